@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+# Compiler flags of all our code. Dependencies are system headers and stay free of them.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_VERIFY_INTERFACE_HEADER_SETS ON)
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+
+find_program(GOSSAMER_CCACHE ccache)
+if(GOSSAMER_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${GOSSAMER_CCACHE})
+endif()
+
+add_library(gossamer_flags INTERFACE)
+# One binary runs on any x86-64-v2; faster instruction sets are chosen at run time (src/kernels).
+target_compile_options(gossamer_flags INTERFACE
+  -march=x86-64-v2 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor -Werror
+  $<$<CONFIG:Release>:-O3>)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # g++ 12 reports these falsely in inlined standard library code at -O3.
+  target_compile_options(gossamer_flags INTERFACE -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds
+    -Wno-maybe-uninitialized)
+endif()
+if(GOSSAMER_SANITIZE)
+  add_compile_options(-fsanitize=${GOSSAMER_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${GOSSAMER_SANITIZE})
+endif()
+if(GOSSAMER_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()

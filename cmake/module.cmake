@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+# gossamer_module(NAME [HEADERS ...] [SOURCES ...] [DEPS ...] [LIBS ...] [TESTS ...] [TEST_DEPS ...])
+#
+# One folder of src/ as one target `gossamer::NAME`. DEPS are our modules, LIBS are libraries of others
+# (PRIVATE: they do not leak to users of the module). Every header is compiled alone by the target
+# `all_verify_interface_header_sets`. TESTS become one program NAME_test, each case one ctest.
+function(gossamer_module name)
+  cmake_parse_arguments(M "" "" "HEADERS;SOURCES;DEPS;LIBS;PUBLIC_LIBS;TESTS;TEST_DEPS" ${ARGN})
+  set(target gossamer_${name})
+  if(M_SOURCES)
+    add_library(${target} STATIC ${M_SOURCES})
+    set(scope PUBLIC)
+    target_link_libraries(${target} PRIVATE gossamer_flags ${M_LIBS})
+  else()
+    add_library(${target} INTERFACE)
+    set(scope INTERFACE)
+  endif()
+  add_library(gossamer::${name} ALIAS ${target})
+  target_sources(${target} ${scope} FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/src FILES ${M_HEADERS})
+  target_include_directories(${target} ${scope} ${PROJECT_SOURCE_DIR}/src)
+  foreach(dep IN LISTS M_DEPS)
+    target_link_libraries(${target} ${scope} gossamer::${dep})
+  endforeach()
+  target_link_libraries(${target} ${scope} ${M_PUBLIC_LIBS})
+
+  if(GOSSAMER_TESTS AND M_TESTS)
+    gossamer_test(${name}_test SOURCES ${M_TESTS} DEPS ${name} ${M_TEST_DEPS})
+  endif()
+endfunction()
+
+# gossamer_test(NAME SOURCES ... [DEPS ...] [LIBS ...]): a GoogleTest program, each case one ctest.
+function(gossamer_test name)
+  cmake_parse_arguments(T "" "" "SOURCES;DEPS;LIBS" ${ARGN})
+  add_executable(${name} ${T_SOURCES})
+  target_link_libraries(${name} PRIVATE gossamer_flags ${T_LIBS} GTest::gmock GTest::gtest_main)
+  foreach(dep IN LISTS T_DEPS)
+    target_link_libraries(${name} PRIVATE gossamer::${dep})
+  endforeach()
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 600)
+endfunction()
