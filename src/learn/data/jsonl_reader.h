@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reads JSON lines: one object a line, in UTF-8,
+//
+//   {"text": "the meat of a deer", "labels": ["venison"]}
+//   {"features": {"deer": 0.7, "meat": 0.7}, "labels": ["venison"]}
+//   {"features": [[17, 0.7], [23, 0.7]], "labels": [4, 9]}
+//
+//  - Exactly one of "text" (a string) and "features". An object's keys are names, even if they look like
+//    numbers; pairs are indices. "labels" is a list of strings (names) or of non-negative integers, may be
+//    empty or missing, and a single string or integer is a list of one.
+//  - Other keys are ignored. One of ours twice, the same index or name twice, a wrong type, invalid JSON or
+//    UTF-8, or a number out of range is an error with its line and column.
+//  - Lines that are empty or blank are ignored. A file without any record is an error.
+//
+// The reader neither makes features of text nor numbers of names: see RecordAssembler (record_assembler.h)
+// for the latter. Thread rule: the calling thread; parsing on the workers of options.compute (reading.h).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "base/result.h"
+#include "learn/data/byte_source.h"
+#include "learn/data/reading.h"
+
+namespace gossamer::data {
+
+// One line. Views are valid only during the call of the sink.
+struct JsonlRecord {
+  enum class Kind {
+    kText,           // `text`
+    kFeatures,       // `index` and `value`, strictly increasing indices
+    kNamedFeatures,  // `name` and `value`, in the order of the line, distinct names
+  };
+  Kind kind = Kind::kText;
+  std::string_view text = {};
+  std::span<const std::uint32_t> index = {};
+  std::span<const std::string_view> name = {};
+  std::span<const float> value = {};
+
+  // At most one of the two is not empty. Numbers are strictly increasing; names stand in the order of the
+  // line and may repeat.
+  std::span<const std::uint32_t> label_number = {};
+  std::span<const std::string_view> label_name = {};
+};
+
+using JsonlSink = FunctionRef<Result<void>(const JsonlRecord& record)>;
+
+// report.features and report.labels cover indices and numbers only, not names.
+[[nodiscard]] Result<ReadReport> read_jsonl(ByteSource& source, const ReadOptions& options, JsonlSink sink);
+
+}  // namespace gossamer::data

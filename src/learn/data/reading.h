@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What all line-based readers (xmlc_reader.h, jsonl_reader.h) share: options, limits, the report, and the
+// rules for bad lines.
+//
+// Readers stream: they cut the source into chunks at line ends, parse chunks in parallel, and hand records to
+// a sink in the order of the file, so the result does not depend on the number of workers or the chunk size.
+// The sink runs on the caller's thread, outside Compute::run, so it may itself use the Compute.
+//
+// Bad lines: a line that cannot be read is a kBadData error with `where` = FILE:LINE:COLUMN (1-based, columns
+// count bytes). Up to `skip_bad` of them are left out and reported; the next one fails the whole read. A sink
+// that finds a record unfit returns kBadData with an empty `where`: it counts as a bad line too. Every other
+// error of a sink, and a damaged archive, ends the read at once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/function_ref.h"
+#include "base/result.h"
+#include "host/api/compute.h"
+#include "learn/data/rows.h"
+
+namespace gossamer::data {
+
+struct ReadLimits {
+  std::size_t line_bytes = std::size_t{64} << 20;  // a longer line is a bad line; it is never held whole
+  std::size_t chunk_bytes = std::size_t{1} << 20;  // unit of parallel work; at least 1
+  std::uint32_t features = 0xFFFFFFFFU;            // every feature index must be below
+  std::uint32_t labels = 0xFFFFFFFFU;              // every label number must be below
+};
+
+struct ReadProgress {
+  std::uint64_t bytes = 0;  // of text, unpacked, over all sources so far
+  std::uint64_t records = 0;
+};
+
+struct ReadOptions {
+  ReadLimits limits = {};
+  std::uint64_t skip_bad = 0;
+  // Workers for parsing; without one the caller parses alone. Must outlive the read.
+  host::Compute* compute = nullptr;
+  // Called on the caller's thread after every round of chunks. An error ends the read and is returned.
+  std::function<Result<void>(const ReadProgress&)> progress = {};
+};
+
+struct ReadReport {
+  std::uint64_t records = 0;  // handed to the sink and taken by it
+  std::uint64_t skipped = 0;  // bad lines left out
+  std::uint64_t bytes = 0;    // of text, unpacked
+  // One more than the largest index seen, or what the header says.
+  std::uint32_t features = 0;
+  std::uint32_t labels = 0;
+  // The first kMaxExamples bad lines, in the order of the file.
+  std::vector<Error> examples = {};
+
+  static constexpr std::size_t kMaxExamples = 5;
+};
+
+// Takes one record, which is valid only during the call.
+using RecordSink = FunctionRef<Result<void>(const Record& record)>;
+
+}  // namespace gossamer::data
