@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engines/sparse/config.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <type_traits>
+#include <utility>
+
+#include "engines/sparse/nearest_name.h"
+
+namespace gossamer::engine {
+namespace {
+
+constexpr std::string_view kAuto = "auto";
+
+// Values to text and back. `read` leaves `out` alone when it returns false.
+
+std::string write(std::uint64_t value, const KeyRules& /*rules*/) { return fmt::format("{}", value); }
+std::string write(std::uint32_t value, const KeyRules& /*rules*/) { return fmt::format("{}", value); }
+// The shortest text that reads back to the same number.
+std::string write(double value, const KeyRules& /*rules*/) { return fmt::format("{}", value); }
+std::string write(bool value, const KeyRules& /*rules*/) { return value ? "true" : "false"; }
+std::string write(const std::string& value, const KeyRules& /*rules*/) { return value; }
+
+template <class E>
+  requires std::is_enum_v<E>
+std::string write(E value, const KeyRules& rules) {
+  return std::string(rules.choices.at(static_cast<std::size_t>(value)));
+}
+
+template <class T>
+std::string write(const std::optional<T>& value, const KeyRules& rules) {
+  return value.has_value() ? write(*value, rules) : std::string(kAuto);
+}
+
+template <class T>
+bool parse_number(std::string_view text, T& out) {
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, out);
+  return error == std::errc() && stop == end;
+}
+
+bool read(std::string_view text, const KeyRules& rules, std::uint64_t& out) {
+  std::uint64_t value = 0;
+  if (!parse_number(text, value) || value % rules.multiple_of != 0) return false;
+  const auto number = static_cast<double>(value);
+  if (number < rules.min || number > rules.max) return false;
+  out = value;
+  return true;
+}
+
+bool read(std::string_view text, const KeyRules& rules, std::uint32_t& out) {
+  std::uint64_t value = 0;
+  if (!read(text, rules, value) || value > UINT32_MAX) return false;
+  out = static_cast<std::uint32_t>(value);
+  return true;
+}
+
+bool read(std::string_view text, const KeyRules& rules, double& out) {
+  double value = 0;
+  if (!parse_number(text, value) || !std::isfinite(value)) return false;
+  if (value < rules.min || value > rules.max) return false;
+  out = value;
+  return true;
+}
+
+bool read(std::string_view text, const KeyRules& /*rules*/, bool& out) {
+  if (text != "true" && text != "false") return false;
+  out = text == "true";
+  return true;
+}
+
+bool read(std::string_view text, const KeyRules& /*rules*/, std::string& out) {
+  out = std::string(text);
+  return true;
+}
+
+template <class E>
+  requires std::is_enum_v<E>
+bool read(std::string_view text, const KeyRules& rules, E& out) {
+  for (std::size_t i = 0; i < rules.choices.size(); ++i) {
+    if (rules.choices[i] != text) continue;
+    out = static_cast<E>(i);
+    return true;
+  }
+  return false;
+}
+
+template <class T>
+bool read(std::string_view text, const KeyRules& rules, std::optional<T>& out) {
+  if (text == kAuto) {
+    out.reset();
+    return true;
+  }
+  T value{};
+  if (!read(text, rules, value)) return false;
+  out = value;
+  return true;
+}
+
+template <class T>
+struct Inner {
+  using type = T;
+  static constexpr bool takes_auto = false;
+};
+template <class T>
+struct Inner<std::optional<T>> {
+  using type = T;
+  static constexpr bool takes_auto = true;
+};
+
+template <class T>
+constexpr KeyType type_of() {
+  if constexpr (std::is_same_v<T, bool>) return KeyType::kSwitch;
+  if constexpr (std::is_enum_v<T>) return KeyType::kChoice;
+  if constexpr (std::is_same_v<T, double>) return KeyType::kNumber;
+  if constexpr (std::is_same_v<T, std::string>) return KeyType::kText;
+  return KeyType::kInteger;
+}
+
+// The field that a pair of member pointers names; a lone pointer names a field of TrainConfig itself.
+template <auto Section, auto Member>
+auto& field(auto& config) {
+  if constexpr (std::is_same_v<decltype(Member), std::nullptr_t>) {
+    return config.*Section;
+  } else {
+    return config.*Section.*Member;
+  }
+}
+
+template <auto Section, auto Member = nullptr>
+ConfigKey key(std::string_view name, KeyRules rules, std::string_view help) {
+  using T = std::remove_cvref_t<decltype(field<Section, Member>(std::declval<TrainConfig&>()))>;
+  return {.name = name,
+          .help = help,
+          .type = type_of<typename Inner<T>::type>(),
+          .takes_auto = Inner<T>::takes_auto,
+          .rules = std::move(rules),
+          .get = [](const TrainConfig& c, const KeyRules& r) { return write(field<Section, Member>(c), r); },
+          .set = [](TrainConfig& c, const KeyRules& r,
+                    std::string_view text) { return read(text, r, field<Section, Member>(c)); }};
+}
+
+constexpr double kMaxCount = 4294967295.0;
+constexpr double kMaxSteps = 9007199254740991.0;  // 2^53 - 1: up to here doubles tell all integers apart
+
+using T = TrainConfig;
+
+void add_data_keys(std::vector<ConfigKey>& keys) {
+  keys.push_back(key<&T::seed>("seed", {.max = kMaxSteps}, "names every random stream of the run"));
+  keys.push_back(
+      key<&T::data, &DataConfig::train>("data.train", {}, "training records: a file (plain, .gz or .zst)"));
+  keys.push_back(key<&T::data, &DataConfig::test>(
+      "data.test", {}, "test records; when given, the finished model is measured on them"));
+  keys.push_back(
+      key<&T::data, &DataConfig::format>("data.format", {.choices = {"xmc", "jsonl"}},
+                                         "how the records are written; auto: told by the content"));
+  keys.push_back(key<&T::data, &DataConfig::weighting>(
+      "data.weighting", {.choices = {"none", "tfidf", "l2"}},
+      "what is done to feature values: nothing, tf-idf and unit length, unit length alone"));
+  keys.push_back(key<&T::data, &DataConfig::skip_bad>("data.skip_bad", {.max = kMaxCount},
+                                                      "bad records to leave out before giving up"));
+}
+
+void add_model_keys(std::vector<ConfigKey>& keys) {
+  keys.push_back(key<&T::model, &ModelConfig::hidden>(
+      "model.hidden", {.min = 16, .max = 4096, .multiple_of = 16}, "width of the hidden layer"));
+  keys.push_back(key<&T::model, &ModelConfig::activation>(
+      "model.activation", {.choices = {"relu", "identity", "tanh"}}, "of the hidden layer"));
+  keys.push_back(key<&T::model, &ModelConfig::dropout>(
+      "model.dropout", {.max = 0.95}, "share of hidden units that a training sample does without"));
+  keys.push_back(key<&T::model, &ModelConfig::embedding_init>("model.embedding_init", {.max = 10},
+                                                              "standard deviation of new embedding rows"));
+  keys.push_back(key<&T::model, &ModelConfig::output_init>("model.output_init", {.max = 10},
+                                                           "standard deviation of new output rows"));
+}
+
+void add_train_keys(std::vector<ConfigKey>& keys) {
+  keys.push_back(key<&T::train, &TrainingConfig::epochs>("train.epochs", {.min = 0.001, .max = 100'000},
+                                                         "passes over the training records"));
+  keys.push_back(key<&T::train, &TrainingConfig::steps>(
+      "train.steps", {.max = kMaxSteps}, "optimizer updates; 0: as many as train.epochs needs"));
+  keys.push_back(
+      key<&T::train, &TrainingConfig::batch>("train.batch", {.min = 1, .max = 65536}, "records in a step"));
+  keys.push_back(
+      key<&T::train, &TrainingConfig::lr>("train.lr", {.min = 1e-9, .max = 10}, "peak learning rate"));
+  keys.push_back(key<&T::train, &TrainingConfig::warmup_steps>(
+      "train.warmup_steps", {.max = kMaxCount}, "steps in which the learning rate rises to its peak"));
+  keys.push_back(key<&T::train, &TrainingConfig::schedule>(
+      "train.schedule", {.choices = {"linear", "cosine", "constant"}},
+      "how the learning rate falls to 0 after the warm-up"));
+  keys.push_back(key<&T::train, &TrainingConfig::negatives>(
+      "train.negatives", {.choices = {"in-batch", "uniform", "frequency"}},
+      "where wrong labels come from beside the batch itself: nowhere, or train.sampled drawn evenly or by "
+      "frequency"));
+  keys.push_back(key<&T::train, &TrainingConfig::sampled>("train.sampled", {.max = 16'777'216},
+                                                          "labels drawn in a step beside the batch's own"));
+  keys.push_back(key<&T::train, &TrainingConfig::precision>("train.precision", {.choices = {"f32", "bf16"}},
+                                                            "of the products; weights are always f32"));
+  keys.push_back(key<&T::loss, &LossConfig::logq>(
+      "loss.logq", {.choices = {"all", "exact", "none"}},
+      "correction for how often a label is active: every label, unbiased given the sample, or off"));
+}
+
+void add_optimizer_keys(std::vector<ConfigKey>& keys) {
+  keys.push_back(key<&T::optimizer, &OptimizerConfig::beta1>("optimizer.beta1", {.max = 0.9999},
+                                                             "decay of Adam's first moment"));
+  keys.push_back(key<&T::optimizer, &OptimizerConfig::beta2>("optimizer.beta2", {.max = 0.999999},
+                                                             "decay of Adam's second moment"));
+  keys.push_back(key<&T::optimizer, &OptimizerConfig::epsilon>("optimizer.epsilon", {.min = 1e-30, .max = 1},
+                                                               "keeps Adam's division finite"));
+  keys.push_back(key<&T::optimizer, &OptimizerConfig::skipped>(
+      "optimizer.skipped", {.choices = {"hold", "decay", "decay-and-move"}},
+      "what the moments of a row do in steps that do not touch it"));
+}
+
+void add_predict_keys(std::vector<ConfigKey>& keys) {
+  keys.push_back(key<&T::predict, &PredictConfig::instances>(
+      "predict.instances", {}, "keep the training records in the model and let near ones vote"));
+  keys.push_back(key<&T::predict, &PredictConfig::candidates>("predict.candidates", {.min = 1, .max = 10'000},
+                                                              "labels that the network proposes"));
+  keys.push_back(key<&T::predict, &PredictConfig::neighbours>("predict.neighbours", {.min = 1, .max = 10'000},
+                                                              "near training records that vote"));
+  keys.push_back(key<&T::predict, &PredictConfig::centroid_weight>(
+      "predict.centroid_weight", {.max = 1000}, "weight of the cosine to a label's mean record"));
+  keys.push_back(key<&T::predict, &PredictConfig::input_vote_power>(
+      "predict.input_vote_power", {.max = 64}, "a neighbour by input votes with cosine^power"));
+  keys.push_back(key<&T::predict, &PredictConfig::hidden_vote_power>(
+      "predict.hidden_vote_power", {.max = 64}, "a neighbour by hidden layer votes with cosine^power"));
+}
+
+void add_text_keys(std::vector<ConfigKey>& keys) {
+  keys.push_back(key<&T::text, &TextConfig::words>("text.words", {}, "whole words are features"));
+  keys.push_back(key<&T::text, &TextConfig::ngram_min>("text.ngram_min", {.max = 16},
+                                                       "shortest piece of a word; 0: no pieces"));
+  keys.push_back(
+      key<&T::text, &TextConfig::ngram_max>("text.ngram_max", {.max = 16}, "longest piece of a word"));
+  keys.push_back(key<&T::text, &TextConfig::min_df>("text.min_df", {.min = 1, .max = kMaxCount},
+                                                    "records that must hold a feature for it to be kept"));
+  keys.push_back(key<&T::text, &TextConfig::max_features>("text.max_features", {.min = 1, .max = kMaxCount},
+                                                          "most frequent features kept"));
+}
+
+void add_checkpoint_keys(std::vector<ConfigKey>& keys) {
+  keys.push_back(key<&T::checkpoint, &CheckpointConfig::every_steps>("checkpoint.every_steps",
+                                                                     {.max = kMaxSteps}, "0: by time alone"));
+  keys.push_back(key<&T::checkpoint, &CheckpointConfig::every_minutes>(
+      "checkpoint.every_minutes", {.max = 10'080}, "0: by steps alone; a stopped run always writes one"));
+  keys.push_back(key<&T::checkpoint, &CheckpointConfig::keep>("checkpoint.keep", {.min = 1, .max = 1000},
+                                                              "newest checkpoints kept"));
+}
+
+std::vector<ConfigKey> make_keys() {
+  std::vector<ConfigKey> keys;
+  add_data_keys(keys);
+  add_model_keys(keys);
+  add_train_keys(keys);
+  add_optimizer_keys(keys);
+  add_predict_keys(keys);
+  add_text_keys(keys);
+  add_checkpoint_keys(keys);
+  return keys;
+}
+
+std::string join_choices(const std::vector<std::string_view>& choices) {
+  std::string text;
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    if (i > 0) text += i + 1 == choices.size() ? " or " : ", ";
+    text += choices[i];
+  }
+  return text;
+}
+
+Error usage(std::string_view where, std::string what) {
+  return {.kind = ErrorKind::kUsage, .where = std::string(where), .what = std::move(what)};
+}
+
+}  // namespace
+
+std::span<const ConfigKey> config_keys() {
+  static const std::vector<ConfigKey> keys = make_keys();
+  return keys;
+}
+
+const ConfigKey* find_key(std::string_view name) {
+  for (const ConfigKey& key : config_keys()) {
+    if (key.name == name) return &key;
+  }
+  return nullptr;
+}
+
+std::string accepted_values(const ConfigKey& key) {
+  const std::string lead = key.takes_auto ? "auto or " : "";
+  switch (key.type) {
+    case KeyType::kSwitch: return lead + "true or false";
+    case KeyType::kText: return lead + "a text";
+    case KeyType::kChoice:
+      return key.takes_auto ? "auto, " + join_choices(key.rules.choices) : join_choices(key.rules.choices);
+    case KeyType::kNumber: return fmt::format("{}a number {}..{}", lead, key.rules.min, key.rules.max);
+    case KeyType::kInteger: break;
+  }
+  std::string text = fmt::format("{}an integer {:.0f}..{:.0f}", lead, key.rules.min, key.rules.max);
+  if (key.rules.multiple_of > 1) text += fmt::format(", a multiple of {}", key.rules.multiple_of);
+  return text;
+}
+
+std::string get_key(const TrainConfig& config, const ConfigKey& key) { return key.get(config, key.rules); }
+
+Result<void> set_key(TrainConfig& config, std::string_view name, std::string_view text,
+                     std::string_view where) {
+  const ConfigKey* key = find_key(name);
+  if (key == nullptr) {
+    std::vector<std::string_view> names;
+    for (const ConfigKey& known : config_keys()) names.push_back(known.name);
+    Error error = usage(where, fmt::format("there is no key '{}'", name));
+    error.expected = fmt::format("a key such as '{}'", nearest_name(name, names));
+    error.fix = "'gossamer train --keys' lists all of them";
+    return error;
+  }
+  if (!key->set(config, key->rules, text)) {
+    Error error = usage(where, fmt::format("cannot set {}", name));
+    error.got = fmt::format("'{}'", text);
+    error.expected = accepted_values(*key);
+    error.fix = fmt::format("{}: {}", name, key->help);
+    return error;
+  }
+  return {};
+}
+
+Result<void> validate(const TrainConfig& config) {
+  if (config.text.ngram_min > config.text.ngram_max) {
+    Error error = usage("text.ngram_min", "the shortest piece of a word is longer than the longest");
+    error.got = fmt::format("{} with text.ngram_max = {}", config.text.ngram_min, config.text.ngram_max);
+    error.expected = "text.ngram_min <= text.ngram_max";
+    error.fix = "change one of the two";
+    return error;
+  }
+  if (!config.text.words && config.text.ngram_min == 0) {
+    Error error = usage("text.words", "text would have no features");
+    error.got = "text.words = false with text.ngram_min = 0";
+    error.expected = "whole words, pieces of words, or both";
+    error.fix = "set text.words=true or text.ngram_min=3";
+    return error;
+  }
+  if (config.train.negatives != NegativeKind::kInBatch && config.train.sampled == 0) {
+    Error error = usage("train.negatives", "no negatives would be drawn");
+    error.got = "train.sampled = 0";
+    error.expected = "train.sampled >= 1 with any train.negatives but in-batch";
+    error.fix = "set train.sampled, for example to 2048";
+    return error;
+  }
+  return {};
+}
+
+}  // namespace gossamer::engine

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// TrainConfig: everything a user may say about a run of the sparse engine, as plain data, and the key table
+// that gives each field its name, default, range and one line of help. The command line, the TOML reader,
+// `train --keys` and run.toml all walk that one table, so a key exists everywhere or nowhere.
+//
+// An empty optional is the value `auto`: engines/sparse/recipe.h derives it from the data and says why.
+// Thread rule: plain values; the table is immutable.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace gossamer::engine {
+
+enum class Weighting { kNone, kTfIdf, kL2 };
+enum class DataFormat { kXmc, kJsonl };
+enum class ActivationKind { kRelu, kIdentity, kTanh };
+enum class ScheduleKind { kLinear, kCosine, kConstant };
+enum class NegativeKind { kInBatch, kUniform, kFrequency };
+enum class Precision { kF32, kBf16 };
+enum class LogQKind { kAll, kExact, kNone };
+enum class SkippedKind { kHold, kDecay, kDecayAndMove };
+
+struct DataConfig {
+  std::string train = {};
+  std::string test = {};
+  std::optional<DataFormat> format = {};
+  std::optional<Weighting> weighting = {};
+  std::uint64_t skip_bad = 0;
+  bool operator==(const DataConfig&) const = default;
+};
+
+struct ModelConfig {
+  std::optional<std::uint32_t> hidden = 256;
+  ActivationKind activation = ActivationKind::kRelu;
+  std::optional<double> dropout = {};
+  double embedding_init = 0.05;  // standard deviation
+  double output_init = 0.01;     // standard deviation
+  bool operator==(const ModelConfig&) const = default;
+};
+
+struct TrainingConfig {
+  std::optional<double> epochs = {};
+  std::uint64_t steps = 0;  // 0: from epochs
+  std::uint32_t batch = 256;
+  double lr = 0.01;
+  std::uint32_t warmup_steps = 50;
+  ScheduleKind schedule = ScheduleKind::kLinear;
+  NegativeKind negatives = NegativeKind::kInBatch;
+  std::uint32_t sampled = 0;  // further negatives a step
+  std::optional<Precision> precision = {};
+  bool operator==(const TrainingConfig&) const = default;
+};
+
+struct LossConfig {
+  LogQKind logq = LogQKind::kAll;
+  bool operator==(const LossConfig&) const = default;
+};
+
+struct OptimizerConfig {
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  SkippedKind skipped = SkippedKind::kHold;
+  bool operator==(const OptimizerConfig&) const = default;
+};
+
+// What prediction adds to the network's own scores (engines/sparse/fusion.h).
+struct PredictConfig {
+  bool instances = true;
+  std::uint32_t candidates = 100;
+  std::uint32_t neighbours = 100;
+  double centroid_weight = 8;
+  double input_vote_power = 4;
+  double hidden_vote_power = 8;
+  bool operator==(const PredictConfig&) const = default;
+};
+
+// Text to features; used when the records are text.
+struct TextConfig {
+  bool words = true;
+  std::uint32_t ngram_min = 3;  // 0: no sub-words
+  std::uint32_t ngram_max = 5;
+  std::uint32_t min_df = 2;
+  std::uint32_t max_features = 500'000;
+  bool operator==(const TextConfig&) const = default;
+};
+
+struct CheckpointConfig {
+  std::uint64_t every_steps = 0;  // 0: by time alone
+  double every_minutes = 5;       // 0: never by time
+  std::uint32_t keep = 2;
+  bool operator==(const CheckpointConfig&) const = default;
+};
+
+struct TrainConfig {
+  std::uint64_t seed = 1;
+  DataConfig data;
+  ModelConfig model;
+  TrainingConfig train;
+  LossConfig loss;
+  OptimizerConfig optimizer;
+  PredictConfig predict;
+  TextConfig text;
+  CheckpointConfig checkpoint;
+  bool operator==(const TrainConfig&) const = default;
+};
+
+// What a key takes. For numbers [min, max] and, for integers, a divisor; for choices the words in the order
+// of the enum's values.
+struct KeyRules {
+  double min = 0;
+  double max = 0;
+  std::uint64_t multiple_of = 1;
+  std::vector<std::string_view> choices = {};
+};
+
+enum class KeyType { kInteger, kNumber, kSwitch, kText, kChoice };
+
+// One row of the table. Prefer the functions below to calling get and set directly.
+struct ConfigKey {
+  std::string_view name;  // "train.batch"
+  std::string_view help;  // one line
+  KeyType type;
+  bool takes_auto;
+  KeyRules rules;
+  std::string (*get)(const TrainConfig&, const KeyRules&);
+  bool (*set)(TrainConfig&, const KeyRules&, std::string_view text);  // false: refused, config unchanged
+};
+
+// All keys in the order in which they are printed and written.
+[[nodiscard]] std::span<const ConfigKey> config_keys();
+
+// The row of `name`, or null.
+[[nodiscard]] const ConfigKey* find_key(std::string_view name);
+
+// "an integer 1..65536", "relu, identity or tanh", "auto or a number 0..0.95".
+[[nodiscard]] std::string accepted_values(const ConfigKey& key);
+
+// The value of a key as text that set_key takes back to the same value.
+[[nodiscard]] std::string get_key(const TrainConfig& config, const ConfigKey& key);
+
+// Sets one key from text. kUsage for an unknown key (names the nearest one) or a refused value (names what is
+// accepted); `where` is the file and line, or empty for the command line.
+[[nodiscard]] Result<void> set_key(TrainConfig& config, std::string_view name, std::string_view text,
+                                   std::string_view where = {});
+
+// What no single key can see: text.ngram_min <= text.ngram_max, and so on. kUsage.
+[[nodiscard]] Result<void> validate(const TrainConfig& config);
+
+}  // namespace gossamer::engine
