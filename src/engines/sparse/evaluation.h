@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Metrics of ranked labels against a test set.
+//
+//   P@k     mean over samples of |top k and true| / k
+//   nDCG@k  mean of DCG / ideal DCG, gain 1 / log2(rank + 1), ideal over min(k, |true|) labels
+//   PSP@k   sum of inverse propensities of the hits in the top k, over all samples, divided by the same sum
+//   for
+//           the best possible ranking (the Extreme Classification Repository's normalisation)
+//   R@k     mean of |top k and true| / |true|
+//   hit@k   share of samples with a true label in the top k; median rank: of each sample's best-ranked true
+//           label, 1-based, infinite when it is not in the list
+// Inverse propensity of a label seen n times in N training records (Jain, Prabhu and Varma, "Extreme
+// multi-label loss functions", KDD 2016): 1 + C (n + B)^-A, C = (ln N - 1)(B + 1)^A, A = 0.55, B = 1.5.
+//
+// Samples without labels say nothing and are left out and counted. A true label that the model does not know
+// (index beyond its labels) is one that it missed, with n = 0. Thread rule: one owner.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/function_ref.h"
+#include "base/ids.h"
+#include "engines/sparse/fusion.h"
+#include "engines/sparse/predictor.h"
+#include "learn/data/rows.h"
+
+namespace gossamer::engine {
+
+// All but median_rank are percent, 0..100.
+struct Metrics {
+  std::array<double, 3> precision{};   // P@1, P@3, P@5
+  std::array<double, 3> ndcg{};        // nDCG@1, 3, 5
+  std::array<double, 3> propensity{};  // PSP@1, 3, 5
+  std::array<double, 2> recall{};      // R@10, 20
+  std::array<double, 2> hit{};         // hit@1, 10
+  double median_rank = 0;              // may be infinite
+  std::uint64_t samples = 0;           // that have labels
+  std::uint64_t without_labels = 0;
+
+  // "P@1", "P@3", ..., "nDCG@5", "PSP@1", ..., "recall@10", "recall@20", "hit@1", "hit@10", "median_rank".
+  [[nodiscard]] std::vector<std::pair<std::string_view, double>> named() const;
+};
+
+struct PropensityOptions {
+  double a = 0.55;
+  double b = 1.5;
+};
+
+class Evaluator {
+ public:
+  // `label_count`: training records per label, copied as propensities. `training_rows`: N.
+  Evaluator(std::span<const std::uint32_t> label_count, std::uint64_t training_rows,
+            const PropensityOptions& options = {});
+
+  // `ranked`: best first, no label twice; at least 20 of them where the model has as many. `truth`: strictly
+  // increasing.
+  void add(std::span<const Scored> ranked, std::span<const std::uint32_t> truth);
+  // Of everything added so far; all zero when nothing was.
+  [[nodiscard]] Metrics metrics() const;
+
+ private:
+  [[nodiscard]] double inverse_propensity(std::uint32_t label) const;
+
+  std::vector<double> inverse_propensity_;
+  double unseen_inverse_propensity_ = 1;
+  Metrics sums_;
+  std::array<double, 3> best_propensity_{};
+  std::vector<double> scratch_;
+  std::vector<std::uint32_t> best_rank_;  // one per sample; 0: not in the list
+};
+
+// Labels asked of the predictor for each sample; ranks beyond are infinite.
+inline constexpr std::size_t kEvaluationDepth = 100;
+
+struct EvaluationOptions {
+  std::uint64_t samples = 0;  // records 0..samples-1 of the test set
+  std::span<const std::uint32_t> label_count;
+  std::uint64_t training_rows = 0;
+  std::size_t depth = kEvaluationDepth;  // >= 20
+};
+
+// Runs all samples through `predictor`. `read(first, count)` gives records [first, first + count), weighted,
+// as BatchReader::read_range does; the batch need only live until the next call.
+[[nodiscard]] Metrics evaluate(Predictor& predictor,
+                               FunctionRef<data::Batch(RecordIndex first, std::size_t count)> read,
+                               const EvaluationOptions& options);
+
+}  // namespace gossamer::engine

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Predictor: the best labels of queries, by the net and the training rows together (fusion.h).
+//
+// Queries are worked off in blocks of at most kQueryBlock. In a block the hidden layer and the fusion are
+// shared out by query, the exact searches over all labels and over all training rows by row; every search
+// has a strict order (higher score, then smaller id), so the answer to a query depends neither on the number
+// of workers nor on the queries beside it.
+//
+// Owner: one thread, which also owns the Compute. Model and kernels must outlive it. Memory: the inverted
+// index of the training rows (about 8 bytes a feature entry) and buffers for one block per worker.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "engines/sparse/fusion.h"
+#include "engines/sparse/model.h"
+#include "host/api/compute.h"
+#include "kernels/kernels.h"
+#include "learn/data/rows.h"
+
+namespace gossamer::engine {
+
+inline constexpr std::size_t kQueryBlock = 256;
+
+struct PredictOptions {
+  FusionOptions fusion;
+  PredictParts parts;
+};
+
+// What a model can do: all parts with its own fusion when it holds training rows, else the net alone.
+[[nodiscard]] PredictOptions default_options(const Model& model);
+
+// The ranked labels of several queries: query q has count[q] <= top_k entries from entry q * top_k on.
+struct PredictionBlock {
+  std::size_t top_k = 0;
+  std::vector<std::uint32_t> count;
+  std::vector<Scored> entries;
+
+  [[nodiscard]] std::size_t queries() const { return count.size(); }
+  // Best first. Requires q < queries().
+  [[nodiscard]] std::span<const Scored> row(std::size_t q) const {
+    return std::span(entries).subspan(q * top_k, count[q]);
+  }
+};
+
+class Predictor {
+ public:
+  // Builds the index of the training rows. Errors (kUsage): a part that the model has no data for, no part at
+  // all, an option out of its range.
+  [[nodiscard]] static Result<std::unique_ptr<Predictor>> create(const Model& model,
+                                                                 const kernels::Kernels& kernels,
+                                                                 host::Compute& compute,
+                                                                 const PredictOptions& options);
+  Predictor(const Predictor&) = delete;
+  Predictor& operator=(const Predictor&) = delete;
+  virtual ~Predictor() = default;
+
+  // Ranks labels for weighted queries (Model::weighting applied; any number of rows, indices below the
+  // network's features; longer or shorter than 1 is scaled for the cosines). Requires top_k >= 1. Fewer than
+  // top_k labels come back only where all parts together name fewer. Scores are comparable within a query
+  // only.
+  virtual void predict(const data::SparseRows& queries, std::size_t top_k, PredictionBlock& out) = 0;
+
+ protected:
+  Predictor() = default;
+};
+
+}  // namespace gossamer::engine
