@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+# The front door. Each target installs what it needs (tools/dev/setup), says so, and is quick the second time.
+
+JOBS ?= $(shell nproc)
+PREFIX ?= /usr/local
+FUZZ_SECONDS ?= 60
+
+.DEFAULT_GOAL := help
+.PHONY: help build test check asan tsan fuzz install clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "make %-10s %s\n", $$1, $$2}'
+
+build: ## install the libraries, build build/release/gossamer
+	@tools/dev/setup build
+	@test -f build/release/CMakeCache.txt || cmake --preset release -DGOSSAMER_TESTS=OFF
+	@cmake --preset release >/dev/null
+	@cmake --build build/release -j $(JOBS) --target gossamer
+
+test: ## build and run every test that CI runs: release, ASan+UBSan, TSan
+	@tools/dev/setup test
+	@JOBS=$(JOBS) tools/dev/run-tests release debug tsan
+
+check: ## format, tidy, shellcheck, clang-tidy on changed files (ALL=1: on all)
+	@tools/dev/setup check
+	@ALL=$(ALL) JOBS=$(JOBS) tools/dev/run-checks
+
+asan: ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer
+	@tools/dev/setup test
+	@JOBS=$(JOBS) tools/dev/run-tests debug
+
+tsan: ## all tests under ThreadSanitizer (make test: only those with threads)
+	@tools/dev/setup test
+	@TSAN_ALL=1 JOBS=$(JOBS) tools/dev/run-tests tsan
+
+fuzz: ## every fuzz target for FUZZ_SECONDS=60
+	@tools/dev/setup fuzz
+	@tools/dev/run-fuzz $(FUZZ_SECONDS)
+
+install: build ## copy the program to PREFIX=/usr/local
+	@cmake --install build/release --prefix $(PREFIX)
+
+clean: ## remove build/; runs/ stays
+	rm -rf build
