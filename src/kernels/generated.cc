@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/generated.h"
+
+#include <libxsmm.h>
+
+namespace gossamer::kernels {
+namespace {
+
+int target_of(Isa isa) {
+  switch (isa) {
+    case Isa::kAvx2: return LIBXSMM_X86_AVX2;
+    case Isa::kAvx512: return LIBXSMM_X86_AVX512_CORE;
+    case Isa::kAvx512Bf16: return LIBXSMM_X86_AVX512_CPX;
+    case Isa::kScalar:
+    case Isa::kSse4: break;
+  }
+  return LIBXSMM_TARGET_ARCH_UNKNOWN;
+}
+
+// LIBXSMM remembers generated code by shape and flags, not by instruction set. The two sets that differ for
+// one element type are kept apart by the flag for prefetch arguments, which changes the signature and nothing
+// else: every call passes the three arguments it stands for.
+int prefetch_of(Isa isa, Element element) {
+  const Isa strongest_apart = element == Element::kF32 ? Isa::kAvx512 : Isa::kAvx512Bf16;
+  return isa >= strongest_apart ? LIBXSMM_GEMM_PREFETCH_NONE : LIBXSMM_GEMM_PREFETCH_SIGONLY;
+}
+
+}  // namespace
+
+GeneratedProduct generate(Isa isa, Element element, const GeneratedShape& shape, Destination destination) {
+  const int target = target_of(isa);
+  if (target == LIBXSMM_TARGET_ARCH_UNKNOWN) return nullptr;
+  libxsmm_init();
+  const int previous = libxsmm_get_target_archid();
+  libxsmm_set_target_archid(target);
+  const auto m = static_cast<libxsmm_blasint>(shape.m);
+  const auto n = static_cast<libxsmm_blasint>(shape.n);
+  const auto k = static_cast<libxsmm_blasint>(shape.k);
+  const auto lda = static_cast<libxsmm_blasint>(shape.lda);
+  const auto ldb = static_cast<libxsmm_blasint>(shape.ldb);
+  const auto ldc = static_cast<libxsmm_blasint>(shape.ldc);
+  const float alpha = 1;
+  const float beta = destination == Destination::kAdd ? 1.0F : 0.0F;
+  const int prefetch = prefetch_of(isa, element);
+  GeneratedProduct product = nullptr;
+  if (element == Element::kF32) {
+    const int flags = LIBXSMM_GEMM_FLAG_NONE;
+    product = reinterpret_cast<GeneratedProduct>(
+        libxsmm_smmdispatch(m, n, k, &lda, &ldb, &ldc, &alpha, &beta, &flags, &prefetch));
+  } else {
+    const int flags = LIBXSMM_GEMM_FLAG_VNNI_A;
+    product = reinterpret_cast<GeneratedProduct>(
+        libxsmm_bsmmdispatch(m, n, k, &lda, &ldb, &ldc, &alpha, &beta, &flags, &prefetch));
+  }
+  libxsmm_set_target_archid(previous);
+  return product;
+}
+
+void call_generated(GeneratedProduct product, const float* a, const float* b, float* c) {
+  reinterpret_cast<libxsmm_smmfunction>(product)(a, b, c, a, b, c);
+}
+
+void call_generated(GeneratedProduct product, const Bf16* a, const Bf16* b, float* c) {
+  const auto* a_bits = reinterpret_cast<const libxsmm_bfloat16*>(a);
+  const auto* b_bits = reinterpret_cast<const libxsmm_bfloat16*>(b);
+  reinterpret_cast<libxsmm_bsmmfunction>(product)(a_bits, b_bits, c, a_bits, b_bits, c);
+}
+
+}  // namespace gossamer::kernels

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The one place that talks to LIBXSMM, which generates machine code for a product of fixed shape at run time.
+// Inside src/kernels only; everybody else uses products.h.
+//
+// Thread rule: generate() on one thread at a time in the process; generated code from any thread.
+// Owner: LIBXSMM's registry keeps the code until the process ends.
+#pragma once
+
+#include <cstddef>
+
+#include "kernels/isa.h"
+
+namespace gossamer::kernels {
+
+// C = A B or C += A B in the layouts of Multiply (kernels.h), all column-major.
+struct GeneratedShape {
+  std::size_t m, n, k;
+  std::size_t lda, ldb, ldc;
+};
+enum class Destination { kOverwrite, kAdd };
+
+// A generated product of unknown type; null stands for "there is none".
+using GeneratedProduct = void (*)();
+
+// Machine code for exactly this ISA, even where the CPU has better; null where LIBXSMM cannot (kScalar and
+// kSse4 by choice; bf16 below AVX-512).
+[[nodiscard]] GeneratedProduct generate(Isa isa, Element element, const GeneratedShape& shape,
+                                        Destination destination);
+
+// Requires a product generated for the element type of the operands.
+void call_generated(GeneratedProduct product, const float* a, const float* b, float* c);
+void call_generated(GeneratedProduct product, const Bf16* a, const Bf16* b, float* c);
+
+}  // namespace gossamer::kernels

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Kernels: the element-wise and gathering operations of the sparse engine as a table of functions, one table
+// per instruction set. Get a table once (kernels_for), keep the reference, call through it:
+//
+//   const Kernels& k = kernels_for(best_isa());
+//   k.add_scaled(z, row, 0.5F, width);
+//
+// Sizes: every `n` or `width` is a multiple of kLanes; rows are padded with zeros up to it. Pointers need
+// only the alignment of their type; 64 bytes is fastest. Unless said otherwise outputs do not overlap inputs.
+// The owner of the buffers checks sizes once; the functions do not.
+// Accuracy: sums are formed in an order that depends on the ISA, so ISAs agree to rounding; one ISA on the
+// same input always gives the same bits. Thread rule: tables are immutable; the functions write only what
+// their arguments point to.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/isa.h"
+
+namespace gossamer::kernels {
+
+// Rows are padded to a multiple of this many elements.
+inline constexpr std::size_t kLanes = 16;
+
+// exp_row: the un-normalised probabilities of one label (row) for all samples of the batch, b in [0, n):
+//   e[b] = exp(clamp(scores[b] + bias - shift[b], -60, 60));  out[b] = e[b];  sums[b] += out[b]
+// The sum takes the value as stored (after rounding to bf16), so that the stored row and the sum agree.
+// NaN stays NaN. Relative error at most 3e-6 (f32), 2^-8 (bf16). See panel_softmax.md.
+struct ExpRow {
+  const float* scores;
+  float bias;
+  const float* shift;
+  float* sums;
+  std::size_t n;
+};
+
+// What one Adam update does to a row (Kingma and Ba, "Adam", 2015, algorithm 1), preceded by what the steps
+// that skipped this row did to it. All products of powers are the caller's (learn/sparse).
+struct AdamCoefficients {
+  float step_size = 0;       // lr / (1 - beta1^t)
+  float inv_sqrt_bias2 = 1;  // 1 / sqrt(1 - beta2^t)
+  float beta1 = 0.9F;
+  float beta2 = 0.999F;
+  float one_minus_beta1 = 0.1F;  // given apart: 1 - beta2 loses digits in float
+  float one_minus_beta2 = 0.001F;
+  float epsilon = 1e-8F;
+  float gradient_scale = 1;  // g is multiplied by this first (1 / samples in the batch)
+  float weight_scale = 1;    // w is multiplied by this (1 - lr * decoupled weight decay)
+  float decay1 = 1;          // skipped steps: m *= decay1 before the update
+  float decay2 = 1;          // skipped steps: v *= decay2 before the update
+  float skipped_move =
+      0;  // skipped steps: w -= skipped_move * m / (sqrt(v) * inv_sqrt_bias2 + epsilon), old m, v
+};
+
+// One row: weights, first and second moment, gradient; each [n]. The gradient is read only.
+struct AdamRow {
+  float* w;
+  float* m;
+  float* v;
+  const float* g;
+  std::size_t n;
+};
+
+enum class Activation { kRelu, kIdentity, kTanh };
+
+// Forward: y[i] = f(y[i]) in place, then h[i] = y[i] * scale where kept[i] != 0, else 0.
+//   Without dropout kept is null: h = y (scale is not used). h may be y.
+struct ActivationForward {
+  float* y;
+  float* h;
+  const std::uint8_t* kept;  // [n], null for none
+  float scale;               // 1 / (1 - dropout)
+  std::size_t n;
+};
+// Backward: gradient[i] (of h) becomes that of the input of f, from y = f(z) as forward left it.
+// It equals y or h-without-dropout; relu's slope at 0 is 0.
+struct ActivationBackward {
+  const float* y;
+  float* gradient;
+  const std::uint8_t* kept;  // as in forward
+  float scale;
+  std::size_t n;
+};
+
+// out[0..width) = sum over i of values[i] * table[indices[i] * stride + (0..width)]. Overwrites out.
+// Rows are fetched ahead; order of summation is that of the list. count may be 0 (out = 0).
+struct WeightedSum {
+  float* out;
+  const float* table;
+  std::size_t stride;  // elements between rows, >= width
+  const std::uint32_t* indices;
+  const float* values;
+  std::size_t count;
+  std::size_t width;
+};
+
+// Which samples give one label a score above their thresholds: for b in [0, n) with scores[b] + bias >
+// thresholds[b], in rising b, appends {b, scores[b] + bias}. `hits` has room for n. NaN is never above.
+struct ScoreHit {
+  std::uint32_t column;
+  float score;
+};
+struct SelectAbove {
+  const float* scores;
+  float bias;
+  const float* thresholds;
+  ScoreHit* hits;
+  std::size_t n;
+};
+
+// out (c, r) = in (r, c) for in [rows][columns]; both multiples of kLanes (columns of pairs: of 2 kLanes).
+template <class T>
+struct Transpose {
+  const T* in;
+  T* out;
+  std::size_t rows, columns;
+  std::size_t in_stride, out_stride;  // elements between rows of in and of out
+};
+
+// C += A B, column-major: a [k][lda], b [n][ldb], c [n][ldc], m, n, k elements used; m a multiple of kLanes,
+// n of 4, k of 2. For Bf16 A holds pairs: a [k/2][lda][2], element (i, p) at a[(p/2 * lda + i) * 2 + p%2].
+// The product that stands in where LIBXSMM has none (products.h).
+template <class E>
+struct Multiply {
+  const E* a;
+  const E* b;
+  float* c;
+  std::size_t m, n, k;
+  std::size_t lda, ldb, ldc;
+};
+
+struct Kernels {
+  Isa isa;
+
+  void (*add_scaled)(float* y, const float* x, float a, std::size_t n);  // y += a * x
+  void (*scale)(float* y, float a, std::size_t n);                       // y *= a
+  float (*dot)(const float* x, const float* y, std::size_t n);
+  float (*dot_bf16)(const Bf16* x, const float* y, std::size_t n);
+  float (*squared_norm)(const float* x, std::size_t n);
+
+  // Round to nearest even; NaN stays NaN, beyond the largest bf16 becomes infinity.
+  void (*to_bf16)(const float* x, Bf16* out, std::size_t n);
+  void (*from_bf16)(const Bf16* x, float* out, std::size_t n);
+  // out[2i] = row0[i], out[2i + 1] = row1[i].
+  void (*interleave_pairs)(const Bf16* row0, const Bf16* row1, Bf16* out, std::size_t n);
+  void (*transpose)(const Transpose<float>& matrix);
+  void (*transpose_bf16)(const Transpose<Bf16>& matrix);
+  // Moves pairs of adjacent elements as one: out (c/2, r) = {in (r, c), in (r, c + 1)} for even c.
+  void (*transpose_pairs)(const Transpose<Bf16>& matrix);
+
+  void (*exp_row)(const ExpRow& row, float* out);  // out may be row.scores
+  void (*exp_row_bf16)(const ExpRow& row, Bf16* out);
+  void (*adam_row)(const AdamRow& row, const AdamCoefficients& coefficients);
+  // Indexed by Activation.
+  std::array<void (*)(const ActivationForward&), 3> activate;
+  std::array<void (*)(const ActivationBackward&), 3> activate_backward;
+  void (*weighted_sum)(const WeightedSum& sum);
+  std::size_t (*select_above)(const SelectAbove& select);  // how many hits
+  void (*multiply)(const Multiply<float>& product);
+  void (*multiply_bf16)(const Multiply<Bf16>& product);
+};
+
+// The table of one instruction set. Requires supported(isa).
+[[nodiscard]] const Kernels& kernels_for(Isa isa);
+
+// The functions of a table by element type, for templates over it.
+inline void exp_row(const Kernels& k, const ExpRow& row, float* out) { k.exp_row(row, out); }
+inline void exp_row(const Kernels& k, const ExpRow& row, Bf16* out) { k.exp_row_bf16(row, out); }
+[[nodiscard]] inline float dot(const Kernels& k, const float* x, const float* y, std::size_t n) {
+  return k.dot(x, y, n);
+}
+[[nodiscard]] inline float dot(const Kernels& k, const Bf16* x, const float* y, std::size_t n) {
+  return k.dot_bf16(x, y, n);
+}
+
+}  // namespace gossamer::kernels

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PanelProducts<E>: the three dense products of one panel of kPanelRows label rows with a whole batch
+// (panel_softmax.md), for E = float or Bf16, on any instruction set. Sums are f32 throughout.
+//
+//   const PanelProducts<float> products(Isa::kAvx2, {.hidden = 128, .batch = 256});
+//   products.pack_hidden(h, packed);                               // once per step
+//   products.pack_row(w, panel + slot * products.panel_stride());  // 64 times per panel
+//   products.scores(panel, packed, s);                             // S = W h^T
+//   ... exp_row over the rows of S gives P ...
+//   products.hidden_gradient({...});                               // dh += P^T W
+//   products.pack_scaled_hidden(h, inv, packed_scaled);            // once per step, between the passes
+//   products.weight_gradient(p, packed_scaled, dw);                // dW = P (inv h)
+//
+// Matrices are row-major: S float[64][batch], P E[64][batch], h and dh float[batch][hidden], dW
+// float[64][hidden], all without gaps; panel E[64][panel_stride()]. The packed operands have a private layout
+// of packed_size() elements (f32: h^T and inv h; bf16: adjacent rows interleaved in pairs, "VNNI-2").
+// Prediction scores queries against a panel with the same `scores`: batch = number of queries.
+//
+// LIBXSMM generates the products where it has a kernel for (E, ISA); Kernels::multiply takes its place
+// elsewhere with the same layouts, so that both element types run on every machine. Preconditions: hidden and
+// batch are multiples of kPanelMultiple and > 0. Buffers start on 64 bytes for speed. Thread rule: construct
+// on one thread at a time in the process (LIBXSMM's generator has a process-wide target); a constructed
+// object is immutable and all its functions may run concurrently. Copies are cheap and equal.
+#pragma once
+
+#include <cstddef>
+
+#include "kernels/isa.h"
+#include "kernels/kernels.h"
+
+namespace gossamer::kernels {
+
+inline constexpr std::size_t kPanelRows = 64;
+inline constexpr std::size_t kPanelMultiple = 32;
+
+// The smallest allowed size that holds n.
+[[nodiscard]] constexpr std::size_t padded_to_panel(std::size_t n) {
+  return (n + kPanelMultiple - 1) / kPanelMultiple * kPanelMultiple;
+}
+
+struct PanelShape {
+  std::size_t hidden;
+  std::size_t batch;
+};
+
+template <class E>
+class PanelProducts {
+ public:
+  // Requires supported(isa).
+  PanelProducts(Isa isa, PanelShape shape);
+
+  [[nodiscard]] Isa isa() const { return kernels_->isa; }
+  [[nodiscard]] PanelShape shape() const { return shape_; }
+  // Whether LIBXSMM's kernels serve (for reports).
+  [[nodiscard]] bool generated() const { return scores_ != nullptr; }
+
+  // Sizes of the caller's buffers, in elements. Rows of a panel are panel_stride() >= hidden apart.
+  [[nodiscard]] std::size_t panel_stride() const { return shape_.hidden; }
+  [[nodiscard]] std::size_t panel_size() const { return kPanelRows * panel_stride(); }
+  [[nodiscard]] std::size_t packed_size() const;
+  [[nodiscard]] std::size_t scratch_size() const;
+
+  // One label row float[hidden] into a row of the panel.
+  void pack_row(const float* row, E* panel_row) const;
+  // h into the packed operand of `scores`.
+  void pack_hidden(const float* h, E* packed) const;
+  // inv[b] * h[b] into the packed operand of `weight_gradient`; inv is [batch].
+  void pack_scaled_hidden(const float* h, const float* inv, E* packed) const;
+
+  // s[64][batch] = panel * h^T.
+  void scores(const E* panel, const E* packed_hidden, float* s) const;
+
+  // dh[batch][hidden] += p^T * panel. `scratch` is the calling thread's own.
+  struct HiddenGradient {
+    const E* p;
+    const E* panel;
+    E* scratch;
+    float* dh;
+  };
+  void hidden_gradient(const HiddenGradient& operands) const;
+
+  // dw[64][hidden] = p * (inv h).
+  void weight_gradient(const E* p, const E* packed_scaled_hidden, float* dw) const;
+
+ private:
+  // A generated product (products.cc knows its true type), null where ours serves.
+  using Generated = void (*)();
+
+  const Kernels* kernels_;
+  PanelShape shape_;
+  Generated scores_ = nullptr;
+  Generated hidden_gradient_ = nullptr;
+  Generated weight_gradient_ = nullptr;
+};
+
+extern template class PanelProducts<float>;
+extern template class PanelProducts<Bf16>;
+
+}  // namespace gossamer::kernels

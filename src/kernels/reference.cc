@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/reference.h"
+
+#include <bit>
+#include <cmath>
+
+namespace gossamer::kernels::reference {
+
+Bf16 to_bf16(float x) {
+  const auto bits = std::bit_cast<std::uint32_t>(x);
+  if (std::isnan(x)) return {static_cast<std::uint16_t>((bits >> 16) | 0x40U)};  // quiet, never infinity
+  return {static_cast<std::uint16_t>((bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16)};
+}
+
+float from_bf16(Bf16 x) { return std::bit_cast<float>(static_cast<std::uint32_t>(x.bits) << 16); }
+
+namespace {
+
+void add_scaled(float* y, const float* x, float a, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) y[i] += a * x[i];
+}
+
+void scale(float* y, float a, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) y[i] *= a;
+}
+
+float dot(const float* x, const float* y, std::size_t n) {
+  float sum = 0;
+  for (std::size_t i = 0; i < n; ++i) sum += x[i] * y[i];
+  return sum;
+}
+
+float dot_bf16(const Bf16* x, const float* y, std::size_t n) {
+  float sum = 0;
+  for (std::size_t i = 0; i < n; ++i) sum += from_bf16(x[i]) * y[i];
+  return sum;
+}
+
+float squared_norm(const float* x, std::size_t n) { return dot(x, x, n); }
+
+void to_bf16_row(const float* x, Bf16* out, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) out[i] = to_bf16(x[i]);
+}
+
+void from_bf16_row(const Bf16* x, float* out, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) out[i] = from_bf16(x[i]);
+}
+
+void interleave_pairs(const Bf16* row0, const Bf16* row1, Bf16* out, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) {
+    out[2 * i] = row0[i];
+    out[2 * i + 1] = row1[i];
+  }
+}
+
+template <class T>
+void transpose(const Transpose<T>& t) {
+  for (std::size_t r = 0; r < t.rows; ++r) {
+    for (std::size_t c = 0; c < t.columns; ++c) t.out[c * t.out_stride + r] = t.in[r * t.in_stride + c];
+  }
+}
+
+void transpose_pairs(const Transpose<Bf16>& t) {
+  for (std::size_t r = 0; r < t.rows; ++r) {
+    for (std::size_t c = 0; c < t.columns; ++c) {
+      t.out[c / 2 * t.out_stride + 2 * r + c % 2] = t.in[r * t.in_stride + c];
+    }
+  }
+}
+
+// NaN passes both comparisons.
+float clamped_exp(float x) {
+  if (x < -60.0F) x = -60.0F;
+  if (x > 60.0F) x = 60.0F;
+  return std::exp(x);
+}
+
+void exp_row(const ExpRow& row, float* out) {
+  for (std::size_t i = 0; i < row.n; ++i) {
+    out[i] = clamped_exp(row.scores[i] + row.bias - row.shift[i]);
+    row.sums[i] += out[i];
+  }
+}
+
+void exp_row_bf16(const ExpRow& row, Bf16* out) {
+  for (std::size_t i = 0; i < row.n; ++i) {
+    out[i] = to_bf16(clamped_exp(row.scores[i] + row.bias - row.shift[i]));
+    row.sums[i] += from_bf16(out[i]);
+  }
+}
+
+void adam_row(const AdamRow& row, const AdamCoefficients& c) {
+  for (std::size_t i = 0; i < row.n; ++i) {
+    const float g = row.g[i] * c.gradient_scale;
+    const float skipped = c.skipped_move * row.m[i] / (std::sqrt(row.v[i]) * c.inv_sqrt_bias2 + c.epsilon);
+    const float m = c.beta1 * (c.decay1 * row.m[i]) + c.one_minus_beta1 * g;
+    const float v = c.beta2 * (c.decay2 * row.v[i]) + c.one_minus_beta2 * g * g;
+    const float move = c.step_size * m / (std::sqrt(v) * c.inv_sqrt_bias2 + c.epsilon);
+    row.w[i] = c.weight_scale * (row.w[i] - skipped) - move;
+    row.m[i] = m;
+    row.v[i] = v;
+  }
+}
+
+template <Activation kActivation>
+float value(float z) {
+  if constexpr (kActivation == Activation::kRelu) return z < 0.0F ? 0.0F : z;
+  if constexpr (kActivation == Activation::kTanh) return std::tanh(z);
+  return z;
+}
+
+// The slope at z, told from y = value(z).
+template <Activation kActivation>
+float slope(float y) {
+  if constexpr (kActivation == Activation::kRelu) return y > 0.0F ? 1.0F : 0.0F;
+  if constexpr (kActivation == Activation::kTanh) return 1.0F - y * y;
+  return 1.0F;
+}
+
+template <Activation kActivation>
+void activate(const ActivationForward& a) {
+  for (std::size_t i = 0; i < a.n; ++i) {
+    const float y = value<kActivation>(a.y[i]);
+    a.y[i] = y;
+    a.h[i] = a.kept == nullptr ? y : (a.kept[i] != 0 ? y * a.scale : 0.0F);
+  }
+}
+
+template <Activation kActivation>
+void activate_backward(const ActivationBackward& a) {
+  for (std::size_t i = 0; i < a.n; ++i) {
+    const float g = a.gradient[i] * slope<kActivation>(a.y[i]);
+    a.gradient[i] = a.kept == nullptr ? g : (a.kept[i] != 0 ? g * a.scale : 0.0F);
+  }
+}
+
+void weighted_sum(const WeightedSum& s) {
+  for (std::size_t j = 0; j < s.width; ++j) s.out[j] = 0;
+  for (std::size_t i = 0; i < s.count; ++i) {
+    add_scaled(s.out, s.table + s.indices[i] * s.stride, s.values[i], s.width);
+  }
+}
+
+std::size_t select_above(const SelectAbove& s) {
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < s.n; ++i) {
+    const float score = s.scores[i] + s.bias;
+    if (score > s.thresholds[i]) s.hits[count++] = {static_cast<std::uint32_t>(i), score};
+  }
+  return count;
+}
+
+void multiply(const Multiply<float>& p) {
+  for (std::size_t j = 0; j < p.n; ++j) {
+    for (std::size_t q = 0; q < p.k; ++q)
+      add_scaled(p.c + j * p.ldc, p.a + q * p.lda, p.b[j * p.ldb + q], p.m);
+  }
+}
+
+void multiply_bf16(const Multiply<Bf16>& p) {
+  for (std::size_t j = 0; j < p.n; ++j) {
+    float* column = p.c + j * p.ldc;
+    for (std::size_t q = 0; q < p.k; ++q) {
+      const float b = from_bf16(p.b[j * p.ldb + q]);
+      const Bf16* a = p.a + q / 2 * p.lda * 2 + q % 2;
+      for (std::size_t i = 0; i < p.m; ++i) column[i] += from_bf16(a[2 * i]) * b;
+    }
+  }
+}
+
+}  // namespace
+
+Kernels table() {
+  using enum Activation;
+  return {
+      .isa = Isa::kScalar,
+      .add_scaled = add_scaled,
+      .scale = scale,
+      .dot = dot,
+      .dot_bf16 = dot_bf16,
+      .squared_norm = squared_norm,
+      .to_bf16 = to_bf16_row,
+      .from_bf16 = from_bf16_row,
+      .interleave_pairs = interleave_pairs,
+      .transpose = transpose<float>,
+      .transpose_bf16 = transpose<Bf16>,
+      .transpose_pairs = transpose_pairs,
+      .exp_row = exp_row,
+      .exp_row_bf16 = exp_row_bf16,
+      .adam_row = adam_row,
+      .activate = {activate<kRelu>, activate<kIdentity>, activate<kTanh>},
+      .activate_backward = {activate_backward<kRelu>, activate_backward<kIdentity>, activate_backward<kTanh>},
+      .weighted_sum = weighted_sum,
+      .select_above = select_above,
+      .multiply = multiply,
+      .multiply_bf16 = multiply_bf16};
+}
+
+}  // namespace gossamer::kernels::reference
