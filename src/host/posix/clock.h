@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PosixClock: the machine's clocks. now() is CLOCK_MONOTONIC, process_cpu() CLOCK_PROCESS_CPUTIME_ID,
+// wall_seconds() CLOCK_REALTIME. No state, no errors. Thread rule: any thread.
+#pragma once
+
+#include "host/api/clock.h"
+
+namespace gossamer::host {
+
+class PosixClock final : public Clock {
+ public:
+  [[nodiscard]] Instant now() const override;
+  [[nodiscard]] Duration process_cpu() const override;
+  [[nodiscard]] double wall_seconds() const override;
+};
+
+}  // namespace gossamer::host

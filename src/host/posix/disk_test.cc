@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What only a real machine has: pipes, signals, devices, processes. The interface's promises:
+// tests/conformance.
+#include "host/posix/disk.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <string_view>
+#include <thread>
+
+namespace gossamer::host {
+namespace {
+
+using ::testing::HasSubstr;
+
+struct Pipe {
+  Pipe() { CHECK(::pipe(ends.data()) == 0); }
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+  ~Pipe() {
+    ::close(ends[0]);
+    close_writer();
+  }
+  void write(std::string_view text) const {
+    CHECK(::write(ends[1], text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+  }
+  void close_writer() {
+    if (ends[1] >= 0) ::close(ends[1]);
+    ends[1] = -1;
+  }
+  // Waits for one byte.
+  void await() const {
+    char byte = 0;
+    CHECK(::read(ends[0], &byte, 1) == 1);
+  }
+
+  std::array<int, 2> ends{};
+};
+
+std::string read_up_to(SequentialFile& file, std::size_t size) {
+  std::string text(size, '?');
+  const auto got = file.read(std::as_writable_bytes(std::span(text)));
+  CHECK(got.ok());
+  return text.substr(0, *got);
+}
+
+std::atomic<int> signals_seen{0};
+
+// A pipe that hands out bytes piece by piece, while signals interrupt the reader, still fills the reader's
+// span; at its end the read is short, then empty.
+TEST(PosixDisk, ReadsPipeWholeInSpiteOfPiecesAndSignals) {
+  struct sigaction action{};
+  struct sigaction before{};
+  action.sa_handler = [](int) { ++signals_seen; };  // no SA_RESTART: read() fails with EINTR
+  CHECK(sigaction(SIGUSR1, &action, &before) == 0);
+  Pipe pipe;
+  PosixDisk disk;
+  auto file = disk.open_sequential(fmt::format("/dev/fd/{}", pipe.ends[0]));
+  ASSERT_TRUE(file.ok()) << file.error().message();
+  const pthread_t reader = pthread_self();
+  std::thread writer([&] {
+    for (const char* piece : {"ab", "c", "defg"}) {
+      for (int i = 0; i < 50; ++i) {
+        const int seen = signals_seen;
+        pthread_kill(reader, SIGUSR1);
+        while (signals_seen == seen) std::this_thread::yield();
+      }
+      pipe.write(piece);
+    }
+    pipe.close_writer();
+  });
+  const std::string first = read_up_to(**file, 5);
+  const std::string second = read_up_to(**file, 5);
+  const std::string third = read_up_to(**file, 5);
+  writer.join();
+  CHECK(sigaction(SIGUSR1, &before, nullptr) == 0);
+  EXPECT_EQ(first, "abcde");
+  EXPECT_EQ(second, "fg");
+  EXPECT_EQ(third, "");
+}
+
+// "/dev/stdin" is standard input, and opening it again carries on where the first reader stopped.
+TEST(PosixDisk, ReadsStandardInput) {
+  Pipe pipe;
+  const int saved = ::dup(STDIN_FILENO);
+  CHECK(::dup2(pipe.ends[0], STDIN_FILENO) == STDIN_FILENO);
+  pipe.write("one two");
+  pipe.close_writer();
+  PosixDisk disk;
+  EXPECT_EQ(read_up_to(**disk.open_sequential("/dev/stdin"), 4), "one ");
+  EXPECT_EQ(read_up_to(**disk.open_sequential("/dev/stdin"), 9), "two");
+  if (saved >= 0) {
+    CHECK(::dup2(saved, STDIN_FILENO) == STDIN_FILENO);
+    ::close(saved);
+  } else {
+    ::close(STDIN_FILENO);
+  }
+}
+
+// A device without room gives the system's words, the path and advice.
+TEST(PosixDisk, FullDevice) {
+  PosixDisk disk;
+  auto file = disk.open_writable("/dev/full", WriteMode::kAppend);
+  if (!file.ok()) GTEST_SKIP() << "needs /dev/full: " << file.error().message();
+  const std::array<std::byte, 3> bytes{};
+  const auto failed = (*file)->append(bytes);
+  ASSERT_FALSE(failed.ok());
+  EXPECT_EQ(failed.error().message(),
+            "/dev/full: cannot write: No space left on device; free some space or choose another disk");
+}
+
+// What has no size is refused where a size is needed, without waiting for it.
+TEST(PosixDisk, PipeHasNoSize) {
+  Pipe pipe;
+  PosixDisk disk;
+  const std::string path = fmt::format("/dev/fd/{}", pipe.ends[0]);
+  EXPECT_THAT(disk.file_size(path).error().message(), HasSubstr("Not a regular file"));
+  EXPECT_THAT(disk.map(path).error().message(), HasSubstr("Not a regular file"));
+}
+
+// A lock of another process is respected, and ends with that process even if it is killed.
+TEST(PosixDisk, LockEndsWithItsProcess) {
+  PosixDisk disk;
+  const std::string directory = ::testing::TempDir() + "gossamer_posix_lock_test";
+  ASSERT_TRUE(disk.remove_all(directory).ok());
+  ASSERT_TRUE(disk.make_directories(directory).ok());
+  Pipe locked;
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const auto lock = disk.lock(directory);
+    locked.write(lock.ok() ? "y" : "n");
+    for (;;) ::pause();
+  }
+  locked.await();
+  const auto refused = disk.lock(directory);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().kind, ErrorKind::kRefused);
+  ASSERT_EQ(::kill(child, SIGKILL), 0);
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  EXPECT_TRUE(disk.lock(directory).ok());
+  EXPECT_TRUE(disk.remove_all(directory).ok());
+}
+
+// remove_all() removes a symbolic link and leaves what it leads to.
+TEST(PosixDisk, RemoveAllDoesNotFollowLinks) {
+  PosixDisk disk;
+  const std::string directory = ::testing::TempDir() + "gossamer_posix_link_test";
+  ASSERT_TRUE(disk.remove_all(directory).ok());
+  ASSERT_TRUE(disk.make_directories(directory + "/target/inner").ok());
+  ASSERT_TRUE(disk.make_directories(directory + "/removed").ok());
+  ASSERT_EQ(::symlink("../target", (directory + "/removed/link").c_str()), 0);
+  ASSERT_TRUE(disk.remove_all(directory + "/removed").ok());
+  EXPECT_FALSE(*disk.exists(directory + "/removed"));
+  EXPECT_TRUE(*disk.exists(directory + "/target/inner"));
+  EXPECT_TRUE(disk.remove_all(directory).ok());
+}
+
+}  // namespace
+}  // namespace gossamer::host

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/posix/environment.h"
+
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "host/posix/cgroup.h"
+#include "host/posix/disk.h"
+
+namespace gossamer::host {
+
+std::optional<std::string> environment(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  if (value == nullptr) return std::nullopt;
+  return std::string(value);
+}
+
+int usable_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  // The call fails on machines with more than CPU_SETSIZE (1024) cores.
+  int cores = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set)
+                                                           : static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+  PosixDisk disk;
+  if (const auto quota = cpu_quota_cores(disk, ""); quota && *quota < cores) cores = static_cast<int>(*quota);
+  return std::max(cores, 1);
+}
+
+Terminal stderr_terminal() {
+  Terminal terminal;
+  terminal.is_terminal = ::isatty(STDERR_FILENO) == 1;
+  winsize size{};
+  if (terminal.is_terminal && ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
+    terminal.columns = size.ws_col;
+  }
+  return terminal;
+}
+
+}  // namespace gossamer::host

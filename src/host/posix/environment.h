@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a process is told by its surroundings: environment variables, the cores it may use, the terminal.
+// Thread rule: any thread; environment() as long as nobody changes the environment (nothing here does).
+#pragma once
+
+#include <optional>
+#include <string>
+
+namespace gossamer::host {
+
+// The variable's value, which may be empty; nothing when it is not set.
+[[nodiscard]] std::optional<std::string> environment(const std::string& name);
+
+// Cores this process may keep busy: its CPU affinity, and the CPU quota of its control groups rounded down
+// (a worker that waits for a throttled one is lost anyway). At least 1.
+[[nodiscard]] int usable_cores();
+
+struct Terminal {
+  bool is_terminal = false;  // false: a file, a pipe, or closed
+  int columns = 80;          // width; 80 where it is unknown
+};
+// Of standard error, where progress is shown. Cheap; ask again to follow a window that is resized.
+[[nodiscard]] Terminal stderr_terminal();
+
+}  // namespace gossamer::host
