@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// This file is compiled once per target of Highway (foreach_target.h includes it again); Lanes(d) floats are
+// handled at a time, and kLanes is a multiple of that on all of them.
+
+// Targets: what Isa knows. Without this the baseline would fall to SSSE3, for lack of AES in x86-64-v2.
+#define HWY_DISABLE_PCLMUL_AES
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/vector_rows.cc"
+// clang-format off
+#include <hwy/foreach_target.h>
+// clang-format on
+#include <hwy/cache_control.h>
+#include <hwy/highway.h>
+
+#include "base/check.h"
+#include "kernels/vector.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace gossamer::kernels {
+namespace HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+using D = hn::ScalableTag<float>;
+using V = hn::Vec<D>;
+using Int = hn::RebindToSigned<D>;
+using Bits = hn::RebindToUnsigned<D>;
+using HalfBits = hn::Rebind<std::uint16_t, D>;
+using Bytes = hn::Rebind<std::uint8_t, D>;
+
+constexpr D d;
+constexpr std::size_t kWidth = HWY_MAX_BYTES / sizeof(float);
+static_assert(kLanes % kWidth == 0);
+
+V load(const float* p) { return hn::LoadU(d, p); }
+V load(const Bf16* p) {
+  const auto half = hn::LoadU(HalfBits(), &p->bits);
+  return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(Bits(), half)));
+}
+void store(V v, float* p) { hn::StoreU(v, d, p); }
+
+// To nearest even (half of the last kept bit, less one where that bit is 0, carries); NaN is kept, made
+// quiet.
+V store(V v, Bf16* p) {
+  const Bits bits;
+  const auto raw = hn::BitCast(bits, v);
+  const auto last = hn::And(hn::ShiftRight<16>(raw), hn::Set(bits, 1U));
+  const auto rounded = hn::ShiftRight<16>(hn::Add(raw, hn::Add(last, hn::Set(bits, 0x7fffU))));
+  const auto quiet = hn::Or(hn::ShiftRight<16>(raw), hn::Set(bits, 0x40U));
+  const auto top = hn::IfThenElse(hn::RebindMask(bits, hn::IsNaN(v)), quiet, rounded);
+  hn::StoreU(hn::DemoteTo(HalfBits(), hn::BitCast(Int(), top)), HalfBits(), &p->bits);
+  return hn::BitCast(d, hn::ShiftLeft<16>(top));
+}
+
+// exp(clamp(x, -60, 60)). Reduction x = n ln 2 + f, |f| <= ln 2 / 2, and the polynomial of degree 6 of
+// Cephes' expf; relative error below 3e-7. The order of the operands of Max and Min lets NaN through.
+V clamped_exp(V x) {
+  x = hn::Min(hn::Set(d, 60.0F), hn::Max(hn::Set(d, -60.0F), x));
+  const auto n = hn::NearestInt(hn::Mul(x, hn::Set(d, 1.44269504F)));
+  const V nf = hn::ConvertTo(d, n);
+  V f = hn::NegMulAdd(nf, hn::Set(d, 0.693359375F), x);  // exact: few bits
+  f = hn::NegMulAdd(nf, hn::Set(d, -2.12194440e-4F), f);
+  V p = hn::Set(d, 1.9875691500e-4F);
+  p = hn::MulAdd(p, f, hn::Set(d, 1.3981999507e-3F));
+  p = hn::MulAdd(p, f, hn::Set(d, 8.3334519073e-3F));
+  p = hn::MulAdd(p, f, hn::Set(d, 4.1665795894e-2F));
+  p = hn::MulAdd(p, f, hn::Set(d, 1.6666665459e-1F));
+  p = hn::MulAdd(p, f, hn::Set(d, 5.0000001201e-1F));
+  p = hn::MulAdd(hn::Mul(f, f), p, hn::Add(f, hn::Set(d, 1.0F)));
+  const auto power = hn::ShiftLeft<23>(hn::Add(n, hn::Set(Int(), 127)));
+  return hn::Mul(p, hn::BitCast(d, power));
+}
+
+void add_scaled(float* y, const float* x, float a, std::size_t n) {
+  const V factor = hn::Set(d, a);
+  for (std::size_t i = 0; i < n; i += kWidth) store(hn::MulAdd(factor, load(x + i), load(y + i)), y + i);
+}
+
+void scale(float* y, float a, std::size_t n) {
+  const V factor = hn::Set(d, a);
+  for (std::size_t i = 0; i < n; i += kWidth) store(hn::Mul(factor, load(y + i)), y + i);
+}
+
+// Four sums in flight hide the latency of the multiply-add.
+template <class X>
+float dot(const X* x, const float* y, std::size_t n) {
+  V a = hn::Zero(d);
+  V b = a;
+  V c = a;
+  V e = a;
+  std::size_t i = 0;
+  for (; i + 4 * kWidth <= n; i += 4 * kWidth) {
+    a = hn::MulAdd(load(x + i), load(y + i), a);
+    b = hn::MulAdd(load(x + i + kWidth), load(y + i + kWidth), b);
+    c = hn::MulAdd(load(x + i + 2 * kWidth), load(y + i + 2 * kWidth), c);
+    e = hn::MulAdd(load(x + i + 3 * kWidth), load(y + i + 3 * kWidth), e);
+  }
+  for (; i < n; i += kWidth) a = hn::MulAdd(load(x + i), load(y + i), a);
+  return hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(a, b), hn::Add(c, e))));
+}
+
+float squared_norm(const float* x, std::size_t n) { return dot(x, x, n); }
+
+void to_bf16(const float* x, Bf16* out, std::size_t n) {
+  for (std::size_t i = 0; i < n; i += kWidth) (void)store(load(x + i), out + i);
+}
+
+void from_bf16(const Bf16* x, float* out, std::size_t n) {
+  for (std::size_t i = 0; i < n; i += kWidth) store(load(x + i), out + i);
+}
+
+void exp_row(const ExpRow& row, float* out) {
+  const V bias = hn::Set(d, row.bias);
+  for (std::size_t i = 0; i < row.n; i += kWidth) {
+    const V e = clamped_exp(hn::Sub(hn::Add(load(row.scores + i), bias), load(row.shift + i)));
+    store(e, out + i);
+    store(hn::Add(load(row.sums + i), e), row.sums + i);
+  }
+}
+
+void exp_row_bf16(const ExpRow& row, Bf16* out) {
+  const V bias = hn::Set(d, row.bias);
+  for (std::size_t i = 0; i < row.n; i += kWidth) {
+    const V e = clamped_exp(hn::Sub(hn::Add(load(row.scores + i), bias), load(row.shift + i)));
+    const V stored = store(e, out + i);
+    store(hn::Add(load(row.sums + i), stored), row.sums + i);
+  }
+}
+
+enum class Skipped { kNothing, kMoved };
+
+template <Skipped kSkipped>
+void adam(const AdamRow& row, const AdamCoefficients& c) {
+  const V beta1 = hn::Set(d, c.beta1 * c.decay1);
+  const V beta2 = hn::Set(d, c.beta2 * c.decay2);
+  const V gain1 = hn::Set(d, c.one_minus_beta1 * c.gradient_scale);
+  const V gain2 = hn::Set(d, c.one_minus_beta2 * c.gradient_scale * c.gradient_scale);
+  const V step = hn::Set(d, c.step_size);
+  const V epsilon = hn::Set(d, c.epsilon);
+  const V bias2 = hn::Set(d, c.inv_sqrt_bias2);
+  const V weight = hn::Set(d, c.weight_scale);
+  for (std::size_t i = 0; i < row.n; i += kWidth) {
+    const V g = load(row.g + i);
+    V m = load(row.m + i);
+    V v = load(row.v + i);
+    V w = load(row.w + i);
+    if constexpr (kSkipped == Skipped::kMoved) {
+      const V direction = hn::Div(m, hn::MulAdd(hn::Sqrt(v), bias2, epsilon));
+      w = hn::NegMulAdd(hn::Set(d, c.skipped_move), direction, w);
+    }
+    m = hn::MulAdd(beta1, m, hn::Mul(gain1, g));
+    v = hn::MulAdd(beta2, v, hn::Mul(hn::Mul(gain2, g), g));
+    const V direction = hn::Div(m, hn::MulAdd(hn::Sqrt(v), bias2, epsilon));
+    store(hn::NegMulAdd(step, direction, hn::Mul(weight, w)), row.w + i);
+    store(m, row.m + i);
+    store(v, row.v + i);
+  }
+}
+
+void adam_row(const AdamRow& row, const AdamCoefficients& c) {
+  if (c.skipped_move == 0.0F) return adam<Skipped::kNothing>(row, c);
+  adam<Skipped::kMoved>(row, c);
+}
+
+// tanh z = 1 - 2 / (exp(2 z) + 1): the absolute error stays below 5e-7, which is what gradients feel.
+template <Activation kActivation>
+V value(V z) {
+  const V one = hn::Set(d, 1.0F);
+  if constexpr (kActivation == Activation::kRelu) return hn::Max(hn::Zero(d), z);  // in this order NaN stays
+  if constexpr (kActivation == Activation::kTanh) {
+    return hn::Sub(one, hn::Div(hn::Set(d, 2.0F), hn::Add(clamped_exp(hn::Add(z, z)), one)));
+  }
+  return z;
+}
+
+template <Activation kActivation>
+V times_slope(V gradient, V y) {
+  if constexpr (kActivation == Activation::kRelu) {
+    return hn::IfThenElseZero(hn::Gt(y, hn::Zero(d)), gradient);
+  }
+  if constexpr (kActivation == Activation::kTanh)
+    return hn::Mul(gradient, hn::NegMulAdd(y, y, hn::Set(d, 1.0F)));
+  return gradient;
+}
+
+V dropped(V x, const std::uint8_t* kept, V factor) {
+  const auto keep = hn::PromoteTo(Int(), hn::LoadU(Bytes(), kept));
+  const auto mask = hn::RebindMask(d, hn::Ne(keep, hn::Zero(Int())));
+  return hn::IfThenElseZero(mask, hn::Mul(x, factor));
+}
+
+template <Activation kActivation>
+void activate(const ActivationForward& a) {
+  const V factor = hn::Set(d, a.scale);
+  for (std::size_t i = 0; i < a.n; i += kWidth) {
+    const V y = value<kActivation>(load(a.y + i));
+    store(y, a.y + i);
+    store(a.kept == nullptr ? y : dropped(y, a.kept + i, factor), a.h + i);
+  }
+}
+
+template <Activation kActivation>
+void activate_backward(const ActivationBackward& a) {
+  const V factor = hn::Set(d, a.scale);
+  for (std::size_t i = 0; i < a.n; i += kWidth) {
+    const V g = times_slope<kActivation>(load(a.gradient + i), load(a.y + i));
+    store(a.kept == nullptr ? g : dropped(g, a.kept + i, factor), a.gradient + i);
+  }
+}
+
+// Rows that the prefetch runs ahead: enough to cover a miss to memory at about 20 ns a row.
+constexpr std::size_t kAhead = 6;
+constexpr std::size_t kLineFloats = 64 / sizeof(float);
+
+enum class Fetch { kNothing, kRows };
+
+// kVectors columns of the sum, kept in registers over the whole list.
+template <std::size_t kVectors, Fetch kFetch>
+void weighted_columns(const WeightedSum& s, std::size_t column) {
+  V sum[kVectors];
+  for (V& v : sum) v = hn::Zero(d);
+  for (std::size_t i = 0; i < s.count; ++i) {
+    if constexpr (kFetch == Fetch::kRows) {
+      if (i + kAhead < s.count) {
+        const float* ahead = s.table + s.indices[i + kAhead] * s.stride;
+        for (std::size_t j = 0; j < s.width; j += kLineFloats) hwy::Prefetch(ahead + j);
+      }
+    }
+    const float* row = s.table + s.indices[i] * s.stride + column;
+    const V factor = hn::Set(d, s.values[i]);
+    for (std::size_t j = 0; j < kVectors; ++j) sum[j] = hn::MulAdd(factor, load(row + j * kWidth), sum[j]);
+  }
+  for (std::size_t j = 0; j < kVectors; ++j) store(sum[j], s.out + column + j * kWidth);
+}
+
+// The first block of columns fetches whole rows ahead; the others find them in the cache.
+void weighted_sum(const WeightedSum& s) {
+  constexpr std::size_t kBlock = 8;
+  constexpr std::size_t kRest = kLanes / kWidth;
+  std::size_t column = 0;
+  for (; column + kBlock * kWidth <= s.width; column += kBlock * kWidth) {
+    if (column == 0) {
+      weighted_columns<kBlock, Fetch::kRows>(s, column);
+    } else {
+      weighted_columns<kBlock, Fetch::kNothing>(s, column);
+    }
+  }
+  for (; column < s.width; column += kLanes) weighted_columns<kRest, Fetch::kRows>(s, column);
+}
+
+std::size_t select_above(const SelectAbove& s) {
+  const V bias = hn::Set(d, s.bias);
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < s.n; i += kWidth) {
+    const V score = hn::Add(load(s.scores + i), bias);
+    const auto above = hn::Gt(score, load(s.thresholds + i));
+    if (hn::AllFalse(d, above)) [[likely]]
+      continue;
+    HWY_ALIGN float scores[kWidth];
+    hn::Store(score, d, scores);
+    std::uint8_t bits[8] = {};
+    hn::StoreMaskBits(d, above, bits);
+    for (std::size_t j = 0; j < kWidth; ++j) {
+      if ((bits[j / 8] >> (j % 8) & 1) != 0) s.hits[count++] = {static_cast<std::uint32_t>(i + j), scores[j]};
+    }
+  }
+  return count;
+}
+
+}  // namespace
+
+Kernels rows() {
+  using enum Activation;
+  return {
+      .isa = Isa::kScalar,
+      .add_scaled = add_scaled,
+      .scale = scale,
+      .dot = dot<float>,
+      .dot_bf16 = dot<Bf16>,
+      .squared_norm = squared_norm,
+      .to_bf16 = to_bf16,
+      .from_bf16 = from_bf16,
+      .interleave_pairs = nullptr,
+      .transpose = nullptr,
+      .transpose_bf16 = nullptr,
+      .transpose_pairs = nullptr,
+      .exp_row = exp_row,
+      .exp_row_bf16 = exp_row_bf16,
+      .adam_row = adam_row,
+      .activate = {activate<kRelu>, activate<kIdentity>, activate<kTanh>},
+      .activate_backward = {activate_backward<kRelu>, activate_backward<kIdentity>, activate_backward<kTanh>},
+      .weighted_sum = weighted_sum,
+      .select_above = select_above,
+      .multiply = nullptr,
+      .multiply_bf16 = nullptr};
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace gossamer::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace gossamer::kernels {
+
+static_assert((HWY_TARGETS) == (HWY_SSE4 | HWY_AVX2 | HWY_AVX3), "Isa and Highway's targets must agree");
+
+Kernels vector_rows(Isa isa) {
+  CHECK(isa > Isa::kScalar && supported(isa), name(isa));
+  Kernels table = isa == Isa::kSse4 ? N_SSE4::rows() : isa == Isa::kAvx2 ? N_AVX2::rows() : N_AVX3::rows();
+  table.isa = isa;
+  return table;
+}
+
+}  // namespace gossamer::kernels
+#endif
