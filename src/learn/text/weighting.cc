@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learn/text/weighting.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "base/check.h"
+
+namespace gossamer::text {
+namespace {
+
+// What one pass over the training values tells.
+struct Survey {
+  std::uint64_t records = 0;
+  std::uint64_t nonzero = 0;
+  std::uint64_t weighted = 0;   // negative, or not an integer
+  std::uint64_t unit_rows = 0;  // rows whose norm is 1 within rounding
+  float largest = 0;
+  std::vector<std::uint32_t> document_frequency;
+};
+
+void add(const data::SparseRow& row, Survey& survey) {
+  double squares = 0;
+  for (std::size_t i = 0; i < row.index.size(); ++i) {
+    const float v = row.value[i];
+    if (v == 0) continue;
+    ++survey.nonzero;
+    ++survey.document_frequency[row.index[i]];
+    survey.largest = std::max(survey.largest, v);
+    survey.weighted += v < 0 || v != std::trunc(v) ? 1 : 0;
+    squares += static_cast<double>(v) * v;
+  }
+  survey.unit_rows += std::abs(squares - 1) < 1e-3 ? 1 : 0;
+}
+
+Survey survey_of(const data::Dataset& dataset) {
+  Survey survey;
+  survey.records = dataset.size();
+  survey.document_frequency.resize(dataset.features());
+  for (std::uint64_t i = 0; i < survey.records; ++i) add(dataset.record(RecordIndex{i}).features, survey);
+  return survey;
+}
+
+std::vector<float> idf_of(const Survey& survey) {
+  std::vector<float> idf(survey.document_frequency.size());
+  const auto records = static_cast<double>(survey.records);
+  std::transform(survey.document_frequency.begin(), survey.document_frequency.end(), idf.begin(),
+                 [records](std::uint32_t df) {
+                   return df == 0 ? 0.0F : static_cast<float>(std::log(records / static_cast<double>(df)));
+                 });
+  return idf;
+}
+
+}  // namespace
+
+void FeatureWeighting::apply(data::SparseRow row, std::span<float> out) const {
+  CHECK(out.size() == row.value.size(), out.size(), row.value.size());
+  double squares = 0;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    float v = row.value[i];
+    if (log_counts && v > 1) v = 1 + std::log(v);
+    if (!idf.empty()) v = row.index[i] < idf.size() ? v * idf[row.index[i]] : 0.0F;
+    out[i] = v;
+    squares += static_cast<double>(v) * v;
+  }
+  if (!l2 || squares == 0) return;
+  const auto scale = static_cast<float>(1 / std::sqrt(squares));
+  for (float& v : out) v *= scale;
+}
+
+FittedWeighting fit_weighting(const data::Dataset& dataset) {
+  const Survey survey = survey_of(dataset);
+  if (survey.nonzero == 0)
+    return {{}, "no feature has a value other than 0: rows are only scaled to length 1"};
+  if (survey.weighted > 0) {
+    const char* shape = 2 * survey.unit_rows > survey.records ? "rows of length 1" : "real numbers";
+    return {{},
+            fmt::format("{} of {} values are no counts ({}): they are kept, rows are scaled to length 1",
+                        survey.weighted, survey.nonzero, shape)};
+  }
+  if (survey.largest <= 1) {
+    return {{.idf = idf_of(survey)}, "all values are 0 or 1: idf, rows scaled to length 1"};
+  }
+  return {
+      {.log_counts = true, .idf = idf_of(survey)},
+      fmt::format("all values are whole numbers up to {}, so counts: (1 + ln count) x idf, rows scaled to "
+                  "length 1",
+                  survey.largest)};
+}
+
+}  // namespace gossamer::text

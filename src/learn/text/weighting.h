@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FeatureWeighting: turns the raw counts or values of a record into what a learner sees. In this order, each
+// step optional:
+//   1. log counts: v >= 1 becomes 1 + ln v, other values stay ("sublinear tf", Manning, Raghavan and
+//   Schuetze,
+//      "Introduction to Information Retrieval", 2008, section 6.4.1);
+//   2. idf: v_i is multiplied by idf[i] = ln(N / df_i) (ibid., equation 6.7), N training records of which
+//   df_i
+//      have feature i;
+//   3. L2: the row is divided by its Euclidean norm; a row of norm 0 stays 0.
+// The struct is plain data and is stored in the model, so that training, evaluation and prediction weigh
+// alike.
+//
+// fit_weighting() chooses by the data and says why.
+// Thread rule: immutable after fitting, any thread. Owner: the model.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "learn/data/dataset.h"
+#include "learn/data/rows.h"
+
+namespace gossamer::text {
+
+struct FeatureWeighting {
+  bool log_counts = false;
+  bool l2 = true;
+  // Per feature, >= 0; empty: no idf. A feature without training records, or one past the end, weighs 0.
+  std::vector<float> idf = {};
+
+  // Requires out.size() == row.value.size(); `out` may be row.value's own memory. Allocates nothing.
+  void apply(data::SparseRow row, std::span<float> out) const;
+};
+
+struct FittedWeighting {
+  FeatureWeighting weighting;
+  std::string reason;  // one sentence for people: what the values look like and what is done with them
+};
+
+// Looks at every value of the training data once:
+//   - all 0 or 1: idf and L2;
+//   - all non-negative integers: counts, so log counts, idf and L2;
+//   - anything else: somebody has weighted them already, so only L2.
+// Without any non-zero value nothing can be told: L2 alone.
+[[nodiscard]] FittedWeighting fit_weighting(const data::Dataset& dataset);
+
+}  // namespace gossamer::text
