@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learn/data/bad_lines.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace gossamer::data {
+
+std::string quote(std::string_view text) {
+  constexpr std::size_t kMost = 40;
+  std::string quoted = "'";
+  for (const char c : text.substr(0, kMost)) {
+    if (c >= ' ' && c <= '~') {
+      quoted += c;
+    } else {
+      quoted += fmt::format("\\x{:02X}", static_cast<unsigned char>(c));
+    }
+  }
+  return quoted + (text.size() > kMost ? "...'" : "'");
+}
+
+BadLine line_too_long(std::size_t limit_bytes) {
+  return {.column = 1,
+          .error = {.kind = ErrorKind::kBadData,
+                    .what = "the line is too long",
+                    .got = fmt::format("more than {} bytes without a line end", limit_bytes),
+                    .expected = "one record a line",
+                    .fix = std::string(kFixLine)}};
+}
+
+std::string range_below(std::uint64_t bound) {
+  return bound == 0 ? std::string("none") : fmt::format("0..{}", bound - 1);
+}
+
+Result<void> BadLineLedger::add(std::uint64_t line, const BadLine& bad) {
+  Error error = bad.error;
+  error.where = fmt::format("{}:{}:{}", source_, line, bad.column);
+  if (report_.skipped < skip_bad_) {
+    ++report_.skipped;
+    if (report_.examples.size() < ReadReport::kMaxExamples) report_.examples.push_back(std::move(error));
+    return {};
+  }
+  if (skip_bad_ > 0) {
+    error.fix =
+        fmt::format("bad line number {}, and --skip-bad {} allows no more: mend the lines or raise it",
+                    report_.skipped + 1, skip_bad_);
+  }
+  return error;
+}
+
+Result<void> BadLineLedger::judge(std::uint64_t line, const Result<void>& taken) {
+  if (taken.ok()) {
+    ++report_.records;
+    return {};
+  }
+  const Error& error = taken.error();
+  if (error.kind != ErrorKind::kBadData || !error.where.empty()) return taken;
+  BadLine bad{.error = error};
+  if (bad.error.fix.empty()) bad.error.fix = kFixLine;
+  return add(line, bad);
+}
+
+}  // namespace gossamer::data
