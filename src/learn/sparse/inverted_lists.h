@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// InvertedLists: one worker's rows of a step (labels or features it owns), each with the samples that contain
+// it: the batch "sample -> ids" turned into "id -> samples". Every worker scans the whole batch and keeps its
+// own ids, so there is no serial part; slots are numbered in order of first appearance, samples of a slot
+// rise.
+//
+// Owner: one worker. Thread rule: one owner; results are views until the next build. Allocates only when a
+// step is larger than all before it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "learn/data/rows.h"
+#include "learn/sparse/ownership.h"
+#include "learn/sparse/slot_map.h"
+
+namespace gossamer::sparse {
+
+class InvertedLists {
+ public:
+  explicit InvertedLists(Ownership ownership) : ownership_(ownership) {}
+
+  void build(const data::SparseRows& rows);
+  void build(const data::LabelSets& sets);
+  // Gives `id` a slot without samples if the worker owns it and it has none.
+  void add_without_samples(std::uint32_t id) {
+    if (ownership_.owns(id)) slots_.insert(id);
+  }
+
+  [[nodiscard]] std::size_t size() const { return slots_.size(); }
+  [[nodiscard]] std::span<const std::uint32_t> ids() const { return slots_.ids(); }
+  [[nodiscard]] std::span<const std::uint32_t> samples(std::size_t slot) const {
+    if (slot >= listed_) return {};
+    return std::span(sample_).subspan(begin_[slot], begin_[slot + 1] - begin_[slot]);
+  }
+  // Values beside samples(slot). Empty lists after build(LabelSets).
+  [[nodiscard]] std::span<const float> values(std::size_t slot) const {
+    return std::span(value_).subspan(begin_[slot], begin_[slot + 1] - begin_[slot]);
+  }
+  // Bytes held.
+  [[nodiscard]] std::uint64_t bytes() const;
+
+ private:
+  struct Entry {
+    std::uint32_t id_or_slot;
+    std::uint32_t sample;
+    std::uint32_t position;  // in the batch's index array
+  };
+
+  void collect_own(std::span<const std::uint32_t> begin, std::span<const std::uint32_t> ids);
+  void assign_slots();
+
+  Ownership ownership_;
+  SlotMap slots_;
+  std::vector<Entry> own_;
+  std::size_t own_count_ = 0;
+  std::size_t listed_ = 0;             // slots that have samples
+  std::vector<std::uint32_t> begin_;   // [listed_ + 1]
+  std::vector<std::uint32_t> cursor_;  // next free place of a slot
+  std::vector<std::uint32_t> sample_;
+  std::vector<float> value_;
+};
+
+}  // namespace gossamer::sparse

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learn/sparse/learner.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "learn/sparse/phase_timer.h"
+
+namespace gossamer::sparse {
+namespace {
+
+// Ranges of samples start at multiples of this, so that packing blocks and cache lines have one writer.
+constexpr std::size_t kSampleBlock = kernels::kLanes;
+// How many rows ahead of the update the next ones are fetched.
+constexpr std::size_t kUpdateAhead = 2;
+
+}  // namespace
+
+// One worker's share of a step.
+struct alignas(64) Learner::Worker {
+  Worker(Ownership ownership, std::size_t stride, const host::Clock* clock)
+      : active(ownership), features(ownership), gradient(stride), timer(clock) {}
+
+  InvertedLists active;
+  InvertedLists features;
+  AlignedArray<float> gradient;  // of one embedding row
+  PhaseTimer timer;
+  LearnerPhases phases;
+};
+
+LearnerPhases& LearnerPhases::operator+=(const LearnerPhases& other) {
+  select += other.select;
+  embed += other.embed;
+  positives += other.positives;
+  forward += other.forward;
+  reduce += other.reduce;
+  weights += other.weights;
+  embedding += other.embedding;
+  waiting += other.waiting;
+  return *this;
+}
+
+Learner::Learner(const Parts& parts, const LearnerOptions& options)
+    : parts_(parts),
+      options_(options),
+      sampler_(options.negatives, parts.labels),
+      logq_(options.logq, sampler_, parts.labels.records),
+      optimizer_(options.optimizer),
+      state_(kernels::padded_to_panel(options.batch_max), parts.network.stride()),
+      samples_({.network = parts.network, .labels = parts.labels, .logq = logq_, .kernels = parts.kernels},
+               {.activation = options.activation, .dropout = options.dropout, .seed = options.seed}) {
+  CHECK(options.batch_max >= 1, options.batch_max);
+  CHECK(parts.network.embedding.has_moments() && parts.network.output.has_moments());
+  CHECK(parts.labels.count.size() == parts.network.shape.labels, parts.labels.count.size(),
+        parts.network.shape.labels);
+  const int workers = parts.compute.workers();
+  softmax_ = make_panel_softmax(
+      {.network = parts.network, .labels = parts.labels, .logq = logq_, .optimizer = optimizer_},
+      {.element = options.element.value_or(kernels::preferred_element(parts.kernels.isa)),
+       .shape = {.hidden = parts.network.stride(), .batch = state_.padded},
+       .workers = workers},
+      parts.kernels);
+  for (int worker = 0; worker < workers; ++worker) {
+    workers_.emplace_back(Ownership{.worker = static_cast<std::uint32_t>(worker),
+                                    .workers = static_cast<std::uint32_t>(workers)},
+                          parts.network.stride(), parts.clock);
+    parts_of_hidden_gradient_.push_back(
+        {.sums = softmax_->sums(worker), .hidden_gradient = softmax_->hidden_gradient(worker)});
+  }
+}
+
+Learner::~Learner() = default;
+
+host::Range Learner::samples_of(int worker) const {
+  const host::Range blocks =
+      host::worker_range(state_.padded / kSampleBlock, worker, parts_.compute.workers());
+  return {blocks.begin * kSampleBlock, blocks.end * kSampleBlock};
+}
+
+void Learner::select(Worker& worker, const data::Batch& batch, StepNumber step) const {
+  worker.active.build(batch.labels);
+  Rng rng(options_.seed, Purpose::kNegatives, step.value);
+  for (std::size_t i = 0; i < sampler_.draws(); ++i) worker.active.add_without_samples(sampler_.draw(rng));
+  worker.features.build(batch.features);
+}
+
+void Learner::update_embedding(Worker& worker) const {
+  RowTable& table = parts_.network.embedding;
+  const std::span<const std::uint32_t> features = worker.features.ids();
+  for (std::size_t slot = 0; slot < features.size(); ++slot) {
+    if (slot + kUpdateAhead < features.size()) prefetch_row(table, features[slot + kUpdateAhead]);
+    const auto samples = worker.features.samples(slot);
+    parts_.kernels.weighted_sum({.out = worker.gradient.data(),
+                                 .table = state_.dh.data(),
+                                 .stride = state_.stride,
+                                 .indices = samples.data(),
+                                 .values = worker.features.values(slot).data(),
+                                 .count = samples.size(),
+                                 .width = state_.stride});
+    optimizer_.update(parts_.kernels, table, features[slot], worker.gradient.data());
+  }
+}
+
+void Learner::run_phases(const data::Batch& batch, StepNumber step) {
+  host::Compute& compute = parts_.compute;
+  const auto worker_of = [this](int w) -> Worker& { return workers_[static_cast<std::size_t>(w)]; };
+  compute.run([&](int w) {
+    Worker& worker = worker_of(w);
+    worker.phases = {};
+    worker.timer.start();
+    select(worker, batch, step);
+    worker.timer.lap(worker.phases.select);
+    samples_.embed(batch, step, samples_of(w), state_);
+    worker.timer.lap(worker.phases.embed);
+    samples_.score_positives(batch, samples_of(w), state_);
+    worker.timer.lap(worker.phases.positives);
+  });
+  softmax_->pack_hidden(state_);
+  compute.run([&](int w) {
+    Worker& worker = worker_of(w);
+    worker.timer.start();
+    softmax_->forward(w, worker.active, state_);
+    worker.timer.lap(worker.phases.forward);
+  });
+  compute.run([&](int w) {
+    Worker& worker = worker_of(w);
+    worker.timer.start();
+    samples_.reduce(parts_of_hidden_gradient_, samples_of(w), state_);
+    worker.timer.lap(worker.phases.reduce);
+  });
+  softmax_->pack_scaled_hidden(state_);
+  compute.run([&](int w) {
+    Worker& worker = worker_of(w);
+    worker.timer.start();
+    softmax_->backward(w, worker.active, state_);
+    worker.timer.lap(worker.phases.weights);
+    update_embedding(worker);
+    worker.timer.lap(worker.phases.embedding);
+  });
+}
+
+StepReport Learner::report() const {
+  StepReport report;
+  for (std::size_t sample = 0; sample < state_.samples; ++sample) {
+    report.loss += state_.loss[sample];
+    report.labelled_samples += state_.target[sample] > 0 ? 1 : 0;
+  }
+  report.loss /= static_cast<double>(state_.samples);
+  for (const Worker& worker : workers_) {
+    report.active_rows += worker.active.size();
+    report.unique_features += worker.features.size();
+    report.phases += worker.phases;
+  }
+  return report;
+}
+
+StepReport Learner::step(const data::Batch& batch, StepNumber step, const StepSchedule& schedule) {
+  CHECK(batch.size() >= 1 && batch.size() <= options_.batch_max, batch.size(), options_.batch_max);
+  CHECK(batch.labels.rows() == batch.size(), batch.labels.rows(), batch.size());
+  const std::uint64_t bytes_before = bytes();
+  PhaseTimer timer(parts_.clock);
+  timer.start();
+  state_.samples = batch.size();
+  optimizer_.begin_step(step, schedule.learning_rate);
+  logq_.set_batch(batch.size());
+  run_phases(batch, step);
+  StepReport result = report();
+  result.grew = bytes() != bytes_before;
+  const double workers = static_cast<double>(workers_.size());
+  LearnerPhases& p = result.phases;
+  for (double* phase : {&p.select, &p.embed, &p.positives, &p.forward, &p.reduce, &p.weights, &p.embedding}) {
+    *phase /= workers;
+  }
+  double wall = 0;
+  timer.lap(wall);
+  p.waiting = std::max(0.0, wall - p.total());
+  return result;
+}
+
+void Learner::hidden(const data::SparseRows& features, std::span<float> out) const {
+  HiddenLayer(parts_.network, options_.activation, parts_.kernels).forward(features, out);
+}
+
+std::uint64_t Learner::bytes() const {
+  std::uint64_t total = state_.bytes() + softmax_->bytes();
+  for (const Worker& worker : workers_) total += worker.active.bytes() + worker.features.bytes();
+  return total;
+}
+
+}  // namespace gossamer::sparse

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// LogQ: the correction for scoring only some labels. A label enters a step's active set with probability q;
+// its score s becomes s - ln q, so that the sum of exp over the active set estimates the sum over all labels
+// (Bengio and Senecal, "Adaptive importance sampling", 2008; Yi et al., RecSys 2019).
+//
+// With N training records, f of them with the label, a batch of B and P = chance of being drawn as a
+// negative:
+//   kAll    q = 1 - exp(-B f / N) (1 - P), on every active label. Also acts as a prior by frequency.
+//   kExact  q = 1 - (1 - f / N)^(B - 1) (1 - P) for the labels of the others; q = 1 for a sample's own
+//   labels,
+//           which are there for certain. Given the sample, the partition sum is unbiased.
+//   kNone   no correction.
+//
+// q depends on the label's count only, so the corrections of common counts are kept in a table per batch
+// size. Thread rule: set_batch() by the owner between steps; the rest concurrently.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "learn/sparse/negatives.h"
+
+namespace gossamer::sparse {
+
+enum class LogQ { kNone, kAll, kExact };
+
+class LogQCorrection {
+ public:
+  // Borrows `sampler` for its life.
+  LogQCorrection(LogQ kind, const NegativeSampler& sampler, std::uint64_t records);
+
+  // The number of samples of the steps to come. Cheap when it is the same as before.
+  void set_batch(std::size_t batch);
+
+  // -ln q of a label with this training count; a count of 0 is taken as 1. Requires set_batch().
+  [[nodiscard]] float correction(std::uint32_t count) const {
+    return count < table_.size() ? table_[count] : compute(count);
+  }
+  // Whether a sample's own labels go without it.
+  [[nodiscard]] bool own_labels_certain() const { return kind_ == LogQ::kExact; }
+
+ private:
+  [[nodiscard]] float compute(std::uint32_t count) const;
+
+  LogQ kind_;
+  const NegativeSampler& sampler_;
+  double records_;
+  std::size_t batch_ = 0;
+  std::vector<float> table_;
+};
+
+}  // namespace gossamer::sparse

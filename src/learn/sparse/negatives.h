@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which labels beyond a batch's own positives are scored in a step, and how often labels occur in training:
+// what the sampling corrections (logq.h) are made of.
+//
+// Thread rule: immutable after construction, any thread. Owner: LabelCounts whoever trains, the sampler the
+// learner.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/rng.h"
+#include "learn/data/dataset.h"
+
+namespace gossamer::sparse {
+
+struct LabelCounts {
+  std::vector<std::uint32_t> count;  // [labels]: records that have the label
+  std::uint64_t records = 0;
+};
+// Reads the whole dataset once.
+[[nodiscard]] LabelCounts count_labels(const data::Dataset& dataset);
+
+enum class Negatives {
+  kInBatch,    // the other samples' positives only
+  kUniform,    // and draws, uniform over the labels seen in training
+  kFrequency,  // and draws, in proportion to count^exponent
+};
+
+struct NegativeOptions {
+  Negatives kind = Negatives::kInBatch;
+  std::size_t sampled = 0;  // draws a step, with replacement; unused for kInBatch
+  double exponent = 0.75;   // for kFrequency
+};
+
+// Draws labels by Walker's alias method: constant time a draw, one cache line.
+class NegativeSampler {
+ public:
+  // Labels with count 0 are never drawn.
+  NegativeSampler(const NegativeOptions& options, const LabelCounts& labels);
+
+  // Draws a step; 0 when there is nothing to draw from.
+  [[nodiscard]] std::size_t draws() const { return slots_.empty() ? 0 : options_.sampled; }
+  // Requires draws() > 0.
+  [[nodiscard]] std::uint32_t draw(Rng& rng) const {
+    const Slot& slot = slots_[(std::uint64_t{rng.next_u32()} * slots_.size()) >> 32];
+    return rng.uniform() < slot.keep ? slot.label : slot.alias;
+  }
+  // That a label of this training count is among the draws of a step: 1 - (1 - p)^draws.
+  [[nodiscard]] double chance(std::uint32_t count) const;
+
+ private:
+  struct Slot {
+    float keep;
+    std::uint32_t label;
+    std::uint32_t alias;
+  };
+  [[nodiscard]] double weight(std::uint32_t count) const;
+
+  NegativeOptions options_;
+  double total_weight_ = 0;
+  std::vector<Slot> slots_;
+};
+
+}  // namespace gossamer::sparse

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which worker owns a row. Rows are dealt out by a multiplicative hash of their id, so that every worker
+// finds its own rows by itself (no serial part), shares are balanced whatever the order of ids, and the
+// answer depends on nothing but the id and the number of workers.
+//
+// Thread rule: pure function.
+#pragma once
+
+#include <cstdint>
+
+namespace gossamer::sparse {
+
+// In 0..workers-1. Requires workers >= 1.
+[[nodiscard]] constexpr std::uint32_t owner_of(std::uint32_t row, std::uint32_t workers) {
+  const std::uint32_t mixed = row * 0x9E3779B1U;
+  return static_cast<std::uint32_t>((std::uint64_t{mixed} * workers) >> 32);
+}
+
+// One worker's part in the dealing.
+struct Ownership {
+  std::uint32_t worker = 0;
+  std::uint32_t workers = 1;
+  [[nodiscard]] constexpr bool owns(std::uint32_t row) const { return owner_of(row, workers) == worker; }
+};
+
+}  // namespace gossamer::sparse

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learn/sparse/panel_softmax.h"
+
+#include <algorithm>
+#include <array>
+#include <type_traits>
+#include <vector>
+
+#include "base/aligned_array.h"
+#include "base/check.h"
+
+namespace gossamer::sparse {
+namespace {
+
+using kernels::kPanelRows;
+
+// How many rows ahead of the update the next ones are fetched.
+constexpr std::size_t kUpdateAhead = 3;
+
+template <class E>
+class PanelSoftmaxOf final : public PanelSoftmax {
+ public:
+  PanelSoftmaxOf(const OutputLayer& layer, const PanelSoftmaxOptions& options,
+                 const kernels::Kernels& kernels)
+      : layer_(layer),
+        kernels_(kernels),
+        products_(kernels.isa, options.shape),
+        packed_hidden_(products_.packed_size()),
+        packed_scaled_(products_.packed_size()) {
+    for (int worker = 0; worker < options.workers; ++worker) shares_.emplace_back(products_);
+  }
+
+  void pack_hidden(const BatchState& batch) override {
+    products_.pack_hidden(batch.h.data(), packed_hidden_.data());
+  }
+  void pack_scaled_hidden(const BatchState& batch) override {
+    products_.pack_scaled_hidden(batch.h.data(), batch.inv.data(), packed_scaled_.data());
+  }
+
+  void forward(int worker, const InvertedLists& active, const BatchState& batch) override {
+    Share& share = shares_[static_cast<std::size_t>(worker)];
+    const auto [hidden, padded] = products_.shape();
+    const std::size_t panels = panels_of(active);
+    for (std::size_t slot = 0; slot < std::min(kPanelRows, active.size()); ++slot)
+      prefetch_label(active, slot);
+    share.reserve(panels * kPanelRows * padded);
+    std::fill_n(share.dh.data(), padded * hidden, 0.0F);
+    std::fill_n(share.sums.data(), padded, 0.0F);
+    for (std::size_t panel = 0; panel < panels; ++panel) {
+      E* const p = share.probabilities.data() + panel * kPanelRows * padded;
+      gather(share, active, panel);
+      float* const scores = scores_of(share, p);
+      products_.scores(share.panel.data(), packed_hidden_.data(), scores);
+      probabilities(share, active, batch, {.panel = panel, .scores = scores, .p = p});
+      products_.hidden_gradient(
+          {.p = p, .panel = share.panel.data(), .scratch = share.scratch.data(), .dh = share.dh.data()});
+    }
+  }
+
+  [[nodiscard]] const float* sums(int worker) const override {
+    return shares_[static_cast<std::size_t>(worker)].sums.data();
+  }
+  [[nodiscard]] const float* hidden_gradient(int worker) const override {
+    return shares_[static_cast<std::size_t>(worker)].dh.data();
+  }
+
+  void backward(int worker, const InvertedLists& active, const BatchState& batch) override {
+    Share& share = shares_[static_cast<std::size_t>(worker)];
+    const auto [hidden, padded] = products_.shape();
+    for (std::size_t slot = 0; slot < std::min(kUpdateAhead, active.size()); ++slot) {
+      prefetch_update(active.ids()[slot]);
+    }
+    for (std::size_t panel = 0; panel < panels_of(active); ++panel) {
+      const E* const p = share.probabilities.data() + panel * kPanelRows * padded;
+      products_.weight_gradient(p, packed_scaled_.data(), share.dw.data());
+      const std::size_t rows = rows_of(active, panel);
+      for (std::size_t i = 0; i < rows; ++i) {
+        const std::size_t slot = panel * kPanelRows + i;
+        if (slot + kUpdateAhead < active.size()) prefetch_update(active.ids()[slot + kUpdateAhead]);
+        const float dbias = kernels::dot(kernels_, p + i * padded, batch.inv.data(), padded);
+        update(active, slot, batch, {.dw = share.dw.data() + i * hidden, .dbias = dbias});
+      }
+    }
+  }
+
+  [[nodiscard]] kernels::Element element() const override {
+    return std::is_same_v<E, float> ? kernels::Element::kF32 : kernels::Element::kBf16;
+  }
+
+  [[nodiscard]] std::uint64_t bytes() const override {
+    std::uint64_t total = sizeof(E) * (packed_hidden_.size() + packed_scaled_.size());
+    for (const Share& share : shares_) total += share.bytes();
+    return total;
+  }
+
+ private:
+  // One worker's buffers.
+  struct Share {
+    explicit Share(const kernels::PanelProducts<E>& products)
+        : panel(products.panel_size()),
+          scratch(products.scratch_size()),
+          scores(std::is_same_v<E, float> ? 0 : kPanelRows * products.shape().batch),
+          dw(kPanelRows * products.shape().hidden),
+          dh(products.shape().batch * products.shape().hidden),
+          sums(products.shape().batch) {}
+
+    // Room for that many probabilities; old ones are lost.
+    void reserve(std::size_t elements) {
+      if (probabilities.size() >= elements) return;
+      const std::size_t size = std::max(elements, probabilities.size() + probabilities.size() / 2);
+      probabilities = {};
+      probabilities = AlignedArray<E>(size);
+    }
+    [[nodiscard]] std::uint64_t bytes() const {
+      return sizeof(E) * (panel.size() + scratch.size() + probabilities.size()) +
+             sizeof(float) * (scores.size() + dw.size() + dh.size() + sums.size() + bias.size());
+    }
+
+    AlignedArray<E> panel;                       // [64][panel stride] weights
+    AlignedArray<E> scratch;                     // of the products
+    AlignedArray<float> scores;                  // [64][padded] where P has another type
+    AlignedArray<float> dw;                      // [64][hidden]
+    AlignedArray<float> dh;                      // [padded][hidden]
+    AlignedArray<float> sums;                    // [padded]
+    AlignedArray<E> probabilities;               // [panels][64][padded]
+    std::array<float, kPanelRows> bias{};        // with the correction
+    std::array<float, kPanelRows> correction{};  // -ln q
+  };
+  struct PanelScores {
+    std::size_t panel;
+    float* scores;
+    E* p;
+  };
+  struct RowGradient {
+    float* dw;
+    float dbias;
+  };
+
+  [[nodiscard]] static std::size_t panels_of(const InvertedLists& active) {
+    return (active.size() + kPanelRows - 1) / kPanelRows;
+  }
+  // Rows of a panel that exist; the last one may be short.
+  [[nodiscard]] static std::size_t rows_of(const InvertedLists& active, std::size_t panel) {
+    return std::min(kPanelRows, active.size() - panel * kPanelRows);
+  }
+  // f32: probabilities take the place of their scores.
+  [[nodiscard]] static float* scores_of(Share& share, E* p) {
+    if constexpr (std::is_same_v<E, float>) {
+      return p;
+    } else {
+      return share.scores.data();
+    }
+  }
+
+  void prefetch_label(const InvertedLists& active, std::size_t slot) const {
+    const std::uint32_t label = active.ids()[slot];
+    prefetch_weights(layer_.network.output, label);
+    __builtin_prefetch(&layer_.network.bias[label]);
+    __builtin_prefetch(&layer_.labels.count[label]);
+  }
+
+  void prefetch_update(std::uint32_t label) const {
+    Network& network = layer_.network;
+    prefetch_row(network.output, label);
+    __builtin_prefetch(&network.output.last_step(label));
+    __builtin_prefetch(&network.bias_moment1[label]);
+    __builtin_prefetch(&network.bias_moment2[label]);
+  }
+
+  // Copies a panel's rows and biases together; missing rows are zero.
+  void gather(Share& share, const InvertedLists& active, std::size_t panel) const {
+    const std::size_t rows = rows_of(active, panel);
+    for (std::size_t i = 0; i < rows; ++i) {
+      const std::uint32_t label = active.ids()[panel * kPanelRows + i];
+      products_.pack_row(layer_.network.output.weights(label),
+                         share.panel.data() + i * products_.panel_stride());
+      share.correction[i] = layer_.logq.correction(layer_.labels.count[label]);
+      share.bias[i] = layer_.network.bias[label] + share.correction[i];
+    }
+    std::fill(share.panel.data() + rows * products_.panel_stride(), share.panel.data() + share.panel.size(),
+              E{});
+  }
+
+  // Scores into exponentials, row by row, while the next panel's rows are on their way.
+  void probabilities(Share& share, const InvertedLists& active, const BatchState& batch,
+                     const PanelScores& at) const {
+    const std::size_t padded = batch.padded;
+    const std::size_t rows = rows_of(active, at.panel);
+    for (std::size_t i = 0; i < rows; ++i) {
+      const std::size_t slot = at.panel * kPanelRows + i;
+      float* const scores = at.scores + i * padded;
+      if (layer_.logq.own_labels_certain()) {
+        for (const std::uint32_t sample : active.samples(slot)) scores[sample] -= share.correction[i];
+      }
+      kernels::exp_row(kernels_,
+                       {.scores = scores,
+                        .bias = share.bias[i],
+                        .shift = batch.shift.data(),
+                        .sums = share.sums.data(),
+                        .n = padded},
+                       at.p + i * padded);
+      if (slot + kPanelRows < active.size()) prefetch_label(active, slot + kPanelRows);
+    }
+    std::fill(at.p + rows * padded, at.p + kPanelRows * padded, E{});
+  }
+
+  // Subtracts the targets (exact, in f32) and updates the row and its bias.
+  void update(const InvertedLists& active, std::size_t slot, const BatchState& batch,
+              RowGradient gradient) const {
+    const float per_sample = 1.0F / static_cast<float>(batch.samples);
+    for (const std::uint32_t sample : active.samples(slot)) {
+      const float target = batch.target[sample] * per_sample;
+      kernels_.add_scaled(gradient.dw, batch.h.data() + sample * batch.stride, -target, batch.stride);
+      gradient.dbias -= target;
+    }
+    const std::uint32_t label = active.ids()[slot];
+    const auto coefficients = layer_.optimizer.update(kernels_, layer_.network.output, label, gradient.dw);
+    layer_.optimizer.update_scalar(layer_.network.bias_scalar(label), gradient.dbias, coefficients);
+  }
+
+  OutputLayer layer_;
+  const kernels::Kernels& kernels_;
+  kernels::PanelProducts<E> products_;
+  AlignedArray<E> packed_hidden_;
+  AlignedArray<E> packed_scaled_;
+  std::vector<Share> shares_;
+};
+
+}  // namespace
+
+std::unique_ptr<PanelSoftmax> make_panel_softmax(const OutputLayer& layer, const PanelSoftmaxOptions& options,
+                                                 const kernels::Kernels& kernels) {
+  CHECK(options.workers >= 1, options.workers);
+  if (options.element == kernels::Element::kF32) {
+    return std::make_unique<PanelSoftmaxOf<float>>(layer, options, kernels);
+  }
+  return std::make_unique<PanelSoftmaxOf<kernels::Bf16>>(layer, options, kernels);
+}
+
+}  // namespace gossamer::sparse
