@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// BatchReader: turns step numbers into batches. Step t's samples are the ids [t*B, (t+1)*B) of the sampling
+// plan; each is read from the dataset, weighted (learn/text/weighting.h) and laid out back to back. Any node
+// can make any batch: nothing here depends on what was read before.
+//
+// Owner: the training loop's thread, which also owns the Compute that shares the work. The batch is a view
+// into the reader's buffers, valid until the next read. Allocates only when a batch is larger than all before
+// it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/ids.h"
+#include "host/api/compute.h"
+#include "learn/data/dataset.h"
+#include "learn/data/rows.h"
+#include "learn/data/sampling_plan.h"
+#include "learn/text/weighting.h"
+
+namespace gossamer::engine {
+
+class BatchReader {
+ public:
+  // Borrows all three for its life.
+  BatchReader(const data::Dataset& dataset, const text::FeatureWeighting& weighting, host::Compute& compute);
+
+  // The samples of step `step` of `plan`, `batch` of them. Requires a plan over this dataset's size.
+  [[nodiscard]] data::Batch read_step(const data::SamplingPlan& plan, StepNumber step, std::size_t batch);
+  // The records [first, first + count) in their own order. Requires them to exist.
+  [[nodiscard]] data::Batch read_range(RecordIndex first, std::size_t count);
+
+ private:
+  [[nodiscard]] data::Batch gather();
+
+  const data::Dataset& dataset_;
+  const text::FeatureWeighting& weighting_;
+  host::Compute& compute_;
+  std::vector<data::Record> records_;
+  std::vector<std::uint32_t> feature_begin_;
+  std::vector<std::uint32_t> feature_;
+  std::vector<float> value_;
+  std::vector<std::uint32_t> label_begin_;
+  std::vector<std::uint32_t> label_;
+};
+
+}  // namespace gossamer::engine

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engines/sparse/checkpoint.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+namespace gossamer::engine {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::string_view kMagic = "GSMRCKPT";
+constexpr std::string_view kPrefix = "step-";
+constexpr std::string_view kSuffix = ".ckpt";
+constexpr std::uint64_t kFormat = 1;
+constexpr std::size_t kAlignment = 64;
+constexpr std::size_t kTrailerBytes = 40;
+constexpr std::size_t kFooterReserve = 4096;
+static_assert(std::endian::native == std::endian::little, "the format is little-endian");
+
+std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
+
+std::string file_name(StepNumber step) { return fmt::format("{}{:012}{}", kPrefix, step.value, kSuffix); }
+
+std::string hex(std::uint64_t x) { return fmt::format("{:016x}", x); }
+
+// Appends to a file and knows how far it is, so that sections can be aligned.
+class Appender {
+ public:
+  explicit Appender(host::WritableFile& file) : file_(file) {}
+
+  [[nodiscard]] std::uint64_t offset() const { return offset_; }
+
+  Result<void> append(std::span<const std::byte> bytes) {
+    auto done = file_.append(bytes);
+    if (done.ok()) offset_ += bytes.size();
+    return done;
+  }
+  Result<void> align() {
+    static constexpr std::array<std::byte, kAlignment> kZeros{};
+    return append(std::span(kZeros).first((kAlignment - offset_ % kAlignment) % kAlignment));
+  }
+
+ private:
+  host::WritableFile& file_;
+  std::uint64_t offset_ = 0;
+};
+
+Result<void> append_trailer(Appender& out, const std::string& footer) {
+  const std::uint64_t footer_offset = out.offset();
+  if (auto done = out.append(bytes_of(footer)); !done.ok()) return done;
+  const std::array<std::uint64_t, 4> numbers = {footer_offset, footer.size(),
+                                                XXH3_64bits(footer.data(), footer.size()), kFormat};
+  if (auto done = out.append(std::as_bytes(std::span(numbers))); !done.ok()) return done;
+  return out.append(bytes_of(kMagic));
+}
+
+Result<void> write_file(host::WritableFile& file, const CheckpointInfo& info,
+                        std::span<const NamedTensor> tensors) {
+  Appender out(file);
+  if (auto done = out.append(bytes_of(kMagic)); !done.ok()) return done;
+  Json sections = Json::array();
+  for (const NamedTensor& tensor : tensors) {
+    if (auto done = out.align(); !done.ok()) return done;
+    sections.push_back({{"name", tensor.name},
+                        {"offset", out.offset()},
+                        {"bytes", tensor.bytes.size()},
+                        {"xxh3", hex(XXH3_64bits(tensor.bytes.data(), tensor.bytes.size()))}});
+    if (auto done = out.append(tensor.bytes); !done.ok()) return done;
+  }
+  const Json footer = {{"step", info.next_step.value},
+                       {"run", info.run_id},
+                       {"config", info.config_fingerprint},
+                       {"workers", info.workers},
+                       {"sections", std::move(sections)}};
+  if (auto done = append_trailer(out, footer.dump()); !done.ok()) return done;
+  if (auto done = file.sync(); !done.ok()) return done;
+  return file.close();
+}
+
+// Checkpoint files of a directory, newest first. A missing directory holds none.
+Result<std::vector<std::string>> newest_first(host::Disk& disk, const std::string& directory) {
+  const auto there = disk.exists(directory);
+  if (!there.ok()) return there.error();
+  if (!*there) return std::vector<std::string>{};
+  auto names = disk.list(directory);
+  if (!names.ok()) return names.error();
+  std::erase_if(
+      *names, [](const std::string& name) { return !name.starts_with(kPrefix) || !name.ends_with(kSuffix); });
+  // Steps have a fixed number of digits: the order of names is the order of steps.
+  std::sort(names->rbegin(), names->rend());
+  return names;
+}
+
+Error damaged(const std::string& path, std::string got, std::string expected) {
+  return Error{.kind = ErrorKind::kBadData,
+               .where = path,
+               .what = "damaged checkpoint",
+               .got = std::move(got),
+               .expected = std::move(expected)};
+}
+
+std::uint64_t read_u64(std::span<const std::byte> bytes, std::size_t at) {
+  std::uint64_t value = 0;
+  std::memcpy(&value, bytes.data() + at, sizeof value);
+  return value;
+}
+
+// The footer, its checksum verified.
+Result<Json> read_footer(const std::string& path, std::span<const std::byte> file) {
+  if (file.size() < kMagic.size() + kTrailerBytes) {
+    return damaged(path, fmt::format("{} bytes", file.size()), "a checkpoint with its trailer");
+  }
+  const std::size_t trailer = file.size() - kTrailerBytes;
+  if (std::memcmp(file.data() + trailer + 32, kMagic.data(), kMagic.size()) != 0) {
+    return damaged(path, "another ending", "the ending GSMRCKPT");
+  }
+  if (const std::uint64_t format = read_u64(file, trailer + 24); format != kFormat) {
+    return damaged(path, fmt::format("format {}", format), fmt::format("format {}", kFormat));
+  }
+  const std::uint64_t offset = read_u64(file, trailer);
+  const std::uint64_t length = read_u64(file, trailer + 8);
+  if (offset > trailer || length != trailer - offset) {
+    return damaged(path, fmt::format("a footer at {} of {} bytes", offset, length),
+                   "a footer that ends at the trailer");
+  }
+  const auto* text = reinterpret_cast<const char*>(file.data() + offset);
+  if (XXH3_64bits(text, length) != read_u64(file, trailer + 16)) {
+    return damaged(path, "a footer of another checksum", "the checksum in the trailer");
+  }
+  Json footer = Json::parse(text, text + length, nullptr, /*allow_exceptions=*/false);
+  if (!footer.is_object() || !footer.contains("sections") || !footer["sections"].is_array() ||
+      !footer.value("step", Json()).is_number_unsigned() || !footer.value("run", Json()).is_string() ||
+      !footer.value("config", Json()).is_string() || !footer.value("workers", Json()).is_number_integer()) {
+    return damaged(path, "a footer without its fields", "step, run, config, workers and sections");
+  }
+  return footer;
+}
+
+// The bytes of section `wanted`, checked against its checksum.
+Result<std::span<const std::byte>> find_section(const std::string& path, std::span<const std::byte> file,
+                                                const Json& footer, const NamedTensor& wanted) {
+  for (const Json& section : footer["sections"]) {
+    if (!section.is_object() || section.value("name", Json()) != Json(wanted.name)) continue;
+    const Json offset = section.value("offset", Json());
+    const Json bytes = section.value("bytes", Json());
+    if (!offset.is_number_unsigned() || !bytes.is_number_unsigned() ||
+        !section.value("xxh3", Json()).is_string())
+      break;
+    const auto begin = offset.get<std::uint64_t>();
+    const auto size = bytes.get<std::uint64_t>();
+    if (size != wanted.bytes.size()) {
+      return damaged(path, fmt::format("{} bytes of {}", size, wanted.name),
+                     fmt::format("{}", wanted.bytes.size()));
+    }
+    if (begin > file.size() || size > file.size() - begin) {
+      return damaged(path, fmt::format("section {} beyond the end", wanted.name),
+                     "a section inside the file");
+    }
+    const auto content = file.subspan(begin, size);
+    if (hex(XXH3_64bits(content.data(), content.size())) != section["xxh3"].get<std::string>()) {
+      return damaged(path, fmt::format("section {} of another checksum", wanted.name),
+                     "the checksum in the footer");
+    }
+    return content;
+  }
+  return damaged(path, fmt::format("no section {}", wanted.name), "every tensor of the network");
+}
+
+struct Opened {
+  std::unique_ptr<host::MappedFile> file;
+  CheckpointInfo info;
+  std::vector<std::span<const std::byte>> contents;  // in the order of the tensors
+};
+
+Result<Opened> open_checkpoint(host::Disk& disk, const std::string& path, std::string_view config_fingerprint,
+                               std::span<const NamedTensor> tensors) {
+  auto file = disk.map(path);
+  if (!file.ok()) return file.error();
+  const auto bytes = (*file)->bytes();
+  auto footer = read_footer(path, bytes);
+  if (!footer.ok()) return footer.error();
+  Opened opened{.file = *std::move(file),
+                .info = {.next_step = StepNumber{(*footer)["step"].get<std::uint64_t>()},
+                         .run_id = (*footer)["run"].get<std::string>(),
+                         .config_fingerprint = (*footer)["config"].get<std::string>(),
+                         .workers = (*footer)["workers"].get<int>()},
+                .contents = {}};
+  if (opened.info.config_fingerprint != config_fingerprint) {
+    return Error{
+        .kind = ErrorKind::kUsage,
+        .where = path,
+        .what = "the checkpoint belongs to another configuration or other data",
+        .got = opened.info.config_fingerprint,
+        .expected = std::string(config_fingerprint),
+        .fix = "resume with the configuration and data of the first start, or train into a new directory"};
+  }
+  if ((*footer)["sections"].size() != tensors.size()) {
+    return damaged(path, fmt::format("{} sections", (*footer)["sections"].size()),
+                   fmt::format("{}", tensors.size()));
+  }
+  for (const NamedTensor& tensor : tensors) {
+    auto content = find_section(path, bytes, *footer, tensor);
+    if (!content.ok()) return content.error();
+    opened.contents.push_back(*content);
+  }
+  return opened;
+}
+
+}  // namespace
+
+Result<void> save_checkpoint(host::Disk& disk, const std::string& directory, const CheckpointInfo& info,
+                             std::span<const NamedTensor> tensors, int keep) {
+  CHECK(keep >= 1, keep);
+  const std::string path = directory + "/" + file_name(info.next_step);
+  const std::string temporary = path + ".tmp";
+  auto file = disk.open_writable(temporary, host::WriteMode::kTruncate);
+  if (!file.ok()) return file.error();
+  Result<void> done = write_file(**file, info, tensors);
+  if (done.ok()) done = disk.rename(temporary, path);
+  if (!done.ok()) {
+    // The first error is the one to report; the next save overwrites what cannot be removed now.
+    static_cast<void>(disk.remove_all(temporary).ok());
+    return done;
+  }
+  if (auto synced = disk.sync_directory(directory); !synced.ok()) return synced;
+  auto names = newest_first(disk, directory);
+  if (!names.ok()) return names.error();
+  for (std::size_t i = static_cast<std::size_t>(keep); i < names->size(); ++i) {
+    if (auto removed = disk.remove_all(directory + "/" + (*names)[i]); !removed.ok()) return removed;
+  }
+  return {};
+}
+
+Result<std::optional<CheckpointInfo>> load_newest_checkpoint(host::Disk& disk, const std::string& directory,
+                                                             std::string_view config_fingerprint,
+                                                             std::span<const NamedTensor> tensors,
+                                                             EventSink events) {
+  const auto names = newest_first(disk, directory);
+  if (!names.ok()) return names.error();
+  for (const std::string& name : *names) {
+    auto opened = open_checkpoint(disk, directory + "/" + name, config_fingerprint, tensors);
+    if (!opened.ok()) {
+      if (opened.error().kind != ErrorKind::kBadData) return opened.error();
+      events("checkpoint_damaged", {{"file", name}, {"error", opened.error().message()}});
+      continue;
+    }
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      std::copy(opened->contents[i].begin(), opened->contents[i].end(), tensors[i].bytes.begin());
+    }
+    return std::optional(std::move(opened->info));
+  }
+  return std::optional<CheckpointInfo>();
+}
+
+std::uint64_t checkpoint_bytes(std::span<const NamedTensor> tensors) {
+  std::uint64_t total = kAlignment + kFooterReserve;
+  for (const NamedTensor& tensor : tensors) total += tensor.bytes.size() + kAlignment;
+  return total;
+}
+
+}  // namespace gossamer::engine

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Checkpoints: the run's tensors and its next step in one checksummed file, written so that a crash at any
+// moment leaves every older file whole (docs/protocols/checkpoint.md). Knows tensors as named bytes, not
+// networks.
+//
+// Thread rule: the training loop's thread, between two steps.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/counters.h"
+#include "base/ids.h"
+#include "base/result.h"
+#include "host/api/disk.h"
+
+namespace gossamer::engine {
+
+// One tensor's memory. Names are unique within a checkpoint.
+struct NamedTensor {
+  std::string_view name;
+  std::span<std::byte> bytes;
+};
+
+struct CheckpointInfo {
+  StepNumber next_step;
+  std::string run_id;
+  // Of the keys that shape the result: a checkpoint of another fingerprint is refused.
+  std::string config_fingerprint;
+  int workers = 1;
+};
+
+struct CheckpointCounters {
+  std::uint64_t written = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t failed = 0;
+  template <class Visitor>
+  void describe(Visitor&& v) const {
+    v("gossamer_checkpoint_written_total", "files", "Checkpoints written and made durable.", written);
+    v("gossamer_checkpoint_bytes_total", "bytes", "Bytes of checkpoints written.", bytes);
+    v("gossamer_checkpoint_failed_total", "files", "Checkpoints that could not be written.", failed);
+  }
+};
+
+// Writes `directory`/step-NNNNNNNNNNNN.ckpt durably, then removes all but the newest `keep` (>= 1). The
+// directory must exist. On an error the older checkpoints are untouched.
+[[nodiscard]] Result<void> save_checkpoint(host::Disk& disk, const std::string& directory,
+                                           const CheckpointInfo& info, std::span<const NamedTensor> tensors,
+                                           int keep);
+
+// Fills `tensors` from the newest whole checkpoint and returns its info; empty when the directory holds none
+// (or does not exist). A damaged file is reported as event `checkpoint_damaged` and the next older one taken.
+// An error when a file is whole but belongs to another configuration (kUsage) or the disk fails. Tensors are
+// changed only on success.
+[[nodiscard]] Result<std::optional<CheckpointInfo>> load_newest_checkpoint(
+    host::Disk& disk, const std::string& directory, std::string_view config_fingerprint,
+    std::span<const NamedTensor> tensors, EventSink events);
+
+// Bytes that a checkpoint of these tensors takes on disk, footer included, rounded up.
+[[nodiscard]] std::uint64_t checkpoint_bytes(std::span<const NamedTensor> tensors);
+
+}  // namespace gossamer::engine

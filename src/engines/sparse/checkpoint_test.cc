@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engines/sparse/checkpoint.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <vector>
+
+#include "host/sim/disk.h"
+
+namespace gossamer::engine {
+namespace {
+
+using host::SimDisk;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr char kDirectory[] = "run/checkpoints";
+constexpr char kConfig[] = "config-1";
+
+// Two tensors whose values say which step saved them.
+struct Tensors {
+  std::vector<float> weights = std::vector<float>(37, 0.0F);
+  std::vector<std::uint32_t> steps = std::vector<std::uint32_t>(5, 0);
+
+  void fill(std::uint32_t step) {
+    for (std::size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<float>(100 * step + i);
+    for (std::uint32_t& s : steps) s = step;
+  }
+  std::vector<NamedTensor> named() {
+    return {{"weights", std::as_writable_bytes(std::span(weights))},
+            {"steps", std::as_writable_bytes(std::span(steps))}};
+  }
+};
+
+Result<void> save(host::Disk& disk, std::uint32_t step, int keep = 2) {
+  Tensors tensors;
+  tensors.fill(step);
+  return save_checkpoint(
+      disk, kDirectory,
+      {.next_step = StepNumber{step}, .run_id = "run-1", .config_fingerprint = kConfig, .workers = 2},
+      tensors.named(), keep);
+}
+
+struct Loaded {
+  Result<std::optional<CheckpointInfo>> info;
+  Tensors tensors;
+  std::vector<std::string> events;
+};
+
+Loaded load(host::Disk& disk, std::string_view config = kConfig) {
+  Loaded loaded{.info = std::optional<CheckpointInfo>(), .tensors = {}, .events = {}};
+  const auto events = [&](std::string_view event, EventFields) { loaded.events.emplace_back(event); };
+  loaded.info = load_newest_checkpoint(disk, kDirectory, config, loaded.tensors.named(), events);
+  return loaded;
+}
+
+std::unique_ptr<SimDisk> disk_with(std::initializer_list<std::uint32_t> steps) {
+  auto disk = std::make_unique<SimDisk>();
+  EXPECT_TRUE(disk->make_directories(kDirectory).ok());
+  EXPECT_TRUE(disk->sync_directory("run").ok());
+  EXPECT_TRUE(disk->sync_directory("/").ok());
+  for (const std::uint32_t step : steps) EXPECT_TRUE(save(*disk, step).ok());
+  return disk;
+}
+
+std::vector<std::byte> contents(SimDisk& disk, const std::string& path) {
+  auto map = disk.map(path);
+  EXPECT_TRUE(map.ok());
+  return {(*map)->bytes().begin(), (*map)->bytes().end()};
+}
+
+void overwrite(SimDisk& disk, const std::string& path, std::span<const std::byte> bytes) {
+  auto file = disk.open_writable(path, host::WriteMode::kTruncate);
+  ASSERT_TRUE(file.ok());
+  ASSERT_TRUE((*file)->append(bytes).ok());
+  ASSERT_TRUE((*file)->close().ok());
+}
+
+const std::string kStep20 = std::string(kDirectory) + "/step-000000000020.ckpt";
+
+// What was saved comes back, bit by bit, with its step, run and number of workers.
+TEST(Checkpoint, LoadsWhatWasSaved) {
+  auto disk = disk_with({10, 20});
+  Loaded loaded = load(*disk);
+  ASSERT_TRUE(loaded.info.ok()) << loaded.info.error().message();
+  ASSERT_TRUE(loaded.info->has_value());
+  EXPECT_EQ((*loaded.info)->next_step, StepNumber{20});
+  EXPECT_EQ((*loaded.info)->run_id, "run-1");
+  EXPECT_EQ((*loaded.info)->workers, 2);
+  Tensors expected;
+  expected.fill(20);
+  EXPECT_EQ(loaded.tensors.weights, expected.weights);
+  EXPECT_EQ(loaded.tensors.steps, expected.steps);
+}
+
+// Only the newest `keep` files stay.
+TEST(Checkpoint, KeepsTheNewest) {
+  auto disk = disk_with({10, 20, 30});
+  EXPECT_THAT(*disk->list(kDirectory), ElementsAre("step-000000000020.ckpt", "step-000000000030.ckpt"));
+  ASSERT_TRUE(save(*disk, 40, 1).ok());
+  EXPECT_THAT(*disk->list(kDirectory), ElementsAre("step-000000000040.ckpt"));
+}
+
+// A missing or empty directory, or one with other files, holds no checkpoint.
+TEST(Checkpoint, NothingToLoad) {
+  SimDisk empty;
+  EXPECT_FALSE(load(empty).info->has_value());
+  auto disk = disk_with({});
+  overwrite(*disk, std::string(kDirectory) + "/step-000000000001.ckpt.tmp", {});
+  EXPECT_FALSE(load(*disk).info->has_value());
+}
+
+// A crash at any disk operation of a save, under several outcomes each, leaves a checkpoint that loads whole:
+// the old one, or the new one once the save was acknowledged.
+TEST(Checkpoint, SurvivesACrashAtEveryOperation) {
+  auto rehearsal = disk_with({10, 20});
+  rehearsal->restart_count({});
+  ASSERT_TRUE(save(*rehearsal, 30).ok());
+  const std::uint64_t operations = rehearsal->operations();
+  ASSERT_GT(operations, 8U);
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    for (std::uint64_t k = 0; k <= operations; ++k) {
+      auto disk = disk_with({10, 20});
+      disk->restart_count({.seed = seed, .crash_at_operation = k});
+      const bool acknowledged = save(*disk, 30).ok();
+      auto later = disk->after_crash();
+      Loaded loaded = load(*later);
+      ASSERT_TRUE(loaded.info.ok()) << "seed " << seed << " operation " << k;
+      ASSERT_TRUE(loaded.info->has_value()) << "seed " << seed << " operation " << k;
+      const auto step = static_cast<std::uint32_t>((*loaded.info)->next_step.value);
+      ASSERT_TRUE(step == 30 || (step == 20 && !acknowledged))
+          << "seed " << seed << " operation " << k << " step " << step;
+      Tensors expected;
+      expected.fill(step);
+      ASSERT_EQ(loaded.tensors.weights, expected.weights) << "seed " << seed << " operation " << k;
+      ASSERT_TRUE(loaded.events.empty()) << "a save must never leave a damaged file under its final name";
+    }
+  }
+}
+
+// A full disk or a failing operation refuses the save with its cause and leaves the older checkpoints
+// loadable.
+TEST(Checkpoint, FailedSaveLeavesTheOldOnes) {
+  auto rehearsal = disk_with({10, 20});
+  rehearsal->restart_count({});
+  ASSERT_TRUE(save(*rehearsal, 30).ok());
+  const std::uint64_t operations = rehearsal->operations();
+  for (std::uint64_t k = 0; k < operations; ++k) {
+    auto disk = disk_with({10, 20});
+    disk->restart_count({.fail_at_operation = k});
+    const bool saved = save(*disk, 30).ok();
+    Loaded loaded = load(*disk);
+    ASSERT_TRUE(loaded.info.ok() && loaded.info->has_value()) << k;
+    EXPECT_TRUE(saved ? (*loaded.info)->next_step.value == 30 : (*loaded.info)->next_step.value >= 20) << k;
+  }
+  auto full = disk_with({10, 20});
+  full->restart_count({.capacity_bytes = contents(*full, kStep20).size() * 2 + 100});
+  const auto refused = save(*full, 30);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error().message(), HasSubstr("step-000000000030.ckpt"));
+  EXPECT_EQ((*load(*full).info)->next_step, StepNumber{20});
+  EXPECT_THAT(*full->list(kDirectory), ElementsAre("step-000000000010.ckpt", "step-000000000020.ckpt"));
+}
+
+// Any flipped byte and any cut of the newest file is noticed: it is reported and the older one is loaded,
+// whole. (A flip in the padding between sections harms nothing and may load.)
+TEST(Checkpoint, DamageFallsBackToTheOlder) {
+  auto disk = disk_with({10, 20});
+  const std::vector<std::byte> good = contents(*disk, kStep20);
+  int noticed = 0;
+  for (std::size_t i = 0; i < good.size(); ++i) {
+    std::vector<std::byte> bad = good;
+    bad[i] ^= std::byte{0x10};
+    overwrite(*disk, kStep20, bad);
+    Loaded loaded = load(*disk);
+    ASSERT_TRUE(loaded.info.ok() && loaded.info->has_value()) << i;
+    const auto step = static_cast<std::uint32_t>((*loaded.info)->next_step.value);
+    Tensors expected;
+    expected.fill(step);
+    ASSERT_EQ(loaded.tensors.weights, expected.weights) << i;
+    if (step == 10) {
+      ++noticed;
+      ASSERT_THAT(loaded.events, ElementsAre("checkpoint_damaged")) << i;
+    }
+  }
+  EXPECT_GT(noticed, static_cast<int>(good.size()) - 64 * 3);
+  for (std::size_t size = 0; size < good.size(); size += 7) {
+    overwrite(*disk, kStep20, std::span(good).first(size));
+    EXPECT_EQ((*load(*disk).info)->next_step, StepNumber{10}) << size;
+  }
+}
+
+// A whole checkpoint of another configuration is a mistake of the user, not damage: it is refused by name.
+TEST(Checkpoint, RefusesAnotherConfiguration) {
+  auto disk = disk_with({10, 20});
+  const Loaded loaded = load(*disk, "config-2");
+  ASSERT_FALSE(loaded.info.ok());
+  EXPECT_EQ(loaded.info.error().kind, ErrorKind::kUsage);
+  EXPECT_THAT(loaded.info.error().message(), HasSubstr("got config-1; expected config-2"));
+}
+
+// A footer that lists other tensors than the network has is refused, and tensors stay as they were.
+TEST(Checkpoint, RefusesOtherTensors) {
+  auto disk = disk_with({20});
+  Tensors mine;
+  mine.fill(7);
+  std::vector<NamedTensor> fewer = mine.named();
+  fewer.pop_back();
+  std::vector<std::string> messages;
+  const auto events = [&](std::string_view, EventFields fields) {
+    messages.push_back(std::get<std::string>((fields.begin() + 1)->value));
+  };
+  EXPECT_FALSE(load_newest_checkpoint(*disk, kDirectory, kConfig, fewer, events)->has_value());
+  EXPECT_THAT(messages, ElementsAre(HasSubstr("got 2 sections; expected 1")));
+  EXPECT_EQ(mine.weights[1], 701.0F);
+}
+
+}  // namespace
+}  // namespace gossamer::engine

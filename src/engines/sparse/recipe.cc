@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engines/sparse/recipe.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+
+namespace gossamer::engine {
+namespace {
+
+constexpr std::uint32_t kDefaultHidden = 256;
+constexpr double kDefaultDropout = 0.35;
+// Small sets need more passes to be learnt, large ones see every label often enough in fewer.
+constexpr double kMostEpochs = 12;
+constexpr double kFewestEpochs = 2;
+constexpr double kFullEpochRecords = 100'000;
+
+double epochs_for(std::uint64_t records) {
+  const double scale =
+      std::sqrt(kFullEpochRecords / static_cast<double>(std::max<std::uint64_t>(records, 1)));
+  return std::clamp(std::round(kMostEpochs * scale), kFewestEpochs, kMostEpochs);
+}
+
+Result<void> check_trainable(const DataShape& shape) {
+  const auto refuse = [](std::string got, std::string expected) {
+    return Error{.kind = ErrorKind::kBadData,
+                 .where = "data.train",
+                 .what = "nothing to train on",
+                 .got = std::move(got),
+                 .expected = std::move(expected),
+                 .fix = "check the file with `gossamer data inspect`"};
+  };
+  if (shape.records == 0) return refuse("no records", "at least one");
+  if (shape.feature_entries == 0) return refuse("records without any feature", "features in some records");
+  if (shape.label_entries == 0) return refuse("records without any label", "labels in some records");
+  return {};
+}
+
+}  // namespace
+
+DataShape shape_of(const data::Dataset& dataset) {
+  return {.records = dataset.size(),
+          .features = dataset.features(),
+          .labels = dataset.labels(),
+          .feature_entries = dataset.feature_entries(),
+          .label_entries = dataset.label_entries()};
+}
+
+Result<Recipe> derive_recipe(const TrainConfig& config, const DataShape& shape) {
+  if (auto good = check_trainable(shape); !good.ok()) return good.error();
+  Recipe recipe;
+  const auto because = [&recipe](std::string_view key, const auto& value, std::string_view reason) {
+    recipe.reasons.push_back(fmt::format("{} = {}: {}", key, value, reason));
+  };
+  recipe.hidden = config.model.hidden.value_or(kDefaultHidden);
+  if (!config.model.hidden)
+    because("model.hidden", recipe.hidden, "wider gained less than it cost on validation data");
+  recipe.dropout = config.model.dropout.value_or(kDefaultDropout);
+  if (!config.model.dropout)
+    because("model.dropout", recipe.dropout, "best on validation data of several sizes");
+
+  const double epochs = config.train.epochs.value_or(epochs_for(shape.records));
+  const double batch = config.train.batch;
+  const double steps = std::ceil(epochs * static_cast<double>(shape.records) / batch);
+  recipe.steps = config.train.steps > 0 ? config.train.steps
+                                        : std::max<std::uint64_t>(1, static_cast<std::uint64_t>(steps));
+  if (!config.train.epochs && config.train.steps == 0) {
+    because("train.epochs", epochs,
+            fmt::format("{} records; {} steps of {}", shape.records, recipe.steps, batch));
+  }
+  return recipe;
+}
+
+std::uint64_t memory_needed(const TrainConfig& config, const Recipe& recipe, const DataShape& shape) {
+  constexpr std::uint64_t kFloat = 4;
+  const std::uint64_t stride = (recipe.hidden + 31) / 32 * 32;
+  const std::uint64_t rows = std::uint64_t{shape.features} + shape.labels;
+  const std::uint64_t tables = rows * stride * 3 * kFloat + rows * 4 * kFloat;
+  // An active set holds each positive of a batch once, and the sampled negatives; each row keeps a score a
+  // sample.
+  const double labels_a_record =
+      static_cast<double>(shape.label_entries) / static_cast<double>(shape.records);
+  const auto positives = static_cast<std::uint64_t>(std::ceil(labels_a_record * config.train.batch));
+  const std::uint64_t active = std::min<std::uint64_t>(shape.labels, positives) + config.train.sampled + 128;
+  const std::uint64_t step = active * config.train.batch * kFloat + 8 * config.train.batch * stride * kFloat;
+  const std::uint64_t instances =
+      config.predict.instances
+          ? shape.feature_entries * 8 + shape.label_entries * 4 + shape.records * stride * 4
+          : 0;
+  return tables + step + instances + (std::uint64_t{64} << 20);
+}
+
+}  // namespace gossamer::engine

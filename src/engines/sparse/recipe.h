@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Recipe: the values that a config leaves to the program (`auto`), derived from the data, each with its
+// reason. The rules were chosen on validation data only; docs/benchmarks.md has the commands and figures.
+//
+// Thread rule: pure functions on plain values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "engines/sparse/config.h"
+#include "learn/data/dataset.h"
+
+namespace gossamer::engine {
+
+struct Recipe {
+  std::uint32_t hidden = 0;
+  double dropout = 0;
+  std::uint64_t steps = 0;  // optimizer updates of the whole run
+  // One line for each derived value: "train.epochs = 12: 23350 records".
+  std::vector<std::string> reasons = {};
+};
+
+// What a recipe is derived from.
+struct DataShape {
+  std::uint64_t records = 0;
+  std::uint32_t features = 0;
+  std::uint32_t labels = 0;
+  std::uint64_t feature_entries = 0;
+  std::uint64_t label_entries = 0;
+};
+[[nodiscard]] DataShape shape_of(const data::Dataset& dataset);
+
+// kBadData when the data can train nothing: no records, no features or no label at all.
+[[nodiscard]] Result<Recipe> derive_recipe(const TrainConfig& config, const DataShape& shape);
+
+// Peak bytes of training: weights, moments, the step's buffers, and the instances kept for prediction.
+[[nodiscard]] std::uint64_t memory_needed(const TrainConfig& config, const Recipe& recipe,
+                                          const DataShape& shape);
+
+}  // namespace gossamer::engine

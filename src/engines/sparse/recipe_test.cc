@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engines/sparse/recipe.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gossamer::engine {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+DataShape shape(std::uint64_t records) {
+  return {.records = records,
+          .features = 1000,
+          .labels = 500,
+          .feature_entries = records * 20,
+          .label_entries = records * 3};
+}
+
+// Every derived value comes with a reason; given values are taken as they are, without one.
+TEST(Recipe, DerivesOnlyWhatIsAuto) {
+  TrainConfig config;
+  config.model.hidden.reset();
+  const auto derived = derive_recipe(config, shape(25'000));
+  ASSERT_TRUE(derived.ok());
+  EXPECT_THAT(derived->reasons, SizeIs(3));
+  EXPECT_THAT(derived->reasons[2], HasSubstr("train.epochs = "));
+
+  config.model.hidden = 64;
+  config.model.dropout = 0.1;
+  config.train.epochs = 2;
+  const auto given = derive_recipe(config, shape(1000));
+  ASSERT_TRUE(given.ok());
+  EXPECT_EQ(given->hidden, 64U);
+  EXPECT_EQ(given->dropout, 0.1);
+  EXPECT_EQ(given->steps, 8U);  // ceil(2 * 1000 / 256)
+  EXPECT_THAT(given->reasons, IsEmpty());
+}
+
+// Steps count samples: a fraction of an epoch works, tiny sets get at least one step, train.steps wins.
+TEST(Recipe, CountsSteps) {
+  TrainConfig config;
+  config.train.epochs = 0.1;
+  EXPECT_EQ(derive_recipe(config, shape(10'000))->steps, 4U);
+  EXPECT_EQ(derive_recipe(config, shape(1))->steps, 1U);
+  config.train.steps = 77;
+  EXPECT_EQ(derive_recipe(config, shape(10'000))->steps, 77U);
+}
+
+// More records never mean more epochs, and never fewer steps.
+TEST(Recipe, EpochsFallWithSize) {
+  const TrainConfig config;
+  std::uint64_t steps_before = 0;
+  double epochs_before = 1e9;
+  for (const std::uint64_t records : {100ULL, 10'000ULL, 100'000ULL, 1'000'000ULL, 10'000'000ULL}) {
+    const auto recipe = derive_recipe(config, shape(records));
+    const double epochs = static_cast<double>(recipe->steps) * 256.0 / static_cast<double>(records);
+    EXPECT_GT(recipe->steps, steps_before);
+    EXPECT_LE(epochs, epochs_before * 1.01);
+    steps_before = recipe->steps;
+    epochs_before = std::max(epochs, 1.0);
+  }
+}
+
+// Data that can train nothing is refused before any work, saying what is missing.
+TEST(Recipe, RefusesEmptyData) {
+  const TrainConfig config;
+  DataShape no_labels = shape(10);
+  no_labels.label_entries = 0;
+  EXPECT_THAT(derive_recipe(config, no_labels).error().message(), HasSubstr("records without any label"));
+  DataShape no_features = shape(10);
+  no_features.feature_entries = 0;
+  EXPECT_THAT(derive_recipe(config, no_features).error().message(), HasSubstr("records without any feature"));
+  EXPECT_EQ(derive_recipe(config, shape(0)).error().kind, ErrorKind::kBadData);
+}
+
+// The memory estimate holds the three arrays of each table, the largest part by far.
+TEST(Recipe, MemoryCoversTheTables) {
+  TrainConfig config;
+  DataShape amazon{.records = 490'449,
+                   .features = 135'909,
+                   .labels = 670'091,
+                   .feature_entries = 36'783'675,
+                   .label_entries = 2'672'947};
+  config.model.hidden = 128;
+  const auto recipe = derive_recipe(config, amazon);
+  const std::uint64_t tables = std::uint64_t{135'909 + 670'091} * 128 * 12;
+  const std::uint64_t needed = memory_needed(config, *recipe, amazon);
+  EXPECT_GT(needed, tables);
+  EXPECT_LT(needed, tables + (std::uint64_t{1} << 30));
+}
+
+}  // namespace
+}  // namespace gossamer::engine

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engines/sparse/trainer.h"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "engines/sparse/batch_reader.h"
+#include "engines/sparse/config_toml.h"
+#include "learn/data/sampling_plan.h"
+#include "learn/sparse/negatives.h"
+#include "learn/sparse/schedule.h"
+
+namespace gossamer::engine {
+namespace {
+
+constexpr std::size_t kLossWindow = 100;
+
+// The mean of the last kLossWindow values.
+class RecentMean {
+ public:
+  void add(double value) { values_[count_++ % kLossWindow] = value; }
+  [[nodiscard]] double mean() const {
+    const std::size_t n = std::min(count_, kLossWindow);
+    double sum = 0;
+    for (std::size_t i = 0; i < n; ++i) sum += values_[i];
+    return n == 0 ? 0 : sum / static_cast<double>(n);
+  }
+
+ private:
+  std::array<double, kLossWindow> values_{};
+  std::size_t count_ = 0;
+};
+
+std::vector<NamedTensor> tensors_of(sparse::Network& network) {
+  const auto bytes = [](auto span) { return std::as_writable_bytes(span); };
+  return {{"embedding.weights", bytes(network.embedding.all_weights())},
+          {"embedding.moment1", bytes(network.embedding.all_moment1())},
+          {"embedding.moment2", bytes(network.embedding.all_moment2())},
+          {"embedding.last_step", bytes(network.embedding.all_last_steps())},
+          {"output.weights", bytes(network.output.all_weights())},
+          {"output.moment1", bytes(network.output.all_moment1())},
+          {"output.moment2", bytes(network.output.all_moment2())},
+          {"output.last_step", bytes(network.output.all_last_steps())},
+          {"bias.weights", bytes(network.bias.span())},
+          {"bias.moment1", bytes(network.bias_moment1.span())},
+          {"bias.moment2", bytes(network.bias_moment2.span())}};
+}
+
+sparse::Schedule schedule_of(const TrainConfig& config, const Recipe& recipe) {
+  constexpr std::array kDecay = {sparse::Decay::kLinear, sparse::Decay::kCosine, sparse::Decay::kConstant};
+  return {.peak = config.train.lr,
+          .warmup_steps = config.train.warmup_steps,
+          .total_steps = recipe.steps,
+          .decay = kDecay[static_cast<std::size_t>(config.train.schedule)]};
+}
+
+// Of the keys that shape the trained network: not where data lies, how it is checkpointed or used afterwards.
+std::uint64_t config_fingerprint(TrainConfig config) {
+  config.data = {.weighting = config.data.weighting};
+  config.checkpoint = {};
+  config.predict = {};
+  const std::string text = to_toml(config);
+  return XXH3_64bits(text.data(), text.size());
+}
+
+// One training run: what the loop needs, owned together.
+class TrainingRun {
+ public:
+  TrainingRun(const TrainInputs& inputs, const TrainHooks& hooks, const sparse::LabelCounts& labels)
+      : in_(inputs),
+        hooks_(hooks),
+        network_(network_shape(inputs), sparse::Moments::kAdam),
+        plan_(inputs.config.seed, inputs.dataset.size()),
+        reader_(inputs.dataset, inputs.weighting, inputs.compute),
+        schedule_(schedule_of(inputs.config, inputs.recipe)),
+        fingerprint_(fingerprint(inputs)) {
+    sparse::initialize(network_,
+                       {.embedding_stddev = static_cast<float>(inputs.config.model.embedding_init),
+                        .output_stddev = static_cast<float>(inputs.config.model.output_init),
+                        .seed = inputs.config.seed},
+                       labels.count, inputs.compute);
+  }
+
+  Result<void> resume() {
+    const auto loaded = load_newest_checkpoint(in_.disk, in_.checkpoint_directory, fingerprint_,
+                                               tensors_of(network_), hooks_.events);
+    if (!loaded.ok()) return loaded.error();
+    if (!loaded->has_value()) return {};
+    const CheckpointInfo& info = **loaded;
+    next_ = info.next_step;
+    hooks_.events("resumed", {{"step", next_.value}, {"from_run", info.run_id}});
+    if (info.workers != in_.compute.workers()) {
+      hooks_.events("workers_changed", {{"before", static_cast<std::uint64_t>(info.workers)},
+                                        {"now", static_cast<std::uint64_t>(in_.compute.workers())}});
+    }
+    return {};
+  }
+
+  Result<TrainOutcome> loop(sparse::Learner& learner) {
+    TrainOutcome outcome;
+    RecentMean recent;
+    last_save_ = in_.clock.now();
+    bool stopped = false;
+    while (next_.value < in_.recipe.steps && !stopped) {
+      const float rate = schedule_.learning_rate(next_);
+      const data::Batch batch = reader_.read_step(plan_, next_, in_.config.train.batch);
+      const sparse::StepReport report = learner.step(batch, next_, {.learning_rate = rate});
+      ++next_;
+      outcome.phases += report.phases;
+      recent.add(report.loss);
+      hooks_.on_step(progress(report, rate));
+      stopped = hooks_.stop_requested();
+      if (auto saved = save_when_due(stopped, outcome.checkpoints); !saved.ok()) return saved.error();
+    }
+    outcome.steps = next_.value;
+    outcome.samples = next_.value * in_.config.train.batch;
+    outcome.final_loss = recent.mean();
+    if (next_.value == in_.recipe.steps) outcome.network = std::move(network_);
+    return outcome;
+  }
+
+  sparse::Network& network() { return network_; }
+
+ private:
+  static sparse::NetworkShape network_shape(const TrainInputs& in) {
+    return {.features = in.dataset.features(), .labels = in.dataset.labels(), .hidden = in.recipe.hidden};
+  }
+
+  // Of everything that shapes the trained network.
+  static std::string fingerprint(const TrainInputs& in) {
+    const DataShape shape = shape_of(in.dataset);
+    return fmt::format("{:016x}-{}-{}-{}-{}-{}-{}-{}", config_fingerprint(in.config), shape.records,
+                       shape.features, shape.labels, shape.feature_entries, shape.label_entries,
+                       in.recipe.hidden, in.recipe.steps);
+  }
+
+  [[nodiscard]] TrainProgress progress(const sparse::StepReport& report, float rate) const {
+    const std::uint64_t samples = next_.value * in_.config.train.batch;
+    return {.steps_done = next_.value,
+            .steps_total = in_.recipe.steps,
+            .samples_done = samples,
+            .epoch = static_cast<double>(samples) / static_cast<double>(in_.dataset.size()),
+            .loss = report.loss,
+            .learning_rate = rate,
+            .active_rows = report.active_rows};
+  }
+
+  [[nodiscard]] bool due() const {
+    const CheckpointConfig& when = in_.config.checkpoint;
+    if (when.every_steps > 0 && next_.value % when.every_steps == 0) return true;
+    return when.every_minutes > 0 && in_.clock.now() - last_save_ >= from_seconds(60 * when.every_minutes);
+  }
+
+  // A periodic save that fails is reported and the run goes on; one that a stop asked for must not.
+  Result<void> save_when_due(bool stopping, CheckpointCounters& counters) {
+    const bool finished = next_.value == in_.recipe.steps;
+    if (finished || (!stopping && !due())) return {};
+    const auto tensors = tensors_of(network_);
+    const auto saved = save_checkpoint(in_.disk, in_.checkpoint_directory,
+                                       {.next_step = next_,
+                                        .run_id = in_.run_id,
+                                        .config_fingerprint = fingerprint_,
+                                        .workers = in_.compute.workers()},
+                                       tensors, static_cast<int>(in_.config.checkpoint.keep));
+    last_save_ = in_.clock.now();
+    if (saved.ok()) {
+      ++counters.written;
+      counters.bytes += checkpoint_bytes(tensors);
+      hooks_.events("checkpoint_written", {{"step", next_.value}});
+      return {};
+    }
+    ++counters.failed;
+    hooks_.events("checkpoint_failed", {{"step", next_.value}, {"error", saved.error().message()}});
+    return stopping ? saved : Result<void>();
+  }
+
+  const TrainInputs& in_;
+  const TrainHooks& hooks_;
+  sparse::Network network_;
+  data::SamplingPlan plan_;
+  BatchReader reader_;
+  sparse::Schedule schedule_;
+  std::string fingerprint_;
+  StepNumber next_;
+  Instant last_save_;
+};
+
+}  // namespace
+
+kernels::Activation activation_of(ActivationKind kind) {
+  constexpr std::array kActivation = {kernels::Activation::kRelu, kernels::Activation::kIdentity,
+                                      kernels::Activation::kTanh};
+  return kActivation[static_cast<std::size_t>(kind)];
+}
+
+sparse::LearnerOptions learner_options(const TrainConfig& config, const Recipe& recipe) {
+  // Indexed by the config's enums, whose order is that of the words users write.
+  constexpr std::array kNegatives = {sparse::Negatives::kInBatch, sparse::Negatives::kUniform,
+                                     sparse::Negatives::kFrequency};
+  constexpr std::array kLogQ = {sparse::LogQ::kAll, sparse::LogQ::kExact, sparse::LogQ::kNone};
+  constexpr std::array kSkipped = {sparse::SkippedSteps::kHold, sparse::SkippedSteps::kDecay,
+                                   sparse::SkippedSteps::kDecayAndMove};
+  constexpr std::array kElement = {kernels::Element::kF32, kernels::Element::kBf16};
+  sparse::LearnerOptions options;
+  options.batch_max = config.train.batch;
+  options.activation = activation_of(config.model.activation);
+  options.dropout = recipe.dropout;
+  options.negatives.kind = kNegatives[static_cast<std::size_t>(config.train.negatives)];
+  options.negatives.sampled = config.train.sampled;
+  options.logq = kLogQ[static_cast<std::size_t>(config.loss.logq)];
+  if (config.train.precision) options.element = kElement[static_cast<std::size_t>(*config.train.precision)];
+  options.optimizer.beta1 = config.optimizer.beta1;
+  options.optimizer.beta2 = config.optimizer.beta2;
+  options.optimizer.epsilon = config.optimizer.epsilon;
+  options.optimizer.skipped = kSkipped[static_cast<std::size_t>(config.optimizer.skipped)];
+  options.seed = config.seed;
+  return options;
+}
+
+Result<TrainOutcome> train(const TrainInputs& inputs, const TrainHooks& hooks) {
+  CHECK(inputs.dataset.size() > 0);
+  CHECK(inputs.recipe.steps > 0);
+  const sparse::LabelCounts labels = sparse::count_labels(inputs.dataset);
+  TrainingRun run(inputs, hooks, labels);
+  if (auto resumed = run.resume(); !resumed.ok()) return resumed.error();
+  sparse::Learner learner({.network = run.network(),
+                           .labels = labels,
+                           .kernels = inputs.kernels,
+                           .compute = inputs.compute,
+                           .clock = &inputs.clock},
+                          learner_options(inputs.config, inputs.recipe));
+  return run.loop(learner);
+}
+
+}  // namespace gossamer::engine

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// train(): the training loop of the sparse engine on one node. Reads batches by the sampling plan, steps the
+// learner, keeps checkpoints, and ends with a Model ready for prediction. Everything that shapes the result
+// is in the config, the dataset and the number of workers; clocks and hooks only watch.
+//
+// Thread rule: called by the thread that owns the Compute; hooks are called on it, between steps.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/counters.h"
+#include "base/function_ref.h"
+#include "base/ids.h"
+#include "base/result.h"
+#include "engines/sparse/checkpoint.h"
+#include "engines/sparse/config.h"
+#include "engines/sparse/recipe.h"
+#include "host/api/clock.h"
+#include "host/api/compute.h"
+#include "host/api/disk.h"
+#include "kernels/kernels.h"
+#include "learn/data/dataset.h"
+#include "learn/sparse/learner.h"
+#include "learn/sparse/network.h"
+#include "learn/text/weighting.h"
+
+namespace gossamer::engine {
+
+// After each step.
+struct TrainProgress {
+  std::uint64_t steps_done = 0;  // of the whole run, those before a resume included
+  std::uint64_t steps_total = 0;
+  std::uint64_t samples_done = 0;
+  double epoch = 0;  // samples_done / dataset size
+  double loss = 0;   // mean over this step's samples, nats
+  double learning_rate = 0;
+  std::uint64_t active_rows = 0;
+};
+
+struct TrainHooks {
+  FunctionRef<void(const TrainProgress&)> on_step;
+  // Asked after each step; true ends the run with a checkpoint.
+  FunctionRef<bool()> stop_requested;
+  EventSink events;
+};
+
+struct TrainInputs {
+  host::Disk& disk;
+  host::Compute& compute;
+  const host::Clock& clock;
+  const kernels::Kernels& kernels;
+  const data::Dataset& dataset;
+  const text::FeatureWeighting& weighting;
+  const TrainConfig& config;
+  const Recipe& recipe;
+  std::string run_id;
+  std::string checkpoint_directory;  // exists
+};
+
+struct TrainOutcome {
+  // Empty when stop_requested() ended the run: a checkpoint holds all that was done.
+  std::optional<sparse::Network> network;
+  std::uint64_t steps = 0;
+  std::uint64_t samples = 0;
+  double final_loss = 0;         // mean of the last 100 steps of this process
+  sparse::LearnerPhases phases;  // summed over this process's steps
+  CheckpointCounters checkpoints;
+};
+
+// Continues from the newest whole checkpoint in the directory if there is one, else starts at step 0.
+[[nodiscard]] Result<TrainOutcome> train(const TrainInputs& inputs, const TrainHooks& hooks);
+
+[[nodiscard]] kernels::Activation activation_of(ActivationKind kind);
+// How the config and recipe set up the learner; also what `bench sparse-step` measures.
+[[nodiscard]] sparse::LearnerOptions learner_options(const TrainConfig& config, const Recipe& recipe);
+
+}  // namespace gossamer::engine
