@@ -40,8 +40,8 @@ void* allocate(std::size_t bytes) {
   void* map =
       ::mmap(nullptr, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   CHECK(map != MAP_FAILED, bytes);
-  const auto start = round_up(reinterpret_cast<std::uintptr_t>(map) + kCacheLine, kHugePage);
-  auto* data = reinterpret_cast<std::byte*>(start);
+  const auto address = reinterpret_cast<std::uintptr_t>(map);
+  std::byte* data = static_cast<std::byte*>(map) + (round_up(address + kCacheLine, kHugePage) - address);
   ::madvise(data, round_up(bytes, kHugePage),
             MADV_HUGEPAGE);  // a wish: without it the array is merely slower
   *reinterpret_cast<Header*>(data - kCacheLine) = {map, total};

@@ -73,7 +73,7 @@ class [[nodiscard]] Result {
     CHECK(ok(), error_message());
     return std::get<0>(state_);
   }
-  const T& value() const {
+  [[nodiscard]] const T& value() const {
     CHECK(ok(), error_message());
     return std::get<0>(state_);
   }
