@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """tools/docs/check_commands.py [--build DIR] [--root DIR]
 
-Runs the commands that README.md and docs/**/*.md show (README.md here says which), so that a document cannot
+Runs the commands that *.md and docs/**/*.md show (README.md here says which), so that a document cannot
 promise what the program does not do. All `console run` blocks of one document share a directory, in order.
 """
 
@@ -105,7 +105,7 @@ def check_document(path, build, targets):
 
 
 def documents(root):
-    return [path for path in [root / "README.md", *sorted((root / "docs").rglob("*.md"))] if path.is_file()]
+    return sorted(root.glob("*.md")) + sorted((root / "docs").rglob("*.md"))
 
 
 def main(arguments):
