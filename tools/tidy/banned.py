@@ -4,9 +4,9 @@
 import re
 from dataclasses import dataclass
 
-from tree import CODE, Finding, is_test
+from tree import CODE, Finding
 
-TESTS = "tests"  # stands for tests/ and every *_test.cc
+TESTS = "tests"  # stands for code that Tree.is_test calls so
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,8 @@ BANS = (
 )
 
 
-def _allowed(path, ban):
-    return any(is_test(path) if place == TESTS else path.startswith(place) for place, _ in ban.allowed)
+def _allowed(tree, path, ban):
+    return any(tree.is_test(path) if place == TESTS else path.startswith(place) for place, _ in ban.allowed)
 
 
 def check_banned(tree):
@@ -68,7 +68,7 @@ def check_banned(tree):
         for number, line in enumerate(code.splitlines(), 1):
             for pattern, ban in compiled:
                 match = pattern.search(line)
-                if match and not _allowed(path, ban):
+                if match and not _allowed(tree, path, ban):
                     yield Finding(path, number, "banned", f"'{match.group(0).strip()}': {ban.instead}")
 
 

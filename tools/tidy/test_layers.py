@@ -58,6 +58,16 @@ class LayersTest(unittest.TestCase):
         self.assertEqual(len(found), 1)
         self.assertIn('kill_test.cc:2: layers: no file "gone/away.h"', found[0])
 
+    # What a CMake list names as a test is one, whatever its name; what it names elsewhere is not.
+    def test_listed_tests(self):
+        files = {"src/learn/CMakeLists.txt": "gossamer_module(learn\n  SOURCES model.cc\n  TESTS a_test.cc fake.h\n"
+                                             "    fake.cc\n  TEST_DEPS x)\ngossamer_test(more SOURCES b.cc DEPS y)\n"}
+        for name in ("fake.h", "fake.cc", "b.cc", "model.cc", "x"):
+            files["src/learn/" + name] = ""
+        checked = tree(files=files)
+        self.assertEqual([checked.is_test("src/learn/" + name) for name in ("fake.h", "fake.cc", "b.cc", "model.cc", "x")],
+                         [True, True, True, False, False])
+
     # The longest row owns a file; one row's folder may lie in another's.
     def test_nested_layers(self):
         table = layers.read_table(Tree({"src/README.md": TABLE + "| host | | the group |\n"}))

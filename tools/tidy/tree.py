@@ -36,6 +36,7 @@ class Tree:
         self._content = {path: _bytes(content) for path, content in files.items()}
         self._text = {}
         self._code = {}
+        self._tests = {}
         self.folders = {""}
         for path in self._content:
             while path := posixpath.dirname(path):
@@ -73,6 +74,17 @@ class Tree:
         return self._code[path]
 
 
+    def is_test(self, path):
+        """Code of tests: in tests/, named *_test.*, or listed as a test in the folder's CMakeLists.txt."""
+        if path.startswith("tests/") or path.endswith(("_test.cc", "_test.h")):
+            return True
+        folder, name = posixpath.split(path)
+        if folder not in self._tests:
+            lists = folder + "/CMakeLists.txt"
+            self._tests[folder] = _listed_tests(self.text(lists)) if lists in self._content else set()
+        return name in self._tests[folder]
+
+
 def _bytes(content):
     return content.encode("utf-8") if isinstance(content, str) else content
 
@@ -82,8 +94,18 @@ def is_data(path):
     return bool(DATA_FOLDERS.intersection(path.split("/")[:-1]))
 
 
-def is_test(path):
-    return path.startswith("tests/") or path.endswith(("_test.cc", "_test.h"))
+_TESTS = re.compile(r"\bgossamer_test\(\s*\w+\s+SOURCES((?:\s+[\w./-]+)+)|\bTESTS((?:\s+[\w./-]+)+)")
+
+
+def _listed_tests(cmake_list):
+    """Names behind TESTS of gossamer_module and SOURCES of gossamer_test: code that only tests use."""
+    names = set()
+    for match in _TESTS.finditer(cmake_list):
+        for name in (match.group(1) or match.group(2)).split():
+            if re.fullmatch(r"[A-Z_]+", name):
+                break  # the next keyword
+            names.add(name)
+    return names
 
 
 def _listed(root):
