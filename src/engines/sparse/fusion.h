@@ -11,15 +11,21 @@
 // A vote of neighbours j with cosines s_j gives every label of j the share s_j^power / sum_j s_j^power. The
 // centroid of a label is the sum of the input rows that carry it (Rocchio); the query has length 1.
 // Candidates are all labels that any part names. A part that is switched off adds neither candidates nor a
-// term, so "nearest neighbours alone" and "the net alone" are the same code with other switches.
+// term, so "nearest neighbours alone" and "the net alone" are the same code with other switches. With a
+// single view the floor, which keeps one view's zero from overruling the others, is left out: the order is
+// that view's own.
 //
 // Thread rule: one Fusion per worker; the options are plain values.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
+
+#include "base/result.h"
+#include "learn/sparse/slot_map.h"
 
 namespace gossamer::engine {
 
@@ -40,6 +46,9 @@ struct FusionOptions {
   bool operator==(const FusionOptions&) const = default;
 };
 
+// kUsage, with `where` the field, for an option out of its range.
+[[nodiscard]] Result<void> validate(const FusionOptions& options);
+
 // Which views take part.
 struct PredictParts {
   bool net = true;
@@ -55,6 +64,11 @@ inline constexpr PredictParts kNetAlone{
 inline constexpr PredictParts kNearestRowsAlone{
     .net = false, .input_neighbours = true, .hidden_neighbours = false, .centroids = false};
 
+// Whether the mixed vote is computed.
+[[nodiscard]] inline bool mixes(const FusionOptions& options, const PredictParts& parts) {
+  return options.mixed_vote_weight != 0 && parts.input_neighbours && parts.hidden_neighbours;
+}
+
 // A label or a training row with its score or cosine.
 struct Scored {
   std::uint32_t id = 0;
@@ -66,5 +80,46 @@ struct Scored {
 [[nodiscard]] inline bool ranks_before(const Scored& a, const Scored& b) {
   return a.score != b.score ? a.score > b.score : a.id < b.id;
 }
+
+class InstanceIndex;
+
+// What the parts found for one query. Lists of parts that are switched off are empty.
+struct QueryViews {
+  std::span<const Scored> net;     // labels with the net's scores, best first
+  std::span<const Scored> input;   // training rows with their input cosines, best first
+  std::span<const Scored> hidden;  // with their hidden cosines
+  std::span<const Scored> mixed;   // with the mean of both
+  std::span<const float> cosines;  // input cosines of all rows (InstanceIndex::cosines); for centroids
+};
+
+class Fusion {
+ public:
+  // `index` may be null when no part needs instances; borrowed. Requires one part that names candidates.
+  Fusion(const FusionOptions& options, const PredictParts& parts, const InstanceIndex* index);
+
+  // The best `top_k` of all candidates into `out`, best first. Requires out.size() >= top_k; returns how
+  // many.
+  std::size_t rank(const QueryViews& views, std::size_t top_k, std::span<Scored> out);
+
+ private:
+  struct Terms {
+    float log_net = -std::numeric_limits<float>::infinity();
+    float input = 0;
+    float hidden = 0;
+    float mixed = 0;
+  };
+
+  Terms& terms_of(std::uint32_t label);
+  void add_net(std::span<const Scored> net);
+  void add_votes(std::span<const Scored> rows, float power, float Terms::* view);
+  [[nodiscard]] float score(std::uint32_t label, const Terms& terms, std::span<const float> cosines) const;
+
+  FusionOptions options_;
+  PredictParts parts_;
+  const InstanceIndex* index_;
+  sparse::SlotMap slots_;
+  std::vector<Terms> terms_;  // by slot
+  std::vector<Scored> ranked_;
+};
 
 }  // namespace gossamer::engine

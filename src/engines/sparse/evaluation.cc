@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engines/sparse/evaluation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "base/check.h"
+
+namespace gossamer::engine {
+namespace {
+
+constexpr std::array<std::size_t, 3> kCuts = {1, 3, 5};
+constexpr std::array<std::size_t, 2> kRecallCuts = {10, 20};
+constexpr std::array<std::size_t, 2> kHitCuts = {1, 10};
+// Samples read and predicted at a time.
+constexpr std::size_t kChunk = 4 * kQueryBlock;
+
+double discount(std::size_t rank) { return 1 / std::log2(static_cast<double>(rank) + 2); }  // 0-based
+
+// The mean of the two middle values of an even number of ranks; 0 stands for infinity.
+double median(std::vector<std::uint32_t> ranks) {
+  if (ranks.empty()) return 0;
+  const auto value = [&ranks](std::size_t i) {
+    const auto nth = ranks.begin() + static_cast<std::ptrdiff_t>(i);
+    std::nth_element(ranks.begin(), nth, ranks.end(),
+                     [](std::uint32_t a, std::uint32_t b) { return a - 1 < b - 1; });  // 0 is last
+    return *nth == 0 ? std::numeric_limits<double>::infinity() : static_cast<double>(*nth);
+  };
+  return (value((ranks.size() - 1) / 2) + value(ranks.size() / 2)) / 2;
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string_view, double>> Metrics::named() const {
+  return {{"P@1", precision[0]},    {"P@3", precision[1]},       {"P@5", precision[2]},
+          {"nDCG@1", ndcg[0]},      {"nDCG@3", ndcg[1]},         {"nDCG@5", ndcg[2]},
+          {"PSP@1", propensity[0]}, {"PSP@3", propensity[1]},    {"PSP@5", propensity[2]},
+          {"recall@10", recall[0]}, {"recall@20", recall[1]},    {"hit@1", hit[0]},
+          {"hit@10", hit[1]},       {"median_rank", median_rank}};
+}
+
+Evaluator::Evaluator(std::span<const std::uint32_t> label_count, std::uint64_t training_rows,
+                     const PropensityOptions& options) {
+  // Below e records the formula would turn negative; then all labels weigh the same.
+  const double log_rows = training_rows > 0 ? std::log(static_cast<double>(training_rows)) : 0;
+  const double c = std::max(0.0, log_rows - 1) * std::pow(options.b + 1, options.a);
+  const auto inverse = [&](double count) { return 1 + c * std::pow(count + options.b, -options.a); };
+  inverse_propensity_.reserve(label_count.size());
+  for (const std::uint32_t count : label_count) inverse_propensity_.push_back(inverse(count));
+  unseen_inverse_propensity_ = inverse(0);
+}
+
+double Evaluator::inverse_propensity(std::uint32_t label) const {
+  return label < inverse_propensity_.size() ? inverse_propensity_[label] : unseen_inverse_propensity_;
+}
+
+void Evaluator::add(std::span<const Scored> ranked, std::span<const std::uint32_t> truth) {
+  if (truth.empty()) {
+    ++sums_.without_labels;
+    return;
+  }
+  ++sums_.samples;
+  scratch_.clear();
+  for (const std::uint32_t label : truth) scratch_.push_back(inverse_propensity(label));
+  std::sort(scratch_.begin(), scratch_.end(), std::greater<>());
+  std::array<double, kCuts.size()> dcg{};
+  std::array<double, kCuts.size()> ideal{};
+  for (std::size_t c = 0; c < kCuts.size(); ++c) {
+    for (std::size_t rank = 0; rank < std::min(kCuts[c], truth.size()); ++rank) {
+      ideal[c] += discount(rank);
+      best_propensity_[c] += scratch_[rank] / static_cast<double>(kCuts[c]);
+    }
+  }
+  std::uint32_t best_rank = 0;
+  for (std::size_t rank = 0; rank < ranked.size(); ++rank) {
+    if (!std::binary_search(truth.begin(), truth.end(), ranked[rank].id)) continue;
+    if (best_rank == 0) best_rank = static_cast<std::uint32_t>(rank + 1);
+    for (std::size_t c = 0; c < kCuts.size(); ++c) {
+      if (rank >= kCuts[c]) continue;
+      const auto cut = static_cast<double>(kCuts[c]);
+      sums_.precision[c] += 1 / cut;
+      sums_.propensity[c] += inverse_propensity(ranked[rank].id) / cut;
+      dcg[c] += discount(rank);
+    }
+    for (std::size_t c = 0; c < kRecallCuts.size(); ++c) {
+      if (rank < kRecallCuts[c]) sums_.recall[c] += 1 / static_cast<double>(truth.size());
+    }
+  }
+  for (std::size_t c = 0; c < kCuts.size(); ++c) sums_.ndcg[c] += dcg[c] / ideal[c];
+  for (std::size_t c = 0; c < kHitCuts.size(); ++c) {
+    if (best_rank != 0 && best_rank <= kHitCuts[c]) sums_.hit[c] += 1;
+  }
+  best_rank_.push_back(best_rank);
+}
+
+Metrics Evaluator::metrics() const {
+  Metrics result;
+  result.samples = sums_.samples;
+  result.without_labels = sums_.without_labels;
+  if (sums_.samples == 0) return result;
+  const double percent = 100 / static_cast<double>(sums_.samples);
+  for (std::size_t c = 0; c < kCuts.size(); ++c) {
+    result.precision[c] = sums_.precision[c] * percent;
+    result.ndcg[c] = sums_.ndcg[c] * percent;
+    result.propensity[c] = 100 * sums_.propensity[c] / best_propensity_[c];
+  }
+  for (std::size_t c = 0; c < kRecallCuts.size(); ++c) result.recall[c] = sums_.recall[c] * percent;
+  for (std::size_t c = 0; c < kHitCuts.size(); ++c) result.hit[c] = sums_.hit[c] * percent;
+  result.median_rank = median(best_rank_);
+  return result;
+}
+
+Metrics evaluate(Predictor& predictor, FunctionRef<data::Batch(RecordIndex first, std::size_t count)> read,
+                 const EvaluationOptions& options) {
+  CHECK(options.depth >= kRecallCuts.back(), options.depth);
+  Evaluator evaluator(options.label_count, options.training_rows);
+  PredictionBlock block;
+  for (std::uint64_t first = 0; first < options.samples; first += kChunk) {
+    const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(kChunk, options.samples - first));
+    const data::Batch batch = read(RecordIndex(first), count);
+    CHECK(batch.size() == count && batch.labels.rows() == count, batch.size(), batch.labels.rows(), count);
+    predictor.predict(batch.features, options.depth, block);
+    for (std::size_t i = 0; i < count; ++i) evaluator.add(block.row(i), batch.labels.row(i));
+  }
+  return evaluator.metrics();
+}
+
+}  // namespace gossamer::engine

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engines/sparse/instance_index.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "base/check.h"
+
+namespace gossamer::engine {
+namespace {
+
+constexpr std::uint32_t kSparse = std::numeric_limits<std::uint32_t>::max();
+// Dense columns of a query are summed this many at a time.
+constexpr std::size_t kColumnsAtOnce = 64;
+
+// begin[i + 1] = entries of i in `ids`, summed up: the offsets of lists by id.
+std::vector<std::uint32_t> list_offsets(std::span<const std::uint32_t> ids, std::size_t bound) {
+  std::vector<std::uint32_t> begin(bound + 1, 0);
+  for (const std::uint32_t id : ids) ++begin[id + 1];
+  for (std::size_t i = 0; i < bound; ++i) begin[i + 1] += begin[i];
+  return begin;
+}
+
+// Keeps the best `count` of a list in no particular order; returns the score that a newcomer must beat.
+float keep_best(std::vector<Scored>& list, std::size_t count) {
+  if (list.size() <= count) return 0;
+  std::nth_element(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(count) - 1, list.end(),
+                   ranks_before);
+  list.resize(count);
+  return list.back().score;
+}
+
+}  // namespace
+
+InstanceIndex::InstanceIndex(const Instances& instances, IndexShape shape, const kernels::Kernels& kernels,
+                             host::Compute& compute)
+    : instances_(instances),
+      shape_(shape),
+      kernels_(kernels),
+      segments_((instances.rows() + kSegment - 1) / kSegment) {
+  CHECK(instances.label_begin.size() == instances.feature_begin.size(), instances.label_begin.size(),
+        instances.feature_begin.size());
+  build_columns();
+  build_label_rows();
+  build_centroid_norms(compute);
+}
+
+void InstanceIndex::build_columns() {
+  const data::SparseRows rows = instances_.features();
+  std::vector<std::uint32_t> size(shape_.features, 0);
+  for (const std::uint32_t feature : rows.index) ++size[feature];
+  dense_column_.assign(shape_.features, kSparse);
+  column_begin_.assign(shape_.features + 1, 0);
+  for (std::size_t f = 0; f < shape_.features; ++f) {
+    const bool dense = size[f] > std::max(rows.rows(), kSegment) / kDenseShare;
+    if (dense) dense_column_[f] = static_cast<std::uint32_t>(dense_columns_++);
+    column_begin_[f + 1] = column_begin_[f] + (dense ? 0 : size[f]);
+  }
+  dense_ = AlignedArray<float>(segments_ * dense_columns_ * kSegment);
+  column_row_.resize(column_begin_.back());
+  column_value_.resize(column_begin_.back());
+  std::vector<std::uint32_t> next(column_begin_.begin(), column_begin_.end() - 1);
+  for (std::size_t r = 0; r < rows.rows(); ++r) {
+    const data::SparseRow row = rows.row(r);
+    for (std::size_t i = 0; i < row.index.size(); ++i) {
+      const std::uint32_t feature = row.index[i];
+      if (const std::uint32_t column = dense_column_[feature]; column != kSparse) {
+        dense_[(r / kSegment * dense_columns_ + column) * kSegment + r % kSegment] = row.value[i];
+      } else {
+        const std::uint32_t at = next[feature]++;
+        column_row_[at] = static_cast<std::uint32_t>(r);
+        column_value_[at] = row.value[i];
+      }
+    }
+  }
+}
+
+void InstanceIndex::build_label_rows() {
+  const data::LabelSets sets = instances_.labels();
+  label_row_begin_ = list_offsets(sets.label, shape_.labels);
+  label_row_.resize(sets.label.size());
+  std::vector<std::uint32_t> next(label_row_begin_.begin(), label_row_begin_.end() - 1);
+  for (std::size_t r = 0; r < sets.rows(); ++r) {
+    for (const std::uint32_t label : sets.row(r)) label_row_[next[label]++] = static_cast<std::uint32_t>(r);
+  }
+}
+
+void InstanceIndex::build_centroid_norms(host::Compute& compute) {
+  const data::SparseRows rows = instances_.features();
+  inverse_centroid_norm_.assign(shape_.labels, 0);
+  compute.run([&](int worker) {
+    std::vector<double> sum(shape_.features, 0);
+    std::vector<std::uint32_t> touched;
+    // Neighbouring labels can differ much in work: dealt out in turns.
+    for (std::size_t label = static_cast<std::size_t>(worker); label < shape_.labels;
+         label += static_cast<std::size_t>(compute.workers())) {
+      touched.clear();
+      for (std::uint32_t i = label_row_begin_[label]; i < label_row_begin_[label + 1]; ++i) {
+        const data::SparseRow row = rows.row(label_row_[i]);
+        for (std::size_t j = 0; j < row.index.size(); ++j) {
+          if (sum[row.index[j]] == 0) touched.push_back(row.index[j]);
+          sum[row.index[j]] += static_cast<double>(row.value[j]);
+        }
+      }
+      double squares = 0;
+      for (const std::uint32_t feature : touched) {
+        squares += sum[feature] * sum[feature];
+        sum[feature] = 0;  // a feature that came back to 0 on its way stands here twice, the second time as 0
+      }
+      if (squares > 0) inverse_centroid_norm_[label] = static_cast<float>(1 / std::sqrt(squares));
+    }
+  });
+}
+
+void InstanceIndex::cosines(const data::SparseRow& query, std::span<float> out) const {
+  CHECK(out.size() == padded_rows(), out.size(), padded_rows());
+  std::array<std::uint32_t, kColumnsAtOnce> column;
+  std::array<float, kColumnsAtOnce> value;
+  std::size_t count = 0;
+  bool first = true;
+  const auto add_dense = [&] {
+    alignas(64) std::array<float, kSegment> more;
+    for (std::size_t s = 0; s < segments_; ++s) {
+      float* segment = out.data() + s * kSegment;
+      kernels_.weighted_sum({.out = first ? segment : more.data(),
+                             .table = dense_.data() + s * dense_columns_ * kSegment,
+                             .stride = kSegment,
+                             .indices = column.data(),
+                             .values = value.data(),
+                             .count = count,
+                             .width = kSegment});
+      if (!first) kernels_.add_scaled(segment, more.data(), 1, kSegment);
+    }
+    first = false;
+    count = 0;
+  };
+  for (std::size_t i = 0; i < query.index.size(); ++i) {
+    if (dense_column_[query.index[i]] == kSparse) continue;
+    column[count] = dense_column_[query.index[i]];
+    value[count] = query.value[i];
+    if (++count == kColumnsAtOnce) add_dense();
+  }
+  if (first && count == 0) std::fill(out.begin(), out.end(), 0.0F);
+  if (count > 0) add_dense();
+
+  float* const sum = out.data();
+  for (std::size_t i = 0; i < query.index.size(); ++i) {
+    const std::uint32_t begin = column_begin_[query.index[i]];
+    const std::uint32_t end = column_begin_[query.index[i] + 1];
+    const float v = query.value[i];
+    for (std::uint32_t k = begin; k < end; ++k) sum[column_row_[k]] += v * column_value_[k];
+  }
+}
+
+void InstanceIndex::nearest(std::span<const float> cosines, std::size_t count,
+                            std::vector<Scored>& out) const {
+  CHECK(count >= 1 && cosines.size() == padded_rows(), count, cosines.size(), padded_rows());
+  constexpr std::size_t kStride = 64;
+  static_assert(kSegment % kStride == 0);
+  out.clear();
+  float threshold = 0;  // rows at the threshold come later in the order than those kept: ids rise
+  for (std::size_t begin = 0; begin < cosines.size(); begin += kStride) {
+    const float* block = cosines.data() + begin;
+    int above = 0;
+    for (std::size_t i = 0; i < kStride; ++i) above += static_cast<int>(block[i] > threshold);
+    if (above == 0) continue;
+    for (std::size_t i = 0; i < kStride; ++i) {
+      if (block[i] > threshold) out.push_back({static_cast<std::uint32_t>(begin + i), block[i]});
+    }
+    if (out.size() >= 2 * count + kStride) threshold = keep_best(out, count);
+  }
+  keep_best(out, count);
+  std::sort(out.begin(), out.end(), ranks_before);
+}
+
+float InstanceIndex::centroid_cosine(std::uint32_t label, std::span<const float> cosines) const {
+  const std::uint32_t* row = label_row_.data() + label_row_begin_[label];
+  const std::uint32_t* const end = label_row_.data() + label_row_begin_[label + 1];
+  float sum = 0;
+  for (; row != end; ++row) sum += cosines[*row];
+  return sum * inverse_centroid_norm_[label];
+}
+
+}  // namespace gossamer::engine

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// InstanceIndex: exact cosines of a query to all training rows, and what follows from them: the nearest rows
+// and the cosines to label centroids (Rocchio).
+//
+// An inverted index. The cosines of a query are a sum over its features of columns; columns of rare features
+// are lists of (row, value), those of features in more than one row in kDenseShare are stored densely, where
+// adding eight values at a time beats scattering one. Nothing is skipped or bounded: results are exact up to
+// rounding, and depend on the query alone.
+//
+// Borrows the instances and kernels for its life. Thread rule: immutable after construction, any thread; the
+// buffers that a caller passes are its own. Memory: 8 bytes a feature entry in lists; a dense column costs
+// 4 bytes a row, that is at most 4 kDenseShare bytes an entry.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/aligned_array.h"
+#include "engines/sparse/fusion.h"
+#include "engines/sparse/model.h"
+#include "host/api/compute.h"
+#include "kernels/kernels.h"
+#include "learn/data/rows.h"
+
+namespace gossamer::engine {
+
+// Measured on 97,404 rows of 59 features: 4, 8, 16 and 32 are within 10 % of each other.
+inline constexpr std::size_t kDenseShare = 8;
+
+struct IndexShape {
+  std::size_t features = 0;
+  std::size_t labels = 0;
+};
+
+class InstanceIndex {
+ public:
+  // Requires instances whose indices are below the shape. Builds centroid norms on all workers.
+  InstanceIndex(const Instances& instances, IndexShape shape, const kernels::Kernels& kernels,
+                host::Compute& compute);
+
+  // Size of a buffer of cosines: a value per row, then zeros.
+  [[nodiscard]] std::size_t padded_rows() const { return segments_ * kSegment; }
+
+  // out[r] = query . row r, for a query of length 1 a cosine. out is [padded_rows()].
+  void cosines(const data::SparseRow& query, std::span<float> out) const;
+
+  // The `count` rows of the highest cosines above 0, best first; fewer where fewer are above 0.
+  void nearest(std::span<const float> cosines, std::size_t count, std::vector<Scored>& out) const;
+
+  // Cosine to the centroid of the label's rows; 0 for a label without rows.
+  [[nodiscard]] float centroid_cosine(std::uint32_t label, std::span<const float> cosines) const;
+
+  [[nodiscard]] std::span<const std::uint32_t> labels_of(std::uint32_t row) const {
+    return instances_.labels().row(row);
+  }
+
+ private:
+  static constexpr std::size_t kSegment = 256;  // rows per piece of a dense column
+
+  void build_columns();
+  void build_label_rows();
+  void build_centroid_norms(host::Compute& compute);
+
+  const Instances& instances_;
+  IndexShape shape_;
+  const kernels::Kernels& kernels_;
+  std::size_t segments_ = 0;
+
+  std::vector<std::uint32_t> dense_column_;  // per feature: its dense column or kSparse
+  std::size_t dense_columns_ = 0;
+  AlignedArray<float> dense_;  // [segments_][dense_columns_][kSegment]
+  std::vector<std::uint32_t> column_begin_;
+  std::vector<std::uint32_t> column_row_;
+  std::vector<float> column_value_;
+
+  std::vector<std::uint32_t> label_row_begin_;
+  std::vector<std::uint32_t> label_row_;
+  std::vector<float> inverse_centroid_norm_;  // 0 for a centroid of length 0
+};
+
+}  // namespace gossamer::engine

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engines/sparse/model_json.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+namespace gossamer::engine {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::uint64_t kMaxIndex = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint64_t kMaxCount = std::uint64_t{1} << 62;
+constexpr std::uint64_t kMaxHidden = 65536;
+constexpr std::array<std::string_view, 3> kActivations = {"relu", "identity", "tanh"};
+
+Error bad_field(const std::string& path, const std::string& field, std::string got, std::string expected) {
+  return {.kind = ErrorKind::kBadData,
+          .where = path,
+          .what = fmt::format("cannot use field {} of the model", field),
+          .got = std::move(got),
+          .expected = std::move(expected),
+          .fix = "restore the model directory from its origin or train again"};
+}
+
+// Reads typed fields of an object and remembers the first that is missing or wrong; later reads then give
+// their least value.
+class Fields {
+ public:
+  Fields(const std::string& path, const Json& object, std::string prefix = "")
+      : path_(path), object_(object), prefix_(std::move(prefix)) {
+    if (!object.is_object()) fail("", "no JSON object", "an object");
+  }
+
+  struct Bounds {
+    std::uint64_t least = 0;
+    std::uint64_t most = kMaxCount;
+  };
+  std::uint64_t count(const char* key, Bounds bounds) {
+    const Json value = get(key);
+    if (!value.is_number_unsigned() || value.get<std::uint64_t>() < bounds.least ||
+        value.get<std::uint64_t>() > bounds.most) {
+      fail(key, describe(value), fmt::format("an integer {}..{}", bounds.least, bounds.most));
+      return bounds.least;
+    }
+    return value.get<std::uint64_t>();
+  }
+  float number(const char* key) {
+    const Json value = get(key);
+    if (!value.is_number() || !(std::abs(value.get<double>()) <= 1e30)) {
+      fail(key, describe(value), "a finite number");
+      return 0;
+    }
+    return value.get<float>();
+  }
+  bool flag(const char* key) {
+    const Json value = get(key);
+    if (!value.is_boolean()) fail(key, describe(value), "true or false");
+    return value.is_boolean() && value.get<bool>();
+  }
+  std::string text(const char* key) {
+    const Json value = get(key);
+    if (!value.is_string()) {
+      fail(key, describe(value), "a string");
+      return {};
+    }
+    return value.get<std::string>();
+  }
+  std::uint64_t hash(const char* key) {
+    const std::string digits = text(key);
+    std::uint64_t value = 0;
+    const auto [end, status] = std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
+    if (digits.size() != 16 || status != std::errc() || end != digits.data() + digits.size()) {
+      fail(key, digits, "16 hex digits");
+    }
+    return value;
+  }
+  // An object, a list or null.
+  Json any(const char* key) { return get(key); }
+
+  void fail(const std::string& key, std::string got, std::string expected) {
+    if (!error_) error_ = bad_field(path_, prefix_ + key, std::move(got), std::move(expected));
+  }
+  [[nodiscard]] const std::optional<Error>& error() const { return error_; }
+
+ private:
+  [[nodiscard]] Json get(const char* key) const {
+    const auto found = object_.is_object() ? object_.find(key) : object_.end();
+    return found == object_.end() ? Json() : *found;
+  }
+  static std::string describe(const Json& value) {
+    if (value.is_null()) return "nothing";
+    if (value.is_structured()) return value.type_name();
+    return value.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 100);
+  }
+
+  const std::string& path_;
+  const Json& object_;
+  std::string prefix_;
+  std::optional<Error> error_;
+};
+
+struct FusionNumber {
+  const char* name;
+  float FusionOptions::* member;
+};
+constexpr std::array<FusionNumber, 10> kFusionNumbers = {{
+    {"net_weight", &FusionOptions::net_weight},
+    {"centroid_weight", &FusionOptions::centroid_weight},
+    {"input_vote_weight", &FusionOptions::input_vote_weight},
+    {"hidden_vote_weight", &FusionOptions::hidden_vote_weight},
+    {"mixed_vote_weight", &FusionOptions::mixed_vote_weight},
+    {"input_vote_power", &FusionOptions::input_vote_power},
+    {"hidden_vote_power", &FusionOptions::hidden_vote_power},
+    {"mixed_vote_power", &FusionOptions::mixed_vote_power},
+    {"net_floor", &FusionOptions::net_floor},
+    {"vote_floor", &FusionOptions::vote_floor},
+}};
+
+Json fusion_json(const FusionOptions& fusion) {
+  Json json = {{"candidates", fusion.candidates}, {"neighbours", fusion.neighbours}};
+  // The shortest digits that give the same float back, not those of its double.
+  for (const auto& [name, member] : kFusionNumbers)
+    json[name] = Json::parse(fmt::format("{}", fusion.*member));
+  return json;
+}
+
+Result<FusionOptions> parse_fusion(const std::string& path, const Json& json) {
+  Fields fields(path, json, "fusion.");
+  FusionOptions fusion;
+  fusion.candidates = static_cast<std::uint32_t>(fields.count("candidates", {1, kMaxIndex}));
+  fusion.neighbours = static_cast<std::uint32_t>(fields.count("neighbours", {1, kMaxIndex}));
+  for (const auto& [name, member] : kFusionNumbers) fusion.*member = fields.number(name);
+  if (fields.error()) return *fields.error();
+  if (auto valid = validate(fusion); !valid.ok()) {
+    Error error = valid.error();
+    error.kind = ErrorKind::kBadData;
+    error.where = path + ": " + error.where;
+    return error;
+  }
+  return fusion;
+}
+
+Result<std::vector<ShardEntry>> parse_shards(const std::string& path, const Json& json) {
+  if (!json.is_array() || json.empty())
+    return bad_field(path, "shards", "no list", "a list of at least one shard");
+  std::vector<ShardEntry> shards;
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    Fields fields(path, json[i], fmt::format("shards[{}].", i));
+    shards.push_back(
+        {.file = fields.text("file"), .bytes = fields.count("bytes", {}), .xxh3 = fields.hash("xxh3")});
+    // Never a path of the file's choosing.
+    if (const std::string expected = shard_name(i, json.size()); shards.back().file != expected) {
+      fields.fail("file", shards.back().file, expected);
+    }
+    if (fields.error()) return *fields.error();
+  }
+  return shards;
+}
+
+}  // namespace
+
+std::string shard_name(std::size_t index, std::size_t count) {
+  return fmt::format("model-{:05}-of-{:05}.safetensors", index + 1, count);
+}
+
+std::string format_header(const ModelHeader& header) {
+  Json shards = Json::array();
+  for (const ShardEntry& shard : header.shards) {
+    shards.push_back(
+        {{"file", shard.file}, {"bytes", shard.bytes}, {"xxh3", fmt::format("{:016x}", shard.xxh3)}});
+  }
+  Json instances;
+  if (header.instances) {
+    instances = {{"rows", header.instances->rows},
+                 {"feature_entries", header.instances->feature_entries},
+                 {"label_entries", header.instances->label_entries}};
+  }
+  const Json json = {
+      {"format", kModelFormat},
+      {"engine", "sparse"},
+      {"task", header.task},
+      {"features", header.features},
+      {"labels", header.labels},
+      {"hidden", header.hidden},
+      {"activation", kActivations[static_cast<std::size_t>(header.activation)]},
+      {"training_rows", header.training_rows},
+      {"weighting", {{"log_counts", header.log_counts}, {"l2", header.l2}, {"idf", header.idf}}},
+      {"featurizer", header.featurizer ? Json::parse(*header.featurizer, nullptr, false) : Json()},
+      {"label_names", header.label_names},
+      {"instances", instances},
+      {"fusion", fusion_json(header.fusion)},
+      {"shards", shards},
+      {"metadata", {{"total_size", header.total_size}}},
+      {"weight_map", header.weight_map},
+  };
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Result<ModelHeader> parse_header(const std::string& path, std::string_view text) {
+  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  Fields fields(path, json);
+  if (json.is_object() && json.value("format", Json()) != Json(kModelFormat) && json.contains("format")) {
+    return Error{.kind = ErrorKind::kRefused,
+                 .where = path,
+                 .what = "a model of another format",
+                 .got = json["format"].dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 100),
+                 .expected = fmt::format("format {}", kModelFormat),
+                 .fix = "use the version of gossamer that wrote it, or train again"};
+  }
+  ModelHeader header;
+  fields.count("format", {kModelFormat, kModelFormat});
+  if (const std::string engine = fields.text("engine"); engine != "sparse")
+    fields.fail("engine", engine, "sparse");
+  header.task = fields.text("task");
+  header.features = fields.count("features", {1, kMaxIndex});
+  header.labels = fields.count("labels", {1, kMaxIndex});
+  header.hidden = fields.count("hidden", {kernels::kLanes, kMaxHidden});
+  if (header.hidden % kernels::kLanes != 0) {
+    fields.fail("hidden", std::to_string(header.hidden), fmt::format("a multiple of {}", kernels::kLanes));
+  }
+  const std::string activation = fields.text("activation");
+  const auto known = std::find(kActivations.begin(), kActivations.end(), activation);
+  if (known == kActivations.end()) {
+    fields.fail("activation", activation, "relu, identity or tanh");
+  } else {
+    header.activation = static_cast<kernels::Activation>(known - kActivations.begin());
+  }
+  header.training_rows = fields.count("training_rows", {});
+  header.label_names = fields.flag("label_names");
+  if (fields.error()) return *fields.error();
+
+  const Json weighting_json = fields.any("weighting");
+  Fields weighting(path, weighting_json, "weighting.");
+  header.log_counts = weighting.flag("log_counts");
+  header.l2 = weighting.flag("l2");
+  header.idf = weighting.flag("idf");
+  if (weighting.error()) return *weighting.error();
+  if (const Json featurizer = fields.any("featurizer"); !featurizer.is_null())
+    header.featurizer = featurizer.dump();
+  if (const Json instances_json = fields.any("instances"); !instances_json.is_null()) {
+    Fields instances(path, instances_json, "instances.");
+    header.instances = InstanceCounts{.rows = instances.count("rows", {0, kMaxIndex - 1}),
+                                      .feature_entries = instances.count("feature_entries", {0, kMaxIndex}),
+                                      .label_entries = instances.count("label_entries", {0, kMaxIndex})};
+    if (instances.error()) return *instances.error();
+  }
+  auto fusion = parse_fusion(path, fields.any("fusion"));
+  if (!fusion.ok()) return fusion.error();
+  header.fusion = *fusion;
+  auto shards = parse_shards(path, fields.any("shards"));
+  if (!shards.ok()) return shards.error();
+  header.shards = *std::move(shards);
+  return header;
+}
+
+}  // namespace gossamer::engine

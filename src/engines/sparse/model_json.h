@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// model.json as plain data: what docs/protocols/model.md lists, before any tensor is looked at.
+//
+// Thread rule: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "engines/sparse/fusion.h"
+#include "kernels/kernels.h"
+
+namespace gossamer::engine {
+
+inline constexpr std::uint64_t kModelFormat = 1;
+
+struct ShardEntry {
+  std::string file;
+  std::uint64_t bytes = 0;
+  std::uint64_t xxh3 = 0;
+};
+
+struct InstanceCounts {
+  std::uint64_t rows = 0;
+  std::uint64_t feature_entries = 0;
+  std::uint64_t label_entries = 0;
+};
+
+struct ModelHeader {
+  std::string task;
+  std::uint64_t features = 0;  // 1..2^32-1
+  std::uint64_t labels = 0;    // 1..2^32-1
+  std::uint64_t hidden = 0;    // 16..65536, a multiple of 16
+  kernels::Activation activation = kernels::Activation::kRelu;
+  std::uint64_t training_rows = 0;
+  bool log_counts = false;
+  bool l2 = false;
+  bool idf = false;
+  bool label_names = false;
+  std::optional<std::string> featurizer;  // JSON text of its options
+  std::optional<InstanceCounts> instances;
+  FusionOptions fusion;
+  std::vector<ShardEntry> shards;
+  std::uint64_t total_size = 0;
+  std::map<std::string, std::string> weight_map;  // for other tools; not read back
+};
+
+// "model-00002-of-00003.safetensors" for index 1 of 3.
+[[nodiscard]] std::string shard_name(std::size_t index, std::size_t count);
+
+[[nodiscard]] std::string format_header(const ModelHeader& header);
+
+// `path` is for messages. kBadData naming the field; kRefused for another format number.
+[[nodiscard]] Result<ModelHeader> parse_header(const std::string& path, std::string_view text);
+
+}  // namespace gossamer::engine

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engines/sparse/model_tensors.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "base/check.h"
+
+namespace gossamer::engine {
+namespace {
+
+Error bad_tensor(const std::string& path, std::string_view tensor, std::string got, std::string expected) {
+  return {.kind = ErrorKind::kBadData,
+          .where = path,
+          .what = fmt::format("cannot use tensor {} of the model", tensor),
+          .got = std::move(got),
+          .expected = std::move(expected),
+          .fix = "restore the model directory from its origin or train again"};
+}
+
+// Floats and bf16 must be finite: every exponent bit set means infinity or NaN.
+template <class T>
+bool finite(std::span<const T>) {
+  return true;
+}
+template <>
+bool finite(std::span<const float> values) {
+  return std::all_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); });
+}
+template <>
+bool finite(std::span<const kernels::Bf16> values) {
+  return std::all_of(values.begin(), values.end(),
+                     [](kernels::Bf16 v) { return (v.bits & 0x7F80U) != 0x7F80U; });
+}
+
+void copy_bytes(void* out, std::span<const std::byte> bytes) {
+  if (!bytes.empty()) std::memcpy(out, bytes.data(), bytes.size());
+}
+
+TensorSource rows_tensor(const char* name, const sparse::RowTable& table) {
+  return {.name = name,
+          .dtype = DType::kF32,
+          .shape = {table.rows(), table.width()},
+          .data = reinterpret_cast<const std::byte*>(table.all_weights().data()),
+          .row_stride_bytes = table.stride() * sizeof(float)};
+}
+
+void add_names(std::vector<TensorSource>& tensors, const std::string& prefix, const Names& names) {
+  tensors.push_back(vector_tensor<char>(prefix + ".bytes", DType::kU8, names.bytes));
+  tensors.push_back(vector_tensor<std::uint64_t>(prefix + ".begin", DType::kU64, names.begin));
+}
+
+// begin[0] == 0, never falling, ends at `entries`.
+template <class T>
+bool offsets_fit(const std::vector<T>& begin, std::size_t entries) {
+  return !begin.empty() && begin.front() == 0 && begin.back() == entries &&
+         std::is_sorted(begin.begin(), begin.end());
+}
+
+// Indices of every row rise strictly and are below `bound`. Requires offsets that fit.
+bool rows_rise(const std::vector<std::uint32_t>& begin, const std::vector<std::uint32_t>& index,
+               std::uint64_t bound) {
+  for (std::size_t r = 0; r + 1 < begin.size(); ++r) {
+    for (std::size_t i = begin[r]; i < begin[r + 1]; ++i) {
+      if (index[i] >= bound || (i > begin[r] && index[i] <= index[i - 1])) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+std::vector<TensorSource> tensors_of(const Model& model) {
+  std::vector<TensorSource> tensors;
+  tensors.push_back(rows_tensor("embedding.weight", model.network.embedding));
+  tensors.push_back(rows_tensor("output.weight", model.network.output));
+  tensors.push_back(vector_tensor<float>("output.bias", DType::kF32, model.network.bias.span()));
+  tensors.push_back(vector_tensor<std::uint32_t>("label_count", DType::kU32, model.label_count));
+  tensors.push_back(vector_tensor<float>("weighting.idf", DType::kF32, model.weighting.idf));
+  if (model.label_names.size() > 0) add_names(tensors, "label_names", model.label_names);
+  if (model.instances) {
+    const Instances& instances = *model.instances;
+    const auto add = [&tensors](const char* name, const std::vector<std::uint32_t>& values) {
+      tensors.push_back(vector_tensor<std::uint32_t>(name, DType::kU32, values));
+    };
+    add("instances.feature_begin", instances.feature_begin);
+    add("instances.feature", instances.feature);
+    tensors.push_back(vector_tensor<float>("instances.value", DType::kF32, instances.value));
+    add("instances.label_begin", instances.label_begin);
+    add("instances.label", instances.label);
+    tensors.push_back({.name = "instances.hidden",
+                       .dtype = DType::kBf16,
+                       .shape = {instances.rows(), model.network.shape.hidden},
+                       .data = reinterpret_cast<const std::byte*>(instances.hidden.data())});
+  }
+  return tensors;
+}
+
+ModelHeader header_of(const Model& model) {
+  const sparse::NetworkShape& shape = model.network.shape;
+  CHECK(model.network.embedding.rows() == shape.features && model.network.output.rows() == shape.labels,
+        shape.features, shape.labels);
+  CHECK(model.network.bias.size() == shape.labels && model.label_count.size() == shape.labels,
+        model.network.bias.size(), model.label_count.size(), shape.labels);
+  CHECK(model.label_names.size() == 0 || model.label_names.size() == shape.labels, model.label_names.size());
+  CHECK(model.weighting.idf.size() <= shape.features, model.weighting.idf.size(), shape.features);
+  ModelHeader header;
+  header.task = model.task;
+  header.features = shape.features;
+  header.labels = shape.labels;
+  header.hidden = shape.hidden;
+  header.activation = model.activation;
+  header.training_rows = model.training_rows;
+  header.log_counts = model.weighting.log_counts;
+  header.l2 = model.weighting.l2;
+  header.idf = !model.weighting.idf.empty();
+  header.label_names = model.label_names.size() > 0;
+  header.fusion = model.fusion;
+  if (model.instances) {
+    const Instances& instances = *model.instances;
+    CHECK(instances.hidden.size() == instances.rows() * shape.hidden, instances.hidden.size(),
+          instances.rows());
+    CHECK(instances.label_begin.size() == instances.rows() + 1, instances.label_begin.size(),
+          instances.rows());
+    header.instances = InstanceCounts{.rows = instances.rows(),
+                                      .feature_entries = instances.feature.size(),
+                                      .label_entries = instances.label.size()};
+  }
+  return header;
+}
+
+ModelBuilder::ModelBuilder(const ModelHeader& header) {
+  model_.task = header.task;
+  model_.activation = header.activation;
+  model_.training_rows = header.training_rows;
+  model_.weighting.log_counts = header.log_counts;
+  model_.weighting.l2 = header.l2;
+  model_.fusion = header.fusion;
+  expect_network(header);
+  expect_vector("label_count", DType::kU32, header.labels, model_.label_count);
+  expect_vector("weighting.idf", DType::kF32, header.idf ? kAnySize : 0, model_.weighting.idf);
+  if (header.label_names) expect_names("label_names", header.labels, model_.label_names);
+  if (header.instances) expect_instances(*header.instances, header.hidden);
+}
+
+template <class T>
+void ModelBuilder::expect_vector(const char* name, DType dtype, std::uint64_t size, std::vector<T>& out) {
+  CHECK(size_of(dtype) == sizeof(T), name);
+  expected_[name] = {.dtype = dtype, .shape = {size}, .take = [&out](const TensorView& tensor) {
+                       out.resize(tensor.bytes.size() / sizeof(T));
+                       copy_bytes(out.data(), tensor.bytes);
+                       return finite<T>(out);
+                     }};
+}
+
+template <class T>
+void ModelBuilder::expect_array(const char* name, DType dtype, std::vector<std::uint64_t> shape,
+                                AlignedArray<T>& out) {
+  CHECK(size_of(dtype) == sizeof(T), name);
+  expected_[name] = {.dtype = dtype, .shape = std::move(shape), .take = [&out](const TensorView& tensor) {
+                       out = AlignedArray<T>(tensor.bytes.size() / sizeof(T));
+                       copy_bytes(out.data(), tensor.bytes);
+                       return finite<T>(std::as_const(out).span());
+                     }};
+}
+
+void ModelBuilder::expect_rows(const char* name, sparse::RowTableShape shape, sparse::RowTable& out) {
+  expected_[name] = {.dtype = DType::kF32,
+                     .shape = {shape.rows, shape.width},
+                     .take = [&out, shape](const TensorView& tensor) {
+                       out = sparse::RowTable(shape, sparse::Moments::kNone);
+                       const std::size_t row_bytes = shape.width * sizeof(float);
+                       bool all_finite = true;
+                       for (std::size_t r = 0; r < shape.rows; ++r) {
+                         copy_bytes(out.weights(r), tensor.bytes.subspan(r * row_bytes, row_bytes));
+                         all_finite = all_finite && finite<float>({out.weights(r), shape.width});
+                       }
+                       return all_finite;
+                     }};
+}
+
+void ModelBuilder::expect_network(const ModelHeader& header) {
+  sparse::Network& network = model_.network;
+  network.shape = {.features = header.features, .labels = header.labels, .hidden = header.hidden};
+  expect_rows("embedding.weight", {.rows = header.features, .width = header.hidden}, network.embedding);
+  expect_rows("output.weight", {.rows = header.labels, .width = header.hidden}, network.output);
+  expect_array("output.bias", DType::kF32, {header.labels}, network.bias);
+}
+
+void ModelBuilder::expect_names(const char* prefix, std::uint64_t count, Names& names) {
+  expect_vector(fmt::format("{}.begin", prefix).c_str(), DType::kU64, count + 1, names.begin);
+  expected_[fmt::format("{}.bytes", prefix)] = {
+      .dtype = DType::kU8, .shape = {kAnySize}, .take = [&names](const TensorView& tensor) {
+        names.bytes.resize(tensor.bytes.size());
+        copy_bytes(names.bytes.data(), tensor.bytes);
+        return true;
+      }};
+}
+
+void ModelBuilder::expect_instances(const InstanceCounts& counts, std::uint64_t hidden) {
+  Instances& instances = model_.instances.emplace();
+  expect_vector("instances.feature_begin", DType::kU32, counts.rows + 1, instances.feature_begin);
+  expect_vector("instances.feature", DType::kU32, counts.feature_entries, instances.feature);
+  expect_vector("instances.value", DType::kF32, counts.feature_entries, instances.value);
+  expect_vector("instances.label_begin", DType::kU32, counts.rows + 1, instances.label_begin);
+  expect_vector("instances.label", DType::kU32, counts.label_entries, instances.label);
+  expect_array("instances.hidden", DType::kBf16, {counts.rows, hidden}, instances.hidden);
+}
+
+Result<void> ModelBuilder::add(const std::string& path, const std::string& name, const TensorView& tensor) {
+  const auto found = expected_.find(name);
+  if (found == expected_.end()) return {};
+  Expected& expected = found->second;
+  if (expected.seen) return bad_tensor(path, name, "the same name in two shards", "each tensor once");
+  expected.seen = true;
+  bool fits = tensor.dtype == expected.dtype && tensor.shape.size() == expected.shape.size();
+  for (std::size_t d = 0; fits && d < expected.shape.size(); ++d) {
+    fits = expected.shape[d] == kAnySize || expected.shape[d] == tensor.shape[d];
+  }
+  if (!fits) {
+    return bad_tensor(path, name,
+                      fmt::format("{} [{}]", engine::name(tensor.dtype), fmt::join(tensor.shape, ", ")),
+                      fmt::format("{} of the shape that model.json gives", engine::name(expected.dtype)));
+  }
+  if (!expected.take(tensor)) return bad_tensor(path, name, "a number that is not finite", "finite numbers");
+  return {};
+}
+
+Result<Model> ModelBuilder::finish(const std::string& path) {
+  for (const auto& [name, expected] : expected_) {
+    if (!expected.seen) return bad_tensor(path, name, "nothing", "the tensor in one of the shards");
+  }
+  const sparse::NetworkShape& shape = model_.network.shape;
+  if (model_.weighting.idf.size() > shape.features) {
+    return bad_tensor(path, "weighting.idf", fmt::format("{} numbers", model_.weighting.idf.size()),
+                      fmt::format("at most {}", shape.features));
+  }
+  if (const Names& names = model_.label_names;
+      !names.begin.empty() && !offsets_fit(names.begin, names.bytes.size())) {
+    return bad_tensor(path, "label_names.begin", "offsets that do not fit",
+                      "rising offsets into label_names.bytes");
+  }
+  if (model_.instances) {
+    const Instances& i = *model_.instances;
+    if (!offsets_fit(i.feature_begin, i.feature.size()) || !offsets_fit(i.label_begin, i.label.size())) {
+      return bad_tensor(path, "instances.feature_begin or instances.label_begin", "offsets that do not fit",
+                        "rising offsets into the entries");
+    }
+    if (!rows_rise(i.feature_begin, i.feature, shape.features)) {
+      return bad_tensor(path, "instances.feature", "a row that does not rise or leaves its bounds",
+                        fmt::format("rising indices below {}", shape.features));
+    }
+    if (!rows_rise(i.label_begin, i.label, shape.labels)) {
+      return bad_tensor(path, "instances.label", "a row that does not rise or leaves its bounds",
+                        fmt::format("rising indices below {}", shape.labels));
+    }
+  }
+  return std::move(model_);
+}
+
+}  // namespace gossamer::engine

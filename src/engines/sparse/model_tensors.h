@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The tensors of a model by name: where they lie in memory when it is saved, and where they go, checked, when
+// it is loaded. Files and shards are model_file.h's business.
+//
+// Thread rule: one owner.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "engines/sparse/model.h"
+#include "engines/sparse/model_json.h"
+#include "engines/sparse/safetensors.h"
+
+namespace gossamer::engine {
+
+// All tensors of a model in the order in which they are written. Views: valid as long as the model.
+[[nodiscard]] std::vector<TensorSource> tensors_of(const Model& model);
+
+// Everything but tensors and shards.
+[[nodiscard]] ModelHeader header_of(const Model& model);
+
+// Builds a model from its header and then its tensors in any order. Memory is taken for a tensor only once
+// its bytes have been seen, so a header that lies costs nothing.
+class ModelBuilder {
+ public:
+  explicit ModelBuilder(const ModelHeader& header);
+  ModelBuilder(const ModelBuilder&) = delete;
+  ModelBuilder& operator=(const ModelBuilder&) = delete;
+
+  // Checks one tensor and copies it; unknown names are ignored. kBadData with `path` and the name: wrong type
+  // or shape, seen twice, a number that is not finite.
+  [[nodiscard]] Result<void> add(const std::string& path, const std::string& name, const TensorView& tensor);
+  // The model, after all shards; `path` is the directory. kBadData: a tensor is missing, an index is out of
+  // its bounds, offsets do not fit their entries, features or labels of a row do not rise.
+  [[nodiscard]] Result<Model> finish(const std::string& path);
+
+ private:
+  static constexpr std::uint64_t kAnySize = ~std::uint64_t{0};
+  struct Expected {
+    DType dtype;
+    std::vector<std::uint64_t> shape;             // kAnySize: any
+    std::function<bool(const TensorView&)> take;  // false: a number is not finite
+    bool seen = false;
+  };
+
+  void expect_network(const ModelHeader& header);
+  void expect_names(const char* prefix, std::uint64_t count, Names& names);
+  void expect_instances(const InstanceCounts& counts, std::uint64_t hidden);
+  template <class T>
+  void expect_vector(const char* name, DType dtype, std::uint64_t size, std::vector<T>& out);
+  template <class T>
+  void expect_array(const char* name, DType dtype, std::vector<std::uint64_t> shape, AlignedArray<T>& out);
+  void expect_rows(const char* name, sparse::RowTableShape shape, sparse::RowTable& out);
+
+  Model model_;
+  std::map<std::string, Expected, std::less<>> expected_;
+};
+
+}  // namespace gossamer::engine

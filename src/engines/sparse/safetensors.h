@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The safetensors file format: 8 bytes little-endian header length, a JSON header that maps names to type,
+// shape and byte range, the tensors back to back. One file; which tensors go into which file is the model's
+// business (model_file.h).
+//
+// Thread rule: pure functions; a file object has one owner.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "host/api/disk.h"
+
+namespace gossamer::engine {
+
+enum class DType { kU8, kBf16, kU32, kF32, kU64 };  // narrow to wide
+
+[[nodiscard]] std::string_view name(DType dtype);  // "U8", "BF16", "U32", "F32", "U64"
+[[nodiscard]] std::uint64_t size_of(DType dtype);  // bytes of an element
+
+// A tensor in memory. Dense, or rows of shape[1] elements that start row_stride_bytes apart.
+struct TensorSource {
+  std::string name;
+  DType dtype;
+  std::vector<std::uint64_t> shape;
+  const std::byte* data;               // not looked at when the tensor is empty
+  std::uint64_t row_stride_bytes = 0;  // 0: dense. Otherwise the shape has two dimensions
+
+  [[nodiscard]] std::uint64_t bytes() const;  // in the file
+};
+
+// A dense tensor [values.size()].
+template <class T>
+[[nodiscard]] TensorSource vector_tensor(std::string_view name, DType dtype, std::span<const T> values) {
+  return {.name = std::string(name),
+          .dtype = dtype,
+          .shape = {values.size()},
+          .data = reinterpret_cast<const std::byte*>(values.data())};
+}
+
+struct FileDigest {
+  std::uint64_t bytes = 0;
+  std::uint64_t xxh3 = 0;
+};
+
+// Appends a whole file to `file`, wider types first, else in the given order; neither syncs nor closes. Names
+// must differ.
+[[nodiscard]] Result<FileDigest> write_safetensors(host::WritableFile& file,
+                                                   std::span<const TensorSource> tensors);
+
+// A tensor in a file's bytes; `bytes` may be unaligned.
+struct TensorView {
+  DType dtype;
+  std::vector<std::uint64_t> shape;
+  std::span<const std::byte> bytes;
+};
+using TensorMap = std::map<std::string, TensorView, std::less<>>;
+
+// Views of all tensors of a file; valid as long as `file`. kBadData, with `path` and the tensor, unless the
+// header keeps all rules of the format: known types, sizes that fit the shape, byte ranges that cover the
+// data without gap or overlap. Never more than a header of 64 MiB.
+[[nodiscard]] Result<TensorMap> parse_safetensors(const std::string& path, std::span<const std::byte> file);
+
+}  // namespace gossamer::engine
