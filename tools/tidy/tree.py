@@ -73,7 +73,6 @@ class Tree:
             self._code[path] = strip_cpp(self.text(path))
         return self._code[path]
 
-
     def is_test(self, path):
         """Code of tests: in tests/, named *_test.*, or listed as a test in the folder's CMakeLists.txt."""
         if path.startswith("tests/") or path.endswith(("_test.cc", "_test.h")):
