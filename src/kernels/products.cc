@@ -11,9 +11,20 @@
 namespace gossamer::kernels {
 namespace {
 
-// Rows and columns of the tile in which an operand is rounded and rearranged, still in the first-level cache.
+// Rows and columns of the tile in which an operand is rounded and rearranged.
 constexpr std::size_t kTileRows = kLanes;
 constexpr std::size_t kTileColumns = kPanelMultiple;
+
+// Blocks of A: 64 wide and 32 KiB in all, measured best for all shapes on a 32 KiB first-level cache
+// (panel_softmax.md, "Blocks").
+constexpr std::size_t kBlockColumns = 64;
+constexpr std::size_t kBlockBytes = 32 * 1024;
+
+// The largest of max, max/2, ... 32 that divides n. Requires n % 32 == 0 and max 32 times a power of two.
+std::size_t block_of(std::size_t n, std::size_t max) {
+  while (n % max != 0) max /= 2;
+  return max;
+}
 
 template <class E>
 constexpr Element kElement = std::is_same_v<E, float> ? Element::kF32 : Element::kBf16;
@@ -43,18 +54,57 @@ PanelProducts<E>::PanelProducts(Isa isa, PanelShape shape) : kernels_(&kernels_f
   const auto [hidden, batch] = shape;
   CHECK(hidden > 0 && hidden % kPanelMultiple == 0, hidden);
   CHECK(batch > 0 && batch % kPanelMultiple == 0, batch);
-  scores_ =
-      generate(isa, kElement<E>,
-               {.m = batch, .n = kPanelRows, .k = hidden, .lda = batch, .ldb = panel_stride(), .ldc = batch},
-               Destination::kOverwrite);
-  hidden_gradient_ = generate(
-      isa, kElement<E>,
-      {.m = hidden, .n = batch, .k = kPanelRows, .lda = panel_stride(), .ldb = kPanelRows, .ldc = hidden},
-      Destination::kAdd);
-  weight_gradient_ =
-      generate(isa, kElement<E>,
-               {.m = hidden, .n = kPanelRows, .k = batch, .lda = hidden, .ldb = batch, .ldc = hidden},
-               Destination::kOverwrite);
+  const auto plan = [](Plan p) {
+    p.block_m = block_of(p.m, kBlockColumns);
+    p.block_k = block_of(p.k, kBlockBytes / kBlockColumns / sizeof(E));
+    p.lda = p.block_m;
+    p.ldb = p.k;
+    p.ldc = p.m;
+    p.a_block = p.k * p.block_m;
+    return p;
+  };
+  const auto code = [isa](const Plan& p, Destination destination) {
+    return generate(isa, kElement<E>,
+                    {.m = p.block_m, .n = p.n, .k = p.block_k, .lda = p.lda, .ldb = p.ldb, .ldc = p.ldc},
+                    destination);
+  };
+  scores_ = plan({.m = batch, .n = kPanelRows, .k = hidden});
+  scores_.ldb = panel_stride();
+  scores_.first = code(scores_, Destination::kOverwrite);
+  scores_.next = code(scores_, Destination::kAdd);
+  weight_gradient_ = plan({.m = hidden, .n = kPanelRows, .k = batch});
+  weight_gradient_.first = code(weight_gradient_, Destination::kOverwrite);
+  weight_gradient_.next = code(weight_gradient_, Destination::kAdd);
+  hidden_gradient_ = plan({.m = hidden, .n = batch, .k = kPanelRows});
+  if (kElement<E> == Element::kF32) {  // the panel itself
+    hidden_gradient_.lda = panel_stride();
+    hidden_gradient_.a_block = hidden_gradient_.block_m;
+  }
+  hidden_gradient_.first = hidden_gradient_.next = code(hidden_gradient_, Destination::kAdd);
+}
+
+// With ours the caller has zeroed a C that is to be overwritten.
+template <class E>
+void PanelProducts<E>::run(const Plan& plan, const Operands& operands) const {
+  for (std::size_t i = 0; i < plan.m; i += plan.block_m) {
+    const E* const a = operands.a + i / plan.block_m * plan.a_block;
+    for (std::size_t q = 0; q < plan.k; q += plan.block_k) {
+      const Generated code = q == 0 ? plan.first : plan.next;
+      if (code != nullptr) {
+        call_generated(code, a + q * plan.lda, operands.b + q, operands.c + i);
+      } else {
+        multiply(*kernels_, Multiply<E>{.a = a + q * plan.lda,
+                                        .b = operands.b + q,
+                                        .c = operands.c + i,
+                                        .m = plan.block_m,
+                                        .n = plan.n,
+                                        .k = plan.block_k,
+                                        .lda = plan.lda,
+                                        .ldb = plan.ldb,
+                                        .ldc = plan.ldc});
+      }
+    }
+  }
 }
 
 template <class E>
@@ -65,7 +115,7 @@ std::size_t PanelProducts<E>::packed_size() const {
 template <class E>
 std::size_t PanelProducts<E>::scratch_size() const {
   // P^T, and for bf16 the panel in pairs.
-  return kPanelRows * shape_.batch + (kElement<E> == Element::kBf16 ? panel_size() : 0);
+  return kPanelRows * (shape_.batch + (kElement<E> == Element::kBf16 ? shape_.hidden : 0));
 }
 
 template <class E>
@@ -77,44 +127,53 @@ void PanelProducts<E>::pack_row(const float* row, E* panel_row) const {
   }
 }
 
+// [batch / block][hidden][block], for bf16 [batch / block][hidden / 2][block][2].
 template <class E>
 void PanelProducts<E>::pack_hidden(const float* h, E* packed) const {
   const auto [hidden, batch] = shape_;
-  if constexpr (kElement<E> == Element::kF32) {
-    kernels_->transpose(
-        {.in = h, .out = packed, .rows = batch, .columns = hidden, .in_stride = hidden, .out_stride = batch});
-  } else {
-    std::array<Bf16, kTileRows * kTileColumns> tile;
-    for (std::size_t b = 0; b < batch; b += kTileRows) {
+  const std::size_t block = scores_.block_m;
+  for (std::size_t b = 0; b < batch; b += kTileRows) {
+    E* const out = packed + b / block * scores_.a_block;
+    if constexpr (kElement<E> == Element::kF32) {
+      kernels_->transpose({.in = h + b * hidden,
+                           .out = out + b % block,
+                           .rows = kTileRows,
+                           .columns = hidden,
+                           .in_stride = hidden,
+                           .out_stride = block});
+    } else {
+      std::array<Bf16, kTileRows * kTileColumns> tile;
       for (std::size_t c = 0; c < hidden; c += kTileColumns) {
         for (std::size_t r = 0; r < kTileRows; ++r) {
           kernels_->to_bf16(h + (b + r) * hidden + c, tile.data() + r * kTileColumns, kTileColumns);
         }
         kernels_->transpose_pairs({.in = tile.data(),
-                                   .out = packed + c * batch + 2 * b,
+                                   .out = out + c * block + 2 * (b % block),
                                    .rows = kTileRows,
                                    .columns = kTileColumns,
                                    .in_stride = kTileColumns,
-                                   .out_stride = 2 * batch});
+                                   .out_stride = 2 * block});
       }
     }
   }
 }
 
+// [hidden / block][batch][block], for bf16 [hidden / block][batch / 2][block][2].
 template <class E>
 void PanelProducts<E>::pack_scaled_hidden(const float* h, const float* inv, E* packed) const {
   const auto [hidden, batch] = shape_;
-  if constexpr (kElement<E> == Element::kF32) {
-    for (std::size_t b = 0; b < batch; ++b) {
-      scaled(*kernels_, h + b * hidden, inv[b], hidden, packed + b * hidden);
-    }
-  } else {
-    std::array<Bf16, 2 * kTileColumns> tile;
-    for (std::size_t b = 0; b < batch; b += 2) {
-      for (std::size_t c = 0; c < hidden; c += kTileColumns) {
-        scaled(*kernels_, h + b * hidden + c, inv[b], kTileColumns, tile.data());
-        scaled(*kernels_, h + (b + 1) * hidden + c, inv[b + 1], kTileColumns, tile.data() + kTileColumns);
-        kernels_->interleave_pairs(tile.data(), tile.data() + kTileColumns, packed + b * hidden + 2 * c,
+  const std::size_t block = weight_gradient_.block_m;
+  for (std::size_t b = 0; b < batch; b += 2) {
+    for (std::size_t c = 0; c < hidden; c += kTileColumns) {
+      std::array<E, 2 * kTileColumns> tile;
+      scaled(*kernels_, h + b * hidden + c, inv[b], kTileColumns, tile.data());
+      scaled(*kernels_, h + (b + 1) * hidden + c, inv[b + 1], kTileColumns, tile.data() + kTileColumns);
+      E* const out = packed + c / block * weight_gradient_.a_block + b * block;
+      if constexpr (kElement<E> == Element::kF32) {
+        std::copy_n(tile.data(), kTileColumns, out + c % block);
+        std::copy_n(tile.data() + kTileColumns, kTileColumns, out + block + c % block);
+      } else {
+        kernels_->interleave_pairs(tile.data(), tile.data() + kTileColumns, out + 2 * (c % block),
                                    kTileColumns);
       }
     }
@@ -123,18 +182,8 @@ void PanelProducts<E>::pack_scaled_hidden(const float* h, const float* inv, E* p
 
 template <class E>
 void PanelProducts<E>::scores(const E* panel, const E* packed_hidden, float* s) const {
-  const auto [hidden, batch] = shape_;
-  if (scores_ != nullptr) return call_generated(scores_, packed_hidden, panel, s);
-  std::fill_n(s, kPanelRows * batch, 0.0F);
-  multiply(*kernels_, Multiply<E>{.a = packed_hidden,
-                                  .b = panel,
-                                  .c = s,
-                                  .m = batch,
-                                  .n = kPanelRows,
-                                  .k = hidden,
-                                  .lda = batch,
-                                  .ldb = panel_stride(),
-                                  .ldc = batch});
+  if (!generated()) std::fill_n(s, kPanelRows * shape_.batch, 0.0F);
+  run(scores_, {.a = packed_hidden, .b = panel, .c = s});
 }
 
 template <class E>
@@ -148,40 +197,25 @@ void PanelProducts<E>::hidden_gradient(const HiddenGradient& operands) const {
                                     .in_stride = batch,
                                     .out_stride = kPanelRows});
   const E* panel = operands.panel;
-  if constexpr (kElement<E> == Element::kBf16) {
+  if constexpr (kElement<E> == Element::kBf16) {  // [hidden / block][32][block][2]
     E* const pairs = operands.scratch + kPanelRows * batch;
+    const std::size_t block = hidden_gradient_.block_m;
     for (std::size_t r = 0; r < kPanelRows; r += 2) {
-      const E* row = operands.panel + r * panel_stride();
-      kernels_->interleave_pairs(row, row + panel_stride(), pairs + r * panel_stride(), hidden);
+      const E* const row = operands.panel + r * panel_stride();
+      for (std::size_t c = 0; c < hidden; c += block) {
+        kernels_->interleave_pairs(row + c, row + panel_stride() + c,
+                                   pairs + c / block * hidden_gradient_.a_block + r * block, block);
+      }
     }
     panel = pairs;
   }
-  if (hidden_gradient_ != nullptr) return call_generated(hidden_gradient_, panel, transposed, operands.dh);
-  multiply(*kernels_, Multiply<E>{.a = panel,
-                                  .b = transposed,
-                                  .c = operands.dh,
-                                  .m = hidden,
-                                  .n = batch,
-                                  .k = kPanelRows,
-                                  .lda = panel_stride(),
-                                  .ldb = kPanelRows,
-                                  .ldc = hidden});
+  run(hidden_gradient_, {.a = panel, .b = transposed, .c = operands.dh});
 }
 
 template <class E>
 void PanelProducts<E>::weight_gradient(const E* p, const E* packed_scaled_hidden, float* dw) const {
-  const auto [hidden, batch] = shape_;
-  if (weight_gradient_ != nullptr) return call_generated(weight_gradient_, packed_scaled_hidden, p, dw);
-  std::fill_n(dw, kPanelRows * hidden, 0.0F);
-  multiply(*kernels_, Multiply<E>{.a = packed_scaled_hidden,
-                                  .b = p,
-                                  .c = dw,
-                                  .m = hidden,
-                                  .n = kPanelRows,
-                                  .k = batch,
-                                  .lda = hidden,
-                                  .ldb = batch,
-                                  .ldc = hidden});
+  if (!generated()) std::fill_n(dw, kPanelRows * shape_.hidden, 0.0F);
+  run(weight_gradient_, {.a = packed_scaled_hidden, .b = p, .c = dw});
 }
 
 template class PanelProducts<float>;

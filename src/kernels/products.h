@@ -53,10 +53,11 @@ class PanelProducts {
   [[nodiscard]] Isa isa() const { return kernels_->isa; }
   [[nodiscard]] PanelShape shape() const { return shape_; }
   // Whether LIBXSMM's kernels serve (for reports).
-  [[nodiscard]] bool generated() const { return scores_ != nullptr; }
+  [[nodiscard]] bool generated() const { return scores_.first != nullptr; }
 
   // Sizes of the caller's buffers, in elements. Rows of a panel are panel_stride() >= hidden apart.
-  [[nodiscard]] std::size_t panel_stride() const { return shape_.hidden; }
+  // The gap of a cache line keeps rows of powers of two from meeting in one set of the cache.
+  [[nodiscard]] std::size_t panel_stride() const { return shape_.hidden + 64 / sizeof(E); }
   [[nodiscard]] std::size_t panel_size() const { return kPanelRows * panel_stride(); }
   [[nodiscard]] std::size_t packed_size() const;
   [[nodiscard]] std::size_t scratch_size() const;
@@ -84,14 +85,32 @@ class PanelProducts {
   void weight_gradient(const E* p, const E* packed_scaled_hidden, float* dw) const;
 
  private:
-  // A generated product (products.cc knows its true type), null where ours serves.
+  // A generated product (products.cc knows its true type).
   using Generated = void (*)();
+
+  // C = A B or C += A B, column-major, cut into blocks of m and k whose part of A stays in the first-level
+  // cache.
+  struct Plan {
+    std::size_t m = 0, n = 0, k = 0;
+    std::size_t block_m = 0, block_k = 0;  // divide m and k
+    std::size_t lda = 0, ldb = 0, ldc = 0;
+    std::size_t a_block = 0;  // elements of A between blocks of m
+    // For the first block of k and the later ones; null where ours serve.
+    Generated first = nullptr;
+    Generated next = nullptr;
+  };
+  struct Operands {
+    const E* a;
+    const E* b;
+    float* c;
+  };
+  void run(const Plan& plan, const Operands& operands) const;
 
   const Kernels* kernels_;
   PanelShape shape_;
-  Generated scores_ = nullptr;
-  Generated hidden_gradient_ = nullptr;
-  Generated weight_gradient_ = nullptr;
+  Plan scores_;
+  Plan hidden_gradient_;
+  Plan weight_gradient_;
 };
 
 extern template class PanelProducts<float>;

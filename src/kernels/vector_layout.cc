@@ -58,14 +58,19 @@ struct WordMatrix {
   std::size_t in_stride, out_stride;
 };
 
+// Tiles of 16 x 16 words: a cache line of every row of in and of out, so that each line is met once.
 void transpose_matrix(const WordMatrix& t) {
   const Block32 block;
-  for (std::size_t r = 0; r < t.rows; r += 4) {
-    for (std::size_t c = 0; c < t.columns; c += 4) {
-      Words x[4];
-      for (std::size_t i = 0; i < 4; ++i) x[i] = hn::LoadU(block, t.in + (r + i) * t.in_stride + c);
-      transpose_words(x);
-      for (std::size_t i = 0; i < 4; ++i) hn::StoreU(x[i], block, t.out + (c + i) * t.out_stride + r);
+  for (std::size_t tile = 0; tile < t.rows * t.columns; tile += kLanes * kLanes) {
+    const std::size_t row0 = tile / (t.columns * kLanes) * kLanes;
+    const std::size_t column0 = tile / kLanes % t.columns;
+    for (std::size_t c = column0; c < column0 + kLanes; c += 4) {
+      for (std::size_t r = row0; r < row0 + kLanes; r += 4) {
+        Words x[4];
+        for (std::size_t i = 0; i < 4; ++i) x[i] = hn::LoadU(block, t.in + (r + i) * t.in_stride + c);
+        transpose_words(x);
+        for (std::size_t i = 0; i < 4; ++i) hn::StoreU(x[i], block, t.out + (c + i) * t.out_stride + r);
+      }
     }
   }
 }

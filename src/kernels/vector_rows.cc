@@ -250,22 +250,32 @@ void weighted_sum(const WeightedSum& s) {
   for (; column < s.width; column += kLanes) weighted_columns<kRest, Fetch::kRows>(s, column);
 }
 
-std::size_t select_above(const SelectAbove& s) {
-  const V bias = hn::Set(d, s.bias);
-  std::size_t count = 0;
-  for (std::size_t i = 0; i < s.n; i += kWidth) {
-    const V score = hn::Add(load(s.scores + i), bias);
-    const auto above = hn::Gt(score, load(s.thresholds + i));
-    if (hn::AllFalse(d, above)) [[likely]]
-      continue;
-    HWY_ALIGN float scores[kWidth];
-    hn::Store(score, d, scores);
-    std::uint8_t bits[8] = {};
-    hn::StoreMaskBits(d, above, bits);
-    for (std::size_t j = 0; j < kWidth; ++j) {
-      if ((bits[j / 8] >> (j % 8) & 1) != 0) s.hits[count++] = {static_cast<std::uint32_t>(i + j), scores[j]};
-    }
+// The hits among kWidth columns from `first` on, appended behind `count`; returns the new count.
+HWY_NOINLINE std::size_t append_hits(const SelectAbove& s, std::size_t first, std::size_t count) {
+  for (std::size_t i = first; i < first + kWidth; ++i) {
+    const float score = s.scores[i] + s.bias;
+    if (score > s.thresholds[i]) s.hits[count++] = {static_cast<std::uint32_t>(i), score};
   }
+  return count;
+}
+
+// Nearly all columns fail: four vectors share one branch.
+std::size_t select_above(const SelectAbove& s) {
+  constexpr std::size_t kGroup = 4;
+  const V bias = hn::Set(d, s.bias);
+  const auto above = [&](std::size_t i) {
+    return hn::Gt(hn::Add(load(s.scores + i), bias), load(s.thresholds + i));
+  };
+  std::size_t count = 0;
+  std::size_t i = 0;
+  for (; i + kGroup * kWidth <= s.n; i += kGroup * kWidth) {
+    const auto any =
+        hn::Or(hn::Or(above(i), above(i + kWidth)), hn::Or(above(i + 2 * kWidth), above(i + 3 * kWidth)));
+    if (hn::AllFalse(d, any)) [[likely]]
+      continue;
+    for (std::size_t j = 0; j < kGroup; ++j) count = append_hits(s, i + j * kWidth, count);
+  }
+  for (; i < s.n; i += kWidth) count = append_hits(s, i, count);
   return count;
 }
 
