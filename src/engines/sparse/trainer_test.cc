@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engines/sparse/trainer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <vector>
+
+#include "host/sim/clock.h"
+#include "host/sim/compute.h"
+#include "host/sim/disk.h"
+#include "learn/data/in_memory_dataset.h"
+
+namespace gossamer::engine {
+namespace {
+
+using host::SimDisk;
+using testing::Contains;
+using testing::HasSubstr;
+
+constexpr char kDirectory[] = "run/checkpoints";
+
+// Records whose labels follow from their features, so that there is something to learn: label l goes with the
+// features 3l, 3l+1 and 3l+2, beside one of noise.
+std::unique_ptr<data::InMemoryDataset> learnable(std::uint32_t labels, std::size_t records) {
+  const std::uint32_t features = 3 * labels + 10;
+  auto set = std::make_unique<data::InMemoryDataset>(
+      data::InMemoryDataset::Shape{.features = features, .labels = labels});
+  Rng rng(5, Purpose::kTest);
+  for (std::size_t i = 0; i < records; ++i) {
+    const auto label = static_cast<std::uint32_t>(rng.below(labels));
+    const auto noise = 3 * labels + static_cast<std::uint32_t>(rng.below(10));
+    set->add({3 * label, 3 * label + 1 + static_cast<std::uint32_t>(rng.below(2)), noise}, {1, 2, 1},
+             {label});
+  }
+  return set;
+}
+
+TrainConfig tiny_config() {
+  TrainConfig config;
+  config.model.hidden = 16;
+  config.train.batch = 16;
+  config.train.steps = 12;
+  config.train.warmup_steps = 3;
+  config.checkpoint.every_steps = 4;
+  config.checkpoint.every_minutes = 0;
+  return config;
+}
+
+// All that a test run needs, made anew so that runs share nothing but the disk.
+struct TestRun {
+  explicit TestRun(int workers = 2, TrainConfig c = tiny_config(), std::size_t records = 100)
+      : config(std::move(c)), dataset(learnable(8, records)), compute({.workers = workers, .seed = 3}) {
+    weighting.l2 = true;
+    recipe = *derive_recipe(config, shape_of(*dataset));
+  }
+
+  // `on_step(steps_done)` true stops the run.
+  Result<TrainOutcome> train(host::Disk& disk, FunctionRef<bool(std::uint64_t)> on_step) {
+    std::uint64_t done = 0;
+    const auto watch = [&](const TrainProgress& progress) {
+      done = progress.steps_done;
+      losses.push_back(progress.loss);
+    };
+    const auto stop = [&] { return on_step(done); };
+    const auto note = [&](std::string_view event, EventFields) { events.emplace_back(event); };
+    return engine::train({.disk = disk,
+                          .compute = compute,
+                          .clock = clock,
+                          .kernels = kernels::kernels_for(kernels::best_isa()),
+                          .dataset = *dataset,
+                          .weighting = weighting,
+                          .config = config,
+                          .recipe = recipe,
+                          .run_id = "test",
+                          .checkpoint_directory = kDirectory},
+                         {.on_step = watch, .stop_requested = stop, .events = note});
+  }
+  Result<TrainOutcome> train_to_end(host::Disk& disk) {
+    return train(disk, [](std::uint64_t) { return false; });
+  }
+
+  TrainConfig config;
+  std::unique_ptr<data::InMemoryDataset> dataset;
+  host::SimCompute compute;
+  host::SimClock clock;
+  text::FeatureWeighting weighting;
+  Recipe recipe;
+  std::vector<double> losses;
+  std::vector<std::string> events;
+};
+
+std::unique_ptr<SimDisk> fresh_disk() {
+  auto disk = std::make_unique<SimDisk>();
+  EXPECT_TRUE(disk->make_directories(kDirectory).ok());
+  EXPECT_TRUE(disk->sync_directory("run").ok());
+  EXPECT_TRUE(disk->sync_directory("/").ok());
+  return disk;
+}
+
+std::vector<float> weights_of(const Result<TrainOutcome>& outcome) {
+  EXPECT_TRUE(outcome.ok()) << outcome.error().message();
+  EXPECT_TRUE(outcome->network.has_value());
+  const sparse::Network& network = *outcome->network;
+  std::vector<float> all(network.embedding.all_weights().begin(), network.embedding.all_weights().end());
+  all.insert(all.end(), network.output.all_weights().begin(), network.output.all_weights().end());
+  all.insert(all.end(), network.bias.span().begin(), network.bias.span().end());
+  return all;
+}
+
+std::vector<float> reference_weights(int workers = 2) {
+  auto disk = fresh_disk();
+  return weights_of(TestRun(workers).train_to_end(*disk));
+}
+
+// The loop learns: the loss of a learnable set falls to a small part of its start.
+TEST(Trainer, Learns) {
+  TrainConfig config = tiny_config();
+  config.train.steps = 200;
+  config.train.lr = 0.05;
+  auto disk = fresh_disk();
+  TestRun run(2, config);
+  const auto outcome = run.train_to_end(*disk);
+  ASSERT_TRUE(outcome.ok());
+  EXPECT_EQ(outcome->steps, 200U);
+  EXPECT_EQ(outcome->samples, 200U * 16U);
+  EXPECT_LT(run.losses.back(), 0.3 * run.losses.front());
+  EXPECT_GT(outcome->final_loss, 0);
+}
+
+// Same seed and workers: the same bits. Another seed: other weights.
+TEST(Trainer, SameSeedSameBits) {
+  EXPECT_EQ(reference_weights(), reference_weights());
+  TrainConfig other = tiny_config();
+  other.seed = 2;
+  auto disk = fresh_disk();
+  EXPECT_NE(weights_of(TestRun(2, other).train_to_end(*disk)), reference_weights());
+}
+
+// Another number of workers gives the same weights up to rounding.
+TEST(Trainer, OtherWorkersEqualToRounding) {
+  const std::vector<float> two = reference_weights(2);
+  for (const int workers : {1, 3, 4}) {
+    const std::vector<float> other = reference_weights(workers);
+    double difference = 0;
+    double size = 0;
+    for (std::size_t i = 0; i < two.size(); ++i) {
+      difference += std::pow(two[i] - other[i], 2);
+      size += std::pow(two[i], 2);
+    }
+    EXPECT_LT(std::sqrt(difference / size), 1e-3) << workers;
+  }
+}
+
+// Saving changes nothing: with and without checkpoints the model is the same, bit by bit.
+TEST(Trainer, SavingChangesNoState) {
+  TrainConfig never = tiny_config();
+  never.checkpoint.every_steps = 0;
+  auto disk = fresh_disk();
+  EXPECT_EQ(weights_of(TestRun(2, never).train_to_end(*disk)), reference_weights());
+}
+
+// A run that is stopped after any step and resumed ends with the same bits as one that never stopped.
+TEST(Trainer, StopAndResumeAtEveryStep) {
+  const std::vector<float> expected = reference_weights();
+  for (std::uint64_t stop = 1; stop < 12; ++stop) {
+    auto disk = fresh_disk();
+    const auto stopped = TestRun().train(*disk, [&](std::uint64_t done) { return done == stop; });
+    ASSERT_TRUE(stopped.ok());
+    EXPECT_FALSE(stopped->network.has_value());
+    EXPECT_EQ(stopped->steps, stop);
+    TestRun resumed;
+    EXPECT_EQ(weights_of(resumed.train_to_end(*disk)), expected) << stop;
+    EXPECT_EQ(resumed.losses.size(), 12 - stop);
+  }
+}
+
+// The machine dies (power, kill -9) after any step: what the disk then holds resumes to the same bits.
+TEST(Trainer, DiesAfterEveryStepAndResumes) {
+  const std::vector<float> expected = reference_weights();
+  for (std::uint64_t death = 1; death <= 12; ++death) {
+    auto disk = fresh_disk();
+    std::unique_ptr<SimDisk> left;
+    const auto outcome = TestRun().train(*disk, [&](std::uint64_t done) {
+      if (done == death) left = disk->after_crash();
+      return false;
+    });
+    ASSERT_TRUE(outcome.ok());
+    TestRun resumed;
+    EXPECT_EQ(weights_of(resumed.train_to_end(*left)), expected) << death;
+    // Never more work is repeated than since the last checkpoint.
+    EXPECT_LE(resumed.losses.size(), 12 - (death - 1) / 4 * 4) << death;
+  }
+}
+
+// The machine dies at any disk operation of a whole run, under several outcomes: the resumed run ends with
+// the same bits.
+TEST(Trainer, DiesAtEveryDiskOperationAndResumes) {
+  const std::vector<float> expected = reference_weights();
+  auto rehearsal = fresh_disk();
+  rehearsal->restart_count({});
+  ASSERT_TRUE(TestRun().train_to_end(*rehearsal).ok());
+  const std::uint64_t operations = rehearsal->operations();
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+    for (std::uint64_t k = 0; k <= operations; ++k) {
+      auto disk = fresh_disk();
+      disk->restart_count({.seed = seed, .crash_at_operation = k});
+      static_cast<void>(TestRun().train_to_end(*disk).ok());
+      auto left = disk->after_crash();
+      ASSERT_EQ(weights_of(TestRun().train_to_end(*left)), expected) << "seed " << seed << " operation " << k;
+    }
+  }
+}
+
+// A disk that is full costs the checkpoint, not the run; but a stop that cannot be saved is an error.
+TEST(Trainer, FullDisk) {
+  auto disk = fresh_disk();
+  disk->restart_count({.capacity_bytes = 1000});
+  TestRun run;
+  EXPECT_EQ(weights_of(run.train_to_end(*disk)), reference_weights());
+  EXPECT_THAT(run.events, Contains("checkpoint_failed").Times(2));
+  const auto stopped = TestRun().train(*disk, [](std::uint64_t done) { return done == 5; });
+  ASSERT_FALSE(stopped.ok());
+  EXPECT_THAT(stopped.error().message(), HasSubstr("step-000000000005.ckpt"));
+}
+
+// A changed key that shapes the result, or other data, refuses to resume; where checkpoints are kept may
+// change.
+TEST(Trainer, ResumeRefusesAnotherRecipe) {
+  auto disk = fresh_disk();
+  ASSERT_TRUE(TestRun().train(*disk, [](std::uint64_t done) { return done == 5; }).ok());
+  TrainConfig faster = tiny_config();
+  faster.train.lr = 0.02;
+  const auto refused = TestRun(2, faster).train_to_end(*disk);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().kind, ErrorKind::kUsage);
+  EXPECT_FALSE(TestRun(2, tiny_config(), 101).train_to_end(*disk).ok());
+  TrainConfig rarely = tiny_config();
+  rarely.checkpoint.every_steps = 0;
+  rarely.data.train = "moved";
+  EXPECT_EQ(weights_of(TestRun(2, rarely).train_to_end(*disk)), reference_weights());
+}
+
+// Checkpoints by time: one as soon as the interval has passed, and no other.
+TEST(Trainer, SavesByTime) {
+  TrainConfig config = tiny_config();
+  config.checkpoint.every_steps = 0;
+  config.checkpoint.every_minutes = 1;
+  auto disk = fresh_disk();
+  TestRun run(2, config);
+  ASSERT_TRUE(run.train(*disk,
+                        [&](std::uint64_t) {
+                          run.clock.advance(from_seconds(13));
+                          return false;
+                        })
+                  .ok());
+  EXPECT_EQ(std::count(run.events.begin(), run.events.end(), "checkpoint_written"), 2);
+}
+
+// Resuming with another number of workers is allowed and says so.
+TEST(Trainer, ResumeWithOtherWorkersSaysSo) {
+  auto disk = fresh_disk();
+  ASSERT_TRUE(TestRun(2).train(*disk, [](std::uint64_t done) { return done == 5; }).ok());
+  TestRun resumed(3);
+  ASSERT_TRUE(resumed.train_to_end(*disk).ok());
+  EXPECT_THAT(resumed.events, Contains("workers_changed"));
+}
+
+}  // namespace
+}  // namespace gossamer::engine
