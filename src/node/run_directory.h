@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RunDirectory: the directory of one run (`train --out DIR`) and the rules for continuing one. Everything of
+// a run lies in it and nothing outside, so it can be moved, copied and deleted as a whole.
+//
+//   run.toml        the resolved config            checkpoints/  to continue from
+//   metrics.jsonl   a line per reported step       cache/        the imported data, may be deleted
+//   events.jsonl    what happened                  model/        the result: all that predict needs
+//   summary.json    written last: the run is done  curve.svg     a picture of metrics.jsonl
+//
+// Owner: the training command, one thread. It holds the directory's lock, so two runs cannot share one.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "engines/sparse/config_toml.h"
+#include "host/api/disk.h"
+
+namespace gossamer::node {
+
+struct RunPaths {
+  explicit RunPaths(std::string directory) : root(std::move(directory)) {}
+  std::string root;
+  [[nodiscard]] std::string config() const { return root + "/run.toml"; }
+  [[nodiscard]] std::string metrics() const { return root + "/metrics.jsonl"; }
+  [[nodiscard]] std::string events() const { return root + "/events.jsonl"; }
+  [[nodiscard]] std::string checkpoints() const { return root + "/checkpoints"; }
+  [[nodiscard]] std::string cache() const { return root + "/cache"; }
+  [[nodiscard]] std::string model() const { return root + "/model"; }
+  [[nodiscard]] std::string curve() const { return root + "/curve.svg"; }
+  [[nodiscard]] std::string summary() const { return root + "/summary.json"; }
+};
+
+enum class Continue { kNo, kResume };
+
+class RunDirectory {
+ public:
+  // Opens DIR for a run with `wanted`, the config that preset, file and overrides make, of which the user
+  // wrote `settings`.
+  //  - kNo: DIR must be missing or empty (kUsage).
+  //  - kResume: DIR may also hold a run: then its run.toml is the config, and a setting that differs from it
+  //  is
+  //    refused (kUsage, names the key). `auto` differs from nothing. A directory of something else is
+  //    refused.
+  // Another process at work in DIR: kRefused. Writes run.toml.
+  [[nodiscard]] static Result<RunDirectory> open(host::Disk& disk, const std::string& directory,
+                                                 Continue resume, const engine::TrainConfig& wanted,
+                                                 const std::vector<engine::KeySetting>& settings);
+
+  [[nodiscard]] const RunPaths& paths() const { return paths_; }
+  [[nodiscard]] const engine::TrainConfig& config() const { return config_; }
+  // The summary of a finished run.
+  [[nodiscard]] const std::optional<std::string>& finished_summary() const { return summary_; }
+
+  // After a failure before the first step: removes all that this run made if DIR was missing or empty before,
+  // so that the same command works once the cause is mended. Errors are of no further use and ignored.
+  void abandon();
+
+ private:
+  RunDirectory(host::Disk& disk, std::string directory) : disk_(disk), paths_(std::move(directory)) {}
+
+  host::Disk& disk_;
+  RunPaths paths_;
+  std::unique_ptr<host::DirectoryLock> lock_;
+  engine::TrainConfig config_;
+  std::optional<std::string> summary_;
+  bool existed_ = false;  // DIR was there before
+  bool fresh_ = false;    // nothing of a run was in it
+};
+
+}  // namespace gossamer::node

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/run_log.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "host/api/files.h"
+#include "host/sim/clock.h"
+#include "host/sim/disk.h"
+
+namespace gossamer::node {
+namespace {
+
+RunLog::Files files() { return {.metrics = "metrics.jsonl", .events = "events.jsonl"}; }
+
+MetricLine at(std::uint64_t step) {
+  return {.step = step, .epoch = 0.5, .loss = 1.0 / static_cast<double>(step), .learning_rate = 0.01};
+}
+
+// Lines are JSON, one object each, and the curve is what they say.
+TEST(RunLog, WritesJsonLines) {
+  host::SimDisk disk;
+  const host::SimClock clock;
+  RunLog log(disk, clock, files());
+  ASSERT_TRUE(log.continue_at(0).ok());
+  log.metric(at(10));
+  log.metric(at(20));
+  log.event("checkpoint_written", {{"step", std::uint64_t{20}}, {"path", std::string("a\xff\"b")}});
+  EXPECT_FALSE(log.first_error().has_value());
+  ASSERT_EQ(log.curve().size(), 2U);
+  EXPECT_EQ(log.curve()[1].step, 20U);
+
+  const std::string metrics = *host::read_text(disk, "metrics.jsonl");
+  const auto first = nlohmann::json::parse(metrics.substr(0, metrics.find('\n')));
+  EXPECT_EQ(first["step"], 10);
+  EXPECT_EQ(first["loss"], 0.1);
+  const auto event = nlohmann::json::parse(*host::read_text(disk, "events.jsonl"));
+  EXPECT_EQ(event["event"], "checkpoint_written");
+  EXPECT_EQ(event["step"], 20);
+  EXPECT_EQ(event["time"], host::SimClock::kWallStart);
+}
+
+// Continuing at a step drops later lines and a torn last one: the file then reads like that of a run that was
+// never stopped.
+TEST(RunLog, ContinuesWithoutDoubleLines) {
+  host::SimDisk whole;
+  host::SimDisk stopped;
+  const host::SimClock clock;
+  {
+    RunLog log(whole, clock, files());
+    for (std::uint64_t step = 10; step <= 60; step += 10) log.metric(at(step));
+  }
+  {
+    RunLog log(stopped, clock, files());
+    for (std::uint64_t step = 10; step <= 50; step += 10) log.metric(at(step));
+  }
+  std::string torn = *host::read_text(stopped, "metrics.jsonl");
+  torn.resize(torn.size() - 7);
+  ASSERT_TRUE(host::replace_file(stopped, "metrics.jsonl", torn).ok());
+  {
+    RunLog log(stopped, clock, files());
+    ASSERT_TRUE(log.continue_at(30).ok());
+    EXPECT_EQ(log.curve().size(), 3U);
+    for (std::uint64_t step = 40; step <= 60; step += 10) log.metric(at(step));
+  }
+  EXPECT_EQ(*host::read_text(stopped, "metrics.jsonl"), *host::read_text(whole, "metrics.jsonl"));
+}
+
+// A full disk does not stop the run: the error is kept, the curve goes on.
+TEST(RunLog, KeepsTheFirstError) {
+  host::SimDisk disk(host::SimDiskOptions{.capacity_bytes = 20});
+  const host::SimClock clock;
+  RunLog log(disk, clock, files());
+  log.metric(at(1));
+  log.metric(at(2));
+  EXPECT_TRUE(log.first_error().has_value());
+  EXPECT_EQ(log.curve().size(), 2U);
+}
+
+}  // namespace
+}  // namespace gossamer::node
