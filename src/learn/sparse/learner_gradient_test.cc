@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "learn/sparse/random_problem.h"
+#include "learn/sparse/reference_learner.h"
+
+namespace gossamer::sparse {
+namespace {
+
+using kernels::Activation;
+using kernels::Element;
+
+struct Case {
+  Activation activation = Activation::kRelu;
+  double dropout = 0;
+  LogQ logq = LogQ::kNone;
+  NegativeOptions negatives = {};
+  Element element = Element::kF32;
+  int workers = 1;
+};
+
+LearnerOptions options_of(const Case& c, std::size_t batch_max) {
+  return {.batch_max = batch_max,
+          .activation = c.activation,
+          .dropout = c.dropout,
+          .negatives = c.negatives,
+          .logq = c.logq,
+          .element = c.element,
+          .optimizer = {.kind = OptimizerKind::kSgd},
+          .seed = 11};
+}
+
+std::string describe(const Case& c, kernels::Isa isa) {
+  return fmt::format("activation {} dropout {} logq {} negatives {} element {} workers {} isa {}",
+                     static_cast<int>(c.activation), c.dropout, static_cast<int>(c.logq),
+                     static_cast<int>(c.negatives.kind), kernels::name(c.element), c.workers,
+                     kernels::name(isa));
+}
+
+double largest(Parameters& p) {
+  double most = 0;
+  for (const auto* tensor : p.all()) {
+    for (const double x : *tensor) most = std::max(most, std::abs(x));
+  }
+  return most;
+}
+
+// Takes one step of plain SGD with learning rate 1: the weights before minus those after are the gradient,
+// which must be that of the reference loss. Errors are relative to the largest component.
+void expect_gradient(const Case& c, const ProblemShape& shape, kernels::Isa isa) {
+  SCOPED_TRACE(describe(c, isa));
+  const StepNumber step{3};
+  const LabelCounts counts = random_counts(shape.network.labels, 5);
+  Network network = random_network(shape.network, counts, 6);
+  const OwnedBatch owned = random_batch(shape, 7);
+  const LearnerOptions options = options_of(c, shape.samples + 5);
+  Parameters before = parameters_of(network);
+  ReferenceLearner reference(shape.network, before, counts, options);
+  Parameters expected = reference.gradient(owned.view(), step);
+
+  host::SimCompute compute({.workers = c.workers});
+  Learner learner(
+      {.network = network, .labels = counts, .kernels = kernels::kernels_for(isa), .compute = compute},
+      options);
+  const StepReport report = learner.step(owned.view(), step, {.learning_rate = 1});
+  Parameters after = parameters_of(network);
+
+  const double tolerance = c.element == Element::kF32 ? 3e-5 : 2e-2;
+  EXPECT_NEAR(report.loss, reference.loss(owned.view(), step), c.element == Element::kF32 ? 1e-5 : 2e-2);
+  EXPECT_EQ(report.active_rows, reference.active_set(owned.view(), step).size());
+  const double scale = largest(expected);
+  EXPECT_GT(scale, 1e-3);
+  const auto was = before.all();
+  const auto is = after.all();
+  const auto want = expected.all();
+  for (std::size_t tensor = 0; tensor < want.size(); ++tensor) {
+    for (std::size_t i = 0; i < want[tensor]->size(); ++i) {
+      const double got = (*was[tensor])[i] - (*is[tensor])[i];
+      ASSERT_NEAR(got / scale, (*want[tensor])[i] / scale, tolerance) << "tensor " << tensor << " at " << i;
+    }
+  }
+}
+
+constexpr ProblemShape kTiny = {.network = {.features = 7, .labels = 9, .hidden = 5}, .samples = 6};
+// More active rows than a panel, samples without labels or without features, a stride of two blocks.
+constexpr ProblemShape kSmall = {.network = {.features = 12, .labels = 90, .hidden = 33},
+                                 .samples = 35,
+                                 .features_each = 3,
+                                 .labels_each = 5,
+                                 .unlabelled = true};
+
+// Every activation with every correction, with and without dropout and drawn negatives, gives the loss and
+// the gradient of the reference.
+TEST(LearnerGradient, MatchesFiniteDifferences) {
+  const NegativeOptions drawn = {.kind = Negatives::kFrequency, .sampled = 4};
+  for (const Activation activation : {Activation::kRelu, Activation::kIdentity, Activation::kTanh}) {
+    for (const LogQ logq : {LogQ::kNone, LogQ::kAll, LogQ::kExact}) {
+      for (const double dropout : {0.0, 0.4}) {
+        for (const NegativeOptions& negatives : {NegativeOptions{}, drawn}) {
+          expect_gradient(
+              {.activation = activation, .dropout = dropout, .logq = logq, .negatives = negatives}, kTiny,
+              kernels::best_isa());
+        }
+      }
+    }
+  }
+}
+
+// The same holds on every instruction set of this machine, for both element types, on several workers.
+TEST(LearnerGradient, HoldsForEveryIsaAndElement) {
+  for (const kernels::Isa isa : kernels::kAllIsas) {
+    if (!kernels::supported(isa)) continue;
+    for (const Element element : {Element::kF32, Element::kBf16}) {
+      for (const int workers : {1, 3}) {
+        expect_gradient({.dropout = 0.25, .logq = LogQ::kExact, .element = element, .workers = workers},
+                        kTiny, isa);
+      }
+    }
+  }
+}
+
+// Several panels, short panels, unlabelled and empty samples change nothing about it.
+TEST(LearnerGradient, HoldsOverSeveralPanels) {
+  for (const Element element : {Element::kF32, Element::kBf16}) {
+    expect_gradient({.activation = Activation::kTanh, .logq = LogQ::kAll, .element = element, .workers = 2},
+                    kSmall, kernels::best_isa());
+  }
+}
+
+// A batch of one, and a batch whose samples all have the same labels.
+TEST(LearnerGradient, HoldsForOneSampleAndForEqualLabels) {
+  ProblemShape one = kTiny;
+  one.samples = 1;
+  for (const LogQ logq : {LogQ::kNone, LogQ::kAll, LogQ::kExact}) {
+    expect_gradient({.logq = logq, .negatives = {.kind = Negatives::kUniform, .sampled = 3}, .workers = 2},
+                    one, kernels::best_isa());
+  }
+  ProblemShape equal = kTiny;
+  equal.network.labels = 2;
+  equal.labels_each = 40;  // practically always both labels
+  expect_gradient({.negatives = {.kind = Negatives::kUniform, .sampled = 3}}, equal, kernels::best_isa());
+}
+
+// With so many draws that every label is active and q is 1, the exact correction's gradient is that of the
+// full softmax; with fewer draws the mean gradient comes closer to it as the active set grows.
+TEST(LearnerGradient, ApproachesTheFullSoftmax) {
+  const LabelCounts counts = random_counts(40, 5);
+  const ProblemShape shape = {.network = {.features = 7, .labels = 40, .hidden = 5}, .samples = 4};
+  const OwnedBatch owned = random_batch(shape, 7);
+  std::set<std::uint32_t> all;
+  for (std::uint32_t label = 0; label < 40; ++label) all.insert(label);
+  double last_error = 1e9;
+  for (const std::size_t sampled : {std::size_t{10}, std::size_t{60}, std::size_t{4000}}) {
+    const LearnerOptions options =
+        options_of({.logq = LogQ::kExact, .negatives = {.kind = Negatives::kUniform, .sampled = sampled}}, 4);
+    LearnerOptions full = options;
+    full.logq = LogQ::kNone;
+    Network network = random_network(shape.network, counts, 6);
+    Parameters before = parameters_of(network);
+    ReferenceLearner reference(shape.network, before, counts, full);
+    host::SimCompute compute({.workers = 2});
+    Learner learner({.network = network,
+                     .labels = counts,
+                     .kernels = kernels::kernels_for(kernels::best_isa()),
+                     .compute = compute},
+                    options);
+    double error = 0;
+    for (std::uint64_t t = 0; t < 30; ++t) {
+      // The loss stands for the gradient: both follow from the same sums.
+      const double want = reference.loss_over(owned.view(), StepNumber{t}, all);
+      error += std::abs(learner.step(owned.view(), StepNumber{t}, {.learning_rate = 0}).loss - want) / 30;
+    }
+    EXPECT_LT(error, last_error) << sampled;
+    last_error = error;
+  }
+  EXPECT_LT(last_error, 1e-5);
+}
+
+}  // namespace
+}  // namespace gossamer::sparse

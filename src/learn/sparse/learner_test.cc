@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learn/sparse/learner.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstdlib>
+#include <new>
+
+#include "host/posix/compute.h"
+#include "learn/sparse/random_problem.h"
+#include "learn/sparse/reference_learner.h"
+
+namespace {
+std::atomic<std::uint64_t> allocations{0};
+}  // namespace
+
+// Counts what goes through operator new in this program.
+void* operator new(std::size_t size) {
+  ++allocations;
+  void* memory = std::malloc(std::max<std::size_t>(size, 1));
+  if (memory == nullptr) std::abort();
+  return memory;
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace gossamer::sparse {
+namespace {
+
+constexpr ProblemShape kShape = {.network = {.features = 60, .labels = 150, .hidden = 20},
+                                 .samples = 50,
+                                 .features_each = 6,
+                                 .labels_each = 4,
+                                 .unlabelled = true};
+
+LearnerOptions default_options() {
+  return {.batch_max = 50,
+          .dropout = 0.3,
+          .negatives = {.kind = Negatives::kUniform, .sampled = 10},
+          .logq = LogQ::kExact};
+}
+
+// Trains `steps` steps on batches that differ, and returns the weights.
+Parameters train(host::Compute& compute, const LearnerOptions& options, std::uint64_t steps) {
+  const LabelCounts counts = random_counts(kShape.network.labels, 5);
+  Network network = random_network(kShape.network, counts, 6);
+  Learner learner({.network = network,
+                   .labels = counts,
+                   .kernels = kernels::kernels_for(kernels::best_isa()),
+                   .compute = compute},
+                  options);
+  for (std::uint64_t t = 0; t < steps; ++t) {
+    const OwnedBatch batch = random_batch(kShape, 100 + t);
+    learner.step(batch.view(), StepNumber{t}, {.learning_rate = 0.01F});
+  }
+  return parameters_of(network);
+}
+
+double largest_difference(Parameters& a, Parameters& b) {
+  double most = 0;
+  const auto x = a.all();
+  const auto y = b.all();
+  for (std::size_t tensor = 0; tensor < x.size(); ++tensor) {
+    for (std::size_t i = 0; i < x[tensor]->size(); ++i) {
+      most = std::max(most, std::abs((*x[tensor])[i] - (*y[tensor])[i]));
+    }
+  }
+  return most;
+}
+
+// Ten steps of Adam, each skipped-steps policy, stay with the double-precision reference.
+TEST(Learner, FollowsTheReferenceOverManySteps) {
+  const ProblemShape shape = {.network = {.features = 9, .labels = 12, .hidden = 4},
+                              .samples = 3,
+                              .features_each = 2,
+                              .labels_each = 2};
+  const LabelCounts counts = random_counts(shape.network.labels, 5);
+  for (const SkippedSteps skipped :
+       {SkippedSteps::kHold, SkippedSteps::kDecay, SkippedSteps::kDecayAndMove}) {
+    LearnerOptions options = {.batch_max = 3, .activation = kernels::Activation::kTanh};
+    options.optimizer.skipped = skipped;
+    options.optimizer.epsilon = 1e-4;  // gradients of nearly 0 would otherwise be blown up to a full step
+    Network network = random_network(shape.network, counts, 6);
+    ReferenceLearner reference(shape.network, parameters_of(network), counts, options);
+    host::SimCompute compute({.workers = 2});
+    Learner learner({.network = network,
+                     .labels = counts,
+                     .kernels = kernels::kernels_for(kernels::best_isa()),
+                     .compute = compute},
+                    options);
+    for (std::uint64_t t = 0; t < 10; ++t) {
+      const OwnedBatch batch = random_batch(shape, 100 + t);
+      learner.step(batch.view(), StepNumber{t}, {.learning_rate = 0.02F});
+      reference.step(batch.view(), StepNumber{t}, 0.02);
+    }
+    Parameters got = parameters_of(network);
+    // The closed form of the movement leaves out epsilon.
+    EXPECT_LT(largest_difference(got, reference.now), skipped == SkippedSteps::kDecayAndMove ? 2e-2 : 1e-4)
+        << "policy " << static_cast<int>(skipped);
+  }
+}
+
+// The same seed and worker count give the same bits, whatever order the workers run in; real threads too.
+TEST(Learner, IsBitwiseDeterministicForAWorkerCount) {
+  for (const int workers : {1, 2, 3, 4}) {
+    host::SimCompute one({.workers = workers, .seed = 1});
+    host::SimCompute other({.workers = workers, .seed = 2});
+    const auto threads = host::PosixCompute::create(workers);
+    ASSERT_TRUE(threads.ok());
+    Parameters a = train(one, default_options(), 6);
+    Parameters b = train(other, default_options(), 6);
+    Parameters c = train(**threads, default_options(), 6);
+    EXPECT_EQ(largest_difference(a, b), 0) << workers;
+    EXPECT_EQ(largest_difference(a, c), 0) << workers;
+  }
+}
+
+// Another number of workers changes only the order of summation.
+TEST(Learner, AgreesAcrossWorkerCountsToRounding) {
+  LearnerOptions options = default_options();
+  options.optimizer.kind = OptimizerKind::kSgd;
+  host::SimCompute single({.workers = 1});
+  Parameters want = train(single, options, 6);
+  for (const int workers : {2, 3, 4, 7}) {
+    host::SimCompute compute({.workers = workers});
+    Parameters got = train(compute, options, 6);
+    EXPECT_LT(largest_difference(got, want), 1e-5) << workers;
+  }
+}
+
+// Once it has seen its largest batch a step allocates nothing; before, it says that it grew.
+TEST(Learner, AllocatesNothingAfterWarmUp) {
+  const LabelCounts counts = random_counts(kShape.network.labels, 5);
+  Network network = random_network(kShape.network, counts, 6);
+  host::SimCompute compute({.workers = 2});
+  Learner learner({.network = network,
+                   .labels = counts,
+                   .kernels = kernels::kernels_for(kernels::best_isa()),
+                   .compute = compute},
+                  default_options());
+  const std::vector<OwnedBatch> batches = {random_batch(kShape, 1), random_batch(kShape, 2),
+                                           random_batch(kShape, 3)};
+  EXPECT_TRUE(learner.step(batches[0].view(), StepNumber{0}, {.learning_rate = 0.01F}).grew);
+  std::uint64_t t = 1;
+  for (; t < 40; ++t) learner.step(batches[t % 3].view(), StepNumber{t}, {.learning_rate = 0.01F});
+  // The drawn negatives differ from step to step: replay the warm-up's steps.
+  const std::uint64_t before = allocations;
+  bool grew = false;
+  for (t = 1; t < 40; ++t) {
+    grew |= learner.step(batches[t % 3].view(), StepNumber{t}, {.learning_rate = 0.01F}).grew;
+  }
+  EXPECT_EQ(allocations - before, 0U);
+  EXPECT_FALSE(grew);
+}
+
+// Samples without labels leave no trace beside making the mean smaller: as zeros among the loss, nothing
+// else.
+TEST(Learner, UnlabelledSamplesAddNothing) {
+  const LabelCounts counts = random_counts(kShape.network.labels, 5);
+  Network network = random_network(kShape.network, counts, 6);
+  Parameters before = parameters_of(network);
+  host::SimCompute compute({.workers = 2});
+  Learner learner({.network = network,
+                   .labels = counts,
+                   .kernels = kernels::kernels_for(kernels::best_isa()),
+                   .compute = compute},
+                  {.batch_max = 50});
+  Rng rng(1, Purpose::kTest);
+  OwnedBatch batch;
+  for (int i = 0; i < 5; ++i) batch.add({1, 2, 3}, {}, rng);
+  const StepReport report = learner.step(batch.view(), StepNumber{0}, {.learning_rate = 0.01F});
+  Parameters after = parameters_of(network);
+  EXPECT_EQ(largest_difference(before, after), 0);
+  EXPECT_EQ(report.loss, 0);
+  EXPECT_EQ(report.labelled_samples, 0U);
+  EXPECT_EQ(report.active_rows, 0U);
+}
+
+// A short batch after a long one gives what a fresh learner gives: nothing of the long one is left behind.
+TEST(Learner, ShortBatchesLeaveNoTraceOfLongOnes) {
+  const LabelCounts counts = random_counts(kShape.network.labels, 5);
+  ProblemShape short_shape = kShape;
+  short_shape.samples = 3;
+  const OwnedBatch long_batch = random_batch(kShape, 1);
+  const OwnedBatch short_batch = random_batch(short_shape, 2);
+  std::vector<Parameters> results;
+  for (const bool long_first : {false, true}) {
+    Network network = random_network(kShape.network, counts, 6);
+    host::SimCompute compute({.workers = 2});
+    LearnerOptions options = default_options();
+    options.optimizer.kind = OptimizerKind::kSgd;
+    Learner learner({.network = network,
+                     .labels = counts,
+                     .kernels = kernels::kernels_for(kernels::best_isa()),
+                     .compute = compute},
+                    options);
+    if (long_first) learner.step(long_batch.view(), StepNumber{0}, {.learning_rate = 0});
+    learner.step(short_batch.view(), StepNumber{1}, {.learning_rate = 0.1F});
+    results.push_back(parameters_of(network));
+  }
+  EXPECT_EQ(largest_difference(results[0], results[1]), 0);
+}
+
+// Training lowers the loss on a batch that it sees again and again; columns beyond the width stay zero.
+TEST(Learner, LearnsAndKeepsPaddingZero) {
+  const LabelCounts counts = random_counts(kShape.network.labels, 5);
+  Network network = random_network(kShape.network, counts, 6);
+  host::SimCompute compute({.workers = 3});
+  LearnerOptions options = default_options();
+  options.dropout = 0;
+  Learner learner({.network = network,
+                   .labels = counts,
+                   .kernels = kernels::kernels_for(kernels::best_isa()),
+                   .compute = compute},
+                  options);
+  const OwnedBatch batch = random_batch(kShape, 1);
+  const double first = learner.step(batch.view(), StepNumber{0}, {.learning_rate = 0.02F}).loss;
+  double last = first;
+  for (std::uint64_t t = 1; t < 60; ++t) {
+    last = learner.step(batch.view(), StepNumber{t}, {.learning_rate = 0.02F}).loss;
+  }
+  EXPECT_LT(last, 0.6 * first);
+  for (RowTable* table : {&network.embedding, &network.output}) {
+    for (std::size_t row = 0; row < table->rows(); ++row) {
+      for (std::size_t i = table->width(); i < table->stride(); ++i) ASSERT_EQ(table->weights(row)[i], 0.0F);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gossamer::sparse

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learn/sparse/reference_learner.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace gossamer::sparse {
+namespace {
+
+void append_rows(const RowTable& table, std::vector<double>& out) {
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    for (std::size_t i = 0; i < table.width(); ++i) out.push_back(static_cast<double>(table.weights(row)[i]));
+  }
+}
+
+double activate(kernels::Activation activation, double z) {
+  switch (activation) {
+    case kernels::Activation::kRelu: return std::max(z, 0.0);
+    case kernels::Activation::kIdentity: return z;
+    case kernels::Activation::kTanh: return std::tanh(z);
+  }
+  return z;
+}
+
+}  // namespace
+
+Parameters parameters_of(Network& network) {
+  Parameters p;
+  append_rows(network.embedding, p.embedding);
+  append_rows(network.output, p.output);
+  for (const float b : network.bias.span()) p.bias.push_back(static_cast<double>(b));
+  return p;
+}
+
+std::set<std::uint32_t> ReferenceLearner::active_set(const data::Batch& batch, StepNumber step) const {
+  std::set<std::uint32_t> active(batch.labels.label.begin(), batch.labels.label.end());
+  const NegativeSampler sampler(options_.negatives, counts_);
+  Rng rng(options_.seed, Purpose::kNegatives, step.value);
+  for (std::size_t i = 0; i < sampler.draws(); ++i) active.insert(sampler.draw(rng));
+  return active;
+}
+
+std::vector<double> ReferenceLearner::hidden(const data::Batch& batch, StepNumber step,
+                                             std::size_t sample) const {
+  std::vector<double> h(shape_.hidden);
+  const data::SparseRow row = batch.features.row(sample);
+  for (std::size_t k = 0; k < row.index.size(); ++k) {
+    for (std::size_t i = 0; i < shape_.hidden; ++i) {
+      h[i] += static_cast<double>(row.value[k]) * now.embedding[row.index[k] * shape_.hidden + i];
+    }
+  }
+  const DropoutMask mask({.dropout = options_.dropout, .seed = options_.seed});
+  std::vector<std::uint8_t> kept(row_stride(shape_.hidden), 1);
+  if (mask.active()) mask.draw(step, sample, kept);
+  for (std::size_t i = 0; i < shape_.hidden; ++i) {
+    h[i] = activate(options_.activation, h[i]) * kept[i] * static_cast<double>(mask.scale());
+  }
+  return h;
+}
+
+double ReferenceLearner::correction(std::uint32_t label, std::size_t batch, bool own) const {
+  const double share =
+      std::max(1.0, static_cast<double>(counts_.count[label])) / static_cast<double>(counts_.records);
+  const double drawn = NegativeSampler(options_.negatives, counts_).chance(counts_.count[label]);
+  const auto b = static_cast<double>(batch);
+  switch (options_.logq) {
+    case LogQ::kNone: return 0;
+    case LogQ::kAll: return -std::log(1 - std::exp(-b * share) * (1 - drawn));
+    case LogQ::kExact: return own ? 0 : -std::log(1 - std::pow(1 - share, b - 1) * (1 - drawn));
+  }
+  return 0;
+}
+
+double ReferenceLearner::loss_over(const data::Batch& batch, StepNumber step,
+                                   const std::set<std::uint32_t>& active) const {
+  double total = 0;
+  for (std::size_t sample = 0; sample < batch.size(); ++sample) {
+    const auto own = batch.labels.row(sample);
+    if (own.empty()) continue;
+    const std::vector<double> h = hidden(batch, step, sample);
+    double z = 0;
+    double positives = 0;
+    for (const std::uint32_t label : active) {
+      const bool is_own = std::ranges::binary_search(own, label);
+      double score = now.bias[label] + correction(label, batch.size(), is_own);
+      for (std::size_t i = 0; i < shape_.hidden; ++i) score += h[i] * now.output[label * shape_.hidden + i];
+      z += std::exp(score);
+      if (is_own) positives += score;
+    }
+    total += std::log(z) - positives / static_cast<double>(own.size());
+  }
+  return total / static_cast<double>(batch.size());
+}
+
+Parameters ReferenceLearner::gradient(const data::Batch& batch, StepNumber step) {
+  constexpr double kStep = 1e-5;
+  const std::set<std::uint32_t> active = active_set(batch, step);
+  Parameters result = now;
+  const auto to = result.all();
+  const auto parameters = now.all();
+  for (std::size_t tensor = 0; tensor < parameters.size(); ++tensor) {
+    for (std::size_t i = 0; i < parameters[tensor]->size(); ++i) {
+      double& w = (*parameters[tensor])[i];
+      const double before = w;
+      w = before + kStep;
+      const double above = loss_over(batch, step, active);
+      w = before - kStep;
+      const double below = loss_over(batch, step, active);
+      w = before;
+      (*to[tensor])[i] = (above - below) / (2 * kStep);
+    }
+  }
+  return result;
+}
+
+void ReferenceLearner::adam(double& w, Moments& moments, double gradient, std::uint64_t skipped) const {
+  const OptimizerOptions& o = options_.optimizer;
+  const double bias1 = 1 - std::pow(o.beta1, t_);
+  const double bias2 = 1 - std::pow(o.beta2, t_);
+  const auto move = [&] {
+    w -= learning_rate_ * (moments.m / bias1) / (std::sqrt(moments.v / bias2) + o.epsilon);
+  };
+  for (std::uint64_t i = 0; i < skipped && o.skipped != SkippedSteps::kHold; ++i) {
+    moments.m *= o.beta1;
+    moments.v *= o.beta2;
+    if (o.skipped == SkippedSteps::kDecayAndMove) move();
+  }
+  moments.m = o.beta1 * moments.m + (1 - o.beta1) * gradient;
+  moments.v = o.beta2 * moments.v + (1 - o.beta2) * gradient * gradient;
+  move();
+}
+
+void ReferenceLearner::step(const data::Batch& batch, StepNumber step, double learning_rate) {
+  Parameters g = gradient(batch, step);
+  t_ = static_cast<double>(step.value) + 1;
+  learning_rate_ = learning_rate;
+  embedding_moments_.resize(now.embedding.size());
+  output_moments_.resize(now.output.size());
+  bias_moments_.resize(now.bias.size());
+  embedding_last_.resize(shape_.features);
+  output_last_.resize(shape_.labels);
+  const auto skipped = [&](std::uint64_t& last) {
+    const std::uint64_t between = last == 0 ? 0 : step.value + 1 - last - 1;
+    last = step.value + 1;
+    return between;
+  };
+  const std::size_t width = shape_.hidden;
+  for (const std::uint32_t label : active_set(batch, step)) {
+    const std::uint64_t k = skipped(output_last_[label]);
+    for (std::size_t i = label * width; i < (label + 1) * width; ++i) {
+      adam(now.output[i], output_moments_[i], g.output[i], k);
+    }
+    adam(now.bias[label], bias_moments_[label], g.bias[label], k);
+  }
+  const std::set<std::uint32_t> features(batch.features.index.begin(), batch.features.index.end());
+  for (const std::uint32_t feature : features) {
+    const std::uint64_t k = skipped(embedding_last_[feature]);
+    for (std::size_t i = feature * width; i < (feature + 1) * width; ++i) {
+      adam(now.embedding[i], embedding_moments_[i], g.embedding[i], k);
+    }
+  }
+}
+
+}  // namespace gossamer::sparse

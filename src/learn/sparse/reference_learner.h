@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ReferenceLearner: for tests, the sparse training step in the plainest double-precision C++: every formula
+// written out, no panels, no workers, no sparsity beyond the active set. Learner must agree with it.
+//
+// Thread rule: one owner.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <vector>
+
+#include "base/ids.h"
+#include "learn/data/rows.h"
+#include "learn/sparse/learner.h"
+
+namespace gossamer::sparse {
+
+struct Parameters {
+  std::vector<double> embedding;  // [features][hidden]
+  std::vector<double> output;     // [labels][hidden]
+  std::vector<double> bias;       // [labels]
+
+  [[nodiscard]] std::vector<std::vector<double>*> all() { return {&embedding, &output, &bias}; }
+};
+
+// The values of a network, without padding.
+[[nodiscard]] Parameters parameters_of(Network& network);
+
+class ReferenceLearner {
+ public:
+  // Borrows the counts.
+  ReferenceLearner(NetworkShape shape, Parameters parameters, const LabelCounts& counts,
+                   const LearnerOptions& options)
+      : shape_(shape), options_(options), counts_(counts), now(std::move(parameters)) {}
+
+  // The labels that a step scores.
+  [[nodiscard]] std::set<std::uint32_t> active_set(const data::Batch& batch, StepNumber step) const;
+  // Mean loss over the batch, nats.
+  [[nodiscard]] double loss(const data::Batch& batch, StepNumber step) const {
+    return loss_over(batch, step, active_set(batch, step));
+  }
+  [[nodiscard]] double loss_over(const data::Batch& batch, StepNumber step,
+                                 const std::set<std::uint32_t>& active) const;
+  // The gradient of loss() by central differences.
+  [[nodiscard]] Parameters gradient(const data::Batch& batch, StepNumber step);
+  // One step of lazy Adam on the rows that the step touches.
+  void step(const data::Batch& batch, StepNumber step, double learning_rate);
+
+ private:
+  struct Moments {
+    double m = 0;
+    double v = 0;
+  };
+
+  [[nodiscard]] std::vector<double> hidden(const data::Batch& batch, StepNumber step,
+                                           std::size_t sample) const;
+  [[nodiscard]] double correction(std::uint32_t label, std::size_t batch, bool own) const;
+  void adam(double& w, Moments& moments, double gradient, std::uint64_t skipped) const;
+
+  NetworkShape shape_;
+  LearnerOptions options_;
+  const LabelCounts& counts_;
+  std::vector<Moments> embedding_moments_;
+  std::vector<Moments> output_moments_;
+  std::vector<Moments> bias_moments_;
+  std::vector<std::uint64_t> embedding_last_;
+  std::vector<std::uint64_t> output_last_;
+  double t_ = 0;
+  double learning_rate_ = 0;
+
+ public:
+  Parameters now;
+};
+
+}  // namespace gossamer::sparse
