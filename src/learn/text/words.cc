@@ -146,6 +146,12 @@ std::size_t valid_utf8_prefix(std::string_view text) {
   return at;
 }
 
+std::string_view trimmed(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(" \t\r");
+  return first == std::string_view::npos ? std::string_view()
+                                         : text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
+}
+
 Result<std::string> normalised_text(std::string_view text) {
   WordSplitter splitter;
   std::string joined;

@@ -50,6 +50,9 @@ class WordSplitter {
 // The position of the first byte that is no valid UTF-8 (0-based), or text.size().
 [[nodiscard]] std::size_t valid_utf8_prefix(std::string_view text);
 
+// Without spaces, tabs and carriage returns at both ends.
+[[nodiscard]] std::string_view trimmed(std::string_view text);
+
 // The words of a text joined by one space each: what makes two texts equal for us.
 [[nodiscard]] Result<std::string> normalised_text(std::string_view text);
 

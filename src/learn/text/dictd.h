@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reads dictionary databases in the format of dictd (the server of RFC 2229): an index, one line a headword,
+//
+//   HEADWORD <tab> OFFSET <tab> LENGTH [<tab> ANYTHING]
+//
+// with OFFSET and LENGTH in base-64 digits (A-Z a-z 0-9 + /, most significant first, as dictfmt(1) writes
+// them), which say where in the text file (plain, .dz or .gz) the entry stands. Several headwords may lead to
+// one entry. Headwords that start with "00-database" or "00database" and the like describe the database.
+//
+// Errors: kBadData with FILE:LINE for a broken line, an entry outside the text, invalid UTF-8, an index
+// without an entry; those of the sources.
+// Thread rule: the calling thread. Memory: the whole text and index (GCIDE: 44 MB), during the call.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "base/function_ref.h"
+#include "base/result.h"
+#include "learn/data/byte_source.h"
+
+namespace gossamer::text {
+
+// One entry; valid only during the call of the sink.
+struct DictdEntry {
+  std::span<const std::string_view> headwords;  // in the order of the index, at least one, not distinct
+  std::string_view text;                        // as in the file, UTF-8
+};
+using DictdSink = FunctionRef<Result<void>(const DictdEntry& entry)>;
+
+struct DictdReport {
+  std::uint64_t headwords = 0;  // lines of the index, without those that describe the database
+  std::uint64_t entries = 0;
+};
+
+// Hands over all entries in the order of the text. An error of the sink ends the read and is returned.
+[[nodiscard]] Result<DictdReport> read_dictd(data::ByteSource& index, data::ByteSource& text, DictdSink sink);
+
+// The value of base-64 digits; false if there is none, another character, or more than 2^48.
+[[nodiscard]] bool parse_dictd_number(std::string_view digits, std::uint64_t& number);
+
+}  // namespace gossamer::text
