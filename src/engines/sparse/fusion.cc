@@ -55,10 +55,11 @@ Result<void> validate(const FusionOptions& options) {
   return {};
 }
 
-Fusion::Fusion(const FusionOptions& options, const PredictParts& parts, const InstanceIndex* index)
-    : options_(options), parts_(parts), index_(index) {
+Fusion::Fusion(const FusionOptions& options, const PredictParts& parts, const Sources& sources)
+    : options_(options), parts_(parts), sources_(sources) {
   CHECK(parts.net || parts.input_neighbours || parts.hidden_neighbours);
-  CHECK(index != nullptr || !parts.need_instances());
+  CHECK(sources.instances != nullptr || !(parts.input_neighbours || parts.hidden_neighbours));
+  CHECK(sources.index != nullptr || !parts.centroids);
   if (single_view(options, parts)) {
     options_.net_floor = 0;
     options_.vote_floor = 0;
@@ -89,7 +90,7 @@ void Fusion::add_votes(std::span<const Scored> rows, float power, float Terms::*
   for (const Scored& row : rows) {
     const auto share = static_cast<float>(weight(row) / sum);
     if (share <= 0) continue;
-    for (const std::uint32_t label : index_->labels_of(row.id)) terms_of(label).*view += share;
+    for (const std::uint32_t label : sources_.instances->labels().row(row.id)) terms_of(label).*view += share;
   }
 }
 
@@ -100,7 +101,7 @@ float Fusion::score(std::uint32_t label, const Terms& terms, std::span<const flo
         options_.net_floor > 0 ? std::log(std::exp(terms.log_net) + options_.net_floor) : terms.log_net;
     total += options_.net_weight * log_net;
   }
-  if (parts_.centroids) total += options_.centroid_weight * index_->centroid_cosine(label, cosines);
+  if (parts_.centroids) total += options_.centroid_weight * sources_.index->centroid_cosine(label, cosines);
   const auto vote = [this](float weight, float share) {
     return weight == 0 ? 0.0F : weight * std::log(share + options_.vote_floor);
   };

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "engines/sparse/ranking.h"
 #include "learn/sparse/slot_map.h"
 
 namespace gossamer::engine {
@@ -69,19 +70,8 @@ inline constexpr PredictParts kNearestRowsAlone{
   return options.mixed_vote_weight != 0 && parts.input_neighbours && parts.hidden_neighbours;
 }
 
-// A label or a training row with its score or cosine.
-struct Scored {
-  std::uint32_t id = 0;
-  float score = 0;
-  bool operator==(const Scored&) const = default;
-};
-// The order of every list here: higher score first, then smaller id. A strict order as long as no score is a
-// NaN.
-[[nodiscard]] inline bool ranks_before(const Scored& a, const Scored& b) {
-  return a.score != b.score ? a.score > b.score : a.id < b.id;
-}
-
 class InstanceIndex;
+struct Instances;
 
 // What the parts found for one query. Lists of parts that are switched off are empty.
 struct QueryViews {
@@ -94,8 +84,13 @@ struct QueryViews {
 
 class Fusion {
  public:
-  // `index` may be null when no part needs instances; borrowed. Requires one part that names candidates.
-  Fusion(const FusionOptions& options, const PredictParts& parts, const InstanceIndex* index);
+  // Borrows what it looks up: `instances` for the labels of neighbours, `index` for centroids; null where no
+  // part needs it. Requires one part that names candidates.
+  struct Sources {
+    const Instances* instances = nullptr;
+    const InstanceIndex* index = nullptr;
+  };
+  Fusion(const FusionOptions& options, const PredictParts& parts, const Sources& sources);
 
   // The best `top_k` of all candidates into `out`, best first. Requires out.size() >= top_k; returns how
   // many.
@@ -116,7 +111,7 @@ class Fusion {
 
   FusionOptions options_;
   PredictParts parts_;
-  const InstanceIndex* index_;
+  Sources sources_;
   sparse::SlotMap slots_;
   std::vector<Terms> terms_;  // by slot
   std::vector<Scored> ranked_;

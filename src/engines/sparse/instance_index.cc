@@ -23,15 +23,6 @@ std::vector<std::uint32_t> list_offsets(std::span<const std::uint32_t> ids, std:
   return begin;
 }
 
-// Keeps the best `count` of a list in no particular order; returns the score that a newcomer must beat.
-float keep_best(std::vector<Scored>& list, std::size_t count) {
-  if (list.size() <= count) return 0;
-  std::nth_element(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(count) - 1, list.end(),
-                   ranks_before);
-  list.resize(count);
-  return list.back().score;
-}
-
 }  // namespace
 
 InstanceIndex::InstanceIndex(const Instances& instances, IndexShape shape, const kernels::Kernels& kernels,
@@ -169,9 +160,12 @@ void InstanceIndex::nearest(std::span<const float> cosines, std::size_t count,
     for (std::size_t i = 0; i < kStride; ++i) {
       if (block[i] > threshold) out.push_back({static_cast<std::uint32_t>(begin + i), block[i]});
     }
-    if (out.size() >= 2 * count + kStride) threshold = keep_best(out, count);
+    if (out.size() >= 2 * count + kStride) {
+      keep_best(out, count);
+      threshold = out.back().score;
+    }
   }
-  keep_best(out, count);
+  if (out.size() > count) keep_best(out, count);
   std::sort(out.begin(), out.end(), ranks_before);
 }
 

@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "base/aligned_array.h"
-#include "engines/sparse/fusion.h"
 #include "engines/sparse/model.h"
+#include "engines/sparse/ranking.h"
 #include "host/api/compute.h"
 #include "kernels/kernels.h"
 #include "learn/data/rows.h"
@@ -52,10 +52,6 @@ class InstanceIndex {
 
   // Cosine to the centroid of the label's rows; 0 for a label without rows.
   [[nodiscard]] float centroid_cosine(std::uint32_t label, std::span<const float> cosines) const;
-
-  [[nodiscard]] std::span<const std::uint32_t> labels_of(std::uint32_t row) const {
-    return instances_.labels().row(row);
-  }
 
  private:
   static constexpr std::size_t kSegment = 256;  // rows per piece of a dense column

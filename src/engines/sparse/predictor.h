@@ -20,13 +20,13 @@
 #include "base/result.h"
 #include "engines/sparse/fusion.h"
 #include "engines/sparse/model.h"
+#include "engines/sparse/ranking.h"
+#include "engines/sparse/row_search.h"
 #include "host/api/compute.h"
 #include "kernels/kernels.h"
 #include "learn/data/rows.h"
 
 namespace gossamer::engine {
-
-inline constexpr std::size_t kQueryBlock = 256;
 
 struct PredictOptions {
   FusionOptions fusion;

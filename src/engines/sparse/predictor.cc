@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engines/sparse/predictor.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string>
+
+#include "base/aligned_array.h"
+#include "base/check.h"
+#include "engines/sparse/instance_index.h"
+#include "kernels/products.h"
+#include "learn/sparse/hidden_layer.h"
+
+namespace gossamer::engine {
+namespace {
+
+// The factor that brings a vector to length 1; 0 for the zero vector.
+float inverse_length(std::span<const float> x) {
+  double squares = 0;
+  for (const float v : x) squares += static_cast<double>(v) * static_cast<double>(v);
+  return squares > 0 ? static_cast<float>(1 / std::sqrt(squares)) : 0.0F;
+}
+
+class FusedPredictor final : public Predictor {
+ public:
+  FusedPredictor(const Model& model, const kernels::Kernels& kernels, host::Compute& compute,
+                 const PredictOptions& options);
+
+  void predict(const data::SparseRows& queries, std::size_t top_k, PredictionBlock& out) override;
+
+ private:
+  struct Worker {
+    Fusion fusion;
+    AlignedArray<float> cosines;
+    std::vector<float> values;  // of a query brought to length 1
+    std::vector<Scored> input;
+    std::vector<Scored> mixed;
+  };
+  // Queries [first, first + count) of `rows`.
+  struct Block {
+    const data::SparseRows& rows;
+    std::size_t first;
+    std::size_t count;
+  };
+
+  void compute_hidden(const Block& block);
+  void rank(const Block& block, std::size_t q, Worker& worker, PredictionBlock& out);
+  void mix(std::size_t q, Worker& worker) const;
+
+  const Model& model_;
+  const kernels::Kernels& kernels_;
+  host::Compute& compute_;
+  PredictOptions options_;
+  sparse::HiddenLayer hidden_layer_;
+  std::optional<InstanceIndex> index_;
+  std::unique_ptr<RowSearch> label_search_;
+  std::unique_ptr<RowSearch> instance_search_;
+  AlignedArray<float> hidden_;       // [kQueryBlock][stride]; rows past the block's are 0
+  AlignedArray<float> unit_hidden_;  // the same, of length 1
+  std::vector<Worker> workers_;
+};
+
+FusedPredictor::FusedPredictor(const Model& model, const kernels::Kernels& kernels, host::Compute& compute,
+                               const PredictOptions& options)
+    : model_(model),
+      kernels_(kernels),
+      compute_(compute),
+      options_(options),
+      hidden_layer_(model.network, model.activation, kernels) {
+  const sparse::NetworkShape& shape = model.network.shape;
+  const std::size_t stride = hidden_layer_.stride();
+  CHECK(stride == kernels::padded_to_panel(shape.hidden), stride, shape.hidden);
+  const kernels::Element element = kernels::preferred_element(kernels.isa);
+  if (options.parts.input_neighbours || options.parts.centroids) {
+    index_.emplace(*model.instances, IndexShape{.features = shape.features, .labels = shape.labels}, kernels,
+                   compute);
+  }
+  if (options.parts.net) {
+    label_search_ = RowSearch::create({.rows = shape.labels,
+                                       .width = shape.hidden,
+                                       .weights = model.network.output.all_weights().data(),
+                                       .stride = stride,
+                                       .bias = model.network.bias.data()},
+                                      kernels, element, compute.workers());
+  }
+  if (options.parts.hidden_neighbours) {
+    instance_search_ = RowSearch::create(
+        {.rows = model.instances->rows(), .width = shape.hidden, .compact = model.instances->hidden.data()},
+        kernels, element, compute.workers());
+  }
+  hidden_ = AlignedArray<float>(kQueryBlock * stride);
+  unit_hidden_ = AlignedArray<float>(kQueryBlock * stride);
+  for (int w = 0; w < compute.workers(); ++w) {
+    workers_.push_back({.fusion = Fusion(options.fusion, options.parts,
+                                         {.instances = model.instances ? &*model.instances : nullptr,
+                                          .index = index_ ? &*index_ : nullptr}),
+                        .cosines = AlignedArray<float>(index_ ? index_->padded_rows() : 0),
+                        .values = {},
+                        .input = {},
+                        .mixed = {}});
+  }
+}
+
+void FusedPredictor::compute_hidden(const Block& block) {
+  const std::size_t stride = hidden_layer_.stride();
+  compute_.run([&](int w) {
+    const host::Range range = host::worker_range(kQueryBlock, w, compute_.workers());
+    for (std::size_t q = range.begin; q < range.end; ++q) {
+      float* const hidden = hidden_.data() + q * stride;
+      float* const unit = unit_hidden_.data() + q * stride;
+      if (q >= block.count) {
+        std::fill_n(hidden, stride, 0.0F);
+        std::fill_n(unit, stride, 0.0F);
+        continue;
+      }
+      hidden_layer_.forward(block.rows.row(block.first + q), hidden);
+      const float factor = inverse_length({hidden, stride});
+      std::transform(hidden, hidden + stride, unit, [factor](float v) { return v * factor; });
+    }
+  });
+}
+
+// Ranks the rows of both neighbour lists by the mean of their two cosines.
+void FusedPredictor::mix(std::size_t q, Worker& worker) const {
+  const std::size_t width = model_.network.shape.hidden;
+  const float* const query = unit_hidden_.data() + q * hidden_layer_.stride();
+  std::vector<Scored>& mixed = worker.mixed;
+  const auto hidden = instance_search_->found(q);
+  mixed.assign(worker.input.begin(), worker.input.end());
+  mixed.insert(mixed.end(), hidden.begin(), hidden.end());
+  std::sort(mixed.begin(), mixed.end(), [](const Scored& a, const Scored& b) { return a.id < b.id; });
+  mixed.erase(
+      std::unique(mixed.begin(), mixed.end(), [](const Scored& a, const Scored& b) { return a.id == b.id; }),
+      mixed.end());
+  for (Scored& row : mixed) {
+    const kernels::Bf16* other = model_.instances->hidden.data() + std::size_t{row.id} * width;
+    row.score = (worker.cosines[row.id] + kernels_.dot_bf16(other, query, width)) / 2;
+  }
+  std::sort(mixed.begin(), mixed.end(), ranks_before);
+  mixed.resize(std::min<std::size_t>(mixed.size(), options_.fusion.neighbours));
+}
+
+void FusedPredictor::rank(const Block& block, std::size_t q, Worker& worker, PredictionBlock& out) {
+  worker.input.clear();
+  worker.mixed.clear();
+  if (index_) {
+    const data::SparseRow query = block.rows.row(block.first + q);
+    const float factor = inverse_length(query.value);
+    worker.values.assign(query.value.begin(), query.value.end());
+    for (float& v : worker.values) v *= factor;
+    index_->cosines({query.index, worker.values}, worker.cosines.span());
+    if (options_.parts.input_neighbours) {
+      index_->nearest(worker.cosines.span(), options_.fusion.neighbours, worker.input);
+    }
+  }
+  if (mixes(options_.fusion, options_.parts)) mix(q, worker);
+  const QueryViews views{
+      .net = label_search_ ? label_search_->found(q) : std::span<const Scored>(),
+      .input = worker.input,
+      .hidden = instance_search_ ? instance_search_->found(q) : std::span<const Scored>(),
+      .mixed = worker.mixed,
+      .cosines = worker.cosines.span(),
+  };
+  const std::size_t at = block.first + q;
+  out.count[at] = static_cast<std::uint32_t>(
+      worker.fusion.rank(views, out.top_k, std::span(out.entries).subspan(at * out.top_k, out.top_k)));
+}
+
+void FusedPredictor::predict(const data::SparseRows& queries, std::size_t top_k, PredictionBlock& out) {
+  CHECK(top_k >= 1, top_k);
+  out.top_k = top_k;
+  out.count.assign(queries.rows(), 0);
+  out.entries.assign(queries.rows() * top_k, {});
+  // The net alone can name any number of labels; fused it names as many as the options say.
+  const bool alone = !options_.parts.need_instances();
+  const std::size_t candidates =
+      alone ? std::max<std::size_t>(options_.fusion.candidates, top_k) : options_.fusion.candidates;
+  for (std::size_t first = 0; first < queries.rows(); first += kQueryBlock) {
+    const Block block{
+        .rows = queries, .first = first, .count = std::min(kQueryBlock, queries.rows() - first)};
+    if (label_search_ || instance_search_) compute_hidden(block);
+    if (label_search_) label_search_->search({hidden_.data(), block.count}, candidates, compute_);
+    if (instance_search_) {
+      instance_search_->search({unit_hidden_.data(), block.count}, options_.fusion.neighbours, compute_);
+    }
+    compute_.run([&](int w) {
+      const host::Range range = host::worker_range(block.count, w, compute_.workers());
+      for (std::size_t q = range.begin; q < range.end; ++q) {
+        rank(block, q, workers_[static_cast<std::size_t>(w)], out);
+      }
+    });
+  }
+}
+
+Error cannot_use(std::string what, std::string got, std::string expected, std::string fix) {
+  return {.kind = ErrorKind::kUsage,
+          .where = "prediction",
+          .what = std::move(what),
+          .got = std::move(got),
+          .expected = std::move(expected),
+          .fix = std::move(fix)};
+}
+
+}  // namespace
+
+PredictOptions default_options(const Model& model) {
+  return {.fusion = model.fusion, .parts = model.instances ? PredictParts{} : kNetAlone};
+}
+
+Result<std::unique_ptr<Predictor>> Predictor::create(const Model& model, const kernels::Kernels& kernels,
+                                                     host::Compute& compute, const PredictOptions& options) {
+  const PredictParts& parts = options.parts;
+  if (auto valid = validate(options.fusion); !valid.ok()) return valid.error();
+  if (parts.need_instances() && !model.instances) {
+    return cannot_use("neighbours and centroids need training rows", "a model without training rows",
+                      "a model trained with predict.instances=true",
+                      "set predict.instances=false, or train again with true");
+  }
+  if (!parts.net && !parts.input_neighbours && !parts.hidden_neighbours) {
+    return cannot_use("no part names candidates", "all of net and neighbours switched off",
+                      "at least one of them on", "switch the net or one kind of neighbours on");
+  }
+  return std::unique_ptr<Predictor>(std::make_unique<FusedPredictor>(model, kernels, compute, options));
+}
+
+}  // namespace gossamer::engine
