@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs one command as a whole process and says what it cost; keeps results as JSON and Markdown."""
+
+import json
+import os
+import pathlib
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def binary():
+    """The release build of gossamer, or a clear message."""
+    path = pathlib.Path(os.environ.get("GOSSAMER", ROOT / "build/release/gossamer"))
+    if not path.exists():
+        sys.exit(f"{path}: no such program; run `make build` first")
+    return str(path)
+
+
+def run(command, env=None):
+    """Runs `command`; returns its standard output and {"wall_s", "cpu_s", "peak_rss_bytes"} of its process tree."""
+    start = time.monotonic()
+    with tempfile.TemporaryFile(mode="w+") as out:
+        process = subprocess.Popen(command, stdout=out, stderr=subprocess.DEVNULL, env={**os.environ, **(env or {})})
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0)
+        text = out.read()
+    if process.returncode != 0:
+        sys.exit(f"{' '.join(map(str, command))}: exit status {process.returncode}\n{text[-2000:]}")
+    cost = {
+        "wall_s": time.monotonic() - start,
+        "cpu_s": usage.ru_utime + usage.ru_stime,
+        "peak_rss_bytes": usage.ru_maxrss * 1024,
+    }
+    return text, cost
+
+
+def last_json(text):
+    """The last line of `text` that is a JSON object."""
+    for line in reversed(text.splitlines()):
+        if line.startswith("{"):
+            return json.loads(line)
+    raise ValueError("no JSON line in the output")
+
+
+def machine():
+    """What a figure was measured on."""
+    model = "unknown"
+    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            model = line.split(":", 1)[1].strip()
+            break
+    text, _ = run([binary(), "version", "--json"])
+    return {"cpu": model, "cores": os.cpu_count(), "kernel": platform.release(), "gossamer": last_json(text)}
+
+
+def commit():
+    """The commit that was measured, with a mark when the tree had changes."""
+    def git(*words):
+        return subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True, check=False).stdout.strip()
+    return git("rev-parse", "--short", "HEAD") + ("+changes" if git("status", "--porcelain", "-uno") else "")
+
+
+def median(values):
+    return statistics.median(values)
+
+
+def save(name, result):
+    """Writes build/bench/NAME.json and returns its path."""
+    directory = ROOT / "build/bench"
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / f"{name}.json"
+    path.write_text(json.dumps(result, indent=1) + "\n")
+    return path
+
+
+def write_table(name, lines):
+    """Replaces the block between `<!-- NAME -->` and `<!-- /NAME -->` in docs/benchmarks.md."""
+    page = ROOT / "docs/benchmarks.md"
+    text = page.read_text()
+    begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
+    if begin not in text or end not in text:
+        sys.exit(f"{page}: no place for the table {name}")
+    head, rest = text.split(begin, 1)
+    _, tail = rest.split(end, 1)
+    page.write_text(head + begin + "\n" + "\n".join(lines) + "\n" + end + tail)
