@@ -19,7 +19,8 @@ namespace gossamer::host {
                                             std::size_t limit_bytes = std::size_t{1} << 30);
 
 // Writes `path`.tmp, syncs it, renames it over `path`, syncs the directory. On an error `path` is as before
-// and the temporary file is removed where the disk still allows it.
+// and the temporary file is removed where the disk still allows it; if only the last step failed, `path` is
+// new, but a crash may bring the old content back.
 [[nodiscard]] Result<void> replace_file(Disk& disk, const std::string& path,
                                         std::span<const std::byte> content);
 [[nodiscard]] Result<void> replace_file(Disk& disk, const std::string& path, std::string_view content);

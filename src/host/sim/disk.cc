@@ -35,13 +35,15 @@ const char* why_missing(const Place& place) { return place.below_file ? kNotDire
 
 // Why the system refuses a rename, or null.
 const char* rename_problem(const FileTree& tree, const Place& from, const Place& to) {
-  if (from.node == kNone) return why_missing(from);
-  if (from.parent == kNone || to.node == FileTree::kRoot) return kInvalid;
+  if (from.node == FileTree::kRoot || to.node == FileTree::kRoot) return kInvalid;
+  if (from.parent == kNone) return why_missing(from);
   if (to.parent == kNone) return why_missing(to);
+  if (from.node == kNone) return why_missing(from);
   if (tree.is_directory(from.node) && to.parent != from.parent && tree.contains(from.node, to.parent)) {
     return kInvalid;
   }
   if (to.node == kNone || to.node == from.node) return nullptr;
+  if (tree.contains(to.node, from.parent)) return kNotEmpty;
   if (!tree.is_directory(to.node)) return tree.is_directory(from.node) ? kNotDirectory : nullptr;
   if (!tree.is_directory(from.node)) return kIsDirectory;
   return tree.names(to.node).empty() ? nullptr : kNotEmpty;

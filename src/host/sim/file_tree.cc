@@ -21,14 +21,15 @@ FileTree::Place FileTree::resolve(const std::string& path) const {
     const std::size_t end = std::min(path.find('/', begin), path.size());
     const std::string name = path.substr(begin, end - begin);
     begin = end + 1;
-    if (name.empty() || name == ".") continue;
-    if (name == "..") {
+    const Place& last = way.back();
+    const bool in_directory = last.node != kNone && is_directory(last.node);
+    if (name.empty() || (name == "." && in_directory)) continue;
+    if (name == ".." && in_directory) {
       if (way.size() > 1) way.pop_back();
       continue;
     }
-    const Place& last = way.back();
     Place next{.parent = kNone, .name = name, .below_file = last.below_file};
-    if (last.node != kNone && is_directory(last.node)) {
+    if (in_directory) {
       next.parent = last.node;
       const auto found = names(last.node).find(name);
       if (found != names(last.node).end()) next.node = found->second;
