@@ -129,10 +129,10 @@ void PanelProducts<E>::pack_row(const float* row, E* panel_row) const {
 
 // [batch / block][hidden][block], for bf16 [batch / block][hidden / 2][block][2].
 template <class E>
-void PanelProducts<E>::pack_hidden(const float* h, E* packed) const {
-  const auto [hidden, batch] = shape_;
+void PanelProducts<E>::pack_hidden(const float* h, E* packed, SampleRange samples) const {
+  const std::size_t hidden = shape_.hidden;
   const std::size_t block = scores_.block_m;
-  for (std::size_t b = 0; b < batch; b += kTileRows) {
+  for (std::size_t b = samples.begin; b < samples.end; b += kTileRows) {
     E* const out = packed + b / block * scores_.a_block;
     if constexpr (kElement<E> == Element::kF32) {
       kernels_->transpose({.in = h + b * hidden,
@@ -160,10 +160,11 @@ void PanelProducts<E>::pack_hidden(const float* h, E* packed) const {
 
 // [hidden / block][batch][block], for bf16 [hidden / block][batch / 2][block][2].
 template <class E>
-void PanelProducts<E>::pack_scaled_hidden(const float* h, const float* inv, E* packed) const {
-  const auto [hidden, batch] = shape_;
+void PanelProducts<E>::pack_scaled_hidden(const float* h, const float* inv, E* packed,
+                                          SampleRange samples) const {
+  const std::size_t hidden = shape_.hidden;
   const std::size_t block = weight_gradient_.block_m;
-  for (std::size_t b = 0; b < batch; b += 2) {
+  for (std::size_t b = samples.begin; b < samples.end; b += 2) {
     for (std::size_t c = 0; c < hidden; c += kTileColumns) {
       std::array<E, 2 * kTileColumns> tile;
       scaled(*kernels_, h + b * hidden + c, inv[b], kTileColumns, tile.data());

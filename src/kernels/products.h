@@ -44,6 +44,12 @@ struct PanelShape {
   std::size_t batch;
 };
 
+// Samples [begin, end) of a batch; both are multiples of kLanes.
+struct SampleRange {
+  std::size_t begin;
+  std::size_t end;
+};
+
 template <class E>
 class PanelProducts {
  public:
@@ -64,10 +70,14 @@ class PanelProducts {
 
   // One label row float[hidden] into a row of the panel.
   void pack_row(const float* row, E* panel_row) const;
-  // h into the packed operand of `scores`.
-  void pack_hidden(const float* h, E* packed) const;
-  // inv[b] * h[b] into the packed operand of `weight_gradient`; inv is [batch].
-  void pack_scaled_hidden(const float* h, const float* inv, E* packed) const;
+  // h into the packed operand of `scores`. Disjoint ranges may be packed by several threads.
+  void pack_hidden(const float* h, E* packed, SampleRange samples) const;
+  void pack_hidden(const float* h, E* packed) const { pack_hidden(h, packed, {0, shape_.batch}); }
+  // inv[b] * h[b] into the packed operand of `weight_gradient`; inv is [batch]. Ranges as above.
+  void pack_scaled_hidden(const float* h, const float* inv, E* packed, SampleRange samples) const;
+  void pack_scaled_hidden(const float* h, const float* inv, E* packed) const {
+    pack_scaled_hidden(h, inv, packed, {0, shape_.batch});
+  }
 
   // s[64][batch] = panel * h^T.
   void scores(const E* panel, const E* packed_hidden, float* s) const;
