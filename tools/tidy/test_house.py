@@ -22,6 +22,7 @@ class HouseTest(unittest.TestCase):
     def test_readme_content(self):
         clean = {"src/a/README.md": "`x.h`, `a/x.h`, `src/a/x.h`, `*_test.cc`, `model.json`\n" + "\n" * 39, "src/a/x.h": ""}
         self.assertEqual(found(house.check_readmes, clean), [])
+        self.assertEqual(found(house.check_readmes, {"tests/b/README.md": "`x.h`\n", "src/a/README.md": "", "src/a/x.h": ""}), [])
         bad = found(house.check_readmes, {"src/a/README.md": "`y.h`, `b/CMakeLists.txt`\n" + "\n" * 40})
         self.assertEqual(len(bad), 3)
         self.assertIn("41 lines, at most 40", bad[0])
@@ -30,6 +31,7 @@ class HouseTest(unittest.TestCase):
     def test_cmake(self):
         lists = {"src/a/CMakeLists.txt": "gossamer_module(a SOURCES x.cc HEADERS sub/y.h)\n"}
         self.assertEqual(found(house.check_cmake, {**lists, "src/a/x.cc": "", "src/a/sub/y.h": ""}), [])
+        self.assertEqual(found(house.check_cmake, {"apps/b/CMakeLists.txt": "x.cc", "apps/b/x.cc": "", "apps/b/y.h": ""}), [])
         self.assertEqual(len(found(house.check_cmake, {**lists, "src/a/y.h": "", "src/a/ax.cc": "", "src/a/x.c": ""})), 2)
         self.assertEqual(len(found(house.check_cmake, {"src/a/CMakeLists.txt": "ax.cc x.cc.in\n", "src/a/x.cc": ""})), 1)
 
