@@ -36,15 +36,16 @@ std::string range_below(std::uint64_t bound) {
 Result<void> BadLineLedger::add(std::uint64_t line, const BadLine& bad) {
   Error error = bad.error;
   error.where = fmt::format("{}:{}:{}", source_, line, bad.column);
-  if (report_.skipped < skip_bad_) {
+  const std::uint64_t before = options_.skipped_before + report_.skipped;
+  if (before < options_.skip_bad) {
     ++report_.skipped;
     if (report_.examples.size() < ReadReport::kMaxExamples) report_.examples.push_back(std::move(error));
     return {};
   }
-  if (skip_bad_ > 0) {
+  if (options_.skip_bad > 0) {
     error.fix =
         fmt::format("bad line number {}, and --skip-bad {} allows no more: mend the lines or raise it",
-                    report_.skipped + 1, skip_bad_);
+                    before + 1, options_.skip_bad);
   }
   return error;
 }

@@ -44,17 +44,17 @@ inline constexpr std::string_view kFixLine =
 
 class BadLineLedger {
  public:
-  BadLineLedger(const std::string& source, std::uint64_t skip_bad, ReadReport& report)
-      : source_(source), skip_bad_(skip_bad), report_(report) {}
+  BadLineLedger(const std::string& source, const ReadOptions& options, ReadReport& report)
+      : source_(source), options_(options), report_(report) {}
 
   // Counts a bad line; the completed error when it is one too many.
   [[nodiscard]] Result<void> add(std::uint64_t line, const BadLine& bad);
-  // What a sink said about the record of a line: ok, a bad line, or an error that ends the read.
+  // What a sink said about the record of a line: taken, a bad line, or an error that ends the read.
   [[nodiscard]] Result<void> judge(std::uint64_t line, const Result<void>& taken);
 
  private:
   const std::string& source_;
-  std::uint64_t skip_bad_;
+  const ReadOptions& options_;
   ReadReport& report_;
 };
 

@@ -56,6 +56,8 @@ class CacheWriter {
   [[nodiscard]] Result<void> finish(const CacheShape& shape);
 
  private:
+  class Footer;
+
   CacheWriter(host::Disk& disk, std::string path, CacheWriterOptions options);
   [[nodiscard]] Result<void> append(std::span<const std::byte> bytes);
   [[nodiscard]] Result<void> flush_block();

@@ -36,6 +36,14 @@ class InMemoryDataset final : public Dataset {
     CHECK(shape_.label_names.empty() || shape_.label_names.size() == shape_.labels);
   }
 
+  InMemoryDataset(InMemoryDataset&& other) noexcept
+      : shape_(std::move(other.shape_)),
+        feature_begin_(std::exchange(other.feature_begin_, {0})),
+        label_begin_(std::exchange(other.label_begin_, {0})),
+        index_(std::move(other.index_)),
+        value_(std::move(other.value_)),
+        label_(std::move(other.label_)) {}
+
   // Requires the invariants of rows.h and indices within the shape (checked).
   void add(const Record& record) {
     const auto& [index, value] = record.features;

@@ -199,22 +199,33 @@ bool JsonlEvents::end_array() {
 }
 
 bool JsonlEvents::parse_error(std::size_t position, const std::string& token, const Json::exception& error) {
-  // The column of the last byte that was read, or one past the line.
+  // The library says how many bytes it has read: the last of them is the wrong one.
   const std::size_t read = std::clamp<std::size_t>(position, 1, text_.line.size() + 1);
   const bool is_encoding = std::strstr(error.what(), "ill-formed UTF-8") != nullptr;
   const bool is_overflow = std::strstr(error.what(), "number overflow") != nullptr;
-  const bool is_end = std::strstr(error.what(), "unexpected end of input") != nullptr;
-  fail("",
-       is_end        ? "the end of the line"
-       : is_encoding ? quote(text_.line.substr(read - 1, 1))
-                     : quote(token),
-       "");
-  BadLine& bad = lines_.bad.back();
-  bad.column = is_end ? text_.line.size() + 1 : read;
-  bad.error.what = is_encoding   ? "the text is not UTF-8"
-                   : is_overflow ? "a number is out of range"
-                                 : "the line is not valid JSON";
-  bad.error.expected = is_encoding ? "UTF-8" : is_overflow ? "a finite number" : "one JSON object a line";
+  const bool is_end =
+      std::strstr(error.what(), "unexpected end of input") != nullptr || read > text_.line.size();
+  BadLine bad{.column = read, .error = {.kind = ErrorKind::kBadData, .fix = std::string(kFixLine)}};
+  if (is_end) {
+    bad.column = text_.line.size() + 1;
+    bad.error.what = "the line is not valid JSON";
+    bad.error.got = "the end of the line";
+    bad.error.expected = "one JSON object a line";
+  } else if (is_encoding) {
+    bad.error.what = "the text is not UTF-8";
+    bad.error.got = quote(text_.line.substr(read - 1, 1));
+    bad.error.expected = "UTF-8";
+  } else if (is_overflow) {
+    bad.column = read - std::min(read - 1, token.size() - 1);
+    bad.error.what = "a number is out of range";
+    bad.error.got = quote(token);
+    bad.error.expected = "a finite number";
+  } else {
+    bad.error.what = "the line is not valid JSON";
+    bad.error.got = quote(text_.line.substr(read - 1, 12));
+    bad.error.expected = "one JSON object a line";
+  }
+  lines_.bad.push_back(std::move(bad));
   return false;
 }
 

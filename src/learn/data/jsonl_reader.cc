@@ -16,7 +16,7 @@ namespace {
 class JsonlDrain {
  public:
   JsonlDrain(const std::string& file, const ReadOptions& options, ReadReport& report)
-      : ledger_(file, options.skip_bad, report), report_(report) {}
+      : ledger_(file, options, report), report_(report) {}
 
   [[nodiscard]] Result<void> drain(const JsonlLines& lines, const JsonlSink& sink) {
     std::size_t row = 0;
@@ -33,10 +33,13 @@ class JsonlDrain {
 
  private:
   Result<void> take(const JsonlRecord& record, const JsonlSink& sink) {
+    const std::uint64_t taken = report_.records;
+    if (auto done = ledger_.judge(line_, sink(record)); !done.ok() || report_.records == taken) return done;
     if (!record.index.empty()) report_.features = std::max(report_.features, record.index.back() + 1);
-    if (!record.label_number.empty())
+    if (!record.label_number.empty()) {
       report_.labels = std::max(report_.labels, record.label_number.back() + 1);
-    return ledger_.judge(line_, sink(record));
+    }
+    return {};
   }
 
   BadLineLedger ledger_;

@@ -23,6 +23,7 @@ namespace gossamer::data {
 
 struct Chunk {
   // Whole lines; each ends with '\n', which is added where the file lacks the last one. Points into `buffer`.
+  // A line may be longer than limits.line_bytes by less than a chunk, so parsers check too.
   std::string_view text;
   // Stands for exactly one line that was too long to be kept; `text` is empty.
   bool oversized = false;

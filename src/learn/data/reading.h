@@ -41,6 +41,7 @@ struct ReadProgress {
 struct ReadOptions {
   ReadLimits limits = {};
   std::uint64_t skip_bad = 0;
+  std::uint64_t skipped_before = 0;  // in sources read before this one; counts towards skip_bad
   // Workers for parsing; without one the caller parses alone. Must outlive the read.
   host::Compute* compute = nullptr;
   // Called on the caller's thread after every round of chunks. An error ends the read and is returned.

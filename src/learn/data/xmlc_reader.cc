@@ -69,7 +69,7 @@ class XmlcDrain {
             ReadReport& report)
       : file_(file),
         header_(header),
-        ledger_(file, options.skip_bad, report),
+        ledger_(file, options, report),
         report_(report),
         line_(header ? 1 : 0) {}
 
@@ -115,10 +115,12 @@ class XmlcDrain {
 
  private:
   Result<void> take(std::uint64_t line, const Record& record, const RecordSink& sink) {
+    const std::uint64_t taken = report_.records;
+    if (auto done = ledger_.judge(line, sink(record)); !done.ok() || report_.records == taken) return done;
     const auto& index = record.features.index;
     if (!index.empty()) report_.features = std::max(report_.features, index.back() + 1);
     if (!record.labels.empty()) report_.labels = std::max(report_.labels, record.labels.back() + 1);
-    return ledger_.judge(line, sink(record));
+    return {};
   }
 
   // `first`: number of the first of the pending blank lines.

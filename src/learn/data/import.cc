@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learn/data/import.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "learn/data/jsonl_reader.h"
+#include "learn/data/xmlc_reader.h"
+
+namespace gossamer::data {
+namespace {
+
+void add_report(ReadReport& sum, const ReadReport& report) {
+  sum.records += report.records;
+  sum.skipped += report.skipped;
+  sum.bytes += report.bytes;
+  sum.features = std::max(sum.features, report.features);
+  sum.labels = std::max(sum.labels, report.labels);
+  for (const Error& example : report.examples) {
+    if (sum.examples.size() < ReadReport::kMaxExamples) sum.examples.push_back(example);
+  }
+}
+
+}  // namespace
+
+Result<ReadReport> read_sources(
+    host::Disk& disk, const ImportOptions& options,
+    FunctionRef<Result<ReadReport>(ByteSource& source, const ReadOptions& options)> read_one) {
+  CHECK(!options.sources.empty());
+  ReadReport sum;
+  for (const std::string& path : options.sources) {
+    auto source = open_bytes(disk, path);
+    if (!source.ok()) return source.error();
+    ReadOptions read = options.read;
+    read.skipped_before += sum.skipped;
+    if (options.read.progress) {
+      read.progress = [&](const ReadProgress& now) {
+        return options.read.progress({.bytes = sum.bytes + now.bytes, .records = sum.records + now.records});
+      };
+    }
+    const auto report = read_one(**source, read);
+    if (!report.ok()) return report.error();
+    add_report(sum, *report);
+  }
+  return sum;
+}
+
+Result<ReadReport> import_xmlc(host::Disk& disk, const ImportOptions& options) {
+  auto writer = CacheWriter::create(disk, options.cache_path, options.cache);
+  if (!writer.ok()) return writer.error();
+  const auto report = read_sources(disk, options, [&](ByteSource& source, const ReadOptions& read) {
+    return read_xmlc(source, read, [&](const Record& record) { return (*writer)->add(record); });
+  });
+  if (!report.ok()) return report.error();
+  auto done = (*writer)->finish({.features = report->features, .labels = report->labels});
+  if (!done.ok()) return done.error();
+  return report;
+}
+
+Result<ReadReport> import_jsonl(host::Disk& disk, const ImportOptions& options, RecordAssembler& assembler) {
+  auto writer = CacheWriter::create(disk, options.cache_path, options.cache);
+  if (!writer.ok()) return writer.error();
+  const auto add = [&](const JsonlRecord& record) -> Result<void> {
+    const auto features = assembler.features(record);
+    if (!features.ok()) return features.error();
+    const auto labels = assembler.labels(record);
+    if (!labels.ok()) return labels.error();
+    return (*writer)->add({.features = *features, .labels = *labels});
+  };
+  auto report = read_sources(disk, options, [&](ByteSource& source, const ReadOptions& read) {
+    return read_jsonl(source, read, add);
+  });
+  if (!report.ok()) return report.error();
+  const NameTable& features = assembler.feature_names();
+  const NameTable& labels = assembler.label_names();
+  report->features = std::max(report->features, features.size());
+  report->labels = std::max(report->labels, labels.size());
+  auto done = (*writer)->finish({.features = report->features,
+                                 .labels = report->labels,
+                                 .feature_names = features.names(),
+                                 .label_names = labels.names()});
+  if (!done.ok()) return done.error();
+  return *report;
+}
+
+}  // namespace gossamer::data
