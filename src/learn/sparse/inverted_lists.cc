@@ -2,6 +2,12 @@
 #include "learn/sparse/inverted_lists.h"
 
 namespace gossamer::sparse {
+namespace {
+
+// How many entries ahead the slot table is fetched.
+constexpr std::size_t kAhead = 8;
+
+}  // namespace
 
 void InvertedLists::collect_own(std::span<const std::uint32_t> begin, std::span<const std::uint32_t> ids) {
   slots_.clear();
@@ -21,6 +27,7 @@ void InvertedLists::assign_slots() {
   begin_.clear();
   begin_.push_back(0);
   for (std::size_t i = 0; i < own_count_; ++i) {
+    if (i + kAhead < own_count_) slots_.prefetch(own_[i + kAhead].id_or_slot);
     const std::uint32_t slot = slots_.insert(own_[i].id_or_slot);
     own_[i].id_or_slot = slot;
     if (slot + 1 == begin_.size()) begin_.push_back(0);

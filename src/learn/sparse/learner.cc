@@ -80,7 +80,7 @@ host::Range Learner::samples_of(int worker) const {
 void Learner::select(Worker& worker, const data::Batch& batch, StepNumber step) const {
   worker.active.build(batch.labels);
   Rng rng(options_.seed, Purpose::kNegatives, step.value);
-  for (std::size_t i = 0; i < sampler_.draws(); ++i) worker.active.add_without_samples(sampler_.draw(rng));
+  sampler_.draw_all(rng, [&](std::uint32_t label) { worker.active.add_without_samples(label); });
   worker.features.build(batch.features);
 }
 
@@ -111,11 +111,11 @@ void Learner::run_phases(const data::Batch& batch, StepNumber step) {
     select(worker, batch, step);
     worker.timer.lap(worker.phases.select);
     samples_.embed(batch, step, samples_of(w), state_);
+    softmax_->pack_hidden(state_, samples_of(w));
     worker.timer.lap(worker.phases.embed);
     samples_.score_positives(batch, samples_of(w), state_);
     worker.timer.lap(worker.phases.positives);
   });
-  softmax_->pack_hidden(state_);
   compute.run([&](int w) {
     Worker& worker = worker_of(w);
     worker.timer.start();
@@ -126,9 +126,9 @@ void Learner::run_phases(const data::Batch& batch, StepNumber step) {
     Worker& worker = worker_of(w);
     worker.timer.start();
     samples_.reduce(parts_of_hidden_gradient_, samples_of(w), state_);
+    softmax_->pack_scaled_hidden(state_, samples_of(w));
     worker.timer.lap(worker.phases.reduce);
   });
-  softmax_->pack_scaled_hidden(state_);
   compute.run([&](int w) {
     Worker& worker = worker_of(w);
     worker.timer.start();

@@ -7,6 +7,8 @@
 // learner.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -44,10 +46,22 @@ class NegativeSampler {
 
   // Draws a step; 0 when there is nothing to draw from.
   [[nodiscard]] std::size_t draws() const { return slots_.empty() ? 0 : options_.sampled; }
-  // Requires draws() > 0.
-  [[nodiscard]] std::uint32_t draw(Rng& rng) const {
-    const Slot& slot = slots_[(std::uint64_t{rng.next_u32()} * slots_.size()) >> 32];
-    return rng.uniform() < slot.keep ? slot.label : slot.alias;
+  // Calls sink(label) for each of the step's draws, with replacement.
+  template <class Sink>
+  void draw_all(Rng& rng, Sink&& sink) const {
+    // The table is larger than the cache: a block of draws waits for memory together.
+    constexpr std::size_t kBlock = 32;
+    std::array<const Slot*, kBlock> slot;
+    std::array<float, kBlock> toss;
+    for (std::size_t first = 0; first < draws(); first += kBlock) {
+      const std::size_t n = std::min(kBlock, draws() - first);
+      for (std::size_t i = 0; i < n; ++i) {
+        slot[i] = &slots_[(std::uint64_t{rng.next_u32()} * slots_.size()) >> 32];
+        toss[i] = rng.uniform();
+        __builtin_prefetch(slot[i]);
+      }
+      for (std::size_t i = 0; i < n; ++i) sink(toss[i] < slot[i]->keep ? slot[i]->label : slot[i]->alias);
+    }
   }
   // That a label of this training count is among the draws of a step: 1 - (1 - p)^draws.
   [[nodiscard]] double chance(std::uint32_t count) const;

@@ -30,11 +30,12 @@ class PanelSoftmaxOf final : public PanelSoftmax {
     for (int worker = 0; worker < options.workers; ++worker) shares_.emplace_back(products_);
   }
 
-  void pack_hidden(const BatchState& batch) override {
-    products_.pack_hidden(batch.h.data(), packed_hidden_.data());
+  void pack_hidden(const BatchState& batch, host::Range samples) override {
+    products_.pack_hidden(batch.h.data(), packed_hidden_.data(), {samples.begin, samples.end});
   }
-  void pack_scaled_hidden(const BatchState& batch) override {
-    products_.pack_scaled_hidden(batch.h.data(), batch.inv.data(), packed_scaled_.data());
+  void pack_scaled_hidden(const BatchState& batch, host::Range samples) override {
+    products_.pack_scaled_hidden(batch.h.data(), batch.inv.data(), packed_scaled_.data(),
+                                 {samples.begin, samples.end});
   }
 
   void forward(int worker, const InvertedLists& active, const BatchState& batch) override {

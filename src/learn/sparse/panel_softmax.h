@@ -51,15 +51,15 @@ class PanelSoftmax {
   PanelSoftmax& operator=(const PanelSoftmax&) = delete;
   virtual ~PanelSoftmax() = default;
 
-  // h of all samples into the products' layout.
-  virtual void pack_hidden(const BatchState& batch) = 0;
+  // h into the products' layout. Ranges of samples begin and end at multiples of kernels::kLanes.
+  virtual void pack_hidden(const BatchState& batch, host::Range samples) = 0;
   // The rows `active` (all owned by `worker`, first those with samples).
   virtual void forward(int worker, const InvertedLists& active, const BatchState& batch) = 0;
   // What a worker's forward left: sums of exp [padded], and its part of P^T W [padded][stride].
   [[nodiscard]] virtual const float* sums(int worker) const = 0;
   [[nodiscard]] virtual const float* hidden_gradient(int worker) const = 0;
-  // inv * h of all samples into the products' layout.
-  virtual void pack_scaled_hidden(const BatchState& batch) = 0;
+  // inv * h into the products' layout.
+  virtual void pack_scaled_hidden(const BatchState& batch, host::Range samples) = 0;
   // Requires forward with the same rows and inv in `batch`.
   virtual void backward(int worker, const InvertedLists& active, const BatchState& batch) = 0;
 

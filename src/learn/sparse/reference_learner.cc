@@ -36,7 +36,7 @@ std::set<std::uint32_t> ReferenceLearner::active_set(const data::Batch& batch, S
   std::set<std::uint32_t> active(batch.labels.label.begin(), batch.labels.label.end());
   const NegativeSampler sampler(options_.negatives, counts_);
   Rng rng(options_.seed, Purpose::kNegatives, step.value);
-  for (std::size_t i = 0; i < sampler.draws(); ++i) active.insert(sampler.draw(rng));
+  sampler.draw_all(rng, [&](std::uint32_t label) { active.insert(label); });
   return active;
 }
 

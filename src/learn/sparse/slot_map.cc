@@ -16,15 +16,12 @@ SlotMap::SlotMap(std::size_t ids) {
 
 void SlotMap::clear() {
   ids_.clear();
-  if (++stamp_ != 0) return;
-  // After 2^32 clears old stamps could look current.
   std::fill(table_.begin(), table_.end(), Entry{});
-  stamp_ = 1;
 }
 
 std::uint32_t SlotMap::append(std::size_t at, std::uint32_t id) {
   const auto slot = static_cast<std::uint32_t>(ids_.size());
-  table_[at] = {.id = id, .stamp = stamp_, .slot = slot};
+  table_[at] = {.id = id, .slot = slot};
   ids_.push_back(id);
   if (2 * ids_.size() >= table_.size()) grow();
   return slot;

@@ -24,21 +24,23 @@ class SlotMap {
   // The slot of `id`, a new one (== size() before the call) if it is new.
   std::uint32_t insert(std::uint32_t id) {
     std::size_t at = place(id);
-    while (table_[at].stamp == stamp_) {
+    while (table_[at].slot != kEmpty) {
       if (table_[at].id == id) return table_[at].slot;
       at = (at + 1) & mask_;
     }
     return append(at, id);
   }
+  // Fetches the place of an id that is to be inserted soon.
+  void prefetch(std::uint32_t id) const { __builtin_prefetch(&table_[place(id)]); }
   // ids()[slot] is the id in that slot.
   [[nodiscard]] std::span<const std::uint32_t> ids() const { return ids_; }
   [[nodiscard]] std::size_t size() const { return ids_.size(); }
 
  private:
+  static constexpr std::uint32_t kEmpty = UINT32_MAX;
   struct Entry {
     std::uint32_t id = 0;
-    std::uint32_t stamp = 0;  // in use if equal to stamp_
-    std::uint32_t slot = 0;
+    std::uint32_t slot = kEmpty;
   };
 
   // Another multiplier than ownership.h: all ids here have one owner.
@@ -52,7 +54,6 @@ class SlotMap {
   std::vector<std::uint32_t> ids_;
   std::size_t mask_ = 0;
   unsigned shift_ = 0;
-  std::uint32_t stamp_ = 1;
 };
 
 }  // namespace gossamer::sparse

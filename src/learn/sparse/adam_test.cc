@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learn/sparse/adam.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+namespace gossamer::sparse {
+namespace {
+
+// The tables give base^k to float precision over their whole range, and 0 beyond it.
+TEST(PowerTable, IsAPower) {
+  for (const double base : {0.9, 0.999, 0.99999, 0.0}) {
+    const PowerTable table(base);
+    for (const std::uint64_t k : {0U, 1U, 2U, 1023U, 1024U, 1025U, 70000U, 1048575U}) {
+      const double want = std::pow(base, static_cast<double>(k));
+      EXPECT_NEAR(table.power(k), want, 2e-7 * want + 1e-37) << base << "^" << k;
+    }
+    EXPECT_EQ(table.power(1U << 20), 0.0F);
+  }
+}
+
+// Dense Adam in double precision on one weight, a gradient of 0 in skipped steps. t as if long trained, so
+// that bias corrections do not change.
+struct Dense {
+  double w = 0.3;
+  double m = 0;
+  double v = 0;
+  void step(double g) {
+    m = 0.9 * m + 0.1 * g;
+    v = 0.999 * v + 0.001 * g * g;
+    w -= 0.01 * m / (std::sqrt(v) + 1e-8);
+  }
+};
+
+// Two updates with `skipped` steps between them, by policy: the row after them.
+struct Row {
+  float w;
+  float m;
+  float v;
+};
+Row update_twice(SkippedSteps policy, std::uint64_t skipped) {
+  const kernels::Kernels& k = kernels::kernels_for(kernels::best_isa());
+  RowOptimizer optimizer({.skipped = policy});
+  RowTable table({.rows = 2, .width = 3}, Moments::kAdam);
+  table.weights(1)[2] = 0.3F;
+  std::vector<float> gradient(table.stride());
+  constexpr std::uint64_t kLate = 2'000'000;
+  gradient[2] = 0.5F;
+  optimizer.begin_step(StepNumber{kLate}, 0.01F);
+  optimizer.update(k, table, 1, gradient.data());
+  gradient[2] = -0.2F;
+  optimizer.begin_step(StepNumber{kLate + skipped + 1}, 0.01F);
+  optimizer.update(k, table, 1, gradient.data());
+  EXPECT_EQ(table.last_step(1), kLate + skipped + 2);
+  EXPECT_EQ(table.last_step(0), 0U);
+  EXPECT_EQ(table.weights(0)[2], 0.0F);
+  return {table.weights(1)[2], table.moment1(1)[2], table.moment2(1)[2]};
+}
+
+// kDecay gives dense Adam's moments, kDecayAndMove also its weights; kHold behaves as if nothing was skipped.
+TEST(RowOptimizer, TreatsSkippedStepsByPolicy) {
+  for (const std::uint64_t skipped : {0U, 1U, 5U, 60U, 3000U}) {
+    Dense dense;
+    dense.step(0.5);
+    for (std::uint64_t i = 0; i < skipped; ++i) dense.step(0);
+    dense.step(-0.2);
+    Dense held;
+    held.step(0.5);
+    held.step(-0.2);
+    const Row hold = update_twice(SkippedSteps::kHold, skipped);
+    const Row decay = update_twice(SkippedSteps::kDecay, skipped);
+    const Row move = update_twice(SkippedSteps::kDecayAndMove, skipped);
+    EXPECT_NEAR(hold.w, held.w, 1e-6);
+    EXPECT_NEAR(hold.m, held.m, 1e-6);
+    EXPECT_NEAR(hold.v, held.v, 1e-8);
+    for (const Row& row : {decay, move}) {
+      EXPECT_NEAR(row.m, dense.m, 1e-6) << skipped;
+      EXPECT_NEAR(row.v, dense.v, 1e-8) << skipped;
+    }
+    EXPECT_NEAR(move.w, dense.w, 2e-5) << skipped;
+  }
+}
+
+// A scalar gets what a row of one weight gets.
+TEST(RowOptimizer, TreatsScalarsLikeRows) {
+  const kernels::Kernels& k = kernels::kernels_for(kernels::best_isa());
+  for (const SkippedSteps policy : {SkippedSteps::kHold, SkippedSteps::kDecay, SkippedSteps::kDecayAndMove}) {
+    RowOptimizer optimizer({.skipped = policy});
+    RowTable table({.rows = 1, .width = 1}, Moments::kAdam);
+    float w = 0;
+    float m = 0;
+    float v = 0;
+    for (const std::uint64_t t : {0U, 1U, 7U, 8U, 100U}) {
+      optimizer.begin_step(StepNumber{t}, 0.01F);
+      std::vector<float> gradient(table.stride());
+      gradient[0] = 0.3F - 0.1F * static_cast<float>(t % 4);
+      const auto c = optimizer.update(k, table, 0, gradient.data());
+      optimizer.update_scalar({&w, &m, &v}, gradient[0], c);
+      EXPECT_NEAR(w, table.weights(0)[0], 1e-6) << t;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gossamer::sparse

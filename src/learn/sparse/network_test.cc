@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learn/sparse/network.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "learn/sparse/hidden_layer.h"
+#include "learn/sparse/random_problem.h"
+
+namespace gossamer::sparse {
+namespace {
+
+// Weights have the wished mean and spread, do not depend on the number of workers, and padding is zero.
+TEST(Network, StartsTheSameForAnyWorkerCount) {
+  const std::vector<std::uint32_t> counts(700, 1);
+  std::vector<std::vector<float>> weights;
+  for (const int workers : {1, 3}) {
+    host::SimCompute compute({.workers = workers});
+    Network network({.features = 500, .labels = 700, .hidden = 40}, Moments::kAdam);
+    initialize(network, {.embedding_stddev = 0.05F, .output_stddev = 0.01F, .seed = 3}, counts, compute);
+    const auto all = network.embedding.all_weights();
+    weights.emplace_back(all.begin(), all.end());
+    double sum = 0;
+    double squares = 0;
+    for (std::size_t row = 0; row < 500; ++row) {
+      for (std::size_t i = 0; i < 40; ++i) {
+        sum += network.embedding.weights(row)[i];
+        squares += std::pow(network.embedding.weights(row)[i], 2);
+      }
+      for (std::size_t i = 40; i < 64; ++i) ASSERT_EQ(network.embedding.weights(row)[i], 0.0F);
+    }
+    EXPECT_NEAR(sum / 20000, 0, 5 * 0.05 / std::sqrt(20000));
+    EXPECT_NEAR(std::sqrt(squares / 20000), 0.05, 0.002);
+  }
+  EXPECT_EQ(weights[0], weights[1]);
+}
+
+// Labels that training never saw start with a bias that keeps them from being predicted.
+TEST(Network, PutsUnseenLabelsAside) {
+  host::SimCompute compute({.workers = 1});
+  Network network({.features = 2, .labels = 3, .hidden = 4}, Moments::kAdam);
+  const std::vector<std::uint32_t> counts = {4, 0, 1};
+  initialize(network, {}, counts, compute);
+  EXPECT_EQ(network.bias[0], 0.0F);
+  EXPECT_EQ(network.bias[1], kUnseenBias);
+  EXPECT_EQ(network.bias[2], 0.0F);
+}
+
+// Dropping the moments frees two thirds of the memory and keeps the weights.
+TEST(Network, DropsItsMoments) {
+  host::SimCompute compute({.workers = 1});
+  Network network({.features = 64, .labels = 64, .hidden = 32}, Moments::kAdam);
+  initialize(network, {}, std::vector<std::uint32_t>(64, 1), compute);
+  const float weight = network.output.weights(63)[31];
+  const std::uint64_t before = network.bytes();
+  network.drop_moments();
+  EXPECT_FALSE(network.output.has_moments());
+  EXPECT_LT(network.bytes() * 100, before * 34);
+  EXPECT_EQ(network.output.weights(63)[31], weight);
+}
+
+// The hidden layer is the activated weighted sum of embedding rows, also for a row without features.
+TEST(HiddenLayer, IsTheActivatedSum) {
+  const LabelCounts counts = random_counts(4, 1);
+  const ProblemShape shape = {
+      .network = {.features = 9, .labels = 4, .hidden = 37}, .samples = 12, .unlabelled = true};
+  const Network network = random_network(shape.network, counts, 2);
+  const OwnedBatch batch = random_batch(shape, 3);
+  const HiddenLayer layer(network, kernels::Activation::kRelu, kernels::kernels_for(kernels::best_isa()));
+  std::vector<float> out(12 * layer.stride(), -1.0F);
+  layer.forward(batch.view().features, out);
+  for (std::size_t sample = 0; sample < 12; ++sample) {
+    const data::SparseRow row = batch.view().features.row(sample);
+    for (std::size_t i = 0; i < layer.stride(); ++i) {
+      double want = 0;
+      for (std::size_t k = 0; k < row.index.size(); ++k) {
+        want += static_cast<double>(row.value[k]) * network.embedding.weights(row.index[k])[i];
+      }
+      EXPECT_NEAR(out[sample * layer.stride() + i], std::max(want, 0.0), 1e-5) << sample << " " << i;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gossamer::sparse
