@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learn/text/featurizer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <numeric>
+#include <tuple>
+#include <utility>
+
+#include "base/check.h"
+#include "learn/text/word_parts.h"
+
+namespace gossamer::text {
+namespace {
+
+constexpr std::uint32_t kMaxSubword = 16;
+// A part that is no word, or a word whose parts are not derived yet.
+constexpr std::uint32_t kNotDerived = 0xFFFFFFFFU;
+
+void check(const FeaturizerOptions& options) {
+  CHECK(options.subword_min <= options.subword_max && options.subword_max <= kMaxSubword, options.subword_min,
+        options.subword_max);
+  CHECK(options.max_features > 0 && options.max_features < StringIndex::kNone, options.max_features);
+}
+
+}  // namespace
+
+FeatureCounter::FeatureCounter(FeaturizerOptions options) : options_(options) { check(options); }
+
+Result<void> FeatureCounter::add(std::string_view text) {
+  ++documents_;
+  return splitter_.split(text, [this](std::string_view word) { add_word(word); });
+}
+
+void FeatureCounter::count(std::uint32_t id) {
+  if (id >= document_frequency_.size()) {
+    document_frequency_.resize(id + 1);
+    last_document_.resize(id + 1);
+    parts_begin_.resize(id + 1);
+    parts_count_.resize(id + 1, kNotDerived);
+  }
+  if (last_document_[id] == documents_) return;
+  last_document_[id] = documents_;
+  ++document_frequency_[id];
+}
+
+void FeatureCounter::add_word(std::string_view word) {
+  const std::uint32_t id = index_.add(word);
+  count(id);
+  if (parts_count_[id] == kNotDerived) {
+    parts_begin_[id] = parts_.size();
+    word_parts(word, options_, [this](std::string_view part) { parts_.push_back(index_.add(part)); });
+    parts_count_[id] = static_cast<std::uint32_t>(parts_.size() - parts_begin_[id]);
+  }
+  for (std::uint32_t i = 0; i < parts_count_[id]; ++i) count(parts_[parts_begin_[id] + i]);
+}
+
+FeaturizerState FeatureCounter::finish() const {
+  std::vector<std::uint32_t> order(document_frequency_.size());
+  std::iota(order.begin(), order.end(), 0U);
+  std::erase_if(order, [this](std::uint32_t id) {
+    return document_frequency_[id] < std::max(options_.min_document_frequency, 1U);
+  });
+  std::sort(order.begin(), order.end(), [this](std::uint32_t a, std::uint32_t b) {
+    return std::make_tuple(document_frequency_[b], index_.string(a)) <
+           std::make_tuple(document_frequency_[a], index_.string(b));
+  });
+  if (order.size() > options_.max_features) order.resize(options_.max_features);
+  FeaturizerState state{.options = options_, .documents = documents_};
+  state.features.reserve(order.size());
+  state.document_frequency.reserve(order.size());
+  for (const std::uint32_t id : order) {
+    state.features.emplace_back(index_.string(id));
+    state.document_frequency.push_back(document_frequency_[id]);
+  }
+  return state;
+}
+
+Featurizer::Featurizer(FeaturizerState state) : state_(std::move(state)) {
+  check(state_.options);
+  CHECK(state_.features.size() == state_.document_frequency.size(), state_.features.size(),
+        state_.document_frequency.size());
+  for (const std::string& feature : state_.features) index_.add(feature);
+  CHECK(index_.size() == state_.features.size(), index_.size(), state_.features.size());
+  parts_begin_.reserve(state_.features.size() + 1);
+  parts_begin_.push_back(0);
+  for (const std::string& feature : state_.features) {
+    if (feature_kind(feature) == FeatureKind::kWord) {
+      word_parts(feature, state_.options, [this](std::string_view part) {
+        if (const std::uint32_t id = index_.find(part); id != StringIndex::kNone) parts_.push_back(id);
+      });
+    }
+    parts_begin_.push_back(parts_.size());
+  }
+}
+
+void Featurizer::find_word(std::string_view word, std::vector<std::uint32_t>& found) const {
+  if (const std::uint32_t id = index_.find(word); id != StringIndex::kNone) {
+    found.push_back(id);
+    const auto first = parts_.begin() + static_cast<std::ptrdiff_t>(parts_begin_[id]);
+    found.insert(found.end(), first, parts_.begin() + static_cast<std::ptrdiff_t>(parts_begin_[id + 1]));
+    return;
+  }
+  word_parts(word, state_.options, [this, &found](std::string_view part) {
+    if (const std::uint32_t id = index_.find(part); id != StringIndex::kNone) found.push_back(id);
+  });
+}
+
+Result<data::SparseRow> Featurizer::features(std::string_view text, FeaturizerScratch& scratch) const {
+  scratch.found.clear();
+  const Result<void> split = scratch.splitter.split(
+      text, [this, &scratch](std::string_view word) { find_word(word, scratch.found); });
+  if (!split.ok()) return split.error();
+  std::sort(scratch.found.begin(), scratch.found.end());
+  scratch.index.clear();
+  scratch.value.clear();
+  for (const std::uint32_t id : scratch.found) {
+    if (scratch.index.empty() || scratch.index.back() != id) {
+      scratch.index.push_back(id);
+      scratch.value.push_back(0);
+    }
+    ++scratch.value.back();
+  }
+  return data::SparseRow{.index = scratch.index, .value = scratch.value};
+}
+
+FeatureWeighting featurizer_weighting(const FeaturizerState& state) {
+  FeatureWeighting weighting{.log_counts = true, .l2 = true};
+  weighting.idf.reserve(state.features.size());
+  for (std::size_t i = 0; i < state.features.size(); ++i) {
+    const double idf = std::log(static_cast<double>(state.documents) / state.document_frequency[i]);
+    const FeatureKind kind = feature_kind(state.features[i]);
+    const float factor = kind == FeatureKind::kStem      ? state.options.stem_weight
+                         : kind == FeatureKind::kSubword ? state.options.subword_weight
+                                                         : 1.0F;
+    weighting.idf.push_back(static_cast<float>(idf) * factor);
+  }
+  return weighting;
+}
+
+}  // namespace gossamer::text

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Text to features. The features of a text are its words (words.h) and, per word,
+//   - its stem: the word without a common English ending, so that "digs" and "digging" meet (word_parts.h);
+//   - its sub-words: the runs of subword_min..subword_max code points of "<word>", '<' and '>' marking its
+//     ends (Bojanowski et al., "Enriching word vectors with subword information", TACL 2017, section 3.2).
+// Values are counts; FeatureWeighting (weighting.h) does the rest.
+//
+// A vocabulary comes from documents in one pass of a FeatureCounter: features in at least
+// min_document_frequency documents, at most max_features of them. Ids run by falling document frequency, then
+// by name, so they depend on the documents alone, not on their order. Nothing is left out for being common:
+// idf does that.
+//
+//   FeatureCounter counter(options);
+//   for (text : documents) counter.add(text);
+//   Featurizer featurizer(counter.finish());
+//   FeaturizerScratch scratch;
+//   data::SparseRow row = *featurizer.features("the meat of a deer", scratch);
+//
+// Errors: kBadData without `where` for text that is no UTF-8.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "learn/data/rows.h"
+#include "learn/text/string_index.h"
+#include "learn/text/weighting.h"
+#include "learn/text/words.h"
+
+namespace gossamer::text {
+
+struct FeaturizerOptions {
+  bool stems = true;
+  std::uint32_t subword_min = 0;  // code points, the marks counted; 0: no sub-words
+  std::uint32_t subword_max = 0;  // at least subword_min, at most 16
+  std::uint32_t min_document_frequency = 2;
+  std::uint32_t max_features = 1'000'000;
+  // What featurizer_weighting() multiplies stems and sub-words with: there are several per word, and all of
+  // them say the same as the word, only less exactly.
+  float stem_weight = 0.7F;
+  float subword_weight = 0.3F;
+
+  bool operator==(const FeaturizerOptions&) const = default;
+};
+
+// Everything a Featurizer is, as plain data; the model file keeps it.
+struct FeaturizerState {
+  FeaturizerOptions options = {};
+  std::vector<std::string> features = {};              // by id, distinct
+  std::vector<std::uint32_t> document_frequency = {};  // by id, 1..documents
+  std::uint64_t documents = 0;
+};
+
+// Thread rule: one owner.
+class FeatureCounter {
+ public:
+  // Requires options within the ranges above.
+  explicit FeatureCounter(FeaturizerOptions options);
+
+  [[nodiscard]] Result<void> add(std::string_view text);
+  [[nodiscard]] FeaturizerState finish() const;
+
+ private:
+  void add_word(std::string_view word);
+  void count(std::uint32_t id);
+
+  FeaturizerOptions options_;
+  WordSplitter splitter_;
+  StringIndex index_;
+  std::vector<std::uint32_t> document_frequency_;
+  std::vector<std::uint64_t> last_document_;  // 1-based, that counted the feature
+  // Parts of each word seen, so that they are derived once: parts_count_[id] ids from
+  // parts_[parts_begin_[id]].
+  std::vector<std::uint64_t> parts_begin_;
+  std::vector<std::uint32_t> parts_count_;
+  std::vector<std::uint32_t> parts_;
+  std::uint64_t documents_ = 0;
+};
+
+// Memory that features() uses again; one per thread.
+struct FeaturizerScratch {
+  WordSplitter splitter = {};
+  std::vector<std::uint32_t> found = {};
+  std::vector<std::uint32_t> index = {};
+  std::vector<float> value = {};
+};
+
+// Thread rule: immutable, any thread, each with its own scratch.
+class Featurizer {
+ public:
+  // Requires distinct features and as many document frequencies (a loaded state: checked by its reader).
+  explicit Featurizer(FeaturizerState state);
+
+  // The known features of a text with their counts; empty for a text without any. Views into `scratch`.
+  [[nodiscard]] Result<data::SparseRow> features(std::string_view text, FeaturizerScratch& scratch) const;
+
+  [[nodiscard]] std::uint32_t size() const { return index_.size(); }
+  [[nodiscard]] const FeaturizerState& state() const { return state_; }
+
+ private:
+  void find_word(std::string_view word, std::vector<std::uint32_t>& found) const;
+
+  FeaturizerState state_;
+  StringIndex index_;
+  // Known parts of known words, CSR by feature id.
+  std::vector<std::uint64_t> parts_begin_;
+  std::vector<std::uint32_t> parts_;
+};
+
+// Log counts, idf of the documents counted, times stem_weight or subword_weight, and L2.
+[[nodiscard]] FeatureWeighting featurizer_weighting(const FeaturizerState& state);
+
+}  // namespace gossamer::text
