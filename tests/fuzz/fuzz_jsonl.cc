@@ -47,6 +47,8 @@ Got read(std::span<const std::uint8_t> bytes, const data::ReadOptions& options) 
   };
   const auto report = data::read_jsonl(*source, options, add);
   CHECK(report.ok() || (report.error().kind == ErrorKind::kBadData && !report.error().where.empty()));
+  // How far a read came that failed depends on the chunks; that it failed does not.
+  if (!report.ok()) return {};
   got.records = data::collect(set);
   return got;
 }
@@ -55,7 +57,7 @@ Got read(std::span<const std::uint8_t> bytes, const data::ReadOptions& options) 
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   host::SimCompute compute({.workers = 3});
-  const data::ReadOptions whole{.limits = {.line_bytes = 500}, .skip_bad = 1000};
+  const data::ReadOptions whole{.limits = {.line_bytes = 500, .chunk_bytes = 4096}, .skip_bad = 1000};
   const data::ReadOptions parts{
       .limits = {.line_bytes = 500, .chunk_bytes = 7}, .skip_bad = 1000, .compute = &compute};
   CHECK(read({data, size}, whole) == read({data, size}, parts));

@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "host/api/files.h"
 #include "host/sim/compute.h"
+#include "host/sim/disk.h"
 #include "learn/data/collected_records.h"
 
 namespace gossamer::data {
@@ -194,6 +196,25 @@ TEST(XmlcReader, RefusesEndlessLines) {
     ASSERT_EQ(got.message(), "ok") << size;
     EXPECT_EQ(got.records.size(), 2U) << size;
     EXPECT_EQ(got.report->examples.at(0).where, "train.txt:2:1");
+  }
+}
+
+// A damaged archive fails the read for every chunk size and worker count, even where good lines come before
+// the damage (found by fuzz_xmlc: how many of them reach the sink before the failure does depend on the
+// chunks).
+TEST(XmlcReader, RefusesDamagedArchives) {
+  const std::string archive = "\x28\xB5\x2F\xFD\x04\x3A\x31\r\n\r0 \n1\r\n\xAB\x82H";
+  for (int workers = 1; workers <= 3; ++workers) {
+    for (std::size_t size = 1; size < 40; ++size) {
+      host::SimDisk disk;
+      ASSERT_TRUE(host::replace_file(disk, "train.txt", archive).ok());
+      host::SimCompute compute({.workers = workers, .seed = size});
+      const auto source = open_bytes(disk, "train.txt");
+      const ReadOptions options{.limits = {.chunk_bytes = size}, .skip_bad = 100, .compute = &compute};
+      const auto report = read_xmlc(**source, options, [](const Record&) { return Result<void>(); });
+      ASSERT_FALSE(report.ok());
+      EXPECT_THAT(report.error().message(), HasSubstr("train.txt: cannot unpack the zstd archive"));
+    }
   }
 }
 
