@@ -8,6 +8,7 @@
 #include <set>
 #include <vector>
 
+#include "learn/data/in_memory_dataset.h"
 #include "learn/sparse/logq.h"
 #include "learn/sparse/random_problem.h"
 
@@ -46,6 +47,17 @@ TEST(NegativeSampler, DrawsByFrequency) {
       EXPECT_NEAR(steps[label] / kSteps, q, 5 * std::sqrt(q * (1 - q) / kSteps) + 1e-12) << label;
     }
   }
+}
+
+// Counts are records per label.
+TEST(LabelCounts, CountRecords) {
+  data::InMemoryDataset dataset({.features = 1, .labels = 4});
+  dataset.add({0}, {1.0F}, {0, 2});
+  dataset.add({0}, {1.0F}, {});
+  dataset.add({0}, {1.0F}, {2});
+  const LabelCounts labels = count_labels(dataset);
+  EXPECT_EQ(labels.count, (std::vector<std::uint32_t>{1, 0, 2, 0}));
+  EXPECT_EQ(labels.records, 3U);
 }
 
 // Nothing is drawn for in-batch negatives, for zero draws, or where no label was ever seen.
