@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -137,16 +138,17 @@ TEST(PosixDisk, LockEndsWithItsProcess) {
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // never outlives the test
     const auto lock = disk.lock(directory);
     locked.write(lock.ok() ? "y" : "n");
     for (;;) ::pause();
   }
   locked.await();
   const auto refused = disk.lock(directory);
-  ASSERT_FALSE(refused.ok());
-  EXPECT_EQ(refused.error().kind, ErrorKind::kRefused);
   ASSERT_EQ(::kill(child, SIGKILL), 0);
   ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().kind, ErrorKind::kRefused);
   EXPECT_TRUE(disk.lock(directory).ok());
   EXPECT_TRUE(disk.remove_all(directory).ok());
 }
