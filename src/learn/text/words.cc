@@ -146,6 +146,19 @@ std::size_t valid_utf8_prefix(std::string_view text) {
   return at;
 }
 
+Result<std::string> folded_name(std::string_view name) {
+  WordSplitter splitter;
+  Result<std::string_view> normal = splitter.normalise(name);
+  if (!normal.ok()) return normal.error();
+  std::string out;
+  for (const char c : trimmed(*normal)) {
+    const bool blank = c == ' ' || c == '\t' || c == '\r' || c == '\n';
+    if (blank && out.ends_with(' ')) continue;
+    out += blank ? ' ' : c;
+  }
+  return out;
+}
+
 std::string_view trimmed(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t\r");
   return first == std::string_view::npos ? std::string_view()

@@ -39,9 +39,10 @@ class WordSplitter {
   // Hands over the words of `text` in their order.
   [[nodiscard]] Result<void> split(std::string_view text, WordSink sink);
 
- private:
+  // The text in the normal form; valid until the next call.
   [[nodiscard]] Result<std::string_view> normalise(std::string_view text);
 
+ private:
   std::vector<std::int32_t> code_points_;
   std::string normal_;
   std::string word_;
@@ -49,6 +50,10 @@ class WordSplitter {
 
 // The position of the first byte that is no valid UTF-8 (0-based), or text.size().
 [[nodiscard]] std::size_t valid_utf8_prefix(std::string_view text);
+
+// A name in the same normal form, without blanks at its ends and with single spaces inside: "Pied-à-terre"
+// keeps its marks, unlike a text that is cut into words. kBadData for invalid UTF-8.
+[[nodiscard]] Result<std::string> folded_name(std::string_view name);
 
 // Without spaces, tabs and carriage returns at both ends.
 [[nodiscard]] std::string_view trimmed(std::string_view text);

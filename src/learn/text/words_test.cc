@@ -92,6 +92,14 @@ TEST(Words, InvalidUtf8) {
   }
 }
 
+// Names keep their punctuation, lose case and odd blanks.
+TEST(Words, FoldedName) {
+  EXPECT_EQ(*folded_name("  Lark-Colored \t Bird's "), "lark-colored bird's");
+  EXPECT_EQ(*folded_name("\u00C9T\u00C9"), "\u00E9t\u00E9");
+  EXPECT_EQ(*folded_name(" "), "");
+  EXPECT_FALSE(folded_name("\xFF").ok());
+}
+
 // Equal for us: same words, whatever stands between them.
 TEST(Words, NormalisedText) {
   EXPECT_EQ(*normalised_text("  The DEER's\nmeat."), "the deer meat");

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learn/text/dictionary.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "base/rng.h"
+#include "host/api/files.h"
+#include "learn/text/dictionary_reader.h"
+#include "learn/text/phrase_index.h"
+#include "learn/text/string_index.h"
+
+namespace gossamer::text {
+namespace {
+
+// Headwords as numbers, and how many definitions that are not held out have each.
+class HeadwordCounts {
+ public:
+  explicit HeadwordCounts(const std::vector<DictionaryEntry>& entries) {
+    for (const DictionaryEntry& entry : entries) {
+      for (const std::string& word : entry.headwords) {
+        const std::uint32_t id = names_.add(word);
+        if (id == count_.size()) count_.push_back(0);
+        ++count_[id];
+      }
+    }
+  }
+  [[nodiscard]] std::uint32_t size() const { return names_.size(); }
+  // Whether all headwords are known without this entry.
+  [[nodiscard]] bool can_spare(const DictionaryEntry& entry) const {
+    return std::all_of(entry.headwords.begin(), entry.headwords.end(),
+                       [this](const std::string& word) { return count_[names_.find(word)] > 1; });
+  }
+  void take(const DictionaryEntry& entry) {
+    for (const std::string& word : entry.headwords) --count_[names_.find(word)];
+  }
+
+ private:
+  StringIndex names_;
+  std::vector<std::uint32_t> count_;
+};
+
+// The entries that may be held out, in the order in which they are tried.
+std::vector<std::uint32_t> candidates(const std::vector<DictionaryEntry>& entries, std::uint64_t seed) {
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> drawn;
+  for (std::uint32_t i = 0; i < entries.size(); ++i) {
+    if (entries[i].may_test) drawn.emplace_back(Rng(seed, Purpose::kSplit, i).next_u64(), i);
+  }
+  std::sort(drawn.begin(), drawn.end());
+  std::vector<std::uint32_t> order(drawn.size());
+  std::transform(drawn.begin(), drawn.end(), order.begin(), [](const auto& pair) { return pair.second; });
+  return order;
+}
+
+std::string training_text(const DictionaryEntry& entry, const DictionaryImport& import) {
+  std::string text = entry.definition;
+  const auto add = [&text](const std::vector<std::string>& more) {
+    for (const std::string& part : more) text += "; " + part;
+  };
+  if (import.add_broader) add(entry.broader);
+  if (import.add_examples) add(entry.examples);
+  return text;
+}
+
+void append_record(std::string& lines, std::string_view text, const std::vector<std::string>& labels) {
+  lines += nlohmann::json({{"text", text}, {"labels", labels}})
+               .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  lines += '\n';
+}
+
+}  // namespace
+
+Result<DictionarySplit> split_dictionary(const std::vector<DictionaryEntry>& entries,
+                                         const DictionarySplitOptions& options) {
+  DictionarySplit split;
+  if (options.test == 0) return split;
+  PhraseIndex phrases;
+  for (const DictionaryEntry& entry : entries) {
+    if (Result<void> added = phrases.add(entry.definition); !added.ok()) return added.error();
+  }
+  phrases.freeze();
+  HeadwordCounts counts(entries);
+  for (const std::uint32_t i : candidates(entries, options.seed)) {
+    if (split.test.size() == options.test) break;
+    if (!counts.can_spare(entries[i])) continue;
+    if (phrases.largest_share(i) >= options.max_share) {
+      ++split.near_copies;
+      continue;
+    }
+    counts.take(entries[i]);
+    split.test.push_back(i);
+  }
+  std::sort(split.test.begin(), split.test.end());
+  return split;
+}
+
+Result<DictionaryReport> import_dictionary(host::Disk& disk, const DictionaryImport& import) {
+  Result<std::vector<DictionaryEntry>> entries = read_dictionaries(disk, import.sources);
+  if (!entries.ok()) return entries.error();
+  Result<DictionarySplit> split = split_dictionary(*entries, import.split);
+  if (!split.ok()) return split.error();
+
+  std::string train;
+  std::string test;
+  std::size_t next_test = 0;
+  for (std::uint32_t i = 0; i < entries->size(); ++i) {
+    const DictionaryEntry& entry = (*entries)[i];
+    if (next_test < split->test.size() && split->test[next_test] == i) {
+      ++next_test;
+      append_record(test, entry.definition, entry.headwords);
+    } else {
+      append_record(train, training_text(entry, import), entry.headwords);
+    }
+  }
+  if (Result<void> made = disk.make_directories(import.directory); !made.ok()) return made.error();
+  for (const auto& [name, lines] : {std::pair("/test.jsonl", &test), std::pair("/records.jsonl", &train)}) {
+    Result<void> written = host::replace_file(disk, import.directory + name, std::string_view(*lines));
+    if (!written.ok()) return written.error();
+  }
+  return DictionaryReport{.definitions = entries->size(),
+                          .headwords = HeadwordCounts(*entries).size(),
+                          .train = entries->size() - split->test.size(),
+                          .test = split->test.size(),
+                          .near_copies = split->near_copies};
+}
+
+}  // namespace gossamer::text

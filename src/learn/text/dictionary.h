@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From dictionaries to the records of a reverse dictionary: a definition is the text, its headwords are the
+// labels. import_dictionary() reads all sources, holds definitions out as a test set, and writes two files of
+// JSON lines {"text", "labels"} (learn/data/jsonl_reader.h), each whole or not at all:
+//
+//   DIR/records.jsonl   training
+//   DIR/test.jsonl      held out
+//
+// Labels are headwords in Unicode normal form NFKC with folded case and single spaces, so that "Venison" of
+// one book is "venison" of another.
+//
+// The test set is drawn from WordNet's definitions (from all, if there is no WordNet), at random by the seed.
+// A definition qualifies if every headword of it is known from a training definition, and if it is no near
+// copy: at most 80 % of its word 3-grams stand in one other definition (GCIDE, for one, carries entries of
+// WordNet 1.5). What does not qualify trains.
+//
+// Errors: those of the readers and the disk. Thread rule: the calling thread.
+// Memory: all definitions, about 400 bytes each.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "host/api/disk.h"
+
+namespace gossamer::text {
+
+struct DictionarySources {
+  struct Dictd {
+    std::string index;  // .index
+    std::string text;   // .dict or .dict.dz
+  };
+  std::vector<Dictd> dictd = {};
+  std::vector<std::string> wordnet = {};  // data.noun, data.verb, ...
+  std::vector<std::string> jsonl = {};    // {"text": definition, "labels": [headwords]}
+};
+
+struct DictionaryEntry {
+  std::vector<std::string> headwords;  // label names, distinct, not empty
+  std::string definition;
+  // WordNet alone:
+  std::vector<std::string> broader = {};  // names of hypernyms
+  std::vector<std::string> examples = {};
+  bool may_test = false;  // whether it may be held out
+};
+
+// All definitions with at least one word, in the order dictd, WordNet, JSON lines. At least one source and
+// one definition, otherwise kUsage or kBadData.
+[[nodiscard]] Result<std::vector<DictionaryEntry>> read_dictionaries(host::Disk& disk,
+                                                                     const DictionarySources& sources);
+
+struct DictionarySplitOptions {
+  std::uint64_t seed = 1;
+  std::uint32_t test = 5000;
+  double max_share = 0.8;  // of the 3-grams, in one other definition
+};
+struct DictionarySplit {
+  std::vector<std::uint32_t> test = {};  // positions in the entries, increasing; the others train
+  std::uint64_t near_copies = 0;         // qualified but for that
+};
+// Fewer than asked where not enough qualify. The same for the same entries and options.
+[[nodiscard]] Result<DictionarySplit> split_dictionary(const std::vector<DictionaryEntry>& entries,
+                                                       const DictionarySplitOptions& options);
+
+struct DictionaryImport {
+  DictionarySources sources;
+  std::string directory;  // made if it is missing
+  DictionarySplitOptions split = {};
+  // What is added to the text of training definitions. Both measured useless for queries that have neither.
+  bool add_broader = false;
+  bool add_examples = false;
+};
+struct DictionaryReport {
+  std::uint64_t definitions = 0;
+  std::uint64_t headwords = 0;  // distinct
+  std::uint64_t train = 0;
+  std::uint64_t test = 0;
+  std::uint64_t near_copies = 0;
+};
+[[nodiscard]] Result<DictionaryReport> import_dictionary(host::Disk& disk, const DictionaryImport& import);
+
+}  // namespace gossamer::text

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learn/text/dictionary.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "host/api/files.h"
+#include "host/sim/disk.h"
+
+namespace gossamer::text {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+void put(host::Disk& disk, const std::string& path, std::string_view content) {
+  ASSERT_TRUE(host::replace_file(disk, path, content).ok());
+}
+
+// A dictd entry at bytes 0+31, two synsets (one the other's hypernym), one JSON line.
+DictionarySources small_sources(host::Disk& disk) {
+  put(disk, "d.index", "Widget\tA\tf\n");
+  put(disk, "d.dict", "Widget \\Wid\"get\\, n.\n   A part.\n");
+  put(disk, "data.noun",
+      "00000001 03 n 01 thing 0 000 | something made\n"
+      "00000002 03 n 02 widget 0 Small_Part 0 001 @ 00000001 n 0000 | a small part; \"lost widgets\"\n"
+      "00000003 03 n 01 void 0 000 | \n");
+  put(disk, "own.jsonl", "{\"text\": \"my own word\", \"labels\": [\"Gizmo\", \"gizmo\"]}\n");
+  return {
+      .dictd = {{.index = "d.index", .text = "d.dict"}}, .wordnet = {"data.noun"}, .jsonl = {"own.jsonl"}};
+}
+
+// Entries of all kinds come with folded, distinct headwords; hypernyms by name; empty definitions stay out.
+TEST(Dictionary, ReadsAllSources) {
+  host::SimDisk disk;
+  const auto entries = read_dictionaries(disk, small_sources(disk));
+  ASSERT_TRUE(entries.ok()) << entries.error().message();
+  ASSERT_EQ(entries->size(), 4U);
+  EXPECT_THAT((*entries)[0].headwords, ElementsAre("widget"));
+  EXPECT_EQ((*entries)[0].definition, "A part.");
+  EXPECT_FALSE((*entries)[0].may_test);
+  EXPECT_THAT((*entries)[2].headwords, ElementsAre("widget", "small part"));
+  EXPECT_EQ((*entries)[2].definition, "a small part");
+  EXPECT_THAT((*entries)[2].broader, ElementsAre("thing"));
+  EXPECT_THAT((*entries)[2].examples, ElementsAre("lost widgets"));
+  EXPECT_TRUE((*entries)[2].may_test);
+  EXPECT_THAT((*entries)[3].headwords, ElementsAre("gizmo"));
+}
+
+// No source is a usage error; no definition, a missing file and a record without text name their trouble.
+TEST(Dictionary, Errors) {
+  host::SimDisk disk;
+  EXPECT_EQ(read_dictionaries(disk, {}).error().kind, ErrorKind::kUsage);
+  EXPECT_EQ(read_dictionaries(disk, {.wordnet = {"gone"}}).error().kind, ErrorKind::kFailed);
+  put(disk, "data.adv", "00000003 03 r 01 void 0 000 | \n");
+  EXPECT_EQ(read_dictionaries(disk, {.wordnet = {"data.adv"}}).error().kind, ErrorKind::kBadData);
+  put(disk, "bad.jsonl", "{\"text\": \"a\", \"labels\": [\"b\"]}\n{\"text\": \"a\", \"labels\": [3]}\n");
+  const auto bad = read_dictionaries(disk, {.jsonl = {"bad.jsonl"}});
+  ASSERT_FALSE(bad.ok());
+  EXPECT_THAT(bad.error().where, HasSubstr("bad.jsonl:2")) << bad.error().message();
+}
+
+// 40 definitions of 10 words, four each; every other one is a near copy of its neighbour.
+std::vector<DictionaryEntry> many_entries() {
+  std::vector<DictionaryEntry> entries;
+  for (int i = 0; i < 40; ++i) {
+    std::string definition = "text number";
+    for (int w = 0; w < 10; ++w) definition += " w" + std::to_string(w + 10 * (i % 4 == 3 ? i - 1 : i));
+    if (i % 4 == 3) definition += " more";
+    entries.push_back(
+        {.headwords = {"word" + std::to_string(i % 10)}, .definition = definition, .may_test = i % 8 != 0});
+  }
+  return entries;
+}
+
+// What is held out keeps the rules: drawn only from what may be, no near copy of another, every headword
+// still known from training; another seed draws another set; the same seed the same.
+TEST(Dictionary, SplitKeepsItsRules) {
+  const std::vector<DictionaryEntry> entries = many_entries();
+  std::set<std::vector<std::uint32_t>> seen;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const auto split = split_dictionary(entries, {.seed = seed, .test = 6});
+    ASSERT_TRUE(split.ok());
+    EXPECT_EQ(split->test.size(), 6U);
+    EXPECT_TRUE(std::is_sorted(split->test.begin(), split->test.end()));
+    std::map<std::string, int> known;
+    for (const DictionaryEntry& entry : entries) ++known[entry.headwords.front()];
+    for (const std::uint32_t i : split->test) {
+      EXPECT_NE(i % 8, 0U);
+      EXPECT_NE(i % 4, 3U) << "a near copy, seed " << seed;
+      EXPECT_NE(i % 4, 2U) << "copied, seed " << seed;
+      EXPECT_GT(--known[entries[i].headwords.front()], 0) << "seed " << seed;
+    }
+    EXPECT_EQ(split_dictionary(entries, {.seed = seed, .test = 6})->test, split->test);
+    seen.insert(split->test);
+  }
+  EXPECT_GT(seen.size(), 10U);
+}
+
+// Asking for more than qualify gives what qualifies; asking for none gives none.
+TEST(Dictionary, SplitOfFew) {
+  const auto all = split_dictionary(many_entries(), {.test = 1000});
+  ASSERT_TRUE(all.ok());
+  EXPECT_GT(all->test.size(), 6U);
+  EXPECT_LE(all->test.size(), 15U);
+  EXPECT_GT(all->near_copies, 0U);
+  EXPECT_TRUE(split_dictionary(many_entries(), {.test = 0})->test.empty());
+}
+
+// The import writes every definition once, held out or for training, and counts them.
+TEST(Dictionary, ImportWritesBothParts) {
+  host::SimDisk disk;
+  DictionaryImport import{.sources = small_sources(disk), .directory = "out"};
+  const auto report = import_dictionary(disk, import);
+  ASSERT_TRUE(report.ok()) << report.error().message();
+  EXPECT_EQ(report->definitions, 4U);
+  EXPECT_EQ(report->headwords, 4U);
+  EXPECT_EQ(report->train + report->test, 4U);
+  const std::string train = *host::read_text(disk, "out/records.jsonl");
+  EXPECT_EQ(std::count(train.begin(), train.end(), '\n'), static_cast<std::ptrdiff_t>(report->train));
+  EXPECT_THAT(train, HasSubstr(R"({"labels":["widget","small part"],"text":"a small part"})"));
+  EXPECT_TRUE(*disk.exists("out/test.jsonl"));
+
+  import.add_broader = true;
+  import.add_examples = true;
+  ASSERT_TRUE(import_dictionary(disk, import).ok());
+  EXPECT_THAT(*host::read_text(disk, "out/records.jsonl"), HasSubstr("a small part; thing; lost widgets"));
+}
+
+}  // namespace
+}  // namespace gossamer::text
