@@ -113,7 +113,6 @@ void FileTree::truncate(Node file) {
   Entry& entry = entries_[file];
   if (entry.bytes.empty()) return;
   entry.bytes.clear();
-  entry.unsynced = true;
   entry.truncated = true;
 }
 
@@ -121,7 +120,6 @@ void FileTree::append(Node file, std::span<const std::byte> bytes) {
   Entry& entry = entries_[file];
   CHECK(!entry.directory, file);
   entry.bytes.insert(entry.bytes.end(), bytes.begin(), bytes.end());
-  if (!bytes.empty()) entry.unsynced = true;
 }
 
 void FileTree::sync_bytes(Node file) {
@@ -129,7 +127,6 @@ void FileTree::sync_bytes(Node file) {
   if (entry.truncated) entry.medium_bytes.clear();
   const auto synced = static_cast<std::ptrdiff_t>(entry.medium_bytes.size());
   entry.medium_bytes.insert(entry.medium_bytes.end(), entry.bytes.begin() + synced, entry.bytes.end());
-  entry.unsynced = false;
   entry.truncated = false;
 }
 
@@ -157,7 +154,6 @@ void FileTree::sync_names(Node directory) {
 }
 
 std::vector<std::byte> FileTree::surviving_bytes(const Entry& file, Rng& rng, TornTail tail) {
-  if (!file.unsynced) return file.bytes;
   // A truncation that did not reach the medium leaves the old content.
   if (file.truncated && rng.below(3) == 0) return file.medium_bytes;
   const std::size_t synced = file.truncated ? 0 : file.medium_bytes.size();

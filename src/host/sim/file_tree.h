@@ -75,7 +75,6 @@ class FileTree {
  private:
   struct Entry {
     bool directory = false;
-    bool unsynced = false;   // bytes may differ from medium_bytes
     bool truncated = false;  // since the last sync: bytes does not start with medium_bytes
     std::vector<std::byte> bytes, medium_bytes;
     std::map<std::string, Node> names, medium_names;
