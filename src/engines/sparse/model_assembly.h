@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From a trained network to a Model: the training rows as the fused prediction uses them (weighted, of length
+// 1, with their labels and hidden vectors), label names and counts, and the options of the fusion.
+//
+// Thread rule: called by the owner of the Compute.
+#pragma once
+
+#include <optional>
+
+#include "engines/sparse/config.h"
+#include "engines/sparse/model.h"
+#include "host/api/compute.h"
+#include "kernels/kernels.h"
+#include "learn/data/dataset.h"
+#include "learn/sparse/network.h"
+#include "learn/text/featurizer.h"
+#include "learn/text/weighting.h"
+
+namespace gossamer::engine {
+
+struct TrainedParts {
+  sparse::Network network;
+  const data::Dataset& dataset;  // the training set
+  const text::FeatureWeighting& weighting;
+  std::optional<text::FeaturizerState> featurizer;  // of a text dataset
+  const TrainConfig& config;
+};
+
+// Moments are dropped. Instances are kept unless predict.instances is false; they require at most 2^32 - 1
+// feature entries and label entries.
+[[nodiscard]] Model assemble_model(TrainedParts parts, const kernels::Kernels& kernels,
+                                   host::Compute& compute);
+
+struct InstanceSource {
+  const data::Dataset& dataset;
+  const text::FeatureWeighting& weighting;
+  const sparse::Network& network;
+  kernels::Activation activation;
+};
+[[nodiscard]] Instances build_instances(const InstanceSource& source, const kernels::Kernels& kernels,
+                                        host::Compute& compute);
+
+}  // namespace gossamer::engine
