@@ -4,28 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <cstdlib>
-#include <new>
 
 #include "host/posix/compute.h"
+#include "learn/sparse/counting_new.h"
 #include "learn/sparse/random_problem.h"
 #include "learn/sparse/reference_learner.h"
-
-namespace {
-std::atomic<std::uint64_t> allocations{0};
-}  // namespace
-
-// Counts what goes through operator new in this program.
-void* operator new(std::size_t size) {
-  ++allocations;
-  void* memory = std::malloc(std::max<std::size_t>(size, 1));
-  if (memory == nullptr) std::abort();
-  return memory;
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace gossamer::sparse {
 namespace {
@@ -147,12 +131,12 @@ TEST(Learner, AllocatesNothingAfterWarmUp) {
   std::uint64_t t = 1;
   for (; t < 40; ++t) learner.step(batches[t % 3].view(), StepNumber{t}, {.learning_rate = 0.01F});
   // The drawn negatives differ from step to step: replay the warm-up's steps.
-  const std::uint64_t before = allocations;
+  const std::uint64_t before = allocation_count();
   bool grew = false;
   for (t = 1; t < 40; ++t) {
     grew |= learner.step(batches[t % 3].view(), StepNumber{t}, {.learning_rate = 0.01F}).grew;
   }
-  EXPECT_EQ(allocations - before, 0U);
+  EXPECT_EQ(allocation_count() - before, 0U);
   EXPECT_FALSE(grew);
 }
 

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// In a file of its own, so that no compiler inlines one half of the pair and doubts the other.
+#include "learn/sparse/counting_new.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+namespace {
+std::atomic<std::uint64_t> allocations{0};
+}  // namespace
+
+void* operator new(std::size_t size) {
+  ++allocations;
+  void* memory = std::malloc(std::max<std::size_t>(size, 1));
+  if (memory == nullptr) std::abort();
+  return memory;
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace gossamer::sparse {
+
+std::uint64_t allocation_count() { return allocations; }
+
+}  // namespace gossamer::sparse
