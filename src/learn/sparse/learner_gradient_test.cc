@@ -145,9 +145,10 @@ TEST(LearnerGradient, HoldsForOneSampleAndForEqualLabels) {
   expect_gradient({.negatives = {.kind = Negatives::kUniform, .sampled = 3}}, equal, kernels::best_isa());
 }
 
-// With so many draws that every label is active and q is 1, the exact correction's gradient is that of the
-// full softmax; with fewer draws the mean gradient comes closer to it as the active set grows.
-TEST(LearnerGradient, ApproachesTheFullSoftmax) {
+// With so many draws that every label is active and q is 1, the exact correction's loss is that of the full
+// softmax; with fewer draws it comes closer to it as the active set grows. (That the gradient belongs to the
+// loss is the claim of the tests above.)
+TEST(LearnerGradient, LossApproachesTheFullSoftmax) {
   const LabelCounts counts = random_counts(40, 5);
   const ProblemShape shape = {.network = {.features = 7, .labels = 40, .hidden = 5}, .samples = 4};
   const OwnedBatch owned = random_batch(shape, 7);
@@ -170,7 +171,6 @@ TEST(LearnerGradient, ApproachesTheFullSoftmax) {
                     options);
     double error = 0;
     for (std::uint64_t t = 0; t < 30; ++t) {
-      // The loss stands for the gradient: both follow from the same sums.
       const double want = reference.loss_over(owned.view(), StepNumber{t}, all);
       error += std::abs(learner.step(owned.view(), StepNumber{t}, {.learning_rate = 0}).loss - want) / 30;
     }
