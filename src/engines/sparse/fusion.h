@@ -75,11 +75,11 @@ struct Instances;
 
 // What the parts found for one query. Lists of parts that are switched off are empty.
 struct QueryViews {
-  std::span<const Scored> net;     // labels with the net's scores, best first
-  std::span<const Scored> input;   // training rows with their input cosines, best first
-  std::span<const Scored> hidden;  // with their hidden cosines
-  std::span<const Scored> mixed;   // with the mean of both
-  std::span<const float> cosines;  // input cosines of all rows (InstanceIndex::cosines); for centroids
+  std::span<const Scored> net = {};     // labels with the net's scores, best first
+  std::span<const Scored> input = {};   // training rows with their input cosines, best first
+  std::span<const Scored> hidden = {};  // with their hidden cosines
+  std::span<const Scored> mixed = {};   // with the mean of both
+  std::span<const float> cosines = {};  // input cosines of all rows (InstanceIndex::cosines); for centroids
 };
 
 class Fusion {

@@ -21,6 +21,7 @@
 #include "kernels/kernels.h"
 #include "learn/data/rows.h"
 #include "learn/sparse/network.h"
+#include "learn/text/featurizer.h"
 #include "learn/text/weighting.h"
 
 namespace gossamer::engine {
@@ -63,6 +64,7 @@ struct Model {
   sparse::Network network;  // optimizer moments are neither saved nor loaded
   kernels::Activation activation = kernels::Activation::kRelu;
   text::FeatureWeighting weighting;
+  std::optional<text::FeaturizerState> featurizer;  // of a model that reads text: at most network features
   Names label_names;                                // empty, or one per label
   std::vector<std::uint32_t> label_count;           // training records that carry the label; one per label
   std::uint64_t training_rows = 0;                  // records seen in one epoch

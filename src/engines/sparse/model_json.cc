@@ -19,6 +19,7 @@ using Json = nlohmann::json;
 constexpr std::uint64_t kMaxIndex = std::numeric_limits<std::uint32_t>::max();
 constexpr std::uint64_t kMaxCount = std::uint64_t{1} << 62;
 constexpr std::uint64_t kMaxHidden = 65536;
+constexpr std::uint64_t kMaxSubword = 16;
 constexpr std::array<std::string_view, 3> kActivations = {"relu", "identity", "tanh"};
 
 Error bad_field(const std::string& path, const std::string& field, std::string got, std::string expected) {
@@ -124,12 +125,45 @@ constexpr std::array<FusionNumber, 10> kFusionNumbers = {{
     {"vote_floor", &FusionOptions::vote_floor},
 }};
 
+// The shortest digits that give the same float back, not those of its double.
+Json short_number(float value) { return Json::parse(fmt::format("{}", value), nullptr, false); }
+
 Json fusion_json(const FusionOptions& fusion) {
   Json json = {{"candidates", fusion.candidates}, {"neighbours", fusion.neighbours}};
-  // The shortest digits that give the same float back, not those of its double.
-  for (const auto& [name, member] : kFusionNumbers)
-    json[name] = Json::parse(fmt::format("{}", fusion.*member));
+  for (const auto& [name, member] : kFusionNumbers) json[name] = short_number(fusion.*member);
   return json;
+}
+
+Json featurizer_json(const FeaturizerHeader& header) {
+  const text::FeaturizerOptions& options = header.options;
+  return {{"stems", options.stems},
+          {"subword_min", options.subword_min},
+          {"subword_max", options.subword_max},
+          {"min_document_frequency", options.min_document_frequency},
+          {"max_features", options.max_features},
+          {"stem_weight", short_number(options.stem_weight)},
+          {"subword_weight", short_number(options.subword_weight)},
+          {"documents", header.documents},
+          {"features", header.features}};
+}
+
+Result<FeaturizerHeader> parse_featurizer(const std::string& path, const Json& json, std::uint64_t features) {
+  Fields fields(path, json, "featurizer.");
+  FeaturizerHeader header;
+  const auto count = [&fields](const char* key, std::uint64_t least, std::uint64_t most) {
+    return static_cast<std::uint32_t>(fields.count(key, {least, most}));
+  };
+  header.options.stems = fields.flag("stems");
+  header.options.subword_min = count("subword_min", 0, kMaxSubword);
+  header.options.subword_max = count("subword_max", header.options.subword_min, kMaxSubword);
+  header.options.min_document_frequency = count("min_document_frequency", 0, kMaxIndex);
+  header.options.max_features = count("max_features", 0, kMaxIndex);
+  header.options.stem_weight = fields.number("stem_weight");
+  header.options.subword_weight = fields.number("subword_weight");
+  header.documents = fields.count("documents", {});
+  header.features = fields.count("features", {0, features});
+  if (fields.error()) return *fields.error();
+  return header;
 }
 
 Result<FusionOptions> parse_fusion(const std::string& path, const Json& json) {
@@ -165,6 +199,29 @@ Result<std::vector<ShardEntry>> parse_shards(const std::string& path, const Json
   return shards;
 }
 
+// The fields at the top that need no other.
+void read_shape(Fields& fields, ModelHeader& header) {
+  fields.count("format", {kModelFormat, kModelFormat});
+  if (const std::string engine = fields.text("engine"); engine != "sparse")
+    fields.fail("engine", engine, "sparse");
+  header.task = fields.text("task");
+  header.features = fields.count("features", {1, kMaxIndex});
+  header.labels = fields.count("labels", {1, kMaxIndex});
+  header.hidden = fields.count("hidden", {kernels::kLanes, kMaxHidden});
+  if (header.hidden % kernels::kLanes != 0) {
+    fields.fail("hidden", std::to_string(header.hidden), fmt::format("a multiple of {}", kernels::kLanes));
+  }
+  const std::string activation = fields.text("activation");
+  const auto known = std::find(kActivations.begin(), kActivations.end(), activation);
+  if (known == kActivations.end()) {
+    fields.fail("activation", activation, "relu, identity or tanh");
+  } else {
+    header.activation = static_cast<kernels::Activation>(known - kActivations.begin());
+  }
+  header.training_rows = fields.count("training_rows", {});
+  header.label_names = fields.flag("label_names");
+}
+
 }  // namespace
 
 std::string shard_name(std::size_t index, std::size_t count) {
@@ -193,7 +250,7 @@ std::string format_header(const ModelHeader& header) {
       {"activation", kActivations[static_cast<std::size_t>(header.activation)]},
       {"training_rows", header.training_rows},
       {"weighting", {{"log_counts", header.log_counts}, {"l2", header.l2}, {"idf", header.idf}}},
-      {"featurizer", header.featurizer ? Json::parse(*header.featurizer, nullptr, false) : Json()},
+      {"featurizer", header.featurizer ? featurizer_json(*header.featurizer) : Json()},
       {"label_names", header.label_names},
       {"instances", instances},
       {"fusion", fusion_json(header.fusion)},
@@ -216,35 +273,19 @@ Result<ModelHeader> parse_header(const std::string& path, std::string_view text)
                  .fix = "use the version of gossamer that wrote it, or train again"};
   }
   ModelHeader header;
-  fields.count("format", {kModelFormat, kModelFormat});
-  if (const std::string engine = fields.text("engine"); engine != "sparse")
-    fields.fail("engine", engine, "sparse");
-  header.task = fields.text("task");
-  header.features = fields.count("features", {1, kMaxIndex});
-  header.labels = fields.count("labels", {1, kMaxIndex});
-  header.hidden = fields.count("hidden", {kernels::kLanes, kMaxHidden});
-  if (header.hidden % kernels::kLanes != 0) {
-    fields.fail("hidden", std::to_string(header.hidden), fmt::format("a multiple of {}", kernels::kLanes));
-  }
-  const std::string activation = fields.text("activation");
-  const auto known = std::find(kActivations.begin(), kActivations.end(), activation);
-  if (known == kActivations.end()) {
-    fields.fail("activation", activation, "relu, identity or tanh");
-  } else {
-    header.activation = static_cast<kernels::Activation>(known - kActivations.begin());
-  }
-  header.training_rows = fields.count("training_rows", {});
-  header.label_names = fields.flag("label_names");
+  read_shape(fields, header);
   if (fields.error()) return *fields.error();
-
   const Json weighting_json = fields.any("weighting");
   Fields weighting(path, weighting_json, "weighting.");
   header.log_counts = weighting.flag("log_counts");
   header.l2 = weighting.flag("l2");
   header.idf = weighting.flag("idf");
   if (weighting.error()) return *weighting.error();
-  if (const Json featurizer = fields.any("featurizer"); !featurizer.is_null())
-    header.featurizer = featurizer.dump();
+  if (const Json json_of = fields.any("featurizer"); !json_of.is_null()) {
+    auto featurizer = parse_featurizer(path, json_of, header.features);
+    if (!featurizer.ok()) return featurizer.error();
+    header.featurizer = *featurizer;
+  }
   if (const Json instances_json = fields.any("instances"); !instances_json.is_null()) {
     Fields instances(path, instances_json, "instances.");
     header.instances = InstanceCounts{.rows = instances.count("rows", {0, kMaxIndex - 1}),

@@ -15,6 +15,7 @@
 #include "base/result.h"
 #include "engines/sparse/fusion.h"
 #include "kernels/kernels.h"
+#include "learn/text/featurizer.h"
 
 namespace gossamer::engine {
 
@@ -32,6 +33,13 @@ struct InstanceCounts {
   std::uint64_t label_entries = 0;
 };
 
+// Of text::FeaturizerState what is no tensor.
+struct FeaturizerHeader {
+  text::FeaturizerOptions options;
+  std::uint64_t documents = 0;
+  std::uint64_t features = 0;  // at most the model's
+};
+
 struct ModelHeader {
   std::string task;
   std::uint64_t features = 0;  // 1..2^32-1
@@ -43,7 +51,7 @@ struct ModelHeader {
   bool l2 = false;
   bool idf = false;
   bool label_names = false;
-  std::optional<std::string> featurizer;  // JSON text of its options
+  std::optional<FeaturizerHeader> featurizer;
   std::optional<InstanceCounts> instances;
   FusionOptions fusion;
   std::vector<ShardEntry> shards;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <unordered_set>
 #include <utility>
 
 #include "base/check.h"
@@ -75,7 +76,16 @@ bool rows_rise(const std::vector<std::uint32_t>& begin, const std::vector<std::u
 
 }  // namespace
 
-std::vector<TensorSource> tensors_of(const Model& model) {
+Names feature_names_of(const Model& model) {
+  Names names;
+  names.begin.push_back(0);
+  if (model.featurizer) {
+    for (const std::string& feature : model.featurizer->features) names.add(feature);
+  }
+  return names;
+}
+
+std::vector<TensorSource> tensors_of(const Model& model, const Names& feature_names) {
   std::vector<TensorSource> tensors;
   tensors.push_back(rows_tensor("embedding.weight", model.network.embedding));
   tensors.push_back(rows_tensor("output.weight", model.network.output));
@@ -83,6 +93,11 @@ std::vector<TensorSource> tensors_of(const Model& model) {
   tensors.push_back(vector_tensor<std::uint32_t>("label_count", DType::kU32, model.label_count));
   tensors.push_back(vector_tensor<float>("weighting.idf", DType::kF32, model.weighting.idf));
   if (model.label_names.size() > 0) add_names(tensors, "label_names", model.label_names);
+  if (model.featurizer) {
+    add_names(tensors, "featurizer.features", feature_names);
+    tensors.push_back(vector_tensor<std::uint32_t>("featurizer.document_frequency", DType::kU32,
+                                                   model.featurizer->document_frequency));
+  }
   if (model.instances) {
     const Instances& instances = *model.instances;
     const auto add = [&tensors](const char* name, const std::vector<std::uint32_t>& values) {
@@ -121,6 +136,13 @@ ModelHeader header_of(const Model& model) {
   header.idf = !model.weighting.idf.empty();
   header.label_names = model.label_names.size() > 0;
   header.fusion = model.fusion;
+  if (model.featurizer) {
+    const text::FeaturizerState& state = *model.featurizer;
+    CHECK(state.features.size() == state.document_frequency.size() && state.features.size() <= shape.features,
+          state.features.size(), state.document_frequency.size(), shape.features);
+    header.featurizer = FeaturizerHeader{
+        .options = state.options, .documents = state.documents, .features = state.features.size()};
+  }
   if (model.instances) {
     const Instances& instances = *model.instances;
     CHECK(instances.hidden.size() == instances.rows() * shape.hidden, instances.hidden.size(),
@@ -145,6 +167,14 @@ ModelBuilder::ModelBuilder(const ModelHeader& header) {
   expect_vector("label_count", DType::kU32, header.labels, model_.label_count);
   expect_vector("weighting.idf", DType::kF32, header.idf ? kAnySize : 0, model_.weighting.idf);
   if (header.label_names) expect_names("label_names", header.labels, model_.label_names);
+  if (header.featurizer) {
+    model_.featurizer.emplace();
+    model_.featurizer->options = header.featurizer->options;
+    model_.featurizer->documents = header.featurizer->documents;
+    expect_names("featurizer.features", header.featurizer->features, feature_names_);
+    expect_vector("featurizer.document_frequency", DType::kU32, header.featurizer->features,
+                  model_.featurizer->document_frequency);
+  }
   if (header.instances) expect_instances(*header.instances, header.hidden);
 }
 
@@ -245,22 +275,52 @@ Result<Model> ModelBuilder::finish(const std::string& path) {
     return bad_tensor(path, "label_names.begin", "offsets that do not fit",
                       "rising offsets into label_names.bytes");
   }
+  if (model_.featurizer) {
+    if (auto finished = finish_featurizer(path); !finished.ok()) return finished.error();
+  }
   if (model_.instances) {
-    const Instances& i = *model_.instances;
-    if (!offsets_fit(i.feature_begin, i.feature.size()) || !offsets_fit(i.label_begin, i.label.size())) {
-      return bad_tensor(path, "instances.feature_begin or instances.label_begin", "offsets that do not fit",
-                        "rising offsets into the entries");
-    }
-    if (!rows_rise(i.feature_begin, i.feature, shape.features)) {
-      return bad_tensor(path, "instances.feature", "a row that does not rise or leaves its bounds",
-                        fmt::format("rising indices below {}", shape.features));
-    }
-    if (!rows_rise(i.label_begin, i.label, shape.labels)) {
-      return bad_tensor(path, "instances.label", "a row that does not rise or leaves its bounds",
-                        fmt::format("rising indices below {}", shape.labels));
-    }
+    if (auto checked = check_instances(path); !checked.ok()) return checked.error();
   }
   return std::move(model_);
+}
+
+Result<void> ModelBuilder::finish_featurizer(const std::string& path) {
+  text::FeaturizerState& state = *model_.featurizer;
+  if (!offsets_fit(feature_names_.begin, feature_names_.bytes.size())) {
+    return bad_tensor(path, "featurizer.features.begin", "offsets that do not fit",
+                      "rising offsets into featurizer.features.bytes");
+  }
+  std::unordered_set<std::string_view> seen;
+  for (std::size_t i = 0; i < feature_names_.size(); ++i) {
+    if (!seen.insert(feature_names_[i]).second) {
+      return bad_tensor(path, "featurizer.features.bytes", fmt::format("'{}' twice", feature_names_[i]),
+                        "distinct features");
+    }
+    if (state.document_frequency[i] < 1 || state.document_frequency[i] > state.documents) {
+      return bad_tensor(path, "featurizer.document_frequency", fmt::format("{}", state.document_frequency[i]),
+                        fmt::format("1..{}", state.documents));
+    }
+    state.features.emplace_back(feature_names_[i]);
+  }
+  return {};
+}
+
+Result<void> ModelBuilder::check_instances(const std::string& path) const {
+  const sparse::NetworkShape& shape = model_.network.shape;
+  const Instances& i = *model_.instances;
+  if (!offsets_fit(i.feature_begin, i.feature.size()) || !offsets_fit(i.label_begin, i.label.size())) {
+    return bad_tensor(path, "instances.feature_begin or instances.label_begin", "offsets that do not fit",
+                      "rising offsets into the entries");
+  }
+  if (!rows_rise(i.feature_begin, i.feature, shape.features)) {
+    return bad_tensor(path, "instances.feature", "a row that does not rise or leaves its bounds",
+                      fmt::format("rising indices below {}", shape.features));
+  }
+  if (!rows_rise(i.label_begin, i.label, shape.labels)) {
+    return bad_tensor(path, "instances.label", "a row that does not rise or leaves its bounds",
+                      fmt::format("rising indices below {}", shape.labels));
+  }
+  return {};
 }
 
 }  // namespace gossamer::engine

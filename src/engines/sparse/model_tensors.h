@@ -20,8 +20,11 @@
 
 namespace gossamer::engine {
 
-// All tensors of a model in the order in which they are written. Views: valid as long as the model.
-[[nodiscard]] std::vector<TensorSource> tensors_of(const Model& model);
+// The featurizer's features laid out as they are stored; empty without a featurizer.
+[[nodiscard]] Names feature_names_of(const Model& model);
+
+// All tensors of a model in the order in which they are written. Views: valid as long as both arguments.
+[[nodiscard]] std::vector<TensorSource> tensors_of(const Model& model, const Names& feature_names);
 
 // Everything but tensors and shards.
 [[nodiscard]] ModelHeader header_of(const Model& model);
@@ -59,7 +62,11 @@ class ModelBuilder {
   void expect_array(const char* name, DType dtype, std::vector<std::uint64_t> shape, AlignedArray<T>& out);
   void expect_rows(const char* name, sparse::RowTableShape shape, sparse::RowTable& out);
 
+  [[nodiscard]] Result<void> finish_featurizer(const std::string& path);
+  [[nodiscard]] Result<void> check_instances(const std::string& path) const;
+
   Model model_;
+  Names feature_names_;
   std::map<std::string, Expected, std::less<>> expected_;
 };
 

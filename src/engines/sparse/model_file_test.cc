@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engines/sparse/model_file.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engines/sparse/model_json.h"
+#include "engines/sparse/predictor.h"
+#include "engines/sparse/random_model.h"
+#include "host/api/files.h"
+#include "host/sim/compute.h"
+#include "host/sim/disk.h"
+
+namespace gossamer::engine {
+namespace {
+
+using Json = nlohmann::json;
+using testing::OwnedRows;
+using testing::random_model;
+using testing::random_rows;
+
+Model small_model(std::uint64_t seed = 1) {
+  return random_model({.features = 9, .labels = 7, .hidden = 16, .rows = 6, .seed = seed, .text = true});
+}
+
+void save(host::Disk& disk, const Model& model, const SaveModelOptions& options = {}) {
+  const auto saved = save_model(disk, "m", model, options);
+  ASSERT_TRUE(saved.ok()) << saved.error().message();
+}
+
+bool same_weights(const sparse::RowTable& a, const sparse::RowTable& b) {
+  return a.rows() == b.rows() && a.width() == b.width() &&
+         std::equal(a.all_weights().begin(), a.all_weights().end(), b.all_weights().begin());
+}
+
+// Bit by bit.
+bool same(const Model& a, const Model& b) {
+  if (a.task != b.task || a.activation != b.activation || a.training_rows != b.training_rows ||
+      a.label_count != b.label_count || a.label_names.bytes != b.label_names.bytes ||
+      a.label_names.begin != b.label_names.begin || !(a.fusion == b.fusion) ||
+      a.weighting.log_counts != b.weighting.log_counts || a.weighting.l2 != b.weighting.l2 ||
+      a.weighting.idf != b.weighting.idf || !same_weights(a.network.embedding, b.network.embedding) ||
+      !same_weights(a.network.output, b.network.output) ||
+      !std::ranges::equal(a.network.bias.span(), b.network.bias.span()) ||
+      a.instances.has_value() != b.instances.has_value() ||
+      a.featurizer.has_value() != b.featurizer.has_value()) {
+    return false;
+  }
+  if (a.featurizer &&
+      !(a.featurizer->options == b.featurizer->options && a.featurizer->features == b.featurizer->features &&
+        a.featurizer->document_frequency == b.featurizer->document_frequency &&
+        a.featurizer->documents == b.featurizer->documents)) {
+    return false;
+  }
+  if (!a.instances) return true;
+  const Instances& x = *a.instances;
+  const Instances& y = *b.instances;
+  return x.feature_begin == y.feature_begin && x.feature == y.feature && x.value == y.value &&
+         x.label_begin == y.label_begin && x.label == y.label &&
+         std::ranges::equal(x.hidden.span(), y.hidden.span());
+}
+
+// Saved and loaded is the same model, whatever parts it has, in one shard or many; saving again replaces it.
+TEST(ModelFile, RoundTrip) {
+  for (const std::uint64_t limit : {std::uint64_t{1}, std::uint64_t{500}, kMaxShardBytes}) {
+    host::SimDisk disk;
+    for (int variant = 0; variant < 4; ++variant) {
+      SCOPED_TRACE(::testing::Message() << "limit " << limit << " variant " << variant);
+      Model model = random_model({.features = 9,
+                                  .labels = 7,
+                                  .hidden = variant == 1 ? 48U : 16U,
+                                  .rows = variant == 2 ? 0U : 6U,
+                                  .seed = 3 + static_cast<std::uint64_t>(variant),
+                                  .text = variant == 0});
+      if (variant == 3) {
+        model.label_names = {};
+        model.weighting.idf.clear();
+        model.activation = kernels::Activation::kTanh;
+        model.fusion.centroid_weight = 0.1F;
+      }
+      save(disk, model, {.max_shard_bytes = limit});
+      const auto loaded = load_model(disk, "m/");
+      ASSERT_TRUE(loaded.ok()) << loaded.error().message();
+      EXPECT_TRUE(same(model, *loaded));
+      const auto names = disk.list("m");
+      ASSERT_TRUE(names.ok());
+      if (limit == 1) {
+        EXPECT_GT(names->size(), 6U);
+      }
+      if (limit == kMaxShardBytes) {
+        EXPECT_EQ(*names, (std::vector<std::string>{"model-00001-of-00001.safetensors", "model.json"}));
+      }
+      EXPECT_EQ(disk.list("")->size(), 1U) << "no .tmp or .old is left";
+    }
+  }
+}
+
+// The loaded model predicts bit for bit like the one in memory.
+TEST(ModelFile, PredictsAlike) {
+  const Model model = random_model({});
+  host::SimDisk disk;
+  save(disk, model);
+  const auto loaded = load_model(disk, "m");
+  ASSERT_TRUE(loaded.ok());
+  Rng rng(1, Purpose::kTest, 1);
+  const OwnedRows queries = random_rows(rng, 50, 20);
+  host::SimCompute compute({});
+  std::vector<std::vector<Scored>> answers;
+  for (const Model* each : {&model, &*loaded}) {
+    auto predictor =
+        Predictor::create(*each, kernels::kernels_for(kernels::best_isa()), compute, default_options(*each));
+    ASSERT_TRUE(predictor.ok());
+    PredictionBlock out;
+    (*predictor)->predict(queries.view(), 10, out);
+    answers.push_back(out.entries);
+  }
+  EXPECT_EQ(answers[0], answers[1]);
+}
+
+// A crash at any disk operation of the first save leaves no model or the whole one; of a second save, the old
+// one or the new one; and the next save always works.
+TEST(ModelFile, SurvivesACrashAnywhere) {
+  const Model before = small_model(1);
+  const Model after = small_model(2);
+  const SaveModelOptions options{.max_shard_bytes = 700};
+  for (const bool replace : {false, true}) {
+    const auto prepare = [&](host::SimDisk& disk) {
+      if (replace) save(disk, before, options);
+    };
+    host::SimDisk rehearsal;
+    prepare(rehearsal);
+    rehearsal.restart_count({});
+    save(rehearsal, after, options);
+    for (std::uint64_t k = 0; k <= rehearsal.operations(); ++k) {
+      for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+        SCOPED_TRACE(::testing::Message() << "replace " << replace << " operation " << k << " seed " << seed);
+        host::SimDisk disk;
+        prepare(disk);
+        disk.restart_count({.seed = seed, .crash_at_operation = k});
+        const bool done = save_model(disk, "m", after, options).ok();
+        const auto later = disk.after_crash();
+        const auto loaded = load_model(*later, "m");
+        if (loaded.ok()) {
+          EXPECT_TRUE(same(*loaded, after) || (replace && !done && same(*loaded, before)));
+        } else {
+          EXPECT_TRUE(!replace && !done) << loaded.error().message();
+        }
+        const auto again = save_model(*later, "m", after, options);
+        ASSERT_TRUE(again.ok()) << again.error().message();
+        const auto final_model = load_model(*later, "m");
+        ASSERT_TRUE(final_model.ok()) << final_model.error().message();
+        EXPECT_TRUE(same(*final_model, after));
+      }
+    }
+  }
+}
+
+// An error at any disk operation, or a full disk, is reported, and the old or the new model is there at once.
+TEST(ModelFile, SurvivesAnErrorAnywhere) {
+  const Model before = small_model(1);
+  const Model after = small_model(2);
+  host::SimDisk rehearsal;
+  save(rehearsal, before);
+  rehearsal.restart_count({});
+  save(rehearsal, after);
+  for (std::uint64_t k = 0; k < rehearsal.operations(); ++k) {
+    SCOPED_TRACE(k);
+    host::SimDisk disk;
+    save(disk, before);
+    disk.restart_count({.fail_at_operation = k});
+    const auto saved = save_model(disk, "m", after);
+    const auto loaded = load_model(disk, "m");
+    ASSERT_TRUE(loaded.ok()) << loaded.error().message();
+    EXPECT_TRUE(same(*loaded, after) || (!saved.ok() && same(*loaded, before)));
+  }
+  for (const std::uint64_t room : {10U, 100U, 3000U}) {
+    host::SimDisk disk;
+    save(disk, before);
+    const auto used = disk.file_size("m/model.json");
+    ASSERT_TRUE(used.ok());
+    disk.restart_count(
+        {.capacity_bytes = *used + *disk.file_size("m/model-00001-of-00001.safetensors") + room});
+    EXPECT_FALSE(save_model(disk, "m", after).ok()) << room;
+    const auto loaded = load_model(disk, "m");
+    ASSERT_TRUE(loaded.ok()) << loaded.error().message();
+    EXPECT_TRUE(same(*loaded, before));
+  }
+}
+
+void write(host::Disk& disk, const std::string& path, const std::string& text) {
+  ASSERT_TRUE(host::replace_file(disk, path, text).ok());
+}
+
+constexpr const char* kShard = "m/model-00001-of-00001.safetensors";
+
+// Every byte of every file counts: after a change of any one, loading fails as bad data or a refused format,
+// or gives a model equal in all that the byte does not say (white space, other tools' fields).
+TEST(ModelFile, NoticesEveryChangedByte) {
+  const Model model = small_model();
+  host::SimDisk disk;
+  save(disk, model);
+  for (const char* path : {"m/model.json", kShard}) {
+    const std::string good = *host::read_text(disk, path);
+    std::size_t unnoticed = 0;
+    for (std::size_t i = 0; i < good.size(); ++i) {
+      std::string bad = good;
+      bad[i] = static_cast<char>(bad[i] ^ 0x15);
+      write(disk, path, bad);
+      const auto loaded = load_model(disk, "m");
+      if (loaded.ok()) {
+        ++unnoticed;
+      } else {
+        ASSERT_TRUE(loaded.error().kind == ErrorKind::kBadData || loaded.error().kind == ErrorKind::kRefused)
+            << path << " byte " << i << ": " << loaded.error().message();
+      }
+    }
+    if (std::string(path) == kShard) {
+      EXPECT_EQ(unnoticed, 0U);
+    }
+    for (const std::size_t length : {std::size_t{0}, std::size_t{7}, good.size() / 2, good.size() - 1}) {
+      write(disk, path, good.substr(0, length));
+      const bool only_newline_lost = length + 1 == good.size() && std::string(path) != kShard;
+      EXPECT_EQ(load_model(disk, "m").ok(), only_newline_lost) << path << " " << length;
+    }
+    write(disk, path, good);
+  }
+  EXPECT_TRUE(load_model(disk, "m").ok());
+}
+
+// Rewrites a field of model.json.
+void edit(host::Disk& disk, const std::function<void(Json&)>& change) {
+  Json json = Json::parse(*host::read_text(disk, "m/model.json"));
+  change(json);
+  write(disk, "m/model.json", json.dump());
+}
+
+// Changes bytes of the only shard and mends its checksum, so that only the checks of content are left.
+void edit_shard(host::Disk& disk, const std::function<void(std::string&)>& change) {
+  std::string text = *host::read_text(disk, kShard);
+  change(text);
+  write(disk, kShard, text);
+  edit(disk, [&](Json& json) {
+    json["shards"][0]["bytes"] = text.size();
+    json["shards"][0]["xxh3"] = fmt::format("{:016x}", XXH3_64bits(text.data(), text.size()));
+  });
+}
+
+// Fields that lie are refused, with the field in the message.
+TEST(ModelFile, RefusesFieldsThatLie) {
+  struct Lie {
+    const char* field;
+    std::function<void(Json&)> change;
+  };
+  const std::vector<Lie> lies = {
+      {"format", [](Json& j) { j["format"] = 2; }},
+      {"format", [](Json& j) { j.erase("format"); }},
+      {"engine", [](Json& j) { j["engine"] = "pipeline"; }},
+      {"task", [](Json& j) { j["task"] = 3; }},
+      {"features", [](Json& j) { j["features"] = 0; }},
+      {"features", [](Json& j) { j["features"] = -1; }},
+      {"embedding.weight", [](Json& j) { j["features"] = 4294967295U; }},
+      {"featurizer.features", [](Json& j) { j["features"] = 8; }},
+      {"model.json gives", [](Json& j) { j["labels"] = 4294967295U; }},
+      {"hidden", [](Json& j) { j["hidden"] = 17; }},
+      {"embedding.weight", [](Json& j) { j["hidden"] = 32; }},
+      {"activation", [](Json& j) { j["activation"] = "sigmoid"; }},
+      {"training_rows", [](Json& j) { j["training_rows"] = "6"; }},
+      {"weighting.l2", [](Json& j) { j["weighting"].erase("l2"); }},
+      {"weighting.idf", [](Json& j) { j["weighting"]["idf"] = false; }},
+      {"label_names", [](Json& j) { j["label_names"] = nullptr; }},
+      {"instances.rows", [](Json& j) { j["instances"]["rows"] = -3; }},
+      {"instances.", [](Json& j) { j["instances"]["rows"] = 4294967294U; }},
+      {"instances.", [](Json& j) { j["instances"]["feature_entries"] = 1; }},
+      {"fusion.candidates", [](Json& j) { j["fusion"]["candidates"] = 0; }},
+      {"fusion.net_floor", [](Json& j) { j["fusion"]["net_floor"] = 0; }},
+      {"fusion.vote_floor", [](Json& j) { j["fusion"]["vote_floor"] = "nan"; }},
+      {"featurizer.subword_max", [](Json& j) { j["featurizer"]["subword_max"] = 17; }},
+      {"featurizer.subword_max", [](Json& j) { j["featurizer"]["subword_max"] = 2; }},
+      {"featurizer.features", [](Json& j) { j["featurizer"]["features"] = 10; }},
+      {"featurizer", [](Json& j) { j["featurizer"] = "x"; }},
+      {"shards", [](Json& j) { j["shards"] = Json::array(); }},
+      {"shards[0].file", [](Json& j) { j["shards"][0]["file"] = "../x"; }},
+      {"shards[0].xxh3", [](Json& j) { j["shards"][0]["xxh3"] = "123"; }},
+  };
+  for (const Lie& lie : lies) {
+    host::SimDisk disk;
+    save(disk, small_model());
+    edit(disk, lie.change);
+    const auto loaded = load_model(disk, "m");
+    ASSERT_FALSE(loaded.ok()) << lie.field;
+    EXPECT_NE(loaded.error().message().find(lie.field), std::string::npos) << loaded.error().message();
+    const bool other_format = loaded.error().what == "a model of another format";
+    const ErrorKind expected = other_format ? ErrorKind::kRefused : ErrorKind::kBadData;
+    EXPECT_EQ(loaded.error().kind, expected) << loaded.error().message();
+  }
+}
+
+// Indices, offsets and numbers that cannot be used are found although checksums are right.
+TEST(ModelFile, RefusesContentThatLies) {
+  struct Lie {
+    const char* tensor;
+    std::size_t element;
+    std::uint32_t value;
+  };
+  const std::vector<Lie> lies = {
+      {"instances.feature", 0, 9},
+      {"instances.label", 0, 7},
+      {"instances.feature_begin", 0, 1},
+      {"instances.feature_begin", 1, 0xFFFFFFFF},
+      {"instances.label_begin", 6, 100},
+      {"instances.value", 0, 0x7F800000},
+      {"embedding.weight", 5, 0x7FC00000},
+      {"output.weight", 5, 0xFF800000},
+      {"output.bias", 1, 0x7F800001},
+      {"weighting.idf", 2, 0x7F800000},
+      {"instances.hidden", 0, 0x7F803F80},
+      {"label_names.begin", 2, 1000},
+      {"featurizer.features.begin", 2, 1000},
+      {"featurizer.document_frequency", 2, 0},
+      {"featurizer.document_frequency", 0, 91},
+  };
+  for (const Lie& lie : lies) {
+    host::SimDisk disk;
+    save(disk, small_model());
+    edit_shard(disk, [&](std::string& text) {
+      std::uint64_t header_length = 0;
+      for (std::size_t i = 0; i < 8; ++i)
+        header_length |= std::uint64_t{static_cast<std::uint8_t>(text[i])} << (8 * i);
+      const Json header = Json::parse(text.substr(8, header_length));
+      const std::size_t size = header[lie.tensor]["dtype"] == "U64" ? 8 : 4;
+      const std::size_t at =
+          8 + header_length + header[lie.tensor]["data_offsets"][0].get<std::size_t>() + lie.element * size;
+      for (std::size_t i = 0; i < 4; ++i) text[at + i] = static_cast<char>(lie.value >> (8 * i) & 0xFF);
+    });
+    const auto loaded = load_model(disk, "m");
+    ASSERT_FALSE(loaded.ok()) << lie.tensor;
+    EXPECT_EQ(loaded.error().kind, ErrorKind::kBadData);
+    EXPECT_NE(loaded.error().message().find(lie.tensor), std::string::npos) << loaded.error().message();
+  }
+}
+
+// A missing directory is the world's fault and names the path.
+TEST(ModelFile, MissingDirectory) {
+  host::SimDisk disk;
+  const auto loaded = load_model(disk, "nowhere");
+  ASSERT_FALSE(loaded.ok());
+  EXPECT_NE(loaded.error().message().find("nowhere"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace gossamer::engine
