@@ -232,15 +232,19 @@ void add_predict_keys(std::vector<ConfigKey>& keys) {
 }
 
 void add_text_keys(std::vector<ConfigKey>& keys) {
-  keys.push_back(key<&T::text, &TextConfig::words>("text.words", {}, "whole words are features"));
-  keys.push_back(key<&T::text, &TextConfig::ngram_min>("text.ngram_min", {.max = 16},
-                                                       "shortest piece of a word; 0: no pieces"));
-  keys.push_back(
-      key<&T::text, &TextConfig::ngram_max>("text.ngram_max", {.max = 16}, "longest piece of a word"));
+  keys.push_back(key<&T::text, &TextConfig::stems>("text.stems", {}, "stems of words are features too"));
+  keys.push_back(key<&T::text, &TextConfig::subword_min>(
+      "text.subword_min", {.max = 16}, "shortest piece of a word that is a feature; 0: no pieces"));
+  keys.push_back(key<&T::text, &TextConfig::subword_max>("text.subword_max", {.max = 16},
+                                                         "longest piece of a word that is a feature"));
   keys.push_back(key<&T::text, &TextConfig::min_df>("text.min_df", {.min = 1, .max = kMaxCount},
                                                     "records that must hold a feature for it to be kept"));
   keys.push_back(key<&T::text, &TextConfig::max_features>("text.max_features", {.min = 1, .max = kMaxCount},
                                                           "most frequent features kept"));
+  keys.push_back(key<&T::text, &TextConfig::stem_weight>("text.stem_weight", {.max = 100},
+                                                         "weight of a stem beside a whole word's 1"));
+  keys.push_back(key<&T::text, &TextConfig::subword_weight>("text.subword_weight", {.max = 100},
+                                                            "weight of a piece beside a whole word's 1"));
 }
 
 void add_checkpoint_keys(std::vector<ConfigKey>& keys) {
@@ -330,18 +334,19 @@ Result<void> set_key(TrainConfig& config, std::string_view name, std::string_vie
 }
 
 Result<void> validate(const TrainConfig& config) {
-  if (config.text.ngram_min > config.text.ngram_max) {
-    Error error = usage("text.ngram_min", "the shortest piece of a word is longer than the longest");
-    error.got = fmt::format("{} with text.ngram_max = {}", config.text.ngram_min, config.text.ngram_max);
-    error.expected = "text.ngram_min <= text.ngram_max";
+  if (config.text.subword_min > config.text.subword_max) {
+    Error error = usage("text.subword_min", "the shortest piece of a word is longer than the longest");
+    error.got =
+        fmt::format("{} with text.subword_max = {}", config.text.subword_min, config.text.subword_max);
+    error.expected = "text.subword_min <= text.subword_max";
     error.fix = "change one of the two";
     return error;
   }
-  if (!config.text.words && config.text.ngram_min == 0) {
-    Error error = usage("text.words", "text would have no features");
-    error.got = "text.words = false with text.ngram_min = 0";
-    error.expected = "whole words, pieces of words, or both";
-    error.fix = "set text.words=true or text.ngram_min=3";
+  if (config.optimizer.beta1 * config.optimizer.beta1 >= config.optimizer.beta2) {
+    Error error = usage("optimizer.beta1", "Adam diverges with these decays");
+    error.got = fmt::format("{} with optimizer.beta2 = {}", config.optimizer.beta1, config.optimizer.beta2);
+    error.expected = "optimizer.beta1 squared < optimizer.beta2";
+    error.fix = "lower optimizer.beta1 or raise optimizer.beta2";
     return error;
   }
   if (config.train.negatives != NegativeKind::kInBatch && config.train.sampled == 0) {
@@ -349,6 +354,13 @@ Result<void> validate(const TrainConfig& config) {
     error.got = "train.sampled = 0";
     error.expected = "train.sampled >= 1 with any train.negatives but in-batch";
     error.fix = "set train.sampled, for example to 2048";
+    return error;
+  }
+  if (config.train.negatives == NegativeKind::kInBatch && config.train.sampled > 0) {
+    Error error = usage("train.sampled", "nothing would be drawn");
+    error.got = fmt::format("{} with train.negatives = in-batch", config.train.sampled);
+    error.expected = "train.negatives = uniform or frequency with train.sampled > 0";
+    error.fix = "set train.negatives=uniform, or leave train.sampled out";
     return error;
   }
   return {};

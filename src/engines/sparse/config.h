@@ -83,13 +83,16 @@ struct PredictConfig {
   bool operator==(const PredictConfig&) const = default;
 };
 
-// Text to features; used when the records are text.
+// Text to features (learn/text/featurizer.h); used when the records are text. Whole words are always
+// features.
 struct TextConfig {
-  bool words = true;
-  std::uint32_t ngram_min = 3;  // 0: no sub-words
-  std::uint32_t ngram_max = 5;
+  bool stems = true;
+  std::uint32_t subword_min = 0;  // characters; 0: no sub-words
+  std::uint32_t subword_max = 0;
   std::uint32_t min_df = 2;
-  std::uint32_t max_features = 500'000;
+  std::uint32_t max_features = 1'000'000;
+  double stem_weight = 0.7;
+  double subword_weight = 0.3;
   bool operator==(const TextConfig&) const = default;
 };
 
@@ -152,7 +155,7 @@ struct ConfigKey {
 [[nodiscard]] Result<void> set_key(TrainConfig& config, std::string_view name, std::string_view text,
                                    std::string_view where = {});
 
-// What no single key can see: text.ngram_min <= text.ngram_max, and so on. kUsage.
+// What no single key can see: text.subword_min <= text.subword_max, and so on. kUsage.
 [[nodiscard]] Result<void> validate(const TrainConfig& config);
 
 }  // namespace gossamer::engine

@@ -136,12 +136,16 @@ TEST(Config, UnknownKeyNamesTheNearest) {
 TEST(Config, ValidatesAcrossKeys) {
   TrainConfig config;
   EXPECT_TRUE(validate(config).ok());
-  config.text.ngram_min = 6;
+  config.text.subword_min = 3;
+  EXPECT_FALSE(validate(config).ok());
+  config.text.subword_max = 3;
+  EXPECT_TRUE(validate(config).ok());
+  config = {};
+  config.optimizer.beta1 = 0.999;
+  config.optimizer.beta2 = 0.99;
   EXPECT_FALSE(validate(config).ok());
   config = {};
-  config.text.words = false;
-  EXPECT_TRUE(validate(config).ok());
-  config.text.ngram_min = 0;
+  config.train.sampled = 1;
   EXPECT_FALSE(validate(config).ok());
   config = {};
   config.train.negatives = NegativeKind::kUniform;

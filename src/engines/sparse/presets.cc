@@ -18,11 +18,6 @@ constexpr std::string_view kDictionary =
 [data]
 format = "jsonl"
 
-[text]
-words = true
-ngram_min = 3
-ngram_max = 5
-
 [train]
 batch = 256
 epochs = "auto"
