@@ -72,7 +72,7 @@ std::string tick_text(double value) {
 }
 
 void draw_frame(std::string& svg, const Panel& p, std::string_view label, bool x_ticks) {
-  const double y_step = nice_step(p.y_max - p.y_min, p.height > 150 ? 6 : 3);
+  const double y_step = nice_step(p.y_max - p.y_min, p.height > 150 ? 8 : 3);
   // Ticks are counted, not added up, so that 0.3 is not 0.30000000000000004.
   for (double k = std::ceil(p.y_min / y_step - 1e-9); k * y_step <= p.y_max + y_step * 1e-6; k += 1) {
     const double y = p.y(k * y_step);

@@ -21,10 +21,16 @@ Error usage(std::string where, std::string what) {
 // Names that a directory may hold and still count as empty: the lock, and what a crash left of run.toml.
 bool is_trace(const std::string& name) { return name == ".lock" || name == "run.toml.tmp"; }
 
-Result<TrainConfig> read_config(host::Disk& disk, const std::string& path) {
-  auto text = host::read_text(disk, path);
-  if (!text.ok()) return text.error();
-  auto settings = engine::parse_toml(*text, path);
+constexpr std::string_view kRunLine = "# run ";
+
+// The id stands in the first line of run.toml, a comment.
+std::string read_run_id(std::string_view text) {
+  if (!text.starts_with(kRunLine)) return "unknown";
+  return std::string(text.substr(kRunLine.size(), text.find('\n') - kRunLine.size()));
+}
+
+Result<TrainConfig> read_config(std::string_view text, const std::string& path) {
+  auto settings = engine::parse_toml(text, path);
   if (!settings.ok()) return settings.error();
   TrainConfig config;
   if (auto done = engine::apply_settings(config, *settings); !done.ok()) return done.error();
@@ -59,8 +65,8 @@ Error not_empty(const std::string& directory, bool is_run) {
 
 }  // namespace
 
-Result<RunDirectory> RunDirectory::open(host::Disk& disk, const std::string& directory, Continue resume,
-                                        const TrainConfig& wanted, const std::vector<KeySetting>& settings) {
+Result<RunDirectory> RunDirectory::open(host::Disk& disk, const OpenRun& wanted) {
+  const std::string& directory = wanted.directory;
   RunDirectory run(disk, directory);
   auto existed = disk.exists(directory);
   if (!existed.ok()) return existed.error();
@@ -70,7 +76,7 @@ Result<RunDirectory> RunDirectory::open(host::Disk& disk, const std::string& dir
     if (!names.ok()) return names.error();
     run.fresh_ = std::ranges::all_of(*names, is_trace);
     const bool is_run = std::ranges::find(*names, "run.toml") != names->end();
-    if (!run.fresh_ && (resume == Continue::kNo || !is_run)) return not_empty(directory, is_run);
+    if (!run.fresh_ && (wanted.resume == Continue::kNo || !is_run)) return not_empty(directory, is_run);
   } else {
     run.fresh_ = true;
     if (auto done = disk.make_directories(directory); !done.ok()) return done.error();
@@ -80,17 +86,21 @@ Result<RunDirectory> RunDirectory::open(host::Disk& disk, const std::string& dir
   run.lock_ = std::move(*lock);
 
   if (run.fresh_) {
-    run.config_ = wanted;
-    if (auto done = host::replace_file(disk, run.paths_.config(), engine::to_toml(wanted)); !done.ok()) {
+    run.run_id_ = wanted.run_id;
+    if (auto done = run.write_config(wanted.config); !done.ok()) {
       run.abandon();
       return done.error();
     }
     return run;
   }
-  auto config = read_config(disk, run.paths_.config());
+  auto text = host::read_text(disk, run.paths_.config());
+  if (!text.ok()) return text.error();
+  auto config = read_config(*text, run.paths_.config());
   if (!config.ok()) return config.error();
   run.config_ = std::move(*config);
-  if (auto same = check_same(run.config_, settings, run.paths_.config()); !same.ok()) return same.error();
+  run.run_id_ = read_run_id(*text);
+  if (auto same = check_same(run.config_, wanted.settings, run.paths_.config()); !same.ok())
+    return same.error();
   auto finished = disk.exists(run.paths_.summary());
   if (!finished.ok()) return finished.error();
   if (*finished) {
@@ -99,6 +109,12 @@ Result<RunDirectory> RunDirectory::open(host::Disk& disk, const std::string& dir
     run.summary_ = std::move(*summary);
   }
   return run;
+}
+
+Result<void> RunDirectory::write_config(const TrainConfig& config) {
+  config_ = config;
+  const std::string text = fmt::format("{}{}\n{}", kRunLine, run_id_, engine::to_toml(config));
+  return host::replace_file(disk_, paths_.config(), text);
 }
 
 void RunDirectory::abandon() {

@@ -37,22 +37,32 @@ struct RunPaths {
 
 enum class Continue { kNo, kResume };
 
+struct OpenRun {
+  std::string directory;
+  Continue resume = Continue::kNo;
+  // The config that preset, file and overrides make; and what of it the user wrote.
+  engine::TrainConfig config;
+  std::vector<engine::KeySetting> settings;
+  std::string run_id;  // of a new run: letters and digits
+};
+
 class RunDirectory {
  public:
-  // Opens DIR for a run with `wanted`, the config that preset, file and overrides make, of which the user
-  // wrote `settings`.
+  // Opens DIR for a run.
   //  - kNo: DIR must be missing or empty (kUsage).
   //  - kResume: DIR may also hold a run: then its run.toml is the config, and a setting that differs from it
   //  is
   //    refused (kUsage, names the key). `auto` differs from nothing. A directory of something else is
   //    refused.
   // Another process at work in DIR: kRefused. Writes run.toml.
-  [[nodiscard]] static Result<RunDirectory> open(host::Disk& disk, const std::string& directory,
-                                                 Continue resume, const engine::TrainConfig& wanted,
-                                                 const std::vector<engine::KeySetting>& settings);
+  [[nodiscard]] static Result<RunDirectory> open(host::Disk& disk, const OpenRun& wanted);
+
+  // Replaces run.toml, for values that were derived meanwhile.
+  [[nodiscard]] Result<void> write_config(const engine::TrainConfig& config);
 
   [[nodiscard]] const RunPaths& paths() const { return paths_; }
   [[nodiscard]] const engine::TrainConfig& config() const { return config_; }
+  [[nodiscard]] const std::string& run_id() const { return run_id_; }
   // The summary of a finished run.
   [[nodiscard]] const std::optional<std::string>& finished_summary() const { return summary_; }
 
@@ -67,6 +77,7 @@ class RunDirectory {
   RunPaths paths_;
   std::unique_ptr<host::DirectoryLock> lock_;
   engine::TrainConfig config_;
+  std::string run_id_;
   std::optional<std::string> summary_;
   bool existed_ = false;  // DIR was there before
   bool fresh_ = false;    // nothing of a run was in it

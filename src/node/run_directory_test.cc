@@ -21,7 +21,9 @@ KeySetting setting(std::string name, std::string text) {
 Result<RunDirectory> open(host::Disk& disk, Continue resume, const std::vector<KeySetting>& settings = {}) {
   TrainConfig wanted;
   EXPECT_TRUE(engine::apply_settings(wanted, settings).ok());
-  return RunDirectory::open(disk, "runs/x", resume, wanted, settings);
+  return RunDirectory::open(
+      disk,
+      {.directory = "runs/x", .resume = resume, .config = wanted, .settings = settings, .run_id = "ab12"});
 }
 
 // A missing directory and an empty one take a new run, with or without --resume; run.toml holds the config.
@@ -70,6 +72,7 @@ TEST(RunDirectory, ResumeComparesKeys) {
   auto same = open(disk, Continue::kResume, {setting("train.batch", "64"), setting("model.dropout", "auto")});
   ASSERT_TRUE(same.ok()) << same.error().message();
   EXPECT_EQ(same->config().model.dropout, 0.25);
+  EXPECT_EQ(same->run_id(), "ab12");
   auto spelt = open(disk, Continue::kResume, {setting("model.dropout", "2.5e-1")});
   EXPECT_FALSE(spelt.ok()) << "the first one still holds the lock";
   EXPECT_EQ(spelt.error().kind, ErrorKind::kRefused);

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/cli/arguments.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <ranges>
+
+#include "engines/sparse/nearest_name.h"
+
+namespace gossamer::cli {
+namespace {
+
+Error usage(const CLI::App& parser, std::string what) {
+  return {.kind = ErrorKind::kUsage,
+          .where = {},
+          .what = std::move(what),
+          .got = {},
+          .expected = {},
+          .fix = fmt::format("'{} --help' shows all arguments and an example", parser.get_name())};
+}
+
+std::vector<std::string> flag_names(const CLI::App& parser) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : parser.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+Error unknown_flag(const CLI::App& parser, const std::string& flag) {
+  const std::vector<std::string> names = flag_names(parser);
+  const std::vector<std::string_view> views(names.begin(), names.end());
+  const std::string word = flag.substr(0, flag.find('='));
+  Error error = usage(parser, fmt::format("there is no flag {}", word));
+  error.got = fmt::format("'{}'", flag);
+  error.expected = fmt::format("a flag such as {}", engine::nearest_name(word, views));
+  return error;
+}
+
+}  // namespace
+
+std::unique_ptr<CLI::App> make_parser(const Grammar& grammar) {
+  auto parser =
+      std::make_unique<CLI::App>(std::string(grammar.help), fmt::format("gossamer {}", grammar.name));
+  parser->allow_extras();
+  parser->set_help_flag("-h,--help", "show this and stop");
+  parser->footer(std::string(grammar.example));
+  parser->get_formatter()->column_width(28);
+  return parser;
+}
+
+Result<Parsed> parse(CLI::App& parser, std::span<const std::string> arguments) {
+  std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
+  try {
+    parser.parse(reversed);
+  } catch (const CLI::CallForHelp&) {
+    return Parsed::kHelp;
+  } catch (const CLI::RequiredError& error) {
+    // A wrong flag explains a missing argument better than the other way round.
+    for (const std::string& extra : parser.remaining()) {
+      if (extra.starts_with("-") && extra != "-") return unknown_flag(parser, extra);
+    }
+    Error wrong = usage(parser, "an argument is missing");
+    wrong.got = fmt::format("'{}'", fmt::join(arguments, " "));
+    wrong.expected = error.what();
+    return wrong;
+  } catch (const CLI::ParseError& error) {
+    Error wrong = usage(parser, "cannot read the arguments");
+    wrong.got = fmt::format("'{}'", fmt::join(arguments, " "));
+    wrong.expected = error.what();
+    return wrong;
+  }
+  for (const std::string& extra : parser.remaining()) {
+    if (extra.starts_with("-") && extra != "-") return unknown_flag(parser, extra);
+    Error wrong = usage(parser, "there is one argument too many");
+    wrong.got = fmt::format("'{}'", extra);
+    wrong.expected = "only the arguments of the command";
+    return wrong;
+  }
+  return Parsed::kRun;
+}
+
+std::string help_text(const CLI::App& parser) { return parser.help(); }
+
+Result<std::uint64_t> parse_count(std::string_view text, const CountRule& rule) {
+  std::uint64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error == std::errc() && stop == end && value >= rule.min && value <= rule.max) return value;
+  return Error{.kind = ErrorKind::kUsage,
+               .where = std::string(rule.flag),
+               .what = "cannot use the value",
+               .got = fmt::format("'{}'", text),
+               .expected = fmt::format("an integer {}..{}", rule.min, rule.max),
+               .fix = "write a number in that range"};
+}
+
+}  // namespace gossamer::cli

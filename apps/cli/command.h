@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A command of the program: its name, and what it does with its arguments. To add one: write a file with a
+// `Command make_NAME()` and add it to all_commands() (CONTRIBUTING.md has the recipe).
+//
+// Thread rule: one thread.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "apps/cli/console.h"
+#include "base/result.h"
+#include "host/api/clock.h"
+#include "host/api/disk.h"
+
+namespace gossamer::cli {
+
+// What a command may use. Lives as long as the program.
+struct Context {
+  host::Disk& disk;
+  const host::Clock& clock;
+  StderrConsole& console;
+  Output& output;
+};
+
+// An exit status: 0, or 130/143 after a clean stop. Failures are Errors, their kind is the status.
+using ExitStatus = int;
+
+struct Command {
+  std::string_view name;  // "train", "data import"
+  std::string_view help;  // one line
+  std::string_view example;
+  Result<ExitStatus> (*run)(Context& context, const Command& self, std::span<const std::string> arguments);
+};
+
+// In the order of the general help.
+[[nodiscard]] std::vector<Command> all_commands();
+
+[[nodiscard]] Command train_command();
+[[nodiscard]] Command eval_command();
+[[nodiscard]] Command predict_command();
+[[nodiscard]] Command data_import_command();
+[[nodiscard]] Command data_inspect_command();
+[[nodiscard]] Command bench_sparse_step_command();
+[[nodiscard]] Command doctor_command();
+[[nodiscard]] Command version_command();
+
+}  // namespace gossamer::cli

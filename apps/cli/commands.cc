@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The list of commands, in the order of the general help.
+#include "apps/cli/command.h"
+
+namespace gossamer::cli {
+
+std::vector<Command> all_commands() {
+  return {train_command(),       eval_command(),         predict_command(),
+          data_import_command(), data_inspect_command(), bench_sparse_step_command(),
+          doctor_command(),      version_command()};
+}
+
+}  // namespace gossamer::cli

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// gossamer data import, data inspect.
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "apps/cli/arguments.h"
+#include "apps/cli/command.h"
+#include "apps/cli/machine.h"
+#include "engines/sparse/nearest_name.h"
+#include "node/data_import.h"
+#include "node/dictionary_import.h"
+
+namespace gossamer::cli {
+namespace {
+
+constexpr std::array<std::string_view, 3> kKinds = {"xmc", "jsonl", "dictionary"};
+
+Result<engine::DataFormat> parse_kind(const std::string& word) {
+  if (word == "xmc") return engine::DataFormat::kXmc;
+  if (word == "jsonl") return engine::DataFormat::kJsonl;
+  return Error{.kind = ErrorKind::kUsage,
+               .where = {},
+               .what = fmt::format("there is no kind of data '{}'", word),
+               .got = {},
+               .expected = fmt::format("a kind such as '{}'", engine::nearest_name(word, kKinds)),
+               .fix = "'gossamer data import --help' lists the kinds"};
+}
+
+std::string summary_json(const node::DataImportResult& result) {
+  nlohmann::ordered_json json = {{"records", result.report.records},
+                                 {"features", result.report.features},
+                                 {"labels", result.report.labels},
+                                 {"bytes", result.report.bytes},
+                                 {"skipped", result.report.skipped},
+                                 {"format", node::name(result.format)},
+                                 {"skipped_examples", nlohmann::ordered_json::array()},
+                                 {"path", result.path}};
+  for (const Error& example : result.report.examples) json["skipped_examples"].push_back(example.message());
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+std::string summary_text(const node::DataImportResult& result) {
+  std::string text = fmt::format("{} records", node::human_count(result.report.records));
+  if (result.format != node::RecordFormat::kJsonlText) {
+    text += fmt::format(", {} features, {} labels", node::human_count(result.report.features),
+                        node::human_count(result.report.labels));
+  }
+  return text + fmt::format(" ({}; {} read, {} bad lines left out) in {}\n", node::name(result.format),
+                            node::human_bytes(result.report.bytes), node::human_count(result.report.skipped),
+                            result.path);
+}
+
+std::string report_json(const text::DictionaryReport& report, const std::string& directory) {
+  const nlohmann::ordered_json json = {{"definitions", report.definitions},
+                                       {"headwords", report.headwords},
+                                       {"train", report.train},
+                                       {"test", report.test},
+                                       {"near_copies", report.near_copies},
+                                       {"path", directory}};
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+std::string report_text(const text::DictionaryReport& report, const std::string& directory) {
+  return fmt::format(
+      "{} definitions of {} headwords: {} to train on in {}/records.jsonl, {} held out in {}/test.jsonl\n"
+      "({} more would have been held out, but another definition says nearly the same)\n",
+      node::human_count(report.definitions), node::human_count(report.headwords),
+      node::human_count(report.train), directory, node::human_count(report.test), directory,
+      node::human_count(report.near_copies));
+}
+
+Result<ExitStatus> import_dictionary(Context& context, const CommonFlags& flags,
+                                     const node::DictionaryImportRequest& request) {
+  auto machine = Machine::create(context, flags);
+  if (!machine.ok()) return machine.error();
+  auto report = node::import_dictionary_files((*machine).host(), request);
+  if (!report.ok()) return report.error();
+  context.output.write(flags.json ? report_json(*report, request.directory) + "\n"
+                                  : report_text(*report, request.directory));
+  return 0;
+}
+
+Result<ExitStatus> run_import(Context& context, const Command& self, std::span<const std::string> arguments) {
+  CommonFlags flags;
+  std::string kind;
+  std::string skip_bad = "0";
+  std::string held_out = "5000";
+  node::DataImportRequest request;
+  auto parser = make_parser({self.name, self.help, self.example});
+  parser
+      ->add_option("KIND", kind,
+                   "xmc (libsvm/XMLC text), jsonl ({\"text\"|\"features\", \"labels\"}) or dictionary")
+      ->required()
+      ->type_name("");
+  parser->add_option("SRC", request.sources, "files, plain, .gz or .zst; - is standard input")
+      ->required()
+      ->type_name("");
+  parser->add_option("--out", request.directory, "directory for the records, missing or empty")
+      ->required()
+      ->type_name("DIR");
+  parser->add_option("--skip-bad", skip_bad, "leave out up to N bad lines; default 0")->type_name("N");
+  parser->add_option("--test", held_out, "dictionary: definitions to hold out for testing; default 5000")
+      ->type_name("N");
+  add_threads(*parser, flags);
+  add_json(*parser, flags, "one JSON object with the counts");
+  add_quiet(*parser, flags);
+  auto parsed = parse(*parser, arguments);
+  if (!parsed.ok()) return parsed.error();
+  if (*parsed == Parsed::kHelp) return context.output.write(help_text(*parser)), 0;
+
+  if (kind == "dictionary") {
+    auto test = parse_count(held_out, {.flag = "--test", .min = 0, .max = UINT32_MAX});
+    if (!test.ok()) return test.error();
+    return import_dictionary(context, flags,
+                             {.sources = request.sources,
+                              .directory = request.directory,
+                              .test = static_cast<std::uint32_t>(*test)});
+  }
+  auto format = parse_kind(kind);
+  if (!format.ok()) return format.error();
+  request.kind = *format;
+  auto count = parse_count(skip_bad, {.flag = "--skip-bad", .min = 0, .max = UINT32_MAX});
+  if (!count.ok()) return count.error();
+  request.skip_bad = *count;
+  auto machine = Machine::create(context, flags);
+  if (!machine.ok()) return machine.error();
+  auto result = node::import_data((*machine).host(), request);
+  if (!result.ok()) return result.error();
+  context.output.write(flags.json ? summary_json(*result) + "\n" : summary_text(*result));
+  return 0;
+}
+
+Result<ExitStatus> run_inspect(Context& context, const Command& self,
+                               std::span<const std::string> arguments) {
+  CommonFlags flags;
+  std::string directory;
+  auto parser = make_parser({self.name, self.help, self.example});
+  parser->add_option("DIR", directory, "of 'data import', or of a run")->required()->type_name("");
+  add_threads(*parser, flags);
+  add_json(*parser, flags, "one JSON object");
+  auto parsed = parse(*parser, arguments);
+  if (!parsed.ok()) return parsed.error();
+  if (*parsed == Parsed::kHelp) return context.output.write(help_text(*parser)), 0;
+
+  auto machine = Machine::create(context, flags);
+  if (!machine.ok()) return machine.error();
+  auto look = node::inspect_data((*machine).host(), directory);
+  if (!look.ok()) return look.error();
+  context.output.write(flags.json ? node::to_json(*look) + "\n" : node::to_text(*look));
+  return 0;
+}
+
+}  // namespace
+
+Command data_import_command() {
+  return {.name = "data import",
+          .help = "checks records once and keeps them in a form that opens quickly",
+          .example =
+              "A run takes the directory as data.train or data.test. A dictionary is NAME.index with "
+              "NAME.dict[.dz]\n"
+              "(dictd), data.noun|verb|adj|adv (WordNet), *.jsonl, or a directory of them; 5,000 definitions "
+              "are\n"
+              "are in DIR/test.jsonl.\n\n"
+              "Example:\n  gossamer data import xmc train.txt.gz --out data/train\n"
+              "  gossamer train xmc data.train=data/train --out runs/first\n"
+              "  gossamer data import dictionary gcide.index gcide.dict.dz --out data/gcide",
+          .run = run_import};
+}
+
+Command data_inspect_command() {
+  return {.name = "data inspect",
+          .help = "what is in imported data: counts, frequent labels, examples",
+          .example = "Example:\n  gossamer data inspect data/train",
+          .run = run_inspect};
+}
+
+}  // namespace gossamer::cli

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// gossamer eval: how good a model is on a test set.
+#include <fmt/format.h>
+
+#include "apps/cli/arguments.h"
+#include "apps/cli/command.h"
+#include "apps/cli/machine.h"
+#include "node/prediction.h"
+
+namespace gossamer::cli {
+namespace {
+
+struct EvalFlags {
+  CommonFlags common;
+  std::string directory;
+  std::string data;
+  std::string skip_bad = "0";
+  bool net_alone = false;
+};
+
+Result<ExitStatus> evaluate(Context& context, const EvalFlags& flags) {
+  auto skip_bad = parse_count(flags.skip_bad, {.flag = "--skip-bad", .min = 0, .max = UINT32_MAX});
+  if (!skip_bad.ok()) return skip_bad.error();
+  auto machine = Machine::create(context, flags.common);
+  if (!machine.ok()) return machine.error();
+  const node::NodeHost host = (*machine).host();
+  const Instant begin = host.clock.now();
+  auto model = node::open_model(host, flags.directory);
+  if (!model.ok()) return model.error();
+  auto source = node::find_source(host.disk, flags.data, std::nullopt);
+  if (!source.ok()) return source.error();
+  const Instant loaded = host.clock.now();
+  auto metrics = node::evaluate_model(
+      host, *model,
+      {.source = *source,
+       .skip_bad = *skip_bad,
+       .instances = flags.net_alone ? node::UseInstances::kNo : node::UseInstances::kIfThere});
+  if (!metrics.ok()) return metrics.error();
+  const double seconds = (host.clock.now() - loaded).seconds();
+  const double rate = seconds > 0 ? static_cast<double>((*metrics).samples) / seconds : 0;
+  if (flags.common.json) {
+    context.output.line(
+        fmt::format("{{\"metrics\":{},\"samples\":{},\"samples_without_labels\":{},\"samples_per_second\":{},"
+                    "\"load_seconds\":{},"
+                    "\"eval_seconds\":{},\"cpu_seconds\":{},\"peak_rss_bytes\":{}}}",
+                    node::metrics_json(*metrics), (*metrics).samples, (*metrics).without_labels, rate,
+                    (loaded - begin).seconds(), seconds, host.clock.process_cpu().seconds(),
+                    host.compute.peak_rss_bytes()));
+  } else {
+    context.output.write(node::metrics_text(*metrics));
+    context.output.line(fmt::format("{:.0f} records a second", rate));
+  }
+  return 0;
+}
+
+Result<ExitStatus> run(Context& context, const Command& self, std::span<const std::string> arguments) {
+  EvalFlags flags;
+  auto parser = make_parser({self.name, self.help, self.example});
+  parser->add_option("DIR", flags.directory, "of a finished run, or its model/")->required()->type_name("");
+  parser->add_option("--data", flags.data, "test records: a file, or a directory of 'data import'")
+      ->required()
+      ->type_name("FILE");
+  parser->add_flag("--net-alone", flags.net_alone, "without the training records that the model keeps");
+  parser->add_option("--skip-bad", flags.skip_bad, "leave out up to N bad lines; default 0")->type_name("N");
+  add_threads(*parser, flags.common);
+  add_json(*parser, flags.common, "one JSON object; metrics in percent, unrounded");
+  add_quiet(*parser, flags.common);
+  auto parsed = parse(*parser, arguments);
+  if (!parsed.ok()) return parsed.error();
+  if (*parsed == Parsed::kHelp) return context.output.write(help_text(*parser)), 0;
+  return evaluate(context, flags);
+}
+
+}  // namespace
+
+Command eval_command() {
+  return {.name = "eval",
+          .help = "measures a model on test records",
+          .example = "Example:\n  gossamer eval runs/first --data test.txt.gz --json",
+          .run = run};
+}
+
+}  // namespace gossamer::cli

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What most commands share: the flags --threads, --json and --quiet, and the machine made from them.
+//
+// Thread rule: one thread, which then owns the machine's Compute.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <memory>
+#include <string>
+
+#include "apps/cli/command.h"
+#include "base/result.h"
+#include "host/posix/compute.h"
+#include "node/node_host.h"
+
+namespace gossamer::cli {
+
+struct CommonFlags {
+  std::string threads;  // empty: every core this process may use
+  bool json = false;
+  bool quiet = false;
+};
+
+// Each adds one flag, bound to `flags`.
+void add_threads(CLI::App& parser, CommonFlags& flags);
+void add_json(CLI::App& parser, CommonFlags& flags, const std::string& what);
+void add_quiet(CLI::App& parser, CommonFlags& flags);
+
+class Machine {
+ public:
+  // Starts the workers; kernels are the CPU's best or those of $GOSSAMER_ISA. kUsage for wrong flags.
+  [[nodiscard]] static Result<Machine> create(Context& context, const CommonFlags& flags);
+  [[nodiscard]] node::NodeHost host() const;
+
+ private:
+  Machine(Context& context, std::unique_ptr<host::PosixCompute> compute, const kernels::Kernels& kernels,
+          node::Verbosity verbosity)
+      : context_(&context), compute_(std::move(compute)), kernels_(&kernels), verbosity_(verbosity) {}
+
+  Context* context_;
+  std::unique_ptr<host::PosixCompute> compute_;
+  const kernels::Kernels* kernels_;
+  node::Verbosity verbosity_;
+};
+
+// The kernels of this CPU, or of $GOSSAMER_ISA when it is set (kUsage: unknown, or not supported here).
+[[nodiscard]] Result<const kernels::Kernels*> choose_kernels();
+
+}  // namespace gossamer::cli

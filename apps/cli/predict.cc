@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// gossamer predict: answers queries, one JSON line each.
+#include <fmt/format.h>
+
+#include "apps/cli/arguments.h"
+#include "apps/cli/command.h"
+#include "apps/cli/line_input.h"
+#include "apps/cli/machine.h"
+#include "node/prediction.h"
+
+namespace gossamer::cli {
+namespace {
+
+struct PredictFlags {
+  CommonFlags common;
+  std::string directory;
+  std::vector<std::string> queries;
+  std::string top = "5";
+  bool net_alone = false;
+};
+
+Result<void> answer_arguments(Context& context, node::PredictSession& session,
+                              const std::vector<std::string>& texts) {
+  std::vector<node::PredictSession::Query> queries;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    queries.push_back({.text = texts[i], .place = fmt::format("argument {}", i + 1)});
+  }
+  return session.answer(queries, [&context](std::string_view json) { context.output.line(json); });
+}
+
+// Answers what has arrived before it waits for more. Blank lines are no queries.
+Result<void> answer_stdin(Context& context, node::PredictSession& session) {
+  LineInput input;
+  std::uint64_t number = 0;
+  for (;;) {
+    auto lines = input.next();
+    if (!lines.ok()) return lines.error();
+    if ((*lines).empty()) return {};
+    std::vector<node::PredictSession::Query> queries;
+    for (std::string& line : *lines) {
+      ++number;
+      if (line.find_first_not_of(" \t") == std::string::npos) continue;
+      queries.push_back({.text = std::move(line), .place = fmt::format("stdin:{}", number)});
+    }
+    auto done = session.answer(queries, [&context](std::string_view json) { context.output.line(json); });
+    auto flushed = context.output.flush();
+    if (!done.ok()) return done;
+    if (!flushed.ok()) return flushed;
+  }
+}
+
+Result<ExitStatus> predict(Context& context, const PredictFlags& flags) {
+  auto top = parse_count(flags.top, {.flag = "--top", .min = 1, .max = 10'000});
+  if (!top.ok()) return top.error();
+  auto machine = Machine::create(context, flags.common);
+  if (!machine.ok()) return machine.error();
+  const node::NodeHost host = (*machine).host();
+  auto model = node::open_model(host, flags.directory);
+  if (!model.ok()) return model.error();
+  auto session = node::PredictSession::create(
+      host, std::move(*model),
+      {.top = static_cast<std::size_t>(*top),
+       .instances = flags.net_alone ? node::UseInstances::kNo : node::UseInstances::kIfThere});
+  if (!session.ok()) return session.error();
+  const auto done = flags.queries.empty() ? answer_stdin(context, **session)
+                                          : answer_arguments(context, **session, flags.queries);
+  if (!done.ok()) return done.error();
+  return 0;
+}
+
+Result<ExitStatus> run(Context& context, const Command& self, std::span<const std::string> arguments) {
+  PredictFlags flags;
+  auto parser = make_parser({self.name, self.help, self.example});
+  parser->add_option("DIR", flags.directory, "of a finished run, or its model/")->required()->type_name("");
+  parser->add_option("TEXT", flags.queries, "queries; none: the lines of standard input")->type_name("");
+  parser->add_option("--top", flags.top, "labels to answer with; default 5")->type_name("K");
+  parser->add_flag("--net-alone", flags.net_alone, "without the training records that the model keeps");
+  add_threads(*parser, flags.common);
+  add_json(*parser, flags.common, "answers are JSON lines with and without it");
+  add_quiet(*parser, flags.common);
+  auto parsed = parse(*parser, arguments);
+  if (!parsed.ok()) return parsed.error();
+  if (*parsed == Parsed::kHelp) return context.output.write(help_text(*parser)), 0;
+  return predict(context, flags);
+}
+
+}  // namespace
+
+Command predict_command() {
+  return {
+      .name = "predict",
+      .help = "answers queries with the best labels, one JSON line each",
+      .example =
+          "A query is a text for models of text, 'INDEX:VALUE ...' for models of numbered features, or a\n"
+          "JSON object {\"text\": ...} or {\"features\": [[INDEX, VALUE], ...]}.\n\n"
+          "Example:\n  gossamer predict runs/dictionary \"the meat of a deer\" --top 3\n"
+          "  cut -d' ' -f2- test.txt | gossamer predict runs/first > answers.jsonl",
+      .run = run};
+}
+
+}  // namespace gossamer::cli

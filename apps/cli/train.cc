@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// gossamer train: from a config to a model.
+#include <fmt/format.h>
+
+#include "apps/cli/arguments.h"
+#include "apps/cli/command.h"
+#include "apps/cli/machine.h"
+#include "engines/sparse/config_toml.h"
+#include "engines/sparse/nearest_name.h"
+#include "engines/sparse/presets.h"
+#include "host/api/files.h"
+#include "host/posix/signals.h"
+#include "node/train_run.h"
+
+namespace gossamer::cli {
+namespace {
+
+struct TrainFlags {
+  CommonFlags common;
+  std::string config;
+  std::vector<std::string> overrides;
+  std::string out;
+  std::string skip_bad;
+  bool resume = false;
+  bool keys = false;
+};
+
+std::unique_ptr<CLI::App> make_train_parser(const Command& self, TrainFlags& flags) {
+  std::string footer = "Presets:\n";
+  for (const engine::Preset& preset : engine::presets()) {
+    footer += fmt::format("  {:<26} {}\n", preset.name, preset.help);
+  }
+  auto parser = make_parser({self.name, self.help, fmt::format("{}\n{}", footer, self.example)});
+  parser->add_option("CONFIG", flags.config, "a preset, or a TOML file")->type_name("");
+  parser->add_option("KEYS", flags.overrides, "key=value: keys that overrule the config")->type_name("");
+  parser->add_option("--out", flags.out, "directory of the run, missing or empty")->type_name("DIR");
+  parser->add_flag("--resume", flags.resume, "continue the run in DIR, or start one if there is none");
+  parser->add_flag("--keys", flags.keys, "list all keys with default, range and meaning, and stop");
+  parser->add_option("--skip-bad", flags.skip_bad, "same as data.skip_bad=N")->type_name("N");
+  add_threads(*parser, flags.common);
+  add_json(*parser, flags.common, "print the summary as one JSON object");
+  add_quiet(*parser, flags.common);
+  return parser;
+}
+
+Error unknown_preset(const std::string& word) {
+  std::vector<std::string_view> names;
+  for (const engine::Preset& preset : engine::presets()) names.push_back(preset.name);
+  return {.kind = ErrorKind::kUsage,
+          .where = {},
+          .what = fmt::format("there is no preset '{}'", word),
+          .got = {},
+          .expected = fmt::format("a preset such as '{}' (all: {}), or the path of a TOML file",
+                                  engine::nearest_name(word, names), fmt::join(names, ", ")),
+          .fix = "'gossamer train --help' describes the presets"};
+}
+
+// The settings of a preset or file.
+Result<std::vector<engine::KeySetting>> read_settings(Context& context, const std::string& config) {
+  if (const engine::Preset* preset = engine::find_preset(config); preset != nullptr) {
+    return engine::parse_toml(preset->toml, fmt::format("preset {}", preset->name));
+  }
+  const bool looks_like_path = config.find('/') != std::string::npos || config.ends_with(".toml");
+  auto there = context.disk.exists(config);
+  if (!looks_like_path && (!there.ok() || !*there)) return unknown_preset(config);
+  auto text = host::read_text(context.disk, config, std::size_t{1} << 20);
+  if (!text.ok()) return text.error();
+  return engine::parse_toml(*text, config);
+}
+
+// Everything the user wrote, in order: preset or file, overrides, --skip-bad.
+Result<std::vector<engine::KeySetting>> all_settings(Context& context, const TrainFlags& flags) {
+  std::vector<engine::KeySetting> settings;
+  if (!flags.config.empty()) {
+    auto base = read_settings(context, flags.config);
+    if (!base.ok()) return base.error();
+    settings = std::move(*base);
+  }
+  for (const std::string& text : flags.overrides) {
+    auto setting = engine::parse_override(text);
+    if (!setting.ok()) return setting.error();
+    settings.push_back(std::move(*setting));
+  }
+  if (!flags.skip_bad.empty()) {
+    settings.push_back({.name = "data.skip_bad", .text = flags.skip_bad, .where = "--skip-bad"});
+  }
+  return settings;
+}
+
+std::string keys_text(const engine::TrainConfig& config) {
+  std::string text;
+  for (const engine::ConfigKey& key : engine::config_keys()) {
+    const std::string value = engine::get_key(config, key);
+    text += fmt::format("{:<34} {}\n{:<34}   {}\n", fmt::format("{}={}", key.name, value), key.help, "",
+                        engine::accepted_values(key));
+  }
+  return text;
+}
+
+Error missing(std::string_view what, std::string_view expected, std::string_view fix) {
+  return {.kind = ErrorKind::kUsage,
+          .where = {},
+          .what = fmt::format("{} is missing", what),
+          .got = {},
+          .expected = std::string(expected),
+          .fix = std::string(fix)};
+}
+
+Result<ExitStatus> train(Context& context, const TrainFlags& flags, node::TrainRequest request) {
+  auto machine = Machine::create(context, flags.common);
+  if (!machine.ok()) return machine.error();
+  auto result = node::run_training((*machine).host(), request);
+  if (!result.ok()) return result.error();
+  if ((*result).stopped) return 0;
+  if (flags.common.json) {
+    context.output.line((*result).summary);
+  } else {
+    context.output.line(
+        fmt::format("the model is in {0}/model; try: gossamer predict {0} ...", request.directory));
+  }
+  return 0;
+}
+
+Result<ExitStatus> run(Context& context, const Command& self, std::span<const std::string> arguments) {
+  TrainFlags flags;
+  auto parser = make_train_parser(self, flags);
+  auto parsed = parse(*parser, arguments);
+  if (!parsed.ok()) return parsed.error();
+  if (*parsed == Parsed::kHelp) return context.output.write(help_text(*parser)), 0;
+
+  if (flags.config.empty() && !flags.keys) {
+    return missing("CONFIG", "a preset such as xmc, or a TOML file",
+                   "gossamer train xmc data.train=FILE --out DIR");
+  }
+  auto settings = all_settings(context, flags);
+  if (!settings.ok()) return settings.error();
+  engine::TrainConfig config;
+  if (auto done = engine::apply_settings(config, *settings); !done.ok()) return done.error();
+  if (flags.keys) {
+    context.output.write(keys_text(config));
+    return 0;
+  }
+  if (auto done = engine::validate(config); !done.ok()) return done.error();
+  if (flags.out.empty()) return missing("--out", "the directory of the run", "add --out runs/NAME");
+
+  const host::PosixSignals signals;
+  const auto stop = [&signals] { return signals.stop_requested(); };
+  const node::TrainRequest request{.directory = flags.out,
+                                   .resume = flags.resume ? node::Continue::kResume : node::Continue::kNo,
+                                   .config = config,
+                                   .settings = std::move(*settings),
+                                   .stop_requested = stop};
+  auto status = train(context, flags, request);
+  if (status.ok() && signals.stop_requested()) return 128 + signals.signal_number();
+  return status;
+}
+
+}  // namespace
+
+Command train_command() {
+  return {
+      .name = "train",
+      .help = "trains a model from a preset or a TOML file",
+      .example =
+          "Ctrl-C writes a checkpoint and stops; --resume continues, to the same model.\n\n"
+          "Example:\n  gossamer train xmc data.train=train.txt.gz data.test=test.txt.gz --out runs/first\n"
+          "  gossamer train --keys xmc",
+      .run = run};
+}
+
+}  // namespace gossamer::cli

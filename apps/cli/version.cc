@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// gossamer version: what this binary is.
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "apps/cli/arguments.h"
+#include "apps/cli/command.h"
+#include "apps/cli/machine.h"
+
+namespace gossamer::cli {
+namespace {
+
+Result<ExitStatus> run(Context& context, const Command& self, std::span<const std::string> arguments) {
+  CommonFlags flags;
+  auto parser = make_parser({self.name, self.help, self.example});
+  add_json(*parser, flags, "one JSON object");
+  auto parsed = parse(*parser, arguments);
+  if (!parsed.ok()) return parsed.error();
+  if (*parsed == Parsed::kHelp) return context.output.write(help_text(*parser)), 0;
+
+  auto kernels = choose_kernels();
+  if (!kernels.ok()) return kernels.error();
+  const std::string isa(kernels::name((*kernels)->isa));
+  std::vector<std::string> supported;
+  for (const kernels::Isa each : kernels::kAllIsas) {
+    if (kernels::supported(each)) supported.emplace_back(kernels::name(each));
+  }
+  if (flags.json) {
+    const nlohmann::ordered_json json = {
+        {"version", GOSSAMER_VERSION},
+        {"build", {{"type", GOSSAMER_BUILD_TYPE}, {"compiler", GOSSAMER_COMPILER}}},
+        {"isa", isa},
+        {"isas_supported", supported},
+        {"codecs", nlohmann::ordered_json::array()},
+        {"wire_versions", nlohmann::ordered_json::object()}};
+    context.output.line(json.dump());
+    return 0;
+  }
+  context.output.write(
+      fmt::format("gossamer {}\nbuild     {}, {}\nisa       {} (supported: {})\n"
+                  "codecs    none yet: one machine only\n",
+                  GOSSAMER_VERSION, GOSSAMER_BUILD_TYPE, GOSSAMER_COMPILER, isa, fmt::join(supported, " ")));
+  return 0;
+}
+
+}  // namespace
+
+Command version_command() {
+  return {.name = "version",
+          .help = "version, build and instruction set in use",
+          .example = "Example:\n  gossamer version --json\n  GOSSAMER_ISA=scalar gossamer version",
+          .run = run};
+}
+
+}  // namespace gossamer::cli

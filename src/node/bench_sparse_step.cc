@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/bench_sparse_step.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <numeric>
+#include <span>
+#include <vector>
+
+#include "base/rng.h"
+#include "engines/sparse/nearest_name.h"
+#include "learn/sparse/network.h"
+
+namespace gossamer::node {
+namespace {
+
+struct Option {
+  std::string_view name;
+  std::string_view help;
+  std::uint64_t BenchSparseStep::* count;  // or
+  double BenchSparseStep::* number;
+  double min;
+  double max;
+};
+
+constexpr std::array kOptions = {
+    Option{"features", "rows of the embedding", &BenchSparseStep::features, nullptr, 1, 4e9},
+    Option{"nnz", "distinct features of a record", &BenchSparseStep::nnz, nullptr, 1, 65536},
+    Option{"labels", "rows of the output", &BenchSparseStep::labels, nullptr, 1, 4e9},
+    Option{"labels_per_row", "distinct labels of a record", &BenchSparseStep::labels_per_row, nullptr, 1,
+           1024},
+    Option{"label_zipf", "skew of the labels", nullptr, &BenchSparseStep::label_zipf, 0, 0.99},
+    Option{"feature_zipf", "skew of the features", nullptr, &BenchSparseStep::feature_zipf, 0, 0.99},
+    Option{"hidden", "width of the hidden layer", &BenchSparseStep::hidden, nullptr, 16, 4096},
+    Option{"batch", "records in a step", &BenchSparseStep::batch, nullptr, 1, 65536},
+    Option{"sampled", "negatives drawn in a step", &BenchSparseStep::sampled, nullptr, 0, 16777216},
+    Option{"steps", "steps that are measured", &BenchSparseStep::steps, nullptr, 1, 1e9},
+    Option{"warmup", "steps before them", &BenchSparseStep::warmup, nullptr, 0, 1e9},
+    Option{"seed", "names the made-up records", &BenchSparseStep::seed, nullptr, 0, 9e15},
+};
+constexpr std::array<std::string_view, 3> kNegatives = {"in-batch", "uniform", "frequency"};
+
+Error usage(std::string_view name, std::string_view got, std::string expected) {
+  return {.kind = ErrorKind::kUsage,
+          .where = {},
+          .what = fmt::format("cannot set {}", name),
+          .got = fmt::format("'{}'", got),
+          .expected = std::move(expected),
+          .fix = "'gossamer bench sparse-step --help' lists all options"};
+}
+
+template <class T>
+bool parse_within(std::string_view text, const Option& option, T& out) {
+  T value{};
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || stop != end) return false;
+  const auto number = static_cast<double>(value);
+  if (!(number >= option.min && number <= option.max)) return false;
+  out = value;
+  return true;
+}
+
+Result<void> set_negatives(BenchSparseStep& options, std::string_view text) {
+  const auto* const it = std::ranges::find(kNegatives, text);
+  if (it == kNegatives.end()) return usage("negatives", text, "in-batch, uniform or frequency");
+  constexpr std::array kKinds = {sparse::Negatives::kInBatch, sparse::Negatives::kUniform,
+                                 sparse::Negatives::kFrequency};
+  options.negatives = kKinds[static_cast<std::size_t>(it - kNegatives.begin())];
+  return {};
+}
+
+// Ranks 0..n-1 with density (rank + 1)^-zipf.
+class ZipfRanks {
+ public:
+  ZipfRanks(std::uint64_t n, double zipf)
+      : n_(n), power_(1 - zipf), top_(std::pow(static_cast<double>(n), power_) - 1) {}
+  [[nodiscard]] std::uint64_t draw(Rng& rng) const {
+    const double u = static_cast<double>(rng.next_u64() >> 11) * 0x1p-53;
+    const double x = std::pow(u * top_ + 1, 1 / power_);
+    return std::min(n_ - 1, static_cast<std::uint64_t>(x) - 1);
+  }
+  // The share of draws that give `rank`.
+  [[nodiscard]] double share(std::uint64_t rank) const {
+    if (n_ == 1) return 1;
+    const auto below = [this](double x) { return (std::pow(x, power_) - 1) / top_; };
+    return below(static_cast<double>(rank) + 2) - below(static_cast<double>(rank) + 1);
+  }
+
+ private:
+  std::uint64_t n_;
+  double power_;
+  double top_;
+};
+
+std::vector<std::uint32_t> shuffled(std::uint64_t n, Rng rng) {
+  std::vector<std::uint32_t> ids(n);
+  std::iota(ids.begin(), ids.end(), 0U);
+  for (std::uint64_t i = n; i > 1; --i) std::swap(ids[i - 1], ids[rng.below(i)]);
+  return ids;
+}
+
+// Adds `count` distinct ids to `out`, sorted.
+void draw_distinct(const ZipfRanks& ranks, std::span<const std::uint32_t> ids, std::size_t count, Rng& rng,
+                   std::vector<std::uint32_t>& out) {
+  const std::size_t first = out.size();
+  while (out.size() < first + count) {
+    const std::uint32_t id = ids[ranks.draw(rng)];
+    if (std::find(out.begin() + static_cast<std::ptrdiff_t>(first), out.end(), id) == out.end())
+      out.push_back(id);
+  }
+  std::sort(out.begin() + static_cast<std::ptrdiff_t>(first), out.end());
+}
+
+struct OwnedBatch {
+  std::vector<std::uint32_t> feature_begin = {0};
+  std::vector<std::uint32_t> feature;
+  std::vector<float> value;
+  std::vector<std::uint32_t> label_begin = {0};
+  std::vector<std::uint32_t> label;
+
+  [[nodiscard]] data::Batch view() const {
+    return {.features = {feature_begin, feature, value}, .labels = {label_begin, label}};
+  }
+};
+
+struct Synthetic {
+  std::vector<OwnedBatch> batches;
+  sparse::LabelCounts labels;
+};
+
+Synthetic make_records(const BenchSparseStep& o) {
+  constexpr std::uint64_t kTrainingRecords = 490'449;  // Amazon-670K's; sets how often a label occurs
+  const ZipfRanks feature_ranks(o.features, o.feature_zipf);
+  const ZipfRanks label_ranks(o.labels, o.label_zipf);
+  const std::vector<std::uint32_t> features =
+      shuffled(o.features, Rng(o.seed, Purpose::kSynthetic, UINT64_MAX));
+  const std::vector<std::uint32_t> labels =
+      shuffled(o.labels, Rng(o.seed, Purpose::kSynthetic, UINT64_MAX - 1));
+  Synthetic made;
+  made.labels.records = kTrainingRecords;
+  made.labels.count.resize(o.labels);
+  for (std::uint64_t rank = 0; rank < o.labels; ++rank) {
+    const double expected =
+        label_ranks.share(rank) * static_cast<double>(kTrainingRecords * o.labels_per_row);
+    made.labels.count[labels[rank]] = static_cast<std::uint32_t>(
+        std::clamp(std::round(expected), 1.0, static_cast<double>(kTrainingRecords)));
+  }
+  made.batches.resize(o.warmup + o.steps);
+  for (std::size_t step = 0; step < made.batches.size(); ++step) {
+    OwnedBatch& batch = made.batches[step];
+    for (std::uint64_t i = 0; i < o.batch; ++i) {
+      Rng rng(o.seed, Purpose::kSynthetic, step * o.batch + i);
+      draw_distinct(feature_ranks, features, o.nnz, rng, batch.feature);
+      draw_distinct(label_ranks, labels, o.labels_per_row, rng, batch.label);
+      batch.feature_begin.push_back(static_cast<std::uint32_t>(batch.feature.size()));
+      batch.label_begin.push_back(static_cast<std::uint32_t>(batch.label.size()));
+    }
+    // Unit length, as after tf-idf weighting.
+    batch.value.assign(batch.feature.size(), static_cast<float>(1 / std::sqrt(static_cast<double>(o.nnz))));
+  }
+  return made;
+}
+
+Result<void> check(const NodeHost& host, const BenchSparseStep& o) {
+  if (o.nnz * 2 > o.features) {
+    return usage("nnz", fmt::format("{} of {} features", o.nnz, o.features), "at most half of the features");
+  }
+  if (o.labels_per_row * 2 > o.labels) {
+    return usage("labels_per_row", fmt::format("{} of {} labels", o.labels_per_row, o.labels),
+                 "at most half of the labels");
+  }
+  if (o.hidden % 16 != 0) return usage("hidden", fmt::format("{}", o.hidden), "a multiple of 16");
+  const std::uint64_t stride = (o.hidden + 31) / 32 * 32;
+  const std::uint64_t table_bytes = 3 * sizeof(float) * stride * (o.features + o.labels);
+  const std::uint64_t record_bytes = (o.warmup + o.steps) * o.batch * (8 * o.nnz + 4 * o.labels_per_row);
+  const std::uint64_t needed = table_bytes + record_bytes + (std::uint64_t{256} << 20);
+  if (needed > host.compute.memory_limit_bytes()) {
+    return Error{.kind = ErrorKind::kFailed,
+                 .where = "bench sparse-step",
+                 .what = "the shape does not fit into memory",
+                 .got = fmt::format("{} needed", human_bytes(needed)),
+                 .expected = fmt::format("at most {}", human_bytes(host.compute.memory_limit_bytes())),
+                 .fix = "lower hidden, labels, features or steps"};
+  }
+  return {};
+}
+
+// A progress bar redrawn between steps would be measured too; steps are short, so there is none.
+BenchSparseStepResult measure(const NodeHost& host, const BenchSparseStep& o, const Synthetic& made,
+                              sparse::Learner& learner) {
+  constexpr sparse::StepSchedule kSchedule{.learning_rate = 0.001F};
+  BenchSparseStepResult result;
+  for (std::uint64_t i = 0; i < o.warmup; ++i) learner.step(made.batches[i].view(), StepNumber(i), kSchedule);
+  const Instant wall = host.clock.now();
+  const Duration cpu = host.clock.process_cpu();
+  for (std::uint64_t i = o.warmup; i < o.warmup + o.steps; ++i) {
+    const sparse::StepReport report = learner.step(made.batches[i].view(), StepNumber(i), kSchedule);
+    result.phases_ms += report.phases;
+    result.active_rows += static_cast<double>(report.active_rows);
+    result.unique_features += static_cast<double>(report.unique_features);
+    result.loss = report.loss;
+  }
+  const auto steps = static_cast<double>(o.steps);
+  result.wall_ms_per_step = (host.clock.now() - wall).milliseconds() / steps;
+  result.cpu_ms_per_step = (host.clock.process_cpu() - cpu).milliseconds() / steps;
+  result.active_rows /= steps;
+  result.unique_features /= steps;
+  sparse::LearnerPhases& p = result.phases_ms;
+  for (double* phase :
+       {&p.select, &p.embed, &p.positives, &p.forward, &p.reduce, &p.weights, &p.embedding, &p.waiting}) {
+    *phase /= steps;
+  }
+  return result;
+}
+
+}  // namespace
+
+Result<void> set_bench_option(BenchSparseStep& options, std::string_view text) {
+  const std::size_t equals = text.find('=');
+  const std::string_view name = text.substr(0, equals);
+  const std::string_view value = equals == std::string_view::npos ? "" : text.substr(equals + 1);
+  if (name == "negatives") return set_negatives(options, value);
+  const auto* const option = std::ranges::find(kOptions, name, &Option::name);
+  if (option == kOptions.end()) {
+    std::vector<std::string_view> names = {"negatives"};
+    for (const Option& known : kOptions) names.push_back(known.name);
+    Error error = usage(name, text, fmt::format("an option such as '{}'", engine::nearest_name(name, names)));
+    error.what = fmt::format("there is no option '{}'", name);
+    return error;
+  }
+  const bool good = option->count != nullptr ? parse_within(value, *option, options.*(option->count))
+                                             : parse_within(value, *option, options.*(option->number));
+  if (good) return {};
+  return usage(name, value,
+               fmt::format("{} {}..{}", option->count != nullptr ? "an integer" : "a number", option->min,
+                           option->max));
+}
+
+std::string bench_options_help() {
+  const BenchSparseStep defaults;
+  std::string text;
+  for (const Option& option : kOptions) {
+    const std::string value = option.count != nullptr ? fmt::format("{}", defaults.*(option.count))
+                                                      : fmt::format("{}", defaults.*(option.number));
+    text += fmt::format("  {:<26} {}, {}..{}\n", fmt::format("{}={}", option.name, value), option.help,
+                        option.min, option.max);
+  }
+  return text +
+         "  negatives=in-batch         in-batch, uniform or frequency; sampled > 0 alone means uniform\n";
+}
+
+Result<BenchSparseStepResult> bench_sparse_step(const NodeHost& host, const BenchSparseStep& options) {
+  if (auto done = check(host, options); !done.ok()) return done.error();
+  host.say(fmt::format("making {} records", human_count((options.warmup + options.steps) * options.batch)));
+  const Synthetic made = make_records(options);
+  sparse::Network network({.features = options.features, .labels = options.labels, .hidden = options.hidden},
+                          sparse::Moments::kAdam);
+  sparse::initialize(network, {.seed = options.seed}, made.labels.count, host.compute);
+  sparse::Negatives kind = options.negatives;
+  if (kind == sparse::Negatives::kInBatch && options.sampled > 0) kind = sparse::Negatives::kUniform;
+  sparse::Learner learner({.network = network,
+                           .labels = made.labels,
+                           .kernels = host.kernels,
+                           .compute = host.compute,
+                           .clock = &host.clock},
+                          {.batch_max = options.batch,
+                           .negatives = {.kind = kind, .sampled = options.sampled},
+                           .seed = options.seed});
+  host.say(fmt::format("measuring {} steps of {} records on {} threads", options.steps, options.batch,
+                       host.compute.workers()));
+  BenchSparseStepResult result = measure(host, options, made, learner);
+  result.parameters = (options.features + options.labels) * options.hidden + options.labels;
+  result.peak_rss_bytes = host.compute.peak_rss_bytes();
+  result.precision = kernels::name(learner.element());
+  return result;
+}
+
+std::string to_json(const BenchSparseStepResult& result, const BenchSparseStep& options,
+                    const NodeHost& host) {
+  nlohmann::ordered_json json = {{"wall_ms_per_step", result.wall_ms_per_step},
+                                 {"cpu_ms_per_step", result.cpu_ms_per_step}};
+  const sparse::LearnerPhases& p = result.phases_ms;
+  json["phases_ms"] = {{"select", p.select},       {"embed", p.embed},    {"positives", p.positives},
+                       {"forward", p.forward},     {"reduce", p.reduce},  {"weights", p.weights},
+                       {"embedding", p.embedding}, {"waiting", p.waiting}};
+  json["active_rows"] = result.active_rows;
+  json["unique_features"] = result.unique_features;
+  json["parameters"] = result.parameters;
+  json["peak_rss_bytes"] = result.peak_rss_bytes;
+  json["loss"] = result.loss;
+  json["isa"] = kernels::name(host.kernels.isa);
+  json["precision"] = result.precision;
+  json["threads"] = host.compute.workers();
+  for (const Option& option : kOptions) {
+    if (option.count != nullptr) {
+      json["options"][std::string(option.name)] = options.*(option.count);
+    } else {
+      json["options"][std::string(option.name)] = options.*(option.number);
+    }
+  }
+  json["options"]["negatives"] = kNegatives[static_cast<std::size_t>(options.negatives)];
+  return json.dump();
+}
+
+}  // namespace gossamer::node

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/bench_sparse_step.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "host/sim/clock.h"
+#include "host/sim/compute.h"
+#include "host/sim/disk.h"
+
+namespace gossamer::node {
+namespace {
+
+using ::testing::HasSubstr;
+
+class SilentConsole final : public Console {
+ public:
+  void write(std::string_view /*text*/) override {}
+  [[nodiscard]] bool terminal() const override { return false; }
+  [[nodiscard]] int columns() const override { return 80; }
+};
+
+struct Bench {
+  host::SimDisk disk;
+  host::SimClock clock;
+  host::SimCompute compute{
+      host::SimComputeOptions{.workers = 2, .memory_limit_bytes = std::uint64_t{1} << 31}};
+  SilentConsole console;
+  NodeHost host{.disk = disk,
+                .clock = clock,
+                .compute = compute,
+                .kernels = kernels::kernels_for(kernels::Isa::kScalar),
+                .console = console};
+};
+
+BenchSparseStep small() {
+  BenchSparseStep options;
+  for (const char* text : {"features=500", "nnz=10", "labels=900", "labels_per_row=3", "hidden=32",
+                           "batch=16", "steps=3", "warmup=1"}) {
+    EXPECT_TRUE(set_bench_option(options, text).ok()) << text;
+  }
+  return options;
+}
+
+// Active rows lie between the labels of one record and all labels of a batch; draws of negatives add to them.
+TEST(BenchSparseStep, CountsActiveRows) {
+  Bench bench;
+  BenchSparseStep options = small();
+  auto plain = bench_sparse_step(bench.host, options);
+  ASSERT_TRUE(plain.ok()) << plain.error().message();
+  EXPECT_GE(plain->active_rows, 3);
+  EXPECT_LE(plain->active_rows, 48);
+  EXPECT_GE(plain->unique_features, 10);
+  EXPECT_LE(plain->unique_features, 160);
+  EXPECT_EQ(plain->parameters, 1400U * 32 + 900);
+  options.sampled = 100;
+  auto more = bench_sparse_step(bench.host, options);
+  ASSERT_TRUE(more.ok());
+  EXPECT_GT(more->active_rows, plain->active_rows + 50);
+}
+
+// The same seed gives the same records and so the same loss.
+TEST(BenchSparseStep, IsReproducible) {
+  Bench bench;
+  const auto first = bench_sparse_step(bench.host, small());
+  const auto second = bench_sparse_step(bench.host, small());
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_EQ((*first).loss, (*second).loss);
+  const auto json = nlohmann::json::parse(to_json(*first, small(), bench.host));
+  EXPECT_EQ(json["options"]["labels"], 900);
+  EXPECT_EQ(json["isa"], "scalar");
+}
+
+// Wrong options name the nearest or the range; shapes that cannot be made or held are refused.
+TEST(BenchSparseStep, RefusesNonsense) {
+  BenchSparseStep options;
+  EXPECT_THAT(set_bench_option(options, "lables=3").error().expected, HasSubstr("'labels'"));
+  EXPECT_THAT(set_bench_option(options, "steps=0").error().expected, HasSubstr("1.."));
+  EXPECT_FALSE(set_bench_option(options, "steps").ok());
+  EXPECT_FALSE(set_bench_option(options, "label_zipf=1").ok());
+  Bench bench;
+  options = small();
+  options.nnz = 251;
+  EXPECT_EQ(bench_sparse_step(bench.host, options).error().kind, ErrorKind::kUsage);
+  options = small();
+  options.labels = 4'000'000'000;
+  EXPECT_EQ(bench_sparse_step(bench.host, options).error().kind, ErrorKind::kFailed);
+}
+
+}  // namespace
+}  // namespace gossamer::node

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// data import and data inspect: records of the user's files in a directory of their own, checked once, quick
+// to open many times; and a look into such a directory.
+//
+//   DIR/records.cache   numbered or named features (docs/protocols/dataset-cache.md)
+//   DIR/records.jsonl   text, every line good; features are made of it by each run with its own text.* keys
+//
+// Thread rule: the thread that owns the Compute.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "engines/sparse/config.h"
+#include "learn/data/reading.h"
+#include "node/node_host.h"
+#include "node/training_data.h"
+
+namespace gossamer::node {
+
+struct DataImportRequest {
+  engine::DataFormat kind = engine::DataFormat::kXmc;
+  std::vector<std::string> sources;  // at least one
+  std::string directory;             // missing or empty (kUsage)
+  std::uint64_t skip_bad = 0;
+};
+struct DataImportResult {
+  data::ReadReport report;
+  std::string path;  // of the records
+  RecordFormat format = RecordFormat::kXmc;
+};
+// On an error the directory is as before.
+[[nodiscard]] Result<DataImportResult> import_data(const NodeHost& host, const DataImportRequest& request);
+
+struct DataLook {
+  std::uint64_t records = 0;
+  std::uint32_t features = 0;  // 0 for text
+  std::uint32_t labels = 0;
+  std::uint64_t feature_entries = 0;
+  std::uint64_t label_entries = 0;
+  std::uint64_t records_without_labels = 0;
+  std::uint64_t labels_unused = 0;
+  std::uint64_t labels_used_once = 0;
+  std::vector<std::pair<std::string, std::uint64_t>> frequent_labels;  // name or number, records; at most 10
+  std::vector<std::string> examples;                                   // at most 3
+};
+// Of an imported directory, or of the imported data of a run (DIR/cache). kFailed when there is neither.
+[[nodiscard]] Result<DataLook> inspect_data(const NodeHost& host, const std::string& directory);
+
+[[nodiscard]] std::string to_text(const DataLook& look);
+[[nodiscard]] std::string to_json(const DataLook& look);
+
+}  // namespace gossamer::node

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// data import dictionary: finds out which of the user's files are which part of a dictionary, by name, and
+// turns them into training and test records (learn/text/dictionary.h).
+//
+//   NAME.index + NAME.dict[.dz|.gz]            dictd
+//   data.noun, data.verb, data.adj, data.adv   WordNet
+//   *.jsonl[.gz|.zst]                          {"text": definition, "labels": [headwords]}
+//   a directory                                all such files in it
+//
+// Thread rule: one thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "learn/text/dictionary.h"
+#include "node/node_host.h"
+
+namespace gossamer::node {
+
+// kUsage names a path that is none of the above, an index without text or the reverse.
+[[nodiscard]] Result<text::DictionarySources> find_dictionaries(host::Disk& disk,
+                                                                const std::vector<std::string>& paths);
+
+struct DictionaryImportRequest {
+  std::vector<std::string> sources;
+  std::string directory;  // missing or empty
+  std::uint64_t seed = 1;
+  std::uint32_t test = 5000;  // definitions to hold out
+};
+// On an error the directory is as before.
+[[nodiscard]] Result<text::DictionaryReport> import_dictionary_files(const NodeHost& host,
+                                                                     const DictionaryImportRequest& request);
+
+}  // namespace gossamer::node

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/prediction.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "engines/sparse/model_file.h"
+#include "learn/data/byte_source.h"
+#include "learn/data/jsonl_reader.h"
+#include "learn/data/record_assembler.h"
+#include "learn/data/xmlc_reader.h"
+
+namespace gossamer::node {
+namespace {
+
+constexpr std::size_t kBlock = 4 * engine::kQueryBlock;
+
+engine::PredictOptions options_of(const engine::Model& model, UseInstances instances) {
+  engine::PredictOptions options = engine::default_options(model);
+  if (instances == UseInstances::kNo) options.parts = engine::kNetAlone;
+  return options;
+}
+
+// Collects test records and sends them through the predictor a block at a time.
+class BlockEvaluation {
+ public:
+  BlockEvaluation(const engine::Model& model, engine::Predictor& predictor)
+      : model_(model), predictor_(predictor), evaluator_(model.label_count, model.training_rows) {}
+
+  [[nodiscard]] QueryBlock& queries() { return queries_; }
+  // The truth of the query that was added last.
+  void truth(std::span<const std::uint32_t> labels) {
+    labels_.insert(labels_.end(), labels.begin(), labels.end());
+    begin_.push_back(labels_.size());
+    if (queries_.size() == kBlock) run();
+  }
+  void run() {
+    if (queries_.size() == 0) return;
+    predictor_.predict(queries_.rows(), engine::kEvaluationDepth, out_);
+    for (std::size_t q = 0; q < queries_.size(); ++q) {
+      const std::span<const std::uint32_t> labels(labels_);
+      evaluator_.add(out_.row(q), labels.subspan(begin_[q], begin_[q + 1] - begin_[q]));
+    }
+    queries_.clear();
+    labels_.clear();
+    begin_.assign(1, 0);
+  }
+  [[nodiscard]] engine::Metrics metrics() const { return evaluator_.metrics(); }
+  [[nodiscard]] const engine::Model& model() const { return model_; }
+
+ private:
+  const engine::Model& model_;
+  engine::Predictor& predictor_;
+  engine::Evaluator evaluator_;
+  QueryBlock queries_;
+  std::vector<std::uint32_t> labels_;
+  std::vector<std::size_t> begin_ = {0};
+  engine::PredictionBlock out_;
+};
+
+data::NameTable label_table(const engine::Model& model) {
+  data::NameTable table;
+  for (std::size_t i = 0; i < model.label_names.size(); ++i) table.id(model.label_names[i]);
+  return table;
+}
+
+Result<data::ReadReport> read_test(data::ByteSource& source, const data::ReadOptions& options,
+                                   RecordFormat format, BlockEvaluation& evaluation) {
+  const engine::Model& model = evaluation.model();
+  const auto features = static_cast<std::uint32_t>(model.network.shape.features);
+  if (format == RecordFormat::kXmc) {
+    return data::read_xmlc(source, options, [&](const data::Record& record) -> Result<void> {
+      evaluation.queries().add(record.features, features, model.weighting);
+      evaluation.truth(record.labels);
+      return {};
+    });
+  }
+  data::RecordAssembler assembler(label_table(model), data::NameTable());
+  QueryParser parser(model);
+  return data::read_jsonl(source, options, [&](const data::JsonlRecord& record) -> Result<void> {
+    auto labels = assembler.labels(record);
+    if (!labels.ok()) return labels.error();
+    if (record.kind == data::JsonlRecord::Kind::kText) {
+      if (auto done = parser.add_text(record.text, evaluation.queries()); !done.ok()) return done;
+    } else {
+      auto row = assembler.features(record);
+      if (!row.ok()) return row.error();
+      evaluation.queries().add(*row, features, model.weighting);
+    }
+    evaluation.truth(*labels);
+    return {};
+  });
+}
+
+Result<void> read_cached_test(const NodeHost& host, const std::string& path, BlockEvaluation& evaluation) {
+  auto dataset = data::CachedDataset::open(host.disk, path, host.compute);
+  if (!dataset.ok()) return dataset.error();
+  const auto features = static_cast<std::uint32_t>(evaluation.model().network.shape.features);
+  for (std::uint64_t i = 0; i < (*dataset)->size(); ++i) {
+    const data::Record record = (*dataset)->record(RecordIndex(i));
+    evaluation.queries().add(record.features, features, evaluation.model().weighting);
+    evaluation.truth(record.labels);
+  }
+  return {};
+}
+
+std::string number(double value) { return std::isfinite(value) ? fmt::format("{}", value) : "null"; }
+
+}  // namespace
+
+Result<engine::Metrics> evaluate_model(const NodeHost& host, const engine::Model& model,
+                                       const EvaluateRequest& request) {
+  auto predictor =
+      engine::Predictor::create(model, host.kernels, host.compute, options_of(model, request.instances));
+  if (!predictor.ok()) return predictor.error();
+  BlockEvaluation evaluation(model, **predictor);
+  if (request.source.format == RecordFormat::kCache) {
+    if (auto done = read_cached_test(host, request.source.path, evaluation); !done.ok()) return done.error();
+  } else {
+    Progress progress(host.console, host.clock, "evaluating", host.verbosity);
+    data::ReadOptions options{.skip_bad = request.skip_bad, .compute = &host.compute};
+    options.progress = [&progress](const data::ReadProgress& now) -> Result<void> {
+      progress.update({.done = now.records, .total = 0, .unit = "records", .detail = {}});
+      return {};
+    };
+    auto source = data::open_bytes(host.disk, request.source.path);
+    if (!source.ok()) return source.error();
+    auto report = read_test(**source, options, request.source.format, evaluation);
+    if (!report.ok()) return report.error();
+    progress.finish();
+    if ((*report).skipped > 0) host.say(describe_skipped(*report));
+  }
+  evaluation.run();
+  return evaluation.metrics();
+}
+
+std::string metrics_json(const engine::Metrics& metrics) {
+  std::string json = "{";
+  for (const auto& [name, value] : metrics.named()) {
+    json += fmt::format("{}\"{}\":{}", json.size() > 1 ? "," : "", name, number(value));
+  }
+  return json + "}";
+}
+
+std::string metrics_text(const engine::Metrics& metrics) {
+  std::string text = fmt::format("{} test records", human_count(metrics.samples));
+  if (metrics.without_labels > 0) {
+    text += fmt::format(" ({} more have no label and are left out)", human_count(metrics.without_labels));
+  }
+  text += "\n";
+  int column = 0;
+  for (const auto& [name, value] : metrics.named()) {
+    const bool last = ++column % 3 == 0;
+    const std::string shown = std::isfinite(value) ? fmt::format("{:.2f}", value) : "beyond the list";
+    text += fmt::format("  {:<12} {:>7}{}", name, shown, last ? "\n" : "");
+  }
+  return column % 3 == 0 ? text : text + "\n";
+}
+
+Result<engine::Model> open_model(const NodeHost& host, const std::string& directory) {
+  for (const std::string& path : {directory + "/model", directory}) {
+    auto there = host.disk.exists(path + "/model.json");
+    if (!there.ok()) return there.error();
+    if (*there) return engine::load_model(host.disk, path);
+  }
+  auto run = host.disk.exists(directory + "/run.toml");
+  const bool unfinished = run.ok() && *run;
+  return Error{.kind = ErrorKind::kFailed,
+               .where = directory,
+               .what = "there is no model in this directory",
+               .got = unfinished ? "a run that has not finished" : "no model/model.json",
+               .expected = "the directory of a finished run (train --out DIR), or its model/",
+               .fix = unfinished ? "finish it: gossamer train ... --resume" : "check the path"};
+}
+
+Result<std::unique_ptr<PredictSession>> PredictSession::create(const NodeHost& host, engine::Model model,
+                                                               const Options& options) {
+  std::unique_ptr<PredictSession> session(new PredictSession(std::move(model), options.top));
+  auto predictor = engine::Predictor::create(session->model_, host.kernels, host.compute,
+                                             options_of(session->model_, options.instances));
+  if (!predictor.ok()) return predictor.error();
+  session->predictor_ = std::move(*predictor);
+  return session;
+}
+
+std::string PredictSession::render(std::span<const engine::Scored> ranked) const {
+  std::string json = "{\"labels\":[";
+  for (const engine::Scored& each : ranked) {
+    if (json.back() == '}') json += ',';
+    json += fmt::format("{{\"label\":{}", each.id);
+    if (each.id < model_.label_names.size()) {
+      const nlohmann::json name = std::string(model_.label_names[each.id]);
+      json +=
+          fmt::format(",\"name\":{}", name.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    }
+    json += fmt::format(",\"score\":{}}}", each.score);
+  }
+  return json + "]}";
+}
+
+Result<void> PredictSession::answer(std::span<const Query> queries,
+                                    FunctionRef<void(std::string_view json)> sink) {
+  for (std::size_t first = 0; first < queries.size(); first += kBlock) {
+    Result<void> read;
+    for (const Query& query : queries.subspan(first, std::min(kBlock, queries.size() - first))) {
+      read = parser_.add(query.text, query.place, block_);
+      if (!read.ok()) break;
+    }
+    if (block_.size() > 0) predictor_->predict(block_.rows(), top_, out_);
+    for (std::size_t q = 0; q < block_.size(); ++q) sink(render(out_.row(q)));
+    block_.clear();
+    if (!read.ok()) return read;
+  }
+  return {};
+}
+
+}  // namespace gossamer::node

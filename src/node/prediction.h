@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is done with a trained model: measure it on a test set, answer queries. Both read in blocks, so memory
+// does not grow with the input.
+//
+// Thread rule: the thread that owns the Compute.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/function_ref.h"
+#include "base/result.h"
+#include "engines/sparse/evaluation.h"
+#include "engines/sparse/model.h"
+#include "engines/sparse/predictor.h"
+#include "node/node_host.h"
+#include "node/queries.h"
+#include "node/training_data.h"
+
+namespace gossamer::node {
+
+// Whether the training records of a model take part.
+enum class UseInstances { kIfThere, kNo };
+
+struct EvaluateRequest {
+  Source source;
+  std::uint64_t skip_bad = 0;
+  UseInstances instances = UseInstances::kIfThere;
+};
+// Labels of the test set are matched by name where the model has names, else by number.
+[[nodiscard]] Result<engine::Metrics> evaluate_model(const NodeHost& host, const engine::Model& model,
+                                                     const EvaluateRequest& request);
+
+// {"P@1":..,...} unrounded; an infinite median rank is null.
+[[nodiscard]] std::string metrics_json(const engine::Metrics& metrics);
+// The same as a small table for people.
+[[nodiscard]] std::string metrics_text(const engine::Metrics& metrics);
+
+// The model of DIR: a run directory or a model directory. kFailed when there is none, kBadData when damaged.
+[[nodiscard]] Result<engine::Model> open_model(const NodeHost& host, const std::string& directory);
+
+class PredictSession {
+ public:
+  struct Options {
+    std::size_t top = 5;
+    UseInstances instances = UseInstances::kIfThere;
+  };
+  [[nodiscard]] static Result<std::unique_ptr<PredictSession>> create(const NodeHost& host,
+                                                                      engine::Model model,
+                                                                      const Options& options);
+
+  struct Query {
+    std::string text;
+    std::string place;  // for messages: "stdin:3"
+  };
+  // Hands one JSON line per query to `sink`, in order. At a query that cannot be read the ones before it are
+  // answered, then its error is returned.
+  [[nodiscard]] Result<void> answer(std::span<const Query> queries,
+                                    FunctionRef<void(std::string_view json)> sink);
+
+ private:
+  PredictSession(engine::Model model, std::size_t top)
+      : model_(std::move(model)), parser_(model_), top_(top) {}
+  [[nodiscard]] std::string render(std::span<const engine::Scored> ranked) const;
+
+  engine::Model model_;
+  QueryParser parser_;
+  std::size_t top_;
+  std::unique_ptr<engine::Predictor> predictor_;
+  QueryBlock block_;
+  engine::PredictionBlock out_;
+};
+
+}  // namespace gossamer::node

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/train_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <utility>
+
+#include "engines/sparse/model_assembly.h"
+#include "engines/sparse/model_file.h"
+#include "engines/sparse/recipe.h"
+#include "engines/sparse/trainer.h"
+#include "host/api/files.h"
+#include "node/curve_svg.h"
+#include "node/prediction.h"
+#include "node/run_log.h"
+#include "node/step_watch.h"
+#include "node/train_summary.h"
+#include "node/training_data.h"
+#include "node/vocabulary_file.h"
+#include "node/weighting_choice.h"
+
+namespace gossamer::node {
+namespace {
+
+Error missing_data() {
+  return {.kind = ErrorKind::kUsage,
+          .where = "data.train",
+          .what = "there is nothing to train on",
+          .got = "no file",
+          .expected = "the path of the training records",
+          .fix = "add data.train=FILE"};
+}
+
+Error too_little_memory(const NodeHost& host, const engine::TrainConfig& config,
+                        const engine::DataShape& shape, std::uint64_t needed) {
+  const std::uint64_t limit = host.compute.memory_limit_bytes();
+  std::string fits = "fewer features (text.max_features) or labels";
+  for (std::uint32_t hidden = 2048; hidden >= 16; hidden /= 2) {
+    if (hidden >= config.model.hidden.value_or(0)) continue;
+    engine::TrainConfig smaller = config;
+    smaller.model.hidden = hidden;
+    const auto recipe = engine::derive_recipe(smaller, shape);
+    if (recipe.ok() && engine::memory_needed(smaller, *recipe, shape) <= limit) {
+      fits = fmt::format("model.hidden={}", hidden);
+      break;
+    }
+  }
+  return {.kind = ErrorKind::kFailed,
+          .where = "memory",
+          .what = "the run would not fit",
+          .got = fmt::format("{} needed for {} features and {} labels at model.hidden = {}",
+                             human_bytes(needed), human_count(shape.features), human_count(shape.labels),
+                             config.model.hidden.value_or(0)),
+          .expected = fmt::format("at most {}, what this process may use", human_bytes(limit)),
+          .fix = fmt::format("would fit: {}", fits)};
+}
+
+// One run, part by part, in the order of its members' use.
+class TrainingJob {
+ public:
+  TrainingJob(const NodeHost& host, const TrainRequest& request, RunDirectory directory)
+      : host_(host),
+        request_(request),
+        directory_(std::move(directory)),
+        config_(directory_.config()),
+        log_(host.disk, host.clock,
+             {.metrics = directory_.paths().metrics(), .events = directory_.paths().events()}) {}
+
+  Result<TrainResult> run() {
+    if (auto done = prepare(); !done.ok()) {
+      directory_.abandon();
+      return done.error();
+    }
+    auto outcome = train();
+    if (!outcome.ok()) return outcome.error();
+    if (!(*outcome).network.has_value()) {
+      host_.say(fmt::format("stopped after step {}; continue with: --resume", (*outcome).steps));
+      return TrainResult{.stopped = true, .summary = {}};
+    }
+    return finish(std::move(*outcome));
+  }
+
+ private:
+  Result<void> prepare() {
+    if (auto done = load(); !done.ok()) return done;
+    if (auto done = derive(); !done.ok()) return done;
+    if (auto done = host_.disk.make_directories(directory_.paths().checkpoints()); !done.ok()) return done;
+    // From here on run.toml is the resolved config, which a resumed run starts from.
+    return directory_.write_config(config_);
+  }
+
+  // The cache of an earlier part of this run is used again; else the user's files are read.
+  Result<void> load() {
+    const std::string cache = directory_.paths().cache() + "/train.cache";
+    const std::string words = directory_.paths().cache() + "/vocabulary.json";
+    auto there = host_.disk.exists(cache);
+    if (!there.ok()) return there.error();
+    if (!*there) {
+      if (auto done = import(cache, words); !done.ok()) return done;
+    } else {
+      auto featurizer = read_vocabulary(host_.disk, words);
+      if (!featurizer.ok()) return featurizer.error();
+      featurizer_ = std::move(*featurizer);
+    }
+    auto opened =
+        data::CachedDataset::open(host_.disk, cache_path_.empty() ? cache : cache_path_, host_.compute);
+    if (!opened.ok()) return opened.error();
+    dataset_ = std::move(*opened);
+    return {};
+  }
+
+  Result<void> import(const std::string& cache, const std::string& words) {
+    if (config_.data.train.empty()) return missing_data();
+    auto source = find_source(host_.disk, config_.data.train, config_.data.format);
+    if (!source.ok()) return source.error();
+    if ((*source).format == RecordFormat::kCache) {
+      cache_path_ = (*source).path;
+      return {};
+    }
+    auto imported = import_records(
+        host_,
+        {.sources = {*source}, .cache_path = cache, .text = config_.text, .skip_bad = config_.data.skip_bad});
+    if (!imported.ok()) return imported.error();
+    featurizer_ = std::move((*imported).featurizer);
+    if (!featurizer_.has_value()) return {};
+    return write_vocabulary(host_.disk, words, *featurizer_);
+  }
+
+  Result<void> derive() {
+    shape_ = engine::shape_of(*dataset_);
+    host_.say(fmt::format("{} records, {} features, {} labels ({:.1f} features and {:.1f} labels a record)",
+                          human_count(shape_.records), human_count(shape_.features),
+                          human_count(shape_.labels),
+                          static_cast<double>(shape_.feature_entries) / static_cast<double>(shape_.records),
+                          static_cast<double>(shape_.label_entries) / static_cast<double>(shape_.records)));
+    text::FittedWeighting fitted = choose_weighting(config_.data.weighting, *dataset_, featurizer_);
+    weighting_ = std::move(fitted.weighting);
+    host_.say(fmt::format("data.weighting: {}", fitted.reason));
+    auto recipe = engine::derive_recipe(config_, shape_);
+    if (!recipe.ok()) return recipe.error();
+    recipe_ = std::move(*recipe);
+    for (const std::string& reason : recipe_.reasons) host_.say(reason);
+    config_.model.hidden = recipe_.hidden;
+    config_.model.dropout = recipe_.dropout;
+    config_.train.steps = recipe_.steps;
+    const std::uint64_t needed = engine::memory_needed(config_, recipe_, shape_);
+    if (needed > host_.compute.memory_limit_bytes()) return too_little_memory(host_, config_, shape_, needed);
+    parameters_ =
+        std::uint64_t{recipe_.hidden} * (std::uint64_t{shape_.features} + shape_.labels) + shape_.labels;
+    host_.say(fmt::format("{} parameters, {} of memory, {} steps of {} records on {} threads ({})",
+                          human_count(parameters_), human_bytes(needed), human_count(recipe_.steps),
+                          config_.train.batch, host_.compute.workers(), kernels::name(host_.kernels.isa)));
+    load_seconds_ = (host_.clock.now() - start_).seconds();
+    return {};
+  }
+
+  Result<engine::TrainOutcome> train() {
+    const auto events = [this](std::string_view name, EventFields fields) { log_.event(name, fields); };
+    events("run_started", {{"run_id", directory_.run_id()},
+                           {"threads", static_cast<std::uint64_t>(host_.compute.workers())},
+                           {"isa", std::string(kernels::name(host_.kernels.isa))}});
+    StepWatch watch(host_, log_, config_.train.batch);
+    const auto on_step = [&watch](const engine::TrainProgress& progress) { watch.on_step(progress); };
+    const Instant begin = host_.clock.now();
+    auto outcome =
+        engine::train({.disk = host_.disk,
+                       .compute = host_.compute,
+                       .clock = host_.clock,
+                       .kernels = host_.kernels,
+                       .dataset = *dataset_,
+                       .weighting = weighting_,
+                       .config = config_,
+                       .recipe = recipe_,
+                       .run_id = directory_.run_id(),
+                       .checkpoint_directory = directory_.paths().checkpoints()},
+                      {.on_step = on_step, .stop_requested = request_.stop_requested, .events = events});
+    watch.finish();
+    steps_seconds_ = (host_.clock.now() - begin).seconds();
+    train_begin_ = begin;
+    own_steps_ = watch.steps_seen();
+    if (watch.error().has_value()) return *watch.error();
+    return outcome;
+  }
+
+  Result<TrainResult> finish(engine::TrainOutcome outcome) {
+    const RunPaths& paths = directory_.paths();
+    host_.say("writing the model");
+    const engine::Model model = engine::assemble_model({.network = std::move(*outcome.network),
+                                                        .dataset = *dataset_,
+                                                        .weighting = weighting_,
+                                                        .featurizer = std::move(featurizer_),
+                                                        .config = config_},
+                                                       host_.kernels, host_.compute);
+    if (auto done = engine::save_model(host_.disk, paths.model(), model); !done.ok()) return done.error();
+    TrainSummary summary = summarize(outcome);
+    const std::string curve = curve_svg(log_.curve(), title());
+    if (auto done = host::replace_file(host_.disk, paths.curve(), curve); !done.ok()) return done.error();
+    if (!config_.data.test.empty()) {
+      if (auto done = evaluate(model, summary); !done.ok()) return done.error();
+    }
+    summary.peak_rss_bytes = host_.compute.peak_rss_bytes();
+    TrainResult result{.stopped = false, .summary = to_json(summary)};
+    log_.event("run_finished", {{"steps", summary.steps}});
+    if (log_.first_error().has_value()) {
+      host_.say(fmt::format("warning: the logs are incomplete: {}", log_.first_error()->message()));
+    }
+    if (auto done = host::replace_file(host_.disk, paths.summary(), result.summary + "\n"); !done.ok()) {
+      return done.error();
+    }
+    return result;
+  }
+
+  Result<void> evaluate(const engine::Model& model, TrainSummary& summary) {
+    const Instant begin = host_.clock.now();
+    const Duration cpu = host_.clock.process_cpu();
+    auto source = find_source(host_.disk, config_.data.test, config_.data.format);
+    if (!source.ok()) return source.error();
+    auto metrics = evaluate_model(host_, model, {.source = *source, .skip_bad = config_.data.skip_bad});
+    if (!metrics.ok()) return metrics.error();
+    host_.say(metrics_text(*metrics));
+    summary.metrics_json = metrics_json(*metrics);
+    summary.eval_seconds = (host_.clock.now() - begin).seconds();
+    summary.eval_cpu_seconds = (host_.clock.process_cpu() - cpu).seconds();
+    return {};
+  }
+
+  [[nodiscard]] TrainSummary summarize(const engine::TrainOutcome& outcome) const {
+    TrainSummary summary;
+    summary.run_id = directory_.run_id();
+    summary.parameters = parameters_;
+    summary.steps = outcome.steps;
+    summary.samples = outcome.samples;
+    summary.epochs = static_cast<double>(outcome.samples) / static_cast<double>(shape_.records);
+    summary.load_seconds = load_seconds_;
+    summary.train_seconds = (host_.clock.now() - train_begin_).seconds();
+    summary.cpu_seconds = host_.clock.process_cpu().seconds();
+    const double own_samples = static_cast<double>(own_steps_) * config_.train.batch;
+    summary.samples_per_second = steps_seconds_ > 0 ? own_samples / steps_seconds_ : 0;
+    summary.final_loss = outcome.final_loss;
+    summary.model_dir = directory_.paths().model();
+    return summary;
+  }
+
+  [[nodiscard]] std::string title() const {
+    return fmt::format("{} records, {} labels, {} parameters, seed {}", human_count(shape_.records),
+                       human_count(shape_.labels), human_count(parameters_), config_.seed);
+  }
+
+  const NodeHost& host_;
+  const TrainRequest& request_;
+  RunDirectory directory_;
+  engine::TrainConfig config_;
+  RunLog log_;
+  Instant start_ = host_.clock.now();
+
+  std::string cache_path_;  // of an imported directory; empty: DIR/cache
+  std::unique_ptr<data::CachedDataset> dataset_;
+  std::optional<text::FeaturizerState> featurizer_;
+  text::FeatureWeighting weighting_;
+  engine::DataShape shape_;
+  engine::Recipe recipe_;
+  std::uint64_t parameters_ = 0;
+  double load_seconds_ = 0;
+  double steps_seconds_ = 0;
+  std::uint64_t own_steps_ = 0;
+  Instant train_begin_;
+};
+
+}  // namespace
+
+Result<TrainResult> run_training(const NodeHost& host, const TrainRequest& request) {
+  // 40 bits of the time in microseconds tell runs apart; the id names a run, it protects nothing.
+  const auto microseconds = static_cast<std::uint64_t>(host.clock.wall_seconds() * 1e6);
+  const std::string run_id = fmt::format("{:010x}", microseconds & 0xFFFFFFFFFF);
+  auto directory = RunDirectory::open(host.disk, {.directory = request.directory,
+                                                  .resume = request.resume,
+                                                  .config = request.config,
+                                                  .settings = request.settings,
+                                                  .run_id = run_id});
+  if (!directory.ok()) return directory.error();
+  if ((*directory).finished_summary().has_value()) {
+    host.say("the run is finished already");
+    std::string summary = *(*directory).finished_summary();
+    while (!summary.empty() && summary.back() == '\n') summary.pop_back();
+    return TrainResult{.stopped = false, .summary = std::move(summary)};
+  }
+  TrainingJob job(host, request, std::move(*directory));
+  return job.run();
+}
+
+}  // namespace gossamer::node

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/train_summary.h"
+
+#include <nlohmann/json.hpp>
+
+namespace gossamer::node {
+
+std::string to_json(const TrainSummary& s) {
+  using Json = nlohmann::ordered_json;
+  const Json json = {{"engine", "sparse"},
+                     {"run_id", s.run_id},
+                     {"nodes", 1},
+                     {"parameters", s.parameters},
+                     {"steps", s.steps},
+                     {"samples", s.samples},
+                     {"epochs", s.epochs},
+                     {"train_seconds", s.train_seconds},
+                     {"load_seconds", s.load_seconds},
+                     {"eval_seconds", s.eval_seconds},
+                     {"cpu_seconds", s.cpu_seconds},
+                     {"eval_cpu_seconds", s.eval_cpu_seconds},
+                     {"samples_per_second", s.samples_per_second},
+                     {"peak_rss_bytes", s.peak_rss_bytes},
+                     {"bytes_sent_per_node_per_step", 0},
+                     {"background_bytes_per_node_per_step", 0},
+                     {"final_loss", s.final_loss},
+                     {"metrics", Json::parse(s.metrics_json)},
+                     {"recoveries", Json::array()},
+                     {"model_dir", s.model_dir}};
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace gossamer::node

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The figures of a finished run, as `train --json` prints them. Seconds are wall seconds of this process; a
+// resumed run's are those of its last part.
+//
+// Thread rule: plain values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace gossamer::node {
+
+struct TrainSummary {
+  std::string run_id;
+  std::uint64_t parameters = 0;
+  std::uint64_t steps = 0;
+  std::uint64_t samples = 0;
+  double epochs = 0;
+  double train_seconds = 0;  // first step to the model on disk
+  double load_seconds = 0;   // reading, indexing, deriving the recipe
+  double eval_seconds = 0;
+  double cpu_seconds = 0;  // user and system, from the start to the model on disk
+  double eval_cpu_seconds = 0;
+  double samples_per_second = 0;  // of the training loop
+  std::uint64_t peak_rss_bytes = 0;
+  double final_loss = 0;
+  std::string metrics_json = "{}";
+  std::string model_dir;
+};
+
+// One object on one line.
+[[nodiscard]] std::string to_json(const TrainSummary& summary);
+
+}  // namespace gossamer::node

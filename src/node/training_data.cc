@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/training_data.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <utility>
+
+#include "learn/data/byte_source.h"
+#include "learn/data/cache_writer.h"
+#include "learn/data/import.h"
+#include "learn/data/jsonl_reader.h"
+#include "learn/data/record_assembler.h"
+
+namespace gossamer::node {
+namespace {
+
+// The first line that is not blank, or as much of it as fits.
+Result<std::string> first_line(host::Disk& disk, const std::string& path) {
+  auto source = data::open_bytes(disk, path);
+  if (!source.ok()) return source.error();
+  constexpr std::size_t kEnough = std::size_t{1} << 16;
+  std::string text(kEnough, '\0');
+  auto got = (*source)->read(std::as_writable_bytes(std::span(text)));
+  if (!got.ok()) return got.error();
+  text.resize(*got);
+  const std::size_t begin = text.find_first_not_of(" \t\r\n\xef\xbb\xbf");
+  if (begin == std::string::npos) return std::string();
+  return text.substr(begin, text.find('\n', begin) - begin);
+}
+
+// JSON lines of text or of features: the first record decides for the file; a line of the other kind is a bad
+// line later on.
+Result<RecordFormat> jsonl_format(host::Disk& disk, const std::string& path) {
+  auto source = data::open_bytes(disk, path);
+  if (!source.ok()) return source.error();
+  std::optional<RecordFormat> format;
+  const auto first =
+      data::read_jsonl(**source, {.skip_bad = UINT64_MAX}, [&](const data::JsonlRecord& record) {
+        format = record.kind == data::JsonlRecord::Kind::kText ? RecordFormat::kJsonlText
+                                                               : RecordFormat::kJsonlFeatures;
+        return Result<void>(Error{.kind = ErrorKind::kFailed, .where = "seen", .what = "enough"});
+      });
+  if (format.has_value()) return *format;
+  return first.ok() ? RecordFormat::kJsonlText : Result<RecordFormat>(first.error());
+}
+
+std::function<Result<void>(const data::ReadProgress&)> show(Progress& progress) {
+  return [&progress](const data::ReadProgress& now) -> Result<void> {
+    if (progress.due()) {
+      const std::string detail = human_count(now.records) + " records";
+      progress.update({.done = now.bytes / 1'000'000, .total = 0, .unit = "MB", .detail = detail});
+    }
+    return {};
+  };
+}
+
+data::ImportOptions import_options(const NodeHost& host, const ImportRequest& request,
+                                   const std::vector<std::string>& paths) {
+  return {.sources = paths,
+          .cache_path = request.cache_path,
+          .read = {.skip_bad = request.skip_bad, .compute = &host.compute}};
+}
+
+Error wants_text(std::string_view got) {
+  return {.kind = ErrorKind::kBadData,
+          .where = {},
+          .what = "the record is of another kind than the first",
+          .got = std::string(got),
+          .expected = R"(records with "text", like the first)",
+          .fix = "put text and features into files of their own"};
+}
+
+// First pass over text: the vocabulary. Bad lines are left for the second pass to report.
+Result<text::FeaturizerState> count_vocabulary(const NodeHost& host, const ImportRequest& request,
+                                               const data::ImportOptions& options) {
+  text::FeatureCounter counter(featurizer_options(request.text));
+  Progress progress(host.console, host.clock, "counting words", host.verbosity);
+  data::ImportOptions lenient = options;
+  lenient.read.skip_bad = UINT64_MAX;
+  lenient.read.progress = show(progress);
+  const auto read = data::read_sources(
+      host.disk, lenient, [&](data::ByteSource& source, const data::ReadOptions& read_options) {
+        return data::read_jsonl(source, read_options, [&](const data::JsonlRecord& record) -> Result<void> {
+          if (record.kind != data::JsonlRecord::Kind::kText) return wants_text("features");
+          return counter.add(record.text);
+        });
+      });
+  if (!read.ok()) return read.error();
+  return counter.finish();
+}
+
+// Second pass over text: records of known features.
+Result<Imported> import_text(const NodeHost& host, const ImportRequest& request,
+                             data::ImportOptions options) {
+  auto state = count_vocabulary(host, request, options);
+  if (!state.ok()) return state.error();
+  const text::Featurizer featurizer(std::move(*state));
+  text::FeaturizerScratch scratch;
+  data::RecordAssembler assembler;
+  auto writer = data::CacheWriter::create(host.disk, request.cache_path);
+  if (!writer.ok()) return writer.error();
+  Progress progress(host.console, host.clock, "reading", host.verbosity);
+  options.read.progress = show(progress);
+  std::uint32_t labels = 0;
+  auto report = data::read_sources(
+      host.disk, options, [&](data::ByteSource& source, const data::ReadOptions& read_options) {
+        return data::read_jsonl(source, read_options, [&](const data::JsonlRecord& record) -> Result<void> {
+          if (record.kind != data::JsonlRecord::Kind::kText) return wants_text("features");
+          auto features = featurizer.features(record.text, scratch);
+          if (!features.ok()) return features.error();
+          auto own = assembler.labels(record);
+          if (!own.ok()) return own.error();
+          if (!(*own).empty()) labels = std::max(labels, (*own).back() + 1);
+          return (*writer)->add({.features = *features, .labels = *own});
+        });
+      });
+  if (!report.ok()) return report.error();
+  const auto& names = assembler.label_names().names();
+  const auto& words = featurizer.state().features;
+  const std::vector<std::string_view> feature_names(words.begin(), words.end());
+  auto done = (*writer)->finish({.features = featurizer.size(),
+                                 .labels = std::max(labels, assembler.label_names().size()),
+                                 .feature_names = feature_names,
+                                 .label_names = names});
+  if (!done.ok()) return done.error();
+  (*report).features = featurizer.size();
+  (*report).labels = std::max(labels, assembler.label_names().size());
+  return Imported{.report = std::move(*report), .featurizer = featurizer.state()};
+}
+
+Result<Imported> import_features(const NodeHost& host, const data::ImportOptions& options,
+                                 RecordFormat format) {
+  if (format == RecordFormat::kXmc) {
+    auto report = data::import_xmlc(host.disk, options);
+    if (!report.ok()) return report.error();
+    return Imported{.report = std::move(*report), .featurizer = {}};
+  }
+  data::RecordAssembler assembler;
+  auto report = data::import_jsonl(host.disk, options, assembler);
+  if (!report.ok()) return report.error();
+  return Imported{.report = std::move(*report), .featurizer = {}};
+}
+
+}  // namespace
+
+const char* name(RecordFormat format) {
+  switch (format) {
+    case RecordFormat::kXmc: return "XMLC text";
+    case RecordFormat::kJsonlFeatures: return "JSON lines of features";
+    case RecordFormat::kJsonlText: return "JSON lines of text";
+    case RecordFormat::kCache: return "imported records";
+  }
+  return "unknown";
+}
+
+Result<Source> find_source(host::Disk& disk, const std::string& path,
+                           std::optional<engine::DataFormat> wanted) {
+  if (path == "-" && !wanted.has_value()) {
+    return Error{.kind = ErrorKind::kUsage,
+                 .where = "data.format",
+                 .what = "the format of standard input is not known",
+                 .got = "auto",
+                 .expected = "xmc or jsonl",
+                 .fix = "say data.format=xmc or data.format=jsonl"};
+  }
+  if (path == "-") {
+    const bool xmc = *wanted == engine::DataFormat::kXmc;
+    return Source{.path = path, .format = xmc ? RecordFormat::kXmc : RecordFormat::kJsonlText};
+  }
+  for (const auto& [file, format] : {std::pair("/records.cache", RecordFormat::kCache),
+                                     std::pair("/records.jsonl", RecordFormat::kJsonlText)}) {
+    auto there = disk.exists(path + file);
+    if (there.ok() && *there) {
+      if (format == RecordFormat::kCache) return Source{.path = path + file, .format = format};
+      auto jsonl = jsonl_format(disk, path + file);
+      if (!jsonl.ok()) return jsonl.error();
+      return Source{.path = path + file, .format = *jsonl};
+    }
+  }
+  auto line = first_line(disk, path);
+  if (!line.ok()) return line.error();
+  const bool jsonl = wanted.has_value() ? *wanted == engine::DataFormat::kJsonl : (*line).starts_with("{");
+  if (!jsonl) return Source{.path = path, .format = RecordFormat::kXmc};
+  auto format = jsonl_format(disk, path);
+  if (!format.ok()) return format.error();
+  return Source{.path = path, .format = *format};
+}
+
+text::FeaturizerOptions featurizer_options(const engine::TextConfig& config) {
+  return {.stems = config.stems,
+          .subword_min = config.subword_min,
+          .subword_max = config.subword_max,
+          .min_document_frequency = config.min_df,
+          .max_features = config.max_features,
+          .stem_weight = static_cast<float>(config.stem_weight),
+          .subword_weight = static_cast<float>(config.subword_weight)};
+}
+
+Result<Imported> import_records(const NodeHost& host, const ImportRequest& request) {
+  std::vector<std::string> paths;
+  for (const Source& source : request.sources) paths.push_back(source.path);
+  data::ImportOptions options = import_options(host, request, paths);
+  const RecordFormat format = request.sources.front().format;
+  Result<Imported> imported = Imported{};
+  if (format == RecordFormat::kJsonlText) {
+    imported = import_text(host, request, std::move(options));
+  } else {
+    Progress progress(host.console, host.clock, "reading", host.verbosity);
+    options.read.progress = show(progress);
+    imported = import_features(host, options, format);
+  }
+  if (imported.ok() && imported->report.skipped > 0) host.say(describe_skipped(imported->report));
+  return imported;
+}
+
+std::string describe_skipped(const data::ReadReport& report) {
+  if (report.skipped == 0) return "";
+  std::string text = fmt::format("left out {} bad lines:", human_count(report.skipped));
+  for (const Error& example : report.examples) text += "\n  " + example.message();
+  if (report.skipped > report.examples.size()) text += "\n  ...";
+  return text;
+}
+
+}  // namespace gossamer::node

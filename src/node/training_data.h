@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From what the user calls data.train to a dataset that the engine can sample: tells the format by the
+// content, imports into a cache file, and for text counts the vocabulary first (the file is then read twice).
+//
+//   FILE      XMLC text or JSON lines, plain or packed (learn/data/xmlc_reader.h, jsonl_reader.h)
+//   DIR       what `data import` made: DIR/records.cache or DIR/records.jsonl
+//
+// Thread rule: the thread that owns the Compute.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "engines/sparse/config.h"
+#include "learn/data/cached_dataset.h"
+#include "learn/data/reading.h"
+#include "learn/text/featurizer.h"
+#include "node/node_host.h"
+
+namespace gossamer::node {
+
+enum class RecordFormat {
+  kXmc,
+  kJsonlFeatures,
+  kJsonlText,
+  kCache,
+};
+[[nodiscard]] const char* name(RecordFormat format);
+
+struct Source {
+  std::string path;  // of the records: a file, or DIR/records.* of an imported directory
+  RecordFormat format = RecordFormat::kXmc;
+};
+
+// What lies at `path`. `wanted` overrules the content; standard input ("-") cannot be looked at beforehand
+// and needs it (kUsage). kFailed names a missing path.
+[[nodiscard]] Result<Source> find_source(host::Disk& disk, const std::string& path,
+                                         std::optional<engine::DataFormat> wanted);
+
+struct ImportRequest {
+  std::vector<Source> sources;  // of one format, not kCache
+  std::string cache_path;
+  engine::TextConfig text = {};
+  std::uint64_t skip_bad = 0;
+};
+
+struct Imported {
+  data::ReadReport report;
+  std::optional<text::FeaturizerState> featurizer;  // of text
+};
+
+// Writes the cache, whole or not at all, with progress and skipped lines told on the console.
+[[nodiscard]] Result<Imported> import_records(const NodeHost& host, const ImportRequest& request);
+
+[[nodiscard]] text::FeaturizerOptions featurizer_options(const engine::TextConfig& config);
+
+// Bad lines that were left out, with examples; nothing when there were none.
+[[nodiscard]] std::string describe_skipped(const data::ReadReport& report);
+
+}  // namespace gossamer::node

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The binary under test as a black box: run it to its end, or start it and wait for what it says.
+
+$GOSSAMER is the path of the binary (ctest sets it). Nothing here sleeps: every wait is for a line, a file's line or
+the end of the process, with a timeout that only a failure reaches.
+"""
+
+import json
+import os
+import queue
+import random
+import subprocess
+import threading
+
+GOSSAMER = os.environ.get("GOSSAMER", "build/release/gossamer")
+TIMEOUT = 120
+
+
+class Finished:
+    """What a process left behind: exit status, standard output and standard error."""
+
+    def __init__(self, status, out, err):
+        self.status = status
+        self.out = out
+        self.err = err
+
+    def json(self):
+        """Standard output as exactly one JSON object on one line."""
+        lines = self.out.splitlines()
+        assert len(lines) == 1, f"one line wanted, got {len(lines)}: {self.out!r}\n{self.err}"
+        return json.loads(lines[0])
+
+    def json_lines(self):
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+def run(*arguments, stdin="", cwd=None, environment=None):
+    """Runs `gossamer ARGUMENTS` to its end."""
+    done = subprocess.run(
+        [GOSSAMER, *map(str, arguments)],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+        cwd=cwd,
+        env={**os.environ, **(environment or {})},
+        check=False,
+    )
+    return Finished(done.returncode, done.stdout, done.stderr)
+
+
+class Running:
+    """A process whose standard error is read line by line as it comes."""
+
+    def __init__(self, *arguments):
+        self.process = subprocess.Popen(
+            [GOSSAMER, *map(str, arguments)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.lines = queue.Queue()
+        self.seen = []
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+
+    def _read(self):
+        for line in self.process.stderr:
+            self.lines.put(line)
+        self.lines.put(None)
+
+    def wait_for_line(self, part):
+        """Returns the first line of standard error that holds `part`."""
+        while True:
+            line = self.lines.get(timeout=TIMEOUT)
+            assert line is not None, f"ended without a line with {part!r}:\n{''.join(self.seen)}"
+            self.seen.append(line)
+            if part in line:
+                return line
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def finish(self):
+        out = self.process.stdout.read()
+        status = self.process.wait(timeout=TIMEOUT)
+        self.reader.join(timeout=TIMEOUT)
+        self.process.stdout.close()
+        self.process.stderr.close()
+        while not self.lines.empty():
+            line = self.lines.get()
+            if line is not None:
+                self.seen.append(line)
+        return Finished(status, out, "".join(self.seen))
+
+
+def write_xmlc(path, records, seed):
+    """A small data set that can be learnt: label l brings features 3l..3l+2, among others of no meaning.
+
+    25 labels and 200 features, so that a few hundred records are enough.
+    """
+    random_numbers = random.Random(seed)
+    lines = []
+    for _ in range(records):
+        labels = sorted(random_numbers.sample(range(25), random_numbers.choice([1, 1, 2])))
+        features = {75 + random_numbers.randrange(125): 1 for _ in range(5)}
+        for label in labels:
+            features.update({3 * label + k: random_numbers.choice([1, 2]) for k in range(3)})
+        pairs = " ".join(f"{index}:{value}" for index, value in sorted(features.items()))
+        lines.append(f"{','.join(map(str, labels))} {pairs}\n")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(f"{records} 200 25\n")
+        file.writelines(lines)
+    return lines

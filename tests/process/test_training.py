@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A whole life of a model: train, evaluate, predict, stop, resume, move, delete what is not the model."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import unittest
+
+import program
+
+FIELDS = """engine run_id nodes parameters steps samples epochs train_seconds load_seconds eval_seconds cpu_seconds
+eval_cpu_seconds samples_per_second peak_rss_bytes bytes_sent_per_node_per_step background_bytes_per_node_per_step
+final_loss metrics recoveries model_dir""".split()
+
+
+class WithData(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.root = directory.name
+        self.train_path = self.path("train.txt")
+        self.test_path = self.path("test.txt")
+        program.write_xmlc(self.train_path, 600, seed=1)
+        self.test_lines = program.write_xmlc(self.test_path, 100, seed=2)
+        self.out = self.path("run")
+
+    def path(self, name):
+        return os.path.join(self.root, name)
+
+    def arguments(self, *more, out=None):
+        return [
+            "train",
+            "xmc",
+            f"data.train={self.train_path}",
+            f"data.test={self.test_path}",
+            "model.hidden=32",
+            "train.batch=32",
+            "train.epochs=6",
+            "--threads",
+            "2",
+            "--out",
+            out or self.out,
+            *more,
+        ]
+
+
+class EndToEnd(WithData):
+    # The summary has every field of the contract, the model learns, and eval says the same about it.
+    def test_train_eval_predict(self):
+        done = program.run(*self.arguments("--json"))
+        self.assertEqual(done.status, 0, done.err)
+        summary = done.json()
+        self.assertEqual(list(summary), FIELDS)
+        self.assertEqual(summary["parameters"], 225 * 32 + 25)
+        self.assertGreater(summary["metrics"]["P@1"], 80)
+        for name in ("run.toml", "metrics.jsonl", "events.jsonl", "model", "curve.svg", "summary.json"):
+            self.assertTrue(os.path.exists(os.path.join(self.out, name)), name)
+        with open(os.path.join(self.out, "metrics.jsonl"), encoding="utf-8") as file:
+            steps = [json.loads(line)["step"] for line in file]
+        self.assertEqual(steps, list(range(1, summary["steps"] + 1)))
+
+        measured = program.run("eval", self.out, "--data", self.test_path, "--threads", "2", "--json").json()
+        self.assertEqual(measured["metrics"], summary["metrics"])
+        self.assertEqual(measured["samples"], 100)
+
+        # P@1 counted from the answers of predict is the same figure.
+        answers = program.run("predict", self.out, stdin="".join(self.test_lines)).json_lines()
+        self.assertEqual(len(answers), 100)
+        hits = 0
+        for line, answer in zip(self.test_lines, answers):
+            truth = set(map(int, line.split(" ")[0].split(",")))
+            scores = [each["score"] for each in answer["labels"]]
+            self.assertEqual(scores, sorted(scores, reverse=True))
+            hits += answer["labels"][0]["label"] in truth
+        self.assertAlmostEqual(hits, measured["metrics"]["P@1"])
+
+    # The same seed and threads give the same bytes; another seed does not.
+    def test_same_bytes(self):
+        models = []
+        for name, seed in (("a", 5), ("b", 5), ("c", 6)):
+            out = self.path(name)
+            done = program.run(*self.arguments(f"seed={seed}", "--quiet", out=out))
+            self.assertEqual((done.status, done.err), (0, ""))
+            models.append(shards(out))
+        self.assertEqual(models[0], models[1])
+        self.assertNotEqual(models[0], models[2])
+
+    # A run can be moved, and needs neither data, cache nor checkpoints to answer as before.
+    def test_model_is_self_contained(self):
+        self.assertEqual(program.run(*self.arguments()).status, 0)
+        query = "0:1 1:2 2:1"
+        before = program.run("predict", self.out, query, "--top", "3")
+        self.assertEqual(before.status, 0, before.err)
+        moved = self.path("elsewhere")
+        shutil.move(self.out, moved)
+        for name in ("cache", "checkpoints"):
+            shutil.rmtree(os.path.join(moved, name), ignore_errors=True)
+        os.remove(self.train_path)
+        os.remove(self.test_path)
+        after = program.run("predict", moved, query, "--top", "3")
+        self.assertEqual((after.status, after.out), (0, before.out), after.err)
+        self.assertEqual(len(after.json()["labels"]), 3)
+        alone = program.run("predict", os.path.join(moved, "model"), query, "--top", "3")
+        self.assertEqual(alone.out, before.out)
+
+    # Imported records train the same model as the file they came from.
+    def test_imported_directory(self):
+        imported = self.path("imported")
+        self.assertEqual(program.run("data", "import", "xmc", self.train_path, "--out", imported).status, 0)
+        self.assertEqual(program.run(*self.arguments()).status, 0)
+        other = self.path("other")
+        done = program.run(*self.arguments(f"data.train={imported}", out=other))
+        self.assertEqual(done.status, 0, done.err)
+        self.assertEqual(shards(self.out), shards(other))
+
+    # A query that cannot be read is named with its place; those before it are answered.
+    def test_bad_query(self):
+        self.assertEqual(program.run(*self.arguments()).status, 0)
+        done = program.run("predict", self.out, stdin="0:1\n\n5:1 x\n6:1\n")
+        self.assertEqual(done.status, 3)
+        self.assertEqual(len(done.json_lines()), 1)
+        self.assertIn("stdin:3:5", done.err)
+        twice = program.run("predict", self.out, "0:1 0:2")
+        self.assertEqual(twice.status, 3)
+        self.assertIn("argument 1", twice.err)
+
+
+def shards(run):
+    """The bytes of the model's tensors."""
+    model = os.path.join(run, "model")
+    names = sorted(name for name in os.listdir(model) if name.endswith(".safetensors"))
+    assert names, os.listdir(model)
+    content = []
+    for name in names:
+        with open(os.path.join(model, name), "rb") as file:
+            content.append(file.read())
+    return content
+
+
+class Text(WithData):
+    # A model of text takes raw text and answers with names.
+    def test_dictionary(self):
+        path = self.path("words.jsonl")
+        animals = ["deer", "cow", "pig", "hen", "cod", "bee", "ant", "owl"]
+        with open(path, "w", encoding="utf-8") as file:
+            for number in range(400):
+                animal = animals[number % len(animals)]
+                text = f"the {'meat' if number % 3 else 'sound'} of a {animal} in winter {number % 7}"
+                file.write(json.dumps({"text": text, "labels": [f"word of {animal}"]}) + "\n")
+        done = program.run(
+            "train", "dictionary", f"data.train={path}", f"data.test={path}", "model.hidden=32", "train.epochs=4",
+            "--out", self.out, "--json",
+        )  # fmt: skip
+        self.assertEqual(done.status, 0, done.err)
+        self.assertGreater(done.json()["metrics"]["P@1"], 95)
+        answer = program.run("predict", self.out, "a deer's meat", "--top", "2").json()["labels"]
+        self.assertEqual(answer[0]["name"], "word of deer")
+        as_json = program.run("predict", self.out, '{"text": "a deer\'s meat"}', "--top", "2").json()["labels"]
+        self.assertEqual(as_json, answer)
+
+
+class Continuing(WithData):
+    # A directory with anything in it is refused without --resume, and keeps its content.
+    def test_non_empty(self):
+        os.mkdir(self.out)
+        note = os.path.join(self.out, "note.txt")
+        with open(note, "w", encoding="utf-8") as file:
+            file.write("mine")
+        for more in ([], ["--resume"]):
+            done = program.run(*self.arguments(*more))
+            self.assertEqual(done.status, 2)
+            self.assertIn(self.out, done.err)
+        self.assertEqual(os.listdir(self.out), ["note.txt"])
+
+    # Ctrl-C: 130, a checkpoint, and --resume ends with the bytes of a run that was never stopped.
+    def test_interrupt_and_resume(self):
+        long = ["train.epochs=200", "checkpoint.every_minutes=0"]
+        for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+            out = self.path(f"stopped{status}")
+            running = program.Running(*self.arguments(*long, out=out))
+            running.wait_for_line("train ")
+            running.signal(number)
+            done = running.finish()
+            self.assertEqual((done.status, done.out), (status, ""), done.err)
+            self.assertIn("--resume", done.err)
+            self.assertTrue(os.listdir(os.path.join(out, "checkpoints")))
+            early = program.run("predict", out, "1:1")
+            self.assertEqual(early.status, 1)
+            self.assertIn("not finished", early.err)
+            resumed = program.run(*self.arguments(*long, "--resume", "--json", out=out))
+            self.assertEqual(resumed.status, 0, resumed.err)
+        whole = self.path("whole")
+        self.assertEqual(program.run(*self.arguments(*long, out=whole)).status, 0)
+        for status in (130, 143):
+            self.assertEqual(shards(self.path(f"stopped{status}")), shards(whole))
+        with open(os.path.join(self.path("stopped130"), "metrics.jsonl"), encoding="utf-8") as file:
+            steps = [json.loads(line)["step"] for line in file]
+        self.assertEqual(steps, sorted(set(steps)))
+
+    # A finished run gives its summary again; a key that differs is refused by name.
+    def test_finished(self):
+        first = program.run(*self.arguments("--json"))
+        self.assertEqual(first.status, 0, first.err)
+        again = program.run(*self.arguments("--json", "--resume"))
+        self.assertEqual((again.status, again.out), (0, first.out), again.err)
+        other = program.run(*self.arguments("--resume", "train.lr=0.5"))
+        self.assertEqual(other.status, 2)
+        self.assertIn("train.lr", other.err)
+
+    # --resume on a directory that is not there starts a run.
+    def test_resume_starts(self):
+        done = program.run(*self.arguments("--resume", "--json"))
+        self.assertEqual(done.status, 0, done.err)
+        self.assertGreater(done.json()["steps"], 0)
+
+
+class FullDisk(WithData):
+    # A disk that is full is a failure of the world that says so; what was there stays usable.
+    def test_small_disk(self):
+        mount = self.path("disk")
+        os.mkdir(mount)
+        made = subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", "size=64k", "gossamer-test", mount], capture_output=True, text=True, check=False
+        )
+        if made.returncode != 0:
+            self.skipTest(f"cannot mount a small disk here (needs root): {made.stderr.strip()}")
+        try:
+            done = program.run(*self.arguments(out=os.path.join(mount, "run")))
+            self.assertEqual(done.status, 1, done.err)
+            self.assertIn(mount, done.err)
+            self.assertIn("to do", done.err)
+        finally:
+            subprocess.run(["umount", mount], check=True)
+
+
+if __name__ == "__main__":
+    unittest.main()

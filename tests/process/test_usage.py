@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a person meets first: help, wrong words, missing files, wrong data. Exit statuses are a contract."""
+
+import json
+import os
+import tempfile
+import unittest
+
+import program
+
+COMMANDS = [
+    ["train"],
+    ["eval"],
+    ["predict"],
+    ["data", "import"],
+    ["data", "inspect"],
+    ["bench", "sparse-step"],
+    ["doctor"],
+    ["version"],
+]
+
+
+class Help(unittest.TestCase):
+    # Every command explains itself on standard output, with an example of itself.
+    def test_every_command(self):
+        for command in COMMANDS:
+            with self.subTest(command=command):
+                done = program.run(*command, "--help")
+                self.assertEqual(done.status, 0, done.err)
+                self.assertEqual(done.err, "")
+                example = done.out[done.out.index("Example:") :]
+                self.assertIn("gossamer " + " ".join(command), example)
+
+    # The general help names all commands; without any command it goes to standard error with status 2.
+    def test_general(self):
+        done = program.run("--help")
+        self.assertEqual(done.status, 0)
+        for command in COMMANDS:
+            self.assertIn(" ".join(command), done.out)
+        self.assertEqual(program.run("help").out, done.out)
+        nothing = program.run()
+        self.assertEqual((nothing.status, nothing.out), (2, ""))
+        self.assertIn("Usage: gossamer COMMAND", nothing.err)
+
+    # `gossamer help train` and `gossamer data --help` lead on.
+    def test_ways_to_ask(self):
+        self.assertEqual(program.run("help", "train").out, program.run("train", "--help").out)
+        group = program.run("data", "--help")
+        self.assertEqual(group.status, 0)
+        self.assertIn("data import", group.out)
+        self.assertIn("data inspect", group.out)
+
+
+class WrongWords(unittest.TestCase):
+    def refused(self, arguments, *parts):
+        done = program.run(*arguments)
+        self.assertEqual(done.status, 2, f"{arguments}: {done.out}{done.err}")
+        self.assertEqual(done.out, "")
+        for part in parts:
+            self.assertIn(part, done.err, f"{arguments}")
+        self.assertIn("to do", done.err)
+
+    # The nearest right word is named, whatever kind of word was wrong.
+    def test_nearest(self):
+        self.refused(["trian"], "'train'")
+        self.refused(["data", "inport"], "'data import'")
+        self.refused(["data"], "import, inspect")
+        self.refused(["train", "xmc", "--outt", "x"], "--out")
+        self.refused(["predict", "x", "--topp=3"], "--top")
+        self.refused(["train", "xcm", "--out", "x"], "'xmc'")
+        self.refused(["train", "xmc", "train.bach=3", "--out", "x"], "'train.batch'")
+        self.refused(["train", "xmc", "batch=3", "--out", "x"], "'train.batch'")
+        self.refused(["train", "--keys", "dictonary"], "'dictionary'")
+        self.refused(["data", "import", "xcm", "a", "--out", "b"], "'xmc'")
+        self.refused(["bench", "sparse-step", "step=3"], "'steps'")
+
+    # Values out of range name the range; missing arguments are named.
+    def test_values(self):
+        self.refused(["train", "xmc", "train.batch=0", "--out", "x"], "'0'", "1..65536")
+        self.refused(["train", "xmc", "model.hidden=100", "--out", "x"], "multiple of 16")
+        self.refused(["train", "xmc", "loss.logq=some", "--out", "x"], "all, exact or none")
+        self.refused(["train", "xmc", "train.batch", "--out", "x"], "key=value")
+        self.refused(["train", "xmc"], "--out")
+        self.refused(["train"], "CONFIG")
+        self.refused(["train", "xmc", "--out", "never-made"], "data.train")
+        self.assertFalse(os.path.exists("never-made"))
+        self.refused(["eval", "x"], "--data")
+        self.refused(["doctor", "--threads", "3"], "--threads")
+        self.refused(["version", "now"], "'now'")
+        self.refused(["bench", "sparse-step", "--threads", "0"], "1..1024")
+        self.refused(["predict", "x", "--top", "many", "q"], "'many'")
+
+    # A TOML file's mistakes are named with file, line and column.
+    def test_toml(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "my.toml")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write("seed = 1\n[train]\nbach = 3\n")
+            self.refused(["train", path, "--out", "x"], f"{path}:3:1", "'train.batch'")
+
+    # An instruction set that does not exist is refused by name.
+    def test_isa(self):
+        done = program.run("version", environment={"GOSSAMER_ISA": "avx9"})
+        self.assertEqual(done.status, 2)
+        self.assertIn("GOSSAMER_ISA", done.err)
+        forced = program.run("version", "--json", environment={"GOSSAMER_ISA": "scalar"})
+        self.assertEqual(forced.json()["isa"], "scalar")
+
+
+class World(unittest.TestCase):
+    # Missing files are failures of the world: status 1, the path in the message, nothing made.
+    def test_missing(self):
+        with tempfile.TemporaryDirectory() as directory:
+            out = os.path.join(directory, "run")
+            for arguments in (
+                ["train", "xmc", "data.train=/no/such/file.txt", "--out", out],
+                ["train", "/no/such/config.toml", "--out", out],
+                ["data", "import", "xmc", "/no/such/file.txt", "--out", out],
+                ["data", "inspect", "/no/such"],
+                ["eval", "/no/such", "--data", "/no/such/file.txt"],
+                ["predict", "/no/such", "1:1"],
+            ):
+                with self.subTest(arguments=arguments):
+                    done = program.run(*arguments)
+                    self.assertEqual(done.status, 1, done.err)
+                    self.assertEqual(done.out, "")
+                    self.assertIn("/no/such", done.err)
+            self.assertFalse(os.path.exists(out))
+
+    # Standard output that cannot be written is an error, not silence.
+    def test_full_output(self):
+        if not os.path.exists("/dev/full"):
+            self.skipTest("no /dev/full on this machine")
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            done = program.subprocess.run(
+                [program.GOSSAMER, "version"], stdout=full, stderr=program.subprocess.PIPE, text=True, check=False
+            )
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("standard output", done.stderr)
+
+
+class Machine(unittest.TestCase):
+    # --json prints one JSON object and nothing else.
+    def test_json(self):
+        version = program.run("version", "--json").json()
+        self.assertIn(version["isa"], version["isas_supported"])
+        self.assertRegex(version["version"], r"^\d+\.\d+\.\d+$")
+        doctor = program.run("doctor", "--json").json()
+        self.assertIs(doctor["ok"], True)
+        names = [check["name"] for check in doctor["checks"]]
+        self.assertEqual(names, ["cpu", "cores", "memory", "huge pages", "clock", "disk"])
+        for check in doctor["checks"]:
+            self.assertEqual(check["advice"] == "", check["health"] == "good", check)
+
+    # The benchmark's figures are there and add up.
+    def test_bench(self):
+        done = program.run(
+            *"bench sparse-step features=2000 labels=3000 hidden=32 batch=32 steps=4 --threads 2 --json".split()
+        )
+        self.assertEqual(done.status, 0, done.err)
+        result = done.json()
+        self.assertEqual(result["parameters"], 5000 * 32 + 3000)
+        self.assertGreater(result["wall_ms_per_step"], 0)
+        self.assertGreater(result["cpu_ms_per_step"], 0)
+        self.assertGreaterEqual(result["active_rows"], 5)
+        self.assertGreater(result["peak_rss_bytes"], 5000 * 32 * 12)
+        self.assertAlmostEqual(sum(result["phases_ms"].values()), result["wall_ms_per_step"], delta=0.5)
+        self.assertEqual(result["options"]["batch"], 32)
+
+    # --keys lists the default of every key, with the preset's own values.
+    def test_keys(self):
+        done = program.run("train", "--keys", "xmc")
+        self.assertEqual(done.status, 0, done.err)
+        self.assertIn("train.batch=256", done.out)
+        self.assertIn("an integer 1..65536", done.out)
+        self.assertIn("data.format=jsonl", program.run("train", "--keys", "dictionary").out)
+        self.assertIn("seed=7", program.run("train", "--keys", "xmc", "seed=7").out)
+
+
+class BadData(unittest.TestCase):
+    GOOD = "3 10 5\n0,1 1:0.5 9:1\n2 3:1\n4 0:2\n"
+
+    def setUp(self):
+        self.directory = tempfile.TemporaryDirectory()
+        self.addCleanup(self.directory.cleanup)
+        self.path = os.path.join(self.directory.name, "data.txt")
+        self.out = os.path.join(self.directory.name, "out")
+
+    def write(self, text):
+        with open(self.path, "wb") as file:
+            file.write(text if isinstance(text, bytes) else text.encode())
+
+    # Bad records: status 3 with FILE:LINE:COLUMN, and nothing left behind, by import and by train alike.
+    def test_place(self):
+        for text, place in (
+            ("3 10 5\n0,1 1:0.5 9:1\n2 x:1\n4 0:2\n", ":3:3"),
+            ("3 10 5\n0,1 1:0.5 10:1\n2 3:1\n4 0:2\n", ":2:11"),
+            ("3 10 5\n0,1 1:nan 9:1\n2 3:1\n4 0:2\n", ":2:"),
+            ("3 10 5\n7 1:0.5 9:1\n2 3:1\n4 0:2\n", ":2:1"),
+            ("3 10 5\n0 1:0.5 9:1\n", ":"),
+            ("", ""),
+            (b"\x1f\x8b\x08\x00broken", ""),
+            ('{"text": "a", "labels": ["b"]}\n{"text": 3}\n', ":2:"),
+        ):
+            for command in (
+                ["data", "import", "jsonl" if text[:1] == "{" else "xmc", self.path],
+                ["train", "xmc", f"data.train={self.path}"],
+            ):
+                with self.subTest(text=text, command=command[0]):
+                    self.write(text)
+                    done = program.run(*command, "--out", self.out)
+                    self.assertEqual(done.status, 3, done.err)
+                    self.assertIn(self.path + place, done.err)
+                    self.assertFalse(os.path.exists(self.out), done.err)
+
+    # --skip-bad leaves out as many bad lines as it says, tells them, and not one more.
+    def test_skip(self):
+        self.write("0 1:0.5\n0 x\n1 2:1\n1 y\n2 3:1\n")
+        done = program.run("data", "import", "xmc", self.path, "--out", self.out, "--skip-bad", "2", "--json")
+        self.assertEqual(done.status, 0, done.err)
+        self.assertEqual((done.json()["records"], done.json()["skipped"]), (3, 2))
+        self.assertIn(":2:3", done.err)
+        again = program.run("data", "import", "xmc", self.path, "--out", self.out + "2", "--skip-bad", "1")
+        self.assertEqual(again.status, 3)
+        self.assertIn(":4:3", again.err)
+
+    # Import and inspect agree; a directory with something in it is refused and untouched.
+    def test_import_inspect(self):
+        self.write(self.GOOD)
+        done = program.run("data", "import", "xmc", self.path, "--out", self.out, "--json")
+        self.assertEqual(done.status, 0, done.err)
+        imported = done.json()
+        self.assertEqual((imported["records"], imported["features"], imported["labels"]), (3, 10, 5))
+        look = program.run("data", "inspect", self.out, "--json").json()
+        self.assertEqual((look["records"], look["features"], look["labels"]), (3, 10, 5))
+        self.assertEqual((look["feature_entries"], look["label_entries"], look["labels_unused"]), (4, 4, 1))
+        self.assertEqual(look["examples"][0], "labels 0 1; features 1:0.5 9:1")
+        before = sorted(os.listdir(self.out))
+        again = program.run("data", "import", "xmc", self.path, "--out", self.out)
+        self.assertEqual(again.status, 2)
+        self.assertEqual(sorted(os.listdir(self.out)), before)
+
+    # Text keeps the names of its labels; standard input works as a source.
+    def test_text_from_stdin(self):
+        lines = [{"text": "the meat of a deer", "labels": ["venison"]}, {"text": "a fish", "labels": ["cod", "eel"]}]
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        done = program.run("data", "import", "jsonl", "-", "--out", self.out, "--json", stdin=text)
+        self.assertEqual(done.status, 0, done.err)
+        look = program.run("data", "inspect", self.out, "--json").json()
+        self.assertEqual(look["records"], 2)
+        self.assertEqual({each["label"] for each in look["frequent_labels"]}, {"venison", "cod", "eel"})
+
+
+if __name__ == "__main__":
+    unittest.main()
