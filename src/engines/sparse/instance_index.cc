@@ -2,7 +2,6 @@
 #include "engines/sparse/instance_index.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 
@@ -12,8 +11,6 @@ namespace gossamer::engine {
 namespace {
 
 constexpr std::uint32_t kSparse = std::numeric_limits<std::uint32_t>::max();
-// Dense columns of a query are summed this many at a time.
-constexpr std::size_t kColumnsAtOnce = 64;
 
 // begin[i + 1] = entries of i in `ids`, summed up: the offsets of lists by id.
 std::vector<std::uint32_t> list_offsets(std::span<const std::uint32_t> ids, std::size_t bound) {
@@ -105,43 +102,60 @@ void InstanceIndex::build_centroid_norms(host::Compute& compute) {
   });
 }
 
-void InstanceIndex::cosines(const data::SparseRow& query, std::span<float> out) const {
-  CHECK(out.size() == padded_rows(), out.size(), padded_rows());
-  std::array<std::uint32_t, kColumnsAtOnce> column;
-  std::array<float, kColumnsAtOnce> value;
-  std::size_t count = 0;
-  bool first = true;
-  const auto add_dense = [&] {
-    alignas(64) std::array<float, kSegment> more;
-    for (std::size_t s = 0; s < segments_; ++s) {
-      float* segment = out.data() + s * kSegment;
-      kernels_.weighted_sum({.out = first ? segment : more.data(),
-                             .table = dense_.data() + s * dense_columns_ * kSegment,
-                             .stride = kSegment,
-                             .indices = column.data(),
-                             .values = value.data(),
-                             .count = count,
-                             .width = kSegment});
-      if (!first) kernels_.add_scaled(segment, more.data(), 1, kSegment);
+// Parts the features of each query into dense columns and lists.
+void InstanceIndex::plan(std::span<const data::SparseRow> queries, Scratch& scratch) const {
+  scratch.column.clear();
+  scratch.column_value.clear();
+  scratch.column_begin.assign(1, 0);
+  scratch.list.clear();
+  scratch.list_begin.assign(1, 0);
+  for (const data::SparseRow& query : queries) {
+    for (std::size_t i = 0; i < query.index.size(); ++i) {
+      const std::uint32_t feature = query.index[i];
+      if (const std::uint32_t column = dense_column_[feature]; column != kSparse) {
+        scratch.column.push_back(column);
+        scratch.column_value.push_back(query.value[i]);
+      } else if (column_begin_[feature] < column_begin_[feature + 1]) {
+        scratch.list.push_back({column_begin_[feature], column_begin_[feature + 1], query.value[i]});
+      }
     }
-    first = false;
-    count = 0;
-  };
-  for (std::size_t i = 0; i < query.index.size(); ++i) {
-    if (dense_column_[query.index[i]] == kSparse) continue;
-    column[count] = dense_column_[query.index[i]];
-    value[count] = query.value[i];
-    if (++count == kColumnsAtOnce) add_dense();
+    scratch.column_begin.push_back(scratch.column.size());
+    scratch.list_begin.push_back(scratch.list.size());
   }
-  if (first && count == 0) std::fill(out.begin(), out.end(), 0.0F);
-  if (count > 0) add_dense();
+}
 
-  float* const sum = out.data();
-  for (std::size_t i = 0; i < query.index.size(); ++i) {
-    const std::uint32_t begin = column_begin_[query.index[i]];
-    const std::uint32_t end = column_begin_[query.index[i] + 1];
-    const float v = query.value[i];
-    for (std::uint32_t k = begin; k < end; ++k) sum[column_row_[k]] += v * column_value_[k];
+void InstanceIndex::cosines(std::span<const data::SparseRow> queries, Scratch& scratch,
+                            std::span<float> out) const {
+  CHECK(queries.size() <= kIndexQueries && out.size() == queries.size() * padded_rows(), queries.size(),
+        out.size());
+  plan(queries, scratch);
+  for (std::size_t begin = 0; begin < padded_rows(); begin += kChunk) {
+    const std::size_t end = std::min(begin + kChunk, padded_rows());
+    for (std::size_t row = begin; row < end; row += kSegment) {
+      for (std::size_t q = 0; q < queries.size(); ++q) {
+        const std::size_t columns = scratch.column_begin[q];
+        kernels_.weighted_sum({.out = out.data() + q * padded_rows() + row,
+                               .table = dense_.data() + row * dense_columns_,
+                               .stride = kSegment,
+                               .indices = scratch.column.data() + columns,
+                               .values = scratch.column_value.data() + columns,
+                               .count = scratch.column_begin[q + 1] - columns,
+                               .width = kSegment});
+      }
+    }
+    for (std::size_t q = 0; q < queries.size(); ++q)
+      add_lists(scratch, q, end, out.data() + q * padded_rows());
+  }
+}
+
+// Adds what query q's lists say of rows below `end` that have not been visited yet.
+void InstanceIndex::add_lists(Scratch& scratch, std::size_t q, std::size_t end, float* sum) const {
+  for (std::size_t i = scratch.list_begin[q]; i < scratch.list_begin[q + 1]; ++i) {
+    Scratch::List& list = scratch.list[i];
+    std::uint32_t at = list.at;
+    for (; at < list.end && column_row_[at] < end; ++at)
+      sum[column_row_[at]] += list.value * column_value_[at];
+    list.at = at;
   }
 }
 

@@ -30,12 +30,18 @@ double dot(const data::SparseRow& a, const data::SparseRow& b) {
   return sum;
 }
 
+// Cosines of one query.
+void cosines_of(const InstanceIndex& index, const data::SparseRow& query, std::span<float> out) {
+  InstanceIndex::Scratch scratch;
+  index.cosines({&query, 1}, scratch, out);
+}
+
 // Cosines are the dot products with every row, whether columns are dense, sparse or both; what lies past the
 // last row is 0.
 TEST(InstanceIndex, CosinesAreDotProducts) {
   // features 3: all columns dense; 50: some; 2000: none.
   for (const std::uint32_t features : {3U, 50U, 2000U}) {
-    for (const std::uint32_t rows : {1U, 2U, 255U, 256U, 257U, 900U}) {
+    for (const std::uint32_t rows : {1U, 2U, 255U, 256U, 257U, 1024U, 1025U, 2500U}) {
       SCOPED_TRACE(::testing::Message() << features << " features, " << rows << " rows");
       Rng rng(rows, Purpose::kTest, features);
       const Instances instances =
@@ -46,7 +52,7 @@ TEST(InstanceIndex, CosinesAreDotProducts) {
       std::vector<float> cosines(index.padded_rows());
       for (std::size_t q = 0; q < 6; ++q) {
         std::fill(cosines.begin(), cosines.end(), 99.0F);
-        index.cosines(queries.view().row(q), cosines);
+        cosines_of(index, queries.view().row(q), cosines);
         for (std::size_t r = 0; r < cosines.size(); ++r) {
           const double expected = r < rows ? dot(queries.view().row(q), instances.features().row(r)) : 0;
           ASSERT_NEAR(static_cast<double>(cosines[r]), expected, 1e-6) << q << " " << r;
@@ -56,7 +62,31 @@ TEST(InstanceIndex, CosinesAreDotProducts) {
   }
 }
 
-// A query of more dense columns than are summed at a time.
+// Queries that go together have, bit for bit, the cosines that each has alone; none at all are fine.
+TEST(InstanceIndex, QueriesTogether) {
+  Rng rng(5, Purpose::kTest);
+  const Instances instances =
+      random_instances(rng, {.features = 80, .labels = 5, .hidden = 16, .rows = 2000});
+  host::SimCompute compute({});
+  const InstanceIndex index(instances, {.features = 80, .labels = 5}, best(), compute);
+  const OwnedRows queries = random_rows(rng, 80, kIndexQueries);
+  std::vector<data::SparseRow> rows;
+  for (std::size_t q = 0; q < kIndexQueries; ++q) rows.push_back(queries.view().row(q));
+  InstanceIndex::Scratch scratch;
+  std::vector<float> alone(index.padded_rows());
+  for (const std::size_t count : {0UL, 1UL, 7UL, kIndexQueries}) {
+    std::vector<float> together(count * index.padded_rows(), 99);
+    index.cosines(std::span(rows).first(count), scratch, together);
+    for (std::size_t q = 0; q < count; ++q) {
+      cosines_of(index, rows[q], alone);
+      ASSERT_TRUE(std::equal(alone.begin(), alone.end(),
+                             together.begin() + static_cast<std::ptrdiff_t>(q * alone.size())))
+          << q << " of " << count;
+    }
+  }
+}
+
+// Queries of many dense columns.
 TEST(InstanceIndex, ManyDenseColumns) {
   constexpr std::uint32_t kFeatures = 150;
   Instances instances;
@@ -76,7 +106,7 @@ TEST(InstanceIndex, ManyDenseColumns) {
   for (const std::size_t size : {63U, 64U, 65U, 128U, 150U}) {
     const data::SparseRow all = instances.features().row(3);
     const data::SparseRow query{all.index.first(size), all.value.first(size)};
-    index.cosines(query, cosines);
+    cosines_of(index, query, cosines);
     for (std::size_t r = 0; r < 100; ++r) {
       ASSERT_NEAR(static_cast<double>(cosines[r]), dot(query, instances.features().row(r)), 1e-5) << size;
     }
@@ -119,7 +149,7 @@ TEST(InstanceIndex, CentroidCosines) {
     const InstanceIndex index(instances, {.features = 60, .labels = 31}, best(), compute);
     std::vector<float> cosines(index.padded_rows());
     for (std::size_t q = 0; q < 3; ++q) {
-      index.cosines(queries.view().row(q), cosines);
+      cosines_of(index, queries.view().row(q), cosines);
       EXPECT_EQ(index.centroid_cosine(30, cosines), 0.0F);
       for (std::uint32_t label = 0; label < 30; ++label) {
         std::vector<double> sum(60, 0);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/aligned_array.h"
 #include "base/check.h"
@@ -32,8 +33,10 @@ class FusedPredictor final : public Predictor {
  private:
   struct Worker {
     Fusion fusion;
-    AlignedArray<float> cosines;
-    std::vector<float> values;  // of a query brought to length 1
+    InstanceIndex::Scratch scratch;
+    AlignedArray<float> cosines;         // [kIndexQueries][padded rows of the index]
+    std::vector<float> values;           // of the queries brought to length 1
+    std::vector<data::SparseRow> units;  // those queries
     std::vector<Scored> input;
     std::vector<Scored> mixed;
   };
@@ -45,8 +48,11 @@ class FusedPredictor final : public Predictor {
   };
 
   void compute_hidden(const Block& block);
-  void rank(const Block& block, std::size_t q, Worker& worker, PredictionBlock& out);
-  void mix(std::size_t q, Worker& worker) const;
+  void compute_cosines(const Block& block, host::Range queries, Worker& worker) const;
+  void rank_all(const Block& block, host::Range queries, Worker& worker, PredictionBlock& out);
+  void rank(const Block& block, std::size_t q, std::span<const float> cosines, Worker& worker,
+            PredictionBlock& out);
+  void mix(std::size_t q, std::span<const float> cosines, Worker& worker) const;
 
   const Model& model_;
   const kernels::Kernels& kernels_;
@@ -95,8 +101,10 @@ FusedPredictor::FusedPredictor(const Model& model, const kernels::Kernels& kerne
     workers_.push_back({.fusion = Fusion(options.fusion, options.parts,
                                          {.instances = model.instances ? &*model.instances : nullptr,
                                           .index = index_ ? &*index_ : nullptr}),
-                        .cosines = AlignedArray<float>(index_ ? index_->padded_rows() : 0),
+                        .scratch = {},
+                        .cosines = AlignedArray<float>(index_ ? kIndexQueries * index_->padded_rows() : 0),
                         .values = {},
+                        .units = {},
                         .input = {},
                         .mixed = {}});
   }
@@ -122,7 +130,7 @@ void FusedPredictor::compute_hidden(const Block& block) {
 }
 
 // Ranks the rows of both neighbour lists by the mean of their two cosines.
-void FusedPredictor::mix(std::size_t q, Worker& worker) const {
+void FusedPredictor::mix(std::size_t q, std::span<const float> cosines, Worker& worker) const {
   const std::size_t width = model_.network.shape.hidden;
   const float* const query = unit_hidden_.data() + q * hidden_layer_.stride();
   std::vector<Scored>& mixed = worker.mixed;
@@ -135,36 +143,59 @@ void FusedPredictor::mix(std::size_t q, Worker& worker) const {
       mixed.end());
   for (Scored& row : mixed) {
     const kernels::Bf16* other = model_.instances->hidden.data() + std::size_t{row.id} * width;
-    row.score = (worker.cosines[row.id] + kernels_.dot_bf16(other, query, width)) / 2;
+    row.score = (cosines[row.id] + kernels_.dot_bf16(other, query, width)) / 2;
   }
   std::sort(mixed.begin(), mixed.end(), ranks_before);
   mixed.resize(std::min<std::size_t>(mixed.size(), options_.fusion.neighbours));
 }
 
-void FusedPredictor::rank(const Block& block, std::size_t q, Worker& worker, PredictionBlock& out) {
-  worker.input.clear();
-  worker.mixed.clear();
-  if (index_) {
+// The input cosines of at most kIndexQueries queries of the block.
+void FusedPredictor::compute_cosines(const Block& block, host::Range queries, Worker& worker) const {
+  worker.values.clear();
+  worker.units.clear();
+  for (std::size_t q = queries.begin; q < queries.end; ++q) {
     const data::SparseRow query = block.rows.row(block.first + q);
     const float factor = inverse_length(query.value);
-    worker.values.assign(query.value.begin(), query.value.end());
-    for (float& v : worker.values) v *= factor;
-    index_->cosines({query.index, worker.values}, worker.cosines.span());
-    if (options_.parts.input_neighbours) {
-      index_->nearest(worker.cosines.span(), options_.fusion.neighbours, worker.input);
-    }
+    for (const float v : query.value) worker.values.push_back(v * factor);
   }
-  if (mixes(options_.fusion, options_.parts)) mix(q, worker);
+  std::size_t at = 0;
+  for (std::size_t q = queries.begin; q < queries.end; ++q) {
+    const data::SparseRow query = block.rows.row(block.first + q);
+    worker.units.push_back({query.index, std::span(worker.values).subspan(at, query.value.size())});
+    at += query.value.size();
+  }
+  index_->cosines(worker.units, worker.scratch,
+                  worker.cosines.span().first(worker.units.size() * index_->padded_rows()));
+}
+
+void FusedPredictor::rank(const Block& block, std::size_t q, std::span<const float> cosines, Worker& worker,
+                          PredictionBlock& out) {
+  worker.input.clear();
+  worker.mixed.clear();
+  if (options_.parts.input_neighbours) index_->nearest(cosines, options_.fusion.neighbours, worker.input);
+  if (mixes(options_.fusion, options_.parts)) mix(q, cosines, worker);
   const QueryViews views{
       .net = label_search_ ? label_search_->found(q) : std::span<const Scored>(),
       .input = worker.input,
       .hidden = instance_search_ ? instance_search_->found(q) : std::span<const Scored>(),
       .mixed = worker.mixed,
-      .cosines = worker.cosines.span(),
+      .cosines = cosines,
   };
   const std::size_t at = block.first + q;
   out.count[at] = static_cast<std::uint32_t>(
       worker.fusion.rank(views, out.top_k, std::span(out.entries).subspan(at * out.top_k, out.top_k)));
+}
+
+// Ranks some queries of the block, kIndexQueries at a time.
+void FusedPredictor::rank_all(const Block& block, host::Range queries, Worker& worker, PredictionBlock& out) {
+  for (std::size_t first = queries.begin; first < queries.end; first += kIndexQueries) {
+    const std::size_t last = std::min(first + kIndexQueries, queries.end);
+    if (index_) compute_cosines(block, {first, last}, worker);
+    for (std::size_t q = first; q < last; ++q) {
+      const std::size_t rows = index_ ? index_->padded_rows() : 0;
+      rank(block, q, std::as_const(worker.cosines).span().subspan((q - first) * rows, rows), worker, out);
+    }
+  }
 }
 
 void FusedPredictor::predict(const data::SparseRows& queries, std::size_t top_k, PredictionBlock& out) {
@@ -185,10 +216,8 @@ void FusedPredictor::predict(const data::SparseRows& queries, std::size_t top_k,
       instance_search_->search({unit_hidden_.data(), block.count}, options_.fusion.neighbours, compute_);
     }
     compute_.run([&](int w) {
-      const host::Range range = host::worker_range(block.count, w, compute_.workers());
-      for (std::size_t q = range.begin; q < range.end; ++q) {
-        rank(block, q, workers_[static_cast<std::size_t>(w)], out);
-      }
+      rank_all(block, host::worker_range(block.count, w, compute_.workers()),
+               workers_[static_cast<std::size_t>(w)], out);
     });
   }
 }
