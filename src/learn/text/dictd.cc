@@ -90,19 +90,25 @@ Result<std::vector<IndexLine>> parse_index(const data::ByteSource& index, std::s
   return lines;
 }
 
-// Checks that a line's entry lies in the text and is UTF-8.
+// Checks that a line's entry lies in the text.
 Result<void> check_entry(const data::ByteSource& index, const IndexLine& line, std::string_view text) {
   if (line.length > text.size() || line.offset > text.size() - line.length) {
     return bad_line(index, line.line, fmt::format("an entry at bytes {}+{}", line.offset, line.length),
                     fmt::format("an entry within the {} bytes of the text", text.size()));
   }
-  const std::string_view entry = text.substr(line.offset, line.length);
-  if (const std::size_t valid = valid_utf8_prefix(entry); valid < entry.size()) {
-    return bad_line(index, line.line,
-                    fmt::format("an entry with invalid UTF-8 at byte {} of the text", line.offset + valid),
-                    "UTF-8");
-  }
   return {};
+}
+
+// The text with U+FFFD for every byte that belongs to no character.
+std::string repaired(std::string_view text) {
+  std::string out;
+  while (true) {
+    const std::size_t valid = valid_utf8_prefix(text);
+    out += text.substr(0, valid);
+    if (valid == text.size()) return out;
+    out += "\xEF\xBF\xBD";
+    text.remove_prefix(valid + 1);
+  }
 }
 
 }  // namespace
@@ -140,8 +146,11 @@ Result<DictdReport> read_dictd(data::ByteSource& index, data::ByteSource& text, 
       headwords.push_back(line.headword);
     }
     ++report.entries;
-    const Result<void> taken =
-        sink({.headwords = headwords, .text = std::string_view(*content).substr(first.offset, first.length)});
+    const std::string_view raw = std::string_view(*content).substr(first.offset, first.length);
+    const bool valid = valid_utf8_prefix(raw) == raw.size();
+    report.repaired += valid ? 0 : 1;
+    const std::string fixed = valid ? std::string() : repaired(raw);
+    const Result<void> taken = sink({.headwords = headwords, .text = valid ? raw : std::string_view(fixed)});
     if (!taken.ok()) return taken.error();
   }
   return report;

@@ -85,12 +85,18 @@ TEST(Dictd, BrokenIndex) {
   }
 }
 
-// Text that is no UTF-8 is found, at the index line that leads to it.
-TEST(Dictd, InvalidText) {
-  const auto entries = read("a\tA\tB\nb\tB\tB\n", "x\xFF");
-  ASSERT_FALSE(entries.ok());
-  EXPECT_EQ(entries.error().where, "d.index:2");
-  EXPECT_THAT(entries.error().got, HasSubstr("byte 1 of the text"));
+// Bytes of the text that are no UTF-8 are replaced one by one, characters are kept, the entry is counted.
+TEST(Dictd, InvalidTextIsRepaired) {
+  const auto index = data::memory_source("i", "a\tA\tB\nb\tB\tG\n");
+  const auto text = data::memory_source("t", "xa\x92\xC3\xA9\xC3z");
+  std::vector<std::string> texts;
+  const auto report = read_dictd(*index, *text, [&texts](const DictdEntry& entry) -> Result<void> {
+    texts.emplace_back(entry.text);
+    return {};
+  });
+  ASSERT_TRUE(report.ok()) << report.error().message();
+  EXPECT_EQ(report->repaired, 1U);
+  EXPECT_THAT(texts, ElementsAre("x", "a\uFFFD\u00E9\uFFFDz"));
 }
 
 // The sink's error ends the read.

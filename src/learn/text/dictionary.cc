@@ -61,6 +61,7 @@ std::string training_text(const DictionaryEntry& entry, const DictionaryImport& 
   const auto add = [&text](const std::vector<std::string>& more) {
     for (const std::string& part : more) text += "; " + part;
   };
+  if (import.add_headwords) add(entry.headwords);
   if (import.add_broader) add(entry.broader);
   if (import.add_examples) add(entry.examples);
   return text;

@@ -69,7 +69,10 @@ struct DictionaryImport {
   DictionarySources sources;
   std::string directory;  // made if it is missing
   DictionarySplitOptions split = {};
-  // What is added to the text of training definitions. Both measured useless for queries that have neither.
+  // What is added to the text of training definitions; queries and the test set have nothing of it. On GCIDE
+  // and WordNet hypernyms and examples bring no hits to nearest neighbours by tf-idf. Headwords bring 5
+  // points of hit@10, since other definitions use them; but a network then sees the answer in its input.
+  bool add_headwords = false;
   bool add_broader = false;
   bool add_examples = false;
 };

@@ -128,10 +128,12 @@ TEST(Dictionary, ImportWritesBothParts) {
   EXPECT_THAT(train, HasSubstr(R"({"labels":["widget","small part"],"text":"a small part"})"));
   EXPECT_TRUE(*disk.exists("out/test.jsonl"));
 
+  import.add_headwords = true;
   import.add_broader = true;
   import.add_examples = true;
   ASSERT_TRUE(import_dictionary(disk, import).ok());
-  EXPECT_THAT(*host::read_text(disk, "out/records.jsonl"), HasSubstr("a small part; thing; lost widgets"));
+  EXPECT_THAT(*host::read_text(disk, "out/records.jsonl"),
+              HasSubstr("a small part; widget; small part; thing; lost widgets"));
 }
 
 }  // namespace

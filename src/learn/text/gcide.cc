@@ -159,17 +159,6 @@ std::vector<std::string> own_headwords(const DictdEntry& entry, std::string_view
   return own;
 }
 
-// Headwords without a definition of their own get the first one.
-void place_remaining(const DictdEntry& entry, std::vector<Definition>& definitions) {
-  if (definitions.empty()) return;
-  for (const std::string_view word : entry.headwords) {
-    const std::string plain = plain_letters(word);
-    const bool placed = std::any_of(definitions.begin(), definitions.end(),
-                                    [&](const Definition& d) { return among(plain, d.headwords); });
-    if (!placed) definitions.front().headwords.push_back(plain);
-  }
-}
-
 }  // namespace
 
 std::vector<Definition> entry_definitions(const DictdEntry& entry) {
@@ -186,7 +175,6 @@ std::vector<Definition> entry_definitions(const DictdEntry& entry) {
       add(definitions, names.empty() ? own : names, piece);
     }
   }
-  place_remaining(entry, definitions);
   return definitions;
 }
 

@@ -14,7 +14,8 @@
 //    "['e]" is "e".
 //  - Definitions that only refer ("See Calk.") are left out.
 // A sense belongs to the heading's words; if the heading has none of the entry's headwords, to all of these.
-// A headword for which nothing was found (an inflected form, say) shares the entry's first definition.
+// Other headwords of the entry (inflected and derived forms that it merely lists) get no definition: they
+// would stand beside their base word in every answer.
 //
 // Thread rule: pure functions.
 #pragma once

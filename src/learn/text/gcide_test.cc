@@ -79,11 +79,10 @@ TEST(Gcide, WholeEntry) {
       "\n"
       "   {Widget maker}, or {Widget smith} (Mach.), one who makes\n"
       "      widgets. [1913 Webster] Wien\n";
-  EXPECT_THAT(
-      definitions({"Widget", "Wodget", "Widget maker", "Widget smith", "Widgets"}, kEntry),
-      ElementsAre("Widget, Wodget, Widgets: A small part of a machine.",
-                  "Widget, Wodget: One of two things:", "Widget, Wodget: A ring of iron.",
-                  "Widget, Wodget: A ring of wood.", "Widget maker, Widget smith: one who makes widgets."));
+  EXPECT_THAT(definitions({"Widget", "Wodget", "Widget maker", "Widget smith", "Widgets"}, kEntry),
+              ElementsAre("Widget, Wodget: A small part of a machine.", "Widget, Wodget: One of two things:",
+                          "Widget, Wodget: A ring of iron.", "Widget, Wodget: A ring of wood.",
+                          "Widget maker, Widget smith: one who makes widgets."));
 }
 
 // A heading may end at its pronunciation, at a respelling on the next line, or have none at all.
