@@ -2,6 +2,7 @@
 //
 // gossamer predict: answers queries, one JSON line each.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "apps/cli/arguments.h"
 #include "apps/cli/command.h"
@@ -63,6 +64,9 @@ Result<ExitStatus> predict(Context& context, const PredictFlags& flags) {
       {.top = static_cast<std::size_t>(*top),
        .instances = flags.net_alone ? node::UseInstances::kNo : node::UseInstances::kIfThere});
   if (!session.ok()) return session.error();
+  if (flags.queries.empty() && context.console.terminal() && ::isatty(STDIN_FILENO) != 0) {
+    host.say("one query a line; Ctrl-D ends");
+  }
   const auto done = flags.queries.empty() ? answer_stdin(context, **session)
                                           : answer_arguments(context, **session, flags.queries);
   if (!done.ok()) return done.error();

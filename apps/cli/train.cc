@@ -107,12 +107,13 @@ Error missing(std::string_view what, std::string_view expected, std::string_view
           .fix = std::string(fix)};
 }
 
-Result<ExitStatus> train(Context& context, const TrainFlags& flags, node::TrainRequest request) {
+Result<ExitStatus> train(Context& context, const TrainFlags& flags, const host::PosixSignals& signals,
+                         const node::TrainRequest& request) {
   auto machine = Machine::create(context, flags.common);
   if (!machine.ok()) return machine.error();
   auto result = node::run_training((*machine).host(), request);
   if (!result.ok()) return result.error();
-  if ((*result).stopped) return 0;
+  if ((*result).stopped) return 128 + signals.signal_number();
   if (flags.common.json) {
     context.output.line((*result).summary);
   } else {
@@ -151,9 +152,7 @@ Result<ExitStatus> run(Context& context, const Command& self, std::span<const st
                                    .config = config,
                                    .settings = std::move(*settings),
                                    .stop_requested = stop};
-  auto status = train(context, flags, request);
-  if (status.ok() && signals.stop_requested()) return 128 + signals.signal_number();
-  return status;
+  return train(context, flags, signals, request);
 }
 
 }  // namespace

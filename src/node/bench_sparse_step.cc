@@ -75,6 +75,12 @@ Result<void> set_negatives(BenchSparseStep& options, std::string_view text) {
   return {};
 }
 
+// Where negatives are drawn from: sampled > 0 alone means evenly.
+sparse::Negatives drawn(const BenchSparseStep& o) {
+  return o.negatives == sparse::Negatives::kInBatch && o.sampled > 0 ? sparse::Negatives::kUniform
+                                                                     : o.negatives;
+}
+
 // Ranks 0..n-1 with density (rank + 1)^-zipf.
 class ZipfRanks {
  public:
@@ -262,15 +268,13 @@ Result<BenchSparseStepResult> bench_sparse_step(const NodeHost& host, const Benc
   sparse::Network network({.features = options.features, .labels = options.labels, .hidden = options.hidden},
                           sparse::Moments::kAdam);
   sparse::initialize(network, {.seed = options.seed}, made.labels.count, host.compute);
-  sparse::Negatives kind = options.negatives;
-  if (kind == sparse::Negatives::kInBatch && options.sampled > 0) kind = sparse::Negatives::kUniform;
   sparse::Learner learner({.network = network,
                            .labels = made.labels,
                            .kernels = host.kernels,
                            .compute = host.compute,
                            .clock = &host.clock},
                           {.batch_max = options.batch,
-                           .negatives = {.kind = kind, .sampled = options.sampled},
+                           .negatives = {.kind = drawn(options), .sampled = options.sampled},
                            .seed = options.seed});
   host.say(fmt::format("measuring {} steps of {} records on {} threads", options.steps, options.batch,
                        host.compute.workers()));
@@ -304,7 +308,7 @@ std::string to_json(const BenchSparseStepResult& result, const BenchSparseStep& 
       json["options"][std::string(option.name)] = options.*(option.number);
     }
   }
-  json["options"]["negatives"] = kNegatives[static_cast<std::size_t>(options.negatives)];
+  json["options"]["negatives"] = kNegatives[static_cast<std::size_t>(drawn(options))];
   return json.dump();
 }
 

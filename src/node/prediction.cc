@@ -68,6 +68,15 @@ data::NameTable label_table(const engine::Model& model) {
   return table;
 }
 
+Error named_features(const std::string& where) {
+  return {.kind = ErrorKind::kUsage,
+          .where = where,
+          .what = "models keep no names of features",
+          .got = R"({"features": {"NAME": ...}})",
+          .expected = R"({"features": [[INDEX, VALUE], ...]})",
+          .fix = "use the numbers of the features"};
+}
+
 Result<data::ReadReport> read_test(data::ByteSource& source, const data::ReadOptions& options,
                                    RecordFormat format, BlockEvaluation& evaluation) {
   const engine::Model& model = evaluation.model();
@@ -86,6 +95,8 @@ Result<data::ReadReport> read_test(data::ByteSource& source, const data::ReadOpt
     if (!labels.ok()) return labels.error();
     if (record.kind == data::JsonlRecord::Kind::kText) {
       if (auto done = parser.add_text(record.text, evaluation.queries()); !done.ok()) return done;
+    } else if (record.kind == data::JsonlRecord::Kind::kNamedFeatures) {
+      return named_features({});
     } else {
       auto row = assembler.features(record);
       if (!row.ok()) return row.error();
@@ -96,14 +107,31 @@ Result<data::ReadReport> read_test(data::ByteSource& source, const data::ReadOpt
   });
 }
 
+// The numbers of a test set's labels in the model: by name where both have names.
+std::vector<std::uint32_t> label_numbers(const data::Dataset& dataset, const engine::Model& model) {
+  std::vector<std::uint32_t> numbers(dataset.labels());
+  data::NameTable table = label_table(model);
+  const bool by_name = dataset.has_label_names() && table.size() > 0;
+  for (std::uint32_t label = 0; label < numbers.size(); ++label) {
+    numbers[label] = by_name ? table.id(dataset.label_name(label)) : label;
+  }
+  return numbers;
+}
+
 Result<void> read_cached_test(const NodeHost& host, const std::string& path, BlockEvaluation& evaluation) {
   auto dataset = data::CachedDataset::open(host.disk, path, host.compute);
   if (!dataset.ok()) return dataset.error();
+  if ((*dataset)->has_feature_names()) return named_features(path);
+  const std::vector<std::uint32_t> numbers = label_numbers(**dataset, evaluation.model());
+  std::vector<std::uint32_t> labels;
   const auto features = static_cast<std::uint32_t>(evaluation.model().network.shape.features);
   for (std::uint64_t i = 0; i < (*dataset)->size(); ++i) {
     const data::Record record = (*dataset)->record(RecordIndex(i));
     evaluation.queries().add(record.features, features, evaluation.model().weighting);
-    evaluation.truth(record.labels);
+    labels.clear();
+    for (const std::uint32_t label : record.labels) labels.push_back(numbers[label]);
+    std::ranges::sort(labels);
+    evaluation.truth(labels);
   }
   return {};
 }
@@ -158,7 +186,8 @@ std::string metrics_text(const engine::Metrics& metrics) {
     const std::string shown = std::isfinite(value) ? fmt::format("{:.2f}", value) : "beyond the list";
     text += fmt::format("  {:<12} {:>7}{}", name, shown, last ? "\n" : "");
   }
-  return column % 3 == 0 ? text : text + "\n";
+  if (column % 3 == 0) text.pop_back();
+  return text;
 }
 
 Result<engine::Model> open_model(const NodeHost& host, const std::string& directory) {

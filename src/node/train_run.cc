@@ -34,6 +34,33 @@ Error missing_data() {
           .fix = "add data.train=FILE"};
 }
 
+Error no_test_from_stdin() {
+  return {.kind = ErrorKind::kUsage,
+          .where = "data.test",
+          .what = "the test set cannot come from standard input",
+          .got = "'-'",
+          .expected = "a file or an imported directory, which can be read twice",
+          .fix = "write it to a file first"};
+}
+
+Error no_text_from_stdin() {
+  return {.kind = ErrorKind::kUsage,
+          .where = "data.train",
+          .what = "JSON lines cannot be trained on from standard input, they are read twice",
+          .got = "'-'",
+          .expected = "a file or an imported directory",
+          .fix = "import first: gossamer data import jsonl - --out DIR"};
+}
+
+Error names_of_features(const std::string& where) {
+  return {.kind = ErrorKind::kUsage,
+          .where = where,
+          .what = "models keep no names of features",
+          .got = R"({"features": {"NAME": VALUE, ...}})",
+          .expected = R"({"features": [[INDEX, VALUE], ...]} or {"text": ...})",
+          .fix = "number the features, or write them as text"};
+}
+
 Error too_little_memory(const NodeHost& host, const engine::TrainConfig& config,
                         const engine::DataShape& shape, std::uint64_t needed) {
   const std::uint64_t limit = host.compute.memory_limit_bytes();
@@ -72,7 +99,9 @@ class TrainingJob {
   Result<TrainResult> run() {
     if (auto done = prepare(); !done.ok()) {
       directory_.abandon();
-      return done.error();
+      if (!request_.stop_requested()) return done.error();
+      host_.say("stopped before the first step; nothing is left behind");
+      return TrainResult{.stopped = true, .summary = {}};
     }
     auto outcome = train();
     if (!outcome.ok()) return outcome.error();
@@ -85,11 +114,38 @@ class TrainingJob {
 
  private:
   Result<void> prepare() {
+    if (auto done = find_test(); !done.ok()) return done;
     if (auto done = load(); !done.ok()) return done;
+    if (auto done = check_kinds(); !done.ok()) return done;
     if (auto done = derive(); !done.ok()) return done;
     if (auto done = host_.disk.make_directories(directory_.paths().checkpoints()); !done.ok()) return done;
     // From here on run.toml is the resolved config, which a resumed run starts from.
     return directory_.write_config(config_);
+  }
+
+  // Mistakes in the test set are told now, not after the training.
+  Result<void> find_test() {
+    if (config_.data.test.empty()) return {};
+    if (config_.data.test == "-") return no_test_from_stdin();
+    auto source = find_source(host_.disk, config_.data.test, config_.data.format);
+    if (!source.ok()) return source.error();
+    test_ = std::move(*source);
+    return check_records(host_, *test_, config_.data.skip_bad);
+  }
+
+  Result<void> check_kinds() {
+    if (dataset_->has_feature_names() && !featurizer_.has_value())
+      return names_of_features(config_.data.train);
+    if (!test_.has_value()) return {};
+    const bool text = test_->format == RecordFormat::kJsonlText;
+    if (text == featurizer_.has_value()) return {};
+    return Error{.kind = ErrorKind::kUsage,
+                 .where = "data.test",
+                 .what = "training and test records are of different kinds",
+                 .got = fmt::format("{} in {}", name(test_->format), config_.data.test),
+                 .expected = featurizer_.has_value() ? "text, like the training records"
+                                                     : "numbered features, like the training records",
+                 .fix = "give a test set of the same kind"};
   }
 
   // The cache of an earlier part of this run is used again; else the user's files are read.
@@ -116,13 +172,16 @@ class TrainingJob {
     if (config_.data.train.empty()) return missing_data();
     auto source = find_source(host_.disk, config_.data.train, config_.data.format);
     if (!source.ok()) return source.error();
+    if ((*source).path == "-" && (*source).format != RecordFormat::kXmc) return no_text_from_stdin();
     if ((*source).format == RecordFormat::kCache) {
       cache_path_ = (*source).path;
       return {};
     }
-    auto imported = import_records(
-        host_,
-        {.sources = {*source}, .cache_path = cache, .text = config_.text, .skip_bad = config_.data.skip_bad});
+    auto imported = import_records(host_, {.sources = {*source},
+                                           .cache_path = cache,
+                                           .text = config_.text,
+                                           .skip_bad = config_.data.skip_bad,
+                                           .stop = [this] { return request_.stop_requested(); }});
     if (!imported.ok()) return imported.error();
     featurizer_ = std::move((*imported).featurizer);
     if (!featurizer_.has_value()) return {};
@@ -136,9 +195,6 @@ class TrainingJob {
                           human_count(shape_.labels),
                           static_cast<double>(shape_.feature_entries) / static_cast<double>(shape_.records),
                           static_cast<double>(shape_.label_entries) / static_cast<double>(shape_.records)));
-    text::FittedWeighting fitted = choose_weighting(config_.data.weighting, *dataset_, featurizer_);
-    weighting_ = std::move(fitted.weighting);
-    host_.say(fmt::format("data.weighting: {}", fitted.reason));
     auto recipe = engine::derive_recipe(config_, shape_);
     if (!recipe.ok()) return recipe.error();
     recipe_ = std::move(*recipe);
@@ -148,6 +204,9 @@ class TrainingJob {
     config_.train.steps = recipe_.steps;
     const std::uint64_t needed = engine::memory_needed(config_, recipe_, shape_);
     if (needed > host_.compute.memory_limit_bytes()) return too_little_memory(host_, config_, shape_, needed);
+    text::FittedWeighting fitted = choose_weighting(config_.data.weighting, *dataset_, featurizer_);
+    weighting_ = std::move(fitted.weighting);
+    host_.say(fmt::format("data.weighting: {}", fitted.reason));
     parameters_ =
         std::uint64_t{recipe_.hidden} * (std::uint64_t{shape_.features} + shape_.labels) + shape_.labels;
     host_.say(fmt::format("{} parameters, {} of memory, {} steps of {} records on {} threads ({})",
@@ -198,7 +257,7 @@ class TrainingJob {
     TrainSummary summary = summarize(outcome);
     const std::string curve = curve_svg(log_.curve(), title());
     if (auto done = host::replace_file(host_.disk, paths.curve(), curve); !done.ok()) return done.error();
-    if (!config_.data.test.empty()) {
+    if (test_.has_value()) {
       if (auto done = evaluate(model, summary); !done.ok()) return done.error();
     }
     summary.peak_rss_bytes = host_.compute.peak_rss_bytes();
@@ -216,9 +275,7 @@ class TrainingJob {
   Result<void> evaluate(const engine::Model& model, TrainSummary& summary) {
     const Instant begin = host_.clock.now();
     const Duration cpu = host_.clock.process_cpu();
-    auto source = find_source(host_.disk, config_.data.test, config_.data.format);
-    if (!source.ok()) return source.error();
-    auto metrics = evaluate_model(host_, model, {.source = *source, .skip_bad = config_.data.skip_bad});
+    auto metrics = evaluate_model(host_, model, {.source = *test_, .skip_bad = config_.data.skip_bad});
     if (!metrics.ok()) return metrics.error();
     host_.say(metrics_text(*metrics));
     summary.metrics_json = metrics_json(*metrics);
@@ -256,6 +313,7 @@ class TrainingJob {
   RunLog log_;
   Instant start_ = host_.clock.now();
 
+  std::optional<Source> test_;
   std::string cache_path_;  // of an imported directory; empty: DIR/cache
   std::unique_ptr<data::CachedDataset> dataset_;
   std::optional<text::FeaturizerState> featurizer_;

@@ -11,6 +11,7 @@
 #include "learn/data/import.h"
 #include "learn/data/jsonl_reader.h"
 #include "learn/data/record_assembler.h"
+#include "learn/data/xmlc_reader.h"
 
 namespace gossamer::node {
 namespace {
@@ -45,8 +46,10 @@ Result<RecordFormat> jsonl_format(host::Disk& disk, const std::string& path) {
   return first.ok() ? RecordFormat::kJsonlText : Result<RecordFormat>(first.error());
 }
 
-std::function<Result<void>(const data::ReadProgress&)> show(Progress& progress) {
-  return [&progress](const data::ReadProgress& now) -> Result<void> {
+std::function<Result<void>(const data::ReadProgress&)> show(Progress& progress,
+                                                            const std::function<bool()>& stop) {
+  return [&progress, &stop](const data::ReadProgress& now) -> Result<void> {
+    if (stop && stop()) return Error{.kind = ErrorKind::kFailed, .where = "import", .what = "stopped"};
     if (progress.due()) {
       const std::string detail = human_count(now.records) + " records";
       progress.update({.done = now.bytes / 1'000'000, .total = 0, .unit = "MB", .detail = detail});
@@ -78,7 +81,7 @@ Result<text::FeaturizerState> count_vocabulary(const NodeHost& host, const Impor
   Progress progress(host.console, host.clock, "counting words", host.verbosity);
   data::ImportOptions lenient = options;
   lenient.read.skip_bad = UINT64_MAX;
-  lenient.read.progress = show(progress);
+  lenient.read.progress = show(progress, request.stop);
   const auto read = data::read_sources(
       host.disk, lenient, [&](data::ByteSource& source, const data::ReadOptions& read_options) {
         return data::read_jsonl(source, read_options, [&](const data::JsonlRecord& record) -> Result<void> {
@@ -101,7 +104,7 @@ Result<Imported> import_text(const NodeHost& host, const ImportRequest& request,
   auto writer = data::CacheWriter::create(host.disk, request.cache_path);
   if (!writer.ok()) return writer.error();
   Progress progress(host.console, host.clock, "reading", host.verbosity);
-  options.read.progress = show(progress);
+  options.read.progress = show(progress, request.stop);
   std::uint32_t labels = 0;
   auto report = data::read_sources(
       host.disk, options, [&](data::ByteSource& source, const data::ReadOptions& read_options) {
@@ -207,11 +210,24 @@ Result<Imported> import_records(const NodeHost& host, const ImportRequest& reque
     imported = import_text(host, request, std::move(options));
   } else {
     Progress progress(host.console, host.clock, "reading", host.verbosity);
-    options.read.progress = show(progress);
+    options.read.progress = show(progress, request.stop);
     imported = import_features(host, options, format);
   }
   if (imported.ok() && imported->report.skipped > 0) host.say(describe_skipped(imported->report));
   return imported;
+}
+
+Result<void> check_records(const NodeHost& host, const Source& source, std::uint64_t skip_bad) {
+  if (source.format == RecordFormat::kCache) return {};
+  auto bytes = data::open_bytes(host.disk, source.path);
+  if (!bytes.ok()) return bytes.error();
+  const data::ReadOptions options{.skip_bad = skip_bad, .compute = &host.compute};
+  auto report =
+      source.format == RecordFormat::kXmc
+          ? data::read_xmlc(**bytes, options, [](const data::Record&) { return Result<void>(); })
+          : data::read_jsonl(**bytes, options, [](const data::JsonlRecord&) { return Result<void>(); });
+  if (!report.ok()) return report.error();
+  return {};
 }
 
 std::string describe_skipped(const data::ReadReport& report) {

@@ -9,6 +9,7 @@
 // Thread rule: the thread that owns the Compute.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -46,6 +47,8 @@ struct ImportRequest {
   std::string cache_path;
   engine::TextConfig text = {};
   std::uint64_t skip_bad = 0;
+  // Asked now and then; true ends the import with the error `stopped` (kFailed).
+  std::function<bool()> stop = {};
 };
 
 struct Imported {
@@ -57,6 +60,9 @@ struct Imported {
 [[nodiscard]] Result<Imported> import_records(const NodeHost& host, const ImportRequest& request);
 
 [[nodiscard]] text::FeaturizerOptions featurizer_options(const engine::TextConfig& config);
+
+// Reads all of a test file and keeps nothing: its mistakes are better known before training than after.
+[[nodiscard]] Result<void> check_records(const NodeHost& host, const Source& source, std::uint64_t skip_bad);
 
 // Bad lines that were left out, with examples; nothing when there were none.
 [[nodiscard]] std::string describe_skipped(const data::ReadReport& report);

@@ -28,7 +28,7 @@ text::FittedWeighting choose_weighting(std::optional<engine::Weighting> wanted, 
   if (!wanted.has_value()) {
     if (!featurizer.has_value()) return text::fit_weighting(dataset);
     return {.weighting = text::featurizer_weighting(*featurizer),
-            .reason = "auto: text, so log counts, idf, less for parts of words, unit length"};
+            .reason = "the records are text, so log counts, idf, less for parts of words, unit length"};
   }
   switch (*wanted) {
     case engine::Weighting::kNone:

@@ -162,6 +162,63 @@ class Text(WithData):
         self.assertEqual(as_json, answer)
 
 
+class BeforeTraining(WithData):
+    def refused(self, status, part, *more):
+        done = program.run(*self.arguments(*more))
+        self.assertEqual(done.status, status, done.err)
+        self.assertIn(part, done.err)
+        self.assertNotIn("step 1/", done.err)
+        self.assertFalse(os.path.exists(self.out))
+
+    # What is wrong with the test set is told before the training, and leaves nothing behind.
+    def test_bad_test_set(self):
+        self.refused(1, "/no/such", "data.test=/no/such/file.txt")
+        with open(self.test_path, "a", encoding="utf-8") as file:
+            file.write("1 y:1\n")
+        self.refused(3, f"{self.test_path}:102:3")
+        words = self.path("words.jsonl")
+        with open(words, "w", encoding="utf-8") as file:
+            file.write('{"text": "deer", "labels": [1]}\n')
+        self.refused(2, "data.test", f"data.test={words}")
+
+    # What a model cannot keep or read twice is refused.
+    def test_unfit_sources(self):
+        named = self.path("named.jsonl")
+        with open(named, "w", encoding="utf-8") as file:
+            file.write('{"features": {"deer": 1}, "labels": ["venison"]}\n')
+        self.refused(2, "names of features", f"data.train={named}", f"data.test={named}")
+        self.refused(2, "data.format", "data.train=-")
+        self.refused(2, "data import jsonl", "data.train=-", "data.format=jsonl", "data.test=")
+
+    # A run that would not fit into memory is refused with what would.
+    def test_memory(self):
+        huge = self.path("huge.txt")
+        with open(huge, "w", encoding="utf-8") as file:
+            file.write("1 10 200000000\n0 1:1\n")
+        self.refused(1, "would fit", f"data.train={huge}", "data.test=")
+
+
+class Dictionaries(WithData):
+    # A dictionary becomes records to train on and records held out, and both are used by their directory's name.
+    def test_import(self):
+        book = self.path("book.jsonl")
+        with open(book, "w", encoding="utf-8") as file:
+            for number in range(300):
+                text = f"thing of sort {number % 9} and number {number} in the list of {number % 7} and {number % 5}"
+                file.write(json.dumps({"text": text, "labels": [f"word {number % 9}"]}) + "\n")
+        out = self.path("dictionary")
+        done = program.run("data", "import", "dictionary", book, "--out", out, "--test", "20", "--json")
+        self.assertEqual(done.status, 0, done.err)
+        report = done.json()
+        self.assertEqual(report["definitions"], 300)
+        self.assertEqual(report["train"] + report["test"], 300)
+        look = program.run("data", "inspect", out, "--json").json()
+        self.assertEqual(look["records"], report["train"])
+        wrong = program.run("data", "import", "dictionary", self.train_path, "--out", self.path("other"))
+        self.assertEqual(wrong.status, 2, wrong.err)
+        self.assertFalse(os.path.exists(self.path("other")))
+
+
 class Continuing(WithData):
     # A directory with anything in it is refused without --resume, and keeps its content.
     def test_non_empty(self):
