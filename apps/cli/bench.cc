@@ -27,9 +27,9 @@ Result<ExitStatus> run(Context& context, const Command& self, std::span<const st
   CommonFlags flags;
   std::vector<std::string> settings;
   const std::string footer =
-      fmt::format("Options and defaults:\n{}\n{}", node::bench_options_help(), self.example);
+      fmt::format("Keys and defaults:\n{}\n{}", node::bench_options_help(), self.example);
   auto parser = make_parser({self.name, self.help, footer});
-  parser->add_option("OPTIONS", settings, "key=value: what to change")->type_name("");
+  parser->add_option("KEYS", settings, "key=value: what to change")->type_name("");
   add_threads(*parser, flags);
   add_json(*parser, flags, "one JSON object");
   add_quiet(*parser, flags);

@@ -154,18 +154,19 @@ Result<ExitStatus> run_inspect(Context& context, const Command& self,
 }  // namespace
 
 Command data_import_command() {
-  return {.name = "data import",
-          .help = "checks records once and keeps them in a form that opens quickly",
-          .example =
-              "A run takes the directory as data.train or data.test. A dictionary is NAME.index with "
-              "NAME.dict[.dz]\n"
-              "(dictd), data.noun|verb|adj|adv (WordNet), *.jsonl, or a directory of them; 5,000 definitions "
-              "are\n"
-              "are in DIR/test.jsonl.\n\n"
-              "Example:\n  gossamer data import xmc train.txt.gz --out data/train\n"
-              "  gossamer train xmc data.train=data/train --out runs/first\n"
-              "  gossamer data import dictionary gcide.index gcide.dict.dz --out data/gcide",
-          .run = run_import};
+  return {
+      .name = "data import",
+      .help = "checks records once and keeps them in a form that opens quickly",
+      .example =
+          "A run takes the directory as data.train or data.test. A dictionary is NAME.index with "
+          "NAME.dict[.dz]\n"
+          "(dictd), data.noun|verb|adj|adv (WordNet), *.jsonl, or a directory of them; the definitions held\n"
+          "out for testing are in DIR/test.jsonl.\n\n"
+          "Example:\n"
+          "  gossamer data import xmc train.txt.gz --out data/train\n"
+          "  gossamer train xmc data.train=data/train --out runs/first\n"
+          "  gossamer data import dictionary gcide.index gcide.dict.dz --out data/gcide",
+      .run = run_import};
 }
 
 Command data_inspect_command() {

@@ -57,7 +57,11 @@ void Progress::finish() {
   finished_ = true;
 }
 
+// What matters most comes first: a narrow terminal cuts the line off at its end.
 std::string Progress::render(const ProgressState& state, Instant now) const {
+  const double elapsed = (now - start_).seconds();
+  const std::uint64_t done = state.done - std::min(state.done, first_done_);
+  const double rate = elapsed > 0 ? static_cast<double>(done) / elapsed : 0;
   std::string line = title_;
   if (state.total > 0) {
     const double share = std::min(1.0, static_cast<double>(state.done) / static_cast<double>(state.total));
@@ -65,20 +69,16 @@ std::string Progress::render(const ProgressState& state, Instant now) const {
       const auto full = static_cast<std::size_t>(share * kBarWidth);
       line += fmt::format(" [{}{}]", std::string(full, '#'), std::string(kBarWidth - full, '.'));
     }
-    line += fmt::format(" {:3.0f} %  {} {}/{}", std::floor(share * 100), state.unit, state.done, state.total);
+    line += fmt::format(" {:3.0f} %", std::floor(share * 100));
+    if (rate > 0 && state.total > state.done) {
+      line += fmt::format("  {} left", human_duration(static_cast<double>(state.total - state.done) / rate));
+    }
+    line += fmt::format("  {} {}/{}", state.unit, state.done, state.total);
   } else {
     line += fmt::format(" {} {}", state.done, state.unit);
   }
+  if (rate > 0) line += fmt::format("  {} {}/s", human_rate(rate), state.unit);
   if (!state.detail.empty()) line += fmt::format("  {}", state.detail);
-  const double elapsed = (now - start_).seconds();
-  const std::uint64_t done = state.done - std::min(state.done, first_done_);
-  if (elapsed > 0 && done > 0) {
-    const double rate = static_cast<double>(done) / elapsed;
-    line += fmt::format("  {} {}/s", human_rate(rate), state.unit);
-    if (state.total > state.done) {
-      line += fmt::format("  {} left", human_duration(static_cast<double>(state.total - state.done) / rate));
-    }
-  }
   return line;
 }
 

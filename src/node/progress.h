@@ -3,7 +3,7 @@
 // Progress of a long piece of work: on a terminal a bar with rate and time left, drawn again at most ten
 // times a second; elsewhere a line at the start and then one every ten seconds; silent when asked.
 //
-//   train [########............]  41 %  step 1230/3000  loss 3.214  lr 0.0061  52.1k samples/s  34 s left
+//   train [########............]  41 %  34 s left  step 1230/3000  52 step/s  loss 3.214  epoch 4.9
 //
 // Thread rule: one thread. The clock and console must outlive it.
 #pragma once
@@ -24,7 +24,7 @@ struct ProgressState {
   std::uint64_t done = 0;
   std::uint64_t total = 0;  // 0: not known
   std::string_view unit;    // "step", "MB"
-  std::string_view detail;  // "loss 3.214  lr 0.0061"
+  std::string_view detail;  // "loss 3.214  epoch 4.9"
 };
 
 class Progress {

@@ -34,7 +34,7 @@ void StepWatch::on_step(const engine::TrainProgress& progress) {
   bar_.update({.done = progress.steps_done,
                .total = progress.steps_total,
                .unit = "step",
-               .detail = fmt::format("epoch {:.1f}  loss {:.3f}", progress.epoch, progress.loss)});
+               .detail = fmt::format("loss {:.3f}  epoch {:.1f}", progress.loss, progress.epoch)});
 }
 
 void StepWatch::write_metric(const engine::TrainProgress& progress) {
