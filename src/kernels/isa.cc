@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <string>
 
 namespace gossamer::kernels {
@@ -27,7 +26,11 @@ bool supported(Isa isa) {
 }
 
 Isa best_isa() {
-  return *std::find_if(kAllIsas.rbegin(), kAllIsas.rend(), [](Isa isa) { return supported(isa); });
+  Isa best = Isa::kScalar;
+  for (const Isa isa : kAllIsas) {
+    if (supported(isa)) best = isa;
+  }
+  return best;
 }
 
 std::string_view name(Isa isa) {

@@ -179,8 +179,8 @@ std::uint64_t TensorSource::bytes() const {
 Result<FileDigest> write_safetensors(host::WritableFile& file, std::span<const TensorSource> tensors) {
   std::vector<const TensorSource*> order;
   for (const TensorSource& tensor : tensors) order.push_back(&tensor);
-  std::stable_sort(order.begin(), order.end(), [](const TensorSource* a, const TensorSource* b) {
-    return size_of(a->dtype) > size_of(b->dtype);
+  std::sort(order.begin(), order.end(), [](const TensorSource* a, const TensorSource* b) {
+    return size_of(a->dtype) != size_of(b->dtype) ? size_of(a->dtype) > size_of(b->dtype) : a < b;
   });
   Json header = Json::object();
   std::uint64_t offset = 0;
