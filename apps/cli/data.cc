@@ -86,6 +86,7 @@ Result<ExitStatus> run_import(Context& context, const Command& self, std::span<c
   std::string kind;
   std::string skip_bad = "0";
   std::string held_out = "5000";
+  bool plain = false;
   node::DataImportRequest request;
   auto parser = make_parser({self.name, self.help, self.example});
   parser
@@ -102,6 +103,8 @@ Result<ExitStatus> run_import(Context& context, const Command& self, std::span<c
   parser->add_option("--skip-bad", skip_bad, "leave out up to N bad lines; default 0")->type_name("N");
   parser->add_option("--test", held_out, "dictionary: definitions to hold out for testing; default 5000")
       ->type_name("N");
+  parser->add_flag("--plain", plain,
+                   "dictionary: definitions only; else headwords join the text of training records");
   add_threads(*parser, flags);
   add_json(*parser, flags, "one JSON object with the counts");
   add_quiet(*parser, flags);
@@ -115,7 +118,8 @@ Result<ExitStatus> run_import(Context& context, const Command& self, std::span<c
     return import_dictionary(context, flags,
                              {.sources = request.sources,
                               .directory = request.directory,
-                              .test = static_cast<std::uint32_t>(*test)});
+                              .test = static_cast<std::uint32_t>(*test),
+                              .headwords_in_text = !plain});
   }
   auto format = parse_kind(kind);
   if (!format.ok()) return format.error();

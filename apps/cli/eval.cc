@@ -17,11 +17,27 @@ struct EvalFlags {
   std::string data;
   std::string skip_bad = "0";
   bool net_alone = false;
+  std::string baseline;
 };
+
+Result<node::Scorer> scorer_of(const EvalFlags& flags) {
+  if (flags.net_alone) return node::Scorer::kNet;
+  if (flags.baseline.empty()) return node::Scorer::kFused;
+  if (flags.baseline == "nearest") return node::Scorer::kNearestRows;
+  if (flags.baseline == "frequent") return node::Scorer::kFrequent;
+  return Error{.kind = ErrorKind::kUsage,
+               .where = "--baseline",
+               .what = "no such baseline",
+               .got = "'" + flags.baseline + "'",
+               .expected = "nearest or frequent",
+               .fix = "leave it out to measure the model itself"};
+}
 
 Result<ExitStatus> evaluate(Context& context, const EvalFlags& flags) {
   auto skip_bad = parse_count(flags.skip_bad, {.flag = "--skip-bad", .min = 0, .max = UINT32_MAX});
   if (!skip_bad.ok()) return skip_bad.error();
+  const auto scorer = scorer_of(flags);
+  if (!scorer.ok()) return scorer.error();
   auto machine = Machine::create(context, flags.common);
   if (!machine.ok()) return machine.error();
   const node::NodeHost host = (*machine).host();
@@ -31,11 +47,8 @@ Result<ExitStatus> evaluate(Context& context, const EvalFlags& flags) {
   auto source = node::find_source(host.disk, flags.data, std::nullopt);
   if (!source.ok()) return source.error();
   const Instant loaded = host.clock.now();
-  auto metrics = node::evaluate_model(
-      host, *model,
-      {.source = *source,
-       .skip_bad = *skip_bad,
-       .instances = flags.net_alone ? node::UseInstances::kNo : node::UseInstances::kIfThere});
+  auto metrics =
+      node::evaluate_model(host, *model, {.source = *source, .skip_bad = *skip_bad, .scorer = *scorer});
   if (!metrics.ok()) return metrics.error();
   const double seconds = (host.clock.now() - loaded).seconds();
   const double rate = seconds > 0 ? static_cast<double>((*metrics).samples) / seconds : 0;
@@ -62,6 +75,12 @@ Result<ExitStatus> run(Context& context, const Command& self, std::span<const st
       ->required()
       ->type_name("FILE");
   parser->add_flag("--net-alone", flags.net_alone, "without the training records that the model keeps");
+  parser
+      ->add_option(
+          "--baseline", flags.baseline,
+          "nearest (labels of the nearest training records) or frequent (labels seen most): what the "
+          "model has to beat")
+      ->type_name("NAME");
   parser->add_option("--skip-bad", flags.skip_bad, "leave out up to N bad lines; default 0")->type_name("N");
   add_threads(*parser, flags.common);
   add_json(*parser, flags.common, "one JSON object; metrics in percent, unrounded");

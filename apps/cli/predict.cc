@@ -59,10 +59,10 @@ Result<ExitStatus> predict(Context& context, const PredictFlags& flags) {
   const node::NodeHost host = (*machine).host();
   auto model = node::open_model(host, flags.directory);
   if (!model.ok()) return model.error();
-  auto session = node::PredictSession::create(
-      host, std::move(*model),
-      {.top = static_cast<std::size_t>(*top),
-       .instances = flags.net_alone ? node::UseInstances::kNo : node::UseInstances::kIfThere});
+  auto session =
+      node::PredictSession::create(host, std::move(*model),
+                                   {.top = static_cast<std::size_t>(*top),
+                                    .scorer = flags.net_alone ? node::Scorer::kNet : node::Scorer::kFused});
   if (!session.ok()) return session.error();
   if (flags.queries.empty() && context.console.terminal() && ::isatty(STDIN_FILENO) != 0) {
     host.say("one query a line; Ctrl-D ends");

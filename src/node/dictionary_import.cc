@@ -97,7 +97,8 @@ Result<text::DictionaryReport> import_dictionary_files(const NodeHost& host,
   host.say("reading dictionaries");
   auto report = text::import_dictionary(host.disk, {.sources = std::move(*sources),
                                                     .directory = request.directory,
-                                                    .split = {.seed = request.seed, .test = request.test}});
+                                                    .split = {.seed = request.seed, .test = request.test},
+                                                    .add_headwords = request.headwords_in_text});
   if (report.ok()) (*out).keep();
   return report;
 }

@@ -30,6 +30,9 @@ struct DictionaryImportRequest {
   std::string directory;  // missing or empty
   std::uint64_t seed = 1;
   std::uint32_t test = 5000;  // definitions to hold out
+  // The text of a training record is its definition and its headwords: a query may use a word of the answer's
+  // family, and the network learns what a word means from where it is defined.
+  bool headwords_in_text = true;
 };
 // On an error the directory is as before.
 [[nodiscard]] Result<text::DictionaryReport> import_dictionary_files(const NodeHost& host,

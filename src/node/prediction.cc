@@ -8,6 +8,7 @@
 #include <cmath>
 #include <utility>
 
+#include "engines/sparse/frequent_labels.h"
 #include "engines/sparse/model_file.h"
 #include "learn/data/byte_source.h"
 #include "learn/data/jsonl_reader.h"
@@ -19,10 +20,17 @@ namespace {
 
 constexpr std::size_t kBlock = 4 * engine::kQueryBlock;
 
-engine::PredictOptions options_of(const engine::Model& model, UseInstances instances) {
+Result<std::unique_ptr<engine::Predictor>> make_predictor(const NodeHost& host, const engine::Model& model,
+                                                          Scorer scorer) {
+  if (scorer == Scorer::kFrequent) return engine::frequent_labels(model);
   engine::PredictOptions options = engine::default_options(model);
-  if (instances == UseInstances::kNo) options.parts = engine::kNetAlone;
-  return options;
+  if (scorer == Scorer::kNet) options.parts = engine::kNetAlone;
+  if (scorer == Scorer::kNearestRows) {
+    options.parts = engine::kNearestRowsAlone;
+    // So steep a vote ranks the nearest record's labels first, then the next one's, and so on.
+    options.fusion.input_vote_power = 64;
+  }
+  return engine::Predictor::create(model, host.kernels, host.compute, options);
 }
 
 // Collects test records and sends them through the predictor a block at a time.
@@ -142,8 +150,7 @@ std::string number(double value) { return std::isfinite(value) ? fmt::format("{}
 
 Result<engine::Metrics> evaluate_model(const NodeHost& host, const engine::Model& model,
                                        const EvaluateRequest& request) {
-  auto predictor =
-      engine::Predictor::create(model, host.kernels, host.compute, options_of(model, request.instances));
+  auto predictor = make_predictor(host, model, request.scorer);
   if (!predictor.ok()) return predictor.error();
   BlockEvaluation evaluation(model, **predictor);
   if (request.source.format == RecordFormat::kCache) {
@@ -209,8 +216,7 @@ Result<engine::Model> open_model(const NodeHost& host, const std::string& direct
 Result<std::unique_ptr<PredictSession>> PredictSession::create(const NodeHost& host, engine::Model model,
                                                                const Options& options) {
   std::unique_ptr<PredictSession> session(new PredictSession(std::move(model), options.top));
-  auto predictor = engine::Predictor::create(session->model_, host.kernels, host.compute,
-                                             options_of(session->model_, options.instances));
+  auto predictor = make_predictor(host, session->model_, options.scorer);
   if (!predictor.ok()) return predictor.error();
   session->predictor_ = std::move(*predictor);
   return session;

@@ -23,13 +23,18 @@
 
 namespace gossamer::node {
 
-// Whether the training records of a model take part.
-enum class UseInstances { kIfThere, kNo };
+// Who answers. All but the first are baselines, to see what each part is worth.
+enum class Scorer {
+  kFused,        // the net with the training records, where the model has kept them
+  kNet,          // the net alone
+  kNearestRows,  // the labels of the nearest training records by input cosine, the nearest first
+  kFrequent,     // the most frequent labels, whatever the query
+};
 
 struct EvaluateRequest {
   Source source;
   std::uint64_t skip_bad = 0;
-  UseInstances instances = UseInstances::kIfThere;
+  Scorer scorer = Scorer::kFused;
 };
 // Labels of the test set are matched by name where the model has names, else by number.
 [[nodiscard]] Result<engine::Metrics> evaluate_model(const NodeHost& host, const engine::Model& model,
@@ -47,7 +52,7 @@ class PredictSession {
  public:
   struct Options {
     std::size_t top = 5;
-    UseInstances instances = UseInstances::kIfThere;
+    Scorer scorer = Scorer::kFused;
   };
   [[nodiscard]] static Result<std::unique_ptr<PredictSession>> create(const NodeHost& host,
                                                                       engine::Model model,

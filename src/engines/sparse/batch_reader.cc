@@ -4,30 +4,43 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/rng.h"
 
 namespace gossamer::engine {
+namespace {
+
+// The mask depends on the seed, the step and the sample alone, so that a replayed step sees the same
+// features.
+void drop_features(const StepRequest& request, std::uint32_t sample, std::span<float> value) {
+  Rng rng(request.seed, Purpose::kInputDropout, request.step.value, sample);
+  const auto drop = static_cast<float>(request.dropout);
+  const float scale = 1 / (1 - drop);
+  for (float& v : value) v = rng.uniform() < drop ? 0 : v * scale;
+}
+
+}  // namespace
 
 BatchReader::BatchReader(const data::Dataset& dataset, const text::FeatureWeighting& weighting,
                          host::Compute& compute)
     : dataset_(dataset), weighting_(weighting), compute_(compute) {}
 
-data::Batch BatchReader::read_step(const data::SamplingPlan& plan, StepNumber step, std::size_t batch) {
-  records_.resize(batch);
-  const std::uint64_t first = step.value * batch;
-  for (std::size_t i = 0; i < batch; ++i) {
+data::Batch BatchReader::read_step(const data::SamplingPlan& plan, const StepRequest& request) {
+  records_.resize(request.batch);
+  const std::uint64_t first = request.step.value * request.batch;
+  for (std::size_t i = 0; i < request.batch; ++i) {
     records_[i] = dataset_.record(plan.record(SampleId{first + i}));
   }
-  return gather();
+  return gather(request.dropout > 0 ? &request : nullptr);
 }
 
 data::Batch BatchReader::read_range(RecordIndex first, std::size_t count) {
   CHECK(first.value + count <= dataset_.size(), first.value, count, dataset_.size());
   records_.resize(count);
   for (std::size_t i = 0; i < count; ++i) records_[i] = dataset_.record(RecordIndex{first.value + i});
-  return gather();
+  return gather(nullptr);
 }
 
-data::Batch BatchReader::gather() {
+data::Batch BatchReader::gather(const StepRequest* dropout) {
   const std::size_t n = records_.size();
   feature_begin_.resize(n + 1);
   label_begin_.resize(n + 1);
@@ -50,8 +63,9 @@ data::Batch BatchReader::gather() {
       std::copy(record.features.index.begin(), record.features.index.end(),
                 feature_.begin() + feature_begin_[i]);
       std::copy(record.labels.begin(), record.labels.end(), label_.begin() + label_begin_[i]);
-      weighting_.apply(record.features,
-                       std::span(value_).subspan(feature_begin_[i], record.features.index.size()));
+      const auto value = std::span(value_).subspan(feature_begin_[i], record.features.index.size());
+      weighting_.apply(record.features, value);
+      if (dropout != nullptr) drop_features(*dropout, static_cast<std::uint32_t>(i), value);
     }
   });
   return {.features = {.begin = feature_begin_,

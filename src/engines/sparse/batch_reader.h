@@ -23,18 +23,27 @@
 
 namespace gossamer::engine {
 
+// Which samples, and what training hides of them: every feature of a sample is left out with chance
+// `dropout`, the others grow by 1 / (1 - dropout), so that no record can be recognised by one feature alone.
+struct StepRequest {
+  StepNumber step;
+  std::size_t batch = 1;
+  double dropout = 0;      // [0, 1)
+  std::uint64_t seed = 1;  // of the dropout
+};
+
 class BatchReader {
  public:
   // Borrows all three for its life.
   BatchReader(const data::Dataset& dataset, const text::FeatureWeighting& weighting, host::Compute& compute);
 
-  // The samples of step `step` of `plan`, `batch` of them. Requires a plan over this dataset's size.
-  [[nodiscard]] data::Batch read_step(const data::SamplingPlan& plan, StepNumber step, std::size_t batch);
+  // The samples of a step of `plan`. Requires a plan over this dataset's size.
+  [[nodiscard]] data::Batch read_step(const data::SamplingPlan& plan, const StepRequest& request);
   // The records [first, first + count) in their own order. Requires them to exist.
   [[nodiscard]] data::Batch read_range(RecordIndex first, std::size_t count);
 
  private:
-  [[nodiscard]] data::Batch gather();
+  [[nodiscard]] data::Batch gather(const StepRequest* dropout);
 
   const data::Dataset& dataset_;
   const text::FeatureWeighting& weighting_;

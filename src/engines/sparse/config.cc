@@ -186,6 +186,8 @@ void add_train_keys(std::vector<ConfigKey>& keys) {
       key<&T::train, &TrainingConfig::batch>("train.batch", {.min = 1, .max = 65536}, "records in a step"));
   keys.push_back(
       key<&T::train, &TrainingConfig::lr>("train.lr", {.min = 1e-9, .max = 10}, "peak learning rate"));
+  keys.push_back(key<&T::train, &TrainingConfig::input_dropout>(
+      "train.input_dropout", {.max = 0.95}, "share of a record's features that a training step leaves out"));
   keys.push_back(key<&T::train, &TrainingConfig::warmup_steps>(
       "train.warmup_steps", {.max = kMaxCount}, "steps in which the learning rate rises to its peak"));
   keys.push_back(key<&T::train, &TrainingConfig::schedule>(

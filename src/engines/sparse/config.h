@@ -51,6 +51,7 @@ struct TrainingConfig {
   std::uint64_t steps = 0;  // 0: from epochs
   std::uint32_t batch = 256;
   double lr = 0.01;
+  double input_dropout = 0;  // share of a sample's features left out
   std::uint32_t warmup_steps = 50;
   ScheduleKind schedule = ScheduleKind::kLinear;
   NegativeKind negatives = NegativeKind::kInBatch;

@@ -109,7 +109,10 @@ class TrainingRun {
     bool stopped = false;
     while (next_.value < in_.recipe.steps && !stopped) {
       const float rate = schedule_.learning_rate(next_);
-      const data::Batch batch = reader_.read_step(plan_, next_, in_.config.train.batch);
+      const data::Batch batch = reader_.read_step(plan_, {.step = next_,
+                                                          .batch = in_.config.train.batch,
+                                                          .dropout = in_.config.train.input_dropout,
+                                                          .seed = in_.config.seed});
       const sparse::StepReport report = learner.step(batch, next_, {.learning_rate = rate});
       ++next_;
       outcome.phases += report.phases;

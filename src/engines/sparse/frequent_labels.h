@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FrequentLabels: the baseline that knows nothing of the query and answers with the labels seen most often in
+// training.
+//
+// Owner: one thread. The model must outlive it.
+#pragma once
+
+#include <memory>
+
+#include "engines/sparse/model.h"
+#include "engines/sparse/predictor.h"
+
+namespace gossamer::engine {
+
+// Its scores are the training counts; labels never seen in training are not named.
+[[nodiscard]] std::unique_ptr<Predictor> frequent_labels(const Model& model);
+
+}  // namespace gossamer::engine
