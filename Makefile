@@ -6,7 +6,7 @@ PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help build test check asan tsan fuzz install clean
+.PHONY: help build demo test bench check asan tsan fuzz install clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "make %-10s %s\n", $$1, $$2}'
@@ -17,9 +17,19 @@ build: ## install the libraries, build build/release/gossamer
 	@cmake --preset release >/dev/null
 	@cmake --build build/release -j $(JOBS) --target gossamer
 
+demo: build ## train a reverse dictionary on this machine, print one page (DICTIONARY= your own files)
+	@tools/dev/setup demo
+	@test -n "$(DICTIONARY)" || tools/demo/fetch-dictionaries build/demo-data
+	@tools/demo/demo build/release/gossamer runs/dictionary $(or $(DICTIONARY),build/demo-data)
+
 test: ## build and run every test that CI runs: release, ASan+UBSan, TSan
 	@tools/dev/setup test
 	@JOBS=$(JOBS) tools/dev/run-tests release debug tsan
+
+bench: build ## every table of docs/benchmarks.md (hours with the peers; needs real data, see bench/README.md)
+	@tools/dev/setup bench
+	@build/bench-venv/bin/python bench/sparse_accuracy.py --write
+	@build/bench-venv/bin/python bench/sparse_step.py --write
 
 check: ## format, tidy, shellcheck, clang-tidy on changed files (ALL=1: on all)
 	@tools/dev/setup check

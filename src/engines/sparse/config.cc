@@ -225,8 +225,17 @@ void add_predict_keys(std::vector<ConfigKey>& keys) {
                                                               "labels that the network proposes"));
   keys.push_back(key<&T::predict, &PredictConfig::neighbours>("predict.neighbours", {.min = 1, .max = 10'000},
                                                               "near training records that vote"));
+  keys.push_back(key<&T::predict, &PredictConfig::net_weight>("predict.net_weight", {.max = 1000},
+                                                              "weight of the network's log probability"));
   keys.push_back(key<&T::predict, &PredictConfig::centroid_weight>(
       "predict.centroid_weight", {.max = 1000}, "weight of the cosine to a label's mean record"));
+  keys.push_back(key<&T::predict, &PredictConfig::input_vote_weight>(
+      "predict.input_vote_weight", {.max = 1000}, "weight of the vote of neighbours by input"));
+  keys.push_back(key<&T::predict, &PredictConfig::hidden_vote_weight>(
+      "predict.hidden_vote_weight", {.max = 1000}, "weight of the vote of neighbours by hidden layer"));
+  keys.push_back(key<&T::predict, &PredictConfig::mixed_vote_weight>(
+      "predict.mixed_vote_weight", {.max = 1000},
+      "weight of the vote of neighbours by both together; 0: none"));
   keys.push_back(key<&T::predict, &PredictConfig::input_vote_power>(
       "predict.input_vote_power", {.max = 64}, "a neighbour by input votes with cosine^power"));
   keys.push_back(key<&T::predict, &PredictConfig::hidden_vote_power>(

@@ -47,7 +47,11 @@ FusionOptions fusion_of(const PredictConfig& config) {
   FusionOptions options;
   options.candidates = config.candidates;
   options.neighbours = config.neighbours;
+  options.net_weight = static_cast<float>(config.net_weight);
   options.centroid_weight = static_cast<float>(config.centroid_weight);
+  options.input_vote_weight = static_cast<float>(config.input_vote_weight);
+  options.hidden_vote_weight = static_cast<float>(config.hidden_vote_weight);
+  options.mixed_vote_weight = static_cast<float>(config.mixed_vote_weight);
   options.input_vote_power = static_cast<float>(config.input_vote_power);
   options.hidden_vote_power = static_cast<float>(config.hidden_vote_power);
   return options;
