@@ -87,6 +87,7 @@ Result<ExitStatus> run_import(Context& context, const Command& self, std::span<c
   std::string skip_bad = "0";
   std::string held_out = "5000";
   bool plain = false;
+  std::vector<std::string> keep;
   node::DataImportRequest request;
   auto parser = make_parser({self.name, self.help, self.example});
   parser
@@ -103,6 +104,10 @@ Result<ExitStatus> run_import(Context& context, const Command& self, std::span<c
   parser->add_option("--skip-bad", skip_bad, "leave out up to N bad lines; default 0")->type_name("N");
   parser->add_option("--test", held_out, "dictionary: definitions to hold out for testing; default 5000")
       ->type_name("N");
+  parser
+      ->add_option("--keep", keep, "dictionary: no definition of this headword is held out; may be repeated")
+      ->type_name("WORD")
+      ->allow_extra_args(false);
   parser->add_flag("--plain", plain,
                    "dictionary: definitions only; else headwords join the text of training records");
   add_threads(*parser, flags);
@@ -119,6 +124,7 @@ Result<ExitStatus> run_import(Context& context, const Command& self, std::span<c
                              {.sources = request.sources,
                               .directory = request.directory,
                               .test = static_cast<std::uint32_t>(*test),
+                              .keep = keep,
                               .headwords_in_text = !plain});
   }
   auto format = parse_kind(kind);

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string_view>
 
+#include "learn/text/words.h"
 #include "node/output_directory.h"
 
 namespace gossamer::node {
@@ -94,11 +95,18 @@ Result<text::DictionaryReport> import_dictionary_files(const NodeHost& host,
   if (!sources.ok()) return sources.error();
   auto out = OutputDirectory::open(host.disk, request.directory);
   if (!out.ok()) return out.error();
+  std::vector<std::string> keep;
+  for (const std::string& word : request.keep) {
+    auto folded = text::folded_name(word);
+    if (!folded.ok()) return folded.error();
+    keep.push_back(std::move(*folded));
+  }
   host.say("reading dictionaries");
-  auto report = text::import_dictionary(host.disk, {.sources = std::move(*sources),
-                                                    .directory = request.directory,
-                                                    .split = {.seed = request.seed, .test = request.test},
-                                                    .add_headwords = request.headwords_in_text});
+  auto report = text::import_dictionary(
+      host.disk, {.sources = std::move(*sources),
+                  .directory = request.directory,
+                  .split = {.seed = request.seed, .test = request.test, .keep = std::move(keep)},
+                  .add_headwords = request.headwords_in_text});
   if (report.ok()) (*out).keep();
   return report;
 }

@@ -45,10 +45,16 @@ class HeadwordCounts {
 };
 
 // The entries that may be held out, in the order in which they are tried.
-std::vector<std::uint32_t> candidates(const std::vector<DictionaryEntry>& entries, std::uint64_t seed) {
+std::vector<std::uint32_t> candidates(const std::vector<DictionaryEntry>& entries,
+                                      const DictionarySplitOptions& options) {
+  const auto kept = [&options](const std::string& word) {
+    return std::find(options.keep.begin(), options.keep.end(), word) != options.keep.end();
+  };
   std::vector<std::pair<std::uint64_t, std::uint32_t>> drawn;
   for (std::uint32_t i = 0; i < entries.size(); ++i) {
-    if (entries[i].may_test) drawn.emplace_back(Rng(seed, Purpose::kSplit, i).next_u64(), i);
+    const std::vector<std::string>& words = entries[i].headwords;
+    if (!entries[i].may_test || std::any_of(words.begin(), words.end(), kept)) continue;
+    drawn.emplace_back(Rng(options.seed, Purpose::kSplit, i).next_u64(), i);
   }
   std::sort(drawn.begin(), drawn.end());
   std::vector<std::uint32_t> order(drawn.size());
@@ -85,7 +91,7 @@ Result<DictionarySplit> split_dictionary(const std::vector<DictionaryEntry>& ent
   }
   phrases.freeze();
   HeadwordCounts counts(entries);
-  for (const std::uint32_t i : candidates(entries, options.seed)) {
+  for (const std::uint32_t i : candidates(entries, options)) {
     if (split.test.size() == options.test) break;
     if (!counts.can_spare(entries[i])) continue;
     if (phrases.largest_share(i) >= options.max_share) {

@@ -56,6 +56,9 @@ struct DictionarySplitOptions {
   std::uint64_t seed = 1;
   std::uint32_t test = 5000;
   double max_share = 0.8;  // of the 3-grams, in one other definition
+  // Headwords, as folded_name() writes them, whose definitions all train: what is to be shown to people,
+  // rather than measured.
+  std::vector<std::string> keep = {};
 };
 struct DictionarySplit {
   std::vector<std::uint32_t> test = {};  // positions in the entries, increasing; the others train

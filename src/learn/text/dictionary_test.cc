@@ -104,6 +104,20 @@ TEST(Dictionary, SplitKeepsItsRules) {
   EXPECT_GT(seen.size(), 10U);
 }
 
+// No definition of a kept headword is held out, whatever the seed; those of the others still are.
+TEST(Dictionary, SplitKeepsChosenHeadwords) {
+  const std::vector<DictionaryEntry> entries = many_entries();
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const auto split = split_dictionary(entries, {.seed = seed, .test = 40, .keep = {"word1", "word5"}});
+    ASSERT_TRUE(split.ok());
+    EXPECT_FALSE(split->test.empty());
+    for (const std::uint32_t i : split->test) {
+      EXPECT_NE(entries[i].headwords.front(), "word1") << "seed " << seed;
+      EXPECT_NE(entries[i].headwords.front(), "word5") << "seed " << seed;
+    }
+  }
+}
+
 // Asking for more than qualify gives what qualifies; asking for none gives none.
 TEST(Dictionary, SplitOfFew) {
   const auto all = split_dictionary(many_entries(), {.test = 1000});
