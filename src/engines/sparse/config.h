@@ -78,11 +78,11 @@ struct PredictConfig {
   bool instances = true;
   std::uint32_t candidates = 100;
   std::uint32_t neighbours = 100;
-  double net_weight = 1;
+  double net_weight = 0.7;
   double centroid_weight = 8;
   double input_vote_weight = 1;
   double hidden_vote_weight = 1;
-  double mixed_vote_weight = 0;
+  double mixed_vote_weight = 1;
   double input_vote_power = 4;
   double hidden_vote_power = 8;
   bool operator==(const PredictConfig&) const = default;
