@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint32_t kDefaultHidden = 256;
 constexpr double kDefaultDropout = 0.35;
 // Small sets need more passes to be learnt, large ones see every label often enough in fewer.
-constexpr double kMostEpochs = 8;
+constexpr double kMostEpochs = 7;
 constexpr double kFewestEpochs = 2;
 constexpr double kFullEpochRecords = 100'000;
 
