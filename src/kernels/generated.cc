@@ -6,7 +6,10 @@
 namespace gossamer::kernels {
 namespace {
 
-int target_of(Isa isa) {
+// The target to ask LIBXSMM for; unknown where it has no kernel: asked for bf16 below AVX-512, it would answer
+// with what it remembers of a stronger set.
+int target_of(Isa isa, Element element) {
+  if (element == Element::kBf16 && isa < Isa::kAvx512) return LIBXSMM_TARGET_ARCH_UNKNOWN;
   switch (isa) {
     case Isa::kAvx2: return LIBXSMM_X86_AVX2;
     case Isa::kAvx512: return LIBXSMM_X86_AVX512_CORE;
@@ -28,7 +31,7 @@ int prefetch_of(Isa isa, Element element) {
 }  // namespace
 
 GeneratedProduct generate(Isa isa, Element element, const GeneratedShape& shape, Destination destination) {
-  const int target = target_of(isa);
+  const int target = target_of(isa, element);
   if (target == LIBXSMM_TARGET_ARCH_UNKNOWN) return nullptr;
   libxsmm_init();
   const int previous = libxsmm_get_target_archid();
