@@ -61,7 +61,7 @@ Result<ExitStatus> evaluate(Context& context, const EvalFlags& flags) {
                     (loaded - begin).seconds(), seconds, host.clock.process_cpu().seconds(),
                     host.compute.peak_rss_bytes()));
   } else {
-    context.output.write(node::metrics_text(*metrics));
+    context.output.line(node::metrics_text(*metrics));
     context.output.line(fmt::format("{:.0f} records a second", rate));
   }
   return 0;

@@ -97,7 +97,8 @@ Command predict_command() {
       .help = "answers queries with the best labels, one JSON line each",
       .example =
           "A query is a text for models of text, 'INDEX:VALUE ...' for models of numbered features, or a\n"
-          "JSON object {\"text\": ...} or {\"features\": [[INDEX, VALUE], ...]}.\n\n"
+          "JSON object {\"text\": ...}, {\"features\": [[INDEX, VALUE], ...]} or\n"
+          "{\"features\": {\"NAME\": VALUE, ...}}, as in the training records.\n\n"
           "Example:\n  gossamer predict runs/dictionary \"the meat of a deer\" --top 3\n"
           "  cut -d' ' -f2- test.txt | gossamer predict runs/first > answers.jsonl",
       .run = run};

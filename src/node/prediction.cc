@@ -37,9 +37,13 @@ Result<std::unique_ptr<engine::Predictor>> make_predictor(const NodeHost& host, 
 class BlockEvaluation {
  public:
   BlockEvaluation(const engine::Model& model, engine::Predictor& predictor)
-      : model_(model), predictor_(predictor), evaluator_(model.label_count, model.training_rows) {}
+      : model_(model),
+        predictor_(predictor),
+        evaluator_(model.label_count, model.training_rows),
+        parser_(model) {}
 
   [[nodiscard]] QueryBlock& queries() { return queries_; }
+  [[nodiscard]] QueryParser& parser() { return parser_; }
   // The truth of the query that was added last.
   void truth(std::span<const std::uint32_t> labels) {
     labels_.insert(labels_.end(), labels.begin(), labels.end());
@@ -64,6 +68,7 @@ class BlockEvaluation {
   const engine::Model& model_;
   engine::Predictor& predictor_;
   engine::Evaluator evaluator_;
+  QueryParser parser_;
   QueryBlock queries_;
   std::vector<std::uint32_t> labels_;
   std::vector<std::size_t> begin_ = {0};
@@ -76,13 +81,11 @@ data::NameTable label_table(const engine::Model& model) {
   return table;
 }
 
-Error named_features(const std::string& where) {
-  return {.kind = ErrorKind::kUsage,
-          .where = where,
-          .what = "models keep no names of features",
-          .got = R"({"features": {"NAME": ...}})",
-          .expected = R"({"features": [[INDEX, VALUE], ...]})",
-          .fix = "use the numbers of the features"};
+// Requires names that the model does not know.
+std::string describe_unknown(const UnknownNames& names) {
+  return fmt::format(
+      "{} of {} feature names of the test records are not in the model and left out, such as '{}'",
+      human_count(names.unknown), human_count(names.of), names.first);
 }
 
 Result<data::ReadReport> read_test(data::ByteSource& source, const data::ReadOptions& options,
@@ -97,19 +100,11 @@ Result<data::ReadReport> read_test(data::ByteSource& source, const data::ReadOpt
     });
   }
   data::RecordAssembler assembler(label_table(model), data::NameTable());
-  QueryParser parser(model);
   return data::read_jsonl(source, options, [&](const data::JsonlRecord& record) -> Result<void> {
     auto labels = assembler.labels(record);
     if (!labels.ok()) return labels.error();
-    if (record.kind == data::JsonlRecord::Kind::kText) {
-      if (auto done = parser.add_text(record.text, evaluation.queries()); !done.ok()) return done;
-    } else if (record.kind == data::JsonlRecord::Kind::kNamedFeatures) {
-      return named_features({});
-    } else {
-      auto row = assembler.features(record);
-      if (!row.ok()) return row.error();
-      evaluation.queries().add(*row, features, model.weighting);
-    }
+    auto done = evaluation.parser().add_record(record, evaluation.queries());
+    if (!done.ok()) return done;
     evaluation.truth(*labels);
     return {};
   });
@@ -126,16 +121,42 @@ std::vector<std::uint32_t> label_numbers(const data::Dataset& dataset, const eng
   return numbers;
 }
 
+// The numbers of a test set's features in the model; empty when they are the same. A name that the model does
+// not have becomes a number that it does not have either.
+std::vector<std::uint32_t> feature_numbers(const data::Dataset& dataset, BlockEvaluation& evaluation) {
+  std::vector<std::uint32_t> numbers;
+  if (!dataset.has_feature_names()) return numbers;
+  const auto none = static_cast<std::uint32_t>(evaluation.model().network.shape.features);
+  for (std::uint32_t feature = 0; feature < dataset.features(); ++feature) {
+    numbers.push_back(evaluation.parser().find_name(dataset.feature_name(feature)).value_or(none));
+  }
+  return numbers;
+}
+
 Result<void> read_cached_test(const NodeHost& host, const std::string& path, BlockEvaluation& evaluation) {
   auto dataset = data::CachedDataset::open(host.disk, path, host.compute);
   if (!dataset.ok()) return dataset.error();
-  if ((*dataset)->has_feature_names()) return named_features(path);
+  const FeatureKind wanted = feature_kind(evaluation.model());
+  if (const FeatureKind got = feature_kind(**dataset); got != wanted) {
+    return wrong_kind({.where = path, .got = got, .expected = wanted});
+  }
   const std::vector<std::uint32_t> numbers = label_numbers(**dataset, evaluation.model());
-  std::vector<std::uint32_t> labels;
+  const std::vector<std::uint32_t> renumbered = feature_numbers(**dataset, evaluation);
   const auto features = static_cast<std::uint32_t>(evaluation.model().network.shape.features);
+  std::vector<std::uint32_t> labels;
+  std::vector<std::pair<std::uint32_t, float>> pairs;
   for (std::uint64_t i = 0; i < (*dataset)->size(); ++i) {
     const data::Record record = (*dataset)->record(RecordIndex(i));
-    evaluation.queries().add(record.features, features, evaluation.model().weighting);
+    if (renumbered.empty()) {
+      evaluation.queries().add(record.features, features, evaluation.model().weighting);
+    } else {
+      pairs.clear();
+      for (std::size_t k = 0; k < record.features.index.size(); ++k) {
+        const std::uint32_t number = renumbered[record.features.index[k]];
+        if (number < features) pairs.emplace_back(number, record.features.value[k]);
+      }
+      evaluation.parser().add_features(pairs, evaluation.queries());
+    }
     labels.clear();
     for (const std::uint32_t label : record.labels) labels.push_back(numbers[label]);
     std::ranges::sort(labels);
@@ -153,6 +174,10 @@ Result<engine::Metrics> evaluate_model(const NodeHost& host, const engine::Model
   auto predictor = make_predictor(host, model, request.scorer);
   if (!predictor.ok()) return predictor.error();
   BlockEvaluation evaluation(model, **predictor);
+  if (request.source.format == RecordFormat::kXmc && feature_kind(model) != FeatureKind::kNumbers) {
+    return wrong_kind(
+        {.where = request.source.path, .got = FeatureKind::kNumbers, .expected = feature_kind(model)});
+  }
   if (request.source.format == RecordFormat::kCache) {
     if (auto done = read_cached_test(host, request.source.path, evaluation); !done.ok()) return done.error();
   } else {
@@ -165,11 +190,17 @@ Result<engine::Metrics> evaluate_model(const NodeHost& host, const engine::Model
     auto source = data::open_bytes(host.disk, request.source.path);
     if (!source.ok()) return source.error();
     auto report = read_test(**source, options, request.source.format, evaluation);
-    if (!report.ok()) return report.error();
+    if (!report.ok()) {
+      Error error = report.error();
+      if (error.where.empty()) error.where = request.source.path;
+      return error;
+    }
     progress.finish();
     if ((*report).skipped > 0) host.say(describe_skipped(*report));
   }
   evaluation.run();
+  const UnknownNames& unknown = evaluation.parser().unknown_names();
+  if (unknown.unknown > 0) host.say(describe_unknown(unknown));
   return evaluation.metrics();
 }
 
@@ -222,7 +253,7 @@ Result<std::unique_ptr<PredictSession>> PredictSession::create(const NodeHost& h
   return session;
 }
 
-std::string PredictSession::render(std::span<const engine::Scored> ranked) const {
+std::string PredictSession::render(std::span<const engine::Scored> ranked, std::uint64_t unknown) const {
   std::string json = "{\"labels\":[";
   for (const engine::Scored& each : ranked) {
     if (json.back() == '}') json += ',';
@@ -234,19 +265,24 @@ std::string PredictSession::render(std::span<const engine::Scored> ranked) const
     }
     json += fmt::format(",\"score\":{}}}", each.score);
   }
-  return json + "]}";
+  json += ']';
+  if (unknown > 0) json += fmt::format(",\"unknown_features\":{}", unknown);
+  return json + "}";
 }
 
 Result<void> PredictSession::answer(std::span<const Query> queries,
                                     FunctionRef<void(std::string_view json)> sink) {
   for (std::size_t first = 0; first < queries.size(); first += kBlock) {
     Result<void> read;
+    unknown_.clear();
     for (const Query& query : queries.subspan(first, std::min(kBlock, queries.size() - first))) {
+      const std::uint64_t before = parser_.unknown_names().unknown;
       read = parser_.add(query.text, query.place, block_);
       if (!read.ok()) break;
+      unknown_.push_back(parser_.unknown_names().unknown - before);
     }
     if (block_.size() > 0) predictor_->predict(block_.rows(), top_, out_);
-    for (std::size_t q = 0; q < block_.size(); ++q) sink(render(out_.row(q)));
+    for (std::size_t q = 0; q < block_.size(); ++q) sink(render(out_.row(q), unknown_[q]));
     block_.clear();
     if (!read.ok()) return read;
   }

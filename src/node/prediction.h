@@ -36,7 +36,8 @@ struct EvaluateRequest {
   std::uint64_t skip_bad = 0;
   Scorer scorer = Scorer::kFused;
 };
-// Labels of the test set are matched by name where the model has names, else by number.
+// Labels and features of the test set are matched by name where the model has names, else by number. kUsage
+// when it tells its features otherwise than the training records did.
 [[nodiscard]] Result<engine::Metrics> evaluate_model(const NodeHost& host, const engine::Model& model,
                                                      const EvaluateRequest& request);
 
@@ -62,7 +63,10 @@ class PredictSession {
     std::string text;
     std::string place;  // for messages: "stdin:3"
   };
-  // Hands one JSON line per query to `sink`, in order. At a query that cannot be read the ones before it are
+  // Hands one JSON line per query to `sink`, in order:
+  //   {"labels":[{"label":NUMBER,"name":"...","score":..},...],"unknown_features":N}
+  // with "name" where the model has names, and N > 0 features by names that the model does not know, else
+  // without. At a query that cannot be read the ones before it are
   // answered, then its error is returned.
   [[nodiscard]] Result<void> answer(std::span<const Query> queries,
                                     FunctionRef<void(std::string_view json)> sink);
@@ -70,13 +74,14 @@ class PredictSession {
  private:
   PredictSession(engine::Model model, std::size_t top)
       : model_(std::move(model)), parser_(model_), top_(top) {}
-  [[nodiscard]] std::string render(std::span<const engine::Scored> ranked) const;
+  [[nodiscard]] std::string render(std::span<const engine::Scored> ranked, std::uint64_t unknown) const;
 
   engine::Model model_;
   QueryParser parser_;
   std::size_t top_;
   std::unique_ptr<engine::Predictor> predictor_;
   QueryBlock block_;
+  std::vector<std::uint64_t> unknown_;  // of each query of the block
   engine::PredictionBlock out_;
 };
 

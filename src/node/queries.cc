@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "learn/data/byte_source.h"
-#include "learn/data/jsonl_reader.h"
+#include "node/feature_kind.h"
 
 namespace gossamer::node {
 namespace {
@@ -24,13 +24,13 @@ Error bad(const std::string& place, std::size_t column, std::string_view got) {
           .fix = "mend the query"};
 }
 
-Error not_text(bool features) {
-  return {.kind = ErrorKind::kUsage,
-          .where = {},
-          .what = features ? "the model reads text, not numbered features" : "the model does not read text",
-          .got = features ? R"({"features": ...})" : R"({"text": ...})",
-          .expected = features ? R"(a text, or {"text": "..."})" : "INDEX:VALUE pairs such as '3:0.5 17:1.2'",
-          .fix = "ask in the form that the model was trained on"};
+FeatureKind kind_of(const data::JsonlRecord& record) {
+  switch (record.kind) {
+    case data::JsonlRecord::Kind::kText: return FeatureKind::kText;
+    case data::JsonlRecord::Kind::kNamedFeatures: return FeatureKind::kNames;
+    case data::JsonlRecord::Kind::kFeatures: break;
+  }
+  return FeatureKind::kNumbers;
 }
 
 // One token "17:1.2".
@@ -66,6 +66,10 @@ void QueryBlock::clear() {
 
 QueryParser::QueryParser(const engine::Model& model) : model_(model) {
   if (model.featurizer.has_value()) featurizer_.emplace(*model.featurizer);
+  names_.reserve(model.feature_names.size());
+  for (std::size_t i = 0; i < model.feature_names.size(); ++i) {
+    names_.emplace(model.feature_names[i], static_cast<std::uint32_t>(i));
+  }
 }
 
 Result<void> QueryParser::add(std::string_view line, const std::string& place, QueryBlock& block) {
@@ -80,38 +84,76 @@ Result<void> QueryParser::add(std::string_view line, const std::string& place, Q
 }
 
 Result<void> QueryParser::add_text(std::string_view text, QueryBlock& block) {
-  if (!reads_text()) return not_text(false);
+  if (!reads_text()) {
+    return wrong_kind({.where = {}, .got = FeatureKind::kText, .expected = feature_kind(model_)});
+  }
   auto row = featurizer_->features(text, scratch_);
   if (!row.ok()) return row.error();
   block.add(*row, static_cast<std::uint32_t>(model_.network.shape.features), model_.weighting);
   return {};
 }
 
-Result<void> QueryParser::add_json(std::string_view line, const std::string& place, QueryBlock& block) {
-  const auto source = data::memory_source(place, line);
-  const auto read = data::read_jsonl(
-      *source, {.limits = {.chunk_bytes = 1 << 12}}, [&](const data::JsonlRecord& record) -> Result<void> {
-        switch (record.kind) {
-          case data::JsonlRecord::Kind::kText: return add_text(record.text, block);
-          case data::JsonlRecord::Kind::kFeatures: break;
-          case data::JsonlRecord::Kind::kNamedFeatures:
-            return Error{.kind = ErrorKind::kUsage,
-                         .where = place,
-                         .what = "models keep no names of features",
-                         .got = R"({"features": {"NAME": ...}})",
-                         .expected = R"({"features": [[INDEX, VALUE], ...]})",
-                         .fix = "use the numbers of the features"};
-        }
-        if (reads_text()) return not_text(true);
-        block.add({record.index, record.value}, static_cast<std::uint32_t>(model_.network.shape.features),
-                  model_.weighting);
-        return {};
-      });
-  if (!read.ok()) return read.error();
+Result<void> QueryParser::add_record(const data::JsonlRecord& record, QueryBlock& block) {
+  const FeatureKind wanted = feature_kind(model_);
+  const FeatureKind got = kind_of(record);
+  // An empty list of features is one of any kind.
+  const bool none = got != FeatureKind::kText && wanted != FeatureKind::kText && record.value.empty();
+  if (got != wanted && !none) return wrong_kind({.where = {}, .got = got, .expected = wanted});
+  switch (wanted) {
+    case FeatureKind::kText: return add_text(record.text, block);
+    case FeatureKind::kNames: add_names(record, block); break;
+    case FeatureKind::kNumbers:
+      block.add({record.index, record.value}, static_cast<std::uint32_t>(model_.network.shape.features),
+                model_.weighting);
+      break;
+  }
   return {};
 }
 
+std::optional<std::uint32_t> QueryParser::find_name(std::string_view name) {
+  ++unknown_.of;
+  if (const auto known = names_.find(name); known != names_.end()) return known->second;
+  if (++unknown_.unknown == 1) unknown_.first = name;
+  return std::nullopt;
+}
+
+void QueryParser::add_names(const data::JsonlRecord& record, QueryBlock& block) {
+  std::vector<std::pair<std::uint32_t, float>> pairs;
+  for (std::size_t i = 0; i < record.name.size(); ++i) {
+    const auto number = find_name(record.name[i]);
+    if (number.has_value()) pairs.emplace_back(*number, record.value[i]);
+  }
+  add_features(pairs, block);
+}
+
+void QueryParser::add_features(std::vector<std::pair<std::uint32_t, float>>& pairs, QueryBlock& block) {
+  std::ranges::sort(pairs);
+  std::vector<std::uint32_t> index;
+  std::vector<float> value;
+  for (const auto& [feature, amount] : pairs) {
+    index.push_back(feature);
+    value.push_back(amount);
+  }
+  block.add({index, value}, static_cast<std::uint32_t>(model_.network.shape.features), model_.weighting);
+}
+
+Result<void> QueryParser::add_json(std::string_view line, const std::string& place, QueryBlock& block) {
+  const auto source = data::memory_source(place, line);
+  const auto read =
+      data::read_jsonl(*source, {.limits = {.chunk_bytes = 1 << 12}},
+                       [&](const data::JsonlRecord& record) { return add_record(record, block); });
+  if (read.ok()) return {};
+  Error error = read.error();
+  if (error.where.empty()) error.where = place;
+  return error;
+}
+
 Result<void> QueryParser::add_pairs(std::string_view line, const std::string& place, QueryBlock& block) {
+  if (const FeatureKind wanted = feature_kind(model_); wanted != FeatureKind::kNumbers) {
+    const bool text = line.find(':') == std::string_view::npos;
+    return wrong_kind(
+        {.where = place, .got = text ? FeatureKind::kText : FeatureKind::kNumbers, .expected = wanted});
+  }
   std::vector<std::pair<std::uint32_t, float>> pairs;
   std::size_t at = 0;
   while ((at = line.find_first_not_of(" \t\r", at)) != std::string_view::npos) {
@@ -126,14 +168,11 @@ Result<void> QueryParser::add_pairs(std::string_view line, const std::string& pl
     at = end;
   }
   std::ranges::sort(pairs);
-  std::vector<std::uint32_t> index;
-  std::vector<float> value;
-  for (const auto& [feature, amount] : pairs) {
-    if (!index.empty() && index.back() == feature) return bad(place, 0, fmt::format("{}: twice", feature));
-    index.push_back(feature);
-    value.push_back(amount);
+  const auto same = [](const auto& a, const auto& b) { return a.first == b.first; };
+  if (const auto twice = std::ranges::adjacent_find(pairs, same); twice != pairs.end()) {
+    return bad(place, 0, fmt::format("{}: twice", twice->first));
   }
-  block.add({index, value}, static_cast<std::uint32_t>(model_.network.shape.features), model_.weighting);
+  add_features(pairs, block);
   return {};
 }
 

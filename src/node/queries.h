@@ -2,8 +2,8 @@
 //
 // What a model is asked: lines of a user as weighted sparse rows of the model's features. Understands, by the
 // line: JSON ({"text": ...} or {"features": ...}), "INDEX:VALUE ..." for models of numbered features (labels
-// in front are ignored), and anything else as text for models of text. Features that the model does not know
-// are left out: they have no weight.
+// in front are ignored), and anything else as text for models of text. Words, names and numbers that the
+// model does not know are left out: they have no weight. Names are counted, for they may be misspelt.
 //
 // Thread rule: one owner. The model must outlive it.
 #pragma once
@@ -13,10 +13,13 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
 #include "engines/sparse/model.h"
+#include "learn/data/jsonl_reader.h"
 #include "learn/data/rows.h"
 #include "learn/text/featurizer.h"
 
@@ -37,6 +40,13 @@ class QueryBlock {
   std::vector<float> value_;
 };
 
+// Features by name that the model does not have.
+struct UnknownNames {
+  std::uint64_t unknown = 0;
+  std::uint64_t of = 0;  // names in all
+  std::string first;     // of the unknown ones
+};
+
 class QueryParser {
  public:
   explicit QueryParser(const engine::Model& model);
@@ -45,15 +55,27 @@ class QueryParser {
   [[nodiscard]] Result<void> add(std::string_view line, const std::string& place, QueryBlock& block);
   // Adds the query of a text. kUsage when the model does not read text.
   [[nodiscard]] Result<void> add_text(std::string_view text, QueryBlock& block);
+  // Adds the query of a JSON line that has been read. kUsage without `where` when the model was trained on
+  // another kind.
+  [[nodiscard]] Result<void> add_record(const data::JsonlRecord& record, QueryBlock& block);
+  // Adds the query of distinct feature numbers and their values; sorts them.
+  void add_features(std::vector<std::pair<std::uint32_t, float>>& pairs, QueryBlock& block);
   [[nodiscard]] bool reads_text() const { return featurizer_.has_value(); }
+  // The number of a name, unless the model does not know it; counts it either way.
+  [[nodiscard]] std::optional<std::uint32_t> find_name(std::string_view name);
+  // Over all queries so far.
+  [[nodiscard]] const UnknownNames& unknown_names() const { return unknown_; }
 
  private:
+  void add_names(const data::JsonlRecord& record, QueryBlock& block);
   [[nodiscard]] Result<void> add_json(std::string_view line, const std::string& place, QueryBlock& block);
   [[nodiscard]] Result<void> add_pairs(std::string_view line, const std::string& place, QueryBlock& block);
 
   const engine::Model& model_;
   std::optional<text::Featurizer> featurizer_;
   text::FeaturizerScratch scratch_;
+  std::unordered_map<std::string_view, std::uint32_t> names_;  // views into the model
+  UnknownNames unknown_;
 };
 
 }  // namespace gossamer::node

@@ -52,15 +52,6 @@ Error no_text_from_stdin() {
           .fix = "import first: gossamer data import jsonl - --out DIR"};
 }
 
-Error names_of_features(const std::string& where) {
-  return {.kind = ErrorKind::kUsage,
-          .where = where,
-          .what = "models keep no names of features",
-          .got = R"({"features": {"NAME": VALUE, ...}})",
-          .expected = R"({"features": [[INDEX, VALUE], ...]} or {"text": ...})",
-          .fix = "number the features, or write them as text"};
-}
-
 Error too_little_memory(const NodeHost& host, const engine::TrainConfig& config,
                         const engine::DataShape& shape, std::uint64_t needed) {
   const std::uint64_t limit = host.compute.memory_limit_bytes();
@@ -134,17 +125,16 @@ class TrainingJob {
   }
 
   Result<void> check_kinds() {
-    if (dataset_->has_feature_names() && !featurizer_.has_value())
-      return names_of_features(config_.data.train);
     if (!test_.has_value()) return {};
-    const bool text = test_->format == RecordFormat::kJsonlText;
-    if (text == featurizer_.has_value()) return {};
+    const FeatureKind wanted = featurizer_.has_value() ? FeatureKind::kText : feature_kind(*dataset_);
+    const auto kind = feature_kind(host_, *test_);
+    if (!kind.ok()) return kind.error();
+    if (*kind == wanted) return {};
     return Error{.kind = ErrorKind::kUsage,
                  .where = "data.test",
                  .what = "training and test records are of different kinds",
-                 .got = fmt::format("{} in {}", name(test_->format), config_.data.test),
-                 .expected = featurizer_.has_value() ? "text, like the training records"
-                                                     : "numbered features, like the training records",
+                 .got = fmt::format("{} in {}", name(*kind), config_.data.test),
+                 .expected = fmt::format("{}, like the training records", name(wanted)),
                  .fix = "give a test set of the same kind"};
   }
 

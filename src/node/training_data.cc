@@ -30,20 +30,25 @@ Result<std::string> first_line(host::Disk& disk, const std::string& path) {
   return text.substr(begin, text.find('\n', begin) - begin);
 }
 
-// JSON lines of text or of features: the first record decides for the file; a line of the other kind is a bad
-// line later on.
+// JSON lines of text, of names or of numbers: the first record with a feature decides for the file; a line of
+// another kind is a bad line later on.
 Result<RecordFormat> jsonl_format(host::Disk& disk, const std::string& path) {
   auto source = data::open_bytes(disk, path);
   if (!source.ok()) return source.error();
-  std::optional<RecordFormat> format;
-  const auto first =
-      data::read_jsonl(**source, {.skip_bad = UINT64_MAX}, [&](const data::JsonlRecord& record) {
-        format = record.kind == data::JsonlRecord::Kind::kText ? RecordFormat::kJsonlText
-                                                               : RecordFormat::kJsonlFeatures;
-        return Result<void>(Error{.kind = ErrorKind::kFailed, .where = "seen", .what = "enough"});
+  RecordFormat format = RecordFormat::kJsonlText;
+  bool enough = false;
+  const auto read = data::read_jsonl(
+      **source, {.skip_bad = UINT64_MAX}, [&](const data::JsonlRecord& record) -> Result<void> {
+        using Kind = data::JsonlRecord::Kind;
+        const bool text = record.kind == Kind::kText;
+        if (!text)
+          format = record.kind == Kind::kFeatures ? RecordFormat::kJsonlNumbers : RecordFormat::kJsonlNames;
+        enough = text || !record.value.empty();
+        if (!enough) return {};
+        return Error{.kind = ErrorKind::kFailed, .where = "seen", .what = "enough"};
       });
-  if (format.has_value()) return *format;
-  return first.ok() ? RecordFormat::kJsonlText : Result<RecordFormat>(first.error());
+  if (enough || read.ok()) return format;
+  return read.error();
 }
 
 std::function<Result<void>(const data::ReadProgress&)> show(Progress& progress,
@@ -150,11 +155,25 @@ Result<Imported> import_features(const NodeHost& host, const data::ImportOptions
 const char* name(RecordFormat format) {
   switch (format) {
     case RecordFormat::kXmc: return "XMLC text";
-    case RecordFormat::kJsonlFeatures: return "JSON lines of features";
+    case RecordFormat::kJsonlNumbers: return "JSON lines of numbered features";
+    case RecordFormat::kJsonlNames: return "JSON lines of named features";
     case RecordFormat::kJsonlText: return "JSON lines of text";
     case RecordFormat::kCache: return "imported records";
   }
   return "unknown";
+}
+
+Result<FeatureKind> feature_kind(const NodeHost& host, const Source& source) {
+  switch (source.format) {
+    case RecordFormat::kXmc:
+    case RecordFormat::kJsonlNumbers: return FeatureKind::kNumbers;
+    case RecordFormat::kJsonlNames: return FeatureKind::kNames;
+    case RecordFormat::kJsonlText: return FeatureKind::kText;
+    case RecordFormat::kCache: break;
+  }
+  const auto dataset = data::CachedDataset::open(host.disk, source.path, host.compute);
+  if (!dataset.ok()) return dataset.error();
+  return feature_kind(**dataset);
 }
 
 Result<Source> find_source(host::Disk& disk, const std::string& path,

@@ -20,13 +20,15 @@
 #include "learn/data/cached_dataset.h"
 #include "learn/data/reading.h"
 #include "learn/text/featurizer.h"
+#include "node/feature_kind.h"
 #include "node/node_host.h"
 
 namespace gossamer::node {
 
 enum class RecordFormat {
   kXmc,
-  kJsonlFeatures,
+  kJsonlNumbers,  // features by number
+  kJsonlNames,    // features by name
   kJsonlText,
   kCache,
 };
@@ -36,6 +38,9 @@ struct Source {
   std::string path;  // of the records: a file, or DIR/records.* of an imported directory
   RecordFormat format = RecordFormat::kXmc;
 };
+
+// How the source tells its features. Imported records are opened and checked for that.
+[[nodiscard]] Result<FeatureKind> feature_kind(const NodeHost& host, const Source& source);
 
 // What lies at `path`. `wanted` overrules the content; standard input ("-") cannot be looked at beforehand
 // and needs it (kUsage). kFailed names a missing path.

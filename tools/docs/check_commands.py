@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """tools/docs/check_commands.py [--build DIR] [--root DIR]
 
-Runs the commands that *.md and docs/**/*.md show (README.md here says which), so that a document cannot
-promise what the program does not do. All `console run` blocks of one document share a directory, in order.
+Runs the commands that *.md, docs/**/*.md and examples/**/*.md show (README.md here says which), so that a document
+cannot promise what the program does not do. All `console run` blocks of one document share a directory, in order.
 """
 
 import argparse
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -90,14 +91,16 @@ def run_blocks(blocks, build, directory):
         return 124, f"{(late.stdout or b'').decode(errors='replace')}\nran longer than {TIMEOUT_S} s"
 
 
-def check_document(path, build, targets):
-    """(complaints, commands run) of one document."""
+def check_document(path, build, targets, files=None):
+    """(complaints, commands run) of one document, whose commands find a copy of the folder `files`."""
     blocks = list(console_blocks(path.read_text(encoding="utf-8")))
     complaints = [f"{path}:{b.line}: {c}" for b in blocks if (c := complaint(b, targets))]
     runnable = [block for block in blocks if block.info == "run" and block.commands]
     if not runnable:
         return complaints, 0
     with tempfile.TemporaryDirectory() as directory:
+        if files is not None:
+            shutil.copytree(files, directory, dirs_exist_ok=True)
         status, output = run_blocks(runnable, build, directory)
     if status:
         complaints.append(f"{path}:{runnable[0].line}: a command ended with status {status}:\n{output}")
@@ -105,7 +108,7 @@ def check_document(path, build, targets):
 
 
 def documents(root):
-    return sorted(root.glob("*.md")) + sorted((root / "docs").rglob("*.md"))
+    return sorted(root.glob("*.md")) + sorted((root / "docs").rglob("*.md")) + sorted((root / "examples").rglob("*.md"))
 
 
 def main(arguments):
@@ -118,7 +121,8 @@ def main(arguments):
     targets = make_targets(makefile.read_text(encoding="utf-8")) if makefile.is_file() else set()
     complaints, ran, checked = [], 0, documents(options.root)
     for path in checked:
-        found, commands = check_document(path, options.build.resolve(), targets)
+        files = path.parent if options.root / "examples" in path.parents else None
+        found, commands = check_document(path, options.build.resolve(), targets, files)
         complaints += found
         ran += commands
     print("\n".join(complaints + [f"docs: {len(checked)} documents, {ran} commands run, {len(complaints)} complaints"]))

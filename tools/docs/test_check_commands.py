@@ -60,6 +60,19 @@ class CheckCommandsTest(unittest.TestCase):
             self.assertEqual(status, 1, document)
             self.assertIn(words, output)
 
+    # An example's commands find the files of its folder, and leave the folder as it is.
+    def test_example(self):
+        with tempfile.TemporaryDirectory() as folder:
+            example = Path(folder) / "examples/one"
+            example.mkdir(parents=True)
+            (example / "data.txt").write_text("x")
+            (example / "README.md").write_text(block("run", "$ test -s data.txt", "$ touch made.txt"))
+            output = io.StringIO()
+            with contextlib.redirect_stdout(output):
+                status = check_commands.main(["--root", folder, "--build", folder])
+            self.assertEqual((status, output.getvalue()), (0, "docs: 1 documents, 2 commands run, 0 complaints\n"))
+            self.assertFalse((example / "made.txt").exists())
+
     # Blocks of other languages are left alone.
     def test_other_languages(self):
         self.assertEqual(self.check(f"{FENCE}cpp\n$ exit 1\n{FENCE}\n")[0], 0)

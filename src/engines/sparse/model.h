@@ -66,8 +66,11 @@ struct Model {
   text::FeatureWeighting weighting;
   std::optional<text::FeaturizerState> featurizer;  // of a model that reads text: at most network features
   Names label_names;                                // empty, or one per label
-  std::vector<std::uint32_t> label_count;           // training records that carry the label; one per label
-  std::uint64_t training_rows = 0;                  // records seen in one epoch
+  // Empty, or one per feature, all different: the model then takes features by name. Empty beside a
+  // featurizer.
+  Names feature_names;
+  std::vector<std::uint32_t> label_count;  // training records that carry the label; one per label
+  std::uint64_t training_rows = 0;         // records seen in one epoch
   std::optional<Instances> instances;
   FusionOptions fusion;
 };

@@ -70,6 +70,11 @@ Model assemble_model(TrainedParts parts, const kernels::Kernels& kernels, host::
     for (std::uint32_t l = 0; l < parts.dataset.labels(); ++l)
       model.label_names.add(parts.dataset.label_name(l));
   }
+  // A featurizer keeps the names of its features itself.
+  if (parts.dataset.has_feature_names() && !model.featurizer.has_value()) {
+    for (std::uint32_t f = 0; f < parts.dataset.features(); ++f)
+      model.feature_names.add(parts.dataset.feature_name(f));
+  }
   model.label_count = sparse::count_labels(parts.dataset).count;
   model.training_rows = parts.dataset.size();
   if (parts.config.predict.instances) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // From a trained network to a Model: the training rows as the fused prediction uses them (weighted, of length
-// 1, with their labels and hidden vectors), label names and counts, and the options of the fusion.
+// 1, with their labels and hidden vectors), names of labels and features, label counts, and the options of
+// the fusion.
 //
 // Thread rule: called by the owner of the Compute.
 #pragma once

@@ -45,7 +45,8 @@ bool same_weights(const sparse::RowTable& a, const sparse::RowTable& b) {
 bool same(const Model& a, const Model& b) {
   if (a.task != b.task || a.activation != b.activation || a.training_rows != b.training_rows ||
       a.label_count != b.label_count || a.label_names.bytes != b.label_names.bytes ||
-      a.label_names.begin != b.label_names.begin || !(a.fusion == b.fusion) ||
+      a.label_names.begin != b.label_names.begin || a.feature_names.bytes != b.feature_names.bytes ||
+      a.feature_names.begin != b.feature_names.begin || !(a.fusion == b.fusion) ||
       a.weighting.log_counts != b.weighting.log_counts || a.weighting.l2 != b.weighting.l2 ||
       a.weighting.idf != b.weighting.idf || !same_weights(a.network.embedding, b.network.embedding) ||
       !same_weights(a.network.output, b.network.output) ||
@@ -72,14 +73,15 @@ bool same(const Model& a, const Model& b) {
 TEST(ModelFile, RoundTrip) {
   for (const std::uint64_t limit : {std::uint64_t{1}, std::uint64_t{500}, kMaxShardBytes}) {
     host::SimDisk disk;
-    for (int variant = 0; variant < 4; ++variant) {
+    for (int variant = 0; variant < 5; ++variant) {
       SCOPED_TRACE(::testing::Message() << "limit " << limit << " variant " << variant);
       Model model = random_model({.features = 9,
                                   .labels = 7,
                                   .hidden = variant == 1 ? 48U : 16U,
                                   .rows = variant == 2 ? 0U : 6U,
                                   .seed = 3 + static_cast<std::uint64_t>(variant),
-                                  .text = variant == 0});
+                                  .text = variant == 0,
+                                  .feature_names = variant == 4});
       if (variant == 3) {
         model.label_names = {};
         model.weighting.idf.clear();
@@ -301,6 +303,36 @@ TEST(ModelFile, RefusesFieldsThatLie) {
     const ErrorKind expected = other_format ? ErrorKind::kRefused : ErrorKind::kBadData;
     EXPECT_EQ(loaded.error().kind, expected) << loaded.error().message();
   }
+}
+
+// A directory written before features had names is read as one without; such names and a featurizer exclude
+// each other; two features of one name are refused.
+TEST(ModelFile, FeatureNames) {
+  host::SimDisk disk;
+  const Model numbered = random_model({.features = 9, .labels = 7, .hidden = 16, .rows = 6});
+  save(disk, numbered);
+  edit(disk, [](Json& j) { ASSERT_EQ(j.erase("feature_names"), 1U); });
+  const auto old = load_model(disk, "m");
+  ASSERT_TRUE(old.ok()) << old.error().message();
+  EXPECT_TRUE(same(*old, numbered));
+
+  const auto refused = [&disk](const char* part) {
+    const auto loaded = load_model(disk, "m");
+    ASSERT_FALSE(loaded.ok()) << part;
+    EXPECT_EQ(loaded.error().kind, ErrorKind::kBadData);
+    EXPECT_NE(loaded.error().message().find(part), std::string::npos) << loaded.error().message();
+  };
+  save(disk, small_model());
+  edit(disk, [](Json& j) { j["feature_names"] = true; });
+  refused("feature_names");
+  save(disk, numbered);
+  edit(disk, [](Json& j) { j["feature_names"] = true; });
+  refused("feature_names.begin");
+
+  Model twice = random_model({.features = 9, .labels = 7, .hidden = 16, .rows = 6});
+  for (const char* name : {"a", "b", "c", "d", "e", "f", "g", "h", "c"}) twice.feature_names.add(name);
+  save(disk, twice);
+  refused("'c' twice");
 }
 
 // Indices, offsets and numbers that cannot be used are found although checksums are right.

@@ -66,6 +66,8 @@ class Fields {
     if (!value.is_boolean()) fail(key, describe(value), "true or false");
     return value.is_boolean() && value.get<bool>();
   }
+  // Absent: false, as in files older than the field.
+  bool flag_if_present(const char* key) { return !get(key).is_null() && flag(key); }
   std::string text(const char* key) {
     const Json value = get(key);
     if (!value.is_string()) {
@@ -220,6 +222,7 @@ void read_shape(Fields& fields, ModelHeader& header) {
   }
   header.training_rows = fields.count("training_rows", {});
   header.label_names = fields.flag("label_names");
+  header.feature_names = fields.flag_if_present("feature_names");
 }
 
 }  // namespace
@@ -252,6 +255,7 @@ std::string format_header(const ModelHeader& header) {
       {"weighting", {{"log_counts", header.log_counts}, {"l2", header.l2}, {"idf", header.idf}}},
       {"featurizer", header.featurizer ? featurizer_json(*header.featurizer) : Json()},
       {"label_names", header.label_names},
+      {"feature_names", header.feature_names},
       {"instances", instances},
       {"fusion", fusion_json(header.fusion)},
       {"shards", shards},
@@ -285,6 +289,9 @@ Result<ModelHeader> parse_header(const std::string& path, std::string_view text)
     auto featurizer = parse_featurizer(path, json_of, header.features);
     if (!featurizer.ok()) return featurizer.error();
     header.featurizer = *featurizer;
+    if (header.feature_names) {
+      return bad_field(path, "feature_names", "true beside a featurizer", "one of the two");
+    }
   }
   if (const Json instances_json = fields.any("instances"); !instances_json.is_null()) {
     Fields instances(path, instances_json, "instances.");

@@ -51,6 +51,7 @@ struct ModelHeader {
   bool l2 = false;
   bool idf = false;
   bool label_names = false;
+  bool feature_names = false;  // never beside a featurizer
   std::optional<FeaturizerHeader> featurizer;
   std::optional<InstanceCounts> instances;
   FusionOptions fusion;

@@ -74,9 +74,26 @@ bool rows_rise(const std::vector<std::uint32_t>& begin, const std::vector<std::u
   return true;
 }
 
+Result<void> check_offsets(const std::string& path, std::string_view tensor, const Names& names) {
+  if (offsets_fit(names.begin, names.bytes.size())) return {};
+  return bad_tensor(path, fmt::format("{}.begin", tensor), "offsets that do not fit",
+                    fmt::format("rising offsets into {}.bytes", tensor));
+}
+
+// Requires offsets that fit.
+Result<void> check_distinct(const std::string& path, std::string_view tensor, const Names& names) {
+  std::unordered_set<std::string_view> seen;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (seen.insert(names[i]).second) continue;
+    return bad_tensor(path, fmt::format("{}.bytes", tensor), fmt::format("'{}' twice", names[i]),
+                      "distinct names");
+  }
+  return {};
+}
+
 }  // namespace
 
-Names feature_names_of(const Model& model) {
+Names featurizer_features_of(const Model& model) {
   Names names;
   names.begin.push_back(0);
   if (model.featurizer) {
@@ -85,7 +102,7 @@ Names feature_names_of(const Model& model) {
   return names;
 }
 
-std::vector<TensorSource> tensors_of(const Model& model, const Names& feature_names) {
+std::vector<TensorSource> tensors_of(const Model& model, const Names& featurizer_features) {
   std::vector<TensorSource> tensors;
   tensors.push_back(rows_tensor("embedding.weight", model.network.embedding));
   tensors.push_back(rows_tensor("output.weight", model.network.output));
@@ -93,8 +110,9 @@ std::vector<TensorSource> tensors_of(const Model& model, const Names& feature_na
   tensors.push_back(vector_tensor<std::uint32_t>("label_count", DType::kU32, model.label_count));
   tensors.push_back(vector_tensor<float>("weighting.idf", DType::kF32, model.weighting.idf));
   if (model.label_names.size() > 0) add_names(tensors, "label_names", model.label_names);
+  if (model.feature_names.size() > 0) add_names(tensors, "feature_names", model.feature_names);
   if (model.featurizer) {
-    add_names(tensors, "featurizer.features", feature_names);
+    add_names(tensors, "featurizer.features", featurizer_features);
     tensors.push_back(vector_tensor<std::uint32_t>("featurizer.document_frequency", DType::kU32,
                                                    model.featurizer->document_frequency));
   }
@@ -123,6 +141,9 @@ ModelHeader header_of(const Model& model) {
   CHECK(model.network.bias.size() == shape.labels && model.label_count.size() == shape.labels,
         model.network.bias.size(), model.label_count.size(), shape.labels);
   CHECK(model.label_names.size() == 0 || model.label_names.size() == shape.labels, model.label_names.size());
+  CHECK(model.feature_names.size() == 0 ||
+            (model.feature_names.size() == shape.features && !model.featurizer.has_value()),
+        model.feature_names.size(), shape.features);
   CHECK(model.weighting.idf.size() <= shape.features, model.weighting.idf.size(), shape.features);
   ModelHeader header;
   header.task = model.task;
@@ -135,6 +156,7 @@ ModelHeader header_of(const Model& model) {
   header.l2 = model.weighting.l2;
   header.idf = !model.weighting.idf.empty();
   header.label_names = model.label_names.size() > 0;
+  header.feature_names = model.feature_names.size() > 0;
   header.fusion = model.fusion;
   if (model.featurizer) {
     const text::FeaturizerState& state = *model.featurizer;
@@ -167,11 +189,12 @@ ModelBuilder::ModelBuilder(const ModelHeader& header) {
   expect_vector("label_count", DType::kU32, header.labels, model_.label_count);
   expect_vector("weighting.idf", DType::kF32, header.idf ? kAnySize : 0, model_.weighting.idf);
   if (header.label_names) expect_names("label_names", header.labels, model_.label_names);
+  if (header.feature_names) expect_names("feature_names", header.features, model_.feature_names);
   if (header.featurizer) {
     model_.featurizer.emplace();
     model_.featurizer->options = header.featurizer->options;
     model_.featurizer->documents = header.featurizer->documents;
-    expect_names("featurizer.features", header.featurizer->features, feature_names_);
+    expect_names("featurizer.features", header.featurizer->features, featurizer_features_);
     expect_vector("featurizer.document_frequency", DType::kU32, header.featurizer->features,
                   model_.featurizer->document_frequency);
   }
@@ -270,11 +293,7 @@ Result<Model> ModelBuilder::finish(const std::string& path) {
     return bad_tensor(path, "weighting.idf", fmt::format("{} numbers", model_.weighting.idf.size()),
                       fmt::format("at most {}", shape.features));
   }
-  if (const Names& names = model_.label_names;
-      !names.begin.empty() && !offsets_fit(names.begin, names.bytes.size())) {
-    return bad_tensor(path, "label_names.begin", "offsets that do not fit",
-                      "rising offsets into label_names.bytes");
-  }
+  if (auto checked = check_names(path); !checked.ok()) return checked.error();
   if (model_.featurizer) {
     if (auto finished = finish_featurizer(path); !finished.ok()) return finished.error();
   }
@@ -284,23 +303,28 @@ Result<Model> ModelBuilder::finish(const std::string& path) {
   return std::move(model_);
 }
 
+Result<void> ModelBuilder::check_names(const std::string& path) const {
+  if (const Names& names = model_.label_names; !names.begin.empty()) {
+    if (auto fit = check_offsets(path, "label_names", names); !fit.ok()) return fit;
+  }
+  if (const Names& names = model_.feature_names; !names.begin.empty()) {
+    if (auto fit = check_offsets(path, "feature_names", names); !fit.ok()) return fit;
+    return check_distinct(path, "feature_names", names);
+  }
+  return {};
+}
+
 Result<void> ModelBuilder::finish_featurizer(const std::string& path) {
   text::FeaturizerState& state = *model_.featurizer;
-  if (!offsets_fit(feature_names_.begin, feature_names_.bytes.size())) {
-    return bad_tensor(path, "featurizer.features.begin", "offsets that do not fit",
-                      "rising offsets into featurizer.features.bytes");
-  }
-  std::unordered_set<std::string_view> seen;
-  for (std::size_t i = 0; i < feature_names_.size(); ++i) {
-    if (!seen.insert(feature_names_[i]).second) {
-      return bad_tensor(path, "featurizer.features.bytes", fmt::format("'{}' twice", feature_names_[i]),
-                        "distinct features");
-    }
+  const Names& features = featurizer_features_;
+  if (auto fit = check_offsets(path, "featurizer.features", features); !fit.ok()) return fit;
+  if (auto distinct = check_distinct(path, "featurizer.features", features); !distinct.ok()) return distinct;
+  for (std::size_t i = 0; i < features.size(); ++i) {
     if (state.document_frequency[i] < 1 || state.document_frequency[i] > state.documents) {
       return bad_tensor(path, "featurizer.document_frequency", fmt::format("{}", state.document_frequency[i]),
                         fmt::format("1..{}", state.documents));
     }
-    state.features.emplace_back(feature_names_[i]);
+    state.features.emplace_back(features[i]);
   }
   return {};
 }

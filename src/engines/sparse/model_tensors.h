@@ -21,10 +21,10 @@
 namespace gossamer::engine {
 
 // The featurizer's features laid out as they are stored; empty without a featurizer.
-[[nodiscard]] Names feature_names_of(const Model& model);
+[[nodiscard]] Names featurizer_features_of(const Model& model);
 
 // All tensors of a model in the order in which they are written. Views: valid as long as both arguments.
-[[nodiscard]] std::vector<TensorSource> tensors_of(const Model& model, const Names& feature_names);
+[[nodiscard]] std::vector<TensorSource> tensors_of(const Model& model, const Names& featurizer_features);
 
 // Everything but tensors and shards.
 [[nodiscard]] ModelHeader header_of(const Model& model);
@@ -62,11 +62,12 @@ class ModelBuilder {
   void expect_array(const char* name, DType dtype, std::vector<std::uint64_t> shape, AlignedArray<T>& out);
   void expect_rows(const char* name, sparse::RowTableShape shape, sparse::RowTable& out);
 
+  [[nodiscard]] Result<void> check_names(const std::string& path) const;
   [[nodiscard]] Result<void> finish_featurizer(const std::string& path);
   [[nodiscard]] Result<void> check_instances(const std::string& path) const;
 
   Model model_;
-  Names feature_names_;
+  Names featurizer_features_;
   std::map<std::string, Expected, std::less<>> expected_;
 };
 

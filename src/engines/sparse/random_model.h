@@ -22,7 +22,8 @@ struct RandomModelShape {
   std::uint32_t hidden = 48;
   std::uint32_t rows = 70;
   std::uint64_t seed = 1;
-  bool text = false;  // with a featurizer
+  bool text = false;           // with a featurizer
+  bool feature_names = false;  // named "feature 0", ...
 };
 
 // CSR with its memory.
@@ -94,6 +95,9 @@ inline Model random_model(const RandomModelShape& shape) {
     model.network.bias[l] = rng.normal();
     model.label_count.push_back(static_cast<std::uint32_t>(rng.below(9)));
     model.label_names.add("label " + std::to_string(l));
+  }
+  for (std::uint32_t f = 0; shape.feature_names && f < shape.features; ++f) {
+    model.feature_names.add("feature " + std::to_string(f));
   }
   model.weighting.log_counts = true;
   for (std::uint32_t f = 0; f < shape.features; ++f) model.weighting.idf.push_back(rng.uniform());

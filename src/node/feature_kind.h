@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How features are told: as text, by name, or by number. A model takes its test records and queries in the
+// form of its training records; the other forms would mean something else or nothing.
+//
+// Thread rule: pure functions.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "engines/sparse/model.h"
+#include "learn/data/dataset.h"
+
+namespace gossamer::node {
+
+enum class FeatureKind {
+  kText,     // {"text": "..."}, or the text alone
+  kNames,    // {"features": {"NAME": VALUE, ...}}
+  kNumbers,  // INDEX:VALUE, or {"features": [[INDEX, VALUE], ...]}
+};
+
+// "text", "named features", "numbered features".
+[[nodiscard]] const char* name(FeatureKind kind);
+
+[[nodiscard]] FeatureKind feature_kind(const engine::Model& model);
+// Of imported records, which are never text.
+[[nodiscard]] FeatureKind feature_kind(const data::Dataset& imported);
+
+struct KindMismatch {
+  std::string where;  // the file, or the place of the query
+  FeatureKind got;
+  FeatureKind expected;
+};
+// kUsage: shows the form that was found and the one that is wanted.
+[[nodiscard]] Error wrong_kind(const KindMismatch& mismatch);
+
+}  // namespace gossamer::node

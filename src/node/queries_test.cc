@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/queries.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "engines/sparse/random_model.h"
+
+namespace gossamer::node {
+namespace {
+
+using engine::testing::random_model;
+
+using Entries = std::vector<std::pair<std::uint32_t, float>>;
+
+// A model of 9 features that takes values as they are.
+engine::Model plain_model(bool names = false, bool text = false) {
+  engine::Model model = random_model(
+      {.features = 9, .labels = 3, .hidden = 16, .rows = 4, .text = text, .feature_names = names});
+  model.weighting = {.log_counts = false, .l2 = false};
+  return model;
+}
+
+Entries entries(const QueryBlock& block, std::size_t row) {
+  Entries out;
+  const data::SparseRow view = block.rows().row(row);
+  for (std::size_t i = 0; i < view.index.size(); ++i) out.emplace_back(view.index[i], view.value[i]);
+  return out;
+}
+
+// What one line means to the model, or the error.
+Result<Entries> parse(const engine::Model& model, std::string_view line) {
+  QueryParser parser(model);
+  QueryBlock block;
+  auto done = parser.add(line, "here", block);
+  if (!done.ok()) return done.error();
+  EXPECT_EQ(block.size(), 1U);
+  return entries(block, 0);
+}
+
+void expect_entries(const engine::Model& model, std::string_view line, const Entries& wanted) {
+  const auto got = parse(model, line);
+  ASSERT_TRUE(got.ok()) << line << ": " << got.error().message();
+  EXPECT_EQ(*got, wanted) << line;
+}
+
+void expect_error(const engine::Model& model, std::string_view line, ErrorKind kind, std::string_view where) {
+  const auto got = parse(model, line);
+  ASSERT_FALSE(got.ok()) << line;
+  EXPECT_EQ(got.error().kind, kind) << got.error().message();
+  EXPECT_EQ(got.error().where, where) << got.error().message();
+}
+
+// Numbered features: pairs in any order, labels in front left out, JSON alike; what the model lacks is
+// dropped.
+TEST(Queries, Numbers) {
+  const engine::Model model = plain_model();
+  expect_entries(model, "3:0.5 1:2", {{1, 2}, {3, 0.5F}});
+  expect_entries(model, "0,2 3:0.5\t8:1\r", {{3, 0.5F}, {8, 1}});
+  expect_entries(model, " {\"features\": [[8, 1], [3, 0.5]]}", {{3, 0.5F}, {8, 1}});
+  expect_entries(model, "3:1 9:5 4294967295:1", {{3, 1}});
+  expect_entries(model, "{\"features\": []}", {});
+  expect_entries(model, "{\"features\": {}}", {});
+}
+
+// A token that is no pair is named with its column; an index twice is refused.
+TEST(Queries, BadNumbers) {
+  const engine::Model model = plain_model();
+  for (const char* token : {"x", "1:", ":1", "1:x", "-1:2", "1:nan", "1:inf", "4294967296:1", "1:2:3"}) {
+    expect_error(model, std::string("3:1 ") + token, ErrorKind::kBadData, "here:5");
+  }
+  expect_error(model, "3:1 3:2", ErrorKind::kBadData, "here:1");
+  EXPECT_FALSE(parse(model, "{\"features\": [[1, 2]").ok());
+}
+
+// Names become the model's numbers in rising order; unknown ones are left out and counted.
+TEST(Queries, Names) {
+  const engine::Model model = plain_model(true);
+  QueryParser parser(model);
+  QueryBlock block;
+  ASSERT_TRUE(parser.add(R"({"features": {"feature 7": 2, "feature 0": 1}})", "a", block).ok());
+  ASSERT_TRUE(parser.add(R"({"features": {"no such": 3, "feature 2": 4, "nor this": 1}})", "b", block).ok());
+  ASSERT_TRUE(parser.add(R"({"features": {}})", "c", block).ok());
+  EXPECT_EQ(entries(block, 0), (Entries{{0, 1}, {7, 2}}));
+  EXPECT_EQ(entries(block, 1), (Entries{{2, 4}}));
+  EXPECT_EQ(entries(block, 2), Entries{});
+  EXPECT_EQ(parser.unknown_names().unknown, 2U);
+  EXPECT_EQ(parser.unknown_names().of, 5U);
+  EXPECT_EQ(parser.unknown_names().first, "no such");
+}
+
+// Each kind of model refuses the forms of the others, says where, and leaves the block as it was.
+TEST(Queries, OtherKinds) {
+  const engine::Model numbers = plain_model();
+  const engine::Model names = plain_model(true);
+  const engine::Model text = plain_model(false, true);
+  constexpr const char* kText = R"({"text": "word1"})";
+  constexpr const char* kNames = R"({"features": {"feature 1": 1}})";
+  constexpr const char* kNumbers = R"({"features": [[1, 1]]})";
+  expect_error(numbers, kText, ErrorKind::kUsage, "here");
+  expect_error(numbers, kNames, ErrorKind::kUsage, "here");
+  expect_error(names, kText, ErrorKind::kUsage, "here");
+  expect_error(names, kNumbers, ErrorKind::kUsage, "here");
+  expect_error(names, "1:1", ErrorKind::kUsage, "here");
+  expect_error(names, "words", ErrorKind::kUsage, "here");
+  expect_error(text, kNames, ErrorKind::kUsage, "here");
+  expect_error(text, kNumbers, ErrorKind::kUsage, "here");
+  QueryParser parser(names);
+  QueryBlock block;
+  EXPECT_FALSE(parser.add(kNumbers, "here", block).ok());
+  EXPECT_EQ(block.size(), 0U);
+}
+
+// Text counts known words, as JSON or bare; anything else than JSON is text, pairs too.
+TEST(Queries, Text) {
+  const engine::Model model = plain_model(false, true);
+  expect_entries(model, "word3 word1 word3 unheard", {{1, 1}, {3, 2}});
+  expect_entries(model, R"({"text": "word3 word1 word3 unheard"})", {{1, 1}, {3, 2}});
+  expect_entries(model, "word2:1 9", {{2, 1}});
+}
+
+// Weights are the model's: a row of known features has length 1 where the model scales.
+TEST(Queries, Weighting) {
+  engine::Model model = plain_model();
+  model.weighting.l2 = true;
+  expect_entries(model, "3:3 4:4 20:100", {{3, 0.6F}, {4, 0.8F}});
+}
+
+}  // namespace
+}  // namespace gossamer::node
