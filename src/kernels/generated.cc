@@ -6,8 +6,8 @@
 namespace gossamer::kernels {
 namespace {
 
-// The target to ask LIBXSMM for; unknown where it has no kernel: asked for bf16 below AVX-512, it would answer
-// with what it remembers of a stronger set.
+// The target to ask LIBXSMM for; unknown where it has no kernel: asked for bf16 below AVX-512, it would
+// answer with what it remembers of a stronger set.
 int target_of(Isa isa, Element element) {
   if (element == Element::kBf16 && isa < Isa::kAvx512) return LIBXSMM_TARGET_ARCH_UNKNOWN;
   switch (isa) {
