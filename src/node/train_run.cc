@@ -76,6 +76,8 @@ Error too_little_memory(const NodeHost& host, const engine::TrainConfig& config,
           .fix = fmt::format("would fit: {}", fits)};
 }
 
+double rate(double count, double seconds) { return seconds > 0 ? count / seconds : 0; }
+
 // One run, part by part, in the order of its members' use.
 class TrainingJob {
  public:
@@ -224,13 +226,18 @@ class TrainingJob {
                        .config = config_,
                        .recipe = recipe_,
                        .run_id = directory_.run_id(),
-                       .checkpoint_directory = directory_.paths().checkpoints()},
+                       .checkpoint_directory = directory_.paths().checkpoints(),
+                       .load_seconds = load_seconds_},
                       {.on_step = on_step, .stop_requested = request_.stop_requested, .events = events});
     watch.finish();
     steps_seconds_ = (host_.clock.now() - begin).seconds();
     train_begin_ = begin;
     own_steps_ = watch.steps_seen();
     if (watch.error().has_value()) return *watch.error();
+    if (outcome.ok() && own_steps_ == 0) {
+      // All steps were done before; the curve is what the log says of them.
+      if (auto done = log_.continue_at((*outcome).steps); !done.ok()) return done.error();
+    }
     return outcome;
   }
 
@@ -281,11 +288,22 @@ class TrainingJob {
     summary.steps = outcome.steps;
     summary.samples = outcome.samples;
     summary.epochs = static_cast<double>(outcome.samples) / static_cast<double>(shape_.records);
-    summary.load_seconds = load_seconds_;
-    summary.train_seconds = (host_.clock.now() - train_begin_).seconds();
-    summary.cpu_seconds = host_.clock.process_cpu().seconds();
-    const double own_samples = static_cast<double>(own_steps_) * config_.train.batch;
-    summary.samples_per_second = steps_seconds_ > 0 ? own_samples / steps_seconds_ : 0;
+    const double own_train_seconds = (host_.clock.now() - train_begin_).seconds();
+    const double own_cpu_seconds = host_.clock.process_cpu().seconds();
+    const engine::RunCost& before = outcome.cost_before;
+    summary.load_seconds = before.load_seconds + load_seconds_;
+    summary.train_seconds = before.train_seconds + own_train_seconds;
+    summary.cpu_seconds = before.cpu_seconds + own_cpu_seconds;
+    summary.samples_per_second =
+        rate(static_cast<double>(outcome.samples), before.train_seconds + steps_seconds_);
+    if (outcome.resumed_at.has_value()) {
+      const double own_samples = static_cast<double>(own_steps_) * config_.train.batch;
+      summary.since_resume = {.step = (*outcome.resumed_at).value,
+                              .train_seconds = own_train_seconds,
+                              .load_seconds = load_seconds_,
+                              .cpu_seconds = own_cpu_seconds,
+                              .samples_per_second = rate(own_samples, steps_seconds_)};
+    }
     summary.final_loss = outcome.final_loss;
     summary.model_dir = directory_.paths().model();
     return summary;

@@ -7,6 +7,14 @@ namespace gossamer::node {
 
 std::string to_json(const TrainSummary& s) {
   using Json = nlohmann::ordered_json;
+  Json since_resume;
+  if (s.since_resume.has_value()) {
+    since_resume = {{"step", s.since_resume->step},
+                    {"train_seconds", s.since_resume->train_seconds},
+                    {"load_seconds", s.since_resume->load_seconds},
+                    {"cpu_seconds", s.since_resume->cpu_seconds},
+                    {"samples_per_second", s.since_resume->samples_per_second}};
+  }
   const Json json = {{"engine", "sparse"},
                      {"run_id", s.run_id},
                      {"nodes", 1},
@@ -26,7 +34,8 @@ std::string to_json(const TrainSummary& s) {
                      {"final_loss", s.final_loss},
                      {"metrics", Json::parse(s.metrics_json)},
                      {"recoveries", Json::array()},
-                     {"model_dir", s.model_dir}};
+                     {"model_dir", s.model_dir},
+                     {"since_resume", since_resume}};
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

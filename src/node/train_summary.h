@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The figures of a finished run, as `train --json` prints them. Seconds are wall seconds of this process; a
-// resumed run's are those of its last part.
+// The figures of a finished run, as `train --json` prints them. Seconds are wall seconds of the whole run: of
+// all its processes, each up to the checkpoint that the next one continued from. Work that a crash threw away
+// is not counted.
 //
 // Thread rule: plain values.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace gossamer::node {
@@ -27,6 +29,16 @@ struct TrainSummary {
   double final_loss = 0;
   std::string metrics_json = "{}";
   std::string model_dir;
+
+  // The last process alone, of a run that continued from a checkpoint.
+  struct SinceResume {
+    std::uint64_t step = 0;  // steps that were done before it
+    double train_seconds = 0;
+    double load_seconds = 0;
+    double cpu_seconds = 0;
+    double samples_per_second = 0;  // 0 when no step was left
+  };
+  std::optional<SinceResume> since_resume;
 };
 
 // One object on one line.

@@ -13,7 +13,7 @@ import program
 
 FIELDS = """engine run_id nodes parameters steps samples epochs train_seconds load_seconds eval_seconds cpu_seconds
 eval_cpu_seconds samples_per_second peak_rss_bytes bytes_sent_per_node_per_step background_bytes_per_node_per_step
-final_loss metrics recoveries model_dir""".split()
+final_loss metrics recoveries model_dir since_resume""".split()
 
 
 class WithData(unittest.TestCase):
@@ -305,6 +305,26 @@ class Continuing(WithData):
         with open(os.path.join(self.path("stopped130"), "metrics.jsonl"), encoding="utf-8") as file:
             steps = [json.loads(line)["step"] for line in file]
         self.assertEqual(steps, sorted(set(steps)))
+
+    # The summary of a resumed run is that of the whole run, but for the times, which add up; what the last part
+    # took stands beside it.
+    def test_resumed_summary(self):
+        long = ["train.epochs=100", "--json"]
+        whole = program.run(*self.arguments(*long, out=self.path("whole"))).json()
+        self.assertIsNone(whole["since_resume"])
+        running = program.Running(*self.arguments(*long))
+        running.wait_for_line("train ")
+        running.signal(signal.SIGINT)
+        self.assertEqual(running.finish().status, 130)
+        resumed = program.run(*self.arguments(*long, "--resume")).json()
+        for key in ("steps", "samples", "epochs", "parameters", "final_loss", "metrics"):
+            self.assertEqual(resumed[key], whole[key], key)
+        part = resumed["since_resume"]
+        self.assertTrue(0 < part["step"] < resumed["steps"], part)
+        for key in ("train_seconds", "load_seconds", "cpu_seconds"):
+            self.assertTrue(0 < part[key] < resumed[key], (key, part, resumed))
+        # One rate for all samples and all seconds; the last part writes the model and so takes longer than its steps.
+        self.assertGreaterEqual(resumed["samples_per_second"], resumed["samples"] / resumed["train_seconds"])
 
     # A finished run gives its summary again; a key that differs is refused by name.
     def test_finished(self):

@@ -9,6 +9,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <utility>
 
@@ -23,7 +24,7 @@ constexpr std::string_view kSuffix = ".ckpt";
 constexpr std::uint64_t kFormat = 1;
 constexpr std::size_t kAlignment = 64;
 constexpr std::size_t kTrailerBytes = 40;
-constexpr std::size_t kFooterReserve = 4096;
+constexpr std::size_t kFooterReserve = 8192;
 static_assert(std::endian::native == std::endian::little, "the format is little-endian");
 
 std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
@@ -80,6 +81,11 @@ Result<void> write_file(host::WritableFile& file, const CheckpointInfo& info,
                        {"run", info.run_id},
                        {"config", info.config_fingerprint},
                        {"workers", info.workers},
+                       {"cost",
+                        {{"load_seconds", info.cost.load_seconds},
+                         {"train_seconds", info.cost.train_seconds},
+                         {"cpu_seconds", info.cost.cpu_seconds}}},
+                       {"losses", info.losses},
                        {"sections", std::move(sections)}};
   if (auto done = append_trailer(out, footer.dump()); !done.ok()) return done;
   if (auto done = file.sync(); !done.ok()) return done;
@@ -145,6 +151,27 @@ Result<Json> read_footer(const std::string& path, std::span<const std::byte> fil
   return footer;
 }
 
+// Files of before had no cost and no losses.
+RunCost cost_of(const Json& footer) {
+  const Json cost = footer.value("cost", Json::object());
+  const auto seconds = [&cost](const char* key) {
+    const Json value = cost.is_object() ? cost.value(key, Json()) : Json();
+    return value.is_number() ? value.get<double>() : 0.0;
+  };
+  return {.load_seconds = seconds("load_seconds"),
+          .train_seconds = seconds("train_seconds"),
+          .cpu_seconds = seconds("cpu_seconds")};
+}
+
+std::vector<double> losses_of(const Json& footer) {
+  std::vector<double> losses;
+  for (const Json& loss : footer.value("losses", Json::array())) {
+    // JSON has no word for a loss that is not finite.
+    losses.push_back(loss.is_number() ? loss.get<double>() : std::numeric_limits<double>::quiet_NaN());
+  }
+  return losses;
+}
+
 // The bytes of section `wanted`, checked against its checksum.
 Result<std::span<const std::byte>> find_section(const std::string& path, std::span<const std::byte> file,
                                                 const Json& footer, const NamedTensor& wanted) {
@@ -192,7 +219,9 @@ Result<Opened> open_checkpoint(host::Disk& disk, const std::string& path, std::s
                 .info = {.next_step = StepNumber{(*footer)["step"].get<std::uint64_t>()},
                          .run_id = (*footer)["run"].get<std::string>(),
                          .config_fingerprint = (*footer)["config"].get<std::string>(),
-                         .workers = (*footer)["workers"].get<int>()},
+                         .workers = (*footer)["workers"].get<int>(),
+                         .cost = cost_of(*footer),
+                         .losses = losses_of(*footer)},
                 .contents = {}};
   if (opened.info.config_fingerprint != config_fingerprint) {
     return Error{

@@ -28,12 +28,29 @@ struct NamedTensor {
   std::span<std::byte> bytes;
 };
 
+// What a run has taken, over all its processes up to the checkpoints that they continued from: work that a
+// crash threw away is not in it. Seconds.
+struct RunCost {
+  double load_seconds = 0;   // before the first step of each process
+  double train_seconds = 0;  // wall time of the training loop
+  double cpu_seconds = 0;    // user and system
+
+  RunCost& operator+=(const RunCost& other) {
+    load_seconds += other.load_seconds;
+    train_seconds += other.train_seconds;
+    cpu_seconds += other.cpu_seconds;
+    return *this;
+  }
+};
+
 struct CheckpointInfo {
   StepNumber next_step;
   std::string run_id;
   // Of the keys that shape the result: a checkpoint of another fingerprint is refused.
   std::string config_fingerprint;
   int workers = 1;
+  RunCost cost = {};
+  std::vector<double> losses = {};  // of the last steps, the oldest first
 };
 
 struct CheckpointCounters {

@@ -3,10 +3,15 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <xxhash.h>
 
+#include <array>
+#include <cmath>
 #include <cstring>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "host/sim/disk.h"
 
 namespace gossamer::engine {
@@ -15,6 +20,7 @@ namespace {
 using host::SimDisk;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsNan;
 
 constexpr char kDirectory[] = "run/checkpoints";
 constexpr char kConfig[] = "config-1";
@@ -37,10 +43,14 @@ struct Tensors {
 Result<void> save(host::Disk& disk, std::uint32_t step, int keep = 2) {
   Tensors tensors;
   tensors.fill(step);
-  return save_checkpoint(
-      disk, kDirectory,
-      {.next_step = StepNumber{step}, .run_id = "run-1", .config_fingerprint = kConfig, .workers = 2},
-      tensors.named(), keep);
+  return save_checkpoint(disk, kDirectory,
+                         {.next_step = StepNumber{step},
+                          .run_id = "run-1",
+                          .config_fingerprint = kConfig,
+                          .workers = 2,
+                          .cost = {.load_seconds = 0.1, .train_seconds = 1.0 / 3, .cpu_seconds = 7},
+                          .losses = {1.0 / 7, std::nan(""), 1e-300}},
+                         tensors.named(), keep);
 }
 
 struct Loaded {
@@ -93,6 +103,47 @@ TEST(Checkpoint, LoadsWhatWasSaved) {
   expected.fill(20);
   EXPECT_EQ(loaded.tensors.weights, expected.weights);
   EXPECT_EQ(loaded.tensors.steps, expected.steps);
+}
+
+// The footer's JSON, changed, with its checksum and length.
+void edit_footer(SimDisk& disk, const std::string& path, FunctionRef<void(nlohmann::json&)> change) {
+  std::vector<std::byte> file = contents(disk, path);
+  std::array<std::uint64_t, 4> trailer{};
+  std::memcpy(trailer.data(), file.data() + file.size() - 40, sizeof trailer);
+  const auto* text = reinterpret_cast<const char*>(file.data()) + trailer[0];
+  nlohmann::json footer = nlohmann::json::parse(text, text + trailer[1]);
+  change(footer);
+  const std::string changed = footer.dump();
+  trailer[1] = changed.size();
+  trailer[2] = XXH3_64bits(changed.data(), changed.size());
+  std::vector<std::byte> out(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(trailer[0]));
+  const auto add = [&out](std::span<const std::byte> bytes) {
+    out.insert(out.end(), bytes.begin(), bytes.end());
+  };
+  add(std::as_bytes(std::span(changed)));
+  add(std::as_bytes(std::span(trailer)));
+  add(std::span(file).last(8));
+  overwrite(disk, path, out);
+}
+
+// Cost and losses come back to the last bit; a file written before they were there counts as one of no cost.
+TEST(Checkpoint, CostAndLosses) {
+  auto disk = disk_with({20});
+  const Loaded loaded = load(*disk);
+  ASSERT_TRUE(loaded.info.ok() && loaded.info->has_value());
+  const CheckpointInfo& info = **loaded.info;
+  EXPECT_EQ(info.cost.load_seconds, 0.1);
+  EXPECT_EQ(info.cost.train_seconds, 1.0 / 3);
+  EXPECT_EQ(info.cost.cpu_seconds, 7);
+  EXPECT_THAT(info.losses, ElementsAre(1.0 / 7, IsNan(), 1e-300));
+
+  edit_footer(*disk, kStep20,
+              [](nlohmann::json& footer) { ASSERT_EQ(footer.erase("cost") + footer.erase("losses"), 2U); });
+  const Loaded old = load(*disk);
+  ASSERT_TRUE(old.info.ok() && old.info->has_value());
+  EXPECT_EQ((*old.info)->next_step, StepNumber{20});
+  EXPECT_EQ((*old.info)->cost.cpu_seconds, 0);
+  EXPECT_TRUE((*old.info)->losses.empty());
 }
 
 // Only the newest `keep` files stay.

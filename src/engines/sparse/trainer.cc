@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -21,20 +22,40 @@ namespace {
 
 constexpr std::size_t kLossWindow = 100;
 
-// The mean of the last kLossWindow values.
+// The mean of the losses of the last kLossWindow steps. Step s has its fixed place, so that the sum of a
+// resumed run is in the order of one that never stopped.
 class RecentMean {
  public:
+  RecentMean() = default;
+  // The last `losses` of `steps` steps, the oldest first.
+  RecentMean(std::span<const double> losses, std::uint64_t steps) : count_(steps) {
+    const std::size_t n = std::min({losses.size(), kLossWindow, static_cast<std::size_t>(steps)});
+    const auto last = losses.last(n);
+    first_ = steps - n;
+    for (std::size_t i = 0; i < n; ++i) values_[(first_ + i) % kLossWindow] = last[i];
+  }
   void add(double value) { values_[count_++ % kLossWindow] = value; }
+  // The oldest first.
+  [[nodiscard]] std::vector<double> losses() const {
+    std::vector<double> out;
+    for (std::uint64_t s = oldest(); s < count_; ++s) out.push_back(values_[s % kLossWindow]);
+    return out;
+  }
   [[nodiscard]] double mean() const {
-    const std::size_t n = std::min(count_, kLossWindow);
     double sum = 0;
-    for (std::size_t i = 0; i < n; ++i) sum += values_[i];
+    for (const double value : values_) sum += value;
+    const std::uint64_t n = count_ - oldest();
     return n == 0 ? 0 : sum / static_cast<double>(n);
   }
 
  private:
+  [[nodiscard]] std::uint64_t oldest() const {
+    return std::max(first_, count_ > kLossWindow ? count_ - kLossWindow : 0);
+  }
+
   std::array<double, kLossWindow> values_{};
-  std::size_t count_ = 0;
+  std::uint64_t first_ = 0;  // the first step whose loss is known
+  std::uint64_t count_ = 0;  // steps
 };
 
 std::vector<NamedTensor> tensors_of(sparse::Network& network) {
@@ -94,6 +115,9 @@ class TrainingRun {
     if (!loaded->has_value()) return {};
     const CheckpointInfo& info = **loaded;
     next_ = info.next_step;
+    resumed_at_ = next_;
+    cost_before_ = info.cost;
+    recent_ = RecentMean(info.losses, next_.value);
     hooks_.events("resumed", {{"step", next_.value}, {"from_run", info.run_id}});
     if (info.workers != in_.compute.workers()) {
       hooks_.events("workers_changed", {{"before", static_cast<std::uint64_t>(info.workers)},
@@ -104,8 +128,8 @@ class TrainingRun {
 
   Result<TrainOutcome> loop(sparse::Learner& learner) {
     TrainOutcome outcome;
-    RecentMean recent;
-    last_save_ = in_.clock.now();
+    begin_ = in_.clock.now();
+    last_save_ = begin_;
     bool stopped = false;
     while (next_.value < in_.recipe.steps && !stopped) {
       const float rate = schedule_.learning_rate(next_);
@@ -116,14 +140,16 @@ class TrainingRun {
       const sparse::StepReport report = learner.step(batch, next_, {.learning_rate = rate});
       ++next_;
       outcome.phases += report.phases;
-      recent.add(report.loss);
+      recent_.add(report.loss);
       hooks_.on_step(progress(report, rate));
       stopped = hooks_.stop_requested();
       if (auto saved = save_when_due(stopped, outcome.checkpoints); !saved.ok()) return saved.error();
     }
     outcome.steps = next_.value;
     outcome.samples = next_.value * in_.config.train.batch;
-    outcome.final_loss = recent.mean();
+    outcome.final_loss = recent_.mean();
+    outcome.resumed_at = resumed_at_;
+    outcome.cost_before = cost_before_;
     if (next_.value == in_.recipe.steps) outcome.network = std::move(network_);
     return outcome;
   }
@@ -154,22 +180,33 @@ class TrainingRun {
             .active_rows = report.active_rows};
   }
 
+  [[nodiscard]] RunCost cost() const {
+    RunCost cost{.load_seconds = in_.load_seconds,
+                 .train_seconds = (in_.clock.now() - begin_).seconds(),
+                 .cpu_seconds = in_.clock.process_cpu().seconds()};
+    return cost += cost_before_;
+  }
+
   [[nodiscard]] bool due() const {
     const CheckpointConfig& when = in_.config.checkpoint;
+    if (next_.value == in_.recipe.steps) return when.every_steps > 0 || when.every_minutes > 0;
     if (when.every_steps > 0 && next_.value % when.every_steps == 0) return true;
     return when.every_minutes > 0 && in_.clock.now() - last_save_ >= from_seconds(60 * when.every_minutes);
   }
 
-  // A periodic save that fails is reported and the run goes on; one that a stop asked for must not.
+  // A save that fails is reported and the run goes on, unless a stop before the last step asked for it.
   Result<void> save_when_due(bool stopping, CheckpointCounters& counters) {
     const bool finished = next_.value == in_.recipe.steps;
-    if (finished || (!stopping && !due())) return {};
+    const bool asked_for = stopping && !finished;
+    if (!asked_for && !due()) return {};
     const auto tensors = tensors_of(network_);
     const auto saved = save_checkpoint(in_.disk, in_.checkpoint_directory,
                                        {.next_step = next_,
                                         .run_id = in_.run_id,
                                         .config_fingerprint = fingerprint_,
-                                        .workers = in_.compute.workers()},
+                                        .workers = in_.compute.workers(),
+                                        .cost = cost(),
+                                        .losses = recent_.losses()},
                                        tensors, static_cast<int>(in_.config.checkpoint.keep));
     last_save_ = in_.clock.now();
     if (saved.ok()) {
@@ -180,7 +217,7 @@ class TrainingRun {
     }
     ++counters.failed;
     hooks_.events("checkpoint_failed", {{"step", next_.value}, {"error", saved.error().message()}});
-    return stopping ? saved : Result<void>();
+    return asked_for ? saved : Result<void>();
   }
 
   const TrainInputs& in_;
@@ -191,6 +228,10 @@ class TrainingRun {
   sparse::Schedule schedule_;
   std::string fingerprint_;
   StepNumber next_;
+  RecentMean recent_;
+  std::optional<StepNumber> resumed_at_;
+  RunCost cost_before_;
+  Instant begin_;  // of the loop
   Instant last_save_;
 };
 

@@ -58,19 +58,24 @@ struct TrainInputs {
   const Recipe& recipe;
   std::string run_id;
   std::string checkpoint_directory;  // exists
+  double load_seconds = 0;           // what came before train(), for RunCost
 };
 
 struct TrainOutcome {
-  // Empty when stop_requested() ended the run: a checkpoint holds all that was done.
+  // Empty when stop_requested() ended the run before its last step: a checkpoint holds all that was done.
   std::optional<sparse::Network> network;
   std::uint64_t steps = 0;
   std::uint64_t samples = 0;
-  double final_loss = 0;         // mean of the last 100 steps of this process
+  double final_loss = 0;  // mean of the last 100 steps of the run
+  // The step this process began with, and the cost of the run up to there, if it continued from a checkpoint.
+  std::optional<StepNumber> resumed_at;
+  RunCost cost_before;
   sparse::LearnerPhases phases;  // summed over this process's steps
   CheckpointCounters checkpoints;
 };
 
-// Continues from the newest whole checkpoint in the directory if there is one, else starts at step 0.
+// Continues from the newest whole checkpoint in the directory if there is one, else starts at step 0. One is
+// written after the last step too, unless checkpoints are switched off; that it fails costs only time.
 [[nodiscard]] Result<TrainOutcome> train(const TrainInputs& inputs, const TrainHooks& hooks);
 
 [[nodiscard]] kernels::Activation activation_of(ActivationKind kind);

@@ -76,7 +76,8 @@ struct TestRun {
                           .config = config,
                           .recipe = recipe,
                           .run_id = "test",
-                          .checkpoint_directory = kDirectory},
+                          .checkpoint_directory = kDirectory,
+                          .load_seconds = load_seconds},
                          {.on_step = watch, .stop_requested = stop, .events = note});
   }
   Result<TrainOutcome> train_to_end(host::Disk& disk) {
@@ -89,6 +90,7 @@ struct TestRun {
   host::SimClock clock;
   text::FeatureWeighting weighting;
   Recipe recipe;
+  double load_seconds = 0;
   std::vector<double> losses;
   std::vector<std::string> events;
 };
@@ -221,7 +223,7 @@ TEST(Trainer, FullDisk) {
   disk->restart_count({.capacity_bytes = 1000});
   TestRun run;
   EXPECT_EQ(weights_of(run.train_to_end(*disk)), reference_weights());
-  EXPECT_THAT(run.events, Contains("checkpoint_failed").Times(2));
+  EXPECT_THAT(run.events, Contains("checkpoint_failed").Times(3));
   const auto stopped = TestRun().train(*disk, [](std::uint64_t done) { return done == 5; });
   ASSERT_FALSE(stopped.ok());
   EXPECT_THAT(stopped.error().message(), HasSubstr("step-000000000005.ckpt"));
@@ -244,7 +246,7 @@ TEST(Trainer, ResumeRefusesAnotherRecipe) {
   EXPECT_EQ(weights_of(TestRun(2, rarely).train_to_end(*disk)), reference_weights());
 }
 
-// Checkpoints by time: one as soon as the interval has passed, and no other.
+// Checkpoints by time: one as soon as the interval has passed, one after the last step, and no other.
 TEST(Trainer, SavesByTime) {
   TrainConfig config = tiny_config();
   config.checkpoint.every_steps = 0;
@@ -257,7 +259,67 @@ TEST(Trainer, SavesByTime) {
                           return false;
                         })
                   .ok());
-  EXPECT_EQ(std::count(run.events.begin(), run.events.end(), "checkpoint_written"), 2);
+  EXPECT_EQ(std::count(run.events.begin(), run.events.end(), "checkpoint_written"), 3);
+}
+
+// What comes after the last step may be repeated without a step: the network and the loss are those of the
+// run.
+TEST(Trainer, SavesAfterTheLastStep) {
+  auto disk = fresh_disk();
+  const auto first = TestRun().train_to_end(*disk);
+  ASSERT_TRUE(first.ok());
+  EXPECT_FALSE(first->resumed_at.has_value());
+  const auto left = disk->after_crash();
+  TestRun again;
+  const auto second = again.train_to_end(*left);
+  EXPECT_EQ(weights_of(second), weights_of(first));
+  EXPECT_TRUE(again.losses.empty());
+  EXPECT_EQ(second->resumed_at, StepNumber{12});
+  EXPECT_EQ(second->steps, 12U);
+  EXPECT_EQ(second->final_loss, first->final_loss);
+
+  TrainConfig never = tiny_config();
+  never.checkpoint.every_steps = 0;
+  auto other = fresh_disk();
+  TestRun run(2, never);
+  ASSERT_TRUE(run.train_to_end(*other).ok());
+  EXPECT_TRUE(other->list(kDirectory)->empty()) << "both keys are 0";
+}
+
+// The loss of a resumed run is to the last bit that of one that never stopped, wherever it stopped; its cost
+// is that of all parts together.
+TEST(Trainer, ResumedLossAndCostAreTheWholeRuns) {
+  TrainConfig config = tiny_config();
+  config.train.steps = 130;
+  auto whole_disk = fresh_disk();
+  const auto whole = TestRun(2, config).train_to_end(*whole_disk);
+  ASSERT_TRUE(whole.ok());
+  for (const std::uint64_t stop : {1U, 40U, 101U, 129U}) {
+    SCOPED_TRACE(stop);
+    auto disk = fresh_disk();
+    for (const std::uint64_t at : {stop, std::uint64_t{130}}) {
+      TestRun run(2, config);
+      run.load_seconds = 7;
+      const auto outcome = run.train(*disk, [&](std::uint64_t done) {
+        run.clock.advance(from_seconds(2));
+        run.clock.use_cpu(from_seconds(3));
+        return done == at;
+      });
+      ASSERT_TRUE(outcome.ok());
+      if (at == stop) continue;
+      EXPECT_EQ(outcome->final_loss, whole->final_loss);
+      EXPECT_EQ(outcome->resumed_at, StepNumber{stop});
+      const auto steps = static_cast<double>(stop);
+      EXPECT_DOUBLE_EQ(outcome->cost_before.train_seconds, 2 * steps);
+      EXPECT_DOUBLE_EQ(outcome->cost_before.cpu_seconds, 3 * steps);
+      EXPECT_DOUBLE_EQ(outcome->cost_before.load_seconds, 7);
+    }
+    const auto left = disk->after_crash();
+    const auto all = TestRun(2, config).train_to_end(*left);
+    ASSERT_TRUE(all.ok());
+    EXPECT_DOUBLE_EQ(all->cost_before.train_seconds, 2 * 130);
+    EXPECT_DOUBLE_EQ(all->cost_before.load_seconds, 14);
+  }
 }
 
 // Resuming with another number of workers is allowed and says so.
