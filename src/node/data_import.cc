@@ -11,6 +11,7 @@
 #include "learn/data/import.h"
 #include "learn/data/jsonl_reader.h"
 #include "learn/data/record_assembler.h"
+#include "node/disk_space.h"
 #include "node/output_directory.h"
 
 namespace gossamer::node {
@@ -199,6 +200,11 @@ Result<DataImportResult> import_data(const NodeHost& host, const DataImportReque
   if (!out.ok()) return out.error();
   Result<data::ReadReport> report = data::ReadReport{};
   if (text) {
+    std::vector<Source> sources;
+    for (const std::string& path : request.sources)
+      sources.push_back({.path = path, .format = result.format});
+    const ImportEstimate estimate = estimate_import(host.disk, sources);
+    if (auto fits = check_import_space(host, estimate, request.directory); !fits.ok()) return fits.error();
     report = copy_text(host, request, result.path);
     if (report.ok() && (*report).skipped > 0) host.say(describe_skipped(*report));
   } else {

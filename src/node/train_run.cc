@@ -14,6 +14,7 @@
 #include "engines/sparse/trainer.h"
 #include "host/api/files.h"
 #include "node/curve_svg.h"
+#include "node/disk_space.h"
 #include "node/prediction.h"
 #include "node/run_log.h"
 #include "node/step_watch.h"
@@ -196,6 +197,13 @@ class TrainingJob {
     config_.train.steps = recipe_.steps;
     const std::uint64_t needed = engine::memory_needed(config_, recipe_, shape_);
     if (needed > host_.compute.memory_limit_bytes()) return too_little_memory(host_, config_, shape_, needed);
+    if (auto fits = check_run_space(host_.disk, {.config = config_,
+                                                 .paths = directory_.paths(),
+                                                 .steps = recipe_.steps,
+                                                 .needed = engine::disk_needed(config_, recipe_, *dataset_)});
+        !fits.ok()) {
+      return fits;
+    }
     text::FittedWeighting fitted = choose_weighting(config_.data.weighting, *dataset_, featurizer_);
     weighting_ = std::move(fitted.weighting);
     host_.say(fmt::format("data.weighting: {}", fitted.reason));

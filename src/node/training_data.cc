@@ -6,12 +6,14 @@
 #include <array>
 #include <utility>
 
+#include "host/api/files.h"
 #include "learn/data/byte_source.h"
 #include "learn/data/cache_writer.h"
 #include "learn/data/import.h"
 #include "learn/data/jsonl_reader.h"
 #include "learn/data/record_assembler.h"
 #include "learn/data/xmlc_reader.h"
+#include "node/disk_space.h"
 
 namespace gossamer::node {
 namespace {
@@ -224,6 +226,13 @@ Result<Imported> import_records(const NodeHost& host, const ImportRequest& reque
   for (const Source& source : request.sources) paths.push_back(source.path);
   data::ImportOptions options = import_options(host, request, paths);
   const RecordFormat format = request.sources.front().format;
+  // Of text only the vocabulary tells how much becomes of it.
+  if (format != RecordFormat::kJsonlText) {
+    const ImportEstimate estimate = estimate_import(host.disk, request.sources);
+    if (auto fits = check_import_space(host, estimate, host::parent(request.cache_path)); !fits.ok()) {
+      return fits.error();
+    }
+  }
   Result<Imported> imported = Imported{};
   if (format == RecordFormat::kJsonlText) {
     imported = import_text(host, request, std::move(options));

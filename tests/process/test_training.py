@@ -344,7 +344,8 @@ class Continuing(WithData):
 
 
 class FullDisk(WithData):
-    # A disk that is full is a failure of the world that says so; what was there stays usable.
+    # A disk that is too small is a failure of the world that is told before the work, with what is needed and what
+    # is free; nothing is left on it.
     def test_small_disk(self):
         mount = self.path("disk")
         os.mkdir(mount)
@@ -354,10 +355,15 @@ class FullDisk(WithData):
         if made.returncode != 0:
             self.skipTest(f"cannot mount a small disk here (needs root): {made.stderr.strip()}")
         try:
-            done = program.run(*self.arguments(out=os.path.join(mount, "run")))
-            self.assertEqual(done.status, 1, done.err)
-            self.assertIn(mount, done.err)
-            self.assertIn("to do", done.err)
+            records = self.path("many.txt")
+            program.write_xmlc(records, 5000, seed=4)
+            for command in (self.arguments(out=os.path.join(mount, "run")),
+                            ["data", "import", "xmc", records, "--out", os.path.join(mount, "records")]):  # fmt: skip
+                done = program.run(*command)
+                self.assertEqual(done.status, 1, done.err)
+                for part in (mount, "too small", "kB free", "to do"):
+                    self.assertIn(part, done.err)
+                self.assertEqual(os.listdir(mount), [])
         finally:
             subprocess.run(["umount", mount], check=True)
 

@@ -29,8 +29,6 @@ static_assert(std::endian::native == std::endian::little, "the format is little-
 
 std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 
-std::string file_name(StepNumber step) { return fmt::format("{}{:012}{}", kPrefix, step.value, kSuffix); }
-
 std::string hex(std::uint64_t x) { return fmt::format("{:016x}", x); }
 
 // Appends to a file and knows how far it is, so that sections can be aligned.
@@ -249,7 +247,7 @@ Result<Opened> open_checkpoint(host::Disk& disk, const std::string& path, std::s
 Result<void> save_checkpoint(host::Disk& disk, const std::string& directory, const CheckpointInfo& info,
                              std::span<const NamedTensor> tensors, int keep) {
   CHECK(keep >= 1, keep);
-  const std::string path = directory + "/" + file_name(info.next_step);
+  const std::string path = directory + "/" + checkpoint_name(info.next_step);
   const std::string temporary = path + ".tmp";
   auto file = disk.open_writable(temporary, host::WriteMode::kTruncate);
   if (!file.ok()) return file.error();
@@ -288,6 +286,10 @@ Result<std::optional<CheckpointInfo>> load_newest_checkpoint(host::Disk& disk, c
     return std::optional(std::move(opened->info));
   }
   return std::optional<CheckpointInfo>();
+}
+
+std::string checkpoint_name(StepNumber next_step) {
+  return fmt::format("{}{:012}{}", kPrefix, next_step.value, kSuffix);
 }
 
 std::uint64_t checkpoint_bytes(std::span<const NamedTensor> tensors) {

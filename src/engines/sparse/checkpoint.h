@@ -79,6 +79,9 @@ struct CheckpointCounters {
     host::Disk& disk, const std::string& directory, std::string_view config_fingerprint,
     std::span<const NamedTensor> tensors, EventSink events);
 
+// "step-000000000012.ckpt" for step 12.
+[[nodiscard]] std::string checkpoint_name(StepNumber next_step);
+
 // Bytes that a checkpoint of these tensors takes on disk, footer included, rounded up.
 [[nodiscard]] std::uint64_t checkpoint_bytes(std::span<const NamedTensor> tensors);
 

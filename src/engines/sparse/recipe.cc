@@ -7,6 +7,8 @@
 #include <cmath>
 #include <string_view>
 
+#include "learn/sparse/row_table.h"
+
 namespace gossamer::engine {
 namespace {
 
@@ -75,7 +77,7 @@ Result<Recipe> derive_recipe(const TrainConfig& config, const DataShape& shape) 
 
 std::uint64_t memory_needed(const TrainConfig& config, const Recipe& recipe, const DataShape& shape) {
   constexpr std::uint64_t kFloat = 4;
-  const std::uint64_t stride = (recipe.hidden + 31) / 32 * 32;
+  const std::uint64_t stride = sparse::row_stride(recipe.hidden);
   const std::uint64_t rows = std::uint64_t{shape.features} + shape.labels;
   const std::uint64_t tables = rows * stride * 3 * kFloat + rows * 4 * kFloat;
   // An active set holds each positive of a batch once, and the sampled negatives; each row keeps a score a
@@ -90,6 +92,30 @@ std::uint64_t memory_needed(const TrainConfig& config, const Recipe& recipe, con
           ? shape.feature_entries * 8 + shape.label_entries * 4 + shape.records * stride * 4
           : 0;
   return tables + step + instances + (std::uint64_t{64} << 20);
+}
+
+DiskNeeded disk_needed(const TrainConfig& config, const Recipe& recipe, const data::Dataset& dataset) {
+  constexpr std::uint64_t kHeaders = std::uint64_t{16} << 10;
+  const std::uint64_t features = dataset.features();
+  const std::uint64_t labels = dataset.labels();
+  const std::uint64_t rows = features + labels;
+  const std::uint64_t hidden = recipe.hidden;
+  DiskNeeded needed;
+  needed.checkpoint = 4 * (3 * rows * sparse::row_stride(hidden) + features + 4 * labels) + kHeaders;
+  // Weights, bias, counts of labels, idf of features.
+  needed.model = 4 * (rows * hidden + 2 * labels + features) + kHeaders;
+  if (dataset.has_label_names()) {
+    for (std::uint32_t l = 0; l < labels; ++l) needed.model += 8 + dataset.label_name(l).size();
+  }
+  // Of text they have their document frequency beside them.
+  if (dataset.has_feature_names()) {
+    for (std::uint32_t f = 0; f < features; ++f) needed.model += 12 + dataset.feature_name(f).size();
+  }
+  if (config.predict.instances) {
+    needed.model += 8 * dataset.feature_entries() + 4 * dataset.label_entries() + 8 * dataset.size() +
+                    2 * dataset.size() * hidden;
+  }
+  return needed;
 }
 
 }  // namespace gossamer::engine

@@ -98,7 +98,7 @@ class Disk {
   // Removes a file, or a directory with all that is in it; fine if it is missing.
   [[nodiscard]] virtual Result<void> remove_all(const std::string& path) = 0;
   [[nodiscard]] virtual Result<void> sync_directory(const std::string& directory) = 0;
-  // Bytes that an ordinary user can still write beside `path`.
+  // Bytes that an ordinary user can still write beside `path`; an error where the file system does not count.
   [[nodiscard]] virtual Result<std::uint64_t> free_bytes(const std::string& path) = 0;
   // Refuses (kRefused) while another process holds the same directory.
   [[nodiscard]] virtual Result<std::unique_ptr<DirectoryLock>> lock(const std::string& directory) = 0;

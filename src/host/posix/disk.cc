@@ -223,6 +223,8 @@ Result<std::uint64_t> PosixDisk::free_bytes(const std::string& path) {
   int failed = ::statvfs(path.c_str(), &info);
   if (failed != 0 && errno == ENOENT) failed = ::statvfs(parent(path).c_str(), &info);
   if (failed != 0) return system_error(path, "cannot tell the free space", errno);
+  // Some file systems count nothing; 0 bytes free would be a lie.
+  if (info.f_blocks == 0) return system_error(path, "cannot tell the free space", ENOTSUP);
   return std::uint64_t{info.f_bavail} * info.f_frsize;
 }
 

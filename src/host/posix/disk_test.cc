@@ -119,6 +119,15 @@ TEST(PosixDisk, FullDevice) {
             "/dev/full: cannot write: No space left on device; free some space or choose another disk");
 }
 
+// A file system that counts no blocks has not "0 bytes free".
+TEST(PosixDisk, UncountedSpaceIsUnknown) {
+  PosixDisk disk;
+  const auto free = disk.free_bytes("/proc");
+  ASSERT_FALSE(free.ok()) << *free;
+  EXPECT_THAT(free.error().message(), HasSubstr("cannot tell the free space"));
+  EXPECT_TRUE(disk.free_bytes("/").ok());
+}
+
 // What has no size is refused where a size is needed, without waiting for it.
 TEST(PosixDisk, PipeHasNoSize) {
   Pipe pipe;

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/disk_space.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "engines/sparse/checkpoint.h"
+#include "learn/data/byte_source.h"
+#include "learn/data/jsonl_reader.h"
+#include "learn/data/xmlc_reader.h"
+
+namespace gossamer::node {
+namespace {
+
+constexpr std::size_t kSampleBytes = std::size_t{4} << 20;  // of text, unpacked
+
+std::optional<std::uint64_t> free_beside(host::Disk& disk, const std::string& path) {
+  const auto free = disk.free_bytes(path);
+  if (!free.ok()) return std::nullopt;
+  return *free;
+}
+
+std::uint64_t size_of(host::Disk& disk, const std::string& file) {
+  const auto size = disk.file_size(file);
+  return size.ok() ? *size : 0;
+}
+
+struct Contents {
+  std::vector<std::string> names;
+  std::uint64_t bytes = 0;
+};
+// Of a flat directory; nothing when it is missing.
+Contents contents_of(host::Disk& disk, const std::string& directory) {
+  Contents contents;
+  const auto there = disk.exists(directory);
+  if (!there.ok() || !*there) return contents;
+  const auto names = disk.list(directory);
+  if (!names.ok()) return contents;
+  contents.names = *names;
+  for (const std::string& name : contents.names) contents.bytes += size_of(disk, directory + "/" + name);
+  return contents;
+}
+
+bool switched_on(const engine::CheckpointConfig& when) {
+  return when.every_steps > 0 || when.every_minutes > 0;
+}
+
+// Counts what goes through it.
+class CountingFile final : public host::SequentialFile {
+ public:
+  CountingFile(std::unique_ptr<host::SequentialFile> file, std::uint64_t& count)
+      : file_(std::move(file)), count_(count) {}
+  Result<std::size_t> read(std::span<std::byte> out) override {
+    auto got = file_->read(out);
+    if (got.ok()) count_ += *got;
+    return got;
+  }
+
+ private:
+  std::unique_ptr<host::SequentialFile> file_;
+  std::uint64_t& count_;
+};
+
+struct Sample {
+  std::string text;                // whole lines
+  std::uint64_t packed_bytes = 0;  // read for it, a little more than it needs
+  bool whole = false;              // nothing follows
+};
+
+// The first lines of a file; empty when there is nothing to learn from it.
+Sample sample_of(host::Disk& disk, const std::string& path) {
+  Sample sample;
+  auto file = disk.open_sequential(path);
+  if (!file.ok()) return sample;
+  auto source = data::unpack(std::make_unique<CountingFile>(std::move(*file), sample.packed_bytes), path);
+  if (!source.ok()) return sample;
+  sample.text.resize(kSampleBytes);
+  const auto got = (*source)->read(std::as_writable_bytes(std::span(sample.text)));
+  sample.text.resize(got.ok() ? *got : 0);
+  sample.whole = sample.text.size() < kSampleBytes;
+  if (!sample.whole) sample.text.resize(sample.text.rfind('\n') + 1);
+  return sample;
+}
+
+std::uint64_t text_record_bytes(const data::JsonlRecord& record) {
+  std::uint64_t bytes = std::string_view(R"({"text":"","labels":[]})").size() + 1 + record.text.size();
+  for (const std::string_view name : record.label_name) bytes += name.size() + 2;
+  return bytes + record.label_number.size();
+}
+
+std::uint64_t cache_record_bytes(std::size_t features, std::size_t labels) {
+  return 8 + 8 * std::uint64_t{features} + 4 * std::uint64_t{labels};
+}
+
+// Bytes written for the records of a sample. Bad lines are the import's to complain about.
+std::uint64_t written_for(const std::string& text, RecordFormat format) {
+  std::uint64_t bytes = 0;
+  const auto source = data::memory_source("sample", text);
+  const data::ReadOptions options{.skip_bad = UINT64_MAX};
+  if (format == RecordFormat::kXmc) {
+    static_cast<void>(data::read_xmlc(*source, options, [&bytes](const data::Record& record) {
+                        bytes += cache_record_bytes(record.features.index.size(), record.labels.size());
+                        return Result<void>();
+                      }).ok());
+    return bytes;
+  }
+  static_cast<void>(data::read_jsonl(*source, options, [&](const data::JsonlRecord& record) {
+                      bytes += format == RecordFormat::kJsonlText
+                                   ? text_record_bytes(record)
+                                   : cache_record_bytes(record.value.size(), record.label_name.size() +
+                                                                                 record.label_number.size());
+                      return Result<void>();
+                    }).ok());
+  return bytes;
+}
+
+}  // namespace
+
+std::uint64_t checkpoints_at_once(const CheckpointPlan& plan) {
+  const engine::CheckpointConfig& when = plan.when;
+  if (!switched_on(when)) return plan.kept_now;
+  std::uint64_t written = plan.kept_now + 1;
+  if (when.every_steps > 0) {
+    written = std::max(written, (plan.steps + when.every_steps - 1) / when.every_steps);
+  }
+  if (when.every_minutes > 0) written = std::max<std::uint64_t>(written, 2);
+  return std::min<std::uint64_t>(written, std::uint64_t{when.keep} + 1);
+}
+
+Result<void> check_run_space(host::Disk& disk, const RunSpace& run) {
+  const auto free = free_beside(disk, run.paths.root);
+  if (!free.has_value()) return {};
+  const engine::CheckpointConfig& when = run.config.checkpoint;
+  const Contents kept = contents_of(disk, run.paths.checkpoints());
+  const bool trained =
+      std::ranges::find(kept.names, engine::checkpoint_name(StepNumber{run.steps})) != kept.names.end();
+  const auto kept_now = static_cast<std::uint64_t>(
+      std::ranges::count_if(kept.names, [](const std::string& name) { return name.ends_with(".ckpt"); }));
+  const std::uint64_t at_once =
+      trained ? kept_now : checkpoints_at_once({.when = when, .steps = run.steps, .kept_now = kept_now});
+  const std::uint64_t beside_model =
+      std::min<std::uint64_t>(at_once, std::max<std::uint64_t>(kept_now, when.keep));
+  const std::uint64_t peak =
+      std::max(at_once * run.needed.checkpoint, beside_model * run.needed.checkpoint + run.needed.model);
+  const std::uint64_t wanted = peak + kRunLogBytes;
+  const std::uint64_t there = kept.bytes + contents_of(disk, run.paths.model() + ".tmp").bytes;
+  if (wanted <= *free + there) return {};
+  const std::string checkpoints =
+      at_once == 0 ? ""
+                   : fmt::format("up to {} checkpoints of {}, ", at_once, human_bytes(run.needed.checkpoint));
+  const std::string parts = fmt::format("{}: {}{} for the model, the rest for logs", human_bytes(wanted),
+                                        checkpoints, human_bytes(run.needed.model));
+  std::string fix =
+      fmt::format("free {}, or give an --out on a larger disk", human_bytes(wanted - there - *free));
+  if (switched_on(when) && run.needed.model + kRunLogBytes <= *free + there) {
+    fix += ", or do without checkpoints: checkpoint.every_minutes=0 checkpoint.every_steps=0";
+  }
+  return Error{.kind = ErrorKind::kFailed,
+               .where = run.paths.root,
+               .what = "the disk is too small for the run",
+               .got = fmt::format("{} free", human_bytes(*free + there)),
+               .expected = parts,
+               .fix = std::move(fix)};
+}
+
+ImportEstimate estimate_import(host::Disk& disk, const std::vector<Source>& sources) {
+  ImportEstimate estimate;
+  for (const Source& source : sources) {
+    const std::uint64_t size = source.path == "-" ? 0 : size_of(disk, source.path);
+    if (size == 0) continue;  // standard input, pipes
+    const Sample sample = sample_of(disk, source.path);
+    const std::uint64_t written = written_for(sample.text, source.format);
+    if (sample.whole) {
+      estimate.bytes += written;
+      continue;
+    }
+    estimate.exact = false;
+    const double share = static_cast<double>(size) / static_cast<double>(sample.packed_bytes);
+    estimate.bytes += static_cast<std::uint64_t>(static_cast<double>(written) * std::max(1.0, share));
+  }
+  return estimate;
+}
+
+Result<void> check_import_space(const NodeHost& host, const ImportEstimate& estimate,
+                                const std::string& path) {
+  const auto free = free_beside(host.disk, path);
+  if (!free.has_value() || estimate.bytes <= *free) return {};
+  const std::string needed = fmt::format("about {} for the imported records", human_bytes(estimate.bytes));
+  if (!estimate.exact && estimate.bytes / 2 <= *free) {
+    host.say(fmt::format("the disk may be too small: {}, {} free", needed, human_bytes(*free)));
+    return {};
+  }
+  return Error{
+      .kind = ErrorKind::kFailed,
+      .where = path,
+      .what = "the disk is too small for the records",
+      .got = fmt::format("{} free", human_bytes(*free)),
+      .expected = needed,
+      .fix = fmt::format("free {}, or give an --out on a larger disk", human_bytes(estimate.bytes - *free))};
+}
+
+}  // namespace gossamer::node
