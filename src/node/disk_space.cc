@@ -65,6 +65,18 @@ class CountingFile final : public host::SequentialFile {
   std::uint64_t& count_;
 };
 
+// The most that lies on the disk at once: when the periodic checkpoints are most, when the one after the last
+// step is written beside those that are kept, or when the model is.
+std::uint64_t peak_bytes(const RunSpace& run, std::uint64_t at_once) {
+  const engine::DiskNeeded& needed = run.needed;
+  const engine::CheckpointConfig& when = run.config.checkpoint;
+  if (!switched_on(when)) return at_once * needed.checkpoint + needed.model;
+  const std::uint64_t before_last = std::min<std::uint64_t>(at_once, when.keep) * needed.checkpoint;
+  const std::uint64_t after_last = std::min<std::uint64_t>(at_once, when.keep - 1) * needed.checkpoint;
+  return std::max(at_once * needed.checkpoint,
+                  needed.last_checkpoint + std::max(before_last, after_last + needed.model));
+}
+
 struct Sample {
   std::string text;                // whole lines
   std::uint64_t packed_bytes = 0;  // read for it, a little more than it needs
@@ -123,10 +135,11 @@ std::uint64_t written_for(const std::string& text, RecordFormat format) {
 std::uint64_t checkpoints_at_once(const CheckpointPlan& plan) {
   const engine::CheckpointConfig& when = plan.when;
   if (!switched_on(when)) return plan.kept_now;
-  std::uint64_t written = plan.kept_now + 1;
-  if (when.every_steps > 0) {
-    written = std::max(written, (plan.steps + when.every_steps - 1) / when.every_steps);
-  }
+  std::uint64_t written = plan.kept_now;
+  // The last step has a checkpoint of its own.
+  if (when.every_steps > 0 && plan.steps > 0)
+    written = std::max(written, (plan.steps - 1) / when.every_steps);
+  if (when.every_minutes > 0) written = std::max<std::uint64_t>(written, plan.kept_now + 1);
   if (when.every_minutes > 0) written = std::max<std::uint64_t>(written, 2);
   return std::min<std::uint64_t>(written, std::uint64_t{when.keep} + 1);
 }
@@ -142,10 +155,7 @@ Result<void> check_run_space(host::Disk& disk, const RunSpace& run) {
       std::ranges::count_if(kept.names, [](const std::string& name) { return name.ends_with(".ckpt"); }));
   const std::uint64_t at_once =
       trained ? kept_now : checkpoints_at_once({.when = when, .steps = run.steps, .kept_now = kept_now});
-  const std::uint64_t beside_model =
-      std::min<std::uint64_t>(at_once, std::max<std::uint64_t>(kept_now, when.keep));
-  const std::uint64_t peak =
-      std::max(at_once * run.needed.checkpoint, beside_model * run.needed.checkpoint + run.needed.model);
+  const std::uint64_t peak = trained ? kept.bytes + run.needed.model : peak_bytes(run, at_once);
   const std::uint64_t wanted = peak + kRunLogBytes;
   const std::uint64_t there = kept.bytes + contents_of(disk, run.paths.model() + ".tmp").bytes;
   if (wanted <= *free + there) return {};

@@ -20,9 +20,9 @@
 
 namespace gossamer::node {
 
-// How many checkpoints lie in the directory at the worst moment of a run that begins with `kept_now` of them.
-// By steps the number is known. By minutes nobody knows how long the run will take: two are counted, so that
-// a whole one stays while the next is written.
+// How many checkpoints lie in the directory at the worst moment before the last step, in a run that begins
+// with `kept_now` of them. By steps the number is known. By minutes nobody knows how long the run will take:
+// one more is counted, at least two, so that a whole one stays while the next is written.
 struct CheckpointPlan {
   engine::CheckpointConfig when;
   std::uint64_t steps = 0;  // of the whole run

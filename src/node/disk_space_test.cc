@@ -14,8 +14,8 @@ using ::testing::HasSubstr;
 using testing::SimMachine;
 using testing::write;
 
-// Counted against a run that is played: a checkpoint every so often, the oldest go when more than `keep` are
-// there.
+// Counted against a run that is played: a checkpoint every so often but for the last step, the oldest go when
+// more than `keep` are there.
 TEST(DiskSpace, CheckpointsAtOnce) {
   for (const std::uint64_t steps : {1U, 2U, 7U, 12U}) {
     for (const std::uint64_t every : {1U, 3U, 4U, 12U, 20U}) {
@@ -23,7 +23,7 @@ TEST(DiskSpace, CheckpointsAtOnce) {
         std::uint64_t there = 0;
         std::uint64_t most = 0;
         for (std::uint64_t step = 1; step <= steps; ++step) {
-          if (step % every != 0 && step != steps) continue;
+          if (step % every != 0 || step == steps) continue;
           most = std::max(most, ++there);
           there = std::min<std::uint64_t>(there, keep);
         }
@@ -49,7 +49,7 @@ TEST(DiskSpace, RunSpaceToTheByte) {
   const RunSpace run{.config = config,
                      .paths = paths,
                      .steps = 100,
-                     .needed = {.checkpoint = 9'000'000, .model = 5'000'000}};
+                     .needed = {.checkpoint = 9'000'000, .last_checkpoint = 3'000'000, .model = 15'000'000}};
   const auto fits = [&](std::uint64_t free) {
     const std::uint64_t used = host::SimDiskOptions{}.capacity_bytes - *machine.disk.free_bytes("/");
     machine.disk.restart_count({.capacity_bytes = used + free + kRunLogBytes});
@@ -58,32 +58,32 @@ TEST(DiskSpace, RunSpaceToTheByte) {
     return result;
   };
   ASSERT_TRUE(machine.disk.make_directories("run/checkpoints").ok());
-  EXPECT_TRUE(fits(23'000'000).ok());
-  const auto refused = fits(22'999'999);
+  EXPECT_TRUE(fits(27'000'000).ok());
+  const auto refused = fits(26'999'999);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().kind, ErrorKind::kFailed);
   EXPECT_EQ(refused.error().where, "run");
   EXPECT_THAT(refused.error().message(),
-              HasSubstr("23.5 MB: up to 2 checkpoints of 9.0 MB, 5.0 MB for the model"));
+              HasSubstr("27.5 MB: up to 2 checkpoints of 9.0 MB, 15.0 MB for the model"));
   EXPECT_THAT(refused.error().message(), HasSubstr("checkpoint.every_minutes=0"));
   config.checkpoint.every_minutes = 0;
-  EXPECT_TRUE(fits(5'000'000).ok());
-  EXPECT_THAT(fits(4'999'999).error().message(), Not(HasSubstr("checkpoint.every_minutes=0")));
+  EXPECT_TRUE(fits(15'000'000).ok());
+  EXPECT_THAT(fits(14'999'999).error().message(), Not(HasSubstr("checkpoint.every_minutes=0")));
 
   // Resumed: what is there already need not be free again; after the last step only the model is left to
   // write.
   config.checkpoint.every_minutes = 5;
   write(machine.disk, "run/checkpoints/step-000000000040.ckpt", std::string(9'000'000, 'x'));
-  EXPECT_TRUE(fits(14'000'000).ok());
-  EXPECT_FALSE(fits(13'999'999).ok());
-  write(machine.disk, "run/checkpoints/step-000000000100.ckpt", std::string(9'000'000, 'x'));
-  EXPECT_TRUE(fits(5'000'000).ok());
-  EXPECT_FALSE(fits(4'999'999).ok());
+  EXPECT_TRUE(fits(18'000'000).ok());
+  EXPECT_FALSE(fits(17'999'999).ok());
+  write(machine.disk, "run/checkpoints/step-000000000100.ckpt", std::string(3'000'000, 'x'));
+  EXPECT_TRUE(fits(15'000'000).ok());
+  EXPECT_FALSE(fits(14'999'999).ok());
   // What a crash left of the model makes way for the next try.
   ASSERT_TRUE(machine.disk.make_directories("run/model.tmp").ok());
   write(machine.disk, "run/model.tmp/shard", std::string(1'000'000, 'x'));
-  EXPECT_TRUE(fits(4'000'000).ok());
-  EXPECT_FALSE(fits(3'999'999).ok());
+  EXPECT_TRUE(fits(14'000'000).ok());
+  EXPECT_FALSE(fits(13'999'999).ok());
 }
 
 // A disk that cannot tell what is free refuses nothing.

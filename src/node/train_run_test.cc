@@ -250,10 +250,13 @@ TEST(TrainRun, DiskNeededIsWhatIsWritten) {
       ASSERT_TRUE(dataset.ok());
       const auto recipe = engine::derive_recipe(options.config, engine::shape_of(**dataset));
       const engine::DiskNeeded needed = engine::disk_needed(options.config, *recipe, **dataset);
-      const std::uint64_t checkpoint = *machine.disk.file_size("/run/checkpoints/step-000000000006.ckpt");
+      const std::uint64_t checkpoint = *machine.disk.file_size("/run/checkpoints/step-000000000004.ckpt");
+      const std::uint64_t last = *machine.disk.file_size("/run/checkpoints/step-000000000006.ckpt");
       const std::uint64_t model = bytes_of(machine.disk, "/run/model");
       EXPECT_LE(checkpoint, needed.checkpoint);
       EXPECT_GE(checkpoint + kHeaders, needed.checkpoint);
+      EXPECT_LE(last, needed.last_checkpoint);
+      EXPECT_GE(last + kHeaders, needed.last_checkpoint);
       EXPECT_LE(model, needed.model);
       EXPECT_GE(model + kHeaders, needed.model);
     }

@@ -79,6 +79,7 @@ Result<void> write_file(host::WritableFile& file, const CheckpointInfo& info,
                        {"run", info.run_id},
                        {"config", info.config_fingerprint},
                        {"workers", info.workers},
+                       {"finished", info.finished},
                        {"cost",
                         {{"load_seconds", info.cost.load_seconds},
                          {"train_seconds", info.cost.train_seconds},
@@ -203,7 +204,7 @@ Result<std::span<const std::byte>> find_section(const std::string& path, std::sp
 struct Opened {
   std::unique_ptr<host::MappedFile> file;
   CheckpointInfo info;
-  std::vector<std::span<const std::byte>> contents;  // in the order of the tensors
+  std::vector<std::span<const std::byte>> contents;  // in the order of the tensors; empty: left out
 };
 
 Result<Opened> open_checkpoint(host::Disk& disk, const std::string& path, std::string_view config_fingerprint,
@@ -218,6 +219,7 @@ Result<Opened> open_checkpoint(host::Disk& disk, const std::string& path, std::s
                          .run_id = (*footer)["run"].get<std::string>(),
                          .config_fingerprint = (*footer)["config"].get<std::string>(),
                          .workers = (*footer)["workers"].get<int>(),
+                         .finished = footer->value("finished", Json()) == Json(true),
                          .cost = cost_of(*footer),
                          .losses = losses_of(*footer)},
                 .contents = {}};
@@ -230,11 +232,18 @@ Result<Opened> open_checkpoint(host::Disk& disk, const std::string& path, std::s
         .expected = std::string(config_fingerprint),
         .fix = "resume with the configuration and data of the first start, or train into a new directory"};
   }
-  if ((*footer)["sections"].size() != tensors.size()) {
-    return damaged(path, fmt::format("{} sections", (*footer)["sections"].size()),
-                   fmt::format("{}", tensors.size()));
+  const auto left_out = [&opened](const NamedTensor& tensor) {
+    return opened.info.finished && tensor.use == TensorUse::kToGoOn;
+  };
+  const auto wanted = tensors.size() - static_cast<std::size_t>(std::ranges::count_if(tensors, left_out));
+  if ((*footer)["sections"].size() != wanted) {
+    return damaged(path, fmt::format("{} sections", (*footer)["sections"].size()), fmt::format("{}", wanted));
   }
   for (const NamedTensor& tensor : tensors) {
+    if (left_out(tensor)) {
+      opened.contents.emplace_back();
+      continue;
+    }
     auto content = find_section(path, bytes, *footer, tensor);
     if (!content.ok()) return content.error();
     opened.contents.push_back(*content);

@@ -22,10 +22,16 @@
 
 namespace gossamer::engine {
 
+enum class TensorUse {
+  kResult,  // what training is for
+  kToGoOn,  // needed only while steps are left: moments
+};
+
 // One tensor's memory. Names are unique within a checkpoint.
 struct NamedTensor {
   std::string_view name;
   std::span<std::byte> bytes;
+  TensorUse use = TensorUse::kResult;
 };
 
 // What a run has taken, over all its processes up to the checkpoints that they continued from: work that a
@@ -49,6 +55,8 @@ struct CheckpointInfo {
   // Of the keys that shape the result: a checkpoint of another fingerprint is refused.
   std::string config_fingerprint;
   int workers = 1;
+  // No step is left, and the tensors to go on with are left out.
+  bool finished = false;
   RunCost cost = {};
   std::vector<double> losses = {};  // of the last steps, the oldest first
 };
@@ -66,7 +74,8 @@ struct CheckpointCounters {
 };
 
 // Writes `directory`/step-NNNNNNNNNNNN.ckpt durably, then removes all but the newest `keep` (>= 1). The
-// directory must exist. On an error the older checkpoints are untouched.
+// directory must exist. On an error the older checkpoints are untouched. Of a finished run `tensors` are
+// those of kResult alone.
 [[nodiscard]] Result<void> save_checkpoint(host::Disk& disk, const std::string& directory,
                                            const CheckpointInfo& info, std::span<const NamedTensor> tensors,
                                            int keep);
@@ -74,7 +83,7 @@ struct CheckpointCounters {
 // Fills `tensors` from the newest whole checkpoint and returns its info; empty when the directory holds none
 // (or does not exist). A damaged file is reported as event `checkpoint_damaged` and the next older one taken.
 // An error when a file is whole but belongs to another configuration (kUsage) or the disk fails. Tensors are
-// changed only on success.
+// changed only on success; those of kToGoOn stay as they are when the checkpoint is that of a finished run.
 [[nodiscard]] Result<std::optional<CheckpointInfo>> load_newest_checkpoint(
     host::Disk& disk, const std::string& directory, std::string_view config_fingerprint,
     std::span<const NamedTensor> tensors, EventSink events);

@@ -146,6 +146,31 @@ TEST(Checkpoint, CostAndLosses) {
   EXPECT_TRUE((*old.info)->losses.empty());
 }
 
+// A finished run's checkpoint has the results alone: they come back, and what only training needs stays as it
+// is. One that lacks it while steps are left is damaged.
+TEST(Checkpoint, FinishedRun) {
+  Tensors saved;
+  saved.fill(20);
+  const std::vector<NamedTensor> results = {saved.named().front()};
+  auto disk = disk_with({10});
+  for (const bool finished : {true, false}) {
+    const CheckpointInfo info{
+        .next_step = StepNumber{20}, .run_id = "r", .config_fingerprint = kConfig, .finished = finished};
+    ASSERT_TRUE(save_checkpoint(*disk, kDirectory, info, results, 2).ok());
+    Tensors mine;
+    mine.fill(7);
+    std::vector<NamedTensor> tensors = mine.named();
+    tensors[1].use = TensorUse::kToGoOn;
+    const auto ignore = [](std::string_view, EventFields) {};
+    const auto loaded = load_newest_checkpoint(*disk, kDirectory, kConfig, tensors, ignore);
+    ASSERT_TRUE(loaded.ok() && loaded->has_value());
+    EXPECT_EQ((*loaded)->finished, finished);
+    EXPECT_EQ((*loaded)->next_step, StepNumber{finished ? 20U : 10U});
+    EXPECT_EQ(mine.weights[1], finished ? 2001.0F : 1001.0F);
+    EXPECT_EQ(mine.steps[0], finished ? 7U : 10U);
+  }
+}
+
 // Only the newest `keep` files stay.
 TEST(Checkpoint, KeepsTheNewest) {
   auto disk = disk_with({10, 20, 30});

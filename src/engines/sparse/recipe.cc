@@ -101,7 +101,9 @@ DiskNeeded disk_needed(const TrainConfig& config, const Recipe& recipe, const da
   const std::uint64_t rows = features + labels;
   const std::uint64_t hidden = recipe.hidden;
   DiskNeeded needed;
-  needed.checkpoint = 4 * (3 * rows * sparse::row_stride(hidden) + features + 4 * labels) + kHeaders;
+  const std::uint64_t table = rows * sparse::row_stride(hidden);
+  needed.checkpoint = 4 * (3 * table + features + 4 * labels) + kHeaders;
+  needed.last_checkpoint = 4 * (table + labels) + kHeaders;
   // Weights, bias, counts of labels, idf of features.
   needed.model = 4 * (rows * hidden + 2 * labels + features) + kHeaders;
   if (dataset.has_label_names()) {

@@ -41,10 +41,11 @@ struct DataShape {
 [[nodiscard]] std::uint64_t memory_needed(const TrainConfig& config, const Recipe& recipe,
                                           const DataShape& shape);
 
-// Bytes on disk of one checkpoint and of the model directory (docs/protocols), a few kB of headers rounded
-// up.
+// Bytes on disk of one checkpoint, of the one after the last step, and of the model directory
+// (docs/protocols), a few kB of headers rounded up.
 struct DiskNeeded {
   std::uint64_t checkpoint = 0;
+  std::uint64_t last_checkpoint = 0;
   std::uint64_t model = 0;
 };
 [[nodiscard]] DiskNeeded disk_needed(const TrainConfig& config, const Recipe& recipe,

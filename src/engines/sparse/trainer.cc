@@ -60,17 +60,18 @@ class RecentMean {
 
 std::vector<NamedTensor> tensors_of(sparse::Network& network) {
   const auto bytes = [](auto span) { return std::as_writable_bytes(span); };
+  constexpr TensorUse kToGoOn = TensorUse::kToGoOn;
   return {{"embedding.weights", bytes(network.embedding.all_weights())},
-          {"embedding.moment1", bytes(network.embedding.all_moment1())},
-          {"embedding.moment2", bytes(network.embedding.all_moment2())},
-          {"embedding.last_step", bytes(network.embedding.all_last_steps())},
+          {"embedding.moment1", bytes(network.embedding.all_moment1()), kToGoOn},
+          {"embedding.moment2", bytes(network.embedding.all_moment2()), kToGoOn},
+          {"embedding.last_step", bytes(network.embedding.all_last_steps()), kToGoOn},
           {"output.weights", bytes(network.output.all_weights())},
-          {"output.moment1", bytes(network.output.all_moment1())},
-          {"output.moment2", bytes(network.output.all_moment2())},
-          {"output.last_step", bytes(network.output.all_last_steps())},
+          {"output.moment1", bytes(network.output.all_moment1()), kToGoOn},
+          {"output.moment2", bytes(network.output.all_moment2()), kToGoOn},
+          {"output.last_step", bytes(network.output.all_last_steps()), kToGoOn},
           {"bias.weights", bytes(network.bias.span())},
-          {"bias.moment1", bytes(network.bias_moment1.span())},
-          {"bias.moment2", bytes(network.bias_moment2.span())}};
+          {"bias.moment1", bytes(network.bias_moment1.span()), kToGoOn},
+          {"bias.moment2", bytes(network.bias_moment2.span()), kToGoOn}};
 }
 
 sparse::Schedule schedule_of(const TrainConfig& config, const Recipe& recipe) {
@@ -199,12 +200,16 @@ class TrainingRun {
     const bool finished = next_.value == in_.recipe.steps;
     const bool asked_for = stopping && !finished;
     if (!asked_for && !due()) return {};
-    const auto tensors = tensors_of(network_);
+    auto tensors = tensors_of(network_);
+    if (finished) {
+      std::erase_if(tensors, [](const NamedTensor& tensor) { return tensor.use == TensorUse::kToGoOn; });
+    }
     const auto saved = save_checkpoint(in_.disk, in_.checkpoint_directory,
                                        {.next_step = next_,
                                         .run_id = in_.run_id,
                                         .config_fingerprint = fingerprint_,
                                         .workers = in_.compute.workers(),
+                                        .finished = finished,
                                         .cost = cost(),
                                         .losses = recent_.losses()},
                                        tensors, static_cast<int>(in_.config.checkpoint.keep));
