@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "kernels/isa.h"
 
@@ -28,8 +29,13 @@ using GeneratedProduct = void (*)();
 [[nodiscard]] GeneratedProduct generate(Isa isa, Element element, const GeneratedShape& shape,
                                         Destination destination);
 
+// The product of unsigned bytes A, in groups of four ("VNNI-4": a [k/4][lda][4]), and signed bytes B, exact
+// in 32 bits; overwrites C. Null where the CPU has no instruction for it.
+[[nodiscard]] GeneratedProduct generate_bytes(Isa isa, const GeneratedShape& shape);
+
 // Requires a product generated for the element type of the operands.
 void call_generated(GeneratedProduct product, const float* a, const float* b, float* c);
 void call_generated(GeneratedProduct product, const Bf16* a, const Bf16* b, float* c);
+void call_generated(GeneratedProduct product, const std::uint8_t* a, const std::int8_t* b, std::int32_t* c);
 
 }  // namespace gossamer::kernels

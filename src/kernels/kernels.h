@@ -17,6 +17,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/isa.h"
 
@@ -97,15 +98,25 @@ struct WeightedSum {
   std::size_t width;
 };
 
-// Which samples give one label a score above their thresholds: for b in [0, n) with scores[b] + bias >
-// thresholds[b], in rising b, appends {b, scores[b] + bias}. `hits` has room for n. NaN is never above.
+// Which queries (columns) may give one row a score above their thresholds, where products of bytes stand for
+// the exact ones: for b in [0, n) with
+//   upper = scale * scales[b] * (products[b] - offset) + bias + norm * errors[b] + error * norms[b]
+// above thresholds[b], in rising b, appends {b, upper}. `hits` has room for n. NaN is never above. `upper` is
+// rounded a few times; the caller's bounds leave room for that.
 struct ScoreHit {
   std::uint32_t column;
-  float score;
+  float upper;
 };
 struct SelectAbove {
-  const float* scores;
+  const std::int32_t* products;
+  std::int32_t offset;
+  float scale;
   float bias;
+  float norm;
+  float error;
+  const float* scales;
+  const float* norms;
+  const float* errors;
   const float* thresholds;
   ScoreHit* hits;
   std::size_t n;
@@ -121,13 +132,16 @@ struct Transpose {
 };
 
 // C += A B, column-major: a [k][lda], b [n][ldb], c [n][ldc], m, n, k elements used; m a multiple of kLanes,
-// n of 4, k of 2. For Bf16 A holds pairs: a [k/2][lda][2], element (i, p) at a[(p/2 * lda + i) * 2 + p%2].
-// The product that stands in where LIBXSMM has none (products.h).
+// n of 4, k of 2. For Bf16 and int16_t A holds pairs: a [k/2][lda][2], element (i, p) at
+// a[(p/2 * lda + i) * 2 + p%2]. Sums of int16_t are exact as long as they fit their 32 bits.
+// The product that stands in where LIBXSMM has none (products.h, byte_products.h).
+template <class E>
+using SumOf = std::conditional_t<std::is_same_v<E, std::int16_t>, std::int32_t, float>;
 template <class E>
 struct Multiply {
   const E* a;
   const E* b;
-  float* c;
+  SumOf<E>* c;
   std::size_t m, n, k;
   std::size_t lda, ldb, ldc;
 };
@@ -139,6 +153,7 @@ struct Kernels {
   void (*scale)(float* y, float a, std::size_t n);                       // y *= a
   float (*dot)(const float* x, const float* y, std::size_t n);
   float (*dot_bf16)(const Bf16* x, const float* y, std::size_t n);
+  std::int32_t (*dot_bytes)(const std::uint8_t* x, const std::int8_t* y, std::size_t n);  // exact; n <= 65536
   float (*squared_norm)(const float* x, std::size_t n);
 
   // Round to nearest even; NaN stays NaN, beyond the largest bf16 becomes infinity.
@@ -161,6 +176,7 @@ struct Kernels {
   std::size_t (*select_above)(const SelectAbove& select);  // how many hits
   void (*multiply)(const Multiply<float>& product);
   void (*multiply_bf16)(const Multiply<Bf16>& product);
+  void (*multiply_int16)(const Multiply<std::int16_t>& product);
 };
 
 // The table of one instruction set. Requires supported(isa).

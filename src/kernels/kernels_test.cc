@@ -54,10 +54,11 @@ class KernelsOnIsa : public testing::TestWithParam<Isa> {
 TEST_P(KernelsOnIsa, TableIsComplete) {
   const Kernels& k = kernels();
   EXPECT_EQ(k.isa, GetParam());
-  EXPECT_TRUE(k.add_scaled && k.scale && k.dot && k.dot_bf16 && k.squared_norm && k.to_bf16 && k.from_bf16);
+  EXPECT_TRUE(k.add_scaled && k.scale && k.dot && k.dot_bf16 && k.dot_bytes && k.squared_norm && k.to_bf16 &&
+              k.from_bf16);
   EXPECT_TRUE(k.interleave_pairs && k.transpose && k.transpose_bf16 && k.transpose_pairs);
   EXPECT_TRUE(k.exp_row && k.exp_row_bf16 && k.adam_row && k.weighted_sum && k.select_above);
-  EXPECT_TRUE(k.multiply && k.multiply_bf16);
+  EXPECT_TRUE(k.multiply && k.multiply_bf16 && k.multiply_int16);
   for (const auto f : k.activate) EXPECT_NE(f, nullptr);
   for (const auto f : k.activate_backward) EXPECT_NE(f, nullptr);
 }
@@ -339,28 +340,67 @@ TEST_P(KernelsOnIsa, WeightedSum) {
   }
 }
 
-// select_above gives exactly the scalar comparison's columns and scores, in rising order; ties and NaN are
-// not above.
+// select_above gives exactly the columns whose upper bound is above the threshold, in rising order; ties and
+// NaN are not above. Small integers: every bound is exact, however it is added up.
 TEST_P(KernelsOnIsa, SelectAbove) {
   for (const std::size_t n : kSizes) {
-    std::vector<float> scores = random_row(n, 1);
-    std::vector<float> thresholds = random_row(n, 2);
-    for (std::size_t i = 0; i < n; i += 5) thresholds[i] = scores[i] + 0.5F;  // a tie with the bias
-    scores[n - 1] = kNan;
+    Rng rng(kSeed, Purpose::kTest, n);
+    const auto draw = [&rng] { return static_cast<float>(rng.below(7)) - 2; };
+    std::vector<std::int32_t> products(n);
+    std::vector<float> scales(n);
+    std::vector<float> norms(n);
+    std::vector<float> errors(n);
+    std::vector<float> thresholds(n);
+    std::vector<float> upper(n);
+    for (std::size_t i = 0; i < n; ++i) {
+      products[i] = static_cast<std::int32_t>(rng.below(100)) - 50;
+      scales[i] = draw();
+      norms[i] = draw();
+      errors[i] = draw();
+      upper[i] = 0.5F * scales[i] * static_cast<float>(products[i] - 7) + 3 + 2 * errors[i] + 4 * norms[i];
+      thresholds[i] = upper[i] + static_cast<float>(rng.below(9)) - 2;  // some above, many not, some ties
+    }
+    errors[n - 1] = kNan;
     thresholds[n - 2] = -kInfinity;
     std::vector<ScoreHit> hits(n);
-    const std::size_t count =
-        kernels().select_above({scores.data(), 0.5F, thresholds.data(), hits.data(), n});
+    const std::size_t count = kernels().select_above({.products = products.data(),
+                                                      .offset = 7,
+                                                      .scale = 0.5F,
+                                                      .bias = 3,
+                                                      .norm = 2,
+                                                      .error = 4,
+                                                      .scales = scales.data(),
+                                                      .norms = norms.data(),
+                                                      .errors = errors.data(),
+                                                      .thresholds = thresholds.data(),
+                                                      .hits = hits.data(),
+                                                      .n = n});
     std::size_t expected = 0;
-    for (std::size_t i = 0; i < n; ++i) {
-      const float score = scores[i] + 0.5F;
-      if (!(score > thresholds[i])) continue;
+    for (std::size_t i = 0; i + 1 < n; ++i) {
+      if (!(upper[i] > thresholds[i])) continue;
       ASSERT_LT(expected, count);
       EXPECT_EQ(hits[expected].column, i);
-      EXPECT_EQ(hits[expected].score, score);
+      EXPECT_EQ(hits[expected].upper, upper[i]);
       ++expected;
     }
     EXPECT_EQ(count, expected);
+  }
+}
+
+// Products of bytes are exact, also the largest.
+TEST_P(KernelsOnIsa, DotOfBytes) {
+  for (const std::size_t n : kSizes) {
+    Rng rng(kSeed, Purpose::kTest, n);
+    std::vector<std::uint8_t> x(n, 255);
+    std::vector<std::int8_t> y(n, -128);
+    EXPECT_EQ(kernels().dot_bytes(x.data(), y.data(), n), -255 * 128 * static_cast<std::int32_t>(n));
+    std::int32_t sum = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      x[i] = static_cast<std::uint8_t>(rng.below(256));
+      y[i] = static_cast<std::int8_t>(static_cast<int>(rng.below(256)) - 128);
+      sum += int{x[i]} * int{y[i]};
+    }
+    EXPECT_EQ(kernels().dot_bytes(x.data(), y.data(), n), sum) << n;
   }
 }
 
@@ -390,6 +430,30 @@ TEST_P(KernelsOnIsa, MultiplyWithStrides) {
       }
       ASSERT_NEAR(c[at], sum, 2e-5) << i << " " << j;
       ASSERT_NEAR(c16[at], sum16, 2e-5) << i << " " << j;
+    }
+  }
+}
+
+// The stand-in product of 16-bit integers is exact, adds to C and leaves the gaps alone.
+TEST_P(KernelsOnIsa, MultiplyIntegers) {
+  constexpr std::size_t kM = 48;
+  constexpr std::size_t kN = 12;
+  constexpr std::size_t kK = 34;
+  Rng rng(kSeed, Purpose::kTest);
+  const auto draw = [&rng] { return static_cast<std::int16_t>(static_cast<int>(rng.below(511)) - 255); };
+  std::vector<std::int16_t> a((kM + 16) * kK);
+  std::vector<std::int16_t> b(kN * (kK + 2));
+  for (auto& x : a) x = draw();
+  for (auto& x : b) x = draw();
+  std::vector<std::int32_t> c(kN * (kM + 16), 5);
+  kernels().multiply_int16({a.data(), b.data(), c.data(), kM, kN, kK, kM + 16, kK + 2, kM + 16});
+  for (std::size_t j = 0; j < kN; ++j) {
+    for (std::size_t i = 0; i < kM + 16; ++i) {
+      std::int32_t sum = 5;
+      for (std::size_t q = 0; q < kK && i < kM; ++q) {
+        sum += int{a[(q / 2 * (kM + 16) + i) * 2 + q % 2]} * int{b[j * (kK + 2) + q]};
+      }
+      ASSERT_EQ(c[j * (kM + 16) + i], sum) << i << " " << j;
     }
   }
 }

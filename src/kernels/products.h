@@ -15,7 +15,6 @@
 // Matrices are row-major: S float[64][batch], P E[64][batch], h and dh float[batch][hidden], dW
 // float[64][hidden], all without gaps; panel E[64][panel_stride()]. The packed operands have a private layout
 // of packed_size() elements (f32: h^T and inv h; bf16: adjacent rows interleaved in pairs, "VNNI-2").
-// Prediction scores queries against a panel with the same `scores`: batch = number of queries.
 //
 // LIBXSMM generates the products where it has a kernel for (E, ISA); Kernels::multiply takes its place
 // elsewhere with the same layouts, so that both element types run on every machine. Preconditions: hidden and

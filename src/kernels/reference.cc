@@ -36,6 +36,12 @@ float dot_bf16(const Bf16* x, const float* y, std::size_t n) {
   return sum;
 }
 
+std::int32_t dot_bytes(const std::uint8_t* x, const std::int8_t* y, std::size_t n) {
+  std::int32_t sum = 0;
+  for (std::size_t i = 0; i < n; ++i) sum += std::int32_t{x[i]} * std::int32_t{y[i]};
+  return sum;
+}
+
 float squared_norm(const float* x, std::size_t n) { return dot(x, x, n); }
 
 void to_bf16_row(const float* x, Bf16* out, std::size_t n) {
@@ -144,8 +150,9 @@ void weighted_sum(const WeightedSum& s) {
 std::size_t select_above(const SelectAbove& s) {
   std::size_t count = 0;
   for (std::size_t i = 0; i < s.n; ++i) {
-    const float score = s.scores[i] + s.bias;
-    if (score > s.thresholds[i]) s.hits[count++] = {static_cast<std::uint32_t>(i), score};
+    const float product = s.scale * s.scales[i] * static_cast<float>(s.products[i] - s.offset);
+    const float upper = product + s.bias + s.norm * s.errors[i] + s.error * s.norms[i];
+    if (upper > s.thresholds[i]) s.hits[count++] = {static_cast<std::uint32_t>(i), upper};
   }
   return count;
 }
@@ -168,6 +175,17 @@ void multiply_bf16(const Multiply<Bf16>& p) {
   }
 }
 
+void multiply_int16(const Multiply<std::int16_t>& p) {
+  for (std::size_t j = 0; j < p.n; ++j) {
+    std::int32_t* column = p.c + j * p.ldc;
+    for (std::size_t q = 0; q < p.k; ++q) {
+      const std::int32_t b = p.b[j * p.ldb + q];
+      const std::int16_t* a = p.a + q / 2 * p.lda * 2 + q % 2;
+      for (std::size_t i = 0; i < p.m; ++i) column[i] += a[2 * i] * b;
+    }
+  }
+}
+
 }  // namespace
 
 Kernels table() {
@@ -178,6 +196,7 @@ Kernels table() {
       .scale = scale,
       .dot = dot,
       .dot_bf16 = dot_bf16,
+      .dot_bytes = dot_bytes,
       .squared_norm = squared_norm,
       .to_bf16 = to_bf16_row,
       .from_bf16 = from_bf16_row,
@@ -193,7 +212,8 @@ Kernels table() {
       .weighted_sum = weighted_sum,
       .select_above = select_above,
       .multiply = multiply,
-      .multiply_bf16 = multiply_bf16};
+      .multiply_bf16 = multiply_bf16,
+      .multiply_int16 = multiply_int16};
 }
 
 }  // namespace gossamer::kernels::reference

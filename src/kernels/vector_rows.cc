@@ -101,6 +101,23 @@ float dot(const X* x, const float* y, std::size_t n) {
   return hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(a, b), hn::Add(c, e))));
 }
 
+// Bytes are widened to 16 bits and multiplied in pairs; kLanes of them at a time, or half a vector's worth
+// would be left over at the narrowest rows. The order within the sums does not matter: they are exact.
+std::int32_t dot_bytes(const std::uint8_t* x, const std::int8_t* y, std::size_t n) {
+  const hn::CappedTag<std::int16_t, kLanes> words;
+  const hn::Rebind<std::uint8_t, decltype(words)> unsigned_bytes;
+  const hn::Rebind<std::int8_t, decltype(words)> signed_bytes;
+  const hn::RepartitionToWide<decltype(words)> sums;
+  auto even = hn::Zero(sums);
+  auto odd = even;
+  for (std::size_t i = 0; i < n; i += hn::Lanes(words)) {
+    const auto a = hn::PromoteTo(words, hn::LoadU(unsigned_bytes, x + i));
+    const auto b = hn::PromoteTo(words, hn::LoadU(signed_bytes, y + i));
+    even = hn::ReorderWidenMulAccumulate(sums, a, b, even, odd);
+  }
+  return hn::GetLane(hn::SumOfLanes(sums, hn::Add(even, odd)));
+}
+
 float squared_norm(const float* x, std::size_t n) { return dot(x, x, n); }
 
 void to_bf16(const float* x, Bf16* out, std::size_t n) {
@@ -251,10 +268,13 @@ void weighted_sum(const WeightedSum& s) {
 }
 
 // The hits among kWidth columns from `first` on, appended behind `count`; returns the new count.
-HWY_NOINLINE std::size_t append_hits(const SelectAbove& s, std::size_t first, std::size_t count) {
-  for (std::size_t i = first; i < first + kWidth; ++i) {
-    const float score = s.scores[i] + s.bias;
-    if (score > s.thresholds[i]) s.hits[count++] = {static_cast<std::uint32_t>(i), score};
+HWY_NOINLINE std::size_t append_hits(const SelectAbove& s, V upper, std::size_t first, std::size_t count) {
+  float uppers[kWidth];
+  store(upper, uppers);
+  for (std::size_t i = 0; i < kWidth; ++i) {
+    if (uppers[i] > s.thresholds[first + i]) {
+      s.hits[count++] = {static_cast<std::uint32_t>(first + i), uppers[i]};
+    }
   }
   return count;
 }
@@ -262,20 +282,31 @@ HWY_NOINLINE std::size_t append_hits(const SelectAbove& s, std::size_t first, st
 // Nearly all columns fail: four vectors share one branch.
 std::size_t select_above(const SelectAbove& s) {
   constexpr std::size_t kGroup = 4;
+  const V scale = hn::Set(d, s.scale);
   const V bias = hn::Set(d, s.bias);
-  const auto above = [&](std::size_t i) {
-    return hn::Gt(hn::Add(load(s.scores + i), bias), load(s.thresholds + i));
+  const V norm = hn::Set(d, s.norm);
+  const V error = hn::Set(d, s.error);
+  const auto offset = hn::Set(Int(), s.offset);
+  const auto upper = [&](std::size_t i) {
+    const V product = hn::ConvertTo(d, hn::Sub(hn::LoadU(Int(), s.products + i), offset));
+    const V slack = hn::MulAdd(error, load(s.norms + i), hn::MulAdd(norm, load(s.errors + i), bias));
+    return hn::MulAdd(hn::Mul(scale, load(s.scales + i)), product, slack);
   };
+  const auto above = [&](V value, std::size_t i) { return hn::Gt(value, load(s.thresholds + i)); };
   std::size_t count = 0;
   std::size_t i = 0;
   for (; i + kGroup * kWidth <= s.n; i += kGroup * kWidth) {
-    const auto any =
-        hn::Or(hn::Or(above(i), above(i + kWidth)), hn::Or(above(i + 2 * kWidth), above(i + 3 * kWidth)));
+    const V values[kGroup] = {upper(i), upper(i + kWidth), upper(i + 2 * kWidth), upper(i + 3 * kWidth)};
+    const auto any = hn::Or(hn::Or(above(values[0], i), above(values[1], i + kWidth)),
+                            hn::Or(above(values[2], i + 2 * kWidth), above(values[3], i + 3 * kWidth)));
     if (hn::AllFalse(d, any)) [[likely]]
       continue;
-    for (std::size_t j = 0; j < kGroup; ++j) count = append_hits(s, i + j * kWidth, count);
+    for (std::size_t j = 0; j < kGroup; ++j) count = append_hits(s, values[j], i + j * kWidth, count);
   }
-  for (; i < s.n; i += kWidth) count = append_hits(s, i, count);
+  for (; i < s.n; i += kWidth) {
+    const V value = upper(i);
+    if (!hn::AllFalse(d, above(value, i))) count = append_hits(s, value, i, count);
+  }
   return count;
 }
 
@@ -289,6 +320,7 @@ Kernels rows() {
       .scale = scale,
       .dot = dot<float>,
       .dot_bf16 = dot<Bf16>,
+      .dot_bytes = dot_bytes,
       .squared_norm = squared_norm,
       .to_bf16 = to_bf16,
       .from_bf16 = from_bf16,
@@ -304,7 +336,8 @@ Kernels rows() {
       .weighted_sum = weighted_sum,
       .select_above = select_above,
       .multiply = nullptr,
-      .multiply_bf16 = nullptr};
+      .multiply_bf16 = nullptr,
+      .multiply_int16 = nullptr};
 }
 
 }  // namespace HWY_NAMESPACE

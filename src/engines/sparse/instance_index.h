@@ -30,7 +30,7 @@ namespace gossamer::engine {
 
 inline constexpr std::size_t kDenseShare = 8;
 // Queries that cosines() takes at once.
-inline constexpr std::size_t kIndexQueries = 16;
+inline constexpr std::size_t kIndexQueries = 32;
 
 struct IndexShape {
   std::size_t features = 0;

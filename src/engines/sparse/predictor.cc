@@ -10,7 +10,6 @@
 #include "base/aligned_array.h"
 #include "base/check.h"
 #include "engines/sparse/instance_index.h"
-#include "kernels/products.h"
 #include "learn/sparse/hidden_layer.h"
 
 namespace gossamer::engine {
@@ -60,9 +59,9 @@ class FusedPredictor final : public Predictor {
   PredictOptions options_;
   sparse::HiddenLayer hidden_layer_;
   std::optional<InstanceIndex> index_;
-  std::unique_ptr<RowSearch> label_search_;
-  std::unique_ptr<RowSearch> instance_search_;
-  AlignedArray<float> hidden_;       // [kQueryBlock][stride]; rows past the block's are 0
+  std::optional<RowSearch> label_search_;
+  std::optional<RowSearch> instance_search_;
+  AlignedArray<float> hidden_;       // [kQueryBlock][stride]; rows past the block's are not looked at
   AlignedArray<float> unit_hidden_;  // the same, of length 1
   std::vector<Worker> workers_;
 };
@@ -76,24 +75,23 @@ FusedPredictor::FusedPredictor(const Model& model, const kernels::Kernels& kerne
       hidden_layer_(model.network, model.activation, kernels) {
   const sparse::NetworkShape& shape = model.network.shape;
   const std::size_t stride = hidden_layer_.stride();
-  CHECK(stride == kernels::padded_to_panel(shape.hidden), stride, shape.hidden);
-  const kernels::Element element = kernels::preferred_element(kernels.isa);
   if (options.parts.input_neighbours || options.parts.centroids) {
     index_.emplace(*model.instances, IndexShape{.features = shape.features, .labels = shape.labels}, kernels,
                    compute);
   }
   if (options.parts.net) {
-    label_search_ = RowSearch::create({.rows = shape.labels,
-                                       .width = shape.hidden,
-                                       .weights = model.network.output.all_weights().data(),
-                                       .stride = stride,
-                                       .bias = model.network.bias.data()},
-                                      kernels, element, compute.workers());
+    label_search_.emplace(RowMatrix{.rows = shape.labels,
+                                    .width = shape.hidden,
+                                    .weights = model.network.output.all_weights().data(),
+                                    .stride = stride,
+                                    .bias = model.network.bias.data()},
+                          kernels, compute);
   }
   if (options.parts.hidden_neighbours) {
-    instance_search_ = RowSearch::create(
-        {.rows = model.instances->rows(), .width = shape.hidden, .compact = model.instances->hidden.data()},
-        kernels, element, compute.workers());
+    instance_search_.emplace(RowMatrix{.rows = model.instances->rows(),
+                                       .width = shape.hidden,
+                                       .compact = model.instances->hidden.data()},
+                             kernels, compute);
   }
   hidden_ = AlignedArray<float>(kQueryBlock * stride);
   unit_hidden_ = AlignedArray<float>(kQueryBlock * stride);
@@ -113,15 +111,10 @@ FusedPredictor::FusedPredictor(const Model& model, const kernels::Kernels& kerne
 void FusedPredictor::compute_hidden(const Block& block) {
   const std::size_t stride = hidden_layer_.stride();
   compute_.run([&](int w) {
-    const host::Range range = host::worker_range(kQueryBlock, w, compute_.workers());
+    const host::Range range = host::worker_range(block.count, w, compute_.workers());
     for (std::size_t q = range.begin; q < range.end; ++q) {
       float* const hidden = hidden_.data() + q * stride;
       float* const unit = unit_hidden_.data() + q * stride;
-      if (q >= block.count) {
-        std::fill_n(hidden, stride, 0.0F);
-        std::fill_n(unit, stride, 0.0F);
-        continue;
-      }
       hidden_layer_.forward(block.rows.row(block.first + q), hidden);
       const float factor = inverse_length({hidden, stride});
       std::transform(hidden, hidden + stride, unit, [factor](float v) { return v * factor; });
@@ -211,9 +204,10 @@ void FusedPredictor::predict(const data::SparseRows& queries, std::size_t top_k,
     const Block block{
         .rows = queries, .first = first, .count = std::min(kQueryBlock, queries.rows() - first)};
     if (label_search_ || instance_search_) compute_hidden(block);
-    if (label_search_) label_search_->search({hidden_.data(), block.count}, candidates, compute_);
+    const std::size_t stride = hidden_layer_.stride();
+    if (label_search_) label_search_->search({hidden_.data(), stride, block.count}, candidates);
     if (instance_search_) {
-      instance_search_->search({unit_hidden_.data(), block.count}, options_.fusion.neighbours, compute_);
+      instance_search_->search({unit_hidden_.data(), stride, block.count}, options_.fusion.neighbours);
     }
     compute_.run([&](int w) {
       rank_all(block, host::worker_range(block.count, w, compute_.workers()),

@@ -1,24 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RowSearch: for each query of a block the rows of a matrix with the highest score query . row + bias,
-// exactly: every row is scored, 64 at a time by one dense product with the whole block (kernels/products.h),
-// and a row enters a query's list only if it beats the list's worst.
+// RowSearch: for each query of a block the rows of a matrix with the highest score query . row + bias. Exact:
+// what it finds is what sorting the scores of all rows finds, where a score is Kernels::dot (of bf16 rows:
+// dot_bf16) plus the bias in f32.
 //
-// On CPUs with native bf16 products rows and queries are rounded to bf16 for the search; the scores of what
-// was found are computed anew in f32 and the lists are sorted by those. Elsewhere all is f32.
+// All rows are screened as bytes (byte_vectors.h): the product of bytes, 64 rows at a time with the whole
+// block (kernels/byte_products.h), with its error bound says how high and how low the score of a row can be.
+// A row that cannot beat the k-th highest of the lower bounds is out; the scores of the few others (about 2
+// k, or k + 10 for small k) are computed and sorted. Since rounding decides only what is computed, not what
+// is found, lists depend neither on workers nor on other queries nor on how a block is worked off.
 //
-// Borrows the matrix and the kernels for its life. Owner: one thread, which also owns the Compute; rows are
-// shared out over its workers. Lists do not depend on the number of workers nor on other queries.
+// Borrows matrix, kernels and Compute for its life. Owner: one thread, which also owns the Compute; rows are
+// shared out over its workers. Memory: width + 16 bytes a row; for each worker and query a list of some
+// hundred candidates, of more where many rows score alike.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
+#include "base/aligned_array.h"
+#include "engines/sparse/byte_vectors.h"
 #include "engines/sparse/ranking.h"
 #include "host/api/compute.h"
+#include "kernels/byte_products.h"
 #include "kernels/kernels.h"
 
 namespace gossamer::engine {
@@ -29,37 +36,85 @@ inline constexpr std::size_t kQueryBlock = 256;
 // The rows: either `weights` or `compact`.
 struct RowMatrix {
   std::size_t rows = 0;
-  std::size_t width = 0;                   // a multiple of kernels::kLanes
-  const float* weights = nullptr;          // rows `stride` apart, zeros from width to stride
-  std::size_t stride = 0;                  // a multiple of kernels::kPanelMultiple
+  std::size_t width = 0;                   // a multiple of kernels::kLanes, at most 65536
+  const float* weights = nullptr;          // rows `stride` apart
+  std::size_t stride = 0;                  // >= width
   const kernels::Bf16* compact = nullptr;  // [rows][width]
   const float* bias = nullptr;             // [rows], or null for none
 };
 
 struct QueryMatrix {
-  const float* values =
-      nullptr;            // [kQueryBlock][padded_to_panel(width)]; zeros beyond width and beyond count
-  std::size_t count = 0;  // 1..kQueryBlock
+  const float* values = nullptr;  // [count] rows, `stride` apart
+  std::size_t stride = 0;         // >= width
+  std::size_t count = 0;          // 1..kQueryBlock
 };
 
 class RowSearch {
  public:
-  [[nodiscard]] static std::unique_ptr<RowSearch> create(const RowMatrix& matrix,
-                                                         const kernels::Kernels& kernels,
-                                                         kernels::Element element, int workers);
+  // Rounds the rows to bytes, on all workers.
+  RowSearch(const RowMatrix& matrix, const kernels::Kernels& kernels, host::Compute& compute);
   RowSearch(const RowSearch&) = delete;
   RowSearch& operator=(const RowSearch&) = delete;
-  virtual ~RowSearch() = default;
 
-  // Finds the best min(k, rows) rows of each query. Requires k >= 1 and a Compute of as many workers as at
-  // creation. Rows that score NaN or minus infinity are never found.
-  virtual void search(const QueryMatrix& queries, std::size_t k, host::Compute& compute) = 0;
+  // Finds the best min(k, rows) rows of each query. Requires k >= 1. Rows that score NaN or minus infinity
+  // are never found; a query with an element that is not finite finds nothing.
+  void search(const QueryMatrix& queries, std::size_t k);
   // What the last search found for query q, best first.
   [[nodiscard]] std::span<const Scored> found(std::size_t q) const { return found_[q]; }
 
- protected:
-  RowSearch() : found_(kQueryBlock) {}
+ private:
+  // A row that may be among the best k of a query; its score lies in [lower, upper].
+  struct Candidate {
+    std::uint32_t id;
+    float lower;
+    float upper;
+  };
+  struct List {
+    std::vector<Candidate> rows;  // all that may be among the best k of those seen
+    std::size_t limit = 0;        // of its size, when it is to be pruned
+  };
+  struct Worker {
+    AlignedArray<std::int16_t> scratch;
+    AlignedArray<std::int32_t> products;
+    AlignedArray<float> thresholds;  // a row whose upper bound is not above is out
+    std::vector<kernels::ScoreHit> hits;
+    std::vector<List> lists;
+    std::vector<Candidate> merged;
+    std::vector<float> lowers;
+  };
+  // A block of queries as bytes; columns from `count` on belong to no query.
+  struct Block {
+    std::size_t count = 0;
+    std::int32_t zero = 0;
+    AlignedArray<std::uint8_t> bytes;  // [kQueryBlock][width]
+    AlignedArray<float> scales;
+    AlignedArray<float> norms;
+    AlignedArray<float> errors;
+    std::vector<std::uint8_t> finite;
+  };
+  static constexpr std::array<std::size_t, 3> kBatches = {32, 64, kQueryBlock};
 
+  void round_rows(host::Range rows, Worker& worker);
+  void round_queries(const QueryMatrix& queries);
+  void clear(Worker& worker, std::size_t k) const;
+  void multiply(std::size_t batch_size, std::size_t first, Worker& worker) const;
+  void screen_panel(std::size_t batch_size, std::size_t first, Worker& worker) const;
+  void merge(const QueryMatrix& queries, std::size_t q, std::size_t k, Worker& worker);
+  [[nodiscard]] float score(const float* query, std::uint32_t row) const;
+  [[nodiscard]] float bias(std::size_t row) const { return matrix_.bias != nullptr ? matrix_.bias[row] : 0; }
+  static float prune(std::vector<Candidate>& rows, std::size_t k, std::vector<float>& lowers);
+
+  RowMatrix matrix_;
+  const kernels::Kernels& kernels_;
+  host::Compute& compute_;
+  float share_;  // of a score that its roundings may take (rounding_share)
+  std::array<kernels::ByteProducts, kBatches.size()> products_;
+  std::array<kernels::ByteProducts::Queries, kBatches.size()> packed_;
+  AlignedArray<std::int8_t> bytes_;  // [rows, padded to panels][width]
+  std::vector<ByteScale> scales_;
+  Block block_;
+  std::size_t k_ = 0;
+  std::vector<Worker> workers_;
   std::vector<std::vector<Scored>> found_;
 };
 

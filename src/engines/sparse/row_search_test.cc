@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <vector>
 
@@ -14,8 +15,6 @@
 
 namespace gossamer::engine {
 namespace {
-
-using kernels::Element;
 
 // A matrix, queries and the scores of all rows. Small integers: every product is exact in f32 and in bf16,
 // and ties are many.
@@ -62,14 +61,14 @@ struct Case {
   std::vector<std::vector<Scored>> scores;
 };
 
-// The lists are those of sorting all scores, ties by id included, for both element types, every instruction
-// set of this machine, rows around the panel's edges, both sizes of block and several workers.
+// The lists are those of sorting all scores, ties by id included, for rows of floats and of bf16, every
+// instruction set of this machine, rows around the panel's edges, all sizes of block and several workers.
 TEST(RowSearch, FindsTheBestRows) {
   std::uint64_t seed = 0;
   for (const kernels::Isa isa : kernels::kAllIsas) {
     if (!kernels::supported(isa)) continue;
     for (const std::size_t rows : {1U, 63U, 64U, 65U, 700U}) {
-      for (const std::size_t queries : {1U, 32U, 33U, 256U}) {
+      for (const std::size_t queries : {1U, 5U, 33U, 65U, 256U}) {
         const std::size_t width = queries == 33 ? 48 : 32;
         SCOPED_TRACE(::testing::Message()
                      << kernels::name(isa) << " rows " << rows << " queries " << queries << " seed " << seed);
@@ -80,18 +79,15 @@ TEST(RowSearch, FindsTheBestRows) {
                                 .stride = c.stride,
                                 .bias = c.bias.data()};
         const RowMatrix compact{.rows = rows, .width = width, .compact = c.compact.data()};
-        for (const Element element : {Element::kF32, Element::kBf16}) {
-          const int workers = 1 + static_cast<int>(seed % 3);
-          host::SimCompute compute({.workers = workers, .seed = seed});
-          for (const RowMatrix& matrix : {weights, compact}) {
-            const auto search = RowSearch::create(matrix, kernels::kernels_for(isa), element, workers);
-            for (const std::size_t k : {1U, 10U, 100U}) {
-              search->search({c.values.data(), queries}, k, compute);
-              for (std::size_t q = 0; q < queries; ++q) {
-                const auto found = search->found(q);
-                ASSERT_EQ(std::vector<Scored>(found.begin(), found.end()), c.best(q, k, matrix.bias))
-                    << "query " << q << " k " << k;
-              }
+        host::SimCompute compute({.workers = 1 + static_cast<int>(seed % 3), .seed = seed});
+        for (const RowMatrix& matrix : {weights, compact}) {
+          RowSearch search(matrix, kernels::kernels_for(isa), compute);
+          for (const std::size_t k : {1U, 10U, 100U}) {
+            search.search({c.values.data(), c.stride, queries}, k);
+            for (std::size_t q = 0; q < queries; ++q) {
+              const auto found = search.found(q);
+              ASSERT_EQ(std::vector<Scored>(found.begin(), found.end()), c.best(q, k, matrix.bias))
+                  << "query " << q << " k " << k;
             }
           }
         }
@@ -100,20 +96,91 @@ TEST(RowSearch, FindsTheBestRows) {
   }
 }
 
+// Weights as training leaves them, where scores lie closer together than bytes can tell: what is found is
+// what sorting all of Kernels::dot's scores finds, bit for bit, for queries with and without negative
+// elements.
+TEST(RowSearch, FindsWhatBytesCannotTell) {
+  constexpr std::size_t kRows = 3000;
+  constexpr std::size_t kWidth = 48;
+  constexpr std::size_t kQueries = 40;
+  for (const kernels::Isa isa : kernels::kAllIsas) {
+    if (!kernels::supported(isa)) continue;
+    const kernels::Kernels& kernels = kernels::kernels_for(isa);
+    for (const bool negative : {false, true}) {
+      SCOPED_TRACE(::testing::Message() << kernels::name(isa) << " negative " << negative);
+      Case c(kRows, kWidth, kQueries, 11);
+      Rng rng(11, Purpose::kTest, 1);
+      for (std::size_t r = 0; r < kRows; ++r) {
+        for (std::size_t i = 0; i < kWidth; ++i) c.weights[r * c.stride + i] = 1 + 0.001F * rng.normal();
+        c.bias[r] = 0.01F * rng.normal();
+      }
+      for (std::size_t q = 0; q < kQueries; ++q) {
+        for (std::size_t i = 0; i < kWidth; ++i) {
+          const float v = rng.normal();
+          c.values[q * c.stride + i] = negative ? v : std::abs(v);
+        }
+      }
+      host::SimCompute compute({.workers = 2});
+      const RowMatrix matrix{.rows = kRows,
+                             .width = kWidth,
+                             .weights = c.weights.data(),
+                             .stride = c.stride,
+                             .bias = c.bias.data()};
+      RowSearch search(matrix, kernels, compute);
+      search.search({c.values.data(), c.stride, kQueries}, 20);
+      for (std::size_t q = 0; q < kQueries; ++q) {
+        std::vector<Scored> expected;
+        for (std::uint32_t r = 0; r < kRows; ++r) {
+          const float* const row = c.weights.data() + r * c.stride;
+          expected.push_back({r, kernels.dot(row, c.values.data() + q * c.stride, kWidth) + c.bias[r]});
+        }
+        std::sort(expected.begin(), expected.end(), ranks_before);
+        expected.resize(20);
+        const auto found = search.found(q);
+        ASSERT_EQ(std::vector<Scored>(found.begin(), found.end()), expected) << "query " << q;
+      }
+    }
+  }
+}
+
+// Rows that all score alike outgrow every list, and still the first k are found.
+TEST(RowSearch, ManyEqualRows) {
+  Case c(5000, 32, 1, 3);
+  std::fill_n(c.weights.data(), c.weights.size(), 0.3F);
+  host::SimCompute compute({.workers = 2});
+  RowSearch search({.rows = 5000, .width = 32, .weights = c.weights.data(), .stride = c.stride},
+                   kernels::kernels_for(kernels::best_isa()), compute);
+  search.search({c.values.data(), c.stride, 1}, 7);
+  ASSERT_EQ(search.found(0).size(), 7U);
+  for (std::uint32_t i = 0; i < 7; ++i) EXPECT_EQ(search.found(0)[i].id, i);
+}
+
 // NaN and minus infinity are never found, and do not keep others from being found.
 TEST(RowSearch, NeverFindsWhatHasNoOrder) {
-  Case c(130, 32, 2, 7);
-  for (std::size_t r = 0; r < 130; r += 2) c.bias[r] = std::numeric_limits<float>::quiet_NaN();
-  c.bias[1] = -std::numeric_limits<float>::infinity();
-  host::SimCompute compute({});
-  const auto search = RowSearch::create(
-      {.rows = 130, .width = 32, .weights = c.weights.data(), .stride = c.stride, .bias = c.bias.data()},
-      kernels::kernels_for(kernels::best_isa()), Element::kF32, 1);
-  search->search({c.values.data(), 2}, 100, compute);
-  for (std::size_t q = 0; q < 2; ++q) {
-    ASSERT_EQ(search->found(q).size(), 64U);
-    for (const Scored& entry : search->found(q)) EXPECT_TRUE(entry.id % 2 == 1 && entry.id != 1) << entry.id;
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  Case c(130, 32, 3, 7);
+  for (std::size_t r = 0; r < 130; r += 2) c.bias[r] = kNan;
+  c.bias[1] = -kInfinity;
+  for (std::size_t i = 0; i < 32; ++i) {
+    c.values[i] = 1;
+    c.weights[3 * c.stride + i] = i == 4 ? kNan : 1;
+    c.weights[5 * c.stride + i] = i == 4 ? kInfinity : 1;
+    c.weights[7 * c.stride + i] = i == 4 ? -kInfinity : 1;
   }
+  c.values[2 * c.stride + 9] = kNan;
+  host::SimCompute compute({});
+  RowSearch search(
+      {.rows = 130, .width = 32, .weights = c.weights.data(), .stride = c.stride, .bias = c.bias.data()},
+      kernels::kernels_for(kernels::best_isa()), compute);
+  search.search({c.values.data(), c.stride, 3}, 100);
+  ASSERT_EQ(search.found(0).size(), 62U);
+  EXPECT_EQ(search.found(0)[0], (Scored{5, kInfinity}));
+  for (const Scored& entry : search.found(0)) {
+    EXPECT_TRUE(entry.id % 2 == 1 && entry.id != 1 && entry.id != 3 && entry.id != 7) << entry.id;
+  }
+  EXPECT_GE(search.found(1).size(), 61U);
+  EXPECT_TRUE(search.found(2).empty());
 }
 
 }  // namespace
