@@ -13,6 +13,7 @@ Kernels table_of(Isa isa) {
   if (isa == Isa::kScalar || !supported(isa)) return reference::table();
   Kernels table = vector_rows(isa);
   add_vector_layout(isa, table);
+  add_vector_codes(isa, table);
   return table;
 }
 

@@ -146,6 +146,35 @@ struct Multiply {
   std::size_t lda, ldb, ldc;
 };
 
+// Hash codes of kCodeRows vectors at a time (learn/lsh). The vectors stand transposed: coordinate i of vector
+// r is columns[i * kCodeRows + r]. A code joins `functions` functions of one vector, function f in the f-th
+// place from the lowest bit; vector r's code c is out[c * kCodeRows + r]. All ISAs give the same bits.
+inline constexpr std::size_t kCodeRows = 64;
+
+// Signs of sparse projections, one bit each: sum over t in [0, terms) of sign[t] * coordinate index[t], added
+// up in this order; the bit is sum >= 0 (NaN: 0). smallest[r] = the least |sum| of vector r over all
+// functions.
+struct SignCodes {
+  const float* columns;
+  const std::uint32_t* index;  // [codes][functions][terms]
+  const float* sign;           // beside index: +1 or -1
+  std::size_t codes, functions, terms;
+  std::uint32_t* out;  // [codes][kCodeRows]
+  float* smallest;     // [kCodeRows]; unspecified for a vector with NaN
+};
+
+// Winners of windows, log2(window) bits each: the position t in [0, window) of the largest coordinate
+// index[t], the first of equals. smallest[r] = the least lead of a winner over the next best, over all
+// functions.
+struct WinnerCodes {
+  const float* columns;
+  const std::uint32_t* index;  // [codes][functions][window]
+  std::size_t codes, functions;
+  std::size_t window;  // a power of two, >= 2
+  std::uint32_t* out;  // [codes][kCodeRows]
+  float* smallest;     // [kCodeRows]; unspecified for a vector with NaN
+};
+
 struct Kernels {
   Isa isa;
 
@@ -174,6 +203,8 @@ struct Kernels {
   std::array<void (*)(const ActivationBackward&), 3> activate_backward;
   void (*weighted_sum)(const WeightedSum& sum);
   std::size_t (*select_above)(const SelectAbove& select);  // how many hits
+  void (*sign_codes)(const SignCodes& signs);
+  void (*winner_codes)(const WinnerCodes& winners);
   void (*multiply)(const Multiply<float>& product);
   void (*multiply_bf16)(const Multiply<Bf16>& product);
   void (*multiply_int16)(const Multiply<std::int16_t>& product);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/reference.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 
 namespace gossamer::kernels::reference {
 
@@ -157,6 +159,43 @@ std::size_t select_above(const SelectAbove& s) {
   return count;
 }
 
+void sign_codes(const SignCodes& s) {
+  std::fill_n(s.smallest, kCodeRows, std::numeric_limits<float>::infinity());
+  std::fill_n(s.out, s.codes * kCodeRows, 0U);
+  for (std::size_t at = 0; at < s.codes * s.functions; ++at) {
+    for (std::size_t r = 0; r < kCodeRows; ++r) {
+      float sum = 0;
+      for (std::size_t t = at * s.terms; t < (at + 1) * s.terms; ++t) {
+        sum += s.sign[t] * s.columns[s.index[t] * kCodeRows + r];
+      }
+      if (sum >= 0.0F) s.out[at / s.functions * kCodeRows + r] |= 1U << (at % s.functions);
+      s.smallest[r] = std::min(s.smallest[r], std::abs(sum));
+    }
+  }
+}
+
+void winner_codes(const WinnerCodes& w) {
+  const auto bits = static_cast<unsigned>(std::countr_zero(w.window));
+  std::fill_n(w.smallest, kCodeRows, std::numeric_limits<float>::infinity());
+  std::fill_n(w.out, w.codes * kCodeRows, 0U);
+  for (std::size_t at = 0; at < w.codes * w.functions; ++at) {
+    const std::uint32_t* index = w.index + at * w.window;
+    for (std::size_t r = 0; r < kCodeRows; ++r) {
+      float best = w.columns[index[0] * kCodeRows + r];
+      float second = -std::numeric_limits<float>::infinity();
+      std::uint32_t winner = 0;
+      for (std::uint32_t t = 1; t < w.window; ++t) {
+        const float x = w.columns[index[t] * kCodeRows + r];
+        if (x > best) winner = t;
+        second = std::max(second, std::min(best, x));
+        best = std::max(best, x);
+      }
+      w.out[at / w.functions * kCodeRows + r] |= winner << (bits * (at % w.functions));
+      w.smallest[r] = std::min(w.smallest[r], best - second);
+    }
+  }
+}
+
 void multiply(const Multiply<float>& p) {
   for (std::size_t j = 0; j < p.n; ++j) {
     for (std::size_t q = 0; q < p.k; ++q)
@@ -211,6 +250,8 @@ Kernels table() {
       .activate_backward = {activate_backward<kRelu>, activate_backward<kIdentity>, activate_backward<kTanh>},
       .weighted_sum = weighted_sum,
       .select_above = select_above,
+      .sign_codes = sign_codes,
+      .winner_codes = winner_codes,
       .multiply = multiply,
       .multiply_bf16 = multiply_bf16,
       .multiply_int16 = multiply_int16};

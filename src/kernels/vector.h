@@ -9,11 +9,14 @@
 
 namespace gossamer::kernels {
 
-// vector_rows.cc: all but the layouts and products, which stay null. Requires isa > kScalar and
+// vector_rows.cc: all but the layouts, products and hash codes, which stay null. Requires isa > kScalar and
 // supported(isa): the function that fills the table is itself compiled for that instruction set.
 [[nodiscard]] Kernels vector_rows(Isa isa);
 
 // vector_layout.cc: fills transpose*, interleave_pairs and multiply*. Same requirement.
 void add_vector_layout(Isa isa, Kernels& table);
+
+// vector_codes.cc: fills sign_codes and winner_codes. Same requirement.
+void add_vector_codes(Isa isa, Kernels& table);
 
 }  // namespace gossamer::kernels

@@ -335,6 +335,8 @@ Kernels rows() {
       .activate_backward = {activate_backward<kRelu>, activate_backward<kIdentity>, activate_backward<kTanh>},
       .weighted_sum = weighted_sum,
       .select_above = select_above,
+      .sign_codes = nullptr,
+      .winner_codes = nullptr,
       .multiply = nullptr,
       .multiply_bf16 = nullptr,
       .multiply_int16 = nullptr};
