@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/counting_new.h"
 #include "host/posix/compute.h"
-#include "learn/sparse/counting_new.h"
 #include "learn/sparse/random_problem.h"
 #include "learn/sparse/reference_learner.h"
 

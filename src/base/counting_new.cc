@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // In a file of its own, so that no compiler inlines one half of the pair and doubts the other.
-#include "learn/sparse/counting_new.h"
+#include "base/counting_new.h"
 
 #include <algorithm>
 #include <atomic>
@@ -15,14 +15,14 @@ std::atomic<std::uint64_t> allocations{0};
 void* operator new(std::size_t size) {
   ++allocations;
   void* memory = std::malloc(std::max<std::size_t>(size, 1));
-  if (memory == nullptr) std::abort();
+  if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
-namespace gossamer::sparse {
+namespace gossamer {
 
 std::uint64_t allocation_count() { return allocations; }
 
-}  // namespace gossamer::sparse
+}  // namespace gossamer

@@ -7,8 +7,8 @@
 
 #include <cstdint>
 
-namespace gossamer::sparse {
+namespace gossamer {
 
 [[nodiscard]] std::uint64_t allocation_count();
 
-}  // namespace gossamer::sparse
+}  // namespace gossamer
