@@ -22,9 +22,11 @@ enum class Purpose : std::uint32_t {
   kNegatives = 5,      // a = step
   kSplit = 6,          // a = record
   kTest = 7,
-  kSynthetic = 8,      // a = record
-  kFault = 9,          // simulated host
-  kInputDropout = 10,  // a = step, b = sample in the step
+  kSynthetic = 8,       // a = record
+  kFault = 9,           // simulated host
+  kInputDropout = 10,   // a = step, b = sample in the step
+  kHashFunctions = 11,  // a = function, b = 0 its definition, 1 its donors
+  kBucketSample = 12,   // a = bucket's key, b = table
 };
 
 // The ten-round Philox4x32 block function: 4 words in, 4 words out, under a 2-word key.
