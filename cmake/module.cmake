@@ -49,11 +49,13 @@ endfunction()
 
 # gossamer_fuzz(NAME SOURCES ... [DEPS ...] [LIBS ...]): a libFuzzer program (preset `fuzz`); `make fuzz` runs
 # it, starting from tests/fuzz/corpus/NAME.
+add_custom_target(fuzz_targets COMMENT "libFuzzer programs")
 function(gossamer_fuzz name)
   cmake_parse_arguments(F "" "" "SOURCES;DEPS;LIBS" ${ARGN})
   add_executable(${name} ${F_SOURCES})
   target_link_libraries(${name} PRIVATE gossamer_flags ${F_LIBS})
   target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  add_dependencies(fuzz_targets ${name})
   foreach(dep IN LISTS F_DEPS)
     target_link_libraries(${name} PRIVATE gossamer::${dep})
   endforeach()

@@ -131,9 +131,9 @@ Result<DictdReport> read_dictd(data::ByteSource& index, data::ByteSource& text, 
   Result<std::string> content = data::read_all(text);
   if (!content.ok()) return content.error();
 
-  std::stable_sort(lines->begin(), lines->end(), [](const IndexLine& a, const IndexLine& b) {
-    return std::tie(a.offset, a.length) < std::tie(b.offset, b.length);
-  });
+  // By line last, so that headwords of one entry stay in the index's order.
+  std::ranges::sort(*lines, {},
+                    [](const IndexLine& each) { return std::tie(each.offset, each.length, each.line); });
   DictdReport report{.headwords = lines->size()};
   std::vector<std::string_view> headwords;
   for (std::size_t i = 0; i < lines->size();) {
