@@ -10,8 +10,10 @@
 #include "apps/cli/program.h"
 #include "host/posix/clock.h"
 #include "host/posix/disk.h"
+#include "host/posix/environment.h"
 
 int main(int argc, char** argv) {
+  gossamer::host::hold_standard_streams();
   // A reader that went away (`gossamer ... | head`) is an error of the write, not the end of the process.
   ::signal(SIGPIPE, SIG_IGN);
   gossamer::host::PosixDisk disk;

@@ -11,27 +11,38 @@
 namespace gossamer::host {
 namespace {
 
-std::string_view advice(int error_number) {
+struct Advice {
+  std::string_view expected;
+  std::string_view fix;
+};
+
+Advice advice(int error_number) {
   switch (error_number) {
-    case ENOENT: return "check the path";
+    case ENOENT: return {"a path that is there", "check the path"};
+    case EISDIR: return {"a file, not a directory", "give the path of a file"};
+    case ENOTDIR: return {"a directory", "check the path: a part of it is a file"};
     case EACCES:
-    case EPERM: return "check the permissions of the path and of its directories";
-    case EROFS: return "choose a directory that can be written";
+    case EPERM: return {"permission to do so", "check the permissions of the path and of its directories"};
+    case EROFS: return {"a disk that can be written", "choose a directory that can be written"};
     case ENOSPC:
-    case EDQUOT: return "free some space or choose another disk";
+    case EDQUOT: return {"room on the disk", "free some space or choose another disk"};
+    case ENAMETOOLONG: return {"a shorter path", "choose a shorter name"};
+    case ELOOP: return {"a path without circles", "check the symbolic links of the path"};
     case EMFILE:
-    case ENFILE: return "raise the limit of open files (ulimit -n)";
-    default: return "";
+    case ENFILE: return {"a free file descriptor", "raise the limit of open files (ulimit -n)"};
+    default: return {"", "see to the disk or the path, then run the command again"};
   }
 }
 
 }  // namespace
 
 Error system_error(const std::string& path, std::string_view what, int error_number) {
+  const Advice advised = advice(error_number);
   return Error{.kind = ErrorKind::kFailed,
                .where = path,
                .what = fmt::format("{}: {}", what, std::generic_category().message(error_number)),
-               .fix = std::string(advice(error_number))};
+               .expected = std::string(advised.expected),
+               .fix = std::string(advised.fix)};
 }
 
 Descriptor::~Descriptor() {

@@ -11,7 +11,7 @@
 
 namespace gossamer::host {
 
-// kFailed at `path`: "<what>: <the system's text for error_number>", with advice where there is some.
+// kFailed at `path`: "<what>: <the system's text for error_number>", with what was expected and what to do.
 [[nodiscard]] Error system_error(const std::string& path, std::string_view what, int error_number);
 
 class Descriptor {

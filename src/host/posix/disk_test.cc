@@ -116,7 +116,8 @@ TEST(PosixDisk, FullDevice) {
   const auto failed = (*file)->append(bytes);
   ASSERT_FALSE(failed.ok());
   EXPECT_EQ(failed.error().message(),
-            "/dev/full: cannot write: No space left on device; free some space or choose another disk");
+            "/dev/full: cannot write: No space left on device; expected room on the disk; free some space or "
+            "choose another disk");
 }
 
 // A file system that counts no blocks has not "0 bytes free".

@@ -1,17 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/posix/environment.h"
 
+#include <fcntl.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
+#include <utility>
 
 #include "host/posix/cgroup.h"
 #include "host/posix/disk.h"
 
 namespace gossamer::host {
+
+void hold_standard_streams() {
+  // open() takes the lowest free number. Opened the wrong way round, input and output keep failing.
+  for (const auto& [fd, mode] : {std::pair(STDIN_FILENO, O_WRONLY), std::pair(STDOUT_FILENO, O_RDONLY),
+                                 std::pair(STDERR_FILENO, O_WRONLY)}) {
+    if (::fcntl(fd, F_GETFD) == -1 && errno == EBADF) static_cast<void>(::open("/dev/null", mode));
+  }
+}
 
 std::optional<std::string> environment(const std::string& name) {
   const char* value = std::getenv(name.c_str());

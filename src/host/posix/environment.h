@@ -9,6 +9,10 @@
 
 namespace gossamer::host {
 
+// Call first in main(). A standard stream that the parent closed gets /dev/null, so that no file of ours
+// becomes standard output or error; reading such an input and writing such an output still fail, with EBADF.
+void hold_standard_streams();
+
 // The variable's value, which may be empty; nothing when it is not set.
 [[nodiscard]] std::optional<std::string> environment(const std::string& name);
 
