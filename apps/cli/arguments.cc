@@ -29,6 +29,33 @@ std::vector<std::string> flag_names(const CLI::App& parser) {
   return names;
 }
 
+// "--out DIR" or "KIND", as the help shows it.
+std::string spelling(const CLI::Option& option) {
+  const std::string name = option.get_name();
+  return option.get_positional() || option.get_type_name().empty() ? name
+                                                                   : name + " " + option.get_type_name();
+}
+
+Error missing_argument(const CLI::App& parser) {
+  for (const CLI::Option* option : parser.get_options()) {
+    if (!option->get_required() || option->count() > 0) continue;
+    Error error = usage(parser, fmt::format("{} is missing", option->get_name()));
+    error.expected = fmt::format("{}: {}", spelling(*option), option->get_description());
+    return error;
+  }
+  return usage(parser, "an argument is missing");
+}
+
+// `message` is CLI11's, which begins with the option's name.
+Error missing_value(const CLI::App& parser, const std::string& message) {
+  const std::string name = message.substr(0, message.find(':'));
+  Error error = usage(parser, fmt::format("{} needs a value", name));
+  if (const CLI::Option* option = parser.get_option_no_throw(name); option != nullptr) {
+    error.expected = fmt::format("{}: {}", spelling(*option), option->get_description());
+  }
+  return error;
+}
+
 Error unknown_flag(const CLI::App& parser, const std::string& flag) {
   const std::vector<std::string> names = flag_names(parser);
   const std::vector<std::string_view> views(names.begin(), names.end());
@@ -57,15 +84,14 @@ Result<Parsed> parse(CLI::App& parser, std::span<const std::string> arguments) {
     parser.parse(reversed);
   } catch (const CLI::CallForHelp&) {
     return Parsed::kHelp;
-  } catch (const CLI::RequiredError& error) {
+  } catch (const CLI::RequiredError&) {
     // A wrong flag explains a missing argument better than the other way round.
     for (const std::string& extra : parser.remaining()) {
       if (extra.starts_with("-") && extra != "-") return unknown_flag(parser, extra);
     }
-    Error wrong = usage(parser, "an argument is missing");
-    wrong.got = fmt::format("'{}'", fmt::join(arguments, " "));
-    wrong.expected = error.what();
-    return wrong;
+    return missing_argument(parser);
+  } catch (const CLI::ArgumentMismatch& error) {
+    return missing_value(parser, error.what());
   } catch (const CLI::ParseError& error) {
     Error wrong = usage(parser, "cannot read the arguments");
     wrong.got = fmt::format("'{}'", fmt::join(arguments, " "));

@@ -48,6 +48,8 @@ void Output::drain() {
   buffer_.clear();
 }
 
+bool Output::reader_left() const { return error_ == EPIPE; }
+
 Result<void> Output::flush() {
   drain();
   if (error_ == 0) return {};

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+
 #include "apps/cli/arguments.h"
 #include "apps/cli/command.h"
 #include "apps/cli/machine.h"
@@ -81,6 +83,35 @@ Result<ExitStatus> import_dictionary(Context& context, const CommonFlags& flags,
   return 0;
 }
 
+// Flags that would do nothing for this kind of data are mistakes.
+Result<void> check_flags(const CLI::App& parser, const std::string& kind) {
+  const bool dictionary = kind == "dictionary";
+  const std::vector<std::string> foreign = dictionary
+                                               ? std::vector<std::string>{"--skip-bad"}
+                                               : std::vector<std::string>{"--test", "--keep", "--plain"};
+  for (const std::string& flag : foreign) {
+    if (parser.count(flag) == 0) continue;
+    return Error{.kind = ErrorKind::kUsage,
+                 .where = flag,
+                 .what = fmt::format("the flag is not for {} data", kind),
+                 .got = flag,
+                 .expected = dictionary ? "xmc or jsonl data" : "a dictionary",
+                 .fix = "leave it out"};
+  }
+  return {};
+}
+
+// Standard input can be read once.
+Result<void> check_sources(const std::vector<std::string>& sources) {
+  if (std::ranges::count(sources, "-") < 2) return {};
+  return Error{.kind = ErrorKind::kUsage,
+               .where = "SRC",
+               .what = "standard input is given twice",
+               .got = fmt::format("'{}'", fmt::join(sources, " ")),
+               .expected = "'-' at most once",
+               .fix = "join the inputs before: cat A B | gossamer data import ..."};
+}
+
 Result<ExitStatus> run_import(Context& context, const Command& self, std::span<const std::string> arguments) {
   CommonFlags flags;
   std::string kind;
@@ -117,6 +148,10 @@ Result<ExitStatus> run_import(Context& context, const Command& self, std::span<c
   if (!parsed.ok()) return parsed.error();
   if (*parsed == Parsed::kHelp) return context.output.write(help_text(*parser)), 0;
 
+  if (std::ranges::find(kKinds, kind) != kKinds.end()) {
+    if (auto done = check_flags(*parser, kind); !done.ok()) return done.error();
+  }
+  if (auto done = check_sources(request.sources); !done.ok()) return done.error();
   if (kind == "dictionary") {
     auto test = parse_count(held_out, {.flag = "--test", .min = 0, .max = UINT32_MAX});
     if (!test.ok()) return test.error();

@@ -24,6 +24,7 @@ struct PredictFlags {
 Result<void> answer_arguments(Context& context, node::PredictSession& session,
                               const std::vector<std::string>& texts) {
   std::vector<node::PredictSession::Query> queries;
+  queries.reserve(texts.size());
   for (std::size_t i = 0; i < texts.size(); ++i) {
     queries.push_back({.text = texts[i], .place = fmt::format("argument {}", i + 1)});
   }
@@ -47,6 +48,7 @@ Result<void> answer_stdin(Context& context, node::PredictSession& session) {
     auto done = session.answer(queries, [&context](std::string_view json) { context.output.line(json); });
     auto flushed = context.output.flush();
     if (!done.ok()) return done;
+    if (context.output.reader_left()) return {};
     if (!flushed.ok()) return flushed;
   }
 }

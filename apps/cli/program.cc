@@ -44,13 +44,23 @@ std::vector<std::string_view> second_words(std::span<const Command> commands, st
 
 Error unknown_command(std::span<const Command> commands, std::string_view word) {
   std::vector<std::string_view> names;
-  for (const Command& command : commands) names.push_back(command.name.substr(0, command.name.find(' ')));
-  return {.kind = ErrorKind::kUsage,
-          .where = {},
-          .what = fmt::format("there is no command '{}'", word),
-          .got = {},
-          .expected = fmt::format("a command such as '{}'", engine::nearest_name(word, names)),
-          .fix = "'gossamer --help' lists all commands"};
+  for (const Command& command : commands) {
+    const std::string_view name = command.name.substr(0, command.name.find(' '));
+    if (names.empty() || names.back() != name) names.push_back(name);
+  }
+  Error error{.kind = ErrorKind::kUsage,
+              .where = {},
+              .what = fmt::format("there is no command '{}'", word),
+              .got = {},
+              .expected = fmt::format("a command such as '{}' (all: {})", engine::nearest_name(word, names),
+                                      fmt::join(names, ", ")),
+              .fix = "'gossamer --help' lists all commands"};
+  if (word.starts_with('-')) {
+    error.what = "the command is missing";
+    error.got = fmt::format("'{}'", word);
+    error.expected = fmt::format("one of: {}; flags come after it", fmt::join(names, ", "));
+  }
+  return error;
 }
 
 Error unknown_second_word(std::string_view first, std::span<const std::string_view> words,
@@ -69,7 +79,11 @@ Error unknown_second_word(std::string_view first, std::span<const std::string_vi
 }
 
 int finish(Context& context, std::string_view name, Result<ExitStatus> done) {
-  if (auto flushed = context.output.flush(); done.ok() && !flushed.ok()) done = flushed.error();
+  if (auto flushed = context.output.flush(); done.ok() && !flushed.ok()) {
+    // `gossamer ... | head` wants no more, and no message either.
+    if (context.output.reader_left()) return static_cast<int>(ErrorKind::kFailed);
+    done = flushed.error();
+  }
   if (done.ok()) return *done;
   context.console.write(render(done.error(), name));
   return static_cast<int>(done.error().kind);
@@ -96,11 +110,24 @@ int run_group(Context& context, std::span<const Command> commands, std::span<con
 }  // namespace
 
 std::string render(const Error& error, std::string_view command) {
+  // Bytes of a user's file may be in it: none of them may move the cursor or ring the bell.
+  const auto visible = [](std::string_view raw) {
+    std::string out;
+    for (const char c : raw) {
+      const auto byte = static_cast<unsigned char>(c);
+      if (byte < 0x20 || byte == 0x7f) {
+        out += fmt::format("\\x{:02x}", byte);
+      } else {
+        out += c;
+      }
+    }
+    return out;
+  };
   std::string text = command.empty() ? "gossamer: " : fmt::format("gossamer {}: ", command);
-  if (!error.where.empty()) text += error.where + ": ";
-  text += error.what + "\n";
-  const auto part = [&text](std::string_view name, const std::string& value) {
-    if (!value.empty()) text += fmt::format("  {:<9} {}\n", name, value);
+  if (!error.where.empty()) text += visible(error.where) + ": ";
+  text += visible(error.what) + "\n";
+  const auto part = [&](std::string_view name, const std::string& value) {
+    if (!value.empty()) text += fmt::format("  {:<9} {}\n", name, visible(value));
   };
   part("got", error.got);
   part("expected", error.expected);
@@ -119,7 +146,7 @@ int run_program(Context& context, std::span<const std::string> arguments) {
     return finish(context, "", 0);
   }
   std::vector<std::string> words(arguments.begin(), arguments.end());
-  if (words[0] == "help") {  // "help train" is "train --help"
+  if (asks_for_help(words[0])) {  // "help train" is "train --help"
     words.erase(words.begin());
     words.emplace_back("--help");
   }

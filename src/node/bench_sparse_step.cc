@@ -188,7 +188,7 @@ Result<void> check(const NodeHost& host, const BenchSparseStep& o) {
   const std::uint64_t needed = table_bytes + record_bytes + (std::uint64_t{256} << 20);
   if (needed > host.compute.memory_limit_bytes()) {
     return Error{.kind = ErrorKind::kFailed,
-                 .where = "bench sparse-step",
+                 .where = {},
                  .what = "the shape does not fit into memory",
                  .got = fmt::format("{} needed", human_bytes(needed)),
                  .expected = fmt::format("at most {}", human_bytes(host.compute.memory_limit_bytes())),

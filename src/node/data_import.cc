@@ -11,6 +11,7 @@
 #include "learn/data/import.h"
 #include "learn/data/jsonl_reader.h"
 #include "learn/data/record_assembler.h"
+#include "learn/text/words.h"
 #include "node/disk_space.h"
 #include "node/output_directory.h"
 
@@ -159,6 +160,14 @@ Result<DataLook> look_at_cache(const NodeHost& host, const std::string& path) {
   return look;
 }
 
+// A text may be a book; an example is a line or two of it.
+std::string beginning(std::string_view text) {
+  constexpr std::size_t kShown = 160;
+  if (text.size() <= kShown) return std::string(text);
+  text = text.substr(0, kShown);
+  return std::string(text.substr(0, text::valid_utf8_prefix(text))) + " ...";
+}
+
 Result<DataLook> look_at_text(const NodeHost& host, const std::string& path) {
   auto source = data::open_bytes(host.disk, path);
   if (!source.ok()) return source.error();
@@ -171,7 +180,7 @@ Result<DataLook> look_at_text(const NodeHost& host, const std::string& path) {
         if (!labels.ok()) return labels.error();
         count_labels(*labels, counts, look);
         if (look.examples.size() < 3) {
-          look.examples.push_back(dump({{"text", record.text}, {"labels", labels_json(record)}}));
+          look.examples.push_back(dump({{"text", beginning(record.text)}, {"labels", labels_json(record)}}));
         }
         return {};
       });

@@ -3,7 +3,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace gossamer::node {
+namespace {
+
+// Records are written under another name and renamed when whole: these are what a killed import leaves.
+bool left_by_import(const std::string& name) {
+  return name == "records.cache.tmp" || name == "records.jsonl.tmp" || name == "test.jsonl.tmp";
+}
+
+}  // namespace
 
 Result<OutputDirectory> OutputDirectory::open(host::Disk& disk, const std::string& path) {
   auto existed = disk.exists(path);
@@ -11,13 +21,17 @@ Result<OutputDirectory> OutputDirectory::open(host::Disk& disk, const std::strin
   if (*existed) {
     auto names = disk.list(path);
     if (!names.ok()) return names.error();
-    if (!(*names).empty()) {
+    const auto foreign = std::ranges::find_if_not(*names, left_by_import);
+    if (foreign != (*names).end()) {
       return Error{.kind = ErrorKind::kUsage,
                    .where = path,
                    .what = "the directory for the records is not empty",
-                   .got = fmt::format("'{}'{}", (*names).front(), (*names).size() > 1 ? " and more" : ""),
+                   .got = fmt::format("'{}'{}", *foreign, (*names).size() > 1 ? " and more" : ""),
                    .expected = "a directory that is missing or empty",
                    .fix = "give another --out"};
+    }
+    for (const std::string& name : *names) {
+      if (auto done = disk.remove_all(path + "/" + name); !done.ok()) return done.error();
     }
   }
   if (auto done = disk.make_directories(path); !done.ok()) return done.error();

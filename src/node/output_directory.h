@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// OutputDirectory: a directory that a command fills, missing or empty at first. Unless keep() is called, it
-// is as before when the object dies: a failed command leaves nothing half-written.
+// OutputDirectory: a directory that a command fills, missing or empty at first. Half-written records that a
+// killed import left in it count for nothing and are removed. Unless keep() is called, it is as before when
+// the object dies: a failed command leaves nothing half-written.
 //
 // Owner and thread: one. The disk must outlive it.
 #pragma once

@@ -144,6 +144,11 @@ Result<void> QueryParser::add_json(std::string_view line, const std::string& pla
                        [&](const data::JsonlRecord& record) { return add_record(record, block); });
   if (read.ok()) return {};
   Error error = read.error();
+  // The reader counts lines and offers to skip bad ones; a query is one line and is not skipped.
+  if (const std::string line_one = place + ":1"; error.where.starts_with(line_one)) {
+    error.where = place + error.where.substr(line_one.size());
+    error.fix = "mend the query";
+  }
   if (error.where.empty()) error.where = place;
   return error;
 }

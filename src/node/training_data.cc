@@ -32,6 +32,26 @@ Result<std::string> first_line(host::Disk& disk, const std::string& path) {
   return text.substr(begin, text.find('\n', begin) - begin);
 }
 
+// Where no line is a record, the first one tells what is wrong with the file.
+Error no_record(host::Disk& disk, const std::string& path, const Error& otherwise) {
+  auto source = data::open_bytes(disk, path);
+  if (!source.ok()) return source.error();
+  const auto read = data::read_jsonl(**source, {}, [](const data::JsonlRecord&) { return Result<void>(); });
+  if (read.ok()) return otherwise;
+  Error error = read.error();
+  error.fix = "check that this is the right file: none of its lines is a record";
+  return error;
+}
+
+Error no_records_in(const std::string& directory) {
+  return {.kind = ErrorKind::kFailed,
+          .where = directory,
+          .what = "there are no imported records in this directory",
+          .got = "neither records.cache nor records.jsonl",
+          .expected = "a file of records, or a directory of 'gossamer data import'",
+          .fix = "give the file, or import first: gossamer data import xmc FILE --out DIR"};
+}
+
 // JSON lines of text, of names or of numbers: the first record with a feature decides for the file; a line of
 // another kind is a bad line later on.
 Result<RecordFormat> jsonl_format(host::Disk& disk, const std::string& path) {
@@ -50,7 +70,7 @@ Result<RecordFormat> jsonl_format(host::Disk& disk, const std::string& path) {
         return Error{.kind = ErrorKind::kFailed, .where = "seen", .what = "enough"};
       });
   if (enough || read.ok()) return format;
-  return read.error();
+  return no_record(disk, path, read.error());
 }
 
 std::function<Result<void>(const data::ReadProgress&)> show(Progress& progress,
@@ -202,6 +222,7 @@ Result<Source> find_source(host::Disk& disk, const std::string& path,
       return Source{.path = path + file, .format = *jsonl};
     }
   }
+  if (disk.list(path).ok()) return no_records_in(path);
   auto line = first_line(disk, path);
   if (!line.ok()) return line.error();
   const bool jsonl = wanted.has_value() ? *wanted == engine::DataFormat::kJsonl : (*line).starts_with("{");
