@@ -26,8 +26,8 @@ std::array<Kernels, kAllIsas.size()> all_tables() {
 
 const Kernels& kernels_for(Isa isa) {
   CHECK(supported(isa), name(isa));
-  static const std::array kTables = all_tables();
-  return kTables[static_cast<std::size_t>(isa)];
+  static const std::array tables = all_tables();
+  return tables[static_cast<std::size_t>(isa)];
 }
 
 }  // namespace gossamer::kernels

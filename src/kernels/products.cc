@@ -18,7 +18,7 @@ constexpr std::size_t kTileColumns = kPanelMultiple;
 // Blocks of A: 64 wide and 32 KiB in all, measured best for all shapes on a 32 KiB first-level cache
 // (panel_softmax.md, "Blocks").
 constexpr std::size_t kBlockColumns = 64;
-constexpr std::size_t kBlockBytes = 32 * 1024;
+constexpr std::size_t kBlockBytes = std::size_t{32} << 10;
 
 // The largest of max, max/2, ... 32 that divides n. Requires n % 32 == 0 and max 32 times a power of two.
 std::size_t block_of(std::size_t n, std::size_t max) {

@@ -244,6 +244,7 @@ text::FeaturizerOptions featurizer_options(const engine::TextConfig& config) {
 
 Result<Imported> import_records(const NodeHost& host, const ImportRequest& request) {
   std::vector<std::string> paths;
+  paths.reserve(request.sources.size());
   for (const Source& source : request.sources) paths.push_back(source.path);
   data::ImportOptions options = import_options(host, request, paths);
   const RecordFormat format = request.sources.front().format;

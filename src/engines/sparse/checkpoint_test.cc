@@ -31,7 +31,8 @@ struct Tensors {
   std::vector<std::uint32_t> steps = std::vector<std::uint32_t>(5, 0);
 
   void fill(std::uint32_t step) {
-    for (std::size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<float>(100 * step + i);
+    for (std::size_t i = 0; i < weights.size(); ++i)
+      weights[i] = static_cast<float>(std::size_t{100} * step + i);
     for (std::uint32_t& s : steps) s = step;
   }
   std::vector<NamedTensor> named() {

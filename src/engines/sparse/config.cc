@@ -121,26 +121,27 @@ constexpr KeyType type_of() {
 }
 
 // The field that a pair of member pointers names; a lone pointer names a field of TrainConfig itself.
-template <auto Section, auto Member>
+template <auto kSection, auto kMember>
 auto& field(auto& config) {
-  if constexpr (std::is_same_v<decltype(Member), std::nullptr_t>) {
-    return config.*Section;
+  if constexpr (std::is_same_v<decltype(kMember), std::nullptr_t>) {
+    return config.*kSection;
   } else {
-    return config.*Section.*Member;
+    return config.*kSection.*kMember;
   }
 }
 
-template <auto Section, auto Member = nullptr>
-ConfigKey key(std::string_view name, KeyRules rules, std::string_view help) {
-  using T = std::remove_cvref_t<decltype(field<Section, Member>(std::declval<TrainConfig&>()))>;
-  return {.name = name,
-          .help = help,
-          .type = type_of<typename Inner<T>::type>(),
-          .takes_auto = Inner<T>::takes_auto,
-          .rules = std::move(rules),
-          .get = [](const TrainConfig& c, const KeyRules& r) { return write(field<Section, Member>(c), r); },
-          .set = [](TrainConfig& c, const KeyRules& r,
-                    std::string_view text) { return read(text, r, field<Section, Member>(c)); }};
+template <auto kSection, auto kMember = nullptr>
+ConfigKey key(std::string_view name, const KeyRules& rules, std::string_view help) {
+  using T = std::remove_cvref_t<decltype(field<kSection, kMember>(std::declval<TrainConfig&>()))>;
+  return {
+      .name = name,
+      .help = help,
+      .type = type_of<typename Inner<T>::type>(),
+      .takes_auto = Inner<T>::takes_auto,
+      .rules = rules,
+      .get = [](const TrainConfig& c, const KeyRules& r) { return write(field<kSection, kMember>(c), r); },
+      .set = [](TrainConfig& c, const KeyRules& r,
+                std::string_view text) { return read(text, r, field<kSection, kMember>(c)); }};
 }
 
 constexpr double kMaxCount = 4294967295.0;

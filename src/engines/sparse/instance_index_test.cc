@@ -71,6 +71,7 @@ TEST(InstanceIndex, QueriesTogether) {
   const InstanceIndex index(instances, {.features = 80, .labels = 5}, best(), compute);
   const OwnedRows queries = random_rows(rng, 80, kIndexQueries);
   std::vector<data::SparseRow> rows;
+  rows.reserve(kIndexQueries);
   for (std::size_t q = 0; q < kIndexQueries; ++q) rows.push_back(queries.view().row(q));
   InstanceIndex::Scratch scratch;
   std::vector<float> alone(index.padded_rows());

@@ -222,7 +222,7 @@ void ModelBuilder::expect_array(const char* name, DType dtype, std::vector<std::
                      }};
 }
 
-void ModelBuilder::expect_rows(const char* name, sparse::RowTableShape shape, sparse::RowTable& out) {
+void ModelBuilder::expect_rows(const char* name, const sparse::RowTableShape& shape, sparse::RowTable& out) {
   expected_[name] = {.dtype = DType::kF32,
                      .shape = {shape.rows, shape.width},
                      .take = [&out, shape](const TensorView& tensor) {

@@ -224,6 +224,7 @@ TEST(Predictor, MatchesTheFormulas) {
       for (std::size_t q = 0; q < block.queries(); ++q) {
         const auto expected = slow.scores(queries.view().row(q));
         std::vector<double> sorted;
+        sorted.reserve(expected.size());
         for (const auto& [label, score] : expected) sorted.push_back(-score);
         std::sort(sorted.begin(), sorted.end());
         ASSERT_EQ(block.count[q], std::min<std::size_t>(7, expected.size())) << q;

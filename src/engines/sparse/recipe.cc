@@ -86,7 +86,7 @@ std::uint64_t memory_needed(const TrainConfig& config, const Recipe& recipe, con
       static_cast<double>(shape.label_entries) / static_cast<double>(shape.records);
   const auto positives = static_cast<std::uint64_t>(std::ceil(labels_a_record * config.train.batch));
   const std::uint64_t active = std::min<std::uint64_t>(shape.labels, positives) + config.train.sampled + 128;
-  const std::uint64_t step = active * config.train.batch * kFloat + 8 * config.train.batch * stride * kFloat;
+  const std::uint64_t step = active * config.train.batch * kFloat + stride * config.train.batch * 8 * kFloat;
   const std::uint64_t instances =
       config.predict.instances
           ? shape.feature_entries * 8 + shape.label_entries * 4 + shape.records * stride * 4

@@ -87,7 +87,7 @@ class PosixMappedFile final : public MappedFile {
     if (size_ != 0) CHECK(::munmap(memory_, size_) == 0, size_);
   }
 
-  std::span<const std::byte> bytes() const override {
+  [[nodiscard]] std::span<const std::byte> bytes() const override {
     return {static_cast<const std::byte*>(memory_), size_};
   }
 

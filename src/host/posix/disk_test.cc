@@ -54,6 +54,8 @@ std::string read_up_to(SequentialFile& file, std::size_t size) {
   return text.substr(0, *got);
 }
 
+// A handler gets no argument of its own.
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
 std::atomic<int> signals_seen{0};
 
 // A pipe that hands out bytes piece by piece, while signals interrupt the reader, still fills the reader's

@@ -52,7 +52,7 @@ const char* rename_problem(const FileTree& tree, const Place& from, const Place&
 class SimMappedFile final : public MappedFile {
  public:
   explicit SimMappedFile(std::vector<std::byte> content) : content_(std::move(content)) {}
-  std::span<const std::byte> bytes() const override { return content_; }
+  [[nodiscard]] std::span<const std::byte> bytes() const override { return content_; }
 
  private:
   std::vector<std::byte> content_;

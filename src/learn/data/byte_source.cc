@@ -86,7 +86,7 @@ class PlainSource final : public ByteSource {
     if (!rest.ok()) return rest.error();
     return first + *rest;
   }
-  const std::string& name() const override { return input_.name(); }
+  [[nodiscard]] const std::string& name() const override { return input_.name(); }
 
  private:
   Input input_;
@@ -116,7 +116,7 @@ class GzipSource final : public ByteSource {
     }
     return done;
   }
-  const std::string& name() const override { return input_.name(); }
+  [[nodiscard]] const std::string& name() const override { return input_.name(); }
 
  private:
   // Between members: another one, zero padding up to the end (as tar and tapes leave it), or the end.
@@ -191,7 +191,7 @@ class ZstdSource final : public ByteSource {
     }
     return to.pos;
   }
-  const std::string& name() const override { return input_.name(); }
+  [[nodiscard]] const std::string& name() const override { return input_.name(); }
 
  private:
   Input input_;
@@ -209,7 +209,7 @@ class MemorySource final : public ByteSource {
     content_.remove_prefix(bytes);
     return bytes;
   }
-  const std::string& name() const override { return name_; }
+  [[nodiscard]] const std::string& name() const override { return name_; }
 
  private:
   std::string name_;

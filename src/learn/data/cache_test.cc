@@ -43,6 +43,7 @@ std::string written(const InMemoryDataset& set, std::uint32_t records_per_block 
   EXPECT_TRUE(writer.ok());
   for (std::uint64_t i = 0; i < set.size(); ++i) EXPECT_TRUE((*writer)->add(set.record(RecordIndex(i))).ok());
   std::vector<std::string_view> names;
+  names.reserve(set.labels());
   for (std::uint32_t i = 0; i < set.labels(); ++i) names.push_back(set.label_name(i));
   EXPECT_TRUE(
       (*writer)->finish({.features = set.features(), .labels = set.labels(), .label_names = names}).ok());

@@ -34,6 +34,7 @@ struct CollectedRecord {
 
 [[nodiscard]] inline std::vector<CollectedRecord> collect(const Dataset& dataset) {
   std::vector<CollectedRecord> all;
+  all.reserve(dataset.size());
   for (std::uint64_t i = 0; i < dataset.size(); ++i) all.push_back(collect(dataset.record(RecordIndex(i))));
   return all;
 }

@@ -48,7 +48,7 @@ Result<ReadReport> read_sources(
 Result<ReadReport> import_xmlc(host::Disk& disk, const ImportOptions& options) {
   auto writer = CacheWriter::create(disk, options.cache_path, options.cache);
   if (!writer.ok()) return writer.error();
-  const auto report = read_sources(disk, options, [&](ByteSource& source, const ReadOptions& read) {
+  auto report = read_sources(disk, options, [&](ByteSource& source, const ReadOptions& read) {
     return read_xmlc(source, read, [&](const Record& record) { return (*writer)->add(record); });
   });
   if (!report.ok()) return report.error();

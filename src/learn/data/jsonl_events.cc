@@ -92,35 +92,35 @@ bool JsonlEvents::number(double value, std::string_view digits) {
   return true;
 }
 
-bool JsonlEvents::number_integer(std::int64_t number_) {
-  return number(static_cast<double>(number_), fmt::format("{}", number_));
+bool JsonlEvents::number_integer(std::int64_t value) {
+  return number(static_cast<double>(value), fmt::format("{}", value));
 }
 
-bool JsonlEvents::number_float(double number_, const std::string& digits) { return number(number_, digits); }
+bool JsonlEvents::number_float(double value, const std::string& digits) { return number(value, digits); }
 
-bool JsonlEvents::number_unsigned(std::uint64_t number_) {
-  if (place_ == Place::kLabels || place_ == Place::kLabelList) return label_number(number_);
+bool JsonlEvents::number_unsigned(std::uint64_t value) {
+  if (place_ == Place::kLabels || place_ == Place::kLabelList) return label_number(value);
   if (place_ != Place::kPairIndex) {
     if (place_ == Place::kNamedValue || place_ == Place::kPairValue || place_ == Place::kOther) {
-      return number(static_cast<double>(number_), {});
+      return number(static_cast<double>(value), {});
     }
-    return fail_here(fmt::format("{}", number_));
+    return fail_here(fmt::format("{}", value));
   }
-  if (number_ >= limits_.features) return fail_here(fmt::format("{}", number_));
-  lines_.index.push_back(static_cast<std::uint32_t>(number_));
+  if (value >= limits_.features) return fail_here(fmt::format("{}", value));
+  lines_.index.push_back(static_cast<std::uint32_t>(value));
   place_ = Place::kPairValue;
   end_of_number();
   return true;
 }
 
-bool JsonlEvents::label_number(std::uint64_t number_) {
+bool JsonlEvents::label_number(std::uint64_t value) {
   if (lines_.label_name.size() > lines_.last_ends().label_name) {
-    return fail("a record mixes label names and label numbers", fmt::format("{}", number_), "a string");
+    return fail("a record mixes label names and label numbers", fmt::format("{}", value), "a string");
   }
-  if (number_ >= limits_.labels) {
-    return fail("a label is out of range", fmt::format("{}", number_), range_below(limits_.labels));
+  if (value >= limits_.labels) {
+    return fail("a label is out of range", fmt::format("{}", value), range_below(limits_.labels));
   }
-  lines_.label_number.push_back(static_cast<std::uint32_t>(number_));
+  lines_.label_number.push_back(static_cast<std::uint32_t>(value));
   if (place_ == Place::kLabels) place_ = Place::kObject;
   end_of_number();
   return true;

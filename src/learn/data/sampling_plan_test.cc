@@ -16,6 +16,7 @@ namespace {
 
 std::vector<std::uint64_t> epoch_order(const SamplingPlan& plan, std::uint64_t epoch) {
   std::vector<std::uint64_t> order;
+  order.reserve(plan.records());
   for (std::uint64_t i = 0; i < plan.records(); ++i) {
     order.push_back(plan.record(SampleId(epoch * plan.records() + i)).value);
   }

@@ -55,6 +55,7 @@ TEST(Ownership, DealsOutEvenly) {
 TEST(InvertedLists, AreTheBatchTurnedRound) {
   for (const std::uint32_t workers : {1U, 2U, 5U}) {
     std::vector<InvertedLists> lists;
+    lists.reserve(workers);
     for (std::uint32_t worker = 0; worker < workers; ++worker) {
       lists.emplace_back(Ownership{.worker = worker, .workers = workers});
     }
