@@ -14,11 +14,10 @@
 #include "learn/data/jsonl_reader.h"
 #include "learn/data/record_assembler.h"
 #include "learn/data/xmlc_reader.h"
+#include "node/block_evaluation.h"
 
 namespace gossamer::node {
 namespace {
-
-constexpr std::size_t kBlock = 4 * engine::kQueryBlock;
 
 Result<std::unique_ptr<engine::Predictor>> make_predictor(const NodeHost& host, const engine::Model& model,
                                                           Scorer scorer) {
@@ -32,48 +31,6 @@ Result<std::unique_ptr<engine::Predictor>> make_predictor(const NodeHost& host, 
   }
   return engine::Predictor::create(model, host.kernels, host.compute, options);
 }
-
-// Collects test records and sends them through the predictor a block at a time.
-class BlockEvaluation {
- public:
-  BlockEvaluation(const engine::Model& model, engine::Predictor& predictor)
-      : model_(model),
-        predictor_(predictor),
-        evaluator_(model.label_count, model.training_rows),
-        parser_(model) {}
-
-  [[nodiscard]] QueryBlock& queries() { return queries_; }
-  [[nodiscard]] QueryParser& parser() { return parser_; }
-  // The truth of the query that was added last.
-  void truth(std::span<const std::uint32_t> labels) {
-    labels_.insert(labels_.end(), labels.begin(), labels.end());
-    begin_.push_back(labels_.size());
-    if (queries_.size() == kBlock) run();
-  }
-  void run() {
-    if (queries_.size() == 0) return;
-    predictor_.predict(queries_.rows(), engine::kEvaluationDepth, out_);
-    for (std::size_t q = 0; q < queries_.size(); ++q) {
-      const std::span<const std::uint32_t> labels(labels_);
-      evaluator_.add(out_.row(q), labels.subspan(begin_[q], begin_[q + 1] - begin_[q]));
-    }
-    queries_.clear();
-    labels_.clear();
-    begin_.assign(1, 0);
-  }
-  [[nodiscard]] engine::Metrics metrics() const { return evaluator_.metrics(); }
-  [[nodiscard]] const engine::Model& model() const { return model_; }
-
- private:
-  const engine::Model& model_;
-  engine::Predictor& predictor_;
-  engine::Evaluator evaluator_;
-  QueryParser parser_;
-  QueryBlock queries_;
-  std::vector<std::uint32_t> labels_;
-  std::vector<std::size_t> begin_ = {0};
-  engine::PredictionBlock out_;
-};
 
 data::NameTable label_table(const engine::Model& model) {
   data::NameTable table;
@@ -272,10 +229,10 @@ std::string PredictSession::render(std::span<const engine::Scored> ranked, std::
 
 Result<void> PredictSession::answer(std::span<const Query> queries,
                                     FunctionRef<void(std::string_view json)> sink) {
-  for (std::size_t first = 0; first < queries.size(); first += kBlock) {
+  for (std::size_t first = 0; first < queries.size(); first += kPredictBlock) {
     Result<void> read;
     unknown_.clear();
-    for (const Query& query : queries.subspan(first, std::min(kBlock, queries.size() - first))) {
+    for (const Query& query : queries.subspan(first, std::min(kPredictBlock, queries.size() - first))) {
       const std::uint64_t before = parser_.unknown_names().unknown;
       read = parser_.add(query.text, query.place, block_);
       if (!read.ok()) break;

@@ -62,7 +62,7 @@ Error too_little_memory(const NodeHost& host, const engine::TrainConfig& config,
     engine::TrainConfig smaller = config;
     smaller.model.hidden = hidden;
     const auto recipe = engine::derive_recipe(smaller, shape);
-    if (recipe.ok() && engine::memory_needed(smaller, *recipe, shape) <= limit) {
+    if (recipe.ok() && engine::memory_needed(smaller, *recipe, shape, host.compute.workers()) <= limit) {
       fits = fmt::format("model.hidden={}", hidden);
       break;
     }
@@ -195,7 +195,7 @@ class TrainingJob {
     config_.model.hidden = recipe_.hidden;
     config_.model.dropout = recipe_.dropout;
     config_.train.steps = recipe_.steps;
-    const std::uint64_t needed = engine::memory_needed(config_, recipe_, shape_);
+    const std::uint64_t needed = engine::memory_needed(config_, recipe_, shape_, host_.compute.workers());
     if (needed > host_.compute.memory_limit_bytes()) return too_little_memory(host_, config_, shape_, needed);
     if (auto fits = check_run_space(host_.disk, {.config = config_,
                                                  .paths = directory_.paths(),

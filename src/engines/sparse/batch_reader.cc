@@ -33,13 +33,6 @@ data::Batch BatchReader::read_step(const data::SamplingPlan& plan, const StepReq
   return gather(request.dropout > 0 ? &request : nullptr);
 }
 
-data::Batch BatchReader::read_range(RecordIndex first, std::size_t count) {
-  CHECK(first.value + count <= dataset_.size(), first.value, count, dataset_.size());
-  records_.resize(count);
-  for (std::size_t i = 0; i < count; ++i) records_[i] = dataset_.record(RecordIndex{first.value + i});
-  return gather(nullptr);
-}
-
 data::Batch BatchReader::gather(const StepRequest* dropout) {
   const std::size_t n = records_.size();
   feature_begin_.resize(n + 1);

@@ -39,8 +39,6 @@ class BatchReader {
 
   // The samples of a step of `plan`. Requires a plan over this dataset's size.
   [[nodiscard]] data::Batch read_step(const data::SamplingPlan& plan, const StepRequest& request);
-  // The records [first, first + count) in their own order. Requires them to exist.
-  [[nodiscard]] data::Batch read_range(RecordIndex first, std::size_t count);
 
  private:
   [[nodiscard]] data::Batch gather(const StepRequest* dropout);

@@ -6,16 +6,12 @@
 #include <functional>
 #include <limits>
 
-#include "base/check.h"
-
 namespace gossamer::engine {
 namespace {
 
 constexpr std::array<std::size_t, 3> kCuts = {1, 3, 5};
 constexpr std::array<std::size_t, 2> kRecallCuts = {10, 20};
 constexpr std::array<std::size_t, 2> kHitCuts = {1, 10};
-// Samples read and predicted at a time.
-constexpr std::size_t kChunk = 4 * kQueryBlock;
 
 double discount(std::size_t rank) { return 1 / std::log2(static_cast<double>(rank) + 2); }  // 0-based
 
@@ -110,21 +106,6 @@ Metrics Evaluator::metrics() const {
   for (std::size_t c = 0; c < kHitCuts.size(); ++c) result.hit[c] = sums_.hit[c] * percent;
   result.median_rank = median(best_rank_);
   return result;
-}
-
-Metrics evaluate(Predictor& predictor, FunctionRef<data::Batch(RecordIndex first, std::size_t count)> read,
-                 const EvaluationOptions& options) {
-  CHECK(options.depth >= kRecallCuts.back(), options.depth);
-  Evaluator evaluator(options.label_count, options.training_rows);
-  PredictionBlock block;
-  for (std::uint64_t first = 0; first < options.samples; first += kChunk) {
-    const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(kChunk, options.samples - first));
-    const data::Batch batch = read(RecordIndex(first), count);
-    CHECK(batch.size() == count && batch.labels.rows() == count, batch.size(), batch.labels.rows(), count);
-    predictor.predict(batch.features, options.depth, block);
-    for (std::size_t i = 0; i < count; ++i) evaluator.add(block.row(i), batch.labels.row(i));
-  }
-  return evaluator.metrics();
 }
 
 }  // namespace gossamer::engine

@@ -25,11 +25,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/function_ref.h"
-#include "base/ids.h"
-#include "engines/sparse/fusion.h"
-#include "engines/sparse/predictor.h"
-#include "learn/data/rows.h"
+#include "engines/sparse/ranking.h"
 
 namespace gossamer::engine {
 
@@ -78,18 +74,5 @@ class Evaluator {
 
 // Labels asked of the predictor for each sample; ranks beyond are infinite.
 inline constexpr std::size_t kEvaluationDepth = 100;
-
-struct EvaluationOptions {
-  std::uint64_t samples = 0;  // records 0..samples-1 of the test set
-  std::span<const std::uint32_t> label_count;
-  std::uint64_t training_rows = 0;
-  std::size_t depth = kEvaluationDepth;  // >= 20
-};
-
-// Runs all samples through `predictor`. `read(first, count)` gives records [first, first + count), weighted,
-// as BatchReader::read_range does; the batch need only live until the next call.
-[[nodiscard]] Metrics evaluate(Predictor& predictor,
-                               FunctionRef<data::Batch(RecordIndex first, std::size_t count)> read,
-                               const EvaluationOptions& options);
 
 }  // namespace gossamer::engine

@@ -182,44 +182,5 @@ TEST(Evaluation, MatchesTheDefinitions) {
   }
 }
 
-// Names every query's row number as its first label.
-class EchoPredictor final : public Predictor {
- public:
-  void predict(const data::SparseRows& queries, std::size_t top_k, PredictionBlock& out) override {
-    out.top_k = top_k;
-    out.count.assign(queries.rows(), 1);
-    out.entries.assign(queries.rows() * top_k, {});
-    for (std::size_t q = 0; q < queries.rows(); ++q) out.entries[q * top_k].id = queries.row(q).index[0];
-  }
-};
-
-// evaluate() asks for every sample once, in order, across chunks, and keeps queries with their labels.
-TEST(Evaluation, VisitsTheWholeTestSet) {
-  for (const std::uint64_t samples : {0U, 1U, 1023U, 1024U, 1025U, 2500U}) {
-    EchoPredictor predictor;
-    std::vector<std::uint32_t> begin;
-    std::vector<std::uint32_t> id;
-    std::vector<float> value;
-    std::uint64_t next = 0;
-    const Metrics metrics =
-        evaluate(predictor,
-                 [&](RecordIndex first, std::size_t count) {
-                   EXPECT_EQ(first.value, next);
-                   next += count;
-                   begin.clear();
-                   id.clear();
-                   value.assign(count, 1);
-                   for (std::uint32_t i = 0; i <= count; ++i) begin.push_back(i);
-                   for (std::size_t i = 0; i < count; ++i)
-                     id.push_back(static_cast<std::uint32_t>(first.value + i));
-                   return data::Batch{{begin, id, value}, {begin, id}};
-                 },
-                 {.samples = samples, .label_count = {}, .training_rows = 10, .depth = 20});
-    EXPECT_EQ(next, samples);
-    EXPECT_EQ(metrics.samples, samples);
-    EXPECT_EQ(metrics.precision[0], samples == 0 ? 0.0 : 100.0);
-  }
-}
-
 }  // namespace
 }  // namespace gossamer::engine

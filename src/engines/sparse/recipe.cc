@@ -7,6 +7,8 @@
 #include <cmath>
 #include <string_view>
 
+#include "engines/sparse/byte_vectors.h"
+#include "engines/sparse/instance_index.h"
 #include "learn/sparse/row_table.h"
 
 namespace gossamer::engine {
@@ -38,6 +40,23 @@ Result<void> check_trainable(const DataShape& shape) {
   if (shape.feature_entries == 0) return refuse("records without any feature", "features in some records");
   if (shape.label_entries == 0) return refuse("records without any label", "labels in some records");
   return {};
+}
+
+// What a Predictor holds beside the model: rows as bytes (row_search.h), the index of the instances and each
+// worker's part of it (instance_index.h).
+std::uint64_t prediction_memory(const TrainConfig& config, const Recipe& recipe, const DataShape& shape,
+                                std::uint64_t workers) {
+  const std::uint64_t row = recipe.hidden + sizeof(ByteScale);
+  if (!config.predict.instances) return shape.labels * row;
+  // Columns of more than one row in kDenseShare are dense: so many there can be at most.
+  const std::uint64_t dense_columns =
+      std::min<std::uint64_t>(shape.features, shape.feature_entries * kDenseShare / shape.records);
+  const std::uint64_t columns = shape.feature_entries * 8 + dense_columns * shape.records * sizeof(float) +
+                                std::uint64_t{shape.features} * 8;
+  const std::uint64_t label_rows = shape.label_entries * 4 + std::uint64_t{shape.labels} * 8;
+  const std::uint64_t cosines = kIndexQueries * shape.records * sizeof(float);
+  const std::uint64_t centroids = std::uint64_t{shape.features} * sizeof(double);
+  return (shape.labels + shape.records) * row + columns + label_rows + workers * (cosines + centroids);
 }
 
 }  // namespace
@@ -75,7 +94,8 @@ Result<Recipe> derive_recipe(const TrainConfig& config, const DataShape& shape) 
   return recipe;
 }
 
-std::uint64_t memory_needed(const TrainConfig& config, const Recipe& recipe, const DataShape& shape) {
+std::uint64_t memory_needed(const TrainConfig& config, const Recipe& recipe, const DataShape& shape,
+                            int workers) {
   constexpr std::uint64_t kFloat = 4;
   const std::uint64_t stride = sparse::row_stride(recipe.hidden);
   const std::uint64_t rows = std::uint64_t{shape.features} + shape.labels;
@@ -91,7 +111,11 @@ std::uint64_t memory_needed(const TrainConfig& config, const Recipe& recipe, con
       config.predict.instances
           ? shape.feature_entries * 8 + shape.label_entries * 4 + shape.records * stride * 4
           : 0;
-  return tables + step + instances + (std::uint64_t{64} << 20);
+  const std::uint64_t prediction =
+      config.data.test.empty()
+          ? 0
+          : prediction_memory(config, recipe, shape, static_cast<std::uint64_t>(workers));
+  return tables + step + instances + prediction + (std::uint64_t{64} << 20);
 }
 
 DiskNeeded disk_needed(const TrainConfig& config, const Recipe& recipe, const data::Dataset& dataset) {

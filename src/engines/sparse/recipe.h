@@ -37,9 +37,11 @@ struct DataShape {
 // kBadData when the data can train nothing: no records, no features or no label at all.
 [[nodiscard]] Result<Recipe> derive_recipe(const TrainConfig& config, const DataShape& shape);
 
-// Peak bytes of training: weights, moments, the step's buffers, and the instances kept for prediction.
+// Peak bytes of training on `workers`: weights, moments, the step's buffers, the instances kept for
+// prediction, and with a test set what its evaluation holds beside them. An upper bound where only the data
+// can tell.
 [[nodiscard]] std::uint64_t memory_needed(const TrainConfig& config, const Recipe& recipe,
-                                          const DataShape& shape);
+                                          const DataShape& shape, int workers);
 
 // Bytes on disk of one checkpoint, of the one after the last step, and of the model directory
 // (docs/protocols), a few kB of headers rounded up.

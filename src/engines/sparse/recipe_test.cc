@@ -87,9 +87,31 @@ TEST(Recipe, MemoryCoversTheTables) {
   config.model.hidden = 128;
   const auto recipe = derive_recipe(config, amazon);
   const std::uint64_t tables = std::uint64_t{135'909 + 670'091} * 128 * 12;
-  const std::uint64_t needed = memory_needed(config, *recipe, amazon);
+  const std::uint64_t needed = memory_needed(config, *recipe, amazon, 2);
   EXPECT_GT(needed, tables);
   EXPECT_LT(needed, tables + (std::uint64_t{1} << 30));
+}
+
+// Evaluation adds to it: with instances at least the index's lists and, for each worker, 32 rows of cosines;
+// without, the labels as bytes.
+TEST(Recipe, MemoryCoversTheEvaluation) {
+  TrainConfig config;
+  const DataShape data{.records = 100'000,
+                       .features = 50'000,
+                       .labels = 80'000,
+                       .feature_entries = 6'000'000,
+                       .label_entries = 300'000};
+  const auto recipe = derive_recipe(config, data);
+  const std::uint64_t training = memory_needed(config, *recipe, data, 2);
+  EXPECT_EQ(memory_needed(config, *recipe, data, 8), training);  // nothing of it for each worker
+  config.data.test = "test.txt";
+  const std::uint64_t with_two = memory_needed(config, *recipe, data, 2);
+  EXPECT_GT(with_two, training + 6'000'000 * 8 + std::uint64_t{180'000} * recipe->hidden);
+  EXPECT_GE(memory_needed(config, *recipe, data, 8), with_two + std::uint64_t{6} * 32 * 100'000 * 4);
+  config.predict.instances = false;
+  const std::uint64_t net_alone = memory_needed(config, *recipe, data, 2);
+  EXPECT_GT(net_alone, std::uint64_t{80'000} * recipe->hidden);
+  EXPECT_LT(net_alone, with_two);
 }
 
 }  // namespace

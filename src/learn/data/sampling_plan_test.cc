@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "learn/data/split.h"
 
 namespace gossamer::data {
 namespace {
@@ -113,15 +112,6 @@ TEST(SamplingPlan, NeighboursAreUncorrelated) {
           << "seed " << seed << " lag " << lag;
     }
   }
-}
-
-// The split takes about its share, and asks only the record and the seed.
-TEST(Split, TakesItsShare) {
-  const Split split{.seed = 4, .validation = 0.1F};
-  int taken = 0;
-  for (std::uint64_t i = 0; i < 100'000; ++i) taken += split.in_validation(RecordIndex(i)) ? 1 : 0;
-  EXPECT_NEAR(taken, 10'000, 500);
-  EXPECT_FALSE((Split{.seed = 4, .validation = 0}).in_validation(RecordIndex(1)));
 }
 
 }  // namespace

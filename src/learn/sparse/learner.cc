@@ -177,10 +177,6 @@ StepReport Learner::step(const data::Batch& batch, StepNumber step, const StepSc
   return result;
 }
 
-void Learner::hidden(const data::SparseRows& features, std::span<float> out) const {
-  HiddenLayer(parts_.network, options_.activation, parts_.kernels).forward(features, out);
-}
-
 std::uint64_t Learner::bytes() const {
   std::uint64_t total = state_.bytes() + softmax_->bytes();
   for (const Worker& worker : workers_) total += worker.active.bytes() + worker.features.bytes();

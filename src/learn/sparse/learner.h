@@ -105,9 +105,6 @@ class Learner {
   // from 0 and need not be consecutive.
   StepReport step(const data::Batch& batch, StepNumber step, const StepSchedule& schedule);
 
-  // h of each row without dropout, for prediction: out is [rows][network.stride()].
-  void hidden(const data::SparseRows& features, std::span<float> out) const;
-
   [[nodiscard]] kernels::Element element() const { return softmax_->element(); }
   // Bytes of all buffers, without the network.
   [[nodiscard]] std::uint64_t bytes() const;

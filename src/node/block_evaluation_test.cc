@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/block_evaluation.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace gossamer::node {
+namespace {
+
+// Names every query's first feature as its only label, and counts the queries.
+class EchoPredictor final : public engine::Predictor {
+ public:
+  void predict(const data::SparseRows& queries, std::size_t top_k, engine::PredictionBlock& out) override {
+    EXPECT_LE(queries.rows(), kPredictBlock);
+    EXPECT_EQ(top_k, kEvaluationDepth);
+    seen += queries.rows();
+    out.top_k = top_k;
+    out.count.assign(queries.rows(), 1);
+    out.entries.assign(queries.rows() * top_k, {});
+    for (std::size_t q = 0; q < queries.rows(); ++q) out.entries[q * top_k].id = queries.row(q).index[0];
+  }
+  std::size_t seen = 0;
+};
+
+// Every record is asked for once, across blocks, and its answer meets its own labels: also where records have
+// none or several.
+TEST(BlockEvaluation, AsksForEveryRecordOnce) {
+  for (const std::uint32_t records : {0U, 1U, 1023U, 1024U, 1025U, 2500U}) {
+    engine::Model model;
+    model.training_rows = 10;
+    EchoPredictor predictor;
+    BlockEvaluation evaluation(model, predictor);
+    std::uint32_t right = 0;
+    std::uint32_t labelled = 0;
+    for (std::uint32_t i = 0; i < records; ++i) {
+      const std::vector<std::uint32_t> index = {i};
+      const std::vector<float> value = {1};
+      evaluation.queries().add({index, value}, records, {});
+      std::vector<std::uint32_t> labels;
+      if (i % 5 != 0) labels = {i + i % 2, i + 9};  // the even ones are right
+      evaluation.truth(labels);
+      labelled += i % 5 != 0 ? 1 : 0;
+      right += i % 5 != 0 && i % 2 == 0 ? 1 : 0;
+    }
+    evaluation.run();
+    evaluation.run();  // nothing is left
+    EXPECT_EQ(predictor.seen, records);
+    const engine::Metrics metrics = evaluation.metrics();
+    EXPECT_EQ(metrics.samples, labelled);
+    EXPECT_EQ(metrics.without_labels, records - labelled);
+    EXPECT_NEAR(metrics.precision[0], labelled == 0 ? 0.0 : 100.0 * right / labelled, 1e-9) << records;
+  }
+}
+
+}  // namespace
+}  // namespace gossamer::node
