@@ -122,8 +122,9 @@ Result<ExitStatus> run_import(Context& context, const Command& self, std::span<c
   node::DataImportRequest request;
   auto parser = make_parser({self.name, self.help, self.example});
   parser
-      ->add_option("KIND", kind,
-                   "xmc (libsvm/XMLC text), jsonl ({\"text\"|\"features\", \"labels\"}) or dictionary")
+      ->add_option(
+          "KIND", kind,
+          "xmc (libsvm/XMLC text), jsonl ({\"text\" [, \"context\"]|\"features\", \"labels\"}) or dictionary")
       ->required()
       ->type_name("");
   parser->add_option("SRC", request.sources, "files, plain, .gz or .zst; - is standard input")
@@ -139,8 +140,9 @@ Result<ExitStatus> run_import(Context& context, const Command& self, std::span<c
       ->add_option("--keep", keep, "dictionary: no definition of this headword is held out; may be repeated")
       ->type_name("WORD")
       ->allow_extra_args(false);
-  parser->add_flag("--plain", plain,
-                   "dictionary: definitions only; else headwords join the text of training records");
+  parser->add_flag(
+      "--plain", plain,
+      "dictionary: definitions only; else each makes a second record with a \"context\" from others");
   add_threads(*parser, flags);
   add_json(*parser, flags, "one JSON object with the counts");
   add_quiet(*parser, flags);
@@ -160,7 +162,7 @@ Result<ExitStatus> run_import(Context& context, const Command& self, std::span<c
                               .directory = request.directory,
                               .test = static_cast<std::uint32_t>(*test),
                               .keep = keep,
-                              .headwords_in_text = !plain});
+                              .context = !plain});
   }
   auto format = parse_kind(kind);
   if (!format.ok()) return format.error();

@@ -88,7 +88,9 @@ Result<data::ReadReport> copy_text(const NodeHost& host, const DataImportRequest
                          .expected = R"("text", like the first record)",
                          .fix = "import text and features into directories of their own"};
           }
-          return file.line(dump({{"text", record.text}, {"labels", labels_json(record)}}));
+          Json line{{"text", record.text}, {"labels", labels_json(record)}};
+          if (!record.context.empty()) line["context"] = record.context;
+          return file.line(dump(line));
         });
       });
   if (!report.ok()) return report;

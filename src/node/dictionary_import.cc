@@ -106,7 +106,7 @@ Result<text::DictionaryReport> import_dictionary_files(const NodeHost& host,
       host.disk, {.sources = std::move(*sources),
                   .directory = request.directory,
                   .split = {.seed = request.seed, .test = request.test, .keep = std::move(keep)},
-                  .add_headwords = request.headwords_in_text});
+                  .context = request.context});
   if (report.ok()) (*out).keep();
   return report;
 }

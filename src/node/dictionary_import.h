@@ -31,9 +31,7 @@ struct DictionaryImportRequest {
   std::uint64_t seed = 1;
   std::uint32_t test = 5000;           // definitions to hold out
   std::vector<std::string> keep = {};  // headwords of which no definition is held out, in any letter case
-  // The text of a training record is its definition and its headwords: a query may use a word of the answer's
-  // family, and the network learns what a word means from where it is defined.
-  bool headwords_in_text = true;
+  bool context = true;                 // see text::DictionaryImport
 };
 // On an error the directory is as before.
 [[nodiscard]] Result<text::DictionaryReport> import_dictionary_files(const NodeHost& host,

@@ -127,6 +127,7 @@ Result<Imported> import_text(const NodeHost& host, const ImportRequest& request,
   if (!state.ok()) return state.error();
   const text::Featurizer featurizer(std::move(*state));
   text::FeaturizerScratch scratch;
+  const auto context_weight = static_cast<float>(request.text.context_weight);
   data::RecordAssembler assembler;
   auto writer = data::CacheWriter::create(host.disk, request.cache_path);
   if (!writer.ok()) return writer.error();
@@ -137,7 +138,7 @@ Result<Imported> import_text(const NodeHost& host, const ImportRequest& request,
       host.disk, options, [&](data::ByteSource& source, const data::ReadOptions& read_options) {
         return data::read_jsonl(source, read_options, [&](const data::JsonlRecord& record) -> Result<void> {
           if (record.kind != data::JsonlRecord::Kind::kText) return wants_text("features");
-          auto features = featurizer.features(record.text, scratch);
+          auto features = featurizer.features(record.text, record.context, context_weight, scratch);
           if (!features.ok()) return features.error();
           auto own = assembler.labels(record);
           if (!own.ok()) return own.error();

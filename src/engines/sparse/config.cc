@@ -257,6 +257,8 @@ void add_text_keys(std::vector<ConfigKey>& keys) {
                                                          "weight of a stem beside a whole word's 1"));
   keys.push_back(key<&T::text, &TextConfig::subword_weight>("text.subword_weight", {.max = 100},
                                                             "weight of a piece beside a whole word's 1"));
+  keys.push_back(key<&T::text, &TextConfig::context_weight>(
+      "text.context_weight", {.max = 100}, "weight of a record's \"context\" beside its text's 1"));
 }
 
 void add_checkpoint_keys(std::vector<ConfigKey>& keys) {

@@ -98,6 +98,7 @@ struct TextConfig {
   std::uint32_t max_features = 1'000'000;
   double stem_weight = 0.7;
   double subword_weight = 0.3;
+  double context_weight = 1;  // of a record's "context" beside its text's 1
   bool operator==(const TextConfig&) const = default;
 };
 

@@ -43,7 +43,8 @@ bool JsonlEvents::fail(std::string_view what, std::string got, std::string expec
 std::string JsonlEvents::expected_here() const {
   switch (place_) {
     case Place::kStart: return "an object: {\"text\": ..., \"labels\": [...]}";
-    case Place::kText: return "a string";
+    case Place::kText:
+    case Place::kContext: return "a string";
     case Place::kLabels: return "a list of strings or of non-negative integers";
     case Place::kLabelList: return "a string or a non-negative integer";
     case Place::kFeatures: return "an object {NAME: VALUE, ...} or a list [[INDEX, VALUE], ...]";
@@ -58,6 +59,7 @@ bool JsonlEvents::fail_here(std::string_view got) {
   std::string_view what = "the line is not a record";
   switch (place_) {
     case Place::kText: what = "cannot use \"text\""; break;
+    case Place::kContext: what = "cannot use \"context\""; break;
     case Place::kLabels: what = "cannot use \"labels\""; break;
     case Place::kLabelList: what = "cannot use a label"; break;
     case Place::kFeatures: what = "cannot use \"features\""; break;
@@ -130,6 +132,7 @@ bool JsonlEvents::string(std::string& text) {
   switch (place_) {
     case Place::kOther: return scalar_in_other();
     case Place::kText: row_.text = lines_.keep(text); return go(Place::kObject);
+    case Place::kContext: row_.context = lines_.keep(text); return go(Place::kObject);
     case Place::kLabels:
     case Place::kLabelList:
       if (lines_.label_number.size() > lines_.last_ends().label_number) {
@@ -158,6 +161,7 @@ bool JsonlEvents::key(std::string& name) {
     return go(Place::kNamedValue);
   }
   bool* seen = name == "text"       ? &has_text_
+               : name == "context"  ? &has_context_
                : name == "features" ? &has_features_
                : name == "labels"   ? &has_labels_
                                     : nullptr;
@@ -167,7 +171,10 @@ bool JsonlEvents::key(std::string& name) {
   if (has_text_ && has_features_) {
     return fail("a record has both \"text\" and \"features\"", quote(name), "one of them");
   }
-  return go(seen == &has_text_ ? Place::kText : seen == &has_features_ ? Place::kFeatures : Place::kLabels);
+  return go(seen == &has_text_       ? Place::kText
+            : seen == &has_context_  ? Place::kContext
+            : seen == &has_features_ ? Place::kFeatures
+                                     : Place::kLabels);
 }
 
 bool JsonlEvents::end_object() {
@@ -233,6 +240,10 @@ bool JsonlEvents::finish() {
   previous_end_ = text_.line.data();
   if (!has_text_ && !has_features_) {
     return fail("a record has neither \"text\" nor \"features\"", "other keys alone", "one of them");
+  }
+  if (has_context_ && !has_text_) {
+    return fail("a record has \"context\" without \"text\"", "\"features\" and \"context\"",
+                "\"context\" beside \"text\" alone");
   }
   if (row_.kind == JsonlRecord::Kind::kFeatures && !sort_pairs()) return false;
   if (row_.kind == JsonlRecord::Kind::kNamedFeatures && !check_names()) return false;

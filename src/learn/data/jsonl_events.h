@@ -50,6 +50,7 @@ class JsonlEvents {
     kStart,       // nothing yet
     kObject,      // the record: a key or its end
     kText,        // the value of "text"
+    kContext,     // the value of "context"
     kLabels,      // the value of "labels"
     kLabelList,   // an element of the list of labels
     kFeatures,    // the value of "features"
@@ -83,6 +84,7 @@ class JsonlEvents {
   Place place_ = Place::kStart;
   std::size_t other_depth_ = 0;
   bool has_text_ = false;
+  bool has_context_ = false;
   bool has_features_ = false;
   bool has_labels_ = false;
   JsonlLines::Row row_;

@@ -68,6 +68,7 @@ JsonlRecord JsonlLines::record(std::size_t i, Scratch& scratch) const {
   }
   return {.kind = row.kind,
           .text = view(row.text),
+          .context = view(row.context),
           .index = std::span(index).subspan(begin.index, row.ends.index - begin.index),
           .name = scratch.name,
           .value = std::span(value).subspan(begin.value, row.ends.value - begin.value),

@@ -36,6 +36,7 @@ struct JsonlLines {
   struct Row {
     JsonlRecord::Kind kind = JsonlRecord::Kind::kText;
     Piece text;
+    Piece context;
     Ends ends;
   };
 

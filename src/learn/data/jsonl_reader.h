@@ -3,12 +3,14 @@
 // Reads JSON lines: one object a line, in UTF-8,
 //
 //   {"text": "the meat of a deer", "labels": ["venison"]}
+//   {"text": "the meat of a deer", "context": "venison; game animal", "labels": ["venison"]}
 //   {"features": {"deer": 0.7, "meat": 0.7}, "labels": ["venison"]}
 //   {"features": [[17, 0.7], [23, 0.7]], "labels": [4, 9]}
 //
 //  - Exactly one of "text" (a string) and "features". An object's keys are names, even if they look like
 //    numbers; pairs are indices. "labels" is a list of strings (names) or of non-negative integers, may be
 //    empty or missing, and a single string or integer is a list of one.
+//  - "context" (a string) may stand beside "text": more about the record, which only training looks at.
 //  - Other keys are ignored. One of ours twice, the same index or name twice, a wrong type, invalid JSON or
 //    UTF-8, or a number out of range is an error with its line and column.
 //  - Lines that are empty or blank are ignored. A file without any record is an error.
@@ -36,6 +38,7 @@ struct JsonlRecord {
   };
   Kind kind = Kind::kText;
   std::string_view text = {};
+  std::string_view context = {};  // kText only; may be empty
   std::span<const std::uint32_t> index = {};
   std::span<const std::string_view> name = {};
   std::span<const float> value = {};

@@ -62,6 +62,21 @@ TEST(JsonlReader, ReadsRecords) {
   EXPECT_EQ(got.report->labels, 5U);
 }
 
+// "context" stands beside "text", before or after it, and belongs to its own line.
+TEST(JsonlReader, ReadsContext) {
+  std::vector<std::string> seen;
+  const std::string text =
+      "{\"context\": \"c\", \"text\": \"a\"}\n{\"text\": \"b\"}\n"
+      "{\"text\": \"d\", \"labels\": [], \"context\": \"e f\"}\n";
+  const auto source = memory_source("train.jsonl", text);
+  const auto report = read_jsonl(*source, {}, [&seen](const JsonlRecord& record) -> Result<void> {
+    seen.push_back(std::string(record.text) + "|" + std::string(record.context));
+    return {};
+  });
+  ASSERT_TRUE(report.ok());
+  EXPECT_THAT(seen, ElementsAre("a|c", "b|", "d|e f"));
+}
+
 // Every kind of bad line is refused with file, line, column, what was found and what was expected.
 TEST(JsonlReader, RefusesBadLines) {
   const auto second = [](const std::string& line) {
@@ -74,6 +89,11 @@ TEST(JsonlReader, RefusesBadLines) {
   EXPECT_EQ(second("{\"text\": null}"), "train.jsonl:2:10: cannot use \"text\": got null; expected a string");
   EXPECT_EQ(second("{\"text\": [\"a\"]}"),
             "train.jsonl:2:10: cannot use \"text\": got a list; expected a string");
+  EXPECT_EQ(second("{\"text\": \"a\", \"context\": 5}"),
+            "train.jsonl:2:26: cannot use \"context\": got 5; expected a string");
+  EXPECT_EQ(second("{\"context\": \"a\", \"features\": {}}"),
+            "train.jsonl:2:1: a record has \"context\" without \"text\": got \"features\" and \"context\"; "
+            "expected \"context\" beside \"text\" alone");
   EXPECT_EQ(second("[1]"),
             "train.jsonl:2:1: the line is not a record: got a list; expected an object: {\"text\": ..., "
             "\"labels\": [...]}");

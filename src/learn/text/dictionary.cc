@@ -10,6 +10,7 @@
 
 #include "base/rng.h"
 #include "host/api/files.h"
+#include "learn/text/definition_context.h"
 #include "learn/text/dictionary_reader.h"
 #include "learn/text/phrase_index.h"
 #include "learn/text/string_index.h"
@@ -62,21 +63,25 @@ std::vector<std::uint32_t> candidates(const std::vector<DictionaryEntry>& entrie
   return order;
 }
 
-std::string training_text(const DictionaryEntry& entry, const DictionaryImport& import) {
-  std::string text = entry.definition;
-  const auto add = [&text](const std::vector<std::string>& more) {
-    for (const std::string& part : more) text += "; " + part;
-  };
-  if (import.add_headwords) add(entry.headwords);
-  if (import.add_broader) add(entry.broader);
-  if (import.add_examples) add(entry.examples);
-  return text;
+void append_record(std::string& lines, const DictionaryEntry& entry, std::string_view context) {
+  nlohmann::json record{{"text", entry.definition}, {"labels", entry.headwords}};
+  if (!context.empty()) record["context"] = context;
+  lines += record.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  lines += '\n';
 }
 
-void append_record(std::string& lines, std::string_view text, const std::vector<std::string>& labels) {
-  lines += nlohmann::json({{"text", text}, {"labels", labels}})
-               .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  lines += '\n';
+// Hypernyms, examples, and what other definitions say about the words of this one.
+Result<std::string> context_of(const DictionaryEntry& entry, DefinitionContext& contexts) {
+  Result<std::string> words = contexts.of(entry.definition);
+  if (!words.ok()) return words;
+  std::string text;
+  const auto add = [&text](std::string_view more) {
+    if (!more.empty()) (text += text.empty() ? "" : "; ") += more;
+  };
+  for (const std::string& name : entry.broader) add(name);
+  for (const std::string& example : entry.examples) add(example);
+  add(*words);
+  return text;
 }
 
 }  // namespace
@@ -111,6 +116,9 @@ Result<DictionaryReport> import_dictionary(host::Disk& disk, const DictionaryImp
   Result<DictionarySplit> split = split_dictionary(*entries, import.split);
   if (!split.ok()) return split.error();
 
+  Result<DefinitionContext> contexts = DefinitionContext::learn(*entries, split->test);
+  if (!contexts.ok()) return contexts.error();
+
   std::string train;
   std::string test;
   std::size_t next_test = 0;
@@ -118,10 +126,14 @@ Result<DictionaryReport> import_dictionary(host::Disk& disk, const DictionaryImp
     const DictionaryEntry& entry = (*entries)[i];
     if (next_test < split->test.size() && split->test[next_test] == i) {
       ++next_test;
-      append_record(test, entry.definition, entry.headwords);
-    } else {
-      append_record(train, training_text(entry, import), entry.headwords);
+      append_record(test, entry, {});
+      continue;
     }
+    append_record(train, entry, {});
+    if (!import.context) continue;
+    Result<std::string> context = context_of(entry, *contexts);
+    if (!context.ok()) return context.error();
+    if (!context->empty()) append_record(train, entry, *context);
   }
   if (Result<void> made = disk.make_directories(import.directory); !made.ok()) return made.error();
   for (const auto& [name, lines] : {std::pair("/test.jsonl", &test), std::pair("/records.jsonl", &train)}) {

@@ -42,7 +42,7 @@ struct DictionaryEntry {
   std::vector<std::string> headwords;  // label names, distinct, not empty
   std::string definition;
   // WordNet alone:
-  std::vector<std::string> broader = {};  // names of hypernyms
+  std::vector<std::string> broader = {};  // names of hypernyms and of theirs
   std::vector<std::string> examples = {};
   bool may_test = false;  // whether it may be held out
 };
@@ -72,17 +72,15 @@ struct DictionaryImport {
   DictionarySources sources;
   std::string directory;  // made if it is missing
   DictionarySplitOptions split = {};
-  // What is added to the text of training definitions; queries and the test set have nothing of it. On GCIDE
-  // and WordNet hypernyms and examples bring no hits to nearest neighbours by tf-idf. Headwords bring 5
-  // points of hit@10, since other definitions use them; but a network then sees the answer in its input.
-  bool add_headwords = false;
-  bool add_broader = false;
-  bool add_examples = false;
+  // Whether each training definition makes a second record, with a "context": hypernyms, examples, and what
+  // other definitions say about its words (definition_context.h). The first record is like a query, which has
+  // no context: a network that has seen both answers both.
+  bool context = true;
 };
 struct DictionaryReport {
   std::uint64_t definitions = 0;
   std::uint64_t headwords = 0;  // distinct
-  std::uint64_t train = 0;
+  std::uint64_t train = 0;      // definitions
   std::uint64_t test = 0;
   std::uint64_t near_copies = 0;
 };

@@ -2,6 +2,7 @@
 #include "learn/text/dictionary_reader.h"
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 
 #include "learn/data/byte_source.h"
@@ -67,16 +68,23 @@ Result<void> DictionaryReader::read_wordnet_files(const std::vector<std::string>
   }
   std::map<SynsetKey, std::size_t> by_key;
   for (std::size_t i = 0; i < synsets.size(); ++i) by_key.emplace(synsets[i].key, i);
+  // The names of the synsets that are broader by up to `levels` steps, the nearest first on each branch.
+  const std::function<void(const Synset&, int, std::vector<std::string>&)> add_broader =
+      [&](const Synset& synset, int levels, std::vector<std::string>& names) {
+        for (const SynsetKey& key : synset.broader) {
+          const auto found = by_key.find(key);
+          if (found == by_key.end()) continue;
+          const Synset& broader = synsets[found->second];
+          names.insert(names.end(), broader.lemmas.begin(), broader.lemmas.end());
+          if (levels > 1) add_broader(broader, levels - 1, names);
+        }
+      };
   for (const Synset& synset : synsets) {
     DictionaryEntry entry{.headwords = synset.lemmas,
                           .definition = synset.definition,
                           .examples = synset.examples,
                           .may_test = true};
-    for (const SynsetKey& key : synset.broader) {
-      if (const auto found = by_key.find(key); found != by_key.end()) {
-        entry.broader.push_back(synsets[found->second].lemmas.front());
-      }
-    }
+    add_broader(synset, 2, entry.broader);
     if (Result<void> added = add(std::move(entry)); !added.ok()) return added;
   }
   return {};

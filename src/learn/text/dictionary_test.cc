@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "learn/text/dictionary.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,6 +20,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 void put(host::Disk& disk, const std::string& path, std::string_view content) {
   ASSERT_TRUE(host::replace_file(disk, path, content).ok());
@@ -131,7 +133,7 @@ TEST(Dictionary, SplitOfFew) {
 // The import writes every definition once, held out or for training, and counts them.
 TEST(Dictionary, ImportWritesBothParts) {
   host::SimDisk disk;
-  DictionaryImport import{.sources = small_sources(disk), .directory = "out"};
+  DictionaryImport import{.sources = small_sources(disk), .directory = "out", .context = false};
   const auto report = import_dictionary(disk, import);
   ASSERT_TRUE(report.ok()) << report.error().message();
   EXPECT_EQ(report->definitions, 4U);
@@ -141,13 +143,26 @@ TEST(Dictionary, ImportWritesBothParts) {
   EXPECT_EQ(std::count(train.begin(), train.end(), '\n'), static_cast<std::ptrdiff_t>(report->train));
   EXPECT_THAT(train, HasSubstr(R"({"labels":["widget","small part"],"text":"a small part"})"));
   EXPECT_TRUE(*disk.exists("out/test.jsonl"));
+}
 
-  import.add_headwords = true;
-  import.add_broader = true;
-  import.add_examples = true;
+// Training records get a context from the other definitions, test records none.
+TEST(Dictionary, ImportWritesContext) {
+  host::SimDisk disk;
+  std::string lines = R"({"text": "the meat of a deer", "labels": ["venison"]})"
+                      "\n";
+  lines += R"({"text": "a wild animal", "labels": ["deer"]})"
+           "\n";
+  for (int i = 0; i < 99; ++i)
+    lines += fmt::format("{{\"text\": \"wild thing\", \"labels\": [\"w{}\"]}}\n", i);
+  put(disk, "own.jsonl", lines);
+  DictionaryImport import{.sources = {.jsonl = {"own.jsonl"}}, .directory = "out", .split = {.test = 10}};
+  const std::string venison = R"({"context":"wild","labels":["venison"],"text":"the meat of a deer"})";
   ASSERT_TRUE(import_dictionary(disk, import).ok());
-  EXPECT_THAT(*host::read_text(disk, "out/records.jsonl"),
-              HasSubstr("a small part; widget; small part; thing; lost widgets"));
+  EXPECT_THAT(*host::read_text(disk, "out/records.jsonl"), HasSubstr(venison));
+  EXPECT_THAT(*host::read_text(disk, "out/test.jsonl"), Not(HasSubstr("context")));
+  import.context = false;
+  ASSERT_TRUE(import_dictionary(disk, import).ok());
+  EXPECT_THAT(*host::read_text(disk, "out/records.jsonl"), Not(HasSubstr("context")));
 }
 
 }  // namespace

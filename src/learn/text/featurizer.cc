@@ -24,6 +24,33 @@ void check(const FeaturizerOptions& options) {
   CHECK(options.max_features > 0 && options.max_features < StringIndex::kNone, options.max_features);
 }
 
+// What log counts make of a count, and the count of which they make a weight.
+float log_count(float count) { return count > 1 ? 1 + std::log(count) : count; }
+float count_of(float weight) { return weight > 1 ? std::exp(weight - 1) : weight; }
+
+// Adds the text's row to that of the context in `scratch`, whose weights are first multiplied by `scale`.
+void merge(data::SparseRow text, float scale, FeaturizerScratch& scratch) {
+  std::vector<std::uint32_t> index;
+  std::vector<float> value;
+  std::size_t t = 0;
+  const auto take_text_before = [&](std::uint64_t end) {
+    for (; t < text.index.size() && text.index[t] < end; ++t) {
+      index.push_back(text.index[t]);
+      value.push_back(text.value[t]);
+    }
+  };
+  for (std::size_t c = 0; c < scratch.index.size(); ++c) {
+    take_text_before(scratch.index[c]);
+    float weight = scale * log_count(scratch.value[c]);
+    if (t < text.index.size() && text.index[t] == scratch.index[c]) weight += log_count(text.value[t++]);
+    index.push_back(scratch.index[c]);
+    value.push_back(count_of(weight));
+  }
+  take_text_before(UINT64_MAX);
+  scratch.index = std::move(index);
+  scratch.value = std::move(value);
+}
+
 }  // namespace
 
 FeatureCounter::FeatureCounter(FeaturizerOptions options) : options_(options) { check(options); }
@@ -93,6 +120,8 @@ Featurizer::Featurizer(FeaturizerState state) : state_(std::move(state)) {
     }
     parts_begin_.push_back(parts_.size());
   }
+  weighting_ = featurizer_weighting(state_);
+  weighting_.l2 = false;
 }
 
 void Featurizer::find_word(std::string_view word, std::vector<std::uint32_t>& found) const {
@@ -121,6 +150,35 @@ Result<data::SparseRow> Featurizer::features(std::string_view text, FeaturizerSc
       scratch.value.push_back(0);
     }
     ++scratch.value.back();
+  }
+  return data::SparseRow{.index = scratch.index, .value = scratch.value};
+}
+
+float Featurizer::length(data::SparseRow row) const {
+  double squares = 0;
+  for (std::size_t i = 0; i < row.index.size(); ++i) {
+    float value = row.value[i];
+    weighting_.apply({.index = row.index.subspan(i, 1), .value = std::span(&value, 1)}, std::span(&value, 1));
+    squares += static_cast<double>(value) * value;
+  }
+  return static_cast<float>(std::sqrt(squares));
+}
+
+Result<data::SparseRow> Featurizer::features(std::string_view text, std::string_view context,
+                                             float context_weight, FeaturizerScratch& scratch) const {
+  const Result<data::SparseRow> own = features(text, scratch);
+  if (!own.ok() || context.empty() || context_weight == 0) return own;
+  const float own_length = length(*own);
+  const std::vector<std::uint32_t> index(own->index.begin(), own->index.end());
+  const std::vector<float> value(own->value.begin(), own->value.end());
+  const Result<data::SparseRow> more = features(context, scratch);
+  if (!more.ok()) return more;
+  const float more_length = length(*more);
+  if (own_length == 0 || more_length == 0) {
+    scratch.index = index;
+    scratch.value = value;
+  } else {
+    merge({.index = index, .value = value}, context_weight * own_length / more_length, scratch);
   }
   return data::SparseRow{.index = scratch.index, .value = scratch.value};
 }

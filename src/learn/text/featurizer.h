@@ -98,17 +98,26 @@ class Featurizer {
   // The known features of a text with their counts; empty for a text without any. Views into `scratch`.
   [[nodiscard]] Result<data::SparseRow> features(std::string_view text, FeaturizerScratch& scratch) const;
 
+  // The same of a text and its context, whose counts are scaled so that its weighted features (see
+  // featurizer_weighting) are `context_weight` times as long as those of the text, whatever the lengths of
+  // the two. A text without known features has none with a context either. Requires context_weight >= 0.
+  [[nodiscard]] Result<data::SparseRow> features(std::string_view text, std::string_view context,
+                                                 float context_weight, FeaturizerScratch& scratch) const;
+
   [[nodiscard]] std::uint32_t size() const { return index_.size(); }
   [[nodiscard]] const FeaturizerState& state() const { return state_; }
 
  private:
   void find_word(std::string_view word, std::vector<std::uint32_t>& found) const;
+  // Euclidean length of the row as weighted for learning.
+  [[nodiscard]] float length(data::SparseRow row) const;
 
   FeaturizerState state_;
   StringIndex index_;
   // Known parts of known words, CSR by feature id.
   std::vector<std::uint64_t> parts_begin_;
   std::vector<std::uint32_t> parts_;
+  FeatureWeighting weighting_;  // of the state, not scaled to length 1
 };
 
 // Log counts, idf of the documents counted, times stem_weight or subword_weight, and L2.

@@ -44,7 +44,54 @@ std::map<std::string, float> features(const Featurizer& featurizer, std::string_
   return out;
 }
 
+// The weighted values of a row by feature, before it is scaled to length 1.
+std::map<std::string, double> weights(const Featurizer& featurizer, std::string_view text,
+                                      std::string_view context, float context_weight) {
+  FeaturizerScratch scratch;
+  const Result<data::SparseRow> row = featurizer.features(text, context, context_weight, scratch);
+  EXPECT_TRUE(row.ok());
+  FeatureWeighting weighting = featurizer_weighting(featurizer.state());
+  weighting.l2 = false;
+  std::vector<float> value(row->value.size());
+  weighting.apply(*row, value);
+  std::map<std::string, double> out;
+  for (std::size_t i = 0; i < value.size(); ++i) {
+    out[featurizer.state().features[row->index[i]]] = static_cast<double>(value[i]);
+  }
+  return out;
+}
+
 constexpr FeaturizerOptions kPlain{.stems = false, .min_document_frequency = 1};
+
+// The weighted row of a text with context is the text's plus the context's, the latter brought to
+// context_weight times the length of the former.
+TEST(Featurizer, AddsContextByLength) {
+  const Featurizer featurizer(learn({"deer deer meat", "meat fish", "fish game venison", "game"}, kPlain));
+  const auto text = weights(featurizer, "deer deer meat", "", 0);
+  const auto context = weights(featurizer, "venison meat game game game", "", 0);
+  const auto length = [](const std::map<std::string, double>& row) {
+    double squares = 0;
+    for (const auto& [name, value] : row) squares += value * value;
+    return std::sqrt(squares);
+  };
+  for (const float weight : {0.3F, 1.0F, 4.0F}) {
+    std::map<std::string, double> expected = text;
+    const double scale = static_cast<double>(weight) * length(text) / length(context);
+    for (const auto& [name, value] : context) expected[name] += scale * value;
+    const auto got = weights(featurizer, "deer deer meat", "venison meat game game game", weight);
+    ASSERT_EQ(got.size(), expected.size());
+    for (const auto& [name, value] : expected) EXPECT_NEAR(got.at(name), value, 1e-5 * value) << name;
+  }
+}
+
+// A context that is empty, unknown or weighs nothing changes nothing, and makes no features on its own.
+TEST(Featurizer, IgnoresEmptyContext) {
+  const Featurizer featurizer(learn({"deer meat", "meat fish"}, kPlain));
+  const auto text = weights(featurizer, "deer meat", "", 1);
+  EXPECT_EQ(weights(featurizer, "deer meat", "unheard of", 1), text);
+  EXPECT_EQ(weights(featurizer, "deer meat", "fish", 0), text);
+  EXPECT_THAT(weights(featurizer, "unheard", "fish", 1), IsEmpty());
+}
 
 // Forms of one word meet, short words and words with other letters have no stem.
 TEST(WordParts, Stems) {

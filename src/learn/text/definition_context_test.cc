@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learn/text/definition_context.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace gossamer::text {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+DictionaryEntry entry(std::vector<std::string> headwords, std::string definition) {
+  return {.headwords = std::move(headwords), .definition = std::move(definition)};
+}
+
+// Enough definitions of other things that none of the words below is common.
+std::vector<DictionaryEntry> with_filler(std::vector<DictionaryEntry> entries) {
+  for (int i = 0; i < 200; ++i) entries.push_back(entry({"filler" + std::to_string(i)}, "of the thing"));
+  return entries;
+}
+
+std::vector<DictionaryEntry> clinic() {
+  return with_filler({
+      entry({"pediatrician", "baby doctor"}, "a specialist in the care of babies"),
+      entry({"specialist"}, "a doctor devoted to one branch"),
+      entry({"baby", "babe"}, "a very young child"),
+      entry({"child"}, "a young person; a child"),
+      entry({"doctor"}, "one who heals a person"),
+      entry({"nurse"}, "one who helps a doctor"),
+      entry({"branch"}, "a limb of a tree, very odd"),
+      entry({"tree"}, "tall plant with a branch"),
+  });
+}
+
+// The meaning of a word is made of its definition's words, those that stand in one definition alone and the
+// word itself left out; another form of the word finds it by the stem.
+TEST(DefinitionContext, MeaningOfWords) {
+  const auto entries = clinic();
+  const auto context = DefinitionContext::learn(entries, {});
+  ASSERT_TRUE(context.ok());
+  EXPECT_THAT(context->meaning("specialist"), Contains("doctor"));
+  EXPECT_THAT(context->meaning("specialist"), Not(Contains("devoted")));
+  EXPECT_THAT(context->meaning("child"), Not(Contains("child")));
+  EXPECT_EQ(context->meaning("specialists"), context->meaning("specialist"));
+  EXPECT_LE(context->meaning("baby").size(), DefinitionContext::kMeaningWords);
+  EXPECT_THAT(context->meaning("unheard"), IsEmpty());
+}
+
+// Rarer words weigh more, and earlier definitions more than later ones.
+TEST(DefinitionContext, OrderOfMeaning) {
+  auto entries = with_filler({
+      entry({"w"}, "alpha"),
+      entry({"w"}, "beta"),
+      entry({"x"}, "alpha gamma"),
+      entry({"y"}, "beta gamma"),
+      entry({"z"}, "gamma alpha"),
+      entry({"v"}, "gamma beta"),
+      entry({"u"}, "gamma delta"),
+      entry({"t"}, "gamma delta"),
+  });
+  const auto context = DefinitionContext::learn(entries, {});
+  ASSERT_TRUE(context.ok());
+  EXPECT_THAT(context->meaning("w"), ElementsAre("alpha", "beta"));
+  EXPECT_THAT(context->meaning("u"), ElementsAre("delta", "gamma"));
+}
+
+// A context holds what the words of the definition mean, not these words, and nothing of common words; what
+// two words mean comes first.
+TEST(DefinitionContext, ContextOfDefinition) {
+  const auto entries = clinic();
+  auto context = DefinitionContext::learn(entries, {});
+  ASSERT_TRUE(context.ok());
+  const std::string text = *context->of("a specialist in the care of babies");
+  EXPECT_THAT(text, HasSubstr("doctor"));
+  EXPECT_THAT(text, HasSubstr("young"));
+  EXPECT_THAT(text, Not(HasSubstr("specialist")));
+  EXPECT_EQ(*context->of("of the thing"), "");
+  const auto shared = with_filler({
+      entry({"p"}, "alpha beta"),
+      entry({"q"}, "alpha gamma"),
+      entry({"r"}, "beta gamma p q"),
+      entry({"s"}, "p q beta gamma alpha"),
+  });
+  auto contexts = DefinitionContext::learn(shared, {});
+  ASSERT_TRUE(contexts.ok());
+  EXPECT_TRUE(contexts->of("p q")->starts_with("alpha ")) << *contexts->of("p q");
+}
+
+// What is held out teaches nothing.
+TEST(DefinitionContext, HeldOutEntries) {
+  const auto entries = clinic();
+  const std::vector<std::uint32_t> held_out = {1, 3};
+  const auto context = DefinitionContext::learn(entries, held_out);
+  ASSERT_TRUE(context.ok());
+  EXPECT_THAT(context->meaning("specialist"), IsEmpty());
+  EXPECT_THAT(context->meaning("baby"), Not(IsEmpty()));
+}
+
+// Text that is no UTF-8 is an error, no entries at all are none.
+TEST(DefinitionContext, Errors) {
+  EXPECT_FALSE(DefinitionContext::learn({entry({"a"}, "b\xff")}, {}).ok());
+  auto empty = DefinitionContext::learn({}, {});
+  ASSERT_TRUE(empty.ok());
+  EXPECT_EQ(*empty->of("b c"), "");
+}
+
+}  // namespace
+}  // namespace gossamer::text
