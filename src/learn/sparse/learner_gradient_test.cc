@@ -146,8 +146,7 @@ TEST(LearnerGradient, HoldsForOneSampleAndForEqualLabels) {
 }
 
 // With so many draws that every label is active and q is 1, the exact correction's loss is that of the full
-// softmax; with fewer draws it comes closer to it as the active set grows. (That the gradient belongs to the
-// loss is the claim of the tests above.)
+// softmax; with fewer draws it comes closer to it as the active set grows.
 TEST(LearnerGradient, LossApproachesTheFullSoftmax) {
   const LabelCounts counts = random_counts(40, 5);
   const ProblemShape shape = {.network = {.features = 7, .labels = 40, .hidden = 5}, .samples = 4};
@@ -178,6 +177,58 @@ TEST(LearnerGradient, LossApproachesTheFullSoftmax) {
     last_error = error;
   }
   EXPECT_LT(last_error, 1e-5);
+}
+
+// Distance of a step's gradient to `want`, relative to the length of `want`.
+double gradient_error(const LearnerOptions& options, const ProblemShape& shape, const LabelCounts& counts,
+                      const OwnedBatch& batch, StepNumber step, Parameters& want) {
+  Network network = random_network(shape.network, counts, 6);
+  Parameters before = parameters_of(network);
+  host::SimCompute compute({.workers = 2});
+  Learner learner({.network = network,
+                   .labels = counts,
+                   .kernels = kernels::kernels_for(kernels::best_isa()),
+                   .compute = compute},
+                  options);
+  learner.step(batch.view(), step, {.learning_rate = 1});
+  Parameters after = parameters_of(network);
+  double error = 0;
+  double length = 0;
+  for (std::size_t tensor = 0; tensor < want.all().size(); ++tensor) {
+    const std::vector<double>& expected = *want.all()[tensor];
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      const double got = (*before.all()[tensor])[i] - (*after.all()[tensor])[i];
+      error += (got - expected[i]) * (got - expected[i]);
+      length += expected[i] * expected[i];
+    }
+  }
+  return std::sqrt(error / length);
+}
+
+// The exact correction's gradient comes closer to the full softmax's as the active set grows, and meets it
+// where every label is active.
+TEST(LearnerGradient, ApproachesTheFullSoftmax) {
+  const LabelCounts counts = random_counts(40, 5);
+  const ProblemShape shape = {.network = {.features = 7, .labels = 40, .hidden = 5}, .samples = 4};
+  const OwnedBatch owned = random_batch(shape, 7);
+  const auto with_draws = [](LogQ logq, std::size_t sampled) {
+    return options_of({.logq = logq, .negatives = {.kind = Negatives::kUniform, .sampled = sampled}}, 4);
+  };
+  Network network = random_network(shape.network, counts, 6);
+  ReferenceLearner full(shape.network, parameters_of(network), counts, with_draws(LogQ::kNone, 4000));
+  ASSERT_EQ(full.active_set(owned.view(), StepNumber{0}).size(), 40U);
+  Parameters want = full.gradient(owned.view(), StepNumber{0});
+  double last_error = 1e9;
+  for (const std::size_t sampled : {std::size_t{10}, std::size_t{60}, std::size_t{4000}}) {
+    double error = 0;
+    for (std::uint64_t t = 0; t < 30; ++t) {
+      error +=
+          gradient_error(with_draws(LogQ::kExact, sampled), shape, counts, owned, StepNumber{t}, want) / 30;
+    }
+    EXPECT_LT(error, 0.8 * last_error) << sampled;
+    last_error = error;
+  }
+  EXPECT_LT(last_error, 1e-4);
 }
 
 }  // namespace
