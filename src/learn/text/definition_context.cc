@@ -117,7 +117,8 @@ void DefinitionContext::find_meanings() {
     float squares = 0;
     for (const Weighed& word : sum) squares += word.weight * word.weight;
     std::erase_if(sum, [&](const Weighed& word) {
-      return document_frequency_[word.word] < 2 || words_.string(word.word) == headwords_.string(headword);
+      return word.weight <= 0 || document_frequency_[word.word] < 2 ||
+             words_.string(word.word) == headwords_.string(headword);
     });
     keep_largest(sum, kMeaningWords);
     for (Weighed& word : sum) word.weight /= std::sqrt(squares);

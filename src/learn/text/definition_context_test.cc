@@ -104,6 +104,17 @@ TEST(DefinitionContext, HeldOutEntries) {
   EXPECT_THAT(context->meaning("baby"), Not(IsEmpty()));
 }
 
+// A word of every definition weighs nothing, and neither does a meaning made of such words alone.
+TEST(DefinitionContext, WordsWithoutWeight) {
+  std::vector<DictionaryEntry> entries;
+  for (int i = 0; i < 50; ++i) entries.push_back(entry({"w" + std::to_string(i)}, "thing"));
+  entries.push_back(entry({"x"}, "w1 w2 w3 thing"));
+  auto context = DefinitionContext::learn(entries, {});
+  ASSERT_TRUE(context.ok());
+  EXPECT_THAT(context->meaning("w1"), IsEmpty());
+  EXPECT_EQ(*context->of("w1 w2 w3 thing"), "");
+}
+
 // Text that is no UTF-8 is an error, no entries at all are none.
 TEST(DefinitionContext, Errors) {
   EXPECT_FALSE(DefinitionContext::learn({entry({"a"}, "b\xff")}, {}).ok());

@@ -24,9 +24,13 @@ void check(const FeaturizerOptions& options) {
   CHECK(options.max_features > 0 && options.max_features < StringIndex::kNone, options.max_features);
 }
 
+// Of a weight above it no count could be kept as a float. A text of thousands of words beside a context of a
+// single common one would come to that.
+constexpr float kMaxWeight = 80;
+
 // What log counts make of a count, and the count of which they make a weight.
 float log_count(float count) { return count > 1 ? 1 + std::log(count) : count; }
-float count_of(float weight) { return weight > 1 ? std::exp(weight - 1) : weight; }
+float count_of(float weight) { return weight > 1 ? std::exp(std::min(weight, kMaxWeight) - 1) : weight; }
 
 // Adds the text's row to that of the context in `scratch`, whose weights are first multiplied by `scale`.
 void merge(data::SparseRow text, float scale, FeaturizerScratch& scratch) {

@@ -100,7 +100,8 @@ class Featurizer {
 
   // The same of a text and its context, whose counts are scaled so that its weighted features (see
   // featurizer_weighting) are `context_weight` times as long as those of the text, whatever the lengths of
-  // the two. A text without known features has none with a context either. Requires context_weight >= 0.
+  // the two; only that no feature comes to more than 10^34 counts. A text without known features has none
+  // with a context either. Requires context_weight >= 0.
   [[nodiscard]] Result<data::SparseRow> features(std::string_view text, std::string_view context,
                                                  float context_weight, FeaturizerScratch& scratch) const;
 

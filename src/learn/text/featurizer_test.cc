@@ -84,6 +84,21 @@ TEST(Featurizer, AddsContextByLength) {
   }
 }
 
+// A long text beside a context of one common word gives finite values.
+TEST(Featurizer, BoundsTheWeightOfContext) {
+  std::vector<std::string> documents(1000, "common");
+  std::string text;
+  for (int i = 0; i < 900; ++i) {
+    const std::string word = "w" + std::to_string(i);
+    text += word + ' ';
+  }
+  documents.push_back(text);
+  const Featurizer featurizer(learn(documents, kPlain));
+  const auto got = weights(featurizer, text, "common", 100);
+  EXPECT_GT(got.at("common"), 0);
+  for (const auto& [name, value] : got) EXPECT_TRUE(std::isfinite(value)) << name;
+}
+
 // A context that is empty, unknown or weighs nothing changes nothing, and makes no features on its own.
 TEST(Featurizer, IgnoresEmptyContext) {
   const Featurizer featurizer(learn({"deer meat", "meat fish"}, kPlain));
