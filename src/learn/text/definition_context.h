@@ -6,10 +6,11 @@
 // children"; the definitions of "specialist" and "baby" do. With x(d) the tf-idf vector of d's words, of
 // length 1 (weighting.h), the meaning of a headword w and the context of a definition d are
 //
-//   m(w) = sum over k < kSenses of x(d_k) / (k + 1)        d_0, d_1, ...: the definitions of w, in their
-//   order c(d) = sum over words w of d of x(d)_w m(w) / |m(w)|
+//   m(w) = sum over k < kSenses of x(d_k) / (k + 1)
+//   c(d) = sum over words w of d of x(d)_w m(w) / |m(w)|
 //
-// of which the kMeaningWords and kContextWords largest entries are kept. A word in a single definition cannot
+// d_0, d_1, ... being the definitions of w in their order. The kMeaningWords and kContextWords largest entries
+// are kept. A word in a single definition cannot
 // connect two of them and is left out, as are w in its own meaning and the words of d in its context; common
 // words have no meaning of their own. A word that is no headword stands for one with the same stem
 // (word_parts.h).

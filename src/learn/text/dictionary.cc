@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "base/rng.h"
@@ -116,8 +117,12 @@ Result<DictionaryReport> import_dictionary(host::Disk& disk, const DictionaryImp
   Result<DictionarySplit> split = split_dictionary(*entries, import.split);
   if (!split.ok()) return split.error();
 
-  Result<DefinitionContext> contexts = DefinitionContext::learn(*entries, split->test);
-  if (!contexts.ok()) return contexts.error();
+  std::optional<DefinitionContext> contexts;
+  if (import.context) {
+    Result<DefinitionContext> learnt = DefinitionContext::learn(*entries, split->test);
+    if (!learnt.ok()) return learnt.error();
+    contexts = std::move(*learnt);
+  }
 
   std::string train;
   std::string test;
@@ -130,7 +135,7 @@ Result<DictionaryReport> import_dictionary(host::Disk& disk, const DictionaryImp
       continue;
     }
     append_record(train, entry, {});
-    if (!import.context) continue;
+    if (!contexts.has_value()) continue;
     Result<std::string> context = context_of(entry, *contexts);
     if (!context.ok()) return context.error();
     if (!context->empty()) append_record(train, entry, *context);
