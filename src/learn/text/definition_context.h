@@ -9,11 +9,10 @@
 //   m(w) = sum over k < kSenses of x(d_k) / (k + 1)
 //   c(d) = sum over words w of d of x(d)_w m(w) / |m(w)|
 //
-// d_0, d_1, ... being the definitions of w in their order. The kMeaningWords and kContextWords largest entries
-// are kept. A word in a single definition cannot
-// connect two of them and is left out, as are w in its own meaning and the words of d in its context; common
-// words have no meaning of their own. A word that is no headword stands for one with the same stem
-// (word_parts.h).
+// d_0, d_1, ... being the definitions of w in their order. The kMeaningWords and kContextWords largest
+// entries are kept. A word in a single definition cannot connect two of them and is left out, as are w in its
+// own meaning and the words of d in its context; common words have no meaning of their own. A word that is no
+// headword stands for one with the same stem (word_parts.h).
 //
 // Thread rule: one owner. Memory: 4 bytes a word of the definitions, and the words once.
 #pragma once
