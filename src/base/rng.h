@@ -27,6 +27,7 @@ enum class Purpose : std::uint32_t {
   kInputDropout = 10,   // a = step, b = sample in the step
   kHashFunctions = 11,  // a = function, b = 0 its definition, 1 its donors
   kBucketSample = 12,   // a = bucket's key, b = table
+  kTableOrder = 13,     // a = step, b = sample in the step
 };
 
 // The ten-round Philox4x32 block function: 4 words in, 4 words out, under a 2-word key.

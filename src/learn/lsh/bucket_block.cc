@@ -71,4 +71,11 @@ std::uint64_t BucketBlock::bytes() const {
   return sizeof(std::uint16_t) * (begin_.size() + local_.size()) + tag_.size();
 }
 
+std::uint64_t BucketBlock::bytes_of(const BlockShape& shape) {
+  const unsigned bits = bucket_bits(shape);
+  const std::uint64_t offsets = (std::uint64_t{1} << bits) + 1;
+  const std::uint64_t entry = sizeof(std::uint16_t) + (shape.key_bits > bits ? sizeof(std::uint8_t) : 0);
+  return shape.tables * (offsets * sizeof(std::uint16_t) + shape.entries * entry);
+}
+
 }  // namespace gossamer::lsh

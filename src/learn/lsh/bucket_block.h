@@ -70,6 +70,8 @@ class BucketBlock {
   [[nodiscard]] std::size_t entries() const { return shape_.entries; }
   // Bytes in use.
   [[nodiscard]] std::uint64_t bytes() const;
+  // Bytes that a new block of this shape uses.
+  [[nodiscard]] static std::uint64_t bytes_of(const BlockShape& shape);
 
  private:
   [[nodiscard]] std::size_t buckets() const { return std::size_t{1} << bucket_bits_; }

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/rng.h"
 
 namespace gossamer::lsh {
 
@@ -20,9 +19,10 @@ BucketQuery::BucketQuery(const Tables& tables, const BucketQueryOptions& options
       keys_(tables.tables()),
       count_((tables.rows() + kGroup - 1) / kGroup * kGroup),
       touched_((tables.rows() / kGroup + 8) / 8 * 8),
-      bucket_(options.cap == BucketCap::kNone ? 0 : tables.rows()),
+      bucket_(tables.rows()),
       with_(tables.tables() + 2),
       next_(tables.tables() + 1),
+      order_(tables.tables()),
       out_(std::min(options.limit, tables.rows())) {
   CHECK(tables.tables() <= UINT16_MAX, tables.tables());
   CHECK(options.limit >= 1 && options.min_tables >= 1 && options.cap_rows >= 1, options.limit,
@@ -49,6 +49,24 @@ std::span<const Candidate> BucketQuery::find_codes(std::span<const std::uint32_t
     visit_capped();
   }
   return ranked();
+}
+
+std::span<const Candidate> BucketQuery::sample_codes(std::span<const std::uint32_t> codes, Rng& order) {
+  CHECK(codes.size() == keys_.size(), codes.size(), keys_.size());
+  std::ranges::transform(codes, keys_.begin(), [&](std::uint32_t code) { return tables_.key_of(code); });
+  std::iota(order_.begin(), order_.end(), 0U);
+  std::size_t found = 0;
+  for (std::size_t i = 0; i < order_.size() && found < out_.size(); ++i) {
+    std::swap(order_[i], order_[i + order.below(order_.size() - i)]);
+    for (const std::uint32_t row : capped(order_[i])) {
+      if (found == out_.size()) break;
+      if (count_[row]++ == 0) out_[found++] = {.row = row, .tables = 1};
+    }
+  }
+  const auto answer = std::span(out_).first(found);
+  for (Candidate& candidate : answer)
+    candidate.tables = std::exchange(count_[candidate.row], std::uint16_t{0});
+  return answer;
 }
 
 std::size_t BucketQuery::visited() const {
@@ -97,9 +115,9 @@ std::span<const std::uint32_t> BucketQuery::capped(std::size_t table) {
                   [&](std::size_t row) { bucket_[size++] = static_cast<std::uint32_t>(row); });
   }
   const auto bucket = bucket_.span().first(size);
-  if (size <= options_.cap_rows) return bucket;
   // A block's overlay comes behind its base.
   if (!std::ranges::is_sorted(bucket)) std::ranges::sort(bucket);
+  if (options_.cap == BucketCap::kNone || size <= options_.cap_rows) return bucket;
   if (options_.cap == BucketCap::kFifo) return bucket.last(options_.cap_rows);
   Rng rng(options_.seed, Purpose::kBucketSample, key, static_cast<std::uint32_t>(table));
   for (std::size_t i = 0; i < options_.cap_rows; ++i) {

@@ -6,7 +6,8 @@
 // same answer.
 //
 // Cost: one visit for each row in the L buckets, and one look at the groups of 64 rows that were touched.
-// Memory: 2 bytes a row. Allocates nothing after construction.
+// Memory: 2 bytes a row, 4 more where buckets
+// are capped or sampled. Allocates nothing after construction.
 // Owner: one thread. Thread rule: one owner; several queries may read the same tables; results are views
 // until the next question.
 #pragma once
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "base/aligned_array.h"
+#include "base/rng.h"
 #include "learn/data/rows.h"
 #include "learn/lsh/tables.h"
 
@@ -56,7 +58,12 @@ class BucketQuery {
   [[nodiscard]] std::span<const Candidate> find(const data::SparseRow& vector);
   [[nodiscard]] std::span<const Candidate> find_codes(std::span<const std::uint32_t> codes);
 
-  // Rows visited by the last question, with repetitions.
+  // SLIDE's "vanilla" policy: rows of the buckets that belong to these codes, table after table in an order
+  // drawn by `order`, until `limit` different ones are found; in the order in which they are. min_tables does
+  // not matter. Cost: the buckets that it reads.
+  [[nodiscard]] std::span<const Candidate> sample_codes(std::span<const std::uint32_t> codes, Rng& order);
+
+  // Rows visited by the last find, with repetitions.
   [[nodiscard]] std::size_t visited() const;
 
  private:
@@ -75,9 +82,10 @@ class BucketQuery {
   std::vector<std::uint32_t> keys_;
   AlignedArray<std::uint16_t> count_;   // [rows, padded to whole groups]: support, 0 between questions
   AlignedArray<std::uint8_t> touched_;  // [groups, padded to 8]: whether a count is not 0
-  AlignedArray<std::uint32_t> bucket_;  // [rows] with a cap: the rows of one bucket
+  AlignedArray<std::uint32_t> bucket_;  // [rows]: the rows of one bucket
   std::vector<std::uint32_t> with_;     // [L + 2]: rows supported by at least so many tables
   std::vector<std::uint32_t> next_;     // [L + 1]: where the next row of this support goes
+  std::vector<std::uint32_t> order_;    // [L]
   std::vector<Candidate> out_;
 };
 

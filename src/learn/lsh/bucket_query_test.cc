@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -141,6 +142,50 @@ TEST(BucketQuery, ReservoirIsUniform) {
   for (const double s : seen) {
     EXPECT_NEAR(s / (2 * kSeeds), kShare, 5 * std::sqrt(kShare * (1 - kShare) / (2 * kSeeds)));
   }
+}
+
+// A sample of the buckets: different rows, only such that a table supports, as many as asked for or all there
+// are, whole buckets in the order of tables that was drawn; the same order gives the same answer, another one
+// other rows; a question by support that follows sees none of it.
+TEST(BucketQuery, SamplesTablesInRandomOrder) {
+  const SimHash family({.shape = {.dimension = 12, .functions = 5, .tables = 9}, .seed = 3});
+  host::SimCompute compute({.workers = 2});
+  RandomRows rows(3000, 12, 4);
+  Tables tables(family, 3000, {});
+  tables.build(rows.view(), compute);
+  const auto keys = all_keys(tables);
+  HashWorkspace workspace(family.shape());
+  std::vector<std::uint32_t> codes(9);
+  std::size_t differing = 0;
+  for (std::uint64_t trial = 0; trial < 20; ++trial) {
+    family.hash_dense(rows.row(trial), workspace, codes);
+    const auto all = model_answer(tables, codes, {.limit = 3000});
+    for (const std::size_t limit : {std::size_t{1}, std::size_t{150}, std::size_t{3000}}) {
+      BucketQuery query(tables, {.limit = limit});
+      Rng order(7, Purpose::kTableOrder, trial);
+      const auto answer = copy(query.sample_codes(codes, order));
+      EXPECT_EQ(answer.size(), std::min(limit, all.size()));
+      std::set<std::uint32_t> found;
+      for (const Candidate& c : answer) {
+        EXPECT_TRUE(found.insert(c.row).second) << c.row;
+        EXPECT_TRUE(std::ranges::any_of(all, [&](const Candidate& a) { return a.row == c.row; })) << c.row;
+      }
+      // The first table's rows come first, all of them or as many as are asked for.
+      Rng same(7, Purpose::kTableOrder, trial);
+      const std::size_t first = same.below(9);
+      const auto in_first =
+          static_cast<std::size_t>(std::ranges::count(keys[first], tables.key_of(codes[first])));
+      for (std::size_t i = 0; i < std::min(answer.size(), in_first); ++i) {
+        EXPECT_EQ(keys[first][answer[i].row], tables.key_of(codes[first])) << i;
+      }
+      Rng again(7, Purpose::kTableOrder, trial);
+      EXPECT_EQ(copy(query.sample_codes(codes, again)), answer);
+      Rng other(8, Purpose::kTableOrder, trial);
+      differing += copy(query.sample_codes(codes, other)) == answer ? 0 : 1;
+      EXPECT_EQ(copy(query.find_codes(codes)), model_answer(tables, codes, {.limit = limit}));
+    }
+  }
+  EXPECT_GT(differing, 20U);
 }
 
 // Questions allocate nothing.

@@ -23,6 +23,8 @@ class DriftLedger {
 
   // The row has just been hashed. Requires allowance >= 0.
   void reset(std::size_t row, float allowance) { left_[row] = allowance; }
+  // What is left of the row's allowance: reset() with it continues where this ledger stands.
+  [[nodiscard]] float left(std::size_t row) const { return left_[row]; }
   // The row has moved by at most `length` >= 0; infinity makes it due. NaN makes it due.
   void moved(std::size_t row, float length) {
     const float left = std::nextafter(left_[row] - length, -std::numeric_limits<float>::infinity());

@@ -26,6 +26,18 @@ double length_of(const float* row, std::size_t n) {
 
 }  // namespace
 
+std::uint64_t most_table_bytes(const TablesShape& shape) {
+  const auto block = [&](std::size_t rows) {
+    const std::size_t moved = rows / kOverlayShare;
+    return BucketBlock::bytes_of({.tables = shape.tables, .entries = rows, .key_bits = shape.key_bits}) +
+           BucketBlock::bytes_of({.tables = shape.tables, .entries = moved, .key_bits = shape.key_bits}) +
+           moved * sizeof(std::uint16_t) + (rows + 63) / 64 * sizeof(std::uint64_t);
+  };
+  const std::size_t last = shape.rows % kBlockRows;
+  return shape.rows / kBlockRows * block(kBlockRows) + (last > 0 ? block(last) : 0) +
+         shape.rows * sizeof(float) + std::min(shape.rows, kBlockRows) * sizeof(std::uint16_t);
+}
+
 Tables::Tables(const HashFamily& family, std::size_t rows, const TablesOptions& options)
     : family_(family),
       rows_(rows),
@@ -171,6 +183,37 @@ UpdateReport Tables::update(const RowsView& view, std::span<const std::uint32_t>
     report.sorted_blocks += place_locals(block, work, compute) ? 1 : 0;
   }
   return report;
+}
+
+void Tables::save(std::span<std::uint16_t> keys, std::span<float> allowances) const {
+  CHECK(key_bits_ <= 16, key_bits_);
+  CHECK(keys.size() == tables() * rows_ && allowances.size() == rows_, keys.size(), allowances.size());
+  std::vector<std::uint32_t> one(rows_);
+  for (std::size_t t = 0; t < tables(); ++t) {
+    row_keys(t, one);
+    std::ranges::transform(one, keys.begin() + static_cast<std::ptrdiff_t>(t * rows_),
+                           [](std::uint32_t key) { return static_cast<std::uint16_t>(key); });
+  }
+  for (std::size_t row = 0; row < rows_; ++row) allowances[row] = drift_.left(row);
+}
+
+void Tables::restore(std::span<const std::uint16_t> keys, std::span<const float> allowances) {
+  CHECK(key_bits_ <= 16, key_bits_);
+  CHECK(keys.size() == tables() * rows_ && allowances.size() == rows_, keys.size(), allowances.size());
+  std::vector<std::uint32_t> own(all_locals_.size());
+  std::vector<std::uint16_t> none;
+  for (std::size_t block = 0; block < blocks_.size(); ++block) {
+    Block& b = blocks_[block];
+    const std::size_t rows = block_rows(block);
+    for (std::size_t t = 0; t < tables(); ++t) {
+      std::ranges::copy(keys.subspan(t * rows_ + block * kBlockRows, rows), own.begin());
+      b.base.fill(t, std::span(all_locals_).first(rows), own);
+    }
+    b.overlay = BucketBlock();
+    none.clear();
+    mask(b, none, rows);
+  }
+  for (std::size_t row = 0; row < rows_; ++row) drift_.reset(row, allowances[row]);
 }
 
 void Tables::row_keys(std::size_t table, std::span<std::uint32_t> keys) const {

@@ -52,6 +52,14 @@ struct TablesOptions {
   double tolerance = 0;
 };
 
+struct TablesShape {
+  std::size_t rows = 0;
+  std::size_t tables = 0;
+  unsigned key_bits = 1;
+};
+// Bytes of such tables at their largest: built, and each block with as many rows in its overlay as it takes.
+[[nodiscard]] std::uint64_t most_table_bytes(const TablesShape& shape);
+
 struct UpdateReport {
   std::size_t hashed = 0;         // rows that were due
   std::size_t sorted_blocks = 0;  // overlays that grew too large
@@ -101,6 +109,12 @@ class Tables {
     });
     b.overlay.visit(table, key, [&](std::size_t local) { sink(first + local); });
   }
+
+  // All that answers and updates depend on, for whoever continues elsewhere: the keys [L][rows] and what is
+  // left of the rows' allowances [rows]. Requires key_bits() <= 16.
+  void save(std::span<std::uint16_t> keys, std::span<float> allowances) const;
+  // Instead of build(): tables of the same shape and family go on as those that were saved.
+  void restore(std::span<const std::uint16_t> keys, std::span<const float> allowances);
 
   // For tests and inspection: the key of every row in a table. keys has rows() entries.
   void row_keys(std::size_t table, std::span<std::uint32_t> keys) const;

@@ -199,6 +199,45 @@ TEST(Tables, HashOnlyDueRows) {
   EXPECT_EQ(tables.update(rows.view(), {}, compute).hashed, 0U);
 }
 
+// What was saved goes on elsewhere as if nothing had happened: same keys, same rows due, and the same after
+// further changes; with rows in overlays and over several blocks.
+TEST(Tables, SavedTablesGoOn) {
+  const SimHash family({.shape = {.dimension = 8, .functions = 6, .tables = 3}, .seed = 2});
+  constexpr std::size_t kRows = kBlockRows + 500;
+  host::SimCompute compute({.workers = 2});
+  RandomRows rows(kRows, 8, 9);
+  Tables first(family, kRows, {.tolerance = 0.05});
+  first.build(rows.view(), compute);
+  const auto change = [&](Tables& tables, RandomRows& own) {
+    std::vector<std::uint32_t> changed;
+    for (std::uint32_t r = 0; r < kRows; r += 37) {
+      tables.note_change(r, own.move(r, 0.05F));
+      changed.push_back(r);
+    }
+    return changed;
+  };
+  first.update(rows.view(), change(first, rows), compute);
+  change(first, rows);
+  std::vector<std::uint16_t> keys(3 * kRows);
+  std::vector<float> allowances(kRows);
+  first.save(keys, allowances);
+  Tables second(family, kRows, {.tolerance = 0.05});
+  second.restore(keys, allowances);
+  EXPECT_EQ(all_keys(second), all_keys(first));
+  RandomRows same = rows;
+  const auto changed = change(first, rows);
+  EXPECT_EQ(change(second, same), changed);
+  std::size_t due = 0;
+  for (std::size_t r = 0; r < kRows; ++r) {
+    ASSERT_EQ(first.due(r), second.due(r)) << r;
+    due += first.due(r) ? 1 : 0;
+  }
+  EXPECT_GT(due, 100U);
+  EXPECT_EQ(first.update(rows.view(), changed, compute).hashed,
+            second.update(same.view(), changed, compute).hashed);
+  EXPECT_EQ(all_keys(second), all_keys(first));
+}
+
 // Codes of any length from a row's number, which is its only coordinate.
 class NumberedRows final : public HashFamily {
  public:
@@ -250,6 +289,11 @@ TEST(Tables, TakeAFractionOfTheWeights) {
     EXPECT_EQ(report.hashed, changed.size());
     EXPECT_EQ(report.sorted_blocks, 0U);
     EXPECT_LT(static_cast<double>(tables.bytes()) / weights, c.updated) << c.code_bits;
+    // The bound that memory is planned by holds, and is not far off.
+    const auto most = static_cast<double>(
+        most_table_bytes({.rows = kRows, .tables = 50, .key_bits = static_cast<unsigned>(c.code_bits)}));
+    EXPECT_LE(static_cast<double>(tables.bytes()), most);
+    EXPECT_GT(static_cast<double>(tables.bytes()), 0.95 * most);
   }
 }
 

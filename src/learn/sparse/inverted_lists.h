@@ -31,6 +31,10 @@ class InvertedLists {
     if (ownership_.owns(id)) slots_.insert(id);
   }
 
+  [[nodiscard]] bool owns(std::uint32_t id) const { return ownership_.owns(id); }
+  // The slot of `id`, a new one without samples if it has none. Requires owns(id).
+  std::uint32_t slot_of(std::uint32_t id) { return slots_.insert(id); }
+
   [[nodiscard]] std::size_t size() const { return slots_.size(); }
   [[nodiscard]] std::span<const std::uint32_t> ids() const { return slots_.ids(); }
   [[nodiscard]] std::span<const std::uint32_t> samples(std::size_t slot) const {

@@ -21,7 +21,7 @@ struct alignas(64) Learner::Worker {
   Worker(Ownership ownership, std::size_t stride, const host::Clock* clock)
       : active(ownership), features(ownership), gradient(stride), timer(clock) {}
 
-  InvertedLists active;
+  ActiveSet active;
   InvertedLists features;
   AlignedArray<float> gradient;  // of one embedding row
   PhaseTimer timer;
@@ -31,6 +31,7 @@ struct alignas(64) Learner::Worker {
 LearnerPhases& LearnerPhases::operator+=(const LearnerPhases& other) {
   select += other.select;
   embed += other.embed;
+  find += other.find;
   positives += other.positives;
   forward += other.forward;
   reduce += other.reduce;
@@ -50,16 +51,22 @@ Learner::Learner(const Parts& parts, const LearnerOptions& options)
       samples_({.network = parts.network, .labels = parts.labels, .logq = logq_, .kernels = parts.kernels},
                {.activation = options.activation, .dropout = options.dropout, .seed = options.seed}) {
   CHECK(options.batch_max >= 1, options.batch_max);
+  // One sample's own set says nothing about what others may score.
+  CHECK(parts.hashed == nullptr || parts.hashed->sets() == HashSets::kShared || options.logq == LogQ::kNone);
   CHECK(parts.network.embedding.has_moments() && parts.network.output.has_moments());
   CHECK(parts.labels.count.size() == parts.network.shape.labels, parts.labels.count.size(),
         parts.network.shape.labels);
   const int workers = parts.compute.workers();
-  softmax_ = make_panel_softmax(
-      {.network = parts.network, .labels = parts.labels, .logq = logq_, .optimizer = optimizer_},
-      {.element = options.element.value_or(kernels::preferred_element(parts.kernels.isa)),
-       .shape = {.hidden = parts.network.stride(), .batch = state_.padded},
-       .workers = workers},
-      parts.kernels);
+  softmax_ =
+      make_panel_softmax({.network = parts.network,
+                          .labels = parts.labels,
+                          .logq = logq_,
+                          .optimizer = optimizer_,
+                          .hashed = parts.hashed},
+                         {.element = options.element.value_or(kernels::preferred_element(parts.kernels.isa)),
+                          .shape = {.hidden = parts.network.stride(), .batch = state_.padded},
+                          .workers = workers},
+                         parts.kernels);
   for (int worker = 0; worker < workers; ++worker) {
     workers_.emplace_back(Ownership{.worker = static_cast<std::uint32_t>(worker),
                                     .workers = static_cast<std::uint32_t>(workers)},
@@ -80,8 +87,46 @@ host::Range Learner::samples_of(int worker) const {
 void Learner::select(Worker& worker, const data::Batch& batch, StepNumber step) const {
   worker.active.build(batch.labels);
   Rng rng(options_.seed, Purpose::kNegatives, step.value);
-  sampler_.draw_all(rng, [&](std::uint32_t label) { worker.active.add_without_samples(label); });
+  sampler_.draw_all(rng, [&](std::uint32_t label) { worker.active.add(label); });
+  if (finding_) add_found(worker, batch);
   worker.features.build(batch.features);
+}
+
+void Learner::add_found(Worker& worker, const data::Batch& batch) const {
+  const HashNegatives& hashed = *parts_.hashed;
+  const std::size_t asking = hashed.asking(batch.size());
+  for (std::size_t sample = 0; sample < asking; ++sample) {
+    if (hashed.sets() == HashSets::kOwn) {
+      for (const std::uint32_t label : hashed.found(sample)) {
+        worker.active.add_finder(label, static_cast<std::uint32_t>(sample));
+      }
+      continue;
+    }
+    for (const std::uint32_t label : hashed.found(sample)) worker.active.add_certain(label);
+    if (!logq_.own_labels_certain()) continue;
+    for (const std::uint32_t label : batch.labels.row(sample)) worker.active.add_certain(label);
+  }
+  if (hashed.sets() == HashSets::kOwn) worker.active.end_finders();
+}
+
+// h of all samples, then the labels that the first ones find by it.
+void Learner::find_negatives(const data::Batch& batch, StepNumber step) {
+  host::Compute& compute = parts_.compute;
+  compute.run([&](int w) {
+    Worker& worker = workers_[static_cast<std::size_t>(w)];
+    worker.timer.start();
+    samples_.embed(batch, step, samples_of(w), state_);
+    worker.timer.lap(worker.phases.embed);
+  });
+  compute.run([&](int w) {
+    Worker& worker = workers_[static_cast<std::size_t>(w)];
+    worker.timer.start();
+    const host::Range asking = host::worker_range(parts_.hashed->asking(batch.size()), w, compute.workers());
+    for (std::size_t sample = asking.begin; sample < asking.end; ++sample) {
+      parts_.hashed->find(w, state_, step, sample);
+    }
+    worker.timer.lap(worker.phases.find);
+  });
 }
 
 void Learner::update_embedding(Worker& worker) const {
@@ -104,13 +149,14 @@ void Learner::update_embedding(Worker& worker) const {
 void Learner::run_phases(const data::Batch& batch, StepNumber step) {
   host::Compute& compute = parts_.compute;
   const auto worker_of = [this](int w) -> Worker& { return workers_[static_cast<std::size_t>(w)]; };
+  for (Worker& worker : workers_) worker.phases = {};
+  if (finding_) find_negatives(batch, step);
   compute.run([&](int w) {
     Worker& worker = worker_of(w);
-    worker.phases = {};
     worker.timer.start();
     select(worker, batch, step);
     worker.timer.lap(worker.phases.select);
-    samples_.embed(batch, step, samples_of(w), state_);
+    if (!finding_) samples_.embed(batch, step, samples_of(w), state_);
     softmax_->pack_hidden(state_, samples_of(w));
     worker.timer.lap(worker.phases.embed);
     samples_.score_positives(batch, samples_of(w), state_);
@@ -162,17 +208,23 @@ StepReport Learner::step(const data::Batch& batch, StepNumber step, const StepSc
   timer.start();
   state_.samples = batch.size();
   optimizer_.begin_step(step, schedule.learning_rate);
-  logq_.set_batch(batch.size());
+  finding_ = parts_.hashed != nullptr && parts_.hashed->begun(step);
+  logq_.set_batch(batch.size(), finding_ ? parts_.hashed->asking(batch.size()) : 0);
+  double upkeep = 0;
+  if (finding_) parts_.hashed->prepare(step);
+  timer.lap(upkeep);
   run_phases(batch, step);
   StepReport result = report();
   result.grew = bytes() != bytes_before;
   const double workers = static_cast<double>(workers_.size());
   LearnerPhases& p = result.phases;
-  for (double* phase : {&p.select, &p.embed, &p.positives, &p.forward, &p.reduce, &p.weights, &p.embedding}) {
+  for (double* phase :
+       {&p.select, &p.embed, &p.find, &p.positives, &p.forward, &p.reduce, &p.weights, &p.embedding}) {
     *phase /= workers;
   }
-  double wall = 0;
+  double wall = upkeep;
   timer.lap(wall);
+  p.find += upkeep;
   p.waiting = std::max(0.0, wall - p.total());
   return result;
 }

@@ -14,6 +14,8 @@
 //   2 by label   scores, exponentials, sums, gradient of h
 //   3 by sample  partition sums, loss, gradient through the activation
 //   4 by row     gradients and updates of output rows, then of embedding rows
+// Where hash tables find further labels (hash_negatives.h), h comes first in a phase of its own, the asking
+// samples' questions in a second; tables are built and updated before the step.
 //
 // Results depend on the seed, the step number, the batch, the weights and the number of workers, and are then
 // equal to the bit; another number of workers gives the same to rounding. Samples without labels count in the
@@ -35,6 +37,7 @@
 #include "kernels/kernels.h"
 #include "learn/data/rows.h"
 #include "learn/sparse/adam.h"
+#include "learn/sparse/hash_negatives.h"
 #include "learn/sparse/hidden_layer.h"
 #include "learn/sparse/inverted_lists.h"
 #include "learn/sparse/logq.h"
@@ -62,6 +65,7 @@ struct LearnerOptions {
 struct LearnerPhases {
   double select = 0;     // active rows and feature lists
   double embed = 0;      // embedding bag, activation, dropout
+  double find = 0;       // upkeep of the hash tables, and questions to them
   double positives = 0;  // scores of the samples' own labels
   double forward = 0;    // pass 1 over the output rows
   double reduce = 0;     // partition sums, loss, gradient through the activation
@@ -70,7 +74,7 @@ struct LearnerPhases {
   double waiting = 0;
 
   [[nodiscard]] double total() const {
-    return select + embed + positives + forward + reduce + weights + embedding + waiting;
+    return select + embed + find + positives + forward + reduce + weights + embedding + waiting;
   }
   LearnerPhases& operator+=(const LearnerPhases& other);
 };
@@ -93,6 +97,7 @@ class Learner {
     const kernels::Kernels& kernels;
     host::Compute& compute;
     const host::Clock* clock = nullptr;
+    HashNegatives* hashed = nullptr;  // null: no labels are found by hash tables
   };
 
   // Requires a network with moments, and labels.count of its size.
@@ -116,6 +121,8 @@ class Learner {
   void update_embedding(Worker& worker) const;
   [[nodiscard]] host::Range samples_of(int worker) const;
   void run_phases(const data::Batch& batch, StepNumber step);
+  void find_negatives(const data::Batch& batch, StepNumber step);
+  void add_found(Worker& worker, const data::Batch& batch) const;
   [[nodiscard]] StepReport report() const;
 
   Parts parts_;
@@ -125,6 +132,7 @@ class Learner {
   RowOptimizer optimizer_;
   BatchState state_;
   SamplePhases samples_;
+  bool finding_ = false;  // whether samples ask in this step
   std::unique_ptr<PanelSoftmax> softmax_;
   std::vector<Worker> workers_;
   std::vector<SamplePhases::Part> parts_of_hidden_gradient_;

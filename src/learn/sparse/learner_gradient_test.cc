@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <optional>
 #include <string>
 
 #include "learn/sparse/random_problem.h"
@@ -21,6 +23,7 @@ struct Case {
   NegativeOptions negatives = {};
   Element element = Element::kF32;
   int workers = 1;
+  std::optional<HashNegativeOptions> hashed = {};
 };
 
 LearnerOptions options_of(const Case& c, std::size_t batch_max) {
@@ -60,13 +63,24 @@ void expect_gradient(const Case& c, const ProblemShape& shape, kernels::Isa isa)
   const LearnerOptions options = options_of(c, shape.samples + 5);
   Parameters before = parameters_of(network);
   ReferenceLearner reference(shape.network, before, counts, options);
-  Parameters expected = reference.gradient(owned.view(), step);
-
   host::SimCompute compute({.workers = c.workers});
-  Learner learner(
-      {.network = network, .labels = counts, .kernels = kernels::kernels_for(isa), .compute = compute},
-      options);
+  std::optional<HashNegatives> hashed;
+  const auto& kernels = kernels::kernels_for(isa);
+  if (c.hashed) hashed.emplace(HashNegatives::Parts{network, kernels, compute}, *c.hashed);
+  Learner learner({.network = network,
+                   .labels = counts,
+                   .kernels = kernels,
+                   .compute = compute,
+                   .hashed = hashed ? &*hashed : nullptr},
+                  options);
   const StepReport report = learner.step(owned.view(), step, {.learning_rate = 1});
+  if (hashed) {
+    reference.sets = hashed->sets();
+    for (std::size_t sample = 0; sample < hashed->asking(shape.samples); ++sample) {
+      reference.found.emplace_back(hashed->found(sample).begin(), hashed->found(sample).end());
+    }
+  }
+  Parameters expected = reference.gradient(owned.view(), step);
   Parameters after = parameters_of(network);
 
   const double tolerance = c.element == Element::kF32 ? 3e-5 : 2e-2;
@@ -131,6 +145,38 @@ TEST(LearnerGradient, HoldsOverSeveralPanels) {
   }
 }
 
+// Labels that hash tables find: for every correction, with and without draws, for few, nearly all and all
+// samples asking.
+TEST(LearnerGradient, HoldsWithHashNegatives) {
+  for (const LogQ logq : {LogQ::kNone, LogQ::kAll, LogQ::kExact}) {
+    for (const NegativeOptions& negatives :
+         {NegativeOptions{}, NegativeOptions{.kind = Negatives::kUniform, .sampled = 4}}) {
+      for (const std::size_t queries : {std::size_t{2}, std::size_t{5}, std::size_t{6}}) {
+        SCOPED_TRACE(queries);
+        const HashNegativeOptions hashed = {
+            .functions = 2, .tables = 6, .queries = queries, .found = 2 * queries};
+        expect_gradient({.logq = logq, .negatives = negatives, .workers = 2, .hashed = hashed}, kTiny,
+                        kernels::best_isa());
+      }
+    }
+  }
+}
+
+// The same with a set for each sample, over several panels too.
+TEST(LearnerGradient, HoldsWithOwnSets) {
+  for (const ProblemShape& shape : {kTiny, kSmall}) {
+    for (const Element element : {Element::kF32, Element::kBf16}) {
+      const HashNegativeOptions hashed = {.functions = 2,
+                                          .tables = 6,
+                                          .selection = HashSelection::kRandom,
+                                          .sets = HashSets::kOwn,
+                                          .queries = shape.samples,
+                                          .found = 3 * shape.samples};
+      expect_gradient({.element = element, .workers = 3, .hashed = hashed}, shape, kernels::best_isa());
+    }
+  }
+}
+
 // A batch of one, and a batch whose samples all have the same labels.
 TEST(LearnerGradient, HoldsForOneSampleAndForEqualLabels) {
   ProblemShape one = kTiny;
@@ -181,14 +227,19 @@ TEST(LearnerGradient, LossApproachesTheFullSoftmax) {
 
 // Distance of a step's gradient to `want`, relative to the length of `want`.
 double gradient_error(const LearnerOptions& options, const ProblemShape& shape, const LabelCounts& counts,
-                      const OwnedBatch& batch, StepNumber step, Parameters& want) {
+                      const OwnedBatch& batch, StepNumber step, Parameters& want,
+                      const std::optional<HashNegativeOptions>& hashed = {}) {
   Network network = random_network(shape.network, counts, 6);
   Parameters before = parameters_of(network);
   host::SimCompute compute({.workers = 2});
+  const auto& kernels = kernels::kernels_for(kernels::best_isa());
+  std::optional<HashNegatives> negatives;
+  if (hashed) negatives.emplace(HashNegatives::Parts{network, kernels, compute}, *hashed);
   Learner learner({.network = network,
                    .labels = counts,
-                   .kernels = kernels::kernels_for(kernels::best_isa()),
-                   .compute = compute},
+                   .kernels = kernels,
+                   .compute = compute,
+                   .hashed = negatives ? &*negatives : nullptr},
                   options);
   learner.step(batch.view(), step, {.learning_rate = 1});
   Parameters after = parameters_of(network);
@@ -226,6 +277,31 @@ TEST(LearnerGradient, ApproachesTheFullSoftmax) {
           gradient_error(with_draws(LogQ::kExact, sampled), shape, counts, owned, StepNumber{t}, want) / 30;
     }
     EXPECT_LT(error, 0.8 * last_error) << sampled;
+    last_error = error;
+  }
+  EXPECT_LT(last_error, 1e-4);
+}
+
+// So does it with labels that hash tables find, the more they find, and meets it when they find all.
+TEST(LearnerGradient, ApproachesTheFullSoftmaxWithHashNegatives) {
+  const LabelCounts counts = random_counts(40, 5);
+  const ProblemShape shape = {.network = {.features = 7, .labels = 40, .hidden = 5}, .samples = 4};
+  const OwnedBatch owned = random_batch(shape, 7);
+  const LearnerOptions options = options_of({.logq = LogQ::kExact}, 4);
+  Network network = random_network(shape.network, counts, 6);
+  ReferenceLearner full(shape.network, parameters_of(network), counts, options_of({}, 4));
+  full.found = {std::vector<std::uint32_t>(40)};
+  std::iota(full.found[0].begin(), full.found[0].end(), 0U);
+  Parameters want = full.gradient(owned.view(), StepNumber{0});
+  double last_error = 1e9;
+  for (const std::size_t each : {std::size_t{2}, std::size_t{15}, std::size_t{40}}) {
+    double error = 0;
+    for (std::uint64_t seed = 0; seed < 20; ++seed) {
+      const HashNegativeOptions hashed = {
+          .functions = 1, .tables = 20, .queries = 2, .found = 2 * each, .seed = seed};
+      error += gradient_error(options, shape, counts, owned, StepNumber{0}, want, hashed) / 20;
+    }
+    EXPECT_LT(error, 0.9 * last_error) << each;
     last_error = error;
   }
   EXPECT_LT(last_error, 1e-4);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "base/counting_new.h"
 #include "host/posix/compute.h"
@@ -28,13 +29,18 @@ LearnerOptions default_options() {
 }
 
 // Trains `steps` steps on batches that differ, and returns the weights.
-Parameters train(host::Compute& compute, const LearnerOptions& options, std::uint64_t steps) {
+Parameters train(host::Compute& compute, const LearnerOptions& options, std::uint64_t steps,
+                 const std::optional<HashNegativeOptions>& hashed = {}) {
   const LabelCounts counts = random_counts(kShape.network.labels, 5);
   Network network = random_network(kShape.network, counts, 6);
+  const auto& kernels = kernels::kernels_for(kernels::best_isa());
+  std::optional<HashNegatives> negatives;
+  if (hashed) negatives.emplace(HashNegatives::Parts{network, kernels, compute}, *hashed);
   Learner learner({.network = network,
                    .labels = counts,
-                   .kernels = kernels::kernels_for(kernels::best_isa()),
-                   .compute = compute},
+                   .kernels = kernels,
+                   .compute = compute,
+                   .hashed = negatives ? &*negatives : nullptr},
                   options);
   for (std::uint64_t t = 0; t < steps; ++t) {
     const OwnedBatch batch = random_batch(kShape, 100 + t);
@@ -110,6 +116,32 @@ TEST(Learner, IsBitwiseDeterministicForAWorkerCount) {
   }
 }
 
+// With hash tables too, which are built and updated on all workers.
+TEST(Learner, IsBitwiseDeterministicWithHashNegatives) {
+  for (const HashSelection selection : {HashSelection::kBest, HashSelection::kRandom}) {
+    const HashNegativeOptions hashed = {.functions = 4,
+                                        .tables = 5,
+                                        .selection = selection,
+                                        .queries = 10,
+                                        .found = 60,
+                                        .first_step = 2,
+                                        .update_every = 3};
+    for (const int workers : {1, 3}) {
+      host::SimCompute one({.workers = workers, .seed = 1});
+      host::SimCompute other({.workers = workers, .seed = 2});
+      const auto threads = host::PosixCompute::create(workers);
+      ASSERT_TRUE(threads.ok());
+      Parameters a = train(one, default_options(), 9, hashed);
+      Parameters b = train(other, default_options(), 9, hashed);
+      Parameters c = train(**threads, default_options(), 9, hashed);
+      EXPECT_EQ(largest_difference(a, b), 0) << workers;
+      EXPECT_EQ(largest_difference(a, c), 0) << workers;
+      Parameters without = train(one, default_options(), 9);
+      EXPECT_GT(largest_difference(a, without), 0) << workers;
+    }
+  }
+}
+
 // Another number of workers changes only the order of summation.
 TEST(Learner, AgreesAcrossWorkerCountsToRounding) {
   LearnerOptions options = default_options();
@@ -146,6 +178,28 @@ TEST(Learner, AllocatesNothingAfterWarmUp) {
   }
   EXPECT_EQ(allocation_count() - before, 0U);
   EXPECT_FALSE(grew);
+}
+
+// With hash tables too, between two updates of them.
+TEST(Learner, AllocatesNothingWithHashNegatives) {
+  const LabelCounts counts = random_counts(kShape.network.labels, 5);
+  for (const HashSets sets : {HashSets::kShared, HashSets::kOwn}) {
+    Network network = random_network(kShape.network, counts, 6);
+    host::SimCompute compute({.workers = 2});
+    const auto& kernels = kernels::kernels_for(kernels::best_isa());
+    HashNegatives hashed(
+        {network, kernels, compute},
+        {.functions = 3, .tables = 5, .sets = sets, .queries = 50, .found = 300, .update_every = 40});
+    Learner learner(
+        {.network = network, .labels = counts, .kernels = kernels, .compute = compute, .hashed = &hashed},
+        {.batch_max = 50, .logq = LogQ::kNone});
+    const OwnedBatch batch = random_batch(kShape, 1);
+    std::uint64_t t = 0;
+    for (; t < 10; ++t) learner.step(batch.view(), StepNumber{t}, {.learning_rate = 0});
+    const std::uint64_t before = allocation_count();
+    for (; t < 39; ++t) learner.step(batch.view(), StepNumber{t}, {.learning_rate = 0});
+    EXPECT_EQ(allocation_count() - before, 0U);
+  }
 }
 
 // Samples without labels leave no trace beside making the mean smaller: as zeros among the loss, nothing

@@ -12,6 +12,13 @@
 //           which are there for certain. Given the sample, the partition sum is unbiased.
 //   kNone   no correction.
 //
+// Where samples of the batch ask hash tables for further labels (hash_negatives.h), all is given them: their
+// labels and what they find are in the active set for certain. A of them ask:
+//   kExact  certain labels have q = 1; the others 1 - (1 - f / N)^(B - 1 - A) (1 - P). A sample that asks has
+//           one more companion that does not ask; that of number A is taken as given too, so that its labels
+//           have q = 1 for samples that ask. The partition sum stays unbiased given the sample.
+//   kAll    found labels have q = 1 in the partition sum; a sample's own labels keep the prior by frequency.
+//
 // q depends on the label's count only, so the corrections of common counts are kept in a table per batch
 // size. Thread rule: set_batch() by the owner between steps; the rest concurrently.
 #pragma once
@@ -31,14 +38,20 @@ class LogQCorrection {
   // Borrows `sampler` for its life.
   LogQCorrection(LogQ kind, const NegativeSampler& sampler, std::uint64_t records);
 
-  // The number of samples of the steps to come. Cheap when it is the same as before.
-  void set_batch(std::size_t batch);
+  // The number of samples of the steps to come, and of those that ask, the first ones. Cheap when they are
+  // the same as before.
+  void set_batch(std::size_t batch, std::size_t asking = 0);
 
   // -ln q of a label with this training count; a count of 0 is taken as 1. Requires set_batch().
   [[nodiscard]] float correction(std::uint32_t count) const {
     return count < table_.size() ? table_[count] : compute(count);
   }
-  // Whether a sample's own labels go without it.
+  // The same for a sample's own labels.
+  [[nodiscard]] float own_correction(std::uint32_t count) const {
+    return kind_ == LogQ::kExact ? 0 : correction(count);
+  }
+  // Samples that ask; their labels are certain where own_labels_certain().
+  [[nodiscard]] std::size_t asking() const { return asking_; }
   [[nodiscard]] bool own_labels_certain() const { return kind_ == LogQ::kExact; }
 
  private:
@@ -48,6 +61,7 @@ class LogQCorrection {
   const NegativeSampler& sampler_;
   double records_;
   std::size_t batch_ = 0;
+  std::size_t asking_ = 0;
   std::vector<float> table_;
 };
 

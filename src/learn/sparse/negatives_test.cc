@@ -11,6 +11,7 @@
 #include "learn/data/in_memory_dataset.h"
 #include "learn/sparse/logq.h"
 #include "learn/sparse/random_problem.h"
+#include "learn/sparse/reference_learner.h"
 
 namespace gossamer::sparse {
 namespace {
@@ -133,6 +134,73 @@ TEST(LogQ, ExactPartitionSumIsUnbiased) {
   const double error = std::sqrt((squares / kTrials - mean * mean) / kTrials);
   EXPECT_NEAR(mean, want, 5 * error);
   EXPECT_LT(error, 0.01 * want);
+}
+
+struct Mean {
+  double sum = 0;
+  double squares = 0;
+  int count = 0;
+  void add(double x) {
+    sum += x;
+    squares += x * x;
+    ++count;
+  }
+  [[nodiscard]] double mean() const { return sum / count; }
+  [[nodiscard]] double error() const { return std::sqrt((squares / count - mean() * mean()) / count); }
+};
+
+// The same where the first samples of the batch ask hash tables: the first two of eight find labels that
+// depend on them alone, as tables do. Sample 0 asks, or is the first that does not, or the last. The formula
+// is that of ReferenceLearner, which LearnerGradient holds against the learner.
+TEST(LogQ, ExactPartitionSumIsUnbiasedWithFoundLabels) {
+  constexpr std::size_t kRecords = 60;
+  constexpr std::size_t kBatch = 8;
+  constexpr int kTrials = 20000;
+  const ProblemShape shape = {.network = {.features = 6, .labels = 25, .hidden = 4}, .samples = kRecords};
+  const OwnedBatch records = random_batch(shape, 9);
+  LabelCounts labels{.count = std::vector<std::uint32_t>(25), .records = kRecords};
+  for (const std::uint32_t label : records.label) ++labels.count[label];
+  Network network = random_network(shape.network, labels, 6);
+  std::vector<std::vector<std::uint32_t>> finds;  // of each record
+  Rng rng(2, Purpose::kTest);
+  for (std::size_t i = 0; i < kRecords; ++i) {
+    const auto found = random_set(4, 25, rng);
+    finds.emplace_back(found.begin(), found.end());
+  }
+  const LearnerOptions options = {
+      .batch_max = kBatch, .negatives = {.kind = Negatives::kFrequency, .sampled = 3}, .logq = LogQ::kExact};
+  const auto add_record = [&](OwnedBatch& batch, std::size_t record) {
+    const auto row = records.view().features.row(record);
+    const auto own = records.view().labels.row(record);
+    batch.feature.insert(batch.feature.end(), row.index.begin(), row.index.end());
+    batch.value.insert(batch.value.end(), row.value.begin(), row.value.end());
+    batch.label.insert(batch.label.end(), own.begin(), own.end());
+    batch.feature_begin.push_back(static_cast<std::uint32_t>(batch.feature.size()));
+    batch.label_begin.push_back(static_cast<std::uint32_t>(batch.label.size()));
+  };
+  for (const std::size_t place : {std::size_t{1}, std::size_t{2}, kBatch - 1}) {
+    ReferenceLearner learner(shape.network, parameters_of(network), labels, options);
+    double want = 0;
+    Mean estimate;
+    for (std::uint64_t trial = 0; trial < kTrials; ++trial) {
+      OwnedBatch batch;
+      learner.found.clear();
+      for (std::size_t i = 0; i < kBatch; ++i) {
+        const std::size_t record = i == place ? 0 : rng.below(kRecords);
+        add_record(batch, record);
+        if (i < 2) learner.found.push_back(finds[record]);
+      }
+      const StepNumber step{trial};
+      estimate.add(learner.partition(batch.view(), step, place, learner.active_set(batch.view(), step)));
+      if (trial > 0) continue;
+      const std::vector<double> h = learner.hidden(batch.view(), step, place);
+      for (std::uint32_t label = 0; label < 25; ++label) {
+        if (labels.count[label] > 0) want += std::exp(learner.score(h, label));
+      }
+    }
+    EXPECT_NEAR(estimate.mean(), want, 5 * estimate.error()) << place;
+    EXPECT_LT(estimate.error(), 0.01 * want);
+  }
 }
 
 }  // namespace

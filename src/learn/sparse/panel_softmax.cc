@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <type_traits>
 #include <vector>
 
@@ -16,6 +17,10 @@ using kernels::kPanelRows;
 
 // How many rows ahead of the update the next ones are fetched.
 constexpr std::size_t kUpdateAhead = 3;
+// The score of a label that a sample does not score.
+constexpr float kExcluded = -1e30F;
+// More than the roundings of a sum of squares take away.
+constexpr float kRoundUp = 1 + 0x1p-10F;
 
 template <class E>
 class PanelSoftmaxOf final : public PanelSoftmax {
@@ -38,7 +43,7 @@ class PanelSoftmaxOf final : public PanelSoftmax {
                                  {samples.begin, samples.end});
   }
 
-  void forward(int worker, const InvertedLists& active, const BatchState& batch) override {
+  void forward(int worker, const ActiveSet& active, const BatchState& batch) override {
     Share& share = shares_[static_cast<std::size_t>(worker)];
     const auto [hidden, padded] = products_.shape();
     const std::size_t panels = panels_of(active);
@@ -65,7 +70,7 @@ class PanelSoftmaxOf final : public PanelSoftmax {
     return shares_[static_cast<std::size_t>(worker)].dh.data();
   }
 
-  void backward(int worker, const InvertedLists& active, const BatchState& batch) override {
+  void backward(int worker, const ActiveSet& active, const BatchState& batch) override {
     Share& share = shares_[static_cast<std::size_t>(worker)];
     const auto [hidden, padded] = products_.shape();
     for (std::size_t slot = 0; slot < std::min(kUpdateAhead, active.size()); ++slot) {
@@ -79,7 +84,7 @@ class PanelSoftmaxOf final : public PanelSoftmax {
         const std::size_t slot = panel * kPanelRows + i;
         if (slot + kUpdateAhead < active.size()) prefetch_update(active.ids()[slot + kUpdateAhead]);
         const float dbias = kernels::dot(kernels_, p + i * padded, batch.inv.data(), padded);
-        update(active, slot, batch, {.dw = share.dw.data() + i * hidden, .dbias = dbias});
+        update(share, active, slot, {.dw = share.dw.data() + i * hidden, .dbias = dbias}, batch);
       }
     }
   }
@@ -103,7 +108,9 @@ class PanelSoftmaxOf final : public PanelSoftmax {
           scores(std::is_same_v<E, float> ? 0 : kPanelRows * products.shape().batch),
           dw(kPanelRows * products.shape().hidden),
           dh(products.shape().batch * products.shape().hidden),
-          sums(products.shape().batch) {}
+          sums(products.shape().batch),
+          kept(products.shape().batch),
+          before(products.shape().hidden) {}
 
     // Room for that many probabilities; old ones are lost.
     void reserve(std::size_t elements) {
@@ -114,7 +121,8 @@ class PanelSoftmaxOf final : public PanelSoftmax {
     }
     [[nodiscard]] std::uint64_t bytes() const {
       return sizeof(E) * (panel.size() + scratch.size() + probabilities.size()) +
-             sizeof(float) * (scores.size() + dw.size() + dh.size() + sums.size() + bias.size());
+             sizeof(float) * (scores.size() + dw.size() + dh.size() + sums.size() + bias.size() +
+                              kept.size() + before.size());
     }
 
     AlignedArray<E> panel;                       // [64][panel stride] weights
@@ -126,6 +134,9 @@ class PanelSoftmaxOf final : public PanelSoftmax {
     AlignedArray<E> probabilities;               // [panels][64][padded]
     std::array<float, kPanelRows> bias{};        // with the correction
     std::array<float, kPanelRows> correction{};  // -ln q
+    std::array<float, kPanelRows> own_extra{};   // what it differs by for the samples that have the label
+    AlignedArray<float> kept;                    // [padded]
+    AlignedArray<float> before;                  // [hidden]: a row before its update, where changes are noted
   };
   struct PanelScores {
     std::size_t panel;
@@ -137,11 +148,11 @@ class PanelSoftmaxOf final : public PanelSoftmax {
     float dbias;
   };
 
-  [[nodiscard]] static std::size_t panels_of(const InvertedLists& active) {
+  [[nodiscard]] static std::size_t panels_of(const ActiveSet& active) {
     return (active.size() + kPanelRows - 1) / kPanelRows;
   }
   // Rows of a panel that exist; the last one may be short.
-  [[nodiscard]] static std::size_t rows_of(const InvertedLists& active, std::size_t panel) {
+  [[nodiscard]] static std::size_t rows_of(const ActiveSet& active, std::size_t panel) {
     return std::min(kPanelRows, active.size() - panel * kPanelRows);
   }
   // f32: probabilities take the place of their scores.
@@ -153,7 +164,29 @@ class PanelSoftmaxOf final : public PanelSoftmax {
     }
   }
 
-  void prefetch_label(const InvertedLists& active, std::size_t slot) const {
+  struct SlotRow {
+    std::size_t slot;
+    std::size_t row;  // in its panel
+  };
+  // LogQ::kExact: for samples that ask, the labels of the first one that does not are certain.
+  void correct_for_asking(const Share& share, const ActiveSet& active, const SlotRow& at,
+                          float* scores) const {
+    const std::size_t asking = layer_.logq.asking();
+    if (!layer_.logq.own_labels_certain() || share.correction[at.row] == 0) return;
+    if (!std::ranges::binary_search(active.samples(at.slot), static_cast<std::uint32_t>(asking))) return;
+    for (std::size_t sample = 0; sample < asking; ++sample) scores[sample] -= share.correction[at.row];
+  }
+
+  // Excludes all samples that neither have the label nor found the row; exp_row gives them e^-60.
+  void keep_own(Share& share, const ActiveSet& active, std::size_t slot, float* scores) const {
+    const std::size_t padded = products_.shape().batch;
+    std::copy_n(scores, padded, share.kept.data());
+    std::fill_n(scores, padded, kExcluded);
+    for (const std::uint32_t sample : active.samples(slot)) scores[sample] = share.kept[sample];
+    for (const std::uint32_t sample : active.finders(slot)) scores[sample] = share.kept[sample];
+  }
+
+  void prefetch_label(const ActiveSet& active, std::size_t slot) const {
     const std::uint32_t label = active.ids()[slot];
     prefetch_weights(layer_.network.output, label);
     __builtin_prefetch(&layer_.network.bias[label]);
@@ -169,13 +202,15 @@ class PanelSoftmaxOf final : public PanelSoftmax {
   }
 
   // Copies a panel's rows and biases together; missing rows are zero.
-  void gather(Share& share, const InvertedLists& active, std::size_t panel) const {
+  void gather(Share& share, const ActiveSet& active, std::size_t panel) const {
     const std::size_t rows = rows_of(active, panel);
     for (std::size_t i = 0; i < rows; ++i) {
       const std::uint32_t label = active.ids()[panel * kPanelRows + i];
       products_.pack_row(layer_.network.output.weights(label),
                          share.panel.data() + i * products_.panel_stride());
-      share.correction[i] = layer_.logq.correction(layer_.labels.count[label]);
+      const std::uint32_t count = layer_.labels.count[label];
+      share.correction[i] = active.certain(panel * kPanelRows + i) ? 0 : layer_.logq.correction(count);
+      share.own_extra[i] = layer_.logq.own_correction(count) - share.correction[i];
       share.bias[i] = layer_.network.bias[label] + share.correction[i];
     }
     std::fill(share.panel.data() + rows * products_.panel_stride(), share.panel.data() + share.panel.size(),
@@ -183,16 +218,18 @@ class PanelSoftmaxOf final : public PanelSoftmax {
   }
 
   // Scores into exponentials, row by row, while the next panel's rows are on their way.
-  void probabilities(Share& share, const InvertedLists& active, const BatchState& batch,
+  void probabilities(Share& share, const ActiveSet& active, const BatchState& batch,
                      const PanelScores& at) const {
     const std::size_t padded = batch.padded;
     const std::size_t rows = rows_of(active, at.panel);
     for (std::size_t i = 0; i < rows; ++i) {
       const std::size_t slot = at.panel * kPanelRows + i;
       float* const scores = at.scores + i * padded;
-      if (layer_.logq.own_labels_certain()) {
-        for (const std::uint32_t sample : active.samples(slot)) scores[sample] -= share.correction[i];
+      if (share.own_extra[i] != 0) {
+        for (const std::uint32_t sample : active.samples(slot)) scores[sample] += share.own_extra[i];
       }
+      if (layer_.logq.asking() > 0) correct_for_asking(share, active, {.slot = slot, .row = i}, scores);
+      if (active.own_sets()) keep_own(share, active, slot, scores);
       kernels::exp_row(kernels_,
                        {.scores = scores,
                         .bias = share.bias[i],
@@ -206,8 +243,8 @@ class PanelSoftmaxOf final : public PanelSoftmax {
   }
 
   // Subtracts the targets (exact, in f32) and updates the row and its bias.
-  void update(const InvertedLists& active, std::size_t slot, const BatchState& batch,
-              RowGradient gradient) const {
+  void update(Share& share, const ActiveSet& active, std::size_t slot, RowGradient gradient,
+              const BatchState& batch) const {
     const float per_sample = 1.0F / static_cast<float>(batch.samples);
     for (const std::uint32_t sample : active.samples(slot)) {
       const float target = batch.target[sample] * per_sample;
@@ -215,8 +252,16 @@ class PanelSoftmaxOf final : public PanelSoftmax {
       gradient.dbias -= target;
     }
     const std::uint32_t label = active.ids()[slot];
-    const auto coefficients = layer_.optimizer.update(kernels_, layer_.network.output, label, gradient.dw);
+    RowTable& output = layer_.network.output;
+    const bool noted = layer_.hashed != nullptr && layer_.hashed->follows();
+    if (noted) std::copy_n(output.weights(label), batch.stride, share.before.data());
+    const auto coefficients = layer_.optimizer.update(kernels_, output, label, gradient.dw);
     layer_.optimizer.update_scalar(layer_.network.bias_scalar(label), gradient.dbias, coefficients);
+    if (noted) {
+      kernels_.add_scaled(share.before.data(), output.weights(label), -1, batch.stride);
+      const float squares = kernels_.squared_norm(share.before.data(), batch.stride);
+      layer_.hashed->note_change(label, std::sqrt(squares) * kRoundUp);
+    }
   }
 
   OutputLayer layer_;

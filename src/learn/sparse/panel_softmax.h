@@ -22,9 +22,10 @@
 #include "kernels/isa.h"
 #include "kernels/kernels.h"
 #include "kernels/products.h"
+#include "learn/sparse/active_set.h"
 #include "learn/sparse/adam.h"
 #include "learn/sparse/batch_state.h"
-#include "learn/sparse/inverted_lists.h"
+#include "learn/sparse/hash_negatives.h"
 #include "learn/sparse/logq.h"
 #include "learn/sparse/network.h"
 
@@ -36,6 +37,7 @@ struct OutputLayer {
   const LabelCounts& labels;
   const LogQCorrection& logq;
   const RowOptimizer& optimizer;
+  HashNegatives* hashed = nullptr;  // learns of every change of a row
 };
 
 struct PanelSoftmaxOptions {
@@ -54,14 +56,14 @@ class PanelSoftmax {
   // h into the products' layout. Ranges of samples begin and end at multiples of kernels::kLanes.
   virtual void pack_hidden(const BatchState& batch, host::Range samples) = 0;
   // The rows `active` (all owned by `worker`, first those with samples).
-  virtual void forward(int worker, const InvertedLists& active, const BatchState& batch) = 0;
+  virtual void forward(int worker, const ActiveSet& active, const BatchState& batch) = 0;
   // What a worker's forward left: sums of exp [padded], and its part of P^T W [padded][stride].
   [[nodiscard]] virtual const float* sums(int worker) const = 0;
   [[nodiscard]] virtual const float* hidden_gradient(int worker) const = 0;
   // inv * h into the products' layout.
   virtual void pack_scaled_hidden(const BatchState& batch, host::Range samples) = 0;
   // Requires forward with the same rows and inv in `batch`.
-  virtual void backward(int worker, const InvertedLists& active, const BatchState& batch) = 0;
+  virtual void backward(int worker, const ActiveSet& active, const BatchState& batch) = 0;
 
   [[nodiscard]] virtual kernels::Element element() const = 0;
   [[nodiscard]] virtual std::uint64_t bytes() const = 0;

@@ -37,6 +37,7 @@ std::set<std::uint32_t> ReferenceLearner::active_set(const data::Batch& batch, S
   const NegativeSampler sampler(options_.negatives, counts_);
   Rng rng(options_.seed, Purpose::kNegatives, step.value);
   sampler.draw_all(rng, [&](std::uint32_t label) { active.insert(label); });
+  for (const auto& labels : found) active.insert(labels.begin(), labels.end());
   return active;
 }
 
@@ -58,17 +59,51 @@ std::vector<double> ReferenceLearner::hidden(const data::Batch& batch, StepNumbe
   return h;
 }
 
-double ReferenceLearner::correction(std::uint32_t label, std::size_t batch, bool own) const {
+bool ReferenceLearner::is_found(std::uint32_t label) const {
+  return std::ranges::any_of(found,
+                             [label](const auto& rows) { return std::ranges::count(rows, label) > 0; });
+}
+
+double ReferenceLearner::correction(const data::Batch& batch, std::size_t sample, std::uint32_t label) const {
   const double share =
       std::max(1.0, static_cast<double>(counts_.count[label])) / static_cast<double>(counts_.records);
   const double drawn = NegativeSampler(options_.negatives, counts_).chance(counts_.count[label]);
-  const auto b = static_cast<double>(batch);
-  switch (options_.logq) {
-    case LogQ::kNone: return 0;
-    case LogQ::kAll: return -std::log(1 - std::exp(-b * share) * (1 - drawn));
-    case LogQ::kExact: return own ? 0 : -std::log(1 - std::pow(1 - share, b - 1) * (1 - drawn));
+  const auto b = static_cast<double>(batch.size());
+  const auto has = [&](std::size_t other) {
+    return other < batch.size() && std::ranges::binary_search(batch.labels.row(other), label);
+  };
+  if (options_.logq == LogQ::kNone) return 0;
+  if (options_.logq == LogQ::kAll) {
+    if (is_found(label) && !has(sample)) return 0;
+    return -std::log(1 - std::exp(-b * share) * (1 - drawn));
   }
-  return 0;
+  bool certain = has(sample) || is_found(label);
+  for (std::size_t asking = 0; asking < found.size(); ++asking) certain = certain || has(asking);
+  if (sample < found.size()) certain = certain || has(found.size());
+  const double others = b - 1 - static_cast<double>(found.size());
+  return certain ? 0 : -std::log(1 - std::pow(1 - share, others) * (1 - drawn));
+}
+
+double ReferenceLearner::score(const std::vector<double>& h, std::uint32_t label) const {
+  double score = now.bias[label];
+  for (std::size_t i = 0; i < shape_.hidden; ++i) score += h[i] * now.output[label * shape_.hidden + i];
+  return score;
+}
+
+bool ReferenceLearner::scores(const data::Batch& batch, std::size_t sample, std::uint32_t label) const {
+  if (found.empty() || sets == HashSets::kShared) return true;
+  return std::ranges::binary_search(batch.labels.row(sample), label) ||
+         (sample < found.size() && std::ranges::count(found[sample], label) > 0);
+}
+
+double ReferenceLearner::partition(const data::Batch& batch, StepNumber step, std::size_t sample,
+                                   const std::set<std::uint32_t>& active) const {
+  const std::vector<double> h = hidden(batch, step, sample);
+  double z = 0;
+  for (const std::uint32_t label : active) {
+    if (scores(batch, sample, label)) z += std::exp(score(h, label) + correction(batch, sample, label));
+  }
+  return z;
 }
 
 double ReferenceLearner::loss_over(const data::Batch& batch, StepNumber step,
@@ -78,16 +113,9 @@ double ReferenceLearner::loss_over(const data::Batch& batch, StepNumber step,
     const auto own = batch.labels.row(sample);
     if (own.empty()) continue;
     const std::vector<double> h = hidden(batch, step, sample);
-    double z = 0;
     double positives = 0;
-    for (const std::uint32_t label : active) {
-      const bool is_own = std::ranges::binary_search(own, label);
-      double score = now.bias[label] + correction(label, batch.size(), is_own);
-      for (std::size_t i = 0; i < shape_.hidden; ++i) score += h[i] * now.output[label * shape_.hidden + i];
-      z += std::exp(score);
-      if (is_own) positives += score;
-    }
-    total += std::log(z) - positives / static_cast<double>(own.size());
+    for (const std::uint32_t label : own) positives += score(h, label) + correction(batch, sample, label);
+    total += std::log(partition(batch, step, sample, active)) - positives / static_cast<double>(own.size());
   }
   return total / static_cast<double>(batch.size());
 }

@@ -43,6 +43,12 @@ class ReferenceLearner {
   }
   [[nodiscard]] double loss_over(const data::Batch& batch, StepNumber step,
                                  const std::set<std::uint32_t>& active) const;
+  // The sum of exp(score) over the labels that a sample scores, with their corrections; and the score.
+  [[nodiscard]] double partition(const data::Batch& batch, StepNumber step, std::size_t sample,
+                                 const std::set<std::uint32_t>& active) const;
+  [[nodiscard]] double score(const std::vector<double>& h, std::uint32_t label) const;
+  [[nodiscard]] std::vector<double> hidden(const data::Batch& batch, StepNumber step,
+                                           std::size_t sample) const;
   // The gradient of loss() by central differences.
   [[nodiscard]] Parameters gradient(const data::Batch& batch, StepNumber step);
   // One step of lazy Adam on the rows that the step touches.
@@ -54,9 +60,10 @@ class ReferenceLearner {
     double v = 0;
   };
 
-  [[nodiscard]] std::vector<double> hidden(const data::Batch& batch, StepNumber step,
-                                           std::size_t sample) const;
-  [[nodiscard]] double correction(std::uint32_t label, std::size_t batch, bool own) const;
+  [[nodiscard]] double correction(const data::Batch& batch, std::size_t sample, std::uint32_t label) const;
+  [[nodiscard]] bool scores(const data::Batch& batch, std::size_t sample, std::uint32_t label) const;
+  // What the tables gave the batch's asking samples.
+  [[nodiscard]] bool is_found(std::uint32_t label) const;
   void adam(double& w, Moments& moments, double gradient, std::uint64_t skipped) const;
 
   NetworkShape shape_;
@@ -72,6 +79,9 @@ class ReferenceLearner {
 
  public:
   Parameters now;
+  // What each asking sample found (HashNegatives::found); empty: none asks.
+  std::vector<std::vector<std::uint32_t>> found;
+  HashSets sets = HashSets::kShared;
 };
 
 }  // namespace gossamer::sparse

@@ -73,8 +73,7 @@ void SamplePhases::score_positives(const data::Batch& batch, host::Range range, 
     float sum = 0;
     for (const std::uint32_t label : labels) {
       const float* const w = parts_.network.output.weights(label);
-      const float correction =
-          parts_.logq.own_labels_certain() ? 0 : parts_.logq.correction(parts_.labels.count[label]);
+      const float correction = parts_.logq.own_correction(parts_.labels.count[label]);
       const float score = k.dot(w, h, state.stride) + parts_.network.bias[label] + correction;
       largest = std::max(largest, score);
       sum += score;

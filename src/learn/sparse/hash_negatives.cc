@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learn/sparse/hash_negatives.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+#include "base/rng.h"
+#include "learn/lsh/simhash.h"
+#include "learn/lsh/winner_hash.h"
+
+namespace gossamer::sparse {
+namespace {
+
+constexpr std::size_t kWindow = 8;
+
+}  // namespace
+
+std::unique_ptr<lsh::HashFamily> make_hash_family(const HashNegativeOptions& options, std::size_t dimension,
+                                                  kernels::Isa isa) {
+  const lsh::HashShape shape = {
+      .dimension = dimension, .functions = options.functions, .tables = options.tables};
+  if (options.kind == HashKind::kWinner) {
+    return std::make_unique<lsh::WinnerHash>(
+        lsh::WinnerHashOptions{.shape = shape, .window = kWindow, .seed = options.seed, .isa = isa});
+  }
+  return std::make_unique<lsh::SimHash>(
+      lsh::SimHashOptions{.shape = shape, .seed = options.seed, .isa = isa});
+}
+
+struct HashNegatives::Asker {
+  Asker(const lsh::Tables& tables, const lsh::BucketQueryOptions& options)
+      : query(tables, options), hashing(tables.family().shape()), codes(tables.tables()) {}
+
+  lsh::BucketQuery query;
+  lsh::HashWorkspace hashing;
+  std::vector<std::uint32_t> codes;
+};
+
+HashNegatives::HashNegatives(const Parts& parts, const HashNegativeOptions& options)
+    : parts_(parts),
+      options_(options),
+      limit_(std::max<std::size_t>(1, options.found / options.queries)),
+      family_(make_hash_family(options, parts.network.shape.hidden, parts.kernels.isa)),
+      found_(options.queries * limit_),
+      found_count_(options.queries) {
+  CHECK(options.queries >= 1 && options.update_every >= 1, options.queries, options.update_every);
+  CHECK(options.key_bits >= 1 && options.key_bits <= 16, options.key_bits);
+  CHECK(options.update_growth >= 0, options.update_growth);
+  next_update_ = static_cast<double>(options.first_step);
+}
+
+HashNegatives::~HashNegatives() = default;
+
+lsh::RowsView HashNegatives::rows() const {
+  const RowTable& output = parts_.network.output;
+  return {.data = output.weights(0), .rows = output.rows(), .stride = output.stride()};
+}
+
+void HashNegatives::make_tables() {
+  tables_ = std::make_unique<lsh::Tables>(
+      *family_, parts_.network.shape.labels,
+      lsh::TablesOptions{.key_bits = options_.key_bits, .tolerance = options_.tolerance});
+  const bool capped = options_.bucket_cap > 0;
+  const lsh::BucketQueryOptions ask = {.limit = limit_,
+                                       .cap = capped ? lsh::BucketCap::kFifo : lsh::BucketCap::kNone,
+                                       .cap_rows = std::max<std::size_t>(1, options_.bucket_cap)};
+  askers_.clear();
+  for (int w = 0; w < parts_.compute.workers(); ++w) askers_.emplace_back(*tables_, ask);
+}
+
+// Moves on to the first update after `step`; true when `step` itself was one, or lay behind one.
+bool HashNegatives::update_is_due(StepNumber step) {
+  const auto now = static_cast<double>(step.value);
+  bool due = false;
+  while (next_update_ <= now) {
+    due = true;
+    const double gap =
+        static_cast<double>(options_.update_every) * std::exp(options_.update_growth * updates_);
+    next_update_ += std::max(1.0, gap);
+    ++updates_;
+  }
+  return due;
+}
+
+void HashNegatives::prepare(StepNumber step) {
+  if (!begun(step) || !update_is_due(step)) return;
+  if (!tables_) {
+    make_tables();
+    tables_->build(rows(), parts_.compute);
+    return;
+  }
+  due_.clear();
+  for (std::size_t row = 0; row < tables_->rows(); ++row) {
+    if (tables_->due(row)) due_.push_back(static_cast<std::uint32_t>(row));
+  }
+  tables_->update(rows(), due_, parts_.compute);
+}
+
+void HashNegatives::find(int worker, const BatchState& batch, StepNumber step, std::size_t sample) {
+  Asker& asker = askers_[static_cast<std::size_t>(worker)];
+  const std::span<const float> h(batch.h.data() + sample * batch.stride, parts_.network.shape.hidden);
+  family_->hash_dense(h, asker.hashing, asker.codes);
+  Rng order(options_.seed, Purpose::kTableOrder, step.value, static_cast<std::uint32_t>(sample));
+  const auto candidates = options_.selection == HashSelection::kBest
+                              ? asker.query.find_codes(asker.codes)
+                              : asker.query.sample_codes(asker.codes, order);
+  found_count_[sample] = static_cast<std::uint32_t>(candidates.size());
+  std::ranges::transform(candidates, found_.begin() + static_cast<std::ptrdiff_t>(sample * limit_),
+                         &lsh::Candidate::row);
+}
+
+HashNegatives::State HashNegatives::state() const {
+  const std::size_t rows = parts_.network.shape.labels;
+  State state{.keys = std::vector<std::uint16_t>(options_.tables * rows),
+              .allowances = std::vector<float>(rows)};
+  if (tables_) tables_->save(state.keys, state.allowances);
+  return state;
+}
+
+void HashNegatives::restore(const State& state, StepNumber next) {
+  tables_.reset();
+  askers_.clear();
+  next_update_ = static_cast<double>(options_.first_step);
+  updates_ = 0;
+  if (next.value <= options_.first_step) return;
+  static_cast<void>(update_is_due(StepNumber{next.value - 1}));
+  make_tables();
+  tables_->restore(state.keys, state.allowances);
+}
+
+}  // namespace gossamer::sparse

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// HashNegatives: wrong labels that score high, found by hash tables over the output rows (learn/lsh), as in
+// SLIDE (Chen et al., MLSys 2020). The first `queries` samples of a step ask the tables with their hidden
+// vectors; what they find joins the step's active set. collisions.md says what that does to the partition
+// sum.
+//
+// The tables follow the rows: the learner notes every change of a row and calls prepare() before a step. At
+// first_step it builds the tables; at first_step + the sum of update_every e^(update_growth i), i = 0, 1...
+// (SLIDE, section 4.2), it hashes again the rows that moved farther than the tolerance allows.
+//
+// What is found depends on the rows, the seed and the sequence of steps, not on the number of workers. With
+// the state of save() another process goes on with the same bits.
+// Owner: the trainer; borrowed by the learner. Thread rule: prepare(), save() and restore() alone; find() and
+// note_change() in a step's phases, each worker its own samples and its own rows. Allocates in prepare()
+// only.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/ids.h"
+#include "host/api/compute.h"
+#include "kernels/kernels.h"
+#include "learn/lsh/bucket_query.h"
+#include "learn/lsh/hash_family.h"
+#include "learn/lsh/tables.h"
+#include "learn/sparse/batch_state.h"
+#include "learn/sparse/network.h"
+
+namespace gossamer::sparse {
+
+enum class HashKind {
+  kSimHash,  // signs of sparse projections: by angle
+  kWinner,   // densified winner-take-all, windows of 8: by order of coordinates
+};
+enum class HashSelection {
+  kBest,    // the rows that most tables support
+  kRandom,  // the buckets of tables in random order, until there are enough rows (SLIDE's "vanilla")
+};
+enum class HashSets {
+  kShared,  // what one sample finds is scored for all
+  kOwn,     // each sample scores its own labels and what it found itself (SLIDE); requires LogQ::kNone
+};
+
+struct HashNegativeOptions {
+  HashKind kind = HashKind::kSimHash;
+  std::size_t functions = 9;  // K
+  std::size_t tables = 50;    // L
+  unsigned key_bits = 16;     // 1..16; longer codes are folded
+  HashSelection selection = HashSelection::kBest;
+  HashSets sets = HashSets::kShared;
+  std::size_t queries = 32;    // samples of a step that ask, >= 1
+  std::size_t found = 1024;    // rows found in a step at most: each asks for found / queries, at least one
+  std::size_t bucket_cap = 0;  // rows read of a bucket at most, the last ones; 0: all
+  double tolerance = 0.1;      // Tables: rows are left alone until they moved by this share of their length
+  std::uint64_t first_step = 0;
+  std::uint64_t update_every = 50;  // steps, >= 1
+  double update_growth = 0;         // >= 0
+  std::uint64_t seed = 1;
+};
+
+// The family of these options for vectors of `dimension`.
+[[nodiscard]] std::unique_ptr<lsh::HashFamily> make_hash_family(const HashNegativeOptions& options,
+                                                                std::size_t dimension, kernels::Isa isa);
+
+class HashNegatives {
+ public:
+  struct Parts {
+    const Network& network;  // borrowed; its output rows are hashed
+    const kernels::Kernels& kernels;
+    host::Compute& compute;
+  };
+  HashNegatives(const Parts& parts, const HashNegativeOptions& options);
+  HashNegatives(const HashNegatives&) = delete;
+  HashNegatives& operator=(const HashNegatives&) = delete;
+  ~HashNegatives();
+
+  // Whether samples ask in this step.
+  [[nodiscard]] bool begun(StepNumber step) const { return step.value >= options_.first_step; }
+  // Before each step: builds or updates the tables if it is time. Steps count up.
+  void prepare(StepNumber step);
+
+  // How many samples of a batch ask: the first ones.
+  [[nodiscard]] std::size_t asking(std::size_t batch) const { return std::min(batch, options_.queries); }
+  // The sample's h asks. Requires begun(step), sample < asking(batch).
+  void find(int worker, const BatchState& batch, StepNumber step, std::size_t sample);
+  // What it found in the last step: different rows, in the order of selection.
+  [[nodiscard]] std::span<const std::uint32_t> found(std::size_t sample) const {
+    return {found_.data() + sample * limit_, found_count_[sample]};
+  }
+  [[nodiscard]] HashSets sets() const { return options_.sets; }
+
+  // The output row has changed by this Euclidean length or less.
+  void note_change(std::uint32_t row, float length) {
+    if (tables_) tables_->note_change(row, length);
+  }
+  // Whether changes matter yet.
+  [[nodiscard]] bool follows() const { return tables_ != nullptr; }
+
+  // What a run continues from; zeros while there are no tables.
+  struct State {
+    std::vector<std::uint16_t> keys;  // [L][rows]
+    std::vector<float> allowances;    // [rows]
+  };
+  [[nodiscard]] State state() const;
+  // As if the steps before `next` had been taken with this one.
+  void restore(const State& state, StepNumber next);
+
+  // Of the tables; 0 before they are built.
+  [[nodiscard]] std::uint64_t bytes() const { return tables_ ? tables_->bytes() : 0; }
+
+ private:
+  struct Asker;  // one worker's
+
+  void make_tables();
+  [[nodiscard]] bool update_is_due(StepNumber step);
+  [[nodiscard]] lsh::RowsView rows() const;
+
+  Parts parts_;
+  HashNegativeOptions options_;
+  std::size_t limit_;
+  std::unique_ptr<lsh::HashFamily> family_;
+  std::unique_ptr<lsh::Tables> tables_;
+  std::vector<Asker> askers_;
+  std::vector<std::uint32_t> due_;
+  std::vector<std::uint32_t> found_;        // [queries][limit]
+  std::vector<std::uint32_t> found_count_;  // [queries]
+  double next_update_ = 0;                  // a step; the schedule's sum may be broken
+  double updates_ = 0;                      // before that
+};
+
+}  // namespace gossamer::sparse
