@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "engines/sparse/nearest_name.h"
+#include "engines/sparse/negatives_plan.h"
 
 namespace gossamer::engine {
 namespace {
@@ -195,16 +196,50 @@ void add_train_keys(std::vector<ConfigKey>& keys) {
       "train.schedule", {.choices = {"linear", "cosine", "constant"}},
       "how the learning rate falls to 0 after the warm-up"));
   keys.push_back(key<&T::train, &TrainingConfig::negatives>(
-      "train.negatives", {.choices = {"in-batch", "uniform", "frequency"}},
-      "where wrong labels come from beside the batch itself: nowhere, or train.sampled drawn evenly or by "
-      "frequency"));
-  keys.push_back(key<&T::train, &TrainingConfig::sampled>("train.sampled", {.max = 16'777'216},
-                                                          "labels drawn in a step beside the batch's own"));
+      "train.negatives", {.choices = {"in-batch", "uniform", "frequency", "lsh"}},
+      "where wrong labels come from beside the batch itself: nowhere, or train.sampled drawn evenly, by "
+      "frequency, or found by hash tables"));
+  keys.push_back(key<&T::train, &TrainingConfig::sampled>(
+      "train.sampled", {.max = 16'777'216}, "labels drawn or found in a step beside the batch's own"));
+  keys.push_back(key<&T::train, &TrainingConfig::frequency_exponent>(
+      "train.frequency_exponent", {.max = 2}, "frequency draws a label in proportion to count^this"));
+  keys.push_back(key<&T::train, &TrainingConfig::hard_negatives>(
+      "train.hard_negatives", {.max = 16'777'216},
+      "labels found by hash tables in a step, beside those of train.negatives"));
+  keys.push_back(key<&T::train, &TrainingConfig::hard_after>(
+      "train.hard_after", {.max = 1}, "share of the steps after which train.hard_negatives begin"));
   keys.push_back(key<&T::train, &TrainingConfig::precision>("train.precision", {.choices = {"f32", "bf16"}},
                                                             "of the products; weights are always f32"));
   keys.push_back(key<&T::loss, &LossConfig::logq>(
       "loss.logq", {.choices = {"all", "exact", "none"}},
       "correction for how often a label is active: every label, unbiased given the sample, or off"));
+}
+
+void add_lsh_keys(std::vector<ConfigKey>& keys) {
+  keys.push_back(key<&T::lsh, &HashConfig::family>(
+      "lsh.family", {.choices = {"simhash", "winner"}},
+      "hash functions: signs of random projections, or winner-take-all (DWTA)"));
+  keys.push_back(key<&T::lsh, &HashConfig::functions>("lsh.functions", {.min = 1, .max = 32},
+                                                      "hash functions joined to a code (K)"));
+  keys.push_back(key<&T::lsh, &HashConfig::tables>("lsh.tables", {.min = 1, .max = 1000}, "hash tables (L)"));
+  keys.push_back(key<&T::lsh, &HashConfig::key_bits>("lsh.key_bits", {.min = 1, .max = 16},
+                                                     "2^this buckets in a table; longer codes are folded"));
+  keys.push_back(key<&T::lsh, &HashConfig::queries>("lsh.queries", {.min = 1, .max = 65536},
+                                                    "records of a step that ask the tables"));
+  keys.push_back(key<&T::lsh, &HashConfig::select>(
+      "lsh.select", {.choices = {"best", "random"}},
+      "which labels a record takes: those that most tables support, or tables in random order (vanilla)"));
+  keys.push_back(key<&T::lsh, &HashConfig::sets>(
+      "lsh.sets", {.choices = {"shared", "own"}},
+      "who scores what a record found: all records of the step, or that one alone (SLIDE)"));
+  keys.push_back(key<&T::lsh, &HashConfig::bucket>("lsh.bucket", {.max = kMaxCount},
+                                                   "rows read of a bucket, the last ones; 0: all"));
+  keys.push_back(key<&T::lsh, &HashConfig::tolerance>(
+      "lsh.tolerance", {.max = 1}, "rows keep their buckets until they moved by this share of their length"));
+  keys.push_back(key<&T::lsh, &HashConfig::update_every>("lsh.update_every", {.min = 1, .max = kMaxSteps},
+                                                         "steps between updates of the tables, at first"));
+  keys.push_back(key<&T::lsh, &HashConfig::update_growth>(
+      "lsh.update_growth", {.max = 10}, "each gap between updates is e^this times the one before"));
 }
 
 void add_optimizer_keys(std::vector<ConfigKey>& keys) {
@@ -275,6 +310,7 @@ std::vector<ConfigKey> make_keys() {
   add_data_keys(keys);
   add_model_keys(keys);
   add_train_keys(keys);
+  add_lsh_keys(keys);
   add_optimizer_keys(keys);
   add_predict_keys(keys);
   add_text_keys(keys);
@@ -363,21 +399,7 @@ Result<void> validate(const TrainConfig& config) {
     error.fix = "lower optimizer.beta1 or raise optimizer.beta2";
     return error;
   }
-  if (config.train.negatives != NegativeKind::kInBatch && config.train.sampled == 0) {
-    Error error = usage("train.negatives", "no negatives would be drawn");
-    error.got = "train.sampled = 0";
-    error.expected = "train.sampled >= 1 with any train.negatives but in-batch";
-    error.fix = "set train.sampled, for example to 2048";
-    return error;
-  }
-  if (config.train.negatives == NegativeKind::kInBatch && config.train.sampled > 0) {
-    Error error = usage("train.sampled", "nothing would be drawn");
-    error.got = fmt::format("{} with train.negatives = in-batch", config.train.sampled);
-    error.expected = "train.negatives = uniform or frequency with train.sampled > 0";
-    error.fix = "set train.negatives=uniform, or leave train.sampled out";
-    return error;
-  }
-  return {};
+  return check_negatives(config);
 }
 
 }  // namespace gossamer::engine

@@ -23,7 +23,10 @@ enum class Weighting { kNone, kTfIdf, kL2 };
 enum class DataFormat { kXmc, kJsonl };
 enum class ActivationKind { kRelu, kIdentity, kTanh };
 enum class ScheduleKind { kLinear, kCosine, kConstant };
-enum class NegativeKind { kInBatch, kUniform, kFrequency };
+enum class NegativeKind { kInBatch, kUniform, kFrequency, kLsh };
+enum class HashFamilyKind { kSimHash, kWinner };
+enum class HashSelectKind { kBest, kRandom };
+enum class HashSetsKind { kShared, kOwn };
 enum class Precision { kF32, kBf16 };
 enum class LogQKind { kAll, kExact, kNone };
 enum class SkippedKind { kHold, kDecay, kDecayAndMove };
@@ -56,8 +59,27 @@ struct TrainingConfig {
   ScheduleKind schedule = ScheduleKind::kLinear;
   NegativeKind negatives = NegativeKind::kInBatch;
   std::uint32_t sampled = 0;  // further negatives a step
+  double frequency_exponent = 0.75;
+  std::uint32_t hard_negatives = 0;  // a step, found by hash tables
+  double hard_after = 0.5;           // share of the steps
   std::optional<Precision> precision = {};
   bool operator==(const TrainingConfig&) const = default;
+};
+
+// Hash tables over the output rows (learn/sparse/hash_negatives.h).
+struct HashConfig {
+  HashFamilyKind family = HashFamilyKind::kSimHash;
+  std::optional<std::uint32_t> functions = {};  // K
+  std::optional<std::uint32_t> tables = {};     // L
+  std::optional<std::uint32_t> key_bits = {};
+  std::uint32_t queries = 32;
+  HashSelectKind select = HashSelectKind::kBest;
+  HashSetsKind sets = HashSetsKind::kShared;
+  std::uint32_t bucket = 0;  // rows; 0: all
+  double tolerance = 0.1;
+  std::uint64_t update_every = 50;  // steps
+  double update_growth = 0;
+  bool operator==(const HashConfig&) const = default;
 };
 
 struct LossConfig {
@@ -114,6 +136,7 @@ struct TrainConfig {
   DataConfig data;
   ModelConfig model;
   TrainingConfig train;
+  HashConfig lsh;
   LossConfig loss;
   OptimizerConfig optimizer;
   PredictConfig predict;

@@ -91,6 +91,12 @@ Result<Recipe> derive_recipe(const TrainConfig& config, const DataShape& shape) 
     because("train.epochs", epochs,
             fmt::format("{} records; {} steps of {}", shape.records, recipe.steps, batch));
   }
+  if (finds_negatives(config)) {
+    auto planned = plan_tables(config.lsh, shape.labels, recipe.hidden);
+    if (!planned.ok()) return planned.error();
+    recipe.tables = planned->plan;
+    recipe.reasons.insert(recipe.reasons.end(), planned->reasons.begin(), planned->reasons.end());
+  }
   return recipe;
 }
 
@@ -105,7 +111,9 @@ std::uint64_t memory_needed(const TrainConfig& config, const Recipe& recipe, con
   const double labels_a_record =
       static_cast<double>(shape.label_entries) / static_cast<double>(shape.records);
   const auto positives = static_cast<std::uint64_t>(std::ceil(labels_a_record * config.train.batch));
-  const std::uint64_t active = std::min<std::uint64_t>(shape.labels, positives) + config.train.sampled + 128;
+  const std::uint64_t further = std::uint64_t{config.train.sampled} + config.train.hard_negatives;
+  const std::uint64_t active = std::min<std::uint64_t>(shape.labels, positives + further) + 128;
+  const std::uint64_t hashing = recipe.tables ? table_memory(*recipe.tables, shape.labels, workers) : 0;
   const std::uint64_t step = active * config.train.batch * kFloat + stride * config.train.batch * 8 * kFloat;
   const std::uint64_t instances =
       config.predict.instances
@@ -115,7 +123,7 @@ std::uint64_t memory_needed(const TrainConfig& config, const Recipe& recipe, con
       config.data.test.empty()
           ? 0
           : prediction_memory(config, recipe, shape, static_cast<std::uint64_t>(workers));
-  return tables + step + instances + prediction + (std::uint64_t{64} << 20);
+  return tables + step + hashing + instances + prediction + (std::uint64_t{64} << 20);
 }
 
 DiskNeeded disk_needed(const TrainConfig& config, const Recipe& recipe, const data::Dataset& dataset) {
@@ -127,6 +135,7 @@ DiskNeeded disk_needed(const TrainConfig& config, const Recipe& recipe, const da
   DiskNeeded needed;
   const std::uint64_t table = rows * sparse::row_stride(hidden);
   needed.checkpoint = 4 * (3 * table + features + 4 * labels) + kHeaders;
+  if (recipe.tables) needed.checkpoint += table_checkpoint_bytes(*recipe.tables, labels);
   needed.last_checkpoint = 4 * (table + labels) + kHeaders;
   // Weights, bias, counts of labels, idf of features.
   needed.model = 4 * (rows * hidden + 2 * labels + features) + kHeaders;

@@ -7,11 +7,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "engines/sparse/config.h"
+#include "engines/sparse/negatives_plan.h"
 #include "learn/data/dataset.h"
 
 namespace gossamer::engine {
@@ -19,7 +21,8 @@ namespace gossamer::engine {
 struct Recipe {
   std::uint32_t hidden = 0;
   double dropout = 0;
-  std::uint64_t steps = 0;  // optimizer updates of the whole run
+  std::uint64_t steps = 0;               // optimizer updates of the whole run
+  std::optional<TablePlan> tables = {};  // of a run that finds negatives by hash tables
   // One line for each derived value: "train.epochs = 12: 23350 records".
   std::vector<std::string> reasons = {};
 };

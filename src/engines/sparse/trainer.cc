@@ -13,7 +13,9 @@
 #include "base/check.h"
 #include "engines/sparse/batch_reader.h"
 #include "engines/sparse/config_toml.h"
+#include "engines/sparse/negatives_plan.h"
 #include "learn/data/sampling_plan.h"
+#include "learn/sparse/hash_negatives.h"
 #include "learn/sparse/negatives.h"
 #include "learn/sparse/schedule.h"
 
@@ -58,20 +60,28 @@ class RecentMean {
   std::uint64_t count_ = 0;  // steps
 };
 
-std::vector<NamedTensor> tensors_of(sparse::Network& network) {
+// With the hash tables of a run that has some.
+std::vector<NamedTensor> tensors_of(sparse::Network& network,
+                                    std::optional<sparse::HashNegatives::State>& hashed) {
   const auto bytes = [](auto span) { return std::as_writable_bytes(span); };
   constexpr TensorUse kToGoOn = TensorUse::kToGoOn;
-  return {{"embedding.weights", bytes(network.embedding.all_weights())},
-          {"embedding.moment1", bytes(network.embedding.all_moment1()), kToGoOn},
-          {"embedding.moment2", bytes(network.embedding.all_moment2()), kToGoOn},
-          {"embedding.last_step", bytes(network.embedding.all_last_steps()), kToGoOn},
-          {"output.weights", bytes(network.output.all_weights())},
-          {"output.moment1", bytes(network.output.all_moment1()), kToGoOn},
-          {"output.moment2", bytes(network.output.all_moment2()), kToGoOn},
-          {"output.last_step", bytes(network.output.all_last_steps()), kToGoOn},
-          {"bias.weights", bytes(network.bias.span())},
-          {"bias.moment1", bytes(network.bias_moment1.span()), kToGoOn},
-          {"bias.moment2", bytes(network.bias_moment2.span()), kToGoOn}};
+  std::vector<NamedTensor> tensors = {
+      {"embedding.weights", bytes(network.embedding.all_weights())},
+      {"embedding.moment1", bytes(network.embedding.all_moment1()), kToGoOn},
+      {"embedding.moment2", bytes(network.embedding.all_moment2()), kToGoOn},
+      {"embedding.last_step", bytes(network.embedding.all_last_steps()), kToGoOn},
+      {"output.weights", bytes(network.output.all_weights())},
+      {"output.moment1", bytes(network.output.all_moment1()), kToGoOn},
+      {"output.moment2", bytes(network.output.all_moment2()), kToGoOn},
+      {"output.last_step", bytes(network.output.all_last_steps()), kToGoOn},
+      {"bias.weights", bytes(network.bias.span())},
+      {"bias.moment1", bytes(network.bias_moment1.span()), kToGoOn},
+      {"bias.moment2", bytes(network.bias_moment2.span()), kToGoOn}};
+  if (hashed) {
+    tensors.push_back({"lsh.keys", bytes(std::span(hashed->keys)), kToGoOn});
+    tensors.push_back({"lsh.allowances", bytes(std::span(hashed->allowances)), kToGoOn});
+  }
+  return tensors;
 }
 
 sparse::Schedule schedule_of(const TrainConfig& config, const Recipe& recipe) {
@@ -107,15 +117,23 @@ class TrainingRun {
                         .output_stddev = static_cast<float>(inputs.config.model.output_init),
                         .seed = inputs.config.seed},
                        labels.count, inputs.compute);
+    if (inputs.recipe.tables) {
+      hashed_.emplace(
+          sparse::HashNegatives::Parts{
+              .network = network_, .kernels = inputs.kernels, .compute = inputs.compute},
+          hash_negative_options(inputs.config, *inputs.recipe.tables, inputs.recipe.steps));
+    }
   }
 
   Result<void> resume() {
+    auto tables = table_state();
     const auto loaded = load_newest_checkpoint(in_.disk, in_.checkpoint_directory, fingerprint_,
-                                               tensors_of(network_), hooks_.events);
+                                               tensors_of(network_, tables), hooks_.events);
     if (!loaded.ok()) return loaded.error();
     if (!loaded->has_value()) return {};
     const CheckpointInfo& info = **loaded;
     next_ = info.next_step;
+    if (tables && !info.finished) hashed_->restore(*tables, next_);
     resumed_at_ = next_;
     cost_before_ = info.cost;
     recent_ = RecentMean(info.losses, next_.value);
@@ -156,6 +174,8 @@ class TrainingRun {
   }
 
   sparse::Network& network() { return network_; }
+  // Null in a run without hash tables.
+  sparse::HashNegatives* hashed() { return hashed_ ? &*hashed_ : nullptr; }
 
  private:
   static sparse::NetworkShape network_shape(const TrainInputs& in) {
@@ -195,12 +215,17 @@ class TrainingRun {
     return when.every_minutes > 0 && in_.clock.now() - last_save_ >= from_seconds(60 * when.every_minutes);
   }
 
+  [[nodiscard]] std::optional<sparse::HashNegatives::State> table_state() const {
+    return hashed_ ? std::optional(hashed_->state()) : std::nullopt;
+  }
+
   // A save that fails is reported and the run goes on, unless a stop before the last step asked for it.
   Result<void> save_when_due(bool stopping, CheckpointCounters& counters) {
     const bool finished = next_.value == in_.recipe.steps;
     const bool asked_for = stopping && !finished;
     if (!asked_for && !due()) return {};
-    auto tensors = tensors_of(network_);
+    auto tables = finished ? std::nullopt : table_state();
+    auto tensors = tensors_of(network_, tables);
     if (finished) {
       std::erase_if(tensors, [](const NamedTensor& tensor) { return tensor.use == TensorUse::kToGoOn; });
     }
@@ -228,6 +253,7 @@ class TrainingRun {
   const TrainInputs& in_;
   const TrainHooks& hooks_;
   sparse::Network network_;
+  std::optional<sparse::HashNegatives> hashed_;
   data::SamplingPlan plan_;
   BatchReader reader_;
   sparse::Schedule schedule_;
@@ -250,8 +276,6 @@ kernels::Activation activation_of(ActivationKind kind) {
 
 sparse::LearnerOptions learner_options(const TrainConfig& config, const Recipe& recipe) {
   // Indexed by the config's enums, whose order is that of the words users write.
-  constexpr std::array kNegatives = {sparse::Negatives::kInBatch, sparse::Negatives::kUniform,
-                                     sparse::Negatives::kFrequency};
   constexpr std::array kLogQ = {sparse::LogQ::kAll, sparse::LogQ::kExact, sparse::LogQ::kNone};
   constexpr std::array kSkipped = {sparse::SkippedSteps::kHold, sparse::SkippedSteps::kDecay,
                                    sparse::SkippedSteps::kDecayAndMove};
@@ -260,8 +284,7 @@ sparse::LearnerOptions learner_options(const TrainConfig& config, const Recipe& 
   options.batch_max = config.train.batch;
   options.activation = activation_of(config.model.activation);
   options.dropout = recipe.dropout;
-  options.negatives.kind = kNegatives[static_cast<std::size_t>(config.train.negatives)];
-  options.negatives.sampled = config.train.sampled;
+  options.negatives = negative_options(config);
   options.logq = kLogQ[static_cast<std::size_t>(config.loss.logq)];
   if (config.train.precision) options.element = kElement[static_cast<std::size_t>(*config.train.precision)];
   options.optimizer.beta1 = config.optimizer.beta1;
@@ -282,7 +305,8 @@ Result<TrainOutcome> train(const TrainInputs& inputs, const TrainHooks& hooks) {
                            .labels = labels,
                            .kernels = inputs.kernels,
                            .compute = inputs.compute,
-                           .clock = &inputs.clock},
+                           .clock = &inputs.clock,
+                           .hashed = run.hashed()},
                           learner_options(inputs.config, inputs.recipe));
   return run.loop(learner);
 }

@@ -52,8 +52,9 @@ TrainConfig tiny_config() {
 
 // All that a test run needs, made anew so that runs share nothing but the disk.
 struct TestRun {
-  explicit TestRun(int workers = 2, TrainConfig c = tiny_config(), std::size_t records = 100)
-      : config(std::move(c)), dataset(learnable(8, records)), compute({.workers = workers, .seed = 3}) {
+  explicit TestRun(int workers = 2, TrainConfig c = tiny_config(), std::size_t records = 100,
+                   std::uint32_t labels = 8)
+      : config(std::move(c)), dataset(learnable(labels, records)), compute({.workers = workers, .seed = 3}) {
     weighting.l2 = true;
     recipe = *derive_recipe(config, shape_of(*dataset));
   }
@@ -177,6 +178,31 @@ TEST(Trainer, StopAndResumeAtEveryStep) {
     TestRun resumed;
     EXPECT_EQ(weights_of(resumed.train_to_end(*disk)), expected) << stop;
     EXPECT_EQ(resumed.losses.size(), 12 - stop);
+  }
+}
+
+// The same with hash tables, before they begin, between their updates and at them, with rows that have moved
+// within the tolerance: they go on as they were. Without them the weights are others.
+TEST(Trainer, StopAndResumeWithHashTables) {
+  TrainConfig config = tiny_config();
+  config.train.hard_negatives = 8;
+  config.train.hard_after = 0.2;
+  config.lsh.queries = 4;
+  config.lsh.tables = 6;
+  config.lsh.functions = 3;
+  config.lsh.tolerance = 0.02;
+  config.lsh.update_every = 3;
+  config.lsh.update_growth = 0.1;
+  auto whole = fresh_disk();
+  const std::vector<float> expected = weights_of(TestRun(2, config, 100, 40).train_to_end(*whole));
+  auto plain = fresh_disk();
+  EXPECT_NE(weights_of(TestRun(2, tiny_config(), 100, 40).train_to_end(*plain)), expected);
+  for (std::uint64_t stop = 1; stop < 12; ++stop) {
+    auto disk = fresh_disk();
+    const auto stopped =
+        TestRun(2, config, 100, 40).train(*disk, [&](std::uint64_t done) { return done == stop; });
+    ASSERT_TRUE(stopped.ok());
+    EXPECT_EQ(weights_of(TestRun(2, config, 100, 40).train_to_end(*disk)), expected) << stop;
   }
 }
 
