@@ -16,11 +16,12 @@
 namespace gossamer::cli {
 namespace {
 
-constexpr std::array<std::string_view, 3> kKinds = {"xmc", "jsonl", "dictionary"};
+constexpr std::array<std::string_view, 4> kKinds = {"xmc", "jsonl", "sessions", "dictionary"};
 
 Result<engine::DataFormat> parse_kind(const std::string& word) {
   if (word == "xmc") return engine::DataFormat::kXmc;
   if (word == "jsonl") return engine::DataFormat::kJsonl;
+  if (word == "sessions") return engine::DataFormat::kSessions;
   return Error{.kind = ErrorKind::kUsage,
                .where = {},
                .what = fmt::format("there is no kind of data '{}'", word),
@@ -43,8 +44,11 @@ std::string summary_json(const node::DataImportResult& result) {
 }
 
 std::string summary_text(const node::DataImportResult& result) {
-  std::string text = fmt::format("{} records", node::human_count(result.report.records));
-  if (result.format != node::RecordFormat::kJsonlText) {
+  const bool sessions = result.format == node::RecordFormat::kSessions;
+  std::string text =
+      fmt::format("{} {}", node::human_count(result.report.records), sessions ? "sessions" : "records");
+  if (sessions) text += fmt::format(" of {} items", node::human_count(result.report.labels));
+  if (result.format != node::RecordFormat::kJsonlText && !sessions) {
     text += fmt::format(", {} features, {} labels", node::human_count(result.report.features),
                         node::human_count(result.report.labels));
   }
@@ -95,7 +99,7 @@ Result<void> check_flags(const CLI::App& parser, const std::string& kind) {
                  .where = flag,
                  .what = fmt::format("the flag is not for {} data", kind),
                  .got = flag,
-                 .expected = dictionary ? "xmc or jsonl data" : "a dictionary",
+                 .expected = dictionary ? "xmc, jsonl or sessions data" : "a dictionary",
                  .fix = "leave it out"};
   }
   return {};
@@ -122,9 +126,10 @@ Result<ExitStatus> run_import(Context& context, const Command& self, std::span<c
   node::DataImportRequest request;
   auto parser = make_parser({self.name, self.help, self.example});
   parser
-      ->add_option(
-          "KIND", kind,
-          "xmc (libsvm/XMLC text), jsonl ({\"text\" [, \"context\"]|\"features\", \"labels\"}) or dictionary")
+      ->add_option("KIND", kind,
+                   "xmc (libsvm/XMLC text), jsonl ({\"text\" [, \"context\"]|\"features\", \"labels\"}), "
+                   "sessions (ITEM ITEM "
+                   "... [TAB TARGET]) or dictionary")
       ->required()
       ->type_name("");
   parser->add_option("SRC", request.sources, "files, plain, .gz or .zst; - is standard input")
@@ -212,6 +217,7 @@ Command data_import_command() {
           "Example:\n"
           "  gossamer data import xmc train.txt.gz --out data/train\n"
           "  gossamer train xmc data.train=data/train --out runs/first\n"
+          "  gossamer data import sessions clicks.txt.zst --out data/clicks\n"
           "  gossamer data import dictionary gcide.index gcide.dict.dz --out data/gcide",
       .run = run_import};
 }

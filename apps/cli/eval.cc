@@ -44,7 +44,7 @@ Result<ExitStatus> evaluate(Context& context, const EvalFlags& flags) {
   const Instant begin = host.clock.now();
   auto model = node::open_model(host, flags.directory);
   if (!model.ok()) return model.error();
-  auto source = node::find_source(host.disk, flags.data, std::nullopt);
+  auto source = node::find_source(host.disk, flags.data, node::test_format(*model));
   if (!source.ok()) return source.error();
   const Instant loaded = host.clock.now();
   auto metrics =

@@ -94,16 +94,18 @@ Result<ExitStatus> run(Context& context, const Command& self, std::span<const st
 }  // namespace
 
 Command predict_command() {
-  return {
-      .name = "predict",
-      .help = "answers queries with the best labels, one JSON line each",
-      .example =
-          "A query is a text for models of text, 'INDEX:VALUE ...' for models of numbered features, or a\n"
-          "JSON object {\"text\": ...}, {\"features\": [[INDEX, VALUE], ...]} or\n"
-          "{\"features\": {\"NAME\": VALUE, ...}}, as in the training records.\n\n"
-          "Example:\n  gossamer predict runs/dictionary \"the meat of a deer\" --top 3\n"
-          "  cut -d' ' -f2- test.txt | gossamer predict runs/first > answers.jsonl",
-      .run = run};
+  return {.name = "predict",
+          .help = "answers queries with the best labels, one JSON line each",
+          .example =
+              "A query is a text for models of text, 'ITEM ITEM ...' for models of sessions, 'INDEX:VALUE "
+              "...' for\n"
+              "models of numbered features, or a JSON object {\"text\": ...}, {\"features\": [[INDEX, "
+              "VALUE], ...]} or\n"
+              "{\"features\": {\"NAME\": VALUE, ...}}, as in the training records.\n\n"
+              "Example:\n  gossamer predict runs/dictionary \"the meat of a deer\" --top 3\n"
+              "  gossamer predict runs/shop \"shoes socks laces\"\n"
+              "  cut -d' ' -f2- test.txt | gossamer predict runs/first > answers.jsonl",
+          .run = run};
 }
 
 }  // namespace gossamer::cli

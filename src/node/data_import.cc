@@ -13,7 +13,9 @@
 #include "learn/data/record_assembler.h"
 #include "learn/text/words.h"
 #include "node/disk_space.h"
+#include "node/line_file.h"
 #include "node/output_directory.h"
+#include "node/session_data.h"
 
 namespace gossamer::node {
 namespace {
@@ -21,41 +23,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
-
-// A text file that appears under its name only when it is whole.
-class LineFile {
- public:
-  LineFile(host::Disk& disk, std::string path) : disk_(disk), path_(std::move(path)) {}
-  Result<void> open() {
-    auto file = disk_.open_writable(path_ + ".tmp", host::WriteMode::kTruncate);
-    if (!file.ok()) return file.error();
-    file_ = std::move(*file);
-    return {};
-  }
-  Result<void> line(std::string_view text) {
-    buffer_.append(text).push_back('\n');
-    return buffer_.size() < kBufferBytes ? Result<void>() : flush();
-  }
-  Result<void> publish() {
-    if (auto done = flush(); !done.ok()) return done;
-    if (auto done = file_->sync(); !done.ok()) return done;
-    if (auto done = file_->close(); !done.ok()) return done;
-    return disk_.rename(path_ + ".tmp", path_);
-  }
-
- private:
-  static constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
-  Result<void> flush() {
-    auto done = file_->append(std::as_bytes(std::span(buffer_)));
-    buffer_.clear();
-    return done;
-  }
-
-  host::Disk& disk_;
-  std::string path_;
-  std::unique_ptr<host::WritableFile> file_;
-  std::string buffer_;
-};
 
 Json labels_json(const data::JsonlRecord& record) {
   Json labels = Json::array();
@@ -96,30 +63,6 @@ Result<data::ReadReport> copy_text(const NodeHost& host, const DataImportRequest
   if (!report.ok()) return report;
   if (auto done = file.publish(); !done.ok()) return done.error();
   return report;
-}
-
-void count_labels(std::span<const std::uint32_t> labels, std::vector<std::uint64_t>& counts, DataLook& look) {
-  ++look.records;
-  look.label_entries += labels.size();
-  if (labels.empty()) ++look.records_without_labels;
-  for (const std::uint32_t label : labels) {
-    if (label >= counts.size()) counts.resize(label + 1);
-    ++counts[label];
-  }
-}
-
-void rank_labels(const std::vector<std::uint64_t>& counts, FunctionRef<std::string(std::uint32_t)> label_name,
-                 DataLook& look) {
-  look.labels_unused = static_cast<std::uint64_t>(std::ranges::count(counts, std::uint64_t{0}));
-  look.labels_used_once = static_cast<std::uint64_t>(std::ranges::count(counts, std::uint64_t{1}));
-  std::vector<std::uint32_t> order(counts.size());
-  std::iota(order.begin(), order.end(), 0U);
-  const auto middle = order.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(10, order.size()));
-  std::partial_sort(order.begin(), middle, order.end(), [&counts](std::uint32_t a, std::uint32_t b) {
-    return counts[a] != counts[b] ? counts[a] > counts[b] : a < b;
-  });
-  for (auto it = order.begin(); it != middle; ++it)
-    look.frequent_labels.emplace_back(label_name(*it), counts[*it]);
 }
 
 std::string show_record(const data::Dataset& dataset, RecordIndex i) {
@@ -200,23 +143,50 @@ Result<DataLook> look_at_text(const NodeHost& host, const std::string& path) {
 
 }  // namespace
 
+void count_labels(std::span<const std::uint32_t> labels, std::vector<std::uint64_t>& counts, DataLook& look) {
+  ++look.records;
+  look.label_entries += labels.size();
+  if (labels.empty()) ++look.records_without_labels;
+  for (const std::uint32_t label : labels) {
+    if (label >= counts.size()) counts.resize(label + 1);
+    ++counts[label];
+  }
+}
+
+void rank_labels(const std::vector<std::uint64_t>& counts, FunctionRef<std::string(std::uint32_t)> label_name,
+                 DataLook& look) {
+  look.labels_unused = static_cast<std::uint64_t>(std::ranges::count(counts, std::uint64_t{0}));
+  look.labels_used_once = static_cast<std::uint64_t>(std::ranges::count(counts, std::uint64_t{1}));
+  std::vector<std::uint32_t> order(counts.size());
+  std::iota(order.begin(), order.end(), 0U);
+  const auto middle = order.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(10, order.size()));
+  std::partial_sort(order.begin(), middle, order.end(), [&counts](std::uint32_t a, std::uint32_t b) {
+    return counts[a] != counts[b] ? counts[a] > counts[b] : a < b;
+  });
+  for (auto it = order.begin(); it != middle; ++it)
+    look.frequent_labels.emplace_back(label_name(*it), counts[*it]);
+}
+
 Result<DataImportResult> import_data(const NodeHost& host, const DataImportRequest& request) {
   auto source = find_source(host.disk, request.sources.front(), request.kind);
   if (!source.ok()) return source.error();
   DataImportResult result;
   result.format = (*source).format;
+  const bool sessions = result.format == RecordFormat::kSessions;
   const bool text = result.format == RecordFormat::kJsonlText;
-  result.path = request.directory + (text ? "/records.jsonl" : "/records.cache");
+  result.path = request.directory + (sessions ? "/records.sessions"
+                                     : text   ? "/records.jsonl"
+                                              : "/records.cache");
   auto out = OutputDirectory::open(host.disk, request.directory);
   if (!out.ok()) return out.error();
   Result<data::ReadReport> report = data::ReadReport{};
-  if (text) {
+  if (text || sessions) {
     std::vector<Source> sources;
     for (const std::string& path : request.sources)
       sources.push_back({.path = path, .format = result.format});
     const ImportEstimate estimate = estimate_import(host.disk, sources);
     if (auto fits = check_import_space(host, estimate, request.directory); !fits.ok()) return fits.error();
-    report = copy_text(host, request, result.path);
+    report = sessions ? copy_sessions(host, request, result.path) : copy_text(host, request, result.path);
     if (report.ok() && (*report).skipped > 0) host.say(describe_skipped(*report));
   } else {
     ImportRequest import{.sources = {}, .cache_path = result.path, .skip_bad = request.skip_bad};
@@ -245,10 +215,14 @@ Result<DataLook> inspect_data(const NodeHost& host, const std::string& directory
   auto there = host.disk.exists(directory + "/records.jsonl");
   if (!there.ok()) return there.error();
   if (*there) return look_at_text(host, directory + "/records.jsonl");
+  const std::string sessions = directory + "/records.sessions";
+  there = host.disk.exists(sessions);
+  if (!there.ok()) return there.error();
+  if (*there) return look_at_sessions(host, sessions);
   return Error{.kind = ErrorKind::kFailed,
                .where = directory,
                .what = "there are no imported records in this directory",
-               .got = "neither records.cache, records.jsonl nor cache/train.cache",
+               .got = "none of records.cache, records.jsonl, records.sessions and cache/train.cache",
                .expected = "a directory of 'gossamer data import', or of a run",
                .fix = "check the path, or import first: gossamer data import xmc FILE --out DIR"};
 }

@@ -5,15 +5,18 @@
 //
 //   DIR/records.cache   numbered or named features (docs/protocols/dataset-cache.md)
 //   DIR/records.jsonl   text, every line good; features are made of it by each run with its own text.* keys
+//   DIR/records.sessions  sessions, every line good; records are made of them with the run's sessions.* keys
 //
 // Thread rule: the thread that owns the Compute.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "base/result.h"
 #include "engines/sparse/config.h"
 #include "learn/data/reading.h"
@@ -38,7 +41,7 @@ struct DataImportResult {
 
 struct DataLook {
   std::uint64_t records = 0;
-  std::uint32_t features = 0;  // 0 for text
+  std::uint32_t features = 0;  // 0 for text; of sessions the items
   std::uint32_t labels = 0;
   std::uint64_t feature_entries = 0;
   std::uint64_t label_entries = 0;
@@ -50,6 +53,12 @@ struct DataLook {
 };
 // Of an imported directory, or of the imported data of a run (DIR/cache). kFailed when there is neither.
 [[nodiscard]] Result<DataLook> inspect_data(const NodeHost& host, const std::string& directory);
+
+// Adds the labels of one record to the counts of a look.
+void count_labels(std::span<const std::uint32_t> labels, std::vector<std::uint64_t>& counts, DataLook& look);
+// The most frequent labels of the counts, with their names.
+void rank_labels(const std::vector<std::uint64_t>& counts, FunctionRef<std::string(std::uint32_t)> label_name,
+                 DataLook& look);
 
 [[nodiscard]] std::string to_text(const DataLook& look);
 [[nodiscard]] std::string to_json(const DataLook& look);

@@ -46,6 +46,31 @@ TEST(DataImport, SourcesAddUp) {
                           "labels 0; features 0:1 1:1 2:1 8:2"));
 }
 
+// Sessions of several sources become one file of good lines; a look at it counts the records they make.
+TEST(DataImport, Sessions) {
+  SimMachine machine;
+  write(machine.disk, "a.txt", "shoes  socks shoes\n\tbad\n");
+  write(machine.disk, "b.txt", "socks laces\tshoes\nhat\n");
+  const auto done = import_data(machine.host(), {.kind = engine::DataFormat::kSessions,
+                                                 .sources = {"a.txt", "b.txt"},
+                                                 .directory = "out",
+                                                 .skip_bad = 1});
+  ASSERT_TRUE(done.ok()) << done.error().message();
+  EXPECT_EQ(done->report.records, 3U);
+  EXPECT_EQ(done->report.skipped, 1U);
+  EXPECT_EQ(done->report.labels, 4U);
+  EXPECT_EQ(*host::read_text(machine.disk, "out/records.sessions"),
+            "shoes socks shoes\nsocks laces\tshoes\nhat\n");
+  const auto look = inspect_data(machine.host(), "out");
+  ASSERT_TRUE(look.ok()) << look.error().message();
+  EXPECT_EQ(look->records, 3U);
+  EXPECT_EQ(look->labels, 4U);
+  EXPECT_EQ(look->labels_unused, 2U);
+  EXPECT_EQ(look->feature_entries, 1U + 2 + 2);
+  EXPECT_EQ(look->frequent_labels.front(), std::pair(std::string("shoes"), std::uint64_t{2}));
+  EXPECT_THAT(look->examples, ElementsAre("shoes socks shoes", "socks laces -> shoes", "hat"));
+}
+
 // Names of features and labels are kept and shown.
 TEST(DataImport, Names) {
   SimMachine machine;

@@ -11,6 +11,7 @@
 #include "engines/sparse/checkpoint.h"
 #include "learn/data/byte_source.h"
 #include "learn/data/jsonl_reader.h"
+#include "learn/data/session_reader.h"
 #include "learn/data/xmlc_reader.h"
 
 namespace gossamer::node {
@@ -120,6 +121,7 @@ std::uint64_t written_for(const std::string& text, RecordFormat format) {
                       }).ok());
     return bytes;
   }
+  if (format == RecordFormat::kSessions) return text.size();  // copied as they are
   static_cast<void>(data::read_jsonl(*source, options, [&](const data::JsonlRecord& record) {
                       bytes += format == RecordFormat::kJsonlText
                                    ? text_record_bytes(record)

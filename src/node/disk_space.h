@@ -48,7 +48,7 @@ struct ImportEstimate {
   std::uint64_t bytes = 0;  // 0: nothing is known, as for standard input
   bool exact = true;        // every source was looked at as a whole
 };
-// `sources` are of one format. Of text: the size of the records copied as text.
+// `sources` are of one format. Of text and sessions: the size of the records copied as text.
 [[nodiscard]] ImportEstimate estimate_import(host::Disk& disk, const std::vector<Source>& sources);
 
 // kFailed when the estimate, or for one from a sample its half, is more than what is free beside `path`;

@@ -10,6 +10,7 @@ const char* form(FeatureKind kind) {
   switch (kind) {
     case FeatureKind::kText: return R"(a text, or {"text": "..."})";
     case FeatureKind::kNames: return R"({"features": {"NAME": VALUE, ...}})";
+    case FeatureKind::kSessions: return "item names between blanks, the newest last";
     case FeatureKind::kNumbers: return "INDEX:VALUE pairs such as '3:0.5 17:1.2'";
   }
   return "";
@@ -21,6 +22,7 @@ const char* name(FeatureKind kind) {
   switch (kind) {
     case FeatureKind::kText: return "text";
     case FeatureKind::kNames: return "named features";
+    case FeatureKind::kSessions: return "sessions";
     case FeatureKind::kNumbers: return "numbered features";
   }
   return "";
@@ -28,6 +30,7 @@ const char* name(FeatureKind kind) {
 
 FeatureKind feature_kind(const engine::Model& model) {
   if (model.featurizer.has_value()) return FeatureKind::kText;
+  if (model.sessions.has_value()) return FeatureKind::kSessions;
   return model.feature_names.size() > 0 ? FeatureKind::kNames : FeatureKind::kNumbers;
 }
 

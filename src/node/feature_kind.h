@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How features are told: as text, by name, or by number. A model takes its test records and queries in the
-// form of its training records; the other forms would mean something else or nothing.
+// How features are told: as text, by name, by number, or as sessions of named items. A model takes its test
+// records and queries in the form of its training records; the other forms would mean something else or
+// nothing.
 //
 // Thread rule: pure functions.
 #pragma once
@@ -15,12 +16,13 @@
 namespace gossamer::node {
 
 enum class FeatureKind {
-  kText,     // {"text": "..."}, or the text alone
-  kNames,    // {"features": {"NAME": VALUE, ...}}
-  kNumbers,  // INDEX:VALUE, or {"features": [[INDEX, VALUE], ...]}
+  kText,      // {"text": "..."}, or the text alone
+  kNames,     // {"features": {"NAME": VALUE, ...}}
+  kSessions,  // ITEM ITEM ...
+  kNumbers,   // INDEX:VALUE, or {"features": [[INDEX, VALUE], ...]}
 };
 
-// "text", "named features", "numbered features".
+// "text", "named features", "sessions", "numbered features".
 [[nodiscard]] const char* name(FeatureKind kind);
 
 [[nodiscard]] FeatureKind feature_kind(const engine::Model& model);

@@ -13,6 +13,7 @@
 #include "learn/data/byte_source.h"
 #include "learn/data/jsonl_reader.h"
 #include "learn/data/record_assembler.h"
+#include "learn/data/session_reader.h"
 #include "learn/data/xmlc_reader.h"
 #include "node/block_evaluation.h"
 
@@ -45,6 +46,28 @@ std::string describe_unknown(const UnknownNames& names) {
       human_count(names.unknown), human_count(names.of), names.first);
 }
 
+// Every position from the second on is a test record, or the target alone.
+Result<data::ReadReport> read_test_sessions(data::ByteSource& source, const data::ReadOptions& options,
+                                            BlockEvaluation& evaluation) {
+  data::NameTable labels = label_table(evaluation.model());
+  std::vector<std::uint32_t> known;  // items before the position
+  return data::read_sessions(source, options, [&](const data::Session& session) -> Result<void> {
+    known.clear();
+    const auto ask = [&](std::string_view next) {
+      evaluation.parser().add_session(known, evaluation.queries());
+      const std::uint32_t label = labels.id(next);
+      evaluation.truth({&label, 1});
+    };
+    for (std::size_t at = 0; at < session.items.size(); ++at) {
+      if (at > 0 && session.target.empty()) ask(session.items[at]);
+      const auto number = evaluation.parser().find_name(session.items[at]);
+      if (number.has_value()) known.push_back(*number);
+    }
+    if (!session.target.empty()) ask(session.target);
+    return {};
+  });
+}
+
 Result<data::ReadReport> read_test(data::ByteSource& source, const data::ReadOptions& options,
                                    RecordFormat format, BlockEvaluation& evaluation) {
   const engine::Model& model = evaluation.model();
@@ -56,6 +79,7 @@ Result<data::ReadReport> read_test(data::ByteSource& source, const data::ReadOpt
       return {};
     });
   }
+  if (format == RecordFormat::kSessions) return read_test_sessions(source, options, evaluation);
   data::RecordAssembler assembler(label_table(model), data::NameTable());
   return data::read_jsonl(source, options, [&](const data::JsonlRecord& record) -> Result<void> {
     auto labels = assembler.labels(record);
@@ -131,9 +155,11 @@ Result<engine::Metrics> evaluate_model(const NodeHost& host, const engine::Model
   auto predictor = make_predictor(host, model, request.scorer);
   if (!predictor.ok()) return predictor.error();
   BlockEvaluation evaluation(model, **predictor);
-  if (request.source.format == RecordFormat::kXmc && feature_kind(model) != FeatureKind::kNumbers) {
-    return wrong_kind(
-        {.where = request.source.path, .got = FeatureKind::kNumbers, .expected = feature_kind(model)});
+  const RecordFormat format = request.source.format;
+  if (format == RecordFormat::kXmc || format == RecordFormat::kSessions) {
+    const FeatureKind wanted = feature_kind(model);
+    const FeatureKind got = format == RecordFormat::kXmc ? FeatureKind::kNumbers : FeatureKind::kSessions;
+    if (got != wanted) return wrong_kind({.where = request.source.path, .got = got, .expected = wanted});
   }
   if (request.source.format == RecordFormat::kCache) {
     if (auto done = read_cached_test(host, request.source.path, evaluation); !done.ok()) return done.error();
@@ -159,6 +185,11 @@ Result<engine::Metrics> evaluate_model(const NodeHost& host, const engine::Model
   const UnknownNames& unknown = evaluation.parser().unknown_names();
   if (unknown.unknown > 0) host.say(describe_unknown(unknown));
   return evaluation.metrics();
+}
+
+std::optional<engine::DataFormat> test_format(const engine::Model& model) {
+  if (!model.sessions.has_value()) return std::nullopt;
+  return engine::DataFormat::kSessions;
 }
 
 std::string metrics_json(const engine::Metrics& metrics) {

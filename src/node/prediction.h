@@ -41,6 +41,9 @@ struct EvaluateRequest {
 [[nodiscard]] Result<engine::Metrics> evaluate_model(const NodeHost& host, const engine::Model& model,
                                                      const EvaluateRequest& request);
 
+// What data.format of a test file has to be where its content does not tell.
+[[nodiscard]] std::optional<engine::DataFormat> test_format(const engine::Model& model);
+
 // {"P@1":..,...} unrounded; an infinite median rank is null.
 [[nodiscard]] std::string metrics_json(const engine::Metrics& metrics);
 // The same as a small table for people.

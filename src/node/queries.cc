@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "learn/data/byte_source.h"
+#include "learn/data/session_reader.h"
 #include "node/feature_kind.h"
 
 namespace gossamer::node {
@@ -66,6 +67,7 @@ void QueryBlock::clear() {
 
 QueryParser::QueryParser(const engine::Model& model) : model_(model) {
   if (model.featurizer.has_value()) featurizer_.emplace(*model.featurizer);
+  if (model.sessions.has_value()) bag_.emplace(*model.sessions);
   names_.reserve(model.feature_names.size());
   for (std::size_t i = 0; i < model.feature_names.size(); ++i) {
     names_.emplace(model.feature_names[i], static_cast<std::uint32_t>(i));
@@ -75,6 +77,7 @@ QueryParser::QueryParser(const engine::Model& model) : model_(model) {
 Result<void> QueryParser::add(std::string_view line, const std::string& place, QueryBlock& block) {
   const std::size_t first = line.find_first_not_of(" \t");
   if (first != std::string_view::npos && line[first] == '{') return add_json(line, place, block);
+  if (bag_.has_value()) return add_items(line, place, block);
   if (!reads_text()) return add_pairs(line, place, block);
   auto done = add_text(line, block);
   if (done.ok()) return {};
@@ -95,18 +98,42 @@ Result<void> QueryParser::add_text(std::string_view text, QueryBlock& block) {
 
 Result<void> QueryParser::add_record(const data::JsonlRecord& record, QueryBlock& block) {
   const FeatureKind wanted = feature_kind(model_);
+  if (wanted == FeatureKind::kSessions && record.kind == data::JsonlRecord::Kind::kText) {
+    return add_items(record.text, {}, block);
+  }
   const FeatureKind got = kind_of(record);
   // An empty list of features is one of any kind.
   const bool none = got != FeatureKind::kText && wanted != FeatureKind::kText && record.value.empty();
   if (got != wanted && !none) return wrong_kind({.where = {}, .got = got, .expected = wanted});
   switch (wanted) {
     case FeatureKind::kText: return add_text(record.text, block);
+    case FeatureKind::kSessions:
     case FeatureKind::kNames: add_names(record, block); break;
     case FeatureKind::kNumbers:
       block.add({record.index, record.value}, static_cast<std::uint32_t>(model_.network.shape.features),
                 model_.weighting);
       break;
   }
+  return {};
+}
+
+void QueryParser::add_session(std::span<const std::uint32_t> items, QueryBlock& block) {
+  block.add(bag_->row(items), static_cast<std::uint32_t>(model_.network.shape.features), model_.weighting);
+}
+
+// Items that the model does not know are left out: the newest known one weighs most.
+Result<void> QueryParser::add_items(std::string_view line, const std::string& place, QueryBlock& block) {
+  std::size_t column = 0;
+  if (auto done = data::split_session(line, items_, &column); !done.ok()) {
+    Error error = done.error();
+    if (!place.empty()) error.where = fmt::format("{}:{}", place, column);
+    return error;
+  }
+  numbers_.clear();
+  for (const std::string_view item : items_) {
+    if (const auto number = find_name(item); number.has_value()) numbers_.push_back(*number);
+  }
+  add_session(numbers_, block);
   return {};
 }
 

@@ -2,8 +2,9 @@
 //
 // What a model is asked: lines of a user as weighted sparse rows of the model's features. Understands, by the
 // line: JSON ({"text": ...} or {"features": ...}), "INDEX:VALUE ..." for models of numbered features (labels
-// in front are ignored), and anything else as text for models of text. Words, names and numbers that the
-// model does not know are left out: they have no weight. Names are counted, for they may be misspelt.
+// in front are ignored), "ITEM ITEM ..." for models of sessions, and anything else as text for models of
+// text. Words, names and numbers that the model does not know are left out: they have no weight. Names are
+// counted, for they may be misspelt.
 //
 // Thread rule: one owner. The model must outlive it.
 #pragma once
@@ -11,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -21,6 +23,7 @@
 #include "engines/sparse/model.h"
 #include "learn/data/jsonl_reader.h"
 #include "learn/data/rows.h"
+#include "learn/data/session_bag.h"
 #include "learn/text/featurizer.h"
 
 namespace gossamer::node {
@@ -55,6 +58,8 @@ class QueryParser {
   [[nodiscard]] Result<void> add(std::string_view line, const std::string& place, QueryBlock& block);
   // Adds the query of a text. kUsage when the model does not read text.
   [[nodiscard]] Result<void> add_text(std::string_view text, QueryBlock& block);
+  // Adds the query of a session so far, by number, the oldest item first. Requires a model of sessions.
+  void add_session(std::span<const std::uint32_t> items, QueryBlock& block);
   // Adds the query of a JSON line that has been read. kUsage without `where` when the model was trained on
   // another kind.
   [[nodiscard]] Result<void> add_record(const data::JsonlRecord& record, QueryBlock& block);
@@ -67,12 +72,16 @@ class QueryParser {
   [[nodiscard]] const UnknownNames& unknown_names() const { return unknown_; }
 
  private:
+  [[nodiscard]] Result<void> add_items(std::string_view line, const std::string& place, QueryBlock& block);
   void add_names(const data::JsonlRecord& record, QueryBlock& block);
   [[nodiscard]] Result<void> add_json(std::string_view line, const std::string& place, QueryBlock& block);
   [[nodiscard]] Result<void> add_pairs(std::string_view line, const std::string& place, QueryBlock& block);
 
   const engine::Model& model_;
   std::optional<text::Featurizer> featurizer_;
+  std::optional<data::SessionBag> bag_;
+  std::vector<std::string_view> items_;
+  std::vector<std::uint32_t> numbers_;
   text::FeaturizerScratch scratch_;
   std::unordered_map<std::string_view, std::uint32_t> names_;  // views into the model
   UnknownNames unknown_;

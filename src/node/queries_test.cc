@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <vector>
 
 #include "engines/sparse/random_model.h"
@@ -62,6 +63,26 @@ TEST(Queries, Numbers) {
   expect_entries(model, "3:1 9:5 4294967295:1", {{3, 1}});
   expect_entries(model, "{\"features\": []}", {});
   expect_entries(model, "{\"features\": {}}", {});
+}
+
+// Sessions: names between blanks, the newest last; unknown items are left out and counted; JSON text alike.
+TEST(Queries, Sessions) {
+  engine::Model model = plain_model(true);
+  model.sessions = data::SessionShape{.last = 2, .decay = 0.5F};
+  model.feature_names = {};
+  for (int i = 0; i < 9; ++i) model.feature_names.add("i" + std::to_string(i));
+  const float length = std::sqrt(1.25F);
+  const Entries wanted = {{3, 1 / length}, {5, 0.5F / length}};
+  expect_entries(model, "i1 i5 i3", wanted);
+  expect_entries(model, "i1 i5 unheard i3 ", wanted);
+  expect_entries(model, R"({"text": "i5 i3"})", wanted);
+  expect_entries(model, "unheard", {});
+  expect_error(model, "i1\ti2", ErrorKind::kBadData, "here:3");
+  expect_error(model, R"({"features": {"i1": 1}})", ErrorKind::kUsage, "here");
+  QueryParser parser(model);
+  QueryBlock block;
+  ASSERT_TRUE(parser.add("i1 unheard", "here", block).ok());
+  EXPECT_EQ(parser.unknown_names().unknown, 1U);
 }
 
 // A token that is no pair is named with its column; an index twice is refused.

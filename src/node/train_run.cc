@@ -129,7 +129,9 @@ class TrainingJob {
 
   Result<void> check_kinds() {
     if (!test_.has_value()) return {};
-    const FeatureKind wanted = featurizer_.has_value() ? FeatureKind::kText : feature_kind(*dataset_);
+    const FeatureKind wanted = of_sessions()             ? FeatureKind::kSessions
+                               : featurizer_.has_value() ? FeatureKind::kText
+                                                         : feature_kind(*dataset_);
     const auto kind = feature_kind(host_, *test_);
     if (!kind.ok()) return kind.error();
     if (*kind == wanted) return {};
@@ -165,20 +167,29 @@ class TrainingJob {
     if (config_.data.train.empty()) return missing_data();
     auto source = find_source(host_.disk, config_.data.train, config_.data.format);
     if (!source.ok()) return source.error();
-    if ((*source).path == "-" && (*source).format != RecordFormat::kXmc) return no_text_from_stdin();
+    if ((*source).path == "-" && (*source).format == RecordFormat::kJsonlText) return no_text_from_stdin();
     if ((*source).format == RecordFormat::kCache) {
       cache_path_ = (*source).path;
       return {};
     }
+    // A resumed run has no other sign of it.
+    if ((*source).format == RecordFormat::kSessions) config_.data.format = engine::DataFormat::kSessions;
     auto imported = import_records(host_, {.sources = {*source},
                                            .cache_path = cache,
                                            .text = config_.text,
+                                           .sessions = config_.sessions,
                                            .skip_bad = config_.data.skip_bad,
                                            .stop = [this] { return request_.stop_requested(); }});
     if (!imported.ok()) return imported.error();
     featurizer_ = std::move((*imported).featurizer);
     if (!featurizer_.has_value()) return {};
     return write_vocabulary(host_.disk, words, *featurizer_);
+  }
+
+  [[nodiscard]] bool of_sessions() const { return config_.data.format == engine::DataFormat::kSessions; }
+  [[nodiscard]] std::optional<data::SessionShape> sessions() const {
+    if (!of_sessions()) return std::nullopt;
+    return session_shape(config_.sessions);
   }
 
   Result<void> derive() {
@@ -256,6 +267,7 @@ class TrainingJob {
                                                         .dataset = *dataset_,
                                                         .weighting = weighting_,
                                                         .featurizer = std::move(featurizer_),
+                                                        .sessions = sessions(),
                                                         .config = config_},
                                                        host_.kernels, host_.compute);
     if (auto done = engine::save_model(host_.disk, paths.model(), model); !done.ok()) return done.error();

@@ -231,6 +231,50 @@ std::uint64_t bytes_of(host::Disk& disk, const std::string& directory) {
   return bytes;
 }
 
+// Visitors who see a deer see its meat next, those of owls their calls; every third session has a target.
+std::string sessions() {
+  std::string text;
+  for (int i = 0; i < 40; ++i) {
+    const std::string noise = "noise" + std::to_string(i % 7);
+    text += (i % 2 == 0 ? "deer " + noise + " meat" : "owl " + noise + " call");
+    text += i % 3 == 0 ? "\t" + noise + "\n" : "\n";
+  }
+  return text;
+}
+
+// A run of sessions: its model knows how to read them, a stopped run goes on to the same model without the
+// user's file, and test sessions are measured position by position.
+TEST(TrainRun, Sessions) {
+  engine::TrainConfig config = tiny_config();
+  config.data = {.train = "/data/s", .test = "/data/s"};
+  config.sessions = {.last = 3, .decay = 0.5};
+  std::map<std::string, std::string> models[2];
+  for (const bool interrupted : {false, true}) {
+    SimMachine machine;
+    ASSERT_TRUE(machine.disk.make_directories("/data/s").ok());
+    write(machine.disk, "/data/s/records.sessions", sessions());
+    if (interrupted) {
+      const auto stopped = train(machine.host(), {.config = config, .stop_after = 4});
+      ASSERT_TRUE(stopped.ok() && stopped->stopped);
+    }
+    const auto done = train(machine.host(), {.config = config, .resume = Continue::kResume});
+    ASSERT_TRUE(done.ok()) << done.error().message();
+    models[interrupted ? 1 : 0] = files_of(machine.disk, "/run/model");
+    const auto model = open_model(machine.host(), "/run");
+    ASSERT_TRUE(model.ok());
+    EXPECT_EQ(model->task, "next-item");
+    EXPECT_EQ(model->sessions, (data::SessionShape{.last = 3, .decay = 0.5F}));
+    const auto metrics =
+        evaluate_model(machine.host(), *model,
+                       {.source = {.path = "/data/s/records.sessions", .format = RecordFormat::kSessions}});
+    ASSERT_TRUE(metrics.ok()) << metrics.error().message();
+    // 14 sessions ask for their target alone, 26 for their second and third items.
+    EXPECT_EQ(metrics->samples, 14U + 2 * 26);
+    EXPECT_EQ(json::parse(metrics_json(*metrics)), json::parse(done->summary)["metrics"]);
+  }
+  EXPECT_EQ(models[0], models[1]);
+}
+
 // What is computed before the training is what lies on the disk afterwards, for every kind of features.
 TEST(TrainRun, DiskNeededIsWhatIsWritten) {
   constexpr std::uint64_t kHeaders = std::uint64_t{16} << 10;

@@ -12,6 +12,7 @@
 #include "learn/data/import.h"
 #include "learn/data/jsonl_reader.h"
 #include "learn/data/record_assembler.h"
+#include "learn/data/session_reader.h"
 #include "learn/data/xmlc_reader.h"
 #include "node/disk_space.h"
 
@@ -47,9 +48,28 @@ Error no_records_in(const std::string& directory) {
   return {.kind = ErrorKind::kFailed,
           .where = directory,
           .what = "there are no imported records in this directory",
-          .got = "neither records.cache nor records.jsonl",
+          .got = "neither records.cache, records.jsonl nor records.sessions",
           .expected = "a file of records, or a directory of 'gossamer data import'",
           .fix = "give the file, or import first: gossamer data import xmc FILE --out DIR"};
+}
+
+Error not_sessions(const std::string& path, std::string_view got, bool wanted) {
+  return {.kind = ErrorKind::kUsage,
+          .where = path,
+          .what = wanted ? "the task needs sessions, and these are other records"
+                         : "these are sessions, and data.format wants other records",
+          .got = std::string(got),
+          .expected = wanted ? "sessions, one a line: ITEM ITEM ..." : "records in the format of data.format",
+          .fix = wanted ? "give sessions, or train with the preset xmc"
+                        : "leave data.format out, or train with the preset next-item"};
+}
+
+// What data.format may not overrule, because it would be read as something else without a mistake.
+Result<void> check_wanted(const Source& source, std::optional<engine::DataFormat> wanted) {
+  if (!wanted.has_value()) return {};
+  const bool sessions = source.format == RecordFormat::kSessions;
+  if (sessions == (*wanted == engine::DataFormat::kSessions)) return {};
+  return not_sessions(source.path, name(source.format), !sessions);
 }
 
 // JSON lines of text, of names or of numbers: the first record with a feature decides for the file; a line of
@@ -161,7 +181,12 @@ Result<Imported> import_text(const NodeHost& host, const ImportRequest& request,
 }
 
 Result<Imported> import_features(const NodeHost& host, const data::ImportOptions& options,
-                                 RecordFormat format) {
+                                 RecordFormat format, const engine::SessionsConfig& sessions) {
+  if (format == RecordFormat::kSessions) {
+    auto report = data::import_sessions(host.disk, options, session_shape(sessions));
+    if (!report.ok()) return report.error();
+    return Imported{.report = std::move(*report), .featurizer = {}};
+  }
   if (format == RecordFormat::kXmc) {
     auto report = data::import_xmlc(host.disk, options);
     if (!report.ok()) return report.error();
@@ -181,6 +206,7 @@ const char* name(RecordFormat format) {
     case RecordFormat::kJsonlNumbers: return "JSON lines of numbered features";
     case RecordFormat::kJsonlNames: return "JSON lines of named features";
     case RecordFormat::kJsonlText: return "JSON lines of text";
+    case RecordFormat::kSessions: return "sessions";
     case RecordFormat::kCache: return "imported records";
   }
   return "unknown";
@@ -192,6 +218,7 @@ Result<FeatureKind> feature_kind(const NodeHost& host, const Source& source) {
     case RecordFormat::kJsonlNumbers: return FeatureKind::kNumbers;
     case RecordFormat::kJsonlNames: return FeatureKind::kNames;
     case RecordFormat::kJsonlText: return FeatureKind::kText;
+    case RecordFormat::kSessions: return FeatureKind::kSessions;
     case RecordFormat::kCache: break;
   }
   const auto dataset = data::CachedDataset::open(host.disk, source.path, host.compute);
@@ -206,31 +233,42 @@ Result<Source> find_source(host::Disk& disk, const std::string& path,
                  .where = "data.format",
                  .what = "the format of standard input is not known",
                  .got = "auto",
-                 .expected = "xmc or jsonl",
-                 .fix = "say data.format=xmc or data.format=jsonl"};
+                 .expected = "xmc, jsonl or sessions",
+                 .fix = "say data.format=xmc, data.format=jsonl or data.format=sessions"};
   }
   if (path == "-") {
-    const bool xmc = *wanted == engine::DataFormat::kXmc;
-    return Source{.path = path, .format = xmc ? RecordFormat::kXmc : RecordFormat::kJsonlText};
+    // By the order of DataFormat.
+    constexpr std::array kFormats = {RecordFormat::kXmc, RecordFormat::kJsonlText, RecordFormat::kSessions};
+    return Source{.path = path, .format = kFormats[static_cast<std::size_t>(*wanted)]};
   }
   for (const auto& [file, format] : {std::pair("/records.cache", RecordFormat::kCache),
-                                     std::pair("/records.jsonl", RecordFormat::kJsonlText)}) {
+                                     std::pair("/records.jsonl", RecordFormat::kJsonlText),
+                                     std::pair("/records.sessions", RecordFormat::kSessions)}) {
     auto there = disk.exists(path + file);
-    if (there.ok() && *there) {
-      if (format == RecordFormat::kCache) return Source{.path = path + file, .format = format};
-      auto jsonl = jsonl_format(disk, path + file);
-      if (!jsonl.ok()) return jsonl.error();
-      return Source{.path = path + file, .format = *jsonl};
-    }
+    if (!there.ok() || !*there) continue;
+    const Source source{.path = path + file, .format = format};
+    if (auto done = check_wanted(source, wanted); !done.ok()) return done.error();
+    if (format != RecordFormat::kJsonlText) return source;
+    auto jsonl = jsonl_format(disk, source.path);
+    if (!jsonl.ok()) return jsonl.error();
+    return Source{.path = source.path, .format = *jsonl};
   }
   if (disk.list(path).ok()) return no_records_in(path);
   auto line = first_line(disk, path);
   if (!line.ok()) return line.error();
+  if (wanted == engine::DataFormat::kSessions) {
+    if ((*line).starts_with("{")) return not_sessions(path, "JSON lines", true);
+    return Source{.path = path, .format = RecordFormat::kSessions};
+  }
   const bool jsonl = wanted.has_value() ? *wanted == engine::DataFormat::kJsonl : (*line).starts_with("{");
   if (!jsonl) return Source{.path = path, .format = RecordFormat::kXmc};
   auto format = jsonl_format(disk, path);
   if (!format.ok()) return format.error();
   return Source{.path = path, .format = *format};
+}
+
+data::SessionShape session_shape(const engine::SessionsConfig& config) {
+  return {.last = config.last, .decay = static_cast<float>(config.decay)};
 }
 
 text::FeaturizerOptions featurizer_options(const engine::TextConfig& config) {
@@ -249,8 +287,8 @@ Result<Imported> import_records(const NodeHost& host, const ImportRequest& reque
   for (const Source& source : request.sources) paths.push_back(source.path);
   data::ImportOptions options = import_options(host, request, paths);
   const RecordFormat format = request.sources.front().format;
-  // Of text only the vocabulary tells how much becomes of it.
-  if (format != RecordFormat::kJsonlText) {
+  // Of text only the vocabulary tells how much becomes of it, of sessions only their lengths.
+  if (format != RecordFormat::kJsonlText && format != RecordFormat::kSessions) {
     const ImportEstimate estimate = estimate_import(host.disk, request.sources);
     if (auto fits = check_import_space(host, estimate, host::parent(request.cache_path)); !fits.ok()) {
       return fits.error();
@@ -262,7 +300,7 @@ Result<Imported> import_records(const NodeHost& host, const ImportRequest& reque
   } else {
     Progress progress(host.console, host.clock, "reading", host.verbosity);
     options.read.progress = show(progress, request.stop);
-    imported = import_features(host, options, format);
+    imported = import_features(host, options, format, request.sessions);
   }
   if (imported.ok() && imported->report.skipped > 0) host.say(describe_skipped(imported->report));
   return imported;
@@ -273,10 +311,13 @@ Result<void> check_records(const NodeHost& host, const Source& source, std::uint
   auto bytes = data::open_bytes(host.disk, source.path);
   if (!bytes.ok()) return bytes.error();
   const data::ReadOptions options{.skip_bad = skip_bad, .compute = &host.compute};
-  auto report =
-      source.format == RecordFormat::kXmc
-          ? data::read_xmlc(**bytes, options, [](const data::Record&) { return Result<void>(); })
-          : data::read_jsonl(**bytes, options, [](const data::JsonlRecord&) { return Result<void>(); });
+  const auto nothing = [](const auto&) { return Result<void>(); };
+  const auto read = [&] {
+    if (source.format == RecordFormat::kXmc) return data::read_xmlc(**bytes, options, nothing);
+    if (source.format == RecordFormat::kSessions) return data::read_sessions(**bytes, options, nothing);
+    return data::read_jsonl(**bytes, options, nothing);
+  };
+  const auto report = read();
   if (!report.ok()) return report.error();
   return {};
 }

@@ -4,7 +4,8 @@
 // content, imports into a cache file, and for text counts the vocabulary first (the file is then read twice).
 //
 //   FILE      XMLC text or JSON lines, plain or packed (learn/data/xmlc_reader.h, jsonl_reader.h)
-//   DIR       what `data import` made: DIR/records.cache or DIR/records.jsonl
+//   FILE      sessions of items, where data.format says so (learn/data/session_reader.h)
+//   DIR       what `data import` made: DIR/records.cache, DIR/records.jsonl or DIR/records.sessions
 //
 // Thread rule: the thread that owns the Compute.
 #pragma once
@@ -19,6 +20,7 @@
 #include "engines/sparse/config.h"
 #include "learn/data/cached_dataset.h"
 #include "learn/data/reading.h"
+#include "learn/data/session_bag.h"
 #include "learn/text/featurizer.h"
 #include "node/feature_kind.h"
 #include "node/node_host.h"
@@ -30,6 +32,7 @@ enum class RecordFormat {
   kJsonlNumbers,  // features by number
   kJsonlNames,    // features by name
   kJsonlText,
+  kSessions,
   kCache,
 };
 [[nodiscard]] const char* name(RecordFormat format);
@@ -42,8 +45,9 @@ struct Source {
 // How the source tells its features. Imported records are opened and checked for that.
 [[nodiscard]] Result<FeatureKind> feature_kind(const NodeHost& host, const Source& source);
 
-// What lies at `path`. `wanted` overrules the content; standard input ("-") cannot be looked at beforehand
-// and needs it (kUsage). kFailed names a missing path.
+// What lies at `path`. `wanted` overrules the content of a file; standard input ("-") cannot be looked at
+// beforehand and needs it (kUsage). kUsage when sessions are wanted and something else is seen, or the other
+// way round. kFailed names a missing path.
 [[nodiscard]] Result<Source> find_source(host::Disk& disk, const std::string& path,
                                          std::optional<engine::DataFormat> wanted);
 
@@ -51,6 +55,7 @@ struct ImportRequest {
   std::vector<Source> sources;  // of one format, not kCache
   std::string cache_path;
   engine::TextConfig text = {};
+  engine::SessionsConfig sessions = {};
   std::uint64_t skip_bad = 0;
   // Asked now and then; true ends the import with the error `stopped` (kFailed).
   std::function<bool()> stop = {};
@@ -64,6 +69,7 @@ struct Imported {
 // Writes the cache, whole or not at all, with progress and skipped lines told on the console.
 [[nodiscard]] Result<Imported> import_records(const NodeHost& host, const ImportRequest& request);
 
+[[nodiscard]] data::SessionShape session_shape(const engine::SessionsConfig& config);
 [[nodiscard]] text::FeaturizerOptions featurizer_options(const engine::TextConfig& config);
 
 // Reads all of a test file and keeps nothing: its mistakes are better known before training than after.

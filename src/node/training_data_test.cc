@@ -44,6 +44,33 @@ TEST(FindSource, TellsFormatsByContent) {
   EXPECT_EQ(format_of(R"({"text": "a"})", engine::DataFormat::kXmc), RecordFormat::kXmc);
 }
 
+// Sessions look like other records and must be asked for; what surely is something else is refused, either
+// way round.
+TEST(FindSource, Sessions) {
+  constexpr engine::DataFormat kSessions = engine::DataFormat::kSessions;
+  EXPECT_EQ(format_of("1 2 3\n", kSessions), RecordFormat::kSessions);
+  SimMachine machine;
+  for (const char* directory : {"cache", "sessions"})
+    ASSERT_TRUE(machine.disk.make_directories(directory).ok());
+  write(machine.disk, "a.jsonl", "{\"text\": \"a\"}\n");
+  write(machine.disk, "cache/records.cache", "x");
+  write(machine.disk, "sessions/records.sessions", "a b\n");
+  const auto found = find_source(machine.disk, "sessions", std::nullopt);
+  ASSERT_TRUE(found.ok());
+  EXPECT_EQ(found->format, RecordFormat::kSessions);
+  EXPECT_EQ(found->path, "sessions/records.sessions");
+  EXPECT_TRUE(find_source(machine.disk, "sessions", kSessions).ok());
+  const auto refused = [&](const char* path, engine::DataFormat wanted, const char* part) {
+    const auto source = find_source(machine.disk, path, wanted);
+    ASSERT_FALSE(source.ok()) << path;
+    EXPECT_EQ(source.error().kind, ErrorKind::kUsage);
+    EXPECT_THAT(source.error().message(), HasSubstr(part));
+  };
+  refused("a.jsonl", kSessions, "the task needs sessions");
+  refused("cache", kSessions, "the task needs sessions");
+  refused("sessions", engine::DataFormat::kXmc, "these are sessions");
+}
+
 // Directories of an import are found by the file they hold; what is missing is named; standard input must be
 // told.
 TEST(FindSource, DirectoriesAndStandardInput) {

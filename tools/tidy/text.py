@@ -10,7 +10,7 @@ from tree import Finding, is_data
 _OPEN_END = re.compile(r"\b(?:TO" r"DO|FIX" r"ME|XX" r"X)\b(?!\(#\d+\))")
 _PRIVATE = re.compile(r"(?<![\w./}$)~-])/(?:wo" r"rk|ro" r"ot|tm" r"p|ho" r"me)(?=/|\b)")
 _LINK = re.compile(r"!?\[[^\]\n]*\]\(([^)\s]+)(?:\s+\"[^\"]*\")?\)")
-_TABS_ALLOWED = ("Makefile", ".mk", ".tsv")
+_TABS_ALLOWED = ("Makefile", ".mk", ".sessions", ".tsv")
 
 
 def _texts(tree):

@@ -156,9 +156,9 @@ void add_data_keys(std::vector<ConfigKey>& keys) {
       key<&T::data, &DataConfig::train>("data.train", {}, "training records: a file (plain, .gz or .zst)"));
   keys.push_back(key<&T::data, &DataConfig::test>(
       "data.test", {}, "test records; when given, the finished model is measured on them"));
-  keys.push_back(
-      key<&T::data, &DataConfig::format>("data.format", {.choices = {"xmc", "jsonl"}},
-                                         "how the records are written; auto: told by the content"));
+  keys.push_back(key<&T::data, &DataConfig::format>(
+      "data.format", {.choices = {"xmc", "jsonl", "sessions"}},
+      "how the records are written; auto: told by the content, which sessions need to be said"));
   keys.push_back(key<&T::data, &DataConfig::weighting>(
       "data.weighting", {.choices = {"none", "tfidf", "l2"}},
       "what is done to feature values: nothing, tf-idf and unit length, unit length alone"));
@@ -296,6 +296,13 @@ void add_text_keys(std::vector<ConfigKey>& keys) {
       "text.context_weight", {.max = 100}, "weight of a record's \"context\" beside its text's 1"));
 }
 
+void add_session_keys(std::vector<ConfigKey>& keys) {
+  keys.push_back(key<&T::sessions, &SessionsConfig::last>("sessions.last", {.min = 1, .max = 10'000},
+                                                          "items of a session that are looked at"));
+  keys.push_back(key<&T::sessions, &SessionsConfig::decay>("sessions.decay", {.min = 0.01, .max = 1},
+                                                           "an item weighs this share of the one after it"));
+}
+
 void add_checkpoint_keys(std::vector<ConfigKey>& keys) {
   keys.push_back(key<&T::checkpoint, &CheckpointConfig::every_steps>("checkpoint.every_steps",
                                                                      {.max = kMaxSteps}, "0: by time alone"));
@@ -314,6 +321,7 @@ std::vector<ConfigKey> make_keys() {
   add_optimizer_keys(keys);
   add_predict_keys(keys);
   add_text_keys(keys);
+  add_session_keys(keys);
   add_checkpoint_keys(keys);
   return keys;
 }

@@ -20,7 +20,7 @@
 namespace gossamer::engine {
 
 enum class Weighting { kNone, kTfIdf, kL2 };
-enum class DataFormat { kXmc, kJsonl };
+enum class DataFormat { kXmc, kJsonl, kSessions };
 enum class ActivationKind { kRelu, kIdentity, kTanh };
 enum class ScheduleKind { kLinear, kCosine, kConstant };
 enum class NegativeKind { kInBatch, kUniform, kFrequency, kLsh };
@@ -124,6 +124,13 @@ struct TextConfig {
   bool operator==(const TextConfig&) const = default;
 };
 
+// Sessions to records (learn/data/session_bag.h); used when the records are sessions.
+struct SessionsConfig {
+  std::uint32_t last = 10;
+  double decay = 0.7;
+  bool operator==(const SessionsConfig&) const = default;
+};
+
 struct CheckpointConfig {
   std::uint64_t every_steps = 0;  // 0: by time alone
   double every_minutes = 5;       // 0: never by time
@@ -141,6 +148,7 @@ struct TrainConfig {
   OptimizerConfig optimizer;
   PredictConfig predict;
   TextConfig text;
+  SessionsConfig sessions;
   CheckpointConfig checkpoint;
   bool operator==(const TrainConfig&) const = default;
 };

@@ -12,6 +12,7 @@ namespace {
 constexpr std::array<std::size_t, 3> kCuts = {1, 3, 5};
 constexpr std::array<std::size_t, 2> kRecallCuts = {10, 20};
 constexpr std::array<std::size_t, 2> kHitCuts = {1, 10};
+constexpr std::uint32_t kReciprocalCut = 20;
 
 double discount(std::size_t rank) { return 1 / std::log2(static_cast<double>(rank) + 2); }  // 0-based
 
@@ -30,11 +31,11 @@ double median(std::vector<std::uint32_t> ranks) {
 }  // namespace
 
 std::vector<std::pair<std::string_view, double>> Metrics::named() const {
-  return {{"P@1", precision[0]},    {"P@3", precision[1]},       {"P@5", precision[2]},
-          {"nDCG@1", ndcg[0]},      {"nDCG@3", ndcg[1]},         {"nDCG@5", ndcg[2]},
-          {"PSP@1", propensity[0]}, {"PSP@3", propensity[1]},    {"PSP@5", propensity[2]},
-          {"recall@10", recall[0]}, {"recall@20", recall[1]},    {"hit@1", hit[0]},
-          {"hit@10", hit[1]},       {"median_rank", median_rank}};
+  return {{"P@1", precision[0]},    {"P@3", precision[1]},    {"P@5", precision[2]},
+          {"nDCG@1", ndcg[0]},      {"nDCG@3", ndcg[1]},      {"nDCG@5", ndcg[2]},
+          {"PSP@1", propensity[0]}, {"PSP@3", propensity[1]}, {"PSP@5", propensity[2]},
+          {"recall@10", recall[0]}, {"recall@20", recall[1]}, {"MRR@20", reciprocal_rank},
+          {"hit@1", hit[0]},        {"hit@10", hit[1]},       {"median_rank", median_rank}};
 }
 
 Evaluator::Evaluator(std::span<const std::uint32_t> label_count, std::uint64_t training_rows,
@@ -88,6 +89,7 @@ void Evaluator::add(std::span<const Scored> ranked, std::span<const std::uint32_
   for (std::size_t c = 0; c < kHitCuts.size(); ++c) {
     if (best_rank != 0 && best_rank <= kHitCuts[c]) sums_.hit[c] += 1;
   }
+  if (best_rank != 0 && best_rank <= kReciprocalCut) sums_.reciprocal_rank += 1.0 / best_rank;
   best_rank_.push_back(best_rank);
 }
 
@@ -104,6 +106,7 @@ Metrics Evaluator::metrics() const {
   }
   for (std::size_t c = 0; c < kRecallCuts.size(); ++c) result.recall[c] = sums_.recall[c] * percent;
   for (std::size_t c = 0; c < kHitCuts.size(); ++c) result.hit[c] = sums_.hit[c] * percent;
+  result.reciprocal_rank = sums_.reciprocal_rank * percent;
   result.median_rank = median(best_rank_);
   return result;
 }

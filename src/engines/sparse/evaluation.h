@@ -8,6 +8,7 @@
 //   for
 //           the best possible ranking (the Extreme Classification Repository's normalisation)
 //   R@k     mean of |top k and true| / |true|
+//   MRR@k   mean of 1 / rank of the best-ranked true label, 0 where it stands below k
 //   hit@k   share of samples with a true label in the top k; median rank: of each sample's best-ranked true
 //           label, 1-based, infinite when it is not in the list
 // Inverse propensity of a label seen n times in N training records (Jain, Prabhu and Varma, "Extreme
@@ -35,12 +36,14 @@ struct Metrics {
   std::array<double, 3> ndcg{};        // nDCG@1, 3, 5
   std::array<double, 3> propensity{};  // PSP@1, 3, 5
   std::array<double, 2> recall{};      // R@10, 20
+  double reciprocal_rank = 0;          // MRR@20
   std::array<double, 2> hit{};         // hit@1, 10
   double median_rank = 0;              // may be infinite
   std::uint64_t samples = 0;           // that have labels
   std::uint64_t without_labels = 0;
 
-  // "P@1", "P@3", ..., "nDCG@5", "PSP@1", ..., "recall@10", "recall@20", "hit@1", "hit@10", "median_rank".
+  // "P@1", "P@3", ..., "nDCG@5", "PSP@1", ..., "recall@10", "recall@20", "MRR@20", "hit@1", "hit@10",
+  // "median_rank".
   [[nodiscard]] std::vector<std::pair<std::string_view, double>> named() const;
 };
 

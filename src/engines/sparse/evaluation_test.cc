@@ -52,6 +52,7 @@ TEST(Evaluation, HandComputedValues) {
   EXPECT_NEAR(m.at("PSP@3"), 100 * 3.0 / 5, 1e-9);
   EXPECT_NEAR(m.at("PSP@5"), 100 * 3.0 / 7, 1e-9);
   EXPECT_NEAR(m.at("recall@10"), 50 * (1 + 1.0 / 6), 1e-9);
+  EXPECT_NEAR(m.at("MRR@20"), 50 * (1 + 1.0 / 2), 1e-9);
   EXPECT_NEAR(m.at("hit@1"), 50, 1e-9);
   EXPECT_NEAR(m.at("hit@10"), 100, 1e-9);
   EXPECT_NEAR(m.at("median_rank"), 1.5, 1e-9);

@@ -20,6 +20,7 @@
 #include "kernels/isa.h"
 #include "kernels/kernels.h"
 #include "learn/data/rows.h"
+#include "learn/data/session_bag.h"
 #include "learn/sparse/network.h"
 #include "learn/text/featurizer.h"
 #include "learn/text/weighting.h"
@@ -60,11 +61,12 @@ struct Instances {
 };
 
 struct Model {
-  std::string task = "xmc";
-  sparse::Network network;  // optimizer moments are neither saved nor loaded
+  std::string task = "xmc";  // "next-item" for sessions
+  sparse::Network network;   // optimizer moments are neither saved nor loaded
   kernels::Activation activation = kernels::Activation::kRelu;
   text::FeatureWeighting weighting;
   std::optional<text::FeaturizerState> featurizer;  // of a model that reads text: at most network features
+  std::optional<data::SessionShape> sessions;       // of a model of sessions: then features have names
   Names label_names;                                // empty, or one per label
   // Empty, or one per feature, all different: the model then takes features by name. Empty beside a
   // featurizer.

@@ -66,6 +66,8 @@ Model assemble_model(TrainedParts parts, const kernels::Kernels& kernels, host::
   model.activation = activation_of(parts.config.model.activation);
   model.weighting = parts.weighting;
   model.featurizer = std::move(parts.featurizer);
+  model.sessions = parts.sessions;
+  if (model.sessions) model.task = "next-item";
   if (parts.dataset.has_label_names()) {
     for (std::uint32_t l = 0; l < parts.dataset.labels(); ++l)
       model.label_names.add(parts.dataset.label_name(l));

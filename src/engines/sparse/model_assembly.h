@@ -25,6 +25,7 @@ struct TrainedParts {
   const data::Dataset& dataset;  // the training set
   const text::FeatureWeighting& weighting;
   std::optional<text::FeaturizerState> featurizer;  // of a text dataset
+  std::optional<data::SessionShape> sessions;       // of a dataset of sessions
   const TrainConfig& config;
 };
 

@@ -51,7 +51,7 @@ bool same(const Model& a, const Model& b) {
       a.weighting.idf != b.weighting.idf || !same_weights(a.network.embedding, b.network.embedding) ||
       !same_weights(a.network.output, b.network.output) ||
       !std::ranges::equal(a.network.bias.span(), b.network.bias.span()) ||
-      a.instances.has_value() != b.instances.has_value() ||
+      a.instances.has_value() != b.instances.has_value() || a.sessions != b.sessions ||
       a.featurizer.has_value() != b.featurizer.has_value()) {
     return false;
   }
@@ -303,6 +303,36 @@ TEST(ModelFile, RefusesFieldsThatLie) {
     const ErrorKind expected = other_format ? ErrorKind::kRefused : ErrorKind::kBadData;
     EXPECT_EQ(loaded.error().kind, expected) << loaded.error().message();
   }
+}
+
+// How sessions are read travels with the model; out of range, or beside features without names, it is
+// refused.
+TEST(ModelFile, Sessions) {
+  Model model = random_model({.features = 9, .labels = 7, .hidden = 16, .rows = 6, .feature_names = true});
+  model.task = "next-item";
+  model.sessions = data::SessionShape{.last = 7, .decay = 0.3F};
+  host::SimDisk disk;
+  save(disk, model);
+  const auto loaded = load_model(disk, "m");
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message();
+  EXPECT_TRUE(same(model, *loaded));
+  const Json good = Json::parse(*host::read_text(disk, "m/model.json"));
+  const auto refused = [&](const Json& header, const std::string& field) {
+    EXPECT_TRUE(host::replace_file(disk, "m/model.json", header.dump()).ok());
+    const auto bad = load_model(disk, "m");
+    ASSERT_FALSE(bad.ok()) << field;
+    EXPECT_EQ(bad.error().kind, ErrorKind::kBadData);
+    EXPECT_NE(bad.error().message().find(field), std::string::npos) << bad.error().message();
+  };
+  Json lying = good;
+  lying["sessions"]["last"] = 0;
+  refused(lying, "sessions.last");
+  lying = good;
+  lying["sessions"]["decay"] = 1.5;
+  refused(lying, "sessions.decay");
+  lying = good;
+  lying["feature_names"] = false;
+  refused(lying, "sessions");
 }
 
 // A directory written before features had names is read as one without; such names and a featurizer exclude

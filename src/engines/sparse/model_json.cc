@@ -168,6 +168,24 @@ Result<FeaturizerHeader> parse_featurizer(const std::string& path, const Json& j
   return header;
 }
 
+// Absent in models of anything but sessions.
+Result<std::optional<data::SessionShape>> parse_sessions(const std::string& path, const Json& json,
+                                                         const ModelHeader& header) {
+  if (json.is_null()) return std::optional<data::SessionShape>();
+  Fields fields(path, json, "sessions.");
+  data::SessionShape shape;
+  shape.last = static_cast<std::uint32_t>(fields.count("last", {1, kMaxIndex}));
+  shape.decay = fields.number("decay");
+  if (!(shape.decay > 0 && shape.decay <= 1)) {
+    fields.fail("decay", fmt::format("{}", shape.decay), "above 0 and at most 1");
+  }
+  if (fields.error()) return *fields.error();
+  if (!header.feature_names) {
+    return bad_field(path, "sessions", "sessions of items without names", "feature_names: true beside it");
+  }
+  return std::optional(shape);
+}
+
 Result<FusionOptions> parse_fusion(const std::string& path, const Json& json) {
   Fields fields(path, json, "fusion.");
   FusionOptions fusion;
@@ -243,6 +261,10 @@ std::string format_header(const ModelHeader& header) {
                  {"feature_entries", header.instances->feature_entries},
                  {"label_entries", header.instances->label_entries}};
   }
+  Json sessions;
+  if (header.sessions) {
+    sessions = {{"last", header.sessions->last}, {"decay", short_number(header.sessions->decay)}};
+  }
   const Json json = {
       {"format", kModelFormat},
       {"engine", "sparse"},
@@ -256,6 +278,7 @@ std::string format_header(const ModelHeader& header) {
       {"featurizer", header.featurizer ? featurizer_json(*header.featurizer) : Json()},
       {"label_names", header.label_names},
       {"feature_names", header.feature_names},
+      {"sessions", sessions},
       {"instances", instances},
       {"fusion", fusion_json(header.fusion)},
       {"shards", shards},
@@ -293,6 +316,9 @@ Result<ModelHeader> parse_header(const std::string& path, std::string_view text)
       return bad_field(path, "feature_names", "true beside a featurizer", "one of the two");
     }
   }
+  auto sessions = parse_sessions(path, fields.any("sessions"), header);
+  if (!sessions.ok()) return sessions.error();
+  header.sessions = *sessions;
   if (const Json instances_json = fields.any("instances"); !instances_json.is_null()) {
     Fields instances(path, instances_json, "instances.");
     header.instances = InstanceCounts{.rows = instances.count("rows", {0, kMaxIndex - 1}),

@@ -39,6 +39,19 @@ hidden_vote_weight = 4
 mixed_vote_weight = 1
 )";
 
+// Chosen on the last twentieth of diginetica's training sessions (docs/benchmarks.md). Large batches bring
+// the wrong items that a short session has to be told from; a bag is of length 1 already.
+constexpr std::string_view kNextItem =
+    R"(# Sessions of items in, the next item out.
+[data]
+format = "sessions"
+weighting = "none"
+
+[train]
+batch = 1024
+epochs = 3
+)";
+
 constexpr std::array kPresets = {
     Preset{.name = "xmc",
            .help = "extreme multi-label classification of sparse records (XMLC text or JSONL)",
@@ -46,6 +59,9 @@ constexpr std::array kPresets = {
     Preset{.name = "dictionary",
            .help = "a reverse dictionary: from a definition to the word (JSONL)",
            .toml = kDictionary},
+    Preset{.name = "next-item",
+           .help = "what comes next in a session: lines of item names, the newest last",
+           .toml = kNextItem},
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "learn/data/jsonl_reader.h"
+#include "learn/data/session_reader.h"
 #include "learn/data/xmlc_reader.h"
 
 namespace gossamer::data {
@@ -79,6 +80,41 @@ Result<ReadReport> import_jsonl(host::Disk& disk, const ImportOptions& options, 
                                  .labels = report->labels,
                                  .feature_names = features.names(),
                                  .label_names = labels.names()});
+  if (!done.ok()) return done.error();
+  return *report;
+}
+
+Result<ReadReport> import_sessions(host::Disk& disk, const ImportOptions& options,
+                                   const SessionShape& shape) {
+  auto writer = CacheWriter::create(disk, options.cache_path, options.cache);
+  if (!writer.ok()) return writer.error();
+  NameTable names;
+  SessionBag bag(shape);
+  std::vector<std::uint32_t> items;
+  std::uint64_t records = 0;
+  const auto add = [&](const Session& session) -> Result<void> {
+    items.clear();
+    for (const std::string_view item : session.items) items.push_back(names.id(item));
+    if (!session.target.empty()) items.push_back(names.id(session.target));
+    const std::size_t first = session.target.empty() ? 1 : items.size() - 1;
+    for (std::size_t at = first; at < items.size(); ++at, ++records) {
+      const Record record{.features = bag.row(std::span(items).first(at)),
+                          .labels = std::span(items).subspan(at, 1)};
+      if (auto done = (*writer)->add(record); !done.ok()) return done;
+    }
+    return {};
+  };
+  auto report = read_sources(disk, options, [&](ByteSource& source, const ReadOptions& read) {
+    return read_sessions(source, read, add);
+  });
+  if (!report.ok()) return report.error();
+  report->records = records;
+  report->features = names.size();
+  report->labels = names.size();
+  auto done = (*writer)->finish({.features = names.size(),
+                                 .labels = names.size(),
+                                 .feature_names = names.names(),
+                                 .label_names = names.names()});
   if (!done.ok()) return done.error();
   return *report;
 }

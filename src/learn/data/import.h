@@ -16,6 +16,7 @@
 #include "learn/data/name_table.h"
 #include "learn/data/reading.h"
 #include "learn/data/record_assembler.h"
+#include "learn/data/session_bag.h"
 
 namespace gossamer::data {
 
@@ -35,8 +36,15 @@ struct ImportOptions {
 [[nodiscard]] Result<ReadReport> import_jsonl(host::Disk& disk, const ImportOptions& options,
                                               RecordAssembler& assembler);
 
-// Reads the sources one after another with `read_one(source, options)`, which is read_xmlc or read_jsonl with
-// a sink, and sums up the reports.
+// Sessions (session_reader.h): a record for every position from the second on, or for the target alone where
+// there is one; its features are the bag (session_bag.h) of the items before, its label the item itself. An
+// item has one number and name, as feature and as label. report.records counts those records, of which a
+// session of one item makes none.
+[[nodiscard]] Result<ReadReport> import_sessions(host::Disk& disk, const ImportOptions& options,
+                                                 const SessionShape& shape);
+
+// Reads the sources one after another with `read_one(source, options)`, a reader with its sink, and sums up
+// the reports.
 [[nodiscard]] Result<ReadReport> read_sources(
     host::Disk& disk, const ImportOptions& options,
     FunctionRef<Result<ReadReport>(ByteSource& source, const ReadOptions& options)> read_one);

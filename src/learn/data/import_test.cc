@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,27 @@ const std::vector<std::string> kOneSource = {"train.txt"};
 Result<std::unique_ptr<CachedDataset>> open_cache(host::Disk& disk, const std::string& path) {
   host::SimCompute compute({.workers = 2});
   return CachedDataset::open(disk, path, compute);
+}
+
+// Each position from the second on is a record, of a line with a target only the target; an item has one
+// number and name on both sides; a lone item makes no record.
+TEST(Import, SessionsBecomeRecords) {
+  host::SimDisk disk;
+  ASSERT_TRUE(host::replace_file(disk, "train.txt", "b a b\nlone\na b\tc\n").ok());
+  const auto report =
+      import_sessions(disk, {.sources = kOneSource, .cache_path = "set.cache"}, {.last = 2, .decay = 1});
+  ASSERT_TRUE(report.ok()) << report.error().message();
+  EXPECT_EQ(report->records, 3U);
+  EXPECT_EQ(report->features, 4U);
+  EXPECT_EQ(report->labels, 4U);
+  const auto set = open_cache(disk, "set.cache");
+  ASSERT_TRUE(set.ok());
+  const float half = 1 / std::sqrt(2.0F);
+  EXPECT_THAT(collect(**set),
+              ElementsAre(CollectedRecord{{0}, {1}, {1}}, CollectedRecord{{0, 1}, {half, half}, {0}},
+                          CollectedRecord{{0, 1}, {half, half}, {3}}));
+  for (std::uint32_t i = 0; i < 4; ++i) EXPECT_EQ((*set)->label_name(i), (*set)->feature_name(i));
+  EXPECT_EQ((*set)->label_name(2), "lone");
 }
 
 // Several sources with headers of their own become one dataset with the largest shape.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What all line-based readers (xmlc_reader.h, jsonl_reader.h) share: options, limits, the report, and the
-// rules for bad lines.
+// What all line-based readers (xmlc_reader.h, jsonl_reader.h, session_reader.h) share: options, limits, the
+// report, and the rules for bad lines.
 //
 // Readers stream: they cut the source into chunks at line ends, parse chunks in parallel, and hand records to
 // a sink in the order of the file, so the result does not depend on the number of workers or the chunk size.

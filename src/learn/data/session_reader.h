@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reads sessions: one a line, names of items in the order of their use, separated by blanks,
+//
+//   shoes socks shoes laces
+//   shoes socks<TAB>laces
+//
+// The first form asks for what follows at every position; the second, for tests, only for what follows all of
+// it: the item behind the tab, the target.
+//
+//  - A name is any UTF-8 without blanks and control characters; names are compared byte by byte.
+//  - A tab with nothing before it, or with anything but one item behind it, a control character, and bytes
+//    that are no UTF-8 are errors with line and column.
+//  - Lines that are empty or blank are ignored. A file without any session is an error.
+//
+// Sessions to records: session_bag.h. Thread rule: the calling thread; parsing on the workers of
+// options.compute (reading.h).
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "base/result.h"
+#include "learn/data/byte_source.h"
+#include "learn/data/reading.h"
+
+namespace gossamer::data {
+
+// One line. Views are valid only during the call of the sink.
+struct Session {
+  std::span<const std::string_view> items = {};  // at least one, the oldest first
+  std::string_view target = {};                  // empty: none given
+};
+
+using SessionSink = FunctionRef<Result<void>(const Session& session)>;
+
+// report.records counts sessions; report.features and report.labels stay 0.
+[[nodiscard]] Result<ReadReport> read_sessions(ByteSource& source, const ReadOptions& options,
+                                               SessionSink sink);
+
+// The items of a line without a target, as a query is written. kBadData without `where`; `column`, if given,
+// gets the 1-based place of the mistake.
+[[nodiscard]] Result<void> split_session(std::string_view line, std::vector<std::string_view>& items,
+                                         std::size_t* column = nullptr);
+
+}  // namespace gossamer::data
