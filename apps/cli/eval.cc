@@ -18,6 +18,7 @@ struct EvalFlags {
   std::string skip_bad = "0";
   bool net_alone = false;
   std::string baseline;
+  std::string retrieval = "exact";
 };
 
 Result<node::Scorer> scorer_of(const EvalFlags& flags) {
@@ -38,6 +39,16 @@ Result<ExitStatus> evaluate(Context& context, const EvalFlags& flags) {
   if (!skip_bad.ok()) return skip_bad.error();
   const auto scorer = scorer_of(flags);
   if (!scorer.ok()) return scorer.error();
+  const auto retrieval = node::parse_retrieval(flags.retrieval);
+  if (!retrieval.ok()) return retrieval.error();
+  if (*retrieval != engine::Retrieval::kExact && !flags.baseline.empty()) {
+    return Error{.kind = ErrorKind::kUsage,
+                 .where = "--retrieval",
+                 .what = "baselines do not ask the net",
+                 .got = "lsh with --baseline " + flags.baseline,
+                 .expected = "one of the two",
+                 .fix = "leave one of the flags out"};
+  }
   auto machine = Machine::create(context, flags.common);
   if (!machine.ok()) return machine.error();
   const node::NodeHost host = (*machine).host();
@@ -47,8 +58,12 @@ Result<ExitStatus> evaluate(Context& context, const EvalFlags& flags) {
   auto source = node::find_source(host.disk, flags.data, node::test_format(*model));
   if (!source.ok()) return source.error();
   const Instant loaded = host.clock.now();
-  auto metrics =
-      node::evaluate_model(host, *model, {.source = *source, .skip_bad = *skip_bad, .scorer = *scorer});
+  const bool exact = *retrieval == engine::Retrieval::kExact;
+  auto metrics = node::evaluate_model(host, *model,
+                                      {.source = *source,
+                                       .skip_bad = *skip_bad,
+                                       .scorer = *scorer,
+                                       .retrieval = exact ? *retrieval : engine::Retrieval::kHashedMeasured});
   if (!metrics.ok()) return metrics.error();
   const double seconds = (host.clock.now() - loaded).seconds();
   const double rate = seconds > 0 ? static_cast<double>((*metrics).samples) / seconds : 0;
@@ -80,6 +95,11 @@ Result<ExitStatus> run(Context& context, const Command& self, std::span<const st
           "--baseline", flags.baseline,
           "nearest (labels of the nearest training records) or frequent (labels seen most): what the "
           "model has to beat")
+      ->type_name("NAME");
+  parser
+      ->add_option("--retrieval", flags.retrieval,
+                   "exact, or lsh (hash tables find the net's labels; what they miss is measured as "
+                   "retrieval@10 and @100)")
       ->type_name("NAME");
   parser->add_option("--skip-bad", flags.skip_bad, "leave out up to N bad lines; default 0")->type_name("N");
   add_threads(*parser, flags.common);

@@ -19,6 +19,7 @@ struct PredictFlags {
   std::vector<std::string> queries;
   std::string top = "5";
   bool net_alone = false;
+  std::string retrieval = "exact";
 };
 
 Result<void> answer_arguments(Context& context, node::PredictSession& session,
@@ -56,6 +57,8 @@ Result<void> answer_stdin(Context& context, node::PredictSession& session) {
 Result<ExitStatus> predict(Context& context, const PredictFlags& flags) {
   auto top = parse_count(flags.top, {.flag = "--top", .min = 1, .max = 10'000});
   if (!top.ok()) return top.error();
+  const auto retrieval = node::parse_retrieval(flags.retrieval);
+  if (!retrieval.ok()) return retrieval.error();
   auto machine = Machine::create(context, flags.common);
   if (!machine.ok()) return machine.error();
   const node::NodeHost host = (*machine).host();
@@ -64,7 +67,8 @@ Result<ExitStatus> predict(Context& context, const PredictFlags& flags) {
   auto session =
       node::PredictSession::create(host, std::move(*model),
                                    {.top = static_cast<std::size_t>(*top),
-                                    .scorer = flags.net_alone ? node::Scorer::kNet : node::Scorer::kFused});
+                                    .scorer = flags.net_alone ? node::Scorer::kNet : node::Scorer::kFused,
+                                    .retrieval = *retrieval});
   if (!session.ok()) return session.error();
   if (flags.queries.empty() && context.console.terminal() && ::isatty(STDIN_FILENO) != 0) {
     host.say("one query a line; Ctrl-D ends");
@@ -82,6 +86,10 @@ Result<ExitStatus> run(Context& context, const Command& self, std::span<const st
   parser->add_option("TEXT", flags.queries, "queries; none: the lines of standard input")->type_name("");
   parser->add_option("--top", flags.top, "labels to answer with; default 5")->type_name("K");
   parser->add_flag("--net-alone", flags.net_alone, "without the training records that the model keeps");
+  parser
+      ->add_option("--retrieval", flags.retrieval,
+                   "exact, or lsh (hash tables find the net's labels; 'eval' measures what they miss)")
+      ->type_name("NAME");
   add_threads(*parser, flags.common);
   add_json(*parser, flags.common, "answers are JSON lines with and without it");
   add_quiet(*parser, flags.common);

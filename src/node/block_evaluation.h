@@ -43,7 +43,11 @@ class BlockEvaluation {
   // Evaluates the queries that wait.
   void run();
   // Of all queries that were evaluated.
-  [[nodiscard]] engine::Metrics metrics() const { return evaluator_.metrics(); }
+  [[nodiscard]] engine::Metrics metrics() const {
+    engine::Metrics metrics = evaluator_.metrics();
+    metrics.retrieval = predictor_.recall();
+    return metrics;
+  }
   [[nodiscard]] const engine::Model& model() const { return model_; }
 
  private:

@@ -21,9 +21,10 @@ namespace gossamer::node {
 namespace {
 
 Result<std::unique_ptr<engine::Predictor>> make_predictor(const NodeHost& host, const engine::Model& model,
-                                                          Scorer scorer) {
+                                                          Scorer scorer, engine::Retrieval retrieval) {
   if (scorer == Scorer::kFrequent) return engine::frequent_labels(model);
   engine::PredictOptions options = engine::default_options(model);
+  options.retrieval = retrieval;
   if (scorer == Scorer::kNet) options.parts = engine::kNetAlone;
   if (scorer == Scorer::kNearestRows) {
     options.parts = engine::kNearestRowsAlone;
@@ -150,9 +151,20 @@ std::string number(double value) { return std::isfinite(value) ? fmt::format("{}
 
 }  // namespace
 
+Result<engine::Retrieval> parse_retrieval(std::string_view word) {
+  if (word == "exact") return engine::Retrieval::kExact;
+  if (word == "lsh") return engine::Retrieval::kHashed;
+  return Error{.kind = ErrorKind::kUsage,
+               .where = "--retrieval",
+               .what = "no such way to find labels",
+               .got = fmt::format("'{}'", word),
+               .expected = "exact or lsh",
+               .fix = "leave it out for exact lists"};
+}
+
 Result<engine::Metrics> evaluate_model(const NodeHost& host, const engine::Model& model,
                                        const EvaluateRequest& request) {
-  auto predictor = make_predictor(host, model, request.scorer);
+  auto predictor = make_predictor(host, model, request.scorer, request.retrieval);
   if (!predictor.ok()) return predictor.error();
   BlockEvaluation evaluation(model, **predictor);
   const RecordFormat format = request.source.format;
@@ -235,7 +247,7 @@ Result<engine::Model> open_model(const NodeHost& host, const std::string& direct
 Result<std::unique_ptr<PredictSession>> PredictSession::create(const NodeHost& host, engine::Model model,
                                                                const Options& options) {
   std::unique_ptr<PredictSession> session(new PredictSession(std::move(model), options.top));
-  auto predictor = make_predictor(host, session->model_, options.scorer);
+  auto predictor = make_predictor(host, session->model_, options.scorer, options.retrieval);
   if (!predictor.ok()) return predictor.error();
   session->predictor_ = std::move(*predictor);
   return session;

@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/function_ref.h"
@@ -31,10 +32,14 @@ enum class Scorer {
   kFrequent,     // the most frequent labels, whatever the query
 };
 
+// "exact" or "lsh"; kUsage for another word.
+[[nodiscard]] Result<engine::Retrieval> parse_retrieval(std::string_view word);
+
 struct EvaluateRequest {
   Source source;
   std::uint64_t skip_bad = 0;
   Scorer scorer = Scorer::kFused;
+  engine::Retrieval retrieval = engine::Retrieval::kExact;
 };
 // Labels and features of the test set are matched by name where the model has names, else by number. kUsage
 // when it tells its features otherwise than the training records did.
@@ -57,6 +62,7 @@ class PredictSession {
   struct Options {
     std::size_t top = 5;
     Scorer scorer = Scorer::kFused;
+    engine::Retrieval retrieval = engine::Retrieval::kExact;
   };
   [[nodiscard]] static Result<std::unique_ptr<PredictSession>> create(const NodeHost& host,
                                                                       engine::Model model,

@@ -88,6 +88,30 @@ class EndToEnd(WithData):
         self.assertEqual(models[0], models[1])
         self.assertNotEqual(models[0], models[2])
 
+    # Hash tables: negatives by them learn too, the preset of SLIDE runs, and eval says what their retrieval misses,
+    # here nothing: 25 labels share few buckets.
+    def test_hash_tables(self):
+        lsh = ("train.negatives=lsh", "train.sampled=64", "lsh.queries=8")
+        summary = program.run(*self.arguments(*lsh, "--json")).json()
+        self.assertGreater(summary["metrics"]["P@1"], 80)
+        self.assertNotIn("retrieval@10", summary["metrics"])
+        evaluate = ("eval", self.out, "--data", self.test_path)
+        exact = program.run(*evaluate, "--net-alone", "--json").json()["metrics"]
+        measured = program.run(*evaluate, "--net-alone", "--retrieval", "lsh", "--json").json()["metrics"]
+        self.assertEqual(measured.pop("retrieval@10"), 100)
+        self.assertEqual(measured.pop("retrieval@100"), 100)
+        self.assertEqual(measured, exact)
+        self.assertRegex(program.run(*evaluate, "--retrieval", "lsh").out, r"retrieval@10 +100\.00")
+        self.assertEqual(
+            program.run("predict", self.out, "0:1", "--retrieval", "lsh").out, program.run("predict", self.out, "0:1").out
+        )
+        for wrong in (("--retrieval", "hash"), ("--retrieval", "lsh", "--baseline", "frequent")):
+            done = program.run(*evaluate, *wrong)
+            self.assertEqual(done.status, 2)
+            self.assertIn("--retrieval", done.err)
+        slide = program.run("train", "slide", f"data.train={self.train_path}", "train.epochs=1", "--out", self.path("s"))
+        self.assertEqual(slide.status, 0, slide.err)
+
     # A run can be moved, and needs neither data, cache nor checkpoints to answer as before.
     def test_model_is_self_contained(self):
         self.assertEqual(program.run(*self.arguments()).status, 0)

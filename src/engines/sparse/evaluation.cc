@@ -31,11 +31,17 @@ double median(std::vector<std::uint32_t> ranks) {
 }  // namespace
 
 std::vector<std::pair<std::string_view, double>> Metrics::named() const {
-  return {{"P@1", precision[0]},    {"P@3", precision[1]},    {"P@5", precision[2]},
-          {"nDCG@1", ndcg[0]},      {"nDCG@3", ndcg[1]},      {"nDCG@5", ndcg[2]},
-          {"PSP@1", propensity[0]}, {"PSP@3", propensity[1]}, {"PSP@5", propensity[2]},
-          {"recall@10", recall[0]}, {"recall@20", recall[1]}, {"MRR@20", reciprocal_rank},
-          {"hit@1", hit[0]},        {"hit@10", hit[1]},       {"median_rank", median_rank}};
+  std::vector<std::pair<std::string_view, double>> all = {
+      {"P@1", precision[0]},    {"P@3", precision[1]},    {"P@5", precision[2]},
+      {"nDCG@1", ndcg[0]},      {"nDCG@3", ndcg[1]},      {"nDCG@5", ndcg[2]},
+      {"PSP@1", propensity[0]}, {"PSP@3", propensity[1]}, {"PSP@5", propensity[2]},
+      {"recall@10", recall[0]}, {"recall@20", recall[1]}, {"MRR@20", reciprocal_rank},
+      {"hit@1", hit[0]},        {"hit@10", hit[1]},       {"median_rank", median_rank}};
+  if (retrieval) {
+    all.emplace_back("retrieval@10", retrieval->at10);
+    all.emplace_back("retrieval@100", retrieval->at100);
+  }
+  return all;
 }
 
 Evaluator::Evaluator(std::span<const std::uint32_t> label_count, std::uint64_t training_rows,

@@ -21,6 +21,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -29,6 +30,12 @@
 #include "engines/sparse/ranking.h"
 
 namespace gossamer::engine {
+
+// Which share of the net's exact best labels another search found; percent.
+struct RetrievalRecall {
+  double at10 = 0;
+  double at100 = 0;
+};
 
 // All but median_rank are percent, 0..100.
 struct Metrics {
@@ -39,11 +46,12 @@ struct Metrics {
   double reciprocal_rank = 0;          // MRR@20
   std::array<double, 2> hit{};         // hit@1, 10
   double median_rank = 0;              // may be infinite
-  std::uint64_t samples = 0;           // that have labels
+  std::optional<RetrievalRecall> retrieval = {};
+  std::uint64_t samples = 0;  // that have labels
   std::uint64_t without_labels = 0;
 
   // "P@1", "P@3", ..., "nDCG@5", "PSP@1", ..., "recall@10", "recall@20", "MRR@20", "hit@1", "hit@10",
-  // "median_rank".
+  // "median_rank", and where `retrieval` is known "retrieval@10", "retrieval@100".
   [[nodiscard]] std::vector<std::pair<std::string_view, double>> named() const;
 };
 

@@ -9,6 +9,7 @@
 
 #include "base/aligned_array.h"
 #include "base/check.h"
+#include "engines/sparse/hashed_search.h"
 #include "engines/sparse/instance_index.h"
 #include "learn/sparse/hidden_layer.h"
 
@@ -22,12 +23,31 @@ float inverse_length(std::span<const float> x) {
   return squares > 0 ? static_cast<float>(1 / std::sqrt(squares)) : 0.0F;
 }
 
+// How many of the best `depth` labels another search found, added up.
+struct Overlap {
+  std::size_t depth;
+  std::uint64_t found = 0;
+  std::uint64_t of = 0;
+
+  void add(std::span<const Scored> exact, std::span<const Scored> other) {
+    const auto best = exact.first(std::min(depth, exact.size()));
+    of += best.size();
+    for (const Scored& label : best) found += std::ranges::count(other, label.id, &Scored::id) > 0 ? 1 : 0;
+  }
+  [[nodiscard]] double percent() const {
+    return of == 0 ? 0 : 100 * static_cast<double>(found) / static_cast<double>(of);
+  }
+};
+
 class FusedPredictor final : public Predictor {
  public:
   FusedPredictor(const Model& model, const kernels::Kernels& kernels, host::Compute& compute,
                  const PredictOptions& options);
 
   void predict(const data::SparseRows& queries, std::size_t top_k, PredictionBlock& out) override;
+  // Instead of the exact search, or beside it.
+  void retrieve_by(std::unique_ptr<HashedSearch> hashed) { hashed_ = std::move(hashed); }
+  [[nodiscard]] std::optional<RetrievalRecall> recall() const override;
 
  private:
   struct Worker {
@@ -47,6 +67,8 @@ class FusedPredictor final : public Predictor {
   };
 
   void compute_hidden(const Block& block);
+  void search_labels(const Block& block, std::size_t candidates);
+  [[nodiscard]] std::span<const Scored> net_labels(std::size_t q) const;
   void compute_cosines(const Block& block, host::Range queries, Worker& worker) const;
   void rank_all(const Block& block, host::Range queries, Worker& worker, PredictionBlock& out);
   void rank(const Block& block, std::size_t q, std::span<const float> cosines, Worker& worker,
@@ -60,6 +82,9 @@ class FusedPredictor final : public Predictor {
   sparse::HiddenLayer hidden_layer_;
   std::optional<InstanceIndex> index_;
   std::optional<RowSearch> label_search_;
+  std::unique_ptr<HashedSearch> hashed_;
+  Overlap at10_{.depth = 10};
+  Overlap at100_{.depth = 100};
   std::optional<RowSearch> instance_search_;
   AlignedArray<float> hidden_;       // [kQueryBlock][stride]; rows past the block's are not looked at
   AlignedArray<float> unit_hidden_;  // the same, of length 1
@@ -79,7 +104,7 @@ FusedPredictor::FusedPredictor(const Model& model, const kernels::Kernels& kerne
     index_.emplace(*model.instances, IndexShape{.features = shape.features, .labels = shape.labels}, kernels,
                    compute);
   }
-  if (options.parts.net) {
+  if (options.parts.net && options.retrieval != Retrieval::kHashed) {
     label_search_.emplace(RowMatrix{.rows = shape.labels,
                                     .width = shape.hidden,
                                     .weights = model.network.output.all_weights().data(),
@@ -120,6 +145,26 @@ void FusedPredictor::compute_hidden(const Block& block) {
       std::transform(hidden, hidden + stride, unit, [factor](float v) { return v * factor; });
     }
   });
+}
+
+std::span<const Scored> FusedPredictor::net_labels(std::size_t q) const {
+  if (hashed_) return hashed_->found(q);
+  return label_search_ ? label_search_->found(q) : std::span<const Scored>();
+}
+
+void FusedPredictor::search_labels(const Block& block, std::size_t candidates) {
+  const QueryMatrix queries{hidden_.data(), hidden_layer_.stride(), block.count};
+  if (hashed_) hashed_->search(queries, candidates);
+  if (label_search_) label_search_->search(queries, candidates);
+  if (!hashed_ || !label_search_) return;
+  for (std::size_t q = 0; q < block.count; ++q) {
+    for (Overlap* overlap : {&at10_, &at100_}) overlap->add(label_search_->found(q), hashed_->found(q));
+  }
+}
+
+std::optional<RetrievalRecall> FusedPredictor::recall() const {
+  if (!hashed_ || !label_search_) return std::nullopt;
+  return RetrievalRecall{.at10 = at10_.percent(), .at100 = at100_.percent()};
 }
 
 // Ranks the rows of both neighbour lists by the mean of their two cosines.
@@ -168,7 +213,7 @@ void FusedPredictor::rank(const Block& block, std::size_t q, std::span<const flo
   if (options_.parts.input_neighbours) index_->nearest(cosines, options_.fusion.neighbours, worker.input);
   if (mixes(options_.fusion, options_.parts)) mix(q, cosines, worker);
   const QueryViews views{
-      .net = label_search_ ? label_search_->found(q) : std::span<const Scored>(),
+      .net = net_labels(q),
       .input = worker.input,
       .hidden = instance_search_ ? instance_search_->found(q) : std::span<const Scored>(),
       .mixed = worker.mixed,
@@ -203,9 +248,9 @@ void FusedPredictor::predict(const data::SparseRows& queries, std::size_t top_k,
   for (std::size_t first = 0; first < queries.rows(); first += kQueryBlock) {
     const Block block{
         .rows = queries, .first = first, .count = std::min(kQueryBlock, queries.rows() - first)};
-    if (label_search_ || instance_search_) compute_hidden(block);
+    if (options_.parts.net || instance_search_) compute_hidden(block);
     const std::size_t stride = hidden_layer_.stride();
-    if (label_search_) label_search_->search({hidden_.data(), stride, block.count}, candidates);
+    if (options_.parts.net) search_labels(block, candidates);
     if (instance_search_) {
       instance_search_->search({unit_hidden_.data(), stride, block.count}, options_.fusion.neighbours);
     }
@@ -244,7 +289,13 @@ Result<std::unique_ptr<Predictor>> Predictor::create(const Model& model, const k
     return cannot_use("no part names candidates", "all of net and neighbours switched off",
                       "at least one of them on", "switch the net or one kind of neighbours on");
   }
-  return std::unique_ptr<Predictor>(std::make_unique<FusedPredictor>(model, kernels, compute, options));
+  auto predictor = std::make_unique<FusedPredictor>(model, kernels, compute, options);
+  if (parts.net && options.retrieval != Retrieval::kExact) {
+    auto hashed = HashedSearch::create(model.network, kernels, compute);
+    if (!hashed.ok()) return hashed.error();
+    predictor->retrieve_by(std::move(*hashed));
+  }
+  return std::unique_ptr<Predictor>(std::move(predictor));
 }
 
 }  // namespace gossamer::engine

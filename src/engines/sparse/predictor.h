@@ -14,10 +14,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "base/result.h"
+#include "engines/sparse/evaluation.h"
 #include "engines/sparse/fusion.h"
 #include "engines/sparse/model.h"
 #include "engines/sparse/ranking.h"
@@ -28,9 +30,17 @@
 
 namespace gossamer::engine {
 
+// How the net's best labels are found.
+enum class Retrieval {
+  kExact,           // row_search.h
+  kHashed,          // hashed_search.h: some may be missing
+  kHashedMeasured,  // the same, with the exact search beside it to see how many: recall()
+};
+
 struct PredictOptions {
-  FusionOptions fusion;
-  PredictParts parts;
+  FusionOptions fusion = {};
+  PredictParts parts = {};
+  Retrieval retrieval = Retrieval::kExact;
 };
 
 // What a model can do: all parts with its own fusion when it holds training rows, else the net alone.
@@ -66,6 +76,9 @@ class Predictor {
   // top_k labels come back only where all parts together name fewer. Scores are comparable within a query
   // only.
   virtual void predict(const data::SparseRows& queries, std::size_t top_k, PredictionBlock& out) = 0;
+
+  // Of Retrieval::kHashedMeasured, over all queries so far.
+  [[nodiscard]] virtual std::optional<RetrievalRecall> recall() const { return std::nullopt; }
 
  protected:
   Predictor() = default;

@@ -27,7 +27,8 @@ class SlowPredictor {
   SlowPredictor(const Model& model, const PredictOptions& options) : model_(model), options_(options) {}
 
   [[nodiscard]] std::map<std::uint32_t, double> scores(const data::SparseRow& query) const {
-    const auto& [fusion, parts] = options_;
+    const FusionOptions& fusion = options_.fusion;
+    const PredictParts& parts = options_.parts;
     const std::vector<double> hidden = hidden_of(query);
     const bool alone =
         int{parts.net} + int{parts.input_neighbours} + int{parts.hidden_neighbours} + int{parts.centroids} ==
