@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where hash tables pay: as negatives and as retrieval, over 10^4..10^7 outputs and on real data.
 
-lsh_map.py [--data DIR] [--set NAME ...] [--outputs N ...] [--records N] [--slide]
+lsh_map.py [--data DIR] [--set NAME ...] [--outputs N ...] [--records N] [--negatives KIND ...]
 Prints two Markdown tables and writes build/bench/lsh_map.json. One run a row: differences of less than a point are noise.
-Made-up records have a known structure: each label has 12 features of its own choice among 20,000, four of which its group
-of 20 labels has in common; a record of label l has seven of l's features and one at random. Labels are drawn with density
-rank^-0.5. So the eleven or more features that tell a label from its group's others decide, and wrong labels of the same
-group are the hard ones.
+Made-up records have a known structure: each label has 12 features among 20,000, four of which the 20 labels of its group
+have in common; a record of label l has seven of l's features and one at random, so that wrong labels of the same group are
+the hard ones. Labels are drawn with density 1/rank: some are seen often and, of 10^6 and more, most never.
 """
 
 import argparse
@@ -47,7 +46,7 @@ def write_records(path, records, labels, seed):
     with open(path, "w", encoding="ascii") as out:
         out.write(f"{records} {FEATURES} {labels}\n")
         for _ in range(records):
-            label = min(labels - 1, int(labels * draw.random() ** 2))
+            label = int(labels ** draw.random()) - 1
             taken = set(draw.sample(features_of(label), TAKEN)) | {draw.randrange(FEATURES)}
             out.write(f"{label} " + " ".join(f"{feature}:1" for feature in sorted(taken)) + "\n")
 
@@ -95,18 +94,18 @@ def retrieval(paths, out):
             "found@100": result["lsh"]["retrieval@100"]}
 
 
-def measure_set(name, paths, common, out, with_slide):
+def measure_set(name, paths, common, out, negatives_kinds):
     """All rows of one data set."""
     rows = {}
-    for negatives, settings in NEGATIVES.items():
-        rows[negatives] = train("xmc", paths, [*common, "loss.logq=exact", *settings], out)
+    for negatives in negatives_kinds:
+        if negatives == "slide":
+            rows[negatives] = train("slide", paths, [], out)
+        else:
+            rows[negatives] = train("xmc", paths, [*common, "loss.logq=exact", *NEGATIVES[negatives]], out)
         print(name, negatives, rows[negatives], file=sys.stderr)
         if negatives == "in-batch":
             found = retrieval(paths, out)
             print(name, found, file=sys.stderr)
-    if with_slide:
-        rows["slide"] = train("slide", paths, [], out)
-        print(name, "slide", rows["slide"], file=sys.stderr)
     return {"negatives": rows, "retrieval": found}
 
 
@@ -131,11 +130,13 @@ def main():
     parser.add_argument("--set", nargs="*", default=["citeulike-t", "acl-authors"])
     parser.add_argument("--outputs", nargs="*", type=int, default=[10**4, 10**5, 10**6, 10**7])
     parser.add_argument("--records", type=int, default=200_000)
-    parser.add_argument("--slide", action="store_true", help="preset slide on the real sets too, which takes long")
+    parser.add_argument("--negatives", nargs="*", choices=[*NEGATIVES, "slide"], default=list(NEGATIVES),
+                        help="in-batch is needed and comes first; slide is the preset, which takes long")
     arguments = parser.parse_args()
     out = measure.ROOT / "build/bench/lsh_map"
     out.mkdir(parents=True, exist_ok=True)
     results = {}
+    kinds = ["in-batch", *(kind for kind in arguments.negatives if kind != "in-batch")]
 
     def keep(name, result):
         results[name] = result
@@ -146,14 +147,14 @@ def main():
         if not (source / "train.txt.zst").exists():
             sys.exit(f"{source}: no such data; give the data's folder with --data or $GOSSAMER_DATA")
         paths = [unpack(source / f"{part}.txt.zst", out / f"{name}-{part}.txt") for part in ("train", "test")]
-        keep(name, measure_set(name, paths, [], out, arguments.slide))
+        keep(name, measure_set(name, paths, [], out, kinds))
     for labels in arguments.outputs:
         paths = [out / "train.txt", out / "test.txt"]
         write_records(paths[0], arguments.records, labels, 1)
         write_records(paths[1], 4000, labels, 2)
         hidden = 64 if labels < 10**7 else 32
         keep(f"{labels:,} outputs, H = {hidden}",
-             measure_set(f"{labels}", paths, [f"model.hidden={hidden}", "model.dropout=0", "train.epochs=3"], out, False))
+             measure_set(f"{labels}", paths, [f"model.hidden={hidden}", "model.dropout=0", "train.epochs=3"], out, kinds))
     shutil.rmtree(out)
     print("\n".join(tables(results)))
 
