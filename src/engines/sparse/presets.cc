@@ -52,7 +52,7 @@ batch = 1024
 epochs = 3
 )";
 
-// Sections 3 and 5 of the paper. Where it leaves a choice: update_growth is our lambda, of which it gives no
+// As the paper describes it. Where it leaves a choice: update_growth is our lambda, of which it gives no
 // value; beta is that of Delicious-200K, 1,000 labels for each of the 128 records; the length of a run is the
 // program's. Weights of features are those of the file. Here all rows stay in their buckets and the last 128
 // are read; SLIDE throws the others away, which is the same to a reader. Lazy Adam makes up for skipped steps

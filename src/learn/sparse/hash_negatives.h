@@ -7,7 +7,7 @@
 //
 // The tables follow the rows: the learner notes every change of a row and calls prepare() before a step. At
 // first_step it builds the tables; at first_step + the sum of update_every e^(update_growth i), i = 0, 1...
-// (SLIDE, section 4.2), it hashes again the rows that moved farther than the tolerance allows.
+// (SLIDE's schedule), it hashes again the rows that moved farther than the tolerance allows.
 //
 // What is found depends on the rows, the seed and the sequence of steps, not on the number of workers. With
 // the state of save() another process goes on with the same bits.
