@@ -3,7 +3,7 @@
 // BlockEvaluation: test records in, metrics out. Records are collected and sent through the predictor a block
 // at a time, so memory does not grow with the test set.
 //
-//   evaluation.queries().add(row, features, weighting);   // then
+//   evaluation.queries().add(row, features);   // then
 //   evaluation.truth(labels);                             // for each record
 //   evaluation.run();                                     // what is left
 //

@@ -36,7 +36,7 @@ TEST(BlockEvaluation, AsksForEveryRecordOnce) {
     for (std::uint32_t i = 0; i < records; ++i) {
       const std::vector<std::uint32_t> index = {i};
       const std::vector<float> value = {1};
-      evaluation.queries().add({index, value}, records, {});
+      evaluation.queries().add({index, value}, records);
       std::vector<std::uint32_t> labels;
       if (i % 5 != 0) labels = {i + i % 2, i + 9};  // the even ones are right
       evaluation.truth(labels);

@@ -75,7 +75,7 @@ Result<data::ReadReport> read_test(data::ByteSource& source, const data::ReadOpt
   const auto features = static_cast<std::uint32_t>(model.network.shape.features);
   if (format == RecordFormat::kXmc) {
     return data::read_xmlc(source, options, [&](const data::Record& record) -> Result<void> {
-      evaluation.queries().add(record.features, features, model.weighting);
+      evaluation.queries().add(record.features, features);
       evaluation.truth(record.labels);
       return {};
     });
@@ -130,7 +130,7 @@ Result<void> read_cached_test(const NodeHost& host, const std::string& path, Blo
   for (std::uint64_t i = 0; i < (*dataset)->size(); ++i) {
     const data::Record record = (*dataset)->record(RecordIndex(i));
     if (renumbered.empty()) {
-      evaluation.queries().add(record.features, features, evaluation.model().weighting);
+      evaluation.queries().add(record.features, features);
     } else {
       pairs.clear();
       for (std::size_t k = 0; k < record.features.index.size(); ++k) {

@@ -48,14 +48,11 @@ bool parse_pair(std::string_view token, std::pair<std::uint32_t, float>& out) {
 
 }  // namespace
 
-void QueryBlock::add(const data::SparseRow& row, std::uint32_t features,
-                     const text::FeatureWeighting& weighting) {
-  const std::size_t begin = index_.size();
+void QueryBlock::add(const data::SparseRow& row, std::uint32_t features) {
   const auto known =
       static_cast<std::size_t>(std::ranges::lower_bound(row.index, features) - row.index.begin());
   index_.insert(index_.end(), row.index.begin(), row.index.begin() + static_cast<std::ptrdiff_t>(known));
-  value_.resize(index_.size());
-  weighting.apply({row.index.first(known), row.value.first(known)}, std::span(value_).subspan(begin));
+  value_.insert(value_.end(), row.value.begin(), row.value.begin() + static_cast<std::ptrdiff_t>(known));
   begin_.push_back(static_cast<std::uint32_t>(index_.size()));
 }
 
@@ -92,7 +89,7 @@ Result<void> QueryParser::add_text(std::string_view text, QueryBlock& block) {
   }
   auto row = featurizer_->features(text, scratch_);
   if (!row.ok()) return row.error();
-  block.add(*row, static_cast<std::uint32_t>(model_.network.shape.features), model_.weighting);
+  block.add(*row, static_cast<std::uint32_t>(model_.network.shape.features));
   return {};
 }
 
@@ -110,15 +107,14 @@ Result<void> QueryParser::add_record(const data::JsonlRecord& record, QueryBlock
     case FeatureKind::kSessions:
     case FeatureKind::kNames: add_names(record, block); break;
     case FeatureKind::kNumbers:
-      block.add({record.index, record.value}, static_cast<std::uint32_t>(model_.network.shape.features),
-                model_.weighting);
+      block.add({record.index, record.value}, static_cast<std::uint32_t>(model_.network.shape.features));
       break;
   }
   return {};
 }
 
 void QueryParser::add_session(std::span<const std::uint32_t> items, QueryBlock& block) {
-  block.add(bag_->row(items), static_cast<std::uint32_t>(model_.network.shape.features), model_.weighting);
+  block.add(bag_->row(items), static_cast<std::uint32_t>(model_.network.shape.features));
 }
 
 // Items that the model does not know are left out: the newest known one weighs most.
@@ -161,7 +157,7 @@ void QueryParser::add_features(std::vector<std::pair<std::uint32_t, float>>& pai
     index.push_back(feature);
     value.push_back(amount);
   }
-  block.add({index, value}, static_cast<std::uint32_t>(model_.network.shape.features), model_.weighting);
+  block.add({index, value}, static_cast<std::uint32_t>(model_.network.shape.features));
 }
 
 Result<void> QueryParser::add_json(std::string_view line, const std::string& place, QueryBlock& block) {

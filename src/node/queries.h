@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a model is asked: lines of a user as weighted sparse rows of the model's features. Understands, by the
+// What a model is asked: lines of a user as sparse rows of the model's features. Understands, by the
 // line: JSON ({"text": ...} or {"features": ...}), "INDEX:VALUE ..." for models of numbered features (labels
 // in front are ignored), "ITEM ITEM ..." for models of sessions, and anything else as text for models of
 // text. Words, names and numbers that the model does not know are left out: they have no weight. Names are
@@ -31,8 +31,8 @@ namespace gossamer::node {
 // Rows back to back, as a Predictor takes them.
 class QueryBlock {
  public:
-  // Features at or above `features` are dropped; values are weighted.
-  void add(const data::SparseRow& row, std::uint32_t features, const text::FeatureWeighting& weighting);
+  // Features at or above `features` are dropped.
+  void add(const data::SparseRow& row, std::uint32_t features);
   void clear();
   [[nodiscard]] std::size_t size() const { return begin_.size() - 1; }
   [[nodiscard]] data::SparseRows rows() const { return {begin_, index_, value_}; }

@@ -19,7 +19,7 @@ using Entries = std::vector<std::pair<std::uint32_t, float>>;
 engine::Model plain_model(bool names = false, bool text = false) {
   engine::Model model = random_model(
       {.features = 9, .labels = 3, .hidden = 16, .rows = 4, .text = text, .feature_names = names});
-  model.weighting = {.log_counts = false, .l2 = false};
+  model.weighting = {.l2 = false};
   return model;
 }
 
@@ -141,11 +141,9 @@ TEST(Queries, Text) {
   expect_entries(model, "word2:1 9", {{2, 1}});
 }
 
-// Weights are the model's: a row of known features has length 1 where the model scales.
-TEST(Queries, Weighting) {
-  engine::Model model = plain_model();
-  model.weighting.l2 = true;
-  expect_entries(model, "3:3 4:4 20:100", {{3, 0.6F}, {4, 0.8F}});
+// Numbers that the model does not know are left out; values stay as they came.
+TEST(Queries, UnknownFeaturesAreDropped) {
+  expect_entries(plain_model(), "3:3 4:4 20:100", {{3, 3}, {4, 4}});
 }
 
 }  // namespace

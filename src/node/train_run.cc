@@ -8,11 +8,13 @@
 #include <memory>
 #include <utility>
 
+#include "engines/sparse/fusion_learning.h"
 #include "engines/sparse/model_assembly.h"
 #include "engines/sparse/model_file.h"
 #include "engines/sparse/recipe.h"
 #include "engines/sparse/trainer.h"
 #include "host/api/files.h"
+#include "learn/data/hold_out.h"
 #include "node/curve_svg.h"
 #include "node/disk_space.h"
 #include "node/prediction.h"
@@ -235,12 +237,14 @@ class TrainingJob {
     StepWatch watch(host_, log_, config_.train.batch);
     const auto on_step = [&watch](const engine::TrainProgress& progress) { watch.on_step(progress); };
     const Instant begin = host_.clock.now();
+    hold_out_.emplace(dataset_->size(), recipe_.held_out);
+    const data::KeptRecords kept(*dataset_, *hold_out_);
     auto outcome =
         engine::train({.disk = host_.disk,
                        .compute = host_.compute,
                        .clock = host_.clock,
                        .kernels = host_.kernels,
-                       .dataset = *dataset_,
+                       .dataset = kept,
                        .weighting = weighting_,
                        .config = config_,
                        .recipe = recipe_,
@@ -260,16 +264,35 @@ class TrainingJob {
     return outcome;
   }
 
+  // The model of all records; the weights of its fusion from those that training left out.
+  Result<engine::Model> assemble(sparse::Network network) {
+    const data::KeptRecords kept(*dataset_, *hold_out_);
+    engine::Model model = engine::assemble_model({.network = std::move(network),
+                                                  .dataset = kept,
+                                                  .weighting = weighting_,
+                                                  .featurizer = std::move(featurizer_),
+                                                  .sessions = sessions(),
+                                                  .config = config_},
+                                                 host_.kernels, host_.compute);
+    if (hold_out_->held() == 0) return model;
+    const auto fitted =
+        engine::learn_fusion_weights(model, *dataset_, *hold_out_, host_.kernels, host_.compute);
+    if (!fitted.ok()) return fitted.error();
+    model.fusion.weights = (*fitted).weights;
+    engine::set_given_weights(config_.predict, model.fusion.weights);
+    host_.say(fmt::format("weights of prediction, from {} held-out records: {} (loss {:.3f}, before {:.3f})",
+                          human_count((*fitted).records), engine::describe(model.fusion.weights),
+                          (*fitted).loss, (*fitted).loss_before));
+    engine::replace_records(model, *dataset_, host_.kernels, host_.compute);
+    return model;
+  }
+
   Result<TrainResult> finish(engine::TrainOutcome outcome) {
     const RunPaths& paths = directory_.paths();
+    auto assembled = assemble(std::move(*outcome.network));
+    if (!assembled.ok()) return assembled.error();
+    const engine::Model& model = *assembled;
     host_.say("writing the model");
-    const engine::Model model = engine::assemble_model({.network = std::move(*outcome.network),
-                                                        .dataset = *dataset_,
-                                                        .weighting = weighting_,
-                                                        .featurizer = std::move(featurizer_),
-                                                        .sessions = sessions(),
-                                                        .config = config_},
-                                                       host_.kernels, host_.compute);
     if (auto done = engine::save_model(host_.disk, paths.model(), model); !done.ok()) return done.error();
     TrainSummary summary = summarize(outcome);
     const std::string curve = curve_svg(log_.curve(), title());
@@ -307,7 +330,7 @@ class TrainingJob {
     summary.parameters = parameters_;
     summary.steps = outcome.steps;
     summary.samples = outcome.samples;
-    summary.epochs = static_cast<double>(outcome.samples) / static_cast<double>(shape_.records);
+    summary.epochs = static_cast<double>(outcome.samples) / static_cast<double>(hold_out_->kept());
     const double own_train_seconds = (host_.clock.now() - train_begin_).seconds();
     const double own_cpu_seconds = host_.clock.process_cpu().seconds();
     const engine::RunCost& before = outcome.cost_before;
@@ -346,6 +369,7 @@ class TrainingJob {
   std::unique_ptr<data::CachedDataset> dataset_;
   std::optional<text::FeaturizerState> featurizer_;
   text::FeatureWeighting weighting_;
+  std::optional<data::HoldOut> hold_out_;
   engine::DataShape shape_;
   engine::Recipe recipe_;
   std::uint64_t parameters_ = 0;

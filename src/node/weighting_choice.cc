@@ -31,18 +31,17 @@ text::FittedWeighting choose_weighting(std::optional<engine::Weighting> wanted, 
             .reason = "the records are text, so log counts, idf, less for parts of words, unit length"};
   }
   switch (*wanted) {
-    case engine::Weighting::kNone:
-      return {.weighting = {.log_counts = false, .l2 = false}, .reason = "none: values as they are"};
-    case engine::Weighting::kL2:
-      return {.weighting = {.log_counts = false, .l2 = true}, .reason = "l2: unit length"};
+    case engine::Weighting::kNone: return {.weighting = {.l2 = false}, .reason = "none: values as they are"};
+    case engine::Weighting::kL2: return {.weighting = {.l2 = true}, .reason = "l2: unit length"};
     case engine::Weighting::kTfIdf: break;
   }
   if (featurizer.has_value()) {
     return {.weighting = text::featurizer_weighting(*featurizer),
             .reason = "tfidf: log counts, idf, less for parts of words, unit length"};
   }
-  return {.weighting = {.log_counts = true, .l2 = true, .idf = inverse_document_frequency(dataset)},
-          .reason = "tfidf: log counts, idf, unit length"};
+  return {
+      .weighting = {.counts = text::CountScale::kLog, .l2 = true, .idf = inverse_document_frequency(dataset)},
+      .reason = "tfidf: log counts, idf, unit length"};
 }
 
 }  // namespace gossamer::node

@@ -60,7 +60,7 @@ def check_numpy_loader(shard, golden):
 
 def check(directory, golden):
     header = json.loads((directory / "model.json").read_text())
-    assert header["format"] == 1 and header["hidden"] == 16, header
+    assert header["format"] == 2 and header["hidden"] == 16, header
     assert sorted(header["weight_map"]) == sorted(golden), header["weight_map"]
     assert len(header["shards"]) > 1, "the test wants several shards"
     found = {}

@@ -19,7 +19,7 @@ data::InMemoryDataset numbered(std::uint32_t records) {
   return set;
 }
 
-const text::FeatureWeighting kPlain{.log_counts = false, .l2 = false, .idf = {}};
+const text::FeatureWeighting kPlain{.l2 = false, .idf = {}};
 
 std::vector<float> values(const data::Batch& batch) {
   return {batch.features.value.begin(), batch.features.value.end()};

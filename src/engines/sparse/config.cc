@@ -254,6 +254,9 @@ void add_optimizer_keys(std::vector<ConfigKey>& keys) {
       "what the moments of a row do in steps that do not touch it"));
 }
 
+// Of a term of the fusion (fusion.h).
+const KeyRules kWeight{.min = -1000, .max = 1000};
+
 void add_predict_keys(std::vector<ConfigKey>& keys) {
   keys.push_back(key<&T::predict, &PredictConfig::instances>(
       "predict.instances", {}, "keep the training records in the model and let near ones vote"));
@@ -261,21 +264,32 @@ void add_predict_keys(std::vector<ConfigKey>& keys) {
                                                               "labels that the network proposes"));
   keys.push_back(key<&T::predict, &PredictConfig::neighbours>("predict.neighbours", {.min = 1, .max = 10'000},
                                                               "near training records that vote"));
-  keys.push_back(key<&T::predict, &PredictConfig::net_weight>("predict.net_weight", {.max = 1000},
-                                                              "weight of the network's log probability"));
+  keys.push_back(key<&T::predict, &PredictConfig::weighting>(
+      "predict.weighting", {.choices = {"own", "net"}},
+      "records are compared by a weighting of their own, or as the network sees them"));
+  keys.push_back(key<&T::predict, &PredictConfig::held_out>(
+      "predict.held_out", {.max = 1'000'000},
+      "records that training leaves out, to learn the weights of prediction on; 0: none"));
+  keys.push_back(key<&T::predict, &PredictConfig::net_weight>("predict.net_weight", kWeight,
+                                                              "weight of the network's score"));
   keys.push_back(key<&T::predict, &PredictConfig::centroid_weight>(
-      "predict.centroid_weight", {.max = 1000}, "weight of the cosine to a label's mean record"));
+      "predict.centroid_weight", kWeight, "weight of the cosine to a label's mean record"));
   keys.push_back(key<&T::predict, &PredictConfig::input_vote_weight>(
-      "predict.input_vote_weight", {.max = 1000}, "weight of the vote of neighbours by input"));
+      "predict.input_vote_weight", kWeight, "weight of the vote of neighbours by input"));
+  keys.push_back(key<&T::predict, &PredictConfig::sharp_vote_weight>(
+      "predict.sharp_vote_weight", kWeight, "weight of their vote with the sharper power"));
   keys.push_back(key<&T::predict, &PredictConfig::hidden_vote_weight>(
-      "predict.hidden_vote_weight", {.max = 1000}, "weight of the vote of neighbours by hidden layer"));
+      "predict.hidden_vote_weight", kWeight, "weight of the vote of neighbours by hidden layer"));
   keys.push_back(key<&T::predict, &PredictConfig::mixed_vote_weight>(
-      "predict.mixed_vote_weight", {.max = 1000},
-      "weight of the vote of neighbours by both together; 0: none"));
+      "predict.mixed_vote_weight", kWeight, "weight of the vote of neighbours by both together; 0: none"));
   keys.push_back(key<&T::predict, &PredictConfig::input_vote_power>(
       "predict.input_vote_power", {.max = 64}, "a neighbour by input votes with cosine^power"));
+  keys.push_back(key<&T::predict, &PredictConfig::sharp_vote_power>("predict.sharp_vote_power", {.max = 64},
+                                                                    "and with this power in a second vote"));
   keys.push_back(key<&T::predict, &PredictConfig::hidden_vote_power>(
       "predict.hidden_vote_power", {.max = 64}, "a neighbour by hidden layer votes with cosine^power"));
+  keys.push_back(key<&T::predict, &PredictConfig::mixed_vote_power>(
+      "predict.mixed_vote_power", {.max = 64}, "a neighbour by both votes with mean cosine^power"));
 }
 
 void add_text_keys(std::vector<ConfigKey>& keys) {

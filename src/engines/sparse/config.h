@@ -29,6 +29,7 @@ enum class HashSelectKind { kBest, kRandom };
 enum class HashSetsKind { kShared, kOwn };
 enum class Precision { kF32, kBf16 };
 enum class LogQKind { kAll, kExact, kNone };
+enum class ComparisonKind { kOwn, kNet };
 enum class SkippedKind { kHold, kDecay, kDecayAndMove };
 
 struct DataConfig {
@@ -83,7 +84,7 @@ struct HashConfig {
 };
 
 struct LossConfig {
-  LogQKind logq = LogQKind::kAll;
+  LogQKind logq = LogQKind::kExact;
   bool operator==(const LossConfig&) const = default;
 };
 
@@ -100,13 +101,21 @@ struct PredictConfig {
   bool instances = true;
   std::uint32_t candidates = 100;
   std::uint32_t neighbours = 100;
-  double net_weight = 0.7;
-  double centroid_weight = 8;
-  double input_vote_weight = 1;
-  double hidden_vote_weight = 1;
-  double mixed_vote_weight = 1;
+  // How records are compared: by a weighting of their own (text::neighbour_weighting), or as the net sees
+  // them.
+  ComparisonKind weighting = ComparisonKind::kOwn;
+  // Records that training leaves out, to learn the weights below on them; a weight given by hand stays.
+  std::optional<std::uint32_t> held_out = {};
+  std::optional<double> net_weight = {};
+  std::optional<double> centroid_weight = {};
+  std::optional<double> input_vote_weight = {};
+  std::optional<double> sharp_vote_weight = {};
+  std::optional<double> hidden_vote_weight = {};
+  std::optional<double> mixed_vote_weight = {};
   double input_vote_power = 4;
+  double sharp_vote_power = 8;
   double hidden_vote_power = 8;
+  double mixed_vote_power = 8;
   bool operator==(const PredictConfig&) const = default;
 };
 

@@ -15,16 +15,47 @@ namespace {
 
 constexpr std::uint32_t kMaxListed = 10000;
 
-bool single_view(const FusionOptions& options, const PredictParts& parts) {
-  return int{parts.net} + int{parts.input_neighbours} + int{parts.hidden_neighbours} + int{parts.centroids} +
-             int{mixes(options, parts)} ==
+// A net's score stops this far below its best.
+constexpr float kNetRange = 20;
+
+// Then that view keeps its own order: it alone has a weight, and votes have no floor.
+bool single_view(const PredictParts& parts) {
+  return int{parts.net} + int{parts.input_neighbours} + int{parts.hidden_neighbours} + int{parts.centroids} ==
          1;
+}
+
+// The weights of the terms that the parts provide.
+FusionVector weights_of(const FusionOptions& options, const PredictParts& parts) {
+  FusionVector weights = options.weights;
+  const auto keep = [&weights](FusionTerm term, bool on) {
+    if (!on) weights[term] = 0;
+  };
+  keep(FusionTerm::kNet, parts.net);
+  keep(FusionTerm::kCentroid, parts.centroids);
+  keep(FusionTerm::kInput, parts.input_neighbours);
+  keep(FusionTerm::kHidden, parts.hidden_neighbours);
+  keep(FusionTerm::kMixed, parts.input_neighbours && parts.hidden_neighbours);
+  keep(FusionTerm::kSharp, parts.input_neighbours && !single_view(parts));
+  if (single_view(parts)) {
+    weights[parts.net                ? FusionTerm::kNet
+            : parts.input_neighbours ? FusionTerm::kInput
+                                     : FusionTerm::kHidden] = 1;
+  }
+  return weights;
 }
 
 }  // namespace
 
+std::string describe(const FusionVector& weights) {
+  std::string out;
+  for (std::size_t term = 0; term < kFusionTerms; ++term) {
+    out += fmt::format("{}{} {:.2f}", term > 0 ? ", " : "", kFusionTermNames[term], weights.value[term]);
+  }
+  return out;
+}
+
 Result<void> validate(const FusionOptions& options) {
-  const auto refuse = [](const char* field, double got, const char* expected) {
+  const auto refuse = [](std::string_view field, double got, const char* expected) {
     return Error{.kind = ErrorKind::kUsage,
                  .where = fmt::format("fusion.{}", field),
                  .what = "a value out of its range",
@@ -37,20 +68,19 @@ Result<void> validate(const FusionOptions& options) {
     if (value < 1 || value > kMaxListed) return refuse(field, value, "1..10000");
   }
   for (const auto& [field, value] : {std::pair("input_vote_power", options.input_vote_power),
+                                     {"sharp_vote_power", options.sharp_vote_power},
                                      {"hidden_vote_power", options.hidden_vote_power},
                                      {"mixed_vote_power", options.mixed_vote_power}}) {
     if (!(value >= 0 && value <= 64)) return refuse(field, static_cast<double>(value), "0..64");
   }
-  for (const auto& [field, value] : {std::pair("net_weight", options.net_weight),
-                                     {"centroid_weight", options.centroid_weight},
-                                     {"input_vote_weight", options.input_vote_weight},
-                                     {"hidden_vote_weight", options.hidden_vote_weight},
-                                     {"mixed_vote_weight", options.mixed_vote_weight}}) {
-    if (!(value >= 0 && value <= 1e6F)) return refuse(field, static_cast<double>(value), "0..1e6");
+  for (std::size_t term = 0; term < kFusionTerms; ++term) {
+    const float value = options.weights.value[term];
+    if (!(std::abs(value) <= 1000))
+      return refuse(fmt::format("weights.{}", kFusionTermNames[term]), static_cast<double>(value),
+                    "-1000..1000");
   }
-  for (const auto& [field, value] :
-       {std::pair("net_floor", options.net_floor), {"vote_floor", options.vote_floor}}) {
-    if (!(value >= 1e-30F && value <= 1)) return refuse(field, static_cast<double>(value), "1e-30..1");
+  if (const float floor = options.vote_floor; !(floor >= 1e-30F && floor <= 1)) {
+    return refuse("vote_floor", static_cast<double>(floor), "1e-30..1");
   }
   return {};
 }
@@ -60,27 +90,17 @@ Fusion::Fusion(const FusionOptions& options, const PredictParts& parts, const So
   CHECK(parts.net || parts.input_neighbours || parts.hidden_neighbours);
   CHECK(sources.instances != nullptr || !(parts.input_neighbours || parts.hidden_neighbours));
   CHECK(sources.index != nullptr || !parts.centroids);
-  if (single_view(options, parts)) {
-    options_.net_floor = 0;
-    options_.vote_floor = 0;
-  }
+  options_.weights = weights_of(options, parts);
+  if (single_view(parts)) options_.vote_floor = 0;
 }
 
-Fusion::Terms& Fusion::terms_of(std::uint32_t label) {
+Fusion::Candidate& Fusion::candidate(std::uint32_t label) {
   const std::uint32_t slot = slots_.insert(label);
-  if (slot == terms_.size()) terms_.emplace_back();
-  return terms_[slot];
+  if (slot == candidates_.size()) candidates_.emplace_back();
+  return candidates_[slot];
 }
 
-void Fusion::add_net(std::span<const Scored> net) {
-  if (net.empty()) return;
-  double sum = 0;
-  for (const Scored& label : net) sum += std::exp(static_cast<double>(label.score - net.front().score));
-  const auto log_sum = static_cast<float>(std::log(sum));
-  for (const Scored& label : net) terms_of(label.id).log_net = label.score - net.front().score - log_sum;
-}
-
-void Fusion::add_votes(std::span<const Scored> rows, float power, float Terms::* view) {
+void Fusion::add_votes(std::span<const Scored> rows, float power, float Candidate::* view) {
   const auto weight = [power](const Scored& row) {
     return row.score > 0 ? std::pow(static_cast<double>(row.score), static_cast<double>(power)) : 0.0;
   };
@@ -90,44 +110,69 @@ void Fusion::add_votes(std::span<const Scored> rows, float power, float Terms::*
   for (const Scored& row : rows) {
     const auto share = static_cast<float>(weight(row) / sum);
     if (share <= 0) continue;
-    for (const std::uint32_t label : sources_.instances->labels().row(row.id)) terms_of(label).*view += share;
+    for (const std::uint32_t label : sources_.instances->labels().row(row.id))
+      candidate(label).*view += share;
   }
 }
 
-float Fusion::score(std::uint32_t label, const Terms& terms, std::span<const float> cosines) const {
-  float total = 0;
-  if (parts_.net) {
-    const float log_net =
-        options_.net_floor > 0 ? std::log(std::exp(terms.log_net) + options_.net_floor) : terms.log_net;
-    total += options_.net_weight * log_net;
+FusionVector Fusion::terms_of(std::size_t slot, const QueryViews& views) const {
+  const std::uint32_t label = slots_.ids()[slot];
+  const Candidate& found = candidates_[slot];
+  FusionVector terms;
+  if (parts_.net && !views.net.empty()) {
+    float score = found.net;
+    if (std::isnan(score)) {
+      const sparse::Network& network = *sources_.network;
+      score = dot(*sources_.kernels, network.output.weights(label), views.layer, network.stride()) +
+              network.bias[label];
+    }
+    const float least = parts_.need_instances() ? -kNetRange : std::numeric_limits<float>::lowest();
+    terms[FusionTerm::kNet] = std::max(score - views.net.front().score, least);
   }
-  if (parts_.centroids) total += options_.centroid_weight * sources_.index->centroid_cosine(label, cosines);
-  const auto vote = [this](float weight, float share) {
-    return weight == 0 ? 0.0F : weight * std::log(share + options_.vote_floor);
-  };
-  if (parts_.input_neighbours) total += vote(options_.input_vote_weight, terms.input);
-  if (parts_.hidden_neighbours) total += vote(options_.hidden_vote_weight, terms.hidden);
-  if (mixes(options_, parts_)) total += vote(options_.mixed_vote_weight, terms.mixed);
-  return total;
+  if (parts_.centroids) {
+    terms[FusionTerm::kCentroid] = sources_.index->centroid_cosine(label, views.cosines);
+  }
+  const auto vote = [this](float share) { return std::log(share + options_.vote_floor); };
+  if (parts_.input_neighbours) {
+    terms[FusionTerm::kInput] = vote(found.input);
+    terms[FusionTerm::kSharp] = vote(found.sharp);
+  }
+  if (parts_.hidden_neighbours) terms[FusionTerm::kHidden] = vote(found.hidden);
+  if (mixes(options_, parts_)) terms[FusionTerm::kMixed] = vote(found.mixed);
+  return terms;
 }
 
-std::size_t Fusion::rank(const QueryViews& views, std::size_t top_k, std::span<Scored> out) {
+std::size_t Fusion::rank(const QueryViews& views, std::size_t top_k, std::span<Scored> out,
+                         std::span<FusionVector> terms) {
   CHECK(top_k >= 1 && out.size() >= top_k, top_k, out.size());
+  CHECK(terms.empty() || terms.size() >= top_k, top_k, terms.size());
   slots_.clear();
-  terms_.clear();
-  add_net(views.net);
-  add_votes(views.input, options_.input_vote_power, &Terms::input);
-  add_votes(views.hidden, options_.hidden_vote_power, &Terms::hidden);
-  add_votes(views.mixed, options_.mixed_vote_power, &Terms::mixed);
+  candidates_.clear();
+  for (const Scored& label : views.net) candidate(label.id).net = label.score;
+  add_votes(views.input, options_.input_vote_power, &Candidate::input);
+  if (options_.weights[FusionTerm::kSharp] != 0) {
+    add_votes(views.input, options_.sharp_vote_power, &Candidate::sharp);
+  }
+  add_votes(views.hidden, options_.hidden_vote_power, &Candidate::hidden);
+  add_votes(views.mixed, options_.mixed_vote_power, &Candidate::mixed);
   ranked_.clear();
-  for (std::size_t slot = 0; slot < terms_.size(); ++slot) {
-    const std::uint32_t label = slots_.ids()[slot];
-    ranked_.push_back({label, score(label, terms_[slot], views.cosines)});
+  terms_.clear();
+  for (std::size_t slot = 0; slot < candidates_.size(); ++slot) {
+    const FusionVector of_label = terms_of(slot, views);
+    float score = 0;
+    for (std::size_t term = 0; term < kFusionTerms; ++term) {
+      if (options_.weights.value[term] != 0) score += options_.weights.value[term] * of_label.value[term];
+    }
+    ranked_.push_back({slots_.ids()[slot], score});
+    if (!terms.empty()) terms_.push_back(of_label);
   }
   const std::size_t count = std::min(top_k, ranked_.size());
   const auto middle = ranked_.begin() + static_cast<std::ptrdiff_t>(count);
   std::partial_sort(ranked_.begin(), middle, ranked_.end(), ranks_before);
   std::copy(ranked_.begin(), middle, out.begin());
+  if (!terms.empty()) {
+    for (std::size_t i = 0; i < count; ++i) terms[i] = terms_[slots_.insert(ranked_[i].id)];
+  }
   return count;
 }
 

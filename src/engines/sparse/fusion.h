@@ -1,48 +1,74 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fusion: the score of a label from four views of one query.
+// Fusion: the score of a label from several views of one query, a weighted sum of terms:
 //
-//   score(l) = w_p ln(P(l) + net_floor)            P: softmax of the net over its own top candidates
-//            + w_r R(l)                            R: cosine of the query to the label's centroid
-//            + w_i ln(I(l) + vote_floor)           I: vote of the nearest training rows by input cosine
-//            + w_h ln(V(l) + vote_floor)           V: vote of the nearest training rows by hidden cosine
-//            + w_m ln(M(l) + vote_floor)           M: vote of the nearest by the mean of both cosines
+//   net         max(s(l) - best s, -20)        s: the net's own score
+//   centroid    R(l)                           R: cosine of the query to the label's centroid
+//   input       ln(I(l) + floor)               I: vote of the nearest training rows by input cosine
+//   sharp       ln(J(l) + floor)               J: the same with a higher power
+//   hidden      ln(V(l) + floor)               V: vote of the nearest training rows by hidden cosine
+//   mixed       ln(M(l) + floor)               M: vote of the nearest by the mean of both cosines
 //
 // A vote of neighbours j with cosines s_j gives every label of j the share s_j^power / sum_j s_j^power. The
-// centroid of a label is the sum of the input rows that carry it (Rocchio); the query has length 1.
-// Candidates are all labels that any part names. A part that is switched off adds neither candidates nor a
-// term, so "nearest neighbours alone" and "the net alone" are the same code with other switches. With a
-// single view the floor, which keeps one view's zero from overruling the others, is left out: the order is
-// that view's own.
+// centroid of a label is the sum of the input rows that carry it (Rocchio). The net's score stops 20 below
+// its best, so that a label it never saw can still be named by others. Candidates are all labels that the
+// net's best or any neighbour names. A part that is switched off adds neither candidates nor a term, so
+// "nearest neighbours alone" and "the net alone" are the same code with other switches; a single view keeps
+// its own order.
+//
+// The weights are learnt on records that training held out (fusion_learning.h).
 //
 // Thread rule: one Fusion per worker; the options are plain values.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
 #include "engines/sparse/ranking.h"
+#include "kernels/kernels.h"
+#include "learn/sparse/network.h"
 #include "learn/sparse/slot_map.h"
 
 namespace gossamer::engine {
 
+enum class FusionTerm : std::uint8_t { kNet, kCentroid, kInput, kSharp, kHidden, kMixed };
+inline constexpr std::size_t kFusionTerms = 6;
+inline constexpr std::array<std::string_view, kFusionTerms> kFusionTermNames = {"net",   "centroid", "input",
+                                                                                "sharp", "hidden",   "mixed"};
+
+// By FusionTerm: the terms of one candidate, or the weights of the terms.
+struct FusionVector {
+  std::array<float, kFusionTerms> value{};
+
+  [[nodiscard]] constexpr float& operator[](FusionTerm term) { return value[static_cast<std::size_t>(term)]; }
+  [[nodiscard]] constexpr float operator[](FusionTerm term) const {
+    return value[static_cast<std::size_t>(term)];
+  }
+  bool operator==(const FusionVector&) const = default;
+};
+
+// What did well on held-out records of several data sets.
+inline constexpr FusionVector kDefaultFusionWeights{{0.3F, 2.2F, 0.2F, 0.2F, 0.15F, 0.25F}};
+
+// "net 0.25, centroid 0.9, ...".
+[[nodiscard]] std::string describe(const FusionVector& weights);
+
 struct FusionOptions {
-  std::uint32_t candidates = 100;  // labels taken from the net, 1..10000
-  std::uint32_t neighbours = 100;  // training rows taken per cosine, 1..10000
-  float net_weight = 1;
-  float centroid_weight = 8;
-  float input_vote_weight = 1;
-  float hidden_vote_weight = 1;
-  float mixed_vote_weight = 0;  // 0: not computed. Needs both kinds of neighbours
-  float input_vote_power = 4;   // 0..64
-  float hidden_vote_power = 8;  // 0..64
-  float mixed_vote_power = 8;   // 0..64
-  float net_floor = 1e-6F;      // > 0
-  float vote_floor = 1e-3F;     // > 0
+  std::uint32_t candidates = 100;                // labels taken from the net, 1..10000
+  std::uint32_t neighbours = 100;                // training rows taken per cosine, 1..10000
+  FusionVector weights = kDefaultFusionWeights;  // each -1000..1000; mixed 0: that vote is not computed
+  float input_vote_power = 4;                    // 0..64
+  float sharp_vote_power = 8;                    // 0..64
+  float hidden_vote_power = 8;                   // 0..64
+  float mixed_vote_power = 8;                    // 0..64
+  float vote_floor = 1e-3F;                      // > 0
 
   bool operator==(const FusionOptions&) const = default;
 };
@@ -67,7 +93,7 @@ inline constexpr PredictParts kNearestRowsAlone{
 
 // Whether the mixed vote is computed.
 [[nodiscard]] inline bool mixes(const FusionOptions& options, const PredictParts& parts) {
-  return options.mixed_vote_weight != 0 && parts.input_neighbours && parts.hidden_neighbours;
+  return options.weights[FusionTerm::kMixed] != 0 && parts.input_neighbours && parts.hidden_neighbours;
 }
 
 class InstanceIndex;
@@ -76,6 +102,7 @@ struct Instances;
 // What the parts found for one query. Lists of parts that are switched off are empty.
 struct QueryViews {
   std::span<const Scored> net = {};     // labels with the net's scores, best first
+  const float* layer = nullptr;         // the hidden layer of the query, padded as the network's rows
   std::span<const Scored> input = {};   // training rows with their input cosines, best first
   std::span<const Scored> hidden = {};  // with their hidden cosines
   std::span<const Scored> mixed = {};   // with the mean of both
@@ -84,36 +111,41 @@ struct QueryViews {
 
 class Fusion {
  public:
-  // Borrows what it looks up: `instances` for the labels of neighbours, `index` for centroids; null where no
-  // part needs it. Requires one part that names candidates.
+  // Borrows what it looks up, null where no part needs it: the network for scores of labels that only
+  // neighbours name, `instances` for the labels of neighbours, `index` for centroids. Requires one part that
+  // names candidates.
   struct Sources {
+    const sparse::Network* network = nullptr;
+    const kernels::Kernels* kernels = nullptr;
     const Instances* instances = nullptr;
     const InstanceIndex* index = nullptr;
   };
   Fusion(const FusionOptions& options, const PredictParts& parts, const Sources& sources);
 
-  // The best `top_k` of all candidates into `out`, best first. Requires out.size() >= top_k; returns how
-  // many.
-  std::size_t rank(const QueryViews& views, std::size_t top_k, std::span<Scored> out);
+  // The best `top_k` of all candidates into `out`, best first, and unless it is empty their terms into
+  // `terms`. Requires out.size() >= top_k, and so for terms; returns how many.
+  std::size_t rank(const QueryViews& views, std::size_t top_k, std::span<Scored> out,
+                   std::span<FusionVector> terms = {});
 
  private:
-  struct Terms {
-    float log_net = -std::numeric_limits<float>::infinity();
+  struct Candidate {
+    float net = std::numeric_limits<float>::quiet_NaN();  // the score, where the net named it
     float input = 0;
+    float sharp = 0;
     float hidden = 0;
     float mixed = 0;
   };
 
-  Terms& terms_of(std::uint32_t label);
-  void add_net(std::span<const Scored> net);
-  void add_votes(std::span<const Scored> rows, float power, float Terms::* view);
-  [[nodiscard]] float score(std::uint32_t label, const Terms& terms, std::span<const float> cosines) const;
+  Candidate& candidate(std::uint32_t label);
+  void add_votes(std::span<const Scored> rows, float power, float Candidate::* view);
+  [[nodiscard]] FusionVector terms_of(std::size_t slot, const QueryViews& views) const;
 
   FusionOptions options_;
   PredictParts parts_;
   Sources sources_;
   sparse::SlotMap slots_;
-  std::vector<Terms> terms_;  // by slot
+  std::vector<Candidate> candidates_;  // by slot
+  std::vector<FusionVector> terms_;    // by slot
   std::vector<Scored> ranked_;
 };
 

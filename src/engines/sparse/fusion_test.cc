@@ -24,20 +24,56 @@ Instances three_rows() {
 constexpr PredictParts kNetAndInput{
     .net = true, .input_neighbours = true, .hidden_neighbours = false, .centroids = false};
 
-// Worked out by hand: the net says 0 and 1 with softmax 3/4 and 1/4, the neighbours vote 1/17 and 16/17.
+constexpr FusionVector only(FusionTerm term, float weight, FusionTerm other, float other_weight) {
+  FusionVector weights;
+  weights[term] = weight;
+  weights[other] = other_weight;
+  return weights;
+}
+
+// Worked out by hand: the net's scores are 3 and 1; the neighbours vote 1/17 and 16/17.
 TEST(Fusion, HandComputedScores) {
   const Instances instances = three_rows();
-  Fusion fusion({}, kNetAndInput, {.instances = &instances});
-  const std::vector<Scored> net = {{0, std::log(3.0F)}, {1, 0.0F}};
+  sparse::Network network({.features = 1, .labels = 3, .hidden = 16}, sparse::Moments::kNone);
+  network.bias[2] = -1;
+  const AlignedArray<float> layer(network.stride());
+  Fusion fusion({.weights = only(FusionTerm::kNet, 0.5F, FusionTerm::kInput, 2.0F)}, kNetAndInput,
+                {.network = &network,
+                 .kernels = &kernels::kernels_for(kernels::Isa::kScalar),
+                 .instances = &instances});
+  const std::vector<Scored> net = {{0, 3.0F}, {1, 1.0F}};
   const std::vector<Scored> input = {{1, 1.0F}, {0, 0.5F}};
   std::vector<Scored> out(3);
-  ASSERT_EQ(fusion.rank({.net = net, .input = input}, 3, out), 3U);
-  EXPECT_EQ(out[0].id, 1U);
-  EXPECT_NEAR(out[0].score, std::log(0.25F) + std::log(1.0F / 17), 0.05);
-  EXPECT_EQ(out[1].id, 0U);
-  EXPECT_NEAR(out[1].score, std::log(0.75F) + std::log(1e-3F), 1e-3);
-  EXPECT_EQ(out[2].id, 2U);
-  EXPECT_NEAR(out[2].score, std::log(1e-6F) + std::log(1.001F), 1e-3);
+  std::vector<FusionVector> terms(3);
+  ASSERT_EQ(fusion.rank({.net = net, .layer = layer.data(), .input = input}, 3, out, terms), 3U);
+  // Label 2 has both votes; the net did not name it, so its score, the bias, is looked up.
+  EXPECT_EQ(out[0].id, 2U);
+  EXPECT_NEAR(out[0].score, 0.5F * -4 + 2 * std::log(1.001F), 1e-5);
+  EXPECT_EQ(out[1].id, 1U);
+  EXPECT_NEAR(out[1].score, 0.5F * -2 + 2 * std::log(1.0F / 17 + 1e-3F), 1e-5);
+  EXPECT_EQ(out[2].id, 0U);
+  EXPECT_NEAR(out[2].score, 2 * std::log(1e-3F), 1e-5);
+  EXPECT_FLOAT_EQ(terms[1][FusionTerm::kNet], -2);
+  EXPECT_NEAR(terms[1][FusionTerm::kInput], std::log(1.0F / 17 + 1e-3F), 1e-5);
+  EXPECT_EQ(terms[1][FusionTerm::kHidden], 0);
+}
+
+// A label that the net never saw is not shut out by it: its score stops 20 below the best.
+TEST(Fusion, NetScoreHasAFloorBesideOtherViews) {
+  const Instances instances = three_rows();
+  sparse::Network network({.features = 1, .labels = 3, .hidden = 16}, sparse::Moments::kNone);
+  for (std::size_t label : {1U, 2U}) network.bias[label] = -50;
+  const AlignedArray<float> layer(network.stride());
+  Fusion fusion({}, kNetAndInput,
+                {.network = &network,
+                 .kernels = &kernels::kernels_for(kernels::Isa::kScalar),
+                 .instances = &instances});
+  const std::vector<Scored> net = {{0, 3.0F}};
+  const std::vector<Scored> input = {{1, 1.0F}};
+  std::vector<Scored> out(2);
+  std::vector<FusionVector> terms(2);
+  ASSERT_EQ(fusion.rank({.net = net, .layer = layer.data(), .input = input}, 2, out, terms), 2U);
+  for (std::size_t i = 0; i < 2; ++i) EXPECT_EQ(terms[i][FusionTerm::kNet], out[i].id == 2 ? -20 : 0);
 }
 
 // Fewer places than candidates: the best stay; ties go to the smaller label; nothing is left from the query
@@ -86,8 +122,9 @@ TEST(Fusion, ValidatesOptions) {
     EXPECT_FALSE(validate({.neighbours = n}).ok());
   }
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  for (float FusionOptions::* member : {&FusionOptions::input_vote_power, &FusionOptions::hidden_vote_power,
-                                        &FusionOptions::mixed_vote_power}) {
+  for (float FusionOptions::* member :
+       {&FusionOptions::input_vote_power, &FusionOptions::sharp_vote_power, &FusionOptions::hidden_vote_power,
+        &FusionOptions::mixed_vote_power}) {
     for (const auto& [value, good] :
          {std::pair(0.0F, true), {64.0F, true}, {-0.1F, false}, {64.1F, false}, {nan, false}}) {
       FusionOptions options;
@@ -95,11 +132,15 @@ TEST(Fusion, ValidatesOptions) {
       EXPECT_EQ(validate(options).ok(), good) << value;
     }
   }
-  for (float FusionOptions::* member : {&FusionOptions::net_floor, &FusionOptions::vote_floor}) {
-    for (const auto& [value, good] : {std::pair(1.0F, true), {0.0F, false}, {1.1F, false}, {nan, false}}) {
+  for (const auto& [value, good] : {std::pair(1.0F, true), {0.0F, false}, {1.1F, false}, {nan, false}}) {
+    EXPECT_EQ(validate({.vote_floor = value}).ok(), good) << value;
+  }
+  for (std::size_t term = 0; term < kFusionTerms; ++term) {
+    for (const auto& [value, good] :
+         {std::pair(-1000.0F, true), {1000.0F, true}, {1001.0F, false}, {nan, false}}) {
       FusionOptions options;
-      options.*member = value;
-      EXPECT_EQ(validate(options).ok(), good) << value;
+      options.weights.value[term] = value;
+      EXPECT_EQ(validate(options).ok(), good) << kFusionTermNames[term] << " " << value;
     }
   }
 }

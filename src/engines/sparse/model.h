@@ -44,9 +44,9 @@ struct Names {
   }
 };
 
-// The training rows: weighted features of length 1 (rows without features: length 0), their labels, and their
-// hidden vectors of length 1 as bf16. All three have rows() rows; feature and label indices are below the
-// network's. At most 2^32 - 1 entries each.
+// The training rows: features as they are compared (text::comparison_weighting, lengths pivoted), their
+// labels, and their hidden vectors of length 1 as bf16. All three have rows() rows; feature and label indices
+// are below the network's. At most 2^32 - 1 entries each.
 struct Instances {
   std::vector<std::uint32_t> feature_begin;
   std::vector<std::uint32_t> feature;
@@ -64,7 +64,8 @@ struct Model {
   std::string task = "xmc";  // "next-item" for sessions
   sparse::Network network;   // optimizer moments are neither saved nor loaded
   kernels::Activation activation = kernels::Activation::kRelu;
-  text::FeatureWeighting weighting;
+  text::FeatureWeighting weighting;                 // as the net sees records
+  text::NeighbourWeighting neighbours;              // as they are compared with each other
   std::optional<text::FeaturizerState> featurizer;  // of a model that reads text: at most network features
   std::optional<data::SessionShape> sessions;       // of a model of sessions: then features have names
   Names label_names;                                // empty, or one per label

@@ -16,11 +16,16 @@
 namespace gossamer::engine {
 namespace {
 
-// 1 / length, 0 for the zero vector.
-float inverse_length(std::span<const float> x) {
+float length_of(std::span<const float> x) {
   float squares = 0;
   for (const float v : x) squares += v * v;
-  return squares > 0 ? 1 / std::sqrt(squares) : 0;
+  return std::sqrt(squares);
+}
+
+// 1 / length, 0 for the zero vector.
+float inverse_length(std::span<const float> x) {
+  const float length = length_of(x);
+  return length > 0 ? 1 / length : 0;
 }
 
 void scale(std::span<float> x, float factor) {
@@ -43,21 +48,58 @@ void lay_out(const data::Dataset& dataset, Instances& out) {
   out.label.resize(out.label_begin[n]);
 }
 
+std::span<float> values_of(Instances& instances, std::size_t row) {
+  const std::size_t begin = instances.feature_begin[row];
+  return std::span(instances.value).subspan(begin, instances.feature_begin[row + 1] - begin);
+}
+
+// Divides each row by (1 - pivot) x the mean length of rows that have one + pivot x its own.
+void pivot_lengths(Instances& out, float pivot, host::Compute& compute) {
+  std::vector<float> length(out.rows());
+  compute.run([&](int worker) {
+    const host::Range mine = host::worker_range(out.rows(), worker, compute.workers());
+    for (std::size_t i = mine.begin; i < mine.end; ++i) length[i] = length_of(values_of(out, i));
+  });
+  double sum = 0;
+  std::size_t rows = 0;
+  for (const float l : length) {
+    sum += static_cast<double>(l);
+    rows += l > 0 ? 1 : 0;
+  }
+  const auto mean = static_cast<float>(sum / static_cast<double>(std::max<std::size_t>(rows, 1)));
+  compute.run([&](int worker) {
+    const host::Range mine = host::worker_range(out.rows(), worker, compute.workers());
+    for (std::size_t i = mine.begin; i < mine.end; ++i) {
+      if (length[i] > 0) scale(values_of(out, i), 1 / ((1 - pivot) * mean + pivot * length[i]));
+    }
+  });
+}
+
 FusionOptions fusion_of(const PredictConfig& config) {
   FusionOptions options;
   options.candidates = config.candidates;
   options.neighbours = config.neighbours;
-  options.net_weight = static_cast<float>(config.net_weight);
-  options.centroid_weight = static_cast<float>(config.centroid_weight);
-  options.input_vote_weight = static_cast<float>(config.input_vote_weight);
-  options.hidden_vote_weight = static_cast<float>(config.hidden_vote_weight);
-  options.mixed_vote_weight = static_cast<float>(config.mixed_vote_weight);
+  set_given_weights(config, options.weights);
   options.input_vote_power = static_cast<float>(config.input_vote_power);
+  options.sharp_vote_power = static_cast<float>(config.sharp_vote_power);
   options.hidden_vote_power = static_cast<float>(config.hidden_vote_power);
+  options.mixed_vote_power = static_cast<float>(config.mixed_vote_power);
   return options;
 }
 
 }  // namespace
+
+void set_given_weights(const PredictConfig& config, FusionVector& weights) {
+  const auto set = [&weights](FusionTerm term, const std::optional<double>& given) {
+    if (given) weights[term] = static_cast<float>(*given);
+  };
+  set(FusionTerm::kNet, config.net_weight);
+  set(FusionTerm::kCentroid, config.centroid_weight);
+  set(FusionTerm::kInput, config.input_vote_weight);
+  set(FusionTerm::kSharp, config.sharp_vote_weight);
+  set(FusionTerm::kHidden, config.hidden_vote_weight);
+  set(FusionTerm::kMixed, config.mixed_vote_weight);
+}
 
 Model assemble_model(TrainedParts parts, const kernels::Kernels& kernels, host::Compute& compute) {
   Model model;
@@ -77,17 +119,29 @@ Model assemble_model(TrainedParts parts, const kernels::Kernels& kernels, host::
     for (std::uint32_t f = 0; f < parts.dataset.features(); ++f)
       model.feature_names.add(parts.dataset.feature_name(f));
   }
-  model.label_count = sparse::count_labels(parts.dataset).count;
-  model.training_rows = parts.dataset.size();
-  if (parts.config.predict.instances) {
-    model.instances = build_instances({.dataset = parts.dataset,
-                                       .weighting = model.weighting,
-                                       .network = model.network,
-                                       .activation = model.activation},
-                                      kernels, compute);
-  }
   model.fusion = fusion_of(parts.config.predict);
+  if (parts.config.predict.instances) {
+    model.neighbours = parts.config.predict.weighting == ComparisonKind::kOwn
+                           ? text::neighbour_weighting(model.weighting)
+                           : text::NeighbourWeighting{.counts = model.weighting.counts};
+    model.instances.emplace();
+  }
+  replace_records(model, parts.dataset, kernels, compute);
   return model;
+}
+
+void replace_records(Model& model, const data::Dataset& dataset, const kernels::Kernels& kernels,
+                     host::Compute& compute) {
+  model.label_count = sparse::count_labels(dataset).count;
+  model.training_rows = dataset.size();
+  if (!model.instances) return;
+  model.instances.reset();  // not both in memory
+  model.instances = build_instances({.dataset = dataset,
+                                     .weighting = model.weighting,
+                                     .neighbours = model.neighbours,
+                                     .network = model.network,
+                                     .activation = model.activation},
+                                    kernels, compute);
 }
 
 Instances build_instances(const InstanceSource& source, const kernels::Kernels& kernels,
@@ -101,6 +155,8 @@ Instances build_instances(const InstanceSource& source, const kernels::Kernels& 
   lay_out(dataset, out);
   const std::size_t width = source.network.shape.hidden;
   out.hidden = AlignedArray<kernels::Bf16>(dataset.size() * width);
+  text::FeatureWeighting compared = text::comparison_weighting(source.weighting, source.neighbours);
+  compared.l2 = false;
   const sparse::HiddenLayer layer(source.network, source.activation, kernels);
   compute.run([&](int worker) {
     AlignedArray<float> hidden(layer.stride());
@@ -115,12 +171,13 @@ Instances build_instances(const InstanceSource& source, const kernels::Kernels& 
       std::copy(record.labels.begin(), record.labels.end(), out.label.begin() + out.label_begin[i]);
       source.weighting.apply(record.features, value);
       layer.forward(data::SparseRow{index, value}, hidden.data());
-      scale(value, inverse_length(value));
+      compared.apply(record.features, value);
       scale(hidden.span(), inverse_length(hidden.span()));
       kernels.to_bf16(hidden.data(), rounded.data(), layer.stride());
       std::copy_n(rounded.data(), width, out.hidden.data() + i * width);
     }
   });
+  pivot_lengths(out, source.neighbours.pivot, compute);
   return out;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From a trained network to a Model: the training rows as the fused prediction uses them (weighted, of length
-// 1, with their labels and hidden vectors), names of labels and features, label counts, and the options of
+// From a trained network to a Model: the training rows as the fused prediction uses them (weighted, with
+// their labels and hidden vectors), names of labels and features, label counts, and the options of
 // the fusion.
 //
 // Thread rule: called by the owner of the Compute.
@@ -34,9 +34,18 @@ struct TrainedParts {
 [[nodiscard]] Model assemble_model(TrainedParts parts, const kernels::Kernels& kernels,
                                    host::Compute& compute);
 
+// Weights that the config names take their place.
+void set_given_weights(const PredictConfig& config, FusionVector& weights);
+
+// From now on the instances and the counts of labels are those of `dataset`, of the same features and labels:
+// for records that were held out while the network was trained.
+void replace_records(Model& model, const data::Dataset& dataset, const kernels::Kernels& kernels,
+                     host::Compute& compute);
+
 struct InstanceSource {
   const data::Dataset& dataset;
   const text::FeatureWeighting& weighting;
+  const text::NeighbourWeighting& neighbours;
   const sparse::Network& network;
   kernels::Activation activation;
 };

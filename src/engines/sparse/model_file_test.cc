@@ -47,8 +47,9 @@ bool same(const Model& a, const Model& b) {
       a.label_count != b.label_count || a.label_names.bytes != b.label_names.bytes ||
       a.label_names.begin != b.label_names.begin || a.feature_names.bytes != b.feature_names.bytes ||
       a.feature_names.begin != b.feature_names.begin || !(a.fusion == b.fusion) ||
-      a.weighting.log_counts != b.weighting.log_counts || a.weighting.l2 != b.weighting.l2 ||
-      a.weighting.idf != b.weighting.idf || !same_weights(a.network.embedding, b.network.embedding) ||
+      a.weighting.counts != b.weighting.counts || !(a.neighbours == b.neighbours) ||
+      a.weighting.l2 != b.weighting.l2 || a.weighting.idf != b.weighting.idf ||
+      !same_weights(a.network.embedding, b.network.embedding) ||
       !same_weights(a.network.output, b.network.output) ||
       !std::ranges::equal(a.network.bias.span(), b.network.bias.span()) ||
       a.instances.has_value() != b.instances.has_value() || a.sessions != b.sessions ||
@@ -86,7 +87,8 @@ TEST(ModelFile, RoundTrip) {
         model.label_names = {};
         model.weighting.idf.clear();
         model.activation = kernels::Activation::kTanh;
-        model.fusion.centroid_weight = 0.1F;
+        model.fusion.weights[FusionTerm::kCentroid] = -0.1F;
+        model.neighbours = {.idf_power = 0.7F, .pivot = 0.1F};
       }
       save(disk, model, {.max_shard_bytes = limit});
       const auto loaded = load_model(disk, "m/");
@@ -262,7 +264,7 @@ TEST(ModelFile, RefusesFieldsThatLie) {
     std::function<void(Json&)> change;
   };
   const std::vector<Lie> lies = {
-      {"format", [](Json& j) { j["format"] = 2; }},
+      {"format", [](Json& j) { j["format"] = 3; }},
       {"format", [](Json& j) { j.erase("format"); }},
       {"engine", [](Json& j) { j["engine"] = "pipeline"; }},
       {"task", [](Json& j) { j["task"] = 3; }},
@@ -282,7 +284,11 @@ TEST(ModelFile, RefusesFieldsThatLie) {
       {"instances.", [](Json& j) { j["instances"]["rows"] = 4294967294U; }},
       {"instances.", [](Json& j) { j["instances"]["feature_entries"] = 1; }},
       {"fusion.candidates", [](Json& j) { j["fusion"]["candidates"] = 0; }},
-      {"fusion.net_floor", [](Json& j) { j["fusion"]["net_floor"] = 0; }},
+      {"fusion.weights.hidden", [](Json& j) { j["fusion"]["weights"]["hidden"] = 1001; }},
+      {"fusion.weights.net", [](Json& j) { j["fusion"]["weights"].erase("net"); }},
+      {"instances.weighting.pivot", [](Json& j) { j["instances"]["weighting"]["pivot"] = 1.5; }},
+      {"instances.weighting.idf_power", [](Json& j) { j["instances"]["weighting"]["idf_power"] = -1; }},
+      {"instances.weighting.counts", [](Json& j) { j["instances"]["weighting"]["counts"] = "loud"; }},
       {"fusion.vote_floor", [](Json& j) { j["fusion"]["vote_floor"] = "nan"; }},
       {"featurizer.subword_max", [](Json& j) { j["featurizer"]["subword_max"] = 17; }},
       {"featurizer.subword_max", [](Json& j) { j["featurizer"]["subword_max"] = 2; }},

@@ -21,6 +21,7 @@ constexpr std::uint64_t kMaxCount = std::uint64_t{1} << 62;
 constexpr std::uint64_t kMaxHidden = 65536;
 constexpr std::uint64_t kMaxSubword = 16;
 constexpr std::array<std::string_view, 3> kActivations = {"relu", "identity", "tanh"};
+constexpr std::array<std::string_view, 3> kCountScales = {"linear", "log", "double-log"};
 
 Error bad_field(const std::string& path, const std::string& field, std::string got, std::string expected) {
   return {.kind = ErrorKind::kBadData,
@@ -85,6 +86,14 @@ class Fields {
     }
     return value;
   }
+  // The position of one of the words.
+  std::size_t choice(const char* key, std::span<const std::string_view> words) {
+    const std::string word = text(key);
+    const auto known = std::find(words.begin(), words.end(), word);
+    if (known != words.end()) return static_cast<std::size_t>(known - words.begin());
+    fail(key, word, fmt::format("{}", fmt::join(words, ", ")));
+    return 0;
+  }
   // An object, a list or null.
   Json any(const char* key) { return get(key); }
 
@@ -114,16 +123,11 @@ struct FusionNumber {
   const char* name;
   float FusionOptions::* member;
 };
-constexpr std::array<FusionNumber, 10> kFusionNumbers = {{
-    {"net_weight", &FusionOptions::net_weight},
-    {"centroid_weight", &FusionOptions::centroid_weight},
-    {"input_vote_weight", &FusionOptions::input_vote_weight},
-    {"hidden_vote_weight", &FusionOptions::hidden_vote_weight},
-    {"mixed_vote_weight", &FusionOptions::mixed_vote_weight},
+constexpr std::array<FusionNumber, 5> kFusionNumbers = {{
     {"input_vote_power", &FusionOptions::input_vote_power},
+    {"sharp_vote_power", &FusionOptions::sharp_vote_power},
     {"hidden_vote_power", &FusionOptions::hidden_vote_power},
     {"mixed_vote_power", &FusionOptions::mixed_vote_power},
-    {"net_floor", &FusionOptions::net_floor},
     {"vote_floor", &FusionOptions::vote_floor},
 }};
 
@@ -133,6 +137,9 @@ Json short_number(float value) { return Json::parse(fmt::format("{}", value), nu
 Json fusion_json(const FusionOptions& fusion) {
   Json json = {{"candidates", fusion.candidates}, {"neighbours", fusion.neighbours}};
   for (const auto& [name, member] : kFusionNumbers) json[name] = short_number(fusion.*member);
+  for (std::size_t term = 0; term < kFusionTerms; ++term) {
+    json["weights"][std::string(kFusionTermNames[term])] = short_number(fusion.weights.value[term]);
+  }
   return json;
 }
 
@@ -192,7 +199,13 @@ Result<FusionOptions> parse_fusion(const std::string& path, const Json& json) {
   fusion.candidates = static_cast<std::uint32_t>(fields.count("candidates", {1, kMaxIndex}));
   fusion.neighbours = static_cast<std::uint32_t>(fields.count("neighbours", {1, kMaxIndex}));
   for (const auto& [name, member] : kFusionNumbers) fusion.*member = fields.number(name);
+  const Json weights_json = fields.any("weights");
   if (fields.error()) return *fields.error();
+  Fields weights(path, weights_json, "fusion.weights.");
+  for (std::size_t term = 0; term < kFusionTerms; ++term) {
+    fusion.weights.value[term] = weights.number(std::string(kFusionTermNames[term]).c_str());
+  }
+  if (weights.error()) return *weights.error();
   if (auto valid = validate(fusion); !valid.ok()) {
     Error error = valid.error();
     error.kind = ErrorKind::kBadData;
@@ -231,16 +244,30 @@ void read_shape(Fields& fields, ModelHeader& header) {
   if (header.hidden % kernels::kLanes != 0) {
     fields.fail("hidden", std::to_string(header.hidden), fmt::format("a multiple of {}", kernels::kLanes));
   }
-  const std::string activation = fields.text("activation");
-  const auto known = std::find(kActivations.begin(), kActivations.end(), activation);
-  if (known == kActivations.end()) {
-    fields.fail("activation", activation, "relu, identity or tanh");
-  } else {
-    header.activation = static_cast<kernels::Activation>(known - kActivations.begin());
-  }
+  header.activation = static_cast<kernels::Activation>(fields.choice("activation", kActivations));
   header.training_rows = fields.count("training_rows", {});
   header.label_names = fields.flag("label_names");
   header.feature_names = fields.flag_if_present("feature_names");
+}
+
+Result<InstanceCounts> parse_instances(const std::string& path, const Json& json) {
+  Fields fields(path, json, "instances.");
+  InstanceCounts counts{.rows = fields.count("rows", {0, kMaxIndex - 1}),
+                        .feature_entries = fields.count("feature_entries", {0, kMaxIndex}),
+                        .label_entries = fields.count("label_entries", {0, kMaxIndex}),
+                        .weighting = {}};
+  const Json weighting_json = fields.any("weighting");
+  if (fields.error()) return *fields.error();
+  Fields weighting(path, weighting_json, "instances.weighting.");
+  counts.weighting = {.counts = static_cast<text::CountScale>(weighting.choice("counts", kCountScales)),
+                      .idf_power = weighting.number("idf_power"),
+                      .pivot = weighting.number("pivot")};
+  if (!(counts.weighting.idf_power >= 0 && counts.weighting.idf_power <= 4))
+    weighting.fail("idf_power", fmt::format("{}", counts.weighting.idf_power), "0..4");
+  if (!(counts.weighting.pivot >= 0 && counts.weighting.pivot <= 1))
+    weighting.fail("pivot", fmt::format("{}", counts.weighting.pivot), "0..1");
+  if (weighting.error()) return *weighting.error();
+  return counts;
 }
 
 }  // namespace
@@ -256,10 +283,16 @@ std::string format_header(const ModelHeader& header) {
         {{"file", shard.file}, {"bytes", shard.bytes}, {"xxh3", fmt::format("{:016x}", shard.xxh3)}});
   }
   Json instances;
+  const auto name_of = [](text::CountScale scale) { return kCountScales[static_cast<std::size_t>(scale)]; };
   if (header.instances) {
+    const text::NeighbourWeighting& weighting = header.instances->weighting;
     instances = {{"rows", header.instances->rows},
                  {"feature_entries", header.instances->feature_entries},
-                 {"label_entries", header.instances->label_entries}};
+                 {"label_entries", header.instances->label_entries},
+                 {"weighting",
+                  {{"counts", name_of(weighting.counts)},
+                   {"idf_power", short_number(weighting.idf_power)},
+                   {"pivot", short_number(weighting.pivot)}}}};
   }
   Json sessions;
   if (header.sessions) {
@@ -274,7 +307,7 @@ std::string format_header(const ModelHeader& header) {
       {"hidden", header.hidden},
       {"activation", kActivations[static_cast<std::size_t>(header.activation)]},
       {"training_rows", header.training_rows},
-      {"weighting", {{"log_counts", header.log_counts}, {"l2", header.l2}, {"idf", header.idf}}},
+      {"weighting", {{"counts", name_of(header.counts)}, {"l2", header.l2}, {"idf", header.idf}}},
       {"featurizer", header.featurizer ? featurizer_json(*header.featurizer) : Json()},
       {"label_names", header.label_names},
       {"feature_names", header.feature_names},
@@ -304,7 +337,7 @@ Result<ModelHeader> parse_header(const std::string& path, std::string_view text)
   if (fields.error()) return *fields.error();
   const Json weighting_json = fields.any("weighting");
   Fields weighting(path, weighting_json, "weighting.");
-  header.log_counts = weighting.flag("log_counts");
+  header.counts = static_cast<text::CountScale>(weighting.choice("counts", kCountScales));
   header.l2 = weighting.flag("l2");
   header.idf = weighting.flag("idf");
   if (weighting.error()) return *weighting.error();
@@ -320,11 +353,9 @@ Result<ModelHeader> parse_header(const std::string& path, std::string_view text)
   if (!sessions.ok()) return sessions.error();
   header.sessions = *sessions;
   if (const Json instances_json = fields.any("instances"); !instances_json.is_null()) {
-    Fields instances(path, instances_json, "instances.");
-    header.instances = InstanceCounts{.rows = instances.count("rows", {0, kMaxIndex - 1}),
-                                      .feature_entries = instances.count("feature_entries", {0, kMaxIndex}),
-                                      .label_entries = instances.count("label_entries", {0, kMaxIndex})};
-    if (instances.error()) return *instances.error();
+    auto instances = parse_instances(path, instances_json);
+    if (!instances.ok()) return instances.error();
+    header.instances = *instances;
   }
   auto fusion = parse_fusion(path, fields.any("fusion"));
   if (!fusion.ok()) return fusion.error();

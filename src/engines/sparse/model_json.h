@@ -20,7 +20,7 @@
 
 namespace gossamer::engine {
 
-inline constexpr std::uint64_t kModelFormat = 1;
+inline constexpr std::uint64_t kModelFormat = 2;
 
 struct ShardEntry {
   std::string file;
@@ -32,6 +32,7 @@ struct InstanceCounts {
   std::uint64_t rows = 0;
   std::uint64_t feature_entries = 0;
   std::uint64_t label_entries = 0;
+  text::NeighbourWeighting weighting;
 };
 
 // Of text::FeaturizerState what is no tensor.
@@ -48,7 +49,7 @@ struct ModelHeader {
   std::uint64_t hidden = 0;    // 16..65536, a multiple of 16
   kernels::Activation activation = kernels::Activation::kRelu;
   std::uint64_t training_rows = 0;
-  bool log_counts = false;
+  text::CountScale counts = text::CountScale::kLinear;
   bool l2 = false;
   bool idf = false;
   bool label_names = false;

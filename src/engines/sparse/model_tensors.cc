@@ -153,7 +153,7 @@ ModelHeader header_of(const Model& model) {
   header.hidden = shape.hidden;
   header.activation = model.activation;
   header.training_rows = model.training_rows;
-  header.log_counts = model.weighting.log_counts;
+  header.counts = model.weighting.counts;
   header.l2 = model.weighting.l2;
   header.idf = !model.weighting.idf.empty();
   header.label_names = model.label_names.size() > 0;
@@ -174,7 +174,8 @@ ModelHeader header_of(const Model& model) {
           instances.rows());
     header.instances = InstanceCounts{.rows = instances.rows(),
                                       .feature_entries = instances.feature.size(),
-                                      .label_entries = instances.label.size()};
+                                      .label_entries = instances.label.size(),
+                                      .weighting = model.neighbours};
   }
   return header;
 }
@@ -184,7 +185,8 @@ ModelBuilder::ModelBuilder(const ModelHeader& header) {
   model_.sessions = header.sessions;
   model_.activation = header.activation;
   model_.training_rows = header.training_rows;
-  model_.weighting.log_counts = header.log_counts;
+  model_.weighting.counts = header.counts;
+  if (header.instances) model_.neighbours = header.instances->weighting;
   model_.weighting.l2 = header.l2;
   model_.fusion = header.fusion;
   expect_network(header);

@@ -54,7 +54,8 @@ class FusedPredictor final : public Predictor {
     Fusion fusion;
     InstanceIndex::Scratch scratch;
     AlignedArray<float> cosines;         // [kIndexQueries][padded rows of the index]
-    std::vector<float> values;           // of the queries brought to length 1
+    std::vector<float> weighted;         // one query as the net sees it
+    std::vector<float> values;           // of the queries as they are compared
     std::vector<data::SparseRow> units;  // those queries
     std::vector<Scored> input;
     std::vector<Scored> mixed;
@@ -80,6 +81,7 @@ class FusedPredictor final : public Predictor {
   host::Compute& compute_;
   PredictOptions options_;
   sparse::HiddenLayer hidden_layer_;
+  text::FeatureWeighting comparison_;
   std::optional<InstanceIndex> index_;
   std::optional<RowSearch> label_search_;
   std::unique_ptr<HashedSearch> hashed_;
@@ -97,7 +99,8 @@ FusedPredictor::FusedPredictor(const Model& model, const kernels::Kernels& kerne
       kernels_(kernels),
       compute_(compute),
       options_(options),
-      hidden_layer_(model.network, model.activation, kernels) {
+      hidden_layer_(model.network, model.activation, kernels),
+      comparison_(text::comparison_weighting(model.weighting, model.neighbours)) {
   const sparse::NetworkShape& shape = model.network.shape;
   const std::size_t stride = hidden_layer_.stride();
   if (options.parts.input_neighbours || options.parts.centroids) {
@@ -122,10 +125,13 @@ FusedPredictor::FusedPredictor(const Model& model, const kernels::Kernels& kerne
   unit_hidden_ = AlignedArray<float>(kQueryBlock * stride);
   for (int w = 0; w < compute.workers(); ++w) {
     workers_.push_back({.fusion = Fusion(options.fusion, options.parts,
-                                         {.instances = model.instances ? &*model.instances : nullptr,
+                                         {.network = &model.network,
+                                          .kernels = &kernels,
+                                          .instances = model.instances ? &*model.instances : nullptr,
                                           .index = index_ ? &*index_ : nullptr}),
                         .scratch = {},
                         .cosines = AlignedArray<float>(index_ ? kIndexQueries * index_->padded_rows() : 0),
+                        .weighted = {},
                         .values = {},
                         .units = {},
                         .input = {},
@@ -137,10 +143,14 @@ void FusedPredictor::compute_hidden(const Block& block) {
   const std::size_t stride = hidden_layer_.stride();
   compute_.run([&](int w) {
     const host::Range range = host::worker_range(block.count, w, compute_.workers());
+    std::vector<float>& weighted = workers_[static_cast<std::size_t>(w)].weighted;
     for (std::size_t q = range.begin; q < range.end; ++q) {
+      const data::SparseRow query = block.rows.row(block.first + q);
+      weighted.resize(query.value.size());
+      model_.weighting.apply(query, weighted);
       float* const hidden = hidden_.data() + q * stride;
       float* const unit = unit_hidden_.data() + q * stride;
-      hidden_layer_.forward(block.rows.row(block.first + q), hidden);
+      hidden_layer_.forward({query.index, weighted}, hidden);
       const float factor = inverse_length({hidden, stride});
       std::transform(hidden, hidden + stride, unit, [factor](float v) { return v * factor; });
     }
@@ -193,8 +203,9 @@ void FusedPredictor::compute_cosines(const Block& block, host::Range queries, Wo
   worker.units.clear();
   for (std::size_t q = queries.begin; q < queries.end; ++q) {
     const data::SparseRow query = block.rows.row(block.first + q);
-    const float factor = inverse_length(query.value);
-    for (const float v : query.value) worker.values.push_back(v * factor);
+    const std::size_t at = worker.values.size();
+    worker.values.resize(at + query.value.size());
+    comparison_.apply(query, std::span(worker.values).subspan(at));
   }
   std::size_t at = 0;
   for (std::size_t q = queries.begin; q < queries.end; ++q) {
@@ -214,14 +225,18 @@ void FusedPredictor::rank(const Block& block, std::size_t q, std::span<const flo
   if (mixes(options_.fusion, options_.parts)) mix(q, cosines, worker);
   const QueryViews views{
       .net = net_labels(q),
+      .layer = hidden_.data() + q * hidden_layer_.stride(),
       .input = worker.input,
       .hidden = instance_search_ ? instance_search_->found(q) : std::span<const Scored>(),
       .mixed = worker.mixed,
       .cosines = cosines,
   };
   const std::size_t at = block.first + q;
-  out.count[at] = static_cast<std::uint32_t>(
-      worker.fusion.rank(views, out.top_k, std::span(out.entries).subspan(at * out.top_k, out.top_k)));
+  const auto mine = [&out, at](auto& list) {
+    return std::span(list).subspan(std::min(at * out.top_k, list.size()), list.empty() ? 0 : out.top_k);
+  };
+  out.count[at] =
+      static_cast<std::uint32_t>(worker.fusion.rank(views, out.top_k, mine(out.entries), mine(out.terms)));
 }
 
 // Ranks some queries of the block, kIndexQueries at a time.
@@ -241,6 +256,7 @@ void FusedPredictor::predict(const data::SparseRows& queries, std::size_t top_k,
   out.top_k = top_k;
   out.count.assign(queries.rows(), 0);
   out.entries.assign(queries.rows() * top_k, {});
+  out.terms.assign(out.with_terms ? out.entries.size() : 0, {});
   // The net alone can name any number of labels; fused it names as many as the options say.
   const bool alone = !options_.parts.need_instances();
   const std::size_t candidates =

@@ -48,9 +48,11 @@ struct PredictOptions {
 
 // The ranked labels of several queries: query q has count[q] <= top_k entries from entry q * top_k on.
 struct PredictionBlock {
+  bool with_terms = false;  // asked for: the fusion's terms of each entry
   std::size_t top_k = 0;
   std::vector<std::uint32_t> count;
   std::vector<Scored> entries;
+  std::vector<FusionVector> terms;  // as entries; empty unless asked for, and of predictors that fuse nothing
 
   [[nodiscard]] std::size_t queries() const { return count.size(); }
   // Best first. Requires q < queries().
@@ -71,8 +73,8 @@ class Predictor {
   Predictor& operator=(const Predictor&) = delete;
   virtual ~Predictor() = default;
 
-  // Ranks labels for weighted queries (Model::weighting applied; any number of rows, indices below the
-  // network's features; longer or shorter than 1 is scaled for the cosines). Requires top_k >= 1. Fewer than
+  // Ranks labels for queries as they came, not weighted (any number of rows, indices below the network's
+  // features). Requires top_k >= 1. Fewer than
   // top_k labels come back only where all parts together name fewer. Scores are comparable within a query
   // only.
   virtual void predict(const data::SparseRows& queries, std::size_t top_k, PredictionBlock& out) = 0;

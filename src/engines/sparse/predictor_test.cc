@@ -26,50 +26,82 @@ class SlowPredictor {
  public:
   SlowPredictor(const Model& model, const PredictOptions& options) : model_(model), options_(options) {}
 
-  [[nodiscard]] std::map<std::uint32_t, double> scores(const data::SparseRow& query) const {
+  // Of a query as it came.
+  [[nodiscard]] std::map<std::uint32_t, double> scores(const data::SparseRow& raw) const {
     const FusionOptions& fusion = options_.fusion;
     const PredictParts& parts = options_.parts;
-    const std::vector<double> hidden = hidden_of(query);
-    const bool alone =
-        int{parts.net} + int{parts.input_neighbours} + int{parts.hidden_neighbours} + int{parts.centroids} ==
-        1;
-    std::map<std::uint32_t, std::array<double, 4>> terms;
-    if (parts.net) add_net(hidden, terms);
+    std::vector<float> seen(raw.value.size());
+    model_.weighting.apply(raw, seen);
+    const std::vector<double> hidden = hidden_of({raw.index, seen});
+    std::vector<float> compared(raw.value.size());
+    text::comparison_weighting(model_.weighting, model_.neighbours).apply(raw, compared);
+    const data::SparseRow query{raw.index, compared};
+    const std::vector<double> net = net_scores(hidden);
+    double best_score = 0;
+    Terms votes;
+    if (parts.net) {
+      const Ranked named = top(net, fusion.candidates);
+      best_score = named.front().first;
+      for (const auto& [score, label] : named) votes[label];
+    }
     const auto input = input_cosines(query);
     const auto hidden_cosines = cosines_to_hidden(hidden);
-    if (parts.input_neighbours) add_votes(input, static_cast<double>(fusion.input_vote_power), 1, terms);
+    if (parts.input_neighbours) {
+      add_votes(input, static_cast<double>(fusion.input_vote_power), FusionTerm::kInput, votes);
+      add_votes(input, static_cast<double>(fusion.sharp_vote_power), FusionTerm::kSharp, votes);
+    }
     if (parts.hidden_neighbours)
-      add_votes(hidden_cosines, static_cast<double>(fusion.hidden_vote_power), 2, terms);
-    const bool mixed = fusion.mixed_vote_weight != 0;
-    if (mixed) {
-      std::map<std::uint32_t, double> both;
-      for (const auto& list : {nearest(input, true), nearest(hidden_cosines, false)}) {
-        for (const auto& row : list) both[row.second] = (input[row.second] + hidden_cosines[row.second]) / 2;
-      }
-      std::vector<double> means(input.size(), 0);
-      for (const auto& [row, mean] : both) means[row] = mean;
-      add_votes(means, static_cast<double>(fusion.mixed_vote_power), 3, terms);
+      add_votes(hidden_cosines, static_cast<double>(fusion.hidden_vote_power), FusionTerm::kHidden, votes);
+    if (mixes(fusion, parts)) {
+      add_votes(means_of(input, hidden_cosines), static_cast<double>(fusion.mixed_vote_power),
+                FusionTerm::kMixed, votes);
     }
     std::map<std::uint32_t, double> scores;
-    const double net_floor = alone ? 0 : static_cast<double>(fusion.net_floor);
-    const double vote_floor = alone ? 0 : static_cast<double>(fusion.vote_floor);
-    for (const auto& [label, t] : terms) {
+    const auto weight = [&](FusionTerm term) { return static_cast<double>(fusion.weights[term]); };
+    for (const auto& [label, t] : votes) {
+      if (alone()) {
+        scores[label] = parts.net                ? net[label] - best_score
+                        : parts.input_neighbours ? std::log(t[FusionTerm::kInput])
+                                                 : std::log(t[FusionTerm::kHidden]);
+        continue;
+      }
       double s = 0;
-      if (parts.net) s += static_cast<double>(fusion.net_weight) * std::log(t[0] + net_floor);
-      if (parts.centroids) s += static_cast<double>(fusion.centroid_weight) * centroid(query, label);
-      if (parts.input_neighbours)
-        s += static_cast<double>(fusion.input_vote_weight) * std::log(t[1] + vote_floor);
-      if (parts.hidden_neighbours)
-        s += static_cast<double>(fusion.hidden_vote_weight) * std::log(t[2] + vote_floor);
-      if (mixed) s += static_cast<double>(fusion.mixed_vote_weight) * std::log(t[3] + vote_floor);
+      if (parts.net) {
+        const double range = parts.need_instances() ? std::max(net[label] - best_score, -20.0) : 0;
+        s += weight(FusionTerm::kNet) * range;
+      }
+      if (parts.centroids) s += weight(FusionTerm::kCentroid) * centroid(query, label);
+      const auto add = [&, &of = t](FusionTerm term, bool on) {
+        if (on) s += weight(term) * std::log(static_cast<double>(of[term] + fusion.vote_floor));
+      };
+      add(FusionTerm::kInput, parts.input_neighbours);
+      add(FusionTerm::kSharp, parts.input_neighbours);
+      add(FusionTerm::kHidden, parts.hidden_neighbours);
+      add(FusionTerm::kMixed, mixes(fusion, parts));
       scores[label] = s;
     }
     return scores;
   }
 
  private:
-  using Terms = std::map<std::uint32_t, std::array<double, 4>>;
+  using Terms = std::map<std::uint32_t, FusionVector>;
   using Ranked = std::vector<std::pair<double, std::uint32_t>>;
+
+  [[nodiscard]] bool alone() const {
+    const PredictParts& parts = options_.parts;
+    return int{parts.net} + int{parts.input_neighbours} + int{parts.hidden_neighbours} +
+               int{parts.centroids} ==
+           1;
+  }
+  // Of the rows in either list of neighbours; 0 elsewhere.
+  [[nodiscard]] std::vector<double> means_of(const std::vector<double>& input,
+                                             const std::vector<double>& hidden) const {
+    std::vector<double> means(input.size(), 0);
+    for (const auto& list : {nearest(input, true), nearest(hidden, false)}) {
+      for (const auto& row : list) means[row.second] = (input[row.second] + hidden[row.second]) / 2;
+    }
+    return means;
+  }
 
   static double length(const data::SparseRow& row) {
     double squares = 0;
@@ -111,7 +143,7 @@ class SlowPredictor {
     if (positive) std::erase_if(list, [](const auto& row) { return row.first <= 0; });
     return list;
   }
-  void add_net(const std::vector<double>& hidden, Terms& terms) const {
+  [[nodiscard]] std::vector<double> net_scores(const std::vector<double>& hidden) const {
     std::vector<double> scores(model_.network.shape.labels);
     for (std::size_t l = 0; l < scores.size(); ++l) {
       scores[l] = static_cast<double>(model_.network.bias[l]);
@@ -119,18 +151,15 @@ class SlowPredictor {
         scores[l] += hidden[j] * static_cast<double>(model_.network.output.weights(l)[j]);
       }
     }
-    const Ranked best_labels = top(scores, options_.fusion.candidates);
-    double z = 0;
-    for (const auto& [s, l] : best_labels) z += std::exp(s);
-    for (const auto& [s, l] : best_labels) terms[l][0] = std::exp(s) / z;
+    return scores;
   }
-  void add_votes(const std::vector<double>& cosines, double power, std::size_t slot, Terms& terms) const {
+  void add_votes(const std::vector<double>& cosines, double power, FusionTerm term, Terms& terms) const {
     Ranked rows = nearest(cosines, true);
     double sum = 0;
     for (const auto& [s, r] : rows) sum += std::pow(s, power);
     for (const auto& [s, r] : rows) {
       for (const std::uint32_t l : model_.instances->labels().row(r))
-        terms[l][slot] += std::pow(s, power) / sum;
+        terms[l][term] += static_cast<float>(std::pow(s, power) / sum);
     }
   }
   [[nodiscard]] std::vector<double> input_cosines(const data::SparseRow& query) const {
@@ -201,7 +230,7 @@ std::vector<PredictOptions> all_options() {
     if ((bits & 7) == 0) continue;
     all.push_back(options);
     if ((bits & 6) != 6) continue;
-    options.fusion.mixed_vote_weight = 0.7F;
+    options.fusion.weights[FusionTerm::kMixed] = 0;
     all.push_back(options);
   }
   return all;
@@ -214,12 +243,12 @@ TEST(Predictor, MatchesTheFormulas) {
     const Model model = random_model({.seed = seed});
     Rng rng(seed, Purpose::kTest, 1);
     OwnedRows queries = random_rows(rng, 50, 12);
-    for (float& v : queries.value) v *= 3;  // length 3: cosines do not mind
+    for (float& v : queries.value) v *= 30;  // as counts, beyond where the scales differ
     for (const PredictOptions& options : all_options()) {
       SCOPED_TRACE(::testing::Message()
                    << "seed " << seed << " parts " << options.parts.net << options.parts.input_neighbours
                    << options.parts.hidden_neighbours << options.parts.centroids << " mixed "
-                   << options.fusion.mixed_vote_weight);
+                   << options.fusion.weights[FusionTerm::kMixed]);
       const SlowPredictor slow(model, options);
       const PredictionBlock block = predict(model, options, queries.view(), 7);
       for (std::size_t q = 0; q < block.queries(); ++q) {
@@ -248,7 +277,6 @@ TEST(Predictor, AnswersDependOnTheQueryAlone) {
   Rng rng(9, Purpose::kTest, 1);
   const OwnedRows queries = random_rows(rng, 50, 300);
   PredictOptions options;
-  options.fusion.mixed_vote_weight = 1;
   const PredictionBlock all = predict(model, options, queries.view(), 10);
   for (const int workers : {2, 3, 5}) {
     const PredictionBlock other = predict(model, options, queries.view(), 10, workers);
@@ -317,7 +345,7 @@ TEST(Predictor, RefusesImpossibleOptions) {
       {.fusion = {},
        .parts = {.net = false, .input_neighbours = false, .hidden_neighbours = false, .centroids = true}}));
   EXPECT_TRUE(refused(full, {.fusion = {.candidates = 0}, .parts = {}}));
-  EXPECT_TRUE(refused(full, {.fusion = {.net_floor = 0}, .parts = {}}));
+  EXPECT_TRUE(refused(full, {.fusion = {.vote_floor = 0}, .parts = {}}));
   EXPECT_TRUE(refused(full, {.fusion = {.input_vote_power = std::nanf("")}, .parts = {}}));
   EXPECT_EQ(default_options(bare).parts, kNetAlone);
   EXPECT_EQ(default_options(full).parts, PredictParts{});

@@ -99,8 +99,9 @@ inline Model random_model(const RandomModelShape& shape) {
   for (std::uint32_t f = 0; shape.feature_names && f < shape.features; ++f) {
     model.feature_names.add("feature " + std::to_string(f));
   }
-  model.weighting.log_counts = true;
+  model.weighting.counts = text::CountScale::kLog;
   for (std::uint32_t f = 0; f < shape.features; ++f) model.weighting.idf.push_back(rng.uniform());
+  if (shape.rows > 0) model.neighbours = text::neighbour_weighting(model.weighting);
   model.training_rows = shape.rows;
   if (shape.text) {
     model.featurizer =

@@ -9,6 +9,7 @@
 
 #include "engines/sparse/byte_vectors.h"
 #include "engines/sparse/instance_index.h"
+#include "learn/data/hold_out.h"
 #include "learn/sparse/row_table.h"
 
 namespace gossamer::engine {
@@ -20,6 +21,21 @@ constexpr double kDefaultDropout = 0.35;
 constexpr double kMostEpochs = 7;
 constexpr double kFewestEpochs = 2;
 constexpr double kFullEpochRecords = 100'000;
+
+// The fusion's few weights are learnt on so many records; training misses them less the more there are.
+constexpr std::uint64_t kFewestToHoldOut = 2'000;
+constexpr std::uint64_t kMostHeldOut = 2'000;
+constexpr std::uint64_t kHeldOutShare = 20;
+
+std::uint64_t held_out_for(const TrainConfig& config, const DataShape& shape) {
+  if (!config.predict.instances) return 0;
+  const PredictConfig& predict = config.predict;
+  const bool all_given = predict.net_weight && predict.centroid_weight && predict.input_vote_weight &&
+                         predict.sharp_vote_weight && predict.hidden_vote_weight && predict.mixed_vote_weight;
+  if (config.predict.held_out) return std::min<std::uint64_t>(*config.predict.held_out, shape.records / 2);
+  if (all_given || shape.records < kFewestToHoldOut) return 0;
+  return std::min(shape.records / kHeldOutShare, kMostHeldOut);
+}
 
 double epochs_for(std::uint64_t records) {
   const double scale =
@@ -82,14 +98,20 @@ Result<Recipe> derive_recipe(const TrainConfig& config, const DataShape& shape) 
   if (!config.model.dropout)
     because("model.dropout", recipe.dropout, "best on validation data of several sizes");
 
+  recipe.held_out = held_out_for(config, shape);
+  if (!config.predict.held_out && config.predict.instances) {
+    because("predict.held_out", recipe.held_out,
+            recipe.held_out > 0 ? "the weights of prediction are learnt on them"
+                                : "too few records to spare any, or all weights of prediction are given");
+  }
+  const std::uint64_t records = data::HoldOut(shape.records, recipe.held_out).kept();
   const double epochs = config.train.epochs.value_or(epochs_for(shape.records));
   const double batch = config.train.batch;
-  const double steps = std::ceil(epochs * static_cast<double>(shape.records) / batch);
+  const double steps = std::ceil(epochs * static_cast<double>(records) / batch);
   recipe.steps = config.train.steps > 0 ? config.train.steps
                                         : std::max<std::uint64_t>(1, static_cast<std::uint64_t>(steps));
   if (!config.train.epochs && config.train.steps == 0) {
-    because("train.epochs", epochs,
-            fmt::format("{} records; {} steps of {}", shape.records, recipe.steps, batch));
+    because("train.epochs", epochs, fmt::format("{} records; {} steps of {}", records, recipe.steps, batch));
   }
   if (finds_negatives(config)) {
     auto planned = plan_tables(config.lsh, shape.labels, recipe.hidden);
@@ -120,7 +142,7 @@ std::uint64_t memory_needed(const TrainConfig& config, const Recipe& recipe, con
           ? shape.feature_entries * 8 + shape.label_entries * 4 + shape.records * stride * 4
           : 0;
   const std::uint64_t prediction =
-      config.data.test.empty()
+      config.data.test.empty() && recipe.held_out == 0
           ? 0
           : prediction_memory(config, recipe, shape, static_cast<std::uint64_t>(workers));
   return tables + step + hashing + instances + prediction + (std::uint64_t{64} << 20);

@@ -22,6 +22,7 @@ struct Recipe {
   std::uint32_t hidden = 0;
   double dropout = 0;
   std::uint64_t steps = 0;               // optimizer updates of the whole run
+  std::uint64_t held_out = 0;            // about so many records are left out (learn/data/hold_out.h)
   std::optional<TablePlan> tables = {};  // of a run that finds negatives by hash tables
   // One line for each derived value: "train.epochs = 12: 23350 records".
   std::vector<std::string> reasons = {};

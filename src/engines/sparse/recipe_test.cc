@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "learn/data/hold_out.h"
+
 namespace gossamer::engine {
 namespace {
 
@@ -25,12 +27,14 @@ TEST(Recipe, DerivesOnlyWhatIsAuto) {
   config.model.hidden.reset();
   const auto derived = derive_recipe(config, shape(25'000));
   ASSERT_TRUE(derived.ok());
-  EXPECT_THAT(derived->reasons, SizeIs(3));
-  EXPECT_THAT(derived->reasons[2], HasSubstr("train.epochs = "));
+  EXPECT_THAT(derived->reasons, SizeIs(4));
+  EXPECT_THAT(derived->reasons[2], HasSubstr("predict.held_out = 1250"));
+  EXPECT_THAT(derived->reasons[3], HasSubstr("train.epochs = "));
 
   config.model.hidden = 64;
   config.model.dropout = 0.1;
   config.train.epochs = 2;
+  config.predict.held_out = 0;
   const auto given = derive_recipe(config, shape(1000));
   ASSERT_TRUE(given.ok());
   EXPECT_EQ(given->hidden, 64U);
@@ -49,9 +53,36 @@ TEST(Recipe, CountsSteps) {
   EXPECT_EQ(derive_recipe(config, shape(10'000))->steps, 77U);
 }
 
+// Records are held out where a weight is to be learnt and there are enough of them; steps count the others.
+TEST(Recipe, HoldsOutWhatTheWeightsNeed) {
+  TrainConfig config;
+  EXPECT_EQ(derive_recipe(config, shape(1999))->held_out, 0U);
+  EXPECT_EQ(derive_recipe(config, shape(4000))->held_out, 200U);
+  EXPECT_EQ(derive_recipe(config, shape(10'000'000))->held_out, 2000U);
+  config.train.epochs = 256;
+  const std::uint64_t kept = data::HoldOut(4000, 200).kept();
+  EXPECT_EQ(derive_recipe(config, shape(4000))->steps, kept);
+  config.predict.held_out = 3000;
+  EXPECT_EQ(derive_recipe(config, shape(4000))->held_out, 2000U);  // never more than half
+  config.predict.instances = false;
+  EXPECT_EQ(derive_recipe(config, shape(4000))->held_out, 0U);
+
+  TrainConfig by_hand;
+  PredictConfig& predict = by_hand.predict;
+  for (std::optional<double>* weight :
+       {&predict.net_weight, &predict.centroid_weight, &predict.input_vote_weight, &predict.sharp_vote_weight,
+        &predict.hidden_vote_weight}) {
+    *weight = 1;
+  }
+  EXPECT_EQ(derive_recipe(by_hand, shape(4000))->held_out, 200U);  // one is still to be learnt
+  predict.mixed_vote_weight = 1;
+  EXPECT_EQ(derive_recipe(by_hand, shape(4000))->held_out, 0U);
+}
+
 // More records never mean more epochs, and never fewer steps.
 TEST(Recipe, EpochsFallWithSize) {
-  const TrainConfig config;
+  TrainConfig config;
+  config.predict.held_out = 0;
   std::uint64_t steps_before = 0;
   double epochs_before = 1e9;
   for (const std::uint64_t records : {100ULL, 10'000ULL, 100'000ULL, 1'000'000ULL, 10'000'000ULL}) {
@@ -85,6 +116,7 @@ TEST(Recipe, MemoryCoversTheTables) {
                    .feature_entries = 36'783'675,
                    .label_entries = 2'672'947};
   config.model.hidden = 128;
+  config.predict.held_out = 0;
   const auto recipe = derive_recipe(config, amazon);
   const std::uint64_t tables = std::uint64_t{135'909 + 670'091} * 128 * 12;
   const std::uint64_t needed = memory_needed(config, *recipe, amazon, 2);
@@ -101,6 +133,7 @@ TEST(Recipe, MemoryCoversTheEvaluation) {
                        .labels = 80'000,
                        .feature_entries = 6'000'000,
                        .label_entries = 300'000};
+  config.predict.held_out = 0;
   const auto recipe = derive_recipe(config, data);
   const std::uint64_t training = memory_needed(config, *recipe, data, 2);
   EXPECT_EQ(memory_needed(config, *recipe, data, 8), training);  // nothing of it for each worker

@@ -188,7 +188,7 @@ Result<data::SparseRow> Featurizer::features(std::string_view text, std::string_
 }
 
 FeatureWeighting featurizer_weighting(const FeaturizerState& state) {
-  FeatureWeighting weighting{.log_counts = true, .l2 = true};
+  FeatureWeighting weighting{.counts = CountScale::kLog, .l2 = true};
   weighting.idf.reserve(state.features.size());
   for (std::size_t i = 0; i < state.features.size(); ++i) {
     const double idf = std::log(static_cast<double>(state.documents) / state.document_frequency[i]);

@@ -225,7 +225,7 @@ TEST(FeaturizerWeighting, WeighsByKind) {
   state.options.stem_weight = 0.5F;
   state.options.subword_weight = 0.25F;
   const FeatureWeighting weighting = featurizer_weighting(state);
-  EXPECT_TRUE(weighting.log_counts);
+  EXPECT_EQ(weighting.counts, CountScale::kLog);
   ASSERT_EQ(weighting.idf.size(), 3U);
   EXPECT_FLOAT_EQ(weighting.idf[0], std::log(8.0F));
   EXPECT_FLOAT_EQ(weighting.idf[1], 0.5F * std::log(4.0F));

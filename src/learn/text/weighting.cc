@@ -46,6 +46,12 @@ Survey survey_of(const data::Dataset& dataset) {
   return survey;
 }
 
+float scaled(float v, CountScale scale) {
+  if (v <= 1 || scale == CountScale::kLinear) return v;
+  const float log = 1 + std::log(v);
+  return scale == CountScale::kLog ? log : 1 + std::log(log);
+}
+
 std::vector<float> idf_of(const Survey& survey) {
   std::vector<float> idf(survey.document_frequency.size());
   const auto records = static_cast<double>(survey.records);
@@ -58,12 +64,24 @@ std::vector<float> idf_of(const Survey& survey) {
 
 }  // namespace
 
+NeighbourWeighting neighbour_weighting(const FeatureWeighting& learnt) {
+  if (learnt.idf.empty()) return {.counts = learnt.counts};
+  const bool counts = learnt.counts != CountScale::kLinear;
+  return {.counts = counts ? CountScale::kDoubleLog : CountScale::kLinear, .idf_power = 0.6F, .pivot = 0.7F};
+}
+
+FeatureWeighting comparison_weighting(const FeatureWeighting& learnt, const NeighbourWeighting& neighbours) {
+  FeatureWeighting weighting{.counts = neighbours.counts, .l2 = true, .idf = learnt.idf};
+  for (float& idf : weighting.idf) idf = std::pow(idf, neighbours.idf_power);
+  return weighting;
+}
+
 void FeatureWeighting::apply(data::SparseRow row, std::span<float> out) const {
   CHECK(out.size() == row.value.size(), out.size(), row.value.size());
   double squares = 0;
   for (std::size_t i = 0; i < out.size(); ++i) {
     float v = row.value[i];
-    if (log_counts && v > 1) v = 1 + std::log(v);
+    v = scaled(v, counts);
     if (!idf.empty()) v = row.index[i] < idf.size() ? v * idf[row.index[i]] : 0.0F;
     out[i] = v;
     squares += static_cast<double>(v) * v;
@@ -87,7 +105,7 @@ FittedWeighting fit_weighting(const data::Dataset& dataset) {
     return {{.idf = idf_of(survey)}, "all values are 0 or 1: idf, rows scaled to length 1"};
   }
   return {
-      {.log_counts = true, .idf = idf_of(survey)},
+      {.counts = CountScale::kLog, .idf = idf_of(survey)},
       fmt::format("all values are whole numbers up to {}, so counts: (1 + ln count) x idf, rows scaled to "
                   "length 1",
                   survey.largest)};

@@ -2,9 +2,9 @@
 //
 // FeatureWeighting: turns the raw counts or values of a record into what a learner sees. In this order, each
 // step optional:
-//   1. log counts: v >= 1 becomes 1 + ln v, other values stay ("sublinear tf", Manning, Raghavan and
-//   Schuetze,
-//      "Introduction to Information Retrieval", 2008, section 6.4.1);
+//   1. the scale of counts: v >= 1 becomes 1 + ln v ("sublinear tf", Manning, Raghavan and Schuetze,
+//      "Introduction to Information Retrieval", 2008, section 6.4.1) or 1 + ln(1 + ln v) (Singhal, Buckley
+//      and Mitra, "Pivoted document length normalization", SIGIR 1996); other values stay;
 //   2. idf: v_i is multiplied by idf[i] = ln(N / df_i) (ibid., equation 6.7), N training records of which
 //   df_i
 //      have feature i;
@@ -13,6 +13,12 @@
 // alike.
 //
 // fit_weighting() chooses by the data and says why.
+//
+// NeighbourWeighting: what differs where records are compared with each other instead of learnt from. A
+// cosine of tf-idf rows prefers short records, repeated words and rare ones too much; counts on the double
+// log, a power of idf below 1 and lengths drawn to their mean ("pivoted", ibid.) find better neighbours
+// (docs/recipe.md).
+//
 // Thread rule: immutable after fitting, any thread. Owner: the model.
 #pragma once
 
@@ -25,8 +31,10 @@
 
 namespace gossamer::text {
 
+enum class CountScale { kLinear, kLog, kDoubleLog };
+
 struct FeatureWeighting {
-  bool log_counts = false;
+  CountScale counts = CountScale::kLinear;
   bool l2 = true;
   // Per feature, >= 0; empty: no idf. A feature without training records, or one past the end, weighs 0.
   std::vector<float> idf = {};
@@ -34,6 +42,21 @@ struct FeatureWeighting {
   // Requires out.size() == row.value.size(); `out` may be row.value's own memory. Allocates nothing.
   void apply(data::SparseRow row, std::span<float> out) const;
 };
+
+struct NeighbourWeighting {
+  CountScale counts = CountScale::kLinear;
+  float idf_power = 1;  // 0..4
+  float pivot = 1;      // 0..1: a training row is divided by (1 - pivot) x mean length + pivot x its length
+
+  bool operator==(const NeighbourWeighting&) const = default;
+};
+
+// For counts with idf the values that did best on held-out records; else as the learner sees them.
+[[nodiscard]] NeighbourWeighting neighbour_weighting(const FeatureWeighting& learnt);
+
+// Of queries and, before their lengths are pivoted, of training rows: always of length 1.
+[[nodiscard]] FeatureWeighting comparison_weighting(const FeatureWeighting& learnt,
+                                                    const NeighbourWeighting& neighbours);
 
 struct FittedWeighting {
   FeatureWeighting weighting;

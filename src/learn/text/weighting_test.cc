@@ -28,7 +28,7 @@ TEST(FeatureWeighting, FollowsTheFormula) {
   const std::vector<float> value = {1, 4, 0.5F};
   EXPECT_EQ(apply({.l2 = false}, index, value), value);
 
-  const auto log = apply({.log_counts = true, .l2 = false}, index, value);
+  const auto log = apply({.counts = CountScale::kLog, .l2 = false}, index, value);
   EXPECT_FLOAT_EQ(log[0], 1);
   EXPECT_FLOAT_EQ(log[1], 1 + std::log(4.0F));
   EXPECT_FLOAT_EQ(log[2], 0.5F);
@@ -36,7 +36,7 @@ TEST(FeatureWeighting, FollowsTheFormula) {
   const auto scaled = apply({.l2 = false, .idf = {2, 0, 3}}, index, value);
   EXPECT_EQ(scaled, (std::vector<float>{2, 0, 1.5F}));
 
-  const auto all = apply({.log_counts = true, .l2 = true, .idf = {2, 1, 3}}, index, value);
+  const auto all = apply({.counts = CountScale::kLog, .l2 = true, .idf = {2, 1, 3}}, index, value);
   const std::vector<float> raw = {2, 1 + std::log(4.0F), 1.5F};
   const float norm = std::sqrt(raw[0] * raw[0] + raw[1] * raw[1] + raw[2] * raw[2]);
   for (std::size_t i = 0; i < 3; ++i) EXPECT_FLOAT_EQ(all[i], raw[i] / norm) << i;
@@ -69,11 +69,40 @@ TEST(FeatureWeighting, RowsHaveLengthOne) {
       index.push_back(i);
       value.push_back(std::exp(4 * rng.normal()) * (rng.below(2) == 0 ? 1.0F : -1.0F));
     }
-    const std::vector<float> out = apply({.log_counts = true}, index, value);
+    const std::vector<float> out = apply({.counts = CountScale::kLog}, index, value);
     double squares = 0;
     for (const float v : out) squares += static_cast<double>(v) * v;
     EXPECT_NEAR(squares, 1, 1e-5) << "seed " << seed;
   }
+}
+
+// 1 + ln(1 + ln v), by hand, and below 1 as it is.
+TEST(FeatureWeighting, DoubleLog) {
+  const std::vector<std::uint32_t> index = {0, 1, 2};
+  const std::vector<float> value = {1, 0.5F, 20};
+  const auto out = apply({.counts = CountScale::kDoubleLog, .l2 = false}, index, value);
+  EXPECT_FLOAT_EQ(out[0], 1);
+  EXPECT_FLOAT_EQ(out[1], 0.5F);
+  EXPECT_FLOAT_EQ(out[2], 1 + std::log(1 + std::log(20.0F)));
+}
+
+// Counts with idf are compared by other rules than they are learnt from; values that somebody weighted are
+// not.
+TEST(NeighbourWeighting, FollowsWhatIsLearnt) {
+  const FeatureWeighting counts{.counts = CountScale::kLog, .idf = {0, 1, 4}};
+  const NeighbourWeighting of_counts = neighbour_weighting(counts);
+  EXPECT_EQ(of_counts.counts, CountScale::kDoubleLog);
+  const FeatureWeighting compared = comparison_weighting(counts, of_counts);
+  EXPECT_TRUE(compared.l2);
+  ASSERT_EQ(compared.idf.size(), 3U);
+  EXPECT_FLOAT_EQ(compared.idf[0], 0);
+  EXPECT_FLOAT_EQ(compared.idf[1], 1);
+  EXPECT_FLOAT_EQ(compared.idf[2], std::pow(4.0F, of_counts.idf_power));
+  EXPECT_LT(of_counts.pivot, 1);
+  EXPECT_EQ(neighbour_weighting({.idf = {1}}).counts, CountScale::kLinear);
+  const NeighbourWeighting of_values = neighbour_weighting({});
+  EXPECT_EQ(of_values, NeighbourWeighting{});
+  EXPECT_TRUE(comparison_weighting({.l2 = false}, of_values).l2);
 }
 
 // Whole numbers are counts: log, idf = ln(N/df) over records with a value other than 0, L2.
@@ -83,7 +112,7 @@ TEST(FitWeighting, CountsBecomeTfIdf) {
   set.add({0}, {2}, {0});
   set.add({0, 2}, {1, 0}, {});
   const FittedWeighting fitted = fit_weighting(set);
-  EXPECT_TRUE(fitted.weighting.log_counts);
+  EXPECT_EQ(fitted.weighting.counts, CountScale::kLog);
   EXPECT_TRUE(fitted.weighting.l2);
   ASSERT_EQ(fitted.weighting.idf.size(), 4U);
   EXPECT_FLOAT_EQ(fitted.weighting.idf[0], 0);
@@ -99,7 +128,7 @@ TEST(FitWeighting, BinaryGetsIdf) {
   set.add({0}, {1}, {0});
   set.add({0, 1}, {0, 1}, {0});
   const FittedWeighting fitted = fit_weighting(set);
-  EXPECT_FALSE(fitted.weighting.log_counts);
+  EXPECT_EQ(fitted.weighting.counts, CountScale::kLinear);
   EXPECT_EQ(fitted.weighting.idf.size(), 2U);
 }
 
@@ -110,7 +139,7 @@ TEST(FitWeighting, RealValuesAreKept) {
     set.add({0, 1}, {1, 2}, {0});
     set.add({0}, {odd}, {0});
     const FittedWeighting fitted = fit_weighting(set);
-    EXPECT_FALSE(fitted.weighting.log_counts);
+    EXPECT_EQ(fitted.weighting.counts, CountScale::kLinear);
     EXPECT_TRUE(fitted.weighting.idf.empty());
     EXPECT_TRUE(fitted.weighting.l2);
     EXPECT_NE(fitted.reason.find("1 of 3"), std::string::npos) << fitted.reason;
