@@ -3,7 +3,7 @@
 // AlignedArray<T>: a fixed-size zeroed array for tensors. Starts on a 64-byte boundary (a cache line, a
 // vector register); large ones start on a 2 MiB boundary and ask the kernel for huge pages, because the
 // engines touch rows scattered over gigabytes and would otherwise spend their time on address translation.
-// Pages are not touched at construction, so untouched moments of untouched rows cost no memory.
+// Pages are not touched at construction: whoever fills the array does it with the threads that it has.
 //
 // Owner: whoever holds it; moves, never copies. Thread rule: that of the elements.
 #pragma once

@@ -236,17 +236,18 @@ std::vector<PredictOptions> all_options() {
   return all;
 }
 
-// With any parts the labels and scores are those of the formulas: the i-th best score is the slow model's
-// i-th best, and each label's score is its own.
+// With any parts and hidden layers of any width the labels and scores are those of the formulas: the i-th
+// best score is the slow model's i-th best, and each label's score is its own.
 TEST(Predictor, MatchesTheFormulas) {
-  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
-    const Model model = random_model({.seed = seed});
+  std::uint64_t seed = 0;
+  for (const std::uint32_t hidden : {16U, 32U, 48U, 96U, 128U, 1024U}) {
+    const Model model = random_model({.hidden = hidden, .seed = ++seed});
     Rng rng(seed, Purpose::kTest, 1);
     OwnedRows queries = random_rows(rng, 50, 12);
     for (float& v : queries.value) v *= 30;  // as counts, beyond where the scales differ
     for (const PredictOptions& options : all_options()) {
       SCOPED_TRACE(::testing::Message()
-                   << "seed " << seed << " parts " << options.parts.net << options.parts.input_neighbours
+                   << "hidden " << hidden << " parts " << options.parts.net << options.parts.input_neighbours
                    << options.parts.hidden_neighbours << options.parts.centroids << " mixed "
                    << options.fusion.weights[FusionTerm::kMixed]);
       const SlowPredictor slow(model, options);

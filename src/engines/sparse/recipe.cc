@@ -127,7 +127,11 @@ std::uint64_t memory_needed(const TrainConfig& config, const Recipe& recipe, con
   constexpr std::uint64_t kFloat = 4;
   const std::uint64_t stride = sparse::row_stride(recipe.hidden);
   const std::uint64_t rows = std::uint64_t{shape.features} + shape.labels;
-  const std::uint64_t tables = rows * stride * 3 * kFloat + rows * 4 * kFloat;
+  // Weights and biases, and how often each label occurs.
+  const std::uint64_t weights = rows * stride * kFloat + shape.labels * 2 * kFloat;
+  const std::uint64_t moments = 2 * weights + rows * kFloat;
+  // The table that negatives are drawn from, with what making it takes.
+  const std::uint64_t drawn = config.train.sampled > 0 ? shape.labels * std::uint64_t{24} : 0;
   // An active set holds each positive of a batch once, and the sampled negatives; each row keeps a score a
   // sample.
   const double labels_a_record =
@@ -139,13 +143,14 @@ std::uint64_t memory_needed(const TrainConfig& config, const Recipe& recipe, con
   const std::uint64_t step = active * config.train.batch * kFloat + stride * config.train.batch * 8 * kFloat;
   const std::uint64_t instances =
       config.predict.instances
-          ? shape.feature_entries * 8 + shape.label_entries * 4 + shape.records * stride * 4
+          ? shape.feature_entries * 8 + shape.label_entries * 4 + shape.records * (stride * 2 + 8)
           : 0;
   const std::uint64_t prediction =
       config.data.test.empty() && recipe.held_out == 0
           ? 0
           : prediction_memory(config, recipe, shape, static_cast<std::uint64_t>(workers));
-  return tables + step + hashing + instances + prediction + (std::uint64_t{64} << 20);
+  // Moments and the step's buffers are gone when the model is put together.
+  return weights + std::max(moments + drawn + step + hashing, instances + prediction) + (std::uint64_t{64} << 20);
 }
 
 DiskNeeded disk_needed(const TrainConfig& config, const Recipe& recipe, const data::Dataset& dataset) {

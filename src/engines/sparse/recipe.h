@@ -41,9 +41,10 @@ struct DataShape {
 // kBadData when the data can train nothing: no records, no features or no label at all.
 [[nodiscard]] Result<Recipe> derive_recipe(const TrainConfig& config, const DataShape& shape);
 
-// Peak bytes of training on `workers`: weights, moments, the step's buffers, the instances kept for
-// prediction, and with a test set what its evaluation holds beside them. An upper bound where only the data
-// can tell.
+// Peak bytes of a run on `workers`: weights and, whichever is more, moments and buffers of the steps, or the
+// instances kept for prediction with what the evaluation on a test set holds beside them. An upper bound
+// where only the data can tell. The mapped records are not in it: the system reads them again when it needs
+// their memory.
 [[nodiscard]] std::uint64_t memory_needed(const TrainConfig& config, const Recipe& recipe,
                                           const DataShape& shape, int workers);
 

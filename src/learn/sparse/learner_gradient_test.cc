@@ -177,6 +177,19 @@ TEST(LearnerGradient, HoldsWithOwnSets) {
   }
 }
 
+// Any width of the hidden layer: one that fills a vector, one that does not, and the widest in use.
+TEST(LearnerGradient, HoldsForEveryWidth) {
+  for (const std::size_t hidden : {16, 32, 80, 96, 1024}) {
+    const ProblemShape shape = {
+        .network = {.features = 4, .labels = 5, .hidden = hidden}, .samples = 2, .features_each = 2};
+    for (const Element element : {Element::kF32, Element::kBf16}) {
+      SCOPED_TRACE(hidden);
+      expect_gradient({.dropout = 0.25, .logq = LogQ::kAll, .element = element, .workers = 2}, shape,
+                      kernels::best_isa());
+    }
+  }
+}
+
 // A batch of one, and a batch whose samples all have the same labels.
 TEST(LearnerGradient, HoldsForOneSampleAndForEqualLabels) {
   ProblemShape one = kTiny;

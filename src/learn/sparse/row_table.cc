@@ -7,9 +7,15 @@ namespace gossamer::sparse {
 namespace {
 
 constexpr std::size_t kFloatsInCacheLine = 16;
+constexpr std::size_t kFloatsInPage = 1024;
 
 void prefetch_floats(const float* from, std::size_t n) {
   for (std::size_t i = 0; i < n; i += kFloatsInCacheLine) __builtin_prefetch(from + i);
+}
+
+// Writes to every page that a row of zeros begins or reaches into.
+void touch_zeros(float* row, std::size_t n) {
+  for (std::size_t i = 0; i < n; i += kFloatsInPage) row[i] = 0;
 }
 
 }  // namespace
@@ -50,6 +56,9 @@ void initialize_normal(RowTable& table, const NormalInit& init, host::Compute& c
       Rng rng(init.seed, init.purpose, row);
       float* w = table.weights(row);
       for (std::size_t i = 0; i < table.width(); ++i) w[i] = init.stddev * rng.normal();
+      if (!table.has_moments()) continue;
+      touch_zeros(table.moment1(row), table.stride());
+      touch_zeros(table.moment2(row), table.stride());
     }
   });
 }

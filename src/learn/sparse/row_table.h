@@ -2,8 +2,7 @@
 //
 // RowTable: the parameters of one layer as rows (an embedding per feature, an output vector per label), with
 // the two Adam moments of each row and the step that last updated it. Weights, moments and step numbers are
-// separate arrays: prediction streams through the weights alone, and moments of rows that never learn take no
-// memory (AlignedArray touches no page before its first use).
+// separate arrays: prediction streams through the weights alone.
 //
 // A row has width() values, padded with zeros to stride(), a multiple of 32. Padding stays zero.
 // Owner: the network. Thread rule: in a step each row belongs to one worker (ownership.h).
@@ -81,7 +80,9 @@ struct NormalInit {
   Purpose purpose;
 };
 // Fills the weights with N(0, stddev^2). Row r uses the random stream (seed, purpose, r): the values do not
-// depend on the number of workers.
+// depend on the number of workers. Requires moments, if any, that are still zero: their pages are brought
+// into memory, so that no step waits for one (clearing a huge page costs as much as many rows' updates) and a
+// machine with too little memory stops before the first step, not in the middle of a run.
 void initialize_normal(RowTable& table, const NormalInit& init, host::Compute& compute);
 
 }  // namespace gossamer::sparse
