@@ -18,7 +18,7 @@ enum class Purpose : std::uint32_t {
   kSamplingPlan = 1,   // a = epoch
   kEmbeddingInit = 2,  // a = row
   kOutputInit = 3,     // a = row
-  kDropout = 4,        // a = step, b = sample in the step
+  kDropout = 4,        // a = step, b = sample in the step + 2^16 * hidden layer
   kNegatives = 5,      // a = step
   kSplit = 6,          // a = record
   kTest = 7,
@@ -28,6 +28,7 @@ enum class Purpose : std::uint32_t {
   kHashFunctions = 11,  // a = function, b = 0 its definition, 1 its donors
   kBucketSample = 12,   // a = bucket's key, b = table
   kTableOrder = 13,     // a = step, b = sample in the step
+  kDenseInit = 14,      // a = row, b = layer
 };
 
 // The ten-round Philox4x32 block function: 4 words in, 4 words out, under a 2-word key.

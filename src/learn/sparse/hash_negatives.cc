@@ -41,7 +41,7 @@ HashNegatives::HashNegatives(const Parts& parts, const HashNegativeOptions& opti
     : parts_(parts),
       options_(options),
       limit_(std::max<std::size_t>(1, options.found / options.queries)),
-      family_(make_hash_family(options, parts.network.shape.hidden, parts.kernels.isa)),
+      family_(make_hash_family(options, parts.network.shape.last_hidden(), parts.kernels.isa)),
       found_(options.queries * limit_),
       found_count_(options.queries) {
   CHECK(options.queries >= 1 && options.update_every >= 1, options.queries, options.update_every);
@@ -99,7 +99,8 @@ void HashNegatives::prepare(StepNumber step) {
 
 void HashNegatives::find(int worker, const BatchState& batch, StepNumber step, std::size_t sample) {
   Asker& asker = askers_[static_cast<std::size_t>(worker)];
-  const std::span<const float> h(batch.h.data() + sample * batch.stride, parts_.network.shape.hidden);
+  const LayerState& layer = batch.last();
+  const std::span<const float> h(layer.h.data() + sample * layer.stride, parts_.network.shape.last_hidden());
   family_->hash_dense(h, asker.hashing, asker.codes);
   Rng order(options_.seed, Purpose::kTableOrder, step.value, static_cast<std::uint32_t>(sample));
   const auto candidates = options_.selection == HashSelection::kBest

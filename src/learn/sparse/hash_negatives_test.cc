@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -22,11 +23,11 @@ Network make_network(std::uint64_t seed) {
 
 // Hidden vectors of a batch.
 BatchState random_hidden(std::size_t samples, std::uint64_t seed) {
-  BatchState state(samples, row_stride(kShape.hidden));
+  BatchState state(samples, std::array{row_stride(kShape.hidden)});
   Rng rng(seed, Purpose::kTest);
   for (std::size_t s = 0; s < samples; ++s) {
     for (std::size_t i = 0; i < kShape.hidden; ++i) {
-      state.h[s * state.stride + i] = std::max(0.0F, rng.normal());
+      state.last().h[s * state.last().stride + i] = std::max(0.0F, rng.normal());
     }
   }
   return state;
@@ -73,7 +74,7 @@ TEST(HashNegatives, FindsTheBestSupported) {
     EXPECT_EQ(hashed.asking(6), 4U);
     EXPECT_EQ(hashed.asking(3), 3U);
     for (std::size_t sample = 0; sample < 4; ++sample) {
-      const std::span<const float> h(state.h.data() + sample * state.stride, kShape.hidden);
+      const std::span<const float> h(state.last().h.data() + sample * state.last().stride, kShape.hidden);
       const auto want = by_support(network, options, h, 7);
       EXPECT_EQ(found(hashed, state, StepNumber{0}, sample), want);
       EXPECT_EQ(want.size(), 7U);
@@ -90,7 +91,7 @@ TEST(HashNegatives, SamplesBuckets) {
       .functions = 3, .tables = 9, .selection = HashSelection::kRandom, .queries = 1, .found = 40};
   HashNegatives hashed({network, best(), compute}, options);
   hashed.prepare(StepNumber{0});
-  const auto all = by_support(network, options, {state.h.data(), kShape.hidden}, kShape.labels);
+  const auto all = by_support(network, options, {state.last().h.data(), kShape.hidden}, kShape.labels);
   const auto first = found(hashed, state, StepNumber{0}, 0);
   EXPECT_EQ(first.size(), 40U);
   for (const std::uint32_t row : first) EXPECT_TRUE(std::ranges::find(all, row) != all.end()) << row;
@@ -103,8 +104,8 @@ void become(Network& network, HashNegatives& hashed, std::uint32_t row, const Ba
   double squares = 0;
   for (std::size_t i = 0; i < kShape.hidden; ++i) {
     float& w = network.output.weights(row)[i];
-    squares += std::pow(static_cast<double>(state.h[i]) - static_cast<double>(w), 2);
-    w = state.h[i];
+    squares += std::pow(static_cast<double>(state.last().h[i]) - static_cast<double>(w), 2);
+    w = state.last().h[i];
   }
   hashed.note_change(row, static_cast<float>(std::sqrt(squares)) * 1.001F);
 }

@@ -14,6 +14,16 @@ constexpr std::size_t kSampleBlock = kernels::kLanes;
 // How many rows ahead of the update the next ones are fetched.
 constexpr std::size_t kUpdateAhead = 2;
 
+std::vector<std::size_t> layer_strides(const Network& network) {
+  std::vector<std::size_t> strides = {network.embedding.stride()};
+  for (const std::size_t units : network.shape.dense) strides.push_back(row_stride(units));
+  return strides;
+}
+
+HiddenOptions hidden_options(const LearnerOptions& options) {
+  return {.activation = options.activation, .dropout = options.dropout, .seed = options.seed};
+}
+
 }  // namespace
 
 // One worker's share of a step.
@@ -36,6 +46,7 @@ LearnerPhases& LearnerPhases::operator+=(const LearnerPhases& other) {
   forward += other.forward;
   reduce += other.reduce;
   weights += other.weights;
+  dense += other.dense;
   embedding += other.embedding;
   waiting += other.waiting;
   return *this;
@@ -47,9 +58,11 @@ Learner::Learner(const Parts& parts, const LearnerOptions& options)
       sampler_(options.negatives, parts.labels),
       logq_(options.logq, sampler_, parts.labels.records),
       optimizer_(options.optimizer),
-      state_(kernels::padded_to_panel(options.batch_max), parts.network.stride()),
+      state_(kernels::padded_to_panel(options.batch_max), layer_strides(parts.network)),
       samples_({.network = parts.network, .labels = parts.labels, .logq = logq_, .kernels = parts.kernels},
-               {.activation = options.activation, .dropout = options.dropout, .seed = options.seed}) {
+               hidden_options(options)),
+      dense_({.network = parts.network, .optimizer = optimizer_, .kernels = parts.kernels},
+             hidden_options(options), {.padded = state_.padded, .workers = parts.compute.workers()}) {
   CHECK(options.batch_max >= 1, options.batch_max);
   // One sample's own set says nothing about what others may score.
   CHECK(parts.hashed == nullptr || parts.hashed->sets() == HashSets::kShared || options.logq == LogQ::kNone);
@@ -64,13 +77,13 @@ Learner::Learner(const Parts& parts, const LearnerOptions& options)
                           .optimizer = optimizer_,
                           .hashed = parts.hashed},
                          {.element = options.element.value_or(kernels::preferred_element(parts.kernels.isa)),
-                          .shape = {.hidden = parts.network.stride(), .batch = state_.padded},
+                          .shape = {.hidden = state_.last().stride, .batch = state_.padded},
                           .workers = workers},
                          parts.kernels);
   for (int worker = 0; worker < workers; ++worker) {
     workers_.emplace_back(Ownership{.worker = static_cast<std::uint32_t>(worker),
                                     .workers = static_cast<std::uint32_t>(workers)},
-                          parts.network.stride(), parts.clock);
+                          state_.first().stride, parts.clock);
     parts_of_hidden_gradient_.push_back(
         {.sums = softmax_->sums(worker), .hidden_gradient = softmax_->hidden_gradient(worker)});
   }
@@ -109,14 +122,21 @@ void Learner::add_found(Worker& worker, const data::Batch& batch) const {
   if (hashed.sets() == HashSets::kOwn) worker.active.end_finders();
 }
 
+// Every hidden layer of some samples.
+void Learner::embed(Worker& worker, const data::Batch& batch, StepNumber step, host::Range samples) {
+  samples_.embed(batch, step, samples, state_);
+  worker.timer.lap(worker.phases.embed);
+  dense_.forward(step, samples, state_);
+  worker.timer.lap(worker.phases.dense);
+}
+
 // h of all samples, then the labels that the first ones find by it.
 void Learner::find_negatives(const data::Batch& batch, StepNumber step) {
   host::Compute& compute = parts_.compute;
   compute.run([&](int w) {
     Worker& worker = workers_[static_cast<std::size_t>(w)];
     worker.timer.start();
-    samples_.embed(batch, step, samples_of(w), state_);
-    worker.timer.lap(worker.phases.embed);
+    embed(worker, batch, step, samples_of(w));
   });
   compute.run([&](int w) {
     Worker& worker = workers_[static_cast<std::size_t>(w)];
@@ -131,17 +151,18 @@ void Learner::find_negatives(const data::Batch& batch, StepNumber step) {
 
 void Learner::update_embedding(Worker& worker) const {
   RowTable& table = parts_.network.embedding;
+  const LayerState& layer = state_.first();
   const std::span<const std::uint32_t> features = worker.features.ids();
   for (std::size_t slot = 0; slot < features.size(); ++slot) {
     if (slot + kUpdateAhead < features.size()) prefetch_row(table, features[slot + kUpdateAhead]);
     const auto samples = worker.features.samples(slot);
     parts_.kernels.weighted_sum({.out = worker.gradient.data(),
-                                 .table = state_.dh.data(),
-                                 .stride = state_.stride,
+                                 .table = layer.dh.data(),
+                                 .stride = layer.stride,
                                  .indices = samples.data(),
                                  .values = worker.features.values(slot).data(),
                                  .count = samples.size(),
-                                 .width = state_.stride});
+                                 .width = layer.stride});
     optimizer_.update(parts_.kernels, table, features[slot], worker.gradient.data());
   }
 }
@@ -156,7 +177,7 @@ void Learner::run_phases(const data::Batch& batch, StepNumber step) {
     worker.timer.start();
     select(worker, batch, step);
     worker.timer.lap(worker.phases.select);
-    if (!finding_) samples_.embed(batch, step, samples_of(w), state_);
+    if (!finding_) embed(worker, batch, step, samples_of(w));
     softmax_->pack_hidden(state_, samples_of(w));
     worker.timer.lap(worker.phases.embed);
     samples_.score_positives(batch, samples_of(w), state_);
@@ -174,12 +195,16 @@ void Learner::run_phases(const data::Batch& batch, StepNumber step) {
     samples_.reduce(parts_of_hidden_gradient_, samples_of(w), state_);
     softmax_->pack_scaled_hidden(state_, samples_of(w));
     worker.timer.lap(worker.phases.reduce);
+    dense_.backward(samples_of(w), state_);
+    worker.timer.lap(worker.phases.dense);
   });
   compute.run([&](int w) {
     Worker& worker = worker_of(w);
     worker.timer.start();
     softmax_->backward(w, worker.active, state_);
     worker.timer.lap(worker.phases.weights);
+    dense_.update(w, state_);
+    worker.timer.lap(worker.phases.dense);
     update_embedding(worker);
     worker.timer.lap(worker.phases.embedding);
   });
@@ -218,8 +243,8 @@ StepReport Learner::step(const data::Batch& batch, StepNumber step, const StepSc
   result.grew = bytes() != bytes_before;
   const double workers = static_cast<double>(workers_.size());
   LearnerPhases& p = result.phases;
-  for (double* phase :
-       {&p.select, &p.embed, &p.find, &p.positives, &p.forward, &p.reduce, &p.weights, &p.embedding}) {
+  for (double* phase : {&p.select, &p.embed, &p.find, &p.positives, &p.forward, &p.reduce, &p.weights,
+                        &p.dense, &p.embedding}) {
     *phase /= workers;
   }
   double wall = upkeep;
@@ -230,7 +255,7 @@ StepReport Learner::step(const data::Batch& batch, StepNumber step, const StepSc
 }
 
 std::uint64_t Learner::bytes() const {
-  std::uint64_t total = state_.bytes() + softmax_->bytes();
+  std::uint64_t total = state_.bytes() + softmax_->bytes() + dense_.bytes();
   for (const Worker& worker : workers_) total += worker.active.bytes() + worker.features.bytes();
   return total;
 }

@@ -10,10 +10,10 @@
 //   schedule.learning_rate(t)});
 //
 // A step is four parallel phases (a barrier after each):
-//   1 by sample  own active rows and feature lists; h; scores of the own labels
+//   1 by sample  own active rows and feature lists; h, layer by layer; scores of the own labels
 //   2 by label   scores, exponentials, sums, gradient of h
-//   3 by sample  partition sums, loss, gradient through the activation
-//   4 by row     gradients and updates of output rows, then of embedding rows
+//   3 by sample  partition sums, loss, gradient through the activation and down the layers
+//   4 by row     gradients and updates of output rows, dense rows and embedding rows
 // Where hash tables find further labels (hash_negatives.h), h comes first in a phase of its own, the asking
 // samples' questions in a second; tables are built and updated before the step.
 //
@@ -37,6 +37,7 @@
 #include "kernels/kernels.h"
 #include "learn/data/rows.h"
 #include "learn/sparse/adam.h"
+#include "learn/sparse/dense_layers.h"
 #include "learn/sparse/hash_negatives.h"
 #include "learn/sparse/hidden_layer.h"
 #include "learn/sparse/inverted_lists.h"
@@ -70,11 +71,12 @@ struct LearnerPhases {
   double forward = 0;    // pass 1 over the output rows
   double reduce = 0;     // partition sums, loss, gradient through the activation
   double weights = 0;    // pass 2 over the output rows, with their update
+  double dense = 0;      // dense layers: forward, backward, update
   double embedding = 0;  // gradients and updates of the embedding rows
   double waiting = 0;
 
   [[nodiscard]] double total() const {
-    return select + embed + find + positives + forward + reduce + weights + embedding + waiting;
+    return select + embed + find + positives + forward + reduce + weights + dense + embedding + waiting;
   }
   LearnerPhases& operator+=(const LearnerPhases& other);
 };
@@ -118,6 +120,7 @@ class Learner {
   struct Worker;
 
   void select(Worker& worker, const data::Batch& batch, StepNumber step) const;
+  void embed(Worker& worker, const data::Batch& batch, StepNumber step, host::Range samples);
   void update_embedding(Worker& worker) const;
   [[nodiscard]] host::Range samples_of(int worker) const;
   void run_phases(const data::Batch& batch, StepNumber step);
@@ -133,6 +136,7 @@ class Learner {
   BatchState state_;
   SamplePhases samples_;
   bool finding_ = false;  // whether samples ask in this step
+  DenseLayers dense_;
   std::unique_ptr<PanelSoftmax> softmax_;
   std::vector<Worker> workers_;
   std::vector<SamplePhases::Part> parts_of_hidden_gradient_;

@@ -190,6 +190,28 @@ TEST(LearnerGradient, HoldsForEveryWidth) {
   }
 }
 
+// With further dense layers, one and two, of every activation, with dropout in each, on every instruction
+// set, the gradient of every weight and bias is that of the reference; with more workers than blocks of rows
+// too.
+TEST(LearnerGradient, HoldsThroughDenseLayers) {
+  ProblemShape one = kTiny;
+  one.network.dense = {16};
+  ProblemShape two = kSmall;
+  two.network = {.features = 5, .labels = 70, .hidden = 6, .dense = {48, 16}};
+  for (const Activation activation : {Activation::kRelu, Activation::kIdentity, Activation::kTanh}) {
+    for (const double dropout : {0.0, 0.4}) {
+      expect_gradient({.activation = activation, .dropout = dropout, .logq = LogQ::kExact, .workers = 2}, one,
+                      kernels::best_isa());
+    }
+  }
+  for (const kernels::Isa isa : kernels::kAllIsas) {
+    if (!kernels::supported(isa)) continue;
+    expect_gradient({.activation = Activation::kTanh, .element = Element::kBf16, .workers = 1}, one, isa);
+  }
+  expect_gradient({.activation = Activation::kTanh, .dropout = 0.25, .logq = LogQ::kAll, .workers = 5}, two,
+                  kernels::best_isa());
+}
+
 // A batch of one, and a batch whose samples all have the same labels.
 TEST(LearnerGradient, HoldsForOneSampleAndForEqualLabels) {
   ProblemShape one = kTiny;

@@ -21,6 +21,13 @@ constexpr ProblemShape kShape = {.network = {.features = 60, .labels = 150, .hid
                                  .labels_each = 4,
                                  .unlabelled = true};
 
+// The same with two dense layers.
+ProblemShape deep_shape() {
+  ProblemShape shape = kShape;
+  shape.network.dense = {48, 32};
+  return shape;
+}
+
 LearnerOptions default_options() {
   return {.batch_max = 50,
           .dropout = 0.3,
@@ -30,9 +37,9 @@ LearnerOptions default_options() {
 
 // Trains `steps` steps on batches that differ, and returns the weights.
 Parameters train(host::Compute& compute, const LearnerOptions& options, std::uint64_t steps,
-                 const std::optional<HashNegativeOptions>& hashed = {}) {
-  const LabelCounts counts = random_counts(kShape.network.labels, 5);
-  Network network = random_network(kShape.network, counts, 6);
+                 const std::optional<HashNegativeOptions>& hashed = {}, const ProblemShape& shape = kShape) {
+  const LabelCounts counts = random_counts(shape.network.labels, 5);
+  Network network = random_network(shape.network, counts, 6);
   const auto& kernels = kernels::kernels_for(kernels::best_isa());
   std::optional<HashNegatives> negatives;
   if (hashed) negatives.emplace(HashNegatives::Parts{network, kernels, compute}, *hashed);
@@ -43,7 +50,7 @@ Parameters train(host::Compute& compute, const LearnerOptions& options, std::uin
                    .hashed = negatives ? &*negatives : nullptr},
                   options);
   for (std::uint64_t t = 0; t < steps; ++t) {
-    const OwnedBatch batch = random_batch(kShape, 100 + t);
+    const OwnedBatch batch = random_batch(shape, 100 + t);
     learner.step(batch.view(), StepNumber{t}, {.learning_rate = 0.01F});
   }
   return parameters_of(network);
@@ -62,8 +69,9 @@ double largest_difference(Parameters& a, Parameters& b) {
 }
 
 // The largest distance to the double-precision reference after ten steps of Adam.
-double distance_to_reference(SkippedSteps skipped, kernels::Element element) {
-  const ProblemShape shape = {.network = {.features = 9, .labels = 12, .hidden = 4},
+double distance_to_reference(SkippedSteps skipped, kernels::Element element,
+                             const std::vector<std::size_t>& dense = {}) {
+  const ProblemShape shape = {.network = {.features = 9, .labels = 12, .hidden = 4, .dense = dense},
                               .samples = 3,
                               .features_each = 2,
                               .labels_each = 2};
@@ -98,6 +106,7 @@ TEST(Learner, FollowsTheReferenceOverManySteps) {
     const double closed_form = skipped == SkippedSteps::kDecayAndMove ? 2e-2 : 0;
     EXPECT_LT(distance_to_reference(skipped, kernels::Element::kF32), 1e-4 + closed_form);
     EXPECT_LT(distance_to_reference(skipped, kernels::Element::kBf16), 2e-3 + closed_form);
+    EXPECT_LT(distance_to_reference(skipped, kernels::Element::kF32, {32, 16}), 1e-4 + closed_form);
   }
 }
 
@@ -108,11 +117,13 @@ TEST(Learner, IsBitwiseDeterministicForAWorkerCount) {
     host::SimCompute other({.workers = workers, .seed = 2});
     const auto threads = host::PosixCompute::create(workers);
     ASSERT_TRUE(threads.ok());
-    Parameters a = train(one, default_options(), 6);
-    Parameters b = train(other, default_options(), 6);
-    Parameters c = train(**threads, default_options(), 6);
-    EXPECT_EQ(largest_difference(a, b), 0) << workers;
-    EXPECT_EQ(largest_difference(a, c), 0) << workers;
+    for (const ProblemShape& shape : {kShape, deep_shape()}) {
+      Parameters a = train(one, default_options(), 6, {}, shape);
+      Parameters b = train(other, default_options(), 6, {}, shape);
+      Parameters c = train(**threads, default_options(), 6, {}, shape);
+      EXPECT_EQ(largest_difference(a, b), 0) << workers;
+      EXPECT_EQ(largest_difference(a, c), 0) << workers;
+    }
   }
 }
 
@@ -146,19 +157,21 @@ TEST(Learner, IsBitwiseDeterministicWithHashNegatives) {
 TEST(Learner, AgreesAcrossWorkerCountsToRounding) {
   LearnerOptions options = default_options();
   options.optimizer.kind = OptimizerKind::kSgd;
-  host::SimCompute single({.workers = 1});
-  Parameters want = train(single, options, 6);
-  for (const int workers : {2, 3, 4, 7}) {
-    host::SimCompute compute({.workers = workers});
-    Parameters got = train(compute, options, 6);
-    EXPECT_LT(largest_difference(got, want), 1e-5) << workers;
+  for (const ProblemShape& shape : {kShape, deep_shape()}) {
+    host::SimCompute single({.workers = 1});
+    Parameters want = train(single, options, 6, {}, shape);
+    for (const int workers : {2, 3, 4, 7}) {
+      host::SimCompute compute({.workers = workers});
+      Parameters got = train(compute, options, 6, {}, shape);
+      EXPECT_LT(largest_difference(got, want), 1e-5) << workers;
+    }
   }
 }
 
 // Once it has seen its largest batch a step allocates nothing; before, it says that it grew.
 TEST(Learner, AllocatesNothingAfterWarmUp) {
   const LabelCounts counts = random_counts(kShape.network.labels, 5);
-  Network network = random_network(kShape.network, counts, 6);
+  Network network = random_network(deep_shape().network, counts, 6);
   host::SimCompute compute({.workers = 2});
   Learner learner({.network = network,
                    .labels = counts,
@@ -234,7 +247,7 @@ TEST(Learner, ShortBatchesLeaveNoTraceOfLongOnes) {
   const OwnedBatch short_batch = random_batch(short_shape, 2);
   std::vector<Parameters> results;
   for (const bool long_first : {false, true}) {
-    Network network = random_network(kShape.network, counts, 6);
+    Network network = random_network(deep_shape().network, counts, 6);
     host::SimCompute compute({.workers = 2});
     LearnerOptions options = default_options();
     options.optimizer.kind = OptimizerKind::kSgd;
@@ -253,7 +266,7 @@ TEST(Learner, ShortBatchesLeaveNoTraceOfLongOnes) {
 // Training lowers the loss on a batch that it sees again and again; columns beyond the width stay zero.
 TEST(Learner, LearnsAndKeepsPaddingZero) {
   const LabelCounts counts = random_counts(kShape.network.labels, 5);
-  Network network = random_network(kShape.network, counts, 6);
+  Network network = random_network(deep_shape().network, counts, 6);
   host::SimCompute compute({.workers = 3});
   LearnerOptions options = default_options();
   options.dropout = 0;
@@ -269,7 +282,7 @@ TEST(Learner, LearnsAndKeepsPaddingZero) {
     last = learner.step(batch.view(), StepNumber{t}, {.learning_rate = 0.02F}).loss;
   }
   EXPECT_LT(last, 0.6 * first);
-  for (RowTable* table : {&network.embedding, &network.output}) {
+  for (RowTable* table : {&network.embedding, &network.dense[0].weights, &network.output}) {
     for (std::size_t row = 0; row < table->rows(); ++row) {
       for (std::size_t i = table->width(); i < table->stride(); ++i) ASSERT_EQ(table->weights(row)[i], 0.0F);
     }

@@ -1,28 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "learn/sparse/network.h"
 
+#include <cmath>
+#include <utility>
+
 #include "base/check.h"
 
 namespace gossamer::sparse {
 
-Network::Network(NetworkShape network_shape, Moments moments)
-    : shape(network_shape),
-      embedding({.rows = network_shape.features, .width = network_shape.hidden}, moments),
-      output({.rows = network_shape.labels, .width = network_shape.hidden}, moments),
-      bias(network_shape.labels) {
+DenseLayer::DenseLayer(RowTableShape shape, Moments moments)
+    : weights(shape, moments), bias(row_stride(shape.rows)) {
+  CHECK(shape.rows > 0 && shape.rows % 16 == 0, shape.rows);
   if (moments == Moments::kNone) return;
-  bias_moment1 = AlignedArray<float>(network_shape.labels);
-  bias_moment2 = AlignedArray<float>(network_shape.labels);
+  bias_moment1 = AlignedArray<float>(bias.size());
+  bias_moment2 = AlignedArray<float>(bias.size());
+}
+
+std::uint64_t DenseLayer::bytes() const {
+  return weights.bytes() + sizeof(float) * (bias.size() + bias_moment1.size() + bias_moment2.size());
+}
+
+Network::Network(NetworkShape network_shape, Moments moments)
+    : shape(std::move(network_shape)),
+      embedding({.rows = shape.features, .width = shape.hidden}, moments),
+      output({.rows = shape.labels, .width = shape.last_hidden()}, moments),
+      bias(shape.labels) {
+  std::size_t inputs = shape.hidden;
+  for (const std::size_t units : shape.dense) {
+    dense.emplace_back(RowTableShape{.rows = units, .width = inputs}, moments);
+    inputs = units;
+  }
+  if (moments == Moments::kNone) return;
+  bias_moment1 = AlignedArray<float>(shape.labels);
+  bias_moment2 = AlignedArray<float>(shape.labels);
 }
 
 std::uint64_t Network::bytes() const {
   const std::size_t scalars = bias.size() + bias_moment1.size() + bias_moment2.size();
-  return embedding.bytes() + output.bytes() + sizeof(float) * scalars;
+  std::uint64_t total = embedding.bytes() + output.bytes() + sizeof(float) * scalars;
+  for (const DenseLayer& layer : dense) total += layer.bytes();
+  return total;
 }
 
 void Network::drop_moments() {
   embedding.drop_moments();
   output.drop_moments();
+  for (DenseLayer& layer : dense) {
+    layer.weights.drop_moments();
+    layer.bias_moment1 = {};
+    layer.bias_moment2 = {};
+  }
   bias_moment1 = {};
   bias_moment2 = {};
 }
@@ -36,6 +63,15 @@ void initialize(Network& network, const NetworkInit& init, std::span<const std::
   initialize_normal(network.output,
                     {.stddev = init.output_stddev, .seed = init.seed, .purpose = Purpose::kOutputInit},
                     compute);
+  for (std::size_t i = 0; i < network.dense.size(); ++i) {
+    RowTable& weights = network.dense[i].weights;
+    initialize_normal(weights,
+                      {.stddev = init.dense_gain / std::sqrt(static_cast<float>(weights.width())),
+                       .seed = init.seed,
+                       .purpose = Purpose::kDenseInit,
+                       .layer = static_cast<std::uint32_t>(i)},
+                      compute);
+  }
   for (std::size_t label = 0; label < network.shape.labels; ++label) {
     network.bias[label] = label_count[label] == 0 ? kUnseenBias : 0.0F;
   }

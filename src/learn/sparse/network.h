@@ -2,7 +2,9 @@
 //
 // Network: all parameters of a sparse classifier, and what training keeps beside them.
 //
-//   z = sum over features of value * embedding row;  h = activation(z);  score(label) = output row . h + bias
+//   z = sum over features of value * embedding row;  h = activation(z);
+//   for each dense layer:  h = activation(weights h + bias);
+//   score(label) = output row . h + bias
 //
 // Owner: whoever trains or predicts; moves, never copies. Thread rule: see RowTable; the bias of a label
 // belongs to the worker that owns the label's row.
@@ -11,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "base/aligned_array.h"
 #include "host/api/compute.h"
@@ -22,14 +25,33 @@ namespace gossamer::sparse {
 struct NetworkShape {
   std::size_t features = 0;
   std::size_t labels = 0;
-  std::size_t hidden = 0;  // width of h
+  std::size_t hidden = 0;               // width of the first hidden layer: what the embedding becomes
+  std::vector<std::size_t> dense = {};  // widths of the hidden layers after it, multiples of 16
+
+  // Width of the last hidden layer: what the output layer sees.
+  [[nodiscard]] std::size_t last_hidden() const { return dense.empty() ? hidden : dense.back(); }
+};
+
+// A dense layer from one hidden layer to the next. A unit's row and bias belong to one worker.
+struct DenseLayer {
+  DenseLayer() = default;
+  DenseLayer(RowTableShape shape, Moments moments);
+
+  [[nodiscard]] std::uint64_t bytes() const;
+  [[nodiscard]] AdamScalar bias_scalar(std::size_t unit) {
+    return {&bias[unit], &bias_moment1[unit], &bias_moment2[unit]};
+  }
+
+  RowTable weights;                  // [units][width of the layer before]
+  AlignedArray<float> bias;          // [units], zeros up to row_stride(units)
+  AlignedArray<float> bias_moment1;  // empty without moments
+  AlignedArray<float> bias_moment2;
 };
 
 struct Network {
   Network() = default;
   Network(NetworkShape network_shape, Moments moments);
 
-  [[nodiscard]] std::size_t stride() const { return embedding.stride(); }
   [[nodiscard]] std::uint64_t bytes() const;
   // Frees what only training needs.
   void drop_moments();
@@ -39,7 +61,8 @@ struct Network {
 
   NetworkShape shape;
   RowTable embedding;                // [features][hidden]
-  RowTable output;                   // [labels][hidden]
+  std::vector<DenseLayer> dense;     // from the first hidden layer upwards; may be empty
+  RowTable output;                   // [labels][last hidden]
   AlignedArray<float> bias;          // [labels]
   AlignedArray<float> bias_moment1;  // [labels], empty without moments; last steps are those of `output`
   AlignedArray<float> bias_moment2;
@@ -48,6 +71,8 @@ struct Network {
 struct NetworkInit {
   float embedding_stddev = 0.05F;  // larger ones lose accuracy (measured: 10 points at 0.5)
   float output_stddev = 0.01F;
+  float dense_gain =
+      1.414F;  // dense weights have the standard deviation gain / sqrt(inputs); sqrt(2) suits relu
   std::uint64_t seed = 1;
 };
 // The bias of a label that no training record has: low enough never to be predicted.

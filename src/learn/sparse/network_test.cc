@@ -9,6 +9,7 @@
 
 #include "learn/sparse/hidden_layer.h"
 #include "learn/sparse/random_problem.h"
+#include "learn/sparse/reference_learner.h"
 
 namespace gossamer::sparse {
 namespace {
@@ -52,7 +53,7 @@ TEST(Network, PutsUnseenLabelsAside) {
 // Dropping the moments frees two thirds of the memory and keeps the weights.
 TEST(Network, DropsItsMoments) {
   host::SimCompute compute({.workers = 1});
-  Network network({.features = 64, .labels = 64, .hidden = 32}, Moments::kAdam);
+  Network network({.features = 64, .labels = 64, .hidden = 32, .dense = {32}}, Moments::kAdam);
   initialize(network, {}, std::vector<std::uint32_t>(64, 1), compute);
   const float weight = network.output.weights(63)[31];
   const std::uint64_t before = network.bytes();
@@ -81,6 +82,41 @@ TEST(HiddenLayer, IsTheActivatedSum) {
       }
       EXPECT_NEAR(out[sample * layer.stride() + i], std::max(want, 0.0), 1e-5) << sample << " " << i;
     }
+  }
+}
+
+// Prediction's forward pass through dense layers is that of the formula, and zero beyond the last layer's
+// width.
+TEST(HiddenLayer, GoesThroughDenseLayers) {
+  const LabelCounts counts = random_counts(4, 1);
+  const ProblemShape shape = {.network = {.features = 9, .labels = 4, .hidden = 37, .dense = {32, 80, 48}},
+                              .samples = 12};
+  Network network = random_network(shape.network, counts, 2);
+  const OwnedBatch batch = random_batch(shape, 3);
+  const HiddenLayer layer(network, kernels::Activation::kTanh, kernels::kernels_for(kernels::best_isa()));
+  ASSERT_EQ(layer.stride(), 64U);
+  std::vector<float> out(12 * layer.stride(), -1.0F);
+  layer.forward(batch.view().features, out);
+  const Parameters p = parameters_of(network);
+  for (std::size_t sample = 0; sample < 12; ++sample) {
+    const data::SparseRow row = batch.view().features.row(sample);
+    std::vector<double> h(37);
+    for (std::size_t k = 0; k < row.index.size(); ++k) {
+      for (std::size_t i = 0; i < 37; ++i) {
+        h[i] += static_cast<double>(row.value[k]) * p.embedding[row.index[k] * 37 + i];
+      }
+    }
+    for (double& x : h) x = std::tanh(x);
+    for (std::size_t l = 0; l < 3; ++l) {
+      std::vector<double> z = p.dense_bias[l];
+      for (std::size_t unit = 0; unit < z.size(); ++unit) {
+        for (std::size_t i = 0; i < h.size(); ++i) z[unit] += p.dense[l][unit * h.size() + i] * h[i];
+        z[unit] = std::tanh(z[unit]);
+      }
+      h = z;
+    }
+    h.resize(64);
+    for (std::size_t i = 0; i < 64; ++i) EXPECT_NEAR(out[sample * 64 + i], h[i], 1e-5) << sample << " " << i;
   }
 }
 

@@ -36,10 +36,10 @@ class PanelSoftmaxOf final : public PanelSoftmax {
   }
 
   void pack_hidden(const BatchState& batch, host::Range samples) override {
-    products_.pack_hidden(batch.h.data(), packed_hidden_.data(), {samples.begin, samples.end});
+    products_.pack_hidden(batch.last().h.data(), packed_hidden_.data(), {samples.begin, samples.end});
   }
   void pack_scaled_hidden(const BatchState& batch, host::Range samples) override {
-    products_.pack_scaled_hidden(batch.h.data(), batch.inv.data(), packed_scaled_.data(),
+    products_.pack_scaled_hidden(batch.last().h.data(), batch.inv.data(), packed_scaled_.data(),
                                  {samples.begin, samples.end});
   }
 
@@ -246,20 +246,21 @@ class PanelSoftmaxOf final : public PanelSoftmax {
   void update(Share& share, const ActiveSet& active, std::size_t slot, RowGradient gradient,
               const BatchState& batch) const {
     const float per_sample = 1.0F / static_cast<float>(batch.samples);
+    const LayerState& layer = batch.last();
     for (const std::uint32_t sample : active.samples(slot)) {
       const float target = batch.target[sample] * per_sample;
-      kernels_.add_scaled(gradient.dw, batch.h.data() + sample * batch.stride, -target, batch.stride);
+      kernels_.add_scaled(gradient.dw, layer.h.data() + sample * layer.stride, -target, layer.stride);
       gradient.dbias -= target;
     }
     const std::uint32_t label = active.ids()[slot];
     RowTable& output = layer_.network.output;
     const bool noted = layer_.hashed != nullptr && layer_.hashed->follows();
-    if (noted) std::copy_n(output.weights(label), batch.stride, share.before.data());
+    if (noted) std::copy_n(output.weights(label), output.stride(), share.before.data());
     const auto coefficients = layer_.optimizer.update(kernels_, output, label, gradient.dw);
     layer_.optimizer.update_scalar(layer_.network.bias_scalar(label), gradient.dbias, coefficients);
     if (noted) {
-      kernels_.add_scaled(share.before.data(), output.weights(label), -1, batch.stride);
-      const float squares = kernels_.squared_norm(share.before.data(), batch.stride);
+      kernels_.add_scaled(share.before.data(), output.weights(label), -1, output.stride());
+      const float squares = kernels_.squared_norm(share.before.data(), output.stride());
       layer_.hashed->note_change(label, std::sqrt(squares) * kRoundUp);
     }
   }

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "base/rng.h"
@@ -81,11 +82,14 @@ struct ProblemShape {
 // Weights large enough that every term of the gradient matters.
 [[nodiscard]] inline Network random_network(NetworkShape shape, const LabelCounts& counts,
                                             std::uint64_t seed) {
-  Network network(shape, Moments::kAdam);
+  Network network(std::move(shape), Moments::kAdam);
   host::SimCompute compute({.workers = 1});
   initialize(network, {.embedding_stddev = 0.5F, .output_stddev = 0.5F, .seed = seed}, counts.count, compute);
   Rng rng(seed, Purpose::kTest, 2);
   for (float& b : network.bias.span()) b = 0.3F * rng.normal();
+  for (DenseLayer& layer : network.dense) {
+    for (float& b : layer.bias.span().first(layer.weights.rows())) b = 0.3F * rng.normal();
+  }
   return network;
 }
 

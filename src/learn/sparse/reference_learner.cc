@@ -29,6 +29,11 @@ Parameters parameters_of(Network& network) {
   append_rows(network.embedding, p.embedding);
   append_rows(network.output, p.output);
   for (const float b : network.bias.span()) p.bias.push_back(static_cast<double>(b));
+  for (const DenseLayer& layer : network.dense) {
+    append_rows(layer.weights, p.dense.emplace_back());
+    const auto units = layer.bias.span().first(layer.weights.rows());
+    p.dense_bias.emplace_back(units.begin(), units.end());
+  }
   return p;
 }
 
@@ -41,6 +46,16 @@ std::set<std::uint32_t> ReferenceLearner::active_set(const data::Batch& batch, S
   return active;
 }
 
+void ReferenceLearner::activate(StepNumber step, HiddenRow row, std::vector<double>& h) const {
+  const DropoutMask mask({.dropout = options_.dropout, .seed = options_.seed});
+  std::vector<std::uint8_t> kept(row_stride(h.size()), 1);
+  if (mask.active()) mask.draw(step, row, kept);
+  for (std::size_t i = 0; i < h.size(); ++i) {
+    h[i] =
+        gossamer::sparse::activate(options_.activation, h[i]) * kept[i] * static_cast<double>(mask.scale());
+  }
+}
+
 std::vector<double> ReferenceLearner::hidden(const data::Batch& batch, StepNumber step,
                                              std::size_t sample) const {
   std::vector<double> h(shape_.hidden);
@@ -50,11 +65,14 @@ std::vector<double> ReferenceLearner::hidden(const data::Batch& batch, StepNumbe
       h[i] += static_cast<double>(row.value[k]) * now.embedding[row.index[k] * shape_.hidden + i];
     }
   }
-  const DropoutMask mask({.dropout = options_.dropout, .seed = options_.seed});
-  std::vector<std::uint8_t> kept(row_stride(shape_.hidden), 1);
-  if (mask.active()) mask.draw(step, sample, kept);
-  for (std::size_t i = 0; i < shape_.hidden; ++i) {
-    h[i] = activate(options_.activation, h[i]) * kept[i] * static_cast<double>(mask.scale());
+  activate(step, {.layer = 0, .sample = sample}, h);
+  for (std::size_t layer = 0; layer < now.dense.size(); ++layer) {
+    std::vector<double> z = now.dense_bias[layer];
+    for (std::size_t unit = 0; unit < z.size(); ++unit) {
+      for (std::size_t i = 0; i < h.size(); ++i) z[unit] += now.dense[layer][unit * h.size() + i] * h[i];
+    }
+    activate(step, {.layer = layer + 1, .sample = sample}, z);
+    h = std::move(z);
   }
   return h;
 }
@@ -86,7 +104,7 @@ double ReferenceLearner::correction(const data::Batch& batch, std::size_t sample
 
 double ReferenceLearner::score(const std::vector<double>& h, std::uint32_t label) const {
   double score = now.bias[label];
-  for (std::size_t i = 0; i < shape_.hidden; ++i) score += h[i] * now.output[label * shape_.hidden + i];
+  for (std::size_t i = 0; i < h.size(); ++i) score += h[i] * now.output[label * h.size() + i];
   return score;
 }
 
@@ -158,6 +176,20 @@ void ReferenceLearner::adam(double& w, Moments& moments, double gradient, std::u
   move();
 }
 
+void ReferenceLearner::update_dense(const Parameters& gradient) {
+  const std::size_t layers = now.dense.size();
+  dense_moments_.resize(2 * layers);
+  const auto update = [this](std::vector<double>& w, const std::vector<double>& g,
+                             std::vector<Moments>& moments) {
+    moments.resize(w.size());
+    for (std::size_t i = 0; i < w.size(); ++i) adam(w[i], moments[i], g[i], 0);
+  };
+  for (std::size_t i = 0; i < layers; ++i) {
+    update(now.dense[i], gradient.dense[i], dense_moments_[i]);
+    update(now.dense_bias[i], gradient.dense_bias[i], dense_moments_[layers + i]);
+  }
+}
+
 void ReferenceLearner::step(const data::Batch& batch, StepNumber step, double learning_rate) {
   Parameters g = gradient(batch, step);
   t_ = static_cast<double>(step.value) + 1;
@@ -172,14 +204,16 @@ void ReferenceLearner::step(const data::Batch& batch, StepNumber step, double le
     last = step.value + 1;
     return between;
   };
-  const std::size_t width = shape_.hidden;
+  update_dense(g);
+  const std::size_t last = shape_.last_hidden();
   for (const std::uint32_t label : active_set(batch, step)) {
     const std::uint64_t k = skipped(output_last_[label]);
-    for (std::size_t i = label * width; i < (label + 1) * width; ++i) {
+    for (std::size_t i = label * last; i < (label + 1) * last; ++i) {
       adam(now.output[i], output_moments_[i], g.output[i], k);
     }
     adam(now.bias[label], bias_moments_[label], g.bias[label], k);
   }
+  const std::size_t width = shape_.hidden;
   const std::set<std::uint32_t> features(batch.features.index.begin(), batch.features.index.end());
   for (const std::uint32_t feature : features) {
     const std::uint64_t k = skipped(embedding_last_[feature]);

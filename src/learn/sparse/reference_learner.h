@@ -18,11 +18,18 @@
 namespace gossamer::sparse {
 
 struct Parameters {
-  std::vector<double> embedding;  // [features][hidden]
-  std::vector<double> output;     // [labels][hidden]
-  std::vector<double> bias;       // [labels]
+  std::vector<double> embedding;                // [features][hidden]
+  std::vector<double> output;                   // [labels][hidden]
+  std::vector<double> bias;                     // [labels]
+  std::vector<std::vector<double>> dense;       // of each layer [units][inputs]
+  std::vector<std::vector<double>> dense_bias;  // [units]
 
-  [[nodiscard]] std::vector<std::vector<double>*> all() { return {&embedding, &output, &bias}; }
+  [[nodiscard]] std::vector<std::vector<double>*> all() {
+    std::vector<std::vector<double>*> tensors = {&embedding, &output, &bias};
+    for (std::vector<double>& layer : dense) tensors.push_back(&layer);
+    for (std::vector<double>& layer : dense_bias) tensors.push_back(&layer);
+    return tensors;
+  }
 };
 
 // The values of a network, without padding.
@@ -33,7 +40,7 @@ class ReferenceLearner {
   // Borrows the counts.
   ReferenceLearner(NetworkShape shape, Parameters parameters, const LabelCounts& counts,
                    const LearnerOptions& options)
-      : shape_(shape), options_(options), counts_(counts), now(std::move(parameters)) {}
+      : shape_(std::move(shape)), options_(options), counts_(counts), now(std::move(parameters)) {}
 
   // The labels that a step scores.
   [[nodiscard]] std::set<std::uint32_t> active_set(const data::Batch& batch, StepNumber step) const;
@@ -51,7 +58,7 @@ class ReferenceLearner {
                                            std::size_t sample) const;
   // The gradient of loss() by central differences.
   [[nodiscard]] Parameters gradient(const data::Batch& batch, StepNumber step);
-  // One step of lazy Adam on the rows that the step touches.
+  // One step of lazy Adam on the rows that the step touches, and of Adam on the dense layers.
   void step(const data::Batch& batch, StepNumber step, double learning_rate);
 
  private:
@@ -64,6 +71,8 @@ class ReferenceLearner {
   [[nodiscard]] bool scores(const data::Batch& batch, std::size_t sample, std::uint32_t label) const;
   // What the tables gave the batch's asking samples.
   [[nodiscard]] bool is_found(std::uint32_t label) const;
+  void activate(StepNumber step, HiddenRow row, std::vector<double>& h) const;
+  void update_dense(const Parameters& gradient);
   void adam(double& w, Moments& moments, double gradient, std::uint64_t skipped) const;
 
   NetworkShape shape_;
@@ -72,6 +81,7 @@ class ReferenceLearner {
   std::vector<Moments> embedding_moments_;
   std::vector<Moments> output_moments_;
   std::vector<Moments> bias_moments_;
+  std::vector<std::vector<Moments>> dense_moments_;  // weights of each layer, then biases
   std::vector<std::uint64_t> embedding_last_;
   std::vector<std::uint64_t> output_last_;
   double t_ = 0;

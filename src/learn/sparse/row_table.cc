@@ -53,7 +53,7 @@ void initialize_normal(RowTable& table, const NormalInit& init, host::Compute& c
   compute.run([&](int worker) {
     const host::Range range = host::worker_range(table.rows(), worker, compute.workers());
     for (std::size_t row = range.begin; row < range.end; ++row) {
-      Rng rng(init.seed, init.purpose, row);
+      Rng rng(init.seed, init.purpose, row, init.layer);
       float* w = table.weights(row);
       for (std::size_t i = 0; i < table.width(); ++i) w[i] = init.stddev * rng.normal();
       if (!table.has_moments()) continue;

@@ -78,11 +78,12 @@ struct NormalInit {
   float stddev;
   std::uint64_t seed;
   Purpose purpose;
+  std::uint32_t layer = 0;
 };
-// Fills the weights with N(0, stddev^2). Row r uses the random stream (seed, purpose, r): the values do not
-// depend on the number of workers. Requires moments, if any, that are still zero: their pages are brought
-// into memory, so that no step waits for one (clearing a huge page costs as much as many rows' updates) and a
-// machine with too little memory stops before the first step, not in the middle of a run.
+// Fills the weights with N(0, stddev^2). Row r uses the random stream (seed, purpose, r, layer): the values
+// do not depend on the number of workers. Requires moments, if any, that are still zero: their pages are
+// brought into memory, so that no step waits for one (clearing a huge page costs as much as many rows'
+// updates) and a machine with too little memory stops before the first step, not in the middle of a run.
 void initialize_normal(RowTable& table, const NormalInit& init, host::Compute& compute);
 
 }  // namespace gossamer::sparse
