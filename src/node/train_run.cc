@@ -220,8 +220,7 @@ class TrainingJob {
     text::FittedWeighting fitted = choose_weighting(config_.data.weighting, *dataset_, featurizer_);
     weighting_ = std::move(fitted.weighting);
     host_.say(fmt::format("data.weighting: {}", fitted.reason));
-    parameters_ =
-        std::uint64_t{recipe_.hidden} * (std::uint64_t{shape_.features} + shape_.labels) + shape_.labels;
+    parameters_ = engine::parameter_count(engine::network_shape(recipe_, shape_.features, shape_.labels));
     host_.say(fmt::format("{} parameters, {} of memory, {} steps of {} records on {} threads ({})",
                           human_count(parameters_), human_bytes(needed), human_count(recipe_.steps),
                           config_.train.batch, host_.compute.workers(), kernels::name(host_.kernels.isa)));

@@ -29,7 +29,7 @@ enum class TensorUse {
 
 // One tensor's memory. Names are unique within a checkpoint.
 struct NamedTensor {
-  std::string_view name;
+  std::string name;
   std::span<std::byte> bytes;
   TensorUse use = TensorUse::kResult;
 };

@@ -2,6 +2,7 @@
 #include "engines/sparse/config.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <charconv>
 #include <cmath>
@@ -15,6 +16,8 @@ namespace gossamer::engine {
 namespace {
 
 constexpr std::string_view kAuto = "auto";
+constexpr std::string_view kNone = "none";  // the empty list
+constexpr std::size_t kLongestList = 8;
 
 // Values to text and back. `read` leaves `out` alone when it returns false.
 
@@ -24,6 +27,10 @@ std::string write(std::uint32_t value, const KeyRules& /*rules*/) { return fmt::
 std::string write(double value, const KeyRules& /*rules*/) { return fmt::format("{}", value); }
 std::string write(bool value, const KeyRules& /*rules*/) { return value ? "true" : "false"; }
 std::string write(const std::string& value, const KeyRules& /*rules*/) { return value; }
+
+std::string write(const std::vector<std::uint32_t>& values, const KeyRules& /*rules*/) {
+  return values.empty() ? std::string(kNone) : fmt::format("{}", fmt::join(values, ","));
+}
 
 template <class E>
   requires std::is_enum_v<E>
@@ -78,6 +85,19 @@ bool read(std::string_view text, const KeyRules& /*rules*/, std::string& out) {
   return true;
 }
 
+bool read(std::string_view text, const KeyRules& rules, std::vector<std::uint32_t>& out) {
+  std::vector<std::uint32_t> values;
+  while (text != kNone) {
+    const std::size_t comma = text.find(',');
+    if (values.size() == kLongestList || !read(text.substr(0, comma), rules, values.emplace_back()))
+      return false;
+    if (comma == std::string_view::npos) break;
+    text.remove_prefix(comma + 1);
+  }
+  out = std::move(values);
+  return true;
+}
+
 template <class E>
   requires std::is_enum_v<E>
 bool read(std::string_view text, const KeyRules& rules, E& out) {
@@ -118,6 +138,7 @@ constexpr KeyType type_of() {
   if constexpr (std::is_enum_v<T>) return KeyType::kChoice;
   if constexpr (std::is_same_v<T, double>) return KeyType::kNumber;
   if constexpr (std::is_same_v<T, std::string>) return KeyType::kText;
+  if constexpr (std::is_same_v<T, std::vector<std::uint32_t>>) return KeyType::kList;
   return KeyType::kInteger;
 }
 
@@ -169,6 +190,9 @@ void add_data_keys(std::vector<ConfigKey>& keys) {
 void add_model_keys(std::vector<ConfigKey>& keys) {
   keys.push_back(key<&T::model, &ModelConfig::hidden>(
       "model.hidden", {.min = 16, .max = 4096, .multiple_of = 16}, "width of the hidden layer"));
+  keys.push_back(key<&T::model, &ModelConfig::dense>(
+      "model.dense", {.min = 16, .max = 4096, .multiple_of = 16},
+      "widths of further hidden layers between the first and the output"));
   keys.push_back(key<&T::model, &ModelConfig::activation>(
       "model.activation", {.choices = {"relu", "identity", "tanh"}}, "of the hidden layer"));
   keys.push_back(key<&T::model, &ModelConfig::dropout>(
@@ -375,6 +399,9 @@ std::string accepted_values(const ConfigKey& key) {
     case KeyType::kChoice:
       return key.takes_auto ? "auto, " + join_choices(key.rules.choices) : join_choices(key.rules.choices);
     case KeyType::kNumber: return fmt::format("{}a number {}..{}", lead, key.rules.min, key.rules.max);
+    case KeyType::kList:
+      return fmt::format("none, or up to {} integers {}..{}, multiples of {}, such as 256,128", kLongestList,
+                         key.rules.min, key.rules.max, key.rules.multiple_of);
     case KeyType::kInteger: break;
   }
   std::string text = fmt::format("{}an integer {:.0f}..{:.0f}", lead, key.rules.min, key.rules.max);

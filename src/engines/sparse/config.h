@@ -43,6 +43,7 @@ struct DataConfig {
 
 struct ModelConfig {
   std::optional<std::uint32_t> hidden = 256;
+  std::vector<std::uint32_t> dense = {};  // widths of further hidden layers
   ActivationKind activation = ActivationKind::kRelu;
   std::optional<double> dropout = {};
   double embedding_init = 0.05;  // standard deviation
@@ -162,8 +163,8 @@ struct TrainConfig {
   bool operator==(const TrainConfig&) const = default;
 };
 
-// What a key takes. For numbers [min, max] and, for integers, a divisor; for choices the words in the order
-// of the enum's values.
+// What a key takes. For numbers [min, max] and, for integers and lists of them, a divisor; for choices the
+// words in the order of the enum's values.
 struct KeyRules {
   double min = 0;
   double max = 0;
@@ -171,7 +172,7 @@ struct KeyRules {
   std::vector<std::string_view> choices = {};
 };
 
-enum class KeyType { kInteger, kNumber, kSwitch, kText, kChoice };
+enum class KeyType { kInteger, kNumber, kSwitch, kText, kChoice, kList };
 
 // One row of the table. Prefer the functions below to calling get and set directly.
 struct ConfigKey {

@@ -38,6 +38,7 @@ TEST(Config, EachKeyOwnsOneField) {
       case KeyType::kChoice:
         other = before == key.rules.choices[1] ? key.rules.choices[0] : key.rules.choices[1];
         break;
+      case KeyType::kList: other = "64,32"; break;
       case KeyType::kText: other = "a b.txt"; break;
       case KeyType::kNumber: other = before == "0.5" ? "0.25" : "0.5"; break;
       case KeyType::kInteger: other = before == "16" ? "0" : "16"; break;
@@ -78,6 +79,12 @@ TEST(Config, RefusesBadValues) {
       {"train.batch", "auto"},
       {"model.hidden", "100"},
       {"model.hidden", "8"},
+      {"model.dense", ""},
+      {"model.dense", "100"},
+      {"model.dense", "64,"},
+      {"model.dense", "64, 32"},
+      {"model.dense", "none,64"},
+      {"model.dense", "16,16,16,16,16,16,16,16,16"},
       {"model.hidden", "4112"},
       {"model.dropout", "0.951"},
       {"model.dropout", "nan"},
@@ -108,6 +115,10 @@ TEST(Config, TakesTheEdges) {
   EXPECT_TRUE(set_key(config, "train.batch", "65536").ok());
   EXPECT_TRUE(set_key(config, "model.hidden", "16").ok());
   EXPECT_TRUE(set_key(config, "model.hidden", "4096").ok());
+  EXPECT_TRUE(set_key(config, "model.dense", "16,32,48,64,80,96,112,4096").ok());
+  EXPECT_EQ(config.model.dense.size(), 8U);
+  EXPECT_TRUE(set_key(config, "model.dense", "none").ok());
+  EXPECT_TRUE(config.model.dense.empty());
   EXPECT_TRUE(set_key(config, "model.dropout", "0.95").ok());
   EXPECT_EQ(config.model.dropout, 0.95);
   EXPECT_TRUE(set_key(config, "model.hidden", "auto").ok());

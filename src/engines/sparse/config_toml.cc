@@ -30,7 +30,7 @@ Error unknown_key(std::string_view file, const toml::source_region& source, std:
 
 // The text of a scalar node that fits the key's type; empty optional if the kinds do not match.
 std::optional<std::string> scalar_text(const toml::node& node, KeyType type) {
-  const bool word = type == KeyType::kText || type == KeyType::kChoice;
+  const bool word = type == KeyType::kText || type == KeyType::kChoice || type == KeyType::kList;
   if (const auto* text = node.as_string()) {
     if (word || text->get() == "auto") return text->get();
     return std::nullopt;
@@ -119,7 +119,8 @@ std::string quoted(std::string_view text) {
 }
 
 std::string toml_value(const ConfigKey& key, const std::string& text) {
-  const bool word = key.type == KeyType::kText || key.type == KeyType::kChoice || text == "auto";
+  const bool word = key.type == KeyType::kText || key.type == KeyType::kChoice ||
+                    key.type == KeyType::kList || text == "auto";
   return word ? quoted(text) : text;
 }
 

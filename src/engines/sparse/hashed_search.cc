@@ -14,12 +14,12 @@ Result<std::unique_ptr<HashedSearch>> HashedSearch::create(const sparse::Network
                                                            const kernels::Kernels& kernels,
                                                            host::Compute& compute) {
   const std::size_t rows = network.shape.labels;
-  const auto planned = plan_tables({}, rows, network.shape.hidden);
+  const auto planned = plan_tables({}, rows, network.shape.last_hidden());
   if (!planned.ok()) return planned.error();
   const TablePlan& plan = planned->plan;
   std::unique_ptr<HashedSearch> search(new HashedSearch(network, kernels, compute));
   search->family_ = sparse::make_hash_family({.functions = plan.functions, .tables = plan.tables},
-                                             network.shape.hidden, kernels.isa);
+                                             network.shape.last_hidden(), kernels.isa);
   search->tables_ =
       std::make_unique<lsh::Tables>(*search->family_, rows, lsh::TablesOptions{.key_bits = plan.key_bits});
   search->tables_->build({.data = network.output.weights(0), .rows = rows, .stride = network.output.stride()},
@@ -52,7 +52,7 @@ void HashedSearch::search(const QueryMatrix& queries, std::size_t k) {
     const host::Range range = host::worker_range(queries.count, w, compute_.workers());
     for (std::size_t q = range.begin; q < range.end; ++q) {
       const float* const query = queries.values + q * queries.stride;
-      rescore(query, worker.query.find(std::span(query, network_.shape.hidden)), k, found_[q]);
+      rescore(query, worker.query.find(std::span(query, network_.shape.last_hidden())), k, found_[q]);
     }
   });
 }

@@ -153,7 +153,7 @@ Instances build_instances(const InstanceSource& source, const kernels::Kernels& 
 
   Instances out;
   lay_out(dataset, out);
-  const std::size_t width = source.network.shape.hidden;
+  const std::size_t width = source.network.shape.last_hidden();
   out.hidden = AlignedArray<kernels::Bf16>(dataset.size() * width);
   text::FeatureWeighting compared = text::comparison_weighting(source.weighting, source.neighbours);
   compared.l2 = false;

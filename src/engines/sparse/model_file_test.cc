@@ -41,6 +41,13 @@ bool same_weights(const sparse::RowTable& a, const sparse::RowTable& b) {
          std::equal(a.all_weights().begin(), a.all_weights().end(), b.all_weights().begin());
 }
 
+bool same_layer(const sparse::DenseLayer& a, const sparse::DenseLayer& b) {
+  const auto bias = [](const sparse::DenseLayer& layer) {
+    return layer.bias.span().first(layer.weights.rows());
+  };
+  return same_weights(a.weights, b.weights) && std::ranges::equal(bias(a), bias(b));
+}
+
 // Bit by bit.
 bool same(const Model& a, const Model& b) {
   if (a.task != b.task || a.activation != b.activation || a.training_rows != b.training_rows ||
@@ -49,6 +56,8 @@ bool same(const Model& a, const Model& b) {
       a.feature_names.begin != b.feature_names.begin || !(a.fusion == b.fusion) ||
       a.weighting.counts != b.weighting.counts || !(a.neighbours == b.neighbours) ||
       a.weighting.l2 != b.weighting.l2 || a.weighting.idf != b.weighting.idf ||
+      a.network.shape.dense != b.network.shape.dense ||
+      !std::ranges::equal(a.network.dense, b.network.dense, same_layer) ||
       !same_weights(a.network.embedding, b.network.embedding) ||
       !same_weights(a.network.output, b.network.output) ||
       !std::ranges::equal(a.network.bias.span(), b.network.bias.span()) ||
@@ -74,15 +83,17 @@ bool same(const Model& a, const Model& b) {
 TEST(ModelFile, RoundTrip) {
   for (const std::uint64_t limit : {std::uint64_t{1}, std::uint64_t{500}, kMaxShardBytes}) {
     host::SimDisk disk;
-    for (int variant = 0; variant < 5; ++variant) {
+    for (int variant = 0; variant < 6; ++variant) {
       SCOPED_TRACE(::testing::Message() << "limit " << limit << " variant " << variant);
-      Model model = random_model({.features = 9,
-                                  .labels = 7,
-                                  .hidden = variant == 1 ? 48U : 16U,
-                                  .rows = variant == 2 ? 0U : 6U,
-                                  .seed = 3 + static_cast<std::uint64_t>(variant),
-                                  .text = variant == 0,
-                                  .feature_names = variant == 4});
+      Model model =
+          random_model({.features = 9,
+                        .labels = 7,
+                        .hidden = variant == 1 ? 48U : 16U,
+                        .dense = variant == 5 ? std::vector<std::size_t>{48, 32} : std::vector<std::size_t>{},
+                        .rows = variant == 2 ? 0U : 6U,
+                        .seed = 3 + static_cast<std::uint64_t>(variant),
+                        .text = variant == 0,
+                        .feature_names = variant == 4});
       if (variant == 3) {
         model.label_names = {};
         model.weighting.idf.clear();
@@ -264,7 +275,11 @@ TEST(ModelFile, RefusesFieldsThatLie) {
     std::function<void(Json&)> change;
   };
   const std::vector<Lie> lies = {
-      {"format", [](Json& j) { j["format"] = 3; }},
+      {"format", [](Json& j) { j["format"] = 4; }},
+      {"dense", [](Json& j) { j["format"] = 3; }},
+      {"dense", [](Json& j) { j["format"] = 3, j["dense"] = Json::array(); }},
+      {"dense", [](Json& j) { j["format"] = 3, j["dense"] = {24}; }},
+      {"dense.1.bias", [](Json& j) { j["format"] = 3, j["dense"] = {16}; }},
       {"format", [](Json& j) { j.erase("format"); }},
       {"engine", [](Json& j) { j["engine"] = "pipeline"; }},
       {"task", [](Json& j) { j["task"] = 3; }},
@@ -339,6 +354,21 @@ TEST(ModelFile, Sessions) {
   lying = good;
   lying["feature_names"] = false;
   refused(lying, "sessions");
+}
+
+// A network of one hidden layer is written as format 2, and one with more as format 3, which a reader of
+// format 2 refuses.
+TEST(ModelFile, FormatSaysWhetherThereAreDenseLayers) {
+  for (const bool deep : {false, true}) {
+    host::SimDisk disk;
+    save(disk, random_model(
+                   {.features = 9, .labels = 7, .hidden = 16, .dense = std::vector<std::size_t>(deep, 32)}));
+    const auto text = host::read_text(disk, "m/model.json", 1 << 20);
+    ASSERT_TRUE(text.ok());
+    const Json json = Json::parse(*text);
+    EXPECT_EQ(json["format"], deep ? 3 : 2);
+    EXPECT_EQ(json.contains("dense"), deep);
+  }
 }
 
 // A directory written before features had names is read as one without; such names and a featurizer exclude

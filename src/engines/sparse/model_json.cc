@@ -19,6 +19,7 @@ using Json = nlohmann::json;
 constexpr std::uint64_t kMaxIndex = std::numeric_limits<std::uint32_t>::max();
 constexpr std::uint64_t kMaxCount = std::uint64_t{1} << 62;
 constexpr std::uint64_t kMaxHidden = 65536;
+constexpr std::size_t kMaxDense = 64;
 constexpr std::uint64_t kMaxSubword = 16;
 constexpr std::array<std::string_view, 3> kActivations = {"relu", "identity", "tanh"};
 constexpr std::array<std::string_view, 3> kCountScales = {"linear", "log", "double-log"};
@@ -232,17 +233,31 @@ Result<std::vector<ShardEntry>> parse_shards(const std::string& path, const Json
   return shards;
 }
 
+// The width of a hidden layer.
+std::uint64_t read_width(Fields& fields, const char* key, const Json& json) {
+  const std::uint64_t width = json.is_number_unsigned() ? json.get<std::uint64_t>() : 0;
+  if (width >= kernels::kLanes && width <= kMaxHidden && width % kernels::kLanes == 0) return width;
+  fields.fail(key, json.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 100),
+              fmt::format("a multiple of {} in {}..{}", kernels::kLanes, kernels::kLanes, kMaxHidden));
+  return kernels::kLanes;
+}
+
 // The fields at the top that need no other.
 void read_shape(Fields& fields, ModelHeader& header) {
-  fields.count("format", {kModelFormat, kModelFormat});
+  const std::uint64_t format = fields.count("format", {kModelFormat, kDenseModelFormat});
   if (const std::string engine = fields.text("engine"); engine != "sparse")
     fields.fail("engine", engine, "sparse");
   header.task = fields.text("task");
   header.features = fields.count("features", {1, kMaxIndex});
   header.labels = fields.count("labels", {1, kMaxIndex});
-  header.hidden = fields.count("hidden", {kernels::kLanes, kMaxHidden});
-  if (header.hidden % kernels::kLanes != 0) {
-    fields.fail("hidden", std::to_string(header.hidden), fmt::format("a multiple of {}", kernels::kLanes));
+  header.hidden = read_width(fields, "hidden", fields.any("hidden"));
+  if (format == kDenseModelFormat) {
+    const Json dense = fields.any("dense");
+    if (!dense.is_array() || dense.empty() || dense.size() > kMaxDense) {
+      fields.fail("dense", "no list of widths", fmt::format("a list of 1..{} widths", kMaxDense));
+    } else {
+      for (const Json& width : dense) header.dense.push_back(read_width(fields, "dense", width));
+    }
   }
   header.activation = static_cast<kernels::Activation>(fields.choice("activation", kActivations));
   header.training_rows = fields.count("training_rows", {});
@@ -298,8 +313,8 @@ std::string format_header(const ModelHeader& header) {
   if (header.sessions) {
     sessions = {{"last", header.sessions->last}, {"decay", short_number(header.sessions->decay)}};
   }
-  const Json json = {
-      {"format", kModelFormat},
+  Json json = {
+      {"format", header.dense.empty() ? kModelFormat : kDenseModelFormat},
       {"engine", "sparse"},
       {"task", header.task},
       {"features", header.features},
@@ -318,18 +333,20 @@ std::string format_header(const ModelHeader& header) {
       {"metadata", {{"total_size", header.total_size}}},
       {"weight_map", header.weight_map},
   };
+  if (!header.dense.empty()) json["dense"] = header.dense;
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 Result<ModelHeader> parse_header(const std::string& path, std::string_view text) {
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   Fields fields(path, json);
-  if (json.is_object() && json.value("format", Json()) != Json(kModelFormat) && json.contains("format")) {
+  if (json.is_object() && json.contains("format") && json["format"] != Json(kModelFormat) &&
+      json["format"] != Json(kDenseModelFormat)) {
     return Error{.kind = ErrorKind::kRefused,
                  .where = path,
                  .what = "a model of another format",
                  .got = json["format"].dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 100),
-                 .expected = fmt::format("format {}", kModelFormat),
+                 .expected = fmt::format("format {} or {}", kModelFormat, kDenseModelFormat),
                  .fix = "use the version of gossamer that wrote it, or train again"};
   }
   ModelHeader header;

@@ -21,6 +21,8 @@
 namespace gossamer::engine {
 
 inline constexpr std::uint64_t kModelFormat = 2;
+// With hidden layers after the first, which a reader of format 2 would leave out.
+inline constexpr std::uint64_t kDenseModelFormat = 3;
 
 struct ShardEntry {
   std::string file;
@@ -44,9 +46,10 @@ struct FeaturizerHeader {
 
 struct ModelHeader {
   std::string task;
-  std::uint64_t features = 0;  // 1..2^32-1
-  std::uint64_t labels = 0;    // 1..2^32-1
-  std::uint64_t hidden = 0;    // 16..65536, a multiple of 16
+  std::uint64_t features = 0;        // 1..2^32-1
+  std::uint64_t labels = 0;          // 1..2^32-1
+  std::uint64_t hidden = 0;          // 16..65536, a multiple of 16
+  std::vector<std::uint64_t> dense;  // widths of the hidden layers after the first, as `hidden`; at most 64
   kernels::Activation activation = kernels::Activation::kRelu;
   std::uint64_t training_rows = 0;
   text::CountScale counts = text::CountScale::kLinear;

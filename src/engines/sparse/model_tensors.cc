@@ -43,8 +43,8 @@ void copy_bytes(void* out, std::span<const std::byte> bytes) {
   if (!bytes.empty()) std::memcpy(out, bytes.data(), bytes.size());
 }
 
-TensorSource rows_tensor(const char* name, const sparse::RowTable& table) {
-  return {.name = name,
+TensorSource rows_tensor(std::string name, const sparse::RowTable& table) {
+  return {.name = std::move(name),
           .dtype = DType::kF32,
           .shape = {table.rows(), table.width()},
           .data = reinterpret_cast<const std::byte*>(table.all_weights().data()),
@@ -105,6 +105,12 @@ Names featurizer_features_of(const Model& model) {
 std::vector<TensorSource> tensors_of(const Model& model, const Names& featurizer_features) {
   std::vector<TensorSource> tensors;
   tensors.push_back(rows_tensor("embedding.weight", model.network.embedding));
+  for (std::size_t i = 0; i < model.network.dense.size(); ++i) {
+    const sparse::DenseLayer& layer = model.network.dense[i];
+    tensors.push_back(rows_tensor(fmt::format("dense.{}.weight", i + 1), layer.weights));
+    tensors.push_back(vector_tensor<float>(fmt::format("dense.{}.bias", i + 1), DType::kF32,
+                                           layer.bias.span().first(layer.weights.rows())));
+  }
   tensors.push_back(rows_tensor("output.weight", model.network.output));
   tensors.push_back(vector_tensor<float>("output.bias", DType::kF32, model.network.bias.span()));
   tensors.push_back(vector_tensor<std::uint32_t>("label_count", DType::kU32, model.label_count));
@@ -128,7 +134,7 @@ std::vector<TensorSource> tensors_of(const Model& model, const Names& featurizer
     add("instances.label", instances.label);
     tensors.push_back({.name = "instances.hidden",
                        .dtype = DType::kBf16,
-                       .shape = {instances.rows(), model.network.shape.hidden},
+                       .shape = {instances.rows(), model.network.shape.last_hidden()},
                        .data = reinterpret_cast<const std::byte*>(instances.hidden.data())});
   }
   return tensors;
@@ -151,6 +157,7 @@ ModelHeader header_of(const Model& model) {
   header.features = shape.features;
   header.labels = shape.labels;
   header.hidden = shape.hidden;
+  header.dense.assign(shape.dense.begin(), shape.dense.end());
   header.activation = model.activation;
   header.training_rows = model.training_rows;
   header.counts = model.weighting.counts;
@@ -168,7 +175,7 @@ ModelHeader header_of(const Model& model) {
   }
   if (model.instances) {
     const Instances& instances = *model.instances;
-    CHECK(instances.hidden.size() == instances.rows() * shape.hidden, instances.hidden.size(),
+    CHECK(instances.hidden.size() == instances.rows() * shape.last_hidden(), instances.hidden.size(),
           instances.rows());
     CHECK(instances.label_begin.size() == instances.rows() + 1, instances.label_begin.size(),
           instances.rows());
@@ -202,7 +209,7 @@ ModelBuilder::ModelBuilder(const ModelHeader& header) {
     expect_vector("featurizer.document_frequency", DType::kU32, header.featurizer->features,
                   model_.featurizer->document_frequency);
   }
-  if (header.instances) expect_instances(*header.instances, header.hidden);
+  if (header.instances) expect_instances(*header.instances, model_.network.shape.last_hidden());
 }
 
 template <class T>
@@ -226,7 +233,8 @@ void ModelBuilder::expect_array(const char* name, DType dtype, std::vector<std::
                      }};
 }
 
-void ModelBuilder::expect_rows(const char* name, const sparse::RowTableShape& shape, sparse::RowTable& out) {
+void ModelBuilder::expect_rows(const std::string& name, const sparse::RowTableShape& shape,
+                               sparse::RowTable& out) {
   expected_[name] = {.dtype = DType::kF32,
                      .shape = {shape.rows, shape.width},
                      .take = [&out, shape](const TensorView& tensor) {
@@ -243,9 +251,21 @@ void ModelBuilder::expect_rows(const char* name, const sparse::RowTableShape& sh
 
 void ModelBuilder::expect_network(const ModelHeader& header) {
   sparse::Network& network = model_.network;
-  network.shape = {.features = header.features, .labels = header.labels, .hidden = header.hidden};
+  network.shape = {.features = header.features,
+                   .labels = header.labels,
+                   .hidden = header.hidden,
+                   .dense = {header.dense.begin(), header.dense.end()}};
   expect_rows("embedding.weight", {.rows = header.features, .width = header.hidden}, network.embedding);
-  expect_rows("output.weight", {.rows = header.labels, .width = header.hidden}, network.output);
+  network.dense.resize(header.dense.size());
+  std::uint64_t inputs = header.hidden;
+  for (std::size_t i = 0; i < header.dense.size(); ++i) {
+    sparse::DenseLayer& layer = network.dense[i];
+    const std::uint64_t units = header.dense[i];
+    expect_rows(fmt::format("dense.{}.weight", i + 1), {.rows = units, .width = inputs}, layer.weights);
+    expect_array(fmt::format("dense.{}.bias", i + 1).c_str(), DType::kF32, {units}, layer.bias);
+    inputs = units;
+  }
+  expect_rows("output.weight", {.rows = header.labels, .width = inputs}, network.output);
   expect_array("output.bias", DType::kF32, {header.labels}, network.bias);
 }
 

@@ -60,7 +60,7 @@ class ModelBuilder {
   void expect_vector(const char* name, DType dtype, std::uint64_t size, std::vector<T>& out);
   template <class T>
   void expect_array(const char* name, DType dtype, std::vector<std::uint64_t> shape, AlignedArray<T>& out);
-  void expect_rows(const char* name, const sparse::RowTableShape& shape, sparse::RowTable& out);
+  void expect_rows(const std::string& name, const sparse::RowTableShape& shape, sparse::RowTable& out);
 
   [[nodiscard]] Result<void> check_names(const std::string& path) const;
   [[nodiscard]] Result<void> finish_featurizer(const std::string& path);

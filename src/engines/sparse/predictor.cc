@@ -109,7 +109,7 @@ FusedPredictor::FusedPredictor(const Model& model, const kernels::Kernels& kerne
   }
   if (options.parts.net && options.retrieval != Retrieval::kHashed) {
     label_search_.emplace(RowMatrix{.rows = shape.labels,
-                                    .width = shape.hidden,
+                                    .width = shape.last_hidden(),
                                     .weights = model.network.output.all_weights().data(),
                                     .stride = stride,
                                     .bias = model.network.bias.data()},
@@ -117,7 +117,7 @@ FusedPredictor::FusedPredictor(const Model& model, const kernels::Kernels& kerne
   }
   if (options.parts.hidden_neighbours) {
     instance_search_.emplace(RowMatrix{.rows = model.instances->rows(),
-                                       .width = shape.hidden,
+                                       .width = shape.last_hidden(),
                                        .compact = model.instances->hidden.data()},
                              kernels, compute);
   }
@@ -179,7 +179,7 @@ std::optional<RetrievalRecall> FusedPredictor::recall() const {
 
 // Ranks the rows of both neighbour lists by the mean of their two cosines.
 void FusedPredictor::mix(std::size_t q, std::span<const float> cosines, Worker& worker) const {
-  const std::size_t width = model_.network.shape.hidden;
+  const std::size_t width = model_.network.shape.last_hidden();
   const float* const query = unit_hidden_.data() + q * hidden_layer_.stride();
   std::vector<Scored>& mixed = worker.mixed;
   const auto hidden = instance_search_->found(q);

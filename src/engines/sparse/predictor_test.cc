@@ -127,6 +127,17 @@ class SlowPredictor {
       }
     }
     for (double& v : h) v = std::max(v, 0.0);
+    for (const sparse::DenseLayer& layer : model_.network.dense) {
+      std::vector<double> z;
+      for (std::size_t unit = 0; unit < layer.weights.rows(); ++unit) {
+        double sum = static_cast<double>(layer.bias[unit]);
+        for (std::size_t j = 0; j < h.size(); ++j) {
+          sum += static_cast<double>(layer.weights.weights(unit)[j]) * h[j];
+        }
+        z.push_back(std::max(sum, 0.0));
+      }
+      h = std::move(z);
+    }
     return h;
   }
   // The best n as (value, id).
@@ -241,7 +252,11 @@ std::vector<PredictOptions> all_options() {
 TEST(Predictor, MatchesTheFormulas) {
   std::uint64_t seed = 0;
   for (const std::uint32_t hidden : {16U, 32U, 48U, 96U, 128U, 1024U}) {
-    const Model model = random_model({.hidden = hidden, .seed = ++seed});
+    // Two of them with further hidden layers.
+    const std::vector<std::size_t> dense = hidden == 48   ? std::vector<std::size_t>{80, 32}
+                                           : hidden == 96 ? std::vector<std::size_t>{128}
+                                                          : std::vector<std::size_t>{};
+    const Model model = random_model({.hidden = hidden, .dense = dense, .seed = ++seed});
     Rng rng(seed, Purpose::kTest, 1);
     OwnedRows queries = random_rows(rng, 50, 12);
     for (float& v : queries.value) v *= 30;  // as counts, beyond where the scales differ

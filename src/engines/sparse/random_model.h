@@ -20,6 +20,7 @@ struct RandomModelShape {
   std::uint32_t features = 50;
   std::uint32_t labels = 40;
   std::uint32_t hidden = 48;
+  std::vector<std::size_t> dense = {};
   std::uint32_t rows = 70;
   std::uint64_t seed = 1;
   bool text = false;           // with a featurizer
@@ -70,14 +71,15 @@ inline Instances random_instances(Rng& rng, const RandomModelShape& shape) {
   out.feature = std::move(rows.index);
   out.value = std::move(rows.value);
   out.label_begin = {0};
-  out.hidden = AlignedArray<kernels::Bf16>(std::size_t{shape.rows} * shape.hidden);
+  const std::size_t width = shape.dense.empty() ? shape.hidden : shape.dense.back();
+  out.hidden = AlignedArray<kernels::Bf16>(shape.rows * width);
   const kernels::Kernels& k = kernels::kernels_for(kernels::Isa::kScalar);
-  std::vector<float> hidden(shape.hidden);
+  std::vector<float> hidden(width);
   for (std::uint32_t r = 0; r < shape.rows; ++r) {
     for (const std::uint32_t l : random_set(rng, shape.labels, rng.below(4))) out.label.push_back(l);
     out.label_begin.push_back(static_cast<std::uint32_t>(out.label.size()));
-    for (float& h : hidden) h = rng.normal() / std::sqrt(static_cast<float>(shape.hidden));
-    k.to_bf16(hidden.data(), out.hidden.data() + std::size_t{r} * shape.hidden, shape.hidden);
+    for (float& h : hidden) h = rng.normal() / std::sqrt(static_cast<float>(width));
+    k.to_bf16(hidden.data(), out.hidden.data() + r * width, width);
   }
   return out;
 }
@@ -86,12 +88,23 @@ inline Model random_model(const RandomModelShape& shape) {
   Rng rng(shape.seed, Purpose::kTest);
   Model model;
   model.network = sparse::Network(
-      {.features = shape.features, .labels = shape.labels, .hidden = shape.hidden}, sparse::Moments::kNone);
+      {.features = shape.features, .labels = shape.labels, .hidden = shape.hidden, .dense = shape.dense},
+      sparse::Moments::kNone);
   for (std::uint32_t f = 0; f < shape.features; ++f) {
     for (std::uint32_t h = 0; h < shape.hidden; ++h) model.network.embedding.weights(f)[h] = rng.normal();
   }
+  for (sparse::DenseLayer& layer : model.network.dense) {
+    for (std::size_t unit = 0; unit < layer.weights.rows(); ++unit) {
+      for (std::size_t i = 0; i < layer.weights.width(); ++i) {
+        layer.weights.weights(unit)[i] = 0.2F * rng.normal();
+      }
+      layer.bias[unit] = 0.1F * rng.normal();
+    }
+  }
   for (std::uint32_t l = 0; l < shape.labels; ++l) {
-    for (std::uint32_t h = 0; h < shape.hidden; ++h) model.network.output.weights(l)[h] = 0.3F * rng.normal();
+    for (std::size_t h = 0; h < model.network.output.width(); ++h) {
+      model.network.output.weights(l)[h] = 0.3F * rng.normal();
+    }
     model.network.bias[l] = rng.normal();
     model.label_count.push_back(static_cast<std::uint32_t>(rng.below(9)));
     model.label_names.add("label " + std::to_string(l));

@@ -58,11 +58,27 @@ Result<void> check_trainable(const DataShape& shape) {
   return {};
 }
 
+// Of the layer that the output sees.
+std::uint64_t last_hidden(const Recipe& recipe) {
+  return recipe.dense.empty() ? recipe.hidden : recipe.dense.back();
+}
+
+// Numbers in weights and biases of the dense layers, rows padded to strides.
+std::uint64_t dense_numbers(const Recipe& recipe) {
+  std::uint64_t numbers = 0;
+  std::uint64_t inputs = recipe.hidden;
+  for (const std::uint64_t units : recipe.dense) {
+    numbers += units * sparse::row_stride(inputs) + sparse::row_stride(units);
+    inputs = units;
+  }
+  return numbers;
+}
+
 // What a Predictor holds beside the model: rows as bytes (row_search.h), the index of the instances and each
 // worker's part of it (instance_index.h).
 std::uint64_t prediction_memory(const TrainConfig& config, const Recipe& recipe, const DataShape& shape,
                                 std::uint64_t workers) {
-  const std::uint64_t row = recipe.hidden + sizeof(ByteScale);
+  const std::uint64_t row = last_hidden(recipe) + sizeof(ByteScale);
   if (!config.predict.instances) return shape.labels * row;
   // Columns of more than one row in kDenseShare are dense: so many there can be at most.
   const std::uint64_t dense_columns =
@@ -85,6 +101,23 @@ DataShape shape_of(const data::Dataset& dataset) {
           .label_entries = dataset.label_entries()};
 }
 
+sparse::NetworkShape network_shape(const Recipe& recipe, std::uint32_t features, std::uint32_t labels) {
+  return {.features = features,
+          .labels = labels,
+          .hidden = recipe.hidden,
+          .dense = {recipe.dense.begin(), recipe.dense.end()}};
+}
+
+std::uint64_t parameter_count(const sparse::NetworkShape& shape) {
+  std::uint64_t count = shape.features * shape.hidden + shape.labels * (shape.last_hidden() + 1);
+  std::uint64_t inputs = shape.hidden;
+  for (const std::uint64_t units : shape.dense) {
+    count += units * (inputs + 1);
+    inputs = units;
+  }
+  return count;
+}
+
 Result<Recipe> derive_recipe(const TrainConfig& config, const DataShape& shape) {
   if (auto good = check_trainable(shape); !good.ok()) return good.error();
   Recipe recipe;
@@ -94,6 +127,7 @@ Result<Recipe> derive_recipe(const TrainConfig& config, const DataShape& shape) 
   recipe.hidden = config.model.hidden.value_or(kDefaultHidden);
   if (!config.model.hidden)
     because("model.hidden", recipe.hidden, "wider gained less than it cost on validation data");
+  recipe.dense = config.model.dense;
   recipe.dropout = config.model.dropout.value_or(kDefaultDropout);
   if (!config.model.dropout)
     because("model.dropout", recipe.dropout, "best on validation data of several sizes");
@@ -114,7 +148,7 @@ Result<Recipe> derive_recipe(const TrainConfig& config, const DataShape& shape) 
     because("train.epochs", epochs, fmt::format("{} records; {} steps of {}", records, recipe.steps, batch));
   }
   if (finds_negatives(config)) {
-    auto planned = plan_tables(config.lsh, shape.labels, recipe.hidden);
+    auto planned = plan_tables(config.lsh, shape.labels, static_cast<std::uint32_t>(last_hidden(recipe)));
     if (!planned.ok()) return planned.error();
     recipe.tables = planned->plan;
     recipe.reasons.insert(recipe.reasons.end(), planned->reasons.begin(), planned->reasons.end());
@@ -125,10 +159,12 @@ Result<Recipe> derive_recipe(const TrainConfig& config, const DataShape& shape) 
 std::uint64_t memory_needed(const TrainConfig& config, const Recipe& recipe, const DataShape& shape,
                             int workers) {
   constexpr std::uint64_t kFloat = 4;
-  const std::uint64_t stride = sparse::row_stride(recipe.hidden);
+  const std::uint64_t first = sparse::row_stride(recipe.hidden);
+  const std::uint64_t stride = sparse::row_stride(last_hidden(recipe));
   const std::uint64_t rows = std::uint64_t{shape.features} + shape.labels;
+  const std::uint64_t dense = dense_numbers(recipe);
   // Weights and biases, and how often each label occurs.
-  const std::uint64_t weights = rows * stride * kFloat + shape.labels * 2 * kFloat;
+  const std::uint64_t weights = (shape.features * first + shape.labels * (stride + 2) + dense) * kFloat;
   const std::uint64_t moments = 2 * weights + rows * kFloat;
   // The table that negatives are drawn from, with what making it takes.
   const std::uint64_t drawn = config.train.sampled > 0 ? shape.labels * std::uint64_t{24} : 0;
@@ -140,7 +176,10 @@ std::uint64_t memory_needed(const TrainConfig& config, const Recipe& recipe, con
   const std::uint64_t further = std::uint64_t{config.train.sampled} + config.train.hard_negatives;
   const std::uint64_t active = std::min<std::uint64_t>(shape.labels, positives + further) + 128;
   const std::uint64_t hashing = recipe.tables ? table_memory(*recipe.tables, shape.labels, workers) : 0;
-  const std::uint64_t step = active * config.train.batch * kFloat + stride * config.train.batch * 8 * kFloat;
+  std::uint64_t widths = first + (recipe.dense.empty() ? 0 : first);
+  for (const std::uint32_t units : recipe.dense) widths += 2 * sparse::row_stride(units);
+  const std::uint64_t step =
+      (active * config.train.batch + widths * config.train.batch * 8 + 2 * dense) * kFloat;
   const std::uint64_t instances =
       config.predict.instances
           ? shape.feature_entries * 8 + shape.label_entries * 4 + shape.records * (stride * 2 + 8)
@@ -150,22 +189,25 @@ std::uint64_t memory_needed(const TrainConfig& config, const Recipe& recipe, con
           ? 0
           : prediction_memory(config, recipe, shape, static_cast<std::uint64_t>(workers));
   // Moments and the step's buffers are gone when the model is put together.
-  return weights + std::max(moments + drawn + step + hashing, instances + prediction) + (std::uint64_t{64} << 20);
+  return weights + std::max(moments + drawn + step + hashing, instances + prediction) +
+         (std::uint64_t{64} << 20);
 }
 
 DiskNeeded disk_needed(const TrainConfig& config, const Recipe& recipe, const data::Dataset& dataset) {
   constexpr std::uint64_t kHeaders = std::uint64_t{16} << 10;
   const std::uint64_t features = dataset.features();
   const std::uint64_t labels = dataset.labels();
-  const std::uint64_t rows = features + labels;
-  const std::uint64_t hidden = recipe.hidden;
+  const std::uint64_t hidden = last_hidden(recipe);
   DiskNeeded needed;
-  const std::uint64_t table = rows * sparse::row_stride(hidden);
+  const std::uint64_t table = features * sparse::row_stride(recipe.hidden) +
+                              labels * sparse::row_stride(hidden) + dense_numbers(recipe);
   needed.checkpoint = 4 * (3 * table + features + 4 * labels) + kHeaders;
   if (recipe.tables) needed.checkpoint += table_checkpoint_bytes(*recipe.tables, labels);
   needed.last_checkpoint = 4 * (table + labels) + kHeaders;
   // Weights, bias, counts of labels, idf of features.
-  needed.model = 4 * (rows * hidden + 2 * labels + features) + kHeaders;
+  needed.model =
+      4 * (features * recipe.hidden + labels * hidden + dense_numbers(recipe) + 2 * labels + features) +
+      kHeaders;
   if (dataset.has_label_names()) {
     for (std::uint32_t l = 0; l < labels; ++l) needed.model += 8 + dataset.label_name(l).size();
   }

@@ -15,11 +15,13 @@
 #include "engines/sparse/config.h"
 #include "engines/sparse/negatives_plan.h"
 #include "learn/data/dataset.h"
+#include "learn/sparse/network.h"
 
 namespace gossamer::engine {
 
 struct Recipe {
   std::uint32_t hidden = 0;
+  std::vector<std::uint32_t> dense = {};  // widths of the hidden layers after the first
   double dropout = 0;
   std::uint64_t steps = 0;               // optimizer updates of the whole run
   std::uint64_t held_out = 0;            // about so many records are left out (learn/data/hold_out.h)
@@ -37,6 +39,12 @@ struct DataShape {
   std::uint64_t label_entries = 0;
 };
 [[nodiscard]] DataShape shape_of(const data::Dataset& dataset);
+
+// The network that a recipe trains.
+[[nodiscard]] sparse::NetworkShape network_shape(const Recipe& recipe, std::uint32_t features,
+                                                 std::uint32_t labels);
+// Weights and biases of a network.
+[[nodiscard]] std::uint64_t parameter_count(const sparse::NetworkShape& shape);
 
 // kBadData when the data can train nothing: no records, no features or no label at all.
 [[nodiscard]] Result<Recipe> derive_recipe(const TrainConfig& config, const DataShape& shape);

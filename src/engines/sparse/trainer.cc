@@ -77,6 +77,19 @@ std::vector<NamedTensor> tensors_of(sparse::Network& network,
       {"bias.weights", bytes(network.bias.span())},
       {"bias.moment1", bytes(network.bias_moment1.span()), kToGoOn},
       {"bias.moment2", bytes(network.bias_moment2.span()), kToGoOn}};
+  for (std::size_t i = 0; i < network.dense.size(); ++i) {
+    sparse::DenseLayer& layer = network.dense[i];
+    const auto add = [&](std::string_view what, std::span<std::byte> memory, TensorUse use) {
+      tensors.push_back({fmt::format("dense.{}.{}", i + 1, what), memory, use});
+    };
+    add("weights", bytes(layer.weights.all_weights()), TensorUse::kResult);
+    add("moment1", bytes(layer.weights.all_moment1()), kToGoOn);
+    add("moment2", bytes(layer.weights.all_moment2()), kToGoOn);
+    add("last_step", bytes(layer.weights.all_last_steps()), kToGoOn);
+    add("bias.weights", bytes(layer.bias.span()), TensorUse::kResult);
+    add("bias.moment1", bytes(layer.bias_moment1.span()), kToGoOn);
+    add("bias.moment2", bytes(layer.bias_moment2.span()), kToGoOn);
+  }
   if (hashed) {
     tensors.push_back({"lsh.keys", bytes(std::span(hashed->keys)), kToGoOn});
     tensors.push_back({"lsh.allowances", bytes(std::span(hashed->allowances)), kToGoOn});
@@ -107,7 +120,8 @@ class TrainingRun {
   TrainingRun(const TrainInputs& inputs, const TrainHooks& hooks, const sparse::LabelCounts& labels)
       : in_(inputs),
         hooks_(hooks),
-        network_(network_shape(inputs), sparse::Moments::kAdam),
+        network_(network_shape(inputs.recipe, inputs.dataset.features(), inputs.dataset.labels()),
+                 sparse::Moments::kAdam),
         plan_(inputs.config.seed, inputs.dataset.size()),
         reader_(inputs.dataset, inputs.weighting, inputs.compute),
         schedule_(schedule_of(inputs.config, inputs.recipe)),
@@ -115,6 +129,7 @@ class TrainingRun {
     sparse::initialize(network_,
                        {.embedding_stddev = static_cast<float>(inputs.config.model.embedding_init),
                         .output_stddev = static_cast<float>(inputs.config.model.output_init),
+                        .dense_gain = inputs.config.model.activation == ActivationKind::kRelu ? 1.414F : 1.0F,
                         .seed = inputs.config.seed},
                        labels.count, inputs.compute);
     if (inputs.recipe.tables) {
@@ -178,10 +193,6 @@ class TrainingRun {
   sparse::HashNegatives* hashed() { return hashed_ ? &*hashed_ : nullptr; }
 
  private:
-  static sparse::NetworkShape network_shape(const TrainInputs& in) {
-    return {.features = in.dataset.features(), .labels = in.dataset.labels(), .hidden = in.recipe.hidden};
-  }
-
   // Of everything that shapes the trained network.
   static std::string fingerprint(const TrainInputs& in) {
     const DataShape shape = shape_of(in.dataset);

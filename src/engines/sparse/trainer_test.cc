@@ -111,6 +111,10 @@ std::vector<float> weights_of(const Result<TrainOutcome>& outcome) {
   std::vector<float> all(network.embedding.all_weights().begin(), network.embedding.all_weights().end());
   all.insert(all.end(), network.output.all_weights().begin(), network.output.all_weights().end());
   all.insert(all.end(), network.bias.span().begin(), network.bias.span().end());
+  for (const sparse::DenseLayer& layer : network.dense) {
+    all.insert(all.end(), layer.weights.all_weights().begin(), layer.weights.all_weights().end());
+    all.insert(all.end(), layer.bias.span().begin(), layer.bias.span().end());
+  }
   return all;
 }
 
@@ -179,6 +183,25 @@ TEST(Trainer, StopAndResumeAtEveryStep) {
     EXPECT_EQ(weights_of(resumed.train_to_end(*disk)), expected) << stop;
     EXPECT_EQ(resumed.losses.size(), 12 - stop);
   }
+}
+
+// The same with further hidden layers, whose weights and moments go on as they were; they learn too.
+TEST(Trainer, StopAndResumeWithDenseLayers) {
+  TrainConfig config = tiny_config();
+  config.model.dense = {48, 32};
+  auto whole = fresh_disk();
+  const std::vector<float> expected = weights_of(TestRun(2, config).train_to_end(*whole));
+  for (std::uint64_t stop = 1; stop < 12; ++stop) {
+    auto disk = fresh_disk();
+    const auto stopped = TestRun(2, config).train(*disk, [&](std::uint64_t done) { return done == stop; });
+    ASSERT_TRUE(stopped.ok());
+    EXPECT_EQ(weights_of(TestRun(2, config).train_to_end(*disk)), expected) << stop;
+  }
+  config.train.steps = 200;
+  auto disk = fresh_disk();
+  TestRun longer(2, config);
+  ASSERT_TRUE(longer.train_to_end(*disk).ok());
+  EXPECT_LT(longer.losses.back(), 0.5 * longer.losses.front());
 }
 
 // The same with hash tables, before they begin, between their updates and at them, with rows that have moved
