@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gossamer bench sparse-step: time of a training step at a given shape.
+// gossamer bench sparse-step: time of a training step at a given shape. gossamer bench kernels: speed of
+// every kernel.
 #include <fmt/format.h>
 
 #include "apps/cli/arguments.h"
 #include "apps/cli/command.h"
 #include "apps/cli/machine.h"
+#include "node/bench_kernels.h"
 #include "node/bench_sparse_step.h"
 
 namespace gossamer::cli {
@@ -17,10 +19,37 @@ std::string to_text(const node::BenchSparseStepResult& r) {
       "{:.2f} ms a step, {:.2f} ms CPU; {:.0f} active rows, {:.0f} features, {} parameters, peak memory {}\n"
       "phases (ms): select {:.2f}, embed {:.2f}, positives {:.2f}, forward {:.2f}, reduce {:.2f}, weights "
       "{:.2f}, "
-      "embedding {:.2f}, waiting {:.2f}\n",
+      "dense {:.2f}, embedding {:.2f}, waiting {:.2f}\n",
       r.wall_ms_per_step, r.cpu_ms_per_step, r.active_rows, r.unique_features,
       node::human_count(r.parameters), node::human_bytes(r.peak_rss_bytes), p.select, p.embed, p.positives,
-      p.forward, p.reduce, p.weights, p.embedding, p.waiting);
+      p.forward, p.reduce, p.weights, p.dense, p.embedding, p.waiting);
+}
+
+Result<ExitStatus> run_kernels(Context& context, const Command& self,
+                               std::span<const std::string> arguments) {
+  CommonFlags flags;
+  std::vector<std::string> settings;
+  const std::string footer =
+      fmt::format("Keys and defaults:\n{}\n{}", node::bench_kernels_help(), self.example);
+  auto parser = make_parser({self.name, self.help, footer});
+  parser->add_option("KEYS", settings, "key=value: what to change")->type_name("");
+  add_json(*parser, flags, "one JSON object");
+  add_quiet(*parser, flags);
+  auto parsed = parse(*parser, arguments);
+  if (!parsed.ok()) return parsed.error();
+  if (*parsed == Parsed::kHelp) return context.output.write(help_text(*parser)), 0;
+
+  node::BenchKernels options;
+  for (const std::string& setting : settings) {
+    if (auto done = node::set_bench_option(options, setting); !done.ok()) return done.error();
+  }
+  flags.threads = "1";
+  auto machine = Machine::create(context, flags);
+  if (!machine.ok()) return machine.error();
+  auto result = node::bench_kernels((*machine).host(), options);
+  if (!result.ok()) return result.error();
+  context.output.write(flags.json ? node::to_json(*result, options) + "\n" : node::to_text(*result));
+  return 0;
 }
 
 Result<ExitStatus> run(Context& context, const Command& self, std::span<const std::string> arguments) {
@@ -57,6 +86,13 @@ Command bench_sparse_step_command() {
           .help = "time of one training step on made-up records (default: the shape of Amazon-670K)",
           .example = "Example:\n  gossamer bench sparse-step batch=1024 sampled=2048 --threads 1 --json",
           .run = run};
+}
+
+Command bench_kernels_command() {
+  return {.name = "bench kernels",
+          .help = "speed of every kernel on every instruction set of this CPU, and its share of the peak",
+          .example = "Example:\n  gossamer bench kernels hidden=256 --json",
+          .run = run_kernels};
 }
 
 }  // namespace gossamer::cli

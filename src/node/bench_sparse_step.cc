@@ -13,7 +13,9 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "engines/sparse/config.h"
 #include "engines/sparse/nearest_name.h"
+#include "engines/sparse/recipe.h"
 #include "learn/sparse/network.h"
 
 namespace gossamer::node {
@@ -218,8 +220,8 @@ BenchSparseStepResult measure(const NodeHost& host, const BenchSparseStep& o, co
   result.active_rows /= steps;
   result.unique_features /= steps;
   sparse::LearnerPhases& p = result.phases_ms;
-  for (double* phase :
-       {&p.select, &p.embed, &p.positives, &p.forward, &p.reduce, &p.weights, &p.embedding, &p.waiting}) {
+  for (double* phase : {&p.select, &p.embed, &p.positives, &p.forward, &p.reduce, &p.weights, &p.dense,
+                        &p.embedding, &p.waiting}) {
     *phase /= steps;
   }
   return result;
@@ -232,9 +234,15 @@ Result<void> set_bench_option(BenchSparseStep& options, std::string_view text) {
   const std::string_view name = text.substr(0, equals);
   const std::string_view value = equals == std::string_view::npos ? "" : text.substr(equals + 1);
   if (name == "negatives") return set_negatives(options, value);
+  if (name == "dense") {
+    engine::TrainConfig config;
+    auto done = engine::set_key(config, "model.dense", value);
+    if (done.ok()) options.dense = config.model.dense;
+    return done;
+  }
   const auto* const option = std::ranges::find(kOptions, name, &Option::name);
   if (option == kOptions.end()) {
-    std::vector<std::string_view> names = {"negatives"};
+    std::vector<std::string_view> names = {"negatives", "dense"};
     for (const Option& known : kOptions) names.push_back(known.name);
     Error error = usage(name, text, fmt::format("an option such as '{}'", engine::nearest_name(name, names)));
     error.what = fmt::format("there is no option '{}'", name);
@@ -258,6 +266,7 @@ std::string bench_options_help() {
                         option.min, option.max);
   }
   return text +
+         "  dense=none                 widths of further hidden layers, such as 128,64\n"
          "  negatives=in-batch         in-batch, uniform or frequency; sampled > 0 alone means uniform\n";
 }
 
@@ -265,8 +274,11 @@ Result<BenchSparseStepResult> bench_sparse_step(const NodeHost& host, const Benc
   if (auto done = check(host, options); !done.ok()) return done.error();
   host.say(fmt::format("making {} records", human_count((options.warmup + options.steps) * options.batch)));
   const Synthetic made = make_records(options);
-  sparse::Network network({.features = options.features, .labels = options.labels, .hidden = options.hidden},
-                          sparse::Moments::kAdam);
+  const sparse::NetworkShape shape{.features = options.features,
+                                   .labels = options.labels,
+                                   .hidden = options.hidden,
+                                   .dense = {options.dense.begin(), options.dense.end()}};
+  sparse::Network network(shape, sparse::Moments::kAdam);
   sparse::initialize(network, {.seed = options.seed}, made.labels.count, host.compute);
   sparse::Learner learner({.network = network,
                            .labels = made.labels,
@@ -279,7 +291,7 @@ Result<BenchSparseStepResult> bench_sparse_step(const NodeHost& host, const Benc
   host.say(fmt::format("measuring {} steps of {} records on {} threads", options.steps, options.batch,
                        host.compute.workers()));
   BenchSparseStepResult result = measure(host, options, made, learner);
-  result.parameters = (options.features + options.labels) * options.hidden + options.labels;
+  result.parameters = engine::parameter_count(shape);
   result.peak_rss_bytes = host.compute.peak_rss_bytes();
   result.precision = kernels::name(learner.element());
   return result;
@@ -290,9 +302,9 @@ std::string to_json(const BenchSparseStepResult& result, const BenchSparseStep& 
   nlohmann::ordered_json json = {{"wall_ms_per_step", result.wall_ms_per_step},
                                  {"cpu_ms_per_step", result.cpu_ms_per_step}};
   const sparse::LearnerPhases& p = result.phases_ms;
-  json["phases_ms"] = {{"select", p.select},       {"embed", p.embed},    {"positives", p.positives},
-                       {"forward", p.forward},     {"reduce", p.reduce},  {"weights", p.weights},
-                       {"embedding", p.embedding}, {"waiting", p.waiting}};
+  json["phases_ms"] = {{"select", p.select},   {"embed", p.embed},         {"positives", p.positives},
+                       {"forward", p.forward}, {"reduce", p.reduce},       {"weights", p.weights},
+                       {"dense", p.dense},     {"embedding", p.embedding}, {"waiting", p.waiting}};
   json["active_rows"] = result.active_rows;
   json["unique_features"] = result.unique_features;
   json["parameters"] = result.parameters;
@@ -308,6 +320,7 @@ std::string to_json(const BenchSparseStepResult& result, const BenchSparseStep& 
       json["options"][std::string(option.name)] = options.*(option.number);
     }
   }
+  json["options"]["dense"] = options.dense;
   json["options"]["negatives"] = kNegatives[static_cast<std::size_t>(drawn(options))];
   return json.dump();
 }

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "learn/sparse/learner.h"
@@ -27,6 +28,7 @@ struct BenchSparseStep {
   double label_zipf = 0.6;
   double feature_zipf = 0.9;
   std::uint64_t hidden = 128;
+  std::vector<std::uint32_t> dense = {};  // widths of further hidden layers
   std::uint64_t batch = 256;
   sparse::Negatives negatives = sparse::Negatives::kInBatch;
   std::uint64_t sampled = 0;

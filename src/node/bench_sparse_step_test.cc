@@ -60,6 +60,18 @@ TEST(BenchSparseStep, CountsActiveRows) {
   EXPECT_GT(more->active_rows, plain->active_rows + 50);
 }
 
+// Further hidden layers are measured too, and count among the parameters.
+TEST(BenchSparseStep, TakesDenseLayers) {
+  Bench bench;
+  BenchSparseStep options = small();
+  ASSERT_TRUE(set_bench_option(options, "dense=64,16").ok());
+  EXPECT_FALSE(set_bench_option(options, "dense=60").ok());
+  const auto result = bench_sparse_step(bench.host, options);
+  ASSERT_TRUE(result.ok()) << result.error().message();
+  EXPECT_EQ(result->parameters, 500U * 32 + 33 * 64 + 65 * 16 + 900 * 17);
+  EXPECT_EQ(nlohmann::json::parse(to_json(*result, options, bench.host))["options"]["dense"][1], 16);
+}
+
 // The same seed gives the same records and so the same loss.
 TEST(BenchSparseStep, IsReproducible) {
   Bench bench;

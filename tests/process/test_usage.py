@@ -14,6 +14,7 @@ COMMANDS = [
     ["predict"],
     ["data", "import"],
     ["data", "inspect"],
+    ["bench", "kernels"],
     ["bench", "sparse-step"],
     ["doctor"],
     ["version"],
