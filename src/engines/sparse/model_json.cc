@@ -287,6 +287,12 @@ Result<InstanceCounts> parse_instances(const std::string& path, const Json& json
 
 }  // namespace
 
+std::string_view name(text::CountScale counts) { return kCountScales[static_cast<std::size_t>(counts)]; }
+
+std::string_view name(kernels::Activation activation) {
+  return kActivations[static_cast<std::size_t>(activation)];
+}
+
 std::string shard_name(std::size_t index, std::size_t count) {
   return fmt::format("model-{:05}-of-{:05}.safetensors", index + 1, count);
 }
@@ -298,14 +304,13 @@ std::string format_header(const ModelHeader& header) {
         {{"file", shard.file}, {"bytes", shard.bytes}, {"xxh3", fmt::format("{:016x}", shard.xxh3)}});
   }
   Json instances;
-  const auto name_of = [](text::CountScale scale) { return kCountScales[static_cast<std::size_t>(scale)]; };
   if (header.instances) {
     const text::NeighbourWeighting& weighting = header.instances->weighting;
     instances = {{"rows", header.instances->rows},
                  {"feature_entries", header.instances->feature_entries},
                  {"label_entries", header.instances->label_entries},
                  {"weighting",
-                  {{"counts", name_of(weighting.counts)},
+                  {{"counts", name(weighting.counts)},
                    {"idf_power", short_number(weighting.idf_power)},
                    {"pivot", short_number(weighting.pivot)}}}};
   }
@@ -320,9 +325,9 @@ std::string format_header(const ModelHeader& header) {
       {"features", header.features},
       {"labels", header.labels},
       {"hidden", header.hidden},
-      {"activation", kActivations[static_cast<std::size_t>(header.activation)]},
+      {"activation", name(header.activation)},
       {"training_rows", header.training_rows},
-      {"weighting", {{"counts", name_of(header.counts)}, {"l2", header.l2}, {"idf", header.idf}}},
+      {"weighting", {{"counts", name(header.counts)}, {"l2", header.l2}, {"idf", header.idf}}},
       {"featurizer", header.featurizer ? featurizer_json(*header.featurizer) : Json()},
       {"label_names", header.label_names},
       {"feature_names", header.feature_names},

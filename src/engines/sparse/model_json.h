@@ -66,6 +66,9 @@ struct ModelHeader {
   std::map<std::string, std::string> weight_map;  // for other tools; not read back
 };
 
+[[nodiscard]] std::string_view name(kernels::Activation activation);  // "relu", "identity", "tanh"
+[[nodiscard]] std::string_view name(text::CountScale counts);         // as in model.json
+
 // "model-00002-of-00003.safetensors" for index 1 of 3.
 [[nodiscard]] std::string shard_name(std::size_t index, std::size_t count);
 

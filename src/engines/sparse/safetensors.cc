@@ -176,13 +176,15 @@ std::uint64_t TensorSource::bytes() const {
   return total;
 }
 
-Result<FileDigest> write_safetensors(host::WritableFile& file, std::span<const TensorSource> tensors) {
+Result<FileDigest> write_safetensors(host::WritableFile& file, std::span<const TensorSource> tensors,
+                                     const TensorMetadata& metadata) {
   std::vector<const TensorSource*> order;
   for (const TensorSource& tensor : tensors) order.push_back(&tensor);
   std::sort(order.begin(), order.end(), [](const TensorSource* a, const TensorSource* b) {
     return size_of(a->dtype) != size_of(b->dtype) ? size_of(a->dtype) > size_of(b->dtype) : a < b;
   });
   Json header = Json::object();
+  if (!metadata.empty()) header["__metadata__"] = metadata;
   std::uint64_t offset = 0;
   for (const TensorSource* tensor : order) {
     CHECK(!header.contains(tensor->name), tensor->name);

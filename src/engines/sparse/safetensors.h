@@ -51,10 +51,14 @@ struct FileDigest {
   std::uint64_t xxh3 = 0;
 };
 
+// Free text by name, for readers: the header's __metadata__, in UTF-8.
+using TensorMetadata = std::map<std::string, std::string>;
+
 // Appends a whole file to `file`, wider types first, else in the given order; neither syncs nor closes. Names
 // must differ.
 [[nodiscard]] Result<FileDigest> write_safetensors(host::WritableFile& file,
-                                                   std::span<const TensorSource> tensors);
+                                                   std::span<const TensorSource> tensors,
+                                                   const TensorMetadata& metadata = {});
 
 // A tensor in a file's bytes; `bytes` may be unaligned.
 struct TensorView {

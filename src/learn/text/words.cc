@@ -159,6 +159,21 @@ Result<std::string> folded_name(std::string_view name) {
   return out;
 }
 
+std::string without_blanks(std::string_view name) {
+  std::string out;
+  for (std::size_t at = 0; at < name.size();) {
+    std::int32_t code_point = 0;
+    const auto bytes =
+        utf8proc_iterate(bytes_of(name) + at, static_cast<utf8proc_ssize_t>(name.size() - at), &code_point);
+    CHECK(bytes > 0, at);
+    const utf8proc_category_t category = utf8proc_category(code_point);
+    const bool blank = category >= UTF8PROC_CATEGORY_ZS && category <= UTF8PROC_CATEGORY_CC;
+    out += blank ? "_" : name.substr(at, static_cast<std::size_t>(bytes));
+    at += static_cast<std::size_t>(bytes);
+  }
+  return out.empty() ? "_" : out;
+}
+
 std::string_view trimmed(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t\r");
   return first == std::string_view::npos ? std::string_view()

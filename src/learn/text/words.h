@@ -55,6 +55,10 @@ class WordSplitter {
 // keeps its marks, unlike a text that is cut into words. kBadData for invalid UTF-8.
 [[nodiscard]] Result<std::string> folded_name(std::string_view name);
 
+// A name as one word of a format that separates by blanks: every blank (Unicode categories Zs, Zl, Zp) and
+// control character (Cc) becomes '_', and an empty name is "_". Requires valid UTF-8.
+[[nodiscard]] std::string without_blanks(std::string_view name);
+
 // Without spaces, tabs and carriage returns at both ends.
 [[nodiscard]] std::string_view trimmed(std::string_view text);
 

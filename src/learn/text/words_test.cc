@@ -100,6 +100,15 @@ TEST(Words, FoldedName) {
   EXPECT_FALSE(folded_name("\xFF").ok());
 }
 
+// Blanks of every kind and control characters become '_', everything else stays.
+TEST(Words, WithoutBlanks) {
+  EXPECT_EQ(without_blanks("night owl"), "night_owl");
+  EXPECT_EQ(without_blanks("a\tb\r\nc\x7f"), "a_b__c_");
+  EXPECT_EQ(without_blanks("a\u00A0b\u2028c\u3000d"), "a_b_c_d");
+  EXPECT_EQ(without_blanks("caf\u00E9-'x'_\u4E16"), "caf\u00E9-'x'_\u4E16");
+  EXPECT_EQ(without_blanks(""), "_");
+}
+
 // Equal for us: same words, whatever stands between them.
 TEST(Words, NormalisedText) {
   EXPECT_EQ(*normalised_text("  The DEER's\nmeat."), "the deer meat");
