@@ -15,6 +15,7 @@
 #include "learn/data/session_reader.h"
 #include "learn/data/xmlc_reader.h"
 #include "node/disk_space.h"
+#include "node/text_batch.h"
 
 namespace gossamer::node {
 namespace {
@@ -124,7 +125,9 @@ Error wants_text(std::string_view got) {
 // First pass over text: the vocabulary. Bad lines are left for the second pass to report.
 Result<text::FeaturizerState> count_vocabulary(const NodeHost& host, const ImportRequest& request,
                                                const data::ImportOptions& options) {
-  text::FeatureCounter counter(featurizer_options(request.text));
+  std::vector<text::FeatureCounter> counters(static_cast<std::size_t>(host.compute.workers()),
+                                             text::FeatureCounter(featurizer_options(request.text)));
+  TextBatch batch(host.compute);
   Progress progress(host.console, host.clock, "counting words", host.verbosity);
   data::ImportOptions lenient = options;
   lenient.read.skip_bad = UINT64_MAX;
@@ -133,11 +136,15 @@ Result<text::FeaturizerState> count_vocabulary(const NodeHost& host, const Impor
       host.disk, lenient, [&](data::ByteSource& source, const data::ReadOptions& read_options) {
         return data::read_jsonl(source, read_options, [&](const data::JsonlRecord& record) -> Result<void> {
           if (record.kind != data::JsonlRecord::Kind::kText) return wants_text("features");
-          return counter.add(record.text);
+          auto added = batch.add(record.text, {}, {});
+          if (added.ok() && batch.full()) batch.count(counters);
+          return added;
         });
       });
   if (!read.ok()) return read.error();
-  return counter.finish();
+  batch.count(counters);
+  for (std::size_t c = 1; c < counters.size(); ++c) counters[0].merge(counters[c]);
+  return counters[0].finish();
 }
 
 // Second pass over text: records of known features.
@@ -146,7 +153,7 @@ Result<Imported> import_text(const NodeHost& host, const ImportRequest& request,
   auto state = count_vocabulary(host, request, options);
   if (!state.ok()) return state.error();
   const text::Featurizer featurizer(std::move(*state));
-  text::FeaturizerScratch scratch;
+  TextBatch batch(host.compute);
   const auto context_weight = static_cast<float>(request.text.context_weight);
   data::RecordAssembler assembler;
   auto writer = data::CacheWriter::create(host.disk, request.cache_path);
@@ -154,19 +161,23 @@ Result<Imported> import_text(const NodeHost& host, const ImportRequest& request,
   Progress progress(host.console, host.clock, "reading", host.verbosity);
   options.read.progress = show(progress, request.stop);
   std::uint32_t labels = 0;
+  const auto write_batch = [&] {
+    return batch.featurize(featurizer, context_weight,
+                           [&](const data::Record& record) { return (*writer)->add(record); });
+  };
   auto report = data::read_sources(
       host.disk, options, [&](data::ByteSource& source, const data::ReadOptions& read_options) {
         return data::read_jsonl(source, read_options, [&](const data::JsonlRecord& record) -> Result<void> {
           if (record.kind != data::JsonlRecord::Kind::kText) return wants_text("features");
-          auto features = featurizer.features(record.text, record.context, context_weight, scratch);
-          if (!features.ok()) return features.error();
           auto own = assembler.labels(record);
           if (!own.ok()) return own.error();
           if (!(*own).empty()) labels = std::max(labels, (*own).back() + 1);
-          return (*writer)->add({.features = *features, .labels = *own});
+          if (auto added = batch.add(record.text, record.context, *own); !added.ok()) return added;
+          return batch.full() ? write_batch() : Result<void>();
         });
       });
   if (!report.ok()) return report.error();
+  if (auto written = write_batch(); !written.ok()) return written.error();
   const auto& names = assembler.label_names().names();
   const auto& words = featurizer.state().features;
   const std::vector<std::string_view> feature_names(words.begin(), words.end());

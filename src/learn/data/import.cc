@@ -22,6 +22,13 @@ void add_report(ReadReport& sum, const ReadReport& report) {
   }
 }
 
+// For sinks that only write.
+ReadOptions beside_parsing(const ReadOptions& options) {
+  ReadOptions beside = options;
+  beside.sink = SinkRuns::kBesideParsing;
+  return beside;
+}
+
 }  // namespace
 
 Result<ReadReport> read_sources(
@@ -50,7 +57,8 @@ Result<ReadReport> import_xmlc(host::Disk& disk, const ImportOptions& options) {
   auto writer = CacheWriter::create(disk, options.cache_path, options.cache);
   if (!writer.ok()) return writer.error();
   auto report = read_sources(disk, options, [&](ByteSource& source, const ReadOptions& read) {
-    return read_xmlc(source, read, [&](const Record& record) { return (*writer)->add(record); });
+    return read_xmlc(source, beside_parsing(read),
+                     [&](const Record& record) { return (*writer)->add(record); });
   });
   if (!report.ok()) return report.error();
   auto done = (*writer)->finish({.features = report->features, .labels = report->labels});
@@ -69,7 +77,7 @@ Result<ReadReport> import_jsonl(host::Disk& disk, const ImportOptions& options, 
     return (*writer)->add({.features = *features, .labels = *labels});
   };
   auto report = read_sources(disk, options, [&](ByteSource& source, const ReadOptions& read) {
-    return read_jsonl(source, read, add);
+    return read_jsonl(source, beside_parsing(read), add);
   });
   if (!report.ok()) return report.error();
   const NameTable& features = assembler.feature_names();

@@ -72,7 +72,8 @@ Result<ReadReport> read_jsonl(ByteSource& source, const ReadOptions& options, Js
     return options.progress({.bytes = chunks.bytes(), .records = report.records});
   };
   const Result<void> read = parse_in_rounds(
-      chunks, options.compute, {.parse = parse_chunk, .drain = drain_slot, .after_round = after_round});
+      chunks, options.compute,
+      {.parse = parse_chunk, .drain = drain_slot, .after_round = after_round, .sink = options.sink});
   if (!read.ok()) return read.error();
   report.bytes = chunks.bytes();
   if (report.records > 0) return report;

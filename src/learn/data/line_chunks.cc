@@ -126,35 +126,47 @@ Result<void> LineChunks::discard_line(Chunk& chunk) {
 }
 
 std::size_t round_slots(const host::Compute* compute) {
-  if (compute == nullptr || compute->workers() == 1) return 1;
-  return 2 * static_cast<std::size_t>(compute->workers());
+  // Two rounds, so that one can be drained while the next is parsed. Several chunks a worker and round even
+  // out that the caller also reads and drains.
+  constexpr std::size_t kChunksPerWorker = 4;
+  if (compute == nullptr || compute->workers() == 1) return 2;
+  return 2 * kChunksPerWorker * static_cast<std::size_t>(compute->workers());
 }
 
 Result<void> parse_in_rounds(LineChunks& lines, host::Compute* compute, const RoundCalls& calls) {
-  const std::size_t slots = round_slots(compute);
-  ReadAhead now{.chunks = std::vector<Chunk>(slots)};
-  ReadAhead next{.chunks = std::vector<Chunk>(slots)};
+  const std::size_t chunks = round_slots(compute) / 2;
+  ReadAhead now{.chunks = std::vector<Chunk>(chunks)};
+  ReadAhead next{.chunks = std::vector<Chunk>(chunks)};
+  std::size_t first_slot = 0;  // of the round that is parsed: 0 or `chunks`
+  std::size_t parsed = 0;      // chunks of the round before, in the other slots, not yet drained
   std::optional<Error> failure;
+  Result<void> drained;
+  const auto drain = [&](std::size_t first, std::size_t count) {
+    for (std::size_t i = first; i < first + count && drained.ok(); ++i) drained = calls.drain(i);
+  };
   read_ahead(lines, now, failure);
-  while (now.used > 0) {
+  while (now.used > 0 || parsed > 0) {
     // Who parses a chunk depends on timing; what comes out of it does not.
     std::atomic<std::size_t> claimed = 0;
     const auto work = [&](int worker) {
       if (worker == 0) {
+        // Slots may point into the chunks that are read into next.
+        drain(chunks - first_slot, parsed);
         next.used = 0;
-        if (!failure) read_ahead(lines, next, failure);
+        if (!failure && drained.ok()) read_ahead(lines, next, failure);
       }
-      for (std::size_t i = claimed++; i < now.used; i = claimed++) calls.parse(now.chunks[i], i);
+      for (std::size_t i = claimed++; i < now.used; i = claimed++) calls.parse(now.chunks[i], first_slot + i);
     };
     if (compute == nullptr) {
       work(0);
     } else {
       compute->run(work);
     }
-    for (std::size_t i = 0; i < now.used; ++i) {
-      if (auto drained = calls.drain(i); !drained.ok()) return drained;
-    }
+    parsed = now.used;
+    if (calls.sink == SinkRuns::kAlone) drain(first_slot, std::exchange(parsed, 0));
+    if (!drained.ok()) return drained;
     if (auto done = calls.after_round(); !done.ok()) return done;
+    first_slot = chunks - first_slot;
     std::swap(now, next);
   }
   if (failure) return *failure;

@@ -65,12 +65,14 @@ class LineChunks {
 [[nodiscard]] std::size_t round_slots(const host::Compute* compute);
 
 // Runs all chunks through parse(chunk, slot), on any worker, each slot by one worker at a time; then
-// drain(slot), on the caller's thread, in the order of the source. Reading ahead overlaps with parsing. Calls
-// `after_round` when a round is drained. Stops at the first error, which is returned.
+// drain(slot), on the caller's thread, in the order of the source. Reading ahead overlaps with parsing, and
+// so does draining if `sink` allows it. Calls `after_round` after a round. Stops at the first error, which is
+// returned.
 struct RoundCalls {
   FunctionRef<void(const Chunk& chunk, std::size_t slot)> parse;
   FunctionRef<Result<void>(std::size_t slot)> drain;
   FunctionRef<Result<void>()> after_round;
+  SinkRuns sink = SinkRuns::kAlone;
 };
 [[nodiscard]] Result<void> parse_in_rounds(LineChunks& lines, host::Compute* compute,
                                            const RoundCalls& calls);

@@ -84,26 +84,54 @@ TEST(LineChunks, FirstLine) {
   }
 }
 
-// Rounds drain every chunk once, in order, whoever parsed it.
+// Rounds drain every chunk once, in order, whoever parsed it and whenever the sink runs. Slots point into the
+// chunks, as those of the readers do.
 TEST(LineChunks, RoundsKeepTheOrder) {
   std::string text;
   for (int i = 0; i < 200; ++i) text += std::to_string(i) + "\n";
-  for (int workers = 1; workers <= 5; ++workers) {
-    host::SimCompute compute({.workers = workers, .seed = 3});
-    const auto source = memory_source("text", text);
-    LineChunks chunks(*source, {.chunk_bytes = 11});
-    std::vector<std::string> slots(round_slots(&compute));
-    std::string joined;
-    const auto parse = [&](const Chunk& chunk, std::size_t slot) { slots[slot] = chunk.text; };
-    const auto drain = [&](std::size_t slot) -> Result<void> {
-      joined += slots[slot];
-      return {};
-    };
-    const auto after_round = []() -> Result<void> { return {}; };
-    const auto done =
-        parse_in_rounds(chunks, &compute, {.parse = parse, .drain = drain, .after_round = after_round});
-    EXPECT_TRUE(done.ok());
-    EXPECT_EQ(joined, text) << workers << " workers";
+  for (const SinkRuns sink : {SinkRuns::kAlone, SinkRuns::kBesideParsing}) {
+    for (int workers = 1; workers <= 5; ++workers) {
+      host::SimCompute compute({.workers = workers, .seed = 3});
+      const auto source = memory_source("text", text);
+      LineChunks chunks(*source, {.chunk_bytes = 11});
+      std::vector<std::string_view> slots(round_slots(&compute));
+      std::string joined;
+      const auto parse = [&](const Chunk& chunk, std::size_t slot) { slots[slot] = chunk.text; };
+      const auto drain = [&](std::size_t slot) -> Result<void> {
+        joined += slots[slot];
+        return {};
+      };
+      const auto after_round = []() -> Result<void> { return {}; };
+      const auto done = parse_in_rounds(
+          chunks, &compute, {.parse = parse, .drain = drain, .after_round = after_round, .sink = sink});
+      EXPECT_TRUE(done.ok());
+      EXPECT_EQ(joined, text) << workers << " workers";
+    }
+  }
+}
+
+// An error of a sink ends the read with it, and nothing is drained afterwards.
+TEST(LineChunks, SinkErrorEndsTheRounds) {
+  std::string text;
+  for (int i = 0; i < 200; ++i) text += std::to_string(i) + "\n";
+  for (const SinkRuns sink : {SinkRuns::kAlone, SinkRuns::kBesideParsing}) {
+    for (int last = 1; last <= 40; ++last) {
+      host::SimCompute compute({.workers = 2, .seed = 3});
+      const auto source = memory_source("text", text);
+      LineChunks chunks(*source, {.chunk_bytes = 11});
+      int drained = 0;
+      const auto done = parse_in_rounds(chunks, &compute,
+                                        {.parse = [](const Chunk&, std::size_t) {},
+                                         .drain = [&](std::size_t) -> Result<void> {
+                                           if (++drained < last) return {};
+                                           return Error{.what = "enough"};
+                                         },
+                                         .after_round = []() -> Result<void> { return {}; },
+                                         .sink = sink});
+      ASSERT_FALSE(done.ok());
+      EXPECT_EQ(done.error().what, "enough");
+      EXPECT_EQ(drained, last);
+    }
   }
 }
 

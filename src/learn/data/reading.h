@@ -5,7 +5,7 @@
 //
 // Readers stream: they cut the source into chunks at line ends, parse chunks in parallel, and hand records to
 // a sink in the order of the file, so the result does not depend on the number of workers or the chunk size.
-// The sink runs on the caller's thread, outside Compute::run, so it may itself use the Compute.
+// The sink runs on the caller's thread; whether it may itself use the Compute is for it to say (SinkRuns).
 //
 // Bad lines: a line that cannot be read is a kBadData error with `where` = FILE:LINE:COLUMN (1-based, columns
 // count bytes). Up to `skip_bad` of them are left out and reported; the next one fails the whole read. A sink
@@ -38,12 +38,19 @@ struct ReadProgress {
   std::uint64_t records = 0;
 };
 
+// When records go to the sink.
+enum class SinkRuns {
+  kAlone,          // outside Compute::run: the sink may use the Compute
+  kBesideParsing,  // while other workers parse what follows, which is faster: the sink must not use it
+};
+
 struct ReadOptions {
   ReadLimits limits = {};
   std::uint64_t skip_bad = 0;
   std::uint64_t skipped_before = 0;  // in sources read before this one; counts towards skip_bad
   // Workers for parsing; without one the caller parses alone. Must outlive the read.
   host::Compute* compute = nullptr;
+  SinkRuns sink = SinkRuns::kAlone;
   // Called on the caller's thread after every round of chunks. An error ends the read and is returned.
   std::function<Result<void>(const ReadProgress&)> progress = {};
 };

@@ -187,7 +187,8 @@ Result<ReadReport> read_xmlc(ByteSource& source, const ReadOptions& options, Rec
     return options.progress({.bytes = chunks.bytes(), .records = report.records});
   };
   const Result<void> read = parse_in_rounds(
-      chunks, options.compute, {.parse = parse_chunk, .drain = drain_slot, .after_round = after_round});
+      chunks, options.compute,
+      {.parse = parse_chunk, .drain = drain_slot, .after_round = after_round, .sink = options.sink});
   if (!read.ok()) return read.error();
   report.bytes = chunks.bytes();
   if (auto done = drain.finish(sink); !done.ok()) return done.error();

@@ -64,13 +64,25 @@ Result<void> FeatureCounter::add(std::string_view text) {
   return splitter_.split(text, [this](std::string_view word) { add_word(word); });
 }
 
-void FeatureCounter::count(std::uint32_t id) {
-  if (id >= document_frequency_.size()) {
-    document_frequency_.resize(id + 1);
-    last_document_.resize(id + 1);
-    parts_begin_.resize(id + 1);
-    parts_count_.resize(id + 1, kNotDerived);
+void FeatureCounter::reserve(std::uint32_t id) {
+  if (id < document_frequency_.size()) return;
+  document_frequency_.resize(id + 1);
+  last_document_.resize(id + 1);
+  parts_begin_.resize(id + 1);
+  parts_count_.resize(id + 1, kNotDerived);
+}
+
+void FeatureCounter::merge(const FeatureCounter& other) {
+  for (std::uint32_t theirs = 0; theirs < other.document_frequency_.size(); ++theirs) {
+    const std::uint32_t id = index_.add(other.index_.string(theirs));
+    reserve(id);
+    document_frequency_[id] += other.document_frequency_[theirs];
   }
+  documents_ += other.documents_;
+}
+
+void FeatureCounter::count(std::uint32_t id) {
+  reserve(id);
   if (last_document_[id] == documents_) return;
   last_document_[id] = documents_;
   ++document_frequency_[id];

@@ -62,9 +62,13 @@ class FeatureCounter {
   explicit FeatureCounter(FeaturizerOptions options);
 
   [[nodiscard]] Result<void> add(std::string_view text);
+  // Adds the documents that another counter has seen, whose options are the same. What finish() gives depends
+  // on the documents alone, not on which counter has seen which.
+  void merge(const FeatureCounter& other);
   [[nodiscard]] FeaturizerState finish() const;
 
  private:
+  void reserve(std::uint32_t id);
   void add_word(std::string_view word);
   void count(std::uint32_t id);
 

@@ -232,5 +232,24 @@ TEST(FeaturizerWeighting, WeighsByKind) {
   EXPECT_FLOAT_EQ(weighting.idf[2], 0.25F * std::log(2.0F));
 }
 
+// Documents shared out among counters, one of them without any, count as if one had seen them all.
+TEST(FeatureCounter, Merge) {
+  const FeaturizerOptions options{.subword_min = 3, .subword_max = 4, .min_document_frequency = 1};
+  const std::vector<std::string> documents = {"the red fox digs", "digging foxes", "", "red red wine",
+                                              "the fox"};
+  const FeaturizerState whole = learn(documents, options);
+  for (std::size_t counters = 2; counters <= 6; ++counters) {
+    std::vector<FeatureCounter> parts(counters, FeatureCounter(options));
+    for (std::size_t i = 0; i < documents.size(); ++i) {
+      EXPECT_TRUE(parts[(7 * i + 1) % counters].add(documents[i]).ok());
+    }
+    for (std::size_t c = 1; c < counters; ++c) parts[0].merge(parts[c]);
+    const FeaturizerState merged = parts[0].finish();
+    EXPECT_EQ(merged.features, whole.features);
+    EXPECT_EQ(merged.document_frequency, whole.document_frequency);
+    EXPECT_EQ(merged.documents, whole.documents);
+  }
+}
+
 }  // namespace
 }  // namespace gossamer::text
