@@ -42,6 +42,7 @@ struct Command {
 [[nodiscard]] Command train_command();
 [[nodiscard]] Command eval_command();
 [[nodiscard]] Command predict_command();
+[[nodiscard]] Command serve_command();
 [[nodiscard]] Command export_command();
 [[nodiscard]] Command data_import_command();
 [[nodiscard]] Command data_inspect_command();

@@ -289,4 +289,26 @@ Result<void> PredictSession::answer(std::span<const Query> queries,
   return {};
 }
 
+void PredictSession::answer_each(
+    std::span<const Query> queries, std::size_t top,
+    FunctionRef<void(std::size_t query, const Result<std::string>& answer)> sink) {
+  std::vector<std::size_t> readable;  // of the block
+  for (std::size_t first = 0; first < queries.size(); first += kPredictBlock) {
+    readable.clear();
+    unknown_.clear();
+    for (std::size_t i = first; i < std::min(first + kPredictBlock, queries.size()); ++i) {
+      const std::uint64_t before = parser_.unknown_names().unknown;
+      if (const auto read = parser_.add(queries[i].text, queries[i].place, block_); !read.ok()) {
+        sink(i, read.error());
+        continue;
+      }
+      readable.push_back(i);
+      unknown_.push_back(parser_.unknown_names().unknown - before);
+    }
+    if (block_.size() > 0) predictor_->predict(block_.rows(), top, out_);
+    for (std::size_t q = 0; q < readable.size(); ++q) sink(readable[q], render(out_.row(q), unknown_[q]));
+    block_.clear();
+  }
+}
+
 }  // namespace gossamer::node

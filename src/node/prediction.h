@@ -79,6 +79,12 @@ class PredictSession {
   // answered, then its error is returned.
   [[nodiscard]] Result<void> answer(std::span<const Query> queries,
                                     FunctionRef<void(std::string_view json)> sink);
+  // The same lines with `top` labels for every query that can be read, whatever the others are; calls
+  // sink(i, line or error) once for each query i, in any order.
+  void answer_each(std::span<const Query> queries, std::size_t top,
+                   FunctionRef<void(std::size_t query, const Result<std::string>& answer)> sink);
+  [[nodiscard]] const engine::Model& model() const { return model_; }
+  [[nodiscard]] std::size_t top() const { return top_; }
 
  private:
   PredictSession(engine::Model model, std::size_t top)

@@ -2,13 +2,12 @@
 #include "host/posix/compute.h"
 
 #include <fmt/format.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/resource.h>
 
 #include <system_error>
 
 #include "base/check.h"
+#include "host/posix/blocked_signals.h"
 #include "host/posix/cgroup.h"
 #include "host/posix/disk.h"
 #include "host/posix/environment.h"
@@ -27,22 +26,6 @@ void await_change(const std::atomic<std::uint32_t>& value, std::uint32_t old, in
   }
   value.wait(old, std::memory_order_acquire);
 }
-
-// Threads that start while this object lives receive no signals.
-class BlockedSignals {
- public:
-  BlockedSignals() {
-    sigset_t all;
-    sigfillset(&all);
-    CHECK(pthread_sigmask(SIG_SETMASK, &all, &before_) == 0);
-  }
-  BlockedSignals(const BlockedSignals&) = delete;
-  BlockedSignals& operator=(const BlockedSignals&) = delete;
-  ~BlockedSignals() { CHECK(pthread_sigmask(SIG_SETMASK, &before_, nullptr) == 0); }
-
- private:
-  sigset_t before_{};
-};
 
 }  // namespace
 

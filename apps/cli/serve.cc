@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// gossamer serve: answers queries over HTTP until a signal comes.
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+
+#include "apps/cli/arguments.h"
+#include "apps/cli/command.h"
+#include "apps/cli/machine.h"
+#include "host/posix/http_server.h"
+#include "host/posix/signals.h"
+#include "node/prediction.h"
+#include "node/prediction_service.h"
+
+namespace gossamer::cli {
+namespace {
+
+struct ServeFlags {
+  CommonFlags common;
+  std::string directory;
+  std::string listen;
+  std::string top = "5";
+  std::string connections = "256";
+  std::string waiting = "128";
+  std::string body_bytes = "1048576";
+  std::string timeout = "5";
+  bool net_alone = false;
+};
+
+// HOST:PORT into `options`; an address with colons stands in brackets.
+Result<void> parse_listen(const std::string& text, host::HttpOptions& options) {
+  const std::size_t colon = text.rfind(':');
+  std::string host = text.substr(0, colon);
+  int port = -1;
+  if (colon != std::string::npos) {
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data() + colon + 1, end, port);
+    if (error != std::errc() || stop != end) port = -1;
+  }
+  const bool brackets = host.starts_with('[') && host.ends_with(']');
+  if (brackets) host = host.substr(1, host.size() - 2);
+  if (port < 0 || port > 65535 || host.empty() || (!brackets && host.find(':') != std::string::npos)) {
+    return Error{.kind = ErrorKind::kUsage,
+                 .where = "--listen",
+                 .what = "cannot use the address",
+                 .got = fmt::format("'{}'", text),
+                 .expected = "HOST:PORT such as 127.0.0.1:8080 or [::1]:8080; port 0 takes a free one",
+                 .fix = "write host and port"};
+  }
+  options.host = std::move(host);
+  options.port = port;
+  return {};
+}
+
+// A flag's text, where it may lie, and where its value goes.
+struct Limit {
+  const std::string& text;
+  CountRule rule;
+  std::size_t& value;
+};
+
+Result<host::HttpOptions> http_options(const ServeFlags& flags, std::size_t& top) {
+  host::HttpOptions options{.endpoint = "/predict"};
+  if (auto done = parse_listen(flags.listen, options); !done.ok()) return done.error();
+  std::size_t seconds = 0;
+  const std::array<Limit, 5> limits = {
+      {{flags.top, {.flag = "--top", .min = 1, .max = node::kMostLabels}, top},
+       {flags.connections, {.flag = "--connections", .min = 1, .max = 900}, options.max_connections},
+       {flags.waiting, {.flag = "--waiting", .min = 1, .max = 100'000}, options.max_waiting},
+       {flags.body_bytes, {.flag = "--body-bytes", .min = 1, .max = 1 << 30}, options.max_body_bytes},
+       {flags.timeout, {.flag = "--timeout", .min = 1, .max = 3600}, seconds}}};
+  for (const Limit& limit : limits) {
+    auto value = parse_count(limit.text, limit.rule);
+    if (!value.ok()) return value.error();
+    limit.value = *value;
+  }
+  options.timeout = from_seconds(static_cast<double>(seconds));
+  return options;
+}
+
+// Serves until a signal comes and every request that was sent before it is answered.
+void serve_until_signal(host::HttpServer& server, node::PredictionService& service,
+                        const host::PosixSignals& signals) {
+  const Duration patience = from_milliseconds(50);  // how late a signal may be noticed
+  const auto answer = [&service](std::span<const host::HttpRequest> requests) {
+    return service.answer(requests);
+  };
+  while (server.serve(node::kRequestsAtOnce, patience, answer)) {
+    if (signals.stop_requested()) server.close();
+  }
+}
+
+Result<ExitStatus> serve(Context& context, const ServeFlags& flags) {
+  std::size_t top = 0;
+  auto options = http_options(flags, top);
+  if (!options.ok()) return options.error();
+  auto machine = Machine::create(context, flags.common);
+  if (!machine.ok()) return machine.error();
+  const node::NodeHost host = (*machine).host();
+  const host::PosixSignals signals;
+  auto model = node::open_model(host, flags.directory);
+  if (!model.ok()) return model.error();
+  auto session = node::PredictSession::create(
+      host, std::move(*model),
+      {.top = top, .scorer = flags.net_alone ? node::Scorer::kNet : node::Scorer::kFused});
+  if (!session.ok()) return session.error();
+  options->pages = {{"/healthz", {.body = "{\"status\":\"ok\"}\n"}},
+                    {"/model", {.body = node::describe_json(**session, flags.directory)}}};
+  auto server = host::HttpServer::start(*options);
+  if (!server.ok()) return server.error();
+  const std::string shown =
+      options->host.find(':') == std::string::npos ? options->host : "[" + options->host + "]";
+  context.output.line(
+      fmt::format("serving {} on http://{}:{}/predict", flags.directory, shown, (*server)->port()));
+  if (auto flushed = context.output.flush(); !flushed.ok()) return flushed.error();
+  node::PredictionService service(**session);
+  serve_until_signal(**server, service, signals);
+  return 128 + signals.signal_number();
+}
+
+Result<ExitStatus> run(Context& context, const Command& self, std::span<const std::string> arguments) {
+  ServeFlags flags;
+  auto parser = make_parser({self.name, self.help, self.example});
+  parser->add_option("DIR", flags.directory, "of a finished run, or its model/")->required()->type_name("");
+  parser->add_option("--listen", flags.listen, "where; port 0 takes a free one and prints it")
+      ->required()
+      ->type_name("HOST:PORT");
+  parser->add_option("--top", flags.top, "labels to answer with, unless ?top=K says otherwise; default 5")
+      ->type_name("K");
+  parser->add_flag("--net-alone", flags.net_alone, "without the training records that the model keeps");
+  parser->add_option("--connections", flags.connections, "open at once; default 256")->type_name("N");
+  parser->add_option("--waiting", flags.waiting, "requests that may wait, 503 beyond; default 128")
+      ->type_name("N");
+  parser->add_option("--body-bytes", flags.body_bytes, "largest body, 413 beyond; default 1048576")
+      ->type_name("N");
+  parser->add_option("--timeout", flags.timeout, "seconds that a read or write may take; default 5")
+      ->type_name("S");
+  add_threads(*parser, flags.common);
+  add_quiet(*parser, flags.common);
+  auto parsed = parse(*parser, arguments);
+  if (!parsed.ok()) return parsed.error();
+  if (*parsed == Parsed::kHelp) return context.output.write(help_text(*parser)), 0;
+  return serve(context, flags);
+}
+
+}  // namespace
+
+Command serve_command() {
+  return {.name = "serve",
+          .help = "answers queries over HTTP as predict does, until Ctrl-C or SIGTERM",
+          .example =
+              "POST /predict[?top=K]: application/json with one query or an array of them, or\n"
+              "application/x-ndjson or text/plain with one query a line. GET /healthz, GET /model.\n"
+              "No encryption, no passwords: for a trusted network, or behind a proxy that has them.\n\n"
+              "Example:\n"
+              "  gossamer serve runs/dictionary --listen 127.0.0.1:8080\n"
+              "  curl -H 'Content-Type: application/json' -d '{\"text\": \"fear of spiders\"}' \\\n"
+              "    'http://127.0.0.1:8080/predict?top=3'",
+          .run = run};
+}
+
+}  // namespace gossamer::cli

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/posix/http_server.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <httplib.h>
+#include <nlohmann/json.hpp>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "base/check.h"
+#include "host/posix/blocked_signals.h"
+#include "host/posix/connection_threads.h"
+
+namespace gossamer::host {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+// So many requests on one connection: whatever follows a body that was not read to its end is read as
+// requests, each of them wrong.
+constexpr std::size_t kMostRequestsPerConnection = 1000;
+
+constexpr int kBacklog = 256;
+
+std::string media_type(const httplib::Request& request) {
+  std::string type = request.get_header_value("Content-Type");
+  type = type.substr(0, type.find(';'));
+  type.erase(std::remove(type.begin(), type.end(), ' '), type.end());
+  std::transform(type.begin(), type.end(), type.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  return type;
+}
+
+void send(httplib::Response& response, const HttpReply& reply) {
+  response.status = reply.status;
+  response.set_content(reply.body, reply.content_type);
+}
+
+// A request that waits for the owner; lives on its connection's thread.
+struct Waiting {
+  HttpRequest request;
+  HttpReply reply;
+  bool answered = false;
+};
+
+class PosixHttpServer final : public HttpServer {
+ public:
+  explicit PosixHttpServer(const HttpOptions& options) : options_(options) { configure(); }
+  ~PosixHttpServer() override {
+    if (!acceptor_.joinable()) return;
+    close();
+    const auto refuse = [this](std::span<const HttpRequest> requests) {
+      return std::vector<HttpReply>(requests.size(), overloaded());
+    };
+    while (serve(options_.max_waiting, from_milliseconds(100), refuse)) {
+    }
+    acceptor_.join();
+  }
+
+  Result<void> listen();
+  int port() const override { return port_; }
+  bool serve(std::size_t most, Duration patience,
+             FunctionRef<std::vector<HttpReply>(std::span<const HttpRequest>)> answer) override;
+  void close() override {
+    if (!closed_) server_.stop();
+    closed_ = true;
+  }
+
+ private:
+  void configure();
+  void post(const httplib::Request& from, httplib::Response& to, const httplib::ContentReader& read);
+  [[nodiscard]] HttpReply hand_over(HttpRequest request);
+  [[nodiscard]] HttpReply overloaded() const;
+  [[nodiscard]] HttpReply too_large() const;
+  void explain(const httplib::Request& from, httplib::Response& to) const;
+
+  const HttpOptions options_;
+  httplib::Server server_;
+  int port_ = 0;
+  bool closed_ = false;
+  int listening_ = -1;
+  std::thread acceptor_;
+
+  std::mutex mutex_;  // of all below
+  std::condition_variable arrived_;
+  std::condition_variable answered_;
+  std::deque<Waiting*> waiting_;
+  bool ended_ = false;  // every connection is done
+};
+
+void PosixHttpServer::configure() {
+  const auto seconds = [](Duration d) { return static_cast<time_t>(d.ns / 1'000'000'000); };
+  const auto micros = [](Duration d) { return static_cast<time_t>(d.ns % 1'000'000'000 / 1000); };
+  server_.new_task_queue = [most = options_.max_connections] { return new ConnectionThreads(most); };
+  server_.set_read_timeout(seconds(options_.timeout), micros(options_.timeout));
+  server_.set_write_timeout(seconds(options_.timeout), micros(options_.timeout));
+  server_.set_keep_alive_timeout(std::max<time_t>(1, seconds(options_.idle_timeout)));
+  server_.set_keep_alive_max_count(kMostRequestsPerConnection);
+  server_.set_payload_max_length(options_.max_body_bytes);
+  server_.set_tcp_nodelay(true);
+  // Not the library's options: with SO_REUSEPORT a second server would silently share the port.
+  server_.set_socket_options([this](int socket) {
+    const int on = 1;
+    static_cast<void>(::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)));
+    listening_ = socket;
+  });
+  for (const auto& [path, reply] : options_.pages) {
+    // Paths are patterns there; ours hold no character that means something.
+    server_.Get(path, [reply](const httplib::Request&, httplib::Response& to) { send(to, reply); });
+  }
+  server_.Post(options_.endpoint, [this](const httplib::Request& from, httplib::Response& to,
+                                         const httplib::ContentReader& read) { post(from, to, read); });
+  server_.set_expect_100_continue_handler([this](const httplib::Request& from, httplib::Response&) {
+    return from.get_header_value<std::uint64_t>("Content-Length") > options_.max_body_bytes ? 413 : 100;
+  });
+  server_.set_error_handler(
+      [this](const httplib::Request& from, httplib::Response& to) { explain(from, to); });
+}
+
+Result<void> PosixHttpServer::listen() {
+  const bool any = options_.port == 0;
+  port_ = any ? server_.bind_to_any_port(options_.host) : options_.port;
+  if (any ? port_ <= 0 : !server_.bind_to_port(options_.host, options_.port)) {
+    return Error{.kind = ErrorKind::kFailed,
+                 .where = fmt::format("{}:{}", options_.host, options_.port),
+                 .what = "cannot listen there",
+                 .got = "an address of another machine, a port in use, or one that needs privileges",
+                 .expected = "an address of this machine and a free port",
+                 .fix = "choose another HOST:PORT; port 0 takes a free one"};
+  }
+  // The library's own backlog is 5: a sixth client that connects at the same moment would wait a second.
+  static_cast<void>(::listen(listening_, kBacklog));
+  const BlockedSignals blocked;
+  acceptor_ = std::thread([this] {
+    static_cast<void>(server_.listen_after_bind());
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+    arrived_.notify_all();
+  });
+  // Before that a stop would go unheard.
+  while (!server_.is_running()) std::this_thread::yield();
+  return {};
+}
+
+bool PosixHttpServer::serve(std::size_t most, Duration patience,
+                            FunctionRef<std::vector<HttpReply>(std::span<const HttpRequest>)> answer) {
+  std::vector<Waiting*> taken;
+  std::vector<HttpRequest> requests;
+  {
+    std::unique_lock lock(mutex_);
+    arrived_.wait_for(lock, std::chrono::nanoseconds(patience.ns),
+                      [this] { return !waiting_.empty() || ended_; });
+    if (waiting_.empty()) return !ended_;
+    while (!waiting_.empty() && taken.size() < most) {
+      taken.push_back(waiting_.front());
+      waiting_.pop_front();
+      requests.push_back(std::move(taken.back()->request));
+    }
+  }
+  std::vector<HttpReply> replies = answer(requests);
+  CHECK(replies.size() == requests.size(), replies.size(), requests.size());
+  {
+    const std::lock_guard lock(mutex_);
+    for (std::size_t i = 0; i < taken.size(); ++i) {
+      taken[i]->reply = std::move(replies[i]);
+      taken[i]->answered = true;
+    }
+  }
+  answered_.notify_all();
+  return true;
+}
+
+HttpReply PosixHttpServer::hand_over(HttpRequest request) {
+  Waiting mine{.request = std::move(request), .reply = {}};
+  std::unique_lock lock(mutex_);
+  if (waiting_.size() >= options_.max_waiting) return overloaded();
+  waiting_.push_back(&mine);
+  arrived_.notify_all();
+  answered_.wait(lock, [&mine] { return mine.answered; });
+  return std::move(mine.reply);
+}
+
+void PosixHttpServer::post(const httplib::Request& from, httplib::Response& to,
+                           const httplib::ContentReader& read) {
+  HttpRequest request{.content_type = media_type(from), .parameters = {}, .body = {}};
+  for (const auto& [name, value] : from.params) request.parameters[name] = value;
+  const auto limit = SteadyClock::now() + std::chrono::nanoseconds(2 * options_.timeout.ns);
+  bool late = false;
+  bool large = false;
+  const auto take = [&](const char* bytes, std::size_t size) {
+    // A body that is packed or comes in chunks tells its size at the end. What is too large is read and
+    // dropped, or the client would be cut off before it has seen why.
+    large = large || request.body.size() + size > options_.max_body_bytes;
+    late = SteadyClock::now() > limit;
+    if (!large) request.body.append(bytes, size);
+    return !late;
+  };
+  const bool whole = from.is_multipart_form_data()
+                         ? read([](const httplib::MultipartFormData&) { return true; }, take)
+                         : read(take);
+  if (large || to.status == 413) return send(to, too_large());
+  if (!whole) {
+    return send(to, http_error(408, {.where = options_.endpoint,
+                                     .what = "the body of the request did not arrive",
+                                     .got = fmt::format("{} bytes in time", request.body.size()),
+                                     .expected = "the whole body",
+                                     .fix = "send it without pauses"}));
+  }
+  to.status = -1;
+  send(to, hand_over(std::move(request)));
+  if (to.status == 503) to.set_header("Retry-After", "1");
+}
+
+HttpReply PosixHttpServer::overloaded() const {
+  return http_error(503, {.where = options_.endpoint,
+                          .what = "too many requests wait already",
+                          .got = fmt::format("{} waiting", options_.max_waiting),
+                          .expected = {},
+                          .fix = "try again in a second"});
+}
+
+HttpReply PosixHttpServer::too_large() const {
+  return http_error(413, {.where = options_.endpoint,
+                          .what = "the body of the request is too large",
+                          .got = fmt::format("more than {} bytes", options_.max_body_bytes),
+                          .expected = "a smaller body",
+                          .fix = "send fewer queries in one request"});
+}
+
+// Replies that the library makes have a status alone.
+void PosixHttpServer::explain(const httplib::Request& from, httplib::Response& to) const {
+  if (!to.body.empty()) return;
+  if (to.status == 413) return send(to, too_large());
+  std::vector<std::string> known = {"POST " + options_.endpoint};
+  for (const auto& [path, reply] : options_.pages) known.push_back("GET " + path);
+  const bool page = options_.pages.contains(from.path);
+  if (to.status == 404 && (page || from.path == options_.endpoint)) {
+    to.set_header("Allow", page ? "GET, HEAD" : "POST");
+    to.status = 405;
+  }
+  Error error{.where = from.path,
+              .what = "not a request that this server understands",
+              .got = from.method,
+              .expected = fmt::format("one of: {}", fmt::join(known, ", ")),
+              .fix = {}};
+  if (to.status == 404) error.what = "there is nothing of this name";
+  if (to.status == 405) error.what = "the path is right, the method is not";
+  send(to, http_error(to.status, error));
+}
+
+}  // namespace
+
+HttpReply http_error(int status, const Error& error) {
+  nlohmann::ordered_json parts = nlohmann::ordered_json::object();
+  const auto add = [&parts](const char* name, const std::string& value) {
+    if (!value.empty()) parts[name] = value;
+  };
+  add("what", error.what);
+  add("where", error.where);
+  add("got", error.got);
+  add("expected", error.expected);
+  add("fix", error.fix);
+  const nlohmann::ordered_json json = {{"error", parts}};
+  return {.status = status,
+          .body = json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n"};
+}
+
+Result<std::unique_ptr<HttpServer>> HttpServer::start(const HttpOptions& options) {
+  auto server = std::make_unique<PosixHttpServer>(options);
+  if (auto done = server->listen(); !done.ok()) return done.error();
+  return std::unique_ptr<HttpServer>(std::move(server));
+}
+
+}  // namespace gossamer::host

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// HttpServer: HTTP/1.1 for one owner thread, by cpp-httplib. Its own threads, one per open connection, read
+// requests and write replies; what is posted to the endpoint goes through a bounded queue to the owner, who
+// takes what waits and answers it together. Fixed pages (is it alive, what is it) are answered without the
+// owner.
+//
+//   auto server = HttpServer::start({.endpoint = "/predict", .pages = {{"/healthz", {.body = "{}"}}}});
+//   while (server->serve(32, from_milliseconds(100), answer)) {
+//     if (stop) server->close();
+//   }
+//
+// Limits: connections (further ones wait in the system's backlog), waiting requests (503 with Retry-After
+// beyond), bytes of a body (413), seconds that a read, a write or a whole body may take (408, or the
+// connection is closed), seconds that a connection may be idle. A client that sends its headers byte by byte
+// holds one connection; whoever faces the internet puts a proxy in front.
+//
+// Every failure is answered as JSON: {"error": {"what", "where", "got", "expected", "fix"}}, without parts
+// that are empty.
+//
+// Owner: the thread that made it, which alone calls its functions.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/function_ref.h"
+#include "base/result.h"
+#include "base/time.h"
+
+namespace gossamer::host {
+
+struct HttpRequest {
+  std::string content_type = {};                       // without parameters, lower case
+  std::map<std::string, std::string> parameters = {};  // of the query string; the last of a name counts
+  std::string body = {};
+};
+
+struct HttpReply {
+  int status = 200;
+  std::string content_type = "application/json";
+  std::string body = {};
+};
+
+[[nodiscard]] HttpReply http_error(int status, const Error& error);
+
+struct HttpOptions {
+  std::string host = "127.0.0.1";               // a name or an address of this machine
+  int port = 0;                                 // 0: one that is free
+  std::string endpoint = "/";                   // of POST requests
+  std::map<std::string, HttpReply> pages = {};  // of GET requests, by path
+  std::size_t max_connections = 256;
+  std::size_t max_waiting = 128;
+  std::size_t max_body_bytes = std::size_t{1} << 20;
+  Duration timeout = from_seconds(5);       // of one read or write; a whole body may take twice as long
+  Duration idle_timeout = from_seconds(2);  // of a connection between two requests
+};
+
+class HttpServer {
+ public:
+  // Listens. kFailed when the address cannot be had.
+  [[nodiscard]] static Result<std::unique_ptr<HttpServer>> start(const HttpOptions& options);
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
+  // Closes; requests that nobody has answered get 503.
+  virtual ~HttpServer() = default;
+
+  [[nodiscard]] virtual int port() const = 0;
+  // Waits up to `patience` for requests, takes up to `most` of those that wait, oldest first, and sends the
+  // replies of `answer`, one each in their order. False once the server is closed and every connection done.
+  [[nodiscard]] virtual bool serve(
+      std::size_t most, Duration patience,
+      FunctionRef<std::vector<HttpReply>(std::span<const HttpRequest> requests)> answer) = 0;
+  // Takes no new connection and no further request on open ones. Those that have been sent, or are being
+  // sent, are still to be served.
+  virtual void close() = 0;
+
+ protected:
+  HttpServer() = default;
+};
+
+}  // namespace gossamer::host

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gossamer serve: the answers of predict over HTTP, to many clients, with wrong requests among them, until a signal."""
+
+import http.client
+import json
+import re
+import signal
+import socket
+import threading
+
+import program
+import test_training
+
+JSON = {"Content-Type": "application/json"}
+
+
+class Server:
+    """A serving process on a free port of this machine."""
+
+    def __init__(self, run, *more):
+        self.running = program.Running("serve", run, "--listen", "127.0.0.1:0", "--threads", "2", *more)
+        line = self.running.process.stdout.readline()
+        found = re.fullmatch(r"serving .* on http://127\.0\.0\.1:(\d+)/predict\n", line)
+        assert found, f"{line!r}\n{''.join(self.running.seen)}"
+        self.port = int(found[1])
+
+    def connect(self):
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=program.TIMEOUT)
+
+    def ask(self, method, path, body=None, headers=None):
+        """(status, headers, body) of one request on a connection of its own."""
+        connection = self.connect()
+        try:
+            connection.request(method, path, body, headers or {})
+            reply = connection.getresponse()
+            return reply.status, reply.headers, reply.read().decode()
+        finally:
+            connection.close()
+
+    def stop(self, number=signal.SIGTERM):
+        self.running.signal(number)
+        return self.running.finish()
+
+
+class Serve(test_training.WithData):
+    def setUp(self):
+        super().setUp()
+        done = program.run(*self.arguments())
+        self.assertEqual(done.status, 0, done.err)
+
+    def serve(self, *more):
+        server = Server(self.out, *more)
+        self.addCleanup(lambda: server.running.process.poll() is None and server.stop(signal.SIGKILL))
+        return server
+
+    # Every query has the bytes that predict prints: one by one, as an array, as lines, with another number of labels.
+    def test_same_answers_as_predict(self):
+        queries = [line.split(" ", 1)[1].strip() for line in self.test_lines]
+        expected = program.run("predict", self.out, stdin="\n".join(queries)).out.splitlines(keepends=True)
+        server = self.serve()
+        for query, line in list(zip(queries, expected))[:20]:
+            self.assertEqual(server.ask("POST", "/predict", json.dumps(query), JSON)[::2], (200, line))
+        objects = [{"features": [[int(i), float(v)] for i, v in (pair.split(":") for pair in query.split())]}
+                   for query in queries]  # fmt: skip
+        self.assertEqual(server.ask("POST", "/predict", json.dumps(objects), JSON)[2],
+                         "[" + ",".join(line.strip() for line in expected) + "]\n")  # fmt: skip
+        lines = server.ask("POST", "/predict", "\n".join(map(json.dumps, objects)), {"Content-Type": "application/x-ndjson"})
+        self.assertEqual(lines[2], "".join(expected))
+        top = program.run("predict", self.out, queries[0], "--top", "9").out
+        self.assertEqual(server.ask("POST", "/predict?top=9", queries[0], {"Content-Type": "text/plain"})[2], top)
+        model = json.loads(server.ask("GET", "/model")[2])
+        self.assertEqual((model["features"], model["labels"], model["top"]), (200, 25, 5))
+        self.assertEqual(server.ask("GET", "/healthz")[2], '{"status":"ok"}\n')
+        done = server.stop()
+        self.assertEqual((done.status, done.err), (143, ""))
+
+    # Sixty-four clients at once, each with its own queries on a connection that stays open: nobody gets another's answer.
+    def test_64_clients(self):
+        queries = [line.split(" ", 1)[1].strip() for line in self.test_lines]
+        expected = program.run("predict", self.out, stdin="\n".join(queries)).out.splitlines(keepends=True)
+        server = self.serve()
+        wrong = []
+
+        def client(number):
+            connection = server.connect()
+            for i in range(10):
+                k = (7 * number + i) % len(queries)
+                connection.request("POST", "/predict", queries[k], {"Content-Type": "text/plain"})
+                reply = connection.getresponse()
+                body = reply.read().decode()
+                if (reply.status, body) != (200, expected[k]):
+                    wrong.append((number, i, reply.status, body))
+            connection.close()
+
+        threads = [threading.Thread(target=client, args=(number,)) for number in range(64)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+        self.assertEqual(server.stop(signal.SIGINT).status, 130)
+
+    # Wrong requests have a status and an explanation, and the server goes on.
+    def test_wrong_requests(self):
+        server = self.serve("--body-bytes", "1000", "--timeout", "1")
+        for words, status, part in (
+            (("POST", "/predict", "{", JSON), 400, "well-formed"),
+            (("POST", "/predict", '{"features": [[1, "x"]]}', JSON), 400, "query"),
+            (("POST", "/predict", '["1:1", "1:x"]', JSON), 400, "query 2"),
+            (("POST", "/predict", "1:1", {"Content-Type": "application/x-www-form-urlencoded"}), 415, "text/plain"),
+            (("POST", "/predict?top=none", '"1:1"', JSON), 400, "top=K"),
+            (("POST", "/predict", " " * 1001, JSON), 413, "1000"),
+            (("GET", "/predict"), 405, "POST /predict"),
+            (("GET", "/"), 404, "GET /healthz"),
+        ):
+            with self.subTest(words=words):
+                got, headers, body = server.ask(*words)
+                self.assertEqual((got, headers["Content-Type"]), (status, "application/json"), body)
+                self.assertIn(part, json.dumps(json.loads(body)["error"]))
+        with socket.create_connection(("127.0.0.1", server.port), timeout=program.TIMEOUT) as slow:
+            slow.sendall(b"POST /predict HTTP/1.1\r\nContent-Type: text/plain\r\nContent-Length: 100\r\n\r\n1:1")
+            self.assertIn(b" 408 ", slow.recv(1000))
+        with socket.create_connection(("127.0.0.1", server.port), timeout=program.TIMEOUT) as rude:
+            rude.sendall(b"\x00\x01 what is this\r\n\r\n")
+            self.assertIn(b" 400 ", rude.recv(1000))
+        self.assertEqual(server.ask("POST", "/predict", '"1:1"', JSON)[0], 200)
+        self.assertEqual(server.stop().status, 143)
+
+    # A signal while a request is being sent: it is read to its end and answered, then the process ends.
+    def test_signal_lets_requests_finish(self):
+        expected = program.run("predict", self.out, "1:1 2:1").out
+        server = self.serve()
+        with socket.create_connection(("127.0.0.1", server.port), timeout=program.TIMEOUT) as client:
+            client.sendall(b"POST /predict HTTP/1.1\r\nExpect: 100-continue\r\nContent-Type: text/plain\r\n"
+                           b"Content-Length: 7\r\n\r\n")  # fmt: skip
+            # The server has begun with this request, and has 4 bytes yet to get.
+            self.assertIn(b" 100 ", client.recv(1000))
+            client.sendall(b"1:1")
+            server.running.signal(signal.SIGTERM)
+            while True:
+                try:
+                    socket.create_connection(("127.0.0.1", server.port), timeout=program.TIMEOUT).close()
+                except OSError:
+                    break  # it listens no more
+            client.sendall(b" 2:1")
+            reply = b""
+            while piece := client.recv(1000):
+                reply += piece
+        self.assertTrue(reply.startswith(b"HTTP/1.1 200 "), reply)
+        self.assertTrue(reply.endswith(expected.encode()), reply)
+        self.assertEqual(server.running.finish().status, 143)
+
+    # A port in use, an address that is none and a missing model are said before anything is served.
+    def test_refusals(self):
+        server = self.serve()
+        for words, status, part in (
+            (("serve", self.out, "--listen", f"127.0.0.1:{server.port}"), 1, "cannot listen"),
+            (("serve", self.out, "--listen", "8080"), 2, "HOST:PORT"),
+            (("serve", self.out, "--listen", "127.0.0.1:99999"), 2, "HOST:PORT"),
+            (("serve", self.path("none"), "--listen", "127.0.0.1:0"), 1, "no model"),
+            (("serve", self.out), 2, "--listen"),
+        ):
+            with self.subTest(words=words):
+                done = program.run(*words)
+                self.assertEqual((done.status, done.out), (status, ""), done.err)
+                self.assertIn(part, done.err)
+        self.assertEqual(server.stop().status, 143)
