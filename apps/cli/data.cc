@@ -16,12 +16,13 @@
 namespace gossamer::cli {
 namespace {
 
-constexpr std::array<std::string_view, 4> kKinds = {"xmc", "jsonl", "sessions", "dictionary"};
+constexpr std::array<std::string_view, 5> kKinds = {"xmc", "jsonl", "sessions", "text", "dictionary"};
 
 Result<engine::DataFormat> parse_kind(const std::string& word) {
   if (word == "xmc") return engine::DataFormat::kXmc;
   if (word == "jsonl") return engine::DataFormat::kJsonl;
   if (word == "sessions") return engine::DataFormat::kSessions;
+  if (word == "text") return engine::DataFormat::kText;
   return Error{.kind = ErrorKind::kUsage,
                .where = {},
                .what = fmt::format("there is no kind of data '{}'", word),
@@ -44,13 +45,15 @@ std::string summary_json(const node::DataImportResult& result) {
 }
 
 std::string summary_text(const node::DataImportResult& result) {
-  const bool sessions = result.format == node::RecordFormat::kSessions;
-  std::string text =
-      fmt::format("{} {}", node::human_count(result.report.records), sessions ? "sessions" : "records");
-  if (sessions) text += fmt::format(" of {} items", node::human_count(result.report.labels));
-  if (result.format != node::RecordFormat::kJsonlText && !sessions) {
-    text += fmt::format(", {} features, {} labels", node::human_count(result.report.features),
-                        node::human_count(result.report.labels));
+  const std::string records = node::human_count(result.report.records);
+  const std::string features = node::human_count(result.report.features);
+  const std::string labels = node::human_count(result.report.labels);
+  std::string text;
+  switch (result.format) {
+    case node::RecordFormat::kSessions: text = fmt::format("{} sessions of {} items", records, labels); break;
+    case node::RecordFormat::kText: text = fmt::format("{} words, {} different", records, labels); break;
+    case node::RecordFormat::kJsonlText: text = fmt::format("{} records", records); break;
+    default: text = fmt::format("{} records, {} features, {} labels", records, features, labels);
   }
   return text + fmt::format(" ({}; {} read, {} bad lines left out) in {}\n", node::name(result.format),
                             node::human_bytes(result.report.bytes), node::human_count(result.report.skipped),
@@ -99,7 +102,7 @@ Result<void> check_flags(const CLI::App& parser, const std::string& kind) {
                  .where = flag,
                  .what = fmt::format("the flag is not for {} data", kind),
                  .got = flag,
-                 .expected = dictionary ? "xmc, jsonl or sessions data" : "a dictionary",
+                 .expected = dictionary ? "xmc, jsonl, sessions or text data" : "a dictionary",
                  .fix = "leave it out"};
   }
   return {};
@@ -129,7 +132,7 @@ Result<ExitStatus> run_import(Context& context, const Command& self, std::span<c
       ->add_option("KIND", kind,
                    "xmc (libsvm/XMLC text), jsonl ({\"text\" [, \"context\"]|\"features\", \"labels\"}), "
                    "sessions (ITEM ITEM "
-                   "... [TAB TARGET]) or dictionary")
+                   "... [TAB TARGET]), text (plain words) or dictionary")
       ->required()
       ->type_name("");
   parser->add_option("SRC", request.sources, "files, plain, .gz or .zst; - is standard input")
@@ -218,6 +221,7 @@ Command data_import_command() {
           "  gossamer data import xmc train.txt.gz --out data/train\n"
           "  gossamer train xmc data.train=data/train --out runs/first\n"
           "  gossamer data import sessions clicks.txt.zst --out data/clicks\n"
+          "  gossamer data import text wiki.txt.zst --out data/wiki\n"
           "  gossamer data import dictionary gcide.index gcide.dict.dz --out data/gcide",
       .run = run_import};
 }

@@ -105,7 +105,9 @@ Command predict_command() {
   return {.name = "predict",
           .help = "answers queries with the best labels, one JSON line each",
           .example =
-              "A query is a text for models of text, 'ITEM ITEM ...' for models of sessions, 'INDEX:VALUE "
+              "A query is a text for models of text, 'ITEM ITEM ...' for models of sessions, words for those "
+              "of plain\n"
+              "text, 'INDEX:VALUE "
               "...' for\n"
               "models of numbered features, or a JSON object {\"text\": ...}, {\"features\": [[INDEX, "
               "VALUE], ...]} or\n"

@@ -165,6 +165,7 @@ Command train_command() {
           "Ctrl-C writes a checkpoint and stops; --resume continues, to the same model.\n\n"
           "Example:\n  gossamer train xmc data.train=train.txt.gz data.test=test.txt.gz --out runs/first\n"
           "  gossamer train next-item data.train=sessions.txt --out runs/shop\n"
+          "  gossamer train word2vec data.train=text.txt.zst --out runs/words\n"
           "  gossamer train --keys xmc",
       .run = run};
 }

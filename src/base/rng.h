@@ -29,6 +29,8 @@ enum class Purpose : std::uint32_t {
   kBucketSample = 12,   // a = bucket's key, b = table
   kTableOrder = 13,     // a = step, b = sample in the step
   kDenseInit = 14,      // a = row, b = layer
+  kSubsampling = 15,    // a = four positions of a text, b = epoch
+  kWindow = 16,         // a = position of a text, b = epoch
 };
 
 // The ten-round Philox4x32 block function: 4 words in, 4 words out, under a 2-word key.

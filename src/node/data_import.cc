@@ -16,6 +16,7 @@
 #include "node/line_file.h"
 #include "node/output_directory.h"
 #include "node/session_data.h"
+#include "node/word_data.h"
 
 namespace gossamer::node {
 namespace {
@@ -141,6 +142,16 @@ Result<DataLook> look_at_text(const NodeHost& host, const std::string& path) {
   return look;
 }
 
+// Of the imported records in their directory.
+const char* records_file(RecordFormat format) {
+  switch (format) {
+    case RecordFormat::kJsonlText: return "/records.jsonl";
+    case RecordFormat::kSessions: return "/records.sessions";
+    case RecordFormat::kText: return "/records.text";
+    default: return "/records.cache";
+  }
+}
+
 }  // namespace
 
 void count_labels(std::span<const std::uint32_t> labels, std::vector<std::uint64_t>& counts, DataLook& look) {
@@ -172,21 +183,21 @@ Result<DataImportResult> import_data(const NodeHost& host, const DataImportReque
   if (!source.ok()) return source.error();
   DataImportResult result;
   result.format = (*source).format;
-  const bool sessions = result.format == RecordFormat::kSessions;
   const bool text = result.format == RecordFormat::kJsonlText;
-  result.path = request.directory + (sessions ? "/records.sessions"
-                                     : text   ? "/records.jsonl"
-                                              : "/records.cache");
+  const bool lines = result.format == RecordFormat::kSessions || result.format == RecordFormat::kText;
+  result.path = request.directory + records_file(result.format);
   auto out = OutputDirectory::open(host.disk, request.directory);
   if (!out.ok()) return out.error();
   Result<data::ReadReport> report = data::ReadReport{};
-  if (text || sessions) {
+  if (text || lines) {
     std::vector<Source> sources;
     for (const std::string& path : request.sources)
       sources.push_back({.path = path, .format = result.format});
     const ImportEstimate estimate = estimate_import(host.disk, sources);
     if (auto fits = check_import_space(host, estimate, request.directory); !fits.ok()) return fits.error();
-    report = sessions ? copy_sessions(host, request, result.path) : copy_text(host, request, result.path);
+    report = text                                       ? copy_text(host, request, result.path)
+             : result.format == RecordFormat::kSessions ? copy_sessions(host, request, result.path)
+                                                        : copy_words(host, request, result.path);
     if (report.ok() && (*report).skipped > 0) host.say(describe_skipped(*report));
   } else {
     ImportRequest import{.sources = {}, .cache_path = result.path, .skip_bad = request.skip_bad};
@@ -212,17 +223,17 @@ Result<DataLook> inspect_data(const NodeHost& host, const std::string& directory
     if (!there.ok()) return there.error();
     if (*there) return look_at_cache(host, directory + file);
   }
-  auto there = host.disk.exists(directory + "/records.jsonl");
-  if (!there.ok()) return there.error();
-  if (*there) return look_at_text(host, directory + "/records.jsonl");
-  const std::string sessions = directory + "/records.sessions";
-  there = host.disk.exists(sessions);
-  if (!there.ok()) return there.error();
-  if (*there) return look_at_sessions(host, sessions);
+  for (const auto& [file, look] :
+       {std::pair("/records.jsonl", &look_at_text), std::pair("/records.sessions", &look_at_sessions),
+        std::pair("/records.text", &look_at_words)}) {
+    auto there = host.disk.exists(directory + file);
+    if (!there.ok()) return there.error();
+    if (*there) return look(host, directory + file);
+  }
   return Error{.kind = ErrorKind::kFailed,
                .where = directory,
                .what = "there are no imported records in this directory",
-               .got = "none of records.cache, records.jsonl, records.sessions and cache/train.cache",
+               .got = "none of records.cache, .jsonl, .sessions, .text and cache/train.cache",
                .expected = "a directory of 'gossamer data import', or of a run",
                .fix = "check the path, or import first: gossamer data import xmc FILE --out DIR"};
 }

@@ -5,6 +5,7 @@
 //
 //   DIR/records.cache   numbered or named features (docs/protocols/dataset-cache.md)
 //   DIR/records.jsonl   text, every line good; features are made of it by each run with its own text.* keys
+//   DIR/records.text    plain text, every word good; numbers are made of it with the run's word2vec.* keys
 //   DIR/records.sessions  sessions, every line good; records are made of them with the run's sessions.* keys
 //
 // Thread rule: the thread that owns the Compute.
@@ -41,7 +42,7 @@ struct DataImportResult {
 
 struct DataLook {
   std::uint64_t records = 0;
-  std::uint32_t features = 0;  // 0 for text; of sessions the items
+  std::uint32_t features = 0;  // 0 for text; of sessions and plain text the items and words
   std::uint32_t labels = 0;
   std::uint64_t feature_entries = 0;
   std::uint64_t label_entries = 0;

@@ -95,7 +95,9 @@ Sample sample_of(host::Disk& disk, const std::string& path) {
   const auto got = (*source)->read(std::as_writable_bytes(std::span(sample.text)));
   sample.text.resize(got.ok() ? *got : 0);
   sample.whole = sample.text.size() < kSampleBytes;
-  if (!sample.whole) sample.text.resize(sample.text.rfind('\n') + 1);
+  // A text may be one line; the sample of it then ends anywhere.
+  const std::size_t lines_end = sample.text.rfind('\n');
+  if (!sample.whole && lines_end != std::string::npos) sample.text.resize(lines_end + 1);
   return sample;
 }
 
@@ -121,7 +123,8 @@ std::uint64_t written_for(const std::string& text, RecordFormat format) {
                       }).ok());
     return bytes;
   }
-  if (format == RecordFormat::kSessions) return text.size();  // copied as they are
+  if (format == RecordFormat::kSessions || format == RecordFormat::kText)
+    return text.size();  // copied as they are
   static_cast<void>(data::read_jsonl(*source, options, [&](const data::JsonlRecord& record) {
                       bytes += format == RecordFormat::kJsonlText
                                    ? text_record_bytes(record)

@@ -11,6 +11,7 @@ const char* form(FeatureKind kind) {
     case FeatureKind::kText: return R"(a text, or {"text": "..."})";
     case FeatureKind::kNames: return R"({"features": {"NAME": VALUE, ...}})";
     case FeatureKind::kSessions: return "item names between blanks, the newest last";
+    case FeatureKind::kWords: return "words between blanks";
     case FeatureKind::kNumbers: return "INDEX:VALUE pairs such as '3:0.5 17:1.2'";
   }
   return "";
@@ -23,6 +24,7 @@ const char* name(FeatureKind kind) {
     case FeatureKind::kText: return "text";
     case FeatureKind::kNames: return "named features";
     case FeatureKind::kSessions: return "sessions";
+    case FeatureKind::kWords: return "words of a plain text";
     case FeatureKind::kNumbers: return "numbered features";
   }
   return "";
@@ -30,7 +32,9 @@ const char* name(FeatureKind kind) {
 
 FeatureKind feature_kind(const engine::Model& model) {
   if (model.featurizer.has_value()) return FeatureKind::kText;
-  if (model.sessions.has_value()) return FeatureKind::kSessions;
+  if (model.line.has_value()) {
+    return model.task == "word2vec" ? FeatureKind::kWords : FeatureKind::kSessions;
+  }
   return model.feature_names.size() > 0 ? FeatureKind::kNames : FeatureKind::kNumbers;
 }
 

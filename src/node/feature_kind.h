@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How features are told: as text, by name, by number, or as sessions of named items. A model takes its test
+// How features are told: as text, by name, by number, or as lines of items or words. A model takes its test
 // records and queries in the form of its training records; the other forms would mean something else or
 // nothing.
 //
@@ -19,10 +19,11 @@ enum class FeatureKind {
   kText,      // {"text": "..."}, or the text alone
   kNames,     // {"features": {"NAME": VALUE, ...}}
   kSessions,  // ITEM ITEM ...
+  kWords,     // WORD WORD ...
   kNumbers,   // INDEX:VALUE, or {"features": [[INDEX, VALUE], ...]}
 };
 
-// "text", "named features", "sessions", "numbered features".
+// "text", "named features", "sessions", "words of a plain text", "numbered features".
 [[nodiscard]] const char* name(FeatureKind kind);
 
 [[nodiscard]] FeatureKind feature_kind(const engine::Model& model);

@@ -11,7 +11,7 @@ namespace {
 // Records are written under another name and renamed when whole: these are what a killed import leaves.
 bool left_by_import(const std::string& name) {
   return name == "records.cache.tmp" || name == "records.jsonl.tmp" || name == "records.sessions.tmp" ||
-         name == "test.jsonl.tmp";
+         name == "records.text.tmp" || name == "test.jsonl.tmp";
 }
 
 }  // namespace

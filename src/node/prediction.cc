@@ -14,6 +14,9 @@
 #include "learn/data/jsonl_reader.h"
 #include "learn/data/record_assembler.h"
 #include "learn/data/session_reader.h"
+#include "learn/data/text_windows.h"
+#include "learn/data/token_text.h"
+#include "learn/data/word_reader.h"
 #include "learn/data/xmlc_reader.h"
 #include "node/block_evaluation.h"
 
@@ -55,7 +58,7 @@ Result<data::ReadReport> read_test_sessions(data::ByteSource& source, const data
   return data::read_sessions(source, options, [&](const data::Session& session) -> Result<void> {
     known.clear();
     const auto ask = [&](std::string_view next) {
-      evaluation.parser().add_session(known, evaluation.queries());
+      evaluation.parser().add_line(known, evaluation.queries());
       const std::uint32_t label = labels.id(next);
       evaluation.truth({&label, 1});
     };
@@ -67,6 +70,33 @@ Result<data::ReadReport> read_test_sessions(data::ByteSource& source, const data
     if (!session.target.empty()) ask(session.target);
     return {};
   });
+}
+
+// Every word that the model knows is a test record: the words around it, as many as a window held in
+// training; words that it does not know are left out before.
+Result<data::ReadReport> read_test_words(data::ByteSource& source, const data::ReadOptions& options,
+                                         BlockEvaluation& evaluation) {
+  data::TokenText text;
+  auto report = data::read_words(source, options, [&](std::string_view word) -> Result<void> {
+    if (word.empty()) {
+      text.token.push_back(data::TokenText::kLineEnd);
+    } else if (const auto number = evaluation.parser().find_name(word); number.has_value()) {
+      text.token.push_back(*number);
+    }
+    return {};
+  });
+  if (!report.ok()) return report;
+  const std::uint32_t window = std::max(1U, evaluation.model().line->last / 2);
+  std::vector<std::uint32_t> context;
+  for (std::size_t at = 0; at < text.token.size(); ++at) {
+    if (text.token[at] == data::TokenText::kLineEnd) continue;
+    context.clear();
+    data::full_window(text, at, window, context);
+    if (context.empty()) continue;
+    evaluation.parser().add_line(context, evaluation.queries());
+    evaluation.truth({&text.token[at], 1});
+  }
+  return report;
 }
 
 Result<data::ReadReport> read_test(data::ByteSource& source, const data::ReadOptions& options,
@@ -81,6 +111,7 @@ Result<data::ReadReport> read_test(data::ByteSource& source, const data::ReadOpt
     });
   }
   if (format == RecordFormat::kSessions) return read_test_sessions(source, options, evaluation);
+  if (format == RecordFormat::kText) return read_test_words(source, options, evaluation);
   data::RecordAssembler assembler(label_table(model), data::NameTable());
   return data::read_jsonl(source, options, [&](const data::JsonlRecord& record) -> Result<void> {
     auto labels = assembler.labels(record);
@@ -168,9 +199,11 @@ Result<engine::Metrics> evaluate_model(const NodeHost& host, const engine::Model
   if (!predictor.ok()) return predictor.error();
   BlockEvaluation evaluation(model, **predictor);
   const RecordFormat format = request.source.format;
-  if (format == RecordFormat::kXmc || format == RecordFormat::kSessions) {
+  if (format == RecordFormat::kXmc || format == RecordFormat::kSessions || format == RecordFormat::kText) {
     const FeatureKind wanted = feature_kind(model);
-    const FeatureKind got = format == RecordFormat::kXmc ? FeatureKind::kNumbers : FeatureKind::kSessions;
+    const FeatureKind got = format == RecordFormat::kXmc        ? FeatureKind::kNumbers
+                            : format == RecordFormat::kSessions ? FeatureKind::kSessions
+                                                                : FeatureKind::kWords;
     if (got != wanted) return wrong_kind({.where = request.source.path, .got = got, .expected = wanted});
   }
   if (request.source.format == RecordFormat::kCache) {
@@ -200,8 +233,11 @@ Result<engine::Metrics> evaluate_model(const NodeHost& host, const engine::Model
 }
 
 std::optional<engine::DataFormat> test_format(const engine::Model& model) {
-  if (!model.sessions.has_value()) return std::nullopt;
-  return engine::DataFormat::kSessions;
+  switch (feature_kind(model)) {
+    case FeatureKind::kSessions: return engine::DataFormat::kSessions;
+    case FeatureKind::kWords: return engine::DataFormat::kText;
+    default: return std::nullopt;
+  }
 }
 
 std::string metrics_json(const engine::Metrics& metrics) {

@@ -64,7 +64,7 @@ void QueryBlock::clear() {
 
 QueryParser::QueryParser(const engine::Model& model) : model_(model) {
   if (model.featurizer.has_value()) featurizer_.emplace(*model.featurizer);
-  if (model.sessions.has_value()) bag_.emplace(*model.sessions);
+  if (model.line.has_value()) bag_.emplace(*model.line);
   names_.reserve(model.feature_names.size());
   for (std::size_t i = 0; i < model.feature_names.size(); ++i) {
     names_.emplace(model.feature_names[i], static_cast<std::uint32_t>(i));
@@ -95,7 +95,7 @@ Result<void> QueryParser::add_text(std::string_view text, QueryBlock& block) {
 
 Result<void> QueryParser::add_record(const data::JsonlRecord& record, QueryBlock& block) {
   const FeatureKind wanted = feature_kind(model_);
-  if (wanted == FeatureKind::kSessions && record.kind == data::JsonlRecord::Kind::kText) {
+  if (bag_.has_value() && record.kind == data::JsonlRecord::Kind::kText) {
     return add_items(record.text, {}, block);
   }
   const FeatureKind got = kind_of(record);
@@ -105,6 +105,7 @@ Result<void> QueryParser::add_record(const data::JsonlRecord& record, QueryBlock
   switch (wanted) {
     case FeatureKind::kText: return add_text(record.text, block);
     case FeatureKind::kSessions:
+    case FeatureKind::kWords:
     case FeatureKind::kNames: add_names(record, block); break;
     case FeatureKind::kNumbers:
       block.add({record.index, record.value}, static_cast<std::uint32_t>(model_.network.shape.features));
@@ -113,11 +114,11 @@ Result<void> QueryParser::add_record(const data::JsonlRecord& record, QueryBlock
   return {};
 }
 
-void QueryParser::add_session(std::span<const std::uint32_t> items, QueryBlock& block) {
+void QueryParser::add_line(std::span<const std::uint32_t> items, QueryBlock& block) {
   block.add(bag_->row(items), static_cast<std::uint32_t>(model_.network.shape.features));
 }
 
-// Items that the model does not know are left out: the newest known one weighs most.
+// Names that the model does not know are left out: the last known one weighs most.
 Result<void> QueryParser::add_items(std::string_view line, const std::string& place, QueryBlock& block) {
   std::size_t column = 0;
   if (auto done = data::split_session(line, items_, &column); !done.ok()) {
@@ -129,7 +130,7 @@ Result<void> QueryParser::add_items(std::string_view line, const std::string& pl
   for (const std::string_view item : items_) {
     if (const auto number = find_name(item); number.has_value()) numbers_.push_back(*number);
   }
-  add_session(numbers_, block);
+  add_line(numbers_, block);
   return {};
 }
 

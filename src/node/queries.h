@@ -2,9 +2,9 @@
 //
 // What a model is asked: lines of a user as sparse rows of the model's features. Understands, by the
 // line: JSON ({"text": ...} or {"features": ...}), "INDEX:VALUE ..." for models of numbered features (labels
-// in front are ignored), "ITEM ITEM ..." for models of sessions, and anything else as text for models of
-// text. Words, names and numbers that the model does not know are left out: they have no weight. Names are
-// counted, for they may be misspelt.
+// in front are ignored), names between blanks for models of sessions and words, and anything else as text for
+// models of text. Words, names and numbers that the model does not know are left out: they have no weight.
+// Names are counted, for they may be misspelt.
 //
 // Thread rule: one owner. The model must outlive it.
 #pragma once
@@ -22,8 +22,8 @@
 #include "base/result.h"
 #include "engines/sparse/model.h"
 #include "learn/data/jsonl_reader.h"
+#include "learn/data/line_bag.h"
 #include "learn/data/rows.h"
-#include "learn/data/session_bag.h"
 #include "learn/text/featurizer.h"
 
 namespace gossamer::node {
@@ -58,8 +58,8 @@ class QueryParser {
   [[nodiscard]] Result<void> add(std::string_view line, const std::string& place, QueryBlock& block);
   // Adds the query of a text. kUsage when the model does not read text.
   [[nodiscard]] Result<void> add_text(std::string_view text, QueryBlock& block);
-  // Adds the query of a session so far, by number, the oldest item first. Requires a model of sessions.
-  void add_session(std::span<const std::uint32_t> items, QueryBlock& block);
+  // Adds the query of a line of names by their numbers. Requires a model of lines (Model::line).
+  void add_line(std::span<const std::uint32_t> items, QueryBlock& block);
   // Adds the query of a JSON line that has been read. kUsage without `where` when the model was trained on
   // another kind.
   [[nodiscard]] Result<void> add_record(const data::JsonlRecord& record, QueryBlock& block);
@@ -79,7 +79,7 @@ class QueryParser {
 
   const engine::Model& model_;
   std::optional<text::Featurizer> featurizer_;
-  std::optional<data::SessionBag> bag_;
+  std::optional<data::LineBag> bag_;
   std::vector<std::string_view> items_;
   std::vector<std::uint32_t> numbers_;
   text::FeaturizerScratch scratch_;

@@ -68,7 +68,7 @@ TEST(Queries, Numbers) {
 // Sessions: names between blanks, the newest last; unknown items are left out and counted; JSON text alike.
 TEST(Queries, Sessions) {
   engine::Model model = plain_model(true);
-  model.sessions = data::SessionShape{.last = 2, .decay = 0.5F};
+  model.line = data::LineShape{.last = 2, .decay = 0.5F};
   model.feature_names = {};
   for (int i = 0; i < 9; ++i) model.feature_names.add("i" + std::to_string(i));
   const float length = std::sqrt(1.25F);

@@ -8,6 +8,7 @@
 #include <memory>
 #include <utility>
 
+#include "engines/sparse/batch_reader.h"
 #include "engines/sparse/fusion_learning.h"
 #include "engines/sparse/model_assembly.h"
 #include "engines/sparse/model_file.h"
@@ -24,6 +25,8 @@
 #include "node/training_data.h"
 #include "node/vocabulary_file.h"
 #include "node/weighting_choice.h"
+#include "node/word_data.h"
+#include "node/word_training.h"
 
 namespace gossamer::node {
 namespace {
@@ -131,7 +134,8 @@ class TrainingJob {
 
   Result<void> check_kinds() {
     if (!test_.has_value()) return {};
-    const FeatureKind wanted = of_sessions()             ? FeatureKind::kSessions
+    const FeatureKind wanted = words_ != nullptr         ? FeatureKind::kWords
+                               : of_sessions()           ? FeatureKind::kSessions
                                : featurizer_.has_value() ? FeatureKind::kText
                                                          : feature_kind(*dataset_);
     const auto kind = feature_kind(host_, *test_);
@@ -147,12 +151,14 @@ class TrainingJob {
 
   // The cache of an earlier part of this run is used again; else the user's files are read.
   Result<void> load() {
+    if (config_.data.format == engine::DataFormat::kText) return load_words();
     const std::string cache = directory_.paths().cache() + "/train.cache";
     const std::string words = directory_.paths().cache() + "/vocabulary.json";
     auto there = host_.disk.exists(cache);
     if (!there.ok()) return there.error();
     if (!*there) {
       if (auto done = import(cache, words); !done.ok()) return done;
+      if (words_ != nullptr) return {};
     } else {
       auto featurizer = read_vocabulary(host_.disk, words);
       if (!featurizer.ok()) return featurizer.error();
@@ -165,11 +171,37 @@ class TrainingJob {
     return {};
   }
 
+  // Of a plain text: numbers of words instead of records.
+  Result<void> load_words() {
+    const std::string cache = directory_.paths().cache() + "/train.words";
+    auto text = read_word_cache(host_.disk, cache);
+    if (!text.ok()) return text.error();
+    if (!(*text).has_value()) {
+      if (config_.data.train.empty()) return missing_data();
+      auto source = find_source(host_.disk, config_.data.train, engine::DataFormat::kText);
+      if (!source.ok()) return source.error();
+      auto imported = import_words(host_, {.path = (*source).path,
+                                           .words = config_.word2vec,
+                                           .skip_bad = config_.data.skip_bad,
+                                           .stop = [this] { return request_.stop_requested(); }});
+      if (!imported.ok()) return imported.error();
+      if (auto done = write_word_cache(host_.disk, cache, *imported); !done.ok()) return done;
+      *text = std::move(*imported);
+    }
+    words_ = std::make_unique<WordTraining>(*std::move(*text), config_, host_.compute);
+    return {};
+  }
+
   Result<void> import(const std::string& cache, const std::string& words) {
     if (config_.data.train.empty()) return missing_data();
     auto source = find_source(host_.disk, config_.data.train, config_.data.format);
     if (!source.ok()) return source.error();
     if ((*source).path == "-" && (*source).format == RecordFormat::kJsonlText) return no_text_from_stdin();
+    if ((*source).format == RecordFormat::kText) {
+      config_.data.format = engine::DataFormat::kText;
+      if (auto valid = engine::validate(config_); !valid.ok()) return valid;
+      return load_words();
+    }
     if ((*source).format == RecordFormat::kCache) {
       cache_path_ = (*source).path;
       return {};
@@ -189,18 +221,40 @@ class TrainingJob {
   }
 
   [[nodiscard]] bool of_sessions() const { return config_.data.format == engine::DataFormat::kSessions; }
-  [[nodiscard]] std::optional<data::SessionShape> sessions() const {
-    if (!of_sessions()) return std::nullopt;
-    return session_shape(config_.sessions);
+  [[nodiscard]] const data::Schema& schema() const {
+    return words_ != nullptr ? words_->schema() : static_cast<const data::Schema&>(*dataset_);
+  }
+  // How queries are read that are lines of names, and the task they are for.
+  [[nodiscard]] std::optional<data::LineShape> line() const {
+    if (words_ != nullptr) return word_line_shape(config_.word2vec);
+    if (of_sessions()) return line_shape(config_.sessions);
+    return std::nullopt;
+  }
+  [[nodiscard]] std::string describe_data() const {
+    if (words_ != nullptr) {
+      return fmt::format("{} words of text, {} different; {} samples an epoch", human_count(words_->words()),
+                         human_count(shape_.labels), human_count(shape_.records));
+    }
+    const auto records = static_cast<double>(shape_.records);
+    return fmt::format("{} records, {} features, {} labels ({:.1f} features and {:.1f} labels a record)",
+                       human_count(shape_.records), human_count(shape_.features), human_count(shape_.labels),
+                       static_cast<double>(shape_.feature_entries) / records,
+                       static_cast<double>(shape_.label_entries) / records);
+  }
+
+  void weigh() {
+    if (words_ != nullptr) {
+      weighting_ = {.l2 = false};
+      return;
+    }
+    text::FittedWeighting fitted = choose_weighting(config_.data.weighting, *dataset_, featurizer_);
+    weighting_ = std::move(fitted.weighting);
+    host_.say(fmt::format("data.weighting: {}", fitted.reason));
   }
 
   Result<void> derive() {
-    shape_ = engine::shape_of(*dataset_);
-    host_.say(fmt::format("{} records, {} features, {} labels ({:.1f} features and {:.1f} labels a record)",
-                          human_count(shape_.records), human_count(shape_.features),
-                          human_count(shape_.labels),
-                          static_cast<double>(shape_.feature_entries) / static_cast<double>(shape_.records),
-                          static_cast<double>(shape_.label_entries) / static_cast<double>(shape_.records)));
+    shape_ = engine::shape_of(schema());
+    host_.say(describe_data());
     auto recipe = engine::derive_recipe(config_, shape_);
     if (!recipe.ok()) return recipe.error();
     recipe_ = std::move(*recipe);
@@ -208,18 +262,17 @@ class TrainingJob {
     config_.model.hidden = recipe_.hidden;
     config_.model.dropout = recipe_.dropout;
     config_.train.steps = recipe_.steps;
-    const std::uint64_t needed = engine::memory_needed(config_, recipe_, shape_, host_.compute.workers());
+    const std::uint64_t needed = engine::memory_needed(config_, recipe_, shape_, host_.compute.workers()) +
+                                 (words_ != nullptr ? words_->bytes() : 0);
     if (needed > host_.compute.memory_limit_bytes()) return too_little_memory(host_, config_, shape_, needed);
     if (auto fits = check_run_space(host_.disk, {.config = config_,
                                                  .paths = directory_.paths(),
                                                  .steps = recipe_.steps,
-                                                 .needed = engine::disk_needed(config_, recipe_, *dataset_)});
+                                                 .needed = engine::disk_needed(config_, recipe_, schema())});
         !fits.ok()) {
       return fits;
     }
-    text::FittedWeighting fitted = choose_weighting(config_.data.weighting, *dataset_, featurizer_);
-    weighting_ = std::move(fitted.weighting);
-    host_.say(fmt::format("data.weighting: {}", fitted.reason));
+    weigh();
     parameters_ = engine::parameter_count(engine::network_shape(recipe_, shape_.features, shape_.labels));
     host_.say(fmt::format("{} parameters, {} of memory, {} steps of {} records on {} threads ({})",
                           human_count(parameters_), human_bytes(needed), human_count(recipe_.steps),
@@ -236,21 +289,31 @@ class TrainingJob {
     StepWatch watch(host_, log_, config_.train.batch);
     const auto on_step = [&watch](const engine::TrainProgress& progress) { watch.on_step(progress); };
     const Instant begin = host_.clock.now();
-    hold_out_.emplace(dataset_->size(), recipe_.held_out);
-    const data::KeptRecords kept(*dataset_, *hold_out_);
-    auto outcome =
-        engine::train({.disk = host_.disk,
-                       .compute = host_.compute,
-                       .clock = host_.clock,
-                       .kernels = host_.kernels,
-                       .dataset = kept,
-                       .weighting = weighting_,
-                       .config = config_,
-                       .recipe = recipe_,
-                       .run_id = directory_.run_id(),
-                       .checkpoint_directory = directory_.paths().checkpoints(),
-                       .load_seconds = load_seconds_},
-                      {.on_step = on_step, .stop_requested = request_.stop_requested, .events = events});
+    std::optional<data::KeptRecords> kept;
+    std::optional<engine::RecordSteps> records;
+    if (words_ == nullptr) {
+      hold_out_.emplace(dataset_->size(), recipe_.held_out);
+      kept.emplace(*dataset_, *hold_out_);
+      records.emplace(
+          engine::BatchReader(*kept, weighting_, host_.compute), kept->size(),
+          engine::RecordSteps::Options{
+              .seed = config_.seed, .batch = config_.train.batch, .dropout = config_.train.input_dropout});
+    }
+    const sparse::LabelCounts labels = words_ != nullptr ? words_->labels() : sparse::count_labels(*kept);
+    auto outcome = engine::train(
+        {.disk = host_.disk,
+         .compute = host_.compute,
+         .clock = host_.clock,
+         .kernels = host_.kernels,
+         .schema = words_ != nullptr ? words_->schema() : static_cast<const data::Schema&>(*kept),
+         .labels = labels,
+         .steps = words_ != nullptr ? words_->steps() : *records,
+         .config = config_,
+         .recipe = recipe_,
+         .run_id = directory_.run_id(),
+         .checkpoint_directory = directory_.paths().checkpoints(),
+         .load_seconds = load_seconds_},
+        {.on_step = on_step, .stop_requested = request_.stop_requested, .events = events});
     watch.finish();
     steps_seconds_ = (host_.clock.now() - begin).seconds();
     train_begin_ = begin;
@@ -263,14 +326,31 @@ class TrainingJob {
     return outcome;
   }
 
+  [[nodiscard]] engine::Model assemble_words(sparse::Network network) const {
+    words_->restore_frequencies(network);
+    return engine::assemble_model({.network = std::move(network),
+                                   .schema = words_->schema(),
+                                   .label_count = words_->word_counts(),
+                                   .training_rows = words_->words(),
+                                   .weighting = weighting_,
+                                   .featurizer = {},
+                                   .task = "word2vec",
+                                   .line = line(),
+                                   .config = config_},
+                                  host_.kernels, host_.compute);
+  }
+
   // The model of all records; the weights of its fusion from those that training left out.
   Result<engine::Model> assemble(sparse::Network network) {
+    if (words_ != nullptr) return assemble_words(std::move(network));
     const data::KeptRecords kept(*dataset_, *hold_out_);
     engine::Model model = engine::assemble_model({.network = std::move(network),
-                                                  .dataset = kept,
+                                                  .schema = kept,
+                                                  .records = &kept,
                                                   .weighting = weighting_,
                                                   .featurizer = std::move(featurizer_),
-                                                  .sessions = sessions(),
+                                                  .task = of_sessions() ? "next-item" : "xmc",
+                                                  .line = line(),
                                                   .config = config_},
                                                  host_.kernels, host_.compute);
     if (hold_out_->held() == 0) return model;
@@ -352,8 +432,9 @@ class TrainingJob {
   }
 
   [[nodiscard]] std::string title() const {
-    return fmt::format("{} records, {} labels, {} parameters, seed {}", human_count(shape_.records),
-                       human_count(shape_.labels), human_count(parameters_), config_.seed);
+    return fmt::format("{} {}, {} labels, {} parameters, seed {}", human_count(shape_.records),
+                       words_ != nullptr ? "samples an epoch" : "records", human_count(shape_.labels),
+                       human_count(parameters_), config_.seed);
   }
 
   const NodeHost& host_;
@@ -364,8 +445,9 @@ class TrainingJob {
   Instant start_ = host_.clock.now();
 
   std::optional<Source> test_;
-  std::string cache_path_;  // of an imported directory; empty: DIR/cache
-  std::unique_ptr<data::CachedDataset> dataset_;
+  std::string cache_path_;                        // of an imported directory; empty: DIR/cache
+  std::unique_ptr<data::CachedDataset> dataset_;  // of records
+  std::unique_ptr<WordTraining> words_;           // or of a plain text
   std::optional<text::FeaturizerState> featurizer_;
   text::FeatureWeighting weighting_;
   std::optional<data::HoldOut> hold_out_;

@@ -263,7 +263,7 @@ TEST(TrainRun, Sessions) {
     const auto model = open_model(machine.host(), "/run");
     ASSERT_TRUE(model.ok());
     EXPECT_EQ(model->task, "next-item");
-    EXPECT_EQ(model->sessions, (data::SessionShape{.last = 3, .decay = 0.5F}));
+    EXPECT_EQ(model->line, (data::LineShape{.last = 3, .decay = 0.5F}));
     const auto metrics =
         evaluate_model(machine.host(), *model,
                        {.source = {.path = "/data/s/records.sessions", .format = RecordFormat::kSessions}});

@@ -13,6 +13,7 @@
 #include "learn/data/jsonl_reader.h"
 #include "learn/data/record_assembler.h"
 #include "learn/data/session_reader.h"
+#include "learn/data/word_reader.h"
 #include "learn/data/xmlc_reader.h"
 #include "node/disk_space.h"
 #include "node/text_batch.h"
@@ -49,28 +50,39 @@ Error no_records_in(const std::string& directory) {
   return {.kind = ErrorKind::kFailed,
           .where = directory,
           .what = "there are no imported records in this directory",
-          .got = "neither records.cache, records.jsonl nor records.sessions",
+          .got = "none of records.cache, records.jsonl, records.sessions and records.text",
           .expected = "a file of records, or a directory of 'gossamer data import'",
           .fix = "give the file, or import first: gossamer data import xmc FILE --out DIR"};
 }
 
-Error not_sessions(const std::string& path, std::string_view got, bool wanted) {
+Error other_data(const std::string& path, std::string_view got, std::string expected) {
   return {.kind = ErrorKind::kUsage,
           .where = path,
-          .what = wanted ? "the task needs sessions, and these are other records"
-                         : "these are sessions, and data.format wants other records",
+          .what = "the data is not what data.format wants",
           .got = std::string(got),
-          .expected = wanted ? "sessions, one a line: ITEM ITEM ..." : "records in the format of data.format",
-          .fix = wanted ? "give sessions, or train with the preset xmc"
-                        : "leave data.format out, or train with the preset next-item"};
+          .expected = std::move(expected),
+          .fix = "use the preset for such data, or leave data.format out"};
+}
+
+// What a format of lines of names is called; nothing for the formats that tell themselves apart.
+const char* line_format(std::optional<engine::DataFormat> wanted) {
+  if (wanted == engine::DataFormat::kSessions) return "sessions, one a line: ITEM ITEM ...";
+  if (wanted == engine::DataFormat::kText) return "plain text, or a directory of 'data import text'";
+  return nullptr;
 }
 
 // What data.format may not overrule, because it would be read as something else without a mistake.
 Result<void> check_wanted(const Source& source, std::optional<engine::DataFormat> wanted) {
   if (!wanted.has_value()) return {};
   const bool sessions = source.format == RecordFormat::kSessions;
-  if (sessions == (*wanted == engine::DataFormat::kSessions)) return {};
-  return not_sessions(source.path, name(source.format), !sessions);
+  const bool text = source.format == RecordFormat::kText;
+  if (sessions == (wanted == engine::DataFormat::kSessions) &&
+      text == (wanted == engine::DataFormat::kText)) {
+    return {};
+  }
+  const char* const lines = line_format(wanted);
+  return other_data(source.path, name(source.format),
+                    lines != nullptr ? lines : "records of XMLC text or JSON lines");
 }
 
 // JSON lines of text, of names or of numbers: the first record with a feature decides for the file; a line of
@@ -194,7 +206,7 @@ Result<Imported> import_text(const NodeHost& host, const ImportRequest& request,
 Result<Imported> import_features(const NodeHost& host, const data::ImportOptions& options,
                                  RecordFormat format, const engine::SessionsConfig& sessions) {
   if (format == RecordFormat::kSessions) {
-    auto report = data::import_sessions(host.disk, options, session_shape(sessions));
+    auto report = data::import_sessions(host.disk, options, line_shape(sessions));
     if (!report.ok()) return report.error();
     return Imported{.report = std::move(*report), .featurizer = {}};
   }
@@ -218,6 +230,7 @@ const char* name(RecordFormat format) {
     case RecordFormat::kJsonlNames: return "JSON lines of named features";
     case RecordFormat::kJsonlText: return "JSON lines of text";
     case RecordFormat::kSessions: return "sessions";
+    case RecordFormat::kText: return "plain text";
     case RecordFormat::kCache: return "imported records";
   }
   return "unknown";
@@ -230,6 +243,7 @@ Result<FeatureKind> feature_kind(const NodeHost& host, const Source& source) {
     case RecordFormat::kJsonlNames: return FeatureKind::kNames;
     case RecordFormat::kJsonlText: return FeatureKind::kText;
     case RecordFormat::kSessions: return FeatureKind::kSessions;
+    case RecordFormat::kText: return FeatureKind::kWords;
     case RecordFormat::kCache: break;
   }
   const auto dataset = data::CachedDataset::open(host.disk, source.path, host.compute);
@@ -244,17 +258,19 @@ Result<Source> find_source(host::Disk& disk, const std::string& path,
                  .where = "data.format",
                  .what = "the format of standard input is not known",
                  .got = "auto",
-                 .expected = "xmc, jsonl or sessions",
-                 .fix = "say data.format=xmc, data.format=jsonl or data.format=sessions"};
+                 .expected = "xmc, jsonl, sessions or text",
+                 .fix = "say which: data.format=xmc, for example"};
   }
   if (path == "-") {
     // By the order of DataFormat.
-    constexpr std::array kFormats = {RecordFormat::kXmc, RecordFormat::kJsonlText, RecordFormat::kSessions};
+    constexpr std::array kFormats = {RecordFormat::kXmc, RecordFormat::kJsonlText, RecordFormat::kSessions,
+                                     RecordFormat::kText};
     return Source{.path = path, .format = kFormats[static_cast<std::size_t>(*wanted)]};
   }
   for (const auto& [file, format] : {std::pair("/records.cache", RecordFormat::kCache),
                                      std::pair("/records.jsonl", RecordFormat::kJsonlText),
-                                     std::pair("/records.sessions", RecordFormat::kSessions)}) {
+                                     std::pair("/records.sessions", RecordFormat::kSessions),
+                                     std::pair("/records.text", RecordFormat::kText)}) {
     auto there = disk.exists(path + file);
     if (!there.ok() || !*there) continue;
     const Source source{.path = path + file, .format = format};
@@ -267,9 +283,10 @@ Result<Source> find_source(host::Disk& disk, const std::string& path,
   if (disk.list(path).ok()) return no_records_in(path);
   auto line = first_line(disk, path);
   if (!line.ok()) return line.error();
-  if (wanted == engine::DataFormat::kSessions) {
-    if ((*line).starts_with("{")) return not_sessions(path, "JSON lines", true);
-    return Source{.path = path, .format = RecordFormat::kSessions};
+  if (const char* const lines = line_format(wanted); lines != nullptr) {
+    if ((*line).starts_with("{")) return other_data(path, "JSON lines", lines);
+    const bool sessions = wanted == engine::DataFormat::kSessions;
+    return Source{.path = path, .format = sessions ? RecordFormat::kSessions : RecordFormat::kText};
   }
   const bool jsonl = wanted.has_value() ? *wanted == engine::DataFormat::kJsonl : (*line).starts_with("{");
   if (!jsonl) return Source{.path = path, .format = RecordFormat::kXmc};
@@ -278,7 +295,7 @@ Result<Source> find_source(host::Disk& disk, const std::string& path,
   return Source{.path = path, .format = *format};
 }
 
-data::SessionShape session_shape(const engine::SessionsConfig& config) {
+data::LineShape line_shape(const engine::SessionsConfig& config) {
   return {.last = config.last, .decay = static_cast<float>(config.decay)};
 }
 
@@ -326,6 +343,7 @@ Result<void> check_records(const NodeHost& host, const Source& source, std::uint
   const auto read = [&] {
     if (source.format == RecordFormat::kXmc) return data::read_xmlc(**bytes, options, nothing);
     if (source.format == RecordFormat::kSessions) return data::read_sessions(**bytes, options, nothing);
+    if (source.format == RecordFormat::kText) return data::read_words(**bytes, options, nothing);
     return data::read_jsonl(**bytes, options, nothing);
   };
   const auto report = read();

@@ -4,8 +4,9 @@
 // content, imports into a cache file, and for text counts the vocabulary first (the file is then read twice).
 //
 //   FILE      XMLC text or JSON lines, plain or packed (learn/data/xmlc_reader.h, jsonl_reader.h)
-//   FILE      sessions of items, where data.format says so (learn/data/session_reader.h)
-//   DIR       what `data import` made: DIR/records.cache, DIR/records.jsonl or DIR/records.sessions
+//   FILE      sessions of items or plain text, where data.format says so (learn/data/session_reader.h,
+//             word_reader.h)
+//   DIR       what `data import` made: DIR/records.cache, .jsonl, .sessions or .text
 //
 // Thread rule: the thread that owns the Compute.
 #pragma once
@@ -19,8 +20,8 @@
 #include "base/result.h"
 #include "engines/sparse/config.h"
 #include "learn/data/cached_dataset.h"
+#include "learn/data/line_bag.h"
 #include "learn/data/reading.h"
-#include "learn/data/session_bag.h"
 #include "learn/text/featurizer.h"
 #include "node/feature_kind.h"
 #include "node/node_host.h"
@@ -33,6 +34,7 @@ enum class RecordFormat {
   kJsonlNames,    // features by name
   kJsonlText,
   kSessions,
+  kText,  // plain; a run reads it by word_data.h
   kCache,
 };
 [[nodiscard]] const char* name(RecordFormat format);
@@ -46,8 +48,8 @@ struct Source {
 [[nodiscard]] Result<FeatureKind> feature_kind(const NodeHost& host, const Source& source);
 
 // What lies at `path`. `wanted` overrules the content of a file; standard input ("-") cannot be looked at
-// beforehand and needs it (kUsage). kUsage when sessions are wanted and something else is seen, or the other
-// way round. kFailed names a missing path.
+// beforehand and needs it (kUsage). kUsage when sessions or plain text are wanted and something else is seen,
+// or the other way round. kFailed names a missing path.
 [[nodiscard]] Result<Source> find_source(host::Disk& disk, const std::string& path,
                                          std::optional<engine::DataFormat> wanted);
 
@@ -69,7 +71,7 @@ struct Imported {
 // Writes the cache, whole or not at all, with progress and skipped lines told on the console.
 [[nodiscard]] Result<Imported> import_records(const NodeHost& host, const ImportRequest& request);
 
-[[nodiscard]] data::SessionShape session_shape(const engine::SessionsConfig& config);
+[[nodiscard]] data::LineShape line_shape(const engine::SessionsConfig& config);
 [[nodiscard]] text::FeaturizerOptions featurizer_options(const engine::TextConfig& config);
 
 // Reads all of a test file and keeps nothing: its mistakes are better known before training than after.

@@ -66,9 +66,10 @@ TEST(FindSource, Sessions) {
     EXPECT_EQ(source.error().kind, ErrorKind::kUsage);
     EXPECT_THAT(source.error().message(), HasSubstr(part));
   };
-  refused("a.jsonl", kSessions, "the task needs sessions");
-  refused("cache", kSessions, "the task needs sessions");
-  refused("sessions", engine::DataFormat::kXmc, "these are sessions");
+  refused("a.jsonl", kSessions, "expected sessions, one a line");
+  refused("cache", kSessions, "expected sessions, one a line");
+  refused("sessions", engine::DataFormat::kXmc, "got sessions");
+  refused("sessions", engine::DataFormat::kText, "expected plain text");
 }
 
 // Directories of an import are found by the file they hold; what is missing is named; standard input must be

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "engines/sparse/step_source.h"
 #include "host/api/compute.h"
 #include "learn/data/dataset.h"
 #include "learn/data/rows.h"
@@ -52,6 +53,29 @@ class BatchReader {
   std::vector<float> value_;
   std::vector<std::uint32_t> label_begin_;
   std::vector<std::uint32_t> label_;
+};
+
+// The steps of a run over a dataset: of step t the samples [t*B, (t+1)*B) of the plan of `seed`.
+class RecordSteps final : public StepSource {
+ public:
+  struct Options {
+    std::uint64_t seed = 1;
+    std::size_t batch = 1;
+    double dropout = 0;  // of features, [0, 1)
+  };
+  // Borrows dataset, weighting and compute for its life. Requires records.
+  RecordSteps(const BatchReader& reader, std::uint64_t records, const Options& options)
+      : reader_(reader), plan_(options.seed, records), options_(options) {}
+
+  [[nodiscard]] data::Batch read(StepNumber step) override {
+    return reader_.read_step(
+        plan_, {.step = step, .batch = options_.batch, .dropout = options_.dropout, .seed = options_.seed});
+  }
+
+ private:
+  BatchReader reader_;
+  data::SamplingPlan plan_;
+  Options options_;
 };
 
 }  // namespace gossamer::engine

@@ -178,8 +178,8 @@ void add_data_keys(std::vector<ConfigKey>& keys) {
   keys.push_back(key<&T::data, &DataConfig::test>(
       "data.test", {}, "test records; when given, the finished model is measured on them"));
   keys.push_back(key<&T::data, &DataConfig::format>(
-      "data.format", {.choices = {"xmc", "jsonl", "sessions"}},
-      "how the records are written; auto: told by the content, which sessions need to be said"));
+      "data.format", {.choices = {"xmc", "jsonl", "sessions", "text"}},
+      "how the records are written; auto: told by the content; sessions and plain text need to be said"));
   keys.push_back(key<&T::data, &DataConfig::weighting>(
       "data.weighting", {.choices = {"none", "tfidf", "l2"}},
       "what is done to feature values: nothing, tf-idf and unit length, unit length alone"));
@@ -341,6 +341,23 @@ void add_session_keys(std::vector<ConfigKey>& keys) {
                                                            "an item weighs this share of the one after it"));
 }
 
+void add_word2vec_keys(std::vector<ConfigKey>& keys) {
+  keys.push_back(
+      key<&T::word2vec, &Word2vecConfig::mode>("word2vec.mode", {.choices = {"cbow", "skip-gram"}},
+                                               "the word from those around it, or the other way round"));
+  keys.push_back(key<&T::word2vec, &Word2vecConfig::window>("word2vec.window", {.min = 1, .max = 1000},
+                                                            "words on each side that a window may reach"));
+  keys.push_back(key<&T::word2vec, &Word2vecConfig::shrink>(
+      "word2vec.shrink", {},
+      "each window reaches 1 to word2vec.window words, drawn anew; false: always all"));
+  keys.push_back(key<&T::word2vec, &Word2vecConfig::sample>(
+      "word2vec.sample", {.max = 1}, "share of the text from which a word is thinned out; 0: none is"));
+  keys.push_back(key<&T::word2vec, &Word2vecConfig::min_count>(
+      "word2vec.min_count", {.min = 1, .max = kMaxCount}, "rarer words are left out of the text"));
+  keys.push_back(key<&T::word2vec, &Word2vecConfig::max_words>(
+      "word2vec.max_words", {.min = 1, .max = kMaxCount - 1}, "most frequent words kept"));
+}
+
 void add_checkpoint_keys(std::vector<ConfigKey>& keys) {
   keys.push_back(key<&T::checkpoint, &CheckpointConfig::every_steps>("checkpoint.every_steps",
                                                                      {.max = kMaxSteps}, "0: by time alone"));
@@ -360,6 +377,7 @@ std::vector<ConfigKey> make_keys() {
   add_predict_keys(keys);
   add_text_keys(keys);
   add_session_keys(keys);
+  add_word2vec_keys(keys);
   add_checkpoint_keys(keys);
   return keys;
 }
@@ -446,6 +464,20 @@ Result<void> validate(const TrainConfig& config) {
     error.got = fmt::format("{} with optimizer.beta2 = {}", config.optimizer.beta1, config.optimizer.beta2);
     error.expected = "optimizer.beta1 squared < optimizer.beta2";
     error.fix = "lower optimizer.beta1 or raise optimizer.beta2";
+    return error;
+  }
+  if (config.data.format == DataFormat::kText && config.predict.instances) {
+    Error error = usage("predict.instances", "windows of a text are not kept in the model");
+    error.got = "true with data.format = text";
+    error.expected = "predict.instances = false";
+    error.fix = "set predict.instances=false, or start from the preset word2vec";
+    return error;
+  }
+  if (config.data.format == DataFormat::kText && config.train.input_dropout > 0) {
+    Error error = usage("train.input_dropout", "nothing of a window is left out but by word2vec.sample");
+    error.got = fmt::format("{} with data.format = text", config.train.input_dropout);
+    error.expected = "train.input_dropout = 0";
+    error.fix = "leave train.input_dropout out";
     return error;
   }
   return check_negatives(config);

@@ -16,11 +16,12 @@
 #include <vector>
 
 #include "base/result.h"
+#include "learn/data/text_windows.h"
 
 namespace gossamer::engine {
 
 enum class Weighting { kNone, kTfIdf, kL2 };
-enum class DataFormat { kXmc, kJsonl, kSessions };
+enum class DataFormat { kXmc, kJsonl, kSessions, kText };
 enum class ActivationKind { kRelu, kIdentity, kTanh };
 enum class ScheduleKind { kLinear, kCosine, kConstant };
 enum class NegativeKind { kInBatch, kUniform, kFrequency, kLsh };
@@ -134,11 +135,22 @@ struct TextConfig {
   bool operator==(const TextConfig&) const = default;
 };
 
-// Sessions to records (learn/data/session_bag.h); used when the records are sessions.
+// Sessions to records (learn/data/line_bag.h); used when the records are sessions.
 struct SessionsConfig {
   std::uint32_t last = 10;
   double decay = 0.7;
   bool operator==(const SessionsConfig&) const = default;
+};
+
+// Text to windows (learn/data/token_text.h, text_windows.h); used when the data is a plain text.
+struct Word2vecConfig {
+  data::WindowMode mode = data::WindowMode::kCbow;
+  std::uint32_t window = 5;
+  bool shrink = true;
+  double sample = 1e-3;
+  std::uint64_t min_count = 5;
+  std::uint32_t max_words = 10'000'000;
+  bool operator==(const Word2vecConfig&) const = default;
 };
 
 struct CheckpointConfig {
@@ -159,6 +171,7 @@ struct TrainConfig {
   PredictConfig predict;
   TextConfig text;
   SessionsConfig sessions;
+  Word2vecConfig word2vec;
   CheckpointConfig checkpoint;
   bool operator==(const TrainConfig&) const = default;
 };

@@ -19,8 +19,8 @@
 #include "engines/sparse/fusion.h"
 #include "kernels/isa.h"
 #include "kernels/kernels.h"
+#include "learn/data/line_bag.h"
 #include "learn/data/rows.h"
-#include "learn/data/session_bag.h"
 #include "learn/sparse/network.h"
 #include "learn/text/featurizer.h"
 #include "learn/text/weighting.h"
@@ -61,13 +61,13 @@ struct Instances {
 };
 
 struct Model {
-  std::string task = "xmc";  // "next-item" for sessions
+  std::string task = "xmc";  // "next-item" of sessions, "word2vec" of a text
   sparse::Network network;   // optimizer moments are neither saved nor loaded
   kernels::Activation activation = kernels::Activation::kRelu;
   text::FeatureWeighting weighting;                 // as the net sees records
   text::NeighbourWeighting neighbours;              // as they are compared with each other
   std::optional<text::FeaturizerState> featurizer;  // of a model that reads text: at most network features
-  std::optional<data::SessionShape> sessions;       // of a model of sessions: then features have names
+  std::optional<data::LineShape> line;              // of sessions and words: then features have names
   Names label_names;                                // empty, or one per label
   // Empty, or one per feature, all different: the model then takes features by name. Empty beside a
   // featurizer.

@@ -108,16 +108,16 @@ Model assemble_model(TrainedParts parts, const kernels::Kernels& kernels, host::
   model.activation = activation_of(parts.config.model.activation);
   model.weighting = parts.weighting;
   model.featurizer = std::move(parts.featurizer);
-  model.sessions = parts.sessions;
-  if (model.sessions) model.task = "next-item";
-  if (parts.dataset.has_label_names()) {
-    for (std::uint32_t l = 0; l < parts.dataset.labels(); ++l)
-      model.label_names.add(parts.dataset.label_name(l));
+  model.line = parts.line;
+  model.task = std::move(parts.task);
+  if (parts.schema.has_label_names()) {
+    for (std::uint32_t l = 0; l < parts.schema.labels(); ++l)
+      model.label_names.add(parts.schema.label_name(l));
   }
   // A featurizer keeps the names of its features itself.
-  if (parts.dataset.has_feature_names() && !model.featurizer.has_value()) {
-    for (std::uint32_t f = 0; f < parts.dataset.features(); ++f)
-      model.feature_names.add(parts.dataset.feature_name(f));
+  if (parts.schema.has_feature_names() && !model.featurizer.has_value()) {
+    for (std::uint32_t f = 0; f < parts.schema.features(); ++f)
+      model.feature_names.add(parts.schema.feature_name(f));
   }
   model.fusion = fusion_of(parts.config.predict);
   if (parts.config.predict.instances) {
@@ -126,7 +126,13 @@ Model assemble_model(TrainedParts parts, const kernels::Kernels& kernels, host::
                            : text::NeighbourWeighting{.counts = model.weighting.counts};
     model.instances.emplace();
   }
-  replace_records(model, parts.dataset, kernels, compute);
+  if (parts.records != nullptr) {
+    replace_records(model, *parts.records, kernels, compute);
+  } else {
+    CHECK(!model.instances);
+    model.label_count = std::move(parts.label_count);
+    model.training_rows = parts.training_rows;
+  }
   return model;
 }
 

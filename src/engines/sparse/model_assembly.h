@@ -7,7 +7,10 @@
 // Thread rule: called by the owner of the Compute.
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "engines/sparse/config.h"
 #include "engines/sparse/model.h"
@@ -22,10 +25,16 @@ namespace gossamer::engine {
 
 struct TrainedParts {
   sparse::Network network;
-  const data::Dataset& dataset;  // the training set
+  const data::Schema& schema;  // of the training set
+  // The training set. Null where it has no records: then predict.instances is false, and label_count and
+  // training_rows say what the records would.
+  const data::Dataset* records = nullptr;
+  std::vector<std::uint32_t> label_count = {};
+  std::uint64_t training_rows = 0;
   const text::FeatureWeighting& weighting;
   std::optional<text::FeaturizerState> featurizer;  // of a text dataset
-  std::optional<data::SessionShape> sessions;       // of a dataset of sessions
+  std::string task = "xmc";
+  std::optional<data::LineShape> line;  // of a task whose queries are lines of names
   const TrainConfig& config;
 };
 

@@ -61,7 +61,7 @@ bool same(const Model& a, const Model& b) {
       !same_weights(a.network.embedding, b.network.embedding) ||
       !same_weights(a.network.output, b.network.output) ||
       !std::ranges::equal(a.network.bias.span(), b.network.bias.span()) ||
-      a.instances.has_value() != b.instances.has_value() || a.sessions != b.sessions ||
+      a.instances.has_value() != b.instances.has_value() || a.line != b.line ||
       a.featurizer.has_value() != b.featurizer.has_value()) {
     return false;
   }
@@ -326,12 +326,12 @@ TEST(ModelFile, RefusesFieldsThatLie) {
   }
 }
 
-// How sessions are read travels with the model; out of range, or beside features without names, it is
+// How lines are read travels with the model; out of range, or beside features without names, it is
 // refused.
-TEST(ModelFile, Sessions) {
+TEST(ModelFile, Lines) {
   Model model = random_model({.features = 9, .labels = 7, .hidden = 16, .rows = 6, .feature_names = true});
   model.task = "next-item";
-  model.sessions = data::SessionShape{.last = 7, .decay = 0.3F};
+  model.line = data::LineShape{.last = 7, .decay = 0.3F};
   host::SimDisk disk;
   save(disk, model);
   const auto loaded = load_model(disk, "m");
@@ -346,14 +346,17 @@ TEST(ModelFile, Sessions) {
     EXPECT_NE(bad.error().message().find(field), std::string::npos) << bad.error().message();
   };
   Json lying = good;
-  lying["sessions"]["last"] = 0;
-  refused(lying, "sessions.last");
+  lying["line"]["last"] = 0;
+  refused(lying, "line.last");
   lying = good;
-  lying["sessions"]["decay"] = 1.5;
-  refused(lying, "sessions.decay");
+  lying["line"]["decay"] = 1.5;
+  refused(lying, "line.decay");
+  lying = good;
+  lying["line"]["scale"] = "mean";
+  refused(lying, "line.scale");
   lying = good;
   lying["feature_names"] = false;
-  refused(lying, "sessions");
+  refused(lying, "line");
 }
 
 // A network of one hidden layer is written as format 2, and one with more as format 3, which a reader of

@@ -176,20 +176,31 @@ Result<FeaturizerHeader> parse_featurizer(const std::string& path, const Json& j
   return header;
 }
 
-// Absent in models of anything but sessions.
-Result<std::optional<data::SessionShape>> parse_sessions(const std::string& path, const Json& json,
-                                                         const ModelHeader& header) {
-  if (json.is_null()) return std::optional<data::SessionShape>();
-  Fields fields(path, json, "sessions.");
-  data::SessionShape shape;
+// By the order of data::LineScale.
+constexpr std::array<std::string_view, 2> kLineScales = {"length", "sum"};
+
+// Absent in models whose queries are no lines of names.
+Result<std::optional<data::LineShape>> parse_line(const std::string& path, const Json& json,
+                                                  const ModelHeader& header) {
+  if (json.is_null()) return std::optional<data::LineShape>();
+  Fields fields(path, json, "line.");
+  data::LineShape shape;
   shape.last = static_cast<std::uint32_t>(fields.count("last", {1, kMaxIndex}));
   shape.decay = fields.number("decay");
   if (!(shape.decay > 0 && shape.decay <= 1)) {
     fields.fail("decay", fmt::format("{}", shape.decay), "above 0 and at most 1");
   }
+  const std::string scale = fields.text("scale");
+  const auto known = std::find(kLineScales.begin(), kLineScales.end(), scale);
+  if (known == kLineScales.end()) {
+    fields.fail("scale", scale, "length or sum");
+  } else {
+    shape.scale = static_cast<data::LineScale>(known - kLineScales.begin());
+  }
   if (fields.error()) return *fields.error();
   if (!header.feature_names) {
-    return bad_field(path, "sessions", "sessions of items without names", "feature_names: true beside it");
+    return bad_field(path, "line", "a line of names that features do not have",
+                     "feature_names: true beside it");
   }
   return std::optional(shape);
 }
@@ -314,9 +325,11 @@ std::string format_header(const ModelHeader& header) {
                    {"idf_power", short_number(weighting.idf_power)},
                    {"pivot", short_number(weighting.pivot)}}}};
   }
-  Json sessions;
-  if (header.sessions) {
-    sessions = {{"last", header.sessions->last}, {"decay", short_number(header.sessions->decay)}};
+  Json line;
+  if (header.line) {
+    line = {{"last", header.line->last},
+            {"decay", short_number(header.line->decay)},
+            {"scale", kLineScales[static_cast<std::size_t>(header.line->scale)]}};
   }
   Json json = {
       {"format", header.dense.empty() ? kModelFormat : kDenseModelFormat},
@@ -331,7 +344,7 @@ std::string format_header(const ModelHeader& header) {
       {"featurizer", header.featurizer ? featurizer_json(*header.featurizer) : Json()},
       {"label_names", header.label_names},
       {"feature_names", header.feature_names},
-      {"sessions", sessions},
+      {"line", line},
       {"instances", instances},
       {"fusion", fusion_json(header.fusion)},
       {"shards", shards},
@@ -371,9 +384,9 @@ Result<ModelHeader> parse_header(const std::string& path, std::string_view text)
       return bad_field(path, "feature_names", "true beside a featurizer", "one of the two");
     }
   }
-  auto sessions = parse_sessions(path, fields.any("sessions"), header);
-  if (!sessions.ok()) return sessions.error();
-  header.sessions = *sessions;
+  auto line = parse_line(path, fields.any("line"), header);
+  if (!line.ok()) return line.error();
+  header.line = *line;
   if (const Json instances_json = fields.any("instances"); !instances_json.is_null()) {
     auto instances = parse_instances(path, instances_json);
     if (!instances.ok()) return instances.error();

@@ -15,7 +15,7 @@
 #include "base/result.h"
 #include "engines/sparse/fusion.h"
 #include "kernels/kernels.h"
-#include "learn/data/session_bag.h"
+#include "learn/data/line_bag.h"
 #include "learn/text/featurizer.h"
 
 namespace gossamer::engine {
@@ -58,7 +58,7 @@ struct ModelHeader {
   bool label_names = false;
   bool feature_names = false;  // never beside a featurizer
   std::optional<FeaturizerHeader> featurizer;
-  std::optional<data::SessionShape> sessions;  // only with feature names
+  std::optional<data::LineShape> line;  // only with feature names
   std::optional<InstanceCounts> instances;
   FusionOptions fusion;
   std::vector<ShardEntry> shards;

@@ -153,7 +153,7 @@ ModelHeader header_of(const Model& model) {
   CHECK(model.weighting.idf.size() <= shape.features, model.weighting.idf.size(), shape.features);
   ModelHeader header;
   header.task = model.task;
-  header.sessions = model.sessions;
+  header.line = model.line;
   header.features = shape.features;
   header.labels = shape.labels;
   header.hidden = shape.hidden;
@@ -189,7 +189,7 @@ ModelHeader header_of(const Model& model) {
 
 ModelBuilder::ModelBuilder(const ModelHeader& header) {
   model_.task = header.task;
-  model_.sessions = header.sessions;
+  model_.line = header.line;
   model_.activation = header.activation;
   model_.training_rows = header.training_rows;
   model_.weighting.counts = header.counts;

@@ -101,6 +101,25 @@ skipped = "decay-and-move"
 instances = false
 )";
 
+constexpr std::string_view kWord2vec =
+    R"(# Word vectors from a plain text: a word from the words around it.
+[data]
+format = "text"
+weighting = "none"
+
+[model]
+hidden = 128
+activation = "identity"
+dropout = 0
+
+[train]
+batch = 1024
+epochs = 5
+
+[predict]
+instances = false
+)";
+
 constexpr std::array kPresets = {
     Preset{.name = "xmc",
            .help = "extreme multi-label classification of sparse records (XMLC text or JSONL)",
@@ -114,6 +133,8 @@ constexpr std::array kPresets = {
     Preset{.name = "slide",
            .help = "SLIDE's algorithm and settings (MLSys 2020), to compare with xmc",
            .toml = kSlide},
+    Preset{
+        .name = "word2vec", .help = "word vectors from a plain text: CBOW or skip-gram", .toml = kWord2vec},
 };
 
 }  // namespace

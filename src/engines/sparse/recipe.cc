@@ -93,12 +93,12 @@ std::uint64_t prediction_memory(const TrainConfig& config, const Recipe& recipe,
 
 }  // namespace
 
-DataShape shape_of(const data::Dataset& dataset) {
-  return {.records = dataset.size(),
-          .features = dataset.features(),
-          .labels = dataset.labels(),
-          .feature_entries = dataset.feature_entries(),
-          .label_entries = dataset.label_entries()};
+DataShape shape_of(const data::Schema& schema) {
+  return {.records = schema.size(),
+          .features = schema.features(),
+          .labels = schema.labels(),
+          .feature_entries = schema.feature_entries(),
+          .label_entries = schema.label_entries()};
 }
 
 sparse::NetworkShape network_shape(const Recipe& recipe, std::uint32_t features, std::uint32_t labels) {
@@ -193,10 +193,10 @@ std::uint64_t memory_needed(const TrainConfig& config, const Recipe& recipe, con
          (std::uint64_t{64} << 20);
 }
 
-DiskNeeded disk_needed(const TrainConfig& config, const Recipe& recipe, const data::Dataset& dataset) {
+DiskNeeded disk_needed(const TrainConfig& config, const Recipe& recipe, const data::Schema& schema) {
   constexpr std::uint64_t kHeaders = std::uint64_t{16} << 10;
-  const std::uint64_t features = dataset.features();
-  const std::uint64_t labels = dataset.labels();
+  const std::uint64_t features = schema.features();
+  const std::uint64_t labels = schema.labels();
   const std::uint64_t hidden = last_hidden(recipe);
   DiskNeeded needed;
   const std::uint64_t table = features * sparse::row_stride(recipe.hidden) +
@@ -208,16 +208,16 @@ DiskNeeded disk_needed(const TrainConfig& config, const Recipe& recipe, const da
   needed.model =
       4 * (features * recipe.hidden + labels * hidden + dense_numbers(recipe) + 2 * labels + features) +
       kHeaders;
-  if (dataset.has_label_names()) {
-    for (std::uint32_t l = 0; l < labels; ++l) needed.model += 8 + dataset.label_name(l).size();
+  if (schema.has_label_names()) {
+    for (std::uint32_t l = 0; l < labels; ++l) needed.model += 8 + schema.label_name(l).size();
   }
   // Of text they have their document frequency beside them.
-  if (dataset.has_feature_names()) {
-    for (std::uint32_t f = 0; f < features; ++f) needed.model += 12 + dataset.feature_name(f).size();
+  if (schema.has_feature_names()) {
+    for (std::uint32_t f = 0; f < features; ++f) needed.model += 12 + schema.feature_name(f).size();
   }
   if (config.predict.instances) {
-    needed.model += 8 * dataset.feature_entries() + 4 * dataset.label_entries() + 8 * dataset.size() +
-                    2 * dataset.size() * hidden;
+    needed.model += 8 * schema.feature_entries() + 4 * schema.label_entries() + 8 * schema.size() +
+                    2 * schema.size() * hidden;
   }
   return needed;
 }

@@ -38,7 +38,7 @@ struct DataShape {
   std::uint64_t feature_entries = 0;
   std::uint64_t label_entries = 0;
 };
-[[nodiscard]] DataShape shape_of(const data::Dataset& dataset);
+[[nodiscard]] DataShape shape_of(const data::Schema& schema);
 
 // The network that a recipe trains.
 [[nodiscard]] sparse::NetworkShape network_shape(const Recipe& recipe, std::uint32_t features,
@@ -64,6 +64,6 @@ struct DiskNeeded {
   std::uint64_t model = 0;
 };
 [[nodiscard]] DiskNeeded disk_needed(const TrainConfig& config, const Recipe& recipe,
-                                     const data::Dataset& dataset);
+                                     const data::Schema& schema);
 
 }  // namespace gossamer::engine

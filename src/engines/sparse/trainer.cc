@@ -11,10 +11,8 @@
 #include <vector>
 
 #include "base/check.h"
-#include "engines/sparse/batch_reader.h"
 #include "engines/sparse/config_toml.h"
 #include "engines/sparse/negatives_plan.h"
-#include "learn/data/sampling_plan.h"
 #include "learn/sparse/hash_negatives.h"
 #include "learn/sparse/negatives.h"
 #include "learn/sparse/schedule.h"
@@ -120,10 +118,8 @@ class TrainingRun {
   TrainingRun(const TrainInputs& inputs, const TrainHooks& hooks, const sparse::LabelCounts& labels)
       : in_(inputs),
         hooks_(hooks),
-        network_(network_shape(inputs.recipe, inputs.dataset.features(), inputs.dataset.labels()),
+        network_(network_shape(inputs.recipe, inputs.schema.features(), inputs.schema.labels()),
                  sparse::Moments::kAdam),
-        plan_(inputs.config.seed, inputs.dataset.size()),
-        reader_(inputs.dataset, inputs.weighting, inputs.compute),
         schedule_(schedule_of(inputs.config, inputs.recipe)),
         fingerprint_(fingerprint(inputs)) {
     sparse::initialize(network_,
@@ -167,10 +163,7 @@ class TrainingRun {
     bool stopped = false;
     while (next_.value < in_.recipe.steps && !stopped) {
       const float rate = schedule_.learning_rate(next_);
-      const data::Batch batch = reader_.read_step(plan_, {.step = next_,
-                                                          .batch = in_.config.train.batch,
-                                                          .dropout = in_.config.train.input_dropout,
-                                                          .seed = in_.config.seed});
+      const data::Batch batch = in_.steps.read(next_);
       const sparse::StepReport report = learner.step(batch, next_, {.learning_rate = rate});
       ++next_;
       outcome.phases += report.phases;
@@ -195,7 +188,7 @@ class TrainingRun {
  private:
   // Of everything that shapes the trained network.
   static std::string fingerprint(const TrainInputs& in) {
-    const DataShape shape = shape_of(in.dataset);
+    const DataShape shape = shape_of(in.schema);
     return fmt::format("{:016x}-{}-{}-{}-{}-{}-{}-{}", config_fingerprint(in.config), shape.records,
                        shape.features, shape.labels, shape.feature_entries, shape.label_entries,
                        in.recipe.hidden, in.recipe.steps);
@@ -206,7 +199,7 @@ class TrainingRun {
     return {.steps_done = next_.value,
             .steps_total = in_.recipe.steps,
             .samples_done = samples,
-            .epoch = static_cast<double>(samples) / static_cast<double>(in_.dataset.size()),
+            .epoch = static_cast<double>(samples) / static_cast<double>(in_.schema.size()),
             .loss = report.loss,
             .learning_rate = rate,
             .active_rows = report.active_rows};
@@ -265,8 +258,6 @@ class TrainingRun {
   const TrainHooks& hooks_;
   sparse::Network network_;
   std::optional<sparse::HashNegatives> hashed_;
-  data::SamplingPlan plan_;
-  BatchReader reader_;
   sparse::Schedule schedule_;
   std::string fingerprint_;
   StepNumber next_;
@@ -307,9 +298,9 @@ sparse::LearnerOptions learner_options(const TrainConfig& config, const Recipe& 
 }
 
 Result<TrainOutcome> train(const TrainInputs& inputs, const TrainHooks& hooks) {
-  CHECK(inputs.dataset.size() > 0);
+  CHECK(inputs.schema.size() > 0);
   CHECK(inputs.recipe.steps > 0);
-  const sparse::LabelCounts labels = sparse::count_labels(inputs.dataset);
+  const sparse::LabelCounts& labels = inputs.labels;
   TrainingRun run(inputs, hooks, labels);
   if (auto resumed = run.resume(); !resumed.ok()) return resumed.error();
   sparse::Learner learner({.network = run.network(),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// train(): the training loop of the sparse engine on one node. Reads batches by the sampling plan, steps the
+// train(): the training loop of the sparse engine on one node. Takes the samples of each step, steps the
 // learner, keeps checkpoints, and ends with a Model ready for prediction. Everything that shapes the result
-// is in the config, the dataset and the number of workers; clocks and hooks only watch.
+// is in the config, the samples and the number of workers; clocks and hooks only watch.
 //
 // Thread rule: called by the thread that owns the Compute; hooks are called on it, between steps.
 #pragma once
@@ -18,6 +18,7 @@
 #include "engines/sparse/checkpoint.h"
 #include "engines/sparse/config.h"
 #include "engines/sparse/recipe.h"
+#include "engines/sparse/step_source.h"
 #include "host/api/clock.h"
 #include "host/api/compute.h"
 #include "host/api/disk.h"
@@ -25,7 +26,6 @@
 #include "learn/data/dataset.h"
 #include "learn/sparse/learner.h"
 #include "learn/sparse/network.h"
-#include "learn/text/weighting.h"
 
 namespace gossamer::engine {
 
@@ -34,7 +34,7 @@ struct TrainProgress {
   std::uint64_t steps_done = 0;  // of the whole run, those before a resume included
   std::uint64_t steps_total = 0;
   std::uint64_t samples_done = 0;
-  double epoch = 0;  // samples_done / dataset size
+  double epoch = 0;  // samples_done / samples of an epoch
   double loss = 0;   // mean over this step's samples, nats
   double learning_rate = 0;
   std::uint64_t active_rows = 0;
@@ -52,8 +52,9 @@ struct TrainInputs {
   host::Compute& compute;
   const host::Clock& clock;
   const kernels::Kernels& kernels;
-  const data::Dataset& dataset;
-  const text::FeatureWeighting& weighting;
+  const data::Schema& schema;
+  const sparse::LabelCounts& labels;
+  StepSource& steps;
   const TrainConfig& config;
   const Recipe& recipe;
   std::string run_id;

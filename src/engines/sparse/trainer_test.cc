@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "engines/sparse/batch_reader.h"
 #include "host/sim/clock.h"
 #include "host/sim/compute.h"
 #include "host/sim/disk.h"
@@ -68,12 +69,17 @@ struct TestRun {
     };
     const auto stop = [&] { return on_step(done); };
     const auto note = [&](std::string_view event, EventFields) { events.emplace_back(event); };
+    const sparse::LabelCounts labels = sparse::count_labels(*dataset);
+    RecordSteps steps(
+        BatchReader(*dataset, weighting, compute), dataset->size(),
+        {.seed = config.seed, .batch = config.train.batch, .dropout = config.train.input_dropout});
     return engine::train({.disk = disk,
                           .compute = compute,
                           .clock = clock,
                           .kernels = kernels::kernels_for(kernels::best_isa()),
-                          .dataset = *dataset,
-                          .weighting = weighting,
+                          .schema = *dataset,
+                          .labels = labels,
+                          .steps = steps,
                           .config = config,
                           .recipe = recipe,
                           .run_id = "test",

@@ -92,12 +92,11 @@ Result<ReadReport> import_jsonl(host::Disk& disk, const ImportOptions& options, 
   return *report;
 }
 
-Result<ReadReport> import_sessions(host::Disk& disk, const ImportOptions& options,
-                                   const SessionShape& shape) {
+Result<ReadReport> import_sessions(host::Disk& disk, const ImportOptions& options, const LineShape& shape) {
   auto writer = CacheWriter::create(disk, options.cache_path, options.cache);
   if (!writer.ok()) return writer.error();
   NameTable names;
-  SessionBag bag(shape);
+  LineBag bag(shape);
   std::vector<std::uint32_t> items;
   std::uint64_t records = 0;
   const auto add = [&](const Session& session) -> Result<void> {

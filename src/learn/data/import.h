@@ -13,10 +13,10 @@
 #include "base/result.h"
 #include "host/api/disk.h"
 #include "learn/data/cache_writer.h"
+#include "learn/data/line_bag.h"
 #include "learn/data/name_table.h"
 #include "learn/data/reading.h"
 #include "learn/data/record_assembler.h"
-#include "learn/data/session_bag.h"
 
 namespace gossamer::data {
 
@@ -37,11 +37,11 @@ struct ImportOptions {
                                               RecordAssembler& assembler);
 
 // Sessions (session_reader.h): a record for every position from the second on, or for the target alone where
-// there is one; its features are the bag (session_bag.h) of the items before, its label the item itself. An
+// there is one; its features are the bag (line_bag.h) of the items before, its label the item itself. An
 // item has one number and name, as feature and as label. report.records counts those records, of which a
 // session of one item makes none.
 [[nodiscard]] Result<ReadReport> import_sessions(host::Disk& disk, const ImportOptions& options,
-                                                 const SessionShape& shape);
+                                                 const LineShape& shape);
 
 // Reads the sources one after another with `read_one(source, options)`, a reader with its sink, and sums up
 // the reports.

@@ -13,7 +13,7 @@
 //    that are no UTF-8 are errors with line and column.
 //  - Lines that are empty or blank are ignored. A file without any session is an error.
 //
-// Sessions to records: session_bag.h. Thread rule: the calling thread; parsing on the workers of
+// Sessions to records: line_bag.h. Thread rule: the calling thread; parsing on the workers of
 // options.compute (reading.h).
 #pragma once
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The task next-item through the binary: import, train, evaluate, ask, and what is refused."""
+"""The tasks next-item and word2vec through the binary: import, train, evaluate, ask, and what is refused."""
 
 import os
 import random
@@ -76,16 +76,67 @@ class NextItem(unittest.TestCase):
         jsonl = self.write("a.jsonl", ['{"text": "a", "labels": ["b"]}'])
         done = self.run_training(jsonl, "--out", self.path("run"))
         self.assertEqual(done.status, 2)
-        self.assertIn("the task needs sessions", done.err)
+        self.assertIn("sessions, one a line", done.err)
         done = program.run("train", "dictionary", f"data.train={self.path('data')}", "--out", self.path("run"))
         self.assertEqual(done.status, 2)
-        self.assertIn("these are sessions", done.err)
+        self.assertIn("sessions", done.err)
         lone = self.write("lone.txt", ["a", "b"])
         done = self.run_training(lone, "--out", self.path("run"))
         self.assertEqual(done.status, 3)
         self.assertIn("nothing to train on", done.err)
         self.assertFalse(os.path.exists(self.path("run")))
         self.assertEqual(self.run_training(self.train, "sessions.last=0", "--out", self.path("run")).status, 2)
+
+
+class Word2vec(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.root = directory.name
+        rng = random.Random(3)
+        pairs = [("owl", "mice"), ("deer", "grass"), ("heron", "fish")]
+        lines = [f"the {animal} likes {food} most" for animal, food in (rng.choice(pairs) for _ in range(200))]
+        self.text = os.path.join(self.root, "text.txt")
+        with open(self.text, "w", encoding="utf-8") as file:
+            file.write("\n".join(lines) + "\n")
+        self.out = os.path.join(self.root, "run")
+
+    def run_training(self, data, *more):
+        keys = ["model.hidden=16", "train.batch=64", "train.epochs=20", "word2vec.sample=0", "--threads", "1"]
+        return program.run("train", "word2vec", f"data.train={data}", *keys, *more)
+
+    # From text to answers, in both modes; imported text gives the same model.
+    def test_train_eval_predict(self):
+        for mode in ("cbow", "skip-gram"):
+            out = self.out + mode
+            done = self.run_training(self.text, f"data.test={self.text}", f"word2vec.mode={mode}", "--out", out, "--json")
+            self.assertEqual(done.status, 0, done.err)
+            self.assertEqual(done.json()["metrics"]["hit@10"], 100)
+        answer = program.run("predict", self.out + "cbow", "the likes mice most", "--top", "1").json()
+        self.assertEqual(answer["labels"][0]["name"], "owl")
+        imported = program.run("data", "import", "text", self.text, "--out", os.path.join(self.root, "data"), "--json")
+        self.assertEqual((imported.json()["records"], imported.json()["labels"]), (1000, 9))
+        again = self.run_training(os.path.join(self.root, "data"), "--out", self.out)
+        self.assertEqual(again.status, 0, again.err)
+        def weights(out):
+            name = os.path.join(out, "model", "model-00001-of-00001.safetensors")
+            with open(name, "rb") as file:
+                return file.read()
+        self.assertEqual(weights(self.out), weights(self.out + "cbow"))
+
+    # Wrong use is refused before anything is written.
+    def test_refused(self):
+        for keys, part in (
+            (["predict.instances=true"], "predict.instances=false"),
+            (["word2vec.window=0"], "1..1000"),
+            (["word2vec.min_count=1000000"], "no word of the text is frequent enough"),
+            (["word2vec.mode=glove"], "cbow or skip-gram"),
+            (["train.input_dropout=0.5"], "train.input_dropout"),
+        ):
+            done = self.run_training(self.text, *keys, "--out", self.out)
+            self.assertIn(done.status, (2, 3), keys)
+            self.assertIn(part, done.err)
+            self.assertFalse(os.path.exists(self.out))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "learn/data/session_bag.h"
+#include "learn/data/line_bag.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,11 +8,11 @@
 
 namespace gossamer::data {
 
-SessionBag::SessionBag(const SessionShape& shape) : shape_(shape) {
+LineBag::LineBag(const LineShape& shape) : shape_(shape) {
   CHECK(shape.last >= 1 && shape.decay > 0 && shape.decay <= 1, shape.last, shape.decay);
 }
 
-SparseRow SessionBag::row(std::span<const std::uint32_t> items) {
+SparseRow LineBag::row(std::span<const std::uint32_t> items) {
   pairs_.clear();
   index_.clear();
   value_.clear();
@@ -33,12 +33,10 @@ SparseRow SessionBag::row(std::span<const std::uint32_t> items) {
       value_.push_back(value);
     }
   }
-  float squares = 0;
-  for (const float v : value_) squares += v * v;
-  if (squares > 0) {
-    const float scale = 1 / std::sqrt(squares);
-    for (float& v : value_) v *= scale;
-  }
+  float total = 0;
+  for (const float v : value_) total += shape_.scale == LineScale::kSum ? v : v * v;
+  if (shape_.scale == LineScale::kLength) total = std::sqrt(total);
+  for (float& v : value_) v /= total;
   return {index_, value_};
 }
 
