@@ -374,7 +374,7 @@ class FullDisk(WithData):
         mount = self.path("disk")
         os.mkdir(mount)
         made = subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", "size=64k", "gossamer-test", mount], capture_output=True, text=True, check=False
+            ["mount", "-t", "tmpfs", "-o", "size=128k", "gossamer-test", mount], capture_output=True, text=True, check=False
         )
         if made.returncode != 0:
             self.skipTest(f"cannot mount a small disk here (needs root): {made.stderr.strip()}")

@@ -123,7 +123,7 @@ FusionVector Fusion::terms_of(std::size_t slot, const QueryViews& views) const {
     float score = found.net;
     if (std::isnan(score)) {
       const sparse::Network& network = *sources_.network;
-      score = dot(*sources_.kernels, network.output.weights(label), views.layer, network.stride()) +
+      score = dot(*sources_.kernels, network.output.weights(label), views.layer, network.output.stride()) +
               network.bias[label];
     }
     const float least = parts_.need_instances() ? -kNetRange : std::numeric_limits<float>::lowest();

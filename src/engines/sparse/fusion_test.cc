@@ -36,7 +36,7 @@ TEST(Fusion, HandComputedScores) {
   const Instances instances = three_rows();
   sparse::Network network({.features = 1, .labels = 3, .hidden = 16}, sparse::Moments::kNone);
   network.bias[2] = -1;
-  const AlignedArray<float> layer(network.stride());
+  const AlignedArray<float> layer(network.output.stride());
   Fusion fusion({.weights = only(FusionTerm::kNet, 0.5F, FusionTerm::kInput, 2.0F)}, kNetAndInput,
                 {.network = &network,
                  .kernels = &kernels::kernels_for(kernels::Isa::kScalar),
@@ -63,7 +63,7 @@ TEST(Fusion, NetScoreHasAFloorBesideOtherViews) {
   const Instances instances = three_rows();
   sparse::Network network({.features = 1, .labels = 3, .hidden = 16}, sparse::Moments::kNone);
   for (std::size_t label : {1U, 2U}) network.bias[label] = -50;
-  const AlignedArray<float> layer(network.stride());
+  const AlignedArray<float> layer(network.output.stride());
   Fusion fusion({}, kNetAndInput,
                 {.network = &network,
                  .kernels = &kernels::kernels_for(kernels::Isa::kScalar),
