@@ -67,13 +67,17 @@ Result<void> check_utf8(const engine::Names& names, std::string_view what) {
 }
 
 engine::TensorMetadata metadata_of(const engine::Model& model) {
+  std::string hidden = "h = activation(sum of x[f] * embedding.weight[f]); ";
+  if (const std::size_t dense = model.network.dense.size(); dense > 0) {
+    hidden += fmt::format("for i in 1..{}: h = activation(dense.i.weight @ h + dense.i.bias); ", dense);
+  }
   return {{"producer", "gossamer"},
           {"task", model.task},
           {"activation", std::string(engine::name(model.activation))},
           {"weighting",
            fmt::format(R"({{"counts": "{}", "l2": {}, "idf": {}}})", engine::name(model.weighting.counts),
                        model.weighting.l2, !model.weighting.idf.empty())},
-          {"scores", "output.weight @ activation(sum of x[f] * embedding.weight[f]) + output.bias"}};
+          {"scores", hidden + "output.weight @ h + output.bias"}};
 }
 
 // The tensors of the model directory that are weights, or tell their names.
@@ -82,6 +86,7 @@ std::vector<engine::TensorSource> weights_of(const engine::Model& model) {
   std::vector<engine::TensorSource> weights;
   for (engine::TensorSource& tensor : engine::tensors_of(model, none)) {
     const bool wanted = tensor.name == "embedding.weight" || tensor.name.starts_with("output.") ||
+                        tensor.name.starts_with("dense.") ||
                         (tensor.name == "weighting.idf" && tensor.bytes() > 0);
     if (wanted) weights.push_back(std::move(tensor));
   }

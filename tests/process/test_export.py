@@ -78,7 +78,8 @@ class Export(test_training.WithData):
     # The torch file is a sound zip whose pickle names what torch needs and nothing else; scores computed from it are
     # those of predict.
     def test_torch_weights_give_the_scores(self):
-        self.assertEqual(program.run(*self.arguments("data.weighting=none")).status, 0)
+        done = program.run(*self.arguments("data.weighting=none", "model.dense=16"))
+        self.assertEqual(done.status, 0, done.err)
         path = self.path("weights.pt")
         done = self.export("--format", "torch", "--out", path, "--json")
         self.assertEqual(done.status, 0, done.err)
@@ -88,11 +89,14 @@ class Export(test_training.WithData):
             self.assertIsNone(archive.testzip())
             self.assertEqual(archive.read("weights/byteorder"), b"little")
             weights = Unpickler(archive, "weights").load()
-        hidden = 32
+        hidden, last = 32, 16
         embedding, shape, rest = weights["embedding.weight"]
         self.assertEqual((shape, rest), ((200, hidden), (0, (hidden, 1), False, {})))
         output, shape, _ = weights["output.weight"]
-        self.assertEqual(shape, (25, hidden))
+        self.assertEqual(shape, (25, last))
+        dense, shape, _ = weights["dense.1.weight"]
+        self.assertEqual(shape, (last, hidden))
+        dense_bias = weights["dense.1.bias"][0]
         bias = weights["output.bias"][0]
         with open(self.train_path, encoding="utf-8") as file:
             labels = [line.split(" ")[0] for line in file if ":" in line]
@@ -102,7 +106,8 @@ class Export(test_training.WithData):
         query = {0: 1, 1: 2, 2: 1}
         summed = [sum(x * embedding[f * hidden + h] for f, x in query.items()) for h in range(hidden)]
         active = [max(value, 0) for value in summed]
-        scores = {label: bias[label] + sum(output[label * hidden + h] * active[h] for h in range(hidden)) for label in range(25)}
+        active = [max(dense_bias[k] + sum(dense[k * hidden + h] * active[h] for h in range(hidden)), 0) for k in range(last)]
+        scores = {label: bias[label] + sum(output[label * last + k] * active[k] for k in range(last)) for label in range(25)}
         # What predict prints is the logarithm of the softmax: the same but for a constant and the net's weight.
         ranked = [(each["label"], each["score"]) for each in answer["labels"]]
         self.assertEqual([label for label, _ in ranked], sorted(scores, key=scores.get, reverse=True))
