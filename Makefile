@@ -33,6 +33,8 @@ bench: build ## every table of docs/benchmarks.md (hours with the peers; needs r
 	@build/bench-venv/bin/python bench/sparse_scale.py --write
 	@build/bench-venv/bin/python bench/next_item.py --write
 	@build/bench-venv/bin/python bench/word2vec.py --write
+	@build/bench-venv/bin/python bench/serve_latency.py --write
+	@build/bench-venv/bin/python bench/reading.py --write
 
 check: ## format, tidy, shellcheck, clang-tidy on changed files (ALL=1: on all)
 	@tools/dev/setup check
