@@ -6,10 +6,10 @@ PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test bench check asan tsan fuzz install clean
+.PHONY: help build demo test bench bench-sparse check asan tsan fuzz install clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "make %-10s %s\n", $$1, $$2}'
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "make %-12s %s\n", $$1, $$2}'
 
 build: ## install the libraries, build build/release/gossamer
 	@tools/dev/setup build
@@ -26,8 +26,11 @@ test: ## build and run every test that CI runs: release, ASan+UBSan, TSan
 	@tools/dev/setup test
 	@JOBS=$(JOBS) tools/dev/run-tests release debug tsan
 
-bench: build ## every table of docs/benchmarks.md (hours with the peers; needs real data, see bench/README.md)
+bench: bench-sparse ## every table of docs/benchmarks.md (hours with the peers; needs real data, see bench/README.md)
+
+bench-sparse: build ## the tables of the sparse engine: accuracy, step, scale, sessions, word2vec, serving, reading
 	@tools/dev/setup bench
+	@build/bench-venv/bin/python -B -m unittest discover -q -s bench
 	@build/bench-venv/bin/python bench/sparse_accuracy.py --write
 	@build/bench-venv/bin/python bench/sparse_step.py --write
 	@build/bench-venv/bin/python bench/sparse_scale.py --write

@@ -16,7 +16,7 @@ import shutil
 import sys
 
 import measure
-from sparse_accuracy import unpack
+from records import unpack
 
 FEATURES = 20_000
 GROUP = 20

@@ -9,6 +9,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -22,23 +23,50 @@ def binary():
     return str(path)
 
 
-def run(command, env=None):
-    """Runs `command`; returns its standard output and {"wall_s", "cpu_s", "peak_rss_bytes"} of its process tree."""
+class Failed(SystemExit):
+    """A command that did not succeed; ends the program with the message unless the caller goes on without it."""
+
+
+def run(command, env=None, limit_s=None):
+    """Runs `command`; returns its standard output and {"wall_s", "cpu_s", "peak_rss_bytes"} of its process tree.
+
+    Raises Failed when it ends with a status that is not 0, or takes more than `limit_s` seconds.
+    """
     start = time.monotonic()
-    with tempfile.TemporaryFile(mode="w+") as out:
-        process = subprocess.Popen(command, stdout=out, stderr=subprocess.DEVNULL, env={**os.environ, **(env or {})})
+    late = threading.Event()
+    with tempfile.TemporaryFile(mode="w+") as out, tempfile.TemporaryFile(mode="w+") as errors:
+        process = subprocess.Popen(command, stdout=out, stderr=errors, env={**os.environ, **(env or {})})
+        timer = threading.Timer(limit_s or threading.TIMEOUT_MAX, lambda: (late.set(), process.kill()))
+        timer.daemon = True
+        timer.start()
         _, status, usage = os.wait4(process.pid, 0)
+        timer.cancel()
         process.returncode = os.waitstatus_to_exitcode(status)
         out.seek(0)
-        text = out.read()
+        errors.seek(0)
+        text, complaint = out.read(), errors.read()
+    if late.is_set():
+        raise Failed(f"{' '.join(map(str, command))}: not done after {limit_s} s")
     if process.returncode != 0:
-        sys.exit(f"{' '.join(map(str, command))}: exit status {process.returncode}\n{text[-2000:]}")
+        raise Failed(f"{' '.join(map(str, command))}: exit status {process.returncode}\n{text[-2000:]}{complaint[-2000:]}")
     cost = {
         "wall_s": time.monotonic() - start,
         "cpu_s": usage.ru_utime + usage.ru_stime,
         "peak_rss_bytes": usage.ru_maxrss * 1024,
     }
     return text, cost
+
+
+def peer_environment(threads):
+    """How many threads the numeric libraries of Python start; those that wait do not burn CPU, which is measured."""
+    return {**{name: str(threads) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")},
+            "OMP_WAIT_POLICY": "PASSIVE"}
+
+
+def torch_environment(threads):
+    """The same, and large blocks stay in the process: else glibc gives gigabytes back and takes them anew each step."""
+    return {**peer_environment(threads), "MALLOC_TOP_PAD_": "8000000000", "MALLOC_TRIM_THRESHOLD_": "8000000000",
+            "MALLOC_MMAP_THRESHOLD_": "16000000000"}
 
 
 def last_json(text):

@@ -1,53 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains and evaluates Omikuji in a process of its own; prints one JSON line.
-
-omikuji_peer.py TRAIN TEST default|bonsai THREADS    (XMLC text, tf-idf weighted: Omikuji takes values as they are)
-"""
-
-import json
-import resource
-import sys
+"""Omikuji: trees of linear classifiers. Kinds: default, and bonsai ("Bonsai-like" of its own documentation). See peer.py."""
 
 import omikuji
+import peer
 
 
-def cpu_seconds():
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    return usage.ru_utime + usage.ru_stime
-
-
-def hyper_parameters(kind):
+def train(arguments, folder):
     parameters = omikuji.Model.default_hyper_param()
-    if kind == "bonsai":  # "Bonsai-like" of Omikuji's own documentation
+    if arguments["kind"] == "bonsai":
         parameters.cluster_balanced = False
         parameters.cluster_k = 100
         parameters.max_depth = 3
-    return parameters
+    model = omikuji.Model.train_on_data(arguments["train"], parameters, arguments["threads"])
+    model.save(str(folder))
+    return model
 
 
-def main():
-    train, test, kind, threads = sys.argv[1:5]
-    start = cpu_seconds()
-    model = omikuji.Model.train_on_data(train, hyper_parameters(kind), int(threads))
-    train_cpu = cpu_seconds() - start
-    hits = {1: 0.0, 3: 0.0, 5: 0.0}
-    samples = 0
-    start = cpu_seconds()
-    with open(test, encoding="ascii") as lines:
-        next(lines)
-        for line in lines:
-            labels, _, rest = line.rstrip("\n").partition(" ")
-            if not labels:
-                continue
-            truth = set(map(int, labels.split(",")))
-            features = [(int(i), float(v)) for i, v in (pair.split(":") for pair in rest.split())]
-            ranked = [label for label, _ in model.predict(features, top_k=5, beam_size=10)]
-            samples += 1
-            for k in hits:
-                hits[k] += sum(label in truth for label in ranked[:k]) / k
-    metrics = {f"P@{k}": 100 * total / samples for k, total in hits.items()}
-    print(json.dumps({"metrics": metrics, "train_cpu_s": train_cpu, "predict_cpu_s": cpu_seconds() - start}))
+def rank(model, test, arguments):
+    index, value = test.index.tolist(), test.value.tolist()
+    rows = []
+    for begin, end in zip(test.begin[:-1], test.begin[1:]):
+        row = list(zip(index[begin:end], value[begin:end]))
+        rows.append([label for label, _ in model.predict(row, top_k=peer.TOP, beam_size=10)])
+    return rows
 
 
 if __name__ == "__main__":
-    main()
+    peer.main(train, rank)

@@ -1,126 +1,183 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Preset xmc against Omikuji, end to end, on real data: P@1/3/5 and CPU seconds to a trained model.
+"""Preset xmc against what people would pick instead, end to end, on real data: P@k, PSP@k, CPU, memory, model size.
 
-sparse_accuracy.py [--data DIR] [--sets NAME,...] [--seeds N] [--skip-peers] [--write]
-DIR holds citeulike-t/ and acl-authors/ with train.txt.zst and test.txt.zst (default $GOSSAMER_DATA or ../shared/data).
+sparse_accuracy.py [--data DIR] [--sets NAME,...] [--tools NAME,...] [--seeds N] [--peer-seeds N] [--limit SECONDS]
+                   [--table] [--write]
+DIR holds citeulike-t/, acl-authors/, mulan/bibtex/ and mulan/delicious/ with train.txt.zst and test.txt.zst (default
+$GOSSAMER_DATA or ../shared/data). Each run replaces the row of its set, tool and seed in
+build/bench/sparse_accuracy.json at once, so that parts can be run again alone. --table measures nothing. A tool that
+fails, or takes longer than --limit, is shown as such.
 """
 
 import argparse
-import math
+import json
 import os
 import pathlib
-import subprocess
+import shutil
 import sys
+import time
 
 import measure
+import numpy
+import ranking_metrics
+import records
 
-KINDS = {"Omikuji default": "default", "Omikuji Bonsai-like": "bonsai"}
-
-
-def parse(line):
-    labels, _, rest = line.rstrip("\n").partition(" ")
-    return labels, [(int(i), float(v)) for i, v in (pair.split(":") for pair in rest.split())]
-
-
-def unpack(source, target):
-    if not target.exists():
-        subprocess.run(["zstd", "-dqf", str(source), "-o", str(target)], check=True)
-    return target
-
-
-def weighted(train, test, out):
-    """tf-idf copies of both files, as Omikuji needs them: (1 + ln tf) ln(N / df), rows of length 1."""
-    paths = out / "train.tfidf.txt", out / "test.tfidf.txt"
-    if all(path.exists() for path in paths):
-        return paths
-    with open(train, encoding="ascii") as lines:
-        header = next(lines)
-        records = [parse(line) for line in lines]
-    document_frequency = {}
-    for _, features in records:
-        for index, _ in features:
-            document_frequency[index] = document_frequency.get(index, 0) + 1
-    idf = {index: math.log(len(records) / n) for index, n in document_frequency.items()}
-    with open(test, encoding="ascii") as lines:
-        test_header = next(lines)
-        test_records = [parse(line) for line in lines]
-    for path, head, rows in ((paths[0], header, records), (paths[1], test_header, test_records)):
-        with open(path, "w", encoding="ascii") as file:
-            file.write(head)
-            for labels, features in rows:
-                values = [(i, (1 + math.log(v)) * idf.get(i, 0.0)) for i, v in features]
-                norm = math.sqrt(sum(v * v for _, v in values)) or 1.0
-                file.write(labels + " " + " ".join(f"{i}:{v / norm:.5g}" for i, v in values if v > 0) + "\n")
-    return paths
+THREADS = 2
+RESULT = measure.ROOT / "build/bench/sparse_accuracy.json"
+SETS = {"citeulike-t": "citeulike-t", "acl-authors": "acl-authors", "bibtex": "mulan/bibtex", "delicious": "mulan/delicious"}
+# name: (how tables call it, program, kind)
+PEERS = {
+    "omikuji": ("Omikuji default", "omikuji_peer.py", "default"),
+    "omikuji-bonsai": ("Omikuji Bonsai-like", "omikuji_peer.py", "bonsai"),
+    "napkinxc": ("napkinXC PLT", "napkinxc_peer.py", "plt"),
+    "torch-f32": ("PyTorch dense softmax, f32", "torch_classifier_peer.py", "f32"),
+    "torch-bf16": ("PyTorch dense softmax, bf16", "torch_classifier_peer.py", "bf16"),
+    "torch-sampled": ("PyTorch in-batch softmax, SparseAdam", "torch_classifier_peer.py", "sampled"),
+    "knn": ("scikit-learn kNN, cosine", "sklearn_peer.py", "knn"),
+    "sgd": ("scikit-learn SGD, one-vs-rest", "sklearn_peer.py", "sgd"),
+}
+OURS, NET = "gossamer", "gossamer-net"  # one run makes both rows
+TITLES = {OURS: "gossamer xmc", NET: "gossamer xmc, its network alone", **{name: peer[0] for name, peer in PEERS.items()}}
+MOST_LABELS = {"sgd": 1000}  # a classifier a label: infeasible beyond
+METRICS = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5")
 
 
-def ours(train, test, seed, out):
-    directory = out / f"run-{seed}"
-    subprocess.run(["rm", "-rf", str(directory)], check=True)
-    text, cost = measure.run([measure.binary(), "train", "xmc", f"data.train={train}", f"data.test={test}",
-                              f"seed={seed}", "--threads", "2", "--out", str(directory), "--json", "--quiet"])
+def folder_bytes(folder):
+    return sum(path.stat().st_size for path in pathlib.Path(folder).rglob("*") if path.is_file())
+
+
+def ours(files, seed, out):
+    """Rows of the whole model and of its network alone."""
+    directory = out / "run"
+    shutil.rmtree(directory, ignore_errors=True)
+    text, cost = measure.run([measure.binary(), "train", "xmc", f"data.train={files['train']}", f"data.test={files['test']}",
+                              f"seed={seed}", "--threads", str(THREADS), "--out", str(directory), "--json", "--quiet"])
     summary = measure.last_json(text)
-    return {"metrics": summary["metrics"], "train_cpu_s": summary["cpu_seconds"],
-            "predict_cpu_s": summary["eval_cpu_seconds"], "wall_s": cost["wall_s"],
-            "peak_rss_bytes": cost["peak_rss_bytes"]}
+    common = {"train_cpu_s": summary["cpu_seconds"], "train_wall_s": summary["load_seconds"] + summary["train_seconds"],
+              "wall_s": cost["wall_s"], "peak_rss_bytes": cost["peak_rss_bytes"],
+              "model_bytes": folder_bytes(directory / "model")}
+    text, _ = measure.run([measure.binary(), "eval", str(directory), "--data", str(files["test"]), "--net-alone",
+                           "--threads", str(THREADS), "--json", "--quiet"])
+    alone = measure.last_json(text)
+    whole = {"metrics": summary["metrics"], "predict_cpu_s": summary["eval_cpu_seconds"],
+             "predict_wall_s": summary["eval_seconds"]}
+    net = {"metrics": alone["metrics"], "predict_cpu_s": alone["cpu_seconds"], "predict_wall_s": alone["eval_seconds"]}
+    return {OURS: {**whole, **common}, NET: {**net, **common}}
 
 
-def omikuji(paths, kind):
-    command = [sys.executable, str(measure.ROOT / "bench/omikuji_peer.py"), *map(str, paths), kind, "2"]
-    text, cost = measure.run(command)
-    return {**measure.last_json(text), "wall_s": cost["wall_s"], "peak_rss_bytes": cost["peak_rss_bytes"]}
+def peer(tool, files, seed, out, limit_s):
+    """The row of a peer; {"failed": why} when there is none."""
+    _, program, kind = PEERS[tool]
+    train = records.read(files["train"])
+    if train.labels > MOST_LABELS.get(tool, train.labels):
+        return {"failed": f"not run: {train.labels:,} classifiers"}
+    scratch = out / f"peer-{tool}"
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir()
+    weighted = records.weighted(files["train"], files["test"], out)
+    arguments = {"train": str(weighted[0]), "test": str(weighted[1]), "out": str(scratch), "kind": kind, "seed": seed,
+                 "threads": THREADS}
+    environment = measure.torch_environment if tool.startswith("torch") else measure.peer_environment
+    try:
+        text, cost = measure.run([sys.executable, str(measure.ROOT / "bench" / program), json.dumps(arguments)],
+                                 env=environment(THREADS), limit_s=limit_s)
+    except measure.Failed as failure:
+        return {"failed": str(failure)}
+    ranking = numpy.load(scratch / "ranking.npy")
+    shutil.rmtree(scratch)
+    return {**measure.last_json(text), "wall_s": cost["wall_s"], "peak_rss_bytes": cost["peak_rss_bytes"],
+            "metrics": ranking_metrics.metrics(ranking, train, records.read(files["test"]))}
+
+
+def order(tools, seeds, peer_seeds):
+    """(tool, seed) pairs, ours spread among the peers: a slow minute of a shared machine does not fall on one alone."""
+    peers = [(tool, seed) for seed in range(1, peer_seeds + 1) for tool in tools if tool in PEERS]
+    if OURS not in tools:
+        return peers
+    return [pair for seed in range(1, seeds + 1) for pair in [(OURS, seed), *peers[seed - 1::seeds]]]
+
+
+def saved():
+    return json.loads(RESULT.read_text())["rows"] if RESULT.exists() else []
+
+
+def keep(new):
+    """Puts rows into the result file in place of those of the same set, tool and seed."""
+    def key(row):
+        return row["set"], row["tool"], row["seed"]
+    replaced = {key(row) for row in new}
+    rows = [row for row in saved() if key(row) not in replaced] + new
+    measure.save("sparse_accuracy", {"rows": sorted(rows, key=lambda row: (row["set"], list(TITLES).index(row["tool"]), row["seed"]))})
 
 
 def mean(rows, pick):
     return sum(pick(row) for row in rows) / len(rows)
 
 
-def table(name, runs):
-    base = mean(runs["gossamer xmc"], lambda r: r["train_cpu_s"])
-    lines = [f"| {name} | P@1 | P@3 | P@5 | train CPU s | over ours | predict CPU s | peak MB |", "|---|---|---|---|---|---|---|---|"]
-    for tool, rows in runs.items():
-        precision = " | ".join(f"{mean(rows, lambda r, k=k: r['metrics'][k]):.2f}" for k in ("P@1", "P@3", "P@5"))
-        train = mean(rows, lambda r: r["train_cpu_s"])
-        predict = mean(rows, lambda r: r["predict_cpu_s"])
-        peak = mean(rows, lambda r: r["peak_rss_bytes"]) / 1e6
-        lines.append(f"| {tool} ({len(rows)}) | {precision} | {train:.1f} | {train / base:.1f} | {predict:.1f} | {peak:.0f} |")
+def table(name, rows):
+    """Lines of the table of a set. A tool that was measured in another call than ours has a star."""
+    base = [row for row in rows if row["tool"] == OURS]
+    calls = {row["call"] for row in base}
+    cpu = mean(base, lambda r: r["train_cpu_s"]) if base else None
+    lines = [f"| {name} | " + " | ".join(METRICS) + " | train CPU s | over ours | train wall s | predict CPU s | peak MB | model MB |",
+             "|---" * 13 + "|"]
+    for tool, title in TITLES.items():
+        mine = [row for row in rows if row["tool"] == tool]
+        done = [row for row in mine if "failed" not in row]
+        star = "" if calls & {row["call"] for row in mine} else "*"
+        if mine and not done:
+            why = mine[0]["failed"].strip().splitlines()[-1][:100]
+            lines.append(f"| {title}{star} | {why if why.startswith('not run') else 'failed: ' + why} |" + " |" * 11)
+        if done:
+            metrics = " | ".join(f"{mean(done, lambda r, k=k: r['metrics'][k]):.2f}" for k in METRICS)
+            train, wall, predict, peak, size = (mean(done, lambda r, k=k: r[k]) for k in (
+                "train_cpu_s", "train_wall_s", "predict_cpu_s", "peak_rss_bytes", "model_bytes"))
+            lines.append(f"| {title} ({len(done)}){star} | {metrics} | {train:.1f} | {f'{train / cpu:.1f}' if cpu else ''} | {wall:.1f} | "
+                         f"{predict:.2f} | {peak / 1e6:.0f} | {size / 1e6:.1f} |")
     return lines
+
+
+def measure_set(name, tools, arguments, identity):
+    source = pathlib.Path(arguments.data) / SETS[name]
+    if not (source / "train.txt.zst").exists():
+        sys.exit(f"{source}: no train.txt.zst there; give the data's folder with --data or $GOSSAMER_DATA")
+    out = measure.ROOT / "build/bench" / name
+    out.mkdir(parents=True, exist_ok=True)
+    files = {part: records.unpack(source / f"{part}.txt.zst", out / f"{part}.txt") for part in ("train", "test")}
+    for tool, seed in order(tools, arguments.seeds, arguments.peer_seeds):
+        made = ours(files, seed, out) if tool == OURS else {tool: peer(tool, files, seed, out, arguments.limit)}
+        for row in made.values():
+            print(name, tool, seed, row.get("failed") or {k: round(v, 2) for k, v in row["metrics"].items() if k in METRICS},
+                  file=sys.stderr, flush=True)
+        keep([{"set": name, "tool": which, "seed": seed, **identity, **row} for which, row in made.items()])
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", default=os.environ.get("GOSSAMER_DATA", str(measure.ROOT / "../shared/data")))
-    parser.add_argument("--sets", default="citeulike-t,acl-authors")
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--skip-peers", action="store_true")
-    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--sets", default=",".join(SETS), help=f"of {', '.join(SETS)}")
+    parser.add_argument("--tools", default=",".join([OURS, *PEERS]), help=f"of {OURS}, {', '.join(PEERS)}")
+    parser.add_argument("--seeds", type=int, default=3, help="runs of ours")
+    parser.add_argument("--peer-seeds", type=int, default=1, help="runs of each peer")
+    parser.add_argument("--limit", type=float, default=7200, help="seconds that a run of a peer may take")
+    parser.add_argument("--table", action="store_true", help="only print the tables of what was measured")
+    parser.add_argument("--write", action="store_true", help="write them into docs/benchmarks.md")
     arguments = parser.parse_args()
-
-    result = {"machine": measure.machine(), "commit": measure.commit(), "runs": {}}
-    for name in arguments.sets.split(","):
-        source = pathlib.Path(arguments.data) / name
-        if not (source / "train.txt.zst").exists():
-            sys.exit(f"{source}: no train.txt.zst there; give the data's folder with --data or $GOSSAMER_DATA")
-        out = measure.ROOT / "build/bench" / name
-        out.mkdir(parents=True, exist_ok=True)
-        train = unpack(source / "train.txt.zst", out / "train.txt")
-        test = unpack(source / "test.txt.zst", out / "test.txt")
-        runs = {"gossamer xmc": []}
-        peers = [] if arguments.skip_peers else list(KINDS.items())
-        # Alternate, so that a slow minute of a shared machine does not fall on one tool alone.
-        for seed in range(1, arguments.seeds + 1):
-            runs["gossamer xmc"].append(ours(train, test, seed, out))
-            if seed <= len(peers):
-                tool, kind = peers[seed - 1]
-                runs[tool] = [omikuji(weighted(train, test, out), kind)]
-        for tool, kind in peers[arguments.seeds:]:
-            runs[tool] = [omikuji(weighted(train, test, out), kind)]
-        result["runs"][name] = runs
-        lines = table(name, runs)
-        print("\n".join(lines), flush=True)
-        if arguments.write:
-            measure.write_table(f"accuracy-{name}", lines)
-    print(measure.save("sparse_accuracy", result))
+    sets, tools = arguments.sets.split(","), arguments.tools.split(",")
+    for given, known in ((sets, SETS), (tools, [OURS, *PEERS])):
+        if unknown := [word for word in given if word not in known]:
+            parser.error(f"{', '.join(unknown)}: not one of {', '.join(known)}")
+    identity = {"call": f"{time.time():.0f}", "commit": measure.commit(), "machine": measure.machine()}
+    for name in sets:
+        if not arguments.table:
+            measure_set(name, tools, arguments, identity)
+        rows = [row for row in saved() if row["set"] == name]
+        if rows:
+            lines = table(name, rows)
+            print("\n".join(lines), flush=True)
+            if arguments.write:
+                measure.write_table(f"accuracy-{name}", lines)
+    print(RESULT)
 
 
 if __name__ == "__main__":

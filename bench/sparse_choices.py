@@ -14,7 +14,7 @@ import shutil
 import sys
 
 import measure
-from sparse_accuracy import unpack
+from records import unpack
 
 METRICS = ("P@1", "P@3", "P@5")
 
