@@ -291,6 +291,9 @@ void add_predict_keys(std::vector<ConfigKey>& keys) {
   keys.push_back(key<&T::predict, &PredictConfig::weighting>(
       "predict.weighting", {.choices = {"own", "net"}},
       "records are compared by a weighting of their own, or as the network sees them"));
+  keys.push_back(key<&T::predict, &PredictConfig::local_scaling>(
+      "predict.local_scaling", {.max = 4},
+      "records in crowded places are near everything: (how crowded)^this is taken off them; 0: nothing"));
   keys.push_back(key<&T::predict, &PredictConfig::held_out>(
       "predict.held_out", {.max = 1'000'000},
       "records that training leaves out, to learn the weights of prediction on; 0: none"));

@@ -106,6 +106,7 @@ struct PredictConfig {
   // How records are compared: by a weighting of their own (text::neighbour_weighting), or as the net sees
   // them.
   ComparisonKind weighting = ComparisonKind::kOwn;
+  double local_scaling = 0.5;  // local_scaling.h
   // Records that training leaves out, to learn the weights below on them; a weight given by hand stays.
   std::optional<std::uint32_t> held_out = {};
   std::optional<double> net_weight = {};

@@ -9,6 +9,7 @@
 
 #include "base/aligned_array.h"
 #include "base/check.h"
+#include "engines/sparse/local_scaling.h"
 #include "engines/sparse/trainer.h"
 #include "learn/sparse/hidden_layer.h"
 #include "learn/sparse/negatives.h"
@@ -124,6 +125,7 @@ Model assemble_model(TrainedParts parts, const kernels::Kernels& kernels, host::
     model.neighbours = parts.config.predict.weighting == ComparisonKind::kOwn
                            ? text::neighbour_weighting(model.weighting)
                            : text::NeighbourWeighting{.counts = model.weighting.counts};
+    model.neighbours.local_scaling = static_cast<float>(parts.config.predict.local_scaling);
     model.instances.emplace();
   }
   if (parts.records != nullptr) {
@@ -184,6 +186,7 @@ Instances build_instances(const InstanceSource& source, const kernels::Kernels& 
     }
   });
   pivot_lengths(out, source.neighbours.pivot, compute);
+  scale_locally(out, source.network.shape.features, source.neighbours.local_scaling, kernels, compute);
   return out;
 }
 

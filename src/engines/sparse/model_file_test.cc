@@ -99,7 +99,7 @@ TEST(ModelFile, RoundTrip) {
         model.weighting.idf.clear();
         model.activation = kernels::Activation::kTanh;
         model.fusion.weights[FusionTerm::kCentroid] = -0.1F;
-        model.neighbours = {.idf_power = 0.7F, .pivot = 0.1F};
+        model.neighbours = {.idf_power = 0.7F, .pivot = 0.1F, .local_scaling = 0.4F};
       }
       save(disk, model, {.max_shard_bytes = limit});
       const auto loaded = load_model(disk, "m/");
@@ -302,6 +302,8 @@ TEST(ModelFile, RefusesFieldsThatLie) {
       {"fusion.weights.hidden", [](Json& j) { j["fusion"]["weights"]["hidden"] = 1001; }},
       {"fusion.weights.net", [](Json& j) { j["fusion"]["weights"].erase("net"); }},
       {"instances.weighting.pivot", [](Json& j) { j["instances"]["weighting"]["pivot"] = 1.5; }},
+      {"instances.weighting.local_scaling",
+       [](Json& j) { j["instances"]["weighting"]["local_scaling"] = -1; }},
       {"instances.weighting.idf_power", [](Json& j) { j["instances"]["weighting"]["idf_power"] = -1; }},
       {"instances.weighting.counts", [](Json& j) { j["instances"]["weighting"]["counts"] = "loud"; }},
       {"fusion.vote_floor", [](Json& j) { j["fusion"]["vote_floor"] = "nan"; }},

@@ -69,6 +69,7 @@ class Fields {
     return value.is_boolean() && value.get<bool>();
   }
   // Absent: false, as in files older than the field.
+  float number_if_present(const char* key) { return get(key).is_null() ? 0 : number(key); }
   bool flag_if_present(const char* key) { return !get(key).is_null() && flag(key); }
   std::string text(const char* key) {
     const Json value = get(key);
@@ -287,11 +288,14 @@ Result<InstanceCounts> parse_instances(const std::string& path, const Json& json
   Fields weighting(path, weighting_json, "instances.weighting.");
   counts.weighting = {.counts = static_cast<text::CountScale>(weighting.choice("counts", kCountScales)),
                       .idf_power = weighting.number("idf_power"),
-                      .pivot = weighting.number("pivot")};
+                      .pivot = weighting.number("pivot"),
+                      .local_scaling = weighting.number_if_present("local_scaling")};
   if (!(counts.weighting.idf_power >= 0 && counts.weighting.idf_power <= 4))
     weighting.fail("idf_power", fmt::format("{}", counts.weighting.idf_power), "0..4");
   if (!(counts.weighting.pivot >= 0 && counts.weighting.pivot <= 1))
     weighting.fail("pivot", fmt::format("{}", counts.weighting.pivot), "0..1");
+  if (!(counts.weighting.local_scaling >= 0 && counts.weighting.local_scaling <= 4))
+    weighting.fail("local_scaling", fmt::format("{}", counts.weighting.local_scaling), "0..4");
   if (weighting.error()) return *weighting.error();
   return counts;
 }
@@ -323,7 +327,8 @@ std::string format_header(const ModelHeader& header) {
                  {"weighting",
                   {{"counts", name(weighting.counts)},
                    {"idf_power", short_number(weighting.idf_power)},
-                   {"pivot", short_number(weighting.pivot)}}}};
+                   {"pivot", short_number(weighting.pivot)},
+                   {"local_scaling", short_number(weighting.local_scaling)}}}};
   }
   Json line;
   if (header.line) {

@@ -17,7 +17,7 @@ epochs = "auto"
 // network must not rest on any one word, and large batches bring the wrong answers that it has to tell apart.
 // A definition makes two records (data import dictionary), hence twice the neighbours. The weights of
 // prediction are given: what is asked is not like the records, each of which is there twice, so held-out ones
-// mislead.
+// mislead. A crowd of definitions is a word that many dictionaries explain alike: nothing to be scaled down.
 constexpr std::string_view kDictionary =
     R"(# A definition in, its headword out: text of a few words, one answer.
 [data]
@@ -33,6 +33,7 @@ input_dropout = 0.5
 
 [predict]
 neighbours = 200
+local_scaling = 0
 net_weight = 0.4
 centroid_weight = 3
 input_vote_weight = 1

@@ -47,6 +47,7 @@ struct NeighbourWeighting {
   CountScale counts = CountScale::kLinear;
   float idf_power = 1;  // 0..4
   float pivot = 1;      // 0..1: a training row is divided by (1 - pivot) x mean length + pivot x its length
+  float local_scaling = 0;  // 0..4: and by (its similarity to its own neighbours)^this; 0: not
 
   bool operator==(const NeighbourWeighting&) const = default;
 };
