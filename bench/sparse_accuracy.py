@@ -107,7 +107,9 @@ def keep(new):
         return row["set"], row["tool"], row["seed"]
     replaced = {key(row) for row in new}
     rows = [row for row in saved() if key(row) not in replaced] + new
-    measure.save("sparse_accuracy", {"rows": sorted(rows, key=lambda row: (row["set"], list(TITLES).index(row["tool"]), row["seed"]))})
+    places = {tool: place for place, tool in enumerate(TITLES)}
+    rows.sort(key=lambda row: (row["set"], places[row["tool"]], row["seed"]))
+    measure.save("sparse_accuracy", {"rows": rows})
 
 
 def mean(rows, pick):
@@ -119,8 +121,8 @@ def table(name, rows):
     base = [row for row in rows if row["tool"] == OURS]
     calls = {row["call"] for row in base}
     cpu = mean(base, lambda r: r["train_cpu_s"]) if base else None
-    lines = [f"| {name} | " + " | ".join(METRICS) + " | train CPU s | over ours | train wall s | predict CPU s | peak MB | model MB |",
-             "|---" * 13 + "|"]
+    columns = [name, *METRICS, "train CPU s", "over ours", "train wall s", "predict CPU s", "peak MB", "model MB"]
+    lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
     for tool, title in TITLES.items():
         mine = [row for row in rows if row["tool"] == tool]
         done = [row for row in mine if "failed" not in row]
@@ -147,8 +149,8 @@ def measure_set(name, tools, arguments, identity):
     for tool, seed in order(tools, arguments.seeds, arguments.peer_seeds):
         made = ours(files, seed, out) if tool == OURS else {tool: peer(tool, files, seed, out, arguments.limit)}
         for row in made.values():
-            print(name, tool, seed, row.get("failed") or {k: round(v, 2) for k, v in row["metrics"].items() if k in METRICS},
-                  file=sys.stderr, flush=True)
+            found = row.get("failed") or " ".join(f"{k} {row['metrics'][k]:.2f}" for k in METRICS)
+            print(name, tool, seed, found, file=sys.stderr, flush=True)
         keep([{"set": name, "tool": which, "seed": seed, **identity, **row} for which, row in made.items()])
 
 

@@ -19,7 +19,7 @@ class Network:
     """What both have in common: tables, the hidden layer, the learning rate."""
 
     def __init__(self, features, outputs, hidden, *, dropout=0.0, sparse, bf16=False):
-        self.embedding = torch.nn.EmbeddingBag(features, hidden, mode="sum", sparse=sparse, include_last_offset=False)
+        self.embedding = torch.nn.EmbeddingBag(features, hidden, mode="sum", sparse=sparse)
         torch.nn.init.normal_(self.embedding.weight, std=EMBEDDING_DEVIATION)
         self.dropout, self.bf16 = dropout, bf16
 
@@ -51,8 +51,8 @@ class Network:
 def softmax_loss(scores, columns, counts):
     """Cross entropy against 1/n on each of a record's n labels, which stand at `columns` of its row of `scores`."""
     rows = torch.repeat_interleave(torch.arange(len(counts)), counts)
-    scores = scores.float()
-    return (torch.logsumexp(scores, 1).sum() - (scores[rows, columns] / counts[rows]).sum()) / len(counts)
+    log_p = torch.log_softmax(scores, 1, dtype=torch.float32)
+    return -(log_p[rows, columns] / counts[rows]).sum() / len(counts)
 
 
 class DenseSoftmax(Network):
