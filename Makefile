@@ -38,6 +38,8 @@ bench-sparse: build ## the tables of the sparse engine: accuracy, step, scale, s
 	@build/bench-venv/bin/python bench/word2vec.py --write
 	@build/bench-venv/bin/python bench/serve_latency.py --write
 	@build/bench-venv/bin/python bench/reading.py --write
+	@build/release/gossamer bench kernels --json --quiet >build/bench/kernels.json
+	@build/bench-venv/bin/python bench/plots.py --write
 
 check: ## format, tidy, shellcheck, clang-tidy on changed files (ALL=1: on all)
 	@tools/dev/setup check

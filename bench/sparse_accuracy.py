@@ -134,7 +134,7 @@ def table(name, rows):
             metrics = " | ".join(f"{mean(done, lambda r, k=k: r['metrics'][k]):.2f}" for k in METRICS)
             train, wall, predict, peak, size = (mean(done, lambda r, k=k: r[k]) for k in (
                 "train_cpu_s", "train_wall_s", "predict_cpu_s", "peak_rss_bytes", "model_bytes"))
-            lines.append(f"| {title} ({len(done)}){star} | {metrics} | {train:.1f} | {f'{train / cpu:.1f}' if cpu else ''} | {wall:.1f} | "
+            lines.append(f"| {title} ({len(done)}){star} | {metrics} | {train:.1f} | {f'{train / cpu:.2g}' if cpu else ''} | {wall:.1f} | "
                          f"{predict:.2f} | {peak / 1e6:.0f} | {size / 1e6:.1f} |")
     return lines
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A training step at Amazon-670K's shape: gossamer, PyTorch dense, PyTorch sampled with sparse gradients, SLIDE.
 
-sparse_step.py [--rounds N] [--batches N,...] [--threads N] [--torch-steps N] [--limit SECONDS] [--write]
+sparse_step.py [--rounds N] [--batches N,...] [--outputs N,...] [--threads N] [--torch-steps N] [--limit SECONDS] [--write]
 Rounds alternate between all of them. SLIDE's own program runs where $SLIDE_SRC names its folder (slide_program.py). A
 peer that fails, such as for want of memory, is shown as failed. --write updates docs/benchmarks.md.
 """
@@ -16,6 +16,7 @@ import slide_program
 SHAPE = {"features": 135909, "labels": 670091, "hidden": 128, "nnz": 75, "labels_per_row": 5, "label_zipf": 0.6,
          "feature_zipf": 0.9}
 WIDE = 1024
+DENSE_OUTPUTS = 1_000_000  # beyond, one dense step of PyTorch takes tens of GB
 DENSE, RIVAL = "PyTorch dense bf16", "PyTorch in-batch, SparseAdam"
 SLIDE = "SLIDE's own program"
 OURS = {"gossamer in-batch": {"sampled": 0}, "gossamer sampled=2048": {"negatives": "uniform", "sampled": 2048}}
@@ -58,15 +59,17 @@ def measured(tool, shape, arguments):
         return {"failed": str(failure)}
 
 
-def cases(batches):
-    """(shape, tools) of every comparison; the wide one is ours alone."""
+def cases(batches, outputs):
+    """(shape, tools) of every comparison; the wide one is ours alone, other outputs are compared at the first batch."""
     tools = [*OURS, *PEERS]
     if slide_program.folder():
         tools.append(SLIDE)
     else:
         print("SLIDE's own program: skipped, $SLIDE_SRC does not name its folder", file=sys.stderr)
     compared = [({**SHAPE, "batch": batch}, tools) for batch in batches]
-    return [*compared, *[({**SHAPE, "hidden": WIDE, "batch": batch}, ["gossamer in-batch"]) for batch in batches]]
+    others = [({**SHAPE, "labels": n, "batch": batches[0]},
+               [tool for tool in (*OURS, *PEERS) if n <= DENSE_OUTPUTS or "dense" not in tool]) for n in outputs]
+    return [*compared, *others, *[({**SHAPE, "hidden": WIDE, "batch": batch}, ["gossamer in-batch"]) for batch in batches]]
 
 
 def middle(runs, key):
@@ -75,15 +78,16 @@ def middle(runs, key):
 
 def ratio(results, shape, other, cpu):
     runs = [row["runs"] for row in results if row["shape"] == shape and row["tool"] == other]
-    return f"{middle(runs[0], 'cpu_ms_per_step') / cpu:.1f}" if runs and "failed" not in runs[0][0] else ""
+    return f"{middle(runs[0], 'cpu_ms_per_step') / cpu:.2g}" if runs and "failed" not in runs[0][0] else ""
 
 
 def table(results):
-    lines = ["| H | B | step | CPU ms | wall ms | peak GB | CPU, dense bf16 over this | CPU, in-batch SparseAdam over this |",
-             "|---|---|---|---|---|---|---|---|"]
+    columns = ["outputs", "H", "B", "step", "CPU ms", "wall ms", "peak GB", "CPU, dense bf16 over this",
+               "CPU, in-batch SparseAdam over this"]
+    lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
     for row in results:
         shape, runs = row["shape"], row["runs"]
-        head = f"| {shape['hidden']} | {shape['batch']} | {row['tool']} |"
+        head = f"| {shape['labels']:,} | {shape['hidden']} | {shape['batch']} | {row['tool']} |"
         if failed := [run["failed"] for run in runs if "failed" in run]:
             lines.append(f"{head} failed: {failed[0].strip().splitlines()[-1][:100]} | | | | |")
             continue
@@ -95,11 +99,11 @@ def table(results):
 
 
 def phases(results):
-    lines = ["| H | B | our step | active rows | " + " | ".join(PHASES) + " |", "|---" * (4 + len(PHASES)) + "|"]
+    lines = ["| outputs | H | B | our step | active rows | " + " | ".join(PHASES) + " |", "|---" * (5 + len(PHASES)) + "|"]
     for row in results:
         if row["tool"] in OURS:
             cells = " | ".join(f"{measure.median([run['phases_ms'][name] for run in row['runs']]):.2f}" for name in PHASES)
-            lines.append(f"| {row['shape']['hidden']} | {row['shape']['batch']} | {row['tool'].split()[1]} | "
+            lines.append(f"| {row['shape']['labels']:,} | {row['shape']['hidden']} | {row['shape']['batch']} | {row['tool'].split()[1]} | "
                          f"{middle(row['runs'], 'active_rows'):.0f} | {cells} |")
     return lines
 
@@ -108,21 +112,22 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--batches", default="256,1024")
+    parser.add_argument("--outputs", default="67009,6700910", help="besides Amazon-670K's; 12 GB for the largest")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--torch-steps", type=int, default=3, help="dense steps that are measured in a round")
     parser.add_argument("--limit", type=float, default=1800, help="seconds that a run of a peer may take")
     parser.add_argument("--write", action="store_true")
     arguments = parser.parse_args()
 
-    results = [{"shape": shape, "tool": tool, "runs": []}
-               for shape, tools in cases([int(word) for word in arguments.batches.split(",")]) for tool in tools]
+    batches, outputs = ([int(word) for word in words.split(",") if word] for words in (arguments.batches, arguments.outputs))
+    results = [{"shape": shape, "tool": tool, "runs": []} for shape, tools in cases(batches, outputs) for tool in tools]
     result = {"machine": measure.machine(), "commit": measure.commit(), "threads": arguments.threads}
     for _ in range(arguments.rounds):
         for row in results:
             if any("failed" in run for run in row["runs"]):
                 continue
             row["runs"].append(measured(row["tool"], row["shape"], arguments))
-            print(row["tool"], row["shape"]["hidden"], row["shape"]["batch"],
+            print(row["tool"], *(row["shape"][key] for key in ("labels", "hidden", "batch")),
                   row["runs"][-1].get("failed") or f"{row['runs'][-1]['cpu_ms_per_step']:.1f} ms", file=sys.stderr, flush=True)
             measure.save("sparse_step", {**result, "results": [row for row in results if row["runs"]]})
     tables = {"sparse-step": table(results), "sparse-step-phases": phases(results)}
