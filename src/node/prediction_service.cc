@@ -126,9 +126,15 @@ Result<void> parse_body(const host::HttpRequest& request, Parsed& parsed) {
   } else {
     parse_lines(request.body, parsed);
   }
-  if (parsed.queries.size() <= kQueriesPerRequest) return {};
-  return bad_body("too many queries in one request", fmt::format("{}", parsed.queries.size()),
-                  fmt::format("at most {}", kQueriesPerRequest), "send several requests");
+  const std::size_t queries = parsed.queries.size();
+  if (queries > kQueriesPerRequest) {
+    return bad_body("too many queries in one request", fmt::format("{}", queries),
+                    fmt::format("at most {}", kQueriesPerRequest), "send several requests");
+  }
+  if (queries * parsed.top <= kLabelsPerRequest) return {};
+  return bad_body(
+      "too many labels in one reply", fmt::format("{} queries, {} labels each", queries, parsed.top),
+      fmt::format("at most {} labels in all", kLabelsPerRequest), "send several requests, or lower top");
 }
 
 bool known_type(const std::string& type) {

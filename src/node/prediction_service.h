@@ -28,10 +28,12 @@
 
 namespace gossamer::node {
 
-// Requests that are taken at a time, and queries that one request may hold.
+// Requests that are taken at a time, queries that one request may hold, labels that a query may ask for, and
+// labels of all queries of a request: a small body could ask for a reply that memory does not hold.
 inline constexpr std::size_t kRequestsAtOnce = 32;
 inline constexpr std::size_t kQueriesPerRequest = 1000;
 inline constexpr std::size_t kMostLabels = 10'000;
+inline constexpr std::size_t kLabelsPerRequest = 100'000;
 
 class PredictionService {
  public:

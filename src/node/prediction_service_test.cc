@@ -79,6 +79,18 @@ TEST_F(Service, SeveralRequestsAtOnce) {
   EXPECT_EQ(replies[3].body, predicted({"2:1"}));
 }
 
+// A string that holds two JSON lines is refused: else the queries after it, those of others too, would get
+// the answers to those before them.
+TEST_F(Service, LinesInAString) {
+  const std::string two = R"("{\"features\":[[0,1]]}\n{\"features\":[[2,1]]}")";
+  const std::vector<host::HttpRequest> requests = {{.content_type = "application/json", .body = two},
+                                                   {.content_type = "text/plain", .body = "1:1"}};
+  const auto replies = PredictionService(*session_).answer(requests);
+  ASSERT_EQ(replies.size(), 2U);
+  EXPECT_EQ(replies[0].status, 400);
+  EXPECT_EQ(replies[1].body, predicted({"1:1"}));
+}
+
 // What cannot be read has a status and says where.
 TEST_F(Service, Refusals) {
   std::string deep(100'000, '[');
@@ -113,6 +125,21 @@ TEST_F(Service, Refusals) {
   const host::HttpReply reply = answer({.content_type = "text/plain", .body = lines});
   EXPECT_EQ(reply.status, 400);
   EXPECT_NE(reply.body.find("1000"), std::string::npos);
+}
+
+// Few bytes cannot ask for a reply of any size: queries times labels have a bound, which is itself allowed.
+TEST_F(Service, LabelsOfAReply) {
+  constexpr std::size_t kQueries = kLabelsPerRequest / kMostLabels;
+  std::string lines;
+  for (std::size_t i = 0; i < kQueries; ++i) lines += "0:1\n";
+  const auto status = [&](const std::string& body) {
+    return answer({.content_type = "text/plain",
+                   .parameters = {{"top", std::to_string(kMostLabels)}},
+                   .body = body})
+        .status;
+  };
+  EXPECT_EQ(status(lines), 200);
+  EXPECT_EQ(status(lines + "0:1"), 400);
 }
 
 // The page says what is served.

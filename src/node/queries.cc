@@ -162,6 +162,16 @@ void QueryParser::add_features(std::vector<std::pair<std::uint32_t, float>>& pai
 }
 
 Result<void> QueryParser::add_json(std::string_view line, const std::string& place, QueryBlock& block) {
+  // The reader would take a second line for a second query.
+  line = line.substr(0, line.find_last_not_of(" \t\r\n") + 1);
+  if (const std::size_t end = line.find('\n'); end != std::string_view::npos) {
+    return Error{.kind = ErrorKind::kBadData,
+                 .where = fmt::format("{}:{}", place, end + 1),
+                 .what = "the query has more than one line",
+                 .got = fmt::format("{} bytes after the line end", line.size() - end - 1),
+                 .expected = "one JSON object on one line",
+                 .fix = "mend the query"};
+  }
   const auto source = data::memory_source(place, line);
   const auto read =
       data::read_jsonl(*source, {.limits = {.chunk_bytes = 1 << 12}},

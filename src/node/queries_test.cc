@@ -133,6 +133,19 @@ TEST(Queries, OtherKinds) {
   EXPECT_EQ(block.size(), 0U);
 }
 
+// A line is one query: of two JSON lines together nothing is taken, whatever the second is; the line end
+// behind a query is none of it.
+TEST(Queries, OneLineIsOneQuery) {
+  const engine::Model model = plain_model();
+  const std::string one = R"({"features": [[1, 1]]})";
+  expect_error(model, one + "\n" + one, ErrorKind::kBadData, "here:23");
+  expect_entries(model, one + "\r\n", {{1, 1}});
+  QueryParser parser(model);
+  QueryBlock block;
+  EXPECT_FALSE(parser.add(one + "\n{", "here", block).ok());
+  EXPECT_EQ(block.size(), 0U);
+}
+
 // Text counts known words, as JSON or bare; anything else than JSON is text, pairs too.
 TEST(Queries, Text) {
   const engine::Model model = plain_model(false, true);
