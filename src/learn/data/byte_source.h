@@ -22,6 +22,9 @@
 
 namespace gossamer::data {
 
+// Some programs put it before a text; readers of text leave it out.
+inline constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
 class ByteSource {
  public:
   ByteSource() = default;

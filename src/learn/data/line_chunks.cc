@@ -9,11 +9,10 @@
 #include <utility>
 
 #include "base/check.h"
+#include "learn/data/byte_source.h"
 
 namespace gossamer::data {
 namespace {
-
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 std::span<std::byte> room(std::vector<char>& buffer, std::size_t begin, std::size_t size) {
   if (buffer.size() < begin + size) buffer.resize(begin + size);

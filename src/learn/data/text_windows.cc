@@ -16,6 +16,8 @@ namespace {
 
 constexpr std::uint32_t kLineEnd = TokenText::kLineEnd;
 constexpr double kAllBits = 4294967296.0;  // 2^32
+// A text that is thinned out to next to nothing does not fill a batch, however long a step looks for samples.
+constexpr double kMostRuns = 1 << 20;
 
 std::uint64_t runs_of(const TokenText& text) {
   return (text.token.size() + TextWindows::kRun - 1) / TextWindows::kRun;
@@ -81,7 +83,7 @@ void TextWindows::plan_steps() {
   const auto batch = static_cast<double>(options_.batch);
   const double wanted = batch + 2 * std::sqrt(batch);
   const double per_run = stay / static_cast<double>(runs_);
-  runs_per_step_ = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::ceil(wanted / per_run)));
+  runs_per_step_ = static_cast<std::uint64_t>(std::clamp(std::ceil(wanted / per_run), 1.0, kMostRuns));
   steps_per_epoch_ = std::max<std::uint64_t>(1, runs_ / runs_per_step_);
   samples_per_epoch_ = steps_per_epoch_ * options_.batch;
   // A skip-gram sample has a label for each word around the centre.

@@ -104,6 +104,18 @@ TEST(TextWindows, LinesAndRepeats) {
   EXPECT_EQ(records[4], (CollectedRecord{{0}, {1}, {3}}));
 }
 
+// A text of which next to nothing stays still gives steps, each of a sample or more, and soon: runs that are
+// read for a step have a bound.
+TEST(TextWindows, NextToNothingStays) {
+  const TokenText text = random_text(1, 300, 50);
+  host::SimCompute compute({.workers = 2});
+  for (const double sample : {1e-25, 1e-300}) {
+    TextWindows windows(text, {.sample = sample, .batch = 64}, compute);
+    EXPECT_EQ(windows.steps_per_epoch(), 1U);
+    EXPECT_EQ(collect(windows.read_step(StepNumber{3})).size(), 1U);
+  }
+}
+
 // Skip-gram turns samples round: the centre in, all words around it out.
 TEST(TextWindows, SkipGram) {
   const TokenText text = numbered(100);

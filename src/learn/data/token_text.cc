@@ -10,7 +10,9 @@ namespace gossamer::data {
 Result<TokenText> TokenTextBuilder::finish(const VocabularyLimits& limits) {
   std::vector<std::uint32_t> order(count_.size());
   std::iota(order.begin(), order.end(), 0U);
-  std::ranges::stable_sort(order, [this](std::uint32_t a, std::uint32_t b) { return count_[a] > count_[b]; });
+  std::ranges::sort(order, [this](std::uint32_t a, std::uint32_t b) {
+    return count_[a] != count_[b] ? count_[a] > count_[b] : a < b;
+  });
   std::vector<std::uint32_t> number(count_.size(), TokenText::kLineEnd);
   TokenText text;
   for (const std::uint32_t word : order) {

@@ -90,13 +90,15 @@ class WordCutter {
 Result<ReadReport> read_words(ByteSource& source, const ReadOptions& options, WordSink sink) {
   ReadReport report;
   WordCutter cutter(source.name(), options, report, sink);
-  std::vector<char> buffer(std::min(kBufferBytes, std::max<std::size_t>(options.limits.chunk_bytes, 1)));
+  std::vector<char> buffer(std::clamp(options.limits.chunk_bytes, kByteOrderMark.size(), kBufferBytes));
   for (bool more = true; more;) {
     const auto got = source.read(std::as_writable_bytes(std::span(buffer)));
     if (!got.ok()) return got.error();
     more = *got == buffer.size();
+    std::string_view text(buffer.data(), *got);
+    if (report.bytes == 0 && text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
     report.bytes += *got;
-    if (auto done = cutter.cut({buffer.data(), *got}); !done.ok()) return done.error();
+    if (auto done = cutter.cut(text); !done.ok()) return done.error();
     if (!options.progress) continue;
     if (auto done = options.progress({.bytes = report.bytes, .records = report.records}); !done.ok()) {
       return done.error();

@@ -3,6 +3,7 @@
 // Reads plain text as words: what stands between blanks (space, tab) and line ends, compared byte by byte. A
 // line end ends a context: no window reaches over it. Nothing is folded or cut off; who wants lower case or
 // punctuation apart writes the text so.
+// A byte order mark at the start is left out.
 //
 //  - A word that is no UTF-8, holds a control character or is longer than kMaxWordBytes is bad: an error with
 //    file, line and column, or left out where options.skip_bad allows.

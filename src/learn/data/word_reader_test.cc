@@ -42,6 +42,16 @@ TEST(WordReader, ReadsWords) {
   }
 }
 
+// A byte order mark before the text is no part of its first word; anywhere else it is.
+TEST(WordReader, ByteOrderMark) {
+  for (const std::size_t size : {1U, 4U, 100U}) {
+    const ReadOptions options{.limits = {.chunk_bytes = size}};
+    EXPECT_THAT(read("\xEF\xBB\xBFone \xEF\xBB\xBFone", options).words,
+                ElementsAre("one", "\xEF\xBB\xBFone"));
+    EXPECT_THAT(read("\xEF\xBB\xBF", options).message(), HasSubstr("there is no word in the file"));
+  }
+}
+
 // Every kind of bad word is refused with file, line and column, or left out and counted, whatever the buffer.
 TEST(WordReader, RefusesBadWords) {
   for (const std::size_t size : {1U, 7U, 5000U}) {
