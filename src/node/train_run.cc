@@ -409,7 +409,8 @@ class TrainingJob {
     summary.parameters = parameters_;
     summary.steps = outcome.steps;
     summary.samples = outcome.samples;
-    summary.epochs = static_cast<double>(outcome.samples) / static_cast<double>(hold_out_->kept());
+    const std::uint64_t epoch = words_ != nullptr ? words_->schema().size() : hold_out_->kept();
+    summary.epochs = static_cast<double>(outcome.samples) / static_cast<double>(epoch);
     const double own_train_seconds = (host_.clock.now() - train_begin_).seconds();
     const double own_cpu_seconds = host_.clock.process_cpu().seconds();
     const engine::RunCost& before = outcome.cost_before;

@@ -112,6 +112,7 @@ class Word2vec(unittest.TestCase):
             done = self.run_training(self.text, f"data.test={self.text}", f"word2vec.mode={mode}", "--out", out, "--json")
             self.assertEqual(done.status, 0, done.err)
             self.assertEqual(done.json()["metrics"]["hit@10"], 100)
+            self.assertAlmostEqual(done.json()["epochs"], 20, delta=1)
         answer = program.run("predict", self.out + "cbow", "the likes mice most", "--top", "1").json()
         self.assertEqual(answer["labels"][0]["name"], "owl")
         imported = program.run("data", "import", "text", self.text, "--out", os.path.join(self.root, "data"), "--json")
