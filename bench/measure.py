@@ -46,7 +46,7 @@ def run(command, env=None, limit_s=None):
         errors.seek(0)
         text, complaint = out.read(), errors.read()
     if late.is_set():
-        raise Failed(f"{' '.join(map(str, command))}: not done after {limit_s} s")
+        raise Failed(f"{' '.join(map(str, command))}:\nnot done after {limit_s:.0f} s")
     if process.returncode != 0:
         raise Failed(f"{' '.join(map(str, command))}: exit status {process.returncode}\n{text[-2000:]}{complaint[-2000:]}")
     cost = {
@@ -55,6 +55,16 @@ def run(command, env=None, limit_s=None):
         "peak_rss_bytes": usage.ru_maxrss * 1024,
     }
     return text, cost
+
+
+def cell(failure):
+    """What fits into a table of the message of a failure: the end of its last line."""
+    return failure.strip().splitlines()[-1][-100:].replace("|", "/")
+
+
+def times(ratio):
+    """A ratio with two digits that count, or whole."""
+    return f"{ratio:.0f}" if ratio >= 10 else f"{ratio:.2g}"
 
 
 def peer_environment(threads):

@@ -74,7 +74,8 @@ def step(files):
                         for row in rows if row["tool"] == tool)
         if points:
             axis.plot(*zip(*points), marker + "-", color=colour, label=tool, markersize=12 if marker == "*" else 8)
-    axis.set(xscale="log", yscale="log", xlabel="outputs", ylabel="CPU of a step, ms", title="A step of 256 samples, hidden width 128")
+    axis.set(xscale="log", yscale="log", xlabel="outputs", ylabel="CPU of a step, ms",
+             title="A step of 256 samples, hidden width 128")
     axis.margins(0.1, 0.1)
     for each in (axis.xaxis, axis.yaxis):
         plain_ticks(each)

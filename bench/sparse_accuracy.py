@@ -128,14 +128,15 @@ def table(name, rows):
         done = [row for row in mine if "failed" not in row]
         star = "" if calls & {row["call"] for row in mine} else "*"
         if mine and not done:
-            why = mine[0]["failed"].strip().splitlines()[-1][:100]
+            why = measure.cell(mine[0]["failed"])
             lines.append(f"| {title}{star} | {why if why.startswith('not run') else 'failed: ' + why} |" + " |" * 11)
         if done:
             metrics = " | ".join(f"{mean(done, lambda r, k=k: r['metrics'][k]):.2f}" for k in METRICS)
             train, wall, predict, peak, size = (mean(done, lambda r, k=k: r[k]) for k in (
                 "train_cpu_s", "train_wall_s", "predict_cpu_s", "peak_rss_bytes", "model_bytes"))
-            lines.append(f"| {title} ({len(done)}){star} | {metrics} | {train:.1f} | {f'{train / cpu:.2g}' if cpu else ''} | {wall:.1f} | "
-                         f"{predict:.2f} | {peak / 1e6:.0f} | {size / 1e6:.1f} |")
+            over = measure.times(train / cpu) if cpu else ""
+            lines.append(f"| {title} ({len(done)}){star} | {metrics} | {train:.1f} | {over} | {wall:.1f} | {predict:.2f} | "
+                         f"{peak / 1e6:.0f} | {size / 1e6:.1f} |")
     return lines
 
 

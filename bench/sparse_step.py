@@ -78,7 +78,7 @@ def middle(runs, key):
 
 def ratio(results, shape, other, cpu):
     runs = [row["runs"] for row in results if row["shape"] == shape and row["tool"] == other]
-    return f"{middle(runs[0], 'cpu_ms_per_step') / cpu:.2g}" if runs and "failed" not in runs[0][0] else ""
+    return measure.times(middle(runs[0], "cpu_ms_per_step") / cpu) if runs and "failed" not in runs[0][0] else ""
 
 
 def table(results):
@@ -89,7 +89,7 @@ def table(results):
         shape, runs = row["shape"], row["runs"]
         head = f"| {shape['labels']:,} | {shape['hidden']} | {shape['batch']} | {row['tool']} |"
         if failed := [run["failed"] for run in runs if "failed" in run]:
-            lines.append(f"{head} failed: {failed[0].strip().splitlines()[-1][:100]} | | | | |")
+            lines.append(f"{head} failed: {measure.cell(failed[0])} | | | | |")
             continue
         cpu, wall = middle(runs, "cpu_ms_per_step"), middle(runs, "wall_ms_per_step")
         peak = f"{middle(runs, 'peak_rss_bytes') / 1e9:.1f}" if "peak_rss_bytes" in runs[0] else ""
@@ -102,8 +102,10 @@ def phases(results):
     lines = ["| outputs | H | B | our step | active rows | " + " | ".join(PHASES) + " |", "|---" * (5 + len(PHASES)) + "|"]
     for row in results:
         if row["tool"] in OURS:
-            cells = " | ".join(f"{measure.median([run['phases_ms'][name] for run in row['runs']]):.2f}" for name in PHASES)
-            lines.append(f"| {row['shape']['labels']:,} | {row['shape']['hidden']} | {row['shape']['batch']} | {row['tool'].split()[1]} | "
+            middles = [measure.median([run["phases_ms"][name] for run in row["runs"]]) for name in PHASES]
+            cells = " | ".join(f"{value:.2f}" for value in middles)
+            shape = row["shape"]
+            lines.append(f"| {shape['labels']:,} | {shape['hidden']} | {shape['batch']} | {row['tool'].split()[1]} | "
                          f"{middle(row['runs'], 'active_rows'):.0f} | {cells} |")
     return lines
 
