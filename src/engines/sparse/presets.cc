@@ -118,7 +118,7 @@ activation = "identity"
 dropout = 0
 
 [train]
-batch = 1024
+batch = 512
 epochs = 5
 
 [predict]
