@@ -26,6 +26,7 @@ struct ServeFlags {
   std::string waiting = "128";
   std::string body_bytes = "1048576";
   std::string timeout = "5";
+  std::string retrieval = "exact";
   bool net_alone = false;
 };
 
@@ -96,15 +97,19 @@ Result<ExitStatus> serve(Context& context, const ServeFlags& flags) {
   std::size_t top = 0;
   auto options = http_options(flags, top);
   if (!options.ok()) return options.error();
+  const auto retrieval = node::parse_retrieval(flags.retrieval);
+  if (!retrieval.ok()) return retrieval.error();
   auto machine = Machine::create(context, flags.common);
   if (!machine.ok()) return machine.error();
   const node::NodeHost host = (*machine).host();
   const host::PosixSignals signals;
   auto model = node::open_model(host, flags.directory);
   if (!model.ok()) return model.error();
-  auto session = node::PredictSession::create(
-      host, std::move(*model),
-      {.top = top, .scorer = flags.net_alone ? node::Scorer::kNet : node::Scorer::kFused});
+  auto session =
+      node::PredictSession::create(host, std::move(*model),
+                                   {.top = top,
+                                    .scorer = flags.net_alone ? node::Scorer::kNet : node::Scorer::kFused,
+                                    .retrieval = *retrieval});
   if (!session.ok()) return session.error();
   options->pages = {{"/healthz", {.body = "{\"status\":\"ok\"}\n"}},
                     {"/model", {.body = node::describe_json(**session, flags.directory)}}};
@@ -130,6 +135,10 @@ Result<ExitStatus> run(Context& context, const Command& self, std::span<const st
   parser->add_option("--top", flags.top, "labels to answer with, unless ?top=K says otherwise; default 5")
       ->type_name("K");
   parser->add_flag("--net-alone", flags.net_alone, "without the training records that the model keeps");
+  parser
+      ->add_option("--retrieval", flags.retrieval,
+                   "exact, or lsh (hash tables find the net's labels; 'eval' measures what they miss)")
+      ->type_name("NAME");
   parser->add_option("--connections", flags.connections, "open at once; default 256")->type_name("N");
   parser->add_option("--waiting", flags.waiting, "requests that may wait, 503 beyond; default 128")
       ->type_name("N");

@@ -74,6 +74,14 @@ class Serve(test_training.WithData):
         done = server.stop()
         self.assertEqual((done.status, done.err), (143, ""))
 
+    # Hash tables name the candidates of serve as they do those of predict.
+    def test_retrieval(self):
+        query = self.test_lines[0].split(" ", 1)[1].strip()
+        expected = program.run("predict", self.out, query, "--net-alone", "--retrieval", "lsh").out
+        server = self.serve("--net-alone", "--retrieval", "lsh")
+        self.assertEqual(server.ask("POST", "/predict", json.dumps(query), JSON)[::2], (200, expected))
+        self.assertEqual(server.stop().status, 143)
+
     # Sixty-four clients at once, each with its own queries on a connection that stays open: nobody gets another's answer.
     def test_64_clients(self):
         queries = [line.split(" ", 1)[1].strip() for line in self.test_lines]
@@ -120,6 +128,10 @@ class Serve(test_training.WithData):
         with socket.create_connection(("127.0.0.1", server.port), timeout=program.TIMEOUT) as slow:
             slow.sendall(b"POST /predict HTTP/1.1\r\nContent-Type: text/plain\r\nContent-Length: 100\r\n\r\n1:1")
             self.assertIn(b" 408 ", slow.recv(1000))
+        with socket.create_connection(("127.0.0.1", server.port), timeout=program.TIMEOUT) as polite:
+            polite.sendall(b"POST /predict HTTP/1.1\r\nExpect: 100-continue\r\nContent-Type: text/plain\r\n"
+                           b"Content-Length: 1001\r\n\r\n")  # fmt: skip
+            self.assertTrue(polite.recv(1000).startswith(b"HTTP/1.1 413 "))
         with socket.create_connection(("127.0.0.1", server.port), timeout=program.TIMEOUT) as rude:
             rude.sendall(b"\x00\x01 what is this\r\n\r\n")
             self.assertIn(b" 400 ", rude.recv(1000))
@@ -154,7 +166,10 @@ class Serve(test_training.WithData):
     def test_refusals(self):
         server = self.serve()
         for words, status, part in (
-            (("serve", self.out, "--listen", f"127.0.0.1:{server.port}"), 1, "cannot listen"),
+            (("serve", self.out, "--listen", f"127.0.0.1:{server.port}"), 1, "a port in use"),
+            (("serve", self.out, "--listen", "192.0.2.1:0"), 1, "an address of another machine"),
+            (("serve", self.out, "--listen", "no.such.invalid:0"), 1, "a name that is not known"),
+            (("serve", self.out, "--listen", "127.0.0.1:0", "--retrieval", "hash"), 2, "exact or lsh"),
             (("serve", self.out, "--listen", "8080"), 2, "HOST:PORT"),
             (("serve", self.out, "--listen", "127.0.0.1:99999"), 2, "HOST:PORT"),
             (("serve", self.path("none"), "--listen", "127.0.0.1:0"), 1, "no model"),

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -43,6 +44,16 @@ std::string media_type(const httplib::Request& request) {
 void send(httplib::Response& response, const HttpReply& reply) {
   response.status = reply.status;
   response.set_content(reply.body, reply.content_type);
+}
+
+// What bind left in errno. Looking up a name may leave anything there.
+std::string why_no_address(int error) {
+  switch (error) {
+    case EADDRINUSE: return "a port in use";
+    case EACCES: return "a port that needs privileges";
+    case EADDRNOTAVAIL: return "an address of another machine";
+    default: return "a name that is not known, or no address";
+  }
 }
 
 // A request that waits for the owner; lives on its connection's thread.
@@ -81,6 +92,7 @@ class PosixHttpServer final : public HttpServer {
   [[nodiscard]] HttpReply hand_over(HttpRequest request);
   [[nodiscard]] HttpReply overloaded() const;
   [[nodiscard]] HttpReply too_large() const;
+  [[nodiscard]] HttpReply no_packed_bodies(const std::string& encoding) const;
   void explain(const httplib::Request& from, httplib::Response& to) const;
 
   const HttpOptions options_;
@@ -119,8 +131,11 @@ void PosixHttpServer::configure() {
   }
   server_.Post(options_.endpoint, [this](const httplib::Request& from, httplib::Response& to,
                                          const httplib::ContentReader& read) { post(from, to, read); });
-  server_.set_expect_100_continue_handler([this](const httplib::Request& from, httplib::Response&) {
-    return from.get_header_value<std::uint64_t>("Content-Length") > options_.max_body_bytes ? 413 : 100;
+  server_.set_expect_100_continue_handler([this](const httplib::Request& from, httplib::Response& to) {
+    if (from.get_header_value<std::uint64_t>("Content-Length") <= options_.max_body_bytes) return 100;
+    // The library sends the reply as it is here, whatever is returned.
+    send(to, too_large());
+    return to.status;
   });
   server_.set_error_handler(
       [this](const httplib::Request& from, httplib::Response& to) { explain(from, to); });
@@ -128,12 +143,13 @@ void PosixHttpServer::configure() {
 
 Result<void> PosixHttpServer::listen() {
   const bool any = options_.port == 0;
+  errno = 0;
   port_ = any ? server_.bind_to_any_port(options_.host) : options_.port;
   if (any ? port_ <= 0 : !server_.bind_to_port(options_.host, options_.port)) {
     return Error{.kind = ErrorKind::kFailed,
                  .where = fmt::format("{}:{}", options_.host, options_.port),
                  .what = "cannot listen there",
-                 .got = "an address of another machine, a port in use, or one that needs privileges",
+                 .got = why_no_address(errno),
                  .expected = "an address of this machine and a free port",
                  .fix = "choose another HOST:PORT; port 0 takes a free one"};
   }
@@ -194,11 +210,13 @@ void PosixHttpServer::post(const httplib::Request& from, httplib::Response& to,
   HttpRequest request{.content_type = media_type(from), .parameters = {}, .body = {}};
   for (const auto& [name, value] : from.params) request.parameters[name] = value;
   const auto limit = SteadyClock::now() + std::chrono::nanoseconds(2 * options_.timeout.ns);
+  // The library does not say whether it unpacked a body to its end, so none is taken.
+  const bool packed = from.has_header("Content-Encoding");
   bool late = false;
   bool large = false;
   const auto take = [&](const char* bytes, std::size_t size) {
-    // A body that is packed or comes in chunks tells its size at the end. What is too large is read and
-    // dropped, or the client would be cut off before it has seen why.
+    // A body that comes in chunks tells its size at the end. What is too large is read and dropped, or the
+    // client would be cut off before it has seen why.
     large = large || request.body.size() + size > options_.max_body_bytes;
     late = SteadyClock::now() > limit;
     if (!large) request.body.append(bytes, size);
@@ -208,6 +226,7 @@ void PosixHttpServer::post(const httplib::Request& from, httplib::Response& to,
                          ? read([](const httplib::MultipartFormData&) { return true; }, take)
                          : read(take);
   if (large || to.status == 413) return send(to, too_large());
+  if (packed) return send(to, no_packed_bodies(from.get_header_value("Content-Encoding")));
   if (!whole) {
     return send(to, http_error(408, {.where = options_.endpoint,
                                      .what = "the body of the request did not arrive",
@@ -234,6 +253,14 @@ HttpReply PosixHttpServer::too_large() const {
                           .got = fmt::format("more than {} bytes", options_.max_body_bytes),
                           .expected = "a smaller body",
                           .fix = "send fewer queries in one request"});
+}
+
+HttpReply PosixHttpServer::no_packed_bodies(const std::string& encoding) const {
+  return http_error(415, {.where = "Content-Encoding",
+                          .what = "cannot read a packed body",
+                          .got = fmt::format("'{}'", encoding),
+                          .expected = "a body as it is",
+                          .fix = "leave the header out, and send the body unpacked"});
 }
 
 // Replies that the library makes have a status alone.

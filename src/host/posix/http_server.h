@@ -15,6 +15,9 @@
 // connection is closed), seconds that a connection may be idle. A client that sends its headers byte by byte
 // holds one connection; whoever faces the internet puts a proxy in front.
 //
+// A packed body (Content-Encoding) is refused (415): the library would take the first part of one for all of
+// it.
+//
 // Every failure is answered as JSON: {"error": {"what", "where", "got", "expected", "fix"}}, without parts
 // that are empty.
 //

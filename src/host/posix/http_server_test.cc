@@ -93,6 +93,9 @@ TEST(HttpServer, Failures) {
       return true;
     };
     expect(http.Post("/echo", chunks, "text/plain"), 413, "10 bytes");
+    // The beginning of a packed body would pass for a shorter one.
+    const httplib::Headers packed = {{"Content-Encoding", "br"}};
+    expect(http.Post("/echo", packed, "abc", "text/plain"), 415, "unpacked");
     const auto after = http.Post("/echo", "x", "text/plain");
     ASSERT_TRUE(after);
     EXPECT_EQ(after->body, "text/plain|x");
