@@ -5,11 +5,14 @@
 
 namespace gossamer::node {
 
-void BlockEvaluation::truth(std::span<const std::uint32_t> labels) {
+Result<void> BlockEvaluation::truth(std::span<const std::uint32_t> labels) {
   CHECK(queries_.size() == begin_.size(), queries_.size(), begin_.size());
   labels_.insert(labels_.end(), labels.begin(), labels.end());
   begin_.push_back(labels_.size());
-  if (queries_.size() == kPredictBlock) run();
+  if (queries_.size() < kPredictBlock) return {};
+  run();
+  if (stop_ && stop_()) return Error{.kind = ErrorKind::kFailed, .where = "evaluation", .what = "stopped"};
+  return {};
 }
 
 void BlockEvaluation::run() {

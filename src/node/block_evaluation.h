@@ -12,9 +12,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include "base/result.h"
 #include "engines/sparse/evaluation.h"
 #include "engines/sparse/model.h"
 #include "engines/sparse/predictor.h"
@@ -29,17 +32,19 @@ inline constexpr std::size_t kPredictBlock = 4 * engine::kQueryBlock;
 
 class BlockEvaluation {
  public:
-  BlockEvaluation(const engine::Model& model, engine::Predictor& predictor)
+  // `stop` is asked after every block; empty: never.
+  BlockEvaluation(const engine::Model& model, engine::Predictor& predictor, std::function<bool()> stop = {})
       : model_(model),
         predictor_(predictor),
+        stop_(std::move(stop)),
         evaluator_(model.label_count, model.training_rows),
         parser_(model) {}
 
   [[nodiscard]] QueryBlock& queries() { return queries_; }
   // For records that are not yet rows of the model's features.
   [[nodiscard]] QueryParser& parser() { return parser_; }
-  // The labels, strictly increasing, of the query that was added last.
-  void truth(std::span<const std::uint32_t> labels);
+  // The labels, strictly increasing, of the query that was added last. kFailed where `stop` said so.
+  [[nodiscard]] Result<void> truth(std::span<const std::uint32_t> labels);
   // Evaluates the queries that wait.
   void run();
   // Of all queries that were evaluated.
@@ -53,6 +58,7 @@ class BlockEvaluation {
  private:
   const engine::Model& model_;
   engine::Predictor& predictor_;
+  std::function<bool()> stop_;
   engine::Evaluator evaluator_;
   QueryParser parser_;
   QueryBlock queries_;

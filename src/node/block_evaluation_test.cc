@@ -39,7 +39,7 @@ TEST(BlockEvaluation, AsksForEveryRecordOnce) {
       evaluation.queries().add({index, value}, records);
       std::vector<std::uint32_t> labels;
       if (i % 5 != 0) labels = {i + i % 2, i + 9};  // the even ones are right
-      evaluation.truth(labels);
+      ASSERT_TRUE(evaluation.truth(labels).ok());
       labelled += i % 5 != 0 ? 1 : 0;
       right += i % 5 != 0 && i % 2 == 0 ? 1 : 0;
     }
@@ -51,6 +51,26 @@ TEST(BlockEvaluation, AsksForEveryRecordOnce) {
     EXPECT_EQ(metrics.without_labels, records - labelled);
     EXPECT_NEAR(metrics.precision[0], labelled == 0 ? 0.0 : 100.0 * right / labelled, 1e-9) << records;
   }
+}
+
+// Somebody who wants to stop waits for one block, not for the test set.
+TEST(BlockEvaluation, StopsBetweenBlocks) {
+  engine::Model model;
+  model.training_rows = 10;
+  EchoPredictor predictor;
+  bool stop = false;
+  BlockEvaluation evaluation(model, predictor, [&stop] { return stop; });
+  const std::vector<std::uint32_t> index = {0};
+  const std::vector<float> value = {1};
+  const std::vector<std::uint32_t> labels = {1};
+  std::size_t records = 0;
+  for (bool going = true; going && records < 3 * kPredictBlock; ++records) {
+    stop = records > kPredictBlock;
+    evaluation.queries().add({index, value}, 1);
+    going = evaluation.truth(labels).ok();
+  }
+  EXPECT_EQ(records, 2 * kPredictBlock);
+  EXPECT_EQ(predictor.seen, records);
 }
 
 }  // namespace

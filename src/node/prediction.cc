@@ -60,14 +60,16 @@ Result<data::ReadReport> read_test_sessions(data::ByteSource& source, const data
     const auto ask = [&](std::string_view next) {
       evaluation.parser().add_line(known, evaluation.queries());
       const std::uint32_t label = labels.id(next);
-      evaluation.truth({&label, 1});
+      return evaluation.truth({&label, 1});
     };
     for (std::size_t at = 0; at < session.items.size(); ++at) {
-      if (at > 0 && session.target.empty()) ask(session.items[at]);
+      if (at > 0 && session.target.empty()) {
+        if (auto done = ask(session.items[at]); !done.ok()) return done;
+      }
       const auto number = evaluation.parser().find_name(session.items[at]);
       if (number.has_value()) known.push_back(*number);
     }
-    if (!session.target.empty()) ask(session.target);
+    if (!session.target.empty()) return ask(session.target);
     return {};
   });
 }
@@ -94,7 +96,7 @@ Result<data::ReadReport> read_test_words(data::ByteSource& source, const data::R
     data::full_window(text, at, window, context);
     if (context.empty()) continue;
     evaluation.parser().add_line(context, evaluation.queries());
-    evaluation.truth({&text.token[at], 1});
+    if (auto done = evaluation.truth({&text.token[at], 1}); !done.ok()) return done.error();
   }
   return report;
 }
@@ -106,8 +108,7 @@ Result<data::ReadReport> read_test(data::ByteSource& source, const data::ReadOpt
   if (format == RecordFormat::kXmc) {
     return data::read_xmlc(source, options, [&](const data::Record& record) -> Result<void> {
       evaluation.queries().add(record.features, features);
-      evaluation.truth(record.labels);
-      return {};
+      return evaluation.truth(record.labels);
     });
   }
   if (format == RecordFormat::kSessions) return read_test_sessions(source, options, evaluation);
@@ -118,8 +119,7 @@ Result<data::ReadReport> read_test(data::ByteSource& source, const data::ReadOpt
     if (!labels.ok()) return labels.error();
     auto done = evaluation.parser().add_record(record, evaluation.queries());
     if (!done.ok()) return done;
-    evaluation.truth(*labels);
-    return {};
+    return evaluation.truth(*labels);
   });
 }
 
@@ -173,7 +173,7 @@ Result<void> read_cached_test(const NodeHost& host, const std::string& path, Blo
     labels.clear();
     for (const std::uint32_t label : record.labels) labels.push_back(numbers[label]);
     std::ranges::sort(labels);
-    evaluation.truth(labels);
+    if (auto done = evaluation.truth(labels); !done.ok()) return done;
   }
   return {};
 }
@@ -197,7 +197,7 @@ Result<engine::Metrics> evaluate_model(const NodeHost& host, const engine::Model
                                        const EvaluateRequest& request) {
   auto predictor = make_predictor(host, model, request.scorer, request.retrieval);
   if (!predictor.ok()) return predictor.error();
-  BlockEvaluation evaluation(model, **predictor);
+  BlockEvaluation evaluation(model, **predictor, request.stop);
   const RecordFormat format = request.source.format;
   if (format == RecordFormat::kXmc || format == RecordFormat::kSessions || format == RecordFormat::kText) {
     const FeatureKind wanted = feature_kind(model);

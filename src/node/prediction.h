@@ -6,6 +6,7 @@
 // Thread rule: the thread that owns the Compute.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -40,6 +41,7 @@ struct EvaluateRequest {
   std::uint64_t skip_bad = 0;
   Scorer scorer = Scorer::kFused;
   engine::Retrieval retrieval = engine::Retrieval::kExact;
+  std::function<bool()> stop = {};  // asked every thousand records; true: kFailed, "stopped"
 };
 // Labels and features of the test set are matched by name where the model has names, else by number. kUsage
 // when it tells its features otherwise than the training records did.

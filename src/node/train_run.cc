@@ -377,7 +377,12 @@ class TrainingJob {
     const std::string curve = curve_svg(log_.curve(), title());
     if (auto done = host::replace_file(host_.disk, paths.curve(), curve); !done.ok()) return done.error();
     if (test_.has_value()) {
-      if (auto done = evaluate(model, summary); !done.ok()) return done.error();
+      if (auto done = evaluate(model, summary); !done.ok()) {
+        if (!request_.stop_requested()) return done.error();
+        host_.say(fmt::format("stopped while measuring; the model is in {}; to measure it: --resume",
+                              paths.model()));
+        return TrainResult{.stopped = true, .summary = {}};
+      }
     }
     summary.peak_rss_bytes = host_.compute.peak_rss_bytes();
     TrainResult result{.stopped = false, .summary = to_json(summary)};
@@ -394,7 +399,10 @@ class TrainingJob {
   Result<void> evaluate(const engine::Model& model, TrainSummary& summary) {
     const Instant begin = host_.clock.now();
     const Duration cpu = host_.clock.process_cpu();
-    auto metrics = evaluate_model(host_, model, {.source = *test_, .skip_bad = config_.data.skip_bad});
+    auto metrics =
+        evaluate_model(host_, model, {.source = *test_, .skip_bad = config_.data.skip_bad, .stop = [this] {
+                                        return request_.stop_requested();
+                                      }});
     if (!metrics.ok()) return metrics.error();
     host_.say(metrics_text(*metrics));
     summary.metrics_json = metrics_json(*metrics);

@@ -104,6 +104,32 @@ TEST(TrainRun, EndToEnd) {
   EXPECT_EQ(json::parse(metrics_json(*metrics)), summary["metrics"]);
 }
 
+// Somebody who stops while the finished model is measured does not wait for the test set, keeps the model,
+// and gets the figures by resuming.
+TEST(TrainRun, StopsWhileMeasuring) {
+  SimMachine machine;
+  put_data(machine.disk);
+  std::string test = "3000 16 2\n";
+  for (int i = 0; i < 3000; ++i) test += i % 2 == 0 ? "0 1:1 3:1\n" : "1 2:1 4:1\n";
+  ASSERT_TRUE(host::replace_file(machine.disk, "/data/test.txt", test).ok());
+  const engine::TrainConfig config = tiny_config();
+  const auto once_saved = [&] { return *machine.disk.exists("/run/model"); };
+  const auto stopped = run_training(machine.host(), {.directory = "/run",
+                                                     .resume = Continue::kNo,
+                                                     .config = config,
+                                                     .settings = {},
+                                                     .stop_requested = once_saved});
+  ASSERT_TRUE(stopped.ok()) << stopped.error().message();
+  EXPECT_TRUE(stopped->stopped);
+  EXPECT_TRUE(machine.said("stopped while measuring"));
+  EXPECT_FALSE(*machine.disk.exists("/run/summary.json"));
+  const auto model = files_of(machine.disk, "/run/model");
+  const auto done = train(machine.host(), {.resume = Continue::kResume});
+  ASSERT_TRUE(done.ok()) << done.error().message();
+  EXPECT_EQ(json::parse(done->summary)["metrics"].contains("P@1"), true);
+  EXPECT_EQ(files_of(machine.disk, "/run/model"), model);
+}
+
 // Without a test set there are no figures; a finished run is not trained again but tells its summary.
 TEST(TrainRun, FinishedRun) {
   SimMachine machine;
