@@ -231,6 +231,9 @@ void activate_backward(const ActivationBackward& a) {
 constexpr std::size_t kAhead = 6;
 constexpr std::size_t kLineFloats = 64 / sizeof(float);
 
+// Into the second cache, which waits for more lines at once than the first.
+constexpr int kSecondCache = 2;
+
 enum class Fetch { kNothing, kRows };
 
 // kVectors columns of the sum, kept in registers over the whole list.
@@ -242,7 +245,7 @@ void weighted_columns(const WeightedSum& s, std::size_t column) {
     if constexpr (kFetch == Fetch::kRows) {
       if (i + kAhead < s.count) {
         const float* ahead = s.table + s.indices[i + kAhead] * s.stride;
-        for (std::size_t j = 0; j < s.width; j += kLineFloats) hwy::Prefetch(ahead + j);
+        for (std::size_t j = 0; j < s.width; j += kLineFloats) __builtin_prefetch(ahead + j, 0, kSecondCache);
       }
     }
     const float* row = s.table + s.indices[i] * s.stride + column;

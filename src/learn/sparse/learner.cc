@@ -12,7 +12,7 @@ namespace {
 // Ranges of samples start at multiples of this, so that packing blocks and cache lines have one writer.
 constexpr std::size_t kSampleBlock = kernels::kLanes;
 // How many rows ahead of the update the next ones are fetched.
-constexpr std::size_t kUpdateAhead = 2;
+constexpr std::size_t kUpdateAhead = 4;
 
 std::vector<std::size_t> layer_strides(const Network& network) {
   std::vector<std::size_t> strides = {network.embedding.stride()};

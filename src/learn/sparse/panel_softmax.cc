@@ -16,7 +16,7 @@ namespace {
 using kernels::kPanelRows;
 
 // How many rows ahead of the update the next ones are fetched.
-constexpr std::size_t kUpdateAhead = 3;
+constexpr std::size_t kUpdateAhead = 4;
 // The score of a label that a sample does not score.
 constexpr float kExcluded = -1e30F;
 // More than the roundings of a sum of squares take away.
@@ -196,7 +196,6 @@ class PanelSoftmaxOf final : public PanelSoftmax {
   void prefetch_update(std::uint32_t label) const {
     Network& network = layer_.network;
     prefetch_row(network.output, label);
-    __builtin_prefetch(&network.output.last_step(label));
     __builtin_prefetch(&network.bias_moment1[label]);
     __builtin_prefetch(&network.bias_moment2[label]);
   }

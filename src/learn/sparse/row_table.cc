@@ -9,8 +9,11 @@ namespace {
 constexpr std::size_t kFloatsInCacheLine = 16;
 constexpr std::size_t kFloatsInPage = 1024;
 
+// Into the second cache: it waits for more lines at once than the first one can, which a few rows would fill.
+constexpr int kSecondCache = 2;
+
 void prefetch_floats(const float* from, std::size_t n) {
-  for (std::size_t i = 0; i < n; i += kFloatsInCacheLine) __builtin_prefetch(from + i);
+  for (std::size_t i = 0; i < n; i += kFloatsInCacheLine) __builtin_prefetch(from + i, 0, kSecondCache);
 }
 
 // Writes to every page that a row of zeros begins or reaches into.
@@ -47,6 +50,7 @@ void prefetch_row(RowTable& table, std::size_t row) {
   prefetch_floats(table.weights(row), table.stride());
   prefetch_floats(table.moment1(row), table.stride());
   prefetch_floats(table.moment2(row), table.stride());
+  __builtin_prefetch(&table.last_step(row));
 }
 
 void initialize_normal(RowTable& table, const NormalInit& init, host::Compute& compute) {
