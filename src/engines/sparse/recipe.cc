@@ -21,6 +21,9 @@ constexpr double kDefaultDropout = 0.35;
 constexpr double kMostEpochs = 7;
 constexpr double kFewestEpochs = 2;
 constexpr double kFullEpochRecords = 100'000;
+// Sets of a few thousand records are not learnt before some hundred steps.
+constexpr double kFewestSteps = 400;
+constexpr double kMostEpochsOfFew = 50;
 
 // The fusion's few weights are learnt on so many records; training misses them less the more there are.
 constexpr std::uint64_t kFewestToHoldOut = 2'000;
@@ -37,10 +40,11 @@ std::uint64_t held_out_for(const TrainConfig& config, const DataShape& shape) {
   return std::min(shape.records / kHeldOutShare, kMostHeldOut);
 }
 
-double epochs_for(std::uint64_t records) {
-  const double scale =
-      std::sqrt(kFullEpochRecords / static_cast<double>(std::max<std::uint64_t>(records, 1)));
-  return std::clamp(std::round(kMostEpochs * scale), kFewestEpochs, kMostEpochs);
+double epochs_for(std::uint64_t records, double batch) {
+  const auto n = static_cast<double>(std::max<std::uint64_t>(records, 1));
+  const double usual =
+      std::clamp(std::round(kMostEpochs * std::sqrt(kFullEpochRecords / n)), kFewestEpochs, kMostEpochs);
+  return std::max(usual, std::min(std::round(kFewestSteps * batch / n), kMostEpochsOfFew));
 }
 
 Result<void> check_trainable(const DataShape& shape) {
@@ -139,8 +143,8 @@ Result<Recipe> derive_recipe(const TrainConfig& config, const DataShape& shape) 
                                 : "too few records to spare any, or all weights of prediction are given");
   }
   const std::uint64_t records = data::HoldOut(shape.records, recipe.held_out).kept();
-  const double epochs = config.train.epochs.value_or(epochs_for(shape.records));
   const double batch = config.train.batch;
+  const double epochs = config.train.epochs.value_or(epochs_for(shape.records, batch));
   const double steps = std::ceil(epochs * static_cast<double>(records) / batch);
   recipe.steps = config.train.steps > 0 ? config.train.steps
                                         : std::max<std::uint64_t>(1, static_cast<std::uint64_t>(steps));

@@ -95,6 +95,20 @@ TEST(Recipe, EpochsFallWithSize) {
   }
 }
 
+// A few thousand records get enough passes for some hundred steps; a handful is not gone over for ever.
+TEST(Recipe, SmallSetsGetEnoughSteps) {
+  TrainConfig config;
+  config.predict.held_out = 0;
+  const auto steps = [&config](std::uint64_t records, std::uint32_t batch) {
+    config.train.batch = batch;
+    return derive_recipe(config, shape(records))->steps;
+  };
+  EXPECT_EQ(steps(5'000, 64), 547U) << "7 epochs are enough";
+  EXPECT_EQ(steps(5'000, 256), 391U) << "20 epochs";
+  EXPECT_EQ(steps(5'000, 1024), 245U) << "no more than 50 epochs";
+  EXPECT_EQ(steps(100, 256), 20U) << "likewise";
+}
+
 // Data that can train nothing is refused before any work, saying what is missing.
 TEST(Recipe, RefusesEmptyData) {
   const TrainConfig config;
