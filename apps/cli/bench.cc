@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gossamer bench sparse-step: time of a training step at a given shape. gossamer bench kernels: speed of
-// every kernel.
+// gossamer bench sparse-step: time of a training step at a given shape. gossamer bench sparse-search: time of
+// the exact search among all labels. gossamer bench kernels: speed of every kernel.
 #include <fmt/format.h>
 
 #include "apps/cli/arguments.h"
 #include "apps/cli/command.h"
 #include "apps/cli/machine.h"
 #include "node/bench_kernels.h"
+#include "node/bench_sparse_search.h"
 #include "node/bench_sparse_step.h"
 
 namespace gossamer::cli {
@@ -25,58 +26,65 @@ std::string to_text(const node::BenchSparseStepResult& r) {
       p.forward, p.reduce, p.weights, p.dense, p.embedding, p.waiting);
 }
 
-Result<ExitStatus> run_kernels(Context& context, const Command& self,
-                               std::span<const std::string> arguments) {
-  CommonFlags flags;
-  std::vector<std::string> settings;
-  const std::string footer =
-      fmt::format("Keys and defaults:\n{}\n{}", node::bench_kernels_help(), self.example);
-  auto parser = make_parser({self.name, self.help, footer});
-  parser->add_option("KEYS", settings, "key=value: what to change")->type_name("");
-  add_json(*parser, flags, "one JSON object");
-  add_quiet(*parser, flags);
-  auto parsed = parse(*parser, arguments);
-  if (!parsed.ok()) return parsed.error();
-  if (*parsed == Parsed::kHelp) return context.output.write(help_text(*parser)), 0;
-
-  node::BenchKernels options;
-  for (const std::string& setting : settings) {
-    if (auto done = node::set_bench_option(options, setting); !done.ok()) return done.error();
-  }
-  flags.threads = "1";
-  auto machine = Machine::create(context, flags);
-  if (!machine.ok()) return machine.error();
-  auto result = node::bench_kernels((*machine).host(), options);
-  if (!result.ok()) return result.error();
-  context.output.write(flags.json ? node::to_json(*result, options) + "\n" : node::to_text(*result));
-  return 0;
+std::string to_text(const node::BenchSparseSearchResult& r) {
+  return fmt::format(
+      "{:.3f} ms a query in blocks, {:.3f} ms CPU; alone {:.2f} ms (median), {:.2f} ms CPU; peak memory {}\n",
+      r.wall_ms_per_query, r.cpu_ms_per_query, r.single_wall_ms, r.single_cpu_ms,
+      node::human_bytes(r.peak_rss_bytes));
 }
 
-Result<ExitStatus> run(Context& context, const Command& self, std::span<const std::string> arguments) {
+std::string to_json(const node::BenchKernelsResult& result, const node::BenchKernels& options,
+                    const node::NodeHost& /*host*/) {
+  return node::to_json(result, options);
+}
+
+enum class Cores { kOne, kAsked };
+
+// Parses the words of the command into Options and writes what `measure` makes of them.
+template <class Options, class Measure>
+Result<ExitStatus> run_bench(Context& context, const Command& self, std::span<const std::string> arguments,
+                             Cores cores, const Measure& measure) {
   CommonFlags flags;
   std::vector<std::string> settings;
+  Options options;
   const std::string footer =
-      fmt::format("Keys and defaults:\n{}\n{}", node::bench_options_help(), self.example);
+      fmt::format("Keys and defaults:\n{}\n{}", node::bench_options_help(options), self.example);
   auto parser = make_parser({self.name, self.help, footer});
   parser->add_option("KEYS", settings, "key=value: what to change")->type_name("");
-  add_threads(*parser, flags);
+  if (cores == Cores::kAsked) add_threads(*parser, flags);
   add_json(*parser, flags, "one JSON object");
   add_quiet(*parser, flags);
   auto parsed = parse(*parser, arguments);
   if (!parsed.ok()) return parsed.error();
   if (*parsed == Parsed::kHelp) return context.output.write(help_text(*parser)), 0;
 
-  node::BenchSparseStep options;
   for (const std::string& setting : settings) {
     if (auto done = node::set_bench_option(options, setting); !done.ok()) return done.error();
   }
+  if (cores == Cores::kOne) flags.threads = "1";
   auto machine = Machine::create(context, flags);
   if (!machine.ok()) return machine.error();
   const node::NodeHost host = (*machine).host();
-  auto result = node::bench_sparse_step(host, options);
+  auto result = measure(host, options);
   if (!result.ok()) return result.error();
-  context.output.write(flags.json ? node::to_json(*result, options, host) + "\n" : to_text(*result));
+  context.output.write(flags.json ? to_json(*result, options, host) + "\n" : to_text(*result));
   return 0;
+}
+
+Result<ExitStatus> run_kernels(Context& context, const Command& self,
+                               std::span<const std::string> arguments) {
+  return run_bench<node::BenchKernels>(context, self, arguments, Cores::kOne, node::bench_kernels);
+}
+
+Result<ExitStatus> run_sparse_search(Context& context, const Command& self,
+                                     std::span<const std::string> arguments) {
+  return run_bench<node::BenchSparseSearch>(context, self, arguments, Cores::kAsked,
+                                            node::bench_sparse_search);
+}
+
+Result<ExitStatus> run_sparse_step(Context& context, const Command& self,
+                                   std::span<const std::string> arguments) {
+  return run_bench<node::BenchSparseStep>(context, self, arguments, Cores::kAsked, node::bench_sparse_step);
 }
 
 }  // namespace
@@ -85,7 +93,14 @@ Command bench_sparse_step_command() {
   return {.name = "bench sparse-step",
           .help = "time of one training step on made-up records (default: the shape of Amazon-670K)",
           .example = "Example:\n  gossamer bench sparse-step batch=1024 sampled=2048 --threads 1 --json",
-          .run = run};
+          .run = run_sparse_step};
+}
+
+Command bench_sparse_search_command() {
+  return {.name = "bench sparse-search",
+          .help = "time of the exact search for the best labels on made-up rows and queries",
+          .example = "Example:\n  gossamer bench sparse-search labels=100000 hidden=256 --threads 1 --json",
+          .run = run_sparse_search};
 }
 
 Command bench_kernels_command() {

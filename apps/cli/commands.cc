@@ -6,10 +6,18 @@
 namespace gossamer::cli {
 
 std::vector<Command> all_commands() {
-  return {train_command(),        eval_command(),          predict_command(),
-          export_command(),       serve_command(),         data_import_command(),
-          data_inspect_command(), bench_kernels_command(), bench_sparse_step_command(),
-          doctor_command(),       version_command()};
+  return {train_command(),
+          eval_command(),
+          predict_command(),
+          export_command(),
+          serve_command(),
+          data_import_command(),
+          data_inspect_command(),
+          bench_kernels_command(),
+          bench_sparse_search_command(),
+          bench_sparse_step_command(),
+          doctor_command(),
+          version_command()};
 }
 
 }  // namespace gossamer::cli

@@ -4,77 +4,31 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <array>
-#include <charconv>
 
-#include "engines/sparse/nearest_name.h"
+#include "node/bench_options.h"
 #include "node/kernel_speeds.h"
 
 namespace gossamer::node {
 namespace {
 
-struct Option {
-  std::string_view name;
-  std::string_view help;
-  std::uint64_t BenchKernels::* value;
-  std::uint64_t min;
-  std::uint64_t max;
-  std::uint64_t multiple_of;
-};
-constexpr std::array kOptions = {
-    Option{"hidden", "width of a row", &BenchKernels::hidden, 32, 4096, 32},
-    Option{"batch", "samples of a panel product", &BenchKernels::batch, 32, 4096, 32},
-    Option{"megabytes", "of each array that is streamed through", &BenchKernels::megabytes, 1, 4096, 1},
-    Option{"milliseconds", "least time of a measurement", &BenchKernels::milliseconds, 1, 10'000, 1},
-};
+BenchOptions table(BenchKernels& o) {
+  return {.command = "bench kernels",
+          .options = {{"hidden", "width of a row", &o.hidden, 32, 4096, 32},
+                      {"batch", "samples of a panel product", &o.batch, 32, 4096, 32},
+                      {"megabytes", "of each array that is streamed through", &o.megabytes, 1, 4096},
+                      {"milliseconds", "least time of a measurement", &o.milliseconds, 1, 10'000}}};
+}
 
 constexpr std::array<std::string_view, 4> kBounds = {"memory", "f32", "bf16", "bytes"};
-
-Error usage(std::string_view what, std::string_view got, std::string expected) {
-  return {.kind = ErrorKind::kUsage,
-          .where = {},
-          .what = std::string(what),
-          .got = fmt::format("'{}'", got),
-          .expected = std::move(expected),
-          .fix = "'gossamer bench kernels --help' lists all options"};
-}
 
 }  // namespace
 
 Result<void> set_bench_option(BenchKernels& options, std::string_view text) {
-  const std::size_t equals = text.find('=');
-  const std::string_view name = text.substr(0, equals);
-  const std::string_view value = equals == std::string_view::npos ? "" : text.substr(equals + 1);
-  const auto* const option = std::ranges::find(kOptions, name, &Option::name);
-  if (option == kOptions.end()) {
-    std::vector<std::string_view> names;
-    for (const Option& known : kOptions) names.push_back(known.name);
-    return usage(fmt::format("there is no option '{}'", name), text,
-                 fmt::format("an option such as '{}'", engine::nearest_name(name, names)));
-  }
-  std::uint64_t number = 0;
-  const char* end = value.data() + value.size();
-  const auto [stop, error] = std::from_chars(value.data(), end, number);
-  if (error != std::errc() || stop != end || number < option->min || number > option->max ||
-      number % option->multiple_of != 0) {
-    return usage(
-        fmt::format("cannot set {}", name), value,
-        fmt::format("an integer {}..{}, a multiple of {}", option->min, option->max, option->multiple_of));
-  }
-  options.*(option->value) = number;
-  return {};
+  return set_bench_option(table(options), text);
 }
 
-std::string bench_kernels_help() {
-  const BenchKernels defaults;
-  std::string text;
-  for (const Option& option : kOptions) {
-    text += fmt::format("  {:<26} {}, {}..{}\n", fmt::format("{}={}", option.name, defaults.*(option.value)),
-                        option.help, option.min, option.max);
-  }
-  return text;
-}
+std::string bench_options_help(BenchKernels options) { return bench_options_help(table(options)); }
 
 Result<BenchKernelsResult> bench_kernels(const NodeHost& host, const BenchKernels& options) {
   // Four arrays of floats, and bf16 and bytes as much as one.
@@ -106,7 +60,8 @@ std::string to_json(const BenchKernelsResult& result, const BenchKernels& option
                                {speed.bound == Bound::kMemory ? "gb_per_s" : "gflops", speed.rate},
                                {"share_of_peak", speed.share}});
   }
-  for (const Option& option : kOptions) json["options"][std::string(option.name)] = options.*(option.value);
+  BenchKernels measured = options;
+  json["options"] = bench_options_json(table(measured));
   return json.dump();
 }
 

@@ -31,8 +31,8 @@ struct BenchKernels {
 
 // Sets one option from "hidden=256". kUsage names the nearest option or the range.
 [[nodiscard]] Result<void> set_bench_option(BenchKernels& options, std::string_view text);
-// A line for each option with default and range.
-[[nodiscard]] std::string bench_kernels_help();
+// A line for each option with its value and range.
+[[nodiscard]] std::string bench_options_help(BenchKernels options);
 
 // What limits a kernel.
 enum class Bound { kMemory, kF32, kBf16, kBytes };

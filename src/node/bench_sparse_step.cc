@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <numeric>
 #include <span>
@@ -14,58 +13,35 @@
 
 #include "base/rng.h"
 #include "engines/sparse/config.h"
-#include "engines/sparse/nearest_name.h"
 #include "engines/sparse/recipe.h"
 #include "learn/sparse/network.h"
+#include "node/bench_options.h"
 
 namespace gossamer::node {
 namespace {
 
-struct Option {
-  std::string_view name;
-  std::string_view help;
-  std::uint64_t BenchSparseStep::* count;  // or
-  double BenchSparseStep::* number;
-  double min;
-  double max;
-};
+constexpr std::string_view kCommand = "bench sparse-step";
 
-constexpr std::array kOptions = {
-    Option{"features", "rows of the embedding", &BenchSparseStep::features, nullptr, 1, 4e9},
-    Option{"nnz", "distinct features of a record", &BenchSparseStep::nnz, nullptr, 1, 65536},
-    Option{"labels", "rows of the output", &BenchSparseStep::labels, nullptr, 1, 4e9},
-    Option{"labels_per_row", "distinct labels of a record", &BenchSparseStep::labels_per_row, nullptr, 1,
-           1024},
-    Option{"label_zipf", "skew of the labels", nullptr, &BenchSparseStep::label_zipf, 0, 0.99},
-    Option{"feature_zipf", "skew of the features", nullptr, &BenchSparseStep::feature_zipf, 0, 0.99},
-    Option{"hidden", "width of the hidden layer", &BenchSparseStep::hidden, nullptr, 16, 4096},
-    Option{"batch", "records in a step", &BenchSparseStep::batch, nullptr, 1, 65536},
-    Option{"sampled", "negatives drawn in a step", &BenchSparseStep::sampled, nullptr, 0, 16777216},
-    Option{"steps", "steps that are measured", &BenchSparseStep::steps, nullptr, 1, 1e9},
-    Option{"warmup", "steps before them", &BenchSparseStep::warmup, nullptr, 0, 1e9},
-    Option{"seed", "names the made-up records", &BenchSparseStep::seed, nullptr, 0, 9e15},
-};
+BenchOptions table(BenchSparseStep& o) {
+  return {.command = kCommand,
+          .options = {{"features", "rows of the embedding", &o.features, 1, 4e9},
+                      {"nnz", "distinct features of a record", &o.nnz, 1, 65536},
+                      {"labels", "rows of the output", &o.labels, 1, 4e9},
+                      {"labels_per_row", "distinct labels of a record", &o.labels_per_row, 1, 1024},
+                      {"label_zipf", "skew of the labels", &o.label_zipf, 0, 0.99},
+                      {"feature_zipf", "skew of the features", &o.feature_zipf, 0, 0.99},
+                      {"hidden", "width of the hidden layer", &o.hidden, 16, 4096, 16},
+                      {"batch", "records in a step", &o.batch, 1, 65536},
+                      {"sampled", "negatives drawn in a step", &o.sampled, 0, 16777216},
+                      {"steps", "steps that are measured", &o.steps, 1, 1e9},
+                      {"warmup", "steps before them", &o.warmup, 0, 1e9},
+                      {"seed", "names the made-up records", &o.seed, 0, 9e15}},
+          .others = {"negatives", "dense"}};
+}
 constexpr std::array<std::string_view, 3> kNegatives = {"in-batch", "uniform", "frequency"};
 
 Error usage(std::string_view name, std::string_view got, std::string expected) {
-  return {.kind = ErrorKind::kUsage,
-          .where = {},
-          .what = fmt::format("cannot set {}", name),
-          .got = fmt::format("'{}'", got),
-          .expected = std::move(expected),
-          .fix = "'gossamer bench sparse-step --help' lists all options"};
-}
-
-template <class T>
-bool parse_within(std::string_view text, const Option& option, T& out) {
-  T value{};
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || stop != end) return false;
-  const auto number = static_cast<double>(value);
-  if (!(number >= option.min && number <= option.max)) return false;
-  out = value;
-  return true;
+  return bad_bench_setting(kCommand, {name, got}, std::move(expected));
 }
 
 Result<void> set_negatives(BenchSparseStep& options, std::string_view text) {
@@ -183,7 +159,6 @@ Result<void> check(const NodeHost& host, const BenchSparseStep& o) {
     return usage("labels_per_row", fmt::format("{} of {} labels", o.labels_per_row, o.labels),
                  "at most half of the labels");
   }
-  if (o.hidden % 16 != 0) return usage("hidden", fmt::format("{}", o.hidden), "a multiple of 16");
   const std::uint64_t stride = (o.hidden + 31) / 32 * 32;
   const std::uint64_t table_bytes = 3 * sizeof(float) * stride * (o.features + o.labels);
   const std::uint64_t record_bytes = (o.warmup + o.steps) * o.batch * (8 * o.nnz + 4 * o.labels_per_row);
@@ -230,9 +205,7 @@ BenchSparseStepResult measure(const NodeHost& host, const BenchSparseStep& o, co
 }  // namespace
 
 Result<void> set_bench_option(BenchSparseStep& options, std::string_view text) {
-  const std::size_t equals = text.find('=');
-  const std::string_view name = text.substr(0, equals);
-  const std::string_view value = equals == std::string_view::npos ? "" : text.substr(equals + 1);
+  const auto [name, value] = split_bench_setting(text);
   if (name == "negatives") return set_negatives(options, value);
   if (name == "dense") {
     engine::TrainConfig config;
@@ -240,32 +213,11 @@ Result<void> set_bench_option(BenchSparseStep& options, std::string_view text) {
     if (done.ok()) options.dense = config.model.dense;
     return done;
   }
-  const auto* const option = std::ranges::find(kOptions, name, &Option::name);
-  if (option == kOptions.end()) {
-    std::vector<std::string_view> names = {"negatives", "dense"};
-    for (const Option& known : kOptions) names.push_back(known.name);
-    Error error = usage(name, text, fmt::format("an option such as '{}'", engine::nearest_name(name, names)));
-    error.what = fmt::format("there is no option '{}'", name);
-    return error;
-  }
-  const bool good = option->count != nullptr ? parse_within(value, *option, options.*(option->count))
-                                             : parse_within(value, *option, options.*(option->number));
-  if (good) return {};
-  return usage(name, value,
-               fmt::format("{} {}..{}", option->count != nullptr ? "an integer" : "a number", option->min,
-                           option->max));
+  return set_bench_option(table(options), text);
 }
 
-std::string bench_options_help() {
-  const BenchSparseStep defaults;
-  std::string text;
-  for (const Option& option : kOptions) {
-    const std::string value = option.count != nullptr ? fmt::format("{}", defaults.*(option.count))
-                                                      : fmt::format("{}", defaults.*(option.number));
-    text += fmt::format("  {:<26} {}, {}..{}\n", fmt::format("{}={}", option.name, value), option.help,
-                        option.min, option.max);
-  }
-  return text +
+std::string bench_options_help(BenchSparseStep options) {
+  return bench_options_help(table(options)) +
          "  dense=none                 widths of further hidden layers, such as 128,64\n"
          "  negatives=in-batch         in-batch, uniform or frequency; sampled > 0 alone means uniform\n";
 }
@@ -313,13 +265,8 @@ std::string to_json(const BenchSparseStepResult& result, const BenchSparseStep& 
   json["isa"] = kernels::name(host.kernels.isa);
   json["precision"] = result.precision;
   json["threads"] = host.compute.workers();
-  for (const Option& option : kOptions) {
-    if (option.count != nullptr) {
-      json["options"][std::string(option.name)] = options.*(option.count);
-    } else {
-      json["options"][std::string(option.name)] = options.*(option.number);
-    }
-  }
+  BenchSparseStep measured = options;
+  json["options"] = bench_options_json(table(measured));
   json["options"]["dense"] = options.dense;
   json["options"]["negatives"] = kNegatives[static_cast<std::size_t>(drawn(options))];
   return json.dump();

@@ -39,8 +39,8 @@ struct BenchSparseStep {
 
 // Sets one option from "steps=50". kUsage names the nearest option or the range.
 [[nodiscard]] Result<void> set_bench_option(BenchSparseStep& options, std::string_view text);
-// A line for each option with default and range.
-[[nodiscard]] std::string bench_options_help();
+// A line for each option with its value and range.
+[[nodiscard]] std::string bench_options_help(BenchSparseStep options);
 
 struct BenchSparseStepResult {
   double wall_ms_per_step = 0;  // mean

@@ -169,6 +169,21 @@ class Machine(unittest.TestCase):
         self.assertAlmostEqual(sum(result["phases_ms"].values()), result["wall_ms_per_step"], delta=0.5)
         self.assertEqual(result["options"]["batch"], 32)
 
+    # So are those of the search; every key has its line in the help, a wrong one is named.
+    def test_bench_search(self):
+        done = program.run(
+            *"bench sparse-search labels=2000 hidden=32 batch=32 queries=64 singles=3 --threads 2 --json".split()
+        )
+        self.assertEqual(done.status, 0, done.err)
+        result = done.json()
+        for name in ("wall_ms_per_query", "cpu_ms_per_query", "single_wall_ms", "single_cpu_ms", "score"):
+            self.assertGreater(result[name], 0, name)
+        self.assertGreater(result["peak_rss_bytes"], 2000 * 32 * 5)
+        shown = program.run("bench", "sparse-search", "--help").out
+        for name in result["options"]:
+            self.assertIn(f"  {name}=", shown)
+        self.assertIn("'queries'", program.run("bench", "sparse-search", "querys=3").err)
+
     # --keys lists the default of every key, with the preset's own values.
     def test_keys(self):
         done = program.run("train", "--keys", "xmc")
