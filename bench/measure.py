@@ -34,27 +34,25 @@ def run(command, env=None, limit_s=None):
     """
     start = time.monotonic()
     late = threading.Event()
-    with tempfile.TemporaryFile(mode="w+") as out, tempfile.TemporaryFile(mode="w+") as errors:
-        process = subprocess.Popen(command, stdout=out, stderr=errors, env={**os.environ, **(env or {})})
-        timer = threading.Timer(limit_s or threading.TIMEOUT_MAX, lambda: (late.set(), process.kill()))
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile(mode="w+") as out, \
+            tempfile.TemporaryFile(mode="w+") as errors:
+        ledger = pathlib.Path(folder) / "cost.json"
+        process = subprocess.Popen([sys.executable, "-I", str(ROOT / "bench/launch.py"), str(ledger), *map(str, command)],
+                                   stdout=out, stderr=errors, env={**os.environ, **(env or {})})
+        timer = threading.Timer(limit_s or threading.TIMEOUT_MAX, lambda: (late.set(), process.terminate()))
         timer.daemon = True
         timer.start()
-        _, status, usage = os.wait4(process.pid, 0)
+        process.wait()
         timer.cancel()
-        process.returncode = os.waitstatus_to_exitcode(status)
+        cost = json.loads(ledger.read_text(encoding="ascii"))
         out.seek(0)
         errors.seek(0)
         text, complaint = out.read(), errors.read()
     if late.is_set():
         raise Failed(f"{' '.join(map(str, command))}:\nnot done after {limit_s:.0f} s")
-    if process.returncode != 0:
-        raise Failed(f"{' '.join(map(str, command))}: exit status {process.returncode}\n{text[-2000:]}{complaint[-2000:]}")
-    cost = {
-        "wall_s": time.monotonic() - start,
-        "cpu_s": usage.ru_utime + usage.ru_stime,
-        "peak_rss_bytes": usage.ru_maxrss * 1024,
-    }
-    return text, cost
+    if status := cost.pop("status"):
+        raise Failed(f"{' '.join(map(str, command))}: exit status {status}\n{text[-2000:]}{complaint[-2000:]}")
+    return text, {"wall_s": time.monotonic() - start, **cost}
 
 
 def cell(failure):
