@@ -168,6 +168,8 @@ def main():
         figure = plot({name: json.loads(path.read_text()) for name, path in paths.items()})
         target = arguments.to / f"bench-{plot.__name__}.{arguments.format}"
         figure.savefig(target, dpi=110, metadata={"Date": None} if arguments.format == "svg" else None)
+        if arguments.format == "svg":  # matplotlib ends lines with blanks
+            target.write_text("\n".join(line.rstrip() for line in target.read_text().splitlines()) + "\n")
         if arguments.write:
             measure.write_table(f"plot-{plot.__name__}", [f"![{CAPTIONS[plot]}](images/{target.name})"])
         print(f"{target} {target.stat().st_size:,} bytes")
