@@ -19,17 +19,9 @@ import tempfile
 import time
 
 import measure
+from records import unpack
 
 CLIENTS = (1, 8, 64)
-
-
-def unpacked(data, name, work):
-    paths = []
-    for part in ("train", "test"):
-        path = work / f"{name}.{part}.txt"
-        subprocess.run(["zstd", "-dqf", str(data / name / f"{part}.txt.zst"), "-o", str(path)], check=True)
-        paths.append(path)
-    return paths
 
 
 def queries_of(test, count):
@@ -134,7 +126,8 @@ def serve(run, queries, expected, arguments):
 
 
 def measure_set(name, arguments, work):
-    train, test = unpacked(pathlib.Path(arguments.data), name, work)
+    source = pathlib.Path(arguments.data) / name
+    train, test = (unpack(source / f"{part}.txt.zst", work / f"{name}.{part}.txt") for part in ("train", "test"))
     run = work / f"{name}.run"
     measure.run([measure.binary(), "train", "xmc", f"data.train={train}", "--threads", str(arguments.threads),
                  "--out", str(run), "--quiet"])  # fmt: skip

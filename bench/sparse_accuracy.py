@@ -21,6 +21,7 @@ import measure
 import numpy
 import ranking_metrics
 import records
+from peer import bytes_under
 
 THREADS = 2
 RESULT = measure.ROOT / "build/bench/sparse_accuracy.json"
@@ -42,10 +43,6 @@ MOST_LABELS = {"sgd": 1000}  # a classifier a label: infeasible beyond
 METRICS = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5")
 
 
-def folder_bytes(folder):
-    return sum(path.stat().st_size for path in pathlib.Path(folder).rglob("*") if path.is_file())
-
-
 def ours(files, seed, out):
     """Rows of the whole model and of its network alone."""
     directory = out / "run"
@@ -55,7 +52,7 @@ def ours(files, seed, out):
     summary = measure.last_json(text)
     common = {"train_cpu_s": summary["cpu_seconds"], "train_wall_s": summary["load_seconds"] + summary["train_seconds"],
               "wall_s": cost["wall_s"], "peak_rss_bytes": cost["peak_rss_bytes"],
-              "model_bytes": folder_bytes(directory / "model")}
+              "model_bytes": bytes_under(directory / "model")}
     text, _ = measure.run([measure.binary(), "eval", str(directory), "--data", str(files["test"]), "--net-alone",
                            "--threads", str(THREADS), "--json", "--quiet"])
     alone = measure.last_json(text)

@@ -11,10 +11,10 @@
 // clang-format off
 #include <hwy/foreach_target.h>
 // clang-format on
-#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include "base/check.h"
+#include "base/prefetch.h"
 #include "kernels/vector.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -229,10 +229,6 @@ void activate_backward(const ActivationBackward& a) {
 
 // Rows that the prefetch runs ahead: enough to cover a miss to memory at about 20 ns a row.
 constexpr std::size_t kAhead = 6;
-constexpr std::size_t kLineFloats = 64 / sizeof(float);
-
-// Into the second cache, which waits for more lines at once than the first.
-constexpr int kSecondCache = 2;
 
 enum class Fetch { kNothing, kRows };
 
@@ -245,7 +241,7 @@ void weighted_columns(const WeightedSum& s, std::size_t column) {
     if constexpr (kFetch == Fetch::kRows) {
       if (i + kAhead < s.count) {
         const float* ahead = s.table + s.indices[i + kAhead] * s.stride;
-        for (std::size_t j = 0; j < s.width; j += kLineFloats) __builtin_prefetch(ahead + j, 0, kSecondCache);
+        prefetch_floats(ahead, s.width);
       }
     }
     const float* row = s.table + s.indices[i] * s.stride + column;

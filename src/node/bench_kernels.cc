@@ -33,14 +33,7 @@ std::string bench_options_help(BenchKernels options) { return bench_options_help
 Result<BenchKernelsResult> bench_kernels(const NodeHost& host, const BenchKernels& options) {
   // Four arrays of floats, and bf16 and bytes as much as one.
   const std::uint64_t needed = 5 * (options.megabytes << 20) + (std::uint64_t{64} << 20);
-  if (needed > host.compute.memory_limit_bytes()) {
-    return Error{.kind = ErrorKind::kFailed,
-                 .where = {},
-                 .what = "the arrays do not fit into memory",
-                 .got = fmt::format("{} MB needed", needed >> 20),
-                 .expected = fmt::format("at most {} MB", host.compute.memory_limit_bytes() >> 20),
-                 .fix = "lower megabytes"};
-  }
+  if (auto done = check_bench_memory(host, needed, "lower megabytes"); !done.ok()) return done.error();
   host.say("measuring every kernel on every instruction set of this CPU, one core");
   return measure_kernels(host.clock, options);
 }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "engines/sparse/nearest_name.h"
 
@@ -84,6 +85,17 @@ std::string bench_options_help(const BenchOptions& table) {
     text += fmt::format("  {:<26} {}, {}..{}\n", setting, option.help, option.min, option.max);
   }
   return text;
+}
+
+Result<void> check_bench_memory(const NodeHost& host, std::uint64_t needed, std::string fix) {
+  const std::uint64_t limit = host.compute.memory_limit_bytes();
+  if (needed <= limit) return {};
+  return Error{.kind = ErrorKind::kFailed,
+               .where = {},
+               .what = "the benchmark does not fit into memory",
+               .got = fmt::format("{} needed", human_bytes(needed)),
+               .expected = fmt::format("at most {}", human_bytes(limit)),
+               .fix = std::move(fix)};
 }
 
 nlohmann::ordered_json bench_options_json(const BenchOptions& table) {

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "node/node_host.h"
 
 namespace gossamer::node {
 
@@ -51,6 +52,8 @@ struct BenchSetting {
 
 // A line for each option of the table with its present value, help and range.
 [[nodiscard]] std::string bench_options_help(const BenchOptions& table);
+// kFailed when a benchmark needs more bytes than this process may use; `fix` says what to lower.
+[[nodiscard]] Result<void> check_bench_memory(const NodeHost& host, std::uint64_t needed, std::string fix);
 // name: present value, in the table's order.
 [[nodiscard]] nlohmann::ordered_json bench_options_json(const BenchOptions& table);
 

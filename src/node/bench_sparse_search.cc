@@ -74,13 +74,7 @@ Result<void> check(const NodeHost& host, const BenchSparseSearch& o) {
   const std::uint64_t stride = kernels::padded_to_panel(o.hidden);
   const std::uint64_t needed =
       o.labels * (sizeof(float) * stride + o.hidden + 20) + o.queries * stride * sizeof(float);
-  if (needed <= host.compute.memory_limit_bytes()) return {};
-  return Error{.kind = ErrorKind::kFailed,
-               .where = {},
-               .what = "the shape does not fit into memory",
-               .got = fmt::format("{} needed", human_bytes(needed)),
-               .expected = fmt::format("at most {}", human_bytes(host.compute.memory_limit_bytes())),
-               .fix = "lower hidden, labels or queries"};
+  return check_bench_memory(host, needed, "lower hidden, labels or queries");
 }
 
 struct Found {

@@ -163,15 +163,7 @@ Result<void> check(const NodeHost& host, const BenchSparseStep& o) {
   const std::uint64_t table_bytes = 3 * sizeof(float) * stride * (o.features + o.labels);
   const std::uint64_t record_bytes = (o.warmup + o.steps) * o.batch * (8 * o.nnz + 4 * o.labels_per_row);
   const std::uint64_t needed = table_bytes + record_bytes + (std::uint64_t{256} << 20);
-  if (needed > host.compute.memory_limit_bytes()) {
-    return Error{.kind = ErrorKind::kFailed,
-                 .where = {},
-                 .what = "the shape does not fit into memory",
-                 .got = fmt::format("{} needed", human_bytes(needed)),
-                 .expected = fmt::format("at most {}", human_bytes(host.compute.memory_limit_bytes())),
-                 .fix = "lower hidden, labels, features or steps"};
-  }
-  return {};
+  return check_bench_memory(host, needed, "lower hidden, labels, features or steps");
 }
 
 // A progress bar redrawn between steps would be measured too; steps are short, so there is none.

@@ -46,8 +46,8 @@ struct Names {
 
 // The training rows: features as they are compared (text::comparison_weighting, lengths pivoted), their
 // labels, and their hidden vectors of length 1 as bf16; features and hidden vectors scaled locally
-// (local_scaling.h). All three have rows() rows; feature and label indices
-// are below the network's. At most 2^32 - 1 entries each.
+// (local_scaling.h). All three have rows() rows; feature and label indices are below the network's. At most
+// 2^32 - 1 entries each.
 struct Instances {
   std::vector<std::uint32_t> feature_begin;
   std::vector<std::uint32_t> feature;

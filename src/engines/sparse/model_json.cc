@@ -68,7 +68,7 @@ class Fields {
     if (!value.is_boolean()) fail(key, describe(value), "true or false");
     return value.is_boolean() && value.get<bool>();
   }
-  // Absent: false, as in files older than the field.
+  // Absent: 0 or false, as in files older than the field.
   float number_if_present(const char* key) { return get(key).is_null() ? 0 : number(key); }
   bool flag_if_present(const char* key) { return !get(key).is_null() && flag(key); }
   std::string text(const char* key) {

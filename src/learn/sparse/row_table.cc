@@ -1,20 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "learn/sparse/row_table.h"
 
-#include "base/check.h"
+#include "base/prefetch.h"
 
 namespace gossamer::sparse {
 namespace {
 
-constexpr std::size_t kFloatsInCacheLine = 16;
 constexpr std::size_t kFloatsInPage = 1024;
-
-// Into the second cache: it waits for more lines at once than the first one can, which a few rows would fill.
-constexpr int kSecondCache = 2;
-
-void prefetch_floats(const float* from, std::size_t n) {
-  for (std::size_t i = 0; i < n; i += kFloatsInCacheLine) __builtin_prefetch(from + i, 0, kSecondCache);
-}
 
 // Writes to every page that a row of zeros begins or reaches into.
 void touch_zeros(float* row, std::size_t n) {
