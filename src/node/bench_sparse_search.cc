@@ -109,6 +109,7 @@ void measure_blocks(const NodeHost& host, const BenchSparseSearch& o, const Synt
   const auto queries = static_cast<double>(o.queries);
   result.wall_ms_per_query = (host.clock.now() - wall).milliseconds() / queries;
   result.cpu_ms_per_query = (host.clock.process_cpu() - cpu).milliseconds() / queries;
+  result.screened = search.screened_share();
   result.score = found.count == 0 ? 0 : found.sum / static_cast<double>(found.count);
 }
 
@@ -162,6 +163,7 @@ std::string to_json(const BenchSparseSearchResult& result, const BenchSparseSear
                                  {"cpu_ms_per_query", result.cpu_ms_per_query},
                                  {"single_wall_ms", result.single_wall_ms},
                                  {"single_cpu_ms", result.single_cpu_ms},
+                                 {"screened", result.screened},
                                  {"score", result.score},
                                  {"peak_rss_bytes", result.peak_rss_bytes},
                                  {"isa", kernels::name(host.kernels.isa)},

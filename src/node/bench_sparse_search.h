@@ -43,6 +43,7 @@ struct BenchSparseSearchResult {
   double cpu_ms_per_query = 0;   // all workers together
   double single_wall_ms = 0;     // a query alone: median
   double single_cpu_ms = 0;      // mean
+  double screened = 0;           // share of the rows multiplied for the last block; the others are too short
   double score = 0;              // mean of what was found in blocks; the same for any number of workers
   std::uint64_t peak_rss_bytes = 0;
 };

@@ -2,6 +2,7 @@
 #include "engines/sparse/row_search.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -47,7 +48,8 @@ RowSearch::RowSearch(const RowMatrix& matrix, const kernels::Kernels& kernels, h
                 kernels::ByteProducts(kernels.isa, {.hidden = matrix.width, .batch = kBatches[2]})},
       packed_{products_[0].queries(), products_[1].queries(), products_[2].queries()},
       bytes_((matrix.rows + kPanelRows - 1) / kPanelRows * kPanelRows * matrix.width),
-      scales_(matrix.rows),
+      rows_(matrix.rows),
+      panels_((matrix.rows + kPanelRows - 1) / kPanelRows),
       found_(kQueryBlock) {
   CHECK((matrix.weights != nullptr) != (matrix.compact != nullptr) || matrix.rows == 0, matrix.rows);
   CHECK(matrix.weights == nullptr || matrix.stride >= matrix.width, matrix.width, matrix.stride);
@@ -65,22 +67,52 @@ RowSearch::RowSearch(const RowMatrix& matrix, const kernels::Kernels& kernels, h
                         .merged = {},
                         .lowers = {}});
   }
+  order_rows();
   compute.run([&](int w) {
-    round_rows(host::worker_range(matrix_.rows, w, compute_.workers()),
-               workers_[static_cast<std::size_t>(w)]);
+    const host::Range range = host::worker_range(panels_.size(), w, compute_.workers());
+    for (std::size_t panel = range.begin; panel < range.end; ++panel) {
+      round_panel(panel, workers_[static_cast<std::size_t>(w)]);
+    }
   });
 }
 
-void RowSearch::round_rows(host::Range rows, Worker& worker) {
-  const std::size_t width = matrix_.width;
-  for (std::size_t r = rows.begin; r < rows.end; ++r) {
-    const float* row = matrix_.weights + r * matrix_.stride;
-    if (matrix_.compact != nullptr) {
-      worker.lowers.resize(width);
-      kernels_.from_bf16(matrix_.compact + r * width, worker.lowers.data(), width);
-      row = worker.lowers.data();
+const float* RowSearch::values(std::uint32_t id, Worker& worker) const {
+  if (matrix_.compact == nullptr) return matrix_.weights + id * matrix_.stride;
+  worker.lowers.resize(matrix_.width);
+  kernels_.from_bf16(matrix_.compact + id * matrix_.width, worker.lowers.data(), matrix_.width);
+  return worker.lowers.data();
+}
+
+// Rows without a length come first: they are always screened.
+void RowSearch::order_rows() {
+  std::vector<float> squares(matrix_.rows);
+  compute_.run([&](int w) {
+    const host::Range range = host::worker_range(matrix_.rows, w, compute_.workers());
+    for (std::size_t r = range.begin; r < range.end; ++r) {
+      const auto id = static_cast<std::uint32_t>(r);
+      const float square =
+          kernels_.squared_norm(values(id, workers_[static_cast<std::size_t>(w)]), matrix_.width);
+      squares[r] = std::isfinite(square) ? square : kInfinity;
+      rows_[r].id = id;
     }
-    scales_[r] = round_row({row, width}, bytes_.span().subspan(r * width, width));
+  });
+  std::stable_sort(rows_.begin(), rows_.end(),
+                   [&](const ScreenedRow& a, const ScreenedRow& b) { return squares[a.id] > squares[b.id]; });
+}
+
+// The error of a row has room for the roundings of a score and of the bound.
+void RowSearch::round_panel(std::size_t panel, Worker& worker) {
+  const std::size_t width = matrix_.width;
+  PanelBound& bound = panels_[panel] = {.reach = 0, .bias = -kInfinity};
+  const std::size_t end = std::min((panel + 1) * kPanelRows, matrix_.rows);
+  for (std::size_t at = panel * kPanelRows; at < end; ++at) {
+    ScreenedRow& screened = rows_[at];
+    screened.bias = bias(screened.id);
+    screened.bytes =
+        round_row({values(screened.id, worker), width}, bytes_.span().subspan(at * width, width));
+    bound.reach = std::max(bound.reach, screened.bytes.norm + screened.bytes.error);
+    const float most = screened.bias + bias_slack(screened.bias);
+    if (most > bound.bias) bound.bias = most;  // not NaN: such a row is never found
   }
 }
 
@@ -125,21 +157,39 @@ void RowSearch::search(const QueryMatrix& queries, std::size_t k) {
   const auto size = static_cast<std::size_t>(
       std::lower_bound(kBatches.begin(), kBatches.end(), queries.count) - kBatches.begin());
   if (queries.count > kFew) products_[size].pack(block_.bytes.data(), packed_[size]);
-  const std::size_t panels = (matrix_.rows + kPanelRows - 1) / kPanelRows;
-  compute_.run([&](int w) {
-    Worker& worker = workers_[static_cast<std::size_t>(w)];
-    clear(worker, k);
-    const host::Range range = host::worker_range(panels, w, compute_.workers());
-    for (std::size_t panel = range.begin; panel < range.end; ++panel) {
-      screen_panel(size, panel * kPanelRows, worker);
-    }
-  });
+  compute_.run([&](int w) { screen_panels(size, w); });
   compute_.run([&](int w) {
     const host::Range range = host::worker_range(queries.count, w, compute_.workers());
     for (std::size_t q = range.begin; q < range.end; ++q) {
       merge(queries, q, k, workers_[static_cast<std::size_t>(w)]);
     }
   });
+}
+
+// Every worker gets long rows and short ones, so that its thresholds rise early. A list outgrows its limit
+// ever more rarely; pruning all of them each time twice as many panels are behind keeps the thresholds close.
+void RowSearch::screen_panels(std::size_t batch_size, int w) {
+  Worker& worker = workers_[static_cast<std::size_t>(w)];
+  clear(worker, k_);
+  const auto workers = static_cast<std::size_t>(compute_.workers());
+  worker.screened = 0;
+  for (std::size_t panel = static_cast<std::size_t>(w); panel < panels_.size(); panel += workers) {
+    if (!may_reach(panels_[panel], worker)) continue;
+    screen_panel(batch_size, panel * kPanelRows, worker);
+    if (!std::has_single_bit(++worker.screened)) continue;
+    for (std::size_t q = 0; q < block_.count; ++q) {
+      if (worker.lists[q].rows.size() > k_) raise_threshold(q, worker);
+    }
+  }
+}
+
+// Whether a score of the panel may be above the threshold of its query. A bound that is NaN tells nothing.
+bool RowSearch::may_reach(const PanelBound& bound, const Worker& worker) const {
+  std::uint32_t open = 0;
+  for (std::size_t q = 0; q < block_.count; ++q) {
+    open |= static_cast<std::uint32_t>(!(block_.norms[q] * bound.reach + bound.bias <= worker.thresholds[q]));
+  }
+  return open != 0;
 }
 
 // The products of the panel that starts at row `first`; with few queries only in their columns.
@@ -163,15 +213,15 @@ void RowSearch::screen_panel(std::size_t batch_size, std::size_t first, Worker& 
   const std::size_t batch = kBatches[batch_size];
   const std::size_t rows = std::min(kPanelRows, matrix_.rows - first);
   for (std::size_t r = 0; r < rows; ++r) {
-    const std::size_t id = first + r;
-    const ByteScale& row = scales_[id];
-    const float bias_slack = share_ * std::abs(bias(id)) + kUnderflow;
+    const ScreenedRow& screened = rows_[first + r];
+    const ByteScale& bytes = screened.bytes;
+    const float unsure = bias_slack(screened.bias);
     const std::size_t hits = kernels_.select_above({.products = worker.products.data() + r * batch,
-                                                    .offset = block_.zero * row.sum,
-                                                    .scale = row.scale,
-                                                    .bias = bias(id) + bias_slack,
-                                                    .norm = row.norm,
-                                                    .error = row.error,
+                                                    .offset = block_.zero * bytes.sum,
+                                                    .scale = bytes.scale,
+                                                    .bias = screened.bias + unsure,
+                                                    .norm = bytes.norm,
+                                                    .error = bytes.error,
                                                     .scales = block_.scales.data(),
                                                     .norms = block_.norms.data(),
                                                     .errors = block_.errors.data(),
@@ -180,19 +230,23 @@ void RowSearch::screen_panel(std::size_t batch_size, std::size_t first, Worker& 
                                                     .n = batch});
     for (std::size_t i = 0; i < hits; ++i) {
       const auto [q, upper] = worker.hits[i];
-      const float slack = row.norm * block_.errors[q] + row.error * block_.norms[q] + bias_slack;
+      const float slack = bytes.norm * block_.errors[q] + bytes.error * block_.norms[q] + unsure;
       List& list = worker.lists[q];
       const float lower = std::isfinite(slack) ? upper - 2 * slack : -kInfinity;
-      list.rows.push_back({static_cast<std::uint32_t>(id), lower, upper});
-      if (list.rows.size() < list.limit) continue;
-      worker.thresholds[q] = prune(list.rows, k_, worker.lowers);
-      list.limit = 2 * list.rows.size() + kSlack;
+      list.rows.push_back({screened.id, lower, upper});
+      if (list.rows.size() >= list.limit) raise_threshold(q, worker);
     }
   }
 }
 
-// Drops rows that k others are certain to beat; returns a score that k rows are certain to reach. A row that
-// is to come later and cannot exceed it has the larger id as well: it ranks behind them.
+// A later row that reaches the same score may have the smaller id: the threshold stays just below it.
+void RowSearch::raise_threshold(std::size_t q, Worker& worker) const {
+  List& list = worker.lists[q];
+  worker.thresholds[q] = std::nextafter(prune(list.rows, k_, worker.lowers), -kInfinity);
+  list.limit = 2 * list.rows.size() + kSlack;
+}
+
+// Drops rows that k others are certain to beat; returns a score that k rows are certain to reach.
 float RowSearch::prune(std::vector<Candidate>& rows, std::size_t k, std::vector<float>& lowers) {
   lowers.clear();
   for (const Candidate& row : rows) {
@@ -201,6 +255,12 @@ float RowSearch::prune(std::vector<Candidate>& rows, std::size_t k, std::vector<
   const float reached = reached_by(lowers, k);
   std::erase_if(rows, [reached](const Candidate& row) { return row.upper < reached; });
   return reached;
+}
+
+double RowSearch::screened_share() const {
+  std::size_t screened = 0;
+  for (const Worker& worker : workers_) screened += worker.screened;
+  return panels_.empty() ? 0 : static_cast<double>(screened) / static_cast<double>(panels_.size());
 }
 
 void RowSearch::merge(const QueryMatrix& queries, std::size_t q, std::size_t k, Worker& worker) {

@@ -10,12 +10,17 @@
 // k, or k + 10 for small k) are computed and sorted. Since rounding decides only what is computed, not what
 // is found, lists depend neither on workers nor on other queries nor on how a block is worked off.
 //
+// Long rows come first, since a score is at most the product of both lengths plus the bias: once k scores are
+// higher than that for every query of the block, 64 rows are passed over without a product (Teflioudi,
+// Gemulla and Mykytiuk, "LEMP: Fast retrieval of large entries in a matrix product", SIGMOD 2015, 3.2).
+//
 // Borrows matrix, kernels and Compute for its life. Owner: one thread, which also owns the Compute; rows are
-// shared out over its workers. Memory: width + 16 bytes a row; for each worker and query a list of some
+// shared out over its workers. Memory: width + 24 bytes a row; for each worker and query a list of some
 // hundred candidates, of more where many rows score alike.
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -61,8 +66,21 @@ class RowSearch {
   void search(const QueryMatrix& queries, std::size_t k);
   // What the last search found for query q, best first.
   [[nodiscard]] std::span<const Scored> found(std::size_t q) const { return found_[q]; }
+  // The share of the rows, in 0..1, that the last search multiplied; it passed over the others.
+  [[nodiscard]] double screened_share() const;
 
  private:
+  // What is known of a row; rows are kept from the longest to the shortest.
+  struct ScreenedRow {
+    ByteScale bytes;
+    float bias;
+    std::uint32_t id;
+  };
+  // No score of its rows is above reach * (length of the query) + bias.
+  struct PanelBound {
+    float reach;
+    float bias;
+  };
   // A row that may be among the best k of a query; its score lies in [lower, upper].
   struct Candidate {
     std::uint32_t id;
@@ -81,6 +99,7 @@ class RowSearch {
     std::vector<List> lists;
     std::vector<Candidate> merged;
     std::vector<float> lowers;
+    std::size_t screened = 0;  // panels of the last search
   };
   // A block of queries as bytes; columns from `count` on belong to no query.
   struct Block {
@@ -94,14 +113,22 @@ class RowSearch {
   };
   static constexpr std::array<std::size_t, 3> kBatches = {32, 64, kQueryBlock};
 
-  void round_rows(host::Range rows, Worker& worker);
+  void order_rows();
+  void round_panel(std::size_t panel, Worker& worker);
+  // Row `id` in f32; the compact ones are unpacked into the worker's buffer.
+  [[nodiscard]] const float* values(std::uint32_t id, Worker& worker) const;
   void round_queries(const QueryMatrix& queries);
   void clear(Worker& worker, std::size_t k) const;
   void multiply(std::size_t batch_size, std::size_t first, Worker& worker) const;
+  void screen_panels(std::size_t batch_size, int w);
+  [[nodiscard]] bool may_reach(const PanelBound& bound, const Worker& worker) const;
   void screen_panel(std::size_t batch_size, std::size_t first, Worker& worker) const;
+  void raise_threshold(std::size_t q, Worker& worker) const;
   void merge(const QueryMatrix& queries, std::size_t q, std::size_t k, Worker& worker);
   [[nodiscard]] float score(const float* query, std::uint32_t row) const;
   [[nodiscard]] float bias(std::size_t row) const { return matrix_.bias != nullptr ? matrix_.bias[row] : 0; }
+  // What adding a bias may lose.
+  [[nodiscard]] float bias_slack(float added) const { return share_ * std::abs(added) + kUnderflow; }
   static float prune(std::vector<Candidate>& rows, std::size_t k, std::vector<float>& lowers);
 
   RowMatrix matrix_;
@@ -110,8 +137,9 @@ class RowSearch {
   float share_;  // of a score that its roundings may take (rounding_share)
   std::array<kernels::ByteProducts, kBatches.size()> products_;
   std::array<kernels::ByteProducts::Queries, kBatches.size()> packed_;
-  AlignedArray<std::int8_t> bytes_;  // [rows, padded to panels][width]
-  std::vector<ByteScale> scales_;
+  AlignedArray<std::int8_t> bytes_;  // [rows, padded to panels][width], in the order of rows_
+  std::vector<ScreenedRow> rows_;
+  std::vector<PanelBound> panels_;
   Block block_;
   std::size_t k_ = 0;
   std::vector<Worker> workers_;

@@ -143,6 +143,60 @@ TEST(RowSearch, FindsWhatBytesCannotTell) {
   }
 }
 
+// Rows of very different lengths: most are passed over without a product, and still what is found is what
+// sorting all scores finds: short rows with a large bias, ties between ids in either order, a query of zeros
+// and rows of zeros among them.
+TEST(RowSearch, PassesOverShortRows) {
+  constexpr std::size_t kRows = 20000;
+  constexpr std::size_t kQueries = 9;
+  Case c(kRows, 32, kQueries, 5);
+  Rng rng(5, Purpose::kTest, 1);
+  for (std::size_t r = 0; r < kRows; ++r) {
+    // Powers of two keep the products exact; copies of an earlier row tie with it.
+    const float length = std::ldexp(1.0F, -static_cast<int>(rng.below(12)));
+    const std::size_t source = r % 7 == 6 ? r - 5 : r;
+    for (std::size_t i = 0; i < 32; ++i) {
+      c.weights[r * c.stride + i] =
+          source == r ? length * c.weights[r * c.stride + i] : c.weights[source * c.stride + i];
+    }
+    c.bias[r] = r % 500 == 0 ? 1 : 0;
+  }
+  std::fill_n(c.weights.data() + 77 * c.stride, 32, 0.0F);
+  c.bias[77] = 1000;
+  for (std::size_t q = 0; q < kQueries; ++q) {
+    for (std::size_t r = 0; r < kRows; ++r) {
+      float sum = 0;
+      for (std::size_t i = 0; i < 32; ++i) sum += c.weights[r * c.stride + i] * c.values[q * c.stride + i];
+      c.scores[q][r].score = sum;
+    }
+  }
+  for (const int workers : {1, 3}) {
+    host::SimCompute compute({.workers = workers});
+    RowSearch search(
+        {.rows = kRows, .width = 32, .weights = c.weights.data(), .stride = c.stride, .bias = c.bias.data()},
+        kernels::kernels_for(kernels::best_isa()), compute);
+    for (const std::size_t k : {1U, 5U, 50U}) {
+      search.search({c.values.data(), c.stride, kQueries}, k);
+      for (std::size_t q = 0; q < kQueries; ++q) {
+        const auto found = search.found(q);
+        ASSERT_EQ(std::vector<Scored>(found.begin(), found.end()), c.best(q, k, c.bias.data()))
+            << "query " << q << " k " << k << " workers " << workers;
+      }
+      EXPECT_LT(search.screened_share(), 0.6) << k;
+    }
+  }
+  // Of a query of zeros the biases decide, of which the long rows know nothing.
+  std::fill_n(c.values.data(), 32, 0.0F);
+  host::SimCompute compute({});
+  RowSearch search(
+      {.rows = kRows, .width = 32, .weights = c.weights.data(), .stride = c.stride, .bias = c.bias.data()},
+      kernels::kernels_for(kernels::best_isa()), compute);
+  search.search({c.values.data(), c.stride, 1}, 3);
+  const auto found = search.found(0);
+  EXPECT_EQ(std::vector<Scored>(found.begin(), found.end()),
+            (std::vector<Scored>{{77, 1000}, {0, 1}, {500, 1}}));
+}
+
 // Rows that all score alike outgrow every list, and still the first k are found.
 TEST(RowSearch, ManyEqualRows) {
   Case c(5000, 32, 1, 3);
