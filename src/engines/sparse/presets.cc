@@ -118,7 +118,8 @@ activation = "identity"
 dropout = 0
 
 [train]
-batch = 512
+batch = 128
+lr = 0.005
 epochs = 5
 
 [predict]
