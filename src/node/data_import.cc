@@ -13,7 +13,7 @@
 #include "learn/data/record_assembler.h"
 #include "learn/text/words.h"
 #include "node/disk_space.h"
-#include "node/line_file.h"
+#include "node/line_copy.h"
 #include "node/output_directory.h"
 #include "node/session_data.h"
 #include "node/word_data.h"
@@ -35,35 +35,23 @@ Json labels_json(const data::JsonlRecord& record) {
 // Checks text records and writes them down again, one plain file from all sources.
 Result<data::ReadReport> copy_text(const NodeHost& host, const DataImportRequest& request,
                                    const std::string& path) {
-  LineFile file(host.disk, path);
-  if (auto done = file.open(); !done.ok()) return done.error();
-  Progress progress(host.console, host.clock, "reading", host.verbosity);
-  data::ImportOptions options{.sources = request.sources,
-                              .cache_path = path,
-                              .read = {.skip_bad = request.skip_bad, .compute = &host.compute}};
-  options.read.progress = [&progress](const data::ReadProgress& now) -> Result<void> {
-    progress.update({.done = now.records, .total = 0, .unit = "records", .detail = {}});
-    return {};
-  };
-  auto report = data::read_sources(
-      host.disk, options, [&](data::ByteSource& source, const data::ReadOptions& read_options) {
-        return data::read_jsonl(source, read_options, [&](const data::JsonlRecord& record) -> Result<void> {
-          if (record.kind != data::JsonlRecord::Kind::kText) {
-            return Error{.kind = ErrorKind::kBadData,
-                         .where = {},
-                         .what = "the record is of another kind than the first",
-                         .got = R"("features")",
-                         .expected = R"("text", like the first record)",
-                         .fix = "import text and features into directories of their own"};
-          }
-          Json line{{"text", record.text}, {"labels", labels_json(record)}};
-          if (!record.context.empty()) line["context"] = record.context;
-          return file.line(dump(line));
-        });
-      });
-  if (!report.ok()) return report;
-  if (auto done = file.publish(); !done.ok()) return done.error();
-  return report;
+  return copy_lines(host, {.request = request, .path = path, .unit = "records"},
+                    [](data::ByteSource& source, const data::ReadOptions& options, LineFile& file) {
+                      return data::read_jsonl(
+                          source, options, [&](const data::JsonlRecord& record) -> Result<void> {
+                            if (record.kind != data::JsonlRecord::Kind::kText) {
+                              return Error{.kind = ErrorKind::kBadData,
+                                           .where = {},
+                                           .what = "the record is of another kind than the first",
+                                           .got = R"("features")",
+                                           .expected = R"("text", like the first record)",
+                                           .fix = "import text and features into directories of their own"};
+                            }
+                            Json line{{"text", record.text}, {"labels", labels_json(record)}};
+                            if (!record.context.empty()) line["context"] = record.context;
+                            return file.line(dump(line));
+                          });
+                    });
 }
 
 std::string show_record(const data::Dataset& dataset, RecordIndex i) {

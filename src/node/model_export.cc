@@ -167,10 +167,13 @@ Result<ExportResult> write(host::WritableFile& file, const engine::Model& model,
   return write_vectors(file, model, names, request.vectors);
 }
 
+// No user's own file has this name: what a killed export left there is overwritten.
+std::string unfinished(const std::string& path) { return path + ".gossamer-export"; }
+
 Result<void> publish(host::Disk& disk, StoppableFile& file, const ExportRequest& request) {
   if (auto synced = file.sync(); !synced.ok()) return synced;
   if (auto closed = file.close(); !closed.ok()) return closed;
-  if (auto renamed = disk.rename(request.path + ".tmp", request.path); !renamed.ok()) return renamed;
+  if (auto renamed = disk.rename(unfinished(request.path), request.path); !renamed.ok()) return renamed;
   return disk.sync_directory(host::parent(request.path));
 }
 
@@ -188,7 +191,7 @@ Result<ExportResult> export_model(host::Disk& disk, const engine::Model& model,
                  .expected = "a file that does not exist yet",
                  .fix = "remove it, or give another --out"};
   }
-  const std::string fresh = request.path + ".tmp";
+  const std::string fresh = unfinished(request.path);
   auto opened = disk.open_writable(fresh, host::WriteMode::kTruncate);
   if (!opened.ok()) return opened.error();
   StoppableFile file(std::move(*opened), request.stop_requested);

@@ -40,9 +40,9 @@ struct ExportResult {
   std::uint64_t repeated = 0;  // vectors left out because another has the same name without blanks
 };
 
-// Writes `path`.tmp, syncs it and renames it, so that a crash, a full disk or a stop leaves a whole file or
-// none; what else went wrong removes the temporary file. kUsage when the path exists or the model has no
-// names to write; kBadData for names that are no UTF-8.
+// Writes `path`.gossamer-export, syncs it and renames it, so that a crash, a full disk or a stop leaves a
+// whole file or none; what else went wrong removes the temporary file. kUsage when the path exists or the
+// model has no names to write; kBadData for names that are no UTF-8.
 [[nodiscard]] Result<ExportResult> export_model(host::Disk& disk, const engine::Model& model,
                                                 const ExportRequest& request);
 

@@ -8,7 +8,10 @@
 #include <charconv>
 #include <map>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "node/feature_kind.h"
 
@@ -71,12 +74,19 @@ Result<std::string> line_of(const Json& query, const std::string& place) {
 Result<void> parse_json(const std::string& body, Parsed& parsed) {
   Json json;
   bool deep = false;
-  const auto check_depth = [&deep](int depth, Json::parse_event_t, const Json&) {
+  std::vector<std::set<std::string>> keys;  // of the objects that are open
+  std::string twice;
+  const auto check = [&](int depth, Json::parse_event_t event, const Json& value) {
     deep = deep || depth > kMostDepth;
+    if (event == Json::parse_event_t::object_start) keys.emplace_back();
+    if (event == Json::parse_event_t::object_end) keys.pop_back();
+    if (event == Json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second) {
+      twice = value.get<std::string>();
+    }
     return !deep;
   };
   try {
-    json = Json::parse(body, check_depth);
+    json = Json::parse(body, check);
   } catch (const Json::exception& error) {
     // The library's message ends with what it saw and wanted, behind its own name of the failure.
     const std::string_view message = error.what();
@@ -88,6 +98,10 @@ Result<void> parse_json(const std::string& body, Parsed& parsed) {
   if (deep) {
     return bad_body("JSON within JSON within JSON", fmt::format("more than {} levels", kMostDepth),
                     "a query, or an array of queries", "mend the body");
+  }
+  if (!twice.empty()) {
+    return bad_body("a key stands twice in one object", fmt::format("'{}'", twice.substr(0, 40)),
+                    "each key once", "mend the body");
   }
   parsed.form = json.is_array() ? Form::kArray : Form::kOne;
   if (parsed.form == Form::kOne) {

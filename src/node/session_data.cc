@@ -7,11 +7,9 @@
 #include <vector>
 
 #include "learn/data/byte_source.h"
-#include "learn/data/import.h"
 #include "learn/data/name_table.h"
 #include "learn/data/session_reader.h"
-#include "node/line_file.h"
-#include "node/progress.h"
+#include "node/line_copy.h"
 
 namespace gossamer::node {
 namespace {
@@ -35,27 +33,17 @@ std::string beginning(const data::Session& session) {
 
 Result<data::ReadReport> copy_sessions(const NodeHost& host, const DataImportRequest& request,
                                        const std::string& path) {
-  LineFile file(host.disk, path);
-  if (auto done = file.open(); !done.ok()) return done.error();
-  Progress progress(host.console, host.clock, "reading", host.verbosity);
-  data::ImportOptions options{.sources = request.sources,
-                              .cache_path = path,
-                              .read = {.skip_bad = request.skip_bad, .compute = &host.compute}};
-  options.read.progress = [&progress](const data::ReadProgress& now) -> Result<void> {
-    progress.update({.done = now.records, .total = 0, .unit = "sessions", .detail = {}});
-    return {};
-  };
   data::NameTable items;
-  auto report = data::read_sources(
-      host.disk, options, [&](data::ByteSource& source, const data::ReadOptions& read_options) {
-        return data::read_sessions(source, read_options, [&](const data::Session& session) {
-          for (const std::string_view item : session.items) items.id(item);
-          if (!session.target.empty()) items.id(session.target);
-          return file.line(to_line(session));
-        });
-      });
+  auto report =
+      copy_lines(host, {.request = request, .path = path, .unit = "sessions"},
+                 [&items](data::ByteSource& source, const data::ReadOptions& options, LineFile& file) {
+                   return data::read_sessions(source, options, [&](const data::Session& session) {
+                     for (const std::string_view item : session.items) items.id(item);
+                     if (!session.target.empty()) items.id(session.target);
+                     return file.line(to_line(session));
+                   });
+                 });
   if (!report.ok()) return report;
-  if (auto done = file.publish(); !done.ok()) return done.error();
   report->features = items.size();
   report->labels = items.size();
   return report;

@@ -12,11 +12,10 @@
 #include "engines/sparse/safetensors.h"
 #include "host/api/files.h"
 #include "learn/data/byte_source.h"
-#include "learn/data/import.h"
 #include "learn/data/name_table.h"
 #include "learn/data/text_windows.h"
 #include "learn/data/word_reader.h"
-#include "node/line_file.h"
+#include "node/line_copy.h"
 #include "node/progress.h"
 #include "node/training_data.h"
 
@@ -95,39 +94,30 @@ Result<engine::FileDigest> write_tensors(host::Disk& disk, const std::string& pa
 
 Result<data::ReadReport> copy_words(const NodeHost& host, const DataImportRequest& request,
                                     const std::string& path) {
-  LineFile file(host.disk, path);
-  if (auto done = file.open(); !done.ok()) return done.error();
-  Progress progress(host.console, host.clock, "reading", host.verbosity);
-  data::ImportOptions options{
-      .sources = request.sources, .cache_path = path, .read = {.skip_bad = request.skip_bad}};
-  options.read.progress = [&progress](const data::ReadProgress& now) -> Result<void> {
-    progress.update({.done = now.records, .total = 0, .unit = "words", .detail = {}});
-    return {};
-  };
   data::NameTable words;
-  std::string line;
-  const auto end_line = [&]() -> Result<void> {
-    if (line.empty()) return {};
-    auto done = file.line(line);
-    line.clear();
-    return done;
-  };
-  auto report = data::read_sources(
-      host.disk, options,
-      [&](data::ByteSource& source, const data::ReadOptions& read) -> Result<data::ReadReport> {
-        auto one = data::read_words(source, read, [&](std::string_view word) -> Result<void> {
-          if (word.empty()) return end_line();
-          words.id(word);
-          if (!line.empty()) line += ' ';
-          line += word;
-          return {};
-        });
-        if (!one.ok()) return one;
-        if (auto done = end_line(); !done.ok()) return done.error();
-        return one;
-      });
+  auto report =
+      copy_lines(host, {.request = request, .path = path, .unit = "words"},
+                 [&words](data::ByteSource& source, const data::ReadOptions& options,
+                          LineFile& file) -> Result<data::ReadReport> {
+                   std::string line;
+                   const auto end_line = [&]() -> Result<void> {
+                     if (line.empty()) return {};
+                     auto done = file.line(line);
+                     line.clear();
+                     return done;
+                   };
+                   auto read = data::read_words(source, options, [&](std::string_view word) -> Result<void> {
+                     if (word.empty()) return end_line();
+                     words.id(word);
+                     if (!line.empty()) line += ' ';
+                     line += word;
+                     return {};
+                   });
+                   if (!read.ok()) return read;
+                   if (auto done = end_line(); !done.ok()) return done.error();
+                   return read;
+                 });
   if (!report.ok()) return report;
-  if (auto done = file.publish(); !done.ok()) return done.error();
   report->features = words.size();
   report->labels = words.size();
   return report;

@@ -227,22 +227,33 @@ print(json.dumps({"names": names, "shapes": {key: value.shape for key, value in 
         finally:
             subprocess.run(["umount", mount], check=True)
 
+    # What lies beside the file is left alone, also under the name that editors give to theirs.
+    def test_neighbours_stay(self):
+        self.assertEqual(program.run(*self.arguments()).status, 0)
+        path = self.path("weights")
+        with open(path + ".tmp", "w", encoding="utf-8") as file:
+            file.write("mine")
+        done = self.export("--format", "safetensors", "--out", path)
+        self.assertEqual(done.status, 0, done.err)
+        with open(path + ".tmp", encoding="utf-8") as file:
+            self.assertEqual(file.read(), "mine")
+
     # Ctrl-C while the disk is slow: status 130 and no temporary file. The "disk" is a pipe that is full when the signal
     # is sent, and three more writes are to come.
     def test_interrupt(self):
         done = program.run(*self.arguments("model.hidden=4096", "train.steps=2"))
         self.assertEqual(done.status, 0, done.err)
         path = self.path("weights")
-        os.mkfifo(path + ".tmp")
+        os.mkfifo(path + ".gossamer-export")
         running = program.Running("export", self.out, "--format", "safetensors", "--out", path)
-        with open(path + ".tmp", "rb") as pipe:
+        with open(path + ".gossamer-export", "rb") as pipe:
             self.assertTrue(pipe.read(1))
             running.signal(signal.SIGINT)
             while pipe.read(1 << 16):
                 pass
         done = running.finish()
         self.assertEqual((done.status, done.out), (130, ""), done.err)
-        self.assertFalse(os.path.exists(path) or os.path.exists(path + ".tmp"))
+        self.assertFalse(os.path.exists(path) or os.path.exists(path + ".gossamer-export"))
 
 
 if __name__ == "__main__":

@@ -102,7 +102,7 @@ class Word2vec(unittest.TestCase):
         self.out = os.path.join(self.root, "run")
 
     def run_training(self, data, *more):
-        keys = ["model.hidden=16", "train.batch=64", "train.epochs=20", "word2vec.sample=0", "--threads", "1"]
+        keys = ["model.hidden=16", "train.batch=64", "train.epochs=40", "word2vec.sample=0", "--threads", "1"]
         return program.run("train", "word2vec", f"data.train={data}", *keys, *more)
 
     # From text to answers, in both modes; imported text gives the same model.
@@ -112,7 +112,7 @@ class Word2vec(unittest.TestCase):
             done = self.run_training(self.text, f"data.test={self.text}", f"word2vec.mode={mode}", "--out", out, "--json")
             self.assertEqual(done.status, 0, done.err)
             self.assertEqual(done.json()["metrics"]["hit@10"], 100)
-            self.assertAlmostEqual(done.json()["epochs"], 20, delta=1)
+            self.assertAlmostEqual(done.json()["epochs"], 40, delta=1)
         answer = program.run("predict", self.out + "cbow", "the likes mice most", "--top", "1").json()
         self.assertEqual(answer["labels"][0]["name"], "owl")
         imported = program.run("data", "import", "text", self.text, "--out", os.path.join(self.root, "data"), "--json")

@@ -33,6 +33,17 @@ std::string range_below(std::uint64_t bound) {
   return bound == 0 ? std::string("none") : fmt::format("0..{}", bound - 1);
 }
 
+Error nothing_read(const std::string& source, const ReadReport& report, const NothingRead& words) {
+  return {.kind = ErrorKind::kBadData,
+          .where = source,
+          .what = fmt::format("there is no {} in the file", words.record),
+          .got = report.bytes == 0    ? "an empty file"
+                 : report.skipped > 0 ? fmt::format("{} {}", report.skipped, words.bad)
+                                      : std::string(words.other),
+          .expected = std::string(words.expected),
+          .fix = "check that this is the right file"};
+}
+
 Result<void> BadLineLedger::add(std::uint64_t line, const BadLine& bad) {
   Error error = bad.error;
   error.where = fmt::format("{}:{}:{}", source_, line, bad.column);

@@ -42,6 +42,16 @@ inline constexpr std::string_view kFixLine =
   return options.skip_bad + (options.skip_bad < UINT64_MAX ? 1 : 0);
 }
 
+// Sources of which nothing could be read.
+struct NothingRead {
+  std::string_view record;    // what there should have been, such as "session"
+  std::string_view bad;       // what it is when it cannot be read: "bad lines"
+  std::string_view other;     // what there is when there is no bad one: "blank lines"
+  std::string_view expected;  // what the file should hold
+};
+[[nodiscard]] Error nothing_read(const std::string& source, const ReadReport& report,
+                                 const NothingRead& words);
+
 class BadLineLedger {
  public:
   BadLineLedger(const std::string& source, const ReadOptions& options, ReadReport& report)

@@ -77,14 +77,11 @@ Result<ReadReport> read_jsonl(ByteSource& source, const ReadOptions& options, Js
   if (!read.ok()) return read.error();
   report.bytes = chunks.bytes();
   if (report.records > 0) return report;
-  return Error{.kind = ErrorKind::kBadData,
-               .where = source.name(),
-               .what = "there is no record in the file",
-               .got = report.bytes == 0    ? "an empty file"
-                      : report.skipped > 0 ? std::to_string(report.skipped) + " bad lines"
-                                           : "blank lines",
-               .expected = "lines of {\"text\": ..., \"labels\": [...]}",
-               .fix = "check that this is the right file"};
+  return nothing_read(source.name(), report,
+                      {.record = "record",
+                       .bad = "bad lines",
+                       .other = "blank lines",
+                       .expected = "lines of {\"text\": ..., \"labels\": [...]}"});
 }
 
 }  // namespace gossamer::data

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "learn/data/session_reader.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -159,14 +157,11 @@ Result<ReadReport> read_sessions(ByteSource& source, const ReadOptions& options,
   if (!read.ok()) return read.error();
   report.bytes = chunks.bytes();
   if (report.records > 0) return report;
-  return Error{.kind = ErrorKind::kBadData,
-               .where = source.name(),
-               .what = "there is no session in the file",
-               .got = report.bytes == 0    ? "an empty file"
-                      : report.skipped > 0 ? fmt::format("{} bad lines", report.skipped)
-                                           : "blank lines",
-               .expected = "lines of " + std::string(kExpected),
-               .fix = "check that this is the right file"};
+  return nothing_read(source.name(), report,
+                      {.record = "session",
+                       .bad = "bad lines",
+                       .other = "blank lines",
+                       .expected = "lines of " + std::string(kExpected)});
 }
 
 Result<void> split_session(std::string_view line, std::vector<std::string_view>& items, std::size_t* column) {

@@ -106,14 +106,9 @@ Result<ReadReport> read_words(ByteSource& source, const ReadOptions& options, Wo
   }
   if (auto done = cutter.finish(); !done.ok()) return done.error();
   if (report.records > 0) return report;
-  return Error{.kind = ErrorKind::kBadData,
-               .where = source.name(),
-               .what = "there is no word in the file",
-               .got = report.bytes == 0    ? "an empty file"
-                      : report.skipped > 0 ? std::to_string(report.skipped) + " bad words"
-                                           : "blanks",
-               .expected = "text of words between blanks",
-               .fix = "check that this is the right file"};
+  return nothing_read(
+      source.name(), report,
+      {.record = "word", .bad = "bad words", .other = "blanks", .expected = "text of words between blanks"});
 }
 
 }  // namespace gossamer::data

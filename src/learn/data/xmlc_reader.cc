@@ -102,15 +102,11 @@ class XmlcDrain {
       report_.labels = header_->labels;
     }
     if (report_.records > 0) return {};
-    return Error{.kind = ErrorKind::kBadData,
-                 .where = file_,
-                 .what = "there is no record in the file",
-                 .got = report_.bytes == 0    ? "an empty file"
-                        : report_.skipped > 0 ? fmt::format("{} bad lines", report_.skipped)
-                        : header_.has_value() ? "a header alone"
-                                              : "blank lines",
-                 .expected = "lines of LABEL,LABEL INDEX:VALUE ...",
-                 .fix = "check that this is the right file"};
+    return nothing_read(file_, report_,
+                        {.record = "record",
+                         .bad = "bad lines",
+                         .other = header_.has_value() ? "a header alone" : "blank lines",
+                         .expected = "lines of LABEL,LABEL INDEX:VALUE ..."});
   }
 
  private:
