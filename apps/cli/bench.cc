@@ -28,9 +28,8 @@ std::string to_text(const node::BenchSparseStepResult& r) {
 
 std::string to_text(const node::BenchSparseSearchResult& r) {
   return fmt::format(
-      "{:.3f} ms a query in blocks, {:.3f} ms CPU, {:.0f} % of the rows multiplied; alone {:.2f} ms "
-      "(median), "
-      "{:.2f} ms CPU; peak memory {}\n",
+      "{:.3f} ms a query in blocks, {:.3f} ms CPU, {:.0f} % of the rows multiplied; "
+      "alone {:.2f} ms (median), {:.2f} ms CPU; peak memory {}\n",
       r.wall_ms_per_query, r.cpu_ms_per_query, 100 * r.screened, r.single_wall_ms, r.single_cpu_ms,
       node::human_bytes(r.peak_rss_bytes));
 }
