@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// prefetch_floats: brings floats that will be read soon towards the cache. Into the second one: it waits for
+// prefetch_elements: brings what will be read soon towards the cache. Into the second one: it waits for
 // more lines at once than the first, which a few rows would fill. Never faults, whatever the address.
 //
 // Thread rule: any thread.
@@ -10,12 +10,12 @@
 
 namespace gossamer {
 
-inline void prefetch_floats(const float* from, std::size_t n) {
-  constexpr std::size_t kFloatsInCacheLine = 16;
+template <class T>
+inline void prefetch_elements(const T* from, std::size_t n) {
+  constexpr std::size_t kInCacheLine = 64 / sizeof(T);
   constexpr int kForReading = 0;
   constexpr int kSecondCache = 2;
-  for (std::size_t i = 0; i < n; i += kFloatsInCacheLine)
-    __builtin_prefetch(from + i, kForReading, kSecondCache);
+  for (std::size_t i = 0; i < n; i += kInCacheLine) __builtin_prefetch(from + i, kForReading, kSecondCache);
 }
 
 }  // namespace gossamer

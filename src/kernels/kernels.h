@@ -65,6 +65,22 @@ struct AdamRow {
   std::size_t n;
 };
 
+// One row with momentum and one step size for all of it; w, m and g are [n], g is read only.
+//   w -= skipped_move * m;  m = decay * m + gain * g;  w -= step_size * m
+// m is rounded to bf16 when it is stored; the last of the three takes it as it was before that.
+struct MomentumRow {
+  float* w;
+  Bf16* m;
+  const float* g;
+  std::size_t n;
+};
+struct MomentumCoefficients {
+  float skipped_move;
+  float decay;
+  float gain;
+  float step_size;
+};
+
 enum class Activation { kRelu, kIdentity, kTanh };
 
 // Forward: y[i] = f(y[i]) in place, then h[i] = y[i] * scale where kept[i] != 0, else 0.
@@ -198,6 +214,7 @@ struct Kernels {
   void (*exp_row)(const ExpRow& row, float* out);  // out may be row.scores
   void (*exp_row_bf16)(const ExpRow& row, Bf16* out);
   void (*adam_row)(const AdamRow& row, const AdamCoefficients& coefficients);
+  void (*momentum_row)(const MomentumRow& row, const MomentumCoefficients& coefficients);
   // Indexed by Activation.
   std::array<void (*)(const ActivationForward&), 3> activate;
   std::array<void (*)(const ActivationBackward&), 3> activate_backward;

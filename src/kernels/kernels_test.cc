@@ -57,7 +57,8 @@ TEST_P(KernelsOnIsa, TableIsComplete) {
   EXPECT_TRUE(k.add_scaled && k.scale && k.dot && k.dot_bf16 && k.dot_bytes && k.squared_norm && k.to_bf16 &&
               k.from_bf16);
   EXPECT_TRUE(k.interleave_pairs && k.transpose && k.transpose_bf16 && k.transpose_pairs);
-  EXPECT_TRUE(k.exp_row && k.exp_row_bf16 && k.adam_row && k.weighted_sum && k.select_above);
+  EXPECT_TRUE(k.exp_row && k.exp_row_bf16 && k.adam_row && k.momentum_row && k.weighted_sum &&
+              k.select_above);
   EXPECT_TRUE(k.multiply && k.multiply_bf16 && k.multiply_int16);
   EXPECT_TRUE(k.sign_codes && k.winner_codes);
   for (const auto f : k.activate) EXPECT_NE(f, nullptr);
@@ -213,58 +214,6 @@ TEST_P(KernelsOnIsa, ExpRow) {
     ASSERT_EQ(sums16[i], 2.0F + reference::from_bf16(out16[i])) << x;
     ASSERT_EQ(aliased[i], out[i]);
     ASSERT_EQ(sums_aliased[i], sums[i]);
-  }
-}
-
-struct AdamState {
-  double w, m, v;
-};
-// Algorithm 1 in double, with the movement of skipped steps first.
-AdamState adam_in_double(AdamState s, double gradient, const AdamCoefficients& c) {
-  const double g = gradient * wide(c.gradient_scale);
-  s.w -= wide(c.skipped_move) * s.m / (std::sqrt(s.v) * wide(c.inv_sqrt_bias2) + wide(c.epsilon));
-  s.m = wide(c.beta1) * wide(c.decay1) * s.m + wide(c.one_minus_beta1) * g;
-  s.v = wide(c.beta2) * wide(c.decay2) * s.v + wide(c.one_minus_beta2) * g * g;
-  const double move = wide(c.step_size) * s.m / (std::sqrt(s.v) * wide(c.inv_sqrt_bias2) + wide(c.epsilon));
-  s.w = wide(c.weight_scale) * s.w - move;
-  return s;
-}
-
-// adam_row is Adam's algorithm in double to 1e-5, with and without skipped steps; untouched rows (all zero)
-// stay.
-TEST_P(KernelsOnIsa, AdamRow) {
-  const AdamCoefficients plain = {.step_size = 0.02F, .inv_sqrt_bias2 = 1.7F};
-  const AdamCoefficients skipping = {.step_size = 0.02F,
-                                     .inv_sqrt_bias2 = 1.7F,
-                                     .gradient_scale = 1.0F / 256,
-                                     .weight_scale = 0.999F,
-                                     .decay1 = 0.5F,
-                                     .decay2 = 0.98F,
-                                     .skipped_move = 0.03F};
-  for (const AdamCoefficients& c : {plain, skipping}) {
-    for (const std::size_t n : kSizes) {
-      std::vector<float> w = random_row(n, 1);
-      std::vector<float> m = random_row(n, 2);
-      std::vector<float> v = random_row(n, 3);
-      const std::vector<float> g = random_row(n, 4);
-      for (float& x : v) x = x * x;
-      m[5] = v[5] = 0;  // a fresh element
-      const std::vector<float> w0 = w;
-      const std::vector<float> m0 = m;
-      const std::vector<float> v0 = v;
-      kernels().adam_row({w.data(), m.data(), v.data(), g.data(), n}, c);
-      for (std::size_t i = 0; i < n; ++i) {
-        const AdamState s = adam_in_double({wide(w0[i]), wide(m0[i]), wide(v0[i])}, wide(g[i]), c);
-        ASSERT_NEAR(m[i], s.m, 1e-6) << i;
-        ASSERT_NEAR(v[i], s.v, 1e-6 * (1 + s.v)) << i;
-        ASSERT_NEAR(w[i], s.w, 1e-5 * (1 + std::abs(s.w))) << i << " seed " << kSeed;
-      }
-      std::vector<float> zero(n, 0.0F);
-      std::vector<float> zero_m = zero;
-      std::vector<float> zero_v = zero;
-      kernels().adam_row({zero.data(), zero_m.data(), zero_v.data(), std::vector<float>(n).data(), n}, c);
-      EXPECT_EQ(zero, std::vector<float>(n, 0.0F));
-    }
   }
 }
 

@@ -110,6 +110,15 @@ void adam_row(const AdamRow& row, const AdamCoefficients& c) {
   }
 }
 
+void momentum_row(const MomentumRow& row, const MomentumCoefficients& c) {
+  for (std::size_t i = 0; i < row.n; ++i) {
+    const float before = from_bf16(row.m[i]);
+    const float m = c.decay * before + c.gain * row.g[i];
+    row.w[i] = row.w[i] - c.skipped_move * before - c.step_size * m;
+    row.m[i] = to_bf16(m);
+  }
+}
+
 template <Activation kActivation>
 float value(float z) {
   if constexpr (kActivation == Activation::kRelu) return z < 0.0F ? 0.0F : z;
@@ -246,6 +255,7 @@ Kernels table() {
       .exp_row = exp_row,
       .exp_row_bf16 = exp_row_bf16,
       .adam_row = adam_row,
+      .momentum_row = momentum_row,
       .activate = {activate<kRelu>, activate<kIdentity>, activate<kTanh>},
       .activate_backward = {activate_backward<kRelu>, activate_backward<kIdentity>, activate_backward<kTanh>},
       .weighted_sum = weighted_sum,

@@ -36,7 +36,7 @@ BenchOptions table(BenchSparseStep& o) {
                       {"steps", "steps that are measured", &o.steps, 1, 1e9},
                       {"warmup", "steps before them", &o.warmup, 0, 1e9},
                       {"seed", "names the made-up records", &o.seed, 0, 9e15}},
-          .others = {"negatives", "dense"}};
+          .others = {"negatives", "dense", "moments"}};
 }
 constexpr std::array<std::string_view, 3> kNegatives = {"in-batch", "uniform", "frequency"};
 
@@ -51,6 +51,14 @@ Result<void> set_negatives(BenchSparseStep& options, std::string_view text) {
                                  sparse::Negatives::kFrequency};
   options.negatives = kKinds[static_cast<std::size_t>(it - kNegatives.begin())];
   return {};
+}
+
+// Dense layers and moments are those of a training run, in its words.
+engine::TrainConfig training_config(const BenchSparseStep& o) {
+  engine::TrainConfig config;
+  config.model.dense = o.dense;
+  config.optimizer.moments = o.moments;
+  return config;
 }
 
 // Where negatives are drawn from: sampled > 0 alone means evenly.
@@ -159,8 +167,10 @@ Result<void> check(const NodeHost& host, const BenchSparseStep& o) {
     return usage("labels_per_row", fmt::format("{} of {} labels", o.labels_per_row, o.labels),
                  "at most half of the labels");
   }
-  const std::uint64_t stride = (o.hidden + 31) / 32 * 32;
-  const std::uint64_t table_bytes = 3 * sizeof(float) * stride * (o.features + o.labels);
+  const sparse::TableMoments moments = engine::table_moments(o.moments);
+  const std::uint64_t table_bytes =
+      row_table_bytes({.rows = o.features, .width = o.hidden}, moments.embedding) +
+      row_table_bytes({.rows = o.labels, .width = o.hidden}, moments.output);
   const std::uint64_t record_bytes = (o.warmup + o.steps) * o.batch * (8 * o.nnz + 4 * o.labels_per_row);
   const std::uint64_t needed = table_bytes + record_bytes + (std::uint64_t{256} << 20);
   return check_bench_memory(host, needed, "lower hidden, labels, features or steps");
@@ -199,10 +209,11 @@ BenchSparseStepResult measure(const NodeHost& host, const BenchSparseStep& o, co
 Result<void> set_bench_option(BenchSparseStep& options, std::string_view text) {
   const auto [name, value] = split_bench_setting(text);
   if (name == "negatives") return set_negatives(options, value);
-  if (name == "dense") {
-    engine::TrainConfig config;
-    auto done = engine::set_key(config, "model.dense", value);
-    if (done.ok()) options.dense = config.model.dense;
+  if (name == "dense" || name == "moments") {
+    engine::TrainConfig config = training_config(options);
+    auto done = engine::set_key(config, name == "dense" ? "model.dense" : "optimizer.moments", value);
+    options.dense = config.model.dense;
+    options.moments = config.optimizer.moments;
     return done;
   }
   return set_bench_option(table(options), text);
@@ -211,6 +222,7 @@ Result<void> set_bench_option(BenchSparseStep& options, std::string_view text) {
 std::string bench_options_help(BenchSparseStep options) {
   return bench_options_help(table(options)) +
          "  dense=none                 widths of further hidden layers, such as 128,64\n"
+         "  moments=embedding-row      element, embedding-row or row (optimizer.moments)\n"
          "  negatives=in-batch         in-batch, uniform or frequency; sampled > 0 alone means uniform\n";
 }
 
@@ -222,7 +234,7 @@ Result<BenchSparseStepResult> bench_sparse_step(const NodeHost& host, const Benc
                                    .labels = options.labels,
                                    .hidden = options.hidden,
                                    .dense = {options.dense.begin(), options.dense.end()}};
-  sparse::Network network(shape, sparse::Moments::kAdam);
+  sparse::Network network(shape, engine::table_moments(options.moments));
   sparse::initialize(network, {.seed = options.seed}, made.labels.count, host.compute);
   sparse::Learner learner({.network = network,
                            .labels = made.labels,
@@ -260,6 +272,8 @@ std::string to_json(const BenchSparseStepResult& result, const BenchSparseStep& 
   BenchSparseStep measured = options;
   json["options"] = bench_options_json(table(measured));
   json["options"]["dense"] = options.dense;
+  json["options"]["moments"] =
+      engine::get_key(training_config(options), *engine::find_key("optimizer.moments"));
   json["options"]["negatives"] = kNegatives[static_cast<std::size_t>(drawn(options))];
   return json.dump();
 }

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "engines/sparse/config.h"
 #include "learn/sparse/learner.h"
 #include "node/node_host.h"
 
@@ -29,6 +30,7 @@ struct BenchSparseStep {
   double feature_zipf = 0.9;
   std::uint64_t hidden = 128;
   std::vector<std::uint32_t> dense = {};  // widths of further hidden layers
+  engine::MomentsKind moments = engine::OptimizerConfig().moments;
   std::uint64_t batch = 256;
   sparse::Negatives negatives = sparse::Negatives::kInBatch;
   std::uint64_t sampled = 0;

@@ -184,6 +184,10 @@ class IsaBench {
     stream("adam_row", 28, [&](std::size_t at) {
       k_.adam_row({.w = a + at, .m = m_.c.data() + at, .v = m_.d.data() + at, .g = b + at, .n = n}, {});
     });
+    stream("momentum_row", 16, [&](std::size_t at) {
+      k_.momentum_row({.w = a + at, .m = m_.bf16.data() + at, .g = b + at, .n = n},
+                      {.skipped_move = 0, .decay = 0.9F, .gain = 0.1F, .step_size = 1e-3F});
+    });
     AlignedArray<float> out(n);
     add("weighted_sum", Bound::kMemory, 4 * m_.elements(), [&] {
       k_.weighted_sum({.out = out.data(),

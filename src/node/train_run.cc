@@ -61,17 +61,20 @@ Error no_text_from_stdin() {
 Error too_little_memory(const NodeHost& host, const engine::TrainConfig& config,
                         const engine::DataShape& shape, std::uint64_t needed) {
   const std::uint64_t limit = host.compute.memory_limit_bytes();
-  std::string fits = "fewer features (text.max_features) or labels";
-  for (std::uint32_t hidden = 2048; hidden >= 16; hidden /= 2) {
-    if (hidden >= config.model.hidden.value_or(0)) continue;
-    engine::TrainConfig smaller = config;
-    smaller.model.hidden = hidden;
+  const auto would_fit = [&](const engine::TrainConfig& smaller) {
     const auto recipe = engine::derive_recipe(smaller, shape);
-    if (recipe.ok() && engine::memory_needed(smaller, *recipe, shape, host.compute.workers()) <= limit) {
-      fits = fmt::format("model.hidden={}", hidden);
-      break;
-    }
+    return recipe.ok() && engine::memory_needed(smaller, *recipe, shape, host.compute.workers()) <= limit;
+  };
+  engine::TrainConfig smaller = config;
+  smaller.optimizer.moments = engine::MomentsKind::kRow;
+  std::string fits = would_fit(smaller) ? "optimizer.moments=row" : "";
+  for (std::uint32_t hidden = 2048; hidden >= 16 && fits.empty(); hidden /= 2) {
+    if (hidden >= config.model.hidden.value_or(0)) continue;
+    smaller = config;
+    smaller.model.hidden = hidden;
+    if (would_fit(smaller)) fits = fmt::format("model.hidden={}", hidden);
   }
+  if (fits.empty()) fits = "fewer features (text.max_features) or labels";
   return {.kind = ErrorKind::kFailed,
           .where = "memory",
           .what = "the run would not fit",

@@ -301,7 +301,8 @@ TEST(TrainRun, Sessions) {
   EXPECT_EQ(models[0], models[1]);
 }
 
-// What is computed before the training is what lies on the disk afterwards, for every kind of features.
+// What is computed before the training is what lies on the disk afterwards, for every kind of features, with
+// instances and without, and with much and little beside the weights.
 TEST(TrainRun, DiskNeededIsWhatIsWritten) {
   constexpr std::uint64_t kHeaders = std::uint64_t{16} << 10;
   for (const std::string& records : {two_classes(40), named_records(), text_records()}) {
@@ -314,6 +315,8 @@ TEST(TrainRun, DiskNeededIsWhatIsWritten) {
       options.config.text.min_df = 1;
       options.config.model.hidden = 512;
       options.config.predict.instances = instances;
+      using enum engine::MomentsKind;
+      options.config.optimizer.moments = instances ? kRow : kElement;
       const auto done = train(machine.host(), options);
       ASSERT_TRUE(done.ok()) << done.error().message();
       const auto dataset = data::CachedDataset::open(machine.disk, "/run/cache/train.cache", machine.compute);

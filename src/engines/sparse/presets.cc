@@ -101,6 +101,7 @@ logq = "none"
 
 [optimizer]
 skipped = "decay-and-move"
+moments = "element"
 
 [predict]
 instances = false

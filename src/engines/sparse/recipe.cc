@@ -17,6 +17,8 @@ namespace {
 
 constexpr std::uint32_t kDefaultHidden = 256;
 constexpr double kDefaultDropout = 0.35;
+constexpr std::uint64_t kFloat = 4;
+
 // Small sets need more passes to be learnt, large ones see every label often enough in fewer.
 constexpr double kMostEpochs = 7;
 constexpr double kFewestEpochs = 2;
@@ -78,6 +80,18 @@ std::uint64_t dense_numbers(const Recipe& recipe) {
   return numbers;
 }
 
+// Moments and last steps of the tables, the biases and the dense layers.
+std::uint64_t moment_bytes(const TrainConfig& config, const Recipe& recipe, std::uint64_t features,
+                           std::uint64_t labels) {
+  const sparse::TableMoments moments = table_moments(config.optimizer.moments);
+  const auto of_table = [](sparse::Moments kept, const sparse::RowTableShape& table) {
+    return row_table_bytes(table, kept) - row_table_bytes(table, sparse::Moments::kNone);
+  };
+  return of_table(moments.embedding, {.rows = features, .width = recipe.hidden}) +
+         of_table(moments.output, {.rows = labels, .width = last_hidden(recipe)}) +
+         2 * kFloat * (labels + dense_numbers(recipe));
+}
+
 // What a Predictor holds beside the model: rows as bytes (row_search.h), the index of the instances and each
 // worker's part of it (instance_index.h).
 std::uint64_t prediction_memory(const TrainConfig& config, const Recipe& recipe, const DataShape& shape,
@@ -122,6 +136,15 @@ std::uint64_t parameter_count(const sparse::NetworkShape& shape) {
   return count;
 }
 
+sparse::TableMoments table_moments(MomentsKind kind) {
+  using enum sparse::Moments;
+  // In the order of the words users write.
+  constexpr std::array kTables = {sparse::TableMoments{.embedding = kElement, .output = kElement},
+                                  sparse::TableMoments{.embedding = kRow, .output = kElement},
+                                  sparse::TableMoments{.embedding = kRow, .output = kRow}};
+  return kTables[static_cast<std::size_t>(kind)];
+}
+
 Result<Recipe> derive_recipe(const TrainConfig& config, const DataShape& shape) {
   if (auto good = check_trainable(shape); !good.ok()) return good.error();
   Recipe recipe;
@@ -162,14 +185,12 @@ Result<Recipe> derive_recipe(const TrainConfig& config, const DataShape& shape) 
 
 std::uint64_t memory_needed(const TrainConfig& config, const Recipe& recipe, const DataShape& shape,
                             int workers) {
-  constexpr std::uint64_t kFloat = 4;
   const std::uint64_t first = sparse::row_stride(recipe.hidden);
   const std::uint64_t stride = sparse::row_stride(last_hidden(recipe));
-  const std::uint64_t rows = std::uint64_t{shape.features} + shape.labels;
   const std::uint64_t dense = dense_numbers(recipe);
   // Weights and biases, and how often each label occurs.
   const std::uint64_t weights = (shape.features * first + shape.labels * (stride + 2) + dense) * kFloat;
-  const std::uint64_t moments = 2 * weights + rows * kFloat;
+  const std::uint64_t moments = moment_bytes(config, recipe, shape.features, shape.labels);
   // The table that negatives are drawn from, with what making it takes.
   const std::uint64_t drawn = config.train.sampled > 0 ? shape.labels * std::uint64_t{24} : 0;
   // An active set holds each positive of a batch once, and the sampled negatives; each row keeps a score a
@@ -203,11 +224,11 @@ DiskNeeded disk_needed(const TrainConfig& config, const Recipe& recipe, const da
   const std::uint64_t labels = schema.labels();
   const std::uint64_t hidden = last_hidden(recipe);
   DiskNeeded needed;
-  const std::uint64_t table = features * sparse::row_stride(recipe.hidden) +
-                              labels * sparse::row_stride(hidden) + dense_numbers(recipe);
-  needed.checkpoint = 4 * (3 * table + features + 4 * labels) + kHeaders;
+  const std::uint64_t numbers = features * sparse::row_stride(recipe.hidden) +
+                                labels * (sparse::row_stride(hidden) + 1) + dense_numbers(recipe);
+  needed.last_checkpoint = kFloat * numbers + kHeaders;
+  needed.checkpoint = needed.last_checkpoint + moment_bytes(config, recipe, features, labels);
   if (recipe.tables) needed.checkpoint += table_checkpoint_bytes(*recipe.tables, labels);
-  needed.last_checkpoint = 4 * (table + labels) + kHeaders;
   // Weights, bias, counts of labels, idf of features.
   needed.model =
       4 * (features * recipe.hidden + labels * hidden + dense_numbers(recipe) + 2 * labels + features) +

@@ -43,6 +43,8 @@ struct DataShape {
 // The network that a recipe trains.
 [[nodiscard]] sparse::NetworkShape network_shape(const Recipe& recipe, std::uint32_t features,
                                                  std::uint32_t labels);
+// What optimizer.moments asks for.
+[[nodiscard]] sparse::TableMoments table_moments(MomentsKind kind);
 // Weights and biases of a network.
 [[nodiscard]] std::uint64_t parameter_count(const sparse::NetworkShape& shape);
 

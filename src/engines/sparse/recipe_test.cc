@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <utility>
+#include <vector>
+
 #include "learn/data/hold_out.h"
 
 namespace gossamer::engine {
@@ -121,9 +124,11 @@ TEST(Recipe, RefusesEmptyData) {
   EXPECT_EQ(derive_recipe(config, shape(0)).error().kind, ErrorKind::kBadData);
 }
 
-// The memory estimate holds the three arrays of each table, the largest part by far.
+// The memory estimate holds the weights and moments of each table, the largest part by far.
 TEST(Recipe, MemoryCoversTheTables) {
   TrainConfig config;
+  constexpr std::uint64_t kFeatures = 135'909;
+  constexpr std::uint64_t kLabels = 670'091;
   DataShape amazon{.records = 490'449,
                    .features = 135'909,
                    .labels = 670'091,
@@ -131,11 +136,22 @@ TEST(Recipe, MemoryCoversTheTables) {
                    .label_entries = 2'672'947};
   config.model.hidden = 128;
   config.predict.held_out = 0;
+  config.predict.instances = false;  // which would need more memory after training than moments in it
   const auto recipe = derive_recipe(config, amazon);
-  const std::uint64_t tables = std::uint64_t{135'909 + 670'091} * 128 * 12;
-  const std::uint64_t needed = memory_needed(config, *recipe, amazon, 2);
-  EXPECT_GT(needed, tables);
-  EXPECT_LT(needed, tables + (std::uint64_t{1} << 30));
+  const std::vector<std::pair<MomentsKind, std::uint64_t>> tables = {
+      {MomentsKind::kElement, (kFeatures + kLabels) * 128 * 12},
+      {MomentsKind::kEmbeddingRow, kFeatures * 128 * 6 + kLabels * 128 * 12},
+      {MomentsKind::kRow, (kFeatures + kLabels) * 128 * 6}};
+  std::uint64_t beside = 0;
+  for (const auto& [kind, bytes] : tables) {
+    config.optimizer.moments = kind;
+    const std::uint64_t needed = memory_needed(config, *recipe, amazon, 2);
+    EXPECT_GT(needed, bytes);
+    EXPECT_LT(needed, bytes + (std::uint64_t{1} << 30));
+    const std::uint64_t others = needed - bytes;
+    beside = beside == 0 ? others : beside;
+    EXPECT_NEAR(static_cast<double>(others), static_cast<double>(beside), 1e7);
+  }
 }
 
 // After training the moments are gone: evaluation counts where it takes more than they did. With instances at
@@ -148,6 +164,7 @@ TEST(Recipe, MemoryCoversTheEvaluation) {
                        .feature_entries = 60'000'000,
                        .label_entries = 3'000'000};
   config.predict.held_out = 0;
+  config.optimizer.moments = MomentsKind::kElement;
   const auto recipe = derive_recipe(config, data);
   const std::uint64_t weights = std::uint64_t{130'000} * recipe->hidden * 4;
   const std::uint64_t training = memory_needed(config, *recipe, data, 2);

@@ -65,11 +65,11 @@ std::vector<NamedTensor> tensors_of(sparse::Network& network,
   constexpr TensorUse kToGoOn = TensorUse::kToGoOn;
   std::vector<NamedTensor> tensors = {
       {"embedding.weights", bytes(network.embedding.all_weights())},
-      {"embedding.moment1", bytes(network.embedding.all_moment1()), kToGoOn},
+      {"embedding.moment1", network.embedding.all_moment1(), kToGoOn},
       {"embedding.moment2", bytes(network.embedding.all_moment2()), kToGoOn},
       {"embedding.last_step", bytes(network.embedding.all_last_steps()), kToGoOn},
       {"output.weights", bytes(network.output.all_weights())},
-      {"output.moment1", bytes(network.output.all_moment1()), kToGoOn},
+      {"output.moment1", network.output.all_moment1(), kToGoOn},
       {"output.moment2", bytes(network.output.all_moment2()), kToGoOn},
       {"output.last_step", bytes(network.output.all_last_steps()), kToGoOn},
       {"bias.weights", bytes(network.bias.span())},
@@ -81,7 +81,7 @@ std::vector<NamedTensor> tensors_of(sparse::Network& network,
       tensors.push_back({fmt::format("dense.{}.{}", i + 1, what), memory, use});
     };
     add("weights", bytes(layer.weights.all_weights()), TensorUse::kResult);
-    add("moment1", bytes(layer.weights.all_moment1()), kToGoOn);
+    add("moment1", layer.weights.all_moment1(), kToGoOn);
     add("moment2", bytes(layer.weights.all_moment2()), kToGoOn);
     add("last_step", bytes(layer.weights.all_last_steps()), kToGoOn);
     add("bias.weights", bytes(layer.bias.span()), TensorUse::kResult);
@@ -119,7 +119,7 @@ class TrainingRun {
       : in_(inputs),
         hooks_(hooks),
         network_(network_shape(inputs.recipe, inputs.schema.features(), inputs.schema.labels()),
-                 sparse::Moments::kAdam),
+                 table_moments(inputs.config.optimizer.moments)),
         schedule_(schedule_of(inputs.config, inputs.recipe)),
         fingerprint_(fingerprint(inputs)) {
     sparse::initialize(network_,

@@ -210,6 +210,24 @@ TEST(Trainer, StopAndResumeWithDenseLayers) {
   EXPECT_LT(longer.losses.back(), 0.5 * longer.losses.front());
 }
 
+// The same for every kind of moments, each of which ends at weights of its own.
+TEST(Trainer, StopAndResumeWithAnyMoments) {
+  std::vector<std::vector<float>> ends;
+  for (const auto kind : {MomentsKind::kElement, MomentsKind::kEmbeddingRow, MomentsKind::kRow}) {
+    TrainConfig config = tiny_config();
+    config.optimizer.moments = kind;
+    auto whole = fresh_disk();
+    ends.push_back(weights_of(TestRun(2, config).train_to_end(*whole)));
+    for (std::uint64_t stop = 1; stop < 12; stop += 3) {
+      auto disk = fresh_disk();
+      ASSERT_TRUE(TestRun(2, config).train(*disk, [&](std::uint64_t done) { return done == stop; }).ok());
+      EXPECT_EQ(weights_of(TestRun(2, config).train_to_end(*disk)), ends.back()) << stop;
+    }
+  }
+  EXPECT_NE(ends[0], ends[1]);
+  EXPECT_NE(ends[1], ends[2]);
+}
+
 // The same with hash tables, before they begin, between their updates and at them, with rows that have moved
 // within the tolerance: they go on as they were. Without them the weights are others.
 TEST(Trainer, StopAndResumeWithHashTables) {

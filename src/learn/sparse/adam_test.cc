@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <vector>
 
@@ -43,7 +45,7 @@ struct Row {
 Row update_twice(SkippedSteps policy, std::uint64_t skipped) {
   const kernels::Kernels& k = kernels::kernels_for(kernels::best_isa());
   RowOptimizer optimizer({.skipped = policy});
-  RowTable table({.rows = 2, .width = 3}, Moments::kAdam);
+  RowTable table({.rows = 2, .width = 3}, Moments::kElement);
   table.weights(1)[2] = 0.3F;
   std::vector<float> gradient(table.stride());
   constexpr std::uint64_t kLate = 2'000'000;
@@ -83,12 +85,62 @@ TEST(RowOptimizer, TreatsSkippedStepsByPolicy) {
   }
 }
 
+// Row-wise Adam in double: two updates of a row of three weights with `skipped` steps between them, whose
+// gradient is 0.
+struct RowWise {
+  std::array<double, 3> w = {0.3, 0, -0.1};
+  std::array<double, 3> m = {};
+  double v = 0;
+  void step(const std::array<double, 3>& g) {
+    v = 0.999 * v + 0.001 * (g[0] * g[0] + g[1] * g[1] + g[2] * g[2]) / 3;
+    for (std::size_t i = 0; i < 3; ++i) {
+      m[i] = 0.9 * m[i] + 0.1 * g[i];
+      w[i] -= 0.01 * m[i] / (std::sqrt(v) + 1e-8);
+    }
+  }
+};
+
+// A table of Moments::kRow follows row-wise Adam, to the precision of its first moments, under every policy;
+// other rows and the padding stay.
+TEST(RowOptimizer, FollowsRowWiseAdam) {
+  const kernels::Kernels& k = kernels::kernels_for(kernels::best_isa());
+  const std::array<double, 3> first = {0.5, -0.25, 0.125};
+  const std::array<double, 3> second = {-0.2, 0.4, 0};
+  constexpr std::uint64_t kLate = 2'000'000;
+  for (const auto policy : {SkippedSteps::kHold, SkippedSteps::kDecay, SkippedSteps::kDecayAndMove}) {
+    for (const std::uint64_t skipped : {0U, 1U, 60U}) {
+      RowWise want;
+      want.step(first);
+      const auto before = want.w;
+      for (std::uint64_t i = 0; policy != SkippedSteps::kHold && i < skipped; ++i) want.step({});
+      if (policy == SkippedSteps::kDecay) want.w = before;
+      want.step(second);
+
+      RowOptimizer optimizer({.skipped = policy});
+      RowTable table({.rows = 2, .width = 3}, Moments::kRow);
+      table.weights(1)[0] = 0.3F;
+      table.weights(1)[2] = -0.1F;
+      for (const bool late : {false, true}) {
+        std::vector<float> gradient(table.stride());
+        std::ranges::copy(late ? second : first, gradient.begin());
+        optimizer.begin_step(StepNumber{late ? kLate + skipped + 1 : kLate}, 0.01F);
+        optimizer.update(k, table, 1, gradient.data());
+      }
+      for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(table.weights(1)[i], want.w[i], 1e-3) << i << skipped;
+      EXPECT_NEAR(table.row_moment2(1), want.v, 1e-8) << skipped;
+      EXPECT_EQ(table.weights(1)[3], 0.0F);
+      EXPECT_EQ(table.weights(0)[0], 0.0F);
+      EXPECT_EQ(table.last_step(0), 0U);
+    }
+  }
+}
+
 // A scalar gets what a row of one weight gets.
 TEST(RowOptimizer, TreatsScalarsLikeRows) {
   const kernels::Kernels& k = kernels::kernels_for(kernels::best_isa());
   for (const SkippedSteps policy : {SkippedSteps::kHold, SkippedSteps::kDecay, SkippedSteps::kDecayAndMove}) {
     RowOptimizer optimizer({.skipped = policy});
-    RowTable table({.rows = 1, .width = 1}, Moments::kAdam);
+    RowTable table({.rows = 1, .width = 1}, Moments::kElement);
     float w = 0;
     float m = 0;
     float v = 0;

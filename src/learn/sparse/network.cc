@@ -20,17 +20,20 @@ std::uint64_t DenseLayer::bytes() const {
   return weights.bytes() + sizeof(float) * (bias.size() + bias_moment1.size() + bias_moment2.size());
 }
 
-Network::Network(NetworkShape network_shape, Moments moments)
+Network::Network(NetworkShape network_shape, TableMoments moments)
     : shape(std::move(network_shape)),
-      embedding({.rows = shape.features, .width = shape.hidden}, moments),
-      output({.rows = shape.labels, .width = shape.last_hidden()}, moments),
+      embedding({.rows = shape.features, .width = shape.hidden}, moments.embedding),
+      output({.rows = shape.labels, .width = shape.last_hidden()}, moments.output),
       bias(shape.labels) {
+  const bool trained = moments.embedding != Moments::kNone;
+  CHECK(trained == (moments.output != Moments::kNone));
   std::size_t inputs = shape.hidden;
   for (const std::size_t units : shape.dense) {
-    dense.emplace_back(RowTableShape{.rows = units, .width = inputs}, moments);
+    dense.emplace_back(RowTableShape{.rows = units, .width = inputs},
+                       trained ? Moments::kElement : Moments::kNone);
     inputs = units;
   }
-  if (moments == Moments::kNone) return;
+  if (!trained) return;
   bias_moment1 = AlignedArray<float>(shape.labels);
   bias_moment2 = AlignedArray<float>(shape.labels);
 }

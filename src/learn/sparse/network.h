@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/aligned_array.h"
@@ -48,9 +49,18 @@ struct DenseLayer {
   AlignedArray<float> bias_moment2;
 };
 
+// Of the two tables. Dense layers and biases, which are small, always have Moments::kElement.
+struct TableMoments {
+  Moments embedding;
+  Moments output;
+};
+
 struct Network {
   Network() = default;
-  Network(NetworkShape network_shape, Moments moments);
+  Network(NetworkShape network_shape, Moments moments)
+      : Network(std::move(network_shape), TableMoments{.embedding = moments, .output = moments}) {}
+  // Requires that both are Moments::kNone or neither is.
+  Network(NetworkShape network_shape, TableMoments moments);
 
   [[nodiscard]] std::uint64_t bytes() const;
   // Frees what only training needs.

@@ -20,7 +20,7 @@ TEST(Network, StartsTheSameForAnyWorkerCount) {
   std::vector<std::vector<float>> weights;
   for (const int workers : {1, 3}) {
     host::SimCompute compute({.workers = workers});
-    Network network({.features = 500, .labels = 700, .hidden = 40}, Moments::kAdam);
+    Network network({.features = 500, .labels = 700, .hidden = 40}, Moments::kElement);
     initialize(network, {.embedding_stddev = 0.05F, .output_stddev = 0.01F, .seed = 3}, counts, compute);
     const auto all = network.embedding.all_weights();
     weights.emplace_back(all.begin(), all.end());
@@ -42,7 +42,7 @@ TEST(Network, StartsTheSameForAnyWorkerCount) {
 // Labels that training never saw start with a bias that keeps them from being predicted.
 TEST(Network, PutsUnseenLabelsAside) {
   host::SimCompute compute({.workers = 1});
-  Network network({.features = 2, .labels = 3, .hidden = 4}, Moments::kAdam);
+  Network network({.features = 2, .labels = 3, .hidden = 4}, Moments::kElement);
   const std::vector<std::uint32_t> counts = {4, 0, 1};
   initialize(network, {}, counts, compute);
   EXPECT_EQ(network.bias[0], 0.0F);
@@ -53,7 +53,7 @@ TEST(Network, PutsUnseenLabelsAside) {
 // Dropping the moments frees two thirds of the memory and keeps the weights.
 TEST(Network, DropsItsMoments) {
   host::SimCompute compute({.workers = 1});
-  Network network({.features = 64, .labels = 64, .hidden = 32, .dense = {32}}, Moments::kAdam);
+  Network network({.features = 64, .labels = 64, .hidden = 32, .dense = {32}}, Moments::kElement);
   initialize(network, {}, std::vector<std::uint32_t>(64, 1), compute);
   const float weight = network.output.weights(63)[31];
   const std::uint64_t before = network.bytes();
@@ -61,6 +61,21 @@ TEST(Network, DropsItsMoments) {
   EXPECT_FALSE(network.output.has_moments());
   EXPECT_LT(network.bytes() * 100, before * 34);
   EXPECT_EQ(network.output.weights(63)[31], weight);
+}
+
+// One second moment a row, and first ones in bf16, take half of the memory that both take for each weight.
+TEST(Network, RowMomentsTakeHalfTheMemory) {
+  const NetworkShape shape = {.features = 64, .labels = 96, .hidden = 128};
+  const auto bytes = [&shape](TableMoments moments) { return Network(shape, moments).bytes(); };
+  const std::uint64_t element = bytes({.embedding = Moments::kElement, .output = Moments::kElement});
+  const std::uint64_t row = bytes({.embedding = Moments::kRow, .output = Moments::kRow});
+  EXPECT_NEAR(static_cast<double>(row), 0.5 * static_cast<double>(element),
+              0.02 * static_cast<double>(element));
+  EXPECT_EQ(element - bytes({.embedding = Moments::kRow, .output = Moments::kElement}),
+            64 * (128 * (8 - 2) - sizeof(float)));
+  Network network(shape, Moments::kRow);
+  network.drop_moments();
+  EXPECT_EQ(network.bytes(), Network(shape, Moments::kNone).bytes());
 }
 
 // The hidden layer is the activated weighted sum of embedding rows, also for a row without features.

@@ -82,7 +82,7 @@ struct ProblemShape {
 // Weights large enough that every term of the gradient matters.
 [[nodiscard]] inline Network random_network(NetworkShape shape, const LabelCounts& counts,
                                             std::uint64_t seed) {
-  Network network(std::move(shape), Moments::kAdam);
+  Network network(std::move(shape), Moments::kElement);
   host::SimCompute compute({.workers = 1});
   initialize(network, {.embedding_stddev = 0.5F, .output_stddev = 0.5F, .seed = seed}, counts.count, compute);
   Rng rng(seed, Purpose::kTest, 2);

@@ -6,43 +6,83 @@
 namespace gossamer::sparse {
 namespace {
 
-constexpr std::size_t kFloatsInPage = 1024;
-
 // Writes to every page that a row of zeros begins or reaches into.
-void touch_zeros(float* row, std::size_t n) {
-  for (std::size_t i = 0; i < n; i += kFloatsInPage) row[i] = 0;
+template <class T>
+void touch_zeros(T* row, std::size_t n) {
+  constexpr std::size_t kInPage = 4096 / sizeof(T);
+  for (std::size_t i = 0; i < n; i += kInPage) row[i] = T{};
 }
 
 }  // namespace
 
+std::uint64_t row_table_bytes(RowTableShape shape, Moments moments) {
+  const std::uint64_t numbers = std::uint64_t{shape.rows} * row_stride(shape.width);
+  const std::uint64_t weights = sizeof(float) * numbers;
+  const std::uint64_t last_steps = sizeof(std::uint32_t) * shape.rows;
+  switch (moments) {
+    case Moments::kNone: return weights;
+    case Moments::kElement: return weights + 2 * sizeof(float) * numbers + last_steps;
+    case Moments::kRow:
+      return weights + sizeof(kernels::Bf16) * numbers + sizeof(float) * shape.rows + last_steps;
+  }
+  return weights;
+}
+
 RowTable::RowTable(RowTableShape shape, Moments moments)
     : shape_(shape), stride_(row_stride(shape.width)), weights_(shape.rows * stride_) {
   if (moments == Moments::kNone) return;
-  moment1_ = AlignedArray<float>(shape.rows * stride_);
-  moment2_ = AlignedArray<float>(shape.rows * stride_);
+  moments_ = moments;
+  if (moments == Moments::kElement) {
+    moment1_ = AlignedArray<float>(weights_.size());
+    moment2_ = AlignedArray<float>(weights_.size());
+  } else {
+    row_moment1_ = AlignedArray<kernels::Bf16>(weights_.size());
+    moment2_ = AlignedArray<float>(shape.rows);
+  }
   last_step_ = AlignedArray<std::uint32_t>(shape.rows);
 }
 
 void RowTable::drop_moments() {
+  moments_ = Moments::kNone;
   moment1_ = {};
+  row_moment1_ = {};
   moment2_ = {};
   last_step_ = {};
 }
 
-std::uint64_t RowTable::bytes() const {
-  return sizeof(float) * (weights_.size() + moment1_.size() + moment2_.size()) +
-         sizeof(std::uint32_t) * last_step_.size();
+std::span<std::byte> RowTable::all_moment1() {
+  return moments_ == Moments::kRow ? std::as_writable_bytes(row_moment1_.span())
+                                   : std::as_writable_bytes(moment1_.span());
+}
+
+void RowTable::touch_moments(std::size_t row) {
+  if (moments_ == Moments::kRow) {
+    touch_zeros(row_moment1(row), stride_);
+    row_moment2(row) = 0;
+  } else {
+    touch_zeros(moment1(row), stride_);
+    touch_zeros(moment2(row), stride_);
+  }
+}
+
+void RowTable::prefetch_moments(std::size_t row) {
+  if (moments_ == Moments::kRow) {
+    prefetch_elements(row_moment1(row), stride_);
+    __builtin_prefetch(&row_moment2(row));
+  } else {
+    prefetch_elements(moment1(row), stride_);
+    prefetch_elements(moment2(row), stride_);
+  }
+  __builtin_prefetch(&last_step(row));
 }
 
 void prefetch_weights(const RowTable& table, std::size_t row) {
-  prefetch_floats(table.weights(row), table.stride());
+  prefetch_elements(table.weights(row), table.stride());
 }
 
 void prefetch_row(RowTable& table, std::size_t row) {
-  prefetch_floats(table.weights(row), table.stride());
-  prefetch_floats(table.moment1(row), table.stride());
-  prefetch_floats(table.moment2(row), table.stride());
-  __builtin_prefetch(&table.last_step(row));
+  prefetch_weights(table, row);
+  table.prefetch_moments(row);
 }
 
 void initialize_normal(RowTable& table, const NormalInit& init, host::Compute& compute) {
@@ -52,9 +92,7 @@ void initialize_normal(RowTable& table, const NormalInit& init, host::Compute& c
       Rng rng(init.seed, init.purpose, row, init.layer);
       float* w = table.weights(row);
       for (std::size_t i = 0; i < table.width(); ++i) w[i] = init.stddev * rng.normal();
-      if (!table.has_moments()) continue;
-      touch_zeros(table.moment1(row), table.stride());
-      touch_zeros(table.moment2(row), table.stride());
+      if (table.has_moments()) table.touch_moments(row);
     }
   });
 }

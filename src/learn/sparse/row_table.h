@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // RowTable: the parameters of one layer as rows (an embedding per feature, an output vector per label), with
-// the two Adam moments of each row and the step that last updated it. Weights, moments and step numbers are
+// the Adam moments of each row and the step that last updated it. Weights, moments and step numbers are
 // separate arrays: prediction streams through the weights alone.
 //
 // A row has width() values, padded with zeros to stride(), a multiple of 32. Padding stays zero.
@@ -15,6 +15,7 @@
 #include "base/aligned_array.h"
 #include "base/rng.h"
 #include "host/api/compute.h"
+#include "kernels/isa.h"
 
 namespace gossamer::sparse {
 
@@ -23,8 +24,18 @@ struct RowTableShape {
   std::size_t width = 0;
 };
 
-// Whether a table can be trained; a table for prediction only saves two thirds of the memory.
-enum class Moments { kNone, kAdam };
+// What training keeps beside the weights.
+enum class Moments {
+  kNone,     // nothing: the table is for prediction only
+  kElement,  // both Adam moments of each weight: three times the memory of the weights
+  kRow,      // the first moment of each weight in bf16, one second moment for a row: half as much again
+};
+
+// The stride of rows of `width` values.
+[[nodiscard]] constexpr std::size_t row_stride(std::size_t width) { return (width + 31) / 32 * 32; }
+
+// Bytes of a table of this shape.
+[[nodiscard]] std::uint64_t row_table_bytes(RowTableShape shape, Moments moments);
 
 class RowTable {
  public:
@@ -35,40 +46,49 @@ class RowTable {
   [[nodiscard]] std::size_t rows() const { return shape_.rows; }
   [[nodiscard]] std::size_t width() const { return shape_.width; }
   [[nodiscard]] std::size_t stride() const { return stride_; }
-  [[nodiscard]] bool has_moments() const { return moment1_.size() > 0 || shape_.rows == 0; }
+  [[nodiscard]] Moments moments() const { return moments_; }
+  [[nodiscard]] bool has_moments() const { return moments_ != Moments::kNone; }
 
   [[nodiscard]] float* weights(std::size_t row) { return weights_.data() + row * stride_; }
   [[nodiscard]] const float* weights(std::size_t row) const { return weights_.data() + row * stride_; }
-  // Require has_moments().
+  // Require Moments::kElement. [stride]
   [[nodiscard]] float* moment1(std::size_t row) { return moment1_.data() + row * stride_; }
   [[nodiscard]] float* moment2(std::size_t row) { return moment2_.data() + row * stride_; }
-  // 1 + the step that last updated the row; 0 = never.
+  // Require Moments::kRow. [stride]; the mean of the row's squared gradients.
+  [[nodiscard]] kernels::Bf16* row_moment1(std::size_t row) { return row_moment1_.data() + row * stride_; }
+  [[nodiscard]] float& row_moment2(std::size_t row) { return moment2_[row]; }
+  // Requires moments. 1 + the step that last updated the row; 0 = never.
   [[nodiscard]] std::uint32_t& last_step(std::size_t row) { return last_step_[row]; }
 
-  // Whole tensors [rows][stride] and [rows], for checkpoints and models; empty without moments.
-  [[nodiscard]] std::span<float> all_weights() { return weights_.span(); }
+  // Whole tensors, for checkpoints and models; all but the weights are empty without moments.
+  [[nodiscard]] std::span<float> all_weights() { return weights_.span(); }  // [rows][stride]
   [[nodiscard]] std::span<const float> all_weights() const { return weights_.span(); }
-  [[nodiscard]] std::span<float> all_moment1() { return moment1_.span(); }
+  // [rows][stride] in f32 or bf16.
+  [[nodiscard]] std::span<std::byte> all_moment1();
+  // [rows][stride], or [rows] of Moments::kRow.
   [[nodiscard]] std::span<float> all_moment2() { return moment2_.span(); }
   [[nodiscard]] std::span<std::uint32_t> all_last_steps() { return last_step_.span(); }
 
   // Frees what only training needs.
   void drop_moments();
+  // Writes to every page that the row's moments reach into. Requires moments, all of them zero.
+  void touch_moments(std::size_t row);
+  // Brings the row's moments and its last step towards the cache. Requires moments.
+  void prefetch_moments(std::size_t row);
 
   // Bytes of the arrays when every page is in use.
-  [[nodiscard]] std::uint64_t bytes() const;
+  [[nodiscard]] std::uint64_t bytes() const { return row_table_bytes(shape_, moments_); }
 
  private:
   RowTableShape shape_;
   std::size_t stride_ = 0;
   AlignedArray<float> weights_;
+  Moments moments_ = Moments::kNone;
   AlignedArray<float> moment1_;
+  AlignedArray<kernels::Bf16> row_moment1_;
   AlignedArray<float> moment2_;
   AlignedArray<std::uint32_t> last_step_;
 };
-
-// The stride of rows of `width` values.
-[[nodiscard]] constexpr std::size_t row_stride(std::size_t width) { return (width + 31) / 32 * 32; }
 
 // Brings the weights and moments of a row towards the cache; `row` need not be used afterwards.
 void prefetch_weights(const RowTable& table, std::size_t row);

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What optimizers do to a row, of every table that this CPU runs, against double precision.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "base/rng.h"
+#include "kernels/kernels.h"
+#include "kernels/reference.h"
+
+namespace gossamer::kernels {
+namespace {
+
+constexpr std::uint64_t kSeed = 4713;
+
+// Around the widths of all vectors and of unrolled loops.
+const std::vector<std::size_t> kSizes = {16, 32, 48, 112, 128, 144, 1024};
+
+std::vector<float> random_row(std::size_t n, std::uint64_t stream) {
+  Rng rng(kSeed, Purpose::kTest, stream);
+  std::vector<float> row(n);
+  for (float& x : row) x = rng.normal();
+  return row;
+}
+
+double wide(float x) { return static_cast<double>(x); }
+
+class UpdatesOnIsa : public testing::TestWithParam<Isa> {
+ protected:
+  void SetUp() override {
+    if (!supported(GetParam())) GTEST_SKIP() << "this CPU has no " << name(GetParam());
+  }
+  [[nodiscard]] const Kernels& kernels() const { return kernels_for(GetParam()); }
+};
+
+struct AdamState {
+  double w, m, v;
+};
+// Algorithm 1 in double, with the movement of skipped steps first.
+AdamState adam_in_double(AdamState s, double gradient, const AdamCoefficients& c) {
+  const double g = gradient * wide(c.gradient_scale);
+  s.w -= wide(c.skipped_move) * s.m / (std::sqrt(s.v) * wide(c.inv_sqrt_bias2) + wide(c.epsilon));
+  s.m = wide(c.beta1) * wide(c.decay1) * s.m + wide(c.one_minus_beta1) * g;
+  s.v = wide(c.beta2) * wide(c.decay2) * s.v + wide(c.one_minus_beta2) * g * g;
+  const double move = wide(c.step_size) * s.m / (std::sqrt(s.v) * wide(c.inv_sqrt_bias2) + wide(c.epsilon));
+  s.w = wide(c.weight_scale) * s.w - move;
+  return s;
+}
+
+// adam_row is Adam's algorithm in double to 1e-5, with and without skipped steps; untouched rows (all zero)
+// stay.
+TEST_P(UpdatesOnIsa, AdamRow) {
+  const AdamCoefficients plain = {.step_size = 0.02F, .inv_sqrt_bias2 = 1.7F};
+  const AdamCoefficients skipping = {.step_size = 0.02F,
+                                     .inv_sqrt_bias2 = 1.7F,
+                                     .gradient_scale = 1.0F / 256,
+                                     .weight_scale = 0.999F,
+                                     .decay1 = 0.5F,
+                                     .decay2 = 0.98F,
+                                     .skipped_move = 0.03F};
+  for (const AdamCoefficients& c : {plain, skipping}) {
+    for (const std::size_t n : kSizes) {
+      std::vector<float> w = random_row(n, 1);
+      std::vector<float> m = random_row(n, 2);
+      std::vector<float> v = random_row(n, 3);
+      const std::vector<float> g = random_row(n, 4);
+      for (float& x : v) x = x * x;
+      m[5] = v[5] = 0;  // a fresh element
+      const std::vector<float> w0 = w;
+      const std::vector<float> m0 = m;
+      const std::vector<float> v0 = v;
+      kernels().adam_row({w.data(), m.data(), v.data(), g.data(), n}, c);
+      for (std::size_t i = 0; i < n; ++i) {
+        const AdamState s = adam_in_double({wide(w0[i]), wide(m0[i]), wide(v0[i])}, wide(g[i]), c);
+        ASSERT_NEAR(m[i], s.m, 1e-6) << i;
+        ASSERT_NEAR(v[i], s.v, 1e-6 * (1 + s.v)) << i;
+        ASSERT_NEAR(w[i], s.w, 1e-5 * (1 + std::abs(s.w))) << i << " seed " << kSeed;
+      }
+      std::vector<float> zero(n, 0.0F);
+      std::vector<float> zero_m = zero;
+      std::vector<float> zero_v = zero;
+      kernels().adam_row({zero.data(), zero_m.data(), zero_v.data(), std::vector<float>(n).data(), n}, c);
+      EXPECT_EQ(zero, std::vector<float>(n, 0.0F));
+    }
+  }
+}
+
+// momentum_row is its formula in double to 1e-6, m to the nearest bf16; the step takes m before it is
+// rounded.
+TEST_P(UpdatesOnIsa, MomentumRow) {
+  const MomentumCoefficients plain = {.skipped_move = 0, .decay = 0.9F, .gain = 0.1F, .step_size = 0.02F};
+  const MomentumCoefficients skipping = {
+      .skipped_move = 0.03F, .decay = 0.45F, .gain = 0.1F, .step_size = 0.02F};
+  for (const MomentumCoefficients& c : {plain, skipping}) {
+    for (const std::size_t n : kSizes) {
+      std::vector<float> w = random_row(n, 1);
+      const std::vector<float> g = random_row(n, 2);
+      const std::vector<float> w0 = w;
+      std::vector<Bf16> m(n);
+      std::ranges::transform(random_row(n, 3), m.begin(), reference::to_bf16);
+      const std::vector<Bf16> m0 = m;
+      kernels().momentum_row({w.data(), m.data(), g.data(), n}, c);
+      for (std::size_t i = 0; i < n; ++i) {
+        const double before = wide(reference::from_bf16(m0[i]));
+        const double after = wide(c.decay) * before + wide(c.gain) * wide(g[i]);
+        ASSERT_NEAR(reference::from_bf16(m[i]), after, 0x1p-8 * std::abs(after) + 1e-7) << i;
+        const double moved = wide(w0[i]) - wide(c.skipped_move) * before - wide(c.step_size) * after;
+        ASSERT_NEAR(w[i], moved, 1e-6 * (1 + std::abs(moved))) << i << " seed " << kSeed;
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, UpdatesOnIsa, testing::ValuesIn(kAllIsas), [](const auto& test) {
+  std::string text(name(test.param));
+  std::erase(text, '-');
+  return text;
+});
+
+}  // namespace
+}  // namespace gossamer::kernels
