@@ -18,6 +18,9 @@ using kernels::kPanelRows;
 constexpr std::size_t kFew = 4;
 // A list is pruned when it has twice as many rows as it needs, and this many more.
 constexpr std::size_t kSlack = 64;
+// One row in so many is in the sample, and no worker has a smaller sample than so many panels.
+constexpr std::size_t kSampleStride = 16;
+constexpr std::size_t kLeastSample = 8;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // A value that at least k of the values reach, close to the largest such value; minus infinity for fewer than
@@ -36,6 +39,18 @@ float reached_by(std::span<const float> values, std::size_t k) {
   return low;
 }
 
+std::size_t sample_panels(std::size_t rows, int workers) {
+  const std::size_t panels = rows / (kSampleStride * kPanelRows);
+  return panels >= kLeastSample * static_cast<std::size_t>(workers) ? panels : 0;
+}
+
+// Of the sample of a set, so many rows are above a value that with near certainty k of the set are above: the
+// mean of k rows' share and four times its deviation, and four more for small k.
+std::size_t sample_rank(std::size_t k) {
+  const double mean = static_cast<double>(k) / static_cast<double>(kSampleStride);
+  return std::min(k, static_cast<std::size_t>(mean + 4 * std::sqrt(mean)) + 4);
+}
+
 }  // namespace
 
 RowSearch::RowSearch(const RowMatrix& matrix, const kernels::Kernels& kernels, host::Compute& compute)
@@ -50,6 +65,7 @@ RowSearch::RowSearch(const RowMatrix& matrix, const kernels::Kernels& kernels, h
       bytes_((matrix.rows + kPanelRows - 1) / kPanelRows * kPanelRows * matrix.width),
       rows_(matrix.rows),
       panels_((matrix.rows + kPanelRows - 1) / kPanelRows),
+      sample_panels_(sample_panels(matrix.rows, compute.workers())),
       found_(kQueryBlock) {
   CHECK((matrix.weights != nullptr) != (matrix.compact != nullptr) || matrix.rows == 0, matrix.rows);
   CHECK(matrix.weights == nullptr || matrix.stride >= matrix.width, matrix.width, matrix.stride);
@@ -83,7 +99,7 @@ const float* RowSearch::values(std::uint32_t id, Worker& worker) const {
   return worker.lowers.data();
 }
 
-// Rows without a length come first: they are always screened.
+// Rows without a length come first, in the sample and behind it: they are always screened.
 void RowSearch::order_rows() {
   std::vector<float> squares(matrix_.rows);
   compute_.run([&](int w) {
@@ -98,6 +114,20 @@ void RowSearch::order_rows() {
   });
   std::stable_sort(rows_.begin(), rows_.end(),
                    [&](const ScreenedRow& a, const ScreenedRow& b) { return squares[a.id] > squares[b.id]; });
+  const std::size_t size = sample_panels_ * kPanelRows;
+  if (size == 0) return;
+  std::vector<ScreenedRow> others;
+  others.reserve(rows_.size() - size);
+  std::size_t taken = 0;
+  for (std::size_t r = 0; r < rows_.size(); ++r) {
+    // From the middle of each stretch: its first row would be the longest.
+    if (taken < size && r == taken * kSampleStride + kSampleStride / 2) {
+      rows_[taken++] = rows_[r];
+    } else {
+      others.push_back(rows_[r]);
+    }
+  }
+  std::copy(others.begin(), others.end(), rows_.begin() + static_cast<std::ptrdiff_t>(size));
 }
 
 // The error of a row has room for the roundings of a score and of the bound.
@@ -140,10 +170,10 @@ void RowSearch::round_queries(const QueryMatrix& queries) {
   });
 }
 
-void RowSearch::clear(Worker& worker, std::size_t k) const {
+void RowSearch::clear(Worker& worker) const {
   for (std::size_t q = 0; q < kQueryBlock; ++q) {
     worker.lists[q].rows.clear();
-    worker.lists[q].limit = 2 * k + kSlack;
+    worker.lists[q].limit = 2 * k_ + kSlack;
     // Nothing is above infinity.
     worker.thresholds[q] = q < block_.count && block_.finite[q] != 0 ? -kInfinity : kInfinity;
   }
@@ -157,7 +187,7 @@ void RowSearch::search(const QueryMatrix& queries, std::size_t k) {
   const auto size = static_cast<std::size_t>(
       std::lower_bound(kBatches.begin(), kBatches.end(), queries.count) - kBatches.begin());
   if (queries.count > kFew) products_[size].pack(block_.bytes.data(), packed_[size]);
-  compute_.run([&](int w) { screen_panels(size, w); });
+  compute_.run([&](int w) { screen_rows(size, w); });
   compute_.run([&](int w) {
     const host::Range range = host::worker_range(queries.count, w, compute_.workers());
     for (std::size_t q = range.begin; q < range.end; ++q) {
@@ -166,19 +196,55 @@ void RowSearch::search(const QueryMatrix& queries, std::size_t k) {
   });
 }
 
+void RowSearch::screen_rows(std::size_t batch_size, int w) {
+  Worker& worker = workers_[static_cast<std::size_t>(w)];
+  clear(worker);
+  worker.screened = 0;
+  worker.needed = sample_rank(k_);
+  screen_panels(batch_size, {0, sample_panels_}, w);
+  for (std::size_t q = 0; q < block_.count; ++q) {
+    if (worker.lists[q].rows.size() >= worker.needed) raise_threshold(q, worker);
+  }
+  worker.needed = k_;
+  screen_panels(batch_size, {sample_panels_, panels_.size()}, w);
+  if (sample_panels_ == 0 || !begin_again(worker)) return;
+  worker.screened = 0;
+  screen_panels(batch_size, {0, panels_.size()}, w);
+}
+
+// Clears the lists that are shorter than their threshold promised, and closes the others. Whether there are
+// any.
+bool RowSearch::begin_again(Worker& worker) const {
+  bool any = false;
+  for (std::size_t q = 0; q < block_.count; ++q) {
+    List& list = worker.lists[q];
+    float& threshold = worker.thresholds[q];
+    const auto above = std::ranges::count_if(
+        list.rows, [&threshold](const Candidate& row) { return row.lower > threshold; });
+    const bool kept =
+        threshold == -kInfinity || block_.finite[q] == 0 || static_cast<std::size_t>(above) >= k_;
+    any |= !kept;
+    threshold = kept ? kInfinity : -kInfinity;
+    if (kept) continue;
+    list.rows.clear();
+    list.limit = 2 * k_ + kSlack;
+  }
+  return any;
+}
+
 // Every worker gets long rows and short ones, so that its thresholds rise early. A list outgrows its limit
 // ever more rarely; pruning all of them each time twice as many panels are behind keeps the thresholds close.
-void RowSearch::screen_panels(std::size_t batch_size, int w) {
+void RowSearch::screen_panels(std::size_t batch_size, Panels panels, int w) {
   Worker& worker = workers_[static_cast<std::size_t>(w)];
-  clear(worker, k_);
   const auto workers = static_cast<std::size_t>(compute_.workers());
-  worker.screened = 0;
-  for (std::size_t panel = static_cast<std::size_t>(w); panel < panels_.size(); panel += workers) {
+  // The worker's first panel from panels.begin on: it has w, w + workers, ...
+  const std::size_t first = (static_cast<std::size_t>(w) + workers - panels.begin % workers) % workers;
+  for (std::size_t panel = panels.begin + first; panel < panels.end; panel += workers) {
     if (!may_reach(panels_[panel], worker)) continue;
     screen_panel(batch_size, panel * kPanelRows, worker);
     if (!std::has_single_bit(++worker.screened)) continue;
     for (std::size_t q = 0; q < block_.count; ++q) {
-      if (worker.lists[q].rows.size() > k_) raise_threshold(q, worker);
+      if (worker.lists[q].rows.size() > worker.needed) raise_threshold(q, worker);
     }
   }
 }
@@ -239,10 +305,12 @@ void RowSearch::screen_panel(std::size_t batch_size, std::size_t first, Worker& 
   }
 }
 
-// A later row that reaches the same score may have the smaller id: the threshold stays just below it.
+// A later row that reaches the same score may have the smaller id: the threshold stays just below it. It may
+// already be higher, by the sample.
 void RowSearch::raise_threshold(std::size_t q, Worker& worker) const {
   List& list = worker.lists[q];
-  worker.thresholds[q] = std::nextafter(prune(list.rows, k_, worker.lowers), -kInfinity);
+  float& threshold = worker.thresholds[q];
+  threshold = std::max(threshold, std::nextafter(prune(list.rows, worker.needed, worker.lowers), -kInfinity));
   list.limit = 2 * list.rows.size() + kSlack;
 }
 

@@ -14,6 +14,11 @@
 // higher than that for every query of the block, 64 rows are passed over without a product (Teflioudi,
 // Gemulla and Mykytiuk, "LEMP: Fast retrieval of large entries in a matrix product", SIGMOD 2015, 3.2).
 //
+// Thresholds that rise only as rows are seen let thousands of rows through. Where there are rows enough, one
+// in kSampleStride goes first, taken evenly from long and short ones, and the threshold is then set where the
+// sample says that some three times k rows lie above. Should fewer than k certainly lie there, which a sample
+// shows too late once in 10^4 or 10^5 queries, the query is screened again without a guess.
+//
 // Borrows matrix, kernels and Compute for its life. Owner: one thread, which also owns the Compute; rows are
 // shared out over its workers. Memory: width + 24 bytes a row; for each worker and query a list of some
 // hundred candidates, of more where many rows score alike.
@@ -66,11 +71,13 @@ class RowSearch {
   void search(const QueryMatrix& queries, std::size_t k);
   // What the last search found for query q, best first.
   [[nodiscard]] std::span<const Scored> found(std::size_t q) const { return found_[q]; }
-  // The share of the rows, in 0..1, that the last search multiplied; it passed over the others.
+  // The share of the rows, in 0..1, that the last search multiplied (where it had to begin again: the second
+  // time); it passed over the others.
   [[nodiscard]] double screened_share() const;
 
  private:
-  // What is known of a row; rows are kept from the longest to the shortest.
+  // What is known of a row; rows are kept from the longest to the shortest, first the sample, then the
+  // others.
   struct ScreenedRow {
     ByteScale bytes;
     float bias;
@@ -99,6 +106,7 @@ class RowSearch {
     std::vector<List> lists;
     std::vector<Candidate> merged;
     std::vector<float> lowers;
+    std::size_t needed = 0;    // rows that have to be certain to reach a threshold
     std::size_t screened = 0;  // panels of the last search
   };
   // A block of queries as bytes; columns from `count` on belong to no query.
@@ -111,6 +119,11 @@ class RowSearch {
     AlignedArray<float> errors;
     std::vector<std::uint8_t> finite;
   };
+  // Panels [begin, end).
+  struct Panels {
+    std::size_t begin;
+    std::size_t end;
+  };
   static constexpr std::array<std::size_t, 3> kBatches = {32, 64, kQueryBlock};
 
   void order_rows();
@@ -118,9 +131,11 @@ class RowSearch {
   // Row `id` in f32; the compact ones are unpacked into the worker's buffer.
   [[nodiscard]] const float* values(std::uint32_t id, Worker& worker) const;
   void round_queries(const QueryMatrix& queries);
-  void clear(Worker& worker, std::size_t k) const;
+  void clear(Worker& worker) const;
   void multiply(std::size_t batch_size, std::size_t first, Worker& worker) const;
-  void screen_panels(std::size_t batch_size, int w);
+  void screen_rows(std::size_t batch_size, int w);
+  void screen_panels(std::size_t batch_size, Panels panels, int w);
+  [[nodiscard]] bool begin_again(Worker& worker) const;
   [[nodiscard]] bool may_reach(const PanelBound& bound, const Worker& worker) const;
   void screen_panel(std::size_t batch_size, std::size_t first, Worker& worker) const;
   void raise_threshold(std::size_t q, Worker& worker) const;
@@ -140,6 +155,7 @@ class RowSearch {
   AlignedArray<std::int8_t> bytes_;  // [rows, padded to panels][width], in the order of rows_
   std::vector<ScreenedRow> rows_;
   std::vector<PanelBound> panels_;
+  std::size_t sample_panels_;  // the first ones; 0 where rows are few
   Block block_;
   std::size_t k_ = 0;
   std::vector<Worker> workers_;
