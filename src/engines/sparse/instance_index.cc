@@ -10,6 +10,8 @@
 namespace gossamer::engine {
 namespace {
 
+// Lists whose next entry is fetched ahead of its turn.
+constexpr std::size_t kAhead = 2;
 constexpr std::uint32_t kSparse = std::numeric_limits<std::uint32_t>::max();
 
 // begin[i + 1] = entries of i in `ids`, summed up: the offsets of lists by id.
@@ -47,8 +49,7 @@ void InstanceIndex::build_columns() {
     column_begin_[f + 1] = column_begin_[f] + (dense ? 0 : size[f]);
   }
   dense_ = AlignedArray<float>(segments_ * dense_columns_ * kSegment);
-  column_row_.resize(column_begin_.back());
-  column_value_.resize(column_begin_.back());
+  entry_.resize(column_begin_.back());
   std::vector<std::uint32_t> next(column_begin_.begin(), column_begin_.end() - 1);
   for (std::size_t r = 0; r < rows.rows(); ++r) {
     const data::SparseRow row = rows.row(r);
@@ -57,9 +58,7 @@ void InstanceIndex::build_columns() {
       if (const std::uint32_t column = dense_column_[feature]; column != kSparse) {
         dense_[(r / kSegment * dense_columns_ + column) * kSegment + r % kSegment] = row.value[i];
       } else {
-        const std::uint32_t at = next[feature]++;
-        column_row_[at] = static_cast<std::uint32_t>(r);
-        column_value_[at] = row.value[i];
+        entry_[next[feature]++] = {static_cast<std::uint32_t>(r), row.value[i]};
       }
     }
   }
@@ -150,12 +149,16 @@ void InstanceIndex::cosines(std::span<const data::SparseRow> queries, Scratch& s
 
 // Adds what query q's lists say of rows below `end` that have not been visited yet.
 void InstanceIndex::add_lists(Scratch& scratch, std::size_t q, std::size_t end, float* sum) const {
-  for (std::size_t i = scratch.list_begin[q]; i < scratch.list_begin[q + 1]; ++i) {
+  const Entry* const entries = entry_.data();
+  const std::size_t lists = scratch.list_begin[q + 1];
+  for (std::size_t i = scratch.list_begin[q]; i < lists; ++i) {
+    if (i + kAhead < lists) __builtin_prefetch(entries + scratch.list[i + kAhead].at);
     Scratch::List& list = scratch.list[i];
-    std::uint32_t at = list.at;
-    for (; at < list.end && column_row_[at] < end; ++at)
-      sum[column_row_[at]] += list.value * column_value_[at];
-    list.at = at;
+    const float value = list.value;
+    const Entry* at = entries + list.at;
+    const Entry* const last = entries + list.end;
+    for (; at != last && at->row < end; ++at) sum[at->row] += value * at->value;
+    list.at = static_cast<std::uint32_t>(at - entries);
   }
 }
 

@@ -75,6 +75,13 @@ class InstanceIndex {
   static constexpr std::size_t kSegment = 128;
   static constexpr std::size_t kChunk = 64 * kSegment;
 
+  // Of a list. Row and value together: lists are short pieces by the time rows go in chunks, and two arrays
+  // would miss the cache twice for each.
+  struct Entry {
+    std::uint32_t row;
+    float value;
+  };
+
   void plan(std::span<const data::SparseRow> queries, Scratch& scratch) const;
   void add_lists(Scratch& scratch, std::size_t q, std::size_t end, float* sum) const;
   void build_columns();
@@ -90,8 +97,7 @@ class InstanceIndex {
   std::size_t dense_columns_ = 0;
   AlignedArray<float> dense_;  // [segments_][dense_columns_][kSegment]
   std::vector<std::uint32_t> column_begin_;
-  std::vector<std::uint32_t> column_row_;
-  std::vector<float> column_value_;
+  std::vector<Entry> entry_;
 
   std::vector<std::uint32_t> label_row_begin_;
   std::vector<std::uint32_t> label_row_;
