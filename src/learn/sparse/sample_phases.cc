@@ -5,6 +5,13 @@
 #include <cmath>
 
 namespace gossamer::sparse {
+namespace {
+
+// Samples whose labels are fetched ahead of their scores: the embedding's rows have driven them out of the
+// second cache since embed() asked for them.
+constexpr std::size_t kSamplesAhead = 2;
+
+}  // namespace
 
 void SamplePhases::embed_sample(const data::SparseRow& features, StepNumber step, std::size_t sample,
                                 BatchState& state) const {
@@ -19,6 +26,14 @@ void SamplePhases::embed_sample(const data::SparseRow& features, StepNumber step
   activation_.forward(step, {.layer = 0, .sample = sample}, layer);
 }
 
+void SamplePhases::prefetch_labels(std::span<const std::uint32_t> labels) const {
+  for (const std::uint32_t label : labels) {
+    prefetch_weights(parts_.network.output, label);
+    __builtin_prefetch(&parts_.network.bias[label]);
+    __builtin_prefetch(&parts_.labels.count[label]);
+  }
+}
+
 void SamplePhases::embed(const data::Batch& batch, StepNumber step, host::Range range,
                          BatchState& state) const {
   for (std::size_t sample = range.begin; sample < range.end; ++sample) {
@@ -26,9 +41,7 @@ void SamplePhases::embed(const data::Batch& batch, StepNumber step, host::Range 
       std::fill_n(state.first().h.data() + sample * state.first().stride, state.first().stride, 0.0F);
       continue;
     }
-    for (const std::uint32_t label : batch.labels.row(sample)) {
-      prefetch_weights(parts_.network.output, label);
-    }
+    prefetch_labels(batch.labels.row(sample));
     embed_sample(batch.features.row(sample), step, sample, state);
   }
 }
@@ -43,6 +56,9 @@ void SamplePhases::score_positives(const data::Batch& batch, host::Range range, 
     state.shift[sample] = 0;
     state.target[sample] = 0;
     state.positive_mean[sample] = 0;
+    if (sample + kSamplesAhead < std::min(range.end, batch.size())) {
+      prefetch_labels(batch.labels.row(sample + kSamplesAhead));
+    }
     if (sample >= batch.size() || batch.labels.row(sample).empty()) continue;
     const auto labels = batch.labels.row(sample);
     const float target = 1.0F / static_cast<float>(labels.size());

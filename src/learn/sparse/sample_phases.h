@@ -49,6 +49,7 @@ class SamplePhases {
   void reduce(std::span<const Part> parts, host::Range range, BatchState& state) const;
 
  private:
+  void prefetch_labels(std::span<const std::uint32_t> labels) const;
   void embed_sample(const data::SparseRow& features, StepNumber step, std::size_t sample,
                     BatchState& state) const;
 
