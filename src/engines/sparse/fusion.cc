@@ -101,17 +101,20 @@ Fusion::Candidate& Fusion::candidate(std::uint32_t label) {
 }
 
 void Fusion::add_votes(std::span<const Scored> rows, float power, float Candidate::* view) {
-  const auto weight = [power](const Scored& row) {
-    return row.score > 0 ? std::pow(static_cast<double>(row.score), static_cast<double>(power)) : 0.0;
-  };
+  votes_.clear();
   double sum = 0;
-  for (const Scored& row : rows) sum += weight(row);
-  if (sum <= 0) return;
   for (const Scored& row : rows) {
-    const auto share = static_cast<float>(weight(row) / sum);
+    votes_.push_back(row.score > 0 ? std::pow(static_cast<double>(row.score), static_cast<double>(power))
+                                   : 0.0);
+    sum += votes_.back();
+  }
+  if (sum <= 0) return;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const auto share = static_cast<float>(votes_[i] / sum);
     if (share <= 0) continue;
-    for (const std::uint32_t label : sources_.instances->labels().row(row.id))
+    for (const std::uint32_t label : sources_.instances->labels().row(rows[i].id)) {
       candidate(label).*view += share;
+    }
   }
 }
 

@@ -146,6 +146,7 @@ class Fusion {
   sparse::SlotMap slots_;
   std::vector<Candidate> candidates_;  // by slot
   std::vector<FusionVector> terms_;    // by slot
+  std::vector<double> votes_;          // of the rows of one list
   std::vector<Scored> ranked_;
 };
 
