@@ -210,11 +210,14 @@ Result<void> set_bench_option(BenchSparseStep& options, std::string_view text) {
   const auto [name, value] = split_bench_setting(text);
   if (name == "negatives") return set_negatives(options, value);
   if (name == "dense" || name == "moments") {
+    const std::string_view key = name == "dense" ? "model.dense" : "optimizer.moments";
     engine::TrainConfig config = training_config(options);
-    auto done = engine::set_key(config, name == "dense" ? "model.dense" : "optimizer.moments", value);
+    if (auto done = engine::set_key(config, key, value); !done.ok()) {
+      return usage(name, value, engine::accepted_values(*engine::find_key(key)));
+    }
     options.dense = config.model.dense;
     options.moments = config.optimizer.moments;
-    return done;
+    return {};
   }
   return set_bench_option(table(options), text);
 }

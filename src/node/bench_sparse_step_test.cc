@@ -5,6 +5,9 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <string>
+#include <vector>
+
 #include "host/sim/clock.h"
 #include "host/sim/compute.h"
 #include "host/sim/disk.h"
@@ -70,6 +73,28 @@ TEST(BenchSparseStep, TakesDenseLayers) {
   ASSERT_TRUE(result.ok()) << result.error().message();
   EXPECT_EQ(result->parameters, 500U * 32 + 33 * 64 + 65 * 16 + 900 * 17);
   EXPECT_EQ(nlohmann::json::parse(to_json(*result, options, bench.host))["options"]["dense"][1], 16);
+}
+
+// Every kind of moments is measured, and the result says which; an unknown one is refused by the name that
+// was typed, with those there are.
+TEST(BenchSparseStep, TakesMoments) {
+  Bench bench;
+  std::vector<double> losses;
+  for (const std::string kind : {"element", "embedding-row", "row"}) {
+    BenchSparseStep options = small();
+    ASSERT_TRUE(set_bench_option(options, "moments=" + kind).ok());
+    const auto result = bench_sparse_step(bench.host, options);
+    ASSERT_TRUE(result.ok()) << result.error().message();
+    EXPECT_EQ(nlohmann::json::parse(to_json(*result, options, bench.host))["options"]["moments"], kind);
+    losses.push_back(result->loss);
+  }
+  EXPECT_NE(losses[0], losses[1]);
+  EXPECT_NE(losses[1], losses[2]);
+  BenchSparseStep options;
+  const auto refused = set_bench_option(options, "moments=rows");
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error().message(), HasSubstr("element, embedding-row or row"));
+  EXPECT_THAT(refused.error().message(), testing::Not(HasSubstr("optimizer.moments")));
 }
 
 // The same seed gives the same records and so the same loss.
