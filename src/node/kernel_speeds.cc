@@ -148,8 +148,8 @@ class IsaBench {
     constexpr std::size_t kRounds = 100'000;
     const double flops = static_cast<double>(kRounds * kernels::multiply_add_flops(isa_));
     peak_.f32 = flops / meter_.seconds([&] { sink_ += kernels::multiply_add_loop(isa_, kRounds); }) * 1e-9;
-    for (const std::size_t hidden : {64, 128, 256}) {
-      for (const std::size_t batch : {64, 256}) {
+    for (const std::size_t hidden : {64U, 128U, 256U}) {
+      for (const std::size_t batch : {64U, 256U}) {
         peak_.bf16 = std::max(peak_.bf16, panel_scores<Bf16>({.hidden = hidden, .batch = batch}));
         peak_.bytes = std::max(peak_.bytes, byte_scores({.hidden = hidden, .batch = batch}));
       }

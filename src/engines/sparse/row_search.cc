@@ -112,8 +112,9 @@ void RowSearch::order_rows() {
       rows_[r].id = id;
     }
   });
-  std::stable_sort(rows_.begin(), rows_.end(),
-                   [&](const ScreenedRow& a, const ScreenedRow& b) { return squares[a.id] > squares[b.id]; });
+  std::sort(rows_.begin(), rows_.end(), [&](const ScreenedRow& a, const ScreenedRow& b) {
+    return squares[a.id] != squares[b.id] ? squares[a.id] > squares[b.id] : a.id < b.id;
+  });
   const std::size_t size = sample_panels_ * kPanelRows;
   if (size == 0) return;
   std::vector<ScreenedRow> others;

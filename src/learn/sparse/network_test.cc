@@ -72,7 +72,7 @@ TEST(Network, RowMomentsTakeHalfTheMemory) {
   EXPECT_NEAR(static_cast<double>(row), 0.5 * static_cast<double>(element),
               0.02 * static_cast<double>(element));
   EXPECT_EQ(element - bytes({.embedding = Moments::kRow, .output = Moments::kElement}),
-            64 * (128 * (8 - 2) - sizeof(float)));
+            64 * (std::uint64_t{128} * (8 - 2) - sizeof(float)));
   Network network(shape, Moments::kRow);
   network.drop_moments();
   EXPECT_EQ(network.bytes(), Network(shape, Moments::kNone).bytes());
@@ -118,7 +118,7 @@ TEST(HiddenLayer, GoesThroughDenseLayers) {
     std::vector<double> h(37);
     for (std::size_t k = 0; k < row.index.size(); ++k) {
       for (std::size_t i = 0; i < 37; ++i) {
-        h[i] += static_cast<double>(row.value[k]) * p.embedding[row.index[k] * 37 + i];
+        h[i] += static_cast<double>(row.value[k]) * p.embedding[std::size_t{row.index[k]} * 37 + i];
       }
     }
     for (double& x : h) x = std::tanh(x);
