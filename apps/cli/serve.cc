@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <charconv>
 
 #include "apps/cli/arguments.h"
 #include "apps/cli/command.h"
@@ -30,28 +29,16 @@ struct ServeFlags {
   bool net_alone = false;
 };
 
-// HOST:PORT into `options`; an address with colons stands in brackets.
+// HOST:PORT into `options`.
 Result<void> parse_listen(const std::string& text, host::HttpOptions& options) {
-  const std::size_t colon = text.rfind(':');
-  std::string host = text.substr(0, colon);
-  int port = -1;
-  if (colon != std::string::npos) {
-    const char* const end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data() + colon + 1, end, port);
-    if (error != std::errc() || stop != end) port = -1;
+  const auto endpoint = host::parse_endpoint(text);
+  if (!endpoint.ok()) {
+    Error error = endpoint.error();
+    error.where = "--listen";
+    return error;
   }
-  const bool brackets = host.starts_with('[') && host.ends_with(']');
-  if (brackets) host = host.substr(1, host.size() - 2);
-  if (port < 0 || port > 65535 || host.empty() || (!brackets && host.find(':') != std::string::npos)) {
-    return Error{.kind = ErrorKind::kUsage,
-                 .where = "--listen",
-                 .what = "cannot use the address",
-                 .got = fmt::format("'{}'", text),
-                 .expected = "HOST:PORT such as 127.0.0.1:8080 or [::1]:8080; port 0 takes a free one",
-                 .fix = "write host and port"};
-  }
-  options.host = std::move(host);
-  options.port = port;
+  options.host = endpoint->host;
+  options.port = endpoint->port;
   return {};
 }
 

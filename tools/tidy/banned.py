@@ -17,6 +17,7 @@ class Ban:
 
 
 POSIX = ("src/host/posix/", "the seam's real side is made of these")
+GRPC = ("src/host/grpc/", "the network's real side; its events come from gRPC's threads")
 SIGNALS = ("apps/", "the program's outermost shell")
 PRINTS = ("src/base/check.cc", "a broken CHECK has only stderr left")
 
@@ -31,7 +32,7 @@ BANS = (
         (POSIX, SIGNALS, (TESTS, "tests drive a seam from several threads"))),
     Ban(r"\bstd::\w*mutex\b|\bstd::condition_variable|\bstd::lock_guard\b|\bstd::unique_lock\b|\bstd::scoped_lock\b",
         "give the object one owner thread; workers get spans and return",
-        (POSIX, ("src/host/sim/", "a Disk may be used by any thread"))),
+        (POSIX, GRPC, ("src/host/sim/", "a Disk may be used by any thread"))),
     Ban(r"\bsleep_for\b|\bsleep_until\b|\bu?sleep\s*\(|\bnanosleep\b",
         "wait on an event, or move the simulated clock", (POSIX,)),
     Ban(r"\bstd::(?:cout|cerr|clog|cin)\b|#\s*include\s*<iostream>|\bfmt::print|(?<![\w:])(?:std::)?f?printf\s*\("

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Network: connections that carry frames. One of the seams (docs/ARCHITECTURE.md): host/posix speaks gRPC
+// over TCP, with TLS; host/sim moves frames over simulated links in virtual time. Everything above a frame,
+// who is at the other end, resending, credits, priorities, is the same code on both (net/link).
+//
+// A connection is ordered and loses nothing while it lives; it may break at any moment, and then what was
+// sent last may or may not have arrived. Each belongs to one lane: control messages and exchanges must never
+// queue behind bulk, so the two travel over separate TCP connections (docs/protocols/link.md).
+//
+// Events reach the sink in order for each connection, from any thread; a real host hands them to the loop
+// thread's mailbox. For an outgoing connection: Opened once or never, then Received and Written, then Closed,
+// exactly once and last. For an incoming one: Accepted, then the same.
+//
+// Back-pressure: after kReadAhead bytes that nobody called consumed() for, no more is read, and the other
+// side's Written events stop coming.
+//
+// Thread rule: any thread. No event comes after the destructor has returned.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <variant>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "base/slice.h"
+#include "host/api/endpoint.h"
+
+namespace gossamer::host {
+
+// Names a connection for the life of its Network; never used twice.
+using ConnectionId = StrongId<struct ConnectionIdTag>;
+
+enum class Lane : std::uint8_t {
+  kControl = 0,  // small and urgent: heartbeats, agreement, a step's exchange
+  kBulk = 1,     // large: state, data, snapshots
+};
+inline constexpr std::size_t kLanes = 2;
+
+// "control" or "bulk".
+[[nodiscard]] const char* name(Lane lane);
+
+// The name in the certificate that the other end has proven to own; empty where the run uses no TLS.
+struct PeerName {
+  std::string certificate;
+
+  auto operator<=>(const PeerName&) const = default;
+};
+
+// We reached the other end.
+struct Opened {
+  ConnectionId connection;
+  PeerName peer;
+};
+// Somebody reached us. `from` is an address for people to read; behind NAT it is not the node's own.
+struct Accepted {
+  ConnectionId connection;
+  Lane lane = Lane::kControl;
+  PeerName peer;
+  std::string from;
+};
+struct Received {
+  ConnectionId connection;
+  Slices frame;
+};
+// `bytes` of the frames sent have left this process: there is room for as many.
+struct Written {
+  ConnectionId connection;
+  std::uint64_t bytes = 0;
+};
+// The connection is gone, or never came to be. `reason.where` names the other end.
+struct Closed {
+  ConnectionId connection;
+  Error reason;
+};
+using NetworkEvent = std::variant<Opened, Accepted, Received, Written, Closed>;
+using NetworkSink = std::function<void(NetworkEvent)>;
+
+class Network {
+ public:
+  // No frame is larger; a receiver closes a connection on which one is.
+  static constexpr std::uint64_t kMaxFrameBytes = 2ULL << 20;
+  // Unconsumed bytes of one connection after which no more is read (one frame more may come).
+  static constexpr std::uint64_t kReadAhead = 8ULL << 20;
+
+  Network() = default;
+  Network(const Network&) = delete;
+  Network& operator=(const Network&) = delete;
+  virtual ~Network() = default;
+
+  // Accepts connections of one lane. Port 0 takes a free one; the endpoint returned is the true one. An error
+  // names the endpoint: taken, not ours, not allowed.
+  [[nodiscard]] virtual Result<Endpoint> listen(const Endpoint& at, Lane lane) = 0;
+
+  // Starts to open a connection; Opened or Closed tells how it went, within the host's own time-out.
+  [[nodiscard]] virtual ConnectionId connect(const Endpoint& to, Lane lane) = 0;
+
+  // Queues a frame; never blocks. The caller bounds the queue by Written events. On a connection that is gone
+  // the frame is dropped. Requires at most kMaxFrameBytes.
+  virtual void send(ConnectionId connection, Slices frame) = 0;
+
+  // The receiver is done with `bytes` of what came on the connection.
+  virtual void consumed(ConnectionId connection, std::uint64_t bytes) = 0;
+
+  // Ends the connection at once, both ways: what is queued is lost. Closed follows here and at the other end.
+  virtual void close(ConnectionId connection) = 0;
+};
+
+}  // namespace gossamer::host

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/grpc/certificates.h"
+
+#include <fmt/format.h>
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/rand.h>
+#include <openssl/x509.h>
+#include <openssl/x509v3.h>
+
+#include <array>
+#include <ctime>
+#include <memory>
+
+#include "host/grpc/network.h"
+
+namespace gossamer::host {
+namespace {
+
+template <auto free>
+struct Free {
+  template <class T>
+  void operator()(T* object) const {
+    free(object);
+  }
+};
+using Bio = std::unique_ptr<BIO, Free<BIO_free_all>>;
+using Key = std::unique_ptr<EVP_PKEY, Free<EVP_PKEY_free>>;
+using Certificate = std::unique_ptr<X509, Free<X509_free>>;
+using Request = std::unique_ptr<X509_REQ, Free<X509_REQ_free>>;
+using Extension = std::unique_ptr<X509_EXTENSION, Free<X509_EXTENSION_free>>;
+
+// OpenSSL's own words for its last error.
+Error failure(const char* what, ErrorKind kind = ErrorKind::kFailed) {
+  std::array<char, 256> text{};
+  ERR_error_string_n(ERR_get_error(), text.data(), text.size());
+  ERR_clear_error();
+  return {.kind = kind, .what = what, .got = text.data()};
+}
+
+template <class Write>
+std::string pem(Write write) {
+  const Bio bio(BIO_new(BIO_s_mem()));
+  if (bio == nullptr || write(bio.get()) != 1) return {};
+  const char* data = nullptr;
+  const auto size = BIO_get_mem_data(bio.get(), &data);
+  return {data, static_cast<std::size_t>(size)};
+}
+std::string pem_of(EVP_PKEY* key) {
+  return pem(
+      [key](BIO* bio) { return PEM_write_bio_PrivateKey(bio, key, nullptr, nullptr, 0, nullptr, nullptr); });
+}
+std::string pem_of(X509* certificate) {
+  return pem([certificate](BIO* bio) { return PEM_write_bio_X509(bio, certificate); });
+}
+
+Bio reader(const std::string& text) {
+  return Bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
+}
+Certificate read_certificate(const std::string& text) {
+  return Certificate(PEM_read_bio_X509(reader(text).get(), nullptr, nullptr, nullptr));
+}
+
+Key make_key() { return Key(EVP_EC_gen("P-256")); }
+
+bool add_extension(X509* certificate, X509* issuer, int kind, const std::string& value) {
+  X509V3_CTX context;
+  X509V3_set_ctx(&context, issuer, certificate, nullptr, nullptr, 0);
+  const Extension extension(X509V3_EXT_conf_nid(nullptr, &context, kind, value.c_str()));
+  return extension != nullptr && X509_add_ext(certificate, extension.get(), -1) == 1;
+}
+
+// Everything but extensions and the signature.
+Certificate blank(const std::string& name, EVP_PKEY* key, const Validity& validity) {
+  Certificate certificate(X509_new());
+  std::array<unsigned char, 16> serial{};
+  if (certificate == nullptr || RAND_bytes(serial.data(), static_cast<int>(serial.size())) != 1)
+    return nullptr;
+  serial[0] &= 0x7f;  // a serial number is positive
+  const std::unique_ptr<BIGNUM, Free<BN_free>> number(
+      BN_bin2bn(serial.data(), static_cast<int>(serial.size()), nullptr));
+  const auto now = static_cast<std::time_t>(validity.now_seconds);
+  constexpr std::time_t kDay = 24 * 60 * 60;
+  X509_NAME* const subject = X509_get_subject_name(certificate.get());
+  const auto* const text = reinterpret_cast<const unsigned char*>(name.data());
+  const bool good =
+      number != nullptr && X509_set_version(certificate.get(), X509_VERSION_3) == 1 &&
+      BN_to_ASN1_INTEGER(number.get(), X509_get_serialNumber(certificate.get())) != nullptr &&
+      ASN1_TIME_set(X509_getm_notBefore(certificate.get()), now - kDay) != nullptr &&
+      ASN1_TIME_set(X509_getm_notAfter(certificate.get()), now + validity.days * kDay) != nullptr &&
+      X509_NAME_add_entry_by_NID(subject, NID_commonName, MBSTRING_UTF8, const_cast<unsigned char*>(text),
+                                 static_cast<int>(name.size()), -1, 0) == 1 &&
+      X509_set_pubkey(certificate.get(), key) == 1;
+  return good ? std::move(certificate) : nullptr;
+}
+
+}  // namespace
+
+Result<KeyAndCertificate> make_authority(const std::string& name, const Validity& validity) {
+  const Key key = make_key();
+  if (key == nullptr) return failure("cannot make a key for the certificate authority");
+  const Certificate certificate = blank(name, key.get(), validity);
+  X509* const raw = certificate.get();
+  const bool good = raw != nullptr && X509_set_issuer_name(raw, X509_get_subject_name(raw)) == 1 &&
+                    add_extension(raw, raw, NID_basic_constraints, "critical,CA:TRUE,pathlen:0") &&
+                    add_extension(raw, raw, NID_key_usage, "critical,keyCertSign,cRLSign") &&
+                    add_extension(raw, raw, NID_subject_key_identifier, "hash") &&
+                    X509_sign(raw, key.get(), EVP_sha256()) > 0;
+  if (!good) return failure("cannot make a certificate authority");
+  return KeyAndCertificate{.key = pem_of(key.get()), .certificate = pem_of(raw)};
+}
+
+Result<KeyAndRequest> make_request() {
+  const Key key = make_key();
+  const Request request(X509_REQ_new());
+  const bool good = key != nullptr && request != nullptr &&
+                    X509_REQ_set_version(request.get(), X509_REQ_VERSION_1) == 1 &&
+                    X509_REQ_set_pubkey(request.get(), key.get()) == 1 &&
+                    X509_REQ_sign(request.get(), key.get(), EVP_sha256()) > 0;
+  if (!good) return failure("cannot make a key and a certificate request");
+  return KeyAndRequest{.key = pem_of(key.get()),
+                       .request = pem([&](BIO* bio) { return PEM_write_bio_X509_REQ(bio, request.get()); })};
+}
+
+Result<std::string> sign_request(const KeyAndCertificate& authority, const std::string& request,
+                                 const std::string& name, const Validity& validity) {
+  const Request asked(PEM_read_bio_X509_REQ(reader(request).get(), nullptr, nullptr, nullptr));
+  const Key asked_key(asked == nullptr ? nullptr : X509_REQ_get_pubkey(asked.get()));
+  // The signature proves that whoever asks holds the key.
+  if (asked_key == nullptr || X509_REQ_verify(asked.get(), asked_key.get()) != 1) {
+    return failure("cannot use the certificate request", ErrorKind::kBadData);
+  }
+  const Key key(PEM_read_bio_PrivateKey(reader(authority.key).get(), nullptr, nullptr, nullptr));
+  const Certificate issuer = read_certificate(authority.certificate);
+  if (key == nullptr || issuer == nullptr) return failure("cannot read the certificate authority");
+  const Certificate certificate = blank(name, asked_key.get(), validity);
+  X509* const raw = certificate.get();
+  const bool good =
+      raw != nullptr && X509_set_issuer_name(raw, X509_get_subject_name(issuer.get())) == 1 &&
+      add_extension(raw, issuer.get(), NID_basic_constraints, "critical,CA:FALSE") &&
+      add_extension(raw, issuer.get(), NID_key_usage, "critical,digitalSignature") &&
+      add_extension(raw, issuer.get(), NID_ext_key_usage, "serverAuth,clientAuth") &&
+      add_extension(raw, issuer.get(), NID_subject_alt_name, fmt::format("DNS:{}", kCertificateHost)) &&
+      X509_sign(raw, key.get(), EVP_sha256()) > 0;
+  if (!good) return failure("cannot sign a certificate");
+  return pem_of(raw);
+}
+
+Result<std::string> fingerprint(const std::string& certificate) {
+  const Certificate read = read_certificate(certificate);
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned size = 0;
+  if (read == nullptr || X509_digest(read.get(), EVP_sha256(), digest.data(), &size) != 1) {
+    return failure("cannot read the certificate", ErrorKind::kBadData);
+  }
+  std::string text;
+  for (unsigned i = 0; i < size; ++i) text += fmt::format("{:02x}", digest[i]);
+  return text;
+}
+
+}  // namespace gossamer::host

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A run's own certificate authority: who holds a certificate signed by it is a node of the run (X.509, ECDSA
+// over P-256, by OpenSSL). A node makes its key itself and sends a request; the key never leaves its machine.
+//
+// All texts are PEM. Thread rule: any thread, plain values.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+
+namespace gossamer::host {
+
+struct KeyAndCertificate {
+  std::string key;
+  std::string certificate;
+};
+
+struct KeyAndRequest {
+  std::string key;
+  std::string request;
+};
+
+// Valid from a day before `now_seconds` (clocks differ) until `days` after it. Seconds since 1970-01-01 UTC.
+struct Validity {
+  double now_seconds = 0;
+  int days = 365;
+};
+
+// A new authority. `name` becomes its common name.
+[[nodiscard]] Result<KeyAndCertificate> make_authority(const std::string& name, const Validity& validity);
+
+// A new key, and a request for a certificate for it.
+[[nodiscard]] Result<KeyAndRequest> make_request();
+
+// A certificate for the key in `request`, under the common name `name` and the DNS name kCertificateHost;
+// what the request itself says of names is ignored. Good for both ends of a connection. An unreadable request
+// is kBadData.
+[[nodiscard]] Result<std::string> sign_request(const KeyAndCertificate& authority, const std::string& request,
+                                               const std::string& name, const Validity& validity);
+
+// SHA-256 of a certificate, 64 hex digits: what a join token pins. An unreadable certificate is kBadData.
+[[nodiscard]] Result<std::string> fingerprint(const std::string& certificate);
+
+}  // namespace gossamer::host

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/grpc/network.h"
+
+#include <fmt/format.h>
+#include <grpc/support/log.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "host/grpc/call.h"
+#include "host/grpc/listen_probe.h"
+#include "host/grpc/socket_options.h"
+#include "host/grpc/stream.h"
+
+namespace gossamer::host {
+namespace {
+
+// A frame's own limit and gRPC's are the same; an attempt to connect over a bad line needs several round
+// trips.
+constexpr int kMaxMessageBytes = static_cast<int>(Network::kMaxFrameBytes);
+constexpr int kConnectTimeoutMs = 5000;
+
+std::string method_of(Lane lane) { return fmt::format("/gossamer.Link/{}", name(lane)); }
+
+class GrpcNetwork final : public Network {
+ public:
+  GrpcNetwork(std::optional<NetworkCredentials> credentials, NetworkSink sink)
+      : credentials_(std::move(credentials)), sink_(std::move(sink)) {
+    // What it would say arrives as an error's text; on stderr it would stand beside no run, node or peer.
+    gpr_set_log_function([](gpr_log_func_args*) {});
+  }
+  ~GrpcNetwork() override;
+
+  [[nodiscard]] Result<Endpoint> listen(const Endpoint& at, Lane lane) override;
+  [[nodiscard]] ConnectionId connect(const Endpoint& to, Lane lane) override;
+  void send(ConnectionId connection, Slices frame) override;
+  void consumed(ConnectionId connection, std::uint64_t bytes) override;
+  void close(ConnectionId connection) override;
+
+ private:
+  // Turns calls to one listening port into connections.
+  class Service final : public grpc::CallbackGenericService {
+   public:
+    Service(GrpcNetwork& network, Lane lane) : network_(network), lane_(lane) {}
+    grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext* context) override {
+      return network_.accept(context, lane_);
+    }
+
+   private:
+    GrpcNetwork& network_;
+    Lane lane_;
+  };
+  struct Listener {
+    std::unique_ptr<Service> service;
+    std::unique_ptr<grpc::Server> server;
+  };
+
+  grpc::ServerGenericBidiReactor* accept(grpc::GenericCallbackServerContext* context, Lane lane);
+  [[nodiscard]] std::shared_ptr<grpc::ServerCredentials> server_credentials() const;
+  [[nodiscard]] std::shared_ptr<grpc::Channel> channel_to(const Endpoint& to, Lane lane) const;
+  void free_remains();
+  [[nodiscard]] std::shared_ptr<GrpcStream> find(ConnectionId connection);
+  // Makes a stream under a new number; null once the network is ending.
+  template <class Stream, class Last>
+  [[nodiscard]] std::shared_ptr<Stream> add(std::string where, Last last);
+
+  const std::optional<NetworkCredentials> credentials_;
+  const NetworkSink sink_;
+
+  std::mutex mutex_;
+  std::condition_variable all_finished_;
+  // Guarded by mutex_.
+  bool ending_ = false;
+  ConnectionId last_;
+  std::map<ConnectionId, std::shared_ptr<GrpcStream>> streams_;
+  std::vector<Listener> listeners_;
+  std::vector<std::shared_ptr<void>> remains_;  // of finished streams, freed on users' threads
+};
+
+// A call that is no connection of ours ends at once.
+class RefusedStream final : public grpc::ServerGenericBidiReactor {
+ public:
+  explicit RefusedStream(const grpc::Status& status) { Finish(status); }
+  void OnDone() override { delete this; }
+};
+
+template <class Stream, class Last>
+std::shared_ptr<Stream> GrpcNetwork::add(std::string where, Last last) {
+  const std::lock_guard lock(mutex_);
+  if (ending_) return nullptr;
+  const ConnectionId id = ++last_;
+  auto stream = std::make_shared<Stream>(
+      id, std::move(where), sink_,
+      [this](ConnectionId gone, std::shared_ptr<void> remains) {
+        const std::lock_guard guard(mutex_);
+        remains_.push_back(std::move(remains));
+        streams_.erase(gone);
+        if (streams_.empty()) all_finished_.notify_all();
+      },
+      std::move(last));
+  streams_[id] = stream;
+  return stream;
+}
+
+GrpcNetwork::~GrpcNetwork() {
+  std::vector<Listener> listeners;
+  std::vector<std::shared_ptr<GrpcStream>> streams;
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+    listeners.swap(listeners_);
+    for (const auto& [id, stream] : streams_) streams.push_back(stream);
+  }
+  for (const auto& stream : streams) stream->close();
+  for (const auto& listener : listeners)
+    listener.server->Shutdown(std::chrono::system_clock::time_point::min());
+  {
+    std::unique_lock lock(mutex_);
+    all_finished_.wait(lock, [this] { return streams_.empty(); });
+  }
+  free_remains();
+}
+
+void GrpcNetwork::free_remains() {
+  std::vector<std::shared_ptr<void>> remains;
+  const std::lock_guard lock(mutex_);
+  remains.swap(remains_);
+}
+
+std::shared_ptr<grpc::ServerCredentials> GrpcNetwork::server_credentials() const {
+  if (!credentials_.has_value()) return grpc::InsecureServerCredentials();
+  grpc::SslServerCredentialsOptions options(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  options.pem_root_certs = credentials_->authority;
+  options.pem_key_cert_pairs.push_back({credentials_->key, credentials_->certificate});
+  return grpc::SslServerCredentials(options);
+}
+
+Result<Endpoint> GrpcNetwork::listen(const Endpoint& at, Lane lane) {
+  // gRPC does not say why it cannot listen.
+  if (auto possible = probe_listen(at); !possible.ok()) return possible.error();
+  Listener listener{.service = std::make_unique<Service>(*this, lane), .server = nullptr};
+  grpc::ServerBuilder builder;
+  builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  builder.SetMaxSendMessageSize(-1);
+  builder.AddChannelArgument("grpc.so_reuseport", 0);
+  builder.SetOption(socket_options(lane));
+  int port = 0;
+  builder.AddListeningPort(to_string(at), server_credentials(), &port);
+  builder.RegisterCallbackGenericService(listener.service.get());
+  listener.server = builder.BuildAndStart();
+  if (listener.server == nullptr || port <= 0) {
+    return Error{.where = to_string(at),
+                 .what = "cannot listen",
+                 .fix = "use another address, or look at the certificate"};
+  }
+  const std::lock_guard lock(mutex_);
+  listeners_.push_back(std::move(listener));
+  return Endpoint{.host = at.host, .port = static_cast<std::uint16_t>(port)};
+}
+
+std::shared_ptr<grpc::Channel> GrpcNetwork::channel_to(const Endpoint& to, Lane lane) const {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  arguments.SetMaxSendMessageSize(-1);
+  arguments.SetInt("grpc.use_local_subchannel_pool", 1);  // a TCP connection for each
+  // The time-out of an attempt: less than a few round trips would never connect over a slow line.
+  arguments.SetInt("grpc.min_reconnect_backoff_ms", kConnectTimeoutMs);
+  arguments.SetInt("grpc.enable_http_proxy", 0);
+  set_socket_options(arguments, lane);
+  if (!credentials_.has_value())
+    return grpc::CreateCustomChannel(to_string(to), grpc::InsecureChannelCredentials(), arguments);
+  arguments.SetSslTargetNameOverride(kCertificateHost);
+  grpc::SslCredentialsOptions options;
+  options.pem_root_certs = credentials_->authority;
+  options.pem_private_key = credentials_->key;
+  options.pem_cert_chain = credentials_->certificate;
+  return grpc::CreateCustomChannel(to_string(to), grpc::SslCredentials(options), arguments);
+}
+
+ConnectionId GrpcNetwork::connect(const Endpoint& to, Lane lane) {
+  free_remains();
+  auto stream =
+      add<GrpcClientStream>(to_string(to), std::make_unique<GrpcClientStream::Call>(channel_to(to, lane)));
+  CHECK(stream != nullptr);
+  stream->start(stream, method_of(lane));
+  return stream->id();
+}
+
+grpc::ServerGenericBidiReactor* GrpcNetwork::accept(grpc::GenericCallbackServerContext* context, Lane lane) {
+  if (context->method() != method_of(lane)) {
+    return new RefusedStream(
+        {grpc::StatusCode::UNIMPLEMENTED,
+         fmt::format("this port serves {}, not {}", method_of(lane), context->method())});
+  }
+  auto stream = add<GrpcServerStream>(context->peer(), context);
+  if (stream == nullptr) return new RefusedStream({grpc::StatusCode::UNAVAILABLE, "shutting down"});
+  Accepted accepted{.connection = stream->id(),
+                    .lane = lane,
+                    .peer = {certificate_name(context->auth_context().get())},
+                    .from = context->peer()};
+  stream->start(stream, std::move(accepted));
+  return stream.get();
+}
+
+std::shared_ptr<GrpcStream> GrpcNetwork::find(ConnectionId connection) {
+  const std::lock_guard lock(mutex_);
+  const auto found = streams_.find(connection);
+  return found == streams_.end() ? nullptr : found->second;
+}
+
+void GrpcNetwork::send(ConnectionId connection, Slices frame) {
+  if (const auto stream = find(connection)) stream->send(std::move(frame));
+}
+void GrpcNetwork::consumed(ConnectionId connection, std::uint64_t bytes) {
+  if (const auto stream = find(connection)) stream->consumed(bytes);
+}
+void GrpcNetwork::close(ConnectionId connection) {
+  if (const auto stream = find(connection)) stream->close();
+}
+
+}  // namespace
+
+std::unique_ptr<Network> make_grpc_network(std::optional<NetworkCredentials> credentials, NetworkSink sink) {
+  return std::make_unique<GrpcNetwork>(std::move(credentials), std::move(sink));
+}
+
+}  // namespace gossamer::host

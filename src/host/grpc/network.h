@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The real Network (host/api/network.h): each connection is a bidirectional gRPC stream over a TCP connection
+// of its own, whose messages are frames passed on by reference. With credentials every connection is mutual
+// TLS and both ends must hold a certificate of the run's own authority; without, nothing is proven and
+// nothing hidden.
+//
+// Sockets of the control lane use cubic, those of the bulk lane BBR where this process may
+// (docs/protocols/link.md says what each costs); where it may not, connections work with the system's choice.
+//
+// Events come from gRPC's threads. Thread rule: any thread; the destructor not from within the sink.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "host/api/network.h"
+
+namespace gossamer::host {
+
+// PEM texts. The certificate's common name is the PeerName that others see.
+struct NetworkCredentials {
+  std::string authority;    // the run's certificate authority
+  std::string certificate;  // ours, signed by it
+  std::string key;
+};
+
+// Every certificate of a run is valid for this DNS name: nodes have no fixed host names, and who a peer is
+// says its common name.
+inline constexpr const char* kCertificateHost = "node.gossamer";
+
+[[nodiscard]] std::unique_ptr<Network> make_grpc_network(std::optional<NetworkCredentials> credentials,
+                                                         NetworkSink sink);
+
+}  // namespace gossamer::host

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/grpc/stream.h"
+
+#include <grpcpp/security/auth_context.h>
+
+#include <utility>
+
+#include "base/check.h"
+#include "host/grpc/call.h"
+
+namespace gossamer::host {
+namespace {
+
+// Below this a copy costs less than a reference.
+constexpr std::size_t kCopyBytes = 256;
+
+grpc::ByteBuffer to_grpc(Slices frame) {
+  std::vector<grpc::Slice> slices;
+  slices.reserve(frame.size());
+  for (Slice& slice : frame) {
+    const auto bytes = slice.bytes();
+    if (bytes.size() <= kCopyBytes) {
+      slices.emplace_back(bytes.data(), bytes.size());
+    } else {
+      auto* const owner =
+          new Slice(std::move(slice));  // NOLINT(cppcoreguidelines-owning-memory): gRPC frees it
+      slices.emplace_back(
+          const_cast<std::byte*>(bytes.data()), bytes.size(),
+          [](void* kept) { delete static_cast<Slice*>(kept); }, owner);
+    }
+  }
+  return {slices.data(), slices.size()};
+}
+
+Slices from_grpc(const grpc::ByteBuffer& buffer) {
+  std::vector<grpc::Slice> slices;
+  CHECK(buffer.Dump(&slices).ok());
+  Slices frame;
+  frame.reserve(slices.size());
+  for (grpc::Slice& slice : slices) {
+    auto owner = std::make_shared<const grpc::Slice>(std::move(slice));
+    const auto bytes = std::as_bytes(std::span(owner->begin(), owner->size()));
+    frame.emplace_back(std::move(owner), bytes);
+  }
+  return frame;
+}
+
+Error reason_of(const grpc::Status& status, const std::string& where) {
+  const bool refused = status.error_code() == grpc::StatusCode::UNAUTHENTICATED ||
+                       status.error_code() == grpc::StatusCode::PERMISSION_DENIED;
+  return {.kind = refused ? ErrorKind::kRefused : ErrorKind::kFailed,
+          .where = where,
+          .what = status.ok() ? "the other side has closed the connection"
+                              : "the connection broke: " + status.error_message()};
+}
+
+}  // namespace
+
+std::string certificate_name(const grpc::AuthContext* context) {
+  if (context == nullptr) return {};
+  const auto names = context->FindPropertyValues("x509_common_name");
+  return names.empty() ? std::string() : std::string(names[0].data(), names[0].size());
+}
+
+GrpcStream::GrpcStream(ConnectionId id, std::string where, NetworkSink sink, Finished finished)
+    : id_(id), where_(std::move(where)), sink_(std::move(sink)), finished_(std::move(finished)) {}
+
+void GrpcStream::send(Slices frame) {
+  const std::uint64_t bytes = total_bytes(frame);
+  CHECK(bytes <= Network::kMaxFrameBytes, bytes);
+  grpc::ByteBuffer buffer = to_grpc(std::move(frame));
+  const std::lock_guard lock(mutex_);
+  if (ended_ || writes_over_) return;
+  queue_.push_back(std::move(buffer));
+  write_next();
+}
+
+void GrpcStream::consumed(std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  CHECK(bytes <= unconsumed_, bytes, unconsumed_);
+  unconsumed_ -= bytes;
+  read_next();
+}
+
+void GrpcStream::read_next() {
+  // gRPC tells how a stream ended only when all that had arrived has been read: without writes, read on.
+  const bool full = unconsumed_ >= Network::kReadAhead && !writes_over_;
+  if (!begun_ || ended_ || reading_ || full) return;
+  reading_ = true;
+  start_read(&incoming_);
+}
+
+void GrpcStream::close() {
+  const std::lock_guard lock(mutex_);
+  if (ended_) return;
+  ended_ = true;
+  closed_here_ = true;
+  queue_.clear();
+  cancel();
+}
+
+void GrpcStream::begin(NetworkEvent first) {
+  sink_(std::move(first));
+  const std::lock_guard lock(mutex_);
+  begun_ = true;
+  read_next();
+  write_next();
+}
+
+void GrpcStream::read_done() {
+  Slices frame = from_grpc(incoming_);
+  incoming_.Clear();
+  {
+    const std::lock_guard lock(mutex_);
+    unconsumed_ += total_bytes(frame);
+  }
+  sink_(Received{id_, std::move(frame)});
+  const std::lock_guard lock(mutex_);
+  reading_ = false;
+  read_next();
+}
+
+void GrpcStream::write_done() {
+  const std::uint64_t bytes = outgoing_.Length();
+  {
+    const std::lock_guard lock(mutex_);
+    outgoing_.Clear();
+    writing_ = false;
+  }
+  sink_(Written{id_, bytes});
+  const std::lock_guard lock(mutex_);
+  write_next();
+}
+
+void GrpcStream::write_failed() {
+  const std::lock_guard lock(mutex_);
+  writes_over_ = true;
+  queue_.clear();
+  read_next();
+}
+
+void GrpcStream::write_next() {
+  if (!begun_ || ended_ || writes_over_ || writing_ || queue_.empty()) return;
+  writing_ = true;
+  outgoing_.Swap(&queue_.front());
+  queue_.pop_front();
+  start_write(&outgoing_);
+}
+
+bool GrpcStream::end_operations() {
+  const std::lock_guard lock(mutex_);
+  if (ended_) return false;
+  ended_ = true;
+  queue_.clear();
+  return true;
+}
+
+void GrpcStream::done(Error reason, std::shared_ptr<void> remains) {
+  bool here = false;
+  {
+    const std::lock_guard lock(mutex_);
+    here = closed_here_;
+  }
+  if (here) reason = Error{.where = where_, .what = "closed on this side"};
+  sink_(Closed{id_, std::move(reason)});
+  finished_(id_, std::move(remains));
+}
+
+GrpcClientStream::GrpcClientStream(ConnectionId id, std::string where, NetworkSink sink, Finished finished,
+                                   std::unique_ptr<Call> call)
+    : GrpcStream(id, std::move(where), std::move(sink), std::move(finished)), call_(std::move(call)) {}
+
+GrpcClientStream::~GrpcClientStream() = default;
+
+void GrpcClientStream::start(std::shared_ptr<GrpcClientStream> self, const std::string& method) {
+  self_ = std::move(self);
+  call_->stub.PrepareBidiStreamingCall(&call_->context, method, grpc::StubOptions(), this);
+  // Reads and writes start outside of callbacks too; the hold keeps OnDone away until no more do.
+  AddHold();
+  StartCall();
+}
+
+void GrpcClientStream::cancel() {
+  call_->context.TryCancel();
+  RemoveHold();
+}
+
+void GrpcClientStream::fail() {
+  if (end_operations()) RemoveHold();
+}
+
+void GrpcClientStream::OnReadInitialMetadataDone(bool ok) {
+  if (!ok) return fail();
+  begin(Opened{id(), {certificate_name(call_->context.auth_context().get())}});
+}
+
+void GrpcClientStream::OnReadDone(bool ok) { ok ? read_done() : fail(); }
+void GrpcClientStream::OnWriteDone(bool ok) { ok ? write_done() : write_failed(); }
+
+void GrpcClientStream::OnDone(const grpc::Status& status) {
+  const auto keep = std::move(self_);
+  done(reason_of(status, where()), std::move(call_));
+}
+
+GrpcServerStream::GrpcServerStream(ConnectionId id, std::string where, NetworkSink sink, Finished finished,
+                                   grpc::GenericCallbackServerContext* context)
+    : GrpcStream(id, std::move(where), std::move(sink), std::move(finished)), context_(context) {}
+
+void GrpcServerStream::start(std::shared_ptr<GrpcServerStream> self, Accepted accepted) {
+  self_ = std::move(self);
+  StartSendInitialMetadata();
+  begin(std::move(accepted));
+}
+
+// OnCancel follows, and finishes: a Finish here, beside a write that is still under way, can leave the client
+// without an end.
+void GrpcServerStream::cancel() { context_->TryCancel(); }
+
+void GrpcServerStream::finish() {
+  end_operations();
+  if (!finish_called_.exchange(true)) Finish(grpc::Status::OK);
+}
+
+void GrpcServerStream::OnReadDone(bool ok) { ok ? read_done() : finish(); }
+void GrpcServerStream::OnWriteDone(bool ok) { ok ? write_done() : write_failed(); }
+void GrpcServerStream::OnCancel() { finish(); }
+
+void GrpcServerStream::OnDone() {
+  const auto keep = std::move(self_);
+  done(Error{.where = where(), .what = "the connection broke, or the other side has closed it"}, nullptr);
+}
+
+}  // namespace gossamer::host

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/sim/internet.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+#include "host/sim/network.h"
+
+namespace gossamer::host {
+namespace {
+
+constexpr Duration kTick{1};
+constexpr Duration kResend{200'000'000};  // TCP's least time-out
+
+SimSide& side_of(const SimEnd& end) { return end.connection->sides[static_cast<std::size_t>(end.side)]; }
+SimEnd other(const SimEnd& end) { return {end.connection, 1 - end.side}; }
+
+Duration time_of(std::uint64_t bytes, double bytes_per_second) {
+  return from_seconds(static_cast<double>(bytes) / bytes_per_second);
+}
+
+}  // namespace
+
+SimInternet::SimInternet(Timeline& timeline, std::uint64_t seed)
+    : timeline_(timeline), rng_(seed, Purpose::kFault) {}
+
+SimInternet::~SimInternet() = default;
+
+std::unique_ptr<Network> SimInternet::attach(const std::string& machine, PeerName name, NetworkSink sink) {
+  machines_.try_emplace(machine);
+  return std::make_unique<SimNetwork>(*this, machine, std::move(name), std::move(sink));
+}
+
+void SimInternet::set_path(const std::string& from, const std::string& to, const PathQuality& quality) {
+  paths_[{from, to}] = quality;
+}
+void SimInternet::set_rates(const std::string& machine, const MachineRates& rates) {
+  machines_[machine].rates = rates;
+}
+
+void SimInternet::cut(const std::string& from, const std::string& to) { cuts_.insert({from, to}); }
+void SimInternet::heal(const std::string& from, const std::string& to) { cuts_.erase({from, to}); }
+
+void SimInternet::pause(const std::string& machine) { machines_[machine].paused = true; }
+
+void SimInternet::resume(const std::string& machine) {
+  Machine& here = machines_[machine];
+  here.paused = false;
+  // What a delivery sets off must not come between two that waited longer.
+  const auto held = std::exchange(here.held, {});
+  for (const auto& delivery : held) delivery();
+  pump(machine);
+}
+
+void SimInternet::vanish(const std::string& machine) {
+  machines_[machine].gone = true;
+  machines_[machine].held.clear();
+}
+
+bool SimInternet::is_cut(const std::string& from, const std::string& to) const {
+  const auto gone = [this](const std::string& machine) {
+    const auto found = machines_.find(machine);
+    return found == machines_.end() || found->second.gone;
+  };
+  return cuts_.contains({from, to}) || gone(from) || gone(to);
+}
+
+const PathQuality& SimInternet::path(const std::string& from, const std::string& to) const {
+  const auto found = paths_.find({from, to});
+  return found == paths_.end() ? default_path_ : found->second;
+}
+
+// One way, for one segment: jitter, and as many time-outs as it was lost times.
+Duration SimInternet::delay(const std::string& from, const std::string& to) {
+  if (from == to) return {20'000};
+  const PathQuality& quality = path(from, to);
+  Duration total = quality.delay;
+  if (quality.jitter.ns > 0)
+    total.ns += static_cast<std::int64_t>(rng_.below(static_cast<std::uint64_t>(quality.jitter.ns)));
+  Duration again{std::max(kResend.ns, 2 * quality.delay.ns)};
+  while (quality.loss > 0 && rng_.uniform() < static_cast<float>(quality.loss)) {
+    total = total + again;
+    again.ns *= 2;
+  }
+  return total;
+}
+
+void SimInternet::open(const std::shared_ptr<SimConnection>& connection, const Endpoint& to) {
+  const std::string& from = connection->sides[0].machine;
+  connection->sides[1].machine = to.host;
+  const auto target = machines_.find(to.host);
+  const bool hidden = target == machines_.end() || (target->second.hidden && from != to.host);
+  if (!hidden && !is_cut(from, to.host) && !is_cut(to.host, from)) {
+    timeline_.after(delay(from, to.host), [this, connection, to] { answer(connection, to); });
+    return;
+  }
+  time_out(connection, to);
+}
+
+void SimInternet::time_out(const std::shared_ptr<SimConnection>& connection, const Endpoint& to) {
+  timeline_.after(kConnectTimeout, [this, connection, to] {
+    end_side({connection, 0}, fmt::format("cannot connect to {}: timed out", to_string(to)), Tell::kProcess);
+  });
+}
+
+void SimInternet::answer(const std::shared_ptr<SimConnection>& connection, const Endpoint& to) {
+  Machine& target = machines_[to.host];
+  const auto listener = target.listeners.find(to.port);
+  const std::string& from = connection->sides[0].machine;
+  if (connection->sides[0].ended) return;
+  // A paused machine's kernel answers, but nothing that speaks TLS.
+  if (target.paused || is_cut(to.host, from)) return time_out(connection, to);
+  const Duration back = delay(to.host, from);
+  if (listener == target.listeners.end() || listener->second.lane != connection->lane) {
+    timeline_.after(back, [this, connection, to] {
+      end_side({connection, 0}, fmt::format("cannot connect to {}: connection refused", to_string(to)),
+               Tell::kProcess);
+    });
+    return;
+  }
+  SimNetwork* const network = listener->second.network;
+  const ConnectionId id = network->take(connection, 1);
+  const PeerName opener = connection->opener;
+  connection->sides[0].open = connection->sides[1].open = true;
+  // A round trip for TCP, one for TLS.
+  const Instant accepted = timeline_.now() + back + delay(from, to.host);
+  const Instant opened = accepted + delay(to.host, from);
+  emit({connection, 1}, accepted, Accepted{id, connection->lane, opener, from});
+  emit({connection, 0}, opened, Opened{connection->sides[0].id, network->name_});
+}
+
+void SimInternet::emit(const SimEnd& end, Instant when, NetworkEvent event) {
+  SimSide& side = side_of(end);
+  when = std::max({when, timeline_.now(), side.last_event + kTick});
+  side.last_event = when;
+  timeline_.at(when, [this, sink = side.sink, machine = side.machine, event = std::move(event)]() mutable {
+    hand_over(machine, [sink, event = std::move(event)]() mutable {
+      if (const auto alive = sink.lock()) (*alive)(std::move(event));
+    });
+  });
+}
+
+void SimInternet::hand_over(const std::string& machine, std::function<void()> delivery) {
+  Machine& here = machines_[machine];
+  if (here.gone) return;
+  if (here.paused) {
+    here.held.push_back(std::move(delivery));
+  } else {
+    delivery();
+  }
+}
+
+void SimInternet::want_to_send(const SimEnd& end) {
+  SimSide& side = side_of(end);
+  if (!side.in_turn) {
+    side.in_turn = true;
+    machines_[side.machine].turns.push_back(end);
+  }
+  pump(side.machine);
+}
+
+void SimInternet::pump(const std::string& machine) {
+  Machine& here = machines_[machine];
+  while (!here.sending && !here.paused && !here.gone && !here.turns.empty()) {
+    const SimEnd end = here.turns.front();
+    here.turns.pop_front();
+    SimSide& side = side_of(end);
+    if (!side.open || side.queue.empty() || side.stalled || side.outstanding >= Network::kReadAhead) {
+      side.in_turn = false;
+      continue;
+    }
+    here.sending = true;
+    const std::uint64_t bytes = std::min(kSegmentBytes, side.front_left);
+    timeline_.after(time_of(bytes, here.rates.up_bytes_per_second),
+                    [this, end, bytes] { segment_sent(end, bytes); });
+  }
+}
+
+void SimInternet::segment_sent(const SimEnd& end, std::uint64_t bytes) {
+  SimSide& side = side_of(end);
+  Machine& here = machines_[side.machine];
+  here.sending = false;
+  here.bytes_sent += bytes;
+  if (side.open) {
+    side.outstanding += bytes;
+    side.front_left -= bytes;
+    SimSegment segment{.bytes = bytes, .frame = {}};
+    if (side.front_left == 0) {
+      segment.frame = std::move(side.queue.front());
+      side.queue.pop_front();
+      if (!side.queue.empty()) side.front_left = total_bytes(side.queue.front());
+      const std::uint64_t written = total_bytes(*segment.frame);
+      hand_over(side.machine, [sink = side.sink, id = side.id, written, end] {
+        const auto alive = sink.lock();
+        if (alive != nullptr && side_of(end).open) (*alive)(Written{id, written});
+      });
+    }
+    here.turns.push_back(end);
+    travel(end, std::move(segment));
+  } else {
+    side.in_turn = false;
+  }
+  pump(side.machine);
+}
+
+void SimInternet::travel(const SimEnd& end, SimSegment segment) {
+  SimSide& side = side_of(end);
+  const std::string& far = side_of(other(end)).machine;
+  const bool forward_cut = is_cut(side.machine, far);
+  if (forward_cut || is_cut(far, side.machine)) {
+    if (!side.watched) {
+      side.watched = true;
+      watch_stall(end, timeline_.now());
+    }
+  }
+  if (forward_cut) {
+    CHECK(!side.held.has_value());
+    side.stalled = true;
+    side.held = std::move(segment);
+    return;
+  }
+  const Instant arrival = std::max(timeline_.now() + delay(side.machine, far), side.last_arrival + kTick);
+  side.last_arrival = arrival;
+  timeline_.at(arrival,
+               [this, end, segment = std::move(segment)]() mutable { arrived(end, std::move(segment)); });
+}
+
+// Looks again and again whether the path is whole; TCP gives up after a while.
+void SimInternet::watch_stall(const SimEnd& end, Instant since) {
+  timeline_.after(kResend, [this, end, since] {
+    SimSide& side = side_of(end);
+    if (!side.open) return;
+    const std::string& far = side_of(other(end)).machine;
+    if (!is_cut(side.machine, far) && side.held.has_value()) {
+      side.stalled = false;
+      SimSegment segment = std::move(*side.held);
+      side.held.reset();
+      travel(end, std::move(segment));
+      want_to_send(end);
+    }
+    if (!is_cut(side.machine, far) && !is_cut(far, side.machine)) {
+      side.watched = false;
+    } else if (timeline_.now() - since >= kGiveUp) {
+      end_side(end, fmt::format("connection to {} timed out", far), Tell::kProcess);
+    } else {
+      watch_stall(end, since);
+    }
+  });
+}
+
+void SimInternet::arrived(const SimEnd& end, SimSegment segment) {
+  const SimEnd to = other(end);
+  SimSide& far = side_of(to);
+  Machine& machine = machines_[far.machine];
+  if (machine.gone) return;
+  if (!far.open) {
+    reset_other(to, "connection reset: the other side has closed it");
+    return;
+  }
+  const Instant through = std::max(timeline_.now(), machine.downlink_free) +
+                          time_of(segment.bytes, machine.rates.down_bytes_per_second);
+  machine.downlink_free = through;
+  if (segment.frame.has_value()) emit(to, through, Received{far.id, std::move(*segment.frame)});
+}
+
+void SimInternet::consumed(const SimEnd& receiver, std::uint64_t bytes) {
+  const SimEnd sender = other(receiver);
+  const std::string& here = side_of(receiver).machine;
+  const std::string& far = side_of(sender).machine;
+  const bool blocked = is_cut(here, far);
+  timeline_.after(blocked ? kResend : delay(here, far), [this, receiver, sender, bytes, blocked] {
+    SimSide& side = side_of(sender);
+    if (!side.open) return;
+    if (blocked) return consumed(receiver, bytes);
+    CHECK(bytes <= side.outstanding, bytes, side.outstanding);
+    side.outstanding -= bytes;
+    if (!side.queue.empty()) want_to_send(sender);
+  });
+}
+
+void SimInternet::end_side(const SimEnd& end, const std::string& what, Tell tell) {
+  SimSide& side = side_of(end);
+  if (side.ended) return;
+  side.ended = true;
+  const bool was_open = std::exchange(side.open, false);
+  side.queue.clear();
+  side.held.reset();
+  if (const auto sink = side.sink.lock(); sink != nullptr && tell == Tell::kProcess) {
+    emit(end, timeline_.now(), Closed{side.id, Error{.where = side_of(other(end)).machine, .what = what}});
+  }
+  if (was_open) reset_other(end, tell == Tell::kProcess ? "connection reset" : what);
+}
+
+void SimInternet::reset_other(const SimEnd& end, const std::string& what) {
+  const SimEnd to = other(end);
+  SimSide& side = side_of(end);
+  SimSide& far = side_of(to);
+  if (!far.open || is_cut(side.machine, far.machine)) return;
+  const Instant arrival =
+      std::max(timeline_.now() + delay(side.machine, far.machine), side.last_arrival + kTick);
+  side.last_arrival = arrival;
+  timeline_.at(arrival, [this, to, what] {
+    SimSide& there = side_of(to);
+    there.open = false;  // nothing to be told: the reset came from there
+    end_side(to, what, Tell::kProcess);
+  });
+}
+
+}  // namespace gossamer::host

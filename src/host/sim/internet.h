@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// SimInternet: machines, the links between them, and what goes wrong with both, in virtual time. Processes
+// attach to a machine and get a Network (host/api/network.h).
+//
+// What is modelled: each machine has an uplink and a downlink of a certain rate, which its connections share
+// in turns of 16 KiB, as TCP connections share a bottleneck; each path has a one-way delay, jitter for each
+// segment, and loss, which costs the time that TCP takes to send again and keeps the order; a cut path holds
+// segments back, and a connection that gets nothing through for 20 s breaks, at the side that sends; a
+// machine that vanishes is silent, a process that ends resets its connections; a paused machine takes bytes
+// until the window is full, and says nothing. What is not: slow start, headers, CPU.
+//
+// Deterministic: the same calls and seed give the same events at the same instants. Thread rule: one thread.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/rng.h"
+#include "host/api/network.h"
+#include "host/sim/timeline.h"
+
+namespace gossamer::host {
+
+class SimNetwork;
+struct SimConnection;
+
+// One end of a connection; side 0 opened it.
+struct SimEnd {
+  std::shared_ptr<SimConnection> connection;
+  int side = 0;
+};
+
+// What an uplink sends at a time.
+struct SimSegment {
+  std::uint64_t bytes = 0;
+  std::optional<Slices> frame;  // that ends with it
+};
+
+// One direction between two machines.
+struct PathQuality {
+  Duration delay = from_milliseconds(10);  // one way
+  Duration jitter = {};                    // each segment takes up to this much longer
+  double loss = 0;                         // of segments, 0 <= loss < 1
+};
+
+struct MachineRates {
+  double up_bytes_per_second = 125e6;  // 1 Gb/s
+  double down_bytes_per_second = 125e6;
+};
+
+class SimInternet {
+ public:
+  static constexpr std::uint64_t kSegmentBytes = 16ULL << 10;
+  static constexpr Duration kGiveUp{20'000'000'000};  // nothing got through: the connection breaks
+  static constexpr Duration kConnectTimeout{5'000'000'000};
+
+  SimInternet(Timeline& timeline, std::uint64_t seed);
+  ~SimInternet();
+  SimInternet(const SimInternet&) = delete;
+  SimInternet& operator=(const SimInternet&) = delete;
+
+  // A process on `machine`. It ends, and its connections are reset, with the Network. The internet outlives
+  // it.
+  [[nodiscard]] std::unique_ptr<Network> attach(const std::string& machine, PeerName name, NetworkSink sink);
+
+  void set_default_path(const PathQuality& quality) { default_path_ = quality; }
+  void set_path(const std::string& from, const std::string& to, const PathQuality& quality);
+  void set_rates(const std::string& machine, const MachineRates& rates);
+
+  // Nothing gets from one machine to another until healed. Each direction by itself.
+  void cut(const std::string& from, const std::string& to);
+  void heal(const std::string& from, const std::string& to);
+  // Nobody outside can open a connection to it (NAT); it can open connections itself.
+  void hide(const std::string& machine) { machines_[machine].hidden = true; }
+  // The machine stops for a while: nothing is read or sent, nobody is told.
+  void pause(const std::string& machine);
+  void resume(const std::string& machine);
+  // Power off: silence. Its processes get no more events.
+  void vanish(const std::string& machine);
+
+  // Payload and other bytes of frames that have left a machine.
+  [[nodiscard]] std::uint64_t bytes_sent(const std::string& machine) { return machines_[machine].bytes_sent; }
+
+ private:
+  friend class SimNetwork;
+  enum class Tell { kProcess, kNobody };
+  struct Listener {
+    SimNetwork* network = nullptr;
+    Lane lane = Lane::kControl;
+  };
+  struct Machine {
+    MachineRates rates;
+    bool hidden = false;
+    bool paused = false;
+    bool gone = false;
+    bool sending = false;
+    Instant downlink_free;
+    std::deque<SimEnd> turns;
+    std::map<std::uint16_t, Listener> listeners;
+    std::vector<std::function<void()>> held;  // deliveries while paused
+    std::uint64_t bytes_sent = 0;
+  };
+
+  [[nodiscard]] bool is_cut(const std::string& from, const std::string& to) const;
+  [[nodiscard]] const PathQuality& path(const std::string& from, const std::string& to) const;
+  [[nodiscard]] Duration delay(const std::string& from, const std::string& to);
+
+  void open(const std::shared_ptr<SimConnection>& connection, const Endpoint& to);
+  void answer(const std::shared_ptr<SimConnection>& connection, const Endpoint& to);
+  void time_out(const std::shared_ptr<SimConnection>& connection, const Endpoint& to);
+  void want_to_send(const SimEnd& end);
+  void pump(const std::string& machine);
+  void segment_sent(const SimEnd& end, std::uint64_t bytes);
+  void travel(const SimEnd& end, SimSegment segment);
+  void watch_stall(const SimEnd& end, Instant since);
+  void arrived(const SimEnd& end, SimSegment segment);
+  void consumed(const SimEnd& receiver, std::uint64_t bytes);
+  // This side is over; the other end hears of it as far as the path carries it.
+  void end_side(const SimEnd& end, const std::string& what, Tell tell);
+  void reset_other(const SimEnd& end, const std::string& what);
+  // Hands an event to the side's process, after all its earlier ones, when its machine is running.
+  void emit(const SimEnd& end, Instant when, NetworkEvent event);
+  // Now, or when the machine goes on; never if it is gone.
+  void hand_over(const std::string& machine, std::function<void()> delivery);
+
+  Timeline& timeline_;
+  Rng rng_;
+  PathQuality default_path_;
+  std::map<std::pair<std::string, std::string>, PathQuality> paths_;
+  std::set<std::pair<std::string, std::string>> cuts_;
+  std::map<std::string, Machine> machines_;
+};
+
+}  // namespace gossamer::host

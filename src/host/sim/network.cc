@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/sim/network.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/check.h"
+
+namespace gossamer::host {
+
+SimNetwork::SimNetwork(SimInternet& internet, std::string machine, PeerName name, NetworkSink sink)
+    : internet_(internet),
+      machine_(std::move(machine)),
+      name_(std::move(name)),
+      sink_(std::make_shared<NetworkSink>([this, user = std::move(sink)](NetworkEvent event) {
+        if (const auto* closed = std::get_if<Closed>(&event)) connections_.erase(closed->connection);
+        user(std::move(event));
+      })) {}
+
+SimNetwork::~SimNetwork() {
+  sink_.reset();
+  auto& listeners = internet_.machines_[machine_].listeners;
+  std::erase_if(listeners, [this](const auto& entry) { return entry.second.network == this; });
+  for (const auto& [id, end] : connections_) {
+    internet_.end_side(end, "the process at the other end has ended", SimInternet::Tell::kNobody);
+  }
+}
+
+Result<Endpoint> SimNetwork::listen(const Endpoint& at, Lane lane) {
+  auto& listeners = internet_.machines_[machine_].listeners;
+  Endpoint bound = at;
+  const auto refuse = [&](const char* what) {
+    return Error{.where = to_string(at), .what = what, .fix = "use another address"};
+  };
+  if (at.host != machine_) return refuse("cannot listen: this machine does not have the address");
+  if (bound.port == 0) {
+    bound.port = 49152;
+    while (listeners.contains(bound.port)) ++bound.port;
+  }
+  if (listeners.contains(bound.port)) return refuse("cannot listen: the port is taken");
+  listeners[bound.port] = {this, lane};
+  return bound;
+}
+
+ConnectionId SimNetwork::take(const std::shared_ptr<SimConnection>& connection, int side) {
+  const ConnectionId id = ++last_;
+  SimSide& here = connection->sides[static_cast<std::size_t>(side)];
+  here.machine = machine_;
+  here.id = id;
+  here.sink = sink_;
+  connections_[id] = {connection, side};
+  return id;
+}
+
+ConnectionId SimNetwork::connect(const Endpoint& to, Lane lane) {
+  auto connection = std::make_shared<SimConnection>();
+  connection->lane = lane;
+  connection->opener = name_;
+  const ConnectionId id = take(connection, 0);
+  internet_.open(connection, to);
+  return id;
+}
+
+void SimNetwork::send(ConnectionId connection, Slices frame) {
+  const std::uint64_t bytes = total_bytes(frame);
+  CHECK(bytes <= kMaxFrameBytes, bytes);
+  const auto found = connections_.find(connection);
+  if (found == connections_.end()) return;
+  SimSide& here = found->second.connection->sides[static_cast<std::size_t>(found->second.side)];
+  if (!here.open) return;
+  if (here.queue.empty()) here.front_left = bytes;
+  here.queue.push_back(std::move(frame));
+  internet_.want_to_send(found->second);
+}
+
+void SimNetwork::consumed(ConnectionId connection, std::uint64_t bytes) {
+  const auto found = connections_.find(connection);
+  if (found != connections_.end()) internet_.consumed(found->second, bytes);
+}
+
+void SimNetwork::close(ConnectionId connection) {
+  const auto found = connections_.find(connection);
+  if (found == connections_.end()) return;
+  const SimEnd end = found->second;
+  if (end.connection->sides[static_cast<std::size_t>(end.side)].ended) return;
+  internet_.end_side(end, "closed by the other side", SimInternet::Tell::kNobody);
+  internet_.emit(end, internet_.timeline_.now(),
+                 Closed{connection, Error{.where = fmt::format("connection {}", connection.value),
+                                          .what = "closed on this side"}});
+}
+
+}  // namespace gossamer::host

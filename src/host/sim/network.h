@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// SimNetwork: the Network of one simulated process; SimInternet makes it and does the work. Events arrive on
+// the thread that moves the timeline, never inside a call. Thread rule: that thread alone.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "host/api/network.h"
+#include "host/sim/internet.h"
+
+namespace gossamer::host {
+
+// One end of a connection.
+struct SimSide {
+  std::string machine;
+  ConnectionId id;
+  std::weak_ptr<NetworkSink> sink;  // gone with its process
+  bool open = false;                // may send and be sent to
+  bool ended = false;               // Closed is on its way, or needless
+  std::deque<Slices> queue;
+  std::uint64_t front_left = 0;   // bytes of the first frame that have not left
+  std::uint64_t outstanding = 0;  // bytes that left and that the other side has not consumed
+  bool in_turn = false;           // waits for its machine's uplink, or uses it
+  bool stalled = false;           // the path is cut and `held` waits
+  bool watched = false;           // a check for giving up is on its way
+  std::optional<SimSegment> held;
+  Instant last_arrival{-1};  // of a segment that this side sent
+  Instant last_event{-1};    // handed to this side's process
+};
+
+struct SimConnection {
+  Lane lane = Lane::kControl;
+  PeerName opener;
+  std::array<SimSide, 2> sides;  // 0 opened it
+};
+
+class SimNetwork final : public Network {
+ public:
+  SimNetwork(SimInternet& internet, std::string machine, PeerName name, NetworkSink sink);
+  ~SimNetwork() override;
+
+  [[nodiscard]] Result<Endpoint> listen(const Endpoint& at, Lane lane) override;
+  [[nodiscard]] ConnectionId connect(const Endpoint& to, Lane lane) override;
+  void send(ConnectionId connection, Slices frame) override;
+  void consumed(ConnectionId connection, std::uint64_t bytes) override;
+  void close(ConnectionId connection) override;
+
+ private:
+  friend class SimInternet;
+  [[nodiscard]] ConnectionId take(const std::shared_ptr<SimConnection>& connection, int side);
+
+  SimInternet& internet_;
+  std::string machine_;
+  PeerName name_;
+  std::shared_ptr<NetworkSink> sink_;
+  ConnectionId last_;
+  std::map<ConnectionId, SimEnd> connections_;
+};
+
+}  // namespace gossamer::host
