@@ -31,5 +31,13 @@ using SampleId = StrongId<struct SampleIdTag>;
 using RecordIndex = StrongId<struct RecordIndexTag>;
 // One optimizer update, 0-based: step t owns the sample ids [t*B, (t+1)*B).
 using StepNumber = StrongId<struct StepNumberTag>;
+// A machine's place in a run; 0 names none.
+using NodeId = StrongId<struct NodeIdTag>;
+// One life of one node; rises with each; 0 names none.
+using Incarnation = StrongId<struct IncarnationTag>;
+// Rises with every change of membership or placement.
+using Epoch = StrongId<struct EpochTag>;
+// One life of a coordinator; rises with each.
+using Generation = StrongId<struct GenerationTag>;
 
 }  // namespace gossamer

@@ -31,6 +31,7 @@ enum class Purpose : std::uint32_t {
   kDenseInit = 14,      // a = row, b = layer
   kSubsampling = 15,    // a = four positions of a text, b = epoch
   kWindow = 16,         // a = position of a text, b = epoch
+  kBackoff = 17,        // a = node
 };
 
 // The ten-round Philox4x32 block function: 4 words in, 4 words out, under a 2-word key.

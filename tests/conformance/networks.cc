@@ -30,6 +30,7 @@ class RealWorld final : public NetworkWorld {
   }
 
   Endpoint address(const std::string&) const override { return {"127.0.0.1", 0}; }
+  Instant now() const override { return clock_.now(); }
 
   bool run_until(const std::function<bool()>& done) override {
     const Instant end = clock_.now() + from_seconds(kPatienceSeconds);
@@ -64,11 +65,13 @@ class SimWorld final : public NetworkWorld {
     return internet_.attach(process, {process}, std::move(sink));
   }
   Endpoint address(const std::string& process) const override { return {process, 0}; }
+  Instant now() const override { return timeline_.now(); }
 
   bool run_until(const std::function<bool()>& done) override {
     const Instant end = timeline_.now() + from_seconds(kPatienceSeconds);
     while (!done()) {
-      if (timeline_.now() >= end || !timeline_.step()) return false;
+      if (timeline_.now() >= end) return false;
+      timeline_.run_until(timeline_.now() + from_milliseconds(1));
     }
     return true;
   }

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "base/time.h"
 #include "host/api/network.h"
 
 namespace gossamer::host {
@@ -33,6 +34,7 @@ class NetworkWorld {
                                                        NetworkSink sink) = 0;
   // Where the process may listen; port 0.
   [[nodiscard]] virtual Endpoint address(const std::string& process) const = 0;
+  [[nodiscard]] virtual Instant now() const = 0;
   // Hands events over until `done`; false if it does not happen within a time that is ample.
   [[nodiscard]] virtual bool run_until(const std::function<bool()>& done) = 0;
 };

@@ -44,6 +44,20 @@ void SimInternet::set_rates(const std::string& machine, const MachineRates& rate
 void SimInternet::cut(const std::string& from, const std::string& to) { cuts_.insert({from, to}); }
 void SimInternet::heal(const std::string& from, const std::string& to) { cuts_.erase({from, to}); }
 
+void SimInternet::reset(const std::string& a, const std::string& b) {
+  std::erase_if(connections_, [](const auto& connection) { return connection.expired(); });
+  for (const auto& weak : connections_) {
+    const auto connection = weak.lock();
+    const auto& [one, two] = connection->sides;
+    const bool between = (one.machine == a && two.machine == b) || (one.machine == b && two.machine == a);
+    if (!between || !one.open || !two.open) continue;
+    for (const int side : {0, 1}) {
+      side_of({connection, 1 - side}).open = false;  // neither is told by the other
+      end_side({connection, side}, "connection reset by a machine in between", Tell::kProcess);
+    }
+  }
+}
+
 void SimInternet::pause(const std::string& machine) { machines_[machine].paused = true; }
 
 void SimInternet::resume(const std::string& machine) {
@@ -91,6 +105,7 @@ Duration SimInternet::delay(const std::string& from, const std::string& to) {
 void SimInternet::open(const std::shared_ptr<SimConnection>& connection, const Endpoint& to) {
   const std::string& from = connection->sides[0].machine;
   connection->sides[1].machine = to.host;
+  connections_.push_back(connection);
   const auto target = machines_.find(to.host);
   const bool hidden = target == machines_.end() || (target->second.hidden && from != to.host);
   if (!hidden && !is_cut(from, to.host) && !is_cut(to.host, from)) {

@@ -79,6 +79,8 @@ class SimInternet {
   // Nothing gets from one machine to another until healed. Each direction by itself.
   void cut(const std::string& from, const std::string& to);
   void heal(const std::string& from, const std::string& to);
+  // Breaks every connection between the two, as a firewall that forgot them does; new ones are possible.
+  void reset(const std::string& a, const std::string& b);
   // Nobody outside can open a connection to it (NAT); it can open connections itself.
   void hide(const std::string& machine) { machines_[machine].hidden = true; }
   // The machine stops for a while: nothing is read or sent, nobody is told.
@@ -138,6 +140,7 @@ class SimInternet {
   std::map<std::pair<std::string, std::string>, PathQuality> paths_;
   std::set<std::pair<std::string, std::string>> cuts_;
   std::map<std::string, Machine> machines_;
+  std::vector<std::weak_ptr<SimConnection>> connections_;
 };
 
 }  // namespace gossamer::host

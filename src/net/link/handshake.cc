@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Links, the part that reads frames: who is at the other end, and what they may say.
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/check.h"
+#include "net/link/links.h"
+
+namespace gossamer::net {
+namespace {
+
+struct Parts {
+  std::string what;
+  std::string got;
+  std::string expected;
+  std::string fix;
+};
+
+wire::Refusal refusal_of(wire::Refusal::Reason reason, Parts parts) {
+  wire::Refusal refusal;
+  refusal.set_reason(reason);
+  refusal.set_what(std::move(parts.what));
+  refusal.set_got(std::move(parts.got));
+  refusal.set_expected(std::move(parts.expected));
+  refusal.set_fix(std::move(parts.fix));
+  return refusal;
+}
+
+// Whether trying again could help.
+bool is_final(wire::Refusal::Reason reason) {
+  return reason != wire::Refusal::BUSY && reason != wire::Refusal::PROTOCOL &&
+         reason != wire::Refusal::UNKNOWN;
+}
+
+}  // namespace
+
+void Links::send_frame(Connection& connection, Slices frame) {
+  connection.unwritten += total_bytes(frame);
+  network_.send(connection.id, std::move(frame));
+}
+
+void Links::say_hello(Connection& connection, Link& link) {
+  wire::FrameHeader header;
+  wire::Hello* const hello = header.mutable_hello();
+  hello->set_wire_min(kWireMin);
+  hello->set_wire_max(kWireMax);
+  hello->set_run(options_.run);
+  hello->mutable_from()->set_node(options_.self.node.value);
+  hello->mutable_from()->set_incarnation(options_.self.incarnation.value);
+  hello->set_to_node(link.peer.node.value);
+  hello->set_lane(static_cast<std::uint32_t>(connection.lane));
+  hello->set_session(link.session);
+  hello->set_resume(link.was_up);
+  *hello->mutable_progress() = link.lanes[lane_index(connection.lane)].stream.tell();
+  hello->set_program(options_.program);
+  send_frame(connection, encode_frame(header));
+}
+
+void Links::on_frame(Connection& connection, Frame frame, Instant now, LinkEvents& out) {
+  using Stage = Connection::Stage;
+  if (connection.stage == Stage::kLeaving) return;  // what it says does not matter any more
+  if (connection.stage == Stage::kUp) return on_established(connection, std::move(frame), now, out);
+  switch (frame.header.kind_case()) {
+    case wire::FrameHeader::kHello:
+      if (!connection.ours) return on_hello(connection, frame.header.hello(), now, out);
+      break;
+    case wire::FrameHeader::kWelcome:
+      if (connection.ours) return on_welcome(connection, frame.header.welcome(), now, out);
+      break;
+    case wire::FrameHeader::kRefusal:
+      if (connection.ours) return on_refusal(connection, frame.header.refusal(), now, out);
+      break;
+    default: break;
+  }
+  fault(connection,
+        Error{.kind = ErrorKind::kBadData,
+              .what = "the peer broke the rules of the link",
+              .got = fmt::format("a frame of kind {}", static_cast<int>(frame.header.kind_case())),
+              .expected = connection.ours ? "Welcome or Refusal" : "Hello"},
+        now, out);
+}
+
+wire::Refusal Links::fenced_refusal(PeerId peer) {
+  return refusal_of(
+      wire::Refusal::FENCED,
+      {.what = "this incarnation was declared dead",
+       .got = fmt::format("{} incarnation {}", certificate_name(peer.node), peer.incarnation.value),
+       .expected = "a later one",
+       .fix = "join again"});
+}
+
+std::optional<wire::Refusal> Links::objection(const Connection& connection, const wire::Hello& hello) const {
+  const NodeId node{hello.from().node()};
+  const Incarnation incarnation{hello.from().incarnation()};
+  if (hello.wire_min() > kWireMax || hello.wire_max() < kWireMin) {
+    return refusal_of(wire::Refusal::WIRE,
+                      {.what = "no wire version in common",
+                       .got = fmt::format("{} to {}", hello.wire_min(), hello.wire_max()),
+                       .expected = fmt::format("one of {} to {}", kWireMin, kWireMax),
+                       .fix = "run the same version of gossamer on both"});
+  }
+  if (hello.run() != options_.run) {
+    return refusal_of(wire::Refusal::RUN, {.what = "this node belongs to another run",
+                                           .got = fmt::format("run '{}'", hello.run()),
+                                           .expected = fmt::format("run '{}'", options_.run),
+                                           .fix = "look at the address"});
+  }
+  if (hello.to_node() != 0 && hello.to_node() != options_.self.node.value) {
+    return refusal_of(wire::Refusal::NODE, {.what = "this is another node",
+                                            .got = certificate_name(NodeId{hello.to_node()}),
+                                            .expected = certificate_name(options_.self.node),
+                                            .fix = "look at the address"});
+  }
+  const std::string claimed = certificate_name(node);
+  if (node.value == 0 || incarnation.value == 0 || node == options_.self.node ||
+      (!connection.name.certificate.empty() && connection.name.certificate != claimed)) {
+    return refusal_of(wire::Refusal::IDENTITY, {.what = "the certificate is of another node",
+                                                .got = claimed,
+                                                .expected = connection.name.certificate,
+                                                .fix = "join with a token of this run"});
+  }
+  const auto fenced = fenced_.find(node);
+  const auto link = links_.find(node);
+  if ((fenced != fenced_.end() && incarnation <= fenced->second) ||
+      (link != links_.end() && incarnation < link->second.peer.incarnation)) {
+    return fenced_refusal({node, incarnation});
+  }
+  if (hello.lane() != static_cast<std::uint32_t>(connection.lane)) {
+    return refusal_of(wire::Refusal::PROTOCOL, {.what = "Hello for another lane than the connection's",
+                                                .got = fmt::format("{}", hello.lane()),
+                                                .expected = fmt::format("{}", lane_index(connection.lane)),
+                                                .fix = {}});
+  }
+  return std::nullopt;
+}
+
+Links::Link* Links::link_for(Connection& connection, const wire::Hello& hello, Instant now, LinkEvents& out) {
+  const PeerId peer{NodeId{hello.from().node()}, Incarnation{hello.from().incarnation()}};
+  auto found = links_.find(peer.node);
+  if (found != links_.end()) {
+    Link& link = found->second;
+    const bool same =
+        link.peer.incarnation == peer.incarnation && !link.opener && link.session == hello.session();
+    if (same) return &link;
+    if (link.opener && !link.was_up) {
+      // Both opened at once: the link of the node with the lower number stays. Nothing of ours has been
+      // delivered yet, so what is queued goes over the other's.
+      if (options_.self.node < peer.node) {
+        refuse(
+            connection,
+            refusal_of(
+                wire::Refusal::BUSY,
+                {.what = "this node is opening the link itself", .got = {}, .expected = {}, .fix = "wait"}),
+            now);
+        return nullptr;
+      }
+      drop_connections(link);
+      for (LaneState& lane : link.lanes) lane.retry.reset();
+      link.opener = false;
+      link.peer = peer;
+      link.session = hello.session();
+      return &link;
+    }
+    if (!hello.resume()) {
+      end(peer.node,
+          Error{.where = certificate_name(peer.node),
+                .what = link.peer.incarnation == peer.incarnation
+                            ? "the peer has opened a new link"
+                            : "the peer came back as another incarnation"},
+          out);
+    }
+  }
+  if (hello.resume()) {
+    refuse(connection,
+           refusal_of(wire::Refusal::GONE, {.what = "the link has ended here",
+                                            .got = fmt::format("session {}", hello.session()),
+                                            .expected = "a new one",
+                                            .fix = "open the link again"}),
+           now);
+    return nullptr;
+  }
+  Link& link = make_link(peer.node);
+  link.peer = peer;
+  link.session = hello.session();
+  return &link;
+}
+
+void Links::on_hello(Connection& connection, const wire::Hello& hello, Instant now, LinkEvents& out) {
+  if (const auto refusal = objection(connection, hello)) return refuse(connection, *refusal, now);
+  Link* const link = link_for(connection, hello, now, out);
+  if (link == nullptr) return;
+  connection.where = fmt::format("{} at {}", certificate_name(link->peer.node), connection.where);
+  wire::FrameHeader header;
+  wire::Welcome* const welcome = header.mutable_welcome();
+  welcome->set_wire(std::min(kWireMax, hello.wire_max()));
+  welcome->mutable_from()->set_node(options_.self.node.value);
+  welcome->mutable_from()->set_incarnation(options_.self.incarnation.value);
+  *welcome->mutable_progress() = link->lanes[lane_index(connection.lane)].stream.tell();
+  welcome->set_program(options_.program);
+  send_frame(connection, encode_frame(header));
+  establish(connection, *link, hello.progress(), now, out);
+}
+
+void Links::on_welcome(Connection& connection, const wire::Welcome& welcome, Instant now, LinkEvents& out) {
+  Link& link = links_.at(connection.node);
+  const PeerId peer{NodeId{welcome.from().node()}, Incarnation{welcome.from().incarnation()}};
+  const std::string claimed = certificate_name(peer.node);
+  const auto fenced = fenced_.find(peer.node);
+  std::string wrong;
+  if (peer.node != link.peer.node || peer.incarnation.value == 0) wrong = "another node answers";
+  if (!connection.name.certificate.empty() && connection.name.certificate != claimed) {
+    wrong = "the certificate is of another node";
+  }
+  if (welcome.wire() < kWireMin || welcome.wire() > kWireMax) wrong = "no wire version in common";
+  if (fenced != fenced_.end() && peer.incarnation <= fenced->second)
+    wrong = "this incarnation was declared dead";
+  if (link.peer.incarnation.value != 0 && link.peer.incarnation != peer.incarnation) {
+    wrong = "the peer came back as another incarnation";
+  }
+  if (!wrong.empty()) {
+    return end(link.peer.node,
+               Error{.kind = ErrorKind::kRefused,
+                     .where = connection.where,
+                     .what = wrong,
+                     .got = fmt::format("{} incarnation {}, wire {}", claimed, peer.incarnation.value,
+                                        welcome.wire()),
+                     .expected = certificate_name(link.peer.node)},
+               out);
+  }
+  link.peer = peer;
+  establish(connection, link, welcome.progress(), now, out);
+}
+
+void Links::establish(Connection& connection, Link& link, const wire::Progress& theirs, Instant now,
+                      LinkEvents& out) {
+  LaneState& lane = link.lanes[lane_index(connection.lane)];
+  // The other side knows that its earlier connection is lost, or it would not have opened this one.
+  if (lane.connection.has_value() && *lane.connection != connection.id) drop(*lane.connection);
+  if (connection.deadline.has_value()) strangers_.erase({*connection.deadline, connection.id});
+  connection.deadline.reset();
+  connection.node = link.peer.node;
+  connection.stage = Connection::Stage::kUp;
+  connection.next_ping = now;
+  lane.connection = connection.id;
+  lane.retry.reset();
+  lane.failures = 0;
+  lane.up = true;
+  link.was_up = true;
+  link.last_heard = now;
+  if (auto attached = lane.stream.attach(theirs); !attached.ok()) {
+    Error error = attached.error();
+    error.where = connection.where;
+    return end(link.peer.node, std::move(error), out);
+  }
+  if (connection.lane == host::Lane::kControl) out.emplace_back(LinkUp{link.peer});
+  serve_lane(link, connection.lane, now);
+}
+
+void Links::on_refusal(Connection& connection, const wire::Refusal& refusal, Instant now, LinkEvents& out) {
+  Link& link = links_.at(connection.node);
+  const bool final = is_final(refusal.reason());
+  const Error reason{
+      .kind = final && refusal.reason() != wire::Refusal::GONE ? ErrorKind::kRefused : ErrorKind::kFailed,
+      .where = connection.where,
+      .what = refusal.what(),
+      .got = refusal.got(),
+      .expected = refusal.expected(),
+      .fix = refusal.fix()};
+  if (final || connection.stage == Connection::Stage::kUp) return end(link.peer.node, reason, out);
+  const host::Lane lane = connection.lane;
+  drop(connection.id);
+  lost(link, lane, reason, now, out);
+}
+
+void Links::on_established(Connection& connection, Frame frame, Instant now, LinkEvents& out) {
+  Link& link = links_.at(connection.node);
+  LaneState& lane = link.lanes[lane_index(connection.lane)];
+  wire::FrameHeader& header = frame.header;
+  switch (header.kind_case()) {
+    case wire::FrameHeader::kData: {
+      auto message = lane.stream.on_data(header.data(), std::move(frame.payload), now);
+      if (!message.ok()) return fault(connection, message.error(), now, out);
+      if (message->has_value()) out.emplace_back(Arrived{link.peer, connection.lane, std::move(**message)});
+      return serve_lane(link, connection.lane, now);
+    }
+    case wire::FrameHeader::kAck:
+      if (auto done = lane.stream.on_ack(header.ack()); !done.ok())
+        return fault(connection, done.error(), now, out);
+      return serve_lane(link, connection.lane, now);
+    case wire::FrameHeader::kPing: {
+      wire::FrameHeader pong;
+      pong.mutable_pong()->set_token(header.ping().token());
+      return send_frame(connection, encode_frame(pong));
+    }
+    case wire::FrameHeader::kPong:
+      if (header.pong().token() == connection.ping && connection.lane == host::Lane::kControl) {
+        link.round_trip = now - connection.ping_sent;
+      }
+      return;
+    case wire::FrameHeader::kRefusal: return on_refusal(connection, header.refusal(), now, out);
+    case wire::FrameHeader::kGoodbye:
+      return end(link.peer.node,
+                 Error{.where = connection.where,
+                       .what = fmt::format("the peer has left: {}", header.goodbye().reason())},
+                 out);
+    default:
+      return fault(connection,
+                   Error{.kind = ErrorKind::kBadData,
+                         .what = "the peer broke the rules of the link",
+                         .got = fmt::format("a frame of kind {}", static_cast<int>(header.kind_case())),
+                         .expected = "Data, Ack, Ping, Pong or Goodbye"},
+                   now, out);
+  }
+}
+
+void Links::refuse(Connection& connection, const wire::Refusal& refusal, Instant now) {
+  wire::FrameHeader header;
+  *header.mutable_refusal() = refusal;
+  send_frame(connection, encode_frame(header));
+  connection.stage = Connection::Stage::kLeaving;
+  connection.node = {};
+  if (!connection.deadline.has_value()) {
+    connection.deadline = now + kGreetingTime;
+    strangers_.insert({*connection.deadline, connection.id});
+  }
+}
+
+// Trying again would give the same: a link with a peer that breaks the rules is over.
+void Links::fault(Connection& connection, Error error, Instant now, LinkEvents& out) {
+  error.where = connection.where;
+  const NodeId node = connection.node;
+  const host::Lane lane = connection.lane;
+  if (connection.ours && connection.stage != Connection::Stage::kUp) {
+    drop(connection.id);
+    return lost(links_.at(node), lane, error, now, out);
+  }
+  refuse(connection,
+         refusal_of(wire::Refusal::PROTOCOL,
+                    {.what = error.what, .got = error.got, .expected = error.expected, .fix = error.fix}),
+         now);
+  if (node.value == 0) return;
+  LaneState& state = links_.at(node).lanes[lane_index(lane)];
+  state.connection.reset();
+  state.up = false;
+  end(node, std::move(error), out);
+}
+
+}  // namespace gossamer::net

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// LaneStream: one lane of a link, both directions, over all connections that come and go under it
+// (docs/protocols/link.md, "Order, loss, and coming back" and "Back-pressure"). It cuts messages into frames,
+// keeps them until the other side has them, sends again on a new connection what the old one lost, puts
+// messages together and bounds what the other side may send.
+//
+// A pure state machine: frames come in, frames go out, and `now` is an argument. Thread rule: one owner.
+#pragma once
+
+#include <gossamer/link.pb.h>
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+
+#include "base/result.h"
+#include "base/slice.h"
+#include "base/time.h"
+#include "net/link/message.h"
+
+namespace gossamer::net {
+
+// Counts the messages of one direction of a lane: 1, 2, 3, ...
+using MessageNumber = std::uint64_t;
+
+class LaneStream {
+ public:
+  static constexpr std::uint64_t kPieceBytes = 256ULL << 10;
+  static constexpr Duration kAckDelay{50'000'000};
+
+  // `window`: bytes of complete messages that may be here and not consumed, in (0, 2^40).
+  explicit LaneStream(std::uint64_t window);
+
+  // Queues a message; returns its number. Requires body and payload within their limits.
+  MessageNumber send(Message message);
+  // Takes back what is not wholly sent; false if it is, or was never queued.
+  bool cancel(MessageNumber number);
+  // The user is done with `bytes` of delivered messages (counted_bytes).
+  void consumed(std::uint64_t bytes);
+
+  // What Hello, Welcome and Ack tell the other side: what is here, and how far it may go on.
+  [[nodiscard]] wire::Progress tell();
+  // A connection is up, and the other side has what `theirs` says: sends the rest again. An error if that
+  // cannot be.
+  [[nodiscard]] Result<void> attach(const wire::Progress& theirs);
+
+  // The next frame for the connection; nothing while the window or the queue is exhausted.
+  [[nodiscard]] std::optional<Slices> next_frame();
+
+  // A Data frame from the other side. Gives the message that it completes, if it does. An error (kBadData)
+  // for whatever a correct peer never sends: the connection must then be closed.
+  [[nodiscard]] Result<std::optional<Message>> on_data(const wire::Data& data, Slices payload, Instant now);
+  [[nodiscard]] Result<void> on_ack(const wire::Progress& theirs);
+
+  // When the next Ack should go out (long ago: now); nothing if there is none to send.
+  [[nodiscard]] std::optional<Instant> ack_due() const;
+  // The last message that the other side has wholly.
+  [[nodiscard]] MessageNumber acknowledged() const { return acknowledged_; }
+  // Bytes that were given to send() and that the other side has not acknowledged.
+  [[nodiscard]] std::uint64_t queued_bytes() const { return queued_bytes_; }
+  [[nodiscard]] std::uint64_t acknowledged_bytes() const { return acknowledged_bytes_; }
+  [[nodiscard]] std::uint64_t received_bytes() const { return received_bytes_; }
+
+ private:
+  struct Outgoing {
+    MessageNumber number = 0;
+    std::uint32_t channel = 0;
+    std::string body;
+    SliceReader payload;
+    bool started = false;
+  };
+  struct Kept {
+    wire::Data data;
+    Slices payload;
+    std::uint64_t bytes = 0;
+    MessageNumber completes = 0;  // 0: no message
+  };
+  struct Arriving {
+    Message message;
+    std::uint64_t expected = 0;  // of payload
+    std::uint64_t have = 0;
+  };
+
+  [[nodiscard]] std::uint64_t window() const;
+  [[nodiscard]] Result<void> forget_through(std::uint64_t frame);
+  void cut_piece();
+  [[nodiscard]] Slices encode(const Kept& kept) const;
+  [[nodiscard]] Error fault(std::string got, std::string expected) const;
+  [[nodiscard]] Result<void> check_data(const wire::Data& data, std::uint64_t bytes,
+                                        std::uint64_t payload) const;
+
+  const std::uint64_t window_size_;
+
+  // Towards the other side.
+  MessageNumber last_message_ = 0;
+  std::deque<Outgoing> queue_;
+  std::uint64_t last_frame_ = 0;  // the highest frame number given out
+  std::uint64_t forgotten_ = 0;   // frames up to this one are acknowledged
+  std::deque<Kept> kept_;         // frames forgotten_ + 1 .. last_frame_
+  std::size_t next_to_send_ = 0;  // index into kept_
+  std::uint64_t sent_bytes_ = 0;  // counted against their window
+  std::uint64_t their_window_ = 0;
+  MessageNumber acknowledged_ = 0;
+  std::uint64_t queued_bytes_ = 0;
+  std::uint64_t acknowledged_bytes_ = 0;
+
+  // From the other side.
+  std::uint64_t received_ = 0;  // frames
+  std::uint64_t received_bytes_ = 0;
+  std::uint64_t done_bytes_ = 0;  // consumed or cancelled
+  std::optional<Arriving> arriving_;
+  std::uint64_t told_window_ = 0;
+  std::uint64_t told_received_ = 0;
+  std::optional<Instant> oldest_untold_;
+};
+
+}  // namespace gossamer::net

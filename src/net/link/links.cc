@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "net/link/links.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace gossamer::net {
+namespace {
+
+constexpr std::array<host::Lane, host::kLanes> kBothLanes{host::Lane::kControl, host::Lane::kBulk};
+
+// 0.1, 0.2, 0.4 ... 5 s after the first failure, the second, ...; none before the first.
+Duration backoff(int failures) {
+  if (failures == 0) return {};
+  return from_milliseconds(std::min(5000.0, 100.0 * static_cast<double>(1U << std::min(failures - 1, 10))));
+}
+
+}  // namespace
+
+std::string certificate_name(NodeId node) { return fmt::format("node-{}", node.value); }
+
+Links::Links(host::Network& network, Options options)
+    : network_(network),
+      options_(std::move(options)),
+      rng_(options_.seed, Purpose::kBackoff, options_.self.node.value) {
+  CHECK(options_.self.node.value > 0 && options_.self.incarnation.value > 0);
+}
+
+Links::Link& Links::make_link(NodeId node) {
+  const auto [place, made] = links_.try_emplace(node, options_.control_window, options_.bulk_window);
+  CHECK(made, node.value);
+  place->second.peer.node = node;
+  return place->second;
+}
+
+Connection& Links::add_connection(host::ConnectionId id, host::Lane lane, Instant now) {
+  Connection& connection = connections_[id];
+  connection.id = id;
+  connection.lane = lane;
+  connection.heard = now;
+  return connection;
+}
+
+void Links::open(const PeerAddress& to, Instant now) {
+  CHECK(to.node.value > 0 && to.node != options_.self.node, to.node.value);
+  if (linked(to.node)) return;
+  Link& link = make_link(to.node);
+  link.address = to;
+  link.opener = true;
+  link.session = ++last_session_;
+  for (const host::Lane lane : kBothLanes) dial(link, lane, now);
+  schedule(link, now);
+}
+
+void Links::dial(Link& link, host::Lane lane, Instant now) {
+  const host::Endpoint& to = lane == host::Lane::kControl ? link.address.control : link.address.bulk;
+  const host::ConnectionId id = network_.connect(to, lane);
+  Connection& connection = add_connection(id, lane, now);
+  connection.ours = true;
+  connection.node = link.peer.node;
+  connection.where = fmt::format("{} at {}", certificate_name(link.peer.node), host::to_string(to));
+  LaneState& state = link.lanes[lane_index(lane)];
+  state.connection = id;
+  state.retry.reset();
+}
+
+void Links::close(NodeId node, const std::string& reason, Instant now) {
+  const auto found = links_.find(node);
+  if (found == links_.end()) return;
+  Link& link = found->second;
+  for (LaneState& lane : link.lanes) {
+    if (!lane.connection.has_value()) continue;
+    Connection& connection = connections_.at(*lane.connection);
+    if (!lane.up || connection.lane != host::Lane::kControl) {
+      drop(connection.id);
+      continue;
+    }
+    // close() would throw the Goodbye away: the other side closes, or time does.
+    wire::FrameHeader goodbye;
+    goodbye.mutable_goodbye()->set_reason(reason);
+    send_frame(connection, encode_frame(goodbye));
+    connection.stage = Connection::Stage::kLeaving;
+    connection.node = {};
+    connection.deadline = now + kGreetingTime;
+    strangers_.insert({*connection.deadline, connection.id});
+  }
+  if (link.wake.has_value()) wakes_.erase({*link.wake, node});
+  links_.erase(found);
+}
+
+void Links::fence(PeerId peer, Instant now, LinkEvents& out) {
+  Incarnation& highest = fenced_[peer.node];
+  highest = std::max(highest, peer.incarnation);
+  const auto found = links_.find(peer.node);
+  if (found == links_.end() || found->second.peer.incarnation > peer.incarnation) return;
+  if (found->second.peer.incarnation.value == 0) return;  // who will answer is not known yet
+  LaneState& control = found->second.lanes[lane_index(host::Lane::kControl)];
+  if (control.up) {
+    refuse(connections_.at(*control.connection), fenced_refusal(peer), now);
+    control.connection.reset();
+    control.up = false;
+  }
+  end(peer.node, Error{.where = certificate_name(peer.node), .what = "declared dead"}, out);
+}
+
+MessageNumber Links::send(NodeId node, host::Lane lane, Message message, Instant now) {
+  const auto found = links_.find(node);
+  CHECK(found != links_.end(), node.value);
+  const MessageNumber number = found->second.lanes[lane_index(lane)].stream.send(std::move(message));
+  serve_lane(found->second, lane, now);
+  return number;
+}
+
+bool Links::cancel(NodeId node, host::Lane lane, MessageNumber number) {
+  const auto found = links_.find(node);
+  return found != links_.end() && found->second.lanes[lane_index(lane)].stream.cancel(number);
+}
+
+void Links::consumed(PeerId from, host::Lane lane, std::uint64_t bytes, Instant now) {
+  const auto found = links_.find(from.node);
+  if (found == links_.end() || found->second.peer != from) return;
+  found->second.lanes[lane_index(lane)].stream.consumed(bytes);
+  serve(found->second, now);
+}
+
+void Links::on(host::NetworkEvent event, Instant now, LinkEvents& out) {
+  std::visit([&](auto& one) { on_event(one, now, out); }, event);
+}
+
+void Links::on_event(const host::Opened& event, Instant now, LinkEvents&) {
+  const auto found = connections_.find(event.connection);
+  if (found == connections_.end()) return network_.close(event.connection);
+  Connection& connection = found->second;
+  connection.name = event.peer;
+  connection.stage = Connection::Stage::kGreeting;
+  connection.heard = now;
+  Link& link = links_.at(connection.node);
+  say_hello(connection, link);
+  schedule(link, now);
+}
+
+void Links::on_event(const host::Accepted& event, Instant now, LinkEvents&) {
+  if (strangers_.size() >= options_.most_strangers) return network_.close(event.connection);
+  const Instant deadline = now + kGreetingTime;
+  Connection& connection = add_connection(event.connection, event.lane, now);
+  connection.stage = Connection::Stage::kGreeting;
+  connection.where = event.from;
+  connection.name = event.peer;
+  connection.deadline = deadline;
+  strangers_.insert({deadline, event.connection});
+}
+
+void Links::on_event(host::Received& event, Instant now, LinkEvents& out) {
+  const std::uint64_t bytes = total_bytes(event.frame);
+  const auto found = connections_.find(event.connection);
+  if (found == connections_.end()) return;
+  // Windows bound what a link holds; the network need not hold anything back.
+  network_.consumed(event.connection, bytes);
+  Connection& connection = found->second;
+  connection.heard = now;
+  if (const auto link = links_.find(connection.node); link != links_.end()) link->second.last_heard = now;
+  auto frame = decode_frame(std::move(event.frame));
+  if (!frame.ok()) return fault(connection, frame.error(), now, out);
+  on_frame(connection, std::move(*frame), now, out);
+}
+
+void Links::on_event(const host::Written& event, Instant now, LinkEvents&) {
+  const auto found = connections_.find(event.connection);
+  if (found == connections_.end()) return;
+  Connection& connection = found->second;
+  CHECK(event.bytes <= connection.unwritten, event.bytes, connection.unwritten);
+  connection.unwritten -= event.bytes;
+  const auto link = links_.find(connection.node);
+  if (link != links_.end()) serve_lane(link->second, connection.lane, now);
+}
+
+void Links::on_event(const host::Closed& event, Instant now, LinkEvents& out) {
+  const auto found = connections_.find(event.connection);
+  if (found == connections_.end()) return;
+  const Connection connection = found->second;
+  drop(event.connection);
+  const auto link = links_.find(connection.node);
+  if (link == links_.end()) return;
+  Error reason = event.reason;
+  reason.where = connection.where;
+  lost(link->second, connection.lane, reason, now, out);
+}
+
+// The lane's connection is gone from connections_ already.
+void Links::lost(Link& link, host::Lane lane, const Error& reason, Instant now, LinkEvents& out) {
+  LaneState& state = link.lanes[lane_index(lane)];
+  const bool was_up = std::exchange(state.up, false);
+  state.connection.reset();
+  if (link.opener) {
+    const Duration wait = backoff(state.failures++);
+    // Everybody who lost the same peer would come back at the same moment.
+    state.retry =
+        now +
+        Duration{static_cast<std::int64_t>(static_cast<double>(wait.ns) * (0.5 + 0.5 * rng_.uniform()))};
+  }
+  if (lane == host::Lane::kControl) {
+    if (was_up) {
+      out.emplace_back(LinkBroken{link.peer, reason});
+    } else if (link.opener) {
+      out.emplace_back(OpenFailed{link.peer.node, reason});
+    }
+  }
+  schedule(link, now);
+}
+
+void Links::drop(host::ConnectionId id) {
+  const auto found = connections_.find(id);
+  if (found == connections_.end()) return;
+  if (found->second.deadline.has_value()) strangers_.erase({*found->second.deadline, id});
+  connections_.erase(found);
+  network_.close(id);
+}
+
+void Links::drop_connections(Link& link) {
+  for (LaneState& lane : link.lanes) {
+    if (lane.connection.has_value()) drop(*std::exchange(lane.connection, std::nullopt));
+    lane.up = false;
+  }
+}
+
+void Links::end(NodeId node, Error reason, LinkEvents& out) {
+  const auto found = links_.find(node);
+  CHECK(found != links_.end(), node.value);
+  Link& link = found->second;
+  drop_connections(link);
+  if (link.wake.has_value()) wakes_.erase({*link.wake, node});
+  out.emplace_back(LinkEnded{link.peer, std::move(reason)});
+  links_.erase(found);
+}
+
+void Links::serve(Link& link, Instant now) {
+  for (const host::Lane lane : kBothLanes) serve_lane(link, lane, now);
+}
+
+void Links::serve_lane(Link& link, host::Lane lane, Instant now) {
+  LaneState& state = link.lanes[lane_index(lane)];
+  if (state.up) {
+    Connection& connection = connections_.at(*state.connection);
+    if (const auto due = state.stream.ack_due(); due.has_value() && *due <= now) {
+      wire::FrameHeader ack;
+      *ack.mutable_ack() = state.stream.tell();
+      send_frame(connection, encode_frame(ack));
+    }
+    while (connection.unwritten < kUnwritten) {
+      auto frame = state.stream.next_frame();
+      if (!frame.has_value()) break;
+      send_frame(connection, std::move(*frame));
+    }
+  }
+  schedule(link, now);
+}
+
+void Links::schedule(Link& link, Instant now) {
+  std::optional<Instant> wake;
+  const auto at = [&](Instant when) { wake = wake.has_value() ? std::min(*wake, when) : when; };
+  for (const LaneState& lane : link.lanes) {
+    if (lane.retry.has_value()) at(*lane.retry);
+    if (!lane.connection.has_value()) continue;
+    const Connection& connection = connections_.at(*lane.connection);
+    if (connection.stage == Connection::Stage::kGreeting) at(connection.heard + kGreetingTime);
+    if (!lane.up) continue;
+    at(connection.next_ping);
+    at(connection.heard + kSilence);
+    if (const auto due = lane.stream.ack_due()) at(std::max(*due, now));
+  }
+  if (wake == link.wake) return;
+  if (link.wake.has_value()) wakes_.erase({*link.wake, link.peer.node});
+  if (wake.has_value()) wakes_.insert({*wake, link.peer.node});
+  link.wake = wake;
+}
+
+std::optional<Instant> Links::next_wakeup() const {
+  std::optional<Instant> wake;
+  if (!wakes_.empty()) wake = wakes_.begin()->first;
+  if (!strangers_.empty())
+    wake = std::min(wake.value_or(strangers_.begin()->first), strangers_.begin()->first);
+  return wake;
+}
+
+void Links::tick(Instant now, LinkEvents& out) {
+  while (!strangers_.empty() && strangers_.begin()->first <= now) drop(strangers_.begin()->second);
+  while (!wakes_.empty() && wakes_.begin()->first <= now) {
+    Link& link = links_.at(wakes_.begin()->second);
+    wakes_.erase(wakes_.begin());
+    link.wake.reset();
+    tick_link(link, now, out);
+  }
+}
+
+void Links::tick_link(Link& link, Instant now, LinkEvents& out) {
+  for (const host::Lane lane : kBothLanes) {
+    LaneState& state = link.lanes[lane_index(lane)];
+    if (state.retry.has_value() && *state.retry <= now) dial(link, lane, now);
+    if (!state.connection.has_value()) continue;
+    Connection& connection = connections_.at(*state.connection);
+    const bool greeting = connection.stage == Connection::Stage::kGreeting;
+    const Duration patience = greeting ? kGreetingTime : kSilence;
+    if ((greeting || state.up) && connection.heard + patience <= now) {
+      const Error reason{
+          .where = connection.where,
+          .what = fmt::format("no sign of life on the {} lane for {} s", name(lane), patience.seconds())};
+      drop(connection.id);
+      lost(link, lane, reason, now, out);
+      continue;
+    }
+    if (state.up && connection.next_ping <= now) {
+      wire::FrameHeader ping;
+      connection.ping = ++last_token_;
+      connection.ping_sent = now;
+      connection.next_ping = now + kPingEvery;
+      ping.mutable_ping()->set_token(connection.ping);
+      send_frame(connection, encode_frame(ping));
+    }
+  }
+  serve(link, now);
+}
+
+LinkStatistics Links::statistics(NodeId node) const {
+  const auto found = links_.find(node);
+  if (found == links_.end()) return {};
+  const Link& link = found->second;
+  LinkStatistics statistics{.up = link.lanes[lane_index(host::Lane::kControl)].up,
+                            .round_trip = link.round_trip,
+                            .last_heard = link.last_heard};
+  for (const LaneState& lane : link.lanes) {
+    statistics.queued_bytes += lane.stream.queued_bytes();
+    statistics.acknowledged_bytes += lane.stream.acknowledged_bytes();
+    statistics.received_bytes += lane.stream.received_bytes();
+  }
+  return statistics;
+}
+
+}  // namespace gossamer::net

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Links: all links of a node (docs/protocols/link.md). It opens connections, says and checks who is at each
+// end, opens again what broke, and carries messages on the two lanes of each link, so that none is lost or
+// doubled while both incarnations live.
+//
+// A pure state machine over the Network seam: events come in by on(), time by `now`, what users should know
+// goes into `out`; calls on the Network only queue. The driver calls tick() at next_wakeup().
+//
+// Thread rule: one owner, the loop thread.
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "base/rng.h"
+#include "base/time.h"
+#include "host/api/network.h"
+#include "net/link/connection.h"
+#include "net/link/lane_stream.h"
+#include "net/link/message.h"
+#include "net/wire/frame.h"
+
+namespace gossamer::net {
+
+struct PeerId {
+  NodeId node;
+  Incarnation incarnation;
+
+  auto operator<=>(const PeerId&) const = default;
+};
+
+// Where a node listens, an endpoint for each lane.
+struct PeerAddress {
+  NodeId node;
+  host::Endpoint control;
+  host::Endpoint bulk;
+};
+
+// A control connection is up: for the first time, or again.
+struct LinkUp {
+  PeerId peer;
+};
+// The control connection is gone; whoever opened it tries again. A process that ended looks like this at
+// once.
+struct LinkBroken {
+  PeerId peer;
+  Error reason;
+};
+// An attempt to open one failed and will be repeated. The node may never have been reached.
+struct OpenFailed {
+  NodeId node;
+  Error reason;
+};
+// The link is over: it left, was fenced, came back as another incarnation, or refused us (kind kRefused).
+// What was not acknowledged is lost. `peer.incarnation` is 0 if we never got through.
+struct LinkEnded {
+  PeerId peer;
+  Error reason;
+};
+struct Arrived {
+  PeerId from;
+  host::Lane lane = host::Lane::kControl;
+  Message message;
+};
+using LinkEvent = std::variant<LinkUp, LinkBroken, OpenFailed, LinkEnded, Arrived>;
+using LinkEvents = std::vector<LinkEvent>;
+
+struct LinkStatistics {
+  bool up = false;                     // the control connection
+  std::optional<Duration> round_trip;  // of the last Ping
+  std::optional<Instant> last_heard;   // anything that arrived
+  std::uint64_t queued_bytes = 0;      // sent by the user, not acknowledged; both lanes
+  std::uint64_t acknowledged_bytes = 0;
+  std::uint64_t received_bytes = 0;
+};
+
+class Links {
+ public:
+  struct Options {
+    std::string run;      // only nodes of the same run are spoken to
+    PeerId self;          // both parts at least 1
+    std::string program;  // for people
+    std::uint64_t seed = 0;
+    std::uint64_t control_window = 16ULL << 20;
+    std::uint64_t bulk_window = 32ULL << 20;
+    std::size_t most_strangers =
+        2048;  // accepted connections that have not said Hello; more are closed at once
+  };
+  static constexpr Duration kGreetingTime{5'000'000'000};
+  static constexpr Duration kPingEvery{1'000'000'000};
+  static constexpr Duration kSilence{
+      10'000'000'000};  // a connection on which nothing came for so long is closed
+  static constexpr std::uint64_t kUnwritten = 1ULL << 20;
+
+  Links(host::Network& network, Options options);
+
+  // Opens a link, unless there is one with that node. LinkUp, OpenFailed or LinkEnded tell how it goes.
+  void open(const PeerAddress& to, Instant now);
+  // Leaves on purpose: says Goodbye and ends the link. No LinkEnded on this side.
+  void close(NodeId node, const std::string& reason, Instant now);
+  // Ends the link with this incarnation, if there is one, and refuses it and older ones for ever.
+  void fence(PeerId peer, Instant now, LinkEvents& out);
+
+  [[nodiscard]] bool linked(NodeId node) const { return links_.contains(node); }
+
+  // Queues a message, also before the link is up. Requires linked(node).
+  MessageNumber send(NodeId node, host::Lane lane, Message message, Instant now);
+  // Takes back what is not wholly sent; false if it is, or the link is gone.
+  bool cancel(NodeId node, host::Lane lane, MessageNumber number);
+  // The user is done with a message that arrived. Nothing happens if the link is gone.
+  void consumed(PeerId from, host::Lane lane, std::uint64_t bytes, Instant now);
+
+  void on(host::NetworkEvent event, Instant now, LinkEvents& out);
+  void tick(Instant now, LinkEvents& out);
+  // When tick() has something to do; nothing: only events matter.
+  [[nodiscard]] std::optional<Instant> next_wakeup() const;
+
+  [[nodiscard]] LinkStatistics statistics(NodeId node) const;
+
+ private:
+  struct LaneState {
+    explicit LaneState(std::uint64_t window) : stream(window) {}
+    LaneStream stream;
+    std::optional<host::ConnectionId> connection;  // dialing or up
+    bool up = false;
+    int failures = 0;
+    std::optional<Instant> retry;
+  };
+  struct Link {
+    Link(std::uint64_t control_window, std::uint64_t bulk_window)
+        : lanes{LaneState(control_window), LaneState(bulk_window)} {}
+    PeerId peer;  // incarnation 0 until it is known
+    PeerAddress address;
+    bool opener = false;
+    std::uint64_t session = 0;
+    bool was_up = false;
+    std::array<LaneState, host::kLanes> lanes;
+    std::optional<Duration> round_trip;
+    std::optional<Instant> last_heard;
+    std::optional<Instant> wake;  // its entry in wakes_
+  };
+
+  // links.cc: users, time, connections that come and go.
+  void on_event(const host::Opened& event, Instant now, LinkEvents& out);
+  void on_event(const host::Accepted& event, Instant now, LinkEvents& out);
+  void on_event(host::Received& event, Instant now, LinkEvents& out);
+  void on_event(const host::Written& event, Instant now, LinkEvents& out);
+  void on_event(const host::Closed& event, Instant now, LinkEvents& out);
+  void dial(Link& link, host::Lane lane, Instant now);
+  void lost(Link& link, host::Lane lane, const Error& reason, Instant now, LinkEvents& out);
+  void end(NodeId node, Error reason, LinkEvents& out);
+  void drop_connections(Link& link);
+  void drop(host::ConnectionId id);
+  void tick_link(Link& link, Instant now, LinkEvents& out);
+  // Sends what may be sent, and an Ack if one is due; then notes when to look again.
+  void serve(Link& link, Instant now);
+  void serve_lane(Link& link, host::Lane lane, Instant now);
+  void schedule(Link& link, Instant now);
+
+  // handshake.cc: frames of a connection.
+  void on_frame(Connection& connection, Frame frame, Instant now, LinkEvents& out);
+  void on_hello(Connection& connection, const wire::Hello& hello, Instant now, LinkEvents& out);
+  void on_welcome(Connection& connection, const wire::Welcome& welcome, Instant now, LinkEvents& out);
+  void on_refusal(Connection& connection, const wire::Refusal& refusal, Instant now, LinkEvents& out);
+  void on_established(Connection& connection, Frame frame, Instant now, LinkEvents& out);
+  void say_hello(Connection& connection, Link& link);
+  void establish(Connection& connection, Link& link, const wire::Progress& theirs, Instant now,
+                 LinkEvents& out);
+  [[nodiscard]] std::optional<wire::Refusal> objection(const Connection& connection,
+                                                       const wire::Hello& hello) const;
+  // The link that a Hello belongs to, made or replaced as the protocol says; nothing if it is refused.
+  [[nodiscard]] Link* link_for(Connection& connection, const wire::Hello& hello, Instant now,
+                               LinkEvents& out);
+  [[nodiscard]] static wire::Refusal fenced_refusal(PeerId peer);
+  void refuse(Connection& connection, const wire::Refusal& refusal, Instant now);
+  void fault(Connection& connection, Error error, Instant now, LinkEvents& out);
+  void send_frame(Connection& connection, Slices frame);
+  Link& make_link(NodeId node);
+  Connection& add_connection(host::ConnectionId id, host::Lane lane, Instant now);
+
+  host::Network& network_;
+  const Options options_;
+  Rng rng_;
+  std::uint64_t last_session_ = 0;
+  std::uint64_t last_token_ = 0;
+  std::map<NodeId, Link> links_;
+  std::map<host::ConnectionId, Connection> connections_;
+  std::map<NodeId, Incarnation> fenced_;  // the highest fenced incarnation of each node
+  std::set<std::pair<Instant, NodeId>> wakes_;
+  // Connections without a link that must be gone by a certain time, the earliest first.
+  std::set<std::pair<Instant, host::ConnectionId>> strangers_;
+};
+
+// The common name in a node's certificate: "node-17".
+[[nodiscard]] std::string certificate_name(NodeId node);
+
+}  // namespace gossamer::net
