@@ -108,10 +108,11 @@ void GrpcStream::begin(NetworkEvent first) {
 }
 
 void GrpcStream::read_done() {
-  Slices frame = from_grpc(incoming_);
-  incoming_.Clear();
+  Slices frame;
   {
     const std::lock_guard lock(mutex_);
+    frame = from_grpc(incoming_);
+    incoming_.Clear();
     unconsumed_ += total_bytes(frame);
   }
   sink_(Received{id_, std::move(frame)});
@@ -121,9 +122,10 @@ void GrpcStream::read_done() {
 }
 
 void GrpcStream::write_done() {
-  const std::uint64_t bytes = outgoing_.Length();
+  std::uint64_t bytes = 0;
   {
     const std::lock_guard lock(mutex_);
+    bytes = outgoing_.Length();
     outgoing_.Clear();
     writing_ = false;
   }
@@ -146,6 +148,9 @@ void GrpcStream::write_next() {
   queue_.pop_front();
   start_write(&outgoing_);
 }
+
+// gRPC orders its callbacks by locks of its own, which race detectors do not see; they see this one.
+void GrpcStream::meet() { const std::lock_guard lock(mutex_); }
 
 bool GrpcStream::end_operations() {
   const std::lock_guard lock(mutex_);
@@ -174,6 +179,7 @@ GrpcClientStream::~GrpcClientStream() = default;
 
 void GrpcClientStream::start(std::shared_ptr<GrpcClientStream> self, const std::string& method) {
   self_ = std::move(self);
+  meet();
   call_->stub.PrepareBidiStreamingCall(&call_->context, method, grpc::StubOptions(), this);
   // Reads and writes start outside of callbacks too; the hold keeps OnDone away until no more do.
   AddHold();
@@ -191,6 +197,7 @@ void GrpcClientStream::fail() {
 
 void GrpcClientStream::OnReadInitialMetadataDone(bool ok) {
   if (!ok) return fail();
+  meet();
   begin(Opened{id(), {certificate_name(call_->context.auth_context().get())}});
 }
 
@@ -198,6 +205,7 @@ void GrpcClientStream::OnReadDone(bool ok) { ok ? read_done() : fail(); }
 void GrpcClientStream::OnWriteDone(bool ok) { ok ? write_done() : write_failed(); }
 
 void GrpcClientStream::OnDone(const grpc::Status& status) {
+  meet();
   const auto keep = std::move(self_);
   done(reason_of(status, where()), std::move(call_));
 }
@@ -208,6 +216,7 @@ GrpcServerStream::GrpcServerStream(ConnectionId id, std::string where, NetworkSi
 
 void GrpcServerStream::start(std::shared_ptr<GrpcServerStream> self, Accepted accepted) {
   self_ = std::move(self);
+  meet();
   StartSendInitialMetadata();
   begin(std::move(accepted));
 }
@@ -226,6 +235,7 @@ void GrpcServerStream::OnWriteDone(bool ok) { ok ? write_done() : write_failed()
 void GrpcServerStream::OnCancel() { finish(); }
 
 void GrpcServerStream::OnDone() {
+  meet();
   const auto keep = std::move(self_);
   done(Error{.where = where(), .what = "the connection broke, or the other side has closed it"}, nullptr);
 }

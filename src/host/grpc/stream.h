@@ -49,6 +49,7 @@ class GrpcStream {
   void read_done();
   void write_done();
   void write_failed();
+  void meet();
   // No operation starts any more. True the first time.
   bool end_operations();
   void done(Error reason, std::shared_ptr<void> remains);
