@@ -5,6 +5,7 @@ A busy machine makes everything later and slower, never earlier or more: bounds 
 the other they hold in the best of TRIES measurements.
 """
 
+import fcntl
 import itertools
 import os
 import select
@@ -17,6 +18,8 @@ import unittest
 
 import cgroups
 import namespaces
+import network
+import plans
 from running import LAB, NOTHING, PATIENCE, LabCase, kernel_objects, lab
 
 TRIES = 5
@@ -242,6 +245,22 @@ class Ends(LabCase):
             self.assertIn(peer.process.wait(timeout=PATIENCE), (-signal.SIGKILL, 125))
         self.assertEqual(kernel_objects(plan["name"]), NOTHING)
 
+    # A command waits for a lab that is going down, or coming up, and does not run when it has gone.
+    def test_exec_waits(self):
+        plan = self.up("--nodes", 1)
+        name = plan["name"]
+        with plans.held(name, fcntl.LOCK_EX):
+            words = [LAB, "exec", "--name", name, "1", "--", "true"]
+            process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+            patience = time.monotonic() + PATIENCE
+            while not waits_for_lock(process.pid):
+                self.assertIsNone(process.poll())
+                self.assertLess(time.monotonic(), patience)
+                os.sched_yield()
+            network.tear_down(name)
+        _, said = process.communicate(timeout=PATIENCE)
+        self.assertEqual((process.returncode, "there is no lab" in said), (125, True), said)
+
     # Ctrl-C and its like at every stage of `up`, told by the number of namespaces there are: nothing stays,
     # and the exit status names the signal; or the lab was up before the signal came, and is a whole one.
     def test_interrupted_up(self):
@@ -255,12 +274,13 @@ class Ends(LabCase):
                 process = subprocess.Popen(
                     [LAB, "up", "--name", name, "--nodes", str(nodes), "--rtt", "1ms"],
                     stdout=subprocess.DEVNULL,
+                    start_new_session=True,
                 )
                 patience = time.monotonic() + PATIENCE
                 while not kernel_objects(name)["files"] or len(namespaces.of_lab(name)) < stage:
                     self.assertLess(time.monotonic(), patience)
                     os.sched_yield()
-                process.send_signal(number)
+                os.killpg(process.pid, number)  # as a terminal does: to the lab and to what it runs
                 status = process.wait(timeout=PATIENCE)
                 if status == 0:
                     self.assertEqual(len(kernel_objects(name)["namespaces"]), nodes + 1)
@@ -271,6 +291,19 @@ class Ends(LabCase):
                 self.assertEqual(kernel_objects(name), NOTHING)
         print(f"{ended} of {len(stages)} ended before the lab was up")
         self.assertGreater(ended, 0)
+
+    # Once `up` has said that the lab is up, it is: a signal changes neither that nor the exit status.
+    def test_signal_after_up(self):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) * 2:
+            name = self.new_name()
+            words = [LAB, "up", "--name", name, "--nodes", "1"]
+            process = subprocess.Popen(words, stdout=subprocess.PIPE, start_new_session=True)
+            with process:
+                self.assertIn(b"is up", process.stdout.readline())
+                os.killpg(process.pid, number)
+                self.assertEqual(process.wait(timeout=PATIENCE), 0)
+            self.assertEqual(len(namespaces.of_lab(name)), 2)
+            self.down(name)
 
     # Every single step of `up` fails once: `up` says which, its exit status is 1, and nothing stays.
     def test_failed_up(self):
@@ -350,6 +383,12 @@ class Words(LabCase):
         without = lab("check", environment={"GOSSAMER_DELAY_QUEUE": "/nonexistent"})
         self.assertEqual((without.returncode, len(without.stdout.splitlines())), (1, 1))
         self.assertIn("missing: /nonexistent", without.stdout)
+
+
+def waits_for_lock(pid):
+    with open("/proc/locks", encoding="ascii") as locks:
+        rows = [line.split() for line in locks]
+    return any(row[1] == "->" and row[2] == "FLOCK" and row[5] == str(pid) for row in rows)
 
 
 def write_failing(folder, program):

@@ -2,6 +2,7 @@
 """What this machine lacks for the lab, found by trying."""
 
 import os
+import tempfile
 
 import cgroups
 import namespaces
@@ -59,13 +60,14 @@ def _in_namespace(lab):
         ),
     ):
         attempt(what, run, *command.split())
-    scheduling = attempt(
-        "NFQUEUE (CONFIG_NETFILTER_NETLINK_QUEUE)",
-        network.start_delay_queue,
-        ["--delay", namespaces.path_of(hub), "1000"],
-        hub,
-        os.devnull,
-    )
+    with tempfile.NamedTemporaryFile() as log:
+        scheduling = attempt(
+            "NFQUEUE (CONFIG_NETFILTER_NETLINK_QUEUE)",
+            network.start_delay_queue,
+            ["--delay", namespaces.path_of(hub), "1000"],
+            hub,
+            log.name,
+        )
     if scheduling not in (None, "SCHED_FIFO"):
         found.append(LIMITED + "SCHED_FIFO is refused: a busy machine makes delays longer")
     return found
