@@ -66,6 +66,7 @@ void wait(std::vector<Port>& ports, std::vector<pollfd>& descriptors, const host
 // Never returns but with an error.
 Result<void> serve(std::vector<Port>& ports, const host::Clock& clock) {
   std::vector<pollfd> descriptors;
+  descriptors.reserve(ports.size());
   for (const Port& port : ports)
     descriptors.push_back({.fd = port.queue.descriptor(), .events = POLLIN, .revents = 0});
   std::vector<std::uint32_t> packets;

@@ -292,6 +292,32 @@ class Ends(LabCase):
         print(f"{ended} of {len(stages)} ended before the lab was up")
         self.assertGreater(ended, 0)
 
+    # What an `up` that was killed at its last step has left, its delay queue among it, goes with `down`.
+    def test_killed_up(self):
+        name = self.new_name()
+        hub = namespaces.name_of(name, namespaces.HUB)
+        with tempfile.TemporaryDirectory() as folder:
+            silent = os.path.join(folder, "silent")
+            with open(silent, "w", encoding="ascii") as file:
+                file.write("#!/bin/sh\nexec tail -f /dev/null\n")
+            os.chmod(silent, 0o755)
+            process = subprocess.Popen(
+                [LAB, "up", "--name", name, "--nodes", "2", "--rtt", "1ms"],
+                env={**os.environ, "GOSSAMER_DELAY_QUEUE": silent},
+            )
+            patience = time.monotonic() + PATIENCE
+            while not (stuck := [pid for pid in namespaces.processes_in([hub]) if name_of(pid) == "tail"]):
+                self.assertLess(time.monotonic(), patience)
+                os.sched_yield()
+            ends = [os.pidfd_open(pid) for pid in stuck]
+            process.kill()
+            process.wait()
+        self.assertNotEqual(kernel_objects(name), NOTHING)
+        self.down(name)
+        for end in ends:
+            self.assertTrue(select.select([end], [], [], 0)[0], "the delay queue outlives its lab")
+            os.close(end)
+
     # Once `up` has said that the lab is up, it is: a signal changes neither that nor the exit status.
     def test_signal_after_up(self):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) * 2:
@@ -383,6 +409,14 @@ class Words(LabCase):
         without = lab("check", environment={"GOSSAMER_DELAY_QUEUE": "/nonexistent"})
         self.assertEqual((without.returncode, len(without.stdout.splitlines())), (1, 1))
         self.assertIn("missing: /nonexistent", without.stdout)
+
+
+def name_of(pid):
+    try:
+        with open(f"/proc/{pid}/comm", encoding="utf-8") as file:
+            return file.read().strip()
+    except FileNotFoundError:
+        return ""
 
 
 def waits_for_lock(pid):
