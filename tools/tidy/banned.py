@@ -20,6 +20,7 @@ POSIX = ("src/host/posix/", "the seam's real side is made of these")
 GRPC = ("src/host/grpc/", "the network's real side; its events come from gRPC's threads")
 SIGNALS = ("apps/", "the program's outermost shell")
 PRINTS = ("src/base/check.cc", "a broken CHECK has only stderr left")
+TOOLS = ("tools/", "developers' programs")
 
 BANS = (
     Ban(r"\bstd::chrono::\w+::now\b|\b\w+_clock::now\b|\bclock_gettime\b|\bgettimeofday\b",
@@ -37,11 +38,11 @@ BANS = (
         "wait on an event, or move the simulated clock", (POSIX,)),
     Ban(r"\bstd::(?:cout|cerr|clog|cin)\b|#\s*include\s*<iostream>|\bfmt::print|(?<![\w:])(?:std::)?f?printf\s*\("
         r"|\bstd::f?puts\b|(?<![\w:.])f?puts\s*\(",
-        "return values or events; only apps/ prints", (SIGNALS, PRINTS)),
+        "return values or events; only apps/ prints", (SIGNALS, PRINTS, TOOLS)),
     Ban(r"\bf(?:re)?open\s*\(|#\s*include\s*<fstream>|\bstd::[io]?fstream\b|\bstd::filesystem\b|#\s*include\s*<filesystem>",
         "take a host::Disk",
         (POSIX, SIGNALS, (TESTS, "tests make and look into temporary directories"),
-         ("tools/", "developers' programs"))),
+         TOOLS)),
     Ban(r"(?<![\w.])assert\s*\(|#\s*include\s*<cassert>", "CHECK(condition, values...) stays on in every build"),
     Ban(r"(?<![\w.>:])(?:std::)?(?:abort|_?exit|quick_exit|terminate)\s*\(",
         "CHECK for our bug, Result for the world's failure",

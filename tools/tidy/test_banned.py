@@ -47,6 +47,7 @@ class BannedTest(unittest.TestCase):
         self.assertEqual(findings("src/host/posix/clock.cc", SAMPLES[0][0]), [])
         self.assertEqual(len(findings("src/host/posix/clock.cc", SAMPLES[1][0])), 1)
         self.assertEqual(findings("apps/cli/main.cc", SAMPLES[6][0]), [])
+        self.assertEqual(findings("tools/a/a.cc", SAMPLES[6][0]), [])
         self.assertEqual(findings("src/learn/a_test.cc", SAMPLES[2][0]), [])
 
     # Tests neither sleep nor read the clock.
