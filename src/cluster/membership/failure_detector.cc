@@ -41,7 +41,7 @@ void FailureDetector::heard(Instant now) {
   CHECK(now >= since_, now.ns, since_.ns);
   if (said_ == Verdict::kDead) return;
   excuse_own_pause(now);
-  if (!excused_) learn((now - since_).seconds());
+  learn((now - since_).seconds());
   since_ = now;
   closed_.reset();
   excused_ = false;

@@ -28,7 +28,7 @@
 // The caller passes `now` from one monotonic clock, never falling, and asks verdict() at next_wakeup().
 // Without input the verdict only gets worse, and kDead is final: what comes later is another life.
 //
-// Cost: 100 bytes a peer; a beat costs one logarithm. Thread rule: one owner.
+// Cost: 80 bytes a peer; a beat costs one logarithm. Thread rule: one owner.
 #pragma once
 
 #include <optional>

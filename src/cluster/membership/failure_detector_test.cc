@@ -72,16 +72,20 @@ Instant hear(FailureDetector& detector, Link& link, int beats) {
   return last;
 }
 
-// At ten beats a second, silence is death within 2 s and never within 1 s: with and without 30 % jitter, from
-// the first beat on and after any number of them.
+// At ten beats a second, silence is suspicion within 0.6 s, and death within 2 s and never within 1 s: with
+// and without 30 % jitter, from the first beat on and after any number of them.
 TEST(FailureDetector, SilenceOverAGoodLinkIsDeathWithinTwoSeconds) {
   for (const double jitter : {0.0, 0.3}) {
     for (const int beats : {0, 1, 2, 10, 100, 1000, 10'000}) {
       FailureDetector detector(kStart);
       Link link{.jitter = jitter, .one_way = 0.01, .rng = Rng(7, Purpose::kTest)};
-      const Duration silence = silence_until_dead(detector, hear(detector, link, beats));
+      const Instant last = hear(detector, link, beats);
+      const Duration silence = silence_until_dead(detector, last);
       EXPECT_LE(silence, from_seconds(1.9)) << jitter << " " << beats;
       EXPECT_GE(silence, from_seconds(1.0)) << jitter << " " << beats;
+      const Duration suspicion = *detector.next_wakeup() - last;
+      EXPECT_LE(suspicion, from_seconds(0.6)) << jitter << " " << beats;
+      EXPECT_GE(suspicion, from_seconds(0.25)) << jitter << " " << beats;
     }
   }
 }
