@@ -12,8 +12,8 @@
 //
 // At a view change all survivors have reported exactly where they are. Tracks without a mark would keep
 // committed() where it is; correct() moves it on, on the word of the view change that those tracks will be
-// restored, and at most to where every other track already is. highest() is the step from which the new view
-// resumes.
+// restored, and at most to where every other track already is. resume_step() is where the new view brings
+// every track.
 //
 // What must survive are rows: a Mark with the key (track, incarnation), and committed(). Each replaces the
 // one before; the calls say which changed. Marks of fenced incarnations mean nothing and may be deleted at
