@@ -31,13 +31,13 @@ using SampleId = StrongId<struct SampleIdTag>;
 using RecordIndex = StrongId<struct RecordIndexTag>;
 // One optimizer update, 0-based: step t owns the sample ids [t*B, (t+1)*B).
 using StepNumber = StrongId<struct StepNumberTag>;
-// A machine's place in a run; 0 names none.
+// One process on one machine, member of at most one run.
 using NodeId = StrongId<struct NodeIdTag>;
-// One life of one node; rises with each; 0 names none.
+// One life of one node: given in rising order over the whole run, so never given twice.
 using Incarnation = StrongId<struct IncarnationTag>;
 // Rises with every change of membership or placement.
 using Epoch = StrongId<struct EpochTag>;
-// One life of a coordinator; rises with each.
+// One life of the coordinator; nodes refuse a lower one than they have seen.
 using Generation = StrongId<struct GenerationTag>;
 
 }  // namespace gossamer

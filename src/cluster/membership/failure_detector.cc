@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/membership/failure_detector.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+
+namespace gossamer::cluster {
+namespace {
+
+constexpr double kSuspectChance = 1e-3;
+// A day has 864,000 beats: a tenth of a false death a day, if the tail were what we think it is.
+constexpr double kDeadChance = 1e-7;
+
+// Old beats fade with this factor at each new one: the sums speak of the last 1,000 beats or so.
+constexpr double kFade = 1 - 1e-3;
+// Before anything was heard: ten beats at 100 ms.
+constexpr double kFirstBeats = 10;
+constexpr double kFirstInterval = 0.1;
+// Of the tail the prior never fades: one good hour says nothing about the next loss. Three late beats, so
+// that a single stall does not make the detector slow for minutes.
+constexpr double kPriorBeats = 300;
+constexpr double kPriorLate = 3;
+// As large as the promise allows, death within 2 s of silence at ten beats a second; see failure_detector.h.
+constexpr double kLeastScale = 0.14;
+
+constexpr Duration kConfirm = {250'000'000};
+// Longer than a busy caller is ever late. Shorter than the way from suspicion to death (at least
+// kLeastScale * ln(10^4) = 1.3 s), so that no pause that goes unnoticed here can kill a peer that was alive.
+constexpr Duration kOwnPause = {500'000'000};
+
+}  // namespace
+
+FailureDetector::FailureDetector(Instant now)
+    : beats_(kFirstBeats), total_(kFirstBeats * kFirstInterval), since_(now) {
+  set_limits();
+}
+
+void FailureDetector::heard(Instant now) {
+  CHECK(now >= since_, now.ns, since_.ns);
+  if (said_ == Verdict::kDead) return;
+  excuse_own_pause(now);
+  learn((now - since_).seconds());
+  since_ = now;
+  closed_.reset();
+  excused_ = false;
+  said_ = Verdict::kAlive;
+}
+
+void FailureDetector::closed(Instant now) {
+  if (said_ == Verdict::kDead) return;
+  excuse_own_pause(now);
+  said_ = Verdict::kSuspected;
+  if (!excused_ && !closed_) closed_ = now;
+}
+
+void FailureDetector::resumed(Instant now) {
+  CHECK(now >= since_, now.ns, since_.ns);
+  since_ = now;
+  closed_.reset();
+  excused_ = true;
+}
+
+Verdict FailureDetector::verdict(Instant now) {
+  if (said_ == Verdict::kDead) return said_;
+  excuse_own_pause(now);
+  if (now >= death()) {
+    said_ = Verdict::kDead;
+  } else if (now >= since_ + suspect_after_) {
+    said_ = Verdict::kSuspected;
+  }
+  return said_;
+}
+
+std::optional<Instant> FailureDetector::next_wakeup() const {
+  switch (said_) {
+    case Verdict::kAlive: return since_ + suspect_after_;
+    case Verdict::kSuspected: return death();
+    case Verdict::kDead: break;
+  }
+  return std::nullopt;
+}
+
+Instant FailureDetector::death() const {
+  const Instant by_silence = since_ + dead_after_;
+  return closed_ ? std::min(by_silence, *closed_ + kConfirm) : by_silence;
+}
+
+void FailureDetector::excuse_own_pause(Instant now) {
+  const std::optional<Instant> wakeup = next_wakeup();
+  if (!excused_ && wakeup && now > *wakeup + kOwnPause) resumed(now);
+}
+
+void FailureDetector::learn(double interval) {
+  const double bound = 2 * total_ / beats_;
+  beats_ = beats_ * kFade + 1;
+  total_ = total_ * kFade + interval;
+  late_ = late_ * kFade + (interval > bound ? 1 : 0);
+  excess_ = excess_ * kFade + std::max(interval - bound, 0.0);
+  set_limits();
+}
+
+void FailureDetector::set_limits() {
+  const double mean = total_ / beats_;
+  const double least_scale = std::max(mean, kLeastScale);
+  const double late = late_ + kPriorLate;
+  const double scale = std::max(least_scale, (excess_ + kPriorLate * least_scale) / late);
+  const double log_share = std::log(late / (beats_ + kPriorBeats));
+  suspect_after_ = from_seconds(2 * mean + scale * (log_share - std::log(kSuspectChance)));
+  dead_after_ = from_seconds(2 * mean + scale * (log_share - std::log(kDeadChance)));
+}
+
+}  // namespace gossamer::cluster
