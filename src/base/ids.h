@@ -31,5 +31,8 @@ using SampleId = StrongId<struct SampleIdTag>;
 using RecordIndex = StrongId<struct RecordIndexTag>;
 // One optimizer update, 0-based: step t owns the sample ids [t*B, (t+1)*B).
 using StepNumber = StrongId<struct StepNumberTag>;
+// The number of a coordinator's life: rises with every campaign that is won, never repeats; 0 is before the
+// first.
+using Generation = StrongId<struct GenerationTag>;
 
 }  // namespace gossamer
