@@ -250,6 +250,31 @@ TEST_F(EtcdStoreTest, TryingAgain) {
   }
 }
 
+// A caller that goes on with other changes after a failed commit finds that one carried out wholly or not at
+// all, and its newer changes on top of it, now and for the next leader.
+TEST_F(EtcdStoreTest, GoingOnAfterFailure) {
+  for (const auto& [batch, requests] : {std::pair(small("1"), 1), std::pair(large("1"), 9)}) {
+    for (int k = 0; k < 2 * requests; ++k) {
+      const Fate fate = k % 2 == 0 ? Fate::kLose : Fate::kLoseAnswer;
+      const std::string run = fmt::format("run-{}-{}", requests, k);
+      relay_->follow([](int) { return Fate::kPass; });
+      const auto store = open({relay_->url()}, run);
+      ASSERT_TRUE(*store->campaign({}));
+      ASSERT_TRUE(store->commit(large("0")).ok());
+      relay_->follow([&](int request) { return request == k / 2 ? fate : Fate::kPass; });
+      ASSERT_FALSE(store->commit(batch).ok()) << run;
+      ASSERT_TRUE(store->commit(small("2")).ok()) << run;
+      Content without = content_of(large("0"));
+      Content with = content_of(batch);
+      with.merge(Content(without));
+      without["x"] = with["x"] = "2";
+      const Content found = content(*store);
+      EXPECT_TRUE(found == without || found == with) << run;
+      EXPECT_EQ(found_by_successor(run), found) << run;
+    }
+  }
+}
+
 // A request that was given up for lost and arrives later than newer ones changes nothing: not a commit, and
 // not a campaign.
 TEST_F(EtcdStoreTest, LateRequestsChangeNothing) {
