@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Clock: the only source of time. One of the four seams (docs/ARCHITECTURE.md): host/posix reads the
+// Clock: the only source of time. One of the seams (docs/ARCHITECTURE.md): host/posix reads the
 // machine's clocks, host/sim keeps virtual time that moves only when told to.
 //
 // Thread rule: any thread.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compute: the machine's cores and memory. One of the four seams: host/posix runs workers on threads,
+// Compute: the machine's cores and memory. One of the seams: host/posix runs workers on threads,
 // host/sim runs them one after another in a fixed order. Work is handed out as spans by worker number; each
 // mutable object belongs to one worker for the length of a run, so results depend on the number of workers
 // but never on timing.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Disk: files and directories. One of the four seams: host/posix is the real file system; host/sim keeps
+// Disk: files and directories. One of the seams: host/posix is the real file system; host/sim keeps
 // files in memory and can lose unsynced writes, tear them, run full, or crash between any two operations.
 //
 // Durability contract, the same for both: bytes of a file survive a crash only after sync(); names (create,

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Posts JSON to etcd's gateway, at the first of several addresses that answers; the one that did is asked
+// first the next time. An address that gives no answer, or one that says nothing about the request ("no
+// leader", status 5xx), is passed over for the next, each once a call. Internal to host/posix.
+//
+// Every connection and every single read and write has a timeout. A program that uses this ignores SIGPIPE:
+// the library writes to connections that may be gone. Thread rule: one thread.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+
+namespace httplib {
+class Client;
+}
+
+namespace gossamer::host {
+
+struct EtcdAnswer {
+  std::optional<nlohmann::json> body = {};  // of a request that was carried out
+  Error error = {};                         // without a body: why
+  // At least one attempt went unanswered: whatever the rest says, the request may have been carried out, or
+  // may still be, much later.
+  bool in_doubt = false;
+};
+
+class EtcdClient {
+ public:
+  // "http://HOST:PORT" each. kUsage for anything else.
+  [[nodiscard]] static Result<std::unique_ptr<EtcdClient>> create(const std::vector<std::string>& urls,
+                                                                  Duration connect_timeout,
+                                                                  Duration reply_timeout);
+  EtcdClient(const EtcdClient&) = delete;
+  EtcdClient& operator=(const EtcdClient&) = delete;
+  ~EtcdClient();
+
+  [[nodiscard]] EtcdAnswer post(const std::string& path, const nlohmann::json& request);
+  // All addresses, for messages.
+  [[nodiscard]] const std::string& where() const { return where_; }
+
+ private:
+  EtcdClient();
+
+  std::vector<std::unique_ptr<httplib::Client>> clients_;
+  std::vector<std::string> urls_;
+  std::string where_;
+  std::size_t current_ = 0;
+};
+
+}  // namespace gossamer::host
