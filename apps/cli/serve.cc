@@ -8,6 +8,7 @@
 #include "apps/cli/arguments.h"
 #include "apps/cli/command.h"
 #include "apps/cli/machine.h"
+#include "host/api/endpoint.h"
 #include "host/posix/http_server.h"
 #include "host/posix/signals.h"
 #include "node/prediction.h"
