@@ -245,7 +245,8 @@ void Links::serve_lane(Link& link, host::Lane lane, Instant now) {
   LaneState& state = link.lanes[lane_index(lane)];
   if (state.up) {
     Connection& connection = connections_.at(*state.connection);
-    if (const auto due = state.stream.ack_due(); due.has_value() && *due <= now) {
+    const auto due = state.stream.ack_due();
+    if (due.has_value() && *due <= now && connection.unwritten < kUnwritten) {
       wire::FrameHeader ack;
       *ack.mutable_ack() = state.stream.tell();
       send_frame(connection, encode_frame(ack));
@@ -270,7 +271,9 @@ void Links::schedule(Link& link, Instant now) {
     if (!lane.up) continue;
     at(connection.next_ping);
     at(connection.heard + kSilence);
-    if (const auto due = lane.stream.ack_due()) at(std::max(*due, now));
+    // One that is full is served again when something was written.
+    const auto due = lane.stream.ack_due();
+    if (due.has_value() && connection.unwritten < kUnwritten) at(std::max(*due, now));
   }
   if (wake == link.wake) return;
   if (link.wake.has_value()) wakes_.erase({*link.wake, link.peer.node});

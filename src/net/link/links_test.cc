@@ -387,6 +387,36 @@ TEST_F(LinksTest, Garbage) {
   EXPECT_EQ(a.bodies(Lane::kControl), std::vector<std::string>{"still here"});
 }
 
+// Who sends without reading, Pings above all, costs bounded memory.
+TEST_F(LinksTest, PingsUnread) {
+  struct Counting final : host::Network {
+    Result<host::Endpoint> listen(const host::Endpoint& at, Lane) override { return at; }
+    host::ConnectionId connect(const host::Endpoint&, Lane) override { return host::ConnectionId{1}; }
+    void send(host::ConnectionId, Slices frame) override { queued += total_bytes(frame); }
+    void consumed(host::ConnectionId, std::uint64_t) override {}
+    void close(host::ConnectionId) override {}
+    std::uint64_t queued = 0;
+  } network;
+  Links links(network, {.run = "run", .self = {NodeId{1}, Incarnation{1}}, .program = "test"});
+  LinkEvents events;
+  const host::ConnectionId id{7};
+  links.on(host::Accepted{id, Lane::kControl, {"node-2"}, "stranger"}, {}, events);
+  wire::FrameHeader header;
+  wire::Hello* const hello = header.mutable_hello();
+  hello->set_wire_min(kWireMin);
+  hello->set_wire_max(kWireMax);
+  hello->set_run("run");
+  hello->mutable_from()->set_node(2);
+  hello->mutable_from()->set_incarnation(1);
+  links.on(host::Received{id, encode_frame(header)}, {}, events);
+  ASSERT_EQ(events.size(), 1U);
+  header.mutable_ping()->set_token(1);
+  for (int i = 0; i < 500'000; ++i) links.on(host::Received{id, encode_frame(header)}, {}, events);
+  EXPECT_LT(network.queued, 2 * Links::kUnwritten);
+  EXPECT_TRUE(links.next_wakeup().has_value());
+  links.tick({}, events);
+}
+
 // Whatever is cut, lost, delayed, reset or paused, and however often: each message arrives once and in order
 // on its lane while both live. Prints the seed.
 TEST(LinksChaos, NothingLostNothingTwice) {
