@@ -28,6 +28,16 @@ wire::Refusal refusal_of(wire::Refusal::Reason reason, Parts parts) {
   return refusal;
 }
 
+// What a peer says, fit for a line on a terminal.
+std::string printable(const std::string& text) {
+  constexpr std::size_t kMost = 300;
+  std::string shown = text.substr(0, kMost);
+  for (char& one : shown) {
+    if (one < ' ' || one > '~') one = '?';
+  }
+  return shown;
+}
+
 // Whether trying again could help.
 bool is_final(wire::Refusal::Reason reason) {
   return reason != wire::Refusal::BUSY && reason != wire::Refusal::PROTOCOL &&
@@ -103,7 +113,7 @@ std::optional<wire::Refusal> Links::objection(const Connection& connection, cons
   }
   if (hello.run() != options_.run) {
     return refusal_of(wire::Refusal::RUN, {.what = "this node belongs to another run",
-                                           .got = fmt::format("run '{}'", hello.run()),
+                                           .got = fmt::format("run '{}'", printable(hello.run())),
                                            .expected = fmt::format("run '{}'", options_.run),
                                            .fix = "look at the address"});
   }
@@ -264,10 +274,10 @@ void Links::on_refusal(Connection& connection, const wire::Refusal& refusal, Ins
   const Error reason{
       .kind = final && refusal.reason() != wire::Refusal::GONE ? ErrorKind::kRefused : ErrorKind::kFailed,
       .where = connection.where,
-      .what = refusal.what(),
-      .got = refusal.got(),
-      .expected = refusal.expected(),
-      .fix = refusal.fix()};
+      .what = printable(refusal.what()),
+      .got = printable(refusal.got()),
+      .expected = printable(refusal.expected()),
+      .fix = printable(refusal.fix())};
   if (final || connection.stage == Connection::Stage::kUp) return end(link.peer.node, reason, out);
   const host::Lane lane = connection.lane;
   drop(connection.id);
@@ -305,7 +315,7 @@ void Links::on_established(Connection& connection, Frame frame, Instant now, Lin
     case wire::FrameHeader::kGoodbye:
       return end(link.peer.node,
                  Error{.where = connection.where,
-                       .what = fmt::format("the peer has left: {}", header.goodbye().reason())},
+                       .what = fmt::format("the peer has left: {}", printable(header.goodbye().reason()))},
                  out);
     default:
       return fault(connection,

@@ -303,6 +303,7 @@ TEST_F(LinksTest, Refusals) {
     EXPECT_TRUE(other.all<LinkUp>().empty());
   };
   refused(start(2, 1, "another"), "run 'another'; expected run 'run'");
+  refused(start(8, 1, "\x1b[2J\xff"), "run '?[2J?'");
   refused(start(3, 1, "run", "node-9"), "certificate is of another node");
   Node& wrong = start(4);
   PeerAddress address = a.address;
