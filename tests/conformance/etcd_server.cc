@@ -101,6 +101,7 @@ Result<void> EtcdServer::run(const std::string& program) {
                                           "--initial-cluster=test=" + peer,
                                           "--name=test"};
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   auto log = open_descriptor(directory_ + "/log", "cannot open", O_WRONLY | O_CREAT);

@@ -35,6 +35,14 @@ std::string leader_text(const Candidate& self, Generation generation) {
   return record.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
+Error not_etcd(const std::string& where, const json& answer) {
+  return Error{.where = where,
+               .what = "this answer is not one of etcd",
+               .got = answer.dump(-1, ' ', false, json::error_handler_t::replace).substr(0, 200),
+               .expected = "what was asked for",
+               .fix = "see that this is the address of an etcd 3.4 or newer"};
+}
+
 Error not_our_format(const std::string& where, const std::string& key, const std::string& got) {
   return Error{.kind = ErrorKind::kRefused,
                .where = fmt::format("{}, key {}", where, key),
@@ -84,7 +92,6 @@ std::optional<std::uint64_t> parse_generation(const std::string& text) {
 }  // namespace
 
 struct EtcdStore::Seat {
-  bool taken = false;
   std::uint64_t generation = 0;
   std::uint64_t generation_changed_at = 0;  // a revision; 0: the key is not there
 };
@@ -174,13 +181,7 @@ Result<void> EtcdStore::grant_lease() {
   const auto answer = client_->post("/v3/lease/grant", {{"TTL", std::to_string(seconds)}});
   if (!answer.body) return answer.error;
   const json& lease = etcd::member(*answer.body, "ID");
-  if (!lease.is_string()) {
-    return Error{.where = client_->where(),
-                 .what = "etcd grants no lease",
-                 .got = answer.body->dump(-1, ' ', false, json::error_handler_t::replace).substr(0, 200),
-                 .expected = "a lease's ID",
-                 .fix = "see that this is the address of an etcd 3.4 or newer"};
-  }
+  if (!lease.is_string()) return not_etcd(client_->where(), *answer.body);
   lease_ = lease.get<std::string>();
   return {};
 }
@@ -251,6 +252,7 @@ Result<std::vector<Entry>> EtcdStore::load() {
     if (!pairs.is_array() || pairs.empty()) return entries;
     for (const json& pair : pairs) {
       from = etcd::bytes(pair, "key");
+      if (!from.starts_with(prefix)) return not_etcd(client_->where(), pair);
       entries.push_back({.key = from.substr(prefix.size()), .value = etcd::bytes(pair, "value")});
     }
     from += '\0';  // the next key that there can be

@@ -15,8 +15,9 @@
 // etcd keeps every old version until it compacts: run it with --auto-compaction-retention. A program that
 // uses this ignores SIGPIPE. Plain HTTP only: the addresses are those of a private network or of a tunnel.
 //
-// Thread rule: that of Store. A call blocks for at most the sum of the timeouts of all addresses, a load or a
-// large commit for that much in each of its round trips.
+// Thread rule: that of Store. A call blocks for at most the sum of the timeouts of all addresses (and the
+// system's resolver, where they are names), a load or a large commit for that much in each of its round
+// trips. A leader that is blocked for longer than its lease has lost it.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -21,8 +21,10 @@
 #include "host/posix/etcd_requests.h"
 
 // Debian's library is not instrumented, so ThreadSanitizer sees its memory but not its locks.
-extern "C" const char* __tsan_default_suppressions();   // NOLINT(bugprone-reserved-identifier)
-extern "C" const char* __tsan_default_suppressions() {  // NOLINT(bugprone-reserved-identifier)
+extern "C" const char*
+__tsan_default_suppressions();  // NOLINT(bugprone-reserved-identifier,readability-identifier-naming)
+extern "C" const char*
+__tsan_default_suppressions() {  // NOLINT(bugprone-reserved-identifier,readability-identifier-naming)
   return "race:libcpp-httplib.so\n";
 }
 

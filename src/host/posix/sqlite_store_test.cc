@@ -194,9 +194,9 @@ TEST_F(SqliteStoreTest, OneSyncPerCommit) {
   static_cast<void>(lead(store));
   EXPECT_GE(syncs, 2);
   EXPECT_LE(syncs, 12);
-  for (const int changes : {1, 100}) {
-    std::vector<Change> batch;
-    for (int i = 0; i < changes; ++i) batch.push_back({.key = fmt::format("k{}", i), .value = "v"});
+  for (const std::size_t changes : {1U, 100U}) {
+    std::vector<Change> batch(changes, {.key = "", .value = "v"});
+    for (std::size_t i = 0; i < changes; ++i) batch[i].key = fmt::format("k{}", i);
     for (int i = 0; i < 3; ++i) {
       batch[0].value = fmt::format("{}", i);
       syncs = 0;
@@ -253,9 +253,10 @@ TEST_F(SqliteStoreTest, DamagedFile) {
     for (int i = 0; i < 50; ++i) ASSERT_TRUE(put(store, fmt::format("k{}", i), std::string(500, 'v')).ok());
   }
   run_sql("PRAGMA wal_checkpoint(TRUNCATE)");
+  constexpr std::size_t kPageBytes = 4096;
   std::string bytes = *read_text(disk_, path_);
-  ASSERT_GT(bytes.size(), 5U * 4096);
-  for (std::size_t i = 3 * 4096; i < bytes.size(); ++i) bytes[i] = '\x5a';
+  ASSERT_GT(bytes.size(), 5 * kPageBytes);
+  for (std::size_t i = 3 * kPageBytes; i < bytes.size(); ++i) bytes[i] = '\x5a';
   ASSERT_TRUE(replace_file(disk_, path_, bytes).ok());
   SqliteStore store(path_);
   const auto refused = store.campaign(kSelf);

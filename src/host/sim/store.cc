@@ -101,6 +101,7 @@ Result<std::vector<Entry>> SimStore::load() {
   if (begin() != Fate::kDone) return fault();
   if (!check_lead()) return not_leading(kWhere);
   std::vector<Entry> entries;
+  entries.reserve(medium_.entries_.size());
   for (const auto& [key, value] : medium_.entries_) entries.push_back({.key = key, .value = value});
   return entries;
 }
