@@ -415,7 +415,7 @@ def name_of(pid):
     try:
         with open(f"/proc/{pid}/comm", encoding="utf-8") as file:
             return file.read().strip()
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # it ended before or while we looked
         return ""
 
 
