@@ -58,7 +58,7 @@ class LinksConformance : public ::testing::TestWithParam<host::NetworkKind> {
       if (const auto* const one = std::get_if<Arrived>(&event)) {
         node.arrived.push_back(one->message.body);
         node.bytes += counted_bytes(one->message);
-        node.links->consumed(one->from, one->lane, counted_bytes(one->message), world_->now());
+        node.links->consumed(one->receipt, world_->now());
       } else {
         node.events.push_back(std::move(event));
       }
@@ -92,7 +92,7 @@ TEST_P(LinksConformance, CarriesMessages) {
   const auto a = start(1);
   const auto b = start(2);
   a->links->open(b->address, world_->now());
-  ASSERT_TRUE(run_until([&] { return b->links->linked(a->id.node); }));
+  ASSERT_TRUE(run_until([&] { return count<LinkUp>(*a) == 1 && count<LinkUp>(*b) == 1; }));
   std::uint64_t bytes = 0;
   for (int i = 0; i < 200; ++i) {
     const std::size_t size = static_cast<std::size_t>(i) * 7919 % 1'000'000;
@@ -100,8 +100,8 @@ TEST_P(LinksConformance, CarriesMessages) {
       const Message message{
           .channel = 1, .body = std::to_string(i), .payload = {Slice::of(std::string(size, 'x'))}};
       bytes += counted_bytes(message);
-      a->links->send(b->id.node, lane, message, world_->now());
-      b->links->send(a->id.node, lane, message, world_->now());
+      ASSERT_TRUE(a->links->send(b->id, lane, message, world_->now()).has_value());
+      ASSERT_TRUE(b->links->send(a->id, lane, message, world_->now()).has_value());
     }
   }
   ASSERT_TRUE(run_until([&] { return a->arrived.size() == 400 && b->arrived.size() == 400; }));

@@ -48,7 +48,7 @@ std::uint64_t delivered(Links& links, const LinkEvents& events) {
   for (const LinkEvent& event : events) {
     if (const auto* const arrived = std::get_if<Arrived>(&event)) {
       bytes += counted_bytes(arrived->message);
-      links.consumed(arrived->from, arrived->lane, counted_bytes(arrived->message), Instant{});
+      links.consumed(arrived->receipt, Instant{});
     }
   }
   return bytes;

@@ -30,6 +30,8 @@ namespace {
 // trips.
 constexpr int kMaxMessageBytes = static_cast<int>(Network::kMaxFrameBytes);
 constexpr int kConnectTimeoutMs = 5000;
+// Nobody of ours compresses, and a small message that grows to gigabytes would pass the limit.
+constexpr const char* kDecompression = "grpc.per_message_decompression";
 
 std::string method_of(Lane lane) { return fmt::format("/gossamer.Link/{}", name(lane)); }
 
@@ -104,7 +106,7 @@ std::shared_ptr<Stream> GrpcNetwork::add(std::string where, Last last) {
       id, std::move(where), sink_,
       [this](ConnectionId gone, std::shared_ptr<void> remains) {
         const std::lock_guard guard(mutex_);
-        remains_.push_back(std::move(remains));
+        if (remains != nullptr) remains_.push_back(std::move(remains));
         streams_.erase(gone);
         if (streams_.empty()) all_finished_.notify_all();
       },
@@ -154,6 +156,9 @@ Result<Endpoint> GrpcNetwork::listen(const Endpoint& at, Lane lane) {
   builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
   builder.SetMaxSendMessageSize(-1);
   builder.AddChannelArgument("grpc.so_reuseport", 0);
+  builder.AddChannelArgument("grpc.max_concurrent_streams", 1);
+  builder.AddChannelArgument("grpc.server_handshake_timeout_ms", kConnectTimeoutMs);
+  builder.AddChannelArgument(kDecompression, 0);
   builder.SetOption(socket_options(lane));
   int port = 0;
   builder.AddListeningPort(to_string(at), server_credentials(), &port);
@@ -177,6 +182,7 @@ std::shared_ptr<grpc::Channel> GrpcNetwork::channel_to(const Endpoint& to, Lane 
   // The time-out of an attempt: less than a few round trips would never connect over a slow line.
   arguments.SetInt("grpc.min_reconnect_backoff_ms", kConnectTimeoutMs);
   arguments.SetInt("grpc.enable_http_proxy", 0);
+  arguments.SetInt(kDecompression, 0);
   set_socket_options(arguments, lane);
   if (!credentials_.has_value())
     return grpc::CreateCustomChannel(to_string(to), grpc::InsecureChannelCredentials(), arguments);
@@ -226,6 +232,7 @@ void GrpcNetwork::consumed(ConnectionId connection, std::uint64_t bytes) {
   if (const auto stream = find(connection)) stream->consumed(bytes);
 }
 void GrpcNetwork::close(ConnectionId connection) {
+  free_remains();
   if (const auto stream = find(connection)) stream->close();
 }
 

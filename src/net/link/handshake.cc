@@ -3,6 +3,7 @@
 // Links, the part that reads frames: who is at the other end, and what they may say.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -10,23 +11,6 @@
 
 namespace gossamer::net {
 namespace {
-
-struct Parts {
-  std::string what;
-  std::string got;
-  std::string expected;
-  std::string fix;
-};
-
-wire::Refusal refusal_of(wire::Refusal::Reason reason, Parts parts) {
-  wire::Refusal refusal;
-  refusal.set_reason(reason);
-  refusal.set_what(std::move(parts.what));
-  refusal.set_got(std::move(parts.got));
-  refusal.set_expected(std::move(parts.expected));
-  refusal.set_fix(std::move(parts.fix));
-  return refusal;
-}
 
 // What a peer says, fit for a line on a terminal.
 std::string printable(const std::string& text) {
@@ -36,6 +20,23 @@ std::string printable(const std::string& text) {
     if (one < ' ' || one > '~') one = '?';
   }
   return shown;
+}
+
+struct Parts {
+  std::string what;
+  std::string got;
+  std::string expected;
+  std::string fix;
+};
+
+wire::Refusal refusal_of(wire::Refusal::Reason reason, const Parts& parts) {
+  wire::Refusal refusal;
+  refusal.set_reason(reason);
+  refusal.set_what(printable(parts.what));
+  refusal.set_got(printable(parts.got));
+  refusal.set_expected(printable(parts.expected));
+  refusal.set_fix(printable(parts.fix));
+  return refusal;
 }
 
 // Whether trying again could help.
@@ -70,7 +71,6 @@ void Links::say_hello(Connection& connection, Link& link) {
 
 void Links::on_frame(Connection& connection, Frame frame, Instant now, LinkEvents& out) {
   using Stage = Connection::Stage;
-  if (connection.stage == Stage::kLeaving) return;  // what it says does not matter any more
   if (connection.stage == Stage::kUp) return on_established(connection, std::move(frame), now, out);
   switch (frame.header.kind_case()) {
     case wire::FrameHeader::kHello:
@@ -146,61 +146,81 @@ std::optional<wire::Refusal> Links::objection(const Connection& connection, cons
   return std::nullopt;
 }
 
-Links::Link* Links::link_for(Connection& connection, const wire::Hello& hello, Instant now, LinkEvents& out) {
+// Whether a connection of ours has reached the other side and said Hello.
+bool Links::speaks(const Link& link) const {
+  return std::ranges::any_of(link.lanes, [this](const LaneState& lane) {
+    return lane.connection.has_value() &&
+           connections_.at(*lane.connection).stage != Connection::Stage::kDialing;
+  });
+}
+
+std::optional<wire::Refusal> Links::session_objection(const Connection& connection,
+                                                      const wire::Hello& hello) const {
   const PeerId peer{NodeId{hello.from().node()}, Incarnation{hello.from().incarnation()}};
-  auto found = links_.find(peer.node);
+  const auto gone = [&] {
+    return refusal_of(wire::Refusal::GONE, {.what = "the link has ended here",
+                                            .got = fmt::format("session {}", hello.session()),
+                                            .expected = "a new one",
+                                            .fix = "open the link again"});
+  };
+  const auto found = links_.find(peer.node);
+  const Link* const link = found == links_.end() ? nullptr : &found->second;
+  const bool ours = link != nullptr && link->opener;
+  const bool same = link != nullptr && !ours && link->peer == peer && link->session == hello.session();
+  const auto newest = newest_session_.find(peer.node);
+  const bool late = newest != newest_session_.end() && newest->second.first == peer.incarnation &&
+                    hello.session() <= newest->second.second;
+  if (!same && (late || hello.resume())) return gone();
+  // Both opened at once: the link of the node with the lower number stays, if it can reach the other.
+  const bool other_incarnation =
+      link != nullptr && link->was_up && link->peer.incarnation != peer.incarnation;
+  if (ours && !other_incarnation && options_.self.node < peer.node && speaks(*link)) {
+    return refusal_of(
+        wire::Refusal::BUSY,
+        {.what = "this node is opening the link itself", .got = {}, .expected = {}, .fix = "wait"});
+  }
+  // It was under way for so long that a later connection has come further.
+  if (same && !link->lanes[lane_index(connection.lane)].stream.can_attach(hello.progress())) {
+    return refusal_of(
+        wire::Refusal::BUSY,
+        {.what = "this connection is out of date", .got = {}, .expected = {}, .fix = "connect again"});
+  }
+  return std::nullopt;
+}
+
+Links::Link& Links::link_for(const wire::Hello& hello, LinkEvents& out) {
+  const PeerId peer{NodeId{hello.from().node()}, Incarnation{hello.from().incarnation()}};
+  newest_session_[peer.node] = {peer.incarnation, hello.session()};
+  const auto found = links_.find(peer.node);
   if (found != links_.end()) {
     Link& link = found->second;
-    const bool same =
-        link.peer.incarnation == peer.incarnation && !link.opener && link.session == hello.session();
-    if (same) return &link;
+    if (!link.opener && link.peer == peer && link.session == hello.session()) return link;
     if (link.opener && !link.was_up) {
-      // Both opened at once: the link of the node with the lower number stays. Nothing of ours has been
-      // delivered yet, so what is queued goes over the other's.
-      if (options_.self.node < peer.node) {
-        refuse(
-            connection,
-            refusal_of(
-                wire::Refusal::BUSY,
-                {.what = "this node is opening the link itself", .got = {}, .expected = {}, .fix = "wait"}),
-            now);
-        return nullptr;
-      }
+      // Nothing of ours has been delivered yet, so what is queued goes over the other's link.
       drop_connections(link);
       for (LaneState& lane : link.lanes) lane.retry.reset();
       link.opener = false;
       link.peer = peer;
       link.session = hello.session();
-      return &link;
+      return link;
     }
-    if (!hello.resume()) {
-      end(peer.node,
-          Error{.where = certificate_name(peer.node),
-                .what = link.peer.incarnation == peer.incarnation
-                            ? "the peer has opened a new link"
-                            : "the peer came back as another incarnation"},
-          out);
-    }
-  }
-  if (hello.resume()) {
-    refuse(connection,
-           refusal_of(wire::Refusal::GONE, {.what = "the link has ended here",
-                                            .got = fmt::format("session {}", hello.session()),
-                                            .expected = "a new one",
-                                            .fix = "open the link again"}),
-           now);
-    return nullptr;
+    end(peer.node,
+        Error{.where = certificate_name(peer.node),
+              .what = link.peer == peer ? "the peer has opened a new link"
+                                        : "the peer came back as another incarnation"},
+        out);
   }
   Link& link = make_link(peer.node);
   link.peer = peer;
   link.session = hello.session();
-  return &link;
+  return link;
 }
 
 void Links::on_hello(Connection& connection, const wire::Hello& hello, Instant now, LinkEvents& out) {
-  if (const auto refusal = objection(connection, hello)) return refuse(connection, *refusal, now);
-  Link* const link = link_for(connection, hello, now, out);
-  if (link == nullptr) return;
+  auto refusal = objection(connection, hello);
+  if (!refusal.has_value()) refusal = session_objection(connection, hello);
+  if (refusal.has_value()) return refuse(connection, *refusal, now);
+  Link* const link = &link_for(hello, out);
   connection.where = fmt::format("{} at {}", certificate_name(link->peer.node), connection.where);
   wire::FrameHeader header;
   wire::Welcome* const welcome = header.mutable_welcome();
@@ -255,7 +275,6 @@ void Links::establish(Connection& connection, Link& link, const wire::Progress& 
   connection.next_ping = now;
   lane.connection = connection.id;
   lane.retry.reset();
-  lane.failures = 0;
   lane.up = true;
   link.was_up = true;
   link.last_heard = now;
@@ -292,7 +311,10 @@ void Links::on_established(Connection& connection, Frame frame, Instant now, Lin
     case wire::FrameHeader::kData: {
       auto message = lane.stream.on_data(header.data(), std::move(frame.payload), now);
       if (!message.ok()) return fault(connection, message.error(), now, out);
-      if (message->has_value()) out.emplace_back(Arrived{link.peer, connection.lane, std::move(**message)});
+      if (message->has_value()) {
+        const Receipt receipt{link.peer.node, link.serial, connection.lane, counted_bytes(**message)};
+        out.emplace_back(Arrived{link.peer, std::move(**message), receipt});
+      }
       return serve_lane(link, connection.lane, now);
     }
     case wire::FrameHeader::kAck:
@@ -307,9 +329,10 @@ void Links::on_established(Connection& connection, Frame frame, Instant now, Lin
       return send_frame(connection, encode_frame(pong));
     }
     case wire::FrameHeader::kPong:
-      if (header.pong().token() == connection.ping && connection.lane == host::Lane::kControl) {
-        link.round_trip = now - connection.ping_sent;
-      }
+      if (header.pong().token() != connection.ping) return;
+      connection.ping = 0;
+      lane.failures = 0;  // only now: a peer that welcomes and hangs up is not dialed without end
+      if (connection.lane == host::Lane::kControl) link.round_trip = now - connection.ping_sent;
       return;
     case wire::FrameHeader::kRefusal: return on_refusal(connection, header.refusal(), now, out);
     case wire::FrameHeader::kGoodbye:

@@ -12,7 +12,7 @@
 namespace gossamer::net {
 
 LaneStream::LaneStream(std::uint64_t window) : window_size_(window) {
-  CHECK(window > 0 && window < (1ULL << 40), window);
+  CHECK(window >= 2 * kPieceBytes && window < (1ULL << 40), window);
 }
 
 MessageNumber LaneStream::send(Message message) {
@@ -60,6 +60,10 @@ wire::Progress LaneStream::tell() {
   progress.set_received(told_received_);
   progress.set_window(told_window_);
   return progress;
+}
+
+bool LaneStream::can_attach(const wire::Progress& theirs) const {
+  return theirs.received() >= forgotten_ && theirs.received() <= last_frame_;
 }
 
 Result<void> LaneStream::attach(const wire::Progress& theirs) {
@@ -121,7 +125,7 @@ Result<void> LaneStream::check_data(const wire::Data& data, std::uint64_t bytes,
   if (data.number() != received_ + 1) {
     return fault(fmt::format("frame {}", data.number()), fmt::format("frame {}", received_ + 1));
   }
-  if (bytes > window() - received_bytes_) {
+  if (received_bytes_ + bytes > window()) {
     return fault(fmt::format("{} bytes after {}", bytes, received_bytes_),
                  fmt::format("at most {} in all", window()));
   }
@@ -144,8 +148,11 @@ Result<void> LaneStream::check_data(const wire::Data& data, std::uint64_t bytes,
     return fault(fmt::format("a body of {} bytes", data.start().body().size()),
                  fmt::format("at most {}", kMaxBodyBytes));
   }
-  // Progress is owed with each frame, or a peer could keep a message open for ever at no cost.
-  if (!data.has_start() && payload == 0) return fault("an empty piece of a message", "bytes");
+  // Small pieces would cost more memory than the window counts.
+  if (payload < expected - have && bytes != kPieceBytes) {
+    return fault(fmt::format("a piece of {} bytes", bytes),
+                 fmt::format("{}, or the rest of the message", kPieceBytes));
+  }
   return {};
 }
 

@@ -29,7 +29,7 @@ class LaneStream {
   static constexpr std::uint64_t kPieceBytes = 256ULL << 10;
   static constexpr Duration kAckDelay{50'000'000};
 
-  // `window`: bytes of complete messages that may be here and not consumed, in (0, 2^40).
+  // `window`: bytes of complete messages that may be here and not consumed, in [2 kPieceBytes, 2^40).
   explicit LaneStream(std::uint64_t window);
 
   // Queues a message; returns its number. Requires body and payload within their limits.
@@ -44,6 +44,9 @@ class LaneStream {
   // A connection is up, and the other side has what `theirs` says: sends the rest again. An error if that
   // cannot be.
   [[nodiscard]] Result<void> attach(const wire::Progress& theirs);
+
+  // Whether attach() would succeed.
+  [[nodiscard]] bool can_attach(const wire::Progress& theirs) const;
 
   // The next frame for the connection; nothing while the window or the queue is exhausted.
   [[nodiscard]] std::optional<Slices> next_frame();

@@ -234,9 +234,12 @@ TEST(LaneStream, RefusesFaults) {
   wire::Data cancelled = start(1, 5);
   cancelled.set_cancelled(true);
   EXPECT_THAT(fault(cancelled, {}), HasSubstr("cancelled"));
-  EXPECT_EQ(fault(start(1, 10), some), "fine");
+  EXPECT_THAT(fault(start(1, 10), some), HasSubstr("a piece of 5 bytes"));
+  EXPECT_EQ(
+      fault(start(1, LaneStream::kPieceBytes + 5), {Slice::of(std::string(LaneStream::kPieceBytes, 'x'))}),
+      "fine");
   EXPECT_THAT(fault(start(2, 5), some), HasSubstr("within another"));
-  EXPECT_THAT(fault(piece(2), {}), HasSubstr("empty piece"));
+  EXPECT_THAT(fault(piece(2), {}), HasSubstr("a piece of 0 bytes"));
   EXPECT_EQ(fault(piece(2), some), "fine");
   EXPECT_EQ(pair.b.tell().received(), 2U);
 

@@ -19,6 +19,12 @@ Duration backoff(int failures) {
   return from_milliseconds(std::min(5000.0, 100.0 * static_cast<double>(1U << std::min(failures - 1, 10))));
 }
 
+// How long a connection may be without a frame; one that we dial has the network's time-out and a little
+// more.
+Duration patience(const Connection& connection) {
+  return connection.stage == Connection::Stage::kGreeting ? Links::kGreetingTime : Links::kSilence;
+}
+
 }  // namespace
 
 std::string certificate_name(NodeId node) { return fmt::format("node-{}", node.value); }
@@ -34,6 +40,7 @@ Links::Link& Links::make_link(NodeId node) {
   const auto [place, made] = links_.try_emplace(node, options_.control_window, options_.bulk_window);
   CHECK(made, node.value);
   place->second.peer.node = node;
+  place->second.serial = ++last_serial_;
   return place->second;
 }
 
@@ -107,24 +114,27 @@ void Links::fence(PeerId peer, Instant now, LinkEvents& out) {
   end(peer.node, Error{.where = certificate_name(peer.node), .what = "declared dead"}, out);
 }
 
-MessageNumber Links::send(NodeId node, host::Lane lane, Message message, Instant now) {
-  const auto found = links_.find(node);
-  CHECK(found != links_.end(), node.value);
-  const MessageNumber number = found->second.lanes[lane_index(lane)].stream.send(std::move(message));
-  serve_lane(found->second, lane, now);
-  return number;
+std::optional<Ticket> Links::send(PeerId to, host::Lane lane, Message message, Instant now) {
+  const auto found = links_.find(to.node);
+  if (found == links_.end()) return std::nullopt;
+  Link& link = found->second;
+  if (to.incarnation.value != 0 && to.incarnation != link.peer.incarnation) return std::nullopt;
+  const MessageNumber number = link.lanes[lane_index(lane)].stream.send(std::move(message));
+  serve_lane(link, lane, now);
+  return Ticket{.node = to.node, .link = link.serial, .lane = lane, .number = number};
 }
 
-bool Links::cancel(NodeId node, host::Lane lane, MessageNumber number) {
-  const auto found = links_.find(node);
-  return found != links_.end() && found->second.lanes[lane_index(lane)].stream.cancel(number);
+bool Links::cancel(const Ticket& ticket) {
+  const auto found = links_.find(ticket.node);
+  return found != links_.end() && found->second.serial == ticket.link &&
+         found->second.lanes[lane_index(ticket.lane)].stream.cancel(ticket.number);
 }
 
-void Links::consumed(PeerId from, host::Lane lane, std::uint64_t bytes, Instant now) {
-  const auto found = links_.find(from.node);
-  if (found == links_.end() || found->second.peer != from) return;
-  found->second.lanes[lane_index(lane)].stream.consumed(bytes);
-  serve(found->second, now);
+void Links::consumed(const Receipt& receipt, Instant now) {
+  const auto found = links_.find(receipt.node);
+  if (found == links_.end() || found->second.serial != receipt.link) return;
+  found->second.lanes[lane_index(receipt.lane)].stream.consumed(receipt.bytes);
+  serve_lane(found->second, receipt.lane, now);
 }
 
 void Links::on(host::NetworkEvent event, Instant now, LinkEvents& out) {
@@ -161,6 +171,7 @@ void Links::on_event(host::Received& event, Instant now, LinkEvents& out) {
   // Windows bound what a link holds; the network need not hold anything back.
   network_.consumed(event.connection, bytes);
   Connection& connection = found->second;
+  if (connection.stage == Connection::Stage::kLeaving) return;  // what it says does not matter any more
   connection.heard = now;
   if (const auto link = links_.find(connection.node); link != links_.end()) link->second.last_heard = now;
   auto frame = decode_frame(std::move(event.frame));
@@ -267,10 +278,9 @@ void Links::schedule(Link& link, Instant now) {
     if (lane.retry.has_value()) at(*lane.retry);
     if (!lane.connection.has_value()) continue;
     const Connection& connection = connections_.at(*lane.connection);
-    if (connection.stage == Connection::Stage::kGreeting) at(connection.heard + kGreetingTime);
+    at(connection.heard + patience(connection));
     if (!lane.up) continue;
     at(connection.next_ping);
-    at(connection.heard + kSilence);
     // One that is full is served again when something was written.
     const auto due = lane.stream.ack_due();
     if (due.has_value() && connection.unwritten < kUnwritten) at(std::max(*due, now));
@@ -316,10 +326,11 @@ void Links::tick_link(Link& link, Instant now, LinkEvents& out) {
       continue;
     }
     if (state.up && connection.next_ping <= now) {
+      connection.next_ping = now + kPingEvery;
+      if (connection.ping != 0) continue;  // the last is still under way
       wire::FrameHeader ping;
       connection.ping = ++last_token_;
       connection.ping_sent = now;
-      connection.next_ping = now + kPingEvery;
       ping.mutable_ping()->set_token(connection.ping);
       send_frame(connection, encode_frame(ping));
     }

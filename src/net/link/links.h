@@ -68,10 +68,17 @@ struct LinkEnded {
   PeerId peer;
   Error reason;
 };
+// What to hand back to consumed(): it stands for one link, of which a node may have several in its life.
+struct Receipt {
+  NodeId node;
+  std::uint64_t link = 0;
+  host::Lane lane = host::Lane::kControl;
+  std::uint64_t bytes = 0;
+};
 struct Arrived {
   PeerId from;
-  host::Lane lane = host::Lane::kControl;
   Message message;
+  Receipt receipt;
 };
 using LinkEvent = std::variant<LinkUp, LinkBroken, OpenFailed, LinkEnded, Arrived>;
 using LinkEvents = std::vector<LinkEvent>;
@@ -83,6 +90,14 @@ struct LinkStatistics {
   std::uint64_t queued_bytes = 0;      // sent by the user, not acknowledged; both lanes
   std::uint64_t acknowledged_bytes = 0;
   std::uint64_t received_bytes = 0;
+};
+
+// Names a message that was sent.
+struct Ticket {
+  NodeId node;
+  std::uint64_t link = 0;
+  host::Lane lane = host::Lane::kControl;
+  MessageNumber number = 0;
 };
 
 class Links {
@@ -114,12 +129,13 @@ class Links {
 
   [[nodiscard]] bool linked(NodeId node) const { return links_.contains(node); }
 
-  // Queues a message, also before the link is up. Requires linked(node).
-  MessageNumber send(NodeId node, host::Lane lane, Message message, Instant now);
+  // Queues a message, also before the link is up. Nothing if there is no link with that incarnation;
+  // incarnation 0 means whoever the link is with.
+  [[nodiscard]] std::optional<Ticket> send(PeerId to, host::Lane lane, Message message, Instant now);
   // Takes back what is not wholly sent; false if it is, or the link is gone.
-  bool cancel(NodeId node, host::Lane lane, MessageNumber number);
-  // The user is done with a message that arrived. Nothing happens if the link is gone.
-  void consumed(PeerId from, host::Lane lane, std::uint64_t bytes, Instant now);
+  bool cancel(const Ticket& ticket);
+  // The user is done with a message that arrived. Nothing happens if its link is gone.
+  void consumed(const Receipt& receipt, Instant now);
 
   void on(host::NetworkEvent event, Instant now, LinkEvents& out);
   void tick(Instant now, LinkEvents& out);
@@ -144,6 +160,7 @@ class Links {
     PeerAddress address;
     bool opener = false;
     std::uint64_t session = 0;
+    std::uint64_t serial = 0;  // ours, never used again
     bool was_up = false;
     std::array<LaneState, host::kLanes> lanes;
     std::optional<Duration> round_trip;
@@ -179,9 +196,11 @@ class Links {
                  LinkEvents& out);
   [[nodiscard]] std::optional<wire::Refusal> objection(const Connection& connection,
                                                        const wire::Hello& hello) const;
-  // The link that a Hello belongs to, made or replaced as the protocol says; nothing if it is refused.
-  [[nodiscard]] Link* link_for(Connection& connection, const wire::Hello& hello, Instant now,
-                               LinkEvents& out);
+  [[nodiscard]] std::optional<wire::Refusal> session_objection(const Connection& connection,
+                                                               const wire::Hello& hello) const;
+  [[nodiscard]] bool speaks(const Link& link) const;
+  // The link that an unobjectionable Hello belongs to, made or replaced as the protocol says.
+  [[nodiscard]] Link& link_for(const wire::Hello& hello, LinkEvents& out);
   [[nodiscard]] static wire::Refusal fenced_refusal(PeerId peer);
   void refuse(Connection& connection, const wire::Refusal& refusal, Instant now);
   void fault(Connection& connection, Error error, Instant now, LinkEvents& out);
@@ -193,10 +212,13 @@ class Links {
   const Options options_;
   Rng rng_;
   std::uint64_t last_session_ = 0;
+  std::uint64_t last_serial_ = 0;
   std::uint64_t last_token_ = 0;
   std::map<NodeId, Link> links_;
   std::map<host::ConnectionId, Connection> connections_;
   std::map<NodeId, Incarnation> fenced_;  // the highest fenced incarnation of each node
+  // The newest session that each node opened to us: a Hello may have been under way for long.
+  std::map<NodeId, std::pair<Incarnation, std::uint64_t>> newest_session_;
   std::set<std::pair<Instant, NodeId>> wakes_;
   // Connections without a link that must be gone by a certain time, the earliest first.
   std::set<std::pair<Instant, host::ConnectionId>> strangers_;

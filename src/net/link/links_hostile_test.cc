@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Links against those who do not keep to the protocol: nothing ends a node, and nothing costs it unbounded
+// memory.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "net/link/simulated_nodes.h"
+
+namespace gossamer::net {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Connections that say nothing are closed after a while, and too many at once immediately.
+TEST_F(LinksTest, Strangers) {
+  Node& a = start(1);
+  std::size_t closed = 0;
+  const auto stranger = internet_.attach("s", {"node-5"}, [&](const host::NetworkEvent& event) {
+    closed += std::holds_alternative<host::Closed>(event) ? 1 : 0;
+  });
+  for (int i = 0; i < 3000; ++i) (void)stranger->connect(a.address.control, Lane::kControl);
+  run_for(1);
+  EXPECT_EQ(closed, 3000U - 2048U);
+  run_for(Links::kGreetingTime.seconds());
+  EXPECT_EQ(closed, 3000U);
+}
+
+// Bytes that are no frames, and frames out of place, end the connection with words; the node goes on.
+TEST_F(LinksTest, Garbage) {
+  Node& a = start(1);
+  Node& b = start(2);
+  join(a, b);
+  std::vector<std::string> refusals;
+  const auto stranger = internet_.attach("s", {"node-5"}, [&](const host::NetworkEvent& event) {
+    if (const auto* const received = std::get_if<host::Received>(&event)) {
+      const auto frame = decode_frame(received->frame);
+      if (frame.ok()) refusals.push_back(frame->header.refusal().got());
+    }
+  });
+  Rng rng(4, Purpose::kTest);
+  std::vector<std::string> openings{"", "abc", std::string(100000, '\xff')};
+  for (int i = 0; i < 200; ++i) {
+    std::string bytes(rng.below(40), '\0');
+    for (char& one : bytes) one = static_cast<char>(rng.below(256));
+    openings.push_back(bytes);
+  }
+  wire::FrameHeader ping;
+  ping.mutable_ping()->set_token(1);
+  openings.push_back(joined(encode_frame(ping)));
+  for (const std::string& opening : openings) {
+    const auto connection = stranger->connect(a.address.control, Lane::kControl);
+    run_for(0.1);
+    stranger->send(connection, {Slice::of(opening)});
+  }
+  run_for(1);
+  EXPECT_EQ(refusals.size(), openings.size());
+  EXPECT_THAT(refusals.back(), HasSubstr("kind 6"));
+  b.send(a, Lane::kControl, "still here");
+  run_for(1);
+  EXPECT_EQ(a.bodies(Lane::kControl), std::vector<std::string>{"still here"});
+}
+
+// Hostile openings that once ended a node: a run's name as long as a header may be, and garbage while we take
+// leave.
+TEST_F(LinksTest, HostileOpenings) {
+  Node& a = start(1);
+  Node& b = start(2);
+  std::vector<wire::Refusal> refusals;
+  const auto stranger = internet_.attach("s", {"node-5"}, [&](const host::NetworkEvent& event) {
+    const auto* const received = std::get_if<host::Received>(&event);
+    if (received != nullptr) refusals.push_back(decode_frame(received->frame)->header.refusal());
+  });
+  for (const std::size_t size : {65000U, 65700U, 65740U, 65770U}) {
+    wire::FrameHeader header;
+    header.mutable_hello()->set_wire_max(1);
+    header.mutable_hello()->set_run(std::string(size, 'r'));
+    const auto connection = stranger->connect(a.address.control, Lane::kControl);
+    run_for(0.1);
+    stranger->send(connection, encode_frame(header));
+    run_for(0.1);
+    ASSERT_FALSE(refusals.empty());
+    EXPECT_EQ(refusals.back().reason(), wire::Refusal::RUN);
+    EXPECT_LT(refusals.back().got().size(), 1000U);
+  }
+  join(a, b);
+  // b says something as a leaves; a's connection only waits to be closed.
+  LinkEvents ignored;
+  a.links->close(b.id.node, "done", timeline_.now());
+  b.send(a, Lane::kControl, "late");
+  run_for(Links::kGreetingTime.seconds() + 1);
+  EXPECT_TRUE(a.bodies(Lane::kControl).empty());
+}
+
+// Who sends without reading, Pings above all, costs bounded memory.
+TEST_F(LinksTest, PingsUnread) {
+  struct Counting final : host::Network {
+    Result<host::Endpoint> listen(const host::Endpoint& at, Lane) override { return at; }
+    host::ConnectionId connect(const host::Endpoint&, Lane) override { return host::ConnectionId{1}; }
+    void send(host::ConnectionId, Slices frame) override { queued += total_bytes(frame); }
+    void consumed(host::ConnectionId, std::uint64_t) override {}
+    void close(host::ConnectionId) override {}
+    std::uint64_t queued = 0;
+  } network;
+  Links links(network, {.run = "run", .self = {NodeId{1}, Incarnation{1}}, .program = "test"});
+  LinkEvents events;
+  const host::ConnectionId id{7};
+  links.on(host::Accepted{id, Lane::kControl, {"node-2"}, "stranger"}, {}, events);
+  wire::FrameHeader header;
+  wire::Hello* const hello = header.mutable_hello();
+  hello->set_wire_min(kWireMin);
+  hello->set_wire_max(kWireMax);
+  hello->set_run("run");
+  hello->mutable_from()->set_node(2);
+  hello->mutable_from()->set_incarnation(1);
+  links.on(host::Received{id, encode_frame(header)}, {}, events);
+  ASSERT_EQ(events.size(), 1U);
+  header.mutable_ping()->set_token(1);
+  for (int i = 0; i < 500'000; ++i) links.on(host::Received{id, encode_frame(header)}, {}, events);
+  EXPECT_LT(network.queued, 2 * Links::kUnwritten);
+  EXPECT_TRUE(links.next_wakeup().has_value());
+  links.tick({}, events);
+}
+
+}  // namespace
+}  // namespace gossamer::net
