@@ -17,8 +17,8 @@ struct Leaf {
 };
 
 // For every size up to 33 and any sequence of updates and questions: what is found has the memory and the
-// room that were asked for, nothing is found only if nobody has them, and where all have the memory it is the
-// most.
+// room that were asked for, and nothing is found only if nobody has them; in trees of fewer nodes than the
+// patience it is the most.
 TEST(RoomTree, AgreesWithLookingAtAll) {
   for (std::size_t members = 1; members <= 33; ++members) {
     Rng rng(members, Purpose::kTest);
