@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The dense form of a placement problem: things and serving members sorted by id and named by their position.
+// Part of place(). Thread rule: a plain value.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "cluster/placement/placement.h"
+
+namespace gossamer::placement {
+
+using Index = std::uint32_t;
+inline constexpr Index kNowhere = std::numeric_limits<Index>::max();
+
+// The member of each thing, or kNowhere.
+using Layout = std::vector<Index>;
+
+struct Problem {
+  std::vector<ThingId> thing_ids;
+  std::vector<std::uint64_t> bytes;
+  std::vector<double> work;
+  std::vector<Index> copy_end;  // thing j's copies: [copy_end[j - 1], copy_end[j]), from 0 for the first
+  std::vector<Index> copies;    // on serving members
+
+  std::vector<MemberId> member_ids;
+  std::vector<std::uint64_t> limit;
+  std::vector<double> speed;  // believed
+
+  // Things, most demanding first: by the larger of their shares of all work and of all memory on offer.
+  std::vector<Index> order;
+  // Things, most bytes for each unit of work first.
+  std::vector<Index> dense_first;
+  std::uint64_t all_bytes = 0;
+  std::uint64_t all_limits = 0;  // saturates
+  double all_work = 0;
+  double all_speeds = 0;
+
+  [[nodiscard]] std::span<const Index> copies_of(Index thing) const;
+};
+
+// Serving members with a speed in `before` are believed to have it, unless the measured one differs by more
+// than the share `dead_band`.
+[[nodiscard]] Problem make_problem(std::span<const Thing> things, std::span<const Member> members,
+                                   std::span<const BelievedSpeed> before, double dead_band);
+
+// What of `holdings` is still true: things and serving members of the problem.
+[[nodiscard]] Layout layout_of(const Problem& problem, std::span<const Holding> holdings);
+
+// The largest member's time; things nowhere cost nothing. Summed in the order of ids: equal layouts, equal
+// bits.
+[[nodiscard]] double step_seconds(const Problem& problem, const Layout& layout);
+
+// What no placement within the limits can beat: for each k, the k largest things need time on the k fastest
+// members at least (the optimum if things could be divided and interrupted: Horvath, Lam, Sethi, JACM 1977);
+// and what does not fit into the memory of fast members is left to slow ones. Requires a member.
+[[nodiscard]] double step_bound(const Problem& problem);
+
+}  // namespace gossamer::placement
