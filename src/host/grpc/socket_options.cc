@@ -41,8 +41,8 @@ struct LaneMutator {
 
 Lane lane_of(grpc_socket_mutator* mutator) { return reinterpret_cast<LaneMutator*>(mutator)->lane; }
 
-// BBR on control would pace short bursts (20 ms instead of 12); cubic on bulk fills the bottleneck's queue,
-// in which control then waits (88 ms instead of 13). A process that may not choose keeps the system's choice.
+// BBR on control would pace short bursts; cubic on bulk fills the bottleneck's queue,
+// in which control then waits. A process that may not choose keeps the system's choice.
 bool set_options(int fd, Lane lane) {
   const char* const congestion = lane == Lane::kControl ? "cubic" : "bbr";
   (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, congestion,

@@ -221,8 +221,7 @@ void GrpcServerStream::start(std::shared_ptr<GrpcServerStream> self, Accepted ac
   begin(std::move(accepted));
 }
 
-// OnCancel follows, and finishes: a Finish here, beside a write that is still under way, can leave the client
-// without an end.
+// OnCancel follows, and finishes.
 void GrpcServerStream::cancel() { context_->TryCancel(); }
 
 void GrpcServerStream::finish() {

@@ -322,8 +322,9 @@ void Links::on_established(Connection& connection, Frame frame, Instant now, Lin
         return fault(connection, done.error(), now, out);
       return serve_lane(link, connection.lane, now);
     case wire::FrameHeader::kPing: {
-      // Who asks and does not read the answers gets no more of them.
-      if (connection.unwritten >= kUnwritten) return;
+      // Who asks and does not read the answers gets no more of them. Data stops below this, so that a busy
+      // connection still answers: a Ping without a Pong is the last that a peer sends.
+      if (connection.unwritten >= 2 * kUnwritten) return;
       wire::FrameHeader pong;
       pong.mutable_pong()->set_token(header.ping().token());
       return send_frame(connection, encode_frame(pong));

@@ -19,8 +19,7 @@ Duration backoff(int failures) {
   return from_milliseconds(std::min(5000.0, 100.0 * static_cast<double>(1U << std::min(failures - 1, 10))));
 }
 
-// How long a connection may be without a frame; one that we dial has the network's time-out and a little
-// more.
+// How long a connection may be without a frame, or not be open yet.
 Duration patience(const Connection& connection) {
   return connection.stage == Connection::Stage::kGreeting ? Links::kGreetingTime : Links::kSilence;
 }
@@ -315,12 +314,10 @@ void Links::tick_link(Link& link, Instant now, LinkEvents& out) {
     if (state.retry.has_value() && *state.retry <= now) dial(link, lane, now);
     if (!state.connection.has_value()) continue;
     Connection& connection = connections_.at(*state.connection);
-    const bool greeting = connection.stage == Connection::Stage::kGreeting;
-    const Duration patience = greeting ? kGreetingTime : kSilence;
-    if ((greeting || state.up) && connection.heard + patience <= now) {
-      const Error reason{
-          .where = connection.where,
-          .what = fmt::format("no sign of life on the {} lane for {} s", name(lane), patience.seconds())};
+    if (connection.heard + patience(connection) <= now) {
+      const Error reason{.where = connection.where,
+                         .what = fmt::format("no sign of life on the {} lane for {} s", name(lane),
+                                             patience(connection).seconds())};
       drop(connection.id);
       lost(link, lane, reason, now, out);
       continue;

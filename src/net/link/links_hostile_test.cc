@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,20 @@ namespace gossamer::net {
 namespace {
 
 using ::testing::HasSubstr;
+
+// A network that takes everything and never answers.
+class Counting final : public host::Network {
+ public:
+  Result<host::Endpoint> listen(const host::Endpoint& at, Lane) override { return at; }
+  host::ConnectionId connect(const host::Endpoint&, Lane) override { return host::ConnectionId{++dialed}; }
+  void send(host::ConnectionId, Slices frame) override { queued += total_bytes(frame); }
+  void consumed(host::ConnectionId, std::uint64_t) override {}
+  void close(host::ConnectionId) override { ++closed; }
+
+  std::uint64_t dialed = 0;
+  std::uint64_t closed = 0;
+  std::uint64_t queued = 0;
+};
 
 // Connections that say nothing are closed after a while, and too many at once immediately.
 TEST_F(LinksTest, Strangers) {
@@ -97,14 +112,7 @@ TEST_F(LinksTest, HostileOpenings) {
 
 // Who sends without reading, Pings above all, costs bounded memory.
 TEST_F(LinksTest, PingsUnread) {
-  struct Counting final : host::Network {
-    Result<host::Endpoint> listen(const host::Endpoint& at, Lane) override { return at; }
-    host::ConnectionId connect(const host::Endpoint&, Lane) override { return host::ConnectionId{1}; }
-    void send(host::ConnectionId, Slices frame) override { queued += total_bytes(frame); }
-    void consumed(host::ConnectionId, std::uint64_t) override {}
-    void close(host::ConnectionId) override {}
-    std::uint64_t queued = 0;
-  } network;
+  Counting network;
   Links links(network, {.run = "run", .self = {NodeId{1}, Incarnation{1}}, .program = "test"});
   LinkEvents events;
   const host::ConnectionId id{7};
@@ -120,9 +128,28 @@ TEST_F(LinksTest, PingsUnread) {
   ASSERT_EQ(events.size(), 1U);
   header.mutable_ping()->set_token(1);
   for (int i = 0; i < 500'000; ++i) links.on(host::Received{id, encode_frame(header)}, {}, events);
-  EXPECT_LT(network.queued, 2 * Links::kUnwritten);
+  EXPECT_LT(network.queued, 3 * Links::kUnwritten);
   EXPECT_TRUE(links.next_wakeup().has_value());
   links.tick({}, events);
+}
+
+// A connection that neither opens nor fails is given up and dialed again; waiting for it, nothing spins.
+TEST(LinksSilence, DialingHasATimeOut) {
+  Counting network;
+  Links links(network, {.run = "run", .self = {NodeId{1}, Incarnation{1}}, .program = "test"});
+  LinkEvents events;
+  links.open({.node = NodeId{2}, .control = {"there", 1}, .bulk = {"there", 2}}, {});
+  int wakeups = 0;
+  for (Instant now; now < Instant{} + from_seconds(100); ++wakeups) {
+    ASSERT_TRUE(links.next_wakeup().has_value());
+    ASSERT_LT(wakeups, 200);
+    now = std::max(now, *links.next_wakeup());
+    links.tick(now, events);
+  }
+  EXPECT_GE(network.dialed, 12U);
+  EXPECT_GE(network.closed, network.dialed - 2);
+  for (const LinkEvent& event : events) EXPECT_TRUE(std::holds_alternative<OpenFailed>(event));
+  EXPECT_GE(events.size(), 5U);
 }
 
 }  // namespace

@@ -61,6 +61,27 @@ TEST_F(LinksTest, BulkDelaysNoControl) {
             0.9 * 12.5e6 * (seconds - 1.5));
 }
 
+// Lanes that are full both ways for a while, and then idle, stay up: no Ping is left without an answer.
+TEST_F(LinksTest, BusyThenIdle) {
+  const host::MachineRates rates{.up_bytes_per_second = 12.5e6, .down_bytes_per_second = 12.5e6};
+  internet_.set_rates("m1", rates);
+  internet_.set_rates("m2", rates);
+  Node& a = start(1);
+  Node& b = start(2);
+  join(a, b);
+  for (int i = 0; i < 100; ++i) {
+    for (const Lane lane : {Lane::kControl, Lane::kBulk}) {
+      a.send(b, lane, "x", 1'000'000);
+      b.send(a, lane, "x", 1'000'000);
+    }
+  }
+  run_for(120);
+  EXPECT_EQ(a.bodies(Lane::kControl).size() + b.bodies(Lane::kBulk).size(), 200U);
+  EXPECT_TRUE(a.all<LinkBroken>().empty());
+  EXPECT_TRUE(b.all<LinkBroken>().empty());
+  EXPECT_LT((timeline_.now() - *a.links->statistics(b.id.node).last_heard).seconds(), 3);
+}
+
 // Who does not consume bounds what is sent: the window, and a message beyond it.
 TEST_F(LinksTest, WindowBoundsMemory) {
   Node& a = start(1);
