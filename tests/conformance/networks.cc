@@ -44,6 +44,8 @@ class RealWorld final : public NetworkWorld {
  private:
   NetworkCredentials credentials(const std::string& process, int authority) {
     const Validity validity{.now_seconds = clock_.wall_seconds(), .days = 1};
+    if (authority == kStranger)
+      return {.authority = authorities_.at(0).certificate, .certificate = {}, .key = {}};
     if (!authorities_.contains(authority)) authorities_[authority] = *make_authority("test", validity);
     const KeyAndRequest mine = *make_request();
     return {.authority = authorities_[authority].certificate,
@@ -61,8 +63,8 @@ class RealWorld final : public NetworkWorld {
 
 class SimWorld final : public NetworkWorld {
  public:
-  std::unique_ptr<Network> start(const std::string& process, int, NetworkSink sink) override {
-    return internet_.attach(process, {process}, std::move(sink));
+  std::unique_ptr<Network> start(const std::string& process, int authority, NetworkSink sink) override {
+    return internet_.attach(process, {authority == kStranger ? "" : process}, std::move(sink));
   }
   Endpoint address(const std::string& process) const override { return {process, 0}; }
   Instant now() const override { return timeline_.now(); }

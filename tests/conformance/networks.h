@@ -27,9 +27,11 @@ void PrintTo(NetworkKind kind, std::ostream* out);
 // Makes Networks of one kind and moves their events to the test's thread.
 class NetworkWorld {
  public:
+  static constexpr int kStranger = -1;
+
   virtual ~NetworkWorld() = default;
   // `sink` is called on the test's thread, from run_until(). `authority` picks whose certificate the process
-  // holds.
+  // holds; kStranger has none.
   [[nodiscard]] virtual std::unique_ptr<Network> start(const std::string& process, int authority,
                                                        NetworkSink sink) = 0;
   // Where the process may listen; port 0.

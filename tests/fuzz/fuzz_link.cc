@@ -24,6 +24,8 @@ class Sink final : public host::Network {
   void send(host::ConnectionId, Slices frame) override { CHECK(total_bytes(frame) <= kMaxFrameBytes); }
   void consumed(host::ConnectionId, std::uint64_t) override {}
   void close(host::ConnectionId) override {}
+  host::QuestionId ask(const host::Endpoint&, host::Question) override { return {}; }
+  void answer(host::QuestionId, Result<std::string>) override {}
 
  private:
   host::ConnectionId last_{1000};

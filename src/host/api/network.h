@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Network: connections that carry frames. One of the seams (docs/ARCHITECTURE.md): host/posix speaks gRPC
+// Network: connections that carry frames. One of the seams (docs/ARCHITECTURE.md): host/grpc speaks gRPC
 // over TCP, with TLS; host/sim moves frames over simulated links in virtual time. Everything above a frame,
 // who is at the other end, resending, credits, priorities, is the same code on both (net/link).
 //
@@ -11,6 +11,10 @@
 // Events reach the sink in order for each connection, from any thread; a real host hands them to the loop
 // thread's mailbox. For an outgoing connection: Opened once or never, then Received and Written, then Closed,
 // exactly once and last. For an incoming one: Accepted, then the same.
+//
+// Beside connections there are questions (host/api/question.h): one message there, one back, answered by
+// whoever listens there for control. A run with certificates lets strangers, who have none, ask; every
+// connection of theirs is refused before Accepted.
 //
 // Back-pressure: after kReadAhead bytes that nobody called consumed() for, no more is read, and the other
 // side's Written events stop coming.
@@ -28,6 +32,7 @@
 #include "base/result.h"
 #include "base/slice.h"
 #include "host/api/endpoint.h"
+#include "host/api/question.h"
 
 namespace gossamer::host {
 
@@ -43,7 +48,8 @@ inline constexpr std::size_t kLanes = 2;
 // "control" or "bulk".
 [[nodiscard]] const char* name(Lane lane);
 
-// The name in the certificate that the other end has proven to own; empty where the run uses no TLS.
+// The name in the certificate that the other end has proven to own; empty where the run uses no TLS, and for
+// strangers, who may only ask.
 struct PeerName {
   std::string certificate;
 
@@ -76,7 +82,23 @@ struct Closed {
   ConnectionId connection;
   Error reason;
 };
-using NetworkEvent = std::variant<Opened, Accepted, Received, Written, Closed>;
+// The end of a question of ours: exactly once for each, whatever happens there and in between. An error is
+// the one that was answered (its kind and parts are those given there, made_fit), or says why there is no
+// answer; its `where` names the other end unless the answerer named something. Without an answer nobody knows
+// whether the question was acted on.
+struct Answered {
+  QuestionId question;
+  Result<std::string> answer;
+};
+// Somebody asks; answer() ends it. `from` is an address for people to read.
+struct Asked {
+  QuestionId question;
+  std::string method;
+  PeerName peer;  // empty: a stranger, or a run without TLS
+  std::string from;
+  std::string body;
+};
+using NetworkEvent = std::variant<Opened, Accepted, Received, Written, Closed, Answered, Asked>;
 using NetworkSink = std::function<void(NetworkEvent)>;
 
 class Network {
@@ -91,8 +113,8 @@ class Network {
   Network& operator=(const Network&) = delete;
   virtual ~Network() = default;
 
-  // Accepts connections of one lane. Port 0 takes a free one; the endpoint returned is the true one. An error
-  // names the endpoint: taken, not ours, not allowed.
+  // Accepts connections of one lane, and on the control lane questions. Port 0 takes a free one; the endpoint
+  // returned is the true one. An error names the endpoint: taken, not ours, not allowed.
   [[nodiscard]] virtual Result<Endpoint> listen(const Endpoint& at, Lane lane) = 0;
 
   // Starts to open a connection; Opened or Closed tells how it went, within the host's own time-out.
@@ -107,6 +129,15 @@ class Network {
 
   // Ends the connection at once, both ways: what is queued is lost. Closed follows here and at the other end.
   virtual void close(ConnectionId connection) = 0;
+
+  // Asks whoever listens for control at `to`. Answered follows, also if the question is too large, the other
+  // end busy or not there; at the latest after the question's time-out. Requires a method name and a time-out
+  // within their bounds.
+  [[nodiscard]] virtual QuestionId ask(const Endpoint& to, Question question) = 0;
+
+  // Answers a question that was Asked, at any time. Nothing happens if it was answered already or the asker
+  // no longer waits. An answer that is too large becomes an error that says so.
+  virtual void answer(QuestionId question, Result<std::string> answer) = 0;
 };
 
 }  // namespace gossamer::host

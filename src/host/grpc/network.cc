@@ -20,6 +20,7 @@
 #include "base/check.h"
 #include "host/grpc/call.h"
 #include "host/grpc/listen_probe.h"
+#include "host/grpc/questions.h"
 #include "host/grpc/socket_options.h"
 #include "host/grpc/stream.h"
 
@@ -38,7 +39,7 @@ std::string method_of(Lane lane) { return fmt::format("/gossamer.Link/{}", name(
 class GrpcNetwork final : public Network {
  public:
   GrpcNetwork(std::optional<NetworkCredentials> credentials, NetworkSink sink)
-      : credentials_(std::move(credentials)), sink_(std::move(sink)) {
+      : credentials_(std::move(credentials)), sink_(std::move(sink)), questions_(sink_) {
     // What it would say arrives as an error's text; on stderr it would stand beside no run, node or peer.
     gpr_set_log_function([](gpr_log_func_args*) {});
   }
@@ -49,9 +50,11 @@ class GrpcNetwork final : public Network {
   void send(ConnectionId connection, Slices frame) override;
   void consumed(ConnectionId connection, std::uint64_t bytes) override;
   void close(ConnectionId connection) override;
+  [[nodiscard]] QuestionId ask(const Endpoint& to, Question question) override;
+  void answer(QuestionId question, Result<std::string> answer) override;
 
  private:
-  // Turns calls to one listening port into connections.
+  // Turns calls to one listening port into connections and questions.
   class Service final : public grpc::CallbackGenericService {
    public:
     Service(GrpcNetwork& network, Lane lane) : network_(network), lane_(lane) {}
@@ -69,8 +72,9 @@ class GrpcNetwork final : public Network {
   };
 
   grpc::ServerGenericBidiReactor* accept(grpc::GenericCallbackServerContext* context, Lane lane);
-  [[nodiscard]] std::shared_ptr<grpc::ServerCredentials> server_credentials() const;
-  [[nodiscard]] std::shared_ptr<grpc::Channel> channel_to(const Endpoint& to, Lane lane) const;
+  [[nodiscard]] std::shared_ptr<grpc::ServerCredentials> server_credentials(Lane lane) const;
+  [[nodiscard]] std::shared_ptr<grpc::Channel> channel_to(const Endpoint& to, Lane lane,
+                                                          int most_received = kMaxMessageBytes) const;
   void free_remains();
   [[nodiscard]] std::shared_ptr<GrpcStream> find(ConnectionId connection);
   // Makes a stream under a new number; null once the network is ending.
@@ -79,6 +83,7 @@ class GrpcNetwork final : public Network {
 
   const std::optional<NetworkCredentials> credentials_;
   const NetworkSink sink_;
+  GrpcQuestions questions_;
 
   std::mutex mutex_;
   std::condition_variable all_finished_;
@@ -88,13 +93,6 @@ class GrpcNetwork final : public Network {
   std::map<ConnectionId, std::shared_ptr<GrpcStream>> streams_;
   std::vector<Listener> listeners_;
   std::vector<std::shared_ptr<void>> remains_;  // of finished streams, freed on users' threads
-};
-
-// A call that is no connection of ours ends at once.
-class RefusedStream final : public grpc::ServerGenericBidiReactor {
- public:
-  explicit RefusedStream(const grpc::Status& status) { Finish(status); }
-  void OnDone() override { delete this; }
 };
 
 template <class Stream, class Last>
@@ -125,30 +123,39 @@ GrpcNetwork::~GrpcNetwork() {
     for (const auto& [id, stream] : streams_) streams.push_back(stream);
   }
   for (const auto& stream : streams) stream->close();
+  questions_.cancel();
   for (const auto& listener : listeners)
     listener.server->Shutdown(std::chrono::system_clock::time_point::min());
   {
     std::unique_lock lock(mutex_);
     all_finished_.wait(lock, [this] { return streams_.empty(); });
   }
+  questions_.end();
   free_remains();
 }
 
 void GrpcNetwork::free_remains() {
+  questions_.free_remains();
   std::vector<std::shared_ptr<void>> remains;
   const std::lock_guard lock(mutex_);
   remains.swap(remains_);
 }
 
-std::shared_ptr<grpc::ServerCredentials> GrpcNetwork::server_credentials() const {
+std::shared_ptr<grpc::ServerCredentials> GrpcNetwork::server_credentials(Lane lane) const {
   if (!credentials_.has_value()) return grpc::InsecureServerCredentials();
-  grpc::SslServerCredentialsOptions options(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  // Strangers may ask questions, and do so on the control port.
+  grpc::SslServerCredentialsOptions options(lane == Lane::kControl
+                                                ? GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_AND_VERIFY
+                                                : GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
   options.pem_root_certs = credentials_->authority;
-  options.pem_key_cert_pairs.push_back({credentials_->key, credentials_->certificate});
+  // The authority is sent too: a stranger knows its fingerprint and must see it.
+  options.pem_key_cert_pairs.push_back(
+      {credentials_->key, credentials_->certificate + credentials_->authority});
   return grpc::SslServerCredentials(options);
 }
 
 Result<Endpoint> GrpcNetwork::listen(const Endpoint& at, Lane lane) {
+  CHECK(!credentials_.has_value() || !credentials_->certificate.empty());
   // gRPC does not say why it cannot listen.
   if (auto possible = probe_listen(at); !possible.ok()) return possible.error();
   Listener listener{.service = std::make_unique<Service>(*this, lane), .server = nullptr};
@@ -161,7 +168,7 @@ Result<Endpoint> GrpcNetwork::listen(const Endpoint& at, Lane lane) {
   builder.AddChannelArgument(kDecompression, 0);
   builder.SetOption(socket_options(lane));
   int port = 0;
-  builder.AddListeningPort(to_string(at), server_credentials(), &port);
+  builder.AddListeningPort(to_string(at), server_credentials(lane), &port);
   builder.RegisterCallbackGenericService(listener.service.get());
   listener.server = builder.BuildAndStart();
   if (listener.server == nullptr || port <= 0) {
@@ -174,9 +181,10 @@ Result<Endpoint> GrpcNetwork::listen(const Endpoint& at, Lane lane) {
   return Endpoint{.host = at.host, .port = static_cast<std::uint16_t>(port)};
 }
 
-std::shared_ptr<grpc::Channel> GrpcNetwork::channel_to(const Endpoint& to, Lane lane) const {
+std::shared_ptr<grpc::Channel> GrpcNetwork::channel_to(const Endpoint& to, Lane lane,
+                                                       int most_received) const {
   grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  arguments.SetMaxReceiveMessageSize(most_received);
   arguments.SetMaxSendMessageSize(-1);
   arguments.SetInt("grpc.use_local_subchannel_pool", 1);  // a TCP connection for each
   // The time-out of an attempt: less than a few round trips would never connect over a slow line.
@@ -204,17 +212,21 @@ ConnectionId GrpcNetwork::connect(const Endpoint& to, Lane lane) {
 }
 
 grpc::ServerGenericBidiReactor* GrpcNetwork::accept(grpc::GenericCallbackServerContext* context, Lane lane) {
+  if (lane == Lane::kControl && GrpcQuestions::is_question(context->method()))
+    return questions_.accept(context);
   if (context->method() != method_of(lane)) {
-    return new RefusedStream(
-        {grpc::StatusCode::UNIMPLEMENTED,
-         fmt::format("this port serves {}, not {}", method_of(lane), context->method())});
+    return refuse_call({grpc::StatusCode::UNIMPLEMENTED,
+                        fmt::format("this port serves {}, not {}", method_of(lane), context->method())});
+  }
+  PeerName peer{certificate_name(context->auth_context().get())};
+  if (credentials_.has_value() && peer.certificate.empty()) {
+    return refuse_call({grpc::StatusCode::UNAUTHENTICATED,
+                        "a connection needs a certificate of the run: join with a token"});
   }
   auto stream = add<GrpcServerStream>(context->peer(), context);
-  if (stream == nullptr) return new RefusedStream({grpc::StatusCode::UNAVAILABLE, "shutting down"});
-  Accepted accepted{.connection = stream->id(),
-                    .lane = lane,
-                    .peer = {certificate_name(context->auth_context().get())},
-                    .from = context->peer()};
+  if (stream == nullptr) return refuse_call({grpc::StatusCode::UNAVAILABLE, "shutting down"});
+  Accepted accepted{
+      .connection = stream->id(), .lane = lane, .peer = std::move(peer), .from = context->peer()};
   stream->start(stream, std::move(accepted));
   return stream.get();
 }
@@ -234,6 +246,15 @@ void GrpcNetwork::consumed(ConnectionId connection, std::uint64_t bytes) {
 void GrpcNetwork::close(ConnectionId connection) {
   free_remains();
   if (const auto stream = find(connection)) stream->close();
+}
+
+QuestionId GrpcNetwork::ask(const Endpoint& to, Question question) {
+  free_remains();
+  const auto channel = channel_to(to, Lane::kControl, static_cast<int>(kMaxQuestionBytes));
+  return questions_.ask(channel, to_string(to), std::move(question));
+}
+void GrpcNetwork::answer(QuestionId question, Result<std::string> answer) {
+  questions_.answer(question, std::move(answer));
 }
 
 }  // namespace

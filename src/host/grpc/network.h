@@ -8,7 +8,8 @@
 // Sockets of the control lane use cubic, those of the bulk lane BBR where this process may
 // (docs/protocols/link.md says what each costs); where it may not, connections work with the system's choice.
 //
-// Events come from gRPC's threads. Thread rule: any thread; the destructor not from within the sink.
+// Events come from gRPC's threads, and from within ask(). Thread rule: any thread; from within the sink not
+// the destructor, connect(), close() and ask(), which free what gRPC must not free on its own threads.
 #pragma once
 
 #include <memory>
@@ -19,7 +20,8 @@
 
 namespace gossamer::host {
 
-// PEM texts. The certificate's common name is the PeerName that others see.
+// PEM texts. The certificate's common name is the PeerName that others see. A stranger has only the
+// authority: it may ask, and must not listen.
 struct NetworkCredentials {
   std::string authority;    // the run's certificate authority
   std::string certificate;  // ours, signed by it

@@ -137,6 +137,11 @@ void SimInternet::answer(const std::shared_ptr<SimConnection>& connection, const
     return;
   }
   SimNetwork* const network = listener->second.network;
+  const bool certified = network->name_ == PeerName{} || connection->opener != PeerName{};
+  if (!certified && !connection->question.has_value()) {
+    timeline_.after(back, [this, connection] { refuse_stranger(connection); });
+    return;
+  }
   const ConnectionId id = network->take(connection, 1);
   const PeerName opener = connection->opener;
   connection->sides[0].open = connection->sides[1].open = true;
@@ -145,6 +150,18 @@ void SimInternet::answer(const std::shared_ptr<SimConnection>& connection, const
   const Instant opened = accepted + delay(to.host, from);
   emit({connection, 1}, accepted, Accepted{id, connection->lane, opener, from});
   emit({connection, 0}, opened, Opened{connection->sides[0].id, network->name_});
+}
+
+// Where somebody has a certificate, whoever has none may only ask questions.
+void SimInternet::refuse_stranger(const std::shared_ptr<SimConnection>& connection) {
+  const SimEnd opener{connection, 0};
+  if (side_of(opener).ended) return;
+  end_side(opener, "", Tell::kNobody);
+  emit(opener, timeline_.now(),
+       Closed{side_of(opener).id,
+              Error{.kind = ErrorKind::kRefused,
+                    .where = side_of(other(opener)).machine,
+                    .what = "a connection needs a certificate of the run: join with a token"}});
 }
 
 void SimInternet::emit(const SimEnd& end, Instant when, NetworkEvent event) {

@@ -94,6 +94,7 @@ class SimInternet {
 
  private:
   friend class SimNetwork;
+  friend class SimQuestions;
   enum class Tell { kProcess, kNobody };
   struct Listener {
     SimNetwork* network = nullptr;
@@ -119,6 +120,7 @@ class SimInternet {
   void open(const std::shared_ptr<SimConnection>& connection, const Endpoint& to);
   void answer(const std::shared_ptr<SimConnection>& connection, const Endpoint& to);
   void time_out(const std::shared_ptr<SimConnection>& connection, const Endpoint& to);
+  void refuse_stranger(const std::shared_ptr<SimConnection>& connection);
   void want_to_send(const SimEnd& end);
   void pump(const std::string& machine);
   void segment_sent(const SimEnd& end, std::uint64_t bytes);

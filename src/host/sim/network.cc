@@ -16,10 +16,16 @@ SimNetwork::SimNetwork(SimInternet& internet, std::string machine, PeerName name
       sink_(std::make_shared<NetworkSink>([this, user = std::move(sink)](NetworkEvent event) {
         if (const auto* closed = std::get_if<Closed>(&event)) connections_.erase(closed->connection);
         user(std::move(event));
+      })),
+      questions_(*this, internet, sink_),
+      question_sink_(std::make_shared<NetworkSink>([this](NetworkEvent event) {
+        if (const auto* closed = std::get_if<Closed>(&event)) connections_.erase(closed->connection);
+        questions_.on(std::move(event));
       })) {}
 
 SimNetwork::~SimNetwork() {
   sink_.reset();
+  question_sink_.reset();
   auto& listeners = internet_.machines_[machine_].listeners;
   std::erase_if(listeners, [this](const auto& entry) { return entry.second.network == this; });
   for (const auto& [id, end] : connections_) {
@@ -48,7 +54,7 @@ ConnectionId SimNetwork::take(const std::shared_ptr<SimConnection>& connection, 
   SimSide& here = connection->sides[static_cast<std::size_t>(side)];
   here.machine = machine_;
   here.id = id;
-  here.sink = sink_;
+  here.sink = connection->question.has_value() ? question_sink_ : sink_;
   connections_[id] = {connection, side};
   return id;
 }
@@ -56,10 +62,21 @@ ConnectionId SimNetwork::take(const std::shared_ptr<SimConnection>& connection, 
 ConnectionId SimNetwork::connect(const Endpoint& to, Lane lane) {
   auto connection = std::make_shared<SimConnection>();
   connection->lane = lane;
+  return open(to, std::move(connection));
+}
+
+ConnectionId SimNetwork::open(const Endpoint& to, std::shared_ptr<SimConnection> connection) {
   connection->opener = name_;
   const ConnectionId id = take(connection, 0);
   internet_.open(connection, to);
   return id;
+}
+
+QuestionId SimNetwork::ask(const Endpoint& to, Question question) {
+  return questions_.ask(to, std::move(question));
+}
+void SimNetwork::answer(QuestionId question, Result<std::string> answer) {
+  questions_.answer(question, std::move(answer));
 }
 
 void SimNetwork::send(ConnectionId connection, Slices frame) {

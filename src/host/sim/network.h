@@ -13,6 +13,7 @@
 
 #include "host/api/network.h"
 #include "host/sim/internet.h"
+#include "host/sim/questions.h"
 
 namespace gossamer::host {
 
@@ -37,6 +38,9 @@ struct SimSide {
 struct SimConnection {
   Lane lane = Lane::kControl;
   PeerName opener;
+  // For one that carries a question: its frames have the right sizes, and this is what they say.
+  std::optional<Question> question;
+  std::optional<Result<std::string>> answer;
   std::array<SimSide, 2> sides;  // 0 opened it
 };
 
@@ -50,15 +54,21 @@ class SimNetwork final : public Network {
   void send(ConnectionId connection, Slices frame) override;
   void consumed(ConnectionId connection, std::uint64_t bytes) override;
   void close(ConnectionId connection) override;
+  [[nodiscard]] QuestionId ask(const Endpoint& to, Question question) override;
+  void answer(QuestionId question, Result<std::string> answer) override;
 
  private:
   friend class SimInternet;
+  friend class SimQuestions;
+  [[nodiscard]] ConnectionId open(const Endpoint& to, std::shared_ptr<SimConnection> connection);
   [[nodiscard]] ConnectionId take(const std::shared_ptr<SimConnection>& connection, int side);
 
   SimInternet& internet_;
   std::string machine_;
   PeerName name_;
   std::shared_ptr<NetworkSink> sink_;
+  SimQuestions questions_;
+  std::shared_ptr<NetworkSink> question_sink_;  // of connections that carry questions
   ConnectionId last_;
   std::map<ConnectionId, SimEnd> connections_;
 };

@@ -137,7 +137,11 @@ void Links::consumed(const Receipt& receipt, Instant now) {
 }
 
 void Links::on(host::NetworkEvent event, Instant now, LinkEvents& out) {
-  std::visit([&](auto& one) { on_event(one, now, out); }, event);
+  std::visit(
+      [&](auto& one) {
+        if constexpr (requires { one.connection; }) on_event(one, now, out);  // the others are questions
+      },
+      event);
 }
 
 void Links::on_event(const host::Opened& event, Instant now, LinkEvents&) {

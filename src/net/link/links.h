@@ -137,6 +137,7 @@ class Links {
   // The user is done with a message that arrived. Nothing happens if its link is gone.
   void consumed(const Receipt& receipt, Instant now);
 
+  // Questions among the events are somebody else's; nothing happens for them.
   void on(host::NetworkEvent event, Instant now, LinkEvents& out);
   void tick(Instant now, LinkEvents& out);
   // When tick() has something to do; nothing: only events matter.

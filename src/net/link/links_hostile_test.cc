@@ -24,6 +24,8 @@ class Counting final : public host::Network {
   void send(host::ConnectionId, Slices frame) override { queued += total_bytes(frame); }
   void consumed(host::ConnectionId, std::uint64_t) override {}
   void close(host::ConnectionId) override { ++closed; }
+  host::QuestionId ask(const host::Endpoint&, host::Question) override { return {}; }
+  void answer(host::QuestionId, Result<std::string>) override {}
 
   std::uint64_t dialed = 0;
   std::uint64_t closed = 0;

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Questions: one message to whoever listens for control there, one answer back (docs/protocols/admission.md).
+// For what needs no link: enrolling, status, stop. A question is asked once; its asker gets one Answered.
+//
+// Thread rule: plain values and functions.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "base/time.h"
+
+namespace gossamer::host {
+
+// Names a question for the life of the Network that asked it or was asked; never used twice.
+using QuestionId = StrongId<struct QuestionIdTag>;
+
+inline constexpr std::size_t kMaxQuestionBytes = std::size_t{1} << 20;  // there, and back
+inline constexpr std::size_t kMaxWaitingQuestions = 1024;  // of one Network: asked, and to be answered, each
+inline constexpr Duration kMaxQuestionTime{60'000'000'000};
+inline constexpr std::size_t kMaxErrorPartBytes = 800;  // of an error that is an answer; more is cut off
+
+struct Question {
+  std::string method = {};              // 1..32 letters of ASCII, such as "Enroll"
+  std::string body = {};                // a protobuf message; opaque here
+  Duration timeout = from_seconds(10);  // in (0, kMaxQuestionTime]
+};
+
+[[nodiscard]] bool is_method(std::string_view name);
+
+// Errors that both kinds of Network answer with. `where` is the other end; `what` is a question or an answer.
+[[nodiscard]] Error too_large(std::string where, std::string_view what, std::size_t bytes);
+[[nodiscard]] Error too_busy(std::string where);
+[[nodiscard]] Error no_answer(std::string where, const std::string& method, Duration timeout);
+
+// Fit to travel: parts cut to kMaxErrorPartBytes, control characters replaced.
+[[nodiscard]] Error made_fit(Error error);
+
+}  // namespace gossamer::host

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// GrpcQuestions: the questions of one GrpcNetwork (host/api/question.h). One that we ask is a unary call on a
+// channel of its own; one that we are asked is a stream with one message each way, because only gRPC's
+// generic service tells the method's name.
+//
+// Thread rule: any thread. No lock is held while the sink is called.
+#pragma once
+
+#include <grpcpp/channel.h>
+#include <grpcpp/generic/async_generic_service.h>
+
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "host/api/network.h"
+
+namespace gossamer::host {
+
+class OutgoingQuestion;
+class IncomingQuestion;
+
+class GrpcQuestions {
+ public:
+  explicit GrpcQuestions(NetworkSink sink);
+  GrpcQuestions(const GrpcQuestions&) = delete;
+  GrpcQuestions& operator=(const GrpcQuestions&) = delete;
+  // Requires end().
+  ~GrpcQuestions();
+
+  // May hand Answered to the sink before it returns. `to` is for people.
+  [[nodiscard]] QuestionId ask(const std::shared_ptr<grpc::Channel>& channel, const std::string& to,
+                               Question question);
+
+  // Whether a call's full method name is that of a question.
+  [[nodiscard]] static bool is_question(const std::string& method);
+  // For gRPC: the reactor of a call that is_question(). Refuses what has no deadline or comes while too many
+  // wait.
+  [[nodiscard]] grpc::ServerGenericBidiReactor* accept(grpc::GenericCallbackServerContext* context);
+
+  void answer(QuestionId question, Result<std::string> answer);
+
+  // Ends all questions; what comes later is refused.
+  void cancel();
+  // After cancel(): waits until gRPC is done with all of them.
+  void end();
+  // On a user's thread: frees what finished calls have left.
+  void free_remains();
+
+ private:
+  void asked_over(QuestionId question, std::shared_ptr<void> remains);
+  void answered_over(QuestionId question);
+
+  const NetworkSink sink_;
+  std::mutex mutex_;
+  std::condition_variable all_over_;
+  // Guarded by mutex_.
+  bool ending_ = false;
+  QuestionId last_;
+  std::map<QuestionId, std::shared_ptr<OutgoingQuestion>> outgoing_;
+  std::map<QuestionId, std::shared_ptr<IncomingQuestion>> incoming_;
+  std::vector<std::shared_ptr<void>> remains_;  // channels, which must not be freed on gRPC's threads
+};
+
+// A call that is not served ends at once.
+[[nodiscard]] grpc::ServerGenericBidiReactor* refuse_call(const grpc::Status& status);
+
+}  // namespace gossamer::host

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/grpc/status.h"
+
+#include <gossamer/error.pb.h>
+
+#include <utility>
+
+#include "base/check.h"
+#include "host/api/question.h"
+
+namespace gossamer::host {
+namespace {
+
+// The message travels too, for clients other than ours; with the details it must fit into gRPC's 8 KiB of
+// metadata, and may grow threefold there.
+constexpr std::size_t kMaxMessage = 300;
+
+grpc::StatusCode code_of(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::kRefused: return grpc::StatusCode::PERMISSION_DENIED;
+    case ErrorKind::kUsage:
+    case ErrorKind::kBadData: return grpc::StatusCode::INVALID_ARGUMENT;
+    case ErrorKind::kFailed: break;
+  }
+  return grpc::StatusCode::UNKNOWN;
+}
+
+}  // namespace
+
+grpc::Status to_status(Error error, StatusUse use) {
+  error = made_fit(std::move(error));
+  wire::ErrorMessage message;
+  message.set_kind(static_cast<std::uint32_t>(error.kind));
+  message.set_where(error.where);
+  message.set_what(error.what);
+  message.set_got(error.got);
+  message.set_expected(error.expected);
+  message.set_fix(error.fix);
+  const auto code = use == StatusUse::kBusy ? grpc::StatusCode::RESOURCE_EXHAUSTED : code_of(error.kind);
+  return {code, error.message().substr(0, kMaxMessage), message.SerializeAsString()};
+}
+
+Error to_error(const grpc::Status& status, const std::string& where) {
+  CHECK(!status.ok());
+  wire::ErrorMessage message;
+  const bool ours = !status.error_details().empty() && message.ParseFromString(status.error_details()) &&
+                    message.kind() >= static_cast<std::uint32_t>(ErrorKind::kFailed) &&
+                    message.kind() <= static_cast<std::uint32_t>(ErrorKind::kRefused);
+  if (ours) {
+    return made_fit({.kind = static_cast<ErrorKind>(message.kind()),
+                     .where = message.where().empty() ? where : message.where(),
+                     .what = message.what(),
+                     .got = message.got(),
+                     .expected = message.expected(),
+                     .fix = message.fix()});
+  }
+  const bool refused = status.error_code() == grpc::StatusCode::UNAUTHENTICATED ||
+                       status.error_code() == grpc::StatusCode::PERMISSION_DENIED;
+  return made_fit({.kind = refused ? ErrorKind::kRefused : ErrorKind::kFailed,
+                   .where = where,
+                   .what = "the question failed: " + status.error_message()});
+}
+
+}  // namespace gossamer::host
