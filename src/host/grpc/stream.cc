@@ -93,8 +93,17 @@ void GrpcStream::read_next() {
 void GrpcStream::close() {
   const std::lock_guard lock(mutex_);
   if (ended_) return;
-  ended_ = true;
   closed_here_ = true;
+  cut();
+}
+
+void GrpcStream::hung_up() {
+  const std::lock_guard lock(mutex_);
+  if (!ended_) cut();
+}
+
+void GrpcStream::cut() {
+  ended_ = true;
   queue_.clear();
   cancel();
 }
@@ -229,7 +238,9 @@ void GrpcServerStream::finish() {
   if (!finish_called_.exchange(true)) Finish(grpc::Status::OK);
 }
 
-void GrpcServerStream::OnReadDone(bool ok) { ok ? read_done() : finish(); }
+// A client that half-closes, as ours never does, and reads nothing would keep a write under way for ever, and
+// Finish behind it.
+void GrpcServerStream::OnReadDone(bool ok) { ok ? read_done() : hung_up(); }
 void GrpcServerStream::OnWriteDone(bool ok) { ok ? write_done() : write_failed(); }
 void GrpcServerStream::OnCancel() { finish(); }
 

@@ -50,6 +50,8 @@ class GrpcStream {
   void write_done();
   void write_failed();
   void meet();
+  // The other side sends no more: cancels, unless the stream has ended.
+  void hung_up();
   // No operation starts any more. True the first time.
   bool end_operations();
   void done(Error reason, std::shared_ptr<void> remains);
@@ -60,6 +62,7 @@ class GrpcStream {
   // With the lock held.
   void read_next();
   void write_next();
+  void cut();
 
   const ConnectionId id_;
   const std::string where_;
