@@ -47,7 +47,7 @@ class GrpcNetwork final : public Network {
   [[nodiscard]] Result<Endpoint> listen(const Endpoint& at, Lane lane) override;
   [[nodiscard]] ConnectionId connect(const Endpoint& to, Lane lane) override;
   void send(ConnectionId connection, Slices frame) override;
-  void consumed(ConnectionId connection, std::uint64_t bytes) override;
+  void consumed(ConnectionId connection, std::uint64_t cost) override;
   void close(ConnectionId connection) override;
 
  private:
@@ -228,8 +228,8 @@ std::shared_ptr<GrpcStream> GrpcNetwork::find(ConnectionId connection) {
 void GrpcNetwork::send(ConnectionId connection, Slices frame) {
   if (const auto stream = find(connection)) stream->send(std::move(frame));
 }
-void GrpcNetwork::consumed(ConnectionId connection, std::uint64_t bytes) {
-  if (const auto stream = find(connection)) stream->consumed(bytes);
+void GrpcNetwork::consumed(ConnectionId connection, std::uint64_t cost) {
+  if (const auto stream = find(connection)) stream->consumed(cost);
 }
 void GrpcNetwork::close(ConnectionId connection) {
   free_remains();

@@ -75,10 +75,10 @@ void GrpcStream::send(Slices frame) {
   write_next();
 }
 
-void GrpcStream::consumed(std::uint64_t bytes) {
+void GrpcStream::consumed(std::uint64_t cost) {
   const std::lock_guard lock(mutex_);
-  CHECK(bytes <= unconsumed_, bytes, unconsumed_);
-  unconsumed_ -= bytes;
+  CHECK(cost <= unconsumed_, cost, unconsumed_);
+  unconsumed_ -= cost;
   read_next();
 }
 
@@ -122,7 +122,7 @@ void GrpcStream::read_done() {
     const std::lock_guard lock(mutex_);
     frame = from_grpc(incoming_);
     incoming_.Clear();
-    unconsumed_ += total_bytes(frame);
+    unconsumed_ += Network::cost(frame);
   }
   sink_(Received{id_, std::move(frame)});
   const std::lock_guard lock(mutex_);

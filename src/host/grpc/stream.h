@@ -35,7 +35,7 @@ class GrpcStream {
   [[nodiscard]] ConnectionId id() const { return id_; }
 
   void send(Slices frame);
-  void consumed(std::uint64_t bytes);
+  void consumed(std::uint64_t cost);
   void close();
 
  protected:
@@ -77,7 +77,7 @@ class GrpcStream {
   bool writes_over_ = false;
   bool reading_ = false;
   bool writing_ = false;
-  std::uint64_t unconsumed_ = 0;
+  std::uint64_t unconsumed_ = 0;  // Network::cost()
   std::deque<grpc::ByteBuffer> queue_;
   // Used by gRPC while reading_ or writing_.
   grpc::ByteBuffer incoming_;

@@ -164,11 +164,10 @@ void Links::on_event(const host::Accepted& event, Instant now, LinkEvents&) {
 }
 
 void Links::on_event(host::Received& event, Instant now, LinkEvents& out) {
-  const std::uint64_t bytes = total_bytes(event.frame);
   const auto found = connections_.find(event.connection);
   if (found == connections_.end()) return;
   // Windows bound what a link holds; the network need not hold anything back.
-  network_.consumed(event.connection, bytes);
+  network_.consumed(event.connection, host::Network::cost(event.frame));
   Connection& connection = found->second;
   if (connection.stage == Connection::Stage::kLeaving) return;  // what it says does not matter any more
   connection.heard = now;
