@@ -47,7 +47,7 @@ std::uint64_t delivered(Links& links, const LinkEvents& events) {
   std::uint64_t bytes = 0;
   for (const LinkEvent& event : events) {
     if (const auto* const arrived = std::get_if<Arrived>(&event)) {
-      bytes += counted_bytes(arrived->message);
+      bytes += counted_bytes(arrived->message) - kMessageCost;
       links.consumed(arrived->receipt, Instant{});
     }
   }

@@ -60,7 +60,8 @@ class LaneStream {
   [[nodiscard]] std::optional<Instant> ack_due() const;
   // The last message that the other side has wholly.
   [[nodiscard]] MessageNumber acknowledged() const { return acknowledged_; }
-  // Bytes that were given to send() and that the other side has not acknowledged.
+  // All in counted_bytes(): what was given to send() and the other side has not acknowledged, or has; what
+  // came.
   [[nodiscard]] std::uint64_t queued_bytes() const { return queued_bytes_; }
   [[nodiscard]] std::uint64_t acknowledged_bytes() const { return acknowledged_bytes_; }
   [[nodiscard]] std::uint64_t received_bytes() const { return received_bytes_; }
@@ -83,6 +84,7 @@ class LaneStream {
     Message message;
     std::uint64_t expected = 0;  // of payload
     std::uint64_t have = 0;
+    std::uint64_t counted = 0;  // counted_bytes() of what is here
   };
 
   [[nodiscard]] std::uint64_t window() const;

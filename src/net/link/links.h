@@ -87,7 +87,8 @@ struct LinkStatistics {
   bool up = false;                     // the control connection
   std::optional<Duration> round_trip;  // of the last Ping
   std::optional<Instant> last_heard;   // anything that arrived
-  std::uint64_t queued_bytes = 0;      // sent by the user, not acknowledged; both lanes
+  // In counted_bytes(), both lanes.
+  std::uint64_t queued_bytes = 0;  // sent by the user, not acknowledged
   std::uint64_t acknowledged_bytes = 0;
   std::uint64_t received_bytes = 0;
 };
