@@ -54,6 +54,10 @@ TEST_P(NetworkConformance, Opens) {
     ASSERT_EQ(b.all<Accepted>().size(), 1U);
     EXPECT_EQ(b.all<Accepted>()[0].lane, lane);
     EXPECT_FALSE(b.all<Accepted>()[0].from.empty());
+    // Another connection of the same machine comes from the same host.
+    (void)join(a, b, listen(b, lane), lane);
+    EXPECT_FALSE(b.all<Accepted>()[0].host.empty());
+    EXPECT_EQ(b.all<Accepted>()[1].host, b.all<Accepted>()[0].host);
     if (GetParam() == NetworkKind::kPlain) continue;
     EXPECT_EQ(a.all<Opened>()[0].peer.certificate, b.name);
     EXPECT_EQ(b.all<Accepted>()[0].peer.certificate, a.name);

@@ -56,12 +56,14 @@ struct Opened {
   ConnectionId connection;
   PeerName peer;
 };
-// Somebody reached us. `from` is an address for people to read; behind NAT it is not the node's own.
+// Somebody reached us. `from` is an address for people to read; behind NAT it is not the node's own. `host`
+// is the part of it that all connections from one machine have in common.
 struct Accepted {
   ConnectionId connection;
   Lane lane = Lane::kControl;
   PeerName peer;
   std::string from;
+  std::string host;
 };
 struct Received {
   ConnectionId connection;

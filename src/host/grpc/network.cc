@@ -214,7 +214,8 @@ grpc::ServerGenericBidiReactor* GrpcNetwork::accept(grpc::GenericCallbackServerC
   Accepted accepted{.connection = stream->id(),
                     .lane = lane,
                     .peer = {certificate_name(context->auth_context().get())},
-                    .from = context->peer()};
+                    .from = context->peer(),
+                    .host = host_of(context->peer())};
   stream->start(stream, std::move(accepted));
   return stream.get();
 }

@@ -62,6 +62,8 @@ std::string certificate_name(const grpc::AuthContext* context) {
   return names.empty() ? std::string() : std::string(names[0].data(), names[0].size());
 }
 
+std::string host_of(const std::string& peer) { return peer.substr(0, peer.rfind(':')); }
+
 GrpcStream::GrpcStream(ConnectionId id, std::string where, NetworkSink sink, Finished finished)
     : id_(id), where_(std::move(where)), sink_(std::move(sink)), finished_(std::move(finished)) {}
 

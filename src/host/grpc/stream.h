@@ -137,4 +137,7 @@ class GrpcServerStream final : public GrpcStream, public grpc::ServerGenericBidi
 // The common name in the certificate of a connection's other end; empty without one.
 [[nodiscard]] std::string certificate_name(const grpc::AuthContext* context);
 
+// What gRPC calls a peer, "ipv4:192.0.2.1:5000" say, without the port.
+[[nodiscard]] std::string host_of(const std::string& peer);
+
 }  // namespace gossamer::host

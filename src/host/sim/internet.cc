@@ -143,7 +143,7 @@ void SimInternet::answer(const std::shared_ptr<SimConnection>& connection, const
   // A round trip for TCP, one for TLS.
   const Instant accepted = timeline_.now() + back + delay(from, to.host);
   const Instant opened = accepted + delay(to.host, from);
-  emit({connection, 1}, accepted, Accepted{id, connection->lane, opener, from});
+  emit({connection, 1}, accepted, Accepted{id, connection->lane, opener, from, from});
   emit({connection, 0}, opened, Opened{connection->sides[0].id, network->name_});
 }
 
