@@ -149,10 +149,11 @@ Result<void> LaneStream::check_data(const wire::Data& data, std::uint64_t bytes,
                  fmt::format("at most {}", kMaxBodyBytes));
   }
   // Small pieces would cost more memory than the window counts.
-  const std::uint64_t piece = bytes - (data.has_start() ? kMessageCost : 0);
-  if (payload < expected - have && piece != kPieceBytes) {
-    return fault(fmt::format("a piece of {} bytes", piece),
-                 fmt::format("{}, or the rest of the message", kPieceBytes));
+  const std::uint64_t body = data.start().body().size();
+  const std::uint64_t whole = std::max(kPieceBytes, body);
+  if (payload < expected - have && body + payload != whole) {
+    return fault(fmt::format("a piece of {} bytes", body + payload),
+                 fmt::format("{}, or the rest of the message", whole));
   }
   return {};
 }

@@ -26,7 +26,9 @@ using MessageNumber = std::uint64_t;
 
 class LaneStream {
  public:
-  static constexpr std::uint64_t kPieceBytes = 256ULL << 10;
+  // Small enough that a line of 2 kB/s brings one within Links::kSilence: both ends hear of each, one by the
+  // piece and the other by its acknowledgement.
+  static constexpr std::uint64_t kPieceBytes = 16ULL << 10;
   static constexpr Duration kAckDelay{50'000'000};
 
   // `window`: bytes of complete messages that may be here and not consumed, in [2 kPieceBytes, 2^40).
