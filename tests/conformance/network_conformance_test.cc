@@ -54,6 +54,10 @@ TEST_P(NetworkConformance, Opens) {
     ASSERT_EQ(b.all<Accepted>().size(), 1U);
     EXPECT_EQ(b.all<Accepted>()[0].lane, lane);
     EXPECT_FALSE(b.all<Accepted>()[0].from.empty());
+    // Another connection of the same machine comes from the same host.
+    (void)join(a, b, listen(b, lane), lane);
+    EXPECT_FALSE(b.all<Accepted>()[0].host.empty());
+    EXPECT_EQ(b.all<Accepted>()[1].host, b.all<Accepted>()[0].host);
     if (GetParam() == NetworkKind::kPlain) continue;
     EXPECT_EQ(a.all<Opened>()[0].peer.certificate, b.name);
     EXPECT_EQ(b.all<Accepted>()[0].peer.certificate, a.name);
@@ -115,6 +119,7 @@ TEST_P(NetworkConformance, BackPressure) {
   const Slice shared = Slice::of(text);
   for (std::size_t i = 0; i < kFrames; ++i) a.network->send(pair.opener, {shared});
   const std::uint64_t bound = Network::kReadAhead + Network::kMaxFrameBytes;
+  const std::uint64_t cost = Network::cost({shared});
   // Another connection works meanwhile, which shows that time has passed.
   Recorder& c = start("c");
   const ConnectionPair beside = join(c, a, listen(a));
@@ -123,13 +128,34 @@ TEST_P(NetworkConformance, BackPressure) {
     ASSERT_TRUE(
         world_->run_until([&] { return count(a, beside.acceptor) == static_cast<std::size_t>(i) + 1; }));
   }
-  ASSERT_TRUE(world_->run_until([&] { return count(b, pair.acceptor) * kFrame >= Network::kReadAhead; }));
-  EXPECT_LE(count(b, pair.acceptor) * kFrame, bound);
+  ASSERT_TRUE(world_->run_until([&] { return count(b, pair.acceptor) * cost >= Network::kReadAhead; }));
+  EXPECT_LE(count(b, pair.acceptor) * cost, bound);
   EXPECT_LT(a.all<Written>().size(), kFrames);
-  b.network->consumed(pair.acceptor, count(b, pair.acceptor) * kFrame);
+  b.network->consumed(pair.acceptor, count(b, pair.acceptor) * cost);
   b.consumes = true;
   ASSERT_TRUE(world_->run_until([&] { return count(b, pair.acceptor) == kFrames; }));
   for (const std::string& frame : frames(b, pair.acceptor)) ASSERT_TRUE(frame == text);
+}
+
+// So does who is sent nothing but empty frames, or ones of one byte: they fill no memory either.
+TEST_P(NetworkConformance, BackPressureOfSmallFrames) {
+  constexpr std::size_t kMost = Network::kReadAhead / Network::kFrameCost + 1;
+  for (const std::size_t size : {0U, 1U}) {
+    Recorder& a = start("a" + std::to_string(size));
+    Recorder& b = start("b" + std::to_string(size));
+    const ConnectionPair pair = join(a, b, listen(b));
+    b.consumes = false;
+    const std::string text(size, 'x');
+    for (std::size_t i = 0; i < 2 * kMost; ++i) a.network->send(pair.opener, frame_of(text));
+    const std::size_t bound = kMost * Network::kFrameCost / (Network::kFrameCost + size) + 1;
+    ASSERT_TRUE(world_->run_until([&] { return b.events.size() + 2 >= bound; }));
+    // Another connection shows that time has passed.
+    (void)join(b, a, listen(a));
+    EXPECT_LE(count(b, pair.acceptor), bound);
+    b.network->consumed(pair.acceptor, count(b, pair.acceptor) * (Network::kFrameCost + size));
+    b.consumes = true;
+    ASSERT_TRUE(world_->run_until([&] { return count(b, pair.acceptor) == 2 * kMost; }));
+  }
 }
 
 // Where nobody listens, or for another lane, the opener is told so, once, and by the address it used.

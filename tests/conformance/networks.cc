@@ -109,7 +109,7 @@ Recorder& NetworkTest::start(const std::string& name, int authority) {
   process.name = name;
   process.network = world_->start(name, authority, [&process](NetworkEvent event) {
     if (const auto* const received = std::get_if<Received>(&event); received != nullptr && process.consumes) {
-      process.network->consumed(received->connection, total_bytes(received->frame));
+      process.network->consumed(received->connection, Network::cost(received->frame));
     }
     process.events.push_back(std::move(event));
   });

@@ -49,7 +49,7 @@ std::uint64_t delivered(Links& links, const LinkEvents& events) {
   std::uint64_t bytes = 0;
   for (const LinkEvent& event : events) {
     if (const auto* const arrived = std::get_if<Arrived>(&event)) {
-      bytes += counted_bytes(arrived->message);
+      bytes += counted_bytes(arrived->message) - kMessageCost;
       links.consumed(arrived->receipt, Instant{});
     }
   }
@@ -59,7 +59,7 @@ std::uint64_t delivered(Links& links, const LinkEvents& events) {
 void good_peer_gets_through(Links& links, Instant now) {
   const host::ConnectionId id{2};
   LinkEvents events;
-  links.on(host::Accepted{id, host::Lane::kControl, {"node-3"}, "good"}, now, events);
+  links.on(host::Accepted{id, host::Lane::kControl, {"node-3"}, "good", "here"}, now, events);
   links.on(host::Received{id, hello(3, host::Lane::kControl)}, now, events);
   wire::FrameHeader data;
   data.mutable_data()->set_number(1);
@@ -78,7 +78,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const host::ConnectionId id{1};
   LinkEvents events;
   Instant now;
-  links.on(host::Accepted{id, lane, {"node-2"}, "stranger"}, now, events);
+  links.on(host::Accepted{id, lane, {"node-2"}, "stranger", "there"}, now, events);
   if ((data[0] & 1) != 0) links.on(host::Received{id, hello(2, lane)}, now, events);
   std::span<const std::uint8_t> rest(data + 1, size - 1);
   while (rest.size() >= 2) {

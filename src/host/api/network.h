@@ -16,8 +16,9 @@
 // whoever listens there for control. A run with certificates lets strangers, who have none, ask; every
 // connection of theirs is refused before Accepted.
 //
-// Back-pressure: after kReadAhead bytes that nobody called consumed() for, no more is read, and the other
-// side's Written events stop coming.
+// Back-pressure: after frames of cost() kReadAhead that nobody called consumed() for, no more is read, and
+// the other side's Written events stop coming. A frame costs something even if it is empty, so that a flood
+// of small ones fills no mailbox.
 //
 // Thread rule: any thread. No event comes after the destructor has returned.
 #pragma once
@@ -61,12 +62,14 @@ struct Opened {
   ConnectionId connection;
   PeerName peer;
 };
-// Somebody reached us. `from` is an address for people to read; behind NAT it is not the node's own.
+// Somebody reached us. `from` is an address for people to read; behind NAT it is not the node's own. `host`
+// is the part of it that all connections from one machine have in common.
 struct Accepted {
   ConnectionId connection;
   Lane lane = Lane::kControl;
   PeerName peer;
   std::string from;
+  std::string host;
 };
 struct Received {
   ConnectionId connection;
@@ -105,8 +108,13 @@ class Network {
  public:
   // No frame is larger; a receiver closes a connection on which one is.
   static constexpr std::uint64_t kMaxFrameBytes = 2ULL << 20;
-  // Unconsumed bytes of one connection after which no more is read (one frame more may come).
+  // The cost of one connection's unconsumed frames after which no more is read (one frame more may come).
   static constexpr std::uint64_t kReadAhead = 8ULL << 20;
+  // About what a frame takes in memory beside its bytes, as an event in a mailbox.
+  static constexpr std::uint64_t kFrameCost = 512;
+
+  // What a received frame counts as until it is consumed. Written counts bytes alone.
+  [[nodiscard]] static std::uint64_t cost(const Slices& frame) { return kFrameCost + total_bytes(frame); }
 
   Network() = default;
   Network(const Network&) = delete;
@@ -124,8 +132,9 @@ class Network {
   // the frame is dropped. Requires at most kMaxFrameBytes.
   virtual void send(ConnectionId connection, Slices frame) = 0;
 
-  // The receiver is done with `bytes` of what came on the connection.
-  virtual void consumed(ConnectionId connection, std::uint64_t bytes) = 0;
+  // The receiver is done with frames that came on the connection, whose cost() adds up to `cost`. Never more
+  // than what came.
+  virtual void consumed(ConnectionId connection, std::uint64_t cost) = 0;
 
   // Ends the connection at once, both ways: what is queued is lost. Closed follows here and at the other end.
   virtual void close(ConnectionId connection) = 0;

@@ -48,7 +48,7 @@ class GrpcNetwork final : public Network {
   [[nodiscard]] Result<Endpoint> listen(const Endpoint& at, Lane lane) override;
   [[nodiscard]] ConnectionId connect(const Endpoint& to, Lane lane) override;
   void send(ConnectionId connection, Slices frame) override;
-  void consumed(ConnectionId connection, std::uint64_t bytes) override;
+  void consumed(ConnectionId connection, std::uint64_t cost) override;
   void close(ConnectionId connection) override;
   [[nodiscard]] QuestionId ask(const Endpoint& to, Question question) override;
   void answer(QuestionId question, Result<std::string> answer) override;
@@ -225,8 +225,11 @@ grpc::ServerGenericBidiReactor* GrpcNetwork::accept(grpc::GenericCallbackServerC
   }
   auto stream = add<GrpcServerStream>(context->peer(), context);
   if (stream == nullptr) return refuse_call({grpc::StatusCode::UNAVAILABLE, "shutting down"});
-  Accepted accepted{
-      .connection = stream->id(), .lane = lane, .peer = std::move(peer), .from = context->peer()};
+  Accepted accepted{.connection = stream->id(),
+                    .lane = lane,
+                    .peer = std::move(peer),
+                    .from = context->peer(),
+                    .host = host_of(context->peer())};
   stream->start(stream, std::move(accepted));
   return stream.get();
 }
@@ -240,8 +243,8 @@ std::shared_ptr<GrpcStream> GrpcNetwork::find(ConnectionId connection) {
 void GrpcNetwork::send(ConnectionId connection, Slices frame) {
   if (const auto stream = find(connection)) stream->send(std::move(frame));
 }
-void GrpcNetwork::consumed(ConnectionId connection, std::uint64_t bytes) {
-  if (const auto stream = find(connection)) stream->consumed(bytes);
+void GrpcNetwork::consumed(ConnectionId connection, std::uint64_t cost) {
+  if (const auto stream = find(connection)) stream->consumed(cost);
 }
 void GrpcNetwork::close(ConnectionId connection) {
   free_remains();

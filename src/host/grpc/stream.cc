@@ -62,6 +62,8 @@ std::string certificate_name(const grpc::AuthContext* context) {
   return names.empty() ? std::string() : std::string(names[0].data(), names[0].size());
 }
 
+std::string host_of(const std::string& peer) { return peer.substr(0, peer.rfind(':')); }
+
 GrpcStream::GrpcStream(ConnectionId id, std::string where, NetworkSink sink, Finished finished)
     : id_(id), where_(std::move(where)), sink_(std::move(sink)), finished_(std::move(finished)) {}
 
@@ -75,10 +77,10 @@ void GrpcStream::send(Slices frame) {
   write_next();
 }
 
-void GrpcStream::consumed(std::uint64_t bytes) {
+void GrpcStream::consumed(std::uint64_t cost) {
   const std::lock_guard lock(mutex_);
-  CHECK(bytes <= unconsumed_, bytes, unconsumed_);
-  unconsumed_ -= bytes;
+  CHECK(cost <= unconsumed_, cost, unconsumed_);
+  unconsumed_ -= cost;
   read_next();
 }
 
@@ -93,8 +95,17 @@ void GrpcStream::read_next() {
 void GrpcStream::close() {
   const std::lock_guard lock(mutex_);
   if (ended_) return;
-  ended_ = true;
   closed_here_ = true;
+  cut();
+}
+
+void GrpcStream::hung_up() {
+  const std::lock_guard lock(mutex_);
+  if (!ended_) cut();
+}
+
+void GrpcStream::cut() {
+  ended_ = true;
   queue_.clear();
   cancel();
 }
@@ -113,7 +124,7 @@ void GrpcStream::read_done() {
     const std::lock_guard lock(mutex_);
     frame = from_grpc(incoming_);
     incoming_.Clear();
-    unconsumed_ += total_bytes(frame);
+    unconsumed_ += Network::cost(frame);
   }
   sink_(Received{id_, std::move(frame)});
   const std::lock_guard lock(mutex_);
@@ -229,7 +240,9 @@ void GrpcServerStream::finish() {
   if (!finish_called_.exchange(true)) Finish(grpc::Status::OK);
 }
 
-void GrpcServerStream::OnReadDone(bool ok) { ok ? read_done() : finish(); }
+// A client that half-closes, as ours never does, and reads nothing would keep a write under way for ever, and
+// Finish behind it.
+void GrpcServerStream::OnReadDone(bool ok) { ok ? read_done() : hung_up(); }
 void GrpcServerStream::OnWriteDone(bool ok) { ok ? write_done() : write_failed(); }
 void GrpcServerStream::OnCancel() { finish(); }
 

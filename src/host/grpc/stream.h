@@ -35,7 +35,7 @@ class GrpcStream {
   [[nodiscard]] ConnectionId id() const { return id_; }
 
   void send(Slices frame);
-  void consumed(std::uint64_t bytes);
+  void consumed(std::uint64_t cost);
   void close();
 
  protected:
@@ -50,6 +50,8 @@ class GrpcStream {
   void write_done();
   void write_failed();
   void meet();
+  // The other side sends no more: cancels, unless the stream has ended.
+  void hung_up();
   // No operation starts any more. True the first time.
   bool end_operations();
   void done(Error reason, std::shared_ptr<void> remains);
@@ -60,6 +62,7 @@ class GrpcStream {
   // With the lock held.
   void read_next();
   void write_next();
+  void cut();
 
   const ConnectionId id_;
   const std::string where_;
@@ -74,7 +77,7 @@ class GrpcStream {
   bool writes_over_ = false;
   bool reading_ = false;
   bool writing_ = false;
-  std::uint64_t unconsumed_ = 0;
+  std::uint64_t unconsumed_ = 0;  // Network::cost()
   std::deque<grpc::ByteBuffer> queue_;
   // Used by gRPC while reading_ or writing_.
   grpc::ByteBuffer incoming_;
@@ -133,5 +136,8 @@ class GrpcServerStream final : public GrpcStream, public grpc::ServerGenericBidi
 
 // The common name in the certificate of a connection's other end; empty without one.
 [[nodiscard]] std::string certificate_name(const grpc::AuthContext* context);
+
+// What gRPC calls a peer, "ipv4:192.0.2.1:5000" say, without the port.
+[[nodiscard]] std::string host_of(const std::string& peer);
 
 }  // namespace gossamer::host

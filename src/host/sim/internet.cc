@@ -148,7 +148,7 @@ void SimInternet::answer(const std::shared_ptr<SimConnection>& connection, const
   // A round trip for TCP, one for TLS.
   const Instant accepted = timeline_.now() + back + delay(from, to.host);
   const Instant opened = accepted + delay(to.host, from);
-  emit({connection, 1}, accepted, Accepted{id, connection->lane, opener, from});
+  emit({connection, 1}, accepted, Accepted{id, connection->lane, opener, from, from});
   emit({connection, 0}, opened, Opened{connection->sides[0].id, network->name_});
 }
 
@@ -221,6 +221,7 @@ void SimInternet::segment_sent(const SimEnd& end, std::uint64_t bytes) {
     side.front_left -= bytes;
     SimSegment segment{.bytes = bytes, .frame = {}};
     if (side.front_left == 0) {
+      side.outstanding += Network::kFrameCost;
       segment.frame = std::move(side.queue.front());
       side.queue.pop_front();
       if (!side.queue.empty()) side.front_left = total_bytes(side.queue.front());
@@ -298,17 +299,17 @@ void SimInternet::arrived(const SimEnd& end, SimSegment segment) {
   if (segment.frame.has_value()) emit(to, through, Received{far.id, std::move(*segment.frame)});
 }
 
-void SimInternet::consumed(const SimEnd& receiver, std::uint64_t bytes) {
+void SimInternet::consumed(const SimEnd& receiver, std::uint64_t cost) {
   const SimEnd sender = other(receiver);
   const std::string& here = side_of(receiver).machine;
   const std::string& far = side_of(sender).machine;
   const bool blocked = is_cut(here, far);
-  timeline_.after(blocked ? kResend : delay(here, far), [this, receiver, sender, bytes, blocked] {
+  timeline_.after(blocked ? kResend : delay(here, far), [this, receiver, sender, cost, blocked] {
     SimSide& side = side_of(sender);
     if (!side.open) return;
-    if (blocked) return consumed(receiver, bytes);
-    CHECK(bytes <= side.outstanding, bytes, side.outstanding);
-    side.outstanding -= bytes;
+    if (blocked) return consumed(receiver, cost);
+    CHECK(cost <= side.outstanding, cost, side.outstanding);
+    side.outstanding -= cost;
     if (!side.queue.empty()) want_to_send(sender);
   });
 }

@@ -127,7 +127,7 @@ class SimInternet {
   void travel(const SimEnd& end, SimSegment segment);
   void watch_stall(const SimEnd& end, Instant since);
   void arrived(const SimEnd& end, SimSegment segment);
-  void consumed(const SimEnd& receiver, std::uint64_t bytes);
+  void consumed(const SimEnd& receiver, std::uint64_t cost);
   // This side is over; the other end hears of it as far as the path carries it.
   void end_side(const SimEnd& end, const std::string& what, Tell tell);
   void reset_other(const SimEnd& end, const std::string& what);

@@ -91,9 +91,9 @@ void SimNetwork::send(ConnectionId connection, Slices frame) {
   internet_.want_to_send(found->second);
 }
 
-void SimNetwork::consumed(ConnectionId connection, std::uint64_t bytes) {
+void SimNetwork::consumed(ConnectionId connection, std::uint64_t cost) {
   const auto found = connections_.find(connection);
-  if (found != connections_.end()) internet_.consumed(found->second, bytes);
+  if (found != connections_.end()) internet_.consumed(found->second, cost);
 }
 
 void SimNetwork::close(ConnectionId connection) {

@@ -26,7 +26,7 @@ struct SimSide {
   bool ended = false;               // Closed is on its way, or needless
   std::deque<Slices> queue;
   std::uint64_t front_left = 0;   // bytes of the first frame that have not left
-  std::uint64_t outstanding = 0;  // bytes that left and that the other side has not consumed
+  std::uint64_t outstanding = 0;  // cost of what left and the other side has not consumed
   bool in_turn = false;           // waits for its machine's uplink, or uses it
   bool stalled = false;           // the path is cut and `held` waits
   bool watched = false;           // a check for giving up is on its way
@@ -52,7 +52,7 @@ class SimNetwork final : public Network {
   [[nodiscard]] Result<Endpoint> listen(const Endpoint& at, Lane lane) override;
   [[nodiscard]] ConnectionId connect(const Endpoint& to, Lane lane) override;
   void send(ConnectionId connection, Slices frame) override;
-  void consumed(ConnectionId connection, std::uint64_t bytes) override;
+  void consumed(ConnectionId connection, std::uint64_t cost) override;
   void close(ConnectionId connection) override;
   [[nodiscard]] QuestionId ask(const Endpoint& to, Question question) override;
   void answer(QuestionId question, Result<std::string> answer) override;

@@ -31,12 +31,12 @@ struct Connection {
   Stage stage = Stage::kDialing;
   NodeId node;        // whose link it belongs to; 0: none yet, or no more
   std::string where;  // for people
+  std::string host;   // which it came from; empty if it is ours
   host::PeerName name;
   std::uint64_t unwritten = 0;  // handed to the network and still in this process
   Instant heard;                // when the last frame came
   Instant next_ping;
-  std::optional<Instant> deadline;  // its entry among the strangers
-  std::uint64_t ping = 0;           // the token of the last
+  std::uint64_t ping = 0;  // the token of the last
   Instant ping_sent;
 };
 

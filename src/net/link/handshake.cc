@@ -268,8 +268,7 @@ void Links::establish(Connection& connection, Link& link, const wire::Progress& 
   LaneState& lane = link.lanes[lane_index(connection.lane)];
   // The other side knows that its earlier connection is lost, or it would not have opened this one.
   if (lane.connection.has_value() && *lane.connection != connection.id) drop(*lane.connection);
-  if (connection.deadline.has_value()) strangers_.erase({*connection.deadline, connection.id});
-  connection.deadline.reset();
+  strangers_.remove(connection.id);
   connection.node = link.peer.node;
   connection.stage = Connection::Stage::kUp;
   connection.next_ping = now;
@@ -357,10 +356,7 @@ void Links::refuse(Connection& connection, const wire::Refusal& refusal, Instant
   send_frame(connection, encode_frame(header));
   connection.stage = Connection::Stage::kLeaving;
   connection.node = {};
-  if (!connection.deadline.has_value()) {
-    connection.deadline = now + kGreetingTime;
-    strangers_.insert({*connection.deadline, connection.id});
-  }
+  if (!strangers_.contains(connection.id)) make_stranger(connection, now);
 }
 
 // Trying again would give the same: a link with a peer that breaks the rules is over.

@@ -18,7 +18,7 @@ LaneStream::LaneStream(std::uint64_t window) : window_size_(window) {
 MessageNumber LaneStream::send(Message message) {
   const std::uint64_t payload = total_bytes(message.payload);
   CHECK(message.body.size() <= kMaxBodyBytes && payload <= kMaxPayloadBytes, message.body.size(), payload);
-  queued_bytes_ += message.body.size() + payload;
+  queued_bytes_ += kMessageCost + message.body.size() + payload;
   queue_.push_back({.number = ++last_message_,
                     .channel = message.channel,
                     .body = std::move(message.body),
@@ -29,7 +29,7 @@ MessageNumber LaneStream::send(Message message) {
 bool LaneStream::cancel(MessageNumber number) {
   const auto found = std::ranges::find(queue_, number, &Outgoing::number);
   if (found == queue_.end()) return false;
-  queued_bytes_ -= (found->started ? 0 : found->body.size()) + found->payload.left();
+  queued_bytes_ -= (found->started ? 0 : kMessageCost + found->body.size()) + found->payload.left();
   if (found->started) {
     Kept kept;
     kept.data.set_number(++last_frame_);
@@ -41,14 +41,14 @@ bool LaneStream::cancel(MessageNumber number) {
 }
 
 void LaneStream::consumed(std::uint64_t bytes) {
-  const std::uint64_t arriving = arriving_.has_value() ? arriving_->have + arriving_->message.body.size() : 0;
+  const std::uint64_t arriving = arriving_.has_value() ? arriving_->counted : 0;
   CHECK(bytes <= received_bytes_ - done_bytes_ - arriving, bytes, received_bytes_, done_bytes_);
   done_bytes_ += bytes;
 }
 
 // A message that is larger than the window must not wait for itself. What was told is never taken back.
 std::uint64_t LaneStream::window() const {
-  const std::uint64_t arriving = arriving_.has_value() ? arriving_->have + arriving_->message.body.size() : 0;
+  const std::uint64_t arriving = arriving_.has_value() ? arriving_->counted : 0;
   return std::max(told_window_, done_bytes_ + arriving + window_size_);
 }
 
@@ -85,7 +85,7 @@ void LaneStream::cut_piece() {
   Outgoing& message = queue_.front();
   const std::uint64_t body = message.started ? 0 : message.body.size();
   const std::uint64_t payload = std::min(kPieceBytes - std::min(body, kPieceBytes), message.payload.left());
-  const std::uint64_t bytes = body + payload;
+  const std::uint64_t bytes = (message.started ? 0 : kMessageCost) + body + payload;
   if (sent_bytes_ + bytes > their_window_) return;
   Kept kept;
   kept.data.set_number(++last_frame_);
@@ -149,22 +149,25 @@ Result<void> LaneStream::check_data(const wire::Data& data, std::uint64_t bytes,
                  fmt::format("at most {}", kMaxBodyBytes));
   }
   // Small pieces would cost more memory than the window counts.
-  if (payload < expected - have && bytes != kPieceBytes) {
-    return fault(fmt::format("a piece of {} bytes", bytes),
-                 fmt::format("{}, or the rest of the message", kPieceBytes));
+  const std::uint64_t body = data.start().body().size();
+  const std::uint64_t whole = std::max(kPieceBytes, body);
+  if (payload < expected - have && body + payload != whole) {
+    return fault(fmt::format("a piece of {} bytes", body + payload),
+                 fmt::format("{}, or the rest of the message", whole));
   }
   return {};
 }
 
 Result<std::optional<Message>> LaneStream::on_data(const wire::Data& data, Slices payload, Instant now) {
   const std::uint64_t payload_bytes = total_bytes(payload);
-  const std::uint64_t bytes = payload_bytes + (data.has_start() ? data.start().body().size() : 0);
+  const std::uint64_t bytes =
+      payload_bytes + (data.has_start() ? kMessageCost + data.start().body().size() : 0);
   if (auto good = check_data(data, bytes, payload_bytes); !good.ok()) return good.error();
   received_ = data.number();
   received_bytes_ += bytes;
   if (!oldest_untold_.has_value()) oldest_untold_ = now;
   if (data.cancelled()) {
-    done_bytes_ += arriving_->have + arriving_->message.body.size();
+    done_bytes_ += arriving_->counted;
     arriving_.reset();
     return std::optional<Message>();
   }
@@ -172,9 +175,11 @@ Result<std::optional<Message>> LaneStream::on_data(const wire::Data& data, Slice
     arriving_ =
         Arriving{.message = {.channel = data.start().channel(), .body = data.start().body(), .payload = {}},
                  .expected = data.start().payload_bytes(),
-                 .have = 0};
+                 .have = 0,
+                 .counted = 0};
   }
   arriving_->have += payload_bytes;
+  arriving_->counted += bytes;
   for (Slice& slice : payload) arriving_->message.payload.push_back(std::move(slice));
   if (arriving_->have < arriving_->expected) return std::optional<Message>();
   std::optional<Message> complete = std::move(arriving_->message);

@@ -26,7 +26,9 @@ using MessageNumber = std::uint64_t;
 
 class LaneStream {
  public:
-  static constexpr std::uint64_t kPieceBytes = 256ULL << 10;
+  // Small enough that a line of 2 kB/s brings one within Links::kSilence: both ends hear of each, one by the
+  // piece and the other by its acknowledgement.
+  static constexpr std::uint64_t kPieceBytes = 16ULL << 10;
   static constexpr Duration kAckDelay{50'000'000};
 
   // `window`: bytes of complete messages that may be here and not consumed, in [2 kPieceBytes, 2^40).
@@ -60,7 +62,8 @@ class LaneStream {
   [[nodiscard]] std::optional<Instant> ack_due() const;
   // The last message that the other side has wholly.
   [[nodiscard]] MessageNumber acknowledged() const { return acknowledged_; }
-  // Bytes that were given to send() and that the other side has not acknowledged.
+  // All in counted_bytes(): what was given to send() and the other side has not acknowledged, or has; what
+  // came.
   [[nodiscard]] std::uint64_t queued_bytes() const { return queued_bytes_; }
   [[nodiscard]] std::uint64_t acknowledged_bytes() const { return acknowledged_bytes_; }
   [[nodiscard]] std::uint64_t received_bytes() const { return received_bytes_; }
@@ -83,6 +86,7 @@ class LaneStream {
     Message message;
     std::uint64_t expected = 0;  // of payload
     std::uint64_t have = 0;
+    std::uint64_t counted = 0;  // counted_bytes() of what is here
   };
 
   [[nodiscard]] std::uint64_t window() const;

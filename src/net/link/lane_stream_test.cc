@@ -94,6 +94,29 @@ TEST(LaneStream, WindowStops) {
   EXPECT_EQ(total_bytes(arrived[0].payload), 5 * kWindow);
 }
 
+// Messages without a byte are stopped by the window too, and what the sender counts as queued is what the
+// receiver counts as received and its user as consumed.
+TEST(LaneStream, EmptyMessagesCost) {
+  Pair pair;
+  pair.connect();
+  constexpr std::size_t kMost = kWindow / kMessageCost;
+  for (std::size_t i = 0; i < 2 * kMost; ++i) pair.a.send({});
+  EXPECT_EQ(pair.a.queued_bytes(), 2 * kWindow);
+  for (int half = 0; half < 2; ++half) {
+    const auto arrived = Pair::carry(pair.a, pair.b);
+    ASSERT_EQ(arrived.size(), kMost);
+    EXPECT_EQ(pair.b.received_bytes(), kMost * kMessageCost * static_cast<std::size_t>(half + 1));
+    ASSERT_TRUE(pair.a.on_ack(pair.b.tell()).ok());
+    EXPECT_FALSE(pair.a.next_frame().has_value());
+    pair.b.consumed(kMost * counted_bytes(arrived[0]));
+    ASSERT_TRUE(pair.a.on_ack(pair.b.tell()).ok());
+  }
+  EXPECT_EQ(pair.a.queued_bytes(), 0U);
+  // A message taken back before it was sent leaves nothing behind.
+  EXPECT_TRUE(pair.a.cancel(pair.a.send({})));
+  EXPECT_EQ(pair.a.queued_bytes(), 0U);
+}
+
 // Acks are due at once when a quarter of the window was used and consumed, else after the delay, else never.
 TEST(LaneStream, AckIsDue) {
   Pair pair;
@@ -229,6 +252,14 @@ TEST(LaneStream, RefusesFaults) {
   EXPECT_THAT(fault(piece(1), some), HasSubstr("middle of no message"));
   EXPECT_THAT(fault(start(1, 4), some), HasSubstr("5 bytes of payload"));
   EXPECT_THAT(fault(start(1, kMaxPayloadBytes + 1), some), HasSubstr("at most 1073741824"));
+  wire::Data small = start(1, 0);
+  LaneStream full(2 * LaneStream::kPieceBytes);
+  for (std::uint64_t i = 0; i < 2 * LaneStream::kPieceBytes / kMessageCost; ++i) {
+    small.set_number(i + 1);
+    ASSERT_TRUE(full.on_data(small, {}, {}).ok());
+  }
+  small.set_number(small.number() + 1);
+  EXPECT_THAT(full.on_data(small, {}, {}).error().message(), HasSubstr("in all"));
   EXPECT_THAT(fault(start(1, kWindow + 1), {Slice::of(std::string(kWindow + 1, 'x'))}),
               HasSubstr("at most 1048576 in all"));
   wire::Data cancelled = start(1, 5);

@@ -31,7 +31,8 @@ std::string certificate_name(NodeId node) { return fmt::format("node-{}", node.v
 Links::Links(host::Network& network, Options options)
     : network_(network),
       options_(std::move(options)),
-      rng_(options_.seed, Purpose::kBackoff, options_.self.node.value) {
+      rng_(options_.seed, Purpose::kBackoff, options_.self.node.value),
+      strangers_(options_.strangers) {
   CHECK(options_.self.node.value > 0 && options_.self.incarnation.value > 0);
 }
 
@@ -91,8 +92,7 @@ void Links::close(NodeId node, const std::string& reason, Instant now) {
     send_frame(connection, encode_frame(goodbye));
     connection.stage = Connection::Stage::kLeaving;
     connection.node = {};
-    connection.deadline = now + kGreetingTime;
-    strangers_.insert({*connection.deadline, connection.id});
+    make_stranger(connection, now);
   }
   if (link.wake.has_value()) wakes_.erase({*link.wake, node});
   links_.erase(found);
@@ -157,22 +157,20 @@ void Links::on_event(const host::Opened& event, Instant now, LinkEvents&) {
 }
 
 void Links::on_event(const host::Accepted& event, Instant now, LinkEvents&) {
-  if (strangers_.size() >= options_.most_strangers) return network_.close(event.connection);
-  const Instant deadline = now + kGreetingTime;
+  if (!strangers_.has_room({event.host, event.peer.certificate})) return network_.close(event.connection);
   Connection& connection = add_connection(event.connection, event.lane, now);
   connection.stage = Connection::Stage::kGreeting;
   connection.where = event.from;
+  connection.host = event.host;
   connection.name = event.peer;
-  connection.deadline = deadline;
-  strangers_.insert({deadline, event.connection});
+  make_stranger(connection, now);
 }
 
 void Links::on_event(host::Received& event, Instant now, LinkEvents& out) {
-  const std::uint64_t bytes = total_bytes(event.frame);
   const auto found = connections_.find(event.connection);
   if (found == connections_.end()) return;
   // Windows bound what a link holds; the network need not hold anything back.
-  network_.consumed(event.connection, bytes);
+  network_.consumed(event.connection, host::Network::cost(event.frame));
   Connection& connection = found->second;
   if (connection.stage == Connection::Stage::kLeaving) return;  // what it says does not matter any more
   connection.heard = now;
@@ -229,9 +227,13 @@ void Links::lost(Link& link, host::Lane lane, const Error& reason, Instant now, 
 void Links::drop(host::ConnectionId id) {
   const auto found = connections_.find(id);
   if (found == connections_.end()) return;
-  if (found->second.deadline.has_value()) strangers_.erase({*found->second.deadline, id});
+  strangers_.remove(id);
   connections_.erase(found);
   network_.close(id);
+}
+
+void Links::make_stranger(const Connection& connection, Instant now) {
+  strangers_.add(connection.id, {connection.host, connection.name.certificate}, now + kGreetingTime);
 }
 
 void Links::drop_connections(Link& link) {
@@ -297,13 +299,13 @@ void Links::schedule(Link& link, Instant now) {
 std::optional<Instant> Links::next_wakeup() const {
   std::optional<Instant> wake;
   if (!wakes_.empty()) wake = wakes_.begin()->first;
-  if (!strangers_.empty())
-    wake = std::min(wake.value_or(strangers_.begin()->first), strangers_.begin()->first);
+  if (const auto next = strangers_.next()) wake = std::min(wake.value_or(next->first), next->first);
   return wake;
 }
 
 void Links::tick(Instant now, LinkEvents& out) {
-  while (!strangers_.empty() && strangers_.begin()->first <= now) drop(strangers_.begin()->second);
+  for (auto next = strangers_.next(); next.has_value() && next->first <= now; next = strangers_.next())
+    drop(next->second);
   while (!wakes_.empty() && wakes_.begin()->first <= now) {
     Link& link = links_.at(wakes_.begin()->second);
     wakes_.erase(wakes_.begin());

@@ -29,6 +29,7 @@
 #include "net/link/connection.h"
 #include "net/link/lane_stream.h"
 #include "net/link/message.h"
+#include "net/link/strangers.h"
 #include "net/wire/frame.h"
 
 namespace gossamer::net {
@@ -87,7 +88,8 @@ struct LinkStatistics {
   bool up = false;                     // the control connection
   std::optional<Duration> round_trip;  // of the last Ping
   std::optional<Instant> last_heard;   // anything that arrived
-  std::uint64_t queued_bytes = 0;      // sent by the user, not acknowledged; both lanes
+  // In counted_bytes(), both lanes.
+  std::uint64_t queued_bytes = 0;  // sent by the user, not acknowledged
   std::uint64_t acknowledged_bytes = 0;
   std::uint64_t received_bytes = 0;
 };
@@ -109,8 +111,7 @@ class Links {
     std::uint64_t seed = 0;
     std::uint64_t control_window = 16ULL << 20;
     std::uint64_t bulk_window = 32ULL << 20;
-    std::size_t most_strangers =
-        2048;  // accepted connections that have not said Hello; more are closed at once
+    Strangers::Limits strangers = {};  // accepted connections beyond them are closed at once
   };
   static constexpr Duration kGreetingTime{5'000'000'000};
   static constexpr Duration kPingEvery{1'000'000'000};
@@ -206,6 +207,7 @@ class Links {
   void refuse(Connection& connection, const wire::Refusal& refusal, Instant now);
   void fault(Connection& connection, Error error, Instant now, LinkEvents& out);
   void send_frame(Connection& connection, Slices frame);
+  void make_stranger(const Connection& connection, Instant now);
   Link& make_link(NodeId node);
   Connection& add_connection(host::ConnectionId id, host::Lane lane, Instant now);
 
@@ -221,8 +223,7 @@ class Links {
   // The newest session that each node opened to us: a Hello may have been under way for long.
   std::map<NodeId, std::pair<Incarnation, std::uint64_t>> newest_session_;
   std::set<std::pair<Instant, NodeId>> wakes_;
-  // Connections without a link that must be gone by a certain time, the earliest first.
-  std::set<std::pair<Instant, host::ConnectionId>> strangers_;
+  Strangers strangers_;
 };
 
 // The common name in a node's certificate: "node-17".

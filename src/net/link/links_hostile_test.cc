@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -32,18 +33,45 @@ class Counting final : public host::Network {
   std::uint64_t queued = 0;
 };
 
-// Connections that say nothing are closed after a while, and too many at once immediately.
+// Connections that say nothing are closed after a while; beyond what one certificate, one host or all
+// together may have, immediately. Nobody's flood keeps another out.
 TEST_F(LinksTest, Strangers) {
   Node& a = start(1);
+  Node& b = start(2);
   std::size_t closed = 0;
-  const auto stranger = internet_.attach("s", {"node-5"}, [&](const host::NetworkEvent& event) {
-    closed += std::holds_alternative<host::Closed>(event) ? 1 : 0;
-  });
-  for (int i = 0; i < 3000; ++i) (void)stranger->connect(a.address.control, Lane::kControl);
-  run_for(1);
-  EXPECT_EQ(closed, 3000U - 2048U);
+  std::vector<std::unique_ptr<host::Network>> strangers;
+  const auto flood = [&](const std::string& machine, const std::string& certificate) {
+    strangers.push_back(internet_.attach(machine, {certificate}, [&](const host::NetworkEvent& event) {
+      closed += std::holds_alternative<host::Closed>(event) ? 1 : 0;
+    }));
+    for (int i = 0; i < 300; ++i) (void)strangers.back()->connect(a.address.control, Lane::kControl);
+    run_for(0.1);
+  };
+  const Strangers::Limits limits;
+  std::size_t kept = 0;
+  const auto expect_more = [&](std::size_t more) {
+    kept += more;
+    EXPECT_EQ(closed, strangers.size() * 300 - kept);
+  };
+  flood("s1", "node-5");
+  expect_more(limits.of_certificate);
+  flood("s2", "node-5");  // the same from elsewhere
+  expect_more(0);
+  flood("s3", "");  // no TLS
+  expect_more(limits.of_host);
+  flood("s3", "node-6");  // the same host
+  expect_more(0);
+  join(b, a);
+  for (int i = 0; i < 20; ++i) flood("t" + std::to_string(i), "");
+  EXPECT_EQ(closed, strangers.size() * 300 - limits.in_all);
   run_for(Links::kGreetingTime.seconds());
-  EXPECT_EQ(closed, 3000U);
+  EXPECT_EQ(closed, strangers.size() * 300);
+  // All is free again.
+  closed = 0;
+  strangers.clear();
+  kept = 0;
+  flood("s3", "node-5");
+  expect_more(limits.of_certificate);
 }
 
 // Bytes that are no frames, and frames out of place, end the connection with words; the node goes on.
@@ -72,6 +100,8 @@ TEST_F(LinksTest, Garbage) {
     const auto connection = stranger->connect(a.address.control, Lane::kControl);
     run_for(0.1);
     stranger->send(connection, {Slice::of(opening)});
+    run_for(0.1);
+    stranger->close(connection);  // its place is free again
   }
   run_for(1);
   EXPECT_EQ(refusals.size(), openings.size());
@@ -118,7 +148,7 @@ TEST_F(LinksTest, PingsUnread) {
   Links links(network, {.run = "run", .self = {NodeId{1}, Incarnation{1}}, .program = "test"});
   LinkEvents events;
   const host::ConnectionId id{7};
-  links.on(host::Accepted{id, Lane::kControl, {"node-2"}, "stranger"}, {}, events);
+  links.on(host::Accepted{id, Lane::kControl, {"node-2"}, "stranger", "there"}, {}, events);
   wire::FrameHeader header;
   wire::Hello* const hello = header.mutable_hello();
   hello->set_wire_min(kWireMin);

@@ -61,6 +61,52 @@ TEST_F(LinksTest, BulkDelaysNoControl) {
             0.9 * 12.5e6 * (seconds - 1.5));
 }
 
+// On a line of 10 kB/s a message of 1 MB arrives over one connection, on either lane and on both, one way and
+// both ways at once: its pieces are life enough for both ends.
+TEST_F(LinksTest, SlowLine) {
+  const host::MachineRates slow{.up_bytes_per_second = 10e3, .down_bytes_per_second = 10e3};
+  std::uint64_t number = 10;
+  for (const std::vector<Lane>& lanes :
+       std::vector<std::vector<Lane>>{{Lane::kControl}, {Lane::kBulk}, {Lane::kControl, Lane::kBulk}}) {
+    for (const std::size_t directions : {1U, 2U}) {
+      Node& a = start(++number);
+      Node& b = start(++number);
+      join(a, b);
+      internet_.set_rates(a.machine, slow);
+      internet_.set_rates(b.machine, slow);
+      for (const Lane lane : lanes) {
+        a.send(b, lane, "slow", 1'000'000);
+        if (directions == 2) b.send(a, lane, "slow", 1'000'000);
+      }
+      const double bytes = 1e6 * static_cast<double>(lanes.size());
+      run_for(bytes / 10e3 * 1.05);
+      SCOPED_TRACE(testing::Message() << lanes.size() << " lanes, " << directions << " directions");
+      for (const Lane lane : lanes) {
+        EXPECT_EQ(b.bodies(lane).size(), 1U);
+        EXPECT_EQ(a.bodies(lane).size(), directions - 1);
+      }
+      EXPECT_TRUE(a.all<LinkBroken>().empty() && b.all<LinkBroken>().empty());
+      // A connection that was opened again would send again.
+      EXPECT_LT(static_cast<double>(internet_.bytes_sent(a.machine)), 1.02 * bytes);
+    }
+  }
+}
+
+// Nor does a line that becomes slow while gigabytes are under way break.
+TEST_F(LinksTest, LineBecomesSlow) {
+  Node& a = start(1);
+  Node& b = start(2);
+  join(a, b);
+  for (const Lane lane : {Lane::kControl, Lane::kBulk}) a.send(b, lane, "x", 1'000'000'000);
+  run_for(3);
+  internet_.set_rates("m1", {.up_bytes_per_second = 10e3, .down_bytes_per_second = 10e3});
+  const std::uint64_t before = b.links->statistics(a.id.node).received_bytes;
+  EXPECT_GT(before, 100'000'000U);
+  run_for(300);
+  EXPECT_GT(b.links->statistics(a.id.node).received_bytes, before + 2'900'000);
+  EXPECT_TRUE(a.all<LinkBroken>().empty() && b.all<LinkBroken>().empty());
+}
+
 // Lanes that are full both ways for a while, and then idle, stay up: no Ping is left without an answer.
 TEST_F(LinksTest, BusyThenIdle) {
   const host::MachineRates rates{.up_bytes_per_second = 12.5e6, .down_bytes_per_second = 12.5e6};

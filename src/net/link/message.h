@@ -20,9 +20,12 @@ struct Message {
   Slices payload;
 };
 
+// What each message counts beside its bytes, since it costs memory even where it has none.
+inline constexpr std::uint64_t kMessageCost = 256;
+
 // What counts against the window.
 [[nodiscard]] inline std::uint64_t counted_bytes(const Message& message) {
-  return message.body.size() + total_bytes(message.payload);
+  return kMessageCost + message.body.size() + total_bytes(message.payload);
 }
 
 }  // namespace gossamer::net
