@@ -239,19 +239,24 @@ void Links::on_welcome(Connection& connection, const wire::Welcome& welcome, Ins
   const std::string claimed = certificate_name(peer.node);
   const auto fenced = fenced_.find(peer.node);
   std::string wrong;
+  ErrorKind kind = ErrorKind::kRefused;
   if (peer.node != link.peer.node || peer.incarnation.value == 0) wrong = "another node answers";
   if (!connection.name.certificate.empty() && connection.name.certificate != claimed) {
     wrong = "the certificate is of another node";
   }
   if (welcome.wire() < kWireMin || welcome.wire() > kWireMax) wrong = "no wire version in common";
-  if (fenced != fenced_.end() && peer.incarnation <= fenced->second)
+  // Not we were refused: the other one will not do.
+  if (fenced != fenced_.end() && peer.incarnation <= fenced->second) {
     wrong = "this incarnation was declared dead";
+    kind = ErrorKind::kFailed;
+  }
   if (link.peer.incarnation.value != 0 && link.peer.incarnation != peer.incarnation) {
     wrong = "the peer came back as another incarnation";
+    kind = ErrorKind::kFailed;
   }
   if (!wrong.empty()) {
     return end(link.peer.node,
-               Error{.kind = ErrorKind::kRefused,
+               Error{.kind = kind,
                      .where = connection.where,
                      .what = wrong,
                      .got = fmt::format("{} incarnation {}, wire {}", claimed, peer.incarnation.value,

@@ -36,6 +36,10 @@ Links::Links(host::Network& network, Options options)
   CHECK(options_.self.node.value > 0 && options_.self.incarnation.value > 0);
 }
 
+Links::~Links() {
+  for (const auto& [id, connection] : connections_) network_.close(id);
+}
+
 Links::Link& Links::make_link(NodeId node) {
   const auto [place, made] = links_.try_emplace(node, options_.control_window, options_.bulk_window);
   CHECK(made, node.value);

@@ -120,6 +120,10 @@ class Links {
   static constexpr std::uint64_t kUnwritten = 1ULL << 20;
 
   Links(host::Network& network, Options options);
+  Links(const Links&) = delete;
+  Links& operator=(const Links&) = delete;
+  // Closes every connection, without a word.
+  ~Links();
 
   // Opens a link, unless there is one with that node. LinkUp, OpenFailed or LinkEnded tell how it goes.
   void open(const PeerAddress& to, Instant now);
