@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What coordinator and members say to each other, as messages of a link: docs/protocols/membership.md.
+// Thread rule: plain functions.
+#pragma once
+
+#include <gossamer/membership.pb.h>
+
+#include <string>
+
+#include "base/result.h"
+#include "net/link/message.h"
+
+namespace gossamer::cluster {
+
+inline constexpr std::uint32_t kControlChannel = 1;
+
+[[nodiscard]] net::Message pack(const membership::ToCoordinator& said);
+[[nodiscard]] net::Message pack(const membership::ToMember& said);
+
+// kBadData for bytes that are no such message, or one of no kind that we know.
+[[nodiscard]] Result<membership::ToCoordinator> unpack_to_coordinator(const net::Message& message);
+[[nodiscard]] Result<membership::ToMember> unpack_to_member(const net::Message& message);
+
+}  // namespace gossamer::cluster

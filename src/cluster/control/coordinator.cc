@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/control/coordinator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "cluster/control/control_message.h"
+
+namespace gossamer::cluster {
+namespace {
+
+using membership::ToCoordinator;
+using membership::ToMember;
+
+std::map<NodeId, membership::MemberRecord> in_view(const Records& records) {
+  std::map<NodeId, membership::MemberRecord> members = records.members;
+  std::erase_if(members, [](const auto& one) { return one.second.state() == membership::JOINING; });
+  return members;
+}
+
+Error malformed(const char* what, std::size_t bytes) {
+  return {.kind = ErrorKind::kBadData,
+          .what = fmt::format("cannot read the question {}", what),
+          .got = fmt::format("{} bytes", bytes),
+          .expected = "a message of docs/protocols/membership.md",
+          .fix = "look whether node and coordinator run the same version"};
+}
+
+Error other_run(const std::string& got, const std::string& expected) {
+  return {.kind = ErrorKind::kRefused,
+          .what = "this coordinator leads another run",
+          .got = got,
+          .expected = expected,
+          .fix = "join with a token of this run"};
+}
+
+}  // namespace
+
+Coordinator::Coordinator(Options options, Records records, Workload& workload, net::Links& links, Instant now)
+    : options_(std::move(options)),
+      workload_(workload),
+      links_(links),
+      outbox_(options_.defect == Defect::kReplyBeforePersist ? DurableOutbox::Order::kBroken
+                                                             : DurableOutbox::Order::kKept),
+      now_(now),
+      lead_(records.lead),
+      fenced_(records.fenced),
+      view_(records.epoch, in_view(records), records.fenced_in_view),
+      installed_(records.installed),
+      holdings_(records.holdings),
+      leases_(records.leases, records.fenced, now) {
+  if (!options_.tracks.empty()) {
+    claims_.emplace(options_.batch, options_.tracks, fenced_, records.claims);
+    marks_.emplace(options_.tracks, fenced_, records.marks);
+  }
+  for (auto& [node, record] : records.members) {
+    Member& member = members_[node];
+    member.record = std::move(record);
+    member.deadline = now + kHereTime;
+    schedule(member);
+  }
+  if (fenced_ != records.fenced_in_view) fenced_since_ = fenced_.runs();
+  next_rebalance_ = now + kRebalanceEvery;
+  if (view_.epoch() > installed()) begin_change(now);
+}
+
+membership::LeadAnswer Coordinator::lead_answer() const {
+  membership::LeadAnswer answer;
+  answer.set_generation(options_.generation.value);
+  answer.set_incarnation(lead_.incarnation());
+  *answer.mutable_listening() = options_.listening;
+  for (const membership::Address& address : options_.coordinators) *answer.add_coordinators() = address;
+  return answer;
+}
+
+void Coordinator::lead(const std::string& bytes, const Answer& answer) const {
+  membership::LeadAsk ask;
+  if (!ask.ParseFromString(bytes)) return answer(malformed("Lead", bytes.size()));
+  if (ask.run() != options_.run) return answer(other_run(ask.run(), options_.run));
+  answer(lead_answer().SerializeAsString());
+}
+
+void Coordinator::give_node(const std::function<void(NodeId)>& use) {
+  const NodeId node(lead_.next_node());
+  lead_.set_next_node(node.value + 1);
+  outbox_.put(put_lead(lead_));
+  outbox_.then([use, node] { use(node); });
+}
+
+membership::MemberRecord Coordinator::new_record(NodeId node, const membership::BeginAsk& ask) {
+  membership::MemberRecord record;
+  record.set_node(node.value);
+  record.set_incarnation(lead_.next_incarnation());
+  lead_.set_next_incarnation(lead_.next_incarnation() + 1);
+  record.set_state(membership::JOINING);
+  record.set_name(ask.name());
+  *record.mutable_listening() = ask.listening();
+  record.set_memory_bytes(ask.memory_bytes());
+  record.set_cores(ask.cores());
+  return record;
+}
+
+void Coordinator::begin(NodeId node, const std::string& bytes, Answer answer, Instant now) {
+  now_ = now;
+  membership::BeginAsk ask;
+  if (!ask.ParseFromString(bytes)) return answer(malformed("Begin", bytes.size()));
+  if (ask.run() != options_.run) return answer(other_run(ask.run(), options_.run));
+  if (phase_ == Phase::kStopping) {
+    return answer(Error{.kind = ErrorKind::kRefused, .what = "the run is ending", .fix = "join another run"});
+  }
+  if (node.value == 0) {
+    node = NodeId(lead_.next_node());
+    lead_.set_next_node(node.value + 1);
+  }
+  if (members_.contains(node)) fence(node, "it began a new life", now);
+  Member& member = members_[node];
+  member.record = new_record(node, ask);
+  member.deadline = now + kHereTime;
+  schedule(member);
+  outbox_.put(put_lead(lead_));
+  if (options_.defect != Defect::kForgottenMember) outbox_.put(put_member(member.record));
+  note("begun", peer_of(member.record), member.record.name());
+
+  membership::BeginAnswer begun;
+  begun.set_node(node.value);
+  begun.set_incarnation(member.record.incarnation());
+  *begun.mutable_lead() = lead_answer();
+  begun.set_beat_ms(static_cast<std::uint32_t>(options_.beat_every.milliseconds()));
+  begun.set_configuration(options_.configuration);
+  outbox_.then([answer = std::move(answer), text = begun.SerializeAsString()] { answer(text); });
+}
+
+void Coordinator::stop(const std::string& reason, Instant now) {
+  now_ = now;
+  if (phase_ == Phase::kStopping) return;
+  phase_ = Phase::kStopping;
+  stop_deadline_ = now + kStopTime;
+  note("stopping", {}, reason);
+  for (auto& [node, member] : members_) {
+    ToMember message;
+    message.mutable_stop()->set_reason(reason);
+    tell(member, std::move(message));
+  }
+}
+
+bool Coordinator::stopped() const {
+  return phase_ == Phase::kStopping && members_.empty() && !outbox_.waiting();
+}
+
+Coordinator::Member* Coordinator::find(net::PeerId peer) {
+  const auto found = members_.find(peer.node);
+  if (found == members_.end() || found->second.record.incarnation() != peer.incarnation.value) return nullptr;
+  return &found->second;
+}
+
+void Coordinator::committed(Instant now) {
+  now_ = now;
+  outbox_.committed();
+}
+
+void Coordinator::on(const net::LinkEvent& event, Instant now) {
+  now_ = now;
+  if (const auto* const arrived = std::get_if<net::Arrived>(&event)) {
+    links_.consumed(arrived->receipt, now);
+    if (arrived->message.channel == kControlChannel) on_message(arrived->from, arrived->message, now);
+    return;
+  }
+  if (const auto* const up = std::get_if<net::LinkUp>(&event)) {
+    if (find(up->peer) == nullptr) refuse(up->peer);
+    return;
+  }
+  std::optional<net::PeerId> gone;
+  if (const auto* const broken = std::get_if<net::LinkBroken>(&event)) gone = broken->peer;
+  if (const auto* const ended = std::get_if<net::LinkEnded>(&event)) gone = ended->peer;
+  Member* const member = gone ? find(*gone) : nullptr;
+  if (member == nullptr || !member->detector) return;
+  member->detector->closed(now);
+  if (std::holds_alternative<net::LinkEnded>(event)) member->told.reset();
+  schedule(*member);
+}
+
+// Who was fenced before this coordinator led hears of it when it comes.
+void Coordinator::refuse(net::PeerId peer) {
+  outbox_.then([this, peer] {
+    net::LinkEvents nobody_asks;
+    if (options_.defect != Defect::kNoFencing) links_.fence(peer, now_, nobody_asks);
+  });
+}
+
+void Coordinator::on_message(net::PeerId from, const net::Message& message, Instant now) {
+  Member* member = find(from);
+  if (member == nullptr) return;  // of a former life, or gone already
+  const auto said = unpack_to_coordinator(message);
+  if (!said.ok()) return fence(from.node, said.error().message(), now);
+  if (member->detector) member->detector->heard(now);
+  if (!member->detector && !said->has_here()) return;  // what it sent before it knew of this coordinator
+  dispatch(*member, *said, now);
+  member = find(from);
+  if (member != nullptr) schedule(*member);
+}
+
+void Coordinator::dispatch(Member& member, const ToCoordinator& said, Instant now) {
+  switch (said.kind_case()) {
+    case ToCoordinator::kHere: return here(member, said.here(), now);
+    case ToCoordinator::kBeat: return beat(member, said.beat(), now);
+    case ToCoordinator::kReady:
+      if (member.record.state() != membership::JOINING) return;
+      member.wants_to_serve = true;
+      return want_change(now);
+    case ToCoordinator::kDrain:
+      if (member.record.state() == membership::DRAINING) return;
+      member.wants_to_drain = true;
+      return want_change(now);
+    case ToCoordinator::kLeave: return leave(member, said.leave(), now);
+    case ToCoordinator::kFrozen: return frozen(member, said.frozen(), now);
+    case ToCoordinator::kLease: return lease(member, said.lease(), now);
+    case ToCoordinator::kClaim: return claim(member, said.claim());
+    case ToCoordinator::kCommit: return commit(member, said.commit());
+    case ToCoordinator::KIND_NOT_SET: break;
+  }
+  CHECK(false, said.kind_case());
+}
+
+void Coordinator::say(net::PeerId to, ToMember message) const {
+  message.set_generation(options_.generation.value);
+  // Nobody waits for the ticket: what a link loses, its peer asks for again.
+  (void)links_.send(to, host::Lane::kControl, pack(message), now_);
+}
+
+void Coordinator::tell(const Member& member, ToMember message) {
+  outbox_.then([this, to = peer_of(member.record), message = std::move(message)]() mutable {
+    say(to, std::move(message));
+  });
+}
+
+void Coordinator::note(std::string kind, net::PeerId peer, std::string text) {
+  events_.push_back({.kind = std::move(kind), .peer = peer, .epoch = view_.epoch(), .text = std::move(text)});
+}
+
+void Coordinator::tick(Instant now) {
+  now_ = now;
+  watch(now);
+  const Instant lapsed_by = options_.defect == Defect::kStaleLease ? now + from_seconds(2) : now;
+  for (const Lease& lapsed : leases_.expire(lapsed_by)) outbox_.put(remove_lease(lapsed));
+  if (marks_due_ && *marks_due_ <= now) write_marks();
+  if (next_rebalance_ && *next_rebalance_ <= now) rebalance(now);
+  if (stop_deadline_ && *stop_deadline_ <= now) {
+    stop_deadline_.reset();
+    while (!members_.empty()) fence(members_.begin()->first, "it did not leave in time", now);
+  }
+}
+
+std::optional<Instant> Coordinator::next_wakeup() const {
+  std::optional<Instant> wake = leases_.next_wakeup();
+  const auto sooner = [&](std::optional<Instant> other) {
+    if (other && (!wake || *other < *wake)) wake = other;
+  };
+  if (!wakes_.empty()) sooner(wakes_.begin()->first);
+  sooner(marks_due_);
+  sooner(next_rebalance_);
+  sooner(stop_deadline_);
+  return wake;
+}
+
+}  // namespace gossamer::cluster

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Coordinator: keeps a run's members, epochs, placement, leases and ledgers while it leads, by the protocol
+// of docs/protocols/membership.md. A pure state machine over its links: events come in, messages go out
+// through the outbox, behind the changes of the store on which they rest. The driver carries out the outbox's
+// commits.
+//
+// It is made from what the store holds, after begin_lead(), and ends with the lead.
+// Thread rule: one owner, the loop thread.
+#pragma once
+
+#include <gossamer/membership.pb.h>
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "cluster/control/defect.h"
+#include "cluster/control/durable_outbox.h"
+#include "cluster/control/records.h"
+#include "cluster/control/view.h"
+#include "cluster/control/workload.h"
+#include "cluster/membership/claim_ledger.h"
+#include "cluster/membership/failure_detector.h"
+#include "cluster/membership/lease_table.h"
+#include "cluster/membership/mark_ledger.h"
+#include "net/link/links.h"
+
+namespace gossamer::cluster {
+
+// A line of events.jsonl.
+struct RunEvent {
+  std::string kind = {};  // "begun", "serving", "lost", "installed", "short", ...
+  net::PeerId peer = {};  // where it is about one
+  Epoch epoch = {};
+  std::string text = {};
+};
+
+// Members stop before a new view is installed, or they need not.
+enum class ViewChange { kFrozen, kAnnounced };
+
+class Coordinator {
+ public:
+  struct Options {
+    std::string run;
+    std::string configuration;  // of the run, handed to members as it is
+    membership::Listening listening;
+    std::vector<membership::Address> coordinators;  // control addresses of all that may lead
+    Generation generation;
+    std::size_t first_members = 1;  // so many must serve before the first view is installed
+    ViewChange view_change = ViewChange::kFrozen;
+    Duration beat_every = from_milliseconds(100);
+    std::vector<TrackId> tracks = {};  // of the ledgers; none: there are no ledgers
+    std::uint64_t batch = 1;           // samples of a step
+    placement::Options placement = {};
+    Defect defect = Defect::kNone;
+  };
+  enum class Phase {
+    kSettled,   // the view is installed, or nobody serves yet
+    kFreezing,  // members come to rest
+    kShort,     // they rest, and there are too few of them or too little memory
+    kStopping,  // everybody is asked to leave
+  };
+  using Answer = std::function<void(Result<std::string>)>;
+
+  static constexpr Duration kHereTime{10'000'000'000};  // from Begin, or a takeover, to Here
+  static constexpr Duration kRebalanceEvery{30'000'000'000};
+  static constexpr Duration kMarksEvery{100'000'000};
+  static constexpr Duration kUnreachableFor{10'000'000'000};
+  static constexpr Duration kStopTime{60'000'000'000};
+  static constexpr std::size_t kHistory = 256;
+
+  Coordinator(Options options, Records records, Workload& workload, net::Links& links, Instant now);
+
+  // Questions. `node`: of the asker's certificate; 0 without TLS, and then it gets a number.
+  void begin(NodeId node, const std::string& bytes, Answer answer, Instant now);
+  void lead(const std::string& bytes, const Answer& answer) const;
+  // A number for a node that enrols.
+  void give_node(const std::function<void(NodeId)>& use);
+  void stop(const std::string& reason, Instant now);
+
+  void on(const net::LinkEvent& event, Instant now);
+  void tick(Instant now);
+  [[nodiscard]] std::optional<Instant> next_wakeup() const;
+
+  // What the store should carry out now, if anything; then either of the next two.
+  [[nodiscard]] std::optional<std::vector<host::Change>> next_commit() { return outbox_.next_commit(); }
+  [[nodiscard]] bool waits_for_store() const { return outbox_.waiting(); }
+  void committed(Instant now);
+  void commit_failed() { outbox_.failed(); }
+
+  [[nodiscard]] std::vector<RunEvent> take_events() { return std::exchange(events_, {}); }
+
+  [[nodiscard]] Phase phase() const { return phase_; }
+  [[nodiscard]] const std::string& shortage() const { return shortage_; }  // in kShort: what is missing
+  [[nodiscard]] bool stopped() const;                                      // everybody has left
+  [[nodiscard]] const View& view() const { return view_; }
+  [[nodiscard]] Epoch installed() const { return Epoch(installed_.epoch()); }
+  [[nodiscard]] const HoldingMap& holdings() const { return holdings_; }
+  [[nodiscard]] const FencedIncarnations& fenced() const { return fenced_; }
+  [[nodiscard]] const LeaseTable& leases() const { return leases_; }
+  [[nodiscard]] const std::optional<ClaimLedger>& claims() const { return claims_; }
+  [[nodiscard]] const std::optional<MarkLedger>& marks() const { return marks_; }
+
+ private:
+  struct Member {
+    membership::MemberRecord record;
+    std::optional<FailureDetector> detector;  // since it said Here to this coordinator
+    Instant deadline;                         // until then it must
+    std::optional<Instant> wake;              // its entry in wakes_
+    std::optional<Epoch> told;                // the view it has when it has read all that was sent
+    bool wants_to_serve = false;
+    bool wants_to_drain = false;
+    double speed = 0;                       // smoothed; 0: not measured
+    std::map<NodeId, Instant> unreachable;  // since when it says so
+  };
+
+  // coordinator.cc
+  [[nodiscard]] membership::LeadAnswer lead_answer() const;
+  [[nodiscard]] membership::MemberRecord new_record(NodeId node, const membership::BeginAsk& ask);
+  [[nodiscard]] Member* find(net::PeerId peer);
+  void refuse(net::PeerId peer);
+  void on_message(net::PeerId from, const net::Message& message, Instant now);
+  void dispatch(Member& member, const membership::ToCoordinator& said, Instant now);
+  void tell(const Member& member, membership::ToMember message);
+  void say(net::PeerId to, membership::ToMember message) const;
+  void note(std::string kind, net::PeerId peer, std::string text);
+
+  // coordinator_members.cc
+  void here(Member& member, const membership::Here& said, Instant now);
+  void beat(Member& member, const membership::Beat& said, Instant now);
+  void leave(Member& member, const membership::Leave& said, Instant now);
+  void schedule(Member& member);
+  void watch(Instant now);
+  void judge_unreachable(Instant now);
+  void fence(NodeId node, const std::string& why, Instant now);
+
+  // coordinator_view.cc
+  void want_change(Instant now);
+  void reserve_epoch();
+  [[nodiscard]] membership::Change next_difference();
+  [[nodiscard]] bool all_rest() const;
+  void begin_change(Instant now);
+  void send_view(Member& member, Epoch has);
+  void send_install(const Member& member);
+  void frozen(Member& member, const membership::Frozen& said, Instant now);
+  void decide(Instant now);
+  void fall_short(std::string what);
+  [[nodiscard]] std::vector<placement::Thing> things_with_copies() const;
+  [[nodiscard]] std::vector<placement::Member> placeable() const;
+  [[nodiscard]] placement::Placement current_placement() const;
+  void install(const HoldingMap& after, const placement::Placement& placed, Instant now);
+  void rebalance(Instant now);
+  [[nodiscard]] membership::Install install_message() const;
+
+  // coordinator_ledgers.cc
+  void lease(Member& member, const membership::LeaseAsk& said, Instant now);
+  void claim(Member& member, const membership::ClaimAsk& said);
+  void commit(Member& member, const membership::CommitAsk& said);
+  void applied(Member& member, const membership::Beat& said, Instant now);
+  void write_marks();
+  [[nodiscard]] bool known(TrackId track) const;
+  void free_everything_of(Incarnation incarnation);
+
+  const Options options_;
+  Workload& workload_;
+  net::Links& links_;
+  DurableOutbox outbox_;
+  std::vector<RunEvent> events_;
+  Instant now_;  // of the last call
+
+  membership::Lead lead_;
+  FencedIncarnations fenced_;  // those of the view, and since
+  View view_;                  // of the last epoch begun
+  membership::Installed installed_;
+  HoldingMap holdings_;
+  std::map<NodeId, Member> members_;
+  std::set<std::pair<Instant, NodeId>> wakes_;
+
+  Phase phase_ = Phase::kSettled;
+  std::string shortage_;
+  bool change_wanted_ = false;
+  bool epoch_reserved_ = false;
+  std::vector<FencedIncarnations::Run> fenced_since_;  // the view's epoch
+  std::deque<membership::Change> history_;             // one for each epoch, the last to the view's
+  std::map<NodeId, membership::Frozen> reports_;
+  std::optional<Instant> next_rebalance_;
+  std::optional<Instant> stop_deadline_;
+
+  LeaseTable leases_;
+  std::optional<ClaimLedger> claims_;
+  std::optional<MarkLedger> marks_;
+  std::map<std::pair<TrackId, Incarnation>, StepNumber> unwritten_marks_;
+  bool committed_unwritten_ = false;
+  std::optional<Instant> marks_due_;
+};
+
+}  // namespace gossamer::cluster

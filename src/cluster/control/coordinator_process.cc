@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/control/coordinator_process.h"
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+#include <utility>
+
+#include "base/check.h"
+
+namespace gossamer::cluster {
+namespace {
+
+// Of a certificate's name, "node-17"; 0 where the run has no certificates.
+std::optional<NodeId> node_of(const std::string& certificate) {
+  constexpr std::string_view kPrefix = "node-";
+  if (certificate.empty()) return NodeId(0);
+  std::uint64_t number = 0;
+  const char* const end = certificate.data() + certificate.size();
+  if (!certificate.starts_with(kPrefix)) return std::nullopt;
+  const auto read = std::from_chars(certificate.data() + kPrefix.size(), end, number);
+  if (read.ec != std::errc() || read.ptr != end || number <= kCoordinatorNode.value) return std::nullopt;
+  return NodeId(number);
+}
+
+}  // namespace
+
+StoreAnswer carry_out(host::Store& store, const StoreCall& call) {
+  if (const auto* const campaign = std::get_if<Campaign>(&call)) return store.campaign(campaign->candidate);
+  if (std::holds_alternative<Load>(call)) return store.load();
+  if (const auto* const commit = std::get_if<Commit>(&call)) return store.commit(commit->changes);
+  if (std::holds_alternative<Keep>(call)) return store.keep();
+  return store.resign();
+}
+
+CoordinatorProcess::CoordinatorProcess(Options options, host::Network& network, Workload& workload,
+                                       Instant now)
+    : options_(std::move(options)), network_(network), workload_(workload), next_campaign_(now) {}
+
+void CoordinatorProcess::flush(net::LinkEvents& events, Instant now) {
+  for (const net::LinkEvent& event : events) coordinator_->on(event, now);
+}
+
+void CoordinatorProcess::on_asked(const host::Asked& asked, Instant now) {
+  const auto answer = [this, question = asked.question](Result<std::string> result) {
+    network_.answer(question, std::move(result));
+  };
+  if (coordinator_ == nullptr) {
+    return answer(Error{.what = "this coordinator stands by; another one leads",
+                        .got = asked.method,
+                        .fix = "ask the others"});
+  }
+  if (asked.method == "Lead") return coordinator_->lead(asked.body, answer);
+  if (asked.method != "Begin") return answer(Error{.what = "unknown question", .got = asked.method});
+  const std::optional<NodeId> node = node_of(asked.peer.certificate);
+  if (!node) {
+    return answer(Error{.kind = ErrorKind::kRefused,
+                        .what = "this certificate is no node's",
+                        .got = asked.peer.certificate,
+                        .expected = "node-N",
+                        .fix = "join with a token of this run"});
+  }
+  coordinator_->begin(*node, asked.body, answer, now);
+}
+
+void CoordinatorProcess::on(host::NetworkEvent event, Instant now) {
+  if (const auto* const asked = std::get_if<host::Asked>(&event)) return on_asked(*asked, now);
+  if (links_ == nullptr) {
+    // Members look elsewhere.
+    if (const auto* const accepted = std::get_if<host::Accepted>(&event))
+      network_.close(accepted->connection);
+    return;
+  }
+  net::LinkEvents events;
+  links_->on(std::move(event), now, events);
+  flush(events, now);
+}
+
+void CoordinatorProcess::tick(Instant now) {
+  if (coordinator_ == nullptr) return;
+  net::LinkEvents events;
+  links_->tick(now, events);
+  flush(events, now);
+  coordinator_->tick(now);
+}
+
+std::optional<Instant> CoordinatorProcess::next_wakeup() const {
+  if (failure_) return std::nullopt;
+  std::optional<Instant> wake;
+  const auto sooner = [&](std::optional<Instant> other) {
+    if (other && (!wake || *other < *wake)) wake = other;
+  };
+  if (!under_way_) {
+    if (stage_ == Stage::kStandby) {
+      sooner(next_campaign_);
+    } else {
+      const bool work = stage_ != Stage::kLeading || coordinator_->waits_for_store();
+      sooner(work ? not_before_ : std::max(next_keep_, not_before_));
+    }
+  }
+  if (coordinator_ != nullptr) {
+    sooner(coordinator_->next_wakeup());
+    sooner(links_->next_wakeup());
+  }
+  return wake;
+}
+
+std::optional<StoreCall> CoordinatorProcess::next_call(Instant now) {
+  if (under_way_ || failure_) return std::nullopt;
+  switch (stage_) {
+    case Stage::kStandby:
+      if (next_campaign_ <= now) under_way_ = Campaign{options_.candidate};
+      break;
+    case Stage::kLoading: under_way_ = Load{}; break;
+    case Stage::kBeginning:
+      if (not_before_ <= now) under_way_ = Commit{first_changes_};
+      break;
+    case Stage::kLeading:
+      if (not_before_ > now) break;
+      if (next_keep_ <= now) {
+        under_way_ = Keep{};
+      } else if (auto changes = coordinator_->next_commit()) {
+        under_way_ = Commit{std::move(*changes)};
+      }
+      break;
+  }
+  return under_way_;
+}
+
+void CoordinatorProcess::answered(StoreAnswer answer, Instant now) {
+  CHECK(under_way_.has_value());
+  if (const auto* const campaign = std::get_if<CampaignAnswer>(&answer)) {
+    under_way_.reset();
+    on_campaign(*campaign, now);
+  } else if (const auto* const load = std::get_if<LoadAnswer>(&answer)) {
+    under_way_.reset();
+    on_load(*load);
+  } else {
+    on_done(std::get<Result<void>>(answer), now);
+  }
+}
+
+void CoordinatorProcess::on_campaign(const CampaignAnswer& answer, Instant now) {
+  next_campaign_ = now + kCampaignEvery;
+  if (!answer.ok()) {
+    // A damaged or foreign store will not mend itself; one that cannot be reached may.
+    if (answer.error().kind != ErrorKind::kFailed) failure_ = answer.error();
+    return;
+  }
+  if (!answer->has_value()) return;
+  generation_ = **answer;
+  next_keep_ = now + options_.keep_every;
+  not_before_ = now;
+  stage_ = Stage::kLoading;
+}
+
+void CoordinatorProcess::on_load(const LoadAnswer& answer) {
+  if (!answer.ok()) {
+    stage_ = Stage::kStandby;
+    if (answer.error().kind == ErrorKind::kBadData) failure_ = answer.error();
+    return;
+  }
+  auto records = read_records(*answer);
+  if (!records.ok()) {
+    failure_ = records.error();
+    return;
+  }
+  auto changes = begin_lead(*records, options_.coordinator.run);
+  if (!changes.ok()) {
+    failure_ = changes.error();
+    return;
+  }
+  records_ = std::move(*records);
+  first_changes_ = std::move(*changes);
+  stage_ = Stage::kBeginning;
+}
+
+void CoordinatorProcess::on_done(const Result<void>& answer, Instant now) {
+  const StoreCall call = *std::exchange(under_way_, std::nullopt);
+  const bool commit = std::holds_alternative<Commit>(call);
+  const bool replaced = !answer.ok() && answer.error().kind == ErrorKind::kRefused;
+  const bool goes_on = replaced && options_.coordinator.defect == Defect::kOldGeneration;
+  if (replaced && !goes_on) return stop_leading(now);
+  if (stage_ == Stage::kBeginning) {
+    if (answer.ok()) return start_leading(now);
+    not_before_ = now + kRepeatAfter;
+  } else if (stage_ == Stage::kLeading && commit && (answer.ok() || goes_on)) {
+    coordinator_->committed(now);
+  } else if (stage_ == Stage::kLeading && commit) {
+    coordinator_->commit_failed();
+    not_before_ = now + kRepeatAfter;
+  } else if (std::holds_alternative<Keep>(call)) {
+    next_keep_ = answer.ok() ? now + options_.keep_every : now;
+    if (!answer.ok()) not_before_ = now + Duration{kRepeatAfter.ns / 5};
+  }
+}
+
+void CoordinatorProcess::start_leading(Instant now) {
+  stage_ = Stage::kLeading;
+  links_ = std::make_unique<net::Links>(
+      network_, net::Links::Options{.run = options_.coordinator.run,
+                                    .self = {kCoordinatorNode, Incarnation(records_.lead.incarnation())},
+                                    .program = options_.program,
+                                    .seed = options_.seed});
+  Coordinator::Options options = options_.coordinator;
+  options.generation = generation_;
+  coordinator_ =
+      std::make_unique<Coordinator>(std::move(options), std::exchange(records_, {}), workload_, *links_, now);
+}
+
+void CoordinatorProcess::stop_leading(Instant now) {
+  stage_ = Stage::kStandby;
+  next_campaign_ = now + kCampaignEvery;
+  coordinator_.reset();
+  links_.reset();
+}
+
+}  // namespace gossamer::cluster

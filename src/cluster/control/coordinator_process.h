@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CoordinatorProcess: one process that leads a run when it may, and stands by when another does. It campaigns
+// for the store's lead, takes up what the store holds, then has Links and a Coordinator for as long as it
+// leads. A pure state machine: what the store is to do comes out of next_call() one at a time, because a
+// store's calls block and belong to a thread of their own; its answer goes into answered().
+//
+// Thread rule: one owner, the loop thread.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "cluster/control/coordinator.h"
+#include "host/api/network.h"
+#include "host/api/store.h"
+#include "net/link/links.h"
+
+namespace gossamer::cluster {
+
+struct Campaign {
+  host::Candidate candidate;
+};
+struct Load {};
+struct Commit {
+  std::vector<host::Change> changes;
+};
+struct Keep {};
+struct Resign {};
+using StoreCall = std::variant<Campaign, Load, Commit, Keep, Resign>;
+
+using CampaignAnswer = Result<std::optional<Generation>>;
+using LoadAnswer = Result<std::vector<host::Entry>>;
+using StoreAnswer = std::variant<CampaignAnswer, LoadAnswer, Result<void>>;
+
+// Carries a call out. Blocks as the store does.
+[[nodiscard]] StoreAnswer carry_out(host::Store& store, const StoreCall& call);
+
+class CoordinatorProcess {
+ public:
+  struct Options {
+    Coordinator::Options coordinator;  // its generation is that of the lead
+    host::Candidate candidate;
+    Duration keep_every;  // Store::keep_every()
+    std::string program;
+    std::uint64_t seed = 0;
+  };
+  static constexpr Duration kCampaignEvery{500'000'000};
+  static constexpr Duration kRepeatAfter{500'000'000};  // a commit that failed
+
+  CoordinatorProcess(Options options, host::Network& network, Workload& workload, Instant now);
+
+  void on(host::NetworkEvent event, Instant now);
+  void tick(Instant now);
+  [[nodiscard]] std::optional<Instant> next_wakeup() const;
+
+  // What the store should do now; nothing while a call is under way.
+  [[nodiscard]] std::optional<StoreCall> next_call(Instant now);
+  void answered(StoreAnswer answer, Instant now);
+
+  // Null while it stands by.
+  [[nodiscard]] Coordinator* coordinator() { return coordinator_.get(); }
+  [[nodiscard]] Generation generation() const { return generation_; }
+  // Why it cannot go on: a store that cannot be read, or of another run.
+  [[nodiscard]] const std::optional<Error>& failure() const { return failure_; }
+
+ private:
+  enum class Stage { kStandby, kLoading, kBeginning, kLeading };
+
+  void on_campaign(const CampaignAnswer& answer, Instant now);
+  void on_load(const LoadAnswer& answer);
+  void on_done(const Result<void>& answer, Instant now);
+  void start_leading(Instant now);
+  void stop_leading(Instant now);
+  void flush(net::LinkEvents& events, Instant now);
+  void on_asked(const host::Asked& asked, Instant now);
+
+  const Options options_;
+  host::Network& network_;
+  Workload& workload_;
+  Stage stage_ = Stage::kStandby;
+  std::optional<Error> failure_;
+  Generation generation_;
+  std::optional<StoreCall> under_way_;
+  Instant next_campaign_;
+  Instant next_keep_;
+  Instant not_before_;  // after a failed commit
+  Records records_;
+  std::vector<host::Change> first_changes_;
+  std::unique_ptr<net::Links> links_;
+  std::unique_ptr<Coordinator> coordinator_;
+};
+
+}  // namespace gossamer::cluster

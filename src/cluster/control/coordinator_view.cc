@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Coordinator, the part that changes the view: epochs, coming to rest, placement.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "base/check.h"
+#include "cluster/control/coordinator.h"
+
+namespace gossamer::cluster {
+
+using membership::Change;
+using membership::ToMember;
+
+void Coordinator::want_change(Instant now) {
+  change_wanted_ = true;
+  // Deaths interrupt a change; who comes or goes in order waits for its end.
+  if (phase_ == Phase::kSettled || phase_ == Phase::kShort) begin_change(now);
+}
+
+// The store's epoch rises before anything that belongs to the next one is written: should only a part of it
+// get there, the successor sees that an epoch was begun.
+void Coordinator::reserve_epoch() {
+  if (epoch_reserved_) return;
+  epoch_reserved_ = true;
+  outbox_.put(put_epoch(Epoch(view_.epoch().value + 1), view_.fenced()));
+}
+
+Change Coordinator::next_difference() {
+  Change change;
+  change.set_from(view_.epoch().value);
+  change.set_epoch(view_.epoch().value + 1);
+  change.set_freeze(options_.view_change == ViewChange::kFrozen);
+  for (auto& [node, member] : members_) {
+    const membership::State before = member.record.state();
+    if (member.wants_to_serve && before == membership::JOINING) member.record.set_state(membership::SERVING);
+    if (member.wants_to_drain) member.record.set_state(membership::DRAINING);
+    if (member.record.state() == before) continue;
+    if (options_.defect != Defect::kForgottenMember) outbox_.put(put_member(member.record));
+    *change.add_members() = member.record;
+    note(member.record.state() == membership::SERVING ? "serving" : "draining", peer_of(member.record),
+         member.record.name());
+  }
+  for (const FencedIncarnations::Run& since : fenced_since_) {
+    membership::FencedRun& run = *change.add_fenced();
+    run.set_first(since.first.value);
+    run.set_last(since.last.value);
+  }
+  fenced_since_.clear();
+  return change;
+}
+
+void Coordinator::begin_change(Instant now) {
+  reserve_epoch();
+  epoch_reserved_ = false;
+  change_wanted_ = false;
+  Change change = next_difference();
+  const Result<void> applied = view_.apply(change);
+  CHECK(applied.ok(), applied.error().message());
+  outbox_.put(put_epoch(view_.epoch(), view_.fenced()));
+  history_.push_back(change);
+  if (history_.size() > kHistory) history_.pop_front();
+  reports_.clear();
+  phase_ = Phase::kFreezing;
+  for (auto& [node, member] : members_) {
+    if (!member.told) continue;  // it will say Here
+    if (member.told->value == change.from()) {
+      ToMember message;
+      *message.mutable_change() = change;
+      tell(member, std::move(message));
+    } else {
+      send_view(member, *member.told);
+    }
+    member.told = view_.epoch();
+  }
+  if (options_.view_change == ViewChange::kAnnounced || options_.defect == Defect::kNoFreeze || all_rest())
+    decide(now);
+}
+
+void Coordinator::send_view(Member& member, Epoch has) {
+  const auto first = std::find_if(history_.begin(), history_.end(),
+                                  [&](const Change& change) { return change.from() == has.value; });
+  if (has.value != 0 && first != history_.end()) {
+    for (auto change = first; change != history_.end(); ++change) {
+      ToMember message;
+      *message.mutable_change() = *change;
+      // Only the last may still be waited for.
+      if (std::next(change) != history_.end() || phase_ != Phase::kFreezing)
+        message.mutable_change()->set_freeze(false);
+      tell(member, std::move(message));
+    }
+  } else if (view_.epoch().value != 0) {
+    ToMember message;
+    Change& change = *message.mutable_change();
+    change = view_.whole();
+    change.set_freeze(options_.view_change == ViewChange::kFrozen && phase_ == Phase::kFreezing);
+    if (installed_.epoch() != 0) *change.mutable_installed() = install_message();
+    tell(member, std::move(message));
+  }
+  member.told = view_.epoch();
+}
+
+membership::Install Coordinator::install_message() const {
+  membership::Install install;
+  install.set_epoch(installed_.epoch());
+  install.set_decision(installed_.decision());
+  for (const auto& [thing, node] : holdings_) {
+    membership::Holding& holding = *install.add_holdings();
+    holding.set_thing(thing.value);
+    holding.set_node(node.value);
+  }
+  return install;
+}
+
+void Coordinator::send_install(const Member& member) {
+  ToMember message;
+  *message.mutable_install() = install_message();
+  tell(member, std::move(message));
+}
+
+bool Coordinator::all_rest() const {
+  return std::all_of(view_.members().begin(), view_.members().end(),
+                     [&](const auto& one) { return reports_.contains(one.first); });
+}
+
+void Coordinator::frozen(Member& member, const membership::Frozen& said, Instant now) {
+  const net::PeerId peer = peer_of(member.record);
+  if (said.epoch() != view_.epoch().value || view_.find(peer) == nullptr) return;
+  if (phase_ != Phase::kFreezing) return;
+  reports_[peer.node] = said;
+  if (all_rest()) decide(now);
+}
+
+void Coordinator::fall_short(std::string what) {
+  phase_ = Phase::kShort;
+  if (shortage_ != what) note("short", {}, what);
+  shortage_ = std::move(what);
+}
+
+std::vector<placement::Thing> Coordinator::things_with_copies() const {
+  std::vector<placement::Thing> things = workload_.things();
+  std::map<placement::ThingId, std::size_t> places;
+  for (std::size_t i = 0; i < things.size(); ++i) places[things[i].id] = i;
+  for (const auto& [node, report] : reports_) {
+    for (const std::uint64_t copy : report.copies()) {
+      const auto place = places.find(placement::ThingId(copy));
+      if (place != places.end()) things[place->second].copies.emplace_back(node.value);
+    }
+  }
+  return things;
+}
+
+std::vector<placement::Member> Coordinator::placeable() const {
+  // Before everybody's speed was measured in the same work, cores are the best guess.
+  const bool measured = std::all_of(view_.members().begin(), view_.members().end(),
+                                    [&](const auto& one) { return members_.at(one.first).speed > 0; });
+  std::vector<placement::Member> members;
+  for (const auto& [node, record] : view_.members()) {
+    const double cores = std::max<double>(record.cores(), 1);
+    members.push_back({.id = placement::MemberId(node.value),
+                       .limit_bytes = record.memory_bytes(),
+                       .speed = measured ? members_.at(node).speed : cores,
+                       .service = record.state() == membership::DRAINING ? placement::Service::kDraining
+                                                                         : placement::Service::kServing});
+  }
+  return members;
+}
+
+placement::Placement Coordinator::current_placement() const {
+  placement::Placement current;
+  for (const auto& [thing, node] : holdings_)
+    current.holdings.push_back({thing, placement::MemberId(node.value)});
+  for (const membership::Installed::Speed& one : installed_.speeds())
+    current.speeds.push_back({placement::MemberId(one.node()), one.speed()});
+  return current;
+}
+
+void Coordinator::decide(Instant now) {
+  const auto serving = std::count_if(view_.members().begin(), view_.members().end(), [](const auto& one) {
+    return one.second.state() == membership::SERVING;
+  });
+  const std::size_t needed = installed_.epoch() == 0 ? options_.first_members : 1;
+  if (static_cast<std::size_t>(serving) < needed) {
+    fall_short(fmt::format("{} of {} members serve", serving, needed));
+  } else {
+    const auto placed =
+        placement::place(things_with_copies(), placeable(), current_placement(), options_.placement);
+    const bool announced = options_.view_change == ViewChange::kAnnounced && installed_.epoch() != 0;
+    if (!placed.ok()) {
+      fall_short(placed.error().message());
+    } else if (announced && placed->change == placement::Change::kNone) {
+      phase_ = Phase::kSettled;  // members need nothing but the new view
+    } else {
+      HoldingMap after;
+      for (const placement::Holding& one : placed->placement.holdings)
+        after[one.thing] = NodeId(one.member.value);
+      install(after, placed->placement, now);
+    }
+  }
+  if (change_wanted_ && phase_ != Phase::kFreezing) begin_change(now);
+}
+
+void Coordinator::install(const HoldingMap& after, const placement::Placement& placed, Instant now) {
+  std::optional<StepNumber> committed;
+  if (marks_) committed = marks_->committed();
+  const Decision decision = workload_.decide(
+      {.view = view_, .reports = reports_, .before = holdings_, .after = after, .committed = committed});
+  if (marks_ && decision.committed && marks_->correct(*decision.committed) == CorrectionOutcome::kRaised)
+    outbox_.put(put_committed(*decision.committed));
+  for (host::Change& change : put_holdings(holdings_, after)) outbox_.put(std::move(change));
+  holdings_ = after;
+  installed_.set_epoch(view_.epoch().value);
+  installed_.set_decision(decision.bytes);
+  installed_.clear_speeds();
+  for (const placement::BelievedSpeed& one : placed.speeds) {
+    membership::Installed::Speed& speed = *installed_.add_speeds();
+    speed.set_node(one.member.value);
+    speed.set_speed(one.speed);
+  }
+  outbox_.put(put_installed(installed_));
+  phase_ = Phase::kSettled;
+  shortage_.clear();
+  next_rebalance_ = now + kRebalanceEvery;
+  note("installed", {}, fmt::format("{} members, {} things", view_.members().size(), after.size()));
+  for (const auto& [node, member] : members_) {
+    if (member.told) send_install(member);
+  }
+}
+
+void Coordinator::rebalance(Instant now) {
+  next_rebalance_ = now + kRebalanceEvery;
+  if (phase_ != Phase::kSettled || installed_.epoch() == 0) return;
+  const auto placed =
+      placement::place(workload_.things(), placeable(), current_placement(), options_.placement);
+  if (placed.ok() && placed->change != placement::Change::kNone) begin_change(now);
+}
+
+}  // namespace gossamer::cluster

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Defect: one protection switched off, so that the simulation can show that it would be missed
+// (`gossamer simulate cluster-chaos break=NAME`). Never set outside a simulation. Thread rule: plain value.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string_view>
+
+namespace gossamer::cluster {
+
+enum class Defect {
+  kNone,
+  kNoFencing,           // the dead are taken from the view, but what they say still counts
+  kReplyBeforePersist,  // answers do not wait for the store
+  kLostLedgerWrite,     // claims that were granted are not written
+  kStaleLease,          // a lease is given away while its holder may count on it
+  kOldGeneration,       // a coordinator that was replaced goes on, and members obey it
+  kNoGuard,             // the store takes writes of a coordinator that was replaced
+  kAcceptDuplicate,     // a claim for what is claimed already is granted
+  kNoFreeze,            // a view is installed before all have come to rest
+  kForgottenMember,     // the record of a member is not written
+};
+
+struct DefectName {
+  Defect defect;
+  std::string_view name;
+  std::string_view sentence;
+};
+
+inline constexpr std::array<DefectName, 9> kDefects{{
+    {Defect::kNoFencing, "no-fencing", "the dead leave the view, but what they say still counts"},
+    {Defect::kReplyBeforePersist, "reply-before-persist", "answers do not wait for the store"},
+    {Defect::kLostLedgerWrite, "lost-ledger-write", "granted claims are not written"},
+    {Defect::kStaleLease, "stale-lease", "a lease is given away while its holder may count on it"},
+    {Defect::kOldGeneration, "old-generation",
+     "a coordinator that was replaced goes on, and members obey it"},
+    {Defect::kNoGuard, "no-guard", "the store takes writes of a coordinator that was replaced"},
+    {Defect::kAcceptDuplicate, "accept-duplicate", "a claim for what is claimed already is granted"},
+    {Defect::kNoFreeze, "no-freeze", "a view is installed before all have come to rest"},
+    {Defect::kForgottenMember, "forgotten-member", "the record of a member is not written"},
+}};
+
+// None for an unknown name.
+[[nodiscard]] constexpr std::optional<Defect> defect_of(std::string_view name) {
+  for (const DefectName& one : kDefects) {
+    if (one.name == name) return one.defect;
+  }
+  return std::nullopt;
+}
+
+}  // namespace gossamer::cluster

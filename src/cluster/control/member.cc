@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/control/member.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "cluster/control/control_message.h"
+
+namespace gossamer::cluster {
+
+using membership::ToCoordinator;
+using membership::ToMember;
+
+Member::Member(Options options, net::Links& links, AskLead ask_lead, Instant now)
+    : options_(std::move(options)),
+      links_(links),
+      ask_lead_(std::move(ask_lead)),
+      detector_(now),
+      last_heard_(now),
+      next_beat_(now + options_.beat_every) {
+  follow(options_.lead, now);
+}
+
+void Member::follow(const membership::LeadAnswer& lead, Instant now) {
+  const bool other = Incarnation(lead.incarnation()) != coordinator_;
+  if (Generation(lead.generation()) < generation_ && options_.defect != Defect::kOldGeneration) return;
+  if (!other && links_.linked(kCoordinatorNode)) return;
+  if (other && coordinator_.value != 0) {
+    net::LinkEvents nobody_asks;
+    if (options_.defect != Defect::kOldGeneration) links_.fence(coordinator(), now, nobody_asks);
+    links_.close(kCoordinatorNode, "another coordinator leads", now);
+  }
+  lead_ = lead;
+  generation_ = Generation(lead.generation());
+  coordinator_ = Incarnation(lead.incarnation());
+  linked_ = false;
+  heard_ = false;
+  links_.open(address_of(kCoordinatorNode, lead.listening()), now);
+}
+
+void Member::say(const ToCoordinator& said, Instant now) {
+  (void)links_.send(coordinator(), host::Lane::kControl, pack(said), now);
+}
+
+void Member::say_here(Instant now) {
+  ToCoordinator said;
+  said.mutable_here()->set_epoch(view_.epoch().value);
+  said.mutable_here()->set_installed(installed_.epoch());
+  say(said, now);
+  const auto again = [&](auto set) {
+    ToCoordinator message;
+    set(message);
+    say(message, now);
+  };
+  if (wants_to_serve_ && !serving()) again([](auto& message) { message.mutable_ready(); });
+  if (drain_reason_) again([&](auto& message) { message.mutable_drain()->set_reason(*drain_reason_); });
+  if (frozen_) again([&](auto& message) { *message.mutable_frozen() = *frozen_; });
+  for (const auto& [number, request] : unanswered_) say(request, now);
+  if (leave_reason_) again([&](auto& message) { message.mutable_leave()->set_reason(*leave_reason_); });
+  for (const auto& [track, next] : reported_) progress_.try_emplace(track, next);
+}
+
+void Member::say_beat(Instant now) {
+  ToCoordinator said;
+  membership::Beat& beat = *said.mutable_beat();
+  beat.set_sent_ns(now.ns);
+  beat.set_epoch(view_.epoch().value);
+  beat.set_speed(speed_);
+  for (const auto& [track, next] : std::exchange(progress_, {})) {
+    membership::Beat::Progress& progress = *beat.add_progress();
+    progress.set_track(track.value);
+    progress.set_next(next.value);
+    reported_[track] = next;
+  }
+  for (const auto& [node, since] : down_since_) {
+    if (view_.members().contains(node) && now - since >= kUnreachableAfter) beat.add_unreachable(node.value);
+  }
+  say(said, now);
+}
+
+void Member::on(const net::LinkEvent& event, Instant now) {
+  if (ended_) return;
+  if (const auto* const arrived = std::get_if<net::Arrived>(&event)) {
+    if (arrived->message.channel != kControlChannel) return;  // the engine's
+    links_.consumed(arrived->receipt, now);
+    const bool obeyed = arrived->from == coordinator() || options_.defect == Defect::kOldGeneration;
+    if (arrived->from.node == kCoordinatorNode && obeyed) on_message(arrived->message, now);
+  } else if (const auto* const up = std::get_if<net::LinkUp>(&event)) {
+    down_since_.erase(up->peer.node);
+    send_kept(up->peer, now);
+    if (up->peer.node != kCoordinatorNode) return;
+    if (up->peer.incarnation != coordinator_) return search(now);  // it is another by now: which generation?
+    const bool again = linked_;
+    linked_ = true;
+    if (!again) say_here(now);
+  } else if (const auto* const broken = std::get_if<net::LinkBroken>(&event)) {
+    down_since_.try_emplace(broken->peer.node, now);
+    if (broken->peer == coordinator()) {
+      detector_.closed(now);
+      if (!next_search_) next_search_ = now;
+    }
+  } else if (const auto* const failed = std::get_if<net::OpenFailed>(&event)) {
+    down_since_.try_emplace(failed->node, now);
+    if (failed->node == kCoordinatorNode && !next_search_) next_search_ = now;
+  } else if (const auto* const ended = std::get_if<net::LinkEnded>(&event)) {
+    down_since_.try_emplace(ended->peer.node, now);
+    if (ended->peer.node != kCoordinatorNode) {
+      connect_to_peers(now);
+      return;
+    }
+    linked_ = false;
+    if (ended->reason.kind == ErrorKind::kRefused) {
+      if (leave_reason_) return end(std::nullopt);
+      return end(ended->reason);
+    }
+    if (leave_reason_ && heard_) return end(std::nullopt);
+    next_search_ = now;
+  }
+}
+
+void Member::on_message(const net::Message& message, Instant now) {
+  const auto said = unpack_to_member(message);
+  if (!said.ok()) return end(said.error());
+  if (Generation(said->generation()) < generation_ && options_.defect != Defect::kOldGeneration) return;
+  detector_ = heard_ ? detector_ : FailureDetector(now);
+  heard_ = true;
+  detector_.heard(now);
+  last_heard_ = now;
+  next_search_.reset();
+  switch (said->kind_case()) {
+    case ToMember::kChange: return on_change(said->change(), now);
+    case ToMember::kInstall: return on_install(said->install());
+    case ToMember::kBeatSeen: return;
+    case ToMember::kLease: return on_lease(said->lease());
+    case ToMember::kClaim: return on_claim(said->claim());
+    case ToMember::kCommit:
+      if (unanswered_.erase(said->commit().number()) != 0) {
+        events_.push_back(CommitAnswered{.number = said->commit().number(),
+                                         .outcome = static_cast<CommitOutcome>(said->commit().outcome())});
+      }
+      return;
+    case ToMember::kStop: events_.push_back(StopRequested{said->stop().reason()}); return;
+    case ToMember::KIND_NOT_SET: break;
+  }
+  CHECK(false, said->kind_case());
+}
+
+void Member::on_change(const membership::Change& change, Instant now) {
+  if (change.epoch() <= view_.epoch().value) return;  // has it
+  if (!view_.follows(change)) return say_here(now);
+  const std::map<NodeId, membership::MemberRecord> before = view_.members();
+  if (const auto applied = view_.apply(change); !applied.ok()) return end(applied.error());
+  frozen_.reset();
+  for (const auto& [node, record] : before) {
+    const net::PeerId peer = peer_of(record);
+    if (!view_.fenced().contains(peer.incarnation)) continue;
+    if (peer == options_.self) {
+      return end(Error{.kind = ErrorKind::kRefused,
+                       .what = "this incarnation was declared dead",
+                       .fix = "it joins again as a new one"});
+    }
+    net::LinkEvents nobody_asks;
+    if (options_.defect != Defect::kNoFencing) links_.fence(peer, now, nobody_asks);
+    down_since_.erase(node);
+    kept_.erase(peer);
+  }
+  connect_to_peers(now);
+  if (change.has_installed()) installed_ = change.installed();
+  events_.push_back(ViewChanged{.freeze = change.freeze() && serving()});
+  if (change.has_installed() && !change.freeze()) events_.push_back(ViewInstalled{});
+}
+
+void Member::on_install(const membership::Install& install) {
+  if (install.epoch() <= installed_.epoch()) return;
+  installed_ = install;
+  if (frozen_ && frozen_->epoch() == install.epoch()) frozen_.reset();
+  events_.push_back(ViewInstalled{});
+}
+
+// The younger one of two opens, unless only the older can.
+void Member::connect_to_peers(Instant now) {
+  for (const auto& [node, record] : view_.members()) {
+    const net::PeerId peer = peer_of(record);
+    if (peer == options_.self || links_.linked(node)) continue;
+    const bool younger = options_.self.incarnation > peer.incarnation;
+    const bool can = listens(record.listening());
+    if (can && (younger || !options_.reachable)) links_.open(address_of(node, record.listening()), now);
+    down_since_.try_emplace(node, now);
+  }
+}
+
+bool Member::send(net::PeerId to, host::Lane lane, net::Message message, Instant now) {
+  if (view_.find(to) == nullptr) return false;
+  const auto kept = kept_.find(to);
+  // The older of two waits until the younger has opened the link.
+  if (kept != kept_.end() || !links_.linked(to.node)) {
+    kept_[to].emplace_back(lane, std::move(message));
+  } else if (!links_.send(to, lane, message, now).has_value()) {
+    kept_[to].emplace_back(lane, std::move(message));
+  }
+  return true;
+}
+
+void Member::send_kept(net::PeerId to, Instant now) {
+  const auto kept = kept_.find(to);
+  if (kept == kept_.end()) return;
+  for (auto& [lane, message] : kept->second) (void)links_.send(to, lane, std::move(message), now);
+  kept_.erase(kept);
+}
+
+void Member::on_lease(const membership::LeaseAnswer& said) {
+  const auto asked = unanswered_.find(said.number());
+  if (asked == unanswered_.end()) return;
+  events_.push_back(LeaseAnswered{.number = said.number(),
+                                  .sent = {asked->second.lease().sent_ns()},
+                                  .answer = {.outcome = static_cast<LeaseOutcome>(said.outcome()),
+                                             .duration = {said.duration_ns()},
+                                             .holder = Incarnation(said.holder())}});
+  unanswered_.erase(asked);
+}
+
+void Member::on_claim(const membership::ClaimAnswer& said) {
+  if (unanswered_.erase(said.number()) == 0) return;
+  const auto claims = [](const auto& records) {
+    std::vector<Claim> all;
+    for (const membership::ClaimRecord& one : records) {
+      all.push_back({TrackId(one.track()),
+                     StepNumber(one.step()),
+                     {SampleId(one.begin()), SampleId(one.end())},
+                     Incarnation(one.by())});
+    }
+    return all;
+  };
+  events_.push_back(ClaimAnswered{.number = said.number(),
+                                  .answer = {.outcome = static_cast<ClaimOutcome>(said.outcome()),
+                                             .granted = claims(said.granted()),
+                                             .taken = claims(said.taken())}});
+}
+
+void Member::search(Instant now) {
+  next_search_ = now + kSearchEvery;
+  membership::LeadAsk ask;
+  ask.set_run(options_.run);
+  const auto& known = lead_.coordinators();
+  if (known.empty()) {
+    ask_lead_(address_of(kCoordinatorNode, lead_.listening()).control, ask.SerializeAsString());
+    return;
+  }
+  const membership::Address& address =
+      known[static_cast<int>(next_coordinator_++ % static_cast<std::size_t>(known.size()))];
+  ask_lead_({.host = address.host(), .port = static_cast<std::uint16_t>(address.port())},
+            ask.SerializeAsString());
+}
+
+void Member::lead_answered(const Result<std::string>& answer, Instant now) {
+  if (ended_ || !answer.ok()) return;
+  membership::LeadAnswer lead;
+  if (lead.ParseFromString(*answer)) follow(lead, now);
+}
+
+std::uint64_t Member::ask(ToCoordinator request, Instant now) {
+  say(request, now);
+  unanswered_.emplace(last_number_, std::move(request));
+  return last_number_;
+}
+
+std::uint64_t Member::lease(membership::LeaseAsk::Wish wish, const LeaseKeys& keys, Duration duration,
+                            Instant now) {
+  ToCoordinator request;
+  membership::LeaseAsk& ask_for = *request.mutable_lease();
+  ask_for.set_number(++last_number_);
+  ask_for.set_wish(wish);
+  ask_for.mutable_keys()->set_space(keys.space.value);
+  ask_for.mutable_keys()->set_begin(keys.begin);
+  ask_for.mutable_keys()->set_end(keys.end);
+  ask_for.set_duration_ns(duration.ns);
+  ask_for.set_sent_ns(now.ns);
+  return ask(std::move(request), now);
+}
+
+std::uint64_t Member::claim(TrackId track, StepNumber step, SampleRange ids, Instant now) {
+  ToCoordinator request;
+  membership::ClaimAsk& ask_for = *request.mutable_claim();
+  ask_for.set_number(++last_number_);
+  ask_for.set_track(track.value);
+  ask_for.set_step(step.value);
+  ask_for.set_begin(ids.begin.value);
+  ask_for.set_end(ids.end.value);
+  return ask(std::move(request), now);
+}
+
+std::uint64_t Member::commit(TrackId track, StepNumber step, Instant now) {
+  ToCoordinator request;
+  membership::CommitAsk& ask_for = *request.mutable_commit();
+  ask_for.set_number(++last_number_);
+  ask_for.set_track(track.value);
+  ask_for.set_step(step.value);
+  return ask(std::move(request), now);
+}
+
+void Member::ready(Instant now) {
+  wants_to_serve_ = true;
+  ToCoordinator said;
+  said.mutable_ready();
+  say(said, now);
+}
+
+void Member::frozen(std::string report, std::vector<std::uint64_t> copies, Instant now) {
+  membership::Frozen said;
+  said.set_epoch(view_.epoch().value);
+  said.set_installed(installed_.epoch());
+  said.set_report(std::move(report));
+  for (const std::uint64_t copy : copies) said.add_copies(copy);
+  frozen_ = said;
+  ToCoordinator message;
+  *message.mutable_frozen() = std::move(said);
+  say(message, now);
+}
+
+void Member::drain(const std::string& reason, Instant now) {
+  drain_reason_ = reason;
+  ToCoordinator said;
+  said.mutable_drain()->set_reason(reason);
+  say(said, now);
+}
+
+void Member::leave(const std::string& reason, Instant now) {
+  leave_reason_ = reason;
+  leave_deadline_ = now + kLeaveTime;
+  ToCoordinator said;
+  said.mutable_leave()->set_reason(reason);
+  say(said, now);
+}
+
+void Member::end(std::optional<Error> error) {
+  if (ended_) return;
+  ended_ = true;
+  events_.push_back(MembershipEnded{std::move(error)});
+}
+
+void Member::tick(Instant now) {
+  if (ended_) return;
+  if (leave_deadline_ && *leave_deadline_ <= now) return end(std::nullopt);
+  if (now - last_heard_ >= options_.patience) {
+    return end(Error{.what = "no coordinator was found",
+                     .got = fmt::format("silence for {:.0f} s", (now - last_heard_).seconds()),
+                     .expected = "one that leads the run",
+                     .fix = "start the coordinator again, then join"});
+  }
+  if (next_beat_ <= now) {
+    next_beat_ = now + options_.beat_every;
+    if (linked_) say_beat(now);
+  }
+  if (detector_.verdict(now) != Verdict::kAlive && !next_search_) next_search_ = now;
+  if (next_search_ && *next_search_ <= now) search(now);
+}
+
+std::optional<Instant> Member::next_wakeup() const {
+  if (ended_) return std::nullopt;
+  Instant wake = next_beat_;
+  if (next_search_) wake = std::min(wake, *next_search_);
+  if (leave_deadline_) wake = std::min(wake, *leave_deadline_);
+  return wake;
+}
+
+}  // namespace gossamer::cluster

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Member: one incarnation's part in a run, by docs/protocols/membership.md: it keeps the view, follows the
+// coordinator from life to life, opens links to the other members, refuses the fenced, and repeats what was
+// not answered. A pure state machine over the node's links; questions go out through a callback.
+//
+// The engine is told what happens by MemberEvents, and calls ready(), frozen(), drain(), leave(), lease(),
+// ... Thread rule: one owner, the loop thread.
+#pragma once
+
+#include <gossamer/membership.pb.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "cluster/control/defect.h"
+#include "cluster/control/view.h"
+#include "cluster/membership/claim_ledger.h"
+#include "cluster/membership/failure_detector.h"
+#include "cluster/membership/lease_table.h"
+#include "net/link/links.h"
+
+namespace gossamer::cluster {
+
+// The view has changed. With `freeze`: send nothing more, come to rest, then call Member::frozen().
+struct ViewChanged {
+  bool freeze = false;
+};
+// Go on with these holdings and this decision (Member::installed()).
+struct ViewInstalled {};
+struct LeaseAnswered {
+  std::uint64_t number = 0;
+  Instant sent;  // of the request: what HeldLease counts from
+  LeaseAnswer answer;
+};
+struct ClaimAnswered {
+  std::uint64_t number = 0;
+  ClaimAnswer answer;  // `taken` by this incarnation: an earlier answer was lost, it counts as granted
+};
+struct CommitAnswered {
+  std::uint64_t number = 0;
+  CommitOutcome outcome = CommitOutcome::kNoTrack;
+};
+// Save what is to be saved, then leave().
+struct StopRequested {
+  std::string reason;
+};
+// It is over for this incarnation: it left (no error), was fenced (kRefused), or found no coordinator for too
+// long. Nothing that it holds counts any more.
+struct MembershipEnded {
+  std::optional<Error> error;
+};
+using MemberEvent = std::variant<ViewChanged, ViewInstalled, LeaseAnswered, ClaimAnswered, CommitAnswered,
+                                 StopRequested, MembershipEnded>;
+
+class Member {
+ public:
+  struct Options {
+    std::string run;
+    net::PeerId self;
+    membership::LeadAnswer lead;  // of the answer to Begin
+    Duration beat_every = from_milliseconds(100);
+    Duration patience = from_seconds(600);  // without a coordinator
+    bool reachable = true;                  // others can open connections to this node
+    Defect defect = Defect::kNone;
+  };
+  // Asks a coordinator `Lead`; the answer comes to lead_answered().
+  using AskLead = std::function<void(const host::Endpoint& control, std::string bytes)>;
+  static constexpr Duration kSearchEvery{250'000'000};
+  static constexpr Duration kLeaveTime{5'000'000'000};
+  static constexpr Duration kUnreachableAfter{5'000'000'000};
+
+  Member(Options options, net::Links& links, AskLead ask_lead, Instant now);
+
+  void on(const net::LinkEvent& event, Instant now);
+  void lead_answered(const Result<std::string>& answer, Instant now);
+  void tick(Instant now);
+  [[nodiscard]] std::optional<Instant> next_wakeup() const;
+  [[nodiscard]] std::vector<MemberEvent> take_events() { return std::exchange(events_, {}); }
+
+  // The engine is prepared to hold things.
+  void ready(Instant now);
+  // It has come to rest for the epoch of the view.
+  void frozen(std::string report, std::vector<std::uint64_t> copies, Instant now);
+  void drain(const std::string& reason, Instant now);
+  void leave(const std::string& reason, Instant now);
+  // To another member of the view, over the link between the two: kept until there is one. False, and nothing
+  // is sent, for who is none. What is kept for one that is fenced is thrown away.
+  bool send(net::PeerId to, host::Lane lane, net::Message message, Instant now);
+  // Requests; the number comes back with the answer.
+  std::uint64_t lease(membership::LeaseAsk::Wish wish, const LeaseKeys& keys, Duration duration, Instant now);
+  std::uint64_t claim(TrackId track, StepNumber step, SampleRange ids, Instant now);
+  std::uint64_t commit(TrackId track, StepNumber step, Instant now);
+  // Goes out with the next beat.
+  void applied(TrackId track, StepNumber next) { progress_[track] = next; }
+  void measured(double speed) { speed_ = speed; }
+
+  [[nodiscard]] net::PeerId self() const { return options_.self; }
+  [[nodiscard]] const View& view() const { return view_; }
+  [[nodiscard]] const membership::Install& installed() const { return installed_; }
+  [[nodiscard]] bool serving() const { return view_.find(options_.self) != nullptr; }
+  [[nodiscard]] Generation generation() const { return generation_; }
+  [[nodiscard]] bool ended() const { return ended_; }
+
+ private:
+  void on_message(const net::Message& message, Instant now);
+  void on_change(const membership::Change& change, Instant now);
+  void on_install(const membership::Install& install);
+  void on_lease(const membership::LeaseAnswer& said);
+  void on_claim(const membership::ClaimAnswer& said);
+  void connect_to_peers(Instant now);
+  void send_kept(net::PeerId to, Instant now);
+  void say(const membership::ToCoordinator& said, Instant now);
+  void say_here(Instant now);
+  void say_beat(Instant now);
+  void follow(const membership::LeadAnswer& lead, Instant now);
+  void search(Instant now);
+  std::uint64_t ask(membership::ToCoordinator request, Instant now);
+  void end(std::optional<Error> error);
+  [[nodiscard]] net::PeerId coordinator() const { return {kCoordinatorNode, coordinator_}; }
+
+  const Options options_;
+  net::Links& links_;
+  AskLead ask_lead_;
+  std::vector<MemberEvent> events_;
+  bool ended_ = false;
+
+  // The coordinator that it follows.
+  membership::LeadAnswer lead_;
+  Generation generation_;
+  Incarnation coordinator_;
+  bool linked_ = false;  // the control connection is up
+  bool heard_ = false;   // it said something in this life of the link
+  FailureDetector detector_;
+  Instant last_heard_;
+  std::optional<Instant> next_search_;
+  std::size_t next_coordinator_ = 0;
+  Instant next_beat_;
+
+  View view_;
+  membership::Install installed_;
+  std::optional<membership::Frozen> frozen_;  // said for this epoch, and not installed yet
+  bool wants_to_serve_ = false;
+  std::optional<std::string> drain_reason_;
+  std::optional<std::string> leave_reason_;
+  std::optional<Instant> leave_deadline_;
+
+  std::uint64_t last_number_ = 0;
+  std::map<std::uint64_t, membership::ToCoordinator> unanswered_;
+  std::map<TrackId, StepNumber> progress_;  // not said yet to this coordinator
+  std::map<TrackId, StepNumber> reported_;
+  double speed_ = 0;
+  std::map<net::PeerId, std::vector<std::pair<host::Lane, net::Message>>> kept_;  // until there is a link
+  std::map<NodeId, Instant> down_since_;  // links to members that are not up
+};
+
+}  // namespace gossamer::cluster

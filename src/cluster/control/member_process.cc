@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/control/member_process.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "cluster/control/control_message.h"
+
+namespace gossamer::cluster {
+
+MemberProcess::MemberProcess(Options options, host::Network& network, Instant now)
+    : options_(std::move(options)),
+      network_(network),
+      rng_(options_.seed, Purpose::kBackoff, 0, 1),
+      next_begin_(now) {
+  CHECK(!options_.coordinators.empty());
+}
+
+void MemberProcess::ask_begin(Instant now) {
+  next_begin_.reset();
+  if (!began_trying_) began_trying_ = now;
+  membership::BeginAsk ask;
+  ask.set_run(options_.run);
+  ask.set_name(options_.name);
+  *ask.mutable_listening() = options_.listening;
+  ask.set_memory_bytes(options_.memory_bytes);
+  ask.set_cores(options_.cores);
+  ask.set_program(options_.program);
+  const host::Endpoint& to = options_.coordinators[next_coordinator_++ % options_.coordinators.size()];
+  begin_ = network_.ask(to, {.method = "Begin", .body = ask.SerializeAsString(), .timeout = kBeginTime});
+}
+
+void MemberProcess::on_begun(const Result<std::string>& answer, Instant now) {
+  begin_.reset();
+  membership::BeginAnswer begun;
+  if (!answer.ok()) {
+    if (answer.error().kind == ErrorKind::kRefused || now - *began_trying_ >= options_.patience)
+      return finish(answer.error());
+    // Many nodes may have lost the same coordinator.
+    next_begin_ = now + Duration{static_cast<std::int64_t>(static_cast<double>(kBeginEvery.ns) *
+                                                           (0.5 + 0.5 * rng_.uniform()))};
+    return;
+  }
+  if (!begun.ParseFromString(*answer) || begun.node() == 0 || begun.incarnation() == 0 ||
+      begun.lead().incarnation() == 0 || begun.beat_ms() == 0 || begun.beat_ms() > 60'000) {
+    return finish(Error{.kind = ErrorKind::kBadData,
+                        .what = "cannot read the coordinator's answer to Begin",
+                        .got = fmt::format("{} bytes", answer->size()),
+                        .expected = "a message of docs/protocols/membership.md",
+                        .fix = "look whether coordinator and node run the same version"});
+  }
+  const net::PeerId self{NodeId(begun.node()), Incarnation(begun.incarnation())};
+  links_ = std::make_unique<net::Links>(
+      network_, net::Links::Options{
+                    .run = options_.run, .self = self, .program = options_.program, .seed = options_.seed});
+  member_ = std::make_unique<Member>(
+      Member::Options{.run = options_.run,
+                      .self = self,
+                      .lead = begun.lead(),
+                      .beat_every = from_milliseconds(begun.beat_ms()),
+                      .patience = options_.patience,
+                      .reachable = listens(options_.listening),
+                      .defect = options_.defect},
+      *links_,
+      [this](const host::Endpoint& control, std::string bytes) {
+        leads_.insert(
+            network_.ask(control, {.method = "Lead", .body = std::move(bytes), .timeout = from_seconds(2)}));
+      },
+      now);
+  events_.emplace_back(LifeBegun{.self = self, .configuration = begun.configuration()});
+}
+
+void MemberProcess::gather(net::LinkEvents& events, Instant now) {
+  for (net::LinkEvent& event : events) {
+    member_->on(event, now);
+    auto* const arrived = std::get_if<net::Arrived>(&event);
+    if (arrived != nullptr && arrived->message.channel != kControlChannel)
+      events_.emplace_back(std::move(*arrived));
+    for (MemberEvent& one : member_->take_events()) events_.emplace_back(std::move(one));
+  }
+}
+
+void MemberProcess::on(host::NetworkEvent event, Instant now) {
+  if (done_) return;
+  if (const auto* const answered = std::get_if<host::Answered>(&event)) {
+    if (begin_ == answered->question) return on_begun(answered->answer, now);
+    if (leads_.erase(answered->question) != 0 && member_ != nullptr)
+      member_->lead_answered(answered->answer, now);
+    return;
+  }
+  if (const auto* const asked = std::get_if<host::Asked>(&event)) {
+    return network_.answer(asked->question, Error{.what = "this node does not lead",
+                                                  .got = asked->method,
+                                                  .expected = "a question to a coordinator",
+                                                  .fix = "ask the coordinator"});
+  }
+  if (links_ == nullptr) {
+    if (const auto* const accepted = std::get_if<host::Accepted>(&event))
+      network_.close(accepted->connection);
+    return;
+  }
+  net::LinkEvents events;
+  links_->on(std::move(event), now, events);
+  gather(events, now);
+}
+
+void MemberProcess::tick(Instant now) {
+  if (done_) return;
+  if (next_begin_ && *next_begin_ <= now) ask_begin(now);
+  if (member_ == nullptr) return;
+  net::LinkEvents events;
+  links_->tick(now, events);
+  gather(events, now);
+  member_->tick(now);
+}
+
+std::vector<ProcessEvent> MemberProcess::take_events() {
+  if (member_ != nullptr) {
+    for (MemberEvent& one : member_->take_events()) events_.emplace_back(std::move(one));
+    if (member_->ended()) {
+      const auto* const last = std::get_if<MemberEvent>(&events_.back());
+      const auto* const ended = last == nullptr ? nullptr : std::get_if<MembershipEnded>(last);
+      CHECK(ended != nullptr);
+      const std::optional<Error> error = ended->error;
+      events_.pop_back();
+      finish(error);
+    }
+  }
+  return std::exchange(events_, {});
+}
+
+void MemberProcess::finish(std::optional<Error> error) {
+  const bool fenced = member_ != nullptr && error && error->kind == ErrorKind::kRefused;
+  member_.reset();
+  links_.reset();
+  leads_.clear();
+  done_ = !fenced;
+  events_.emplace_back(LifeEnded{.error = std::move(error), .again = fenced});
+  if (!fenced) return;
+  // take_events() has no clock, and the next tick() does.
+  next_begin_ = Instant{};
+  began_trying_.reset();
+}
+
+std::optional<Instant> MemberProcess::next_wakeup() const {
+  if (done_) return std::nullopt;
+  std::optional<Instant> wake = next_begin_;
+  if (member_ != nullptr) {
+    for (const auto& other : {member_->next_wakeup(), links_->next_wakeup()}) {
+      if (other && (!wake || *other < *wake)) wake = other;
+    }
+  }
+  return wake;
+}
+
+}  // namespace gossamer::cluster

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// MemberProcess: a process that wants to be in a run: it begins, has Links and a Member for as long as that
+// life lasts, and begins anew after it was fenced. A pure state machine over the Network.
+//
+// Thread rule: one owner, the loop thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "base/rng.h"
+#include "base/time.h"
+#include "cluster/control/member.h"
+#include "host/api/network.h"
+#include "net/link/links.h"
+
+namespace gossamer::cluster {
+
+// A life has begun; links and member are new.
+struct LifeBegun {
+  net::PeerId self;
+  std::string configuration;
+};
+// It is over. `again`: another one will be tried; otherwise the process is done, `error` says why, if it did
+// not leave by itself.
+struct LifeEnded {
+  std::optional<Error> error;
+  bool again = false;
+};
+// In the order in which things happened. Arrived: a message of a member, on a channel of the engine's.
+using ProcessEvent = std::variant<LifeBegun, LifeEnded, MemberEvent, net::Arrived>;
+
+class MemberProcess {
+ public:
+  struct Options {
+    std::string run;
+    std::string name;                          // for people
+    std::vector<host::Endpoint> coordinators;  // control addresses; at least one
+    membership::Listening listening;           // nothing behind NAT
+    std::uint64_t memory_bytes = 0;
+    std::uint32_t cores = 1;
+    std::string program;
+    Duration patience = from_seconds(600);  // without a coordinator
+    std::uint64_t seed = 0;
+    Defect defect = Defect::kNone;
+  };
+  static constexpr Duration kBeginEvery{500'000'000};
+  static constexpr Duration kBeginTime{5'000'000'000};
+
+  MemberProcess(Options options, host::Network& network, Instant now);
+
+  void on(host::NetworkEvent event, Instant now);
+  void tick(Instant now);
+  [[nodiscard]] std::optional<Instant> next_wakeup() const;
+  // After every other call, until there is nothing: what the engine does about events makes others.
+  [[nodiscard]] std::vector<ProcessEvent> take_events();
+
+  // Null between lives.
+  [[nodiscard]] Member* member() { return member_.get(); }
+  [[nodiscard]] net::Links* links() { return links_.get(); }
+  [[nodiscard]] bool done() const { return done_; }
+
+ private:
+  void ask_begin(Instant now);
+  void on_begun(const Result<std::string>& answer, Instant now);
+  void gather(net::LinkEvents& events, Instant now);
+  void finish(std::optional<Error> error);
+
+  const Options options_;
+  host::Network& network_;
+  Rng rng_;
+  std::vector<ProcessEvent> events_;
+  bool done_ = false;
+
+  std::size_t next_coordinator_ = 0;
+  std::optional<Instant> began_trying_;
+  std::optional<Instant> next_begin_;
+  std::optional<host::QuestionId> begin_;
+  std::set<host::QuestionId> leads_;
+  std::unique_ptr<net::Links> links_;
+  std::unique_ptr<Member> member_;
+};
+
+}  // namespace gossamer::cluster

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the coordinator's store holds, as values: the table in docs/protocols/membership.md. read_records() is
+// what a new coordinator begins with; the other functions make the changes that keep the store so.
+// Thread rule: plain functions.
+#pragma once
+
+#include <gossamer/membership.pb.h>
+
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "cluster/membership/claim_ledger.h"
+#include "cluster/membership/fenced_incarnations.h"
+#include "cluster/membership/lease_table.h"
+#include "cluster/membership/mark_ledger.h"
+#include "cluster/placement/placement.h"
+#include "host/api/store.h"
+
+namespace gossamer::cluster {
+
+using HoldingMap = std::map<placement::ThingId, NodeId>;
+
+struct Records {
+  membership::Lead lead;              // next_node and next_incarnation are 0 in an empty store
+  Epoch epoch;                        // the last one begun
+  FencedIncarnations fenced_in_view;  // of that epoch
+  membership::Installed installed;
+  HoldingMap holdings;
+  std::map<NodeId, membership::MemberRecord> members;
+  FencedIncarnations fenced;
+  std::vector<Lease> leases;
+  ClaimLedger::Rows claims;
+  MarkLedger::Rows marks;
+};
+
+// kBadData names the key that cannot be read.
+[[nodiscard]] Result<Records> read_records(std::span<const host::Entry> entries);
+
+// The first change of a new lead: takes an incarnation for its coordinator and fences that of the one before.
+// kRefused for the store of another run.
+[[nodiscard]] Result<std::vector<host::Change>> begin_lead(Records& records, const std::string& run);
+
+[[nodiscard]] host::Change put_lead(const membership::Lead& lead);
+[[nodiscard]] host::Change put_epoch(Epoch epoch, const FencedIncarnations& fenced_in_view);
+[[nodiscard]] host::Change put_installed(const membership::Installed& installed);
+// The pieces in which `after` differs from `before`.
+[[nodiscard]] std::vector<host::Change> put_holdings(const HoldingMap& before, const HoldingMap& after);
+[[nodiscard]] host::Change put_member(const membership::MemberRecord& record);
+[[nodiscard]] host::Change remove_member(Incarnation incarnation);
+[[nodiscard]] host::Change put_fenced(const FencedIncarnations& fenced);
+[[nodiscard]] host::Change put_lease(const Lease& lease);
+[[nodiscard]] host::Change remove_lease(const Lease& lease);
+[[nodiscard]] host::Change put_claim(const Claim& claim);
+[[nodiscard]] host::Change remove_claim(const Claim& claim);
+[[nodiscard]] host::Change put_commit(const TrackCommit& commit);
+[[nodiscard]] host::Change put_mark(const Mark& mark);
+[[nodiscard]] host::Change put_committed(StepNumber committed);
+
+}  // namespace gossamer::cluster

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Workload: what a run computes, as far as its coordinator must know. Each engine has one.
+// Thread rule: one owner, that of the coordinator.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "cluster/control/records.h"
+#include "cluster/control/view.h"
+#include "cluster/placement/placement.h"
+
+namespace gossamer::cluster {
+
+// All members have come to rest before a new view; this is where they are.
+struct Rest {
+  const View& view;
+  const std::map<NodeId, membership::Frozen>& reports;
+  const HoldingMap& before;
+  const HoldingMap& after;
+  std::optional<StepNumber> committed = {};  // of the mark ledger, where there is one
+};
+
+struct Decision {
+  std::string bytes = {};                    // for the members' engines; nobody else reads it
+  std::optional<StepNumber> committed = {};  // all tracks will be restored to here: MarkLedger::correct()
+};
+
+class Workload {
+ public:
+  virtual ~Workload() = default;
+  // The same for the life of the run. Copies are not known here: members report them.
+  [[nodiscard]] virtual std::vector<placement::Thing> things() const = 0;
+  // Must not rest on anything but its argument: a coordinator that takes over decides again.
+  [[nodiscard]] virtual Decision decide(const Rest& rest) = 0;
+};
+
+}  // namespace gossamer::cluster
