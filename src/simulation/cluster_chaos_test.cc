@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "simulation/cluster_chaos.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace gossamer::simulation {
+namespace {
+
+using cluster::Defect;
+using cluster::DefectName;
+
+// Claim: without faults a fleet forms, works, and nobody begins twice, whichever store it has.
+TEST(ClusterChaos, QuietFleetCommitsSteps) {
+  for (const StoreKind store : {StoreKind::kFile, StoreKind::kCluster}) {
+    const ChaosOptions options{.store = store, .faults = 0};
+    const ChaosReport report = run_cluster_chaos(options);
+    EXPECT_EQ(report.violation, std::nullopt) << *report.violation;
+    EXPECT_EQ(report.lives, options.members);
+    EXPECT_GT(report.steps_committed, 50u);
+  }
+}
+
+// Claim: one seed is one history, to the last bit of what was seen.
+TEST(ClusterChaos, OneSeedIsOneHistory) {
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    const ChaosReport first = run_cluster_chaos({.seed = seed});
+    const ChaosReport second = run_cluster_chaos({.seed = seed});
+    EXPECT_EQ(first.state_hash, second.state_hash) << "seed " << seed;
+    EXPECT_EQ(first.events, second.events) << "seed " << seed;
+    EXPECT_NE(first.state_hash, run_cluster_chaos({.seed = seed + 100}).state_hash) << "seed " << seed;
+  }
+}
+
+// Claim: a coordinator that is killed at any moment and comes back to its file within seconds costs no member
+// its life: they go on without it, and find it again.
+TEST(ClusterChaos, KilledCoordinatorCostsNoMember) {
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    ChaosOptions options{.seed = seed, .store = StoreKind::kFile};
+    for (const double at : {6.0, 11.0 + 0.037 * static_cast<double>(seed), 16.0, 16.3}) {
+      options.script.push_back({.kind = FaultKind::kKillCoordinator,
+                                .at = {from_seconds(at).ns},
+                                .lasts = from_seconds(0.05 + 0.09 * static_cast<double>(seed))});
+    }
+    const ChaosReport report = run_cluster_chaos(options);
+    EXPECT_EQ(report.violation, std::nullopt) << "seed " << seed << ": " << *report.violation;
+    EXPECT_EQ(report.lives, options.members) << "seed " << seed;
+  }
+}
+
+// Claim: a leader that is stopped for 30 s and goes on (SIGSTOP, SIGCONT) finds that another leads, and harms
+// nothing; members lose neither a step nor a life.
+TEST(ClusterChaos, StoppedLeaderIsReplaced) {
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    ChaosOptions options{.seed = seed, .store = StoreKind::kCluster};
+    options.script.push_back({.kind = FaultKind::kPauseCoordinator,
+                              .at = {from_seconds(6 + 0.013 * static_cast<double>(seed)).ns},
+                              .lasts = from_seconds(30)});
+    const ChaosReport report = run_cluster_chaos(options);
+    EXPECT_EQ(report.violation, std::nullopt) << "seed " << seed << ": " << *report.violation;
+    EXPECT_EQ(report.lives, options.members) << "seed " << seed;
+  }
+}
+
+// Claim: whatever happens, the invariants hold and the fleet gets back to work.
+TEST(ClusterChaos, SeedsHold) {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    const ChaosReport report = run_cluster_chaos({.seed = seed});
+    EXPECT_EQ(report.violation, std::nullopt) << "seed " << seed << ": " << *report.violation;
+  }
+}
+
+// Claim: each protection is missed within 200 seeds when it is switched off.
+class SeededDefect : public ::testing::TestWithParam<DefectName> {};
+
+TEST_P(SeededDefect, IsFound) {
+  std::uint64_t seed = 1;
+  while (seed <= 200 && !run_cluster_chaos({.seed = seed, .defect = GetParam().defect}).violation) ++seed;
+  EXPECT_LE(seed, 200u) << GetParam().sentence;
+  RecordProperty("seed", std::to_string(seed));
+}
+
+std::string letters_of(const ::testing::TestParamInfo<DefectName>& info) {
+  std::string letters(info.param.name);
+  std::erase(letters, '-');
+  return letters;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SeededDefect, ::testing::ValuesIn(cluster::kDefects), letters_of);
+
+}  // namespace
+}  // namespace gossamer::simulation

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "simulation/counting_engine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "base/check.h"
+
+namespace gossamer::simulation {
+namespace {
+
+using cluster::LeaseOutcome;
+
+constexpr Duration kLeaseTime{3'000'000'000};
+
+std::uint64_t number_in(const std::string& text) {
+  std::uint64_t number = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
+  CHECK(read.ec == std::errc(), text);
+  return number;
+}
+
+}  // namespace
+
+std::vector<placement::Thing> CountingWorkload::things() const {
+  std::vector<placement::Thing> things;
+  for (std::size_t i = 0; i < things_; ++i)
+    things.push_back({.id = placement::ThingId(i), .bytes = 1, .work = 1});
+  return things;
+}
+
+std::vector<cluster::TrackId> CountingWorkload::tracks() const {
+  std::vector<cluster::TrackId> tracks;
+  for (std::size_t i = 0; i < things_; ++i) tracks.emplace_back(i);
+  return tracks;
+}
+
+cluster::Decision CountingWorkload::decide(const cluster::Rest& rest) {
+  StepNumber resume = rest.committed.value_or(StepNumber());
+  for (const auto& [node, report] : rest.reports)
+    resume = std::max(resume, StepNumber(number_in(report.report())));
+  return {.bytes = std::to_string(resume.value), .committed = resume};
+}
+
+CountingEngine::CountingEngine(World world, cluster::MemberProcess& process, std::uint64_t seed,
+                               double slowness)
+    : world_(std::move(world)), process_(process), rng_(seed, Purpose::kFault, 7), slowness_(slowness) {}
+
+void CountingEngine::later(double least_ms, double most_ms, std::function<void(Instant)> action) {
+  const double wait = (least_ms + (most_ms - least_ms) * static_cast<double>(rng_.uniform())) * slowness_;
+  world_.after(from_milliseconds(wait), [this, life = life_, action = std::move(action)] {
+    if (life == life_ && process_.member() != nullptr) action(world_.now());
+  });
+}
+
+void CountingEngine::on(const cluster::ProcessEvent& event, Instant now) {
+  std::visit([&](const auto& one) { on_one(one, now); }, event);
+}
+
+void CountingEngine::on_one(const cluster::LifeBegun&, Instant now) {
+  ++life_;
+  running_ = false;
+  installed_ = {};
+  step_ = {};
+  things_.clear();
+  partners_.clear();
+  parts_.clear();
+  lease_request_ = 0;
+  lease_ = {};
+  claim_requests_.clear();
+  if (leaving_) return process_.member()->leave(*leaving_, now);
+  later(20, 400, [this](Instant when) { process_.member()->ready(when); });
+  work_on_leases();
+  work_on_claims();
+}
+
+void CountingEngine::on_one(const cluster::LifeEnded& event, Instant) {
+  ++life_;
+  running_ = false;
+  lease_ = {};
+  done_ = !event.again || leaving_.has_value();
+}
+
+void CountingEngine::on_one(const cluster::MemberEvent& event, Instant now) {
+  if (const auto* const view = std::get_if<cluster::ViewChanged>(&event)) return on_view(*view, now);
+  if (std::holds_alternative<cluster::ViewInstalled>(event)) return on_install(now);
+  if (const auto* const lease = std::get_if<cluster::LeaseAnswered>(&event)) return on_lease(*lease, now);
+  if (const auto* const claim = std::get_if<cluster::ClaimAnswered>(&event)) return on_claim(*claim, now);
+  if (const auto* const stop = std::get_if<cluster::StopRequested>(&event))
+    return process_.member()->leave(stop->reason, now);
+}
+
+void CountingEngine::wants_to_leave(const std::string& reason, Instant now) {
+  leaving_ = reason;
+  if (process_.member() != nullptr) process_.member()->drain(reason, now);
+}
+
+void CountingEngine::on_view(const cluster::ViewChanged& event, Instant) {
+  const cluster::View& view = process_.member()->view();
+  world_.invariants.saw_view(view.epoch(), view.bytes());
+  if (!event.freeze) return;
+  running_ = false;
+  later(0, 30, [this, epoch = view.epoch()](Instant when) {
+    if (process_.member()->view().epoch() == epoch) rest(when);
+  });
+}
+
+void CountingEngine::rest(Instant now) {
+  std::vector<std::uint64_t> copies;
+  for (const auto& [thing, next] : things_) copies.push_back(thing);
+  process_.member()->frozen(std::to_string(step_.value), copies, now);
+}
+
+void CountingEngine::on_install(Instant now) {
+  const cluster::Member& member = *process_.member();
+  const membership::Install& installed = member.installed();
+  world_.invariants.saw_install(Epoch(installed.epoch()), installed.SerializeAsString());
+  const StepNumber resume(number_in(installed.decision()));
+  if (resume < step_) {
+    world_.invariants.broke(fmt::format("incarnation {} has applied {} steps and is to go back to {}",
+                                        member.self().incarnation.value, step_.value, resume.value));
+  }
+  installed_ = Epoch(installed.epoch());
+  things_.clear();
+  partners_.clear();
+  for (const membership::Holding& holding : installed.holdings()) {
+    const NodeId node(holding.node());
+    if (node == member.self().node) things_[holding.thing()] = resume;
+    const auto record = member.view().members().find(node);
+    if (record != member.view().members().end()) partners_.insert(cluster::peer_of(record->second));
+  }
+  step_ = resume;
+  part_done_ = false;
+  std::erase_if(parts_, [&](const auto& one) { return one.first.first < installed_; });
+  if (leaving_ && things_.empty()) return process_.member()->leave(*leaving_, now);
+  if (things_.empty() || member.view().epoch() != installed_) return;
+  // What it did not hold is restored first.
+  later(10, 200, [this, epoch = installed_](Instant) {
+    if (epoch != installed_ || process_.member()->view().epoch() != epoch) return;
+    running_ = true;
+    begin_step();
+  });
+}
+
+void CountingEngine::begin_step() {
+  later(150, 350, [this, epoch = installed_, step = step_](Instant now) {
+    if (running_ && epoch == installed_ && step == step_) send_parts(now);
+  });
+}
+
+void CountingEngine::send_parts(Instant now) {
+  cluster::Member& member = *process_.member();
+  member.measured(1 / slowness_);
+  part_done_ = true;
+  for (const net::PeerId& partner : partners_) {
+    if (partner == member.self()) continue;
+    net::Message part{
+        .channel = kPartChannel, .body = fmt::format("{} {}", installed_.value, step_.value), .payload = {}};
+    (void)member.send(partner, host::Lane::kControl, std::move(part), now);
+  }
+  parts_[{installed_, step_}].insert(member.self());
+  try_step(now);
+}
+
+void CountingEngine::on_one(const net::Arrived& event, Instant now) {
+  process_.links()->consumed(event.receipt, now);
+  cluster::Member& member = *process_.member();
+  if (member.view().fenced().contains(event.from.incarnation)) {
+    return world_.invariants.broke(fmt::format("incarnation {} hears the fenced incarnation {}",
+                                               member.self().incarnation.value,
+                                               event.from.incarnation.value));
+  }
+  const std::size_t space = event.message.body.find(' ');
+  const Epoch epoch(number_in(event.message.body.substr(0, space)));
+  const StepNumber step(number_in(event.message.body.substr(space + 1)));
+  if (epoch < installed_) return;
+  parts_[{epoch, step}].insert(event.from);
+  try_step(now);
+}
+
+void CountingEngine::try_step(Instant) {
+  if (!running_ || !part_done_) return;
+  const auto heard = parts_.find({installed_, step_});
+  if (heard == parts_.end() ||
+      !std::includes(heard->second.begin(), heard->second.end(), partners_.begin(), partners_.end()))
+    return;
+  parts_.erase(heard);
+  cluster::Member& member = *process_.member();
+  const StepNumber next(step_.value + 1);
+  for (auto& [thing, applied] : things_) {
+    CHECK(applied == step_, applied.value, step_.value);
+    world_.invariants.applied(thing, step_, member.self().incarnation);
+    applied = next;
+    member.applied(cluster::TrackId(thing), next);
+  }
+  step_ = next;
+  part_done_ = false;
+  begin_step();
+}
+
+void CountingEngine::work_on_leases() {
+  later(300, 1500, [this](Instant now) {
+    cluster::Member& member = *process_.member();
+    if (lease_request_ == 0) {
+      using Ask = membership::LeaseAsk;
+      const bool holds = lease_.valid(now);
+      Ask::Wish wish = Ask::GRANT;
+      if (holds) wish = rng_.below(4) == 0 ? Ask::RELEASE : Ask::RENEW;
+      if (!holds) {
+        const std::uint64_t key = rng_.below(kLeaseKeys);
+        lease_keys_ = {cluster::LeaseSpace(1), key, key + 1};
+        lease_ = {};
+      }
+      if (wish == Ask::RELEASE) lease_.dropped(now);
+      lease_request_ = member.lease(wish, lease_keys_, kLeaseTime, now);
+    }
+    work_on_leases();
+  });
+}
+
+void CountingEngine::on_lease(const cluster::LeaseAnswered& event, Instant now) {
+  if (event.number != lease_request_) return;
+  lease_request_ = 0;
+  const bool given =
+      event.answer.outcome == LeaseOutcome::kGranted || event.answer.outcome == LeaseOutcome::kRenewed;
+  if (!given) return;
+  lease_.granted(event.sent, event.answer.duration);
+  if (!lease_.valid(now)) return;
+  const cluster::LeaseKeys keys = lease_keys_;
+  world_.invariants.believes(keys, process_.member()->self().incarnation,
+                             [&](Incarnation other) { return world_.believes(other, keys); });
+}
+
+bool CountingEngine::believes(const cluster::LeaseKeys& keys, Instant now) const {
+  return lease_keys_ == keys && lease_.valid(now);
+}
+
+void CountingEngine::work_on_claims() {
+  later(200, 900, [this](Instant now) {
+    const std::uint64_t track = rng_.below(world_.things);
+    const StepNumber step = claim_steps_[track];
+    const std::uint64_t first = rng_.below(kBatch);
+    const std::uint64_t count = std::min(kBatch - first, 1 + rng_.below(6));
+    const SampleId begin(step.value * kBatch + first);
+    cluster::Member& member = *process_.member();
+    const std::uint64_t number =
+        member.claim(cluster::TrackId(track), step, {begin, SampleId(begin.value + count)}, now);
+    claim_requests_[number] = {track, step};
+    work_on_claims();
+  });
+}
+
+void CountingEngine::on_claim(const cluster::ClaimAnswered& event, Instant now) {
+  const auto asked = claim_requests_.find(event.number);
+  if (asked == claim_requests_.end()) return;
+  const auto [track, step] = asked->second;
+  claim_requests_.erase(asked);
+  cluster::Member& member = *process_.member();
+  for (const cluster::Claim& one : event.answer.granted) world_.invariants.counted(one);
+  for (const cluster::Claim& one : event.answer.taken) {
+    if (one.by == member.self().incarnation) world_.invariants.counted(one);
+  }
+  if (event.answer.outcome == cluster::ClaimOutcome::kCommitted)
+    claim_steps_[track] = std::max(claim_steps_[track], StepNumber(step.value + 1));
+  if (event.answer.outcome == cluster::ClaimOutcome::kAnswered && rng_.below(3) == 0)
+    (void)member.commit(cluster::TrackId(track), step, now);
+}
+
+}  // namespace gossamer::simulation

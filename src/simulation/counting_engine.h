@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CountingEngine: stands for a training engine where only agreement is in question. A thing's state is the
+// number of its steps. In each step all members with things tell each other that they have done their part;
+// whoever has heard all of them applies the step. Beside it members lease keys and claim samples, as a
+// pipeline's would. It behaves as engines must: it rests when told to, holds what was installed, and reports.
+//
+// Thread rule: the simulation's.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/rng.h"
+#include "cluster/control/member_process.h"
+#include "cluster/control/workload.h"
+#include "simulation/invariants.h"
+
+namespace gossamer::simulation {
+
+inline constexpr std::uint32_t kPartChannel = 2;
+inline constexpr std::uint64_t kBatch = 12;
+inline constexpr std::uint64_t kLeaseKeys = 3;
+
+// The coordinator's side of it: goes on where the first member is.
+class CountingWorkload final : public cluster::Workload {
+ public:
+  explicit CountingWorkload(std::size_t things) : things_(things) {}
+  [[nodiscard]] std::vector<placement::Thing> things() const override;
+  [[nodiscard]] cluster::Decision decide(const cluster::Rest& rest) override;
+  [[nodiscard]] std::vector<cluster::TrackId> tracks() const;
+
+ private:
+  std::size_t things_;
+};
+
+class CountingEngine {
+ public:
+  struct World {
+    Invariants& invariants;
+    // Whether an incarnation believes at this moment that it has the lease of the keys.
+    std::function<bool(Incarnation, const cluster::LeaseKeys&)> believes;
+    std::function<void(Duration, std::function<void()>)> after;  // within this process
+    std::function<Instant()> now;                                // on its clock
+    std::size_t things = 8;
+  };
+
+  CountingEngine(World world, cluster::MemberProcess& process, std::uint64_t seed, double slowness);
+
+  void on(const cluster::ProcessEvent& event, Instant now);
+  void wants_to_leave(const std::string& reason, Instant now);
+
+  [[nodiscard]] bool believes(const cluster::LeaseKeys& keys, Instant now) const;
+  [[nodiscard]] bool done() const { return done_; }
+  [[nodiscard]] StepNumber step() const { return step_; }
+
+ private:
+  void on_one(const cluster::LifeBegun& event, Instant now);
+  void on_one(const cluster::LifeEnded& event, Instant now);
+  void on_one(const cluster::MemberEvent& event, Instant now);
+  void on_one(const net::Arrived& event, Instant now);
+  void on_view(const cluster::ViewChanged& event, Instant now);
+  void on_install(Instant now);
+  void on_lease(const cluster::LeaseAnswered& event, Instant now);
+  void on_claim(const cluster::ClaimAnswered& event, Instant now);
+  void rest(Instant now);
+  void begin_step();
+  void send_parts(Instant now);
+  void try_step(Instant now);
+  void work_on_leases();
+  void work_on_claims();
+  // Runs within this life of the process, and not after it.
+  void later(double least_ms, double most_ms, std::function<void(Instant)> action);
+
+  World world_;
+  cluster::MemberProcess& process_;
+  Rng rng_;
+  double slowness_;
+  std::uint64_t life_ = 0;
+  bool done_ = false;
+  std::optional<std::string> leaving_;
+
+  // This life's.
+  bool running_ = false;
+  Epoch installed_;
+  StepNumber step_;
+  bool part_done_ = false;
+  std::map<std::uint64_t, StepNumber> things_;  // held, and how many steps are applied
+  std::set<net::PeerId> partners_;
+  std::map<std::pair<Epoch, StepNumber>, std::set<net::PeerId>> parts_;
+
+  std::uint64_t lease_request_ = 0;
+  cluster::LeaseKeys lease_keys_;
+  cluster::HeldLease lease_;
+  std::map<std::uint64_t, StepNumber> claim_steps_;
+  std::map<std::uint64_t, std::pair<std::uint64_t, StepNumber>> claim_requests_;  // track and step
+};
+
+}  // namespace gossamer::simulation

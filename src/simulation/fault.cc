@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "simulation/fault.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/rng.h"
+
+namespace gossamer::simulation {
+
+std::string_view name(FaultKind kind) {
+  for (const FaultName& one : kFaults) {
+    if (one.kind == kind) return one.name;
+  }
+  CHECK(false, static_cast<int>(kind));
+  return {};
+}
+
+std::optional<FaultKind> fault_of(std::string_view name) {
+  for (const FaultName& one : kFaults) {
+    if (one.name == name) return one.kind;
+  }
+  return std::nullopt;
+}
+
+std::vector<Fault> draw_faults(std::uint64_t seed, const std::vector<FaultKind>& kinds, std::size_t count,
+                               Instant from, Instant to) {
+  CHECK(!kinds.empty());
+  Rng rng(seed, Purpose::kFault, 9);
+  const auto span = static_cast<double>((to - from).ns);
+  std::vector<Fault> faults;
+  for (std::size_t i = 0; i < count; ++i) {
+    Fault fault;
+    fault.kind = kinds[rng.below(kinds.size())];
+    fault.at = from + Duration{static_cast<std::int64_t>(span * static_cast<double>(rng.uniform()))};
+    // From a blink to much longer than anybody waits, small ones as often as large ones.
+    const double exponent = -1.3 + 2.6 * static_cast<double>(rng.uniform());
+    double seconds = 1;
+    for (double e = exponent; e > 0; e -= 0.1) seconds *= 1.2589254117941673;
+    for (double e = exponent; e < 0; e += 0.1) seconds /= 1.2589254117941673;
+    fault.lasts = from_seconds(seconds);
+    fault.member = rng.next_u64();
+    fault.other = rng.next_u64();
+    faults.push_back(fault);
+  }
+  std::stable_sort(faults.begin(), faults.end(), [](const Fault& a, const Fault& b) { return a.at < b.at; });
+  return faults;
+}
+
+}  // namespace gossamer::simulation

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Faults: what goes wrong in a simulated fleet, and when. Drawn from a seed, or read from a scenario.
+// Thread rule: plain values.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "base/time.h"
+
+namespace gossamer::simulation {
+
+enum class FaultKind {
+  kKill,              // a member's process ends; its connections are reset; another process takes its place
+  kPowerOff,          // a member's machine is silent for ever; another takes its place
+  kPause,             // a member is stopped for a while
+  kCut,               // a member and another machine cannot reach each other for a while
+  kCutOneWay,         // only the first cannot reach the second
+  kPartition,         // a member reaches nobody for a while
+  kReset,             // the connections between two break once
+  kSlow,              // a member's link has 1/1000 of its rate for a while
+  kLossy,             // the paths of a member lose a fifth of their segments for a while
+  kKillCoordinator,   // it is back after a while, or a standby takes over
+  kPauseCoordinator,  // it is stopped for a while
+  kCutCoordinator,    // it reaches no member for a while, but its store
+  kStoreFails,        // the coordinator's next calls of the store fail
+  kJoin,              // one more member
+  kDrain,             // a member leaves in order
+  kNotice,            // a member leaves in order, and is killed after a while whether it has left or not
+};
+
+struct FaultName {
+  FaultKind kind;
+  std::string_view name;
+};
+inline constexpr std::array<FaultName, 16> kFaults{{{FaultKind::kKill, "kill"},
+                                                    {FaultKind::kPowerOff, "power-off"},
+                                                    {FaultKind::kPause, "pause"},
+                                                    {FaultKind::kCut, "cut"},
+                                                    {FaultKind::kCutOneWay, "cut-one-way"},
+                                                    {FaultKind::kPartition, "partition"},
+                                                    {FaultKind::kReset, "reset"},
+                                                    {FaultKind::kSlow, "slow"},
+                                                    {FaultKind::kLossy, "lossy"},
+                                                    {FaultKind::kKillCoordinator, "kill-coordinator"},
+                                                    {FaultKind::kPauseCoordinator, "pause-coordinator"},
+                                                    {FaultKind::kCutCoordinator, "cut-coordinator"},
+                                                    {FaultKind::kStoreFails, "store-fails"},
+                                                    {FaultKind::kJoin, "join"},
+                                                    {FaultKind::kDrain, "drain"},
+                                                    {FaultKind::kNotice, "notice"}}};
+
+[[nodiscard]] std::string_view name(FaultKind kind);
+[[nodiscard]] std::optional<FaultKind> fault_of(std::string_view name);
+
+struct Fault {
+  FaultKind kind = FaultKind::kKill;
+  Instant at;
+  Duration lasts;
+  std::uint64_t member = 0;  // which of those that are there, modulo their number
+  std::uint64_t other = 0;   // the second of two, likewise
+};
+
+// `count` faults of the given kinds over (from, to), in order of time. Requires at least one kind.
+[[nodiscard]] std::vector<Fault> draw_faults(std::uint64_t seed, const std::vector<FaultKind>& kinds,
+                                             std::size_t count, Instant from, Instant to);
+
+}  // namespace gossamer::simulation

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Invariants: what must hold whatever happens, watched from outside by someone who sees all processes at
+// once. The first that breaks is kept, with what was seen. Thread rule: the simulation's.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/ids.h"
+#include "cluster/membership/claim_ledger.h"
+#include "cluster/membership/lease_table.h"
+
+namespace gossamer::simulation {
+
+class Invariants {
+ public:
+  // Whether an incarnation is fenced in what is durable: from then on it is nobody.
+  using Fenced = std::function<bool(Incarnation)>;
+  explicit Invariants(Fenced fenced) : fenced_(std::move(fenced)) {}
+
+  // Everybody who has an epoch has the same view, and the same installed decision.
+  void saw_view(Epoch epoch, const std::string& bytes);
+  void saw_install(Epoch epoch, const std::string& bytes);
+  // A step of a thing is taken by one living holder.
+  void applied(std::uint64_t thing, StepNumber step, Incarnation by);
+  // No id of a step is counted by two.
+  void counted(const cluster::Claim& claim);
+  // A member that is not fenced believes that it has a lease: nobody else does.
+  void believes(const cluster::LeaseKeys& keys, Incarnation holder,
+                const std::function<bool(Incarnation)>& still_believes);
+  // A process that has been replaced changes nothing in the store.
+  void wrote(Generation writer, Generation newest);
+  // The store's epoch never falls.
+  void stored(Epoch epoch);
+  // The run's committed step never falls.
+  void committed(StepNumber step);
+
+  void broke(std::string what) {
+    if (!violation_) violation_ = std::move(what);
+  }
+  [[nodiscard]] const std::optional<std::string>& violation() const { return violation_; }
+  // Of all that was seen.
+  [[nodiscard]] std::uint64_t hash() const { return hash_; }
+  [[nodiscard]] StepNumber committed_step() const { return committed_; }
+
+ private:
+  void saw(std::map<Epoch, std::string>& known, const char* what, Epoch epoch, const std::string& bytes);
+  void mix(std::uint64_t value);
+
+  Fenced fenced_;
+  std::optional<std::string> violation_;
+  std::uint64_t hash_ = 0x9e3779b97f4a7c15;
+  std::map<Epoch, std::string> views_;
+  std::map<Epoch, std::string> installs_;
+  std::map<std::pair<std::uint64_t, StepNumber>, Incarnation> applied_;
+  std::map<std::pair<std::uint64_t, SampleId>, Incarnation> counted_;
+  std::map<cluster::LeaseKeys, Incarnation> believers_;
+  StepNumber committed_;
+  Epoch stored_;
+};
+
+}  // namespace gossamer::simulation

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// SimCoordinator: a coordinator's process on a simulated machine, with a handle of a simulated store, whose
+// calls take a while. Thread rule: the simulation's.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/rng.h"
+#include "cluster/control/coordinator_process.h"
+#include "host/sim/store.h"
+#include "simulation/invariants.h"
+#include "simulation/sim_process.h"
+
+namespace gossamer::simulation {
+
+class SimCoordinator final : public SimProcess {
+ public:
+  SimCoordinator(host::Timeline& timeline, host::SimInternet& internet, const std::string& machine,
+                 ClockError clock, host::SimStoreMedium& medium, cluster::Workload& workload,
+                 Invariants& invariants, cluster::CoordinatorProcess::Options options, Trace trace);
+  ~SimCoordinator() override;
+
+  // Null while it stands by.
+  [[nodiscard]] cluster::Coordinator* leader() { return process_->coordinator(); }
+  [[nodiscard]] host::SimStore& store() { return *store_; }
+  [[nodiscard]] const std::optional<Error>& failure() const { return process_->failure(); }
+  // The next `count` calls of the store fail, the first of them after it was carried out.
+  void fail_store(int count) { failing_ = count; }
+
+ private:
+  void on_network(host::NetworkEvent event) override;
+  void on_timer() override;
+  void go_on();
+  void call(cluster::StoreCall call);
+
+  host::SimStoreMedium& medium_;
+  Invariants& invariants_;
+  std::unique_ptr<host::SimStore> store_;
+  Rng rng_;
+  Trace trace_;
+  int failing_ = 0;
+  bool led_ = false;
+  std::unique_ptr<cluster::CoordinatorProcess> process_;
+};
+
+}  // namespace gossamer::simulation

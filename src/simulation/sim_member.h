@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// SimMember: a member's process on a simulated machine, with a counting engine. Thread rule: the
+// simulation's.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "cluster/control/member_process.h"
+#include "simulation/counting_engine.h"
+#include "simulation/sim_process.h"
+
+namespace gossamer::simulation {
+
+class SimMember final : public SimProcess {
+ public:
+  struct Options {
+    std::string machine;
+    ClockError clock;
+    bool hidden = false;  // behind NAT
+    double slowness = 1;
+    std::size_t things = 8;
+    cluster::MemberProcess::Options process;  // without `listening`
+  };
+  SimMember(host::Timeline& timeline, host::SimInternet& internet, Options options, Invariants& invariants,
+            std::function<bool(Incarnation, const cluster::LeaseKeys&)> believes, Trace trace);
+  ~SimMember() override;
+
+  void wants_to_leave(const std::string& reason);
+  // It left, or could not go on.
+  [[nodiscard]] bool done() const { return engine_->done(); }
+  // Null between lives.
+  [[nodiscard]] cluster::Member* member() { return process_->member(); }
+  [[nodiscard]] net::Links* links() { return process_->links(); }
+  [[nodiscard]] const CountingEngine& engine() const { return *engine_; }
+  [[nodiscard]] int lives() const { return lives_; }
+
+ private:
+  void on_network(host::NetworkEvent event) override;
+  void on_timer() override;
+  void go_on();
+  void tell(const cluster::ProcessEvent& event) const;
+
+  Trace trace_;
+  int lives_ = 0;
+  std::unique_ptr<cluster::MemberProcess> process_;
+  std::unique_ptr<CountingEngine> engine_;
+};
+
+}  // namespace gossamer::simulation

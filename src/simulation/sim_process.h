@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// SimProcess: a process on a simulated machine of its own: a Network, a clock that runs a little wrong, and
+// one timer. It can be stopped (SIGSTOP) and continued; it is killed by being destroyed.
+//
+// What runs in it derives from it and is told of events and of its timer. Thread rule: the simulation's.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/time.h"
+#include "host/sim/internet.h"
+#include "host/sim/timeline.h"
+
+namespace gossamer::simulation {
+
+// Local time = offset + rate * simulated time.
+struct ClockError {
+  Duration offset;
+  double rate = 1;
+};
+
+// Who did what, for people who replay a seed. May be empty.
+using Trace = std::function<void(const std::string& who, const std::string& what)>;
+
+class SimProcess {
+ public:
+  SimProcess(host::Timeline& timeline, host::SimInternet& internet, std::string machine,
+             const std::string& certificate, ClockError clock);
+  virtual ~SimProcess();
+  SimProcess(const SimProcess&) = delete;
+  SimProcess& operator=(const SimProcess&) = delete;
+
+  [[nodiscard]] const std::string& machine() const { return machine_; }
+  [[nodiscard]] host::Network& network() { return *network_; }
+  [[nodiscard]] Instant now() const;
+
+  void pause();
+  void resume();
+  [[nodiscard]] bool paused() const { return paused_; }
+
+ protected:
+  virtual void on_network(host::NetworkEvent event) = 0;
+  virtual void on_timer() = 0;
+  // Replaces what was armed before.
+  void arm(std::optional<Instant> local);
+  // Runs after a time, unless the process has ended; later if it is stopped then.
+  void after(Duration delay, std::function<void()> action);
+  [[nodiscard]] host::Timeline& timeline() { return timeline_; }
+  // For the destructor of the class that is told of events: none come any more.
+  void silence() { network_.reset(); }
+
+ private:
+  void run(const std::function<void()>& action);
+  [[nodiscard]] Instant global(Instant local) const;
+
+  host::Timeline& timeline_;
+  host::SimInternet& internet_;
+  const std::string machine_;
+  const ClockError clock_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  bool paused_ = false;
+  std::vector<std::function<void()>> held_;
+  std::optional<Instant> armed_;
+  std::unique_ptr<host::Network> network_;
+};
+
+}  // namespace gossamer::simulation
