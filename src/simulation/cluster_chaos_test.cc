@@ -71,9 +71,9 @@ TEST(ClusterChaos, SeedsHold) {
   }
 }
 
-// Claim: each protection is missed within 200 seeds when it is switched off.
 class SeededDefect : public ::testing::TestWithParam<DefectName> {};
 
+// Claim: each protection is missed within 200 seeds when it is switched off.
 TEST_P(SeededDefect, IsFound) {
   std::uint64_t seed = 1;
   while (seed <= 200 && !run_cluster_chaos({.seed = seed, .defect = GetParam().defect}).violation) ++seed;

@@ -212,6 +212,7 @@ void CoordinatorProcess::stop_leading(Instant now) {
   stage_ = Stage::kStandby;
   next_campaign_ = now + kCampaignEvery;
   coordinator_.reset();
+  if (links_ != nullptr) links_->abandon();
   links_.reset();
 }
 

@@ -135,6 +135,7 @@ std::vector<ProcessEvent> MemberProcess::take_events() {
 void MemberProcess::finish(std::optional<Error> error) {
   const bool fenced = member_ != nullptr && error && error->kind == ErrorKind::kRefused;
   member_.reset();
+  if (links_ != nullptr) links_->abandon();
   links_.reset();
   leads_.clear();
   done_ = !fenced;

@@ -36,7 +36,7 @@ Links::Links(host::Network& network, Options options)
   CHECK(options_.self.node.value > 0 && options_.self.incarnation.value > 0);
 }
 
-Links::~Links() {
+void Links::abandon() {
   for (const auto& [id, connection] : connections_) network_.close(id);
 }
 

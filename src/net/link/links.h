@@ -122,8 +122,9 @@ class Links {
   Links(host::Network& network, Options options);
   Links(const Links&) = delete;
   Links& operator=(const Links&) = delete;
-  // Closes every connection, without a word.
-  ~Links();
+  // Closes every connection without a word, because the Network lives on and this ends. Nothing may be called
+  // after it.
+  void abandon();
 
   // Opens a link, unless there is one with that node. LinkUp, OpenFailed or LinkEnded tell how it goes.
   void open(const PeerAddress& to, Instant now);
