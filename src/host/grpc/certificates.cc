@@ -2,58 +2,29 @@
 #include "host/grpc/certificates.h"
 
 #include <fmt/format.h>
-#include <openssl/bio.h>
-#include <openssl/err.h>
-#include <openssl/evp.h>
-#include <openssl/pem.h>
 #include <openssl/rand.h>
-#include <openssl/x509.h>
-#include <openssl/x509v3.h>
 
 #include <array>
 #include <ctime>
 #include <memory>
 
 #include "host/grpc/network.h"
+#include "host/grpc/openssl.h"
 
 namespace gossamer::host {
 namespace {
 
-template <auto free>
-struct Free {
-  template <class T>
-  void operator()(T* object) const {
-    free(object);
-  }
-};
-using Bio = std::unique_ptr<BIO, Free<BIO_free_all>>;
-using Key = std::unique_ptr<EVP_PKEY, Free<EVP_PKEY_free>>;
-using Certificate = std::unique_ptr<X509, Free<X509_free>>;
-using Request = std::unique_ptr<X509_REQ, Free<X509_REQ_free>>;
-using Extension = std::unique_ptr<X509_EXTENSION, Free<X509_EXTENSION_free>>;
+using Key = std::unique_ptr<EVP_PKEY, FreeBy<EVP_PKEY_free>>;
+using Request = std::unique_ptr<X509_REQ, FreeBy<X509_REQ_free>>;
+using Extension = std::unique_ptr<X509_EXTENSION, FreeBy<X509_EXTENSION_free>>;
 
-// OpenSSL's own words for its last error.
 Error failure(const char* what, ErrorKind kind = ErrorKind::kFailed) {
-  std::array<char, 256> text{};
-  ERR_error_string_n(ERR_get_error(), text.data(), text.size());
-  ERR_clear_error();
-  return {.kind = kind, .what = what, .got = text.data()};
+  return {.kind = kind, .what = what, .got = openssl_words()};
 }
 
-template <class Write>
-std::string pem(Write write) {
-  const Bio bio(BIO_new(BIO_s_mem()));
-  if (bio == nullptr || write(bio.get()) != 1) return {};
-  const char* data = nullptr;
-  const auto size = BIO_get_mem_data(bio.get(), &data);
-  return {data, static_cast<std::size_t>(size)};
-}
 std::string pem_of(EVP_PKEY* key) {
   return pem(
       [key](BIO* bio) { return PEM_write_bio_PrivateKey(bio, key, nullptr, nullptr, 0, nullptr, nullptr); });
-}
-std::string pem_of(X509* certificate) {
-  return pem([certificate](BIO* bio) { return PEM_write_bio_X509(bio, certificate); });
 }
 
 Bio reader(const std::string& text) {
@@ -79,7 +50,7 @@ Certificate blank(const std::string& name, EVP_PKEY* key, const Validity& validi
   if (certificate == nullptr || RAND_bytes(serial.data(), static_cast<int>(serial.size())) != 1)
     return nullptr;
   serial[0] &= 0x7f;  // a serial number is positive
-  const std::unique_ptr<BIGNUM, Free<BN_free>> number(
+  const std::unique_ptr<BIGNUM, FreeBy<BN_free>> number(
       BN_bin2bn(serial.data(), static_cast<int>(serial.size()), nullptr));
   const auto now = static_cast<std::time_t>(validity.now_seconds);
   constexpr std::time_t kDay = 24 * 60 * 60;
@@ -97,6 +68,15 @@ Certificate blank(const std::string& name, EVP_PKEY* key, const Validity& validi
 }
 
 }  // namespace
+
+std::string fingerprint_of(const X509* certificate) {
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned size = 0;
+  if (X509_digest(certificate, EVP_sha256(), digest.data(), &size) != 1) return {};
+  std::string text;
+  for (unsigned i = 0; i < size; ++i) text += fmt::format("{:02x}", digest[i]);
+  return text;
+}
 
 Result<KeyAndCertificate> make_authority(const std::string& name, const Validity& validity) {
   const Key key = make_key();
@@ -150,13 +130,8 @@ Result<std::string> sign_request(const KeyAndCertificate& authority, const std::
 
 Result<std::string> fingerprint(const std::string& certificate) {
   const Certificate read = read_certificate(certificate);
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-  unsigned size = 0;
-  if (read == nullptr || X509_digest(read.get(), EVP_sha256(), digest.data(), &size) != 1) {
-    return failure("cannot read the certificate", ErrorKind::kBadData);
-  }
-  std::string text;
-  for (unsigned i = 0; i < size; ++i) text += fmt::format("{:02x}", digest[i]);
+  std::string text = read == nullptr ? "" : fingerprint_of(read.get());
+  if (text.empty()) return failure("cannot read the certificate", ErrorKind::kBadData);
   return text;
 }
 
