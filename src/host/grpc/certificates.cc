@@ -7,6 +7,7 @@
 #include <array>
 #include <ctime>
 #include <memory>
+#include <utility>
 
 #include "host/grpc/network.h"
 #include "host/grpc/openssl.h"
@@ -16,6 +17,8 @@ namespace {
 
 using Key = std::unique_ptr<EVP_PKEY, FreeBy<EVP_PKEY_free>>;
 using Request = std::unique_ptr<X509_REQ, FreeBy<X509_REQ_free>>;
+using Store = std::unique_ptr<X509_STORE, FreeBy<X509_STORE_free>>;
+using StoreContext = std::unique_ptr<X509_STORE_CTX, FreeBy<X509_STORE_CTX_free>>;
 using Extension = std::unique_ptr<X509_EXTENSION, FreeBy<X509_EXTENSION_free>>;
 
 Error failure(const char* what, ErrorKind kind = ErrorKind::kFailed) {
@@ -32,6 +35,17 @@ Bio reader(const std::string& text) {
 }
 Certificate read_certificate(const std::string& text) {
   return Certificate(PEM_read_bio_X509(reader(text).get(), nullptr, nullptr, nullptr));
+}
+
+Key read_key(const std::string& text) {
+  return Key(PEM_read_bio_PrivateKey(reader(text).get(), nullptr, nullptr, nullptr));
+}
+
+std::string common_name(const X509* certificate) {
+  std::array<char, 256> text{};
+  const int size = X509_NAME_get_text_by_NID(X509_get_subject_name(certificate), NID_commonName, text.data(),
+                                             static_cast<int>(text.size()));
+  return size < 0 ? std::string() : std::string(text.data(), static_cast<std::size_t>(size));
 }
 
 Key make_key() { return Key(EVP_EC_gen("P-256")); }
@@ -112,7 +126,7 @@ Result<std::string> sign_request(const KeyAndCertificate& authority, const std::
   if (asked_key == nullptr || X509_REQ_verify(asked.get(), asked_key.get()) != 1) {
     return failure("cannot use the certificate request", ErrorKind::kBadData);
   }
-  const Key key(PEM_read_bio_PrivateKey(reader(authority.key).get(), nullptr, nullptr, nullptr));
+  const Key key = read_key(authority.key);
   const Certificate issuer = read_certificate(authority.certificate);
   if (key == nullptr || issuer == nullptr) return failure("cannot read the certificate authority");
   const Certificate certificate = blank(name, asked_key.get(), validity);
@@ -126,6 +140,40 @@ Result<std::string> sign_request(const KeyAndCertificate& authority, const std::
       X509_sign(raw, key.get(), EVP_sha256()) > 0;
   if (!good) return failure("cannot sign a certificate");
   return pem_of(raw);
+}
+
+Result<CredentialNames> check_credentials(const NetworkCredentials& credentials, double now_seconds) {
+  const auto refuse = [](std::string what, std::string got) {
+    return Error{.kind = ErrorKind::kBadData, .what = std::move(what), .got = std::move(got)};
+  };
+  const Certificate authority = read_certificate(credentials.authority);
+  const Certificate own = read_certificate(credentials.certificate);
+  const Key key = read_key(credentials.key);
+  if (authority == nullptr) return refuse("cannot read the authority's certificate", openssl_words());
+  if (own == nullptr) return refuse("cannot read the certificate", openssl_words());
+  if (key == nullptr) return refuse("cannot read the key", openssl_words());
+  if (X509_check_private_key(own.get(), key.get()) != 1)
+    return refuse("the certificate is for another key", openssl_words());
+  const Store store(X509_STORE_new());
+  const StoreContext context(X509_STORE_CTX_new());
+  const bool ready = store != nullptr && context != nullptr &&
+                     X509_STORE_add_cert(store.get(), authority.get()) == 1 &&
+                     X509_STORE_CTX_init(context.get(), store.get(), own.get(), nullptr) == 1;
+  if (!ready) return failure("cannot check the certificate");
+  X509_STORE_CTX_set_time(context.get(), 0, static_cast<std::time_t>(now_seconds));
+  if (X509_verify_cert(context.get()) != 1) {
+    ERR_clear_error();
+    return refuse("the certificate does not hold",
+                  X509_verify_cert_error_string(X509_STORE_CTX_get_error(context.get())));
+  }
+  return CredentialNames{.authority = common_name(authority.get()), .own = common_name(own.get())};
+}
+
+Result<std::string> random_secret(std::size_t bytes) {
+  std::string secret(bytes, '\0');
+  if (RAND_bytes(reinterpret_cast<unsigned char*>(secret.data()), static_cast<int>(bytes)) != 1)
+    return failure("cannot get random bytes");
+  return secret;
 }
 
 Result<std::string> fingerprint(const std::string& certificate) {
