@@ -70,7 +70,7 @@ TEST_P(DiskConformance, ReadPastEnd) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(*(*file)->read(room), 0U);
 }
 
-// kAppend continues a file and makes a missing one; kTruncate empties it.
+// kAppend continues a file and makes a missing one; kTruncate and kPrivate empty it.
 TEST_P(DiskConformance, AppendAndTruncate) {
   write("f", "one", WriteMode::kAppend);
   write("f", " two", WriteMode::kAppend);
@@ -80,6 +80,11 @@ TEST_P(DiskConformance, AppendAndTruncate) {
   write("f", "");
   EXPECT_EQ(read("f"), "");
   EXPECT_TRUE(*disk_->exists(path("f")));
+  for (const char* name : {"f", "new"}) {
+    write(name, "four", WriteMode::kPrivate);
+    write(name, "5", WriteMode::kPrivate);
+    EXPECT_EQ(read(name), "5");
+  }
 }
 
 // A file that is destroyed without close() keeps what was appended.

@@ -44,6 +44,15 @@ TEST_P(FilesConformance, ReplaceFile) {
   }
 }
 
+// replace_private_file() does the same.
+TEST_P(FilesConformance, ReplacePrivateFile) {
+  for (const char* text : {"first", "", "third, longer than the others"}) {
+    ASSERT_TRUE(replace_private_file(*disk_, path("f"), text).ok());
+    EXPECT_EQ(read("f"), text);
+    EXPECT_THAT(*disk_->list(directory_), ElementsAre("f"));
+  }
+}
+
 // A failing replace_file() reports the path and leaves nothing behind.
 TEST_P(FilesConformance, ReplaceFileFails) {
   ASSERT_TRUE(disk_->make_directories(path("d/inner")).ok());

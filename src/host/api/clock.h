@@ -21,7 +21,7 @@ class Clock {
   [[nodiscard]] virtual Instant now() const = 0;
   // User plus system time of this process so far.
   [[nodiscard]] virtual Duration process_cpu() const = 0;
-  // Seconds since 1970-01-01 UTC, for log lines and file names only; may jump.
+  // Seconds since 1970-01-01 UTC, for log lines, file names and dates of expiry only; may jump.
   [[nodiscard]] virtual double wall_seconds() const = 0;
 };
 

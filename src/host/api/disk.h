@@ -71,6 +71,7 @@ class DirectoryLock {
 
 enum class WriteMode {
   kTruncate,  // an existing file is emptied
+  kPrivate,   // so too; nobody but the file's owner may read or write it, where the disk knows owners
   kAppend,    // an existing file is continued
 };
 

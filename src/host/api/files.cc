@@ -9,12 +9,26 @@
 namespace gossamer::host {
 namespace {
 
-Result<void> write_new(Disk& disk, const std::string& path, std::span<const std::byte> content) {
-  auto file = disk.open_writable(path, WriteMode::kTruncate);
+Result<void> write_new(Disk& disk, const std::string& path, std::span<const std::byte> content,
+                       WriteMode mode) {
+  auto file = disk.open_writable(path, mode);
   if (!file.ok()) return file.error();
   if (auto done = (*file)->append(content); !done.ok()) return done;
   if (auto done = (*file)->sync(); !done.ok()) return done;
   return (*file)->close();
+}
+
+Result<void> replace(Disk& disk, const std::string& path, std::span<const std::byte> content,
+                     WriteMode mode) {
+  const std::string temporary = path + ".tmp";
+  Result<void> done = write_new(disk, temporary, content, mode);
+  if (done.ok()) done = disk.rename(temporary, path);
+  if (!done.ok()) {
+    // The first error is the one to report; a failing clean-up says nothing new.
+    static_cast<void>(disk.remove_all(temporary).ok());
+    return done;
+  }
+  return disk.sync_directory(parent(path));
 }
 
 }  // namespace
@@ -41,19 +55,15 @@ Result<std::string> read_text(Disk& disk, const std::string& path, std::size_t l
 }
 
 Result<void> replace_file(Disk& disk, const std::string& path, std::span<const std::byte> content) {
-  const std::string temporary = path + ".tmp";
-  Result<void> done = write_new(disk, temporary, content);
-  if (done.ok()) done = disk.rename(temporary, path);
-  if (!done.ok()) {
-    // The first error is the one to report; a failing clean-up says nothing new.
-    static_cast<void>(disk.remove_all(temporary).ok());
-    return done;
-  }
-  return disk.sync_directory(parent(path));
+  return replace(disk, path, content, WriteMode::kTruncate);
 }
 
 Result<void> replace_file(Disk& disk, const std::string& path, std::string_view content) {
   return replace_file(disk, path, std::as_bytes(std::span(content.data(), content.size())));
+}
+
+Result<void> replace_private_file(Disk& disk, const std::string& path, std::string_view content) {
+  return replace(disk, path, std::as_bytes(std::span(content.data(), content.size())), WriteMode::kPrivate);
 }
 
 std::string parent(const std::string& path) {

@@ -25,6 +25,10 @@ namespace gossamer::host {
                                         std::span<const std::byte> content);
 [[nodiscard]] Result<void> replace_file(Disk& disk, const std::string& path, std::string_view content);
 
+// The same for a secret: only the file's owner may read it (WriteMode::kPrivate).
+[[nodiscard]] Result<void> replace_private_file(Disk& disk, const std::string& path,
+                                                std::string_view content);
+
 // "a/b/c" -> "a/b"; "c" -> ".".
 [[nodiscard]] std::string parent(const std::string& path);
 

@@ -2,58 +2,32 @@
 #include "host/grpc/certificates.h"
 
 #include <fmt/format.h>
-#include <openssl/bio.h>
-#include <openssl/err.h>
-#include <openssl/evp.h>
-#include <openssl/pem.h>
 #include <openssl/rand.h>
-#include <openssl/x509.h>
-#include <openssl/x509v3.h>
 
 #include <array>
 #include <ctime>
 #include <memory>
+#include <utility>
 
 #include "host/grpc/network.h"
+#include "host/grpc/openssl.h"
 
 namespace gossamer::host {
 namespace {
 
-template <auto free>
-struct Free {
-  template <class T>
-  void operator()(T* object) const {
-    free(object);
-  }
-};
-using Bio = std::unique_ptr<BIO, Free<BIO_free_all>>;
-using Key = std::unique_ptr<EVP_PKEY, Free<EVP_PKEY_free>>;
-using Certificate = std::unique_ptr<X509, Free<X509_free>>;
-using Request = std::unique_ptr<X509_REQ, Free<X509_REQ_free>>;
-using Extension = std::unique_ptr<X509_EXTENSION, Free<X509_EXTENSION_free>>;
+using Key = std::unique_ptr<EVP_PKEY, FreeBy<EVP_PKEY_free>>;
+using Request = std::unique_ptr<X509_REQ, FreeBy<X509_REQ_free>>;
+using Store = std::unique_ptr<X509_STORE, FreeBy<X509_STORE_free>>;
+using StoreContext = std::unique_ptr<X509_STORE_CTX, FreeBy<X509_STORE_CTX_free>>;
+using Extension = std::unique_ptr<X509_EXTENSION, FreeBy<X509_EXTENSION_free>>;
 
-// OpenSSL's own words for its last error.
 Error failure(const char* what, ErrorKind kind = ErrorKind::kFailed) {
-  std::array<char, 256> text{};
-  ERR_error_string_n(ERR_get_error(), text.data(), text.size());
-  ERR_clear_error();
-  return {.kind = kind, .what = what, .got = text.data()};
+  return {.kind = kind, .what = what, .got = openssl_words()};
 }
 
-template <class Write>
-std::string pem(Write write) {
-  const Bio bio(BIO_new(BIO_s_mem()));
-  if (bio == nullptr || write(bio.get()) != 1) return {};
-  const char* data = nullptr;
-  const auto size = BIO_get_mem_data(bio.get(), &data);
-  return {data, static_cast<std::size_t>(size)};
-}
 std::string pem_of(EVP_PKEY* key) {
   return pem(
       [key](BIO* bio) { return PEM_write_bio_PrivateKey(bio, key, nullptr, nullptr, 0, nullptr, nullptr); });
-}
-std::string pem_of(X509* certificate) {
-  return pem([certificate](BIO* bio) { return PEM_write_bio_X509(bio, certificate); });
 }
 
 Bio reader(const std::string& text) {
@@ -61,6 +35,17 @@ Bio reader(const std::string& text) {
 }
 Certificate read_certificate(const std::string& text) {
   return Certificate(PEM_read_bio_X509(reader(text).get(), nullptr, nullptr, nullptr));
+}
+
+Key read_key(const std::string& text) {
+  return Key(PEM_read_bio_PrivateKey(reader(text).get(), nullptr, nullptr, nullptr));
+}
+
+std::string common_name(const X509* certificate) {
+  std::array<char, 256> text{};
+  const int size = X509_NAME_get_text_by_NID(X509_get_subject_name(certificate), NID_commonName, text.data(),
+                                             static_cast<int>(text.size()));
+  return size < 0 ? std::string() : std::string(text.data(), static_cast<std::size_t>(size));
 }
 
 Key make_key() { return Key(EVP_EC_gen("P-256")); }
@@ -79,7 +64,7 @@ Certificate blank(const std::string& name, EVP_PKEY* key, const Validity& validi
   if (certificate == nullptr || RAND_bytes(serial.data(), static_cast<int>(serial.size())) != 1)
     return nullptr;
   serial[0] &= 0x7f;  // a serial number is positive
-  const std::unique_ptr<BIGNUM, Free<BN_free>> number(
+  const std::unique_ptr<BIGNUM, FreeBy<BN_free>> number(
       BN_bin2bn(serial.data(), static_cast<int>(serial.size()), nullptr));
   const auto now = static_cast<std::time_t>(validity.now_seconds);
   constexpr std::time_t kDay = 24 * 60 * 60;
@@ -97,6 +82,15 @@ Certificate blank(const std::string& name, EVP_PKEY* key, const Validity& validi
 }
 
 }  // namespace
+
+std::string fingerprint_of(const X509* certificate) {
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned size = 0;
+  if (X509_digest(certificate, EVP_sha256(), digest.data(), &size) != 1) return {};
+  std::string text;
+  for (unsigned i = 0; i < size; ++i) text += fmt::format("{:02x}", digest[i]);
+  return text;
+}
 
 Result<KeyAndCertificate> make_authority(const std::string& name, const Validity& validity) {
   const Key key = make_key();
@@ -132,7 +126,7 @@ Result<std::string> sign_request(const KeyAndCertificate& authority, const std::
   if (asked_key == nullptr || X509_REQ_verify(asked.get(), asked_key.get()) != 1) {
     return failure("cannot use the certificate request", ErrorKind::kBadData);
   }
-  const Key key(PEM_read_bio_PrivateKey(reader(authority.key).get(), nullptr, nullptr, nullptr));
+  const Key key = read_key(authority.key);
   const Certificate issuer = read_certificate(authority.certificate);
   if (key == nullptr || issuer == nullptr) return failure("cannot read the certificate authority");
   const Certificate certificate = blank(name, asked_key.get(), validity);
@@ -148,15 +142,44 @@ Result<std::string> sign_request(const KeyAndCertificate& authority, const std::
   return pem_of(raw);
 }
 
+Result<CredentialNames> check_credentials(const NetworkCredentials& credentials, double now_seconds) {
+  const auto refuse = [](std::string what, std::string got) {
+    return Error{.kind = ErrorKind::kBadData, .what = std::move(what), .got = std::move(got)};
+  };
+  const Certificate authority = read_certificate(credentials.authority);
+  const Certificate own = read_certificate(credentials.certificate);
+  const Key key = read_key(credentials.key);
+  if (authority == nullptr) return refuse("cannot read the authority's certificate", openssl_words());
+  if (own == nullptr) return refuse("cannot read the certificate", openssl_words());
+  if (key == nullptr) return refuse("cannot read the key", openssl_words());
+  if (X509_check_private_key(own.get(), key.get()) != 1)
+    return refuse("the certificate is for another key", openssl_words());
+  const Store store(X509_STORE_new());
+  const StoreContext context(X509_STORE_CTX_new());
+  const bool ready = store != nullptr && context != nullptr &&
+                     X509_STORE_add_cert(store.get(), authority.get()) == 1 &&
+                     X509_STORE_CTX_init(context.get(), store.get(), own.get(), nullptr) == 1;
+  if (!ready) return failure("cannot check the certificate");
+  X509_STORE_CTX_set_time(context.get(), 0, static_cast<std::time_t>(now_seconds));
+  if (X509_verify_cert(context.get()) != 1) {
+    ERR_clear_error();
+    return refuse("the certificate does not hold",
+                  X509_verify_cert_error_string(X509_STORE_CTX_get_error(context.get())));
+  }
+  return CredentialNames{.authority = common_name(authority.get()), .own = common_name(own.get())};
+}
+
+Result<std::string> random_secret(std::size_t bytes) {
+  std::string secret(bytes, '\0');
+  if (RAND_bytes(reinterpret_cast<unsigned char*>(secret.data()), static_cast<int>(bytes)) != 1)
+    return failure("cannot get random bytes");
+  return secret;
+}
+
 Result<std::string> fingerprint(const std::string& certificate) {
   const Certificate read = read_certificate(certificate);
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-  unsigned size = 0;
-  if (read == nullptr || X509_digest(read.get(), EVP_sha256(), digest.data(), &size) != 1) {
-    return failure("cannot read the certificate", ErrorKind::kBadData);
-  }
-  std::string text;
-  for (unsigned i = 0; i < size; ++i) text += fmt::format("{:02x}", digest[i]);
+  std::string text = read == nullptr ? "" : fingerprint_of(read.get());
+  if (text.empty()) return failure("cannot read the certificate", ErrorKind::kBadData);
   return text;
 }
 

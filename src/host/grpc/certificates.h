@@ -6,9 +6,11 @@
 // All texts are PEM. Thread rule: any thread, plain values.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "base/result.h"
+#include "host/grpc/network.h"
 
 namespace gossamer::host {
 
@@ -39,6 +41,18 @@ struct Validity {
 // is kBadData.
 [[nodiscard]] Result<std::string> sign_request(const KeyAndCertificate& authority, const std::string& request,
                                                const std::string& name, const Validity& validity);
+
+// The common names in credentials that fit together: the certificate is for the key, signed by the authority,
+// and valid at `now_seconds` as the authority is. Otherwise kBadData that says what does not fit.
+struct CredentialNames {
+  std::string authority;
+  std::string own;
+};
+[[nodiscard]] Result<CredentialNames> check_credentials(const NetworkCredentials& credentials,
+                                                        double now_seconds);
+
+// So many bytes that nobody can guess.
+[[nodiscard]] Result<std::string> random_secret(std::size_t bytes);
 
 // SHA-256 of a certificate, 64 hex digits: what a join token pins. An unreadable certificate is kBadData.
 [[nodiscard]] Result<std::string> fingerprint(const std::string& certificate);

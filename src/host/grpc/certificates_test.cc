@@ -43,5 +43,43 @@ TEST(Certificates, RefusesGarbage) {
   EXPECT_FALSE(fingerprint(request->request).ok());
 }
 
+// Credentials that fit tell both names; each way of not fitting is told in its own words.
+TEST(Certificates, CredentialsFit) {
+  const auto authority = make_authority("run-1", kValid);
+  const auto request = make_request();
+  ASSERT_TRUE(authority.ok() && request.ok());
+  const NetworkCredentials good{.authority = authority->certificate,
+                                .certificate = *sign_request(*authority, request->request, "node-7", kValid),
+                                .key = request->key};
+  const auto names = check_credentials(good, kValid.now_seconds);
+  ASSERT_TRUE(names.ok()) << names.error().message();
+  EXPECT_EQ(names->authority, "run-1");
+  EXPECT_EQ(names->own, "node-7");
+  const auto what = [](const NetworkCredentials& bad, double now) {
+    const auto result = check_credentials(bad, now);
+    return result.ok() ? "nothing" : result.error().message();
+  };
+  NetworkCredentials other = good;
+  other.key = make_request()->key;
+  EXPECT_THAT(what(other, kValid.now_seconds), testing::HasSubstr("for another key"));
+  other = good;
+  other.authority = make_authority("run-1", kValid)->certificate;
+  EXPECT_THAT(what(other, kValid.now_seconds), testing::HasSubstr("does not hold"));
+  EXPECT_THAT(what(good, kValid.now_seconds + 40 * 86400), testing::HasSubstr("expired"));
+  EXPECT_THAT(what(good, kValid.now_seconds - 2 * 86400), testing::HasSubstr("not yet valid"));
+  for (std::string NetworkCredentials::* part :
+       {&NetworkCredentials::authority, &NetworkCredentials::certificate, &NetworkCredentials::key}) {
+    other = good;
+    other.*part = "garbage";
+    EXPECT_THAT(what(other, kValid.now_seconds), testing::HasSubstr("cannot read"));
+  }
+}
+
+// Secrets have the size asked for and differ.
+TEST(Certificates, Secrets) {
+  EXPECT_EQ(random_secret(32)->size(), 32U);
+  EXPECT_NE(*random_secret(32), *random_secret(32));
+}
+
 }  // namespace
 }  // namespace gossamer::host

@@ -57,9 +57,9 @@ int Descriptor::close() {
   return ::close(fd) == 0 || errno == EINTR ? 0 : errno;
 }
 
-Result<Descriptor> open_descriptor(const std::string& path, std::string_view what, int flags) {
+Result<Descriptor> open_descriptor(const std::string& path, std::string_view what, int flags, unsigned mode) {
   for (;;) {
-    const int fd = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
+    const int fd = ::open(path.c_str(), flags | O_CLOEXEC, mode);
     if (fd >= 0) return Descriptor(fd);
     if (errno != EINTR) return system_error(path, what, errno);
   }

@@ -30,6 +30,7 @@ class Descriptor {
 };
 
 // open(2) with O_CLOEXEC; new files get mode 0666 less the umask.
-[[nodiscard]] Result<Descriptor> open_descriptor(const std::string& path, std::string_view what, int flags);
+[[nodiscard]] Result<Descriptor> open_descriptor(const std::string& path, std::string_view what, int flags,
+                                                 unsigned mode = 0666);
 
 }  // namespace gossamer::host

@@ -153,9 +153,14 @@ Result<std::unique_ptr<SequentialFile>> PosixDisk::open_sequential(const std::st
 }
 
 Result<std::unique_ptr<WritableFile>> PosixDisk::open_writable(const std::string& path, WriteMode mode) {
-  const int flags = O_WRONLY | O_CREAT | (mode == WriteMode::kTruncate ? O_TRUNC : O_APPEND);
-  auto fd = open_descriptor(path, "cannot open for writing", flags);
+  constexpr std::string_view kWhat = "cannot open for writing";
+  constexpr unsigned kOwner = S_IRUSR | S_IWUSR;
+  const int flags = O_WRONLY | O_CREAT | (mode == WriteMode::kAppend ? O_APPEND : O_TRUNC);
+  const bool own = mode == WriteMode::kPrivate;
+  auto fd = open_descriptor(path, kWhat, flags, own ? kOwner : 0666);
   if (!fd.ok()) return fd.error();
+  // The file may have been there, open to others.
+  if (own && ::fchmod(fd->get(), kOwner) != 0) return system_error(path, kWhat, errno);
   return std::unique_ptr<WritableFile>(std::make_unique<PosixWritableFile>(path, std::move(*fd)));
 }
 

@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -162,6 +163,25 @@ TEST(PosixDisk, LockEndsWithItsProcess) {
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().kind, ErrorKind::kRefused);
   EXPECT_TRUE(disk.lock(directory).ok());
+  EXPECT_TRUE(disk.remove_all(directory).ok());
+}
+
+// A private file is its owner's alone, whatever the umask, also if it was there before and open to others.
+TEST(PosixDisk, PrivateFiles) {
+  PosixDisk disk;
+  const std::string directory = ::testing::TempDir() + "gossamer_posix_private_test";
+  ASSERT_TRUE(disk.remove_all(directory).ok());
+  ASSERT_TRUE(disk.make_directories(directory).ok());
+  const mode_t before = ::umask(0);
+  ASSERT_TRUE(disk.open_writable(directory + "/old", WriteMode::kTruncate).ok());
+  ASSERT_EQ(::chmod((directory + "/old").c_str(), 0666), 0);
+  for (const char* name : {"/old", "/new"}) {
+    ASSERT_TRUE(disk.open_writable(directory + name, WriteMode::kPrivate).ok());
+    struct stat info{};
+    ASSERT_EQ(::stat((directory + name).c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 0777, 0600U) << name;
+  }
+  static_cast<void>(::umask(before));
   EXPECT_TRUE(disk.remove_all(directory).ok());
 }
 

@@ -183,7 +183,7 @@ Result<std::unique_ptr<WritableFile>> SimDisk::open_writable(const std::string& 
     file = tree_.make_file(place);
   } else if (tree_.is_directory(file)) {
     return failed(path, kWhat, kIsDirectory);
-  } else if (mode == WriteMode::kTruncate) {
+  } else if (mode != WriteMode::kAppend) {
     tree_.truncate(file);
   }
   return std::unique_ptr<WritableFile>(std::make_unique<SimWritableFile>(*this, path, file));

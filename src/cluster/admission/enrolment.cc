@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/admission/enrolment.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace gossamer::cluster {
+namespace {
+
+std::string range_text(std::uint32_t least, std::uint32_t most) {
+  return least == most ? fmt::format("version {}", least) : fmt::format("versions {} to {}", least, most);
+}
+
+Error bad(std::string what) {
+  return {.kind = ErrorKind::kBadData,
+          .what = std::move(what),
+          .fix = "look whether both programs are of the same version"};
+}
+
+}  // namespace
+
+std::string certificate_name(NodeId node) { return fmt::format("node-{}", node.value); }
+
+Result<wire::EnrollRequest> check_enroll(const std::string& body, const RunIdentity& run, TokenBook& tokens,
+                                         std::int64_t now) {
+  wire::EnrollRequest request;
+  if (!request.ParseFromString(body)) return bad("cannot read the request to enrol");
+  const bool in_common = request.wire_min() <= request.wire_max() && request.wire_min() <= run.wire.most &&
+                         request.wire_max() >= run.wire.least;
+  if (!in_common) {
+    return Error{.kind = ErrorKind::kRefused,
+                 .where = "the run",
+                 .what = "speaks no wire version that this program does",
+                 .got = range_text(request.wire_min(), request.wire_max()),
+                 .expected = range_text(run.wire.least, run.wire.most),
+                 .fix = "use the coordinator's version of the program"};
+  }
+  if (auto good = tokens.check(request.token(), request.secret(), now); !good.ok()) return good.error();
+  return request;
+}
+
+Result<std::string> admit(const wire::EnrollRequest& request, NodeId node, const RunIdentity& run,
+                          const Signer& signer) {
+  auto certificate = signer(request.request(), certificate_name(node));
+  if (!certificate.ok()) return certificate.error();
+  wire::EnrollAnswer answer;
+  answer.set_node(node.value);
+  answer.set_certificate(*std::move(certificate));
+  answer.set_authority(run.authority);
+  answer.set_run(run.run);
+  answer.set_wire(std::min(request.wire_max(), run.wire.most));
+  return answer.SerializeAsString();
+}
+
+std::string enroll_request(const EnrollProof& proof) {
+  wire::EnrollRequest request;
+  request.set_token(proof.token.id);
+  request.set_secret(proof.token.secret);
+  request.set_request(proof.request);
+  request.set_wire_min(proof.wire.least);
+  request.set_wire_max(proof.wire.most);
+  request.set_program(proof.program);
+  return request.SerializeAsString();
+}
+
+Result<Enrolled> read_enroll_answer(const std::string& body) {
+  wire::EnrollAnswer answer;
+  if (!answer.ParseFromString(body)) return bad("cannot read the answer to Enroll");
+  if (answer.node() == 0 || answer.run().empty() || answer.certificate().empty() ||
+      answer.authority().empty())
+    return bad("the answer to Enroll lacks something");
+  return Enrolled{.node = NodeId{answer.node()},
+                  .run = answer.run(),
+                  .certificate = answer.certificate(),
+                  .authority = answer.authority(),
+                  .wire = answer.wire()};
+}
+
+}  // namespace gossamer::cluster

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/admission/enrolment.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "host/sim/disk.h"
+
+namespace gossamer::cluster {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr std::int64_t kNow = 1'800'000'000;
+const RunIdentity kRun{.run = "run-1", .authority = "AUTHORITY", .wire = {2, 4}};
+
+class EnrolmentTest : public ::testing::Test {
+ protected:
+  void SetUp() override { ASSERT_TRUE(book_.add(record_of(token_, kNow, kNow + 60, "")).ok()); }
+
+  [[nodiscard]] Result<wire::EnrollRequest> check(const EnrollProof& proof) {
+    return check_enroll(enroll_request(proof), kRun, book_, kNow);
+  }
+
+  Token token_{.at = {"host", 1},
+               .id = std::string(16, 'a'),
+               .secret = std::string(32, 's'),
+               .authority = std::string(64, 'f')};
+  host::SimDisk disk_{{}};
+  TokenBook book_{disk_, "tokens"};
+};
+
+// A good token becomes a certificate under the name of the node id given, and the node reads what the
+// coordinator said, with the highest version of both.
+TEST_F(EnrolmentTest, GoodToken) {
+  const auto request = check({.token = token_, .request = "REQUEST", .wire = {1, 3}, .program = "p"});
+  ASSERT_TRUE(request.ok()) << request.error().message();
+  const auto answer = admit(*request, NodeId{17}, kRun, [](const std::string& text, const std::string& name) {
+    return Result<std::string>(text + " signed for " + name);
+  });
+  ASSERT_TRUE(answer.ok());
+  const auto enrolled = read_enroll_answer(*answer);
+  ASSERT_TRUE(enrolled.ok());
+  EXPECT_EQ(enrolled->node, NodeId{17});
+  EXPECT_EQ(enrolled->run, "run-1");
+  EXPECT_EQ(enrolled->certificate, "REQUEST signed for node-17");
+  EXPECT_EQ(enrolled->authority, "AUTHORITY");
+  EXPECT_EQ(enrolled->wire, 3U);
+}
+
+// All small ranges of versions: those with one in common pass, the others are refused with both ranges.
+TEST_F(EnrolmentTest, WireRanges) {
+  for (std::uint32_t least = 0; least <= 6; ++least) {
+    for (std::uint32_t most = 0; most <= 6; ++most) {
+      bool in_common = false;
+      for (std::uint32_t version = least; version <= most; ++version)
+        in_common = in_common || (version >= 2 && version <= 4);
+      const auto request = check({.token = token_, .request = "", .wire = {least, most}, .program = ""});
+      EXPECT_EQ(request.ok(), in_common) << least << " " << most;
+      if (in_common) continue;
+      EXPECT_EQ(request.error().kind, ErrorKind::kRefused);
+      EXPECT_EQ(request.error().expected, "versions 2 to 4");
+      EXPECT_THAT(request.error().got, HasSubstr(std::to_string(most)));
+    }
+  }
+}
+
+// What is no request is bad data; a wrong secret is the book's refusal; what the signer says reaches the
+// asker.
+TEST_F(EnrolmentTest, Refusals) {
+  EXPECT_EQ(check_enroll("\xff\xff", kRun, book_, kNow).error().kind, ErrorKind::kBadData);
+  EXPECT_EQ(check_enroll("", kRun, book_, kNow).error().kind, ErrorKind::kRefused);
+  Token wrong = token_;
+  wrong.secret[5] = 'x';
+  const auto refused = check({.token = wrong, .request = "", .wire = {2, 2}, .program = ""});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error().what, HasSubstr("secret is wrong"));
+  const auto request = check({.token = token_, .request = "", .wire = {2, 2}, .program = ""});
+  ASSERT_TRUE(request.ok());
+  const auto unsigned_one = admit(*request, NodeId{1}, kRun, [](const std::string&, const std::string&) {
+    return Result<std::string>(Error{.kind = ErrorKind::kBadData, .what = "no request"});
+  });
+  ASSERT_FALSE(unsigned_one.ok());
+  EXPECT_EQ(unsigned_one.error().what, "no request");
+  for (const char* answer : {"", "\xff", "\x08\x01"}) EXPECT_FALSE(read_enroll_answer(answer).ok());
+}
+
+}  // namespace
+}  // namespace gossamer::cluster

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/admission/token.h"
+
+#include <absl/strings/escaping.h>
+#include <gossamer/admission.pb.h>
+
+#include <utility>
+
+#include "base/check.h"
+#include "host/api/digest.h"
+
+namespace gossamer::cluster {
+namespace {
+
+constexpr std::string_view kPrefix = "gossamer1.";
+constexpr std::string_view kAnyPrefix = "gossamer";
+constexpr std::size_t kChecksumBytes = 4;
+constexpr std::size_t kFingerprintBytes = 32;
+constexpr std::size_t kMaxHost = 255;
+constexpr std::uint32_t kMaxPort = 65535;
+
+Error refused(std::string what, std::string got, std::string fix) {
+  return {.kind = ErrorKind::kRefused,
+          .where = "the token",
+          .what = std::move(what),
+          .got = std::move(got),
+          .expected = "a line that begins with gossamer1. as `gossamer token create` prints it",
+          .fix = std::move(fix)};
+}
+
+Error damaged() {
+  return refused("is cut off or mistyped", "a text whose checksum does not fit", "copy the whole line anew");
+}
+
+bool good(const Token& token) {
+  return !token.at.host.empty() && token.at.host.size() <= kMaxHost && token.at.port != 0 &&
+         host::is_hex(token.id, kTokenIdBytes) && token.secret.size() == kSecretBytes &&
+         host::is_hex(token.authority, kFingerprintBytes) && host::parse_endpoint(to_string(token.at)).ok();
+}
+
+std::string base64url(std::string_view bytes) {
+  return absl::WebSafeBase64Escape({bytes.data(), bytes.size()});
+}
+
+}  // namespace
+
+std::string encode_token(const Token& token) {
+  CHECK(good(token));
+  wire::Token message;
+  message.set_host(token.at.host);
+  message.set_port(token.at.port);
+  message.set_id(absl::HexStringToBytes(token.id));
+  message.set_secret(token.secret);
+  message.set_authority(absl::HexStringToBytes(token.authority));
+  std::string bytes = message.SerializeAsString();
+  bytes += host::sha256(bytes).substr(0, kChecksumBytes);
+  return std::string(kPrefix) + base64url(bytes);
+}
+
+Result<Token> decode_token(std::string_view text) {
+  if (!text.starts_with(kPrefix)) {
+    const std::size_t dot = text.find('.');
+    const bool other_version =
+        text.starts_with(kAnyPrefix) && dot != std::string_view::npos && dot <= kPrefix.size() + 2 &&
+        text.substr(0, dot).find_first_not_of("0123456789", kAnyPrefix.size()) == std::string_view::npos;
+    if (other_version)
+      return refused("is of another version", "another number in front", "use the coordinator's version");
+    return refused("is no token", "another text", "copy the whole line anew");
+  }
+  if (text.size() > kMaxTokenText) return damaged();
+  const std::string_view body = text.substr(kPrefix.size());
+  std::string bytes;
+  const bool readable = absl::WebSafeBase64Unescape({body.data(), body.size()}, &bytes) &&
+                        bytes.size() >= kChecksumBytes && base64url(bytes) == body;
+  if (!readable) return damaged();
+  const std::string checksum = bytes.substr(bytes.size() - kChecksumBytes);
+  bytes.resize(bytes.size() - kChecksumBytes);
+  if (host::sha256(bytes).substr(0, kChecksumBytes) != checksum) return damaged();
+  wire::Token message;
+  Token token;
+  const bool parsed = message.ParseFromString(bytes) && message.port() <= kMaxPort;
+  if (parsed) {
+    token = {.at = {.host = message.host(), .port = static_cast<std::uint16_t>(message.port())},
+             .id = host::to_hex(message.id()),
+             .secret = message.secret(),
+             .authority = host::to_hex(message.authority())};
+  }
+  if (!parsed || !good(token)) {
+    return refused("is no token of this version", "other content",
+                   "have a new one made with `gossamer token create`");
+  }
+  return token;
+}
+
+}  // namespace gossamer::cluster

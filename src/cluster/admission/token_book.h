@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// TokenBook: the tokens of one run, as files below its directory: docs/protocols/admission.md, "Token". Each
+// call reads what is there now, so that `gossamer token revoke` and a running coordinator need not speak.
+//
+// Times are seconds since 1970-01-01 UTC. Thread rule: one thread; several processes may use one directory.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "cluster/admission/token.h"
+#include "host/api/disk.h"
+
+namespace gossamer::cluster {
+
+struct TokenRecord {
+  std::string id;             // 16 hexadecimal digits
+  std::string secret_sha256;  // 64 hexadecimal digits
+  std::int64_t created = 0;
+  std::int64_t expires = 0;  // from then on it is refused
+  std::optional<std::int64_t> revoked;
+  std::string note;  // for people
+
+  bool operator==(const TokenRecord&) const = default;
+};
+
+// What is kept of a token; not enough to make it.
+[[nodiscard]] TokenRecord record_of(const Token& token, std::int64_t created, std::int64_t expires,
+                                    std::string note);
+
+// "2026-01-31 23:59:59 UTC".
+[[nodiscard]] std::string utc_text(std::int64_t seconds);
+
+class TokenBook {
+ public:
+  // Files lie in `directory`, which the first add() makes, in the run directory. The disk outlives the book.
+  TokenBook(host::Disk& disk, std::string directory) : disk_(disk), directory_(std::move(directory)) {}
+
+  // Durable when it returns. Requires good hexadecimal digits; refuses an id that is there already.
+  [[nodiscard]] Result<void> add(const TokenRecord& record);
+
+  struct List {
+    std::vector<TokenRecord> records;  // oldest first
+    std::vector<Error> unreadable;     // files that are no records, by path
+  };
+  [[nodiscard]] Result<List> list();
+
+  // From now on check() refuses it; durable when it returns. Revoking again keeps the first time. An id that
+  // is not there is kUsage.
+  [[nodiscard]] Result<TokenRecord> revoke(const std::string& id, std::int64_t now);
+
+  // Whether somebody with this id and secret may enrol now; whatever speaks against it is kRefused, in words
+  // of its own. `id` and `secret` may be anything a stranger sends.
+  [[nodiscard]] Result<TokenRecord> check(const std::string& id, std::string_view secret, std::int64_t now);
+
+ private:
+  [[nodiscard]] std::string path_of(const std::string& id) const { return directory_ + "/" + id + ".json"; }
+  [[nodiscard]] Result<TokenRecord> read(const std::string& id);
+  [[nodiscard]] Result<void> write(const TokenRecord& record);
+
+  host::Disk& disk_;
+  std::string directory_;
+};
+
+}  // namespace gossamer::cluster

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/grpc/authority_fetch.h"
+
+#include <fmt/format.h>
+#include <grpc/support/time.h>
+#include <netdb.h>
+#include <openssl/ssl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "host/grpc/network.h"
+#include "host/grpc/openssl.h"
+
+namespace gossamer::host {
+namespace {
+
+using Context = std::unique_ptr<SSL_CTX, FreeBy<SSL_CTX_free>>;
+using Session = std::unique_ptr<SSL, FreeBy<SSL_free>>;
+using Addresses = std::unique_ptr<addrinfo, FreeBy<freeaddrinfo>>;
+
+class Socket {
+ public:
+  explicit Socket(int fd) : fd_(fd) {}
+  Socket(Socket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Socket(const Socket&) = delete;
+  Socket& operator=(const Socket&) = delete;
+  Socket& operator=(Socket&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~Socket() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  [[nodiscard]] int fd() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+class Deadline {
+ public:
+  explicit Deadline(Duration timeout)
+      : end_(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_nanos(timeout.ns, GPR_TIMESPAN))) {}
+  // Waits until the socket is ready for `events`; false when time is up.
+  [[nodiscard]] bool wait(int fd, short events) const {
+    for (;;) {
+      const int left = gpr_time_to_millis(gpr_time_sub(end_, gpr_now(GPR_CLOCK_MONOTONIC)));
+      pollfd entry{.fd = fd, .events = events, .revents = 0};
+      const int ready = left <= 0 ? 0 : poll(&entry, 1, left);
+      if (ready >= 0) return ready > 0;
+      if (errno != EINTR) return true;  // whatever is wrong, the next call on the socket says it
+    }
+  }
+
+ private:
+  gpr_timespec end_;
+};
+
+Error failure(const Endpoint& from, const char* what, std::string got, const char* fix) {
+  return {.where = to_string(from), .what = what, .got = std::move(got), .fix = fix};
+}
+
+Error cannot_connect(const Endpoint& from, int error) {
+  return failure(from, "cannot connect", error == ETIMEDOUT ? "no answer in time" : std::strerror(error),
+                 "look whether the coordinator runs, and whether a firewall is in between");
+}
+
+// A socket that is connected, or why it is not.
+Result<Socket> connect_one(const Endpoint& from, const addrinfo& address, const Deadline& deadline) {
+  Socket socket(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (socket.fd() < 0) return cannot_connect(from, errno);
+  if (connect(socket.fd(), address.ai_addr, address.ai_addrlen) == 0) return socket;
+  if (errno != EINPROGRESS) return cannot_connect(from, errno);
+  if (!deadline.wait(socket.fd(), POLLOUT)) return cannot_connect(from, ETIMEDOUT);
+  int error = 0;
+  socklen_t size = sizeof error;
+  if (getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
+  if (error != 0) return cannot_connect(from, error);
+  return socket;
+}
+
+Result<Socket> connect_to(const Endpoint& from, const Deadline& deadline) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  const int status = getaddrinfo(from.host.c_str(), std::to_string(from.port).c_str(), &hints, &found);
+  if (status != 0) {
+    return failure(from, "cannot find the name", gai_strerror(status),
+                   "look at the name, and at this machine's DNS");
+  }
+  const Addresses addresses(found);
+  Result<Socket> last = cannot_connect(from, EADDRNOTAVAIL);
+  for (const addrinfo* address = addresses.get(); address != nullptr; address = address->ai_next) {
+    last = connect_one(from, *address, deadline);
+    if (last.ok()) break;
+  }
+  return last;
+}
+
+Error no_tls(const Endpoint& from, std::string got) {
+  return failure(from, "no TLS there", std::move(got),
+                 "look whether host and port are the coordinator's, and whether the run uses TLS");
+}
+
+Result<void> shake_hands(const Endpoint& from, SSL* session, int fd, const Deadline& deadline) {
+  for (;;) {
+    ERR_clear_error();
+    const int result = SSL_connect(session);
+    if (result == 1) return {};
+    const int error = SSL_get_error(session, result);
+    if (error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE) {
+      const short events = error == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT;
+      if (!deadline.wait(fd, events)) return no_tls(from, "no answer in time");
+      continue;
+    }
+    if (error == SSL_ERROR_SSL) return no_tls(from, openssl_words());
+    return no_tls(from, "the connection was closed");
+  }
+}
+
+// The one with the fingerprint among the certificates that the server sent.
+Result<std::string> pick(const Endpoint& from, SSL* session, const std::string& fingerprint) {
+  const STACK_OF(X509)* const chain = SSL_get_peer_cert_chain(session);
+  std::string last;
+  for (int i = 0; i < sk_X509_num(chain); ++i) {  // a null chain has -1
+    X509* const certificate = sk_X509_value(chain, i);
+    last = fingerprint_of(certificate);
+    if (last == fingerprint) return pem_of(certificate);
+  }
+  return Error{.kind = ErrorKind::kRefused,
+               .where = to_string(from),
+               .what = "the server is of another run",
+               .got = last.empty() ? "no certificate" : "an authority with the fingerprint " + last,
+               .expected = fingerprint,
+               .fix = "use a token of the run that is served there, or the address of the token's run"};
+}
+
+}  // namespace
+
+Result<std::string> fetch_authority(const Endpoint& from, const std::string& fingerprint, Duration timeout) {
+  const Deadline deadline(timeout);
+  const Result<Socket> socket = connect_to(from, deadline);
+  if (!socket.ok()) return socket.error();
+  const Context context(SSL_CTX_new(TLS_client_method()));
+  const Session session(context == nullptr ? nullptr : SSL_new(context.get()));
+  constexpr std::array<unsigned char, 3> kHttp2{2, 'h', '2'};  // gRPC's servers speak nothing else
+  const bool good = session != nullptr && SSL_set_min_proto_version(session.get(), TLS1_2_VERSION) == 1 &&
+                    SSL_set_alpn_protos(session.get(), kHttp2.data(), kHttp2.size()) == 0 &&
+                    SSL_set_tlsext_host_name(session.get(), kCertificateHost) == 1 &&
+                    SSL_set_fd(session.get(), (*socket).fd()) == 1;
+  if (!good) return failure(from, "cannot start TLS here", openssl_words(), "look at this machine's OpenSSL");
+  // The fingerprint is the proof; there is nothing to verify against yet.
+  SSL_set_verify(session.get(), SSL_VERIFY_NONE, nullptr);
+  if (auto shaken = shake_hands(from, session.get(), (*socket).fd(), deadline); !shaken.ok())
+    return shaken.error();
+  return pick(from, session.get(), fingerprint);
+}
+
+}  // namespace gossamer::host

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Keys and certificates in a directory, DIR/credentials: what a node is known by, and on the coordinator's
+// machine the run's authority too (docs/protocols/admission.md). Every file is readable by its owner only. A
+// crash leaves whole files; a membership counts from when its last file, certificate.pem, is there.
+//
+//   key.pem, authority.pem, certificate.pem   of a node: its name is "node-" and its number, the authority's
+//                                             that of the run
+//   authority-key.pem                         beside the coordinator
+//
+// Errors name the file or directory. Thread rule: one thread.
+#pragma once
+
+#include <string>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "host/api/disk.h"
+#include "host/grpc/certificates.h"
+#include "host/grpc/network.h"
+
+namespace gossamer::node {
+
+// The coordinator is a node too, the first.
+inline constexpr NodeId kCoordinatorNode{1};
+
+// A node of a run.
+struct Membership {
+  NodeId node;
+  std::string run;
+  host::NetworkCredentials credentials;
+};
+
+// What the coordinator's machine has.
+struct RunCredentials {
+  host::KeyAndCertificate authority;
+  Membership own;
+};
+
+[[nodiscard]] std::string credentials_directory(const std::string& directory);
+
+// Whether load_membership() has something to load.
+[[nodiscard]] Result<bool> has_membership(host::Disk& disk, const std::string& directory);
+
+// Makes an authority for the run and the coordinator's certificate, and writes both. Refuses (kUsage) where
+// credentials are: nodes that trust them would be lost. `run` of 1..64 bytes.
+[[nodiscard]] Result<RunCredentials> create_run_credentials(host::Disk& disk, const std::string& directory,
+                                                            const std::string& run,
+                                                            const host::Validity& validity);
+[[nodiscard]] Result<RunCredentials> load_run_credentials(host::Disk& disk, const std::string& directory,
+                                                          double now_seconds);
+
+// Durable when it returns; replaces an earlier one.
+[[nodiscard]] Result<void> keep_membership(host::Disk& disk, const std::string& directory,
+                                           const Membership& membership);
+[[nodiscard]] Result<Membership> load_membership(host::Disk& disk, const std::string& directory,
+                                                 double now_seconds);
+
+// The node and run that credentials speak of, if they fit together and are valid; kBadData without `where`.
+[[nodiscard]] Result<Membership> membership_of(host::NetworkCredentials credentials, double now_seconds);
+
+}  // namespace gossamer::node
