@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <memory>
 #include <string>
@@ -33,7 +34,8 @@ class LinksConformance : public ::testing::TestWithParam<host::NetworkKind> {
 
   void SetUp() override { world_ = make_world(GetParam()); }
 
-  std::unique_ptr<Node> start(std::uint64_t number, const std::string& run = "run") {
+  std::unique_ptr<Node> start(std::uint64_t number, const std::string& run = "run",
+                              Links::Options options = {}) {
     auto node = std::make_unique<Node>();
     Node* const self = node.get();
     self->id = {NodeId{number}, Incarnation{1}};
@@ -44,8 +46,10 @@ class LinksConformance : public ::testing::TestWithParam<host::NetworkKind> {
       self->links->on(std::move(event), world_->now(), out);
       take(*self, out);
     });
-    self->links = std::make_unique<Links>(*self->network,
-                                          Links::Options{.run = run, .self = self->id, .program = "test"});
+    options.run = run;
+    options.self = self->id;
+    options.program = "test";
+    self->links = std::make_unique<Links>(*self->network, std::move(options));
     self->address = {self->id.node, *self->network->listen(world_->address(name), Lane::kControl),
                      *self->network->listen(world_->address(name), Lane::kBulk)};
     nodes_.push_back(self);
@@ -133,6 +137,41 @@ TEST_P(LinksConformance, ProcessEnds) {
   b->network.reset();
   ASSERT_TRUE(run_until([&] { return count<LinkBroken>(*a) == 1; }));
   ASSERT_TRUE(run_until([&] { return count<OpenFailed>(*a) >= 2; }));
+}
+
+// Through a third node messages pass as over a connection of their own; when it ends both ends know at once.
+TEST_P(LinksConformance, Relayed) {
+  const auto a = start(1);
+  const auto b = start(2);
+  Links::Options options;
+  options.relays = true;
+  auto relay = start(3, "run", std::move(options));
+  b->links->trust_relay(relay->id.node);
+  for (Node* const end : {a.get(), b.get()}) end->links->open(relay->address, world_->now());
+  ASSERT_TRUE(run_until([&] {
+    return std::ranges::all_of(std::array{a.get(), b.get()}, [&](const Node* end) {
+      return relay->links->statistics(end->id.node).up && end->links->statistics(relay->id.node).up;
+    });
+  }));
+  a->links->open({.node = b->id.node, .via = relay->id.node}, world_->now());
+  constexpr std::size_t kMessages = 60;
+  for (std::size_t i = 0; i < kMessages; ++i) {
+    for (const Lane lane : {Lane::kControl, Lane::kBulk}) {
+      const Message message{
+          .channel = 1, .body = std::to_string(i), .payload = {Slice::of(std::string(i * 79190, 'x'))}};
+      ASSERT_TRUE(a->links->send({b->id.node, {}}, lane, message, world_->now()).has_value());
+    }
+  }
+  ASSERT_TRUE(run_until([&] { return b->arrived.size() == 2 * kMessages; }));
+  EXPECT_EQ(a->links->statistics(b->id.node).relayed_by, relay->id.node);
+  EXPECT_EQ(b->links->statistics(a->id.node).relayed_by, relay->id.node);
+  ASSERT_TRUE(
+      b->links->send(a->id, Lane::kControl, {.channel = 1, .body = "back", .payload = {}}, world_->now()));
+  ASSERT_TRUE(run_until([&] { return a->arrived == std::vector<std::string>{"back"}; }));
+  EXPECT_EQ(count<LinkBroken>(*a) + count<LinkBroken>(*b) + count<LinkEnded>(*a) + count<LinkEnded>(*b), 0U);
+  nodes_.pop_back();
+  relay->network.reset();
+  ASSERT_TRUE(run_until([&] { return count<LinkBroken>(*a) == 2 && count<LinkBroken>(*b) == 2; }));
 }
 
 INSTANTIATE_TEST_SUITE_P(Networks, LinksConformance,

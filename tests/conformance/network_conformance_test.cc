@@ -88,6 +88,57 @@ TEST_P(NetworkConformance, FramesArriveInOrder) {
   EXPECT_EQ(frames(b, pair.acceptor), sent);
 }
 
+// What is sent before the connection is open waits for it, and goes with it if it never opens.
+TEST_P(NetworkConformance, SendsBeforeOpened) {
+  Recorder& a = start("a");
+  Recorder& b = start("b");
+  const Endpoint there = listen(b);
+  std::vector<std::string> sent;
+  std::uint64_t bytes = 0;
+  const ConnectionId id = a.network->connect(there, Lane::kControl);
+  for (const std::size_t size : {5U, 0U, 100000U, 1U}) {
+    sent.push_back(pattern(size, sent.size()));
+    bytes += size;
+    a.network->send(id, frame_of(sent.back()));
+  }
+  EXPECT_TRUE(a.events.empty());
+  const auto written = [&] {
+    std::uint64_t total = 0;
+    for (const Written& one : a.all<Written>()) total += one.bytes;
+    return total;
+  };
+  ASSERT_TRUE(
+      world_->run_until([&] { return b.all<Received>().size() == sent.size() && written() == bytes; }));
+  EXPECT_EQ(frames(b, b.all<Accepted>()[0].connection), sent);
+  EXPECT_TRUE(std::holds_alternative<Opened>(a.events[0]));
+
+  Recorder& c = start("c");
+  Endpoint nobody = there;
+  nobody.port = 1;
+  const ConnectionId never = c.network->connect(nobody, Lane::kControl);
+  c.network->send(never, frame_of("lost"));
+  ASSERT_TRUE(world_->run_until([&] { return !c.events.empty(); }));
+  c.network->send(never, frame_of("lost"));
+  (void)join(c, b, there);
+  EXPECT_EQ(c.all<Closed>().size(), 1U);
+  EXPECT_TRUE(c.all<Written>().empty());
+}
+
+// Who closes before the connection is open hears of it once, and nothing that was sent arrives.
+TEST_P(NetworkConformance, ClosesBeforeOpened) {
+  Recorder& a = start("a");
+  Recorder& b = start("b");
+  const Endpoint there = listen(b);
+  const ConnectionId id = a.network->connect(there, Lane::kControl);
+  a.network->send(id, frame_of("x"));
+  a.network->close(id);
+  ASSERT_TRUE(world_->run_until([&] { return !a.all<Closed>().empty(); }));
+  (void)join(a, b, there);
+  EXPECT_EQ(a.all<Closed>().size(), 1U);
+  EXPECT_EQ(a.all<Opened>().size(), 1U);
+  EXPECT_TRUE(b.all<Received>().empty());
+}
+
 // Written counts every byte sent, once.
 TEST_P(NetworkConformance, WrittenCountsBytes) {
   Recorder& a = start("a");

@@ -2,7 +2,9 @@
 //
 // Any frames from a stranger, with or without a good Hello before them: Links neither falls nor delivers more
 // than it was sent, and a good peer gets its message through afterwards. The first byte: bit 0 begins with a
-// good Hello, bit 1 takes the bulk lane; then frames, each behind its length in two bytes.
+// good Hello, bit 1 takes the bulk lane, bit 2 makes the node a relay that has a link with another, believes
+// the stranger what it relays, and reaches a third node through it; then frames, each behind its length in
+// two bytes.
 #include <cstdint>
 #include <span>
 #include <string>
@@ -56,6 +58,29 @@ std::uint64_t delivered(Links& links, const LinkEvents& events) {
   return bytes;
 }
 
+constexpr std::uint64_t kRelayRoom = 1U << 20;
+
+Links make_links(host::Network& network, bool relays) {
+  Links::Options options;
+  options.run = "run";
+  options.self = {NodeId{1}, Incarnation{1}};
+  options.program = "fuzz";
+  options.relays = relays;
+  options.relay_bytes = kRelayRoom;
+  return Links(network, std::move(options));
+}
+
+// Node 4 has a link, to which things can be relayed, and node 5 is opened through the stranger.
+void make_relay(Links& links, host::Lane lane) {
+  LinkEvents events;
+  const host::ConnectionId id{3};
+  links.on(host::Accepted{id, lane, {"node-4"}, "other", "there"}, Instant{}, events);
+  links.on(host::Received{id, hello(4, lane)}, Instant{}, events);
+  links.trust_relay(NodeId{2});
+  links.open({.node = NodeId{5}, .via = NodeId{2}}, Instant{});
+  links.tick(Instant{}, events);
+}
+
 void good_peer_gets_through(Links& links, Instant now) {
   const host::ConnectionId id{2};
   LinkEvents events;
@@ -73,13 +98,15 @@ void good_peer_gets_through(Links& links, Instant now) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   Sink network;
-  Links links(network, {.run = "run", .self = {NodeId{1}, Incarnation{1}}, .program = "fuzz"});
+  const bool relays = (data[0] & 4) != 0;
+  Links links = make_links(network, relays);
   const host::Lane lane = (data[0] & 2) != 0 ? host::Lane::kBulk : host::Lane::kControl;
   const host::ConnectionId id{1};
   LinkEvents events;
   Instant now;
   links.on(host::Accepted{id, lane, {"node-2"}, "stranger", "there"}, now, events);
   if ((data[0] & 1) != 0) links.on(host::Received{id, hello(2, lane)}, now, events);
+  if (relays) make_relay(links, lane);
   std::span<const std::uint8_t> rest(data + 1, size - 1);
   while (rest.size() >= 2) {
     const std::size_t length = std::min<std::size_t>(rest[0] + 256U * rest[1], rest.size() - 2);
@@ -87,6 +114,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     rest = rest.subspan(2 + length);
     now = now + from_milliseconds(40);
     links.tick(now, events);
+    CHECK(links.relay_held() <= kRelayRoom + 2 * Links::kUnwritten);
   }
   CHECK(delivered(links, events) <= size);
   good_peer_gets_through(links, now);

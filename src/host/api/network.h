@@ -128,8 +128,8 @@ class Network {
   // Starts to open a connection; Opened or Closed tells how it went, within the host's own time-out.
   [[nodiscard]] virtual ConnectionId connect(const Endpoint& to, Lane lane) = 0;
 
-  // Queues a frame; never blocks. The caller bounds the queue by Written events. On a connection that is gone
-  // the frame is dropped. Requires at most kMaxFrameBytes.
+  // Queues a frame; never blocks. The caller bounds the queue by Written events. What is sent before Opened
+  // waits for it; on a connection that is gone the frame is dropped. Requires at most kMaxFrameBytes.
   virtual void send(ConnectionId connection, Slices frame) = 0;
 
   // The receiver is done with frames that came on the connection, whose cost() adds up to `cost`. Never more

@@ -50,9 +50,8 @@ void SimInternet::reset(const std::string& a, const std::string& b) {
     const auto connection = weak.lock();
     const auto& [one, two] = connection->sides;
     const bool between = (one.machine == a && two.machine == b) || (one.machine == b && two.machine == a);
-    if (!between || !one.open || !two.open) continue;
+    if (!between || (!one.open && !two.open)) continue;
     for (const int side : {0, 1}) {
-      side_of({connection, 1 - side}).open = false;  // neither is told by the other
       end_side({connection, side}, "connection reset by a machine in between", Tell::kProcess);
     }
   }
@@ -103,53 +102,60 @@ Duration SimInternet::delay(const std::string& from, const std::string& to) {
 }
 
 void SimInternet::open(const std::shared_ptr<SimConnection>& connection, const Endpoint& to) {
-  const std::string& from = connection->sides[0].machine;
   connection->sides[1].machine = to.host;
   connections_.push_back(connection);
-  const auto target = machines_.find(to.host);
-  const bool hidden = target == machines_.end() || (target->second.hidden && from != to.host);
-  if (!hidden && !is_cut(from, to.host) && !is_cut(to.host, from)) {
-    timeline_.after(delay(from, to.host), [this, connection, to] { answer(connection, to); });
-    return;
-  }
-  time_out(connection, to);
-}
-
-void SimInternet::time_out(const std::shared_ptr<SimConnection>& connection, const Endpoint& to) {
   timeline_.after(kConnectTimeout, [this, connection, to] {
+    if (connection->sides[0].open) return;
     end_side({connection, 0}, fmt::format("cannot connect to {}: timed out", to_string(to)), Tell::kProcess);
   });
+  cross({connection, 0}, [this, connection, to] { answer(connection, to); });
 }
 
+// One way of an opening from one side to the other, begun again and again while the path is cut.
+void SimInternet::cross(const SimEnd& from, std::function<void()> arrived) {
+  const std::string& here = side_of(from).machine;
+  const std::string& there = side_of(other(from)).machine;
+  if (from.connection->sides[0].ended) return;
+  const bool hidden = from.side == 0 && here != there && machines_[there].hidden;
+  if (!hidden && !is_cut(here, there)) return timeline_.after(delay(here, there), std::move(arrived));
+  timeline_.after(kResend, [this, from, arrived = std::move(arrived)] { cross(from, arrived); });
+}
+
+// The kernel there answers, and then the opener says who it is.
 void SimInternet::answer(const std::shared_ptr<SimConnection>& connection, const Endpoint& to) {
-  Machine& target = machines_[to.host];
-  const auto listener = target.listeners.find(to.port);
-  const std::string& from = connection->sides[0].machine;
-  if (connection->sides[0].ended) return;
-  // A paused machine's kernel answers, but nothing that speaks TLS.
-  if (target.paused || is_cut(to.host, from)) return time_out(connection, to);
-  const Duration back = delay(to.host, from);
-  if (listener == target.listeners.end() || listener->second.lane != connection->lane) {
-    timeline_.after(back, [this, connection, to] {
+  if (!listens(connection, to)) {
+    return cross({connection, 1}, [this, connection, to] {
       end_side({connection, 0}, fmt::format("cannot connect to {}: connection refused", to_string(to)),
                Tell::kProcess);
     });
-    return;
   }
-  SimNetwork* const network = listener->second.network;
+  cross({connection, 1}, [this, connection, to] {
+    cross({connection, 0}, [this, connection, to] { accept(connection, to); });
+  });
+}
+
+bool SimInternet::listens(const std::shared_ptr<SimConnection>& connection, const Endpoint& to) {
+  const auto& listeners = machines_[to.host].listeners;
+  const auto listener = listeners.find(to.port);
+  return listener != listeners.end() && listener->second.lane == connection->lane;
+}
+
+void SimInternet::accept(const std::shared_ptr<SimConnection>& connection, const Endpoint& to) {
+  if (connection->sides[0].ended) return;
+  // Kernels shake hands while a machine's processes stand still, but they do not speak TLS.
+  const std::string& from = connection->sides[0].machine;
+  if (machines_[to.host].paused || machines_[from].paused) {
+    return timeline_.after(kResend, [this, connection, to] { accept(connection, to); });
+  }
+  if (!listens(connection, to)) return answer(connection, to);
+  SimNetwork* const network = machines_[to.host].listeners.at(to.port).network;
   const bool certified = network->name_ == PeerName{} || connection->opener != PeerName{};
-  if (!certified && !connection->question.has_value()) {
-    timeline_.after(back, [this, connection] { refuse_stranger(connection); });
-    return;
-  }
+  if (!certified && !connection->question.has_value())
+    return cross({connection, 1}, [this, connection] { refuse_stranger(connection); });
   const ConnectionId id = network->take(connection, 1);
-  const PeerName opener = connection->opener;
-  connection->sides[0].open = connection->sides[1].open = true;
-  // A round trip for TCP, one for TLS.
-  const Instant accepted = timeline_.now() + back + delay(from, to.host);
-  const Instant opened = accepted + delay(to.host, from);
-  emit({connection, 1}, accepted, Accepted{id, connection->lane, opener, from, from});
-  emit({connection, 0}, opened, Opened{connection->sides[0].id, network->name_});
+  connection->sides[1].open = true;
+  emit({connection, 1}, timeline_.now(), Accepted{id, connection->lane, connection->opener, from, from});
+  travel({connection, 1}, {.bytes = 0, .frame = {}, .welcome = network->name_});
 }
 
 // Where somebody has a certificate, whoever has none may only ask questions.
@@ -289,6 +295,12 @@ void SimInternet::arrived(const SimEnd& end, SimSegment segment) {
   SimSide& far = side_of(to);
   Machine& machine = machines_[far.machine];
   if (machine.gone) return;
+  if (segment.welcome.has_value() && !far.ended) {
+    far.open = true;
+    emit(to, timeline_.now(), Opened{far.id, *segment.welcome});
+    if (!far.queue.empty()) want_to_send(to);
+    return;
+  }
   if (!far.open) {
     reset_other(to, "connection reset: the other side has closed it");
     return;
@@ -318,28 +330,25 @@ void SimInternet::end_side(const SimEnd& end, const std::string& what, Tell tell
   SimSide& side = side_of(end);
   if (side.ended) return;
   side.ended = true;
-  const bool was_open = std::exchange(side.open, false);
+  side.open = false;
   side.queue.clear();
   side.held.reset();
   if (const auto sink = side.sink.lock(); sink != nullptr && tell == Tell::kProcess) {
     emit(end, timeline_.now(), Closed{side.id, Error{.where = side_of(other(end)).machine, .what = what}});
   }
-  if (was_open) reset_other(end, tell == Tell::kProcess ? "connection reset" : what);
+  reset_other(end, tell == Tell::kProcess ? "connection reset" : what);
 }
 
 void SimInternet::reset_other(const SimEnd& end, const std::string& what) {
   const SimEnd to = other(end);
   SimSide& side = side_of(end);
   SimSide& far = side_of(to);
-  if (!far.open || is_cut(side.machine, far.machine)) return;
+  const bool accepted = far.id.value != 0;  // always so for the opener
+  if (!accepted || far.ended || is_cut(side.machine, far.machine)) return;
   const Instant arrival =
       std::max(timeline_.now() + delay(side.machine, far.machine), side.last_arrival + kTick);
   side.last_arrival = arrival;
-  timeline_.at(arrival, [this, to, what] {
-    SimSide& there = side_of(to);
-    there.open = false;  // nothing to be told: the reset came from there
-    end_side(to, what, Tell::kProcess);
-  });
+  timeline_.at(arrival, [this, to, what] { end_side(to, what, Tell::kProcess); });
 }
 
 }  // namespace gossamer::host

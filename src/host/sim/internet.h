@@ -5,10 +5,11 @@
 //
 // What is modelled: each machine has an uplink and a downlink of a certain rate, which its connections share
 // in turns of 16 KiB, as TCP connections share a bottleneck; each path has a one-way delay, jitter for each
-// segment, and loss, which costs the time that TCP takes to send again and keeps the order; a cut path holds
-// segments back, and a connection that gets nothing through for 20 s breaks, at the side that sends; a
-// machine that vanishes is silent, a process that ends resets its connections; a paused machine takes bytes
-// until the window is full, and says nothing. What is not: slow start, headers, CPU.
+// segment, and loss, which costs the time that TCP takes to send again and keeps the order; opening takes two
+// round trips, begun again where the path is cut, for at most 5 s; a cut path holds segments back, and a
+// connection that gets nothing through for 20 s breaks, at the side that sends; a machine that vanishes is
+// silent, a process that ends resets its connections; a paused machine takes bytes until the window is full,
+// and says nothing. What is not: slow start, headers, CPU.
 //
 // Deterministic: the same calls and seed give the same events at the same instants. Thread rule: one thread.
 #pragma once
@@ -43,6 +44,8 @@ struct SimEnd {
 struct SimSegment {
   std::uint64_t bytes = 0;
   std::optional<Slices> frame;  // that ends with it
+  // Instead of bytes, the last of an opening: the acceptor's name.
+  std::optional<PeerName> welcome = {};
 };
 
 // One direction between two machines.
@@ -117,10 +120,13 @@ class SimInternet {
   [[nodiscard]] const PathQuality& path(const std::string& from, const std::string& to) const;
   [[nodiscard]] Duration delay(const std::string& from, const std::string& to);
 
+  // A connection opens in four ways: a knock, an answer, who is there (Accepted), and a welcome (Opened).
   void open(const std::shared_ptr<SimConnection>& connection, const Endpoint& to);
+  void cross(const SimEnd& from, std::function<void()> arrived);
   void answer(const std::shared_ptr<SimConnection>& connection, const Endpoint& to);
-  void time_out(const std::shared_ptr<SimConnection>& connection, const Endpoint& to);
   void refuse_stranger(const std::shared_ptr<SimConnection>& connection);
+  void accept(const std::shared_ptr<SimConnection>& connection, const Endpoint& to);
+  [[nodiscard]] bool listens(const std::shared_ptr<SimConnection>& connection, const Endpoint& to);
   void want_to_send(const SimEnd& end);
   void pump(const std::string& machine);
   void segment_sent(const SimEnd& end, std::uint64_t bytes);

@@ -85,10 +85,10 @@ void SimNetwork::send(ConnectionId connection, Slices frame) {
   const auto found = connections_.find(connection);
   if (found == connections_.end()) return;
   SimSide& here = found->second.connection->sides[static_cast<std::size_t>(found->second.side)];
-  if (!here.open) return;
+  if (here.ended) return;
   if (here.queue.empty()) here.front_left = bytes;
   here.queue.push_back(std::move(frame));
-  internet_.want_to_send(found->second);
+  if (here.open) internet_.want_to_send(found->second);
 }
 
 void SimNetwork::consumed(ConnectionId connection, std::uint64_t cost) {

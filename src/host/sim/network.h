@@ -22,7 +22,7 @@ struct SimSide {
   std::string machine;
   ConnectionId id;
   std::weak_ptr<NetworkSink> sink;  // gone with its process
-  bool open = false;                // may send and be sent to
+  bool open = false;                // Accepted or Opened; before, what is sent waits
   bool ended = false;               // Closed is on its way, or needless
   std::deque<Slices> queue;
   std::uint64_t front_left = 0;   // bytes of the first frame that have not left

@@ -32,6 +32,7 @@ struct Connection {
   NodeId node;        // whose link it belongs to; 0: none yet, or no more
   std::string where;  // for people
   std::string host;   // which it came from; empty if it is ours
+  NodeId via;         // the relay that it goes through; 0: none
   host::PeerName name;
   std::uint64_t unwritten = 0;  // handed to the network and still in this process
   Instant heard;                // when the last frame came

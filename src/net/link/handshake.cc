@@ -12,16 +12,6 @@
 namespace gossamer::net {
 namespace {
 
-// What a peer says, fit for a line on a terminal.
-std::string printable(const std::string& text) {
-  constexpr std::size_t kMost = 300;
-  std::string shown = text.substr(0, kMost);
-  for (char& one : shown) {
-    if (one < ' ' || one > '~') one = '?';
-  }
-  return shown;
-}
-
 struct Parts {
   std::string what;
   std::string got;
@@ -49,6 +39,7 @@ bool is_final(wire::Refusal::Reason reason) {
 
 void Links::send_frame(Connection& connection, Slices frame) {
   connection.unwritten += total_bytes(frame);
+  if (Relay::is_inner(connection.id)) return relay_.send(connection.id, std::move(frame));
   network_.send(connection.id, std::move(frame));
 }
 
@@ -84,11 +75,16 @@ void Links::on_frame(Connection& connection, Frame frame, Instant now, LinkEvent
       break;
     default: break;
   }
+  unexpected(connection, frame.header, connection.ours ? "Welcome or Refusal" : "Hello", now, out);
+}
+
+void Links::unexpected(Connection& connection, const wire::FrameHeader& header, std::string expected,
+                       Instant now, LinkEvents& out) {
   fault(connection,
         Error{.kind = ErrorKind::kBadData,
               .what = "the peer broke the rules of the link",
-              .got = fmt::format("a frame of kind {}", static_cast<int>(frame.header.kind_case())),
-              .expected = connection.ours ? "Welcome or Refusal" : "Hello"},
+              .got = fmt::format("a frame of kind {}", static_cast<int>(header.kind_case())),
+              .expected = std::move(expected)},
         now, out);
 }
 
@@ -277,6 +273,8 @@ void Links::establish(Connection& connection, Link& link, const wire::Progress& 
   connection.node = link.peer.node;
   connection.stage = Connection::Stage::kUp;
   connection.next_ping = now;
+  if (!Relay::is_inner(connection.id))
+    relay_.up(connection.id, {.peer = link.peer.node, .lane = connection.lane, .ours = connection.ours});
   lane.connection = connection.id;
   lane.retry.reset();
   lane.up = true;
@@ -339,19 +337,21 @@ void Links::on_established(Connection& connection, Frame frame, Instant now, Lin
       lane.failures = 0;  // only now: a peer that welcomes and hangs up is not dialed without end
       if (connection.lane == host::Lane::kControl) link.round_trip = now - connection.ping_sent;
       return;
+    case wire::FrameHeader::kRelayOpen:
+    case wire::FrameHeader::kRelayed:
+    case wire::FrameHeader::kRelayClose:
+      if (Relay::is_inner(connection.id))
+        return unexpected(connection, header, "nothing relayed twice", now, out);
+      if (auto done = relay_.on_frame(connection.id, std::move(frame)); !done.ok())
+        fault(connection, done.error(), now, out);
+      return;
     case wire::FrameHeader::kRefusal: return on_refusal(connection, header.refusal(), now, out);
     case wire::FrameHeader::kGoodbye:
       return end(link.peer.node,
                  Error{.where = connection.where,
                        .what = fmt::format("the peer has left: {}", printable(header.goodbye().reason()))},
                  out);
-    default:
-      return fault(connection,
-                   Error{.kind = ErrorKind::kBadData,
-                         .what = "the peer broke the rules of the link",
-                         .got = fmt::format("a frame of kind {}", static_cast<int>(header.kind_case())),
-                         .expected = "Data, Ack, Ping, Pong or Goodbye"},
-                   now, out);
+    default: return unexpected(connection, header, "Data, Ack, Ping, Pong or Goodbye", now, out);
   }
 }
 

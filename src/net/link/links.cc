@@ -19,6 +19,10 @@ Duration backoff(int failures) {
   return from_milliseconds(std::min(5000.0, 100.0 * static_cast<double>(1U << std::min(failures - 1, 10))));
 }
 
+// What may wait at a relay for one connection: what its window lets through and, of small messages, the
+// frames' own bytes, and Acks and Pings.
+std::uint64_t most_held(std::uint64_t window) { return window + window / 4 + (1ULL << 20); }
+
 // How long a connection may be without a frame, or not be open yet.
 Duration patience(const Connection& connection) {
   return connection.stage == Connection::Stage::kGreeting ? Links::kGreetingTime : Links::kSilence;
@@ -26,13 +30,15 @@ Duration patience(const Connection& connection) {
 
 }  // namespace
 
-std::string certificate_name(NodeId node) { return fmt::format("node-{}", node.value); }
-
 Links::Links(host::Network& network, Options options)
     : network_(network),
       options_(std::move(options)),
       rng_(options_.seed, Purpose::kBackoff, options_.self.node.value),
-      strangers_(options_.strangers) {
+      strangers_(options_.strangers),
+      relay_({.self = options_.self.node,
+              .relays = options_.relays,
+              .most_held = {most_held(options_.control_window), most_held(options_.bulk_window)},
+              .most_held_in_all = options_.relay_bytes}) {
   CHECK(options_.self.node.value > 0 && options_.self.incarnation.value > 0);
 }
 
@@ -53,6 +59,7 @@ Connection& Links::add_connection(host::ConnectionId id, host::Lane lane, Instan
   connection.id = id;
   connection.lane = lane;
   connection.heard = now;
+  connection.via = relay_.via(id);
   return connection;
 }
 
@@ -69,11 +76,14 @@ void Links::open(const PeerAddress& to, Instant now) {
 
 void Links::dial(Link& link, host::Lane lane, Instant now) {
   const host::Endpoint& to = lane == host::Lane::kControl ? link.address.control : link.address.bulk;
-  const host::ConnectionId id = network_.connect(to, lane);
+  const NodeId via = link.address.via;
+  const host::ConnectionId id =
+      via.value > 0 ? relay_.connect(via, link.peer.node, lane) : network_.connect(to, lane);
   Connection& connection = add_connection(id, lane, now);
   connection.ours = true;
   connection.node = link.peer.node;
-  connection.where = fmt::format("{} at {}", certificate_name(link.peer.node), host::to_string(to));
+  connection.where = fmt::format("{} at {}", certificate_name(link.peer.node),
+                                 via.value > 0 ? "relay " + certificate_name(via) : host::to_string(to));
   LaneState& state = link.lanes[lane_index(lane)];
   state.connection = id;
   state.retry.reset();
@@ -141,6 +151,11 @@ void Links::consumed(const Receipt& receipt, Instant now) {
 }
 
 void Links::on(host::NetworkEvent event, Instant now, LinkEvents& out) {
+  hand_on(event, now, out);
+  settle(now, out);
+}
+
+void Links::hand_on(host::NetworkEvent& event, Instant now, LinkEvents& out) {
   std::visit(
       [&](auto& one) {
         if constexpr (requires { one.connection; }) on_event(one, now, out);  // the others are questions
@@ -148,9 +163,26 @@ void Links::on(host::NetworkEvent event, Instant now, LinkEvents& out) {
       event);
 }
 
+void Links::settle(Instant now, LinkEvents& out) {
+  while (relay_.has_news()) {
+    for (const host::ConnectionId id : relay_.take_ready()) {
+      const auto found = connections_.find(id);
+      const auto link = found == connections_.end() ? links_.end() : links_.find(found->second.node);
+      if (link != links_.end()) serve_lane(link->second, found->second.lane, now);
+    }
+    for (host::NetworkEvent& event : relay_.take_events()) hand_on(event, now, out);
+  }
+}
+
+void Links::hang_up(host::ConnectionId id) {
+  if (Relay::is_inner(id)) return relay_.close(id);
+  relay_.down(id);
+  network_.close(id);
+}
+
 void Links::on_event(const host::Opened& event, Instant now, LinkEvents&) {
   const auto found = connections_.find(event.connection);
-  if (found == connections_.end()) return network_.close(event.connection);
+  if (found == connections_.end()) return hang_up(event.connection);
   Connection& connection = found->second;
   connection.name = event.peer;
   connection.stage = Connection::Stage::kGreeting;
@@ -161,7 +193,7 @@ void Links::on_event(const host::Opened& event, Instant now, LinkEvents&) {
 }
 
 void Links::on_event(const host::Accepted& event, Instant now, LinkEvents&) {
-  if (!strangers_.has_room({event.host, event.peer.certificate})) return network_.close(event.connection);
+  if (!strangers_.has_room({event.host, event.peer.certificate})) return hang_up(event.connection);
   Connection& connection = add_connection(event.connection, event.lane, now);
   connection.stage = Connection::Stage::kGreeting;
   connection.where = event.from;
@@ -174,7 +206,8 @@ void Links::on_event(host::Received& event, Instant now, LinkEvents& out) {
   const auto found = connections_.find(event.connection);
   if (found == connections_.end()) return;
   // Windows bound what a link holds; the network need not hold anything back.
-  network_.consumed(event.connection, host::Network::cost(event.frame));
+  if (!Relay::is_inner(event.connection))
+    network_.consumed(event.connection, host::Network::cost(event.frame));
   Connection& connection = found->second;
   if (connection.stage == Connection::Stage::kLeaving) return;  // what it says does not matter any more
   connection.heard = now;
@@ -233,10 +266,11 @@ void Links::drop(host::ConnectionId id) {
   if (found == connections_.end()) return;
   strangers_.remove(id);
   connections_.erase(found);
-  network_.close(id);
+  hang_up(id);
 }
 
 void Links::make_stranger(const Connection& connection, Instant now) {
+  relay_.down(connection.id);
   strangers_.add(connection.id, {connection.host, connection.name.certificate}, now + kGreetingTime);
 }
 
@@ -276,6 +310,11 @@ void Links::serve_lane(Link& link, host::Lane lane, Instant now) {
       if (!frame.has_value()) break;
       send_frame(connection, std::move(*frame));
     }
+    while (connection.unwritten < kUnwritten) {
+      auto frame = relay_.next_frame(connection.id);
+      if (!frame.has_value()) break;
+      send_frame(connection, std::move(*frame));
+    }
   }
   schedule(link, now);
 }
@@ -302,6 +341,7 @@ void Links::schedule(Link& link, Instant now) {
 
 std::optional<Instant> Links::next_wakeup() const {
   std::optional<Instant> wake;
+  if (relay_.has_news()) return Instant{};
   if (!wakes_.empty()) wake = wakes_.begin()->first;
   if (const auto next = strangers_.next()) wake = std::min(wake.value_or(next->first), next->first);
   return wake;
@@ -316,6 +356,7 @@ void Links::tick(Instant now, LinkEvents& out) {
     link.wake.reset();
     tick_link(link, now, out);
   }
+  settle(now, out);
 }
 
 void Links::tick_link(Link& link, Instant now, LinkEvents& out) {
@@ -352,6 +393,10 @@ LinkStatistics Links::statistics(NodeId node) const {
   LinkStatistics statistics{.up = link.lanes[lane_index(host::Lane::kControl)].up,
                             .round_trip = link.round_trip,
                             .last_heard = link.last_heard};
+  if (statistics.up) {
+    const NodeId via = connections_.at(*link.lanes[lane_index(host::Lane::kControl)].connection).via;
+    if (via.value > 0) statistics.relayed_by = via;
+  }
   for (const LaneState& lane : link.lanes) {
     statistics.queued_bytes += lane.stream.queued_bytes();
     statistics.acknowledged_bytes += lane.stream.acknowledged_bytes();

@@ -29,6 +29,8 @@
 #include "net/link/connection.h"
 #include "net/link/lane_stream.h"
 #include "net/link/message.h"
+#include "net/link/names.h"
+#include "net/link/relay.h"
 #include "net/link/strangers.h"
 #include "net/wire/frame.h"
 
@@ -41,11 +43,13 @@ struct PeerId {
   auto operator<=>(const PeerId&) const = default;
 };
 
-// Where a node listens, an endpoint for each lane.
+// Where a node listens, an endpoint for each lane; or, instead, another node through which it is reached,
+// which relays and with which both have links.
 struct PeerAddress {
   NodeId node;
-  host::Endpoint control;
-  host::Endpoint bulk;
+  host::Endpoint control = {};
+  host::Endpoint bulk = {};
+  NodeId via = {};
 };
 
 // A control connection is up: for the first time, or again.
@@ -92,6 +96,7 @@ struct LinkStatistics {
   std::uint64_t queued_bytes = 0;  // sent by the user, not acknowledged
   std::uint64_t acknowledged_bytes = 0;
   std::uint64_t received_bytes = 0;
+  std::optional<NodeId> relayed_by = {};  // what is up goes through this node
 };
 
 // Names a message that was sent.
@@ -111,7 +116,10 @@ class Links {
     std::uint64_t seed = 0;
     std::uint64_t control_window = 16ULL << 20;
     std::uint64_t bulk_window = 32ULL << 20;
-    Strangers::Limits strangers = {};  // accepted connections beyond them are closed at once
+    bool relays = false;  // carries connections between nodes that it has links with
+    std::uint64_t relay_bytes = 256ULL
+                                << 20;  // what may wait for them in all; an inner connection ends beyond
+    Strangers::Limits strangers = {};   // accepted connections beyond them are closed at once
   };
   static constexpr Duration kGreetingTime{5'000'000'000};
   static constexpr Duration kPingEvery{1'000'000'000};
@@ -132,6 +140,9 @@ class Links {
   void close(NodeId node, const std::string& reason, Instant now);
   // Ends the link with this incarnation, if there is one, and refuses it and older ones for ever.
   void fence(PeerId peer, Instant now, LinkEvents& out);
+  // Takes connections that this node relays to us, and believes it who opened them. (Who opens a link through
+  // a relay believes that one anyway.)
+  void trust_relay(NodeId node) { relay_.trust(node); }
 
   [[nodiscard]] bool linked(NodeId node) const { return links_.contains(node); }
 
@@ -150,6 +161,8 @@ class Links {
   [[nodiscard]] std::optional<Instant> next_wakeup() const;
 
   [[nodiscard]] LinkStatistics statistics(NodeId node) const;
+  // What waits here to be relayed.
+  [[nodiscard]] std::uint64_t relay_held() const { return relay_.held(); }
 
  private:
   struct LaneState {
@@ -176,6 +189,7 @@ class Links {
   };
 
   // links.cc: users, time, connections that come and go.
+  void hand_on(host::NetworkEvent& event, Instant now, LinkEvents& out);
   void on_event(const host::Opened& event, Instant now, LinkEvents& out);
   void on_event(const host::Accepted& event, Instant now, LinkEvents& out);
   void on_event(host::Received& event, Instant now, LinkEvents& out);
@@ -209,10 +223,16 @@ class Links {
   // The link that an unobjectionable Hello belongs to, made or replaced as the protocol says.
   [[nodiscard]] Link& link_for(const wire::Hello& hello, LinkEvents& out);
   [[nodiscard]] static wire::Refusal fenced_refusal(PeerId peer);
+  void unexpected(Connection& connection, const wire::FrameHeader& header, std::string expected, Instant now,
+                  LinkEvents& out);
   void refuse(Connection& connection, const wire::Refusal& refusal, Instant now);
   void fault(Connection& connection, Error error, Instant now, LinkEvents& out);
   void send_frame(Connection& connection, Slices frame);
+  // It belongs to no link, and must be gone in time.
   void make_stranger(const Connection& connection, Instant now);
+  void hang_up(host::ConnectionId id);
+  // Lets relayed connections have what is theirs: events here, frames towards the relay or from it.
+  void settle(Instant now, LinkEvents& out);
   Link& make_link(NodeId node);
   Connection& add_connection(host::ConnectionId id, host::Lane lane, Instant now);
 
@@ -229,9 +249,7 @@ class Links {
   std::map<NodeId, std::pair<Incarnation, std::uint64_t>> newest_session_;
   std::set<std::pair<Instant, NodeId>> wakes_;
   Strangers strangers_;
+  Relay relay_;
 };
-
-// The common name in a node's certificate: "node-17".
-[[nodiscard]] std::string certificate_name(NodeId node);
 
 }  // namespace gossamer::net

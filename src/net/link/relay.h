@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Relay: connections inside connections (docs/protocols/link.md, "Relay"), all three parts of it. For the
+// node that opens one and the node that it reaches, an inner connection looks like any other of
+// host/api/network.h: it has a ConnectionId, takes frames and gives NetworkEvents. For the node between them
+// it is two numbers, one on each of two outer connections, and the frames that wait to go on; how many may
+// wait is bounded, and the inner connection ends rather than pass the bound.
+//
+// Outer connections are those of links that are up; Links tells which. The frames for them are taken by
+// next_frame(), when their own have gone.
+//
+// A pure state machine without time. Thread rule: one owner.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "base/slice.h"
+#include "host/api/network.h"
+#include "net/wire/frame.h"
+
+namespace gossamer::net {
+
+class Relay {
+ public:
+  struct Options {
+    NodeId self;
+    bool relays = false;  // for others
+    // What may wait for one inner connection in one direction, on each lane, and for all together: bytes of
+    // frames and kHeldCost for each.
+    std::array<std::uint64_t, host::kLanes> most_held{};
+    std::uint64_t most_held_in_all = 0;
+  };
+  static constexpr std::uint64_t kHeldCost = 256;
+  // Inner connections over one outer one, and frames that open or close them waiting for one.
+  static constexpr std::size_t kMostInner = 256;
+  static constexpr std::size_t kMostNotices = 1024;
+
+  explicit Relay(const Options& options) : options_(options) {}
+
+  // Whether the connection is an inner one, whose calls belong here.
+  [[nodiscard]] static bool is_inner(host::ConnectionId id) { return (id.value & kInner) != 0; }
+
+  // A connection of a link with `peer` is up, or gone for good: what went over it ends.
+  struct OuterConnection {
+    NodeId peer;
+    host::Lane lane = host::Lane::kControl;
+    bool ours = false;
+  };
+  void up(host::ConnectionId id, const OuterConnection& outer);
+  void down(host::ConnectionId id);
+  // Accepts inner connections that this peer says are from others.
+  void trust(NodeId peer) { trusted_.insert(peer); }
+
+  // As those of host::Network. An inner connection opens, or fails, through the link with `via`.
+  [[nodiscard]] host::ConnectionId connect(NodeId via, NodeId to, host::Lane lane);
+  void send(host::ConnectionId inner, Slices frame);
+  void close(host::ConnectionId inner);
+  // The relay that an inner connection goes through; 0 if it has ended.
+  [[nodiscard]] NodeId via(host::ConnectionId inner) const;
+
+  // A RelayOpen, Relayed or RelayClose from an outer connection. An error (kBadData) for what a correct peer
+  // never sends.
+  [[nodiscard]] Result<void> on_frame(host::ConnectionId outer, Frame frame);
+  // The next frame for an outer connection.
+  [[nodiscard]] std::optional<Slices> next_frame(host::ConnectionId outer);
+
+  // What has happened to inner connections that end here, and which outer connections have frames to fetch:
+  // since these were called last.
+  [[nodiscard]] std::vector<host::NetworkEvent> take_events() { return std::exchange(events_, {}); }
+  [[nodiscard]] std::set<host::ConnectionId> take_ready() { return std::exchange(ready_, {}); }
+  [[nodiscard]] bool has_news() const { return !events_.empty() || !ready_.empty(); }
+
+  // What waits here for all inner connections, as it counts.
+  [[nodiscard]] std::uint64_t held() const { return held_; }
+
+ private:
+  static constexpr std::uint64_t kInner = 1ULL << 63;
+
+  using Number = std::uint64_t;
+  // One end of an inner connection on this node.
+  struct Place {
+    host::ConnectionId outer;
+    Number number = 0;
+  };
+  struct Half {
+    host::ConnectionId here;        // the inner connection that ends here; 0: it goes on
+    Place onward;                   // if so
+    std::deque<Slices> queue = {};  // for this outer connection
+    std::uint64_t held = 0;
+  };
+  struct Outer {
+    OuterConnection what;
+    Number next_ours = 0;
+    Number last_theirs = 0;
+    std::map<Number, Half> halves = {};
+    std::deque<Slices> notices = {};  // RelayOpen and RelayClose
+    std::deque<Number> turns = {};    // halves with something in their queue
+  };
+
+  [[nodiscard]] Result<void> on_open(host::ConnectionId id, Outer& outer, const wire::RelayOpen& open);
+  void pass_on(host::ConnectionId id, Outer& outer, Number number, NodeId to);
+  void accept(host::ConnectionId id, Outer& outer, Number number, NodeId from);
+  void on_relayed(const Place& place, Slices frame);
+  [[nodiscard]] std::optional<host::ConnectionId> outer_to(NodeId peer, host::Lane lane) const;
+  [[nodiscard]] Place add_half(host::ConnectionId outer);
+  void push(const Place& place, Slices frame);
+  void notice(host::ConnectionId outer, const wire::FrameHeader& header);
+  void say_closed(const Place& place, const std::string& reason);
+  // Ends the half at `place`; whoever is behind it hears why, and the outer connection does not.
+  void end_half(const Place& place, const std::string& reason);
+  void forget(const Place& place);
+
+  const Options options_;
+  std::set<NodeId> trusted_;
+  std::map<host::ConnectionId, Outer> outers_;
+  std::map<host::ConnectionId, Place> ends_;  // of inner connections that end here
+  std::uint64_t last_inner_ = 0;
+  std::uint64_t held_ = 0;
+  std::vector<host::NetworkEvent> events_;
+  std::set<host::ConnectionId> ready_;
+};
+
+}  // namespace gossamer::net

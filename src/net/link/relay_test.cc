@@ -1,0 +1,459 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Two nodes that cannot reach each other, and a third that carries their connections.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "net/link/simulated_nodes.h"
+
+namespace gossamer::net {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+// What a relay is configured with.
+Links::Options relaying(std::uint64_t bytes = 256ULL << 20) {
+  Links::Options options;
+  options.relays = true;
+  options.relay_bytes = bytes;
+  return options;
+}
+
+constexpr std::array<Lane, 2> kLanes{Lane::kControl, Lane::kBulk};
+
+// Nodes 1 and 2 behind NAT, node 3 between them.
+class RelayTest : public LinksTest {
+ protected:
+  RelayTest() {
+    internet_.hide("m1");
+    internet_.hide("m2");
+  }
+  Node& start_relay(Links::Options options = relaying()) {
+    nodes_.push_back(
+        std::make_unique<Node>(timeline_, internet_, 3, ++relay_lives_, "run", "", std::move(options)));
+    return *nodes_.back();
+  }
+  Node& start_hidden(std::uint64_t number, std::uint64_t incarnation = 1) {
+    Node& node = start(number, incarnation);
+    node.links->trust_relay(NodeId{3});
+    return node;
+  }
+  // All three linked, the hidden ones through the relay.
+  void join_all(Node& a, Node& b, Node& relay) {
+    join(a, relay);
+    join(b, relay);
+    a.open_through(relay, b);
+    run_for(1);
+    ASSERT_TRUE(a.links->statistics(b.id.node).up);
+    ASSERT_TRUE(b.links->statistics(a.id.node).up);
+  }
+  static std::vector<std::string> numbers(int count) {
+    std::vector<std::string> all;
+    for (int i = 0; i < count; ++i) all.push_back(std::to_string(i));
+    return all;
+  }
+
+  std::uint64_t relay_lives_ = 0;
+};
+
+// Gigabytes and control messages pass both ways, once and in order, and both ends know through whom.
+TEST_F(RelayTest, Carries) {
+  Node& a = start_hidden(1);
+  Node& b = start_hidden(2);
+  Node& relay = start_relay();
+  join_all(a, b, relay);
+  EXPECT_EQ(a.links->statistics(b.id.node).relayed_by, relay.id.node);
+  EXPECT_EQ(b.links->statistics(a.id.node).relayed_by, relay.id.node);
+  EXPECT_FALSE(a.links->statistics(relay.id.node).relayed_by.has_value());
+  EXPECT_EQ(a.all<LinkUp>().back().peer, b.id);
+  EXPECT_EQ(b.all<LinkUp>().back().peer, a.id);
+  // Four ways of 10 ms, two each way.
+  EXPECT_NEAR(a.links->statistics(b.id.node).round_trip->milliseconds(), 40, 2);
+  constexpr int kMessages = 20;
+  for (const std::string& body : numbers(kMessages)) {
+    a.send(b, Lane::kBulk, body, 50'000'000);
+    b.send(a, Lane::kBulk, body, 50'000'000);
+  }
+  for (int i = 0; i < kMessages; ++i) {
+    a.send(b, Lane::kControl, std::to_string(i));
+    b.send(a, Lane::kControl, std::to_string(i));
+    run_for(1);
+    // Bulk delays control no more than on a link of their own, on each of the two ways.
+    EXPECT_EQ(a.bodies(Lane::kControl).size(), static_cast<std::size_t>(i) + 1);
+    EXPECT_EQ(b.bodies(Lane::kControl).size(), static_cast<std::size_t>(i) + 1);
+  }
+  run_for(10);
+  for (const Lane lane : kLanes) {
+    EXPECT_EQ(a.bodies(lane), numbers(kMessages));
+    EXPECT_EQ(b.bodies(lane), numbers(kMessages));
+  }
+  EXPECT_TRUE(a.all<LinkBroken>().empty() && b.all<LinkBroken>().empty());
+  EXPECT_EQ(relay.links->relay_held(), 0U);
+}
+
+// Who does not consume bounds what the relay holds, by the inner window; what the relay has to say itself to
+// the same node goes before all that. Then everything arrives.
+TEST_F(RelayTest, SlowReceiver) {
+  Node& a = start_hidden(1);
+  Node& b = start_hidden(2);
+  Node& relay = start_relay();
+  join_all(a, b, relay);
+  internet_.set_rates("m2", {.up_bytes_per_second = 1e6, .down_bytes_per_second = 1e6});
+  internet_.set_rates("m3", {.up_bytes_per_second = 1e6, .down_bytes_per_second = 125e6});
+  b.consumes = false;
+  constexpr int kMessages = 100;
+  for (const std::string& body : numbers(kMessages)) a.send(b, Lane::kBulk, body, 1'000'000);
+  for (int i = 0; i < 40000; ++i) a.send(b, Lane::kControl, "");
+  std::uint64_t most = 0;
+  for (int i = 0; i < 100; ++i) {
+    run_for(1);
+    most = std::max(most, relay.links->relay_held());
+    if (i == 5) relay.send(b, Lane::kBulk, "mine");
+    // At most 1 MiB of others' is before it on its way, and the other lane's share.
+    if (i == 9) {
+      EXPECT_THAT(b.bodies(Lane::kBulk), Contains("mine"));
+    }
+  }
+  const Links::Options defaults;
+  EXPECT_GT(most, defaults.bulk_window / 2);
+  EXPECT_LT(most, (defaults.control_window + defaults.bulk_window) * 5 / 4);
+  EXPECT_LE(b.bodies(Lane::kBulk).size(), 35U);
+  b.consumes = true;
+  for (const Arrived& one : b.all<Arrived>()) b.links->consumed(one.receipt, timeline_.now());
+  run_for(150);
+  EXPECT_EQ(b.bodies(Lane::kBulk).size(), kMessages + 1U);
+  EXPECT_EQ(b.bodies(Lane::kControl).size(), 40000U);
+  EXPECT_TRUE(a.all<LinkBroken>().empty() && b.all<LinkBroken>().empty());
+  EXPECT_EQ(relay.links->relay_held(), 0U);
+}
+
+// A relay that has no room ends the inner connection rather than grow; the link goes on over the next.
+TEST_F(RelayTest, NoRoom) {
+  Node& a = start_hidden(1);
+  Node& b = start_hidden(2);
+  constexpr std::uint64_t kRoom = 3'000'000;
+  Node& relay = start_relay(relaying(kRoom));
+  join_all(a, b, relay);
+  internet_.set_rates("m3", {.up_bytes_per_second = 1e6, .down_bytes_per_second = 125e6});
+  for (const std::string& body : numbers(20)) a.send(b, Lane::kBulk, body, 1'000'000);
+  for (int i = 0; i < 200; ++i) {
+    run_for(1);
+    EXPECT_LE(relay.links->relay_held(), kRoom);
+  }
+  EXPECT_EQ(b.bodies(Lane::kBulk), numbers(20));
+  EXPECT_TRUE(a.all<LinkEnded>().empty() && b.all<LinkEnded>().empty());
+}
+
+// A relay that dies breaks the link at both ends at once; the same link goes on when it is back, and loses
+// nothing.
+TEST_F(RelayTest, RelayDies) {
+  Node& a = start_hidden(1);
+  Node& b = start_hidden(2);
+  Node* relay = &start_relay();
+  join_all(a, b, *relay);
+  for (int life = 0; life < 3; ++life) {
+    for (const Lane lane : kLanes) a.send(b, lane, std::to_string(life), 20'000'000);
+    run_for(0.05);
+    kill(*relay);
+    run_for(0.05);
+    EXPECT_EQ(a.all<LinkBroken>().back().peer, b.id);
+    EXPECT_EQ(b.all<LinkBroken>().back().peer, a.id);
+    run_for(20);
+    EXPECT_THAT(a.all<OpenFailed>().back().reason.message(), HasSubstr("node-3"));
+    relay = &start_relay();
+    // The relay's links are with its next incarnation: whoever opened the last opens another.
+    run_for(10);
+    for (Node* const node : {&a, &b}) {
+      if (!node->links->statistics(relay->id.node).up) node->open(*relay);
+    }
+    run_for(20);
+  }
+  for (const Lane lane : kLanes) EXPECT_EQ(b.bodies(lane), numbers(3));
+  for (Node* const node : {&a, &b}) {
+    for (const LinkEnded& ended : node->all<LinkEnded>()) EXPECT_EQ(ended.peer.node, relay->id.node);
+  }
+}
+
+// A path to the relay that is cut is noticed by silence, at the far end too, and the link goes on when it is
+// healed.
+TEST_F(RelayTest, PathIsCut) {
+  Node& a = start_hidden(1);
+  Node& b = start_hidden(2);
+  Node& relay = start_relay();
+  join_all(a, b, relay);
+  for (const char* const machine : {"m1", "m2"}) {
+    internet_.cut(machine, "m3");
+    internet_.cut("m3", machine);
+    a.send(b, Lane::kControl, std::string("to b, cut ") + machine);
+    b.send(a, Lane::kControl, std::string("to a, cut ") + machine);
+    run_for(Links::kSilence.seconds() + 3);
+    EXPECT_FALSE(a.links->statistics(b.id.node).up);
+    EXPECT_FALSE(b.links->statistics(a.id.node).up);
+    internet_.heal(machine, "m3");
+    internet_.heal("m3", machine);
+    run_for(30);
+  }
+  EXPECT_EQ(b.bodies(Lane::kControl), (std::vector<std::string>{"to b, cut m1", "to b, cut m2"}));
+  EXPECT_EQ(a.bodies(Lane::kControl), (std::vector<std::string>{"to a, cut m1", "to a, cut m2"}));
+  EXPECT_TRUE(a.all<LinkEnded>().empty() && b.all<LinkEnded>().empty());
+}
+
+// An end that dies is noticed within the ways of the path; its next incarnation is another link; and a
+// Goodbye passes.
+TEST_F(RelayTest, EndDies) {
+  Node& a = start_hidden(1);
+  Node* b = &start_hidden(2);
+  Node& relay = start_relay();
+  join_all(a, *b, relay);
+  kill(*b);
+  run_for(0.03);
+  EXPECT_EQ(a.all<LinkBroken>().size(), 1U);
+  b = &start_hidden(2, 2);
+  join(*b, relay);
+  run_for(10);
+  ASSERT_EQ(a.all<LinkEnded>().size(), 1U);
+  EXPECT_THAT(a.all<LinkEnded>()[0].reason.message(), HasSubstr("the link has ended here"));
+  a.open_through(relay, *b);
+  run_for(1);
+  EXPECT_EQ(a.all<LinkUp>().back().peer, b->id);
+  b->close(a);
+  run_for(1);
+  ASSERT_EQ(a.all<LinkEnded>().size(), 2U);
+  EXPECT_THAT(a.all<LinkEnded>()[1].reason.message(), HasSubstr("has left: done"));
+}
+
+// Nobody relays who is not configured to, to whom it has no link, or for the fenced; nobody believes a relay
+// that it was not told to; an end refuses the fenced itself.
+TEST_F(RelayTest, Refuses) {
+  Node& a = start_hidden(1);
+  Node& b = start(2);
+  Node& relay = start_relay(Links::Options());
+  join(a, relay);
+  join(b, relay);
+  const auto refused = [&](Node& through, Node& to, const std::string& text) {
+    a.events.clear();
+    a.open_through(through, to);
+    run_for(2);
+    ASSERT_FALSE(a.all<OpenFailed>().empty()) << text;
+    EXPECT_THAT(a.all<OpenFailed>().back().reason.message(), HasSubstr(text));
+    EXPECT_FALSE(to.links->linked(a.id.node));
+    a.close(to);
+    run_for(1);
+  };
+  refused(relay, b, "node-3 does not relay");
+  a.close(relay);
+  b.close(relay);
+  kill(relay);
+  Node& willing = start_relay();
+  join(a, willing);
+  join(b, willing);
+  refused(willing, b, "node-2 takes no connections from node-3");
+  Node& far = start(4);
+  refused(willing, far, "node-3 has no control connection to node-4");
+  refused(far, b, "no control connection to the relay");
+  b.links->trust_relay(willing.id.node);
+  b.fence(a.id);
+  a.events.clear();
+  a.open_through(willing, b);
+  run_for(2);
+  ASSERT_EQ(a.all<LinkEnded>().size(), 1U);
+  EXPECT_THAT(a.all<LinkEnded>()[0].reason.message(), HasSubstr("declared dead"));
+  willing.fence(a.id);
+  run_for(1);
+  refused(willing, b, "no control connection to the relay");
+}
+
+// Both ends open at once, through the same relay: one link, nothing lost.
+TEST_F(RelayTest, BothOpen) {
+  internet_.set_default_path({.delay = from_milliseconds(10), .jitter = from_milliseconds(60), .loss = 0.05});
+  Node& relay = start_relay();
+  for (std::uint64_t pair = 0; pair < 20; ++pair) {
+    Node& a = start_hidden(10 + 2 * pair);
+    Node& b = start_hidden(11 + 2 * pair);
+    a.open(relay);
+    b.open(relay);
+    run_for(10);
+    a.open_through(relay, b);
+    run_for(static_cast<double>(pair) * 0.01);
+    b.open_through(relay, a);
+    a.send(b, Lane::kControl, "from a");
+    b.send(a, Lane::kControl, "from b");
+    run_for(20);
+    EXPECT_EQ(b.bodies(Lane::kControl), std::vector<std::string>{"from a"}) << pair;
+    EXPECT_EQ(a.bodies(Lane::kControl), std::vector<std::string>{"from b"}) << pair;
+    EXPECT_TRUE(a.all<LinkEnded>().empty() && b.all<LinkEnded>().empty());
+  }
+}
+
+wire::FrameHeader relay_open(std::uint64_t number, std::uint64_t to, std::uint64_t from = 0) {
+  wire::FrameHeader header;
+  header.mutable_relay_open()->set_number(number);
+  header.mutable_relay_open()->set_to_node(to);
+  header.mutable_relay_open()->set_from_node(from);
+  return header;
+}
+wire::FrameHeader relayed(std::uint64_t number) {
+  wire::FrameHeader header;
+  header.mutable_relayed()->set_number(number);
+  return header;
+}
+
+// A relay alone, with connections that nodes 1 and 2 have opened to it. What it sends is fetched by the test.
+class LoneRelay : public ::testing::Test {
+ protected:
+  LoneRelay() {
+    relay_.up(kOne, {.peer = NodeId{1}, .lane = Lane::kBulk, .ours = false});
+    relay_.up(kTwo, {.peer = NodeId{2}, .lane = Lane::kBulk, .ours = false});
+  }
+  std::string fault(const wire::FrameHeader& header, Slices payload = {}) {
+    const auto done = relay_.on_frame(kOne, {.header = header, .payload = std::move(payload)});
+    return done.ok() ? std::string("fine") : done.error().message();
+  }
+  std::vector<wire::FrameHeader> fetch(host::ConnectionId from) {
+    std::vector<wire::FrameHeader> all;
+    while (auto frame = relay_.next_frame(from)) all.push_back(decode_frame(std::move(*frame))->header);
+    return all;
+  }
+
+  static constexpr host::ConnectionId kOne{1};
+  static constexpr host::ConnectionId kTwo{2};
+  Relay relay_{
+      {.self = NodeId{3}, .relays = true, .most_held = {8U << 20, 8U << 20}, .most_held_in_all = 8U << 20}};
+};
+
+// What a correct peer never sends is a fault; what may have been under way is not.
+TEST_F(LoneRelay, Faults) {
+  EXPECT_THAT(fault(relay_open(2, 2)), HasSubstr("a higher odd number"));
+  EXPECT_THAT(fault(relay_open(0, 2)), HasSubstr("a higher odd number"));
+  EXPECT_THAT(fault(relay_open(1, 0)), HasSubstr("one of them"));
+  EXPECT_THAT(fault(relay_open(1, 2, 2)), HasSubstr("one of them"));
+  EXPECT_THAT(fault(relayed(1)), HasSubstr("one that was opened"));
+  EXPECT_EQ(fault(relay_open(1, 2)), "fine");
+  EXPECT_THAT(fault(relay_open(1, 2)), HasSubstr("opened after 1"));
+  for (const std::uint64_t number : {0U, 2U, 3U})
+    EXPECT_THAT(fault(relayed(number)), HasSubstr("was opened"));
+  EXPECT_EQ(fault(relay_open(7, 9)), "fine");  // nobody there
+  EXPECT_EQ(fault(relayed(7)), "fine");        // sent before the refusal came
+  const auto refusals = fetch(kOne);
+  ASSERT_EQ(refusals.size(), 1U);
+  EXPECT_EQ(refusals[0].relay_close().number(), 7U);
+  const auto opened = fetch(kTwo);
+  ASSERT_EQ(opened.size(), 1U);
+  EXPECT_EQ(opened[0].relay_open().from_node(), 1U);
+  EXPECT_EQ(opened[0].relay_open().number(), 2U);  // the relay's own, on a connection that it has not opened
+}
+
+// Whoever asks and does not read the answers, or opens without end, costs bounded memory.
+TEST_F(LoneRelay, Floods) {
+  std::uint64_t number = 1;
+  while (fault(relay_open(number, 9)) == "fine") {
+    number += 2;
+    ASSERT_LT(number, 3 * Relay::kMostNotices);
+  }
+  (void)fetch(kOne);
+  for (int i = 0; i < 1000; ++i) EXPECT_EQ(fault(relay_open(number += 2, 2)), "fine");
+  EXPECT_EQ(fetch(kTwo).size(), Relay::kMostInner);
+  EXPECT_EQ(fetch(kOne).size(), 1000 - Relay::kMostInner);
+}
+
+// Beyond what may be held, or with a frame that would not fit into another, an inner connection ends at both
+// ends, and others stay.
+TEST_F(LoneRelay, HoldsNoMore) {
+  const Slices large{Slice::of(std::string(1'000'000, 'x'))};
+  for (const std::uint64_t number : {1U, 3U, 5U}) EXPECT_EQ(fault(relay_open(number, 2)), "fine");
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(fault(relayed(1), large), "fine");
+  EXPECT_EQ(relay_.held(), 0U);
+  EXPECT_EQ(fault(relayed(3), {Slice::of(std::string(kMaxFrameBytes - 20, 'x'))}), "fine");
+  EXPECT_EQ(fault(relayed(5), large), "fine");
+  const auto closed = fetch(kOne);
+  ASSERT_EQ(closed.size(), 2U);
+  EXPECT_EQ(closed[0].relay_close().number(), 1U);
+  EXPECT_THAT(closed[0].relay_close().reason(), HasSubstr("cannot hold more"));
+  EXPECT_EQ(closed[1].relay_close().number(), 3U);
+  const auto passed = fetch(kTwo);
+  ASSERT_EQ(passed.size(), 6U);  // three openings, two ends, and the frame of the third
+  EXPECT_EQ(passed.back().relayed().number(), 6U);
+  relay_.down(kOne);
+  ASSERT_EQ(fetch(kTwo).size(), 1U);
+}
+
+// Inner connections to the same node take turns.
+TEST_F(LoneRelay, TakesTurns) {
+  for (const std::uint64_t number : {1U, 3U}) EXPECT_EQ(fault(relay_open(number, 2)), "fine");
+  (void)fetch(kTwo);
+  for (const std::uint64_t number : {1U, 3U}) {
+    for (int i = 0; i < 50; ++i) EXPECT_EQ(fault(relayed(number), {Slice::of(std::string("x"))}), "fine");
+  }
+  const auto passed = fetch(kTwo);
+  ASSERT_EQ(passed.size(), 100U);
+  for (std::size_t i = 0; i < 100; ++i) EXPECT_EQ(passed[i].relayed().number(), i % 2 == 0 ? 2U : 4U);
+}
+
+// Whatever is cut, lost, delayed or reset on either side of the relay: each message arrives once and in order
+// while both ends live. Prints the seed.
+TEST(RelayChaos, NothingLostNothingTwice) {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Rng rng(seed, Purpose::kTest);
+    host::Timeline timeline(seed);
+    host::SimInternet internet(timeline, seed);
+    internet.set_default_path({.delay = from_milliseconds(static_cast<double>(rng.below(100))),
+                               .jitter = from_milliseconds(static_cast<double>(rng.below(30))),
+                               .loss = static_cast<double>(rng.below(5)) * 0.01});
+    internet.hide("m1");
+    internet.hide("m2");
+    Node a(timeline, internet, 1);
+    Node b(timeline, internet, 2);
+    Node relay(timeline, internet, 3, 1, "run", "", relaying());
+    for (Node* const end : {&a, &b}) {
+      end->links->trust_relay(relay.id.node);
+      end->open(relay);
+    }
+    a.open_through(relay, b);
+    const std::array<std::string, 2> machines{"m1", "m2"};
+    std::array<std::array<std::vector<std::string>, 2>, 2> sent;
+    for (int turn = 0; turn < 200; ++turn) {
+      timeline.run_until(timeline.now() + from_milliseconds(static_cast<double>(rng.below(300))));
+      const std::string& machine = machines[rng.below(2)];
+      switch (rng.below(8)) {
+        case 0: internet.cut(machine, "m3"); break;
+        case 1: internet.cut("m3", machine); break;
+        case 2:
+        case 3:
+          internet.heal(machine, "m3");
+          internet.heal("m3", machine);
+          break;
+        case 4: internet.reset(machine, "m3"); break;
+        default: {
+          const std::size_t from = rng.below(2);
+          const std::size_t lane = rng.below(2);
+          Node& here = from == 0 ? a : b;
+          Node& there = from == 0 ? b : a;
+          if (!here.links->linked(there.id.node)) break;
+          sent[from][lane].push_back(std::to_string(sent[from][lane].size()));
+          here.send(there, static_cast<Lane>(lane), sent[from][lane].back(), rng.below(500000));
+        }
+      }
+    }
+    for (const std::string& machine : machines) {
+      internet.heal(machine, "m3");
+      internet.heal("m3", machine);
+    }
+    timeline.run_until(timeline.now() + from_seconds(120));
+    EXPECT_TRUE(a.all<LinkEnded>().empty() && b.all<LinkEnded>().empty());
+    for (const std::size_t lane : {0U, 1U}) {
+      EXPECT_EQ(b.bodies(static_cast<Lane>(lane)), sent[0][lane]);
+      EXPECT_EQ(a.bodies(static_cast<Lane>(lane)), sent[1][lane]);
+    }
+    EXPECT_EQ(a.links->statistics(b.id.node).queued_bytes, 0U);
+    EXPECT_EQ(relay.links->relay_held(), 0U);
+  }
+}
+
+}  // namespace
+}  // namespace gossamer::net
