@@ -11,7 +11,6 @@
 #pragma once
 
 #include <array>
-#include <compare>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -29,16 +28,10 @@
 #include "net/link/connection.h"
 #include "net/link/lane_stream.h"
 #include "net/link/message.h"
+#include "net/link/peer_id.h"
 #include "net/wire/frame.h"
 
 namespace gossamer::net {
-
-struct PeerId {
-  NodeId node;
-  Incarnation incarnation;
-
-  auto operator<=>(const PeerId&) const = default;
-};
 
 // Where a node listens, an endpoint for each lane.
 struct PeerAddress {
