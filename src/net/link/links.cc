@@ -43,7 +43,9 @@ Links::Links(host::Network& network, Options options)
 }
 
 void Links::abandon() {
-  for (const auto& [id, connection] : connections_) network_.close(id);
+  for (const auto& [id, connection] : connections_) {
+    if (!Relay::is_inner(id)) network_.close(id);
+  }
 }
 
 Links::Link& Links::make_link(NodeId node) {

@@ -11,7 +11,6 @@
 #pragma once
 
 #include <array>
-#include <compare>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -30,18 +29,12 @@
 #include "net/link/lane_stream.h"
 #include "net/link/message.h"
 #include "net/link/names.h"
+#include "net/link/peer_id.h"
 #include "net/link/relay.h"
 #include "net/link/strangers.h"
 #include "net/wire/frame.h"
 
 namespace gossamer::net {
-
-struct PeerId {
-  NodeId node;
-  Incarnation incarnation;
-
-  auto operator<=>(const PeerId&) const = default;
-};
 
 // Where a node listens, an endpoint for each lane; or, instead, another node through which it is reached,
 // which relays and with which both have links.

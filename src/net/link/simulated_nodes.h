@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -61,6 +62,12 @@ class Node {
         timeline_.now());
     after();
   }
+  // False if there is no link with it.
+  bool send(PeerId to, Lane lane, Message message) {
+    const bool queued = links->send(to, lane, std::move(message), timeline_.now()).has_value();
+    after();
+    return queued;
+  }
   void close(const Node& to) {
     links->close(to.id.node, "done", timeline_.now());
     after();
@@ -98,6 +105,7 @@ class Node {
       const auto* const arrived = std::get_if<Arrived>(&event);
       if (arrived != nullptr && consumes) links->consumed(arrived->receipt, timeline_.now());
       when.push_back(timeline_.now());
+      if (on_event) on_event(event);
       // Tests of gigabytes look at bodies only.
       if (arrived != nullptr) std::get<Arrived>(event).message.payload.clear();
       events.push_back(std::move(event));
@@ -126,6 +134,7 @@ class Node {
   LinkEvents events;
   std::vector<Instant> when;  // of each event
   bool consumes = true;
+  std::function<void(LinkEvent)> on_event;  // beside writing it down; may send
   std::unique_ptr<Links> links;
 };
 

@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A fetcher and donors joined by queues: parts, lies, losses, silence, business, restarts.
+#include "cluster/chunks/fetcher.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "cluster/chunks/donor.h"
+#include "cluster/chunks/test_content.h"
+
+namespace gossamer::cluster {
+namespace {
+
+using ::testing::HasSubstr;
+using wire::Chunks;
+
+constexpr std::uint64_t kWindow = 4;
+
+net::PeerId donor_id(std::uint64_t number) { return {NodeId{number}, Incarnation{number}}; }
+
+enum class Nature { kHonest, kLiar, kSilent };
+
+// Donors, one fetcher, and queues between them; what the fetcher hands on is compared with the content.
+class Transfer {
+ public:
+  Transfer(const Content& content, std::uint64_t seed)
+      : content_(content), rng_(seed, Purpose::kTest), written(content.manifest.chunks(), false) {
+    restart(Fetcher({.id = content.manifest.id(), .channels = {1, 2}, .seed = seed, .window = kWindow}));
+  }
+
+  void restart(Fetcher fresh) {
+    fetcher_.emplace(std::move(fresh));
+    to_donor_.clear();
+    to_fetcher_.clear();
+    for (auto& [id, one] : donors_) one.donor.lost(fetcher_id());
+  }
+  void restart() {
+    restart(Fetcher({.id = content_.manifest.id(), .channels = {1, 2}, .seed = 1, .window = kWindow},
+                    content_.manifest, written));
+  }
+
+  void add(std::uint64_t number, std::optional<ChunkSet> has = std::nullopt, Nature nature = Nature::kHonest,
+           double bytes_per_second = 1e12, std::uint64_t most_in_service = 16) {
+    Donor donor(
+        {.channels = {1, 2}, .most_in_service = most_in_service, .bytes_per_second = bytes_per_second}, now);
+    donor.give(
+        content_.manifest, std::move(has),
+        [this](const Manifest&, std::uint64_t chunk) -> Result<Slice> { return content_.chunk(chunk); });
+    CHECK(donors_.try_emplace(donor_id(number), One{std::move(donor), nature}).second);
+    join(number);
+  }
+  void join(std::uint64_t number) {
+    act([&](FetchEvents& out) { fetcher_->add_donor(donor_id(number), now, out); });
+  }
+  void lose(std::uint64_t number) {
+    to_donor_.erase(donor_id(number));
+    to_fetcher_.erase(donor_id(number));
+    act([&](FetchEvents& out) { fetcher_->lost(donor_id(number), now, out); });
+  }
+  void on(std::uint64_t number, net::Message message) {
+    act([&](FetchEvents& out) { fetcher_->on(donor_id(number), std::move(message), now, out); });
+  }
+
+  // One message arrives, or time passes; false if neither can change anything.
+  bool step() {
+    std::vector<std::pair<bool, net::PeerId>> pending;
+    for (const auto& [peer, queue] : to_donor_) {
+      if (!queue.empty()) pending.emplace_back(true, peer);
+    }
+    for (const auto& [peer, queue] : to_fetcher_) {
+      if (!queue.empty()) pending.emplace_back(false, peer);
+    }
+    if (pending.empty()) {
+      const auto wake = fetcher_->next_wakeup();
+      if (!wake.has_value()) return false;
+      now = std::max(now, *wake);
+      act([&](FetchEvents& out) { fetcher_->tick(now, out); });
+      return true;
+    }
+    const auto [request, peer] = pending[rng_.below(pending.size())];
+    auto& queue = request ? to_donor_[peer] : to_fetcher_[peer];
+    net::Message message = std::move(queue.front());
+    queue.pop_front();
+    if (request) {
+      serve(peer, message);
+    } else {
+      if (total_bytes(message.payload) > 0) donors_.at(peer).donor.served(fetcher_id());
+      act([&](FetchEvents& out) { fetcher_->on(peer, std::move(message), now, out); });
+    }
+    return true;
+  }
+  void run() {
+    while (step()) {
+    }
+  }
+  [[nodiscard]] Fetcher& fetcher() { return *fetcher_; }
+  [[nodiscard]] bool complete() const { return std::ranges::count(written, false) == 0; }
+
+ private:
+  struct One {
+    Donor donor;
+    Nature nature;
+  };
+  static net::PeerId fetcher_id() { return {NodeId{1000}, Incarnation{1000}}; }
+
+  void serve(net::PeerId peer, const net::Message& message) {
+    One& one = donors_.at(peer);
+    if (one.nature == Nature::kSilent && !first_of_.insert(peer).second) return;
+    std::vector<ChunkSend> out;
+    CHECK(one.donor.on(fetcher_id(), message, now, out).ok());
+    for (ChunkSend& send : out) {
+      Chunks body;
+      CHECK(body.ParseFromString(send.message.body));
+      if (body.kind() == Chunks::BUSY) ++busy;
+      if (one.nature == Nature::kLiar && body.kind() == Chunks::CHUNK && rng_.below(3) == 0) {
+        std::string bytes = joined(send.message.payload);
+        bytes[rng_.below(bytes.size())] ^= 4;
+        send.message.payload = {Slice::of(std::move(bytes))};
+      }
+      to_fetcher_[peer].push_back(std::move(send.message));
+    }
+  }
+  template <class Action>
+  void act(const Action& action) {
+    FetchEvents events;
+    action(events);
+    for (FetchEvent& event : events) {
+      if (auto* const send = std::get_if<ChunkSend>(&event)) {
+        note(*send);
+        to_donor_[send->to].push_back(std::move(send->message));
+      } else if (const auto* const chunk = std::get_if<ChunkHere>(&event)) {
+        EXPECT_FALSE(written[chunk->chunk]) << "chunk " << chunk->chunk << " twice";
+        EXPECT_EQ(joined(chunk->content), joined({content_.chunk(chunk->chunk)}));
+        written[chunk->chunk] = true;
+      } else if (const auto* const gone = std::get_if<DonorDropped>(&event)) {
+        dropped.push_back(*gone);
+      } else if (std::holds_alternative<FetchDone>(event)) {
+        ++done;
+      }
+    }
+  }
+  void note(const ChunkSend& send) {
+    Chunks body;
+    CHECK(body.ParseFromString(send.message.body) && send.message.channel == 1);
+    if (body.kind() == Chunks::WANT) wants.emplace_back(send.to.node.value, body.chunk());
+  }
+
+  const Content& content_;
+  Rng rng_;
+  std::optional<Fetcher> fetcher_;
+  std::map<net::PeerId, One> donors_;
+  std::map<net::PeerId, std::deque<net::Message>> to_donor_;
+  std::map<net::PeerId, std::deque<net::Message>> to_fetcher_;
+  std::set<net::PeerId> first_of_;  // silent donors that have given their OFFER
+
+ public:
+  ChunkSet written;  // on disk
+  Instant now;
+  std::vector<DonorDropped> dropped;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> wants;  // donor, chunk, in order
+  int done = 0;
+  int busy = 0;
+};
+
+ChunkSet random_set(std::uint64_t chunks, Rng& rng) {
+  ChunkSet set(chunks);
+  for (std::uint64_t chunk = 0; chunk < chunks; ++chunk) set[chunk] = rng.below(2) == 0;
+  return set;
+}
+
+// Donors that have everything, any number of chunks, any order of events: all bytes arrive once, and at most
+// (k-1) windows beside.
+TEST(Fetcher, WholeDonors) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Rng rng(seed, Purpose::kTest, 1);
+    const std::uint64_t donors = 1 + rng.below(5);
+    const Content content = make_content(rng.below(900), 10, seed);
+    Transfer transfer(content, seed);
+    for (std::uint64_t i = 0; i < donors; ++i) transfer.add(i);
+    transfer.run();
+    ASSERT_TRUE(transfer.complete());
+    ASSERT_EQ(transfer.done, 1);
+    ASSERT_TRUE(transfer.fetcher().done() && transfer.dropped.empty());
+    ASSERT_LE(transfer.fetcher().wasted_bytes(), (donors - 1) * kWindow * 10);
+  }
+}
+
+// Donors with parts: the fetch ends exactly with what somebody has, says how much is missing, and goes on
+// when another donor brings it.
+TEST(Fetcher, PartialDonors) {
+  int missing = 0;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Rng rng(seed, Purpose::kTest, 2);
+    const std::uint64_t donors = 1 + rng.below(5);
+    const Content content = make_content(300, 10, seed);
+    Transfer transfer(content, seed);
+    ChunkSet somewhere(30, false);
+    for (std::uint64_t i = 0; i < donors; ++i) {
+      const ChunkSet has = random_set(30, rng);
+      for (std::size_t chunk = 0; chunk < 30; ++chunk) somewhere[chunk] = somewhere[chunk] || has[chunk];
+      transfer.add(i, has);
+    }
+    transfer.run();
+    ASSERT_EQ(transfer.written, somewhere);
+    ASSERT_EQ(transfer.fetcher().unavailable(),
+              static_cast<std::uint64_t>(std::ranges::count(somewhere, false)));
+    ASSERT_LE(transfer.fetcher().wasted_bytes(), donors * (donors - 1) * kWindow * 10);
+    missing += transfer.complete() ? 0 : 1;
+    transfer.add(50);
+    transfer.run();
+    ASSERT_TRUE(transfer.complete());
+  }
+  EXPECT_GT(missing, 20);
+}
+
+// What only one donor has is asked for first, of that donor.
+TEST(Fetcher, RarestFirst) {
+  const Content content = make_content(200, 10, 1);
+  Transfer transfer(content, 1);
+  ChunkSet most(20, true);
+  most[7] = most[12] = false;
+  transfer.add(1, most);
+  transfer.add(2, most);
+  const auto asked = [&](std::uint64_t donor) {
+    std::vector<std::uint64_t> chunks;
+    for (const auto& [of, chunk] : transfer.wants) {
+      if (of == donor) chunks.push_back(chunk);
+    }
+    return chunks;
+  };
+  while (asked(1).empty() || asked(2).empty()) ASSERT_TRUE(transfer.step());
+  transfer.add(3);
+  transfer.run();
+  const std::vector<std::uint64_t> of_third = asked(3);
+  ASSERT_GE(of_third.size(), 2U);
+  EXPECT_EQ((std::set{of_third[0], of_third[1]}), (std::set<std::uint64_t>{7, 12}));
+}
+
+// Liars are named, and only they; what they sent is not believed, and an honest donor is enough.
+TEST(Fetcher, Liars) {
+  std::size_t found = 0;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Rng rng(seed, Purpose::kTest, 3);
+    const Content content = make_content(10 + rng.below(600), 10, seed);
+    Transfer transfer(content, seed);
+    const std::uint64_t liars = 1 + rng.below(4);
+    for (std::uint64_t i = 0; i < liars; ++i) transfer.add(i, std::nullopt, Nature::kLiar);
+    transfer.add(90);
+    transfer.run();
+    ASSERT_TRUE(transfer.complete());
+    for (const DonorDropped& one : transfer.dropped) {
+      ASSERT_LT(one.donor.node.value, liars);
+      ASSERT_THAT(one.error.message(), HasSubstr("other bytes for chunk"));
+    }
+    found += transfer.dropped.size();
+    ASSERT_LE(transfer.fetcher().wasted_bytes(), (2 * liars + 1) * kWindow * 10);
+  }
+  EXPECT_GT(found, 200U);
+}
+
+// A donor that says what it has and then nothing more, without being lost, holds nothing up that another has.
+TEST(Fetcher, SilentDonors) {
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    const Content content = make_content(400, 10, seed);
+    Transfer transfer(content, seed);
+    for (std::uint64_t i = 0; i < seed % 4; ++i) transfer.add(i, std::nullopt, Nature::kSilent);
+    transfer.add(90);
+    transfer.run();
+    ASSERT_TRUE(transfer.complete());
+    ASSERT_TRUE(transfer.dropped.empty());
+  }
+}
+
+// Donors with little to give make the fetcher wait as long as they say, and no request is lost over it.
+TEST(Fetcher, BusyDonors) {
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    const Content content = make_content(1000, 10, seed);
+    Transfer transfer(content, seed);
+    transfer.add(1, std::nullopt, Nature::kHonest, 100);
+    transfer.add(2, std::nullopt, Nature::kHonest, 50, 1 + seed % 3);
+    transfer.run();
+    ASSERT_TRUE(transfer.complete());
+    ASSERT_GT(transfer.busy, 0);
+    // 1000 bytes at 150 a second, 150 of them at once.
+    ASSERT_NEAR((transfer.now - Instant{}).seconds(), (1000 - 150) / 150.0, 1.5);
+  }
+}
+
+// Donors come and go, the fetcher is restarted from what it has written: each chunk is written once over all
+// its lives, and at the end all are.
+TEST(Fetcher, LossesAndRestarts) {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Rng rng(seed, Purpose::kTest, 4);
+    const Content content = make_content(500, 10, seed);
+    Transfer transfer(content, seed);
+    std::set<std::uint64_t> donors;
+    std::uint64_t next = 0;
+    for (int turn = 0; turn < 60; ++turn) {
+      for (std::uint64_t steps = rng.below(8); steps > 0; --steps) transfer.step();
+      const std::uint64_t what = rng.below(6);
+      if (what < 2) {
+        transfer.add(next, random_set(50, rng), rng.below(4) == 0 ? Nature::kLiar : Nature::kHonest);
+        donors.insert(next++);
+      } else if (what == 2 && !donors.empty()) {
+        transfer.lose(*donors.begin());
+        donors.erase(donors.begin());
+      } else if (what == 3 && turn % 5 == 0) {
+        donors.clear();
+        transfer.restart();
+      }
+    }
+    transfer.add(1000);
+    transfer.run();
+    ASSERT_TRUE(transfer.complete());
+    ASSERT_TRUE(transfer.fetcher().done());
+  }
+}
+
+// Nothing to fetch: done at once, with the manifest or without.
+TEST(Fetcher, NothingToFetch) {
+  const Content empty = make_content(0, 10, 1);
+  Transfer transfer(empty, 1);
+  transfer.add(1);
+  transfer.run();
+  EXPECT_EQ(transfer.done, 1);
+  const Content content = make_content(30, 10, 1);
+  EXPECT_TRUE(
+      Fetcher({.id = content.manifest.id(), .channels = {1, 2}}, content.manifest, ChunkSet(3, true)).done());
+}
+
+// What a correct donor never says drops it, with its name and the reason; the fetch goes on with another.
+TEST(Fetcher, FaultsAreNamed) {
+  const Content content = make_content(300, 10, 1);
+  const auto message = [&](Chunks body, const std::string& payload = {}) {
+    return net::Message{.channel = 2, .body = body.SerializeAsString(), .payload = {Slice::of(payload)}};
+  };
+  const auto body = [&](Chunks::Kind kind, std::uint64_t chunk = 0) {
+    return chunks_body(content.manifest.id(), kind, chunk);
+  };
+  Chunks whole = body(Chunks::OFFER);
+  whole.set_whole(true);
+  Chunks with_manifest = whole;
+  with_manifest.set_manifest_bytes(5);
+  const std::vector<std::pair<net::Message, std::string>> faults = {
+      {{.channel = 2, .body = "\xff", .payload = {}}, "no answer"},
+      {message(body(Chunks::OFFER)), "a second OFFER"},
+      {message(body(Chunks::CHUNK, 77), "0123456789"), "an answer about chunk 77"},
+      {message(body(Chunks::GONE, ~0ULL)), "an answer about chunk 18446744073709551615"},
+      {message(body(Chunks::WANT, 1)), "an answer"},
+  };
+  for (const auto& [bad, text] : faults) {
+    Transfer transfer(content, 1);
+    transfer.add(1);
+    for (int i = 0; i < 2; ++i) transfer.step();  // ASK, OFFER
+    transfer.on(1, bad);
+    ASSERT_EQ(transfer.dropped.size(), 1U) << text;
+    EXPECT_THAT(transfer.dropped[0].error.message(), HasSubstr("node-1: "));
+    EXPECT_THAT(transfer.dropped[0].error.message(), HasSubstr(text));
+    transfer.add(2);
+    transfer.run();
+    EXPECT_TRUE(transfer.complete());
+  }
+  const std::vector<std::pair<net::Message, std::string>> offers = {
+      {message(whole), "another manifest, or none"},
+      {message(with_manifest, "12345"), "another manifest, or none"},
+      {message(with_manifest, "1234"), "a manifest of 5 bytes"},
+      {message(body(Chunks::OFFER), "1234"), "another manifest, or none"},
+  };
+  for (const auto& [bad, text] : offers) {
+    Transfer transfer(content, 1);
+    transfer.add(1);
+    transfer.on(1, bad);
+    ASSERT_EQ(transfer.dropped.size(), 1U) << text;
+    EXPECT_THAT(transfer.dropped[0].error.message(), HasSubstr(text));
+  }
+}
+
+}  // namespace
+}  // namespace gossamer::cluster

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/collective/collectives.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "base/check.h"
+
+namespace gossamer::cluster {
+namespace {
+
+// What a kept message costs beside its payload.
+constexpr std::uint64_t kEarlyOverhead = 256;
+
+}  // namespace
+
+void Collectives::install(View view, std::span<const net::PeerId> lost_members, CollectiveEvents& out) {
+  CHECK(!view_.has_value() || view_->epoch < view.epoch, view.epoch.value);
+  CHECK(std::ranges::adjacent_find(view.members, [](const auto& a, const auto& b) {
+          return a.node >= b.node;
+        }) == view.members.end());
+  const auto rank = rank_of(view, options_.self);
+  CHECK(rank.has_value(), options_.self.node.value, options_.self.incarnation.value);
+  fail_all(std::nullopt, out);
+  me_ = *rank;
+  view_ = std::move(view);
+  lost_.reset();
+  forget(early_.begin(), early_.lower_bound({view_->epoch, OperationId(0)}));
+  for (const net::PeerId peer : lost_members) lost(peer, out);
+}
+
+void Collectives::begin(OperationId id, const Operation& operation, Slices input, CollectiveEvents& out) {
+  CHECK(view_.has_value());
+  CHECK(operation.parts.size() == view_->members.size(), operation.parts.size(), view_->members.size());
+  CHECK(!exchanges_.contains(id), id.value);
+  if (lost_.has_value()) {
+    out.push_back(Failed{id, lost_});
+    return;
+  }
+  const auto placed =
+      exchanges_.try_emplace(id, Exchange(operation, me_, std::move(input), options_.limits)).first;
+  Outbox outbox;
+  placed->second.exchange.start(outbox);
+  send(id, placed->second.exchange, std::move(outbox), out);
+  settle(id, out);
+  const auto found = early_.find({view_->epoch, id});
+  if (found == early_.end()) return;
+  std::vector<Early> early = found->second;
+  forget(found, std::next(found));
+  for (Early& one : early) feed(id, one.from, one.body, std::move(one.payload), out);
+}
+
+void Collectives::on(net::PeerId from, net::Message message, CollectiveEvents& out) {
+  wire::Collective body;
+  if (!body.ParseFromString(message.body)) {
+    return broke(from,
+                 {.kind = ErrorKind::kBadData,
+                  .what = "cannot read a message of a collective operation",
+                  .got = fmt::format("{} bytes that are none", message.body.size()),
+                  .expected = "a Collective",
+                  .fix = "look whether all nodes run the same version"},
+                 out);
+  }
+  const Epoch epoch(body.view());
+  const OperationId id(body.id());
+  if (!view_.has_value() || view_->epoch < epoch)
+    return keep(from, std::move(body), std::move(message.payload), out);
+  if (epoch < view_->epoch || lost_.has_value()) return;
+  if (exchanges_.contains(id)) return feed(id, from, body, std::move(message.payload), out);
+  keep(from, std::move(body), std::move(message.payload), out);
+}
+
+void Collectives::keep(net::PeerId from, wire::Collective body, Slices payload, CollectiveEvents& out) {
+  const std::uint64_t bytes = total_bytes(payload) + kEarlyOverhead;
+  std::uint64_t& kept = early_bytes_[from];
+  if (kept + bytes > options_.limits.early_bytes) {
+    return broke(from,
+                 {.kind = ErrorKind::kBadData,
+                  .what = "the peer is too far ahead",
+                  .got = fmt::format("{} bytes for operations that this node has not begun", kept + bytes),
+                  .expected = fmt::format("at most {}", options_.limits.early_bytes),
+                  .fix = "look whether all nodes run the same configuration"},
+                 out);
+  }
+  kept += bytes;
+  const Key key = {Epoch(body.view()), OperationId(body.id())};
+  early_[key].push_back({from, std::move(body), std::move(payload), bytes});
+}
+
+void Collectives::forget(EarlyByKey::iterator begin, EarlyByKey::iterator end) {
+  for (auto one = begin; one != end; ++one) {
+    for (const Early& early : one->second) {
+      const auto kept = early_bytes_.find(early.from);
+      kept->second -= early.bytes;
+      if (kept->second == 0) early_bytes_.erase(kept);
+    }
+  }
+  early_.erase(begin, end);
+}
+
+// The operation may be over by now, if an earlier one of several kept messages ended the view.
+void Collectives::feed(OperationId id, net::PeerId from, const wire::Collective& body, Slices payload,
+                       CollectiveEvents& out) {
+  const auto found = exchanges_.find(id);
+  if (found == exchanges_.end()) return;
+  const auto rank = rank_of(*view_, from);
+  if (!rank.has_value() || *rank == me_) {
+    return broke(from,
+                 {.kind = ErrorKind::kBadData,
+                  .what = "the peer takes part in an operation of others",
+                  .got = fmt::format("a message of view {} from incarnation {}", view_->epoch.value,
+                                     from.incarnation.value),
+                  .expected = "one from a member of that view",
+                  .fix = "look whether all nodes agree on who is a member"},
+                 out);
+  }
+  Exchange& exchange = found->second.exchange;
+  Outbox outbox;
+  if (auto good = exchange.on(*rank, body, std::move(payload), outbox); !good.ok()) {
+    return broke(from, good.error(), out);
+  }
+  send(id, exchange, std::move(outbox), out);
+  settle(id, out);
+}
+
+void Collectives::send(OperationId id, const Exchange& exchange, Outbox outbox, CollectiveEvents& out) const {
+  for (Outgoing& one : outbox) {
+    wire::Collective body;
+    body.set_view(view_->epoch.value);
+    body.set_id(id.value);
+    body.set_operation(wire_name(exchange.kind()));
+    body.set_kind(one.kind);
+    body.set_number(one.number);
+    out.push_back(Send{
+        view_->members[one.to],
+        {.channel = options_.channel, .body = body.SerializeAsString(), .payload = std::move(one.payload)}});
+  }
+}
+
+void Collectives::settle(OperationId id, CollectiveEvents& out) {
+  const auto found = exchanges_.find(id);
+  Running& running = found->second;
+  if (running.exchange.complete() && !running.told) {
+    running.told = true;
+    out.push_back(Completed{id, running.exchange.take_result()});
+  }
+  if (running.told && running.exchange.sent_all()) exchanges_.erase(found);
+}
+
+void Collectives::lost(net::PeerId peer, CollectiveEvents& out) {
+  if (!view_.has_value() || lost_.has_value() || !rank_of(*view_, peer).has_value()) return;
+  lost_ = peer;
+  fail_all(peer, out);
+  const Epoch epoch = view_->epoch;
+  forget(early_.lower_bound({epoch, OperationId(0)}),
+         early_.lower_bound({Epoch(epoch.value + 1), OperationId(0)}));
+}
+
+void Collectives::fail_all(std::optional<net::PeerId> lost_member, CollectiveEvents& out) {
+  for (const auto& [id, running] : exchanges_) {
+    if (!running.told) out.push_back(Failed{id, lost_member});
+  }
+  exchanges_.clear();
+}
+
+void Collectives::broke(net::PeerId peer, Error error, CollectiveEvents& out) {
+  error.where = fmt::format("node-{}", peer.node.value);
+  out.push_back(RuleBroken{peer, std::move(error)});
+  lost(peer, out);
+}
+
+std::uint64_t Collectives::held_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const auto& [id, running] : exchanges_) bytes += running.exchange.waiting_bytes();
+  for (const auto& [peer, kept] : early_bytes_) bytes += kept;
+  return bytes;
+}
+
+}  // namespace gossamer::cluster

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Collectives: all-gather, reduce-scatter and all-reduce among the members of a view
+// (docs/protocols/collective.md). Each operation that is begun ends in exactly one of Completed and Failed,
+// as long as messages arrive and losses are reported; small ones take one one-way delay. Sums are formed in
+// the order of ranks, so all members get the same bits, in every run.
+//
+//   Collectives exchanges({.self = me, .channel = 7});
+//   exchanges.install(view, lost_members, out);
+//   exchanges.begin(OperationId(step), {OperationKind::kAllGather, bytes_by_rank}, {my_part}, out);
+//   ... the driver sends every Send, in order, on one lane, hands over what arrives on the channel, and
+//   reports a member that it has no link with as lost ...
+//
+// A pure state machine without time: its only inputs are these calls. Messages are taken over at once: the
+// driver may tell the link that it has consumed them. held_bytes() is bounded (the page, "Memory").
+//
+// Cost: on() forms sums, one pass over the chunk that it is given and those that waited for it (about 0.2 ms
+// for each MiB); nothing else touches a payload. Nothing is copied but the first term of a sum.
+// Thread rule: one owner; a driver that wants sums off its loop thread owns the object in another.
+#pragma once
+
+#include <gossamer/collective.pb.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+#include "base/slice.h"
+#include "cluster/collective/exchange.h"
+#include "cluster/collective/operation.h"
+#include "cluster/collective/view.h"
+#include "net/link/message.h"
+#include "net/link/peer_id.h"
+
+namespace gossamer::cluster {
+
+// To be sent, in order.
+struct Send {
+  net::PeerId to;
+  net::Message message;
+};
+// The result: by rank the parts of an all-gather (our own included); for the others one run of bytes, our
+// part of the sum or the whole sum. Slices of a sum formed here are aligned for f32; others are as they came.
+struct Completed {
+  OperationId id;
+  std::vector<Slices> result;
+};
+// There will be no result: a member was lost, or (nobody named) another view took over.
+struct Failed {
+  OperationId id;
+  std::optional<net::PeerId> lost;
+};
+// A peer broke the rules, and counts as lost: operations that need it have failed. Its link is to be ended.
+struct RuleBroken {
+  net::PeerId peer;
+  Error error;
+};
+using CollectiveEvent = std::variant<Send, Completed, Failed, RuleBroken>;
+using CollectiveEvents = std::vector<CollectiveEvent>;
+
+class Collectives {
+ public:
+  struct Options {
+    net::PeerId self;
+    std::uint32_t channel = 0;  // of our messages; one for each Collectives of a node
+    CollectiveLimits limits = {};
+  };
+
+  explicit Collectives(const Options& options) : options_(options) {}
+
+  // Another view, of a higher epoch than the last, with ourselves in it. `lost`: whoever is known to be lost
+  // by now; lost() later. Operations under way fail.
+  void install(View view, std::span<const net::PeerId> lost, CollectiveEvents& out);
+
+  // Begins an operation in the view. `input`: our part (all-gather) or the whole tensor, exactly as many
+  // bytes as operation.parts says, which must not change any more. Requires a view, a part for each member,
+  // and a number that was not used in this view.
+  void begin(OperationId id, const Operation& operation, Slices input, CollectiveEvents& out);
+
+  // A message on our channel.
+  void on(net::PeerId from, net::Message message, CollectiveEvents& out);
+
+  // A peer is lost for good, as an incarnation. Nothing happens if it is no member.
+  void lost(net::PeerId peer, CollectiveEvents& out);
+
+  // Payloads of others that wait: for the sums under way, and for operations to begin.
+  [[nodiscard]] std::uint64_t held_bytes() const;
+  // Operations that have not ended, or have something to send.
+  [[nodiscard]] std::size_t under_way() const { return exchanges_.size(); }
+
+ private:
+  struct Running {
+    explicit Running(Exchange e) : exchange(std::move(e)) {}
+    Exchange exchange;
+    bool told = false;  // Completed is out
+  };
+  struct Early {
+    net::PeerId from;
+    wire::Collective body;
+    Slices payload;
+    std::uint64_t bytes = 0;  // as counted
+  };
+  using Key = std::pair<Epoch, OperationId>;
+  using EarlyByKey = std::map<Key, std::vector<Early>>;
+
+  void keep(net::PeerId from, wire::Collective body, Slices payload, CollectiveEvents& out);
+  void forget(EarlyByKey::iterator begin, EarlyByKey::iterator end);
+  void feed(OperationId id, net::PeerId from, const wire::Collective& body, Slices payload,
+            CollectiveEvents& out);
+  void send(OperationId id, const Exchange& exchange, Outbox outbox, CollectiveEvents& out) const;
+  void settle(OperationId id, CollectiveEvents& out);
+  void fail_all(std::optional<net::PeerId> lost, CollectiveEvents& out);
+  void broke(net::PeerId peer, Error error, CollectiveEvents& out);
+
+  const Options options_;
+  std::optional<View> view_;
+  std::size_t me_ = 0;               // our rank
+  std::optional<net::PeerId> lost_;  // the first member of the view that was lost
+  std::map<OperationId, Running> exchanges_;
+  EarlyByKey early_;
+  std::map<net::PeerId, std::uint64_t> early_bytes_;
+};
+
+}  // namespace gossamer::cluster

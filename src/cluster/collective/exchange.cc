@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/collective/exchange.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <utility>
+
+#include "base/check.h"
+
+namespace gossamer::cluster {
+namespace {
+
+Error fault(std::string got, std::string expected) {
+  return {.kind = ErrorKind::kBadData,
+          .what = "the peer broke the rules of a collective operation",
+          .got = std::move(got),
+          .expected = std::move(expected),
+          .fix = "look whether all nodes run the same version with the same configuration"};
+}
+
+// The next chunk of a stream, of the right size.
+Result<void> check_chunk(const StreamShape& shape, std::uint64_t next, std::uint64_t limit,
+                         std::uint64_t number, std::uint64_t bytes) {
+  if (number != next || next >= limit) {
+    return fault(fmt::format("chunk {}", number),
+                 fmt::format("chunk {}, with {} of {} granted", next, limit, shape.chunks()));
+  }
+  if (bytes != shape.size_of(number)) {
+    return fault(fmt::format("{} bytes in chunk {}", bytes, number), std::to_string(shape.size_of(number)));
+  }
+  return {};
+}
+
+}  // namespace
+
+wire::Collective::Operation wire_name(OperationKind kind) {
+  switch (kind) {
+    case OperationKind::kAllGather: return wire::Collective::ALL_GATHER;
+    case OperationKind::kReduceScatter: return wire::Collective::REDUCE_SCATTER;
+    case OperationKind::kAllReduce: return wire::Collective::ALL_REDUCE;
+  }
+  return wire::Collective::NONE;
+}
+
+Exchange::Exchange(const Operation& operation, std::size_t me, Slices input, const CollectiveLimits& limits)
+    : kind_(operation.kind), me_(me), members_(operation.parts.size()) {
+  CHECK(me < members_.size(), me, members_.size());
+  const std::uint64_t whole =
+      std::accumulate(operation.parts.begin(), operation.parts.end(), std::uint64_t{0});
+  const std::uint64_t expected =
+      kind_ == OperationKind::kAllGather ? operation.parts[me] : whole * sizeof(float);
+  CHECK(total_bytes(input) == expected, total_bytes(input), expected);
+  if (members_.size() == 1) {
+    members_[me_].here = std::move(input);
+    return;
+  }
+  window_ = window_chunks(limits, members_.size());
+  in_two_rounds_ = kind_ == OperationKind::kAllReduce && !goes_direct(limits, whole, members_.size());
+  cut_input(operation, input, limits);
+  plan_streams(operation, limits);
+}
+
+// What each member gets of the input: all of it, or the bytes of the member's own part.
+void Exchange::cut_input(const Operation& operation, const Slices& input, const CollectiveLimits& limits) {
+  const bool cut = kind_ == OperationKind::kReduceScatter || in_two_rounds_;
+  SliceReader reader(input);
+  for (std::size_t rank = 0; rank < members_.size(); ++rank) {
+    Slices part = cut ? reader.take(operation.parts[rank] * sizeof(float)) : input;
+    Member& member = members_[rank];
+    member.out = {total_bytes(part), limits.chunk_bytes};
+    if (rank != me_) {
+      member.to_send = SliceReader(std::move(part));
+    } else if (kind_ == OperationKind::kAllGather) {
+      member.here = std::move(part);
+    } else {
+      sum_.emplace(members_.size(), me_, std::move(part), member.out);
+    }
+  }
+}
+
+void Exchange::plan_streams(const Operation& operation, const CollectiveLimits& limits) {
+  for (std::size_t rank = 0; rank < members_.size(); ++rank) {
+    Member& member = members_[rank];
+    if (rank == me_) continue;
+    const std::uint64_t part = operation.parts[rank];
+    if (kind_ == OperationKind::kAllGather) {
+      member.in = {part, limits.chunk_bytes};
+    } else {
+      member.in = members_[me_].out;
+    }
+    if (in_two_rounds_) member.sums = {part * sizeof(float), limits.chunk_bytes};
+    member.allowed = std::min(window_, member.out.chunks());
+    member.granted = std::min(window_, member.in.chunks());
+    missing_ += member.in.chunks() + member.sums.chunks();
+    unsent_ += member.out.chunks();
+  }
+}
+
+void Exchange::start(Outbox& out) {
+  send_allowed(out);
+  if (kind_ != OperationKind::kAllGather) return;
+  for (std::size_t offset = 1; offset < members_.size(); ++offset) {
+    Member& member = members_[after(offset)];
+    if (member.granted == member.in.chunks()) continue;
+    member.granted = member.in.chunks();
+    out.push_back(
+        {.to = after(offset), .kind = wire::Collective::GRANT, .number = member.granted, .payload = {}});
+  }
+}
+
+// Chunk by chunk around the ranks, so that all receivers are served alike.
+void Exchange::send_allowed(Outbox& out) {
+  for (bool more = true; more;) {
+    more = false;
+    for (std::size_t offset = 1; offset < members_.size(); ++offset) {
+      Member& member = members_[after(offset)];
+      if (member.sent == member.allowed) continue;
+      const std::uint64_t number = member.sent++;
+      out.push_back({.to = after(offset),
+                     .kind = wire::Collective::PART,
+                     .number = number,
+                     .payload = member.to_send.take(member.out.size_of(number))});
+      --unsent_;
+      more = true;
+    }
+  }
+}
+
+Result<void> Exchange::on(std::size_t from, const wire::Collective& body, Slices payload, Outbox& out) {
+  CHECK(from < members_.size() && from != me_, from, me_);
+  if (body.operation() != wire_name(kind_)) {
+    return fault(fmt::format("a message of operation kind {}", static_cast<int>(body.operation())),
+                 fmt::format("kind {}, which this node has begun under that number",
+                             static_cast<int>(wire_name(kind_))));
+  }
+  switch (body.kind()) {
+    case wire::Collective::PART: return on_part(from, body.number(), std::move(payload), out);
+    case wire::Collective::SUM: return on_sum(from, body.number(), std::move(payload));
+    case wire::Collective::GRANT:
+      if (!payload.empty()) return fault("a GRANT with a payload", "none");
+      return on_grant(from, body.number(), out);
+    default: break;
+  }
+  return fault(fmt::format("a message of kind {}", static_cast<int>(body.kind())), "PART, SUM or GRANT");
+}
+
+Result<void> Exchange::on_part(std::size_t from, std::uint64_t number, Slices payload, Outbox& out) {
+  Member& member = members_[from];
+  if (auto good = check_chunk(member.in, member.received, member.granted, number, total_bytes(payload));
+      !good.ok()) {
+    return good;
+  }
+  ++member.received;
+  --missing_;
+  if (kind_ == OperationKind::kAllGather) {
+    for (Slice& slice : payload) member.here.push_back(std::move(slice));
+  } else {
+    on_finished(sum_->add(from, std::move(payload)), out);
+  }
+  return {};
+}
+
+// A chunk of our part's sum, if there is one, is ours; in two rounds it is everybody's.
+void Exchange::on_finished(Slices sums, Outbox& out) {
+  if (sums.empty()) return;
+  if (in_two_rounds_) {
+    for (std::size_t offset = 1; offset < members_.size(); ++offset) {
+      out.push_back({.to = after(offset),
+                     .kind = wire::Collective::SUM,
+                     .number = sum_->finished() - 1,
+                     .payload = sums});
+    }
+  }
+  members_[me_].here.push_back(std::move(sums.front()));
+  grant(std::min(sum_->finished() + window_, members_[me_].out.chunks()), out);
+}
+
+// All members send us as many chunks, so all have the same grant.
+void Exchange::grant(std::uint64_t target, Outbox& out) {
+  const std::uint64_t granted = members_[after(1)].granted;
+  const bool last = target == members_[me_].out.chunks();
+  if (target == granted || (!last && target - granted < grant_step(window_))) return;
+  for (std::size_t offset = 1; offset < members_.size(); ++offset) {
+    members_[after(offset)].granted = target;
+    out.push_back({.to = after(offset), .kind = wire::Collective::GRANT, .number = target, .payload = {}});
+  }
+}
+
+Result<void> Exchange::on_sum(std::size_t from, std::uint64_t number, Slices payload) {
+  Member& member = members_[from];
+  if (auto good = check_chunk(member.sums, member.summed, member.sums.chunks(), number, total_bytes(payload));
+      !good.ok()) {
+    return good;
+  }
+  ++member.summed;
+  --missing_;
+  for (Slice& slice : payload) member.here.push_back(std::move(slice));
+  return {};
+}
+
+Result<void> Exchange::on_grant(std::size_t from, std::uint64_t number, Outbox& out) {
+  Member& member = members_[from];
+  if (number <= member.allowed || number > member.out.chunks()) {
+    return fault(fmt::format("a GRANT of {} chunks", number),
+                 fmt::format("more than {}, at most {}", member.allowed, member.out.chunks()));
+  }
+  member.allowed = number;
+  send_allowed(out);
+  return {};
+}
+
+std::vector<Slices> Exchange::take_result() {
+  CHECK(complete(), missing_);
+  std::vector<Slices> result;
+  if (kind_ == OperationKind::kAllGather) {
+    for (Member& member : members_) result.push_back(std::move(member.here));
+    return result;
+  }
+  Slices& whole = result.emplace_back();
+  for (Member& member : members_) {
+    for (Slice& slice : member.here) whole.push_back(std::move(slice));
+  }
+  return result;
+}
+
+}  // namespace gossamer::cluster

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Exchange: one operation as one member sees it: what it sends to whom, what it has received, its result.
+// Internal to Collectives, which names members and keeps what comes early.
+//
+// A pure state machine. Thread rule: one owner.
+#pragma once
+
+#include <gossamer/collective.pb.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/result.h"
+#include "base/slice.h"
+#include "cluster/collective/operation.h"
+#include "cluster/collective/ordered_sum.h"
+
+namespace gossamer::cluster {
+
+// One message to the member of rank `to`.
+struct Outgoing {
+  std::size_t to = 0;
+  wire::Collective::Kind kind = wire::Collective::UNKNOWN;
+  std::uint64_t number = 0;
+  Slices payload;
+};
+using Outbox = std::vector<Outgoing>;
+
+[[nodiscard]] wire::Collective::Operation wire_name(OperationKind kind);
+
+class Exchange {
+ public:
+  // Requires input and parts as Collectives::begin() does.
+  Exchange(const Operation& operation, std::size_t me, Slices input, const CollectiveLimits& limits);
+
+  void start(Outbox& out);
+  // An error, without `where`, for what a correct member never sends; nothing has changed then.
+  [[nodiscard]] Result<void> on(std::size_t from, const wire::Collective& body, Slices payload, Outbox& out);
+
+  // The result is here.
+  [[nodiscard]] bool complete() const { return missing_ == 0; }
+  // Nothing will be sent any more, and if complete() nothing will come.
+  [[nodiscard]] bool sent_all() const { return unsent_ == 0; }
+  // Requires complete(); once.
+  [[nodiscard]] std::vector<Slices> take_result();
+  [[nodiscard]] OperationKind kind() const { return kind_; }
+  [[nodiscard]] std::uint64_t waiting_bytes() const { return sum_.has_value() ? sum_->waiting_bytes() : 0; }
+
+ private:
+  // PART chunks to and from one member, SUM chunks from it.
+  struct Member {
+    SliceReader to_send{Slices{}};
+    StreamShape out;
+    std::uint64_t sent = 0;
+    std::uint64_t allowed = 0;  // chunks of `out`, by the member
+
+    StreamShape in;
+    std::uint64_t received = 0;
+    std::uint64_t granted = 0;  // chunks of `in`, by us
+
+    StreamShape sums;
+    std::uint64_t summed = 0;
+
+    Slices here;  // what it gave to the result
+  };
+
+  void cut_input(const Operation& operation, const Slices& input, const CollectiveLimits& limits);
+  void plan_streams(const Operation& operation, const CollectiveLimits& limits);
+  [[nodiscard]] std::size_t after(std::size_t offset) const { return (me_ + offset) % members_.size(); }
+  void send_allowed(Outbox& out);
+  void grant(std::uint64_t target, Outbox& out);
+  [[nodiscard]] Result<void> on_part(std::size_t from, std::uint64_t number, Slices payload, Outbox& out);
+  [[nodiscard]] Result<void> on_sum(std::size_t from, std::uint64_t number, Slices payload);
+  [[nodiscard]] Result<void> on_grant(std::size_t from, std::uint64_t number, Outbox& out);
+  void on_finished(Slices sums, Outbox& out);
+
+  const OperationKind kind_;
+  const std::size_t me_;
+  bool in_two_rounds_ = false;
+  std::uint64_t window_ = 0;
+  std::vector<Member> members_;  // by rank; members_[me_] has only `here`
+  std::optional<OrderedSum> sum_;
+  std::uint64_t missing_ = 0;  // chunks to receive, PART and SUM
+  std::uint64_t unsent_ = 0;   // chunks of PART; a SUM goes out when it is made
+};
+
+}  // namespace gossamer::cluster

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the members of a view do together, and how it is cut (docs/protocols/collective.md). All members begin
+// an operation with the same Operation and the same limits. Thread rule: plain values and functions.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/ids.h"
+
+namespace gossamer::cluster {
+
+// Names an operation within its view; the caller's number, say of step and phase.
+using OperationId = StrongId<struct OperationIdTag>;
+
+enum class OperationKind : std::uint8_t { kAllGather, kReduceScatter, kAllReduce };
+
+struct Operation {
+  OperationKind kind = OperationKind::kAllGather;
+  // By rank: bytes (all-gather), elements of f32 (the other two). May be unequal, and 0.
+  std::vector<std::uint64_t> parts;
+};
+
+// `total` elements for `ranks` members, parts that differ by at most one. Requires ranks > 0.
+[[nodiscard]] std::vector<std::uint64_t> equal_parts(std::uint64_t total, std::size_t ranks);
+
+// The protocol's numbers. Other than these only in tests: they must be the same everywhere.
+struct CollectiveLimits {
+  std::uint64_t chunk_bytes = 1ULL << 20;         // a multiple of 4
+  std::uint64_t waiting_bytes = 64ULL << 20;      // of a sum under way, of all members together
+  std::uint64_t most_window = 32;                 // chunks, for each member
+  std::uint64_t direct_extra_bytes = 1ULL << 20;  // that a direct all-reduce may send beyond two rounds
+  std::uint64_t early_bytes = 128ULL << 20;       // kept for each peer until operations begin
+};
+
+// How many chunks of a stream may be sent before a GRANT. Requires ranks > 1.
+[[nodiscard]] std::uint64_t window_chunks(const CollectiveLimits& limits, std::size_t ranks);
+
+// After how many chunks more of a sum GRANTs go out.
+[[nodiscard]] inline std::uint64_t grant_step(std::uint64_t window) { return window / 2; }
+
+// Whether an all-reduce of `elements` is done in one round.
+[[nodiscard]] bool goes_direct(const CollectiveLimits& limits, std::uint64_t elements, std::size_t ranks);
+
+// A run of bytes from one member to another, in chunks.
+struct StreamShape {
+  std::uint64_t bytes = 0;
+  std::uint64_t chunk_bytes = 1;
+
+  [[nodiscard]] std::uint64_t chunks() const { return (bytes + chunk_bytes - 1) / chunk_bytes; }
+  // Requires number < chunks().
+  [[nodiscard]] std::uint64_t size_of(std::uint64_t number) const {
+    return number + 1 < chunks() ? chunk_bytes : bytes - number * chunk_bytes;
+  }
+};
+
+}  // namespace gossamer::cluster

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// OrderedSum: the sum of one f32 vector from each rank, chunk by chunk, always ((x0 + x1) + x2) + ...,
+// whatever order the chunks come in. Each rank's own chunks come in order. A chunk that must wait for a lower
+// rank is kept by reference; what is waiting is bounded by whoever lets the others send
+// (docs/protocols/collective.md, "Memory").
+//
+// Cost: one pass over each chunk. Thread rule: one owner.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/aligned_array.h"
+#include "base/slice.h"
+#include "cluster/collective/operation.h"
+
+namespace gossamer::cluster {
+
+// sum[i] += x[i], where x stands in slices whose borders may lie within an element. Requires as many bytes.
+void add_floats(const Slices& x, std::span<float> sum);
+
+class OrderedSum {
+ public:
+  // `own`: the whole vector of rank `me`, of shape.bytes bytes. Requires ranks > 1, and chunks of whole
+  // elements.
+  OrderedSum(std::size_t ranks, std::size_t me, Slices own, StreamShape shape);
+
+  // The next chunk of a rank other than `me`. Gives the chunks of the sum that it completes (one or none),
+  // each in one piece of memory, aligned for f32. Requires the right size.
+  [[nodiscard]] Slices add(std::size_t rank, Slices chunk);
+
+  [[nodiscard]] std::uint64_t finished() const { return finished_; }  // chunks
+  [[nodiscard]] std::uint64_t waiting_bytes() const { return waiting_bytes_; }
+
+ private:
+  struct Chunk {
+    std::size_t added = 0;        // ranks below it are in the sum
+    std::vector<Slices> waiting;  // by rank
+    std::vector<bool> here;       // by rank: in the sum, or waiting
+    std::shared_ptr<AlignedArray<float>> sum;
+  };
+
+  Chunk& chunk_at(std::uint64_t number);
+  void advance(Chunk& chunk, std::uint64_t bytes);
+
+  const std::size_t ranks_;
+  const std::size_t me_;
+  const StreamShape shape_;
+  SliceReader own_;
+  std::vector<std::uint64_t> arrived_;  // by rank: chunks
+  std::deque<Chunk> chunks_;            // from finished_ on
+  std::uint64_t finished_ = 0;
+  std::uint64_t waiting_bytes_ = 0;
+};
+
+}  // namespace gossamer::cluster

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/collective/ordered_sum.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "cluster/collective/test_members.h"
+
+namespace gossamer::cluster {
+namespace {
+
+// Five elements in slices cut at any three places, within elements too: the same sum.
+TEST(AddFloats, AnyCuts) {
+  Rng rng(1, Purpose::kTest);
+  const std::string x = random_floats(5, rng);
+  const std::string y = random_floats(5, rng);
+  const std::string expected = sum_by_rank({y, x});
+  for (std::size_t a = 0; a <= x.size(); ++a) {
+    for (std::size_t b = a; b <= x.size(); ++b) {
+      for (std::size_t c = b; c <= x.size(); ++c) {
+        const Slices cut = {Slice::of(x.substr(0, a)), Slice::of(x.substr(a, b - a)),
+                            Slice::of(x.substr(b, c - b)), Slice::of(x.substr(c))};
+        std::array<float, 5> sum{};
+        std::memcpy(sum.data(), y.data(), y.size());
+        add_floats(cut, sum);
+        ASSERT_EQ(std::memcmp(sum.data(), expected.data(), expected.size()), 0) << a << " " << b << " " << c;
+      }
+    }
+  }
+}
+
+// All orders in which two chunks of each rank can come, for 2 to 4 ranks and each of them as `me`: the sum is
+// that by rank, to the last bit; a chunk comes out when its last contribution does, and nothing waits then.
+TEST(OrderedSum, AllOrdersOfArrival) {
+  constexpr StreamShape kShape{28, 16};
+  for (std::size_t ranks = 2; ranks <= 4; ++ranks) {
+    Rng rng(ranks, Purpose::kTest);
+    std::vector<std::string> inputs;
+    for (std::size_t rank = 0; rank < ranks; ++rank) inputs.push_back(random_floats(7, rng));
+    const std::string expected = sum_by_rank(inputs);
+    for (std::size_t me = 0; me < ranks; ++me) {
+      std::vector<std::size_t> order;
+      for (std::size_t rank = 0; rank < ranks; ++rank) {
+        if (rank != me) order.insert(order.end(), {rank, rank});
+      }
+      do {
+        OrderedSum sum(ranks, me, {Slice::of(inputs[me])}, kShape);
+        std::vector<std::uint64_t> given(ranks, 0);
+        std::string result;
+        for (const std::size_t rank : order) {
+          const std::uint64_t chunk = given[rank]++;
+          const auto done = [&] {
+            std::uint64_t least = 2;
+            for (std::size_t other = 0; other < ranks; ++other) {
+              if (other != me) least = std::min(least, given[other]);
+            }
+            return least;
+          }();
+          result +=
+              joined(sum.add(rank, {Slice::of(inputs[rank].substr(chunk * 16, kShape.size_of(chunk)))}));
+          ASSERT_EQ(sum.finished(), done);
+        }
+        ASSERT_EQ(result, expected);
+        ASSERT_EQ(sum.waiting_bytes(), 0U);
+      } while (std::ranges::next_permutation(order).found);
+    }
+  }
+}
+
+// What cannot be added yet is kept and counted; the lowest rank frees it.
+TEST(OrderedSum, WaitsForLowerRanks) {
+  OrderedSum sum(3, 2, {Slice::of(std::string(32, '\0'))}, {32, 16});
+  EXPECT_TRUE(sum.add(1, {Slice::of(std::string(16, '\0'))}).empty());
+  EXPECT_TRUE(sum.add(1, {Slice::of(std::string(16, '\0'))}).empty());
+  EXPECT_EQ(sum.waiting_bytes(), 32U);
+  EXPECT_EQ(sum.add(0, {Slice::of(std::string(16, '\0'))}).size(), 1U);
+  EXPECT_EQ(sum.waiting_bytes(), 16U);
+}
+
+}  // namespace
+}  // namespace gossamer::cluster

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Peers that break the rules: each is named, counts as lost, and harms nothing else.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "cluster/collective/collectives.h"
+#include "cluster/collective/test_members.h"
+
+namespace gossamer::cluster {
+namespace {
+
+using ::testing::HasSubstr;
+
+net::Message message(wire::Collective::Kind kind, std::uint64_t number, std::size_t bytes,
+                     wire::Collective::Operation operation = wire::Collective::ALL_REDUCE,
+                     std::uint64_t view = 5) {
+  wire::Collective body;
+  body.set_view(view);
+  body.set_id(1);
+  body.set_operation(operation);
+  body.set_kind(kind);
+  body.set_number(number);
+  return {.channel = 3, .body = body.SerializeAsString(), .payload = {Slice::of(std::string(bytes, '\0'))}};
+}
+
+net::Message grant(std::uint64_t number) {
+  net::Message made = message(wire::Collective::GRANT, number, 0);
+  made.payload.clear();
+  return made;
+}
+
+// Rank 0 of three, in an all-reduce of 48 + 32 + 32 bytes in two rounds: it gets three chunks from each, in a
+// window of four; what a peer may not say ends the view, with an error that names the peer and the fault.
+TEST(Rules, EachFaultNamesThePeer) {
+  using wire::Collective;
+  struct Fault {
+    std::vector<net::Message> messages;
+    std::string text;
+  };
+  const std::vector<Fault> faults = {
+      {{{.channel = 3, .body = "\xff\xff", .payload = {}}}, "2 bytes that are none"},
+      {{message(Collective::UNKNOWN, 0, 16)}, "a message of kind 0"},
+      {{message(static_cast<Collective::Kind>(77), 0, 16)}, "a message of kind 77"},
+      {{message(Collective::PART, 0, 16, Collective::ALL_GATHER)}, "operation kind 1"},
+      {{message(Collective::PART, 0, 16, Collective::NONE)}, "operation kind 0"},
+      {{message(Collective::PART, 1, 16)}, "chunk 1; expected chunk 0"},
+      {{message(Collective::PART, 0, 16), message(Collective::PART, 0, 16)}, "chunk 0; expected chunk 1"},
+      {{message(Collective::PART, 0, 15)}, "15 bytes in chunk 0; expected 16"},
+      {{message(Collective::PART, 0, 17)}, "17 bytes in chunk 0; expected 16"},
+      {{message(Collective::PART, 0, 16), message(Collective::PART, 1, 16), message(Collective::PART, 2, 16),
+        message(Collective::PART, 3, 16)},
+       "chunk 3; expected chunk 3, with 3 of 3 granted"},
+      {{message(Collective::SUM, 2, 16)}, "chunk 2; expected chunk 0"},
+      {{message(Collective::SUM, 0, 12)}, "12 bytes in chunk 0"},
+      {{grant(2)}, "a GRANT of 2 chunks; expected more than 2, at most 2"},
+      {{grant(~0ULL)}, "a GRANT of 18446744073709551615 chunks"},
+      {{message(Collective::GRANT, 3, 16)}, "a GRANT with a payload"},
+  };
+  Rng rng(1, Purpose::kTest);
+  const Job job = make_job(OperationKind::kAllReduce, {12, 8, 8}, rng);
+  for (const bool early : {false, true}) {
+    for (const Fault& fault : faults) {
+      SCOPED_TRACE(fault.text + (early ? ", early" : ""));
+      Members members(3, 1);
+      members.install(view_of(3));
+      if (!early) members.begin(0, 1, job);
+      for (const net::Message& one : fault.messages) members.on(0, peer_of(2), one);
+      if (early) members.begin(0, 1, job);
+      ASSERT_EQ(members.broken.size(), 1U);
+      EXPECT_EQ(members.broken[0].peer, peer_of(2));
+      EXPECT_EQ(members.broken[0].error.kind, ErrorKind::kBadData);
+      EXPECT_THAT(members.broken[0].error.message(), HasSubstr("node-12"));
+      EXPECT_THAT(members.broken[0].error.message(), HasSubstr(fault.text));
+      EXPECT_EQ(members.outcomes[0][1].times, 1);
+      EXPECT_EQ(members.outcomes[0][1].lost, peer_of(2));
+      EXPECT_EQ(members.at(0).held_bytes(), 0U);
+      members.on(0, peer_of(1), message(Collective::PART, 0, 16));
+      EXPECT_EQ(members.at(0).held_bytes(), 0U);
+    }
+  }
+}
+
+// A chunk beyond the window is refused, however much the stream has left.
+TEST(Rules, TheWindowIsKept) {
+  Rng rng(1, Purpose::kTest);
+  const Job job = make_job(OperationKind::kReduceScatter, {400, 400, 400}, rng);
+  Members members(3, 1);
+  members.install(view_of(3));
+  members.begin(0, 1, job);
+  for (std::uint64_t chunk = 0; chunk < 5; ++chunk) {
+    ASSERT_TRUE(members.broken.empty()) << chunk;
+    members.on(0, peer_of(2), message(wire::Collective::PART, chunk, 16, wire::Collective::REDUCE_SCATTER));
+  }
+  ASSERT_EQ(members.broken.size(), 1U);
+  EXPECT_THAT(members.broken[0].error.message(), HasSubstr("with 4 of 100 granted"));
+}
+
+// Whoever is no member of the view that it names harms no operation, and is named.
+TEST(Rules, Strangers) {
+  Rng rng(1, Purpose::kTest);
+  const Job job = make_job(OperationKind::kAllReduce, {1, 1, 1}, rng);
+  const net::PeerId stranger{peer_of(1).node, Incarnation{1}};
+  Members members(3, 1);
+  members.install(view_of(3));
+  members.on(0, stranger, message(wire::Collective::PART, 0, 12));
+  for (std::size_t rank = 0; rank < 3; ++rank) members.begin(rank, 1, job);
+  members.on(0, stranger, message(wire::Collective::PART, 0, 12));
+  members.on(0, peer_of(0), message(wire::Collective::PART, 0, 12));
+  ASSERT_EQ(members.broken.size(), 3U);
+  EXPECT_EQ(members.broken[0].peer, stranger);
+  EXPECT_THAT(members.broken[0].error.message(), HasSubstr("incarnation 1; expected one from a member"));
+  members.deliver_all();
+  EXPECT_EQ(members.outcomes[1][1].result, job.expected[1]);
+  EXPECT_EQ(members.outcomes[2][1].result, job.expected[2]);
+}
+
+// What one peer sends for operations and views to come is bounded; the bound is its own, and it is named.
+TEST(Rules, TooFarAhead) {
+  CollectiveLimits limits = small_limits();
+  limits.early_bytes = 1000;
+  Members members(3, 1, limits);
+  members.install(view_of(3));
+  for (const std::size_t rank : {1U, 2U}) {
+    for (std::uint64_t view = 6; view < 9; ++view) {
+      members.on(0, peer_of(rank),
+                 message(wire::Collective::PART, 0, 16, wire::Collective::ALL_REDUCE, view));
+    }
+  }
+  EXPECT_TRUE(members.broken.empty());
+  EXPECT_EQ(members.at(0).held_bytes(), 6 * (256 + 16U));
+  members.on(0, peer_of(2), message(wire::Collective::PART, 0, 16));
+  ASSERT_EQ(members.broken.size(), 1U);
+  EXPECT_EQ(members.broken[0].peer, peer_of(2));
+  EXPECT_THAT(members.broken[0].error.message(), HasSubstr("too far ahead: got 1088 bytes"));
+  // What is dropped with an earlier view makes room.
+  members.install(0, view_of(3, 8));
+  EXPECT_EQ(members.at(0).held_bytes(), 2 * (256 + 16U));
+}
+
+}  // namespace
+}  // namespace gossamer::cluster

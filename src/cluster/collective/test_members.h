@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Members of a view joined by queues, for tests: any order of events that links allow, and what each member
+// ended with. Thread rule: the test's thread.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "base/rng.h"
+#include "cluster/collective/collectives.h"
+
+namespace gossamer::cluster {
+
+inline net::PeerId peer_of(std::size_t rank) { return {NodeId{10 + rank}, Incarnation{100 + 7 * rank}}; }
+
+inline View view_of(std::size_t ranks, std::uint64_t epoch = 5) {
+  View view{.epoch = Epoch(epoch), .members = {}};
+  for (std::size_t rank = 0; rank < ranks; ++rank) view.members.push_back(peer_of(rank));
+  return view;
+}
+
+// Chunks of four elements, windows of two to four: what takes gigabytes otherwise is small.
+inline CollectiveLimits small_limits() {
+  return {.chunk_bytes = 16,
+          .waiting_bytes = 192,
+          .most_window = 4,
+          .direct_extra_bytes = 64,
+          .early_bytes = 1 << 20};
+}
+
+// An operation with everybody's input and the result that each must get, formed on one machine.
+struct Job {
+  Operation operation;
+  std::vector<std::string> inputs;                 // by rank
+  std::vector<std::vector<std::string>> expected;  // by rank: result by part
+};
+
+// Magnitudes from 1e-6 to 1e6, so that another order of summation shows.
+inline std::string random_floats(std::uint64_t count, Rng& rng) {
+  std::string bytes(count * sizeof(float), '\0');
+  for (std::uint64_t i = 0; i < count; ++i) {
+    float x = rng.normal();
+    for (std::uint64_t power = rng.below(7); power > 0; --power) x *= 10;
+    x *= 1e-3F;
+    std::memcpy(bytes.data() + i * sizeof(float), &x, sizeof(float));
+  }
+  return bytes;
+}
+
+inline std::string sum_by_rank(const std::vector<std::string>& inputs) {
+  std::string sum = inputs[0];
+  for (std::size_t rank = 1; rank < inputs.size(); ++rank) {
+    for (std::size_t at = 0; at < sum.size(); at += sizeof(float)) {
+      float a = 0;
+      float b = 0;
+      std::memcpy(&a, sum.data() + at, sizeof(float));
+      std::memcpy(&b, inputs[rank].data() + at, sizeof(float));
+      a += b;
+      std::memcpy(sum.data() + at, &a, sizeof(float));
+    }
+  }
+  return sum;
+}
+
+inline Job make_job(OperationKind kind, std::vector<std::uint64_t> parts, Rng& rng) {
+  Job job{.operation = {kind, parts}, .inputs = {}, .expected = {}};
+  const std::uint64_t whole = std::accumulate(parts.begin(), parts.end(), std::uint64_t{0});
+  for (const std::uint64_t part : parts) {
+    if (kind != OperationKind::kAllGather) {
+      job.inputs.push_back(random_floats(whole, rng));
+      continue;
+    }
+    std::string& bytes = job.inputs.emplace_back(part, '\0');
+    for (char& c : bytes) c = static_cast<char>(rng.below(256));
+  }
+  std::uint64_t at = 0;
+  for (const std::uint64_t part : parts) {
+    if (kind == OperationKind::kAllGather) job.expected.push_back(job.inputs);
+    if (kind == OperationKind::kAllReduce) job.expected.push_back({sum_by_rank(job.inputs)});
+    if (kind == OperationKind::kReduceScatter) {
+      job.expected.push_back({sum_by_rank(job.inputs).substr(at * sizeof(float), part * sizeof(float))});
+      at += part;
+    }
+  }
+  return job;
+}
+
+// The same bytes in pieces cut anywhere, as a network may.
+inline Slices cut_anew(const Slices& payload, Rng& rng) {
+  SliceReader reader(payload);
+  Slices cut;
+  while (reader.left() > 0) {
+    for (Slice& slice : reader.take(1 + rng.below(reader.left())))
+      cut.push_back(Slice::copy_of(slice.bytes()));
+  }
+  return cut;
+}
+
+// How an operation ended at a member.
+struct Outcome {
+  int times = 0;
+  bool completed = false;
+  std::vector<std::string> result;
+  std::optional<net::PeerId> lost;
+};
+
+// What a member has sent.
+struct Sent {
+  std::uint64_t payload = 0;
+  std::map<int, std::uint64_t> messages;  // by kind
+};
+
+class Members {
+ public:
+  Members(std::size_t ranks, std::uint64_t seed, const CollectiveLimits& limits = small_limits())
+      : rng_(seed, Purpose::kTest, 1),
+        queues_(ranks, std::vector<std::deque<net::Message>>(ranks)),
+        sent(ranks) {
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      members_.push_back(std::make_unique<Collectives>(
+          Collectives::Options{.self = peer_of(rank), .channel = 3, .limits = limits}));
+    }
+    outcomes.resize(ranks);
+  }
+
+  void install(const View& view) {
+    for (std::size_t rank = 0; rank < members_.size(); ++rank) install(rank, view);
+  }
+  void install(std::size_t rank, const View& view, const std::vector<net::PeerId>& lost = {}) {
+    act(rank, [&](CollectiveEvents& out) { members_[rank]->install(view, lost, out); });
+  }
+  void begin(std::size_t rank, std::uint64_t id, const Job& job) {
+    act(rank, [&](CollectiveEvents& out) {
+      members_[rank]->begin(OperationId(id), job.operation, cut_anew({Slice::of(job.inputs[rank])}, rng_),
+                            out);
+    });
+  }
+  void on(std::size_t rank, net::PeerId from, net::Message message) {
+    act(rank, [&](CollectiveEvents& out) { members_[rank]->on(from, std::move(message), out); });
+  }
+  void lost(std::size_t rank, std::size_t gone) {
+    act(rank, [&](CollectiveEvents& out) { members_[rank]->lost(peer_of(gone), out); });
+  }
+
+  // Pairs (from, to) with a message under way, the lowest first.
+  [[nodiscard]] std::vector<std::pair<std::size_t, std::size_t>> under_way() const {
+    std::vector<std::pair<std::size_t, std::size_t>> pairs;
+    for (std::size_t from = 0; from < queues_.size(); ++from) {
+      for (std::size_t to = 0; to < queues_.size(); ++to) {
+        if (!queues_[from][to].empty()) pairs.emplace_back(from, to);
+      }
+    }
+    return pairs;
+  }
+  void deliver(std::pair<std::size_t, std::size_t> pair) {
+    auto& queue = queues_[pair.first][pair.second];
+    net::Message message = std::move(queue.front());
+    queue.pop_front();
+    message.payload = cut_anew(message.payload, rng_);
+    on(pair.second, peer_of(pair.first), std::move(message));
+  }
+  bool deliver_any() {
+    const auto pairs = under_way();
+    if (pairs.empty()) return false;
+    deliver(pairs[rng_.below(pairs.size())]);
+    return true;
+  }
+  void deliver_all() {
+    while (deliver_any()) {
+    }
+  }
+  // It does nothing any more, and what is under way from it and to it is gone.
+  void kill(std::size_t gone) {
+    for (std::size_t rank = 0; rank < queues_.size(); ++rank) {
+      queues_[gone][rank].clear();
+      queues_[rank][gone].clear();
+    }
+    dead_ = gone;
+  }
+
+  [[nodiscard]] Collectives& at(std::size_t rank) { return *members_[rank]; }
+  [[nodiscard]] std::size_t ranks() const { return members_.size(); }
+
+ private:
+  template <class Action>
+  void act(std::size_t rank, const Action& action) {
+    CollectiveEvents events;
+    action(events);
+    for (CollectiveEvent& event : events) {
+      if (auto* const send = std::get_if<Send>(&event)) {
+        note_sent(rank, send->message);
+        const auto to = static_cast<std::size_t>(send->to.node.value - 10);
+        CHECK(to < members_.size() && to != rank && peer_of(to) == send->to);
+        if (dead_ != to) queues_[rank][to].push_back(std::move(send->message));
+      } else if (auto* const completed = std::get_if<Completed>(&event)) {
+        Outcome& outcome = outcomes[rank][completed->id.value];
+        ++outcome.times;
+        outcome.completed = true;
+        for (const Slices& part : completed->result) outcome.result.push_back(joined(part));
+      } else if (auto* const failed = std::get_if<Failed>(&event)) {
+        Outcome& outcome = outcomes[rank][failed->id.value];
+        ++outcome.times;
+        outcome.lost = failed->lost;
+      } else {
+        broken.push_back(std::move(std::get<RuleBroken>(event)));
+      }
+    }
+  }
+  void note_sent(std::size_t rank, const net::Message& message) {
+    wire::Collective body;
+    CHECK(body.ParseFromString(message.body) && message.channel == 3);
+    sent[rank].payload += total_bytes(message.payload);
+    ++sent[rank].messages[body.kind()];
+  }
+
+  Rng rng_;
+  std::vector<std::unique_ptr<Collectives>> members_;
+  std::vector<std::vector<std::deque<net::Message>>> queues_;  // [from][to]
+  std::optional<std::size_t> dead_;
+
+ public:
+  std::vector<std::map<std::uint64_t, Outcome>> outcomes;  // by rank and operation
+  std::vector<Sent> sent;                                  // by rank
+  std::vector<RuleBroken> broken;
+};
+
+}  // namespace gossamer::cluster
