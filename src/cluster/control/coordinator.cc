@@ -150,6 +150,13 @@ bool Coordinator::stopped() const {
   return phase_ == Phase::kStopping && members_.empty() && !outbox_.waiting();
 }
 
+std::vector<MemberFacts> Coordinator::members() const {
+  std::vector<MemberFacts> facts;
+  for (const auto& [node, member] : members_)
+    facts.push_back({.record = &member.record, .speed = member.speed, .link = links_.statistics(node)});
+  return facts;
+}
+
 Coordinator::Member* Coordinator::find(net::PeerId peer) {
   const auto found = members_.find(peer.node);
   if (found == members_.end() || found->second.record.incarnation() != peer.incarnation.value) return nullptr;

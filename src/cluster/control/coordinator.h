@@ -45,6 +45,13 @@ struct RunEvent {
   std::string text = {};
 };
 
+// What is known of a member, for people.
+struct MemberFacts {
+  const membership::MemberRecord* record = nullptr;
+  double speed = 0;  // 0: not measured
+  net::LinkStatistics link = {};
+};
+
 // Members stop before a new view is installed, or they need not.
 enum class ViewChange { kFrozen, kAnnounced };
 
@@ -104,6 +111,9 @@ class Coordinator {
   [[nodiscard]] const std::string& shortage() const { return shortage_; }  // in kShort: what is missing
   [[nodiscard]] bool stopped() const;                                      // everybody has left
   [[nodiscard]] const View& view() const { return view_; }
+  [[nodiscard]] Generation generation() const { return options_.generation; }
+  // Those that are joining too; good until the next call.
+  [[nodiscard]] std::vector<MemberFacts> members() const;
   [[nodiscard]] Epoch installed() const { return Epoch(installed_.epoch()); }
   [[nodiscard]] const HoldingMap& holdings() const { return holdings_; }
   [[nodiscard]] const FencedIncarnations& fenced() const { return fenced_; }

@@ -21,9 +21,6 @@
 
 namespace gossamer::node {
 
-// The coordinator is a node too, the first.
-inline constexpr NodeId kCoordinatorNode{1};
-
 // A node of a run.
 struct Membership {
   NodeId node;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "node/credentials.h"
+#include "node/cluster/credentials.h"
 
 #include <charconv>
 #include <string_view>
@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "cluster/admission/enrolment.h"
+#include "cluster/control/view.h"
 #include "host/api/files.h"
 
 namespace gossamer::node {
@@ -106,14 +107,14 @@ Result<RunCredentials> create_run_credentials(host::Disk& disk, const std::strin
   if (!authority.ok()) return authority.error();
   auto own = host::make_request();
   if (!own.ok()) return own.error();
-  auto certificate =
-      host::sign_request(*authority, own->request, cluster::certificate_name(kCoordinatorNode), validity);
+  auto certificate = host::sign_request(*authority, own->request,
+                                        cluster::certificate_name(cluster::kCoordinatorNode), validity);
   if (!certificate.ok()) return certificate.error();
   if (auto made = make_directory(disk, directory); !made.ok()) return made.error();
   auto written = host::replace_private_file(disk, path_of(directory, kAuthorityKey), authority->key);
   if (!written.ok()) return written.error();
   RunCredentials created{.authority = *authority,
-                         .own = {.node = kCoordinatorNode,
+                         .own = {.node = cluster::kCoordinatorNode,
                                  .run = run,
                                  .credentials = {.authority = authority->certificate,
                                                  .certificate = *std::move(certificate),

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "node/credentials.h"
+#include "node/cluster/credentials.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "cluster/admission/enrolment.h"
+#include "cluster/control/view.h"
 #include "host/api/files.h"
 #include "host/sim/disk.h"
 
@@ -27,7 +28,7 @@ TEST(Credentials, OfARun) {
   const auto loaded = load_run_credentials(disk, "run", kNow);
   ASSERT_TRUE(loaded.ok()) << loaded.error().message();
   EXPECT_EQ(loaded->authority.key, made->authority.key);
-  EXPECT_EQ(loaded->own.node, kCoordinatorNode);
+  EXPECT_EQ(loaded->own.node, cluster::kCoordinatorNode);
   EXPECT_EQ(loaded->own.run, "run-1");
   EXPECT_EQ(loaded->own.credentials.certificate, made->own.credentials.certificate);
   const auto again = create_run_credentials(disk, "run", "run-2", kValid);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Enrolling over real gRPC with TLS, against the coordinator's half with a token book in memory.
-#include "node/enrolling.h"
+#include "node/cluster/enrolling.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -68,7 +68,7 @@ class Coordinator {
   cluster::RunIdentity identity_;
   cluster::Signer signer_;
   cluster::TokenBook book_{disk_, "run/tokens"};
-  std::atomic<std::uint64_t> last_node_{kCoordinatorNode.value};
+  std::atomic<std::uint64_t> last_node_{cluster::kCoordinatorNode.value};
   std::unique_ptr<host::Network> network_;
   host::Endpoint at_;
 };

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Engine: what a member computes, as its driver knows it. Told on the loop thread what happens, in the order
+// in which it happens; acts through the MemberProcess that it was made with, whose member() is null between
+// two lives. The rules that it keeps: docs/protocols/membership.md, "Changing the view".
+//
+// Thread rule: the loop thread; long work belongs to threads of the engine's own.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/time.h"
+#include "cluster/control/member_process.h"
+
+namespace gossamer::cluster {
+
+class Engine {
+ public:
+  Engine() = default;
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+  virtual ~Engine() = default;
+
+  virtual void on(const ProcessEvent& event, Instant now) = 0;
+  virtual void tick(Instant now) = 0;
+  [[nodiscard]] virtual std::optional<Instant> next_wakeup() const = 0;
+  // The machine is wanted back: give everything away in order, then leave.
+  virtual void drain(const std::string& reason, Instant now) = 0;
+};
+
+}  // namespace gossamer::cluster

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CoordinatorNode: `gossamer coordinator`. A CoordinatorProcess on the real machine: its directory with
+// credentials, tokens and store, the network, the store's thread, the questions of strangers and users
+// (docs/protocols/admission.md), events.jsonl.
+//
+// Thread rule: everything on the loop thread, which is the caller's.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "cluster/admission/token_book.h"
+#include "cluster/control/coordinator_process.h"
+#include "cluster/control/workload.h"
+#include "host/posix/signals.h"
+#include "node/cluster/credentials.h"
+#include "node/cluster/event_loop.h"
+#include "node/cluster/store_thread.h"
+#include "node/node_host.h"
+#include "node/run_log.h"
+
+namespace gossamer::node {
+
+struct CoordinatorOptions {
+  std::string directory;
+  bool resume = false;
+  host::Endpoint listen;                 // the control lane; bulk is the next port, or a free one for port 0
+  std::string advertise;                 // how nodes reach this machine; empty: listen.host
+  std::string store;                     // sqlite:FILE or etcd:URL,...; empty: a file in the directory
+  std::vector<host::Endpoint> standbys;  // other coordinators of the run
+  std::size_t first_members = 1;
+  std::string configuration;  // for the members' engines
+  std::string program;
+};
+
+class CoordinatorNode {
+ public:
+  // kUsage for a directory that is in use or empty where it must not be; otherwise the error of what failed.
+  // `workload` outlives the node.
+  [[nodiscard]] static Result<std::unique_ptr<CoordinatorNode>> start(const NodeHost& host,
+                                                                      CoordinatorOptions options,
+                                                                      cluster::Workload& workload);
+  ~CoordinatorNode();
+
+  // Where it listens for control, as others reach it.
+  [[nodiscard]] const host::Endpoint& address() const { return address_; }
+  // A token of this run, good for a day.
+  [[nodiscard]] Result<std::string> new_token(const std::string& note);
+
+  // Until a signal comes or the run is stopped. Members are not asked to leave by a signal: they wait for a
+  // coordinator that comes back.
+  [[nodiscard]] Result<void> run(const host::PosixSignals& signals);
+
+ private:
+  CoordinatorNode(const NodeHost& host, CoordinatorOptions options, cluster::Workload& workload);
+
+  [[nodiscard]] Result<void> prepare();
+  [[nodiscard]] Result<std::unique_ptr<host::Store>> open_store() const;
+  [[nodiscard]] Result<void> listen(cluster::Workload& workload);
+  void on_network(host::NetworkEvent event);
+  void on_enroll(const host::Asked& asked);
+  void on_status(const host::Asked& asked);
+  void on_stop(const host::Asked& asked);
+  [[nodiscard]] Result<void> may_see(const host::Asked& asked);
+  std::optional<Instant> work();
+  void tell_events();
+
+  const NodeHost host_;
+  const CoordinatorOptions options_;
+  cluster::Workload& workload_;
+  RunCredentials credentials_;
+  cluster::TokenBook tokens_;
+  RunLog log_;
+  EventLoop loop_;
+  host::Endpoint address_;
+  bool led_ = false;
+  std::unique_ptr<host::DirectoryLock> lock_;
+  std::unique_ptr<cluster::CoordinatorProcess> process_;
+  // Their threads post to the loop: they end first.
+  std::unique_ptr<StoreThread> store_;
+  std::unique_ptr<host::Network> network_;
+};
+
+}  // namespace gossamer::node

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// MemberNode: `gossamer join`. A MemberProcess and its engine on the real machine: credentials from a token
+// or from an earlier life, the network, the loop.
+//
+// Thread rule: everything on the loop thread, which is the caller's.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "cluster/control/engine.h"
+#include "cluster/control/member_process.h"
+#include "host/posix/signals.h"
+#include "node/cluster/credentials.h"
+#include "node/cluster/event_loop.h"
+#include "node/node_host.h"
+
+namespace gossamer::node {
+
+struct MemberOptions {
+  host::Endpoint coordinator;
+  std::optional<std::string> token;  // needed where the directory has no credentials yet
+  std::string directory;             // of this node: credentials
+  std::string name;                  // for people
+  host::Endpoint listen;             // port 0 takes free ones
+  std::string advertise;             // how other nodes reach this machine; empty: they do not (NAT)
+  std::uint64_t memory_bytes = 0;
+  std::uint32_t cores = 1;
+  std::string program;
+};
+
+class MemberNode {
+ public:
+  using MakeEngine = std::function<std::unique_ptr<cluster::Engine>(cluster::MemberProcess&)>;
+
+  // Enrols if it must, listens. kRefused: the token or certificate is not accepted.
+  [[nodiscard]] static Result<std::unique_ptr<MemberNode>> start(const NodeHost& host, MemberOptions options,
+                                                                 const MakeEngine& make_engine);
+  ~MemberNode();
+
+  // Until it has left: because the run ended, because it was asked to by a signal (the first asks to drain,
+  // the second leaves at once), or because it was refused. Fenced, it begins again.
+  [[nodiscard]] Result<void> run(const host::PosixSignals& signals);
+
+ private:
+  MemberNode(const NodeHost& host, MemberOptions options);
+
+  [[nodiscard]] Result<void> prepare();
+  [[nodiscard]] Result<void> listen(const MakeEngine& make_engine);
+  void on_network(host::NetworkEvent event);
+  void tell(const cluster::ProcessEvent& event);
+  std::optional<Instant> work(const host::PosixSignals& signals);
+
+  const NodeHost host_;
+  const MemberOptions options_;
+  Membership membership_;
+  EventLoop loop_;
+  std::unique_ptr<host::DirectoryLock> lock_;
+  std::optional<Error> failure_;
+  std::optional<Instant> drain_deadline_;
+  std::unique_ptr<cluster::MemberProcess> process_;
+  std::unique_ptr<cluster::Engine> engine_;
+  // Its threads post to the loop: it ends first.
+  std::unique_ptr<host::Network> network_;
+};
+
+}  // namespace gossamer::node

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What users ask a coordinator, beside joining: its status, and to stop (docs/protocols/admission.md). And
+// the tokens that they make. Thread rule: plain functions; those that ask block.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "cluster/admission/token.h"
+#include "host/api/endpoint.h"
+#include "node/node_host.h"
+
+namespace gossamer::node {
+
+inline constexpr const char* kStatusMethod = "Status";
+inline constexpr const char* kStopMethod = "Stop";
+
+struct NewToken {
+  host::Endpoint at;
+  std::int64_t seconds = 24 * 3600;
+  std::string note;
+};
+// A token of the run in `directory`, kept there and returned as text.
+[[nodiscard]] Result<std::string> make_token(const NodeHost& host, const std::string& directory,
+                                             const NewToken& wanted);
+
+// Who asks: with a token, or with the credentials in a run directory.
+struct Asker {
+  std::optional<std::string> token = std::nullopt;
+  std::string directory = {};
+  Duration timeout = from_seconds(5);
+};
+// The status object as JSON.
+[[nodiscard]] Result<std::string> ask_status(const NodeHost& host, const host::Endpoint& at,
+                                             const Asker& asker);
+[[nodiscard]] Result<void> ask_stop(const NodeHost& host, const host::Endpoint& at, const Asker& asker);
+
+// The coordinator's half of Status: the token's id and secret in it.
+struct StatusProof {
+  std::string id;
+  std::string secret;
+};
+[[nodiscard]] Result<StatusProof> read_status_question(const std::string& body);
+
+}  // namespace gossamer::node

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Names and secrets that nobody can guess, from the system's own source. Thread rule: any thread.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace gossamer::node {
+
+[[nodiscard]] std::string random_bytes(std::size_t count);
+// Two lower-case digits a byte.
+[[nodiscard]] std::string hexadecimal(const std::string& bytes);
+
+}  // namespace gossamer::node
