@@ -9,7 +9,7 @@
 //   ... ChunkHere: write it; DonorDropped: tell membership; tick() at next_wakeup() ...
 //
 // A pure state machine. What to resume from is the caller's to keep: the manifest, and the chunks it has
-// written. Cost: a hash over each chunk inside on() (1 MiB: about 0.7 ms), and 20 bytes of state for each
+// written. Cost: a hash over each chunk inside on(), and 20 bytes of state for each
 // chunk. Thread rule: one owner.
 #pragma once
 
