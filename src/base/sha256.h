@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SHA-256 (FIPS 180-4), by OpenSSL: names content by what it is. About 1.5 GB/s where the CPU has
-// instructions for it. A target of its own (gossamer::sha256), so that only who needs it links libcrypto.
+// SHA-256 (FIPS 180-4), by OpenSSL: names content by what it is. A target of its own (gossamer::sha256), so
+// that only who needs it links libcrypto.
 //
 // Thread rule: plain functions.
 #pragma once

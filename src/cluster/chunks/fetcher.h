@@ -4,13 +4,14 @@
 // (docs/protocols/chunks.md). Donors may have parts of it, be slow, busy, die or lie; only bytes that hash
 // right are believed.
 //
-//   Fetcher fetcher({.id = id, .channels = channels, .seed = node});         // or with a manifest and what
-//   is on disk fetcher.add_donor(peer, now, out);
+//   Fetcher fetcher({.id = id, .channels = channels, .seed = node});
+//   fetcher.add_donor(peer, now, out);
 //   ... ChunkHere: write it; DonorDropped: tell membership; tick() at next_wakeup() ...
 //
 // A pure state machine. What to resume from is the caller's to keep: the manifest, and the chunks it has
-// written. Cost: a hash over each chunk inside on() (1 MiB: about 0.7 ms), and 20 bytes of state for each
-// chunk. Thread rule: one owner.
+// written.
+//
+// Cost: a hash over each chunk inside on(). Thread rule: one owner.
 #pragma once
 
 #include <cstdint>

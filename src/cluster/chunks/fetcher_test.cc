@@ -53,9 +53,11 @@ class Transfer {
            double bytes_per_second = 1e12, std::uint64_t most_in_service = 16) {
     Donor donor(
         {.channels = {1, 2}, .most_in_service = most_in_service, .bytes_per_second = bytes_per_second}, now);
-    donor.give(
-        content_.manifest, std::move(has),
-        [this](const Manifest&, std::uint64_t chunk) -> Result<Slice> { return content_.chunk(chunk); });
+    donor.give(content_.manifest, std::move(has),
+               [this, number](const Manifest&, std::uint64_t chunk) -> Result<Slice> {
+                 if (unreadable.contains({number, chunk})) return Error{.what = "cannot read"};
+                 return content_.chunk(chunk);
+               });
     CHECK(donors_.try_emplace(donor_id(number), One{std::move(donor), nature}).second);
     join(number);
   }
@@ -167,7 +169,8 @@ class Transfer {
   ChunkSet written;  // on disk
   Instant now;
   std::vector<DonorDropped> dropped;
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> wants;  // donor, chunk, in order
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> wants;    // donor, chunk, in order
+  std::set<std::pair<std::uint64_t, std::uint64_t>> unreadable;  // donor, chunk
   int done = 0;
   int busy = 0;
 };
@@ -227,10 +230,10 @@ TEST(Fetcher, PartialDonors) {
 
 // What only one donor has is asked for first, of that donor.
 TEST(Fetcher, RarestFirst) {
-  const Content content = make_content(200, 10, 1);
+  const Content content = make_content(2000, 10, 1);
   Transfer transfer(content, 1);
-  ChunkSet most(20, true);
-  most[7] = most[12] = false;
+  ChunkSet most(200, true);
+  most[70] = most[120] = false;
   transfer.add(1, most);
   transfer.add(2, most);
   const auto asked = [&](std::uint64_t donor) {
@@ -245,7 +248,25 @@ TEST(Fetcher, RarestFirst) {
   transfer.run();
   const std::vector<std::uint64_t> of_third = asked(3);
   ASSERT_GE(of_third.size(), 2U);
-  EXPECT_EQ((std::set{of_third[0], of_third[1]}), (std::set<std::uint64_t>{7, 12}));
+  EXPECT_EQ((std::set{of_third[0], of_third[1]}), (std::set<std::uint64_t>{70, 120}));
+}
+
+// A chunk that a donor cannot give after all is asked of it once, and of the next that has it.
+TEST(Fetcher, GoneIsNotAskedAgain) {
+  const Content content = make_content(200, 10, 1);
+  Transfer transfer(content, 1);
+  transfer.unreadable = {{1, 3}, {2, 3}};
+  transfer.add(1);
+  transfer.add(2);
+  for (int i = 0; i < 10'000 && transfer.step(); ++i) {
+  }
+  EXPECT_EQ(transfer.fetcher().unavailable(), 1U);
+  using Want = std::pair<std::uint64_t, std::uint64_t>;
+  EXPECT_EQ(std::ranges::count(transfer.wants, Want(1, 3)), 1);
+  EXPECT_EQ(std::ranges::count(transfer.wants, Want(2, 3)), 1);
+  transfer.add(4);
+  transfer.run();
+  EXPECT_TRUE(transfer.complete());
 }
 
 // Liars are named, and only they; what they sent is not believed, and an honest donor is enough.

@@ -14,8 +14,8 @@
 // A pure state machine without time: its only inputs are these calls. Messages are taken over at once: the
 // driver may tell the link that it has consumed them. held_bytes() is bounded (the page, "Memory").
 //
-// Cost: on() forms sums, one pass over the chunk that it is given and those that waited for it (about 0.2 ms
-// for each MiB); nothing else touches a payload. Nothing is copied but the first term of a sum.
+// Cost: on() forms sums, one pass over the chunk that it is given and those that waited for it;
+// nothing else touches a payload. Nothing is copied but the first term of a sum.
 // Thread rule: one owner; a driver that wants sums off its loop thread owns the object in another.
 #pragma once
 
