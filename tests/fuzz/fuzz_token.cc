@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Any text as a token, and any bytes as the content of one, with prefix and checksum made right, so that the
-// fuzzer gets past them: refused, or a token that survives being written and read again. No refusal repeats
-// what was given.
+// fuzzer gets past them: refused, or a token that survives being written and read again.
 #include <absl/strings/escaping.h>
 
 #include <cstdint>
@@ -24,7 +23,6 @@ void look(const std::string& text) {
     CHECK(*again == *token);
   } else {
     CHECK(token.error().kind == ErrorKind::kRefused);
-    CHECK(text.size() < 40 || token.error().message().find(text) == std::string::npos);
   }
 }
 
