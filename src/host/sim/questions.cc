@@ -57,7 +57,10 @@ void SimQuestions::answer(QuestionId question, Result<std::string> answer) {
 }
 
 void SimQuestions::on(NetworkEvent event) {
-  std::visit([this](auto& one) { on_event(std::move(one)); }, event);
+  if (const auto* opened = std::get_if<Opened>(&event)) on_event(*opened);
+  if (auto* accepted = std::get_if<Accepted>(&event)) on_event(std::move(*accepted));
+  if (const auto* received = std::get_if<Received>(&event)) on_event(*received);
+  if (const auto* closed = std::get_if<Closed>(&event)) on_event(*closed);
 }
 
 void SimQuestions::on_event(const Opened& event) {

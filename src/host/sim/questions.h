@@ -42,9 +42,6 @@ class SimQuestions {
   void on_event(Accepted event);
   void on_event(const Received& event);
   void on_event(const Closed& event);
-  static void on_event(const Written&) {}
-  static void on_event(const Answered&) {}
-  static void on_event(const Asked&) {}
 
   // Ends a question of ours with an error after a while, if it has not ended.
   void end_after(Duration time, QuestionId question, const Error& error);

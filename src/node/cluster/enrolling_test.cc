@@ -10,6 +10,7 @@
 #include <csignal>
 #include <memory>
 
+#include "cluster/control/view.h"
 #include "host/api/digest.h"
 #include "host/posix/clock.h"
 #include "host/sim/disk.h"

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Any bytes as a request to enrol and as its answer, before a book with one good token: nobody without its
+// secret gets in, refusals are refusals or bad data, and the good one still gets in afterwards.
+#include <cstdint>
+#include <string>
+
+#include "base/check.h"
+#include "cluster/admission/enrolment.h"
+#include "host/sim/disk.h"
+
+namespace {
+
+using namespace gossamer;
+
+constexpr std::int64_t kNow = 1'800'000'000;
+
+const cluster::Token& good_token() {
+  static const cluster::Token token{.at = {"host", 1},
+                                    .id = std::string(16, 'a'),
+                                    .secret = "the secret of one good token ...",
+                                    .authority = std::string(64, 'f')};
+  return token;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string bytes(reinterpret_cast<const char*>(data), size);
+  host::SimDisk disk{{}};
+  cluster::TokenBook book(disk, "tokens");
+  CHECK(book.add(cluster::record_of(good_token(), kNow, kNow + 60, "")).ok());
+  const cluster::RunIdentity run{.run = "run", .authority = "authority", .wire = {.least = 1, .most = 2}};
+  const auto signer = [](const std::string& request, const std::string& name) {
+    return Result<std::string>(name + request);
+  };
+  const auto request = cluster::check_enroll(bytes, run, book, kNow);
+  if (request.ok()) {
+    CHECK(request->token() == good_token().id && request->secret() == good_token().secret);
+    const auto answer = cluster::admit(*request, NodeId{7}, run, signer);
+    CHECK(answer.ok());
+    const auto read = cluster::read_enroll_answer(*answer);
+    CHECK(read.ok());
+    CHECK(read->node == NodeId{7} && read->wire >= run.wire.least && read->wire <= run.wire.most);
+  } else {
+    CHECK(request.error().kind == ErrorKind::kRefused || request.error().kind == ErrorKind::kBadData);
+  }
+  const auto answer = cluster::read_enroll_answer(bytes);
+  if (answer.ok()) CHECK(answer->node.value != 0 && !answer->certificate.empty());
+  const std::string proof =
+      cluster::enroll_request({.token = good_token(), .request = "r", .wire = run.wire, .program = "p"});
+  CHECK(cluster::check_enroll(proof, run, book, kNow).ok());
+  return 0;
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Any text as a token, and any bytes as the content of one, with prefix and checksum made right, so that the
+// fuzzer gets past them: refused, or a token that survives being written and read again.
+#include <absl/strings/escaping.h>
+
+#include <cstdint>
+#include <string>
+
+#include "base/check.h"
+#include "cluster/admission/token.h"
+#include "host/api/digest.h"
+
+namespace {
+
+using namespace gossamer;
+
+void look(const std::string& text) {
+  const auto token = cluster::decode_token(text);
+  if (token.ok()) {
+    const auto again = cluster::decode_token(cluster::encode_token(*token));
+    CHECK(again.ok());
+    CHECK(*again == *token);
+  } else {
+    CHECK(token.error().kind == ErrorKind::kRefused);
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string bytes(reinterpret_cast<const char*>(data), size);
+  look(bytes);
+  look("gossamer1." + bytes);
+  look("gossamer1." + absl::WebSafeBase64Escape(bytes + host::sha256(bytes).substr(0, 4)));
+  return 0;
+}
