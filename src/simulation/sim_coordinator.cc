@@ -25,6 +25,7 @@ SimCoordinator::SimCoordinator(host::Timeline& timeline, host::SimInternet& inte
   const auto bulk = network().listen(address.bulk, host::Lane::kBulk);
   CHECK(control.ok() && bulk.ok());
   options.keep_every = store_->keep_every();
+  options.lead_time = store_->lead_time();
   process_ = std::make_unique<cluster::CoordinatorProcess>(std::move(options), network(), workload, now());
   go_on();
 }

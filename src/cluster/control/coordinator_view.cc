@@ -65,6 +65,7 @@ void Coordinator::begin_change(Instant now) {
   if (history_.size() > kHistory) history_.pop_front();
   reports_.clear();
   phase_ = Phase::kFreezing;
+  freeze_deadline_ = now + options_.freeze_time;
   for (auto& [node, member] : members_) {
     if (!member.told) continue;  // it will say Here
     if (member.told->value == change.from()) {
@@ -130,6 +131,9 @@ void Coordinator::frozen(Member& member, const membership::Frozen& said, Instant
   const net::PeerId peer = peer_of(member.record);
   if (said.epoch() != view_.epoch().value || view_.find(peer) == nullptr) return;
   if (phase_ != Phase::kFreezing) return;
+  if (!workload_.readable(said.report())) return fence(peer.node, "its report cannot be read", now);
+  if (!applied(member, said.progress(), now)) return;
+  forget_others(peer.incarnation, said.progress());
   reports_[peer.node] = said;
   if (all_rest()) decide(now);
 }
@@ -153,16 +157,27 @@ std::vector<placement::Thing> Coordinator::things_with_copies() const {
   return things;
 }
 
+// Measured, or else what was believed at the last placement, or else what others measured for each core.
 std::vector<placement::Member> Coordinator::placeable() const {
-  // Before everybody's speed was measured in the same work, cores are the best guess.
-  const bool measured = std::all_of(view_.members().begin(), view_.members().end(),
-                                    [&](const auto& one) { return members_.at(one.first).speed > 0; });
+  std::map<NodeId, double> speeds;
+  for (const membership::Installed::Speed& one : installed_.speeds())
+    speeds[NodeId(one.node())] = one.speed();
+  double speed = 0;
+  double cores = 0;
+  for (const auto& [node, member] : members_) {
+    if (member.speed > 0) speeds[node] = member.speed;
+    if (!speeds.contains(node)) continue;
+    speed += speeds[node];
+    cores += std::max<double>(member.record.cores(), 1);
+  }
+  const double per_core = cores > 0 ? speed / cores : 1;
   std::vector<placement::Member> members;
   for (const auto& [node, record] : view_.members()) {
-    const double cores = std::max<double>(record.cores(), 1);
+    const auto known = speeds.find(node);
+    const double guess = per_core * std::max<double>(record.cores(), 1);
     members.push_back({.id = placement::MemberId(node.value),
                        .limit_bytes = record.memory_bytes(),
-                       .speed = measured ? members_.at(node).speed : cores,
+                       .speed = known == speeds.end() ? guess : known->second,
                        .service = record.state() == membership::DRAINING ? placement::Service::kDraining
                                                                          : placement::Service::kServing});
   }
@@ -179,6 +194,7 @@ placement::Placement Coordinator::current_placement() const {
 }
 
 void Coordinator::decide(Instant now) {
+  freeze_deadline_.reset();
   const auto serving = std::count_if(view_.members().begin(), view_.members().end(), [](const auto& one) {
     return one.second.state() == membership::SERVING;
   });
@@ -208,8 +224,11 @@ void Coordinator::install(const HoldingMap& after, const placement::Placement& p
   if (marks_) committed = marks_->committed();
   const Decision decision = workload_.decide(
       {.view = view_, .reports = reports_, .before = holdings_, .after = after, .committed = committed});
-  if (marks_ && decision.committed && marks_->correct(*decision.committed) == CorrectionOutcome::kRaised)
-    outbox_.put(put_committed(*decision.committed));
+  CHECK(decision.bytes.size() <= kMaxDecisionBytes, decision.bytes.size());
+  if (marks_ && decision.committed) {
+    const CorrectionOutcome outcome = marks_->correct(*decision.committed);
+    if (outcome == CorrectionOutcome::kRaised) outbox_.put(put_committed(*decision.committed));
+  }
   for (host::Change& change : put_holdings(holdings_, after)) outbox_.put(std::move(change));
   holdings_ = after;
   installed_.set_epoch(view_.epoch().value);

@@ -35,6 +35,17 @@ bool is_final(wire::Refusal::Reason reason) {
          reason != wire::Refusal::UNKNOWN;
 }
 
+Refused refused_by(wire::Refusal::Reason reason) {
+  switch (reason) {
+    case wire::Refusal::FENCED: return Refused::kFenced;
+    case wire::Refusal::NODE:
+    case wire::Refusal::RUN: return Refused::kElsewhere;
+    case wire::Refusal::WIRE:
+    case wire::Refusal::IDENTITY: return Refused::kIncompatible;
+    default: return Refused::kNo;
+  }
+}
+
 }  // namespace
 
 void Links::send_frame(Connection& connection, Slices frame) {
@@ -299,7 +310,8 @@ void Links::on_refusal(Connection& connection, const wire::Refusal& refusal, Ins
       .got = printable(refusal.got()),
       .expected = printable(refusal.expected()),
       .fix = printable(refusal.fix())};
-  if (final || connection.stage == Connection::Stage::kUp) return end(link.peer.node, reason, out);
+  if (final || connection.stage == Connection::Stage::kUp)
+    return end(link.peer.node, reason, out, refused_by(refusal.reason()));
   const host::Lane lane = connection.lane;
   drop(connection.id);
   lost(link, lane, reason, now, out);

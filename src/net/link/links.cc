@@ -283,13 +283,13 @@ void Links::drop_connections(Link& link) {
   }
 }
 
-void Links::end(NodeId node, Error reason, LinkEvents& out) {
+void Links::end(NodeId node, Error reason, LinkEvents& out, Refused refused) {
   const auto found = links_.find(node);
   CHECK(found != links_.end(), node.value);
   Link& link = found->second;
   drop_connections(link);
   if (link.wake.has_value()) wakes_.erase({*link.wake, node});
-  out.emplace_back(LinkEnded{link.peer, std::move(reason)});
+  out.emplace_back(LinkEnded{link.peer, std::move(reason), refused});
   links_.erase(found);
 }
 

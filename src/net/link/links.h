@@ -62,9 +62,17 @@ struct OpenFailed {
 };
 // The link is over: it left, was fenced, came back as another incarnation, or refused us (kind kRefused).
 // What was not acknowledged is lost. `peer.incarnation` is 0 if we never got through.
+// Why the other side will have none of us, if it said so.
+enum class Refused {
+  kNo,
+  kFenced,        // this incarnation was declared dead
+  kElsewhere,     // another node or run than we thought
+  kIncompatible,  // versions or certificates do not fit
+};
 struct LinkEnded {
   PeerId peer;
   Error reason;
+  Refused refused = Refused::kNo;
 };
 // What to hand back to consumed(): it stands for one link, of which a node may have several in its life.
 struct Receipt {
@@ -190,7 +198,7 @@ class Links {
   void on_event(const host::Closed& event, Instant now, LinkEvents& out);
   void dial(Link& link, host::Lane lane, Instant now);
   void lost(Link& link, host::Lane lane, const Error& reason, Instant now, LinkEvents& out);
-  void end(NodeId node, Error reason, LinkEvents& out);
+  void end(NodeId node, Error reason, LinkEvents& out, Refused refused = Refused::kNo);
   void drop_connections(Link& link);
   void drop(host::ConnectionId id);
   void tick_link(Link& link, Instant now, LinkEvents& out);
