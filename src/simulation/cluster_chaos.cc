@@ -237,7 +237,8 @@ void World::inject(const Fault& fault) {
     case FaultKind::kKillCoordinator:
     case FaultKind::kPauseCoordinator:
     case FaultKind::kCutCoordinator:
-    case FaultKind::kStoreFails: return inject_on_coordinator(fault);
+    case FaultKind::kStoreFails:
+    case FaultKind::kStoreAway: return inject_on_coordinator(fault);
     case FaultKind::kJoin: return start_member();
     default: break;
   }
@@ -309,6 +310,7 @@ void World::inject_on_coordinator(const Fault& fault) {
       });
     case FaultKind::kCutCoordinator: return cut_off(machine, fault.lasts);
     case FaultKind::kStoreFails: return led->fail_store(1 + static_cast<int>(fault.other % 6));
+    case FaultKind::kStoreAway: return led->lose_store(fault.lasts);
     default: CHECK(false, static_cast<int>(fault.kind));
   }
 }

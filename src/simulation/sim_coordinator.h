@@ -29,6 +29,8 @@ class SimCoordinator final : public SimProcess {
   [[nodiscard]] const std::optional<Error>& failure() const { return process_->failure(); }
   // The next `count` calls of the store fail, the first of them after it was carried out.
   void fail_store(int count) { failing_ = count; }
+  // It is out of reach for a while.
+  void lose_store(Duration lasts) { away_until_ = timeline().now() + lasts; }
 
  private:
   void on_network(host::NetworkEvent event) override;
@@ -42,6 +44,7 @@ class SimCoordinator final : public SimProcess {
   Rng rng_;
   Trace trace_;
   int failing_ = 0;
+  Instant away_until_;
   bool led_ = false;
   std::unique_ptr<cluster::CoordinatorProcess> process_;
 };

@@ -86,7 +86,8 @@ class Store {
   [[nodiscard]] virtual Duration keep_every() const = 0;
   // After so much silence another may lead; nullopt where only the end of this process lets another lead.
   [[nodiscard]] virtual std::optional<Duration> lead_time() const = 0;
-  // Gives the lead up, so that a successor need not wait for silence. Fine for one that does not lead.
+  // Gives the lead up, so that a successor need not wait for silence. Fine for one that does not lead. This
+  // handle does not lead after it, even if the store could not be told (kFailed).
   [[nodiscard]] virtual Result<void> resign() = 0;
 
   // Who leads now, for standbys and redirects; nullopt when nobody does. Needs no lead. A hint: it may be
