@@ -64,7 +64,9 @@ Coordinator::Coordinator(Options options, Records records, Workload& workload, n
   }
   if (fenced_ != records.fenced_in_view) fenced_since_ = fenced_.runs();
   next_rebalance_ = now + kRebalanceEvery;
-  if (view_.epoch() > installed()) begin_change(now);
+  if (view_.epoch() <= installed()) return;
+  reach(ControlProbe::kTakenUpInChange);
+  begin_change(now);
 }
 
 membership::LeadAnswer Coordinator::lead_answer() const {
@@ -115,7 +117,10 @@ void Coordinator::begin(NodeId node, const std::string& bytes, Answer answer, In
     node = NodeId(lead_.next_node());
     lead_.set_next_node(node.value + 1);
   }
-  if (members_.contains(node)) fence(node, "it began a new life", now);
+  if (members_.contains(node)) {
+    reach(ControlProbe::kBeginAgain);
+    fence(node, "it began a new life", now);
+  }
   Member& member = members_[node];
   member.record = new_record(node, ask);
   member.deadline = now + kHereTime;
@@ -192,11 +197,12 @@ void Coordinator::refuse(net::PeerId peer) {
 
 void Coordinator::on_message(net::PeerId from, const net::Message& message, Instant now) {
   Member* member = find(from);
-  if (member == nullptr) return;  // of a former life, or gone already
+  if (member == nullptr) return reach(ControlProbe::kFormerLife);  // or gone already
   const auto said = unpack_to_coordinator(message);
   if (!said.ok()) return fence(from.node, said.error().message(), now);
   if (member->detector) member->detector->heard(now);
-  if (!member->detector && !said->has_here()) return;  // what it sent before it knew of this coordinator
+  // What it sent before it knew of this coordinator.
+  if (!member->detector && !said->has_here()) return reach(ControlProbe::kBeforeHere);
   dispatch(*member, *said, now);
   member = find(from);
   if (member != nullptr) schedule(*member);

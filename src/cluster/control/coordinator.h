@@ -24,6 +24,7 @@
 #include "base/ids.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "cluster/control/control_probe.h"
 #include "cluster/control/defect.h"
 #include "cluster/control/durable_outbox.h"
 #include "cluster/control/records.h"
@@ -63,6 +64,7 @@ class Coordinator {
     std::uint64_t batch = 1;           // samples of a step
     placement::Options placement = {};
     Defect defect = Defect::kNone;
+    ProbeCounts<ControlProbe>* probes = nullptr;
   };
   enum class Phase {
     kSettled,   // the view is installed, or nobody serves yet
@@ -96,7 +98,10 @@ class Coordinator {
   [[nodiscard]] std::optional<std::vector<host::Change>> next_commit() { return outbox_.next_commit(); }
   [[nodiscard]] bool waits_for_store() const { return outbox_.waiting(); }
   void committed(Instant now);
-  void commit_failed() { outbox_.failed(); }
+  void commit_failed() {
+    reach(ControlProbe::kCommitRepeated);
+    outbox_.failed();
+  }
 
   [[nodiscard]] std::vector<RunEvent> take_events() { return std::exchange(events_, {}); }
 
@@ -133,6 +138,7 @@ class Coordinator {
   void dispatch(Member& member, const membership::ToCoordinator& said, Instant now);
   void tell(const Member& member, membership::ToMember message);
   void say(net::PeerId to, membership::ToMember message) const;
+  void reach(ControlProbe probe) const { reached(options_.probes, probe); }
   void note(std::string kind, net::PeerId peer, std::string text);
 
   // coordinator_members.cc

@@ -46,6 +46,7 @@ void CoordinatorProcess::on_asked(const host::Asked& asked, Instant now) {
     network_.answer(question, std::move(result));
   };
   if (coordinator_ == nullptr) {
+    reach(ControlProbe::kAskedOnStandby);
     return answer(Error{.what = "this coordinator stands by; another one leads",
                         .got = asked.method,
                         .fix = "ask the others"});
@@ -156,6 +157,7 @@ void CoordinatorProcess::on_campaign(const CampaignAnswer& answer, Instant now) 
 
 void CoordinatorProcess::on_load(const LoadAnswer& answer) {
   if (!answer.ok()) {
+    reach(ControlProbe::kLoadFailed);
     stage_ = Stage::kStandby;
     if (answer.error().kind == ErrorKind::kBadData) failure_ = answer.error();
     return;
@@ -180,9 +182,11 @@ void CoordinatorProcess::on_done(const Result<void>& answer, Instant now) {
   const bool commit = std::holds_alternative<Commit>(call);
   const bool replaced = !answer.ok() && answer.error().kind == ErrorKind::kRefused;
   const bool goes_on = replaced && options_.coordinator.defect == Defect::kOldGeneration;
+  if (replaced) reach(ControlProbe::kGuardRefused);
   if (replaced && !goes_on) return stop_leading(now);
   if (stage_ == Stage::kBeginning) {
     if (answer.ok()) return start_leading(now);
+    reach(ControlProbe::kFirstCommitRepeated);
     not_before_ = now + kRepeatAfter;
   } else if (stage_ == Stage::kLeading && commit && (answer.ok() || goes_on)) {
     coordinator_->committed(now);
@@ -201,7 +205,8 @@ void CoordinatorProcess::start_leading(Instant now) {
       network_, net::Links::Options{.run = options_.coordinator.run,
                                     .self = {kCoordinatorNode, Incarnation(records_.lead.incarnation())},
                                     .program = options_.program,
-                                    .seed = options_.seed});
+                                    .seed = options_.seed,
+                                    .probes = options_.link_probes});
   Coordinator::Options options = options_.coordinator;
   options.generation = generation_;
   coordinator_ =

@@ -50,6 +50,7 @@ class CoordinatorProcess {
     Duration keep_every;  // Store::keep_every()
     std::string program;
     std::uint64_t seed = 0;
+    ProbeCounts<net::LinkProbe>* link_probes = nullptr;
   };
   static constexpr Duration kCampaignEvery{500'000'000};
   static constexpr Duration kRepeatAfter{500'000'000};  // a commit that failed
@@ -80,6 +81,7 @@ class CoordinatorProcess {
   void stop_leading(Instant now);
   void flush(net::LinkEvents& events, Instant now);
   void on_asked(const host::Asked& asked, Instant now);
+  void reach(ControlProbe probe) const { reached(options_.coordinator.probes, probe); }
 
   const Options options_;
   host::Network& network_;

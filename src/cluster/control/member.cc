@@ -26,7 +26,8 @@ Member::Member(Options options, net::Links& links, AskLead ask_lead, Instant now
 
 void Member::follow(const membership::LeadAnswer& lead, Instant now) {
   const bool other = Incarnation(lead.incarnation()) != coordinator_;
-  if (Generation(lead.generation()) < generation_ && options_.defect != Defect::kOldGeneration) return;
+  if (Generation(lead.generation()) < generation_ && options_.defect != Defect::kOldGeneration)
+    return reach(ControlProbe::kOlderGeneration);
   if (!other && links_.linked(kCoordinatorNode)) return;
   if (other && coordinator_.value != 0) {
     net::LinkEvents nobody_asks;
@@ -55,9 +56,19 @@ void Member::say_here(Instant now) {
     set(message);
     say(message, now);
   };
-  if (wants_to_serve_ && !serving()) again([](auto& message) { message.mutable_ready(); });
-  if (drain_reason_) again([&](auto& message) { message.mutable_drain()->set_reason(*drain_reason_); });
-  if (frozen_) again([&](auto& message) { *message.mutable_frozen() = *frozen_; });
+  if (wants_to_serve_ && !serving()) {
+    reach(ControlProbe::kReadyRepeated);
+    again([](auto& message) { message.mutable_ready(); });
+  }
+  if (drain_reason_) {
+    reach(ControlProbe::kDrainRepeated);
+    again([&](auto& message) { message.mutable_drain()->set_reason(*drain_reason_); });
+  }
+  if (frozen_) {
+    reach(ControlProbe::kFrozenRepeated);
+    again([&](auto& message) { *message.mutable_frozen() = *frozen_; });
+  }
+  if (!unanswered_.empty()) reach(ControlProbe::kRequestRepeated);
   for (const auto& [number, request] : unanswered_) say(request, now);
   if (leave_reason_) again([&](auto& message) { message.mutable_leave()->set_reason(*leave_reason_); });
   for (const auto& [track, next] : reported_) progress_.try_emplace(track, next);
@@ -92,7 +103,10 @@ void Member::on(const net::LinkEvent& event, Instant now) {
     down_since_.erase(up->peer.node);
     send_kept(up->peer, now);
     if (up->peer.node != kCoordinatorNode) return;
-    if (up->peer.incarnation != coordinator_) return search(now);  // it is another by now: which generation?
+    if (up->peer.incarnation != coordinator_) {  // it is another by now: which generation?
+      reach(ControlProbe::kOtherCoordinator);
+      return search(now);
+    }
     const bool again = linked_;
     linked_ = true;
     if (!again) say_here(now);
@@ -149,8 +163,11 @@ void Member::on_message(const net::Message& message, Instant now) {
 }
 
 void Member::on_change(const membership::Change& change, Instant now) {
-  if (change.epoch() <= view_.epoch().value) return;  // has it
-  if (!view_.follows(change)) return say_here(now);
+  if (change.epoch() <= view_.epoch().value) return reach(ControlProbe::kKnownChange);
+  if (!view_.follows(change)) {
+    reach(ControlProbe::kUnknownEpoch);
+    return say_here(now);
+  }
   const std::map<NodeId, membership::MemberRecord> before = view_.members();
   if (const auto applied = view_.apply(change); !applied.ok()) return end(applied.error());
   frozen_.reset();
@@ -158,6 +175,7 @@ void Member::on_change(const membership::Change& change, Instant now) {
     const net::PeerId peer = peer_of(record);
     if (!view_.fenced().contains(peer.incarnation)) continue;
     if (peer == options_.self) {
+      reach(ControlProbe::kSelfFenced);
       return end(Error{.kind = ErrorKind::kRefused,
                        .what = "this incarnation was declared dead",
                        .fix = "it joins again as a new one"});
@@ -165,7 +183,7 @@ void Member::on_change(const membership::Change& change, Instant now) {
     net::LinkEvents nobody_asks;
     if (options_.defect != Defect::kNoFencing) links_.fence(peer, now, nobody_asks);
     down_since_.erase(node);
-    kept_.erase(peer);
+    if (kept_.erase(peer) != 0) reach(ControlProbe::kKeptThrownAway);
   }
   connect_to_peers(now);
   if (change.has_installed()) installed_ = change.installed();
@@ -195,6 +213,7 @@ void Member::connect_to_peers(Instant now) {
 bool Member::send(net::PeerId to, host::Lane lane, net::Message message, Instant now) {
   if (view_.find(to) == nullptr) return false;
   const auto kept = kept_.find(to);
+  if (kept == kept_.end() && !links_.linked(to.node)) reach(ControlProbe::kMessageKept);
   // The older of two waits until the younger has opened the link.
   if (kept != kept_.end() || !links_.linked(to.node)) {
     kept_[to].emplace_back(lane, std::move(message));
@@ -241,6 +260,7 @@ void Member::on_claim(const membership::ClaimAnswer& said) {
 }
 
 void Member::search(Instant now) {
+  reach(ControlProbe::kSearched);
   next_search_ = now + kSearchEvery;
   membership::LeadAsk ask;
   ask.set_run(options_.run);
@@ -343,7 +363,10 @@ void Member::end(std::optional<Error> error) {
 
 void Member::tick(Instant now) {
   if (ended_) return;
-  if (leave_deadline_ && *leave_deadline_ <= now) return end(std::nullopt);
+  if (leave_deadline_ && *leave_deadline_ <= now) {
+    reach(ControlProbe::kLeaveInTime);
+    return end(std::nullopt);
+  }
   if (now - last_heard_ >= options_.patience) {
     return end(Error{.what = "no coordinator was found",
                      .got = fmt::format("silence for {:.0f} s", (now - last_heard_).seconds()),

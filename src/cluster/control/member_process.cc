@@ -53,9 +53,11 @@ void MemberProcess::on_begun(const Result<std::string>& answer, Instant now) {
                         .fix = "look whether coordinator and node run the same version"});
   }
   const net::PeerId self{NodeId(begun.node()), Incarnation(begun.incarnation())};
-  links_ = std::make_unique<net::Links>(
-      network_, net::Links::Options{
-                    .run = options_.run, .self = self, .program = options_.program, .seed = options_.seed});
+  links_ = std::make_unique<net::Links>(network_, net::Links::Options{.run = options_.run,
+                                                                      .self = self,
+                                                                      .program = options_.program,
+                                                                      .seed = options_.seed,
+                                                                      .probes = options_.link_probes});
   member_ = std::make_unique<Member>(
       Member::Options{.run = options_.run,
                       .self = self,
@@ -63,7 +65,8 @@ void MemberProcess::on_begun(const Result<std::string>& answer, Instant now) {
                       .beat_every = from_milliseconds(begun.beat_ms()),
                       .patience = options_.patience,
                       .reachable = listens(options_.listening),
-                      .defect = options_.defect},
+                      .defect = options_.defect,
+                      .probes = options_.probes},
       *links_,
       [this](const host::Endpoint& control, std::string bytes) {
         leads_.insert(
@@ -140,6 +143,7 @@ void MemberProcess::finish(std::optional<Error> error) {
   done_ = !fenced;
   events_.emplace_back(LifeEnded{.error = std::move(error), .again = fenced});
   if (!fenced) return;
+  reached(options_.probes, ControlProbe::kNewLife);
   // take_events() has no clock, and the next tick() does.
   next_begin_ = Instant{};
   began_trying_.reset();

@@ -28,6 +28,7 @@
 #include "host/api/network.h"
 #include "net/link/connection.h"
 #include "net/link/lane_stream.h"
+#include "net/link/link_probe.h"
 #include "net/link/message.h"
 #include "net/link/strangers.h"
 #include "net/wire/frame.h"
@@ -112,6 +113,7 @@ class Links {
     std::uint64_t control_window = 16ULL << 20;
     std::uint64_t bulk_window = 32ULL << 20;
     Strangers::Limits strangers = {};  // accepted connections beyond them are closed at once
+    ProbeCounts<LinkProbe>* probes = nullptr;
   };
   static constexpr Duration kGreetingTime{5'000'000'000};
   static constexpr Duration kPingEvery{1'000'000'000};
