@@ -15,8 +15,8 @@
 namespace gossamer::simulation {
 
 enum class FaultKind {
-  kKill,              // a member's process ends; its connections are reset; another process takes its place
-  kPowerOff,          // a member's machine is silent for ever; another takes its place
+  kKill,              // a member's process ends, its connections are reset; after a while it begins again
+  kPowerOff,          // a member's machine is silent for ever; after a while another takes its place
   kPause,             // a member is stopped for a while
   kCut,               // a member and another machine cannot reach each other for a while
   kCutOneWay,         // only the first cannot reach the second

@@ -10,10 +10,11 @@
 namespace gossamer::simulation {
 
 SimCoordinator::SimCoordinator(host::Timeline& timeline, host::SimInternet& internet,
-                               const std::string& machine, ClockError clock, host::SimStoreMedium& medium,
-                               cluster::Workload& workload, Invariants& invariants,
-                               cluster::CoordinatorProcess::Options options, Trace trace)
-    : SimProcess(timeline, internet, machine, {}, clock),
+                               const std::string& machine, const std::string& certificate, ClockError clock,
+                               host::SimStoreMedium& medium, cluster::Workload& workload,
+                               Invariants& invariants, cluster::CoordinatorProcess::Options options,
+                               Trace trace)
+    : SimProcess(timeline, internet, machine, certificate, clock),
       medium_(medium),
       invariants_(invariants),
       store_(medium.open()),

@@ -19,8 +19,9 @@ namespace gossamer::simulation {
 class SimCoordinator final : public SimProcess {
  public:
   SimCoordinator(host::Timeline& timeline, host::SimInternet& internet, const std::string& machine,
-                 ClockError clock, host::SimStoreMedium& medium, cluster::Workload& workload,
-                 Invariants& invariants, cluster::CoordinatorProcess::Options options, Trace trace);
+                 const std::string& certificate, ClockError clock, host::SimStoreMedium& medium,
+                 cluster::Workload& workload, Invariants& invariants,
+                 cluster::CoordinatorProcess::Options options, Trace trace);
   ~SimCoordinator() override;
 
   // Null while it stands by.

@@ -72,6 +72,7 @@ Coordinator::Coordinator(Options options, Records records, Workload& workload, n
   if (records.stopping) {
     begin_stop(*records.stopping, now);
   } else if (view_.epoch() > installed()) {
+    reach(ControlProbe::kTakenUpInChange);
     begin_change(now);
   }
 }
@@ -129,7 +130,10 @@ void Coordinator::begin(NodeId node, const std::string& bytes, Answer answer, In
     node = NodeId(lead_.next_node());
     lead_.set_next_node(node.value + 1);
   }
-  if (members_.contains(node)) fence(node, "it began a new life", now);
+  if (members_.contains(node)) {
+    reach(ControlProbe::kBeginAgain);
+    fence(node, "it began a new life", now);
+  }
   Member& member = members_[node];
   member.record = new_record(node, ask);
   member.deadline = now + kHereTime;
@@ -191,6 +195,7 @@ void Coordinator::committed(Instant now) {
 }
 
 void Coordinator::commit_failed() {
+  reach(ControlProbe::kCommitRepeated);
   outbox_.failed();
   if (!store_fails_) note("store_fails", {}, "a commit failed; it is repeated");
   store_fails_ = true;
@@ -229,10 +234,10 @@ void Coordinator::refuse(net::PeerId peer) {
 
 void Coordinator::on_message(net::PeerId from, const net::Message& message, Instant now) {
   Member* member = find(from);
-  if (member == nullptr) return;  // of a former life, or gone already
+  if (member == nullptr) return reach(ControlProbe::kFormerLife);  // or gone already
   const auto said = unpack_to_coordinator(message);
   if (!said.ok()) return fence(from.node, said.error().message(), now);
-  if (!member->here && !said->has_here()) return;  // sent before it knew of this coordinator
+  if (!member->here && !said->has_here()) return reach(ControlProbe::kBeforeHere);  // sent before it knew of us
   heard(*member, now);
   dispatch(*member, *said, now);
   member = find(from);

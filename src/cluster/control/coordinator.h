@@ -24,6 +24,7 @@
 #include "base/ids.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "cluster/control/control_probe.h"
 #include "cluster/control/defect.h"
 #include "cluster/control/durable_outbox.h"
 #include "cluster/control/records.h"
@@ -71,6 +72,7 @@ class Coordinator {
     placement::Options placement = {};
     Duration freeze_time = from_seconds(30);  // who does not come to rest within it is fenced
     Defect defect = Defect::kNone;
+    ProbeCounts<ControlProbe>* probes = nullptr;
   };
   enum class Phase {
     kSettled,   // the view is installed, or nobody serves yet
@@ -147,6 +149,7 @@ class Coordinator {
   void dispatch(Member& member, const membership::ToCoordinator& said, Instant now);
   void tell(const Member& member, membership::ToMember message);
   void say(net::PeerId to, membership::ToMember message) const;
+  void reach(ControlProbe probe) const { reached(options_.probes, probe); }
   void note(std::string kind, net::PeerId peer, std::string text);
 
   // coordinator_members.cc

@@ -20,7 +20,10 @@ void Coordinator::here(Member& member, const membership::Here& said) {
   if (!knows_view || said.epoch() == 0) send_view(member, Epoch(said.epoch()));
   member.told = view_.epoch();
   const bool in_force = phase_ == Phase::kSettled || phase_ == Phase::kStopping;
-  if (in_force && installed_.epoch() > said.installed() && said.epoch() != 0) send_install(member);
+  if (in_force && installed_.epoch() > said.installed() && said.epoch() != 0) {
+    reach(ControlProbe::kInstallAgain);
+    send_install(member);
+  }
   if (phase_ == Phase::kStopping) {
     ToMember message;
     message.mutable_stop()->set_reason(*stop_reason_);
@@ -71,6 +74,7 @@ void Coordinator::judge_unreachable(Instant now) {
     return std::pair(a.second, incarnation(a.first)) < std::pair(b.second, incarnation(b.first));
   };
   const NodeId worst = std::max_element(partners.begin(), partners.end(), worse)->first;
+  reach(ControlProbe::kUnreachable);
   fence(worst, "it and others cannot reach each other", now);
 }
 
@@ -126,6 +130,7 @@ void Coordinator::watch(Instant now) {
     const NodeId node = wakes_.begin()->second;
     Member& member = members_.at(node);
     if (!member.detector) {
+      reach(ControlProbe::kNotHereInTime);
       fence(node, "it did not come in time", now);
       continue;
     }
@@ -138,6 +143,7 @@ void Coordinator::watch(Instant now) {
       member.wake = last_heard_ + kHereTime;
       wakes_.insert({*member.wake, node});
     } else {
+      reach(ControlProbe::kSilent);
       fence(node, "it is silent", now);
     }
   }

@@ -46,6 +46,7 @@ void CoordinatorProcess::on_asked(const host::Asked& asked, Instant now) {
     network_.answer(question, std::move(result));
   };
   if (coordinator_ == nullptr) {
+    reach(ControlProbe::kAskedOnStandby);
     return answer(Error{.what = "this coordinator stands by; another one leads",
                         .got = asked.method,
                         .fix = "ask the others"});
@@ -169,6 +170,7 @@ void CoordinatorProcess::on_campaign(const CampaignAnswer& answer, Instant now) 
 
 void CoordinatorProcess::on_load(const LoadAnswer& answer, Instant now) {
   if (!answer.ok()) {
+    reach(ControlProbe::kLoadFailed);
     if (answer.error().kind == ErrorKind::kBadData) failure_ = answer.error();
     if (answer.error().kind == ErrorKind::kRefused) stop_leading(Stage::kStandby, now);
     not_before_ = now + kRepeatAfter;
@@ -201,11 +203,13 @@ void CoordinatorProcess::on_done(const Result<void>& answer, Instant now) {
   }
   const bool replaced = !answer.ok() && answer.error().kind == ErrorKind::kRefused;
   const bool goes_on = replaced && options_.coordinator.defect == Defect::kOldGeneration;
+  if (replaced) reach(ControlProbe::kGuardRefused);
   if (replaced && !goes_on) return stop_leading(Stage::kStandby, now);
   if (answer.ok() && stage_ != Stage::kStandby) proven_ = call_began_;
   if (!answer.ok() && answer.error().kind == ErrorKind::kBadData) failure_ = answer.error();
   if (stage_ == Stage::kBeginning) {
     if (answer.ok()) return start_leading(now);
+    reach(ControlProbe::kFirstCommitRepeated);
     not_before_ = now + kRepeatAfter;
   } else if (stage_ == Stage::kLeading && commit && (answer.ok() || goes_on)) {
     coordinator_->committed(now);
@@ -226,7 +230,8 @@ void CoordinatorProcess::start_leading(Instant now) {
                                     .self = {kCoordinatorNode, Incarnation(records_.lead.incarnation())},
                                     .program = options_.program,
                                     .seed = options_.seed,
-                                    .relays = true});
+                                    .relays = true,
+                                    .probes = options_.link_probes});
   Coordinator::Options options = options_.coordinator;
   options.generation = generation_;
   coordinator_ =

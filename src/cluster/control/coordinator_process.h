@@ -52,6 +52,7 @@ class CoordinatorProcess {
     bool certificates = false;          // the run has them: who has none may only ask who leads
     std::string program;
     std::uint64_t seed = 0;
+    ProbeCounts<net::LinkProbe>* link_probes = nullptr;
   };
   static constexpr Duration kCampaignEvery{200'000'000};
   static constexpr Duration kRepeatAfter{500'000'000};  // a commit that failed
@@ -85,6 +86,7 @@ class CoordinatorProcess {
   void stop_leading(Stage next, Instant now);
   void flush(net::LinkEvents& events, Instant now);
   void on_asked(const host::Asked& asked, Instant now);
+  void reach(ControlProbe probe) const { reached(options_.coordinator.probes, probe); }
 
   const Options options_;
   host::Network& network_;

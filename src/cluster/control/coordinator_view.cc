@@ -18,7 +18,8 @@ using membership::ToMember;
 void Coordinator::want_change(Instant now) {
   change_wanted_ = true;
   // Deaths interrupt a change; who comes or goes in order waits for its end.
-  if (phase_ == Phase::kSettled || phase_ == Phase::kShort) begin_change(now);
+  if (phase_ == Phase::kSettled || phase_ == Phase::kShort) return begin_change(now);
+  reach(ControlProbe::kChangeWaits);
 }
 
 // The store's epoch rises before anything that belongs to the next one is written: should only a part of it
@@ -54,6 +55,7 @@ Change Coordinator::next_difference() {
 }
 
 void Coordinator::begin_change(Instant now) {
+  if (phase_ == Phase::kFreezing) reach(ControlProbe::kChangeBegunAnew);
   reserve_epoch();
   epoch_reserved_ = false;
   change_wanted_ = false;
@@ -85,6 +87,7 @@ void Coordinator::send_view(Member& member, Epoch has) {
   const auto first = std::find_if(history_.begin(), history_.end(),
                                   [&](const Change& change) { return change.from() == has.value; });
   if (has.value != 0 && first != history_.end()) {
+    if (std::next(first) != history_.end()) reach(ControlProbe::kSeveralDifferences);
     for (auto change = first; change != history_.end(); ++change) {
       ToMember message;
       *message.mutable_change() = *change;
@@ -94,6 +97,7 @@ void Coordinator::send_view(Member& member, Epoch has) {
       tell(member, std::move(message));
     }
   } else if (view_.epoch().value != 0) {
+    if (has.value != 0) reach(ControlProbe::kWholeView);
     ToMember message;
     Change& change = *message.mutable_change();
     change = view_.whole();
@@ -129,7 +133,8 @@ bool Coordinator::all_rest() const {
 
 void Coordinator::frozen(Member& member, const membership::Frozen& said, Instant now) {
   const net::PeerId peer = peer_of(member.record);
-  if (said.epoch() != view_.epoch().value || view_.find(peer) == nullptr) return;
+  if (said.epoch() != view_.epoch().value || view_.find(peer) == nullptr)
+    return reach(ControlProbe::kLateFrozen);
   if (phase_ != Phase::kFreezing) return;
   if (!workload_.readable(said.report())) return fence(peer.node, "its report cannot be read", now);
   if (!applied(member, said.progress(), now)) return;
@@ -140,6 +145,7 @@ void Coordinator::frozen(Member& member, const membership::Frozen& said, Instant
 
 void Coordinator::fall_short(std::string what) {
   phase_ = Phase::kShort;
+  if (installed_.epoch() != 0) reach(ControlProbe::kShortWhileRunning);
   if (shortage_ != what) note("short", {}, what);
   shortage_ = std::move(what);
 }
@@ -227,7 +233,10 @@ void Coordinator::install(const HoldingMap& after, const placement::Placement& p
   CHECK(decision.bytes.size() <= kMaxDecisionBytes, decision.bytes.size());
   if (marks_ && decision.committed) {
     const CorrectionOutcome outcome = marks_->correct(*decision.committed);
-    if (outcome == CorrectionOutcome::kRaised) outbox_.put(put_committed(*decision.committed));
+    if (outcome == CorrectionOutcome::kRaised) {
+      reach(ControlProbe::kRaised);
+      outbox_.put(put_committed(*decision.committed));
+    }
   }
   for (host::Change& change : put_holdings(holdings_, after)) outbox_.put(std::move(change));
   holdings_ = after;
@@ -254,7 +263,9 @@ void Coordinator::rebalance(Instant now) {
   if (phase_ != Phase::kSettled || installed_.epoch() == 0) return;
   const auto placed =
       placement::place(workload_.things(), placeable(), current_placement(), options_.placement);
-  if (placed.ok() && placed->change != placement::Change::kNone) begin_change(now);
+  if (!placed.ok() || placed->change == placement::Change::kNone) return;
+  reach(ControlProbe::kRebalanced);
+  begin_change(now);
 }
 
 }  // namespace gossamer::cluster

@@ -27,10 +27,11 @@ Member::Member(Options options, net::Links& links, AskLead ask_lead, Instant now
 
 void Member::follow(const membership::LeadAnswer& lead, Instant now) {
   const bool other = Incarnation(lead.incarnation()) != coordinator_;
-  if (Generation(lead.generation()) < generation_ && options_.defect != Defect::kOldGeneration) return;
+  if (Generation(lead.generation()) < generation_ && options_.defect != Defect::kOldGeneration)
+    return reach(ControlProbe::kOlderGeneration);
   if (!other && links_.linked(kCoordinatorNode)) {
     // It stood still and goes on: the link's own attempts may be seconds apart by now.
-    const bool redials = linked_ || !redialed_ || now - *redialed_ >= kRedialAfter;
+    const bool redials = !redialed_ || now - *redialed_ >= kRedialAfter;
     if (links_.statistics(kCoordinatorNode).up || !redials) return;
     redialed_ = now;
     links_.close(kCoordinatorNode, "it is dialed anew", now);
@@ -64,10 +65,17 @@ void Member::say_here(Instant now) {
     say(message, now);
   };
   say_ready(now);
-  if (drain_reason_) again([&](auto& message) { message.mutable_drain()->set_reason(*drain_reason_); });
+  if (drain_reason_) {
+    reach(ControlProbe::kDrainRepeated);
+    again([&](auto& message) { message.mutable_drain()->set_reason(*drain_reason_); });
+  }
   for (const auto& [track, next] : reported_) progress_.try_emplace(track, next);
   say_beat(now);
-  if (frozen_) again([&](auto& message) { *message.mutable_frozen() = *frozen_; });
+  if (frozen_) {
+    reach(ControlProbe::kFrozenRepeated);
+    again([&](auto& message) { *message.mutable_frozen() = *frozen_; });
+  }
+  if (!unanswered_.empty()) reach(ControlProbe::kRequestRepeated);
   for (const auto& [number, request] : unanswered_) say(request, now);
   if (leave_reason_) again([&](auto& message) { message.mutable_leave()->set_reason(*leave_reason_); });
 }
@@ -105,7 +113,10 @@ void Member::on(const net::LinkEvent& event, Instant now) {
     send_kept(up->peer, now);
     say_ready(now);
     if (up->peer.node != kCoordinatorNode) return;
-    if (up->peer.incarnation != coordinator_) return search(now);  // it is another by now: which generation?
+    if (up->peer.incarnation != coordinator_) {  // it is another by now: which generation?
+      reach(ControlProbe::kOtherCoordinator);
+      return search(now);
+    }
     const bool again = linked_;
     linked_ = true;
     if (!again) say_here(now);
@@ -195,11 +206,15 @@ void Member::on_message(const net::Message& message, Instant now) {
 }
 
 void Member::on_change(const membership::Change& change, Instant now) {
-  if (change.epoch() <= view_.epoch().value) return;  // has it
-  if (!view_.follows(change)) return say_here(now);
+  if (change.epoch() <= view_.epoch().value) return reach(ControlProbe::kKnownChange);
+  if (!view_.follows(change)) {
+    reach(ControlProbe::kUnknownEpoch);
+    return say_here(now);
+  }
   if (const auto applied = view_.apply(change); !applied.ok()) return end(applied.error());
   frozen_.reset();
   if (view_.fenced().contains(options_.self.incarnation)) {
+    reach(ControlProbe::kSelfFenced);
     return end(Error{.kind = ErrorKind::kRefused,
                      .what = "this incarnation was declared dead",
                      .fix = "it joins again as a new one"},
@@ -225,7 +240,7 @@ void Member::refuse_fenced(Instant now) {
     }
     net::LinkEvents nobody_asks;
     if (options_.defect != Defect::kNoFencing) links_.fence(peer, now, nobody_asks);
-    kept_.erase(peer);
+    if (kept_.erase(peer) != 0) reach(ControlProbe::kKeptThrownAway);
     met = met_.erase(met);
   }
   const auto gone = [this](const auto& one) { return !view_.members().contains(one.first); };
@@ -242,7 +257,8 @@ bool Member::reaches_all() const {
 
 void Member::say_ready(Instant now) {
   if (!wants_to_serve_ || said_ready_ || serving() || !linked_ || !reaches_all()) return;
-  said_ready_ = true;
+  if (said_ready_before_) reach(ControlProbe::kReadyRepeated);
+  said_ready_ = said_ready_before_ = true;
   ToCoordinator said;
   said.mutable_ready();
   say(said, now);
@@ -277,6 +293,7 @@ void Member::connect_to_peers(Instant now) {
 bool Member::send(net::PeerId to, host::Lane lane, net::Message message, Instant now) {
   if (view_.find(to) == nullptr) return false;
   const auto kept = kept_.find(to);
+  if (kept == kept_.end() && !links_.linked(to.node)) reach(ControlProbe::kMessageKept);
   // The older of two waits until the younger has opened the link.
   if (kept != kept_.end() || !links_.linked(to.node)) {
     kept_[to].emplace_back(lane, std::move(message));
@@ -323,6 +340,7 @@ void Member::on_claim(const membership::ClaimAnswer& said) {
 }
 
 void Member::search(Instant now) {
+  reach(ControlProbe::kSearched);
   next_search_ = now + kSearchEvery;
   membership::LeadAsk ask;
   ask.set_run(options_.run);
@@ -429,7 +447,10 @@ void Member::end(std::optional<Error> error, bool fenced) {
 
 void Member::tick(Instant now) {
   if (ended_) return;
-  if (leave_deadline_ && *leave_deadline_ <= now) return end(std::nullopt);
+  if (leave_deadline_ && *leave_deadline_ <= now) {
+    reach(ControlProbe::kLeaveInTime);
+    return end(std::nullopt);
+  }
   if (now - last_heard_ >= options_.patience) {
     return end(Error{.what = "no coordinator was found",
                      .got = fmt::format("silence for {:.0f} s", (now - last_heard_).seconds()),

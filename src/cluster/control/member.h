@@ -22,6 +22,7 @@
 #include "base/ids.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "cluster/control/control_probe.h"
 #include "cluster/control/defect.h"
 #include "cluster/control/view.h"
 #include "cluster/membership/claim_ledger.h"
@@ -78,6 +79,7 @@ class Member {
     Duration patience = from_seconds(600);  // without a coordinator
     bool reachable = true;                  // others can open connections to this node
     Defect defect = Defect::kNone;
+    ProbeCounts<ControlProbe>* probes = nullptr;
   };
   // Asks a coordinator `Lead`; the answer comes to lead_answered().
   using AskLead = std::function<void(const host::Endpoint& control, std::string bytes)>;
@@ -145,6 +147,7 @@ class Member {
   void search(Instant now);
   std::uint64_t ask(membership::ToCoordinator request, Instant now);
   void end(std::optional<Error> error, bool fenced = false);
+  void reach(ControlProbe probe) const { reached(options_.probes, probe); }
   [[nodiscard]] net::PeerId coordinator() const { return {kCoordinatorNode, coordinator_}; }
 
   const Options options_;
@@ -170,7 +173,8 @@ class Member {
   membership::Install installed_;
   std::optional<membership::Frozen> frozen_;  // said for this epoch, and not installed yet
   bool wants_to_serve_ = false;
-  bool said_ready_ = false;  // to this coordinator
+  bool said_ready_ = false;         // to this coordinator
+  bool said_ready_before_ = false;  // to any
   std::optional<std::string> drain_reason_;
   std::optional<std::string> leave_reason_;
   std::optional<Instant> leave_deadline_;

@@ -54,9 +54,11 @@ void MemberProcess::on_begun(const Result<std::string>& answer, Instant now) {
   }
   life_began_ = now;
   const net::PeerId self{NodeId(begun.node()), Incarnation(begun.incarnation())};
-  links_ = std::make_unique<net::Links>(
-      network_, net::Links::Options{
-                    .run = options_.run, .self = self, .program = options_.program, .seed = options_.seed});
+  links_ = std::make_unique<net::Links>(network_, net::Links::Options{.run = options_.run,
+                                                                      .self = self,
+                                                                      .program = options_.program,
+                                                                      .seed = options_.seed,
+                                                                      .probes = options_.link_probes});
   member_ = std::make_unique<Member>(
       Member::Options{.run = options_.run,
                       .self = self,
@@ -64,7 +66,8 @@ void MemberProcess::on_begun(const Result<std::string>& answer, Instant now) {
                       .beat_every = from_milliseconds(begun.beat_ms()),
                       .patience = options_.patience,
                       .reachable = listens(options_.listening),
-                      .defect = options_.defect},
+                      .defect = options_.defect,
+                      .probes = options_.probes},
       *links_,
       [this](const host::Endpoint& control, std::string bytes) {
         leads_.insert(
@@ -144,6 +147,7 @@ void MemberProcess::finish(const MembershipEnded& last_word) {
   done_ = !again;
   events_.emplace_back(LifeEnded{.error = last_word.error, .again = again});
   if (!again) return;
+  reached(options_.probes, ControlProbe::kNewLife);
   // Lives that end soon after they began would keep all others changing their view.
   const bool short_life = now_ - life_began_ < kShortLife;
   wait_ = short_life ? Duration{std::min(std::max(2 * wait_.ns, kBeginEvery.ns), kShortLife.ns)} : Duration{};

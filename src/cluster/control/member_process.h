@@ -51,6 +51,8 @@ class MemberProcess {
     Duration patience = from_seconds(600);  // without a coordinator
     std::uint64_t seed = 0;
     Defect defect = Defect::kNone;
+    ProbeCounts<ControlProbe>* probes = nullptr;
+    ProbeCounts<net::LinkProbe>* link_probes = nullptr;
   };
   static constexpr Duration kBeginEvery{500'000'000};
   static constexpr Duration kBeginTime{5'000'000'000};

@@ -142,6 +142,7 @@ std::optional<wire::Refusal> Links::objection(const Connection& connection, cons
   const auto link = links_.find(node);
   if ((fenced != fenced_.end() && incarnation <= fenced->second) ||
       (link != links_.end() && incarnation < link->second.peer.incarnation)) {
+    reached(options_.probes, LinkProbe::kFencedHello);
     return fenced_refusal({node, incarnation});
   }
   if (hello.lane() != static_cast<std::uint32_t>(connection.lane)) {
@@ -165,6 +166,7 @@ std::optional<wire::Refusal> Links::session_objection(const Connection& connecti
                                                       const wire::Hello& hello) const {
   const PeerId peer{NodeId{hello.from().node()}, Incarnation{hello.from().incarnation()}};
   const auto gone = [&] {
+    reached(options_.probes, LinkProbe::kGone);
     return refusal_of(wire::Refusal::GONE, {.what = "the link has ended here",
                                             .got = fmt::format("session {}", hello.session()),
                                             .expected = "a new one",
@@ -188,6 +190,7 @@ std::optional<wire::Refusal> Links::session_objection(const Connection& connecti
   }
   // It was under way for so long that a later connection has come further.
   if (same && !link->lanes[lane_index(connection.lane)].stream.can_attach(hello.progress())) {
+    reached(options_.probes, LinkProbe::kOutOfDate);
     return refusal_of(
         wire::Refusal::BUSY,
         {.what = "this connection is out of date", .got = {}, .expected = {}, .fix = "connect again"});
@@ -211,6 +214,7 @@ Links::Link& Links::link_for(const wire::Hello& hello, LinkEvents& out) {
       link.session = hello.session();
       return link;
     }
+    reached(options_.probes, LinkProbe::kOpenedAnew);
     end(peer.node,
         Error{.where = certificate_name(peer.node),
               .what = link.peer == peer ? "the peer has opened a new link"
@@ -254,10 +258,12 @@ void Links::on_welcome(Connection& connection, const wire::Welcome& welcome, Ins
   if (welcome.wire() < kWireMin || welcome.wire() > kWireMax) wrong = "no wire version in common";
   // Not we were refused: the other one will not do.
   if (fenced != fenced_.end() && peer.incarnation <= fenced->second) {
+    reached(options_.probes, LinkProbe::kFencedWelcome);
     wrong = "this incarnation was declared dead";
     kind = ErrorKind::kFailed;
   }
   if (link.peer.incarnation.value != 0 && link.peer.incarnation != peer.incarnation) {
+    reached(options_.probes, LinkProbe::kOtherAnswers);
     wrong = "the peer came back as another incarnation";
     kind = ErrorKind::kFailed;
   }
@@ -279,7 +285,11 @@ void Links::establish(Connection& connection, Link& link, const wire::Progress& 
                       LinkEvents& out) {
   LaneState& lane = link.lanes[lane_index(connection.lane)];
   // The other side knows that its earlier connection is lost, or it would not have opened this one.
-  if (lane.connection.has_value() && *lane.connection != connection.id) drop(*lane.connection);
+  if (lane.connection.has_value() && *lane.connection != connection.id) {
+    reached(options_.probes, LinkProbe::kConnectionReplaced);
+    drop(*lane.connection);
+  }
+  if (link.was_up && lane.stream.queued_bytes() > 0) reached(options_.probes, LinkProbe::kResent);
   strangers_.remove(connection.id);
   connection.node = link.peer.node;
   connection.stage = Connection::Stage::kUp;

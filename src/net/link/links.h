@@ -27,6 +27,7 @@
 #include "host/api/network.h"
 #include "net/link/connection.h"
 #include "net/link/lane_stream.h"
+#include "net/link/link_probe.h"
 #include "net/link/message.h"
 #include "net/link/names.h"
 #include "net/link/peer_id.h"
@@ -121,6 +122,7 @@ class Links {
     std::uint64_t relay_bytes = 256ULL
                                 << 20;  // what may wait for them in all; an inner connection ends beyond
     Strangers::Limits strangers = {};   // accepted connections beyond them are closed at once
+    ProbeCounts<LinkProbe>* probes = nullptr;
   };
   static constexpr Duration kGreetingTime{5'000'000'000};
   static constexpr Duration kPingEvery{1'000'000'000};
