@@ -144,6 +144,8 @@ Result<void> CoordinatorNode::listen(cluster::Workload& workload) {
   process.coordinator.first_members = options_.first_members;
   process.candidate = {.name = name, .address = host::to_string(address_)};
   process.keep_every = (*store)->keep_every();
+  process.lead_time = (*store)->lead_time();
+  process.certificates = true;
   process.program = options_.program;
   process.seed = std::random_device()();
   process_ =
