@@ -79,6 +79,8 @@ void MemberProcess::on_begun(const Result<std::string>& answer, Instant now) {
 
 void MemberProcess::gather(net::LinkEvents& events, Instant now) {
   for (net::LinkEvent& event : events) {
+    // Several events of the network may come before take_events(): its end is the last thing a life tells.
+    if (member_->ended()) return;
     member_->on(event, now);
     auto* const arrived = std::get_if<net::Arrived>(&event);
     if (arrived != nullptr && arrived->message.channel != kControlChannel)

@@ -27,7 +27,7 @@ Error failed_check(std::string where, std::string got, std::string expected) {
           .what = "the fleet check has failed",
           .got = std::move(got),
           .expected = std::move(expected),
-          .fix = "look which members report the same: one alone may have bad memory; all: a defect"};
+          .fix = "if all members report it, one has sent what was wrong; if one does, look at its machine"};
 }
 
 }  // namespace
