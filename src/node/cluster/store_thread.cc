@@ -21,7 +21,11 @@ void StoreThread::work(const Answered& answered) {
   for (;;) {
     for (const Order& order : orders_.wait(patience)) {
       const auto* const call = std::get_if<cluster::StoreCall>(&order);
-      if (call == nullptr) return;
+      if (call == nullptr) {
+        // A successor need not wait for silence. Nobody is left to hear of a failure.
+        static_cast<void>(store_->resign());
+        return;
+      }
       answered(cluster::carry_out(*store_, *call));
     }
   }

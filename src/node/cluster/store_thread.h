@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // StoreThread: a thread that owns a Store, because its calls block. One call at a time; the answer is handed
-// to a function on that thread, which posts it to the loop. The destructor waits for the call under way.
+// to a function on that thread, which posts it to the loop. The destructor waits for the call under way,
+// and gives the lead up.
 //
 // Thread rule: one owner, the loop thread.
 #pragma once
