@@ -7,7 +7,7 @@
 #include <charconv>
 #include <ranges>
 
-#include "engines/sparse/nearest_name.h"
+#include "base/nearest_name.h"
 
 namespace gossamer::cli {
 namespace {
@@ -62,7 +62,7 @@ Error unknown_flag(const CLI::App& parser, const std::string& flag) {
   const std::string word = flag.substr(0, flag.find('='));
   Error error = usage(parser, fmt::format("there is no flag {}", word));
   error.got = fmt::format("'{}'", flag);
-  error.expected = fmt::format("a flag such as {}", engine::nearest_name(word, views));
+  error.expected = fmt::format("a flag such as {}", nearest_name(word, views));
   return error;
 }
 

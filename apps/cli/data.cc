@@ -9,7 +9,7 @@
 #include "apps/cli/arguments.h"
 #include "apps/cli/command.h"
 #include "apps/cli/machine.h"
-#include "engines/sparse/nearest_name.h"
+#include "base/nearest_name.h"
 #include "node/data_import.h"
 #include "node/dictionary_import.h"
 
@@ -27,7 +27,7 @@ Result<engine::DataFormat> parse_kind(const std::string& word) {
                .where = {},
                .what = fmt::format("there is no kind of data '{}'", word),
                .got = {},
-               .expected = fmt::format("a kind such as '{}'", engine::nearest_name(word, kKinds)),
+               .expected = fmt::format("a kind such as '{}'", nearest_name(word, kKinds)),
                .fix = "'gossamer data import --help' lists the kinds"};
 }
 

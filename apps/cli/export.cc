@@ -9,7 +9,7 @@
 #include "apps/cli/arguments.h"
 #include "apps/cli/command.h"
 #include "apps/cli/machine.h"
-#include "engines/sparse/nearest_name.h"
+#include "base/nearest_name.h"
 #include "host/posix/signals.h"
 #include "node/model_export.h"
 #include "node/prediction.h"
@@ -50,7 +50,7 @@ Result<FormatRow> find_format(const std::string& word) {
                .where = "--format",
                .what = fmt::format("there is no format '{}'", word),
                .got = {},
-               .expected = fmt::format("a format such as '{}' (all: {})", engine::nearest_name(word, names),
+               .expected = fmt::format("a format such as '{}' (all: {})", nearest_name(word, names),
                                        fmt::join(names, ", ")),
                .fix = "'gossamer export --help' says what each is for"};
 }

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "engines/sparse/nearest_name.h"
+#include "base/nearest_name.h"
 
 namespace gossamer::cli {
 namespace {
@@ -52,7 +52,7 @@ Error unknown_command(std::span<const Command> commands, std::string_view word) 
               .where = {},
               .what = fmt::format("there is no command '{}'", word),
               .got = {},
-              .expected = fmt::format("a command such as '{}' (all: {})", engine::nearest_name(word, names),
+              .expected = fmt::format("a command such as '{}' (all: {})", nearest_name(word, names),
                                       fmt::join(names, ", ")),
               .fix = "'gossamer --help' lists all commands"};
   if (word.starts_with('-')) {
@@ -73,7 +73,7 @@ Error unknown_second_word(std::string_view first, std::span<const std::string_vi
               .fix = "'gossamer --help' lists all commands"};
   if (!rest.empty()) {
     error.what = fmt::format("there is no command '{} {}'", first, rest[0]);
-    error.expected = fmt::format("a command such as '{} {}'", first, engine::nearest_name(rest[0], words));
+    error.expected = fmt::format("a command such as '{} {}'", first, nearest_name(rest[0], words));
   }
   return error;
 }

@@ -6,8 +6,8 @@
 #include "apps/cli/arguments.h"
 #include "apps/cli/command.h"
 #include "apps/cli/machine.h"
+#include "base/nearest_name.h"
 #include "engines/sparse/config_toml.h"
-#include "engines/sparse/nearest_name.h"
 #include "engines/sparse/presets.h"
 #include "host/api/files.h"
 #include "host/posix/signals.h"
@@ -52,7 +52,7 @@ Error unknown_preset(const std::string& word) {
           .what = fmt::format("there is no preset '{}'", word),
           .got = {},
           .expected = fmt::format("a preset such as '{}' (all: {}), or the path of a TOML file",
-                                  engine::nearest_name(word, names), fmt::join(names, ", ")),
+                                  nearest_name(word, names), fmt::join(names, ", ")),
           .fix = "'gossamer train --help' describes the presets"};
 }
 

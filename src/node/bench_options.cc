@@ -8,7 +8,7 @@
 #include <charconv>
 #include <utility>
 
-#include "engines/sparse/nearest_name.h"
+#include "base/nearest_name.h"
 
 namespace gossamer::node {
 namespace {
@@ -70,7 +70,7 @@ Result<void> set_bench_option(const BenchOptions& table, std::string_view text) 
     std::vector<std::string_view> names = table.others;
     for (const BenchOption& known : table.options) names.push_back(known.name);
     Error error = usage(table.command, fmt::format("there is no option '{}'", setting.name), text);
-    error.expected = fmt::format("an option such as '{}'", engine::nearest_name(setting.name, names));
+    error.expected = fmt::format("an option such as '{}'", nearest_name(setting.name, names));
     return error;
   }
   if (set_value(*option, setting.value)) return {};

@@ -17,7 +17,8 @@ constexpr std::uint64_t kEarlyOverhead = 256;
 
 }  // namespace
 
-void Collectives::install(View view, std::span<const net::PeerId> lost_members, CollectiveEvents& out) {
+void Collectives::install(ExchangeView view, std::span<const net::PeerId> lost_members,
+                          CollectiveEvents& out) {
   CHECK(!view_.has_value() || view_->epoch < view.epoch, view.epoch.value);
   CHECK(std::ranges::adjacent_find(view.members, [](const auto& a, const auto& b) {
           return a.node >= b.node;

@@ -76,7 +76,7 @@ class Collectives {
 
   // Another view, of a higher epoch than the last, with ourselves in it. `lost`: whoever is known to be lost
   // by now; lost() later. Operations under way fail.
-  void install(View view, std::span<const net::PeerId> lost, CollectiveEvents& out);
+  void install(ExchangeView view, std::span<const net::PeerId> lost, CollectiveEvents& out);
 
   // Begins an operation in the view. `input`: our part (all-gather) or the whole tensor, exactly as many
   // bytes as operation.parts says, which must not change any more. Requires a view, a part for each member,
@@ -119,7 +119,7 @@ class Collectives {
   void broke(net::PeerId peer, Error error, CollectiveEvents& out);
 
   const Options options_;
-  std::optional<View> view_;
+  std::optional<ExchangeView> view_;
   std::size_t me_ = 0;               // our rank
   std::optional<net::PeerId> lost_;  // the first member of the view that was lost
   std::map<OperationId, Running> exchanges_;

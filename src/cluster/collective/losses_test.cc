@@ -177,7 +177,7 @@ TEST(Losses, TheViewIsOver) {
   EXPECT_EQ(members.outcomes[0][9].lost, peer_of(2));
   EXPECT_EQ(members.at(0).held_bytes(), 0U);
 
-  const View next{.epoch = Epoch(6), .members = {peer_of(0), peer_of(1)}};
+  const ExchangeView next{.epoch = Epoch(6), .members = {peer_of(0), peer_of(1)}};
   const Job two = make_job(OperationKind::kAllReduce, {1, 1}, rng);
   for (const std::size_t rank : {0U, 1U}) members.install(rank, next);
   EXPECT_EQ(members.outcomes[1][1].times, 1);

@@ -37,7 +37,7 @@ class Member {
     };
   }
 
-  void install(const View& view) {
+  void install(const ExchangeView& view) {
     act([&](CollectiveEvents& out) { collectives_.install(view, {}, out); });
   }
   void begin(std::uint64_t id, const Job& job, std::size_t rank) {

@@ -23,8 +23,8 @@ namespace gossamer::cluster {
 
 inline net::PeerId peer_of(std::size_t rank) { return {NodeId{10 + rank}, Incarnation{100 + 7 * rank}}; }
 
-inline View view_of(std::size_t ranks, std::uint64_t epoch = 5) {
-  View view{.epoch = Epoch(epoch), .members = {}};
+inline ExchangeView view_of(std::size_t ranks, std::uint64_t epoch = 5) {
+  ExchangeView view{.epoch = Epoch(epoch), .members = {}};
   for (std::size_t rank = 0; rank < ranks; ++rank) view.members.push_back(peer_of(rank));
   return view;
 }
@@ -133,10 +133,10 @@ class Members {
     outcomes.resize(ranks);
   }
 
-  void install(const View& view) {
+  void install(const ExchangeView& view) {
     for (std::size_t rank = 0; rank < members_.size(); ++rank) install(rank, view);
   }
-  void install(std::size_t rank, const View& view, const std::vector<net::PeerId>& lost = {}) {
+  void install(std::size_t rank, const ExchangeView& view, const std::vector<net::PeerId>& lost = {}) {
     act(rank, [&](CollectiveEvents& out) { members_[rank]->install(view, lost, out); });
   }
   void begin(std::size_t rank, std::uint64_t id, const Job& job) {

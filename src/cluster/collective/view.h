@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// View: the members of an epoch, among whom collective operations run. Thread rule: plain value.
+// ExchangeView: the members of an epoch, among whom collective operations run. Thread rule: plain value.
 #pragma once
 
 #include <algorithm>
@@ -13,13 +13,13 @@
 
 namespace gossamer::cluster {
 
-struct View {
+struct ExchangeView {
   Epoch epoch;
   std::vector<net::PeerId> members;  // rising by node, no node twice
 };
 
 // The position among the members; nothing for another incarnation or node.
-[[nodiscard]] inline std::optional<std::size_t> rank_of(const View& view, net::PeerId peer) {
+[[nodiscard]] inline std::optional<std::size_t> rank_of(const ExchangeView& view, net::PeerId peer) {
   const auto found = std::ranges::lower_bound(view.members, peer);
   if (found == view.members.end() || *found != peer) return std::nullopt;
   return static_cast<std::size_t>(found - view.members.begin());

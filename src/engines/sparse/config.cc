@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "engines/sparse/nearest_name.h"
+#include "base/nearest_name.h"
 #include "engines/sparse/negatives_plan.h"
 
 namespace gossamer::engine {

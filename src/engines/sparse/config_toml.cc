@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "engines/sparse/nearest_name.h"
+#include "base/nearest_name.h"
 
 namespace gossamer::engine {
 namespace {

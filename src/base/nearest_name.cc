@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engines/sparse/nearest_name.h"
+#include "base/nearest_name.h"
 
 #include <algorithm>
 #include <cstddef>
 #include <vector>
 
-namespace gossamer::engine {
+namespace gossamer {
 namespace {
 
 // Optimal string alignment distance (Damerau-Levenshtein without overlapping edits), three rows of memory.
@@ -52,4 +52,4 @@ std::string nearest_name(std::string_view word, std::span<const std::string_view
   return std::string(best);
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer

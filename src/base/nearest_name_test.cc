@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engines/sparse/nearest_name.h"
+#include "base/nearest_name.h"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-namespace gossamer::engine {
+namespace gossamer {
 namespace {
 
 // One typing mistake of each kind (miss, double, swap, replace) still finds the word.
@@ -34,4 +34,4 @@ TEST(NearestName, LastPartCounts) {
 }
 
 }  // namespace
-}  // namespace gossamer::engine
+}  // namespace gossamer

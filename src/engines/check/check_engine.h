@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CheckEngine: a member's side of a fleet check. In each step all members that hold things sum a vector
+// (cluster/collective), compare every bit of the sum with its closed form, and carry it into the chain of
+// each thing that they hold (check_numbers.h). When the view changes they rest, report their chains, and go
+// on where the coordinator decides (check_workload.h). After the last step, if there is one, they are quiet.
+//
+// Whoever finds something wrong leaves the run, with the reason in its Leave, and has a failure(). That a
+// member was lost, or is silent, is nothing wrong: the view will change.
+//
+// Thread rule: the loop thread. It never blocks; a step costs at most some 100 ms of computing, at the
+// largest configuration.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "base/slice.h"
+#include "base/time.h"
+#include "cluster/collective/collectives.h"
+#include "cluster/control/engine.h"
+#include "cluster/control/member_process.h"
+#include "engines/check/check_config.h"
+#include "engines/check/check_numbers.h"
+#include "host/api/clock.h"
+
+namespace gossamer::engine {
+
+inline constexpr std::uint32_t kCheckChannel = 2;
+
+// A mistake that a test makes once, for the others to find.
+enum class CheckDefect {
+  kNone,
+  kWrongSum,   // one element of the input is one too much
+  kStepTwice,  // the chains take the step twice
+};
+
+// Of this process, over all its lives.
+struct CheckFigures {
+  std::uint64_t steps = 0;  // applied
+  // From forming the input to having applied the sum, without the pause; 0 before the first.
+  double last_step_s = 0;
+  double mean_step_s = 0;
+  std::uint64_t bytes_sent = 0;  // of steps, as handed to links, with their count for each message
+};
+
+class CheckEngine final : public cluster::Engine {
+ public:
+  struct Options {
+    // Measures the work for the placement; without it members count as fast as they have cores.
+    const host::Clock* clock = nullptr;
+    CheckDefect defect = CheckDefect::kNone;
+    StepNumber defect_step = {};
+  };
+  // Before it is ready, a member waits so long for its links to others, and for a view that names them.
+  static constexpr Duration kLinksTime{2'000'000'000};
+  static constexpr Duration kViewTime{250'000'000};
+  // From step to step at least: one that holds everything alone would leave time for nothing else.
+  static constexpr Duration kStepTime{1'000'000};
+
+  // Both outlive it.
+  CheckEngine(cluster::MemberProcess& process, const Options& options)
+      : process_(process), options_(options) {}
+
+  void on(const cluster::ProcessEvent& event, Instant now) override;
+  void tick(Instant now) override;
+  [[nodiscard]] std::optional<Instant> next_wakeup() const override;
+  void drain(const std::string& reason, Instant now) override;
+
+  // Why the check has failed. The process leaves the run then, and should say so.
+  [[nodiscard]] const std::optional<Error>& failure() const { return failure_; }
+  [[nodiscard]] CheckFigures figures() const;
+  // The first step that this life has not applied; nothing between two lives.
+  [[nodiscard]] std::optional<StepNumber> step() const;
+  [[nodiscard]] std::size_t things_held() const { return life_ ? life_->chains.size() : 0; }
+
+ private:
+  // What ends with an incarnation.
+  struct Life {
+    Life(const CheckConfig& its_config, net::PeerId self, Instant now);
+    const CheckConfig config;
+    const CheckNumbers numbers;
+    cluster::Collectives exchanges;
+    std::optional<Instant> ready_by;  // until it has said so
+    Instant next_look;                // whether it is
+    std::optional<Instant> greeted;   // the coordinator's link is up since then
+    Epoch installed;
+    StepNumber step;
+    std::map<std::uint64_t, std::uint64_t> chains;  // of the things held, before `step`
+    std::size_t members = 0;                        // that hold things
+    bool working = false;                           // in the exchanges of `installed`
+    std::optional<Instant> next_step;
+    Instant step_begun;
+  };
+
+  void on_one(const cluster::LifeBegun& event, Instant now);
+  void on_one(const cluster::LifeEnded& event, Instant now);
+  void on_one(const cluster::MemberEvent& event, Instant now);
+  void on_one(const net::Arrived& event, Instant now);
+  [[nodiscard]] bool has_its_links(Instant now);
+  void rest(Instant now);
+  void go_on(Instant now);
+  [[nodiscard]] Result<std::map<std::uint64_t, std::uint64_t>> installed_chains(
+      const membership::Install& installed, StepNumber& resume) const;
+  void begin_exchanges(Instant now);
+  void begin_step(Instant now);
+  [[nodiscard]] Slice form_input();
+  void carry_out(cluster::CollectiveEvents events, Instant now);
+  void apply(const Slices& sum, Instant now);
+  void finish(Instant now);
+  void fail(Error error, Instant now);
+
+  cluster::MemberProcess& process_;
+  const Options options_;
+  std::optional<Life> life_;
+  std::optional<std::string> leaving_;
+  std::optional<Error> failure_;
+  CheckFigures figures_;
+  Duration all_steps_;
+};
+
+}  // namespace gossamer::engine
