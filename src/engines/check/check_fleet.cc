@@ -127,9 +127,9 @@ void CheckFleet::start_coordinator() {
   const simulation::Trace trace = [this](const std::string& who, const std::string& what) {
     log_ += fmt::format("{:8.3f} {} {}\n", (timeline_.now() - Instant{}).seconds(), who, what);
   };
-  coordinator_ = std::make_unique<simulation::SimCoordinator>(timeline_, internet_, kCoordinator,
-                                                              simulation::ClockError{}, medium_, workload_,
-                                                              invariants_, std::move(options), trace);
+  coordinator_ = std::make_unique<simulation::SimCoordinator>(
+      timeline_, internet_, kCoordinator, std::string(), simulation::ClockError{}, medium_, workload_,
+      invariants_, std::move(options), trace);
 }
 
 std::string CheckFleet::join(const CheckEngine::Options& options) {
