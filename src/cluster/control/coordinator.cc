@@ -237,7 +237,8 @@ void Coordinator::on_message(net::PeerId from, const net::Message& message, Inst
   if (member == nullptr) return reach(ControlProbe::kFormerLife);  // or gone already
   const auto said = unpack_to_coordinator(message);
   if (!said.ok()) return fence(from.node, said.error().message(), now);
-  if (!member->here && !said->has_here()) return reach(ControlProbe::kBeforeHere);  // sent before it knew of us
+  if (!member->here && !said->has_here())
+    return reach(ControlProbe::kBeforeHere);  // sent before it knew of us
   heard(*member, now);
   dispatch(*member, *said, now);
   member = find(from);

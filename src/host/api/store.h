@@ -24,8 +24,9 @@
 // Keys and values are bytes; by convention keys are readable ("members/17"). They are strings, not spans of
 // std::byte, because that is what they come from and become: protobuf, SQLite, base64.
 //
-// Thread rule: one thread owns a handle; every call but keep_every() and lead_time() blocks, for the time of a disk's sync or
-// of the timeouts that the implementation was given. A destroyed handle falls silent like a killed process.
+// Thread rule: one thread owns a handle; every call but keep_every() and lead_time() blocks, for the time of
+// a disk's sync or of the timeouts that the implementation was given. A destroyed handle falls silent like a
+// killed process.
 #pragma once
 
 #include <cstddef>

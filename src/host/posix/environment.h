@@ -16,6 +16,9 @@ void hold_standard_streams();
 // The variable's value, which may be empty; nothing when it is not set.
 [[nodiscard]] std::optional<std::string> environment(const std::string& name);
 
+// What this machine calls itself; "?" if it does not say.
+[[nodiscard]] std::string machine_name();
+
 // Cores this process may keep busy: its CPU affinity, and the CPU quota of its control groups rounded down
 // (a worker that waits for a throttled one is lost anyway). At least 1.
 [[nodiscard]] int usable_cores();

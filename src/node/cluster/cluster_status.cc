@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include <map>
+#include <utility>
 
 namespace gossamer::node {
 namespace {
@@ -29,20 +30,11 @@ const char* name_of(cluster::Coordinator::Phase phase) {
   return "";
 }
 
-// What a peer calls itself may be no UTF-8.
-std::string shown(const std::string& text) {
-  std::string safe = text;
-  for (char& one : safe) {
-    if (one < ' ' || one > '~') one = '?';
-  }
-  return safe;
-}
-
 ordered_json member_json(const cluster::MemberFacts& member, std::size_t things, Instant now) {
   const membership::MemberRecord& record = *member.record;
   ordered_json json = {{"node", record.node()},
                        {"incarnation", record.incarnation()},
-                       {"name", shown(record.name())},
+                       {"name", printable(record.name())},
                        {"state", name_of(record.state())},
                        {"address", nullptr},
                        {"cores", record.cores()},
@@ -63,11 +55,19 @@ ordered_json member_json(const cluster::MemberFacts& member, std::size_t things,
 
 }  // namespace
 
+std::string printable(std::string text) {
+  for (char& one : text) {
+    if (one < ' ' || one > '~') one = '?';
+  }
+  return text;
+}
+
 std::string status_json(const cluster::Coordinator& coordinator, const StatusFacts& facts, Instant now) {
   std::map<NodeId, std::size_t> held;
   for (const auto& [thing, node] : coordinator.holdings()) ++held[node];
   ordered_json json = {{"run", facts.run},
                        {"program", facts.program},
+                       {"time", facts.time},
                        {"generation", coordinator.generation().value},
                        {"phase", name_of(coordinator.phase())},
                        {"shortage", coordinator.shortage()},

@@ -11,9 +11,13 @@
 
 namespace gossamer::node {
 
+// What a peer calls itself may move the cursor, or be no UTF-8: all but printable ASCII becomes '?'.
+[[nodiscard]] std::string printable(std::string text);
+
 struct StatusFacts {
   std::string run;
   std::string program;
+  double time = 0;  // the coordinator's wall clock, seconds since 1970-01-01 UTC
 };
 
 [[nodiscard]] std::string status_json(const cluster::Coordinator& coordinator, const StatusFacts& facts,

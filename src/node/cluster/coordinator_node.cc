@@ -3,17 +3,18 @@
 
 #include <fmt/format.h>
 
-#include <random>
 #include <utility>
 
 #include "base/check.h"
 #include "cluster/admission/enrolment.h"
+#include "host/api/files.h"
 #include "host/grpc/network.h"
 #include "host/posix/etcd_store.h"
 #include "host/posix/sqlite_store.h"
 #include "net/wire/frame.h"
 #include "node/cluster/cluster_status.h"
 #include "node/cluster/enrolling.h"
+#include "node/cluster/places.h"
 #include "node/cluster/questions.h"
 #include "node/cluster/random_text.h"
 
@@ -22,6 +23,9 @@ namespace {
 
 constexpr int kCertificateDays = 3650;
 constexpr std::int64_t kTokenSeconds = 24 * 3600;
+constexpr std::uint16_t kLastPort = 65535;
+constexpr Duration kRefusalEvery{1'000'000'000};
+constexpr Duration kStandbyAfter{2'000'000'000};  // who leads at all does so before
 
 std::vector<std::string> split(const std::string& text) {
   std::vector<std::string> parts;
@@ -40,7 +44,21 @@ membership::Address address_message(const host::Endpoint& at) {
   return address;
 }
 
-bool is_wildcard(const std::string& host) { return host.empty() || host == "0.0.0.0" || host == "::"; }
+// A run's files among others would be lost with them.
+Result<void> expect_empty(host::Disk& disk, const std::string& directory) {
+  const auto names = disk.list(directory);
+  if (!names.ok()) return names.error();
+  for (const std::string& name : *names) {
+    if (name == ".lock" || name == "credentials") continue;  // ours, and what an attempt that failed left
+    return Error{.kind = ErrorKind::kUsage,
+                 .where = directory,
+                 .what = "the directory is not empty, and holds no run of a cluster",
+                 .got = name,
+                 .expected = "a directory that is missing or empty",
+                 .fix = "give --out another directory"};
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -51,7 +69,8 @@ CoordinatorNode::CoordinatorNode(const NodeHost& host, CoordinatorOptions option
       workload_(workload),
       tokens_(host.disk, options_.directory + "/tokens"),
       log_(host.disk, host.clock, {.metrics = {}, .events = options_.directory + "/events.jsonl"}),
-      loop_(host.clock) {}
+      loop_(host.clock),
+      started_(loop_.now()) {}
 
 CoordinatorNode::~CoordinatorNode() {
   store_.reset();
@@ -63,20 +82,57 @@ Result<std::unique_ptr<CoordinatorNode>> CoordinatorNode::start(const NodeHost& 
                                                                 cluster::Workload& workload) {
   std::unique_ptr<CoordinatorNode> node(new CoordinatorNode(host, std::move(options), workload));
   if (auto prepared = node->prepare(); !prepared.ok()) return prepared.error();
-  if (auto listens = node->listen(workload); !listens.ok()) return listens.error();
+  if (auto listens = node->listen(); !listens.ok()) {
+    // Nobody has heard of this run: the user tries again in the same directory.
+    if (node->new_run_)
+      static_cast<void>(host.disk.remove_all(credentials_directory(node->options_.directory)));
+    return listens.error();
+  }
   return node;
+}
+
+Result<void> CoordinatorNode::choose_addresses() {
+  std::string name = options_.advertise;
+  if (options_.listen) {
+    control_ = *options_.listen;
+    bulk_ = control_;
+    if (control_.port == kLastPort) {
+      return Error{.kind = ErrorKind::kUsage,
+                   .where = "--listen",
+                   .what = "bulk needs the next port, and there is none",
+                   .got = host::to_string(control_),
+                   .expected = fmt::format("a port up to {}, or 0", kLastPort - 1)};
+    }
+    if (bulk_.port != 0) ++bulk_.port;
+  } else {
+    const auto before = load_address(host_.disk, options_.directory);
+    if (!before.ok() || !(*before).control || !(*before).bulk) {
+      return Error{.kind = ErrorKind::kUsage,
+                   .where = "--listen",
+                   .what = "where to listen is not known",
+                   .got = "no address of an earlier start in " + options_.directory,
+                   .expected = "HOST:PORT",
+                   .fix = "add --listen HOST:PORT"};
+    }
+    control_ = *(*before).control;
+    bulk_ = *(*before).bulk;
+    if (name.empty()) name = (*before).coordinator.host;
+  }
+  if (is_wildcard(control_.host) && name.empty()) {
+    return Error{.kind = ErrorKind::kUsage,
+                 .where = "--listen",
+                 .what = "others cannot reach this address",
+                 .got = host::to_string(control_),
+                 .expected = "an address or name of this machine",
+                 .fix = "add --advertise NAME, how nodes reach this machine"};
+  }
+  address_.host = name.empty() ? control_.host : name;
+  return {};
 }
 
 Result<void> CoordinatorNode::prepare() {
   const std::string& directory = options_.directory;
-  if (is_wildcard(options_.listen.host) && options_.advertise.empty()) {
-    return Error{.kind = ErrorKind::kUsage,
-                 .where = "--listen",
-                 .what = "others cannot reach this address",
-                 .got = host::to_string(options_.listen),
-                 .expected = "an address or name of this machine",
-                 .fix = "add --advertise NAME, how nodes reach this machine"};
-  }
+  if (auto chosen = choose_addresses(); !chosen.ok()) return chosen;
   const auto known = has_membership(host_.disk, directory);
   if (!known.ok()) return known.error();
   if (*known && !options_.resume) {
@@ -85,15 +141,18 @@ Result<void> CoordinatorNode::prepare() {
                  .what = "the directory holds a run",
                  .fix = "use --resume to lead it again, or another directory"};
   }
-  if (auto made = host_.disk.make_directories(directory); !made.ok()) return made;
-  auto lock = host_.disk.lock(directory);
-  if (!lock.ok()) return lock.error();
-  lock_ = std::move(*lock);
+  auto own = take_directory(host_.disk, directory);
+  if (!own.ok()) return own.error();
+  if (!*known) {
+    if (auto empty = expect_empty(host_.disk, directory); !empty.ok()) return empty;
+  }
+  lock_ = std::move((*own).lock);
   const double now = host_.clock.wall_seconds();
   auto credentials = *known ? load_run_credentials(host_.disk, directory, now)
                             : create_run_credentials(host_.disk, directory, hexadecimal(random_bytes(8)),
                                                      {.now_seconds = now, .days = kCertificateDays});
   if (!credentials.ok()) return credentials.error();
+  new_run_ = !*known;
   credentials_ = std::move(*credentials);
   return {};
 }
@@ -118,38 +177,50 @@ Result<std::unique_ptr<host::Store>> CoordinatorNode::open_store() const {
                .fix = "leave it out to keep a file in the run directory"};
 }
 
-Result<void> CoordinatorNode::listen(cluster::Workload& workload) {
+cluster::CoordinatorProcess::Options CoordinatorNode::process_options() const {
+  cluster::CoordinatorProcess::Options process;
+  process.coordinator.run = credentials_.own.run;
+  process.coordinator.configuration = options_.configuration;
+  process.coordinator.listening = cluster::listening_of(
+      {.node = cluster::kCoordinatorNode, .control = address_, .bulk = {address_.host, bulk_.port}});
+  process.coordinator.coordinators.push_back(address_message(address_));
+  for (const host::Endpoint& other : options_.standbys)
+    process.coordinator.coordinators.push_back(address_message(other));
+  process.coordinator.first_members = options_.first_members;
+  process.coordinator.tracks = options_.tracks;
+  process.candidate = {.name = address_.host, .address = host::to_string(address_)};
+  process.program = options_.program;
+  process.seed = random_seed();
+  return process;
+}
+
+Result<void> CoordinatorNode::listen() {
   auto store = open_store();
   if (!store.ok()) return store.error();
   network_ = host::make_grpc_network(credentials_.own.credentials, [this](host::NetworkEvent event) {
     loop_.post([this, event = std::move(event)]() mutable { on_network(std::move(event)); });
   });
-  const auto control = network_->listen(options_.listen, host::Lane::kControl);
+  const auto control = network_->listen(control_, host::Lane::kControl);
   if (!control.ok()) return control.error();
-  host::Endpoint bulk_at = options_.listen;
-  if (bulk_at.port != 0) ++bulk_at.port;
-  const auto bulk = network_->listen(bulk_at, host::Lane::kBulk);
+  const auto bulk = network_->listen(bulk_, host::Lane::kBulk);
   if (!bulk.ok()) return bulk.error();
-  const std::string name = options_.advertise.empty() ? options_.listen.host : options_.advertise;
-  address_ = {name, control->port};
-
-  cluster::CoordinatorProcess::Options process;
-  process.coordinator.run = credentials_.own.run;
-  process.coordinator.configuration = options_.configuration;
-  process.coordinator.listening = cluster::listening_of(
-      {.node = cluster::kCoordinatorNode, .control = address_, .bulk = {name, bulk->port}});
-  process.coordinator.coordinators.push_back(address_message(address_));
-  for (const host::Endpoint& other : options_.standbys)
-    process.coordinator.coordinators.push_back(address_message(other));
-  process.coordinator.first_members = options_.first_members;
-  process.candidate = {.name = name, .address = host::to_string(address_)};
+  control_.port = (*control).port;
+  bulk_.port = (*bulk).port;
+  address_.port = control_.port;
+  const RunAddress kept{.coordinator = address_, .control = control_, .bulk = bulk_};
+  if (auto done = keep_address(host_.disk, options_.directory, kept); !done.ok()) return done;
+  if (auto noted = note_coordinator(host_.disk, options_.state, control_.port, options_.directory);
+      !noted.ok()) {
+    host_.say(fmt::format("'status' and 'stop' will need this run's directory: {}", noted.error().message()));
+  }
+  const std::string toml = options_.directory + "/run.toml";
+  if (auto done = host::replace_file(host_.disk, toml, options_.run_toml); !done.ok()) return done;
+  cluster::CoordinatorProcess::Options process = process_options();
   process.keep_every = (*store)->keep_every();
   process.lead_time = (*store)->lead_time();
   process.certificates = true;
-  process.program = options_.program;
-  process.seed = std::random_device()();
   process_ =
-      std::make_unique<cluster::CoordinatorProcess>(std::move(process), *network_, workload, loop_.now());
+      std::make_unique<cluster::CoordinatorProcess>(std::move(process), *network_, workload_, loop_.now());
   store_ = std::make_unique<StoreThread>(std::move(*store), [this](cluster::StoreAnswer answer) {
     loop_.post(
         [this, answer = std::move(answer)]() mutable { process_->answered(std::move(answer), loop_.now()); });
@@ -163,11 +234,23 @@ Result<std::string> CoordinatorNode::new_token(const std::string& note) {
 
 void CoordinatorNode::on_network(host::NetworkEvent event) {
   const auto* const asked = std::get_if<host::Asked>(&event);
-  const bool leads = process_->coordinator() != nullptr;
-  if (asked != nullptr && leads && asked->method == cluster::kEnrollMethod) return on_enroll(*asked);
-  if (asked != nullptr && leads && asked->method == kStatusMethod) return on_status(*asked);
-  if (asked != nullptr && leads && asked->method == kStopMethod) return on_stop(*asked);
-  process_->on(std::move(event), loop_.now());
+  if (asked == nullptr) return process_->on(std::move(event), loop_.now());
+  const bool ours = asked->method == cluster::kEnrollMethod || asked->method == kStatusMethod ||
+                    asked->method == kStopMethod;
+  if (!ours) return process_->on(std::move(event), loop_.now());
+  if (process_->coordinator() == nullptr) return on_standby(*asked);
+  if (asked->method == cluster::kEnrollMethod) return on_enroll(*asked);
+  if (asked->method == kStatusMethod) return on_status(*asked);
+  on_stop(*asked);
+}
+
+void CoordinatorNode::on_standby(const host::Asked& asked) {
+  std::string others;
+  for (const host::Endpoint& other : options_.standbys)
+    others += (others.empty() ? "" : ", ") + host::to_string(other);
+  network_->answer(asked.question, Error{.what = "this coordinator does not lead the run now",
+                                         .fix = others.empty() ? "try again in a moment"
+                                                               : "try again in a moment, or ask " + others});
 }
 
 void CoordinatorNode::on_enroll(const host::Asked& asked) {
@@ -177,7 +260,7 @@ void CoordinatorNode::on_enroll(const host::Asked& asked) {
   const auto now = static_cast<std::int64_t>(host_.clock.wall_seconds());
   const auto request = cluster::check_enroll(asked.body, identity, tokens_, now);
   if (!request.ok()) {
-    log_.event("enrol_refused", {{"from", asked.from}, {"why", request.error().message()}});
+    log_refusal(asked, request.error());
     return network_->answer(asked.question, request.error());
   }
   process_->coordinator()->give_node(
@@ -185,6 +268,7 @@ void CoordinatorNode::on_enroll(const host::Asked& asked) {
         const auto signer = signer_of(credentials_.authority,
                                       {.now_seconds = host_.clock.wall_seconds(), .days = kCertificateDays});
         network_->answer(question, cluster::admit(request, node, identity, signer));
+        log("enrolled", {node, {}}, "with token " + request.token());
       });
 }
 
@@ -199,9 +283,11 @@ Result<void> CoordinatorNode::may_see(const host::Asked& asked) {
 
 void CoordinatorNode::on_status(const host::Asked& asked) {
   if (auto allowed = may_see(asked); !allowed.ok()) return network_->answer(asked.question, allowed.error());
-  network_->answer(asked.question,
-                   status_json(*process_->coordinator(),
-                               {.run = credentials_.own.run, .program = options_.program}, loop_.now()));
+  network_->answer(asked.question, status_json(*process_->coordinator(),
+                                               {.run = credentials_.own.run,
+                                                .program = options_.program,
+                                                .time = host_.clock.wall_seconds()},
+                                               loop_.now()));
 }
 
 void CoordinatorNode::on_stop(const host::Asked& asked) {
@@ -215,25 +301,54 @@ void CoordinatorNode::on_stop(const host::Asked& asked) {
   network_->answer(asked.question, std::string());
 }
 
+void CoordinatorNode::log(const std::string& kind, net::PeerId peer, const std::string& text) {
+  cluster::Coordinator* const coordinator = process_->coordinator();
+  const std::uint64_t epoch = coordinator == nullptr ? 0 : coordinator->view().epoch().value;
+  log_.event(kind, {{"run", credentials_.own.run},
+                    {"epoch", epoch},
+                    {"node", peer.node.value},
+                    {"incarnation", peer.incarnation.value},
+                    {"text", text}});
+}
+
+void CoordinatorNode::log_refusal(const host::Asked& asked, const Error& why) {
+  if (loop_.now() < next_refusal_) {
+    ++silent_refusals_;
+    return;
+  }
+  next_refusal_ = loop_.now() + kRefusalEvery;
+  const std::uint64_t more = std::exchange(silent_refusals_, 0);
+  log("enrol_refused", {},
+      fmt::format("{}: {}{}", asked.from, why.message(),
+                  more == 0 ? "" : fmt::format("; and {} more before it", more)));
+}
+
 void CoordinatorNode::tell_events() {
   cluster::Coordinator* const coordinator = process_->coordinator();
-  if (led_ != (coordinator != nullptr)) {
-    led_ = coordinator != nullptr;
-    const std::uint64_t generation = process_->generation().value;
-    log_.event(led_ ? "leads" : "stands_by", {{"generation", generation}});
-    host_.say(led_ ? fmt::format("leads run {}, generation {}", credentials_.own.run, generation)
-                   : "another coordinator leads; this one stands by");
+  const net::PeerId self{cluster::kCoordinatorNode, {}};
+  if (coordinator == nullptr) {
+    if (led_ || (!stood_by_ && loop_.now() - started_ > kStandbyAfter)) {
+      log("stands_by", self, "");
+      host_.say("stands by: another coordinator leads, or the store does not answer");
+      stood_by_ = true;
+    }
+    led_ = false;
+    return;
   }
-  if (coordinator == nullptr) return;
+  if (!led_) {
+    led_ = stood_by_ = true;
+    log("leads", self, fmt::format("generation {}", process_->generation().value));
+    host_.say(fmt::format("leads run {}, generation {}", credentials_.own.run, process_->generation().value));
+  }
   for (const cluster::RunEvent& event : coordinator->take_events()) {
-    log_.event(event.kind, {{"epoch", event.epoch.value},
+    log_.event(event.kind, {{"run", credentials_.own.run},
+                            {"epoch", event.epoch.value},
                             {"node", event.peer.node.value},
                             {"incarnation", event.peer.incarnation.value},
                             {"text", event.text}});
-    host_.say(event.peer.node.value == 0
-                  ? fmt::format("epoch {}: {}: {}", event.epoch.value, event.kind, event.text)
-                  : fmt::format("epoch {}: {}: node {}: {}", event.epoch.value, event.kind,
-                                event.peer.node.value, event.text));
+    const std::string who =
+        event.peer.node.value == 0 ? std::string() : fmt::format(" node {}:", event.peer.node.value);
+    host_.say(printable(fmt::format("epoch {}: {}:{} {}", event.epoch.value, event.kind, who, event.text)));
   }
 }
 
@@ -252,6 +367,7 @@ Result<void> CoordinatorNode::run(const host::PosixSignals& signals) {
             [&] { return signals.stop_requested() || process_->failure().has_value() || stopped(); });
   if (process_->failure()) return *process_->failure();
   if (stopped()) host_.say("the run has ended: all members have left");
+  if (log_.first_error()) host_.say("events were lost: " + log_.first_error()->message());
   return {};
 }
 

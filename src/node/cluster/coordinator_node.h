@@ -26,21 +26,25 @@
 namespace gossamer::node {
 
 struct CoordinatorOptions {
-  std::string directory;
+  std::string directory;  // absolute
+  std::string state;      // of this machine (places.h)
   bool resume = false;
-  host::Endpoint listen;                 // the control lane; bulk is the next port, or a free one for port 0
+  // The control lane; bulk is the next port, or a free one for port 0. Without it, where it listened before.
+  std::optional<host::Endpoint> listen;
   std::string advertise;                 // how nodes reach this machine; empty: listen.host
   std::string store;                     // sqlite:FILE or etcd:URL,...; empty: a file in the directory
   std::vector<host::Endpoint> standbys;  // other coordinators of the run
   std::size_t first_members = 1;
   std::string configuration;  // for the members' engines
+  std::string run_toml;       // the same for people, kept in the directory
+  std::vector<cluster::TrackId> tracks;
   std::string program;
 };
 
 class CoordinatorNode {
  public:
-  // kUsage for a directory that is in use or empty where it must not be; otherwise the error of what failed.
-  // `workload` outlives the node.
+  // kUsage for a directory that holds something else, or a run without `resume`; otherwise the error of what
+  // failed. A new directory is then as it was. `workload` outlives the node.
   [[nodiscard]] static Result<std::unique_ptr<CoordinatorNode>> start(const NodeHost& host,
                                                                       CoordinatorOptions options,
                                                                       cluster::Workload& workload);
@@ -58,16 +62,21 @@ class CoordinatorNode {
  private:
   CoordinatorNode(const NodeHost& host, CoordinatorOptions options, cluster::Workload& workload);
 
+  [[nodiscard]] Result<void> choose_addresses();
   [[nodiscard]] Result<void> prepare();
   [[nodiscard]] Result<std::unique_ptr<host::Store>> open_store() const;
-  [[nodiscard]] Result<void> listen(cluster::Workload& workload);
+  [[nodiscard]] Result<void> listen();
+  [[nodiscard]] cluster::CoordinatorProcess::Options process_options() const;
   void on_network(host::NetworkEvent event);
+  void on_standby(const host::Asked& asked);
   void on_enroll(const host::Asked& asked);
   void on_status(const host::Asked& asked);
   void on_stop(const host::Asked& asked);
   [[nodiscard]] Result<void> may_see(const host::Asked& asked);
   std::optional<Instant> work();
   void tell_events();
+  void log(const std::string& kind, net::PeerId peer, const std::string& text);
+  void log_refusal(const host::Asked& asked, const Error& why);
 
   const NodeHost host_;
   const CoordinatorOptions options_;
@@ -76,8 +85,16 @@ class CoordinatorNode {
   cluster::TokenBook tokens_;
   RunLog log_;
   EventLoop loop_;
+  host::Endpoint control_;
+  host::Endpoint bulk_;
   host::Endpoint address_;
+  bool new_run_ = false;
   bool led_ = false;
+  bool stood_by_ = false;
+  Instant started_;
+  // Strangers could fill the disk.
+  Instant next_refusal_;
+  std::uint64_t silent_refusals_ = 0;
   std::unique_ptr<host::DirectoryLock> lock_;
   std::unique_ptr<cluster::CoordinatorProcess> process_;
   // Their threads post to the loop: they end first.

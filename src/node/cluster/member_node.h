@@ -13,19 +13,22 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cluster/admission/token.h"
 #include "cluster/control/engine.h"
 #include "cluster/control/member_process.h"
 #include "host/posix/signals.h"
 #include "node/cluster/credentials.h"
 #include "node/cluster/event_loop.h"
+#include "node/cluster/places.h"
 #include "node/node_host.h"
+#include "node/run_log.h"
 
 namespace gossamer::node {
 
 struct MemberOptions {
   host::Endpoint coordinator;
   std::optional<std::string> token;  // needed where the directory has no credentials yet
-  std::string directory;             // of this node: credentials
+  OwnDirectory directory;            // of this node: credentials, address.json, events.jsonl
   std::string name;                  // for people
   host::Endpoint listen;             // port 0 takes free ones
   std::string advertise;             // how other nodes reach this machine; empty: they do not (NAT)
@@ -38,29 +41,35 @@ class MemberNode {
  public:
   using MakeEngine = std::function<std::unique_ptr<cluster::Engine>(cluster::MemberProcess&)>;
 
-  // Enrols if it must, listens. kRefused: the token or certificate is not accepted.
+  // Enrols if it must, listens. kRefused: the token or certificate is not accepted. A node that enrolled
+  // before starts although no coordinator answers yet.
   [[nodiscard]] static Result<std::unique_ptr<MemberNode>> start(const NodeHost& host, MemberOptions options,
                                                                  const MakeEngine& make_engine);
   ~MemberNode();
 
-  // Until it has left: because the run ended, because it was asked to by a signal (the first asks to drain,
-  // the second leaves at once), or because it was refused. Fenced, it begins again.
+  // Until it has left: because the run ended, because a signal asked it to give its part away, or because it
+  // was refused. Fenced, it begins again.
   [[nodiscard]] Result<void> run(const host::PosixSignals& signals);
 
  private:
   MemberNode(const NodeHost& host, MemberOptions options);
 
   [[nodiscard]] Result<void> prepare();
+  [[nodiscard]] Result<void> resume(const std::optional<cluster::Token>& token);
+  [[nodiscard]] Result<void> enroll_with(const std::optional<cluster::Token>& token);
   [[nodiscard]] Result<void> listen(const MakeEngine& make_engine);
   void on_network(host::NetworkEvent event);
   void tell(const cluster::ProcessEvent& event);
+  void tell(const cluster::MemberEvent& event);
+  void log(const std::string& kind, const std::string& text);
   std::optional<Instant> work(const host::PosixSignals& signals);
 
   const NodeHost host_;
   const MemberOptions options_;
   Membership membership_;
+  Incarnation incarnation_;  // of the last life
+  RunLog log_;
   EventLoop loop_;
-  std::unique_ptr<host::DirectoryLock> lock_;
   std::optional<Error> failure_;
   std::optional<Instant> drain_deadline_;
   std::unique_ptr<cluster::MemberProcess> process_;

@@ -23,6 +23,8 @@ Result<AskOptions> prepared(const NodeHost& host, const host::Endpoint& at, cons
   if (!asker.token) {
     auto own = load_membership(host.disk, asker.directory, host.clock.wall_seconds());
     if (!own.ok()) return own.error();
+    if (auto same = expect_run(at, own->credentials.authority, asker.timeout); !same.ok())
+      return same.error();
     options.credentials = std::move(own->credentials);
     return options;
   }
@@ -39,6 +41,13 @@ Result<AskOptions> prepared(const NodeHost& host, const host::Endpoint& at, cons
 }
 
 }  // namespace
+
+Result<void> expect_run(const host::Endpoint& at, const std::string& authority, Duration timeout) {
+  const auto fingerprint = host::fingerprint(authority);
+  if (!fingerprint.ok()) return fingerprint.error();
+  const auto served = host::fetch_authority(at, *fingerprint, timeout);
+  return served.ok() ? Result<void>() : served.error();
+}
 
 Result<std::string> make_token(const NodeHost& host, const std::string& directory, const NewToken& wanted) {
   const auto credentials = load_membership(host.disk, directory, host.clock.wall_seconds());

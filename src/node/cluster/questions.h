@@ -28,6 +28,11 @@ struct NewToken {
 [[nodiscard]] Result<std::string> make_token(const NodeHost& host, const std::string& directory,
                                              const NewToken& wanted);
 
+// Whether the run of this authority (PEM) is served there: kRefused if it is another, otherwise the errors of
+// host::fetch_authority(). TLS itself would only say that a handshake failed.
+[[nodiscard]] Result<void> expect_run(const host::Endpoint& at, const std::string& authority,
+                                      Duration timeout);
+
 // Who asks: with a token, or with the credentials in a run directory.
 struct Asker {
   std::optional<std::string> token = std::nullopt;
