@@ -2,6 +2,7 @@
 #include "base/check.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstdio>
@@ -26,7 +27,7 @@ TEST(CheckDeathTest, SaysItsContext) {
   }
   EXPECT_EXIT(
       {
-        std::fputs("|", stderr);
+        static_cast<void>(::write(STDERR_FILENO, "|", 1));
         CHECK(false);
       },
       ::testing::KilledBySignal(SIGABRT), "check_test.cc:[0-9]+\n$");
