@@ -24,12 +24,13 @@ enum class FaultKind {
   kReset,             // the connections between two break once
   kSlow,              // a member's link has 1/1000 of its rate for a while
   kLossy,             // the paths of a member lose a fifth of their segments for a while
-  kKillCoordinator,   // it is back after a while, or a standby takes over
+  kKillCoordinator,   // it is back after a while, or a standby takes over; `other` may give it a bad start
   kPauseCoordinator,  // it is stopped for a while
   kCutCoordinator,    // it reaches no member for a while, but its store
   kStoreFails,        // the coordinator's next calls of the store fail
   kJoin,              // one more member
   kDrain,             // a member leaves in order
+  kLeave,             // a member leaves at once and hands nothing over
   kNotice,            // a member leaves in order, and is killed after a while whether it has left or not
 };
 
@@ -37,7 +38,7 @@ struct FaultName {
   FaultKind kind;
   std::string_view name;
 };
-inline constexpr std::array<FaultName, 16> kFaults{{{FaultKind::kKill, "kill"},
+inline constexpr std::array<FaultName, 17> kFaults{{{FaultKind::kKill, "kill"},
                                                     {FaultKind::kPowerOff, "power-off"},
                                                     {FaultKind::kPause, "pause"},
                                                     {FaultKind::kCut, "cut"},
@@ -52,6 +53,7 @@ inline constexpr std::array<FaultName, 16> kFaults{{{FaultKind::kKill, "kill"},
                                                     {FaultKind::kStoreFails, "store-fails"},
                                                     {FaultKind::kJoin, "join"},
                                                     {FaultKind::kDrain, "drain"},
+                                                    {FaultKind::kLeave, "leave"},
                                                     {FaultKind::kNotice, "notice"}}};
 
 [[nodiscard]] std::string_view name(FaultKind kind);

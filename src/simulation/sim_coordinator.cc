@@ -73,7 +73,7 @@ void SimCoordinator::call(cluster::StoreCall call) {
     return from_milliseconds(0.2 + most_ms * static_cast<double>(rng_.uniform()));
   };
   after(while_(), [this, while_, call = std::move(call)] {
-    if (failing_ > 0) {
+    if (failing_ > 0 && --skipped_ < 0) {
       host::SimStoreFaults faults;
       // Whether it was carried out, its caller cannot know.
       (failing_ % 2 == 1 ? faults.lose_answer_at_operation : faults.fail_at_operation) = 0;

@@ -112,7 +112,9 @@ std::optional<StoreCall> CoordinatorProcess::next_call(Instant now) {
     case Stage::kStandby:
       if (next_campaign_ <= now) under_way_ = Campaign{options_.candidate};
       break;
-    case Stage::kLoading: under_way_ = Load{}; break;
+    case Stage::kLoading:
+      if (not_before_ <= now) under_way_ = Load{};
+      break;
     case Stage::kBeginning:
       if (not_before_ <= now) under_way_ = Commit{first_changes_};
       break;
@@ -135,7 +137,7 @@ void CoordinatorProcess::answered(StoreAnswer answer, Instant now) {
     on_campaign(*campaign, now);
   } else if (const auto* const load = std::get_if<LoadAnswer>(&answer)) {
     under_way_.reset();
-    on_load(*load);
+    on_load(*load, now);
   } else {
     on_done(std::get<Result<void>>(answer), now);
   }
@@ -155,11 +157,13 @@ void CoordinatorProcess::on_campaign(const CampaignAnswer& answer, Instant now) 
   stage_ = Stage::kLoading;
 }
 
-void CoordinatorProcess::on_load(const LoadAnswer& answer) {
+void CoordinatorProcess::on_load(const LoadAnswer& answer, Instant now) {
   if (!answer.ok()) {
     reach(ControlProbe::kLoadFailed);
-    stage_ = Stage::kStandby;
+    // It leads unless the store says otherwise, and who leads does not campaign.
+    if (answer.error().kind == ErrorKind::kRefused) stage_ = Stage::kStandby;
     if (answer.error().kind == ErrorKind::kBadData) failure_ = answer.error();
+    not_before_ = now + kRepeatAfter;
     return;
   }
   auto records = read_records(*answer);

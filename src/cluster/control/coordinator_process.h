@@ -75,7 +75,7 @@ class CoordinatorProcess {
   enum class Stage { kStandby, kLoading, kBeginning, kLeading };
 
   void on_campaign(const CampaignAnswer& answer, Instant now);
-  void on_load(const LoadAnswer& answer);
+  void on_load(const LoadAnswer& answer, Instant now);
   void on_done(const Result<void>& answer, Instant now);
   void start_leading(Instant now);
   void stop_leading(Instant now);

@@ -163,11 +163,8 @@ void Member::on_message(const net::Message& message, Instant now) {
 }
 
 void Member::on_change(const membership::Change& change, Instant now) {
-  if (change.epoch() <= view_.epoch().value) return reach(ControlProbe::kKnownChange);
-  if (!view_.follows(change)) {
-    reach(ControlProbe::kUnknownEpoch);
-    return say_here(now);
-  }
+  if (change.epoch() <= view_.epoch().value) return;  // has it
+  if (!view_.follows(change)) return say_here(now);
   const std::map<NodeId, membership::MemberRecord> before = view_.members();
   if (const auto applied = view_.apply(change); !applied.ok()) return end(applied.error());
   frozen_.reset();
@@ -175,7 +172,6 @@ void Member::on_change(const membership::Change& change, Instant now) {
     const net::PeerId peer = peer_of(record);
     if (!view_.fenced().contains(peer.incarnation)) continue;
     if (peer == options_.self) {
-      reach(ControlProbe::kSelfFenced);
       return end(Error{.kind = ErrorKind::kRefused,
                        .what = "this incarnation was declared dead",
                        .fix = "it joins again as a new one"});
