@@ -49,6 +49,7 @@ struct Command {
 [[nodiscard]] Command bench_kernels_command();
 [[nodiscard]] Command bench_sparse_search_command();
 [[nodiscard]] Command bench_sparse_step_command();
+[[nodiscard]] Command simulate_command();
 [[nodiscard]] Command doctor_command();
 [[nodiscard]] Command version_command();
 

@@ -16,6 +16,7 @@ std::vector<Command> all_commands() {
           bench_kernels_command(),
           bench_sparse_search_command(),
           bench_sparse_step_command(),
+          simulate_command(),
           doctor_command(),
           version_command()};
 }

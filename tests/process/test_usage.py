@@ -16,6 +16,7 @@ COMMANDS = [
     ["data", "inspect"],
     ["bench", "kernels"],
     ["bench", "sparse-step"],
+    ["simulate"],
     ["doctor"],
     ["version"],
 ]
