@@ -182,9 +182,8 @@ cluster::CoordinatorProcess::Options CoordinatorNode::process_options() const {
   cluster::CoordinatorProcess::Options process;
   process.coordinator.run = credentials_.own.run;
   process.coordinator.configuration = options_.configuration;
-  process.coordinator.listening = cluster::listening_of({.node = cluster::kCoordinatorNode,
-                                                         .control = address_,
-                                                         .bulk = {address_.host, bulk_.port}});
+  process.coordinator.listening = cluster::listening_of(
+      {.node = cluster::kCoordinatorNode, .control = address_, .bulk = {address_.host, bulk_.port}});
   process.coordinator.coordinators.push_back(address_message(address_));
   for (const host::Endpoint& other : options_.standbys)
     process.coordinator.coordinators.push_back(address_message(other));
@@ -283,12 +282,11 @@ Result<void> CoordinatorNode::may_see(const host::Asked& asked) {
 
 void CoordinatorNode::on_status(const host::Asked& asked) {
   if (auto allowed = may_see(asked); !allowed.ok()) return network_->answer(asked.question, allowed.error());
-  network_->answer(asked.question,
-                   status_json(*process_->coordinator(),
-                               {.run = credentials_.own.run,
-                                .program = options_.program,
-                                .time = host_.clock.wall_seconds()},
-                               loop_.now()));
+  network_->answer(asked.question, status_json(*process_->coordinator(),
+                                               {.run = credentials_.own.run,
+                                                .program = options_.program,
+                                                .time = host_.clock.wall_seconds()},
+                                               loop_.now()));
 }
 
 void CoordinatorNode::on_stop(const host::Asked& asked) {

@@ -2,16 +2,19 @@
 //
 // Where things of a cluster lie on this machine, so that a user need not say it twice.
 //
-//   DIR/address.json              of a coordinator and of a node: {"version":1,"coordinator":"HOST:PORT"}, how
+//   DIR/address.json              of a coordinator and of a node: {"version":1,"coordinator":"HOST:PORT"},
+//   how
 //                                 nodes reach the coordinator; a coordinator's also has "control" and "bulk",
 //                                 where it listens
-//   STATE/coordinators/PORT.json  {"version":1,"directory":"/PATH"}: the run that was served at that port last
-//   STATE/nodes/NAME/             directory of a node that was not told one. NAME is the first 16 digits of the
-//                                 fingerprint of the run's authority; "-2", "-3" follow where several nodes of
-//                                 one machine are in the run
+//   STATE/coordinators/PORT.json  {"version":1,"directory":"/PATH"}: the run that was served at that port
+//   last STATE/nodes/NAME/             directory of a node that was not told one. NAME is the first 16 digits
+//   of the
+//                                 fingerprint of the run's authority; "-2", "-3" follow where several nodes
+//                                 of one machine are in the run
 //
-// STATE is $XDG_STATE_HOME/gossamer or ~/.local/state/gossamer. What it holds may be outdated or removed at any
-// time: it is only a hint where credentials are, and those are proven to be of the run before they are used.
+// STATE is $XDG_STATE_HOME/gossamer or ~/.local/state/gossamer. What it holds may be outdated or removed at
+// any time: it is only a hint where credentials are, and those are proven to be of the run before they are
+// used.
 //
 // Thread rule: one thread; several processes may use one STATE.
 #pragma once
