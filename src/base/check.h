@@ -20,6 +20,16 @@ namespace gossamer {
 [[noreturn]] void check_failed(const char* condition, const char* names, std::string_view values,
                                const char* file, int line);
 
+// While it lives, a CHECK that fails in this thread also says `text`: which seed of a thousand ran, and how
+// to run it again. One at a time in a thread; `text` outlives it.
+class CheckContext {
+ public:
+  explicit CheckContext(std::string_view text);
+  CheckContext(const CheckContext&) = delete;
+  CheckContext& operator=(const CheckContext&) = delete;
+  ~CheckContext();
+};
+
 namespace check_detail {
 
 template <class... Values>

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <csignal>
+#include <cstdio>
+
 namespace gossamer {
 namespace {
 
@@ -13,6 +16,20 @@ TEST(CheckDeathTest, PrintsConditionOperandsAndPlace) {
   EXPECT_DEATH(CHECK(rows == expected, rows, expected),
                "CHECK failed: rows == expected \\(rows, expected = 4096, 4032\\) at .*check_test.cc");
   EXPECT_DEATH(CHECK(rows < 0), "CHECK failed: rows < 0 at ");
+}
+
+// Where a context was given, the message ends with it; afterwards it does not.
+TEST(CheckDeathTest, SaysItsContext) {
+  {
+    const CheckContext context("seed 17");
+    EXPECT_DEATH(CHECK(false), "CHECK failed: false .*\nseed 17");
+  }
+  EXPECT_EXIT(
+      {
+        std::fputs("|", stderr);
+        CHECK(false);
+      },
+      ::testing::KilledBySignal(SIGABRT), "check_test.cc:[0-9]+\n$");
 }
 
 // A CHECK that holds evaluates its operands' formatting never, its condition once.

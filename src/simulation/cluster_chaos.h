@@ -2,41 +2,65 @@
 //
 // ClusterChaos: a fleet under faults in virtual time. Real links, coordinators and members over a simulated
 // internet and store; a counting engine in place of training; invariants watched all along, and at the end
-// that everybody is back to work. One seed gives one history.
+// that everybody is back to work and that what was expected has come true. One seed gives one history.
 //
 // Thread rule: one thread for each run; runs share nothing.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/time.h"
+#include "cluster/control/control_probe.h"
 #include "cluster/control/defect.h"
+#include "host/sim/internet.h"
+#include "net/link/link_probe.h"
 #include "simulation/fault.h"
 
 namespace gossamer::simulation {
 
 // kFile: one coordinator, that comes back to its file. kCluster: a second one stands by (etcd).
 enum class StoreKind { kFile, kCluster };
+// kCertified: nodes have certificates and keep their numbers from life to life. kNumbered: they get new ones.
+enum class Identity { kCertified, kNumbered };
+
+// What a run must come up to beside the invariants; the defaults expect nothing.
+struct ChaosExpectations {
+  std::uint64_t most_lives = std::numeric_limits<std::uint64_t>::max();  // of members
+  std::uint64_t least_steps = 0;                                         // committed at the end
+  std::uint64_t least_steps_under_faults = 0;  // applied from the first fault's beginning to the last's end
+  Duration recovered_within{std::numeric_limits<std::int64_t>::max()};    // after the last fault's end
+  Duration longest_standstill{std::numeric_limits<std::int64_t>::max()};  // without a step applied
+};
 
 struct ChaosOptions {
   std::uint64_t seed = 1;
   std::size_t members = 4;
   std::size_t first_members = 3;
   std::size_t things = 8;
-  std::optional<StoreKind> store = std::nullopt;  // none: drawn
-  double hidden = 0;                              // share of members behind NAT
-  std::vector<FaultKind> kinds = {};              // empty: all
+  std::optional<StoreKind> store = std::nullopt;    // none: drawn
+  std::optional<Identity> identity = std::nullopt;  // none: drawn
+  double hidden = 0;                                // share of members behind NAT
+  double clock_error = 0.02;                        // rates are drawn from 1 - this to 1 + this
+  host::PathQuality path = {};                      // between any two machines
+  std::vector<FaultKind> kinds = {};                // empty: all
   std::size_t faults = 8;
   std::vector<Fault> script = {};       // instead of drawn ones, if there are any
   Duration trouble = from_seconds(30);  // faults begin within it
   Duration calm = from_seconds(45);     // after the last has ended
+  ChaosExpectations expect = {};
   cluster::Defect defect = cluster::Defect::kNone;
   // Is told what happens, with the simulated time in seconds: for people who replay a seed.
   std::function<void(double, const std::string& who, const std::string& what)> trace = {};
+};
+
+struct ChaosProbes {
+  ProbeCounts<cluster::ControlProbe> control;
+  ProbeCounts<net::LinkProbe> link;
 };
 
 struct ChaosReport {
@@ -45,8 +69,13 @@ struct ChaosReport {
   std::uint64_t events = 0;
   std::uint64_t faults_injected = 0;
   std::uint64_t steps_committed = 0;
+  std::uint64_t steps_under_faults = 0;
   std::uint64_t lives = 0;  // of members
+  // From the last fault's end until all members serve under one installed view and a step was applied.
+  std::optional<Duration> recovery;
+  Duration standstill;  // the longest time without a step, from the first one on
   double virtual_seconds = 0;
+  ChaosProbes probes;
 };
 
 [[nodiscard]] ChaosReport run_cluster_chaos(const ChaosOptions& options);

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 namespace gossamer::simulation {
 namespace {
@@ -57,6 +59,27 @@ TEST(ClusterChaos, StoppedLeaderIsReplaced) {
     options.script.push_back({.kind = FaultKind::kPauseCoordinator,
                               .at = {from_seconds(6 + 0.013 * static_cast<double>(seed)).ns},
                               .lasts = from_seconds(30)});
+    const ChaosReport report = run_cluster_chaos(options);
+    EXPECT_EQ(report.violation, std::nullopt) << "seed " << seed << ": " << *report.violation;
+    EXPECT_EQ(report.lives, options.members) << "seed " << seed;
+  }
+}
+
+// Claim: whatever befalls coordinators for up to 8 s each, killed, stopped, cut off from every member, their
+// store out of reach, members lose neither a step nor a life: they need no coordinator for a while.
+TEST(ClusterChaos, CoordinatorsInTroubleCostNoMember) {
+  const std::vector<FaultKind> kinds{FaultKind::kKillCoordinator, FaultKind::kPauseCoordinator,
+                                     FaultKind::kCutCoordinator, FaultKind::kStoreFails,
+                                     FaultKind::kStoreAway};
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    ChaosOptions options{.seed = seed};
+    options.script = draw_faults(seed, kinds, 5, {from_seconds(6).ns}, {from_seconds(90).ns});
+    for (std::size_t i = 0; i < options.script.size(); ++i) {
+      Fault& fault = options.script[i];
+      fault.lasts.ns = std::min(fault.lasts.ns, from_seconds(8).ns);
+      // One after the other: two in a row may last longer than members are waited for.
+      fault.at = Instant{from_seconds(6 + 22 * static_cast<double>(i)).ns};
+    }
     const ChaosReport report = run_cluster_chaos(options);
     EXPECT_EQ(report.violation, std::nullopt) << "seed " << seed << ": " << *report.violation;
     EXPECT_EQ(report.lives, options.members) << "seed " << seed;

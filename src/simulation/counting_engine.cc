@@ -38,6 +38,11 @@ std::vector<cluster::TrackId> CountingWorkload::tracks() const {
   return tracks;
 }
 
+bool CountingWorkload::readable(const std::string& report) const {
+  return !report.empty() && report.size() <= 19 &&
+         report.find_first_not_of("0123456789") == std::string::npos;
+}
+
 cluster::Decision CountingWorkload::decide(const cluster::Rest& rest) {
   StepNumber resume = rest.committed.value_or(StepNumber());
   for (const auto& [node, report] : rest.reports)
@@ -115,7 +120,8 @@ void CountingEngine::rest(Instant now) {
 }
 
 void CountingEngine::on_install(Instant now) {
-  const cluster::Member& member = *process_.member();
+  cluster::Member& member = *process_.member();
+  for (const auto& [thing, next] : things_) member.dropped(cluster::TrackId(thing));
   const membership::Install& installed = member.installed();
   world_.invariants.saw_install(Epoch(installed.epoch()), installed.SerializeAsString());
   const StepNumber resume(number_in(installed.decision()));
@@ -128,7 +134,10 @@ void CountingEngine::on_install(Instant now) {
   partners_.clear();
   for (const membership::Holding& holding : installed.holdings()) {
     const NodeId node(holding.node());
-    if (node == member.self().node) things_[holding.thing()] = resume;
+    if (node == member.self().node) {
+      things_[holding.thing()] = resume;
+      member.applied(cluster::TrackId(holding.thing()), resume);
+    }
     const auto record = member.view().members().find(node);
     if (record != member.view().members().end()) partners_.insert(cluster::peer_of(record->second));
   }

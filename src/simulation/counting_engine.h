@@ -31,6 +31,7 @@ class CountingWorkload final : public cluster::Workload {
  public:
   explicit CountingWorkload(std::size_t things) : things_(things) {}
   [[nodiscard]] std::vector<placement::Thing> things() const override;
+  [[nodiscard]] bool readable(const std::string& report) const override;
   [[nodiscard]] cluster::Decision decide(const cluster::Rest& rest) override;
   [[nodiscard]] std::vector<cluster::TrackId> tracks() const;
 

@@ -38,7 +38,9 @@ std::vector<Fault> draw_faults(std::uint64_t seed, const std::vector<FaultKind>&
     double seconds = 1;
     for (double e = exponent; e > 0; e -= 0.1) seconds *= 1.2589254117941673;
     for (double e = exponent; e < 0; e += 0.1) seconds /= 1.2589254117941673;
-    fault.lasts = from_seconds(seconds);
+    // What ends for good is replaced sooner.
+    const bool ends = fault.kind == FaultKind::kKill || fault.kind == FaultKind::kPowerOff;
+    fault.lasts = from_seconds(ends ? seconds / 4 : seconds);
     fault.member = rng.next_u64();
     fault.other = rng.next_u64();
     faults.push_back(fault);

@@ -15,8 +15,8 @@
 namespace gossamer::simulation {
 
 enum class FaultKind {
-  kKill,              // a member's process ends; its connections are reset; another process takes its place
-  kPowerOff,          // a member's machine is silent for ever; another takes its place
+  kKill,              // a member's process ends, its connections are reset; after a while it begins again
+  kPowerOff,          // a member's machine is silent for ever; after a while another takes its place
   kPause,             // a member is stopped for a while
   kCut,               // a member and another machine cannot reach each other for a while
   kCutOneWay,         // only the first cannot reach the second
@@ -28,6 +28,7 @@ enum class FaultKind {
   kPauseCoordinator,  // it is stopped for a while
   kCutCoordinator,    // it reaches no member for a while, but its store
   kStoreFails,        // the coordinator's next calls of the store fail
+  kStoreAway,         // all of them do for a while
   kJoin,              // one more member
   kDrain,             // a member leaves in order
   kNotice,            // a member leaves in order, and is killed after a while whether it has left or not
@@ -37,7 +38,7 @@ struct FaultName {
   FaultKind kind;
   std::string_view name;
 };
-inline constexpr std::array<FaultName, 16> kFaults{{{FaultKind::kKill, "kill"},
+inline constexpr std::array<FaultName, 17> kFaults{{{FaultKind::kKill, "kill"},
                                                     {FaultKind::kPowerOff, "power-off"},
                                                     {FaultKind::kPause, "pause"},
                                                     {FaultKind::kCut, "cut"},
@@ -50,6 +51,7 @@ inline constexpr std::array<FaultName, 16> kFaults{{{FaultKind::kKill, "kill"},
                                                     {FaultKind::kPauseCoordinator, "pause-coordinator"},
                                                     {FaultKind::kCutCoordinator, "cut-coordinator"},
                                                     {FaultKind::kStoreFails, "store-fails"},
+                                                    {FaultKind::kStoreAway, "store-away"},
                                                     {FaultKind::kJoin, "join"},
                                                     {FaultKind::kDrain, "drain"},
                                                     {FaultKind::kNotice, "notice"}}};

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace gossamer::simulation {
 
 void Invariants::mix(std::uint64_t value) {
@@ -30,6 +32,7 @@ void Invariants::applied(std::uint64_t thing, StepNumber step, Incarnation by) {
   mix(thing);
   mix(step.value);
   mix(by.value);
+  applied_steps_ = std::max(applied_steps_, StepNumber(step.value + 1));
   Incarnation& before = applied_[{thing, step}];
   if (before.value != 0 && before != by && !fenced_(before) && !fenced_(by)) {
     broke(fmt::format("step {} of thing {} is applied by incarnations {} and {}, and neither is fenced",

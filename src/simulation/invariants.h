@@ -47,6 +47,8 @@ class Invariants {
   // Of all that was seen.
   [[nodiscard]] std::uint64_t hash() const { return hash_; }
   [[nodiscard]] StepNumber committed_step() const { return committed_; }
+  // How many steps the member that is furthest has applied.
+  [[nodiscard]] StepNumber applied_steps() const { return applied_steps_; }
 
  private:
   void saw(std::map<Epoch, std::string>& known, const char* what, Epoch epoch, const std::string& bytes);
@@ -61,6 +63,7 @@ class Invariants {
   std::map<std::pair<std::uint64_t, SampleId>, Incarnation> counted_;
   std::map<cluster::LeaseKeys, Incarnation> believers_;
   StepNumber committed_;
+  StepNumber applied_steps_;
   Epoch stored_;
 };
 

@@ -10,10 +10,11 @@
 namespace gossamer::simulation {
 
 SimCoordinator::SimCoordinator(host::Timeline& timeline, host::SimInternet& internet,
-                               const std::string& machine, ClockError clock, host::SimStoreMedium& medium,
-                               cluster::Workload& workload, Invariants& invariants,
-                               cluster::CoordinatorProcess::Options options, Trace trace)
-    : SimProcess(timeline, internet, machine, {}, clock),
+                               const std::string& machine, const std::string& certificate, ClockError clock,
+                               host::SimStoreMedium& medium, cluster::Workload& workload,
+                               Invariants& invariants, cluster::CoordinatorProcess::Options options,
+                               Trace trace)
+    : SimProcess(timeline, internet, machine, certificate, clock),
       medium_(medium),
       invariants_(invariants),
       store_(medium.open()),
@@ -25,6 +26,7 @@ SimCoordinator::SimCoordinator(host::Timeline& timeline, host::SimInternet& inte
   const auto bulk = network().listen(address.bulk, host::Lane::kBulk);
   CHECK(control.ok() && bulk.ok());
   options.keep_every = store_->keep_every();
+  options.lead_time = store_->lead_time();
   process_ = std::make_unique<cluster::CoordinatorProcess>(std::move(options), network(), workload, now());
   go_on();
 }
@@ -72,7 +74,9 @@ void SimCoordinator::call(cluster::StoreCall call) {
     return from_milliseconds(0.2 + most_ms * static_cast<double>(rng_.uniform()));
   };
   after(while_(), [this, while_, call = std::move(call)] {
-    if (failing_ > 0) {
+    if (timeline().now() < away_until_) {
+      store_->restart_count({.fail_at_operation = 0});
+    } else if (failing_ > 0) {
       host::SimStoreFaults faults;
       // Whether it was carried out, its caller cannot know.
       (failing_ % 2 == 1 ? faults.lose_answer_at_operation : faults.fail_at_operation) = 0;

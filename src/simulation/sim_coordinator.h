@@ -19,8 +19,9 @@ namespace gossamer::simulation {
 class SimCoordinator final : public SimProcess {
  public:
   SimCoordinator(host::Timeline& timeline, host::SimInternet& internet, const std::string& machine,
-                 ClockError clock, host::SimStoreMedium& medium, cluster::Workload& workload,
-                 Invariants& invariants, cluster::CoordinatorProcess::Options options, Trace trace);
+                 const std::string& certificate, ClockError clock, host::SimStoreMedium& medium,
+                 cluster::Workload& workload, Invariants& invariants,
+                 cluster::CoordinatorProcess::Options options, Trace trace);
   ~SimCoordinator() override;
 
   // Null while it stands by.
@@ -29,6 +30,8 @@ class SimCoordinator final : public SimProcess {
   [[nodiscard]] const std::optional<Error>& failure() const { return process_->failure(); }
   // The next `count` calls of the store fail, the first of them after it was carried out.
   void fail_store(int count) { failing_ = count; }
+  // It is out of reach for a while.
+  void lose_store(Duration lasts) { away_until_ = timeline().now() + lasts; }
 
  private:
   void on_network(host::NetworkEvent event) override;
@@ -42,6 +45,7 @@ class SimCoordinator final : public SimProcess {
   Rng rng_;
   Trace trace_;
   int failing_ = 0;
+  Instant away_until_;
   bool led_ = false;
   std::unique_ptr<cluster::CoordinatorProcess> process_;
 };

@@ -12,7 +12,9 @@ namespace gossamer::simulation {
 SimMember::SimMember(host::Timeline& timeline, host::SimInternet& internet, Options options,
                      Invariants& invariants,
                      std::function<bool(Incarnation, const cluster::LeaseKeys&)> believes, Trace trace)
-    : SimProcess(timeline, internet, options.machine, {}, options.clock), trace_(std::move(trace)) {
+    : SimProcess(timeline, internet, options.machine, options.certificate, options.clock),
+      node_(options.node),
+      trace_(std::move(trace)) {
   const auto listen = [&](host::Lane lane) {
     const auto bound = network().listen({machine(), 0}, lane);
     CHECK(bound.ok());

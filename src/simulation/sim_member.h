@@ -17,6 +17,8 @@ class SimMember final : public SimProcess {
  public:
   struct Options {
     std::string machine;
+    NodeId node;              // as the fleet counts them; that of the certificate
+    std::string certificate;  // empty: the run has none
     ClockError clock;
     bool hidden = false;  // behind NAT
     double slowness = 1;
@@ -28,6 +30,7 @@ class SimMember final : public SimProcess {
   ~SimMember() override;
 
   void wants_to_leave(const std::string& reason);
+  [[nodiscard]] NodeId node() const { return node_; }
   // It left, or could not go on.
   [[nodiscard]] bool done() const { return engine_->done(); }
   // Null between lives.
@@ -42,6 +45,7 @@ class SimMember final : public SimProcess {
   void go_on();
   void tell(const cluster::ProcessEvent& event) const;
 
+  NodeId node_;
   Trace trace_;
   int lives_ = 0;
   std::unique_ptr<cluster::MemberProcess> process_;

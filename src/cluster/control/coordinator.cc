@@ -12,6 +12,8 @@
 namespace gossamer::cluster {
 namespace {
 
+constexpr std::size_t kMaxName = 255;
+
 using membership::ToCoordinator;
 using membership::ToMember;
 
@@ -52,11 +54,13 @@ Coordinator::Coordinator(Options options, Records records, Workload& workload, n
       installed_(records.installed),
       holdings_(records.holdings),
       leases_(records.leases, records.fenced, now) {
-  if (!options_.tracks.empty()) {
-    claims_.emplace(options_.batch, options_.tracks, fenced_, records.claims);
-    marks_.emplace(options_.tracks, fenced_, records.marks);
-  }
+  take_up_rows(records);
   for (auto& [node, record] : records.members) {
+    const Incarnation incarnation(record.incarnation());
+    if (fenced_.contains(incarnation)) {  // its predecessor came only half-way
+      outbox_.put(remove_member(incarnation));
+      continue;
+    }
     Member& member = members_[node];
     member.record = std::move(record);
     member.deadline = now + kHereTime;
@@ -64,7 +68,13 @@ Coordinator::Coordinator(Options options, Records records, Workload& workload, n
   }
   if (fenced_ != records.fenced_in_view) fenced_since_ = fenced_.runs();
   next_rebalance_ = now + kRebalanceEvery;
-  if (view_.epoch() > installed()) begin_change(now);
+  last_heard_ = now;
+  if (records.stopping) {
+    begin_stop(*records.stopping, now);
+  } else if (view_.epoch() > installed()) {
+    reach(ControlProbe::kTakenUpInChange);
+    begin_change(now);
+  }
 }
 
 membership::LeadAnswer Coordinator::lead_answer() const {
@@ -108,6 +118,11 @@ void Coordinator::begin(NodeId node, const std::string& bytes, Answer answer, In
   membership::BeginAsk ask;
   if (!ask.ParseFromString(bytes)) return answer(malformed("Begin", bytes.size()));
   if (ask.run() != options_.run) return answer(other_run(ask.run(), options_.run));
+  const membership::Listening& at = ask.listening();
+  if (ask.name().size() > kMaxName || at.control().host().size() > kMaxName ||
+      at.bulk().host().size() > kMaxName) {
+    return answer(malformed("Begin", bytes.size()));
+  }
   if (phase_ == Phase::kStopping) {
     return answer(Error{.kind = ErrorKind::kRefused, .what = "the run is ending", .fix = "join another run"});
   }
@@ -115,7 +130,10 @@ void Coordinator::begin(NodeId node, const std::string& bytes, Answer answer, In
     node = NodeId(lead_.next_node());
     lead_.set_next_node(node.value + 1);
   }
-  if (members_.contains(node)) fence(node, "it began a new life", now);
+  if (members_.contains(node)) {
+    reach(ControlProbe::kBeginAgain);
+    fence(node, "it began a new life", now);
+  }
   Member& member = members_[node];
   member.record = new_record(node, ask);
   member.deadline = now + kHereTime;
@@ -136,8 +154,15 @@ void Coordinator::begin(NodeId node, const std::string& bytes, Answer answer, In
 void Coordinator::stop(const std::string& reason, Instant now) {
   now_ = now;
   if (phase_ == Phase::kStopping) return;
+  outbox_.put(put_stopping(reason));
+  begin_stop(reason, now);
+}
+
+void Coordinator::begin_stop(const std::string& reason, Instant now) {
   phase_ = Phase::kStopping;
+  stop_reason_ = reason;
   stop_deadline_ = now + kStopTime;
+  freeze_deadline_.reset();
   note("stopping", {}, reason);
   for (auto& [node, member] : members_) {
     ToMember message;
@@ -165,26 +190,36 @@ Coordinator::Member* Coordinator::find(net::PeerId peer) {
 
 void Coordinator::committed(Instant now) {
   now_ = now;
+  store_fails_ = false;
   outbox_.committed();
+}
+
+void Coordinator::commit_failed() {
+  reach(ControlProbe::kCommitRepeated);
+  outbox_.failed();
+  if (!store_fails_) note("store_fails", {}, "a commit failed; it is repeated");
+  store_fails_ = true;
 }
 
 void Coordinator::on(const net::LinkEvent& event, Instant now) {
   now_ = now;
   if (const auto* const arrived = std::get_if<net::Arrived>(&event)) {
-    links_.consumed(arrived->receipt, now);
     if (arrived->message.channel == kControlChannel) on_message(arrived->from, arrived->message, now);
-    return;
+    // Only once what follows from it is durable: while the store fails, windows bound what waits here.
+    return outbox_.then([this, receipt = arrived->receipt] { links_.consumed(receipt, now_); });
   }
   if (const auto* const up = std::get_if<net::LinkUp>(&event)) {
-    if (find(up->peer) == nullptr) refuse(up->peer);
-    return;
+    Member* const member = find(up->peer);
+    if (member == nullptr) return refuse(up->peer);
+    if (member->detector) heard(*member, now);
+    return schedule(*member);
   }
   std::optional<net::PeerId> gone;
   if (const auto* const broken = std::get_if<net::LinkBroken>(&event)) gone = broken->peer;
   if (const auto* const ended = std::get_if<net::LinkEnded>(&event)) gone = ended->peer;
   Member* const member = gone ? find(*gone) : nullptr;
   if (member == nullptr || !member->detector) return;
-  member->detector->closed(now);
+  closed(*member, now);
   if (std::holds_alternative<net::LinkEnded>(event)) member->told.reset();
   schedule(*member);
 }
@@ -199,11 +234,12 @@ void Coordinator::refuse(net::PeerId peer) {
 
 void Coordinator::on_message(net::PeerId from, const net::Message& message, Instant now) {
   Member* member = find(from);
-  if (member == nullptr) return;  // of a former life, or gone already
+  if (member == nullptr) return reach(ControlProbe::kFormerLife);  // or gone already
   const auto said = unpack_to_coordinator(message);
   if (!said.ok()) return fence(from.node, said.error().message(), now);
-  if (member->detector) member->detector->heard(now);
-  if (!member->detector && !said->has_here()) return;  // what it sent before it knew of this coordinator
+  if (!member->here && !said->has_here())
+    return reach(ControlProbe::kBeforeHere);  // sent before it knew of us
+  heard(*member, now);
   dispatch(*member, *said, now);
   member = find(from);
   if (member != nullptr) schedule(*member);
@@ -211,7 +247,7 @@ void Coordinator::on_message(net::PeerId from, const net::Message& message, Inst
 
 void Coordinator::dispatch(Member& member, const ToCoordinator& said, Instant now) {
   switch (said.kind_case()) {
-    case ToCoordinator::kHere: return here(member, said.here(), now);
+    case ToCoordinator::kHere: return here(member, said.here());
     case ToCoordinator::kBeat: return beat(member, said.beat(), now);
     case ToCoordinator::kReady:
       if (member.record.state() != membership::JOINING) return;
@@ -254,6 +290,7 @@ void Coordinator::tick(Instant now) {
   for (const Lease& lapsed : leases_.expire(lapsed_by)) outbox_.put(remove_lease(lapsed));
   if (marks_due_ && *marks_due_ <= now) write_marks();
   if (next_rebalance_ && *next_rebalance_ <= now) rebalance(now);
+  if (freeze_deadline_ && *freeze_deadline_ <= now) fence_the_restless(now);
   if (stop_deadline_ && *stop_deadline_ <= now) {
     stop_deadline_.reset();
     while (!members_.empty()) fence(members_.begin()->first, "it did not leave in time", now);
@@ -268,6 +305,7 @@ std::optional<Instant> Coordinator::next_wakeup() const {
   if (!wakes_.empty()) sooner(wakes_.begin()->first);
   sooner(marks_due_);
   sooner(next_rebalance_);
+  sooner(freeze_deadline_);
   sooner(stop_deadline_);
   return wake;
 }

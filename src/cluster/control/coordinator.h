@@ -24,6 +24,7 @@
 #include "base/ids.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "cluster/control/control_probe.h"
 #include "cluster/control/defect.h"
 #include "cluster/control/durable_outbox.h"
 #include "cluster/control/records.h"
@@ -69,7 +70,9 @@ class Coordinator {
     std::vector<TrackId> tracks = {};  // of the ledgers; none: there are no ledgers
     std::uint64_t batch = 1;           // samples of a step
     placement::Options placement = {};
+    Duration freeze_time = from_seconds(30);  // who does not come to rest within it is fenced
     Defect defect = Defect::kNone;
+    ProbeCounts<ControlProbe>* probes = nullptr;
   };
   enum class Phase {
     kSettled,   // the view is installed, or nobody serves yet
@@ -84,6 +87,7 @@ class Coordinator {
   static constexpr Duration kMarksEvery{100'000'000};
   static constexpr Duration kUnreachableFor{10'000'000'000};
   static constexpr Duration kStopTime{60'000'000'000};
+  static constexpr Duration kAllSilent{300'000'000};  // nobody is heard: it is this process that is cut off
   static constexpr std::size_t kHistory = 256;
 
   Coordinator(Options options, Records records, Workload& workload, net::Links& links, Instant now);
@@ -103,7 +107,7 @@ class Coordinator {
   [[nodiscard]] std::optional<std::vector<host::Change>> next_commit() { return outbox_.next_commit(); }
   [[nodiscard]] bool waits_for_store() const { return outbox_.waiting(); }
   void committed(Instant now);
-  void commit_failed() { outbox_.failed(); }
+  void commit_failed();
 
   [[nodiscard]] std::vector<RunEvent> take_events() { return std::exchange(events_, {}); }
 
@@ -124,8 +128,9 @@ class Coordinator {
  private:
   struct Member {
     membership::MemberRecord record;
-    std::optional<FailureDetector> detector;  // since it said Here to this coordinator
-    Instant deadline;                         // until then it must
+    bool here = false;                        // said Here to this coordinator
+    std::optional<FailureDetector> detector;  // once it was heard
+    Instant deadline;                         // until then it must be
     std::optional<Instant> wake;              // its entry in wakes_
     std::optional<Epoch> told;                // the view it has when it has read all that was sent
     bool wants_to_serve = false;
@@ -135,6 +140,7 @@ class Coordinator {
   };
 
   // coordinator.cc
+  void begin_stop(const std::string& reason, Instant now);
   [[nodiscard]] membership::LeadAnswer lead_answer() const;
   [[nodiscard]] membership::MemberRecord new_record(NodeId node, const membership::BeginAsk& ask);
   [[nodiscard]] Member* find(net::PeerId peer);
@@ -143,14 +149,19 @@ class Coordinator {
   void dispatch(Member& member, const membership::ToCoordinator& said, Instant now);
   void tell(const Member& member, membership::ToMember message);
   void say(net::PeerId to, membership::ToMember message) const;
+  void reach(ControlProbe probe) const { reached(options_.probes, probe); }
   void note(std::string kind, net::PeerId peer, std::string text);
 
   // coordinator_members.cc
-  void here(Member& member, const membership::Here& said, Instant now);
+  void here(Member& member, const membership::Here& said);
   void beat(Member& member, const membership::Beat& said, Instant now);
   void leave(Member& member, const membership::Leave& said, Instant now);
   void schedule(Member& member);
   void watch(Instant now);
+  void heard(Member& member, Instant now);
+  void closed(Member& member, Instant now);
+  [[nodiscard]] bool cut_off(Instant now);
+  void fence_the_restless(Instant now);
   void judge_unreachable(Instant now);
   void fence(NodeId node, const std::string& why, Instant now);
 
@@ -176,9 +187,13 @@ class Coordinator {
   void lease(Member& member, const membership::LeaseAsk& said, Instant now);
   void claim(Member& member, const membership::ClaimAsk& said);
   void commit(Member& member, const membership::CommitAsk& said);
-  void applied(Member& member, const membership::Beat& said, Instant now);
+  using Progress = google::protobuf::RepeatedPtrField<membership::Progress>;
+  // False: the member was fenced for it.
+  bool applied(const Member& member, const Progress& progress, Instant now);
+  void forget_others(Incarnation by, const Progress& progress);
   void write_marks();
   [[nodiscard]] bool known(TrackId track) const;
+  void take_up_rows(const Records& records);
   void free_everything_of(Incarnation incarnation);
 
   const Options options_;
@@ -204,11 +219,19 @@ class Coordinator {
   std::deque<membership::Change> history_;             // one for each epoch, the last to the view's
   std::map<NodeId, membership::Frozen> reports_;
   std::optional<Instant> next_rebalance_;
+  std::optional<Instant> freeze_deadline_;
   std::optional<Instant> stop_deadline_;
+  std::optional<std::string> stop_reason_;
+  Instant last_heard_;    // anybody
+  bool cut_off_ = false;  // nobody is: no verdict counts until somebody is again
+  bool store_fails_ = false;
 
   LeaseTable leases_;
   std::optional<ClaimLedger> claims_;
   std::optional<MarkLedger> marks_;
+  // What the store holds, because ledgers join neighbouring claims.
+  std::map<std::pair<TrackId, StepNumber>, std::vector<Claim>> claim_rows_;
+  std::set<std::pair<Incarnation, TrackId>> mark_rows_;
   std::map<std::pair<TrackId, Incarnation>, StepNumber> unwritten_marks_;
   bool committed_unwritten_ = false;
   std::optional<Instant> marks_due_;

@@ -12,6 +12,8 @@ namespace {
 using membership::ToMember;
 
 constexpr Duration kLongestLease{3600'000'000'000};
+// Members go on without a coordinator for as long as they like; but not for four thousand million steps.
+constexpr std::uint64_t kMarkAhead = 1ULL << 32;
 constexpr std::uint64_t kStepsAhead = 4096;  // a step further ahead costs memory for nothing
 
 membership::ClaimRecord record_of(const Claim& claim) {
@@ -33,7 +35,8 @@ void Coordinator::lease(Member& member, const membership::LeaseAsk& said, Instan
                 .holder = peer.incarnation,
                 .duration = {said.duration_ns()}},
       .sent = {said.sent_ns()}};
-  const bool sound = request.lease.keys.begin < request.lease.keys.end &&
+  const bool sound = membership::LeaseAsk::Wish_IsValid(said.wish()) &&
+                     request.lease.keys.begin < request.lease.keys.end &&
                      request.lease.duration > Duration{} && request.lease.duration <= kLongestLease;
   if (!sound) return fence(peer.node, "it asked for what is no lease", now);
   LeaseAnswer answer{.outcome = LeaseOutcome::kNotHeld};
@@ -80,7 +83,10 @@ void Coordinator::claim(Member& member, const membership::ClaimAsk& said) {
   told.set_number(said.number());
   told.set_outcome(static_cast<std::uint32_t>(answer.outcome));
   for (const Claim& one : answer.granted) {
-    if (options_.defect != Defect::kLostLedgerWrite) outbox_.put(put_claim(one));
+    if (options_.defect != Defect::kLostLedgerWrite) {
+      outbox_.put(put_claim(one));
+      claim_rows_[{one.track, one.step}].push_back(one);
+    }
     *told.add_granted() = record_of(one);
   }
   for (const Claim& one : answer.taken) *told.add_taken() = record_of(one);
@@ -91,14 +97,12 @@ void Coordinator::commit(Member& member, const membership::CommitAsk& said) {
   const TrackId track(said.track());
   const StepNumber step(said.step());
   CommitOutcome outcome = CommitOutcome::kNoTrack;
-  std::vector<Claim> settled;
-  if (claims_ && known(track)) {
-    if (step == claims_->next(track)) settled = claims_->claims(track, step);
-    outcome = claims_->commit(track, step);
-  }
+  if (claims_ && known(track)) outcome = claims_->commit(track, step);
   if (outcome == CommitOutcome::kCommitted) {
     outbox_.put(put_commit({track, StepNumber(step.value + 1)}));
-    for (const Claim& one : settled) outbox_.put(remove_claim(one));
+    const auto rows = claim_rows_.extract({track, step});
+    for (const Claim& one : rows.empty() ? std::vector<Claim>() : rows.mapped())
+      outbox_.put(remove_claim(one));
   }
   ToMember message;
   message.mutable_commit()->set_number(said.number());
@@ -106,35 +110,91 @@ void Coordinator::commit(Member& member, const membership::CommitAsk& said) {
   tell(member, std::move(message));
 }
 
-void Coordinator::applied(Member& member, const membership::Beat& said, Instant now) {
-  if (!marks_) return;
-  const Incarnation by = peer_of(member.record).incarnation;
-  for (const membership::Beat::Progress& one : said.progress()) {
+bool Coordinator::applied(const Member& member, const Progress& progress, Instant now) {
+  const net::PeerId peer = peer_of(member.record);
+  if (!marks_ || view_.find(peer) == nullptr) return true;
+  const Incarnation by = peer.incarnation;
+  const StepNumber last(marks_->committed().value + kMarkAhead);
+  for (const membership::Progress& one : progress) {
     const Mark mark{.track = TrackId(one.track()), .by = by, .next = StepNumber(one.next())};
+    // A mark never falls: a wrong one would end the ledger.
+    if (!known(mark.track) || mark.next > last) {
+      fence(peer.node, "its mark cannot be true", now);
+      return false;
+    }
     const MarkAnswer answer = marks_->applied(mark);
-    if (answer.outcome == MarkOutcome::kNoTrack)
-      return fence(NodeId(member.record.node()), "it reported on a track that is none", now);
     if (answer.outcome != MarkOutcome::kRaised) continue;
     unwritten_marks_[{mark.track, by}] = mark.next;
     committed_unwritten_ = committed_unwritten_ || answer.committed_rose;
   }
   if (!unwritten_marks_.empty() && !marks_due_) marks_due_ = now + kMarksEvery;
+  return true;
+}
+
+// A track that it held and does not any more: the mark that it left there would never rise.
+void Coordinator::forget_others(Incarnation by, const Progress& progress) {
+  if (!marks_) return;
+  std::set<TrackId> held;
+  for (const membership::Progress& one : progress) held.insert(TrackId(one.track()));
+  for (const TrackId track : options_.tracks) {
+    if (held.contains(track) || !marks_->forget(track, by)) continue;
+    unwritten_marks_.erase({track, by});
+    if (mark_rows_.erase({by, track}) != 0) outbox_.put(remove_mark(track, by));
+  }
 }
 
 void Coordinator::write_marks() {
   marks_due_.reset();
+  // While the store fails they would heap up; here the last one replaces those before.
+  if (store_fails_ && outbox_.waiting()) {
+    marks_due_ = now_ + kMarksEvery;
+    return;
+  }
   for (const auto& [key, next] : std::exchange(unwritten_marks_, {})) {
-    if (!fenced_.contains(key.second)) outbox_.put(put_mark({key.first, key.second, next}));
+    if (fenced_.contains(key.second)) continue;
+    outbox_.put(put_mark({key.first, key.second, next}));
+    mark_rows_.insert({key.second, key.first});
   }
   if (std::exchange(committed_unwritten_, false)) outbox_.put(put_committed(marks_->committed()));
 }
 
+// What means nothing any more goes: it would be loaded at every takeover.
+void Coordinator::take_up_rows(const Records& records) {
+  if (options_.tracks.empty()) return;
+  claims_.emplace(options_.batch, options_.tracks, fenced_, records.claims);
+  marks_.emplace(options_.tracks, fenced_, records.marks);
+  for (const Claim& one : records.claims.claims) {
+    if (fenced_.contains(one.by) || one.step < claims_->next(one.track)) {
+      outbox_.put(remove_claim(one));
+    } else {
+      claim_rows_[{one.track, one.step}].push_back(one);
+    }
+  }
+  for (const Mark& one : records.marks.marks) {
+    if (fenced_.contains(one.by)) {
+      outbox_.put(remove_mark(one.track, one.by));
+    } else {
+      mark_rows_.insert({one.by, one.track});
+    }
+  }
+}
+
 void Coordinator::free_everything_of(Incarnation incarnation) {
   for (const Lease& freed : leases_.fence(incarnation)) outbox_.put(remove_lease(freed));
-  if (claims_) {
-    for (const Claim& freed : claims_->fence(incarnation)) outbox_.put(remove_claim(freed));
+  if (!claims_) return;
+  static_cast<void>(claims_->fence(incarnation));
+  for (auto& [step, rows] : claim_rows_) {
+    for (const Claim& one : rows) {
+      if (one.by == incarnation) outbox_.put(remove_claim(one));
+    }
+    std::erase_if(rows, [&](const Claim& one) { return one.by == incarnation; });
   }
-  if (marks_) marks_->fence(incarnation);
+  marks_->fence(incarnation);
+  const auto first = mark_rows_.lower_bound({incarnation, TrackId()});
+  auto end = first;
+  for (; end != mark_rows_.end() && end->first == incarnation; ++end)
+    outbox_.put(remove_mark(end->second, incarnation));
+  mark_rows_.erase(first, end);
 }
 
 }  // namespace gossamer::cluster

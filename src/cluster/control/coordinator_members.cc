@@ -14,16 +14,19 @@ namespace gossamer::cluster {
 
 using membership::ToMember;
 
-void Coordinator::here(Member& member, const membership::Here& said, Instant now) {
-  if (!member.detector) member.detector.emplace(now);
+void Coordinator::here(Member& member, const membership::Here& said) {
+  member.here = true;
   const bool knows_view = said.epoch() == view_.epoch().value;
   if (!knows_view || said.epoch() == 0) send_view(member, Epoch(said.epoch()));
   member.told = view_.epoch();
   const bool in_force = phase_ == Phase::kSettled || phase_ == Phase::kStopping;
-  if (in_force && installed_.epoch() > said.installed() && said.epoch() != 0) send_install(member);
+  if (in_force && installed_.epoch() > said.installed() && said.epoch() != 0) {
+    reach(ControlProbe::kInstallAgain);
+    send_install(member);
+  }
   if (phase_ == Phase::kStopping) {
     ToMember message;
-    message.mutable_stop()->set_reason("the run is ending");
+    message.mutable_stop()->set_reason(*stop_reason_);
     tell(member, std::move(message));
   }
 }
@@ -44,15 +47,23 @@ void Coordinator::beat(Member& member, const membership::Beat& said, Instant now
   }
   member.unreachable = std::move(unreachable);
   if (!member.unreachable.empty()) judge_unreachable(now);
-  if (Member* const still = find(peer)) applied(*still, said, now);
+  Member* const still = find(peer);
+  if (still == nullptr) return;
+  if (!applied(*still, said.progress(), now)) return;
+  const bool lost = std::any_of(said.lost().begin(), said.lost().end(), [this](std::uint64_t node) {
+    return view_.members().contains(NodeId(node));
+  });
+  // Two members have lost what was under way between them: all come to rest and go on from there.
+  if (lost && options_.view_change == ViewChange::kFrozen && find(peer) != nullptr) want_change(now);
 }
 
 void Coordinator::judge_unreachable(Instant now) {
   // Who has how many partners that it does not reach, counting what either side says for long enough.
   std::map<NodeId, std::size_t> partners;
   for (const auto& [node, member] : members_) {
+    if (!view_.members().contains(node)) continue;  // who joins does not judge
     for (const auto& [other, since] : member.unreachable) {
-      if (!members_.contains(other) || now - since < kUnreachableFor) continue;
+      if (!view_.members().contains(other) || now - since < kUnreachableFor) continue;
       ++partners[node];
       ++partners[other];
     }
@@ -63,6 +74,7 @@ void Coordinator::judge_unreachable(Instant now) {
     return std::pair(a.second, incarnation(a.first)) < std::pair(b.second, incarnation(b.first));
   };
   const NodeId worst = std::max_element(partners.begin(), partners.end(), worse)->first;
+  reach(ControlProbe::kUnreachable);
   fence(worst, "it and others cannot reach each other", now);
 }
 
@@ -79,19 +91,72 @@ void Coordinator::schedule(Member& member) {
   if (member.wake) wakes_.insert({*member.wake, node});
 }
 
+void Coordinator::heard(Member& member, Instant now) {
+  last_heard_ = now;
+  if (std::exchange(cut_off_, false)) {
+    // The silence was ours: everybody gets the time that a living member needs.
+    for (auto& [node, one] : members_) {
+      if (one.detector) one.detector.emplace(now);
+      schedule(one);
+    }
+  }
+  if (member.detector) {
+    member.detector->heard(now);
+  } else {
+    member.detector.emplace(now);
+  }
+}
+
+void Coordinator::closed(Member& member, Instant now) {
+  // Another connection takes some four round trips.
+  const auto round_trip = links_.statistics(NodeId(member.record.node())).round_trip;
+  Duration confirm = FailureDetector::kConfirm;
+  if (round_trip) confirm = std::max(confirm, Duration{4 * round_trip->ns});
+  member.detector->closed(now, confirm);
+}
+
+// Nobody at all is heard: then it is more likely this process whose network is gone than all of theirs, and
+// the members, who need no coordinator for a step, are well. They get as long as after a takeover.
+bool Coordinator::cut_off(Instant now) {
+  if (!cut_off_ && now - last_heard_ > kAllSilent) {
+    cut_off_ = true;
+    note("cut_off", {}, "no member is heard; none is fenced for 10 s");
+  }
+  return cut_off_ && now - last_heard_ < kHereTime;
+}
+
 void Coordinator::watch(Instant now) {
   while (!wakes_.empty() && wakes_.begin()->first <= now) {
     const NodeId node = wakes_.begin()->second;
     Member& member = members_.at(node);
     if (!member.detector) {
+      reach(ControlProbe::kNotHereInTime);
       fence(node, "it did not come in time", now);
-    } else if (member.detector->verdict(now) == Verdict::kDead) {
-      fence(node, "it is silent", now);
-    } else {
+      continue;
+    }
+    FailureDetector judged = *member.detector;  // a verdict of death is final, and may not be wanted
+    if (judged.verdict(now) != Verdict::kDead) {
+      member.detector = judged;
       schedule(member);
-      if (member.wake && *member.wake <= now) break;  // cannot be; but never go round for ever
+    } else if (cut_off(now)) {
+      wakes_.erase(wakes_.begin());
+      member.wake = last_heard_ + kHereTime;
+      wakes_.insert({*member.wake, node});
+    } else {
+      reach(ControlProbe::kSilent);
+      fence(node, "it is silent", now);
     }
   }
+}
+
+// One engine that hangs must not stop all the others.
+void Coordinator::fence_the_restless(Instant now) {
+  freeze_deadline_.reset();
+  std::vector<NodeId> restless;
+  for (const auto& [node, record] : view_.members()) {
+    if (!reports_.contains(node)) restless.push_back(node);
+  }
+  for (const NodeId node : restless) fence(node, "it did not come to rest in time", now);
 }
 
 void Coordinator::fence(NodeId node, const std::string& why, Instant now) {
@@ -103,6 +168,7 @@ void Coordinator::fence(NodeId node, const std::string& why, Instant now) {
   if (found->second.wake) wakes_.erase({*found->second.wake, node});
   members_.erase(found);
   reports_.erase(node);
+  for (auto& [other, one] : members_) one.unreachable.erase(node);
   if (in_view) reserve_epoch();
   if (fenced_.fence(peer.incarnation)) {
     outbox_.put(put_fenced(fenced_));

@@ -46,6 +46,7 @@ void CoordinatorProcess::on_asked(const host::Asked& asked, Instant now) {
     network_.answer(question, std::move(result));
   };
   if (coordinator_ == nullptr) {
+    reach(ControlProbe::kAskedOnStandby);
     return answer(Error{.what = "this coordinator stands by; another one leads",
                         .got = asked.method,
                         .fix = "ask the others"});
@@ -53,10 +54,10 @@ void CoordinatorProcess::on_asked(const host::Asked& asked, Instant now) {
   if (asked.method == "Lead") return coordinator_->lead(asked.body, answer);
   if (asked.method != "Begin") return answer(Error{.what = "unknown question", .got = asked.method});
   const std::optional<NodeId> node = node_of(asked.peer.certificate);
-  if (!node) {
+  if (!node || (options_.certificates && node->value == 0)) {
     return answer(Error{.kind = ErrorKind::kRefused,
-                        .what = "this certificate is no node's",
-                        .got = asked.peer.certificate,
+                        .what = "who asks has no certificate of a node",
+                        .got = asked.peer.certificate.empty() ? "none" : asked.peer.certificate,
                         .expected = "node-N",
                         .fix = "join with a token of this run"});
   }
@@ -77,6 +78,7 @@ void CoordinatorProcess::on(host::NetworkEvent event, Instant now) {
 }
 
 void CoordinatorProcess::tick(Instant now) {
+  if (const auto ends = lead_ends(); ends && *ends <= now) stop_leading(Stage::kResigning, now);
   if (coordinator_ == nullptr) return;
   net::LinkEvents events;
   links_->tick(now, events);
@@ -90,19 +92,26 @@ std::optional<Instant> CoordinatorProcess::next_wakeup() const {
   const auto sooner = [&](std::optional<Instant> other) {
     if (other && (!wake || *other < *wake)) wake = other;
   };
-  if (!under_way_) {
-    if (stage_ == Stage::kStandby) {
-      sooner(next_campaign_);
-    } else {
-      const bool work = stage_ != Stage::kLeading || coordinator_->waits_for_store();
-      sooner(work ? not_before_ : std::max(next_keep_, not_before_));
-    }
-  }
+  if (!under_way_) sooner(next_store_work());
+  sooner(lead_ends());
   if (coordinator_ != nullptr) {
     sooner(coordinator_->next_wakeup());
     sooner(links_->next_wakeup());
   }
   return wake;
+}
+
+// Who cannot say to the store that it is alive must expect that another leads: members would hear two.
+std::optional<Instant> CoordinatorProcess::lead_ends() const {
+  if (stage_ != Stage::kLeading || !options_.lead_time) return std::nullopt;
+  if (options_.coordinator.defect == Defect::kOldGeneration) return std::nullopt;
+  return proven_ + *options_.lead_time;
+}
+
+Instant CoordinatorProcess::next_store_work() const {
+  if (stage_ == Stage::kStandby) return next_campaign_;
+  const bool idle = stage_ == Stage::kLeading && !coordinator_->waits_for_store();
+  return idle ? std::max(next_keep_, not_before_) : not_before_;
 }
 
 std::optional<StoreCall> CoordinatorProcess::next_call(Instant now) {
@@ -111,7 +120,10 @@ std::optional<StoreCall> CoordinatorProcess::next_call(Instant now) {
     case Stage::kStandby:
       if (next_campaign_ <= now) under_way_ = Campaign{options_.candidate};
       break;
-    case Stage::kLoading: under_way_ = Load{}; break;
+    case Stage::kLoading:
+      if (not_before_ <= now) under_way_ = Load{};
+      break;
+    case Stage::kResigning: under_way_ = Resign{}; break;
     case Stage::kBeginning:
       if (not_before_ <= now) under_way_ = Commit{first_changes_};
       break;
@@ -124,6 +136,7 @@ std::optional<StoreCall> CoordinatorProcess::next_call(Instant now) {
       }
       break;
   }
+  if (under_way_) call_began_ = now;
   return under_way_;
 }
 
@@ -134,7 +147,7 @@ void CoordinatorProcess::answered(StoreAnswer answer, Instant now) {
     on_campaign(*campaign, now);
   } else if (const auto* const load = std::get_if<LoadAnswer>(&answer)) {
     under_way_.reset();
-    on_load(*load);
+    on_load(*load, now);
   } else {
     on_done(std::get<Result<void>>(answer), now);
   }
@@ -151,13 +164,16 @@ void CoordinatorProcess::on_campaign(const CampaignAnswer& answer, Instant now) 
   generation_ = **answer;
   next_keep_ = now + options_.keep_every;
   not_before_ = now;
+  proven_ = call_began_;
   stage_ = Stage::kLoading;
 }
 
-void CoordinatorProcess::on_load(const LoadAnswer& answer) {
+void CoordinatorProcess::on_load(const LoadAnswer& answer, Instant now) {
   if (!answer.ok()) {
-    stage_ = Stage::kStandby;
+    reach(ControlProbe::kLoadFailed);
     if (answer.error().kind == ErrorKind::kBadData) failure_ = answer.error();
+    if (answer.error().kind == ErrorKind::kRefused) stop_leading(Stage::kStandby, now);
+    not_before_ = now + kRepeatAfter;
     return;
   }
   auto records = read_records(*answer);
@@ -165,7 +181,9 @@ void CoordinatorProcess::on_load(const LoadAnswer& answer) {
     failure_ = records.error();
     return;
   }
-  auto changes = begin_lead(*records, options_.coordinator.run);
+  auto changes = begin_lead(*records, {.run = options_.coordinator.run,
+                                       .batch = options_.coordinator.batch,
+                                       .tracks = options_.coordinator.tracks.size()});
   if (!changes.ok()) {
     failure_ = changes.error();
     return;
@@ -178,11 +196,20 @@ void CoordinatorProcess::on_load(const LoadAnswer& answer) {
 void CoordinatorProcess::on_done(const Result<void>& answer, Instant now) {
   const StoreCall call = *std::exchange(under_way_, std::nullopt);
   const bool commit = std::holds_alternative<Commit>(call);
+  if (stage_ == Stage::kResigning) {
+    // Whatever became of the call: after Resign this handle does not lead.
+    if (std::holds_alternative<Resign>(call)) stage_ = Stage::kStandby;
+    return;
+  }
   const bool replaced = !answer.ok() && answer.error().kind == ErrorKind::kRefused;
   const bool goes_on = replaced && options_.coordinator.defect == Defect::kOldGeneration;
-  if (replaced && !goes_on) return stop_leading(now);
+  if (replaced) reach(ControlProbe::kGuardRefused);
+  if (replaced && !goes_on) return stop_leading(Stage::kStandby, now);
+  if (answer.ok() && stage_ != Stage::kStandby) proven_ = call_began_;
+  if (!answer.ok() && answer.error().kind == ErrorKind::kBadData) failure_ = answer.error();
   if (stage_ == Stage::kBeginning) {
     if (answer.ok()) return start_leading(now);
+    reach(ControlProbe::kFirstCommitRepeated);
     not_before_ = now + kRepeatAfter;
   } else if (stage_ == Stage::kLeading && commit && (answer.ok() || goes_on)) {
     coordinator_->committed(now);
@@ -199,17 +226,20 @@ void CoordinatorProcess::start_leading(Instant now) {
   stage_ = Stage::kLeading;
   links_ = std::make_unique<net::Links>(
       network_, net::Links::Options{.run = options_.coordinator.run,
+
                                     .self = {kCoordinatorNode, Incarnation(records_.lead.incarnation())},
                                     .program = options_.program,
-                                    .seed = options_.seed});
+                                    .seed = options_.seed,
+                                    .relays = true,
+                                    .probes = options_.link_probes});
   Coordinator::Options options = options_.coordinator;
   options.generation = generation_;
   coordinator_ =
       std::make_unique<Coordinator>(std::move(options), std::exchange(records_, {}), workload_, *links_, now);
 }
 
-void CoordinatorProcess::stop_leading(Instant now) {
-  stage_ = Stage::kStandby;
+void CoordinatorProcess::stop_leading(Stage next, Instant now) {
+  stage_ = next;
   next_campaign_ = now + kCampaignEvery;
   coordinator_.reset();
   if (links_ != nullptr) links_->abandon();

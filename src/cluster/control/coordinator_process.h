@@ -47,11 +47,14 @@ class CoordinatorProcess {
   struct Options {
     Coordinator::Options coordinator;  // its generation is that of the lead
     host::Candidate candidate;
-    Duration keep_every;  // Store::keep_every()
+    Duration keep_every;                // Store::keep_every()
+    std::optional<Duration> lead_time;  // Store::lead_time()
+    bool certificates = false;          // the run has them: who has none may only ask who leads
     std::string program;
     std::uint64_t seed = 0;
+    ProbeCounts<net::LinkProbe>* link_probes = nullptr;
   };
-  static constexpr Duration kCampaignEvery{500'000'000};
+  static constexpr Duration kCampaignEvery{200'000'000};
   static constexpr Duration kRepeatAfter{500'000'000};  // a commit that failed
 
   CoordinatorProcess(Options options, host::Network& network, Workload& workload, Instant now);
@@ -71,15 +74,19 @@ class CoordinatorProcess {
   [[nodiscard]] const std::optional<Error>& failure() const { return failure_; }
 
  private:
-  enum class Stage { kStandby, kLoading, kBeginning, kLeading };
+  // kResigning: this handle of the store may still lead, and must not any more.
+  enum class Stage { kStandby, kLoading, kBeginning, kLeading, kResigning };
 
   void on_campaign(const CampaignAnswer& answer, Instant now);
-  void on_load(const LoadAnswer& answer);
+  void on_load(const LoadAnswer& answer, Instant now);
+  [[nodiscard]] std::optional<Instant> lead_ends() const;
+  [[nodiscard]] Instant next_store_work() const;
   void on_done(const Result<void>& answer, Instant now);
   void start_leading(Instant now);
-  void stop_leading(Instant now);
+  void stop_leading(Stage next, Instant now);
   void flush(net::LinkEvents& events, Instant now);
   void on_asked(const host::Asked& asked, Instant now);
+  void reach(ControlProbe probe) const { reached(options_.coordinator.probes, probe); }
 
   const Options options_;
   host::Network& network_;
@@ -90,7 +97,9 @@ class CoordinatorProcess {
   std::optional<StoreCall> under_way_;
   Instant next_campaign_;
   Instant next_keep_;
-  Instant not_before_;  // after a failed commit
+  Instant not_before_;  // after a failed call
+  Instant call_began_;
+  Instant proven_;  // when the last call began that showed that this process leads
   Records records_;
   std::vector<host::Change> first_changes_;
   std::unique_ptr<net::Links> links_;

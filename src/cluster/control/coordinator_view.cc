@@ -18,7 +18,8 @@ using membership::ToMember;
 void Coordinator::want_change(Instant now) {
   change_wanted_ = true;
   // Deaths interrupt a change; who comes or goes in order waits for its end.
-  if (phase_ == Phase::kSettled || phase_ == Phase::kShort) begin_change(now);
+  if (phase_ == Phase::kSettled || phase_ == Phase::kShort) return begin_change(now);
+  reach(ControlProbe::kChangeWaits);
 }
 
 // The store's epoch rises before anything that belongs to the next one is written: should only a part of it
@@ -54,6 +55,7 @@ Change Coordinator::next_difference() {
 }
 
 void Coordinator::begin_change(Instant now) {
+  if (phase_ == Phase::kFreezing) reach(ControlProbe::kChangeBegunAnew);
   reserve_epoch();
   epoch_reserved_ = false;
   change_wanted_ = false;
@@ -65,6 +67,7 @@ void Coordinator::begin_change(Instant now) {
   if (history_.size() > kHistory) history_.pop_front();
   reports_.clear();
   phase_ = Phase::kFreezing;
+  freeze_deadline_ = now + options_.freeze_time;
   for (auto& [node, member] : members_) {
     if (!member.told) continue;  // it will say Here
     if (member.told->value == change.from()) {
@@ -84,6 +87,7 @@ void Coordinator::send_view(Member& member, Epoch has) {
   const auto first = std::find_if(history_.begin(), history_.end(),
                                   [&](const Change& change) { return change.from() == has.value; });
   if (has.value != 0 && first != history_.end()) {
+    if (std::next(first) != history_.end()) reach(ControlProbe::kSeveralDifferences);
     for (auto change = first; change != history_.end(); ++change) {
       ToMember message;
       *message.mutable_change() = *change;
@@ -93,6 +97,7 @@ void Coordinator::send_view(Member& member, Epoch has) {
       tell(member, std::move(message));
     }
   } else if (view_.epoch().value != 0) {
+    if (has.value != 0) reach(ControlProbe::kWholeView);
     ToMember message;
     Change& change = *message.mutable_change();
     change = view_.whole();
@@ -128,14 +133,19 @@ bool Coordinator::all_rest() const {
 
 void Coordinator::frozen(Member& member, const membership::Frozen& said, Instant now) {
   const net::PeerId peer = peer_of(member.record);
-  if (said.epoch() != view_.epoch().value || view_.find(peer) == nullptr) return;
+  if (said.epoch() != view_.epoch().value || view_.find(peer) == nullptr)
+    return reach(ControlProbe::kLateFrozen);
   if (phase_ != Phase::kFreezing) return;
+  if (!workload_.readable(said.report())) return fence(peer.node, "its report cannot be read", now);
+  if (!applied(member, said.progress(), now)) return;
+  forget_others(peer.incarnation, said.progress());
   reports_[peer.node] = said;
   if (all_rest()) decide(now);
 }
 
 void Coordinator::fall_short(std::string what) {
   phase_ = Phase::kShort;
+  if (installed_.epoch() != 0) reach(ControlProbe::kShortWhileRunning);
   if (shortage_ != what) note("short", {}, what);
   shortage_ = std::move(what);
 }
@@ -153,16 +163,27 @@ std::vector<placement::Thing> Coordinator::things_with_copies() const {
   return things;
 }
 
+// Measured, or else what was believed at the last placement, or else what others measured for each core.
 std::vector<placement::Member> Coordinator::placeable() const {
-  // Before everybody's speed was measured in the same work, cores are the best guess.
-  const bool measured = std::all_of(view_.members().begin(), view_.members().end(),
-                                    [&](const auto& one) { return members_.at(one.first).speed > 0; });
+  std::map<NodeId, double> speeds;
+  for (const membership::Installed::Speed& one : installed_.speeds())
+    speeds[NodeId(one.node())] = one.speed();
+  double speed = 0;
+  double cores = 0;
+  for (const auto& [node, member] : members_) {
+    if (member.speed > 0) speeds[node] = member.speed;
+    if (!speeds.contains(node)) continue;
+    speed += speeds[node];
+    cores += std::max<double>(member.record.cores(), 1);
+  }
+  const double per_core = cores > 0 ? speed / cores : 1;
   std::vector<placement::Member> members;
   for (const auto& [node, record] : view_.members()) {
-    const double cores = std::max<double>(record.cores(), 1);
+    const auto known = speeds.find(node);
+    const double guess = per_core * std::max<double>(record.cores(), 1);
     members.push_back({.id = placement::MemberId(node.value),
                        .limit_bytes = record.memory_bytes(),
-                       .speed = measured ? members_.at(node).speed : cores,
+                       .speed = known == speeds.end() ? guess : known->second,
                        .service = record.state() == membership::DRAINING ? placement::Service::kDraining
                                                                          : placement::Service::kServing});
   }
@@ -179,6 +200,7 @@ placement::Placement Coordinator::current_placement() const {
 }
 
 void Coordinator::decide(Instant now) {
+  freeze_deadline_.reset();
   const auto serving = std::count_if(view_.members().begin(), view_.members().end(), [](const auto& one) {
     return one.second.state() == membership::SERVING;
   });
@@ -208,8 +230,14 @@ void Coordinator::install(const HoldingMap& after, const placement::Placement& p
   if (marks_) committed = marks_->committed();
   const Decision decision = workload_.decide(
       {.view = view_, .reports = reports_, .before = holdings_, .after = after, .committed = committed});
-  if (marks_ && decision.committed && marks_->correct(*decision.committed) == CorrectionOutcome::kRaised)
-    outbox_.put(put_committed(*decision.committed));
+  CHECK(decision.bytes.size() <= kMaxDecisionBytes, decision.bytes.size());
+  if (marks_ && decision.committed) {
+    const CorrectionOutcome outcome = marks_->correct(*decision.committed);
+    if (outcome == CorrectionOutcome::kRaised) {
+      reach(ControlProbe::kRaised);
+      outbox_.put(put_committed(*decision.committed));
+    }
+  }
   for (host::Change& change : put_holdings(holdings_, after)) outbox_.put(std::move(change));
   holdings_ = after;
   installed_.set_epoch(view_.epoch().value);
@@ -235,7 +263,9 @@ void Coordinator::rebalance(Instant now) {
   if (phase_ != Phase::kSettled || installed_.epoch() == 0) return;
   const auto placed =
       placement::place(workload_.things(), placeable(), current_placement(), options_.placement);
-  if (placed.ok() && placed->change != placement::Change::kNone) begin_change(now);
+  if (!placed.ok() || placed->change == placement::Change::kNone) return;
+  reach(ControlProbe::kRebalanced);
+  begin_change(now);
 }
 
 }  // namespace gossamer::cluster

@@ -21,13 +21,21 @@ Member::Member(Options options, net::Links& links, AskLead ask_lead, Instant now
       detector_(now),
       last_heard_(now),
       next_beat_(now + options_.beat_every) {
+  links_.trust_relay(kCoordinatorNode);
   follow(options_.lead, now);
 }
 
 void Member::follow(const membership::LeadAnswer& lead, Instant now) {
   const bool other = Incarnation(lead.incarnation()) != coordinator_;
-  if (Generation(lead.generation()) < generation_ && options_.defect != Defect::kOldGeneration) return;
-  if (!other && links_.linked(kCoordinatorNode)) return;
+  if (Generation(lead.generation()) < generation_ && options_.defect != Defect::kOldGeneration)
+    return reach(ControlProbe::kOlderGeneration);
+  if (!other && links_.linked(kCoordinatorNode)) {
+    // It stood still and goes on: the link's own attempts may be seconds apart by now.
+    const bool redials = !redialed_ || now - *redialed_ >= kRedialAfter;
+    if (links_.statistics(kCoordinatorNode).up || !redials) return;
+    redialed_ = now;
+    links_.close(kCoordinatorNode, "it is dialed anew", now);
+  }
   if (other && coordinator_.value != 0) {
     net::LinkEvents nobody_asks;
     if (options_.defect != Defect::kOldGeneration) links_.fence(coordinator(), now, nobody_asks);
@@ -50,17 +58,26 @@ void Member::say_here(Instant now) {
   said.mutable_here()->set_epoch(view_.epoch().value);
   said.mutable_here()->set_installed(installed_.epoch());
   say(said, now);
+  said_ready_ = false;
   const auto again = [&](auto set) {
     ToCoordinator message;
     set(message);
     say(message, now);
   };
-  if (wants_to_serve_ && !serving()) again([](auto& message) { message.mutable_ready(); });
-  if (drain_reason_) again([&](auto& message) { message.mutable_drain()->set_reason(*drain_reason_); });
-  if (frozen_) again([&](auto& message) { *message.mutable_frozen() = *frozen_; });
+  say_ready(now);
+  if (drain_reason_) {
+    reach(ControlProbe::kDrainRepeated);
+    again([&](auto& message) { message.mutable_drain()->set_reason(*drain_reason_); });
+  }
+  for (const auto& [track, next] : reported_) progress_.try_emplace(track, next);
+  say_beat(now);
+  if (frozen_) {
+    reach(ControlProbe::kFrozenRepeated);
+    again([&](auto& message) { *message.mutable_frozen() = *frozen_; });
+  }
+  if (!unanswered_.empty()) reach(ControlProbe::kRequestRepeated);
   for (const auto& [number, request] : unanswered_) say(request, now);
   if (leave_reason_) again([&](auto& message) { message.mutable_leave()->set_reason(*leave_reason_); });
-  for (const auto& [track, next] : reported_) progress_.try_emplace(track, next);
 }
 
 void Member::say_beat(Instant now) {
@@ -70,7 +87,7 @@ void Member::say_beat(Instant now) {
   beat.set_epoch(view_.epoch().value);
   beat.set_speed(speed_);
   for (const auto& [track, next] : std::exchange(progress_, {})) {
-    membership::Beat::Progress& progress = *beat.add_progress();
+    membership::Progress& progress = *beat.add_progress();
     progress.set_track(track.value);
     progress.set_next(next.value);
     reported_[track] = next;
@@ -78,6 +95,7 @@ void Member::say_beat(Instant now) {
   for (const auto& [node, since] : down_since_) {
     if (view_.members().contains(node) && now - since >= kUnreachableAfter) beat.add_unreachable(node.value);
   }
+  for (const NodeId node : std::exchange(lost_, {})) beat.add_lost(node.value);
   say(said, now);
 }
 
@@ -90,9 +108,15 @@ void Member::on(const net::LinkEvent& event, Instant now) {
     if (arrived->from.node == kCoordinatorNode && obeyed) on_message(arrived->message, now);
   } else if (const auto* const up = std::get_if<net::LinkUp>(&event)) {
     down_since_.erase(up->peer.node);
+    reopening_.erase(up->peer.node);
+    met_[up->peer.node] = up->peer.incarnation;
     send_kept(up->peer, now);
+    say_ready(now);
     if (up->peer.node != kCoordinatorNode) return;
-    if (up->peer.incarnation != coordinator_) return search(now);  // it is another by now: which generation?
+    if (up->peer.incarnation != coordinator_) {  // it is another by now: which generation?
+      reach(ControlProbe::kOtherCoordinator);
+      return search(now);
+    }
     const bool again = linked_;
     linked_ = true;
     if (!again) say_here(now);
@@ -103,29 +127,62 @@ void Member::on(const net::LinkEvent& event, Instant now) {
       if (!next_search_) next_search_ = now;
     }
   } else if (const auto* const failed = std::get_if<net::OpenFailed>(&event)) {
-    down_since_.try_emplace(failed->node, now);
-    if (failed->node == kCoordinatorNode && !next_search_) next_search_ = now;
+    on_open_failed(failed->node, now);
   } else if (const auto* const ended = std::get_if<net::LinkEnded>(&event)) {
-    down_since_.try_emplace(ended->peer.node, now);
-    if (ended->peer.node != kCoordinatorNode) {
-      connect_to_peers(now);
-      return;
-    }
-    linked_ = false;
-    if (ended->reason.kind == ErrorKind::kRefused) {
-      if (leave_reason_) return end(std::nullopt);
-      return end(ended->reason);
-    }
-    if (leave_reason_ && heard_) return end(std::nullopt);
-    next_search_ = now;
+    on_link_ended(*ended, now);
   }
+}
+
+void Member::on_open_failed(NodeId node, Instant now) {
+  down_since_.try_emplace(node, now);
+  if (node == kCoordinatorNode) {
+    if (!next_search_) next_search_ = now;
+    return;
+  }
+  // A firewall or NAT may stand between the two: every second time through the coordinator.
+  const auto member = view_.members().find(node);
+  Reopening& reopening = reopening_[node];
+  if (member == view_.members().end() || ++reopening.failures % 3 != 0) return;
+  links_.close(node, "it is tried another way", now);
+  net::PeerAddress address = address_of(node, member->second.listening());
+  if (reopening.failures % 2 != 0 || !listens(member->second.listening()))
+    address = {.node = node, .via = kCoordinatorNode};
+  links_.open(address, now);
+}
+
+void Member::on_link_ended(const net::LinkEnded& ended, Instant now) {
+  const NodeId node = ended.peer.node;
+  down_since_.try_emplace(node, now);
+  if (node != kCoordinatorNode) {
+    // We may be fenced, and the coordinator out of reach: the others know it first.
+    if (ended.refused == net::Refused::kFenced && !next_search_) next_search_ = now;
+    if (view_.find(ended.peer) != nullptr) {
+      lost_.insert(node);
+      events_.push_back(PeerLost{ended.peer});
+    }
+    Reopening& reopening = reopening_[node];
+    reopening.when = now + reopening.wait;
+    reopening.wait.ns = std::min(2 * reopening.wait.ns, kReopenAtMost.ns);
+    return;
+  }
+  linked_ = false;
+  switch (ended.refused) {
+    case net::Refused::kFenced:
+      if (leave_reason_) return end(std::nullopt);
+      return end(ended.reason, true);
+    case net::Refused::kIncompatible: return end(ended.reason);
+    case net::Refused::kElsewhere:  // its address belongs to somebody else by now
+    case net::Refused::kNo: break;
+  }
+  if (leave_reason_ && heard_) return end(std::nullopt);
+  next_search_ = now;
 }
 
 void Member::on_message(const net::Message& message, Instant now) {
   const auto said = unpack_to_member(message);
   if (!said.ok()) return end(said.error());
   if (Generation(said->generation()) < generation_ && options_.defect != Defect::kOldGeneration) return;
-  detector_ = heard_ ? detector_ : FailureDetector(now);
+  if (!heard_ || detector_.verdict(now) == Verdict::kDead) detector_ = FailureDetector(now);
   heard_ = true;
   detector_.heard(now);
   last_heard_ = now;
@@ -149,28 +206,62 @@ void Member::on_message(const net::Message& message, Instant now) {
 }
 
 void Member::on_change(const membership::Change& change, Instant now) {
-  if (change.epoch() <= view_.epoch().value) return;  // has it
-  if (!view_.follows(change)) return say_here(now);
-  const std::map<NodeId, membership::MemberRecord> before = view_.members();
+  if (change.epoch() <= view_.epoch().value) return reach(ControlProbe::kKnownChange);
+  if (!view_.follows(change)) {
+    reach(ControlProbe::kUnknownEpoch);
+    return say_here(now);
+  }
   if (const auto applied = view_.apply(change); !applied.ok()) return end(applied.error());
   frozen_.reset();
-  for (const auto& [node, record] : before) {
-    const net::PeerId peer = peer_of(record);
-    if (!view_.fenced().contains(peer.incarnation)) continue;
-    if (peer == options_.self) {
-      return end(Error{.kind = ErrorKind::kRefused,
-                       .what = "this incarnation was declared dead",
-                       .fix = "it joins again as a new one"});
+  if (view_.fenced().contains(options_.self.incarnation)) {
+    reach(ControlProbe::kSelfFenced);
+    return end(Error{.kind = ErrorKind::kRefused,
+                     .what = "this incarnation was declared dead",
+                     .fix = "it joins again as a new one"},
+               true);
+  }
+  refuse_fenced(now);
+  connect_to_peers(now);
+  say_ready(now);
+  // While the view changes, an Install follows; the engine would not be told of this one.
+  const bool installs = change.has_installed() && !change.freeze();
+  if (installs) installed_ = change.installed();
+  events_.push_back(ViewChanged{.freeze = change.freeze() && serving()});
+  if (installs) events_.push_back(ViewInstalled{});
+}
+
+// Those that were joining have links too, and stand in no view.
+void Member::refuse_fenced(Instant now) {
+  for (auto met = met_.begin(); met != met_.end();) {
+    const net::PeerId peer{met->first, met->second};
+    if (peer.node == kCoordinatorNode || !view_.fenced().contains(peer.incarnation)) {
+      ++met;
+      continue;
     }
     net::LinkEvents nobody_asks;
     if (options_.defect != Defect::kNoFencing) links_.fence(peer, now, nobody_asks);
-    down_since_.erase(node);
-    kept_.erase(peer);
+    if (kept_.erase(peer) != 0) reach(ControlProbe::kKeptThrownAway);
+    met = met_.erase(met);
   }
-  connect_to_peers(now);
-  if (change.has_installed()) installed_ = change.installed();
-  events_.push_back(ViewChanged{.freeze = change.freeze() && serving()});
-  if (change.has_installed() && !change.freeze()) events_.push_back(ViewInstalled{});
+  const auto gone = [this](const auto& one) { return !view_.members().contains(one.first); };
+  std::erase_if(down_since_, gone);
+  std::erase_if(reopening_, gone);
+  std::erase_if(kept_, [this](const auto& one) { return view_.find(one.first) == nullptr; });
+}
+
+bool Member::reaches_all() const {
+  return std::all_of(view_.members().begin(), view_.members().end(), [this](const auto& one) {
+    return peer_of(one.second) == options_.self || links_.statistics(one.first).up;
+  });
+}
+
+void Member::say_ready(Instant now) {
+  if (!wants_to_serve_ || said_ready_ || serving() || !linked_ || !reaches_all()) return;
+  if (said_ready_before_) reach(ControlProbe::kReadyRepeated);
+  said_ready_ = said_ready_before_ = true;
+  ToCoordinator said;
+  said.mutable_ready();
+  say(said, now);
 }
 
 void Member::on_install(const membership::Install& install) {
@@ -185,16 +276,24 @@ void Member::connect_to_peers(Instant now) {
   for (const auto& [node, record] : view_.members()) {
     const net::PeerId peer = peer_of(record);
     if (peer == options_.self || links_.linked(node)) continue;
-    const bool younger = options_.self.incarnation > peer.incarnation;
-    const bool can = listens(record.listening());
-    if (can && (younger || !options_.reachable)) links_.open(address_of(node, record.listening()), now);
     down_since_.try_emplace(node, now);
+    const auto reopening = reopening_.find(node);
+    if (reopening != reopening_.end() && reopening->second.when > now) continue;
+    // Who joins is in nobody's view yet, and opens all of its links itself.
+    const bool younger = options_.self.incarnation > peer.incarnation || !serving();
+    const bool listening = listens(record.listening());
+    if (listening && (younger || !options_.reachable)) {
+      links_.open(address_of(node, record.listening()), now);
+    } else if (!listening && !options_.reachable && younger) {
+      links_.open({.node = node, .via = kCoordinatorNode}, now);
+    }
   }
 }
 
 bool Member::send(net::PeerId to, host::Lane lane, net::Message message, Instant now) {
   if (view_.find(to) == nullptr) return false;
   const auto kept = kept_.find(to);
+  if (kept == kept_.end() && !links_.linked(to.node)) reach(ControlProbe::kMessageKept);
   // The older of two waits until the younger has opened the link.
   if (kept != kept_.end() || !links_.linked(to.node)) {
     kept_[to].emplace_back(lane, std::move(message));
@@ -241,6 +340,7 @@ void Member::on_claim(const membership::ClaimAnswer& said) {
 }
 
 void Member::search(Instant now) {
+  reach(ControlProbe::kSearched);
   next_search_ = now + kSearchEvery;
   membership::LeadAsk ask;
   ask.set_run(options_.run);
@@ -303,17 +403,21 @@ std::uint64_t Member::commit(TrackId track, StepNumber step, Instant now) {
 
 void Member::ready(Instant now) {
   wants_to_serve_ = true;
-  ToCoordinator said;
-  said.mutable_ready();
-  say(said, now);
+  say_ready(now);
 }
 
 void Member::frozen(std::string report, std::vector<std::uint64_t> copies, Instant now) {
+  for (const auto& [track, next] : std::exchange(progress_, {})) reported_[track] = next;
   membership::Frozen said;
   said.set_epoch(view_.epoch().value);
   said.set_installed(installed_.epoch());
   said.set_report(std::move(report));
   for (const std::uint64_t copy : copies) said.add_copies(copy);
+  for (const auto& [track, next] : reported_) {
+    membership::Progress& progress = *said.add_progress();
+    progress.set_track(track.value);
+    progress.set_next(next.value);
+  }
   frozen_ = said;
   ToCoordinator message;
   *message.mutable_frozen() = std::move(said);
@@ -335,15 +439,18 @@ void Member::leave(const std::string& reason, Instant now) {
   say(said, now);
 }
 
-void Member::end(std::optional<Error> error) {
+void Member::end(std::optional<Error> error, bool fenced) {
   if (ended_) return;
   ended_ = true;
-  events_.push_back(MembershipEnded{std::move(error)});
+  events_.push_back(MembershipEnded{.error = std::move(error), .fenced = fenced});
 }
 
 void Member::tick(Instant now) {
   if (ended_) return;
-  if (leave_deadline_ && *leave_deadline_ <= now) return end(std::nullopt);
+  if (leave_deadline_ && *leave_deadline_ <= now) {
+    reach(ControlProbe::kLeaveInTime);
+    return end(std::nullopt);
+  }
   if (now - last_heard_ >= options_.patience) {
     return end(Error{.what = "no coordinator was found",
                      .got = fmt::format("silence for {:.0f} s", (now - last_heard_).seconds()),
@@ -353,6 +460,7 @@ void Member::tick(Instant now) {
   if (next_beat_ <= now) {
     next_beat_ = now + options_.beat_every;
     if (linked_) say_beat(now);
+    connect_to_peers(now);
   }
   if (detector_.verdict(now) != Verdict::kAlive && !next_search_) next_search_ = now;
   if (next_search_ && *next_search_ <= now) search(now);

@@ -22,6 +22,7 @@
 #include "base/ids.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "cluster/control/control_probe.h"
 #include "cluster/control/defect.h"
 #include "cluster/control/view.h"
 #include "cluster/membership/claim_ledger.h"
@@ -54,13 +55,19 @@ struct CommitAnswered {
 struct StopRequested {
   std::string reason;
 };
+// The link with another living member ended: what was under way between the two is lost. The coordinator is
+// told, and in a run whose members freeze the view changes.
+struct PeerLost {
+  net::PeerId peer;
+};
 // It is over for this incarnation: it left (no error), was fenced (kRefused), or found no coordinator for too
 // long. Nothing that it holds counts any more.
 struct MembershipEnded {
   std::optional<Error> error;
+  bool fenced = false;  // it may begin a new life
 };
 using MemberEvent = std::variant<ViewChanged, ViewInstalled, LeaseAnswered, ClaimAnswered, CommitAnswered,
-                                 StopRequested, MembershipEnded>;
+                                 StopRequested, PeerLost, MembershipEnded>;
 
 class Member {
  public:
@@ -72,12 +79,16 @@ class Member {
     Duration patience = from_seconds(600);  // without a coordinator
     bool reachable = true;                  // others can open connections to this node
     Defect defect = Defect::kNone;
+    ProbeCounts<ControlProbe>* probes = nullptr;
   };
   // Asks a coordinator `Lead`; the answer comes to lead_answered().
   using AskLead = std::function<void(const host::Endpoint& control, std::string bytes)>;
   static constexpr Duration kSearchEvery{250'000'000};
   static constexpr Duration kLeaveTime{5'000'000'000};
   static constexpr Duration kUnreachableAfter{5'000'000'000};
+  static constexpr Duration kReopenAfter{500'000'000};  // doubling, up to:
+  static constexpr Duration kReopenAtMost{10'000'000'000};
+  static constexpr Duration kRedialAfter{2'000'000'000};
 
   Member(Options options, net::Links& links, AskLead ask_lead, Instant now);
 
@@ -87,7 +98,8 @@ class Member {
   [[nodiscard]] std::optional<Instant> next_wakeup() const;
   [[nodiscard]] std::vector<MemberEvent> take_events() { return std::exchange(events_, {}); }
 
-  // The engine is prepared to hold things.
+  // The engine is prepared to hold things. The coordinator hears of it once links to all members are up: who
+  // cannot reach them all would stop the others.
   void ready(Instant now);
   // It has come to rest for the epoch of the view.
   void frozen(std::string report, std::vector<std::uint64_t> copies, Instant now);
@@ -100,8 +112,12 @@ class Member {
   std::uint64_t lease(membership::LeaseAsk::Wish wish, const LeaseKeys& keys, Duration duration, Instant now);
   std::uint64_t claim(TrackId track, StepNumber step, SampleRange ids, Instant now);
   std::uint64_t commit(TrackId track, StepNumber step, Instant now);
-  // Goes out with the next beat.
+  // Goes out with the next beat. A track that it holds no more is dropped() before the next frozen().
   void applied(TrackId track, StepNumber next) { progress_[track] = next; }
+  void dropped(TrackId track) {
+    progress_.erase(track);
+    reported_.erase(track);
+  }
   void measured(double speed) { speed_ = speed; }
 
   [[nodiscard]] net::PeerId self() const { return options_.self; }
@@ -118,6 +134,11 @@ class Member {
   void on_lease(const membership::LeaseAnswer& said);
   void on_claim(const membership::ClaimAnswer& said);
   void connect_to_peers(Instant now);
+  void on_link_ended(const net::LinkEnded& ended, Instant now);
+  void on_open_failed(NodeId node, Instant now);
+  void refuse_fenced(Instant now);
+  void say_ready(Instant now);
+  [[nodiscard]] bool reaches_all() const;
   void send_kept(net::PeerId to, Instant now);
   void say(const membership::ToCoordinator& said, Instant now);
   void say_here(Instant now);
@@ -125,7 +146,8 @@ class Member {
   void follow(const membership::LeadAnswer& lead, Instant now);
   void search(Instant now);
   std::uint64_t ask(membership::ToCoordinator request, Instant now);
-  void end(std::optional<Error> error);
+  void end(std::optional<Error> error, bool fenced = false);
+  void reach(ControlProbe probe) const { reached(options_.probes, probe); }
   [[nodiscard]] net::PeerId coordinator() const { return {kCoordinatorNode, coordinator_}; }
 
   const Options options_;
@@ -143,6 +165,7 @@ class Member {
   FailureDetector detector_;
   Instant last_heard_;
   std::optional<Instant> next_search_;
+  std::optional<Instant> redialed_;
   std::size_t next_coordinator_ = 0;
   Instant next_beat_;
 
@@ -150,6 +173,8 @@ class Member {
   membership::Install installed_;
   std::optional<membership::Frozen> frozen_;  // said for this epoch, and not installed yet
   bool wants_to_serve_ = false;
+  bool said_ready_ = false;         // to this coordinator
+  bool said_ready_before_ = false;  // to any
   std::optional<std::string> drain_reason_;
   std::optional<std::string> leave_reason_;
   std::optional<Instant> leave_deadline_;
@@ -161,6 +186,15 @@ class Member {
   double speed_ = 0;
   std::map<net::PeerId, std::vector<std::pair<host::Lane, net::Message>>> kept_;  // until there is a link
   std::map<NodeId, Instant> down_since_;  // links to members that are not up
+  std::map<NodeId, Incarnation> met_;     // whom there is, or was, a link with
+  std::set<NodeId> lost_;                 // to be said with the next beat
+  // How to open a link again that ended or never came to be.
+  struct Reopening {
+    Instant when;
+    Duration wait = kReopenAfter;
+    int failures = 0;  // since it was last up
+  };
+  std::map<NodeId, Reopening> reopening_;
 };
 
 }  // namespace gossamer::cluster

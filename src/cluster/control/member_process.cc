@@ -38,7 +38,7 @@ void MemberProcess::on_begun(const Result<std::string>& answer, Instant now) {
   membership::BeginAnswer begun;
   if (!answer.ok()) {
     if (answer.error().kind == ErrorKind::kRefused || now - *began_trying_ >= options_.patience)
-      return finish(answer.error());
+      return finish({.error = answer.error()});
     // Many nodes may have lost the same coordinator.
     next_begin_ = now + Duration{static_cast<std::int64_t>(static_cast<double>(kBeginEvery.ns) *
                                                            (0.5 + 0.5 * rng_.uniform()))};
@@ -46,16 +46,19 @@ void MemberProcess::on_begun(const Result<std::string>& answer, Instant now) {
   }
   if (!begun.ParseFromString(*answer) || begun.node() == 0 || begun.incarnation() == 0 ||
       begun.lead().incarnation() == 0 || begun.beat_ms() == 0 || begun.beat_ms() > 60'000) {
-    return finish(Error{.kind = ErrorKind::kBadData,
-                        .what = "cannot read the coordinator's answer to Begin",
-                        .got = fmt::format("{} bytes", answer->size()),
-                        .expected = "a message of docs/protocols/membership.md",
-                        .fix = "look whether coordinator and node run the same version"});
+    return finish({.error = Error{.kind = ErrorKind::kBadData,
+                                  .what = "cannot read the coordinator's answer to Begin",
+                                  .got = fmt::format("{} bytes", answer->size()),
+                                  .expected = "a message of docs/protocols/membership.md",
+                                  .fix = "look whether coordinator and node run the same version"}});
   }
+  life_began_ = now;
   const net::PeerId self{NodeId(begun.node()), Incarnation(begun.incarnation())};
-  links_ = std::make_unique<net::Links>(
-      network_, net::Links::Options{
-                    .run = options_.run, .self = self, .program = options_.program, .seed = options_.seed});
+  links_ = std::make_unique<net::Links>(network_, net::Links::Options{.run = options_.run,
+                                                                      .self = self,
+                                                                      .program = options_.program,
+                                                                      .seed = options_.seed,
+                                                                      .probes = options_.link_probes});
   member_ = std::make_unique<Member>(
       Member::Options{.run = options_.run,
                       .self = self,
@@ -63,7 +66,8 @@ void MemberProcess::on_begun(const Result<std::string>& answer, Instant now) {
                       .beat_every = from_milliseconds(begun.beat_ms()),
                       .patience = options_.patience,
                       .reachable = listens(options_.listening),
-                      .defect = options_.defect},
+                      .defect = options_.defect,
+                      .probes = options_.probes},
       *links_,
       [this](const host::Endpoint& control, std::string bytes) {
         leads_.insert(
@@ -75,6 +79,8 @@ void MemberProcess::on_begun(const Result<std::string>& answer, Instant now) {
 
 void MemberProcess::gather(net::LinkEvents& events, Instant now) {
   for (net::LinkEvent& event : events) {
+    // Several events of the network may come before take_events(): its end is the last thing a life tells.
+    if (member_->ended()) return;
     member_->on(event, now);
     auto* const arrived = std::get_if<net::Arrived>(&event);
     if (arrived != nullptr && arrived->message.channel != kControlChannel)
@@ -84,6 +90,7 @@ void MemberProcess::gather(net::LinkEvents& events, Instant now) {
 }
 
 void MemberProcess::on(host::NetworkEvent event, Instant now) {
+  now_ = now;
   if (done_) return;
   if (const auto* const answered = std::get_if<host::Answered>(&event)) {
     if (begin_ == answered->question) return on_begun(answered->answer, now);
@@ -108,6 +115,7 @@ void MemberProcess::on(host::NetworkEvent event, Instant now) {
 }
 
 void MemberProcess::tick(Instant now) {
+  now_ = now;
   if (done_) return;
   if (next_begin_ && *next_begin_ <= now) ask_begin(now);
   if (member_ == nullptr) return;
@@ -124,25 +132,28 @@ std::vector<ProcessEvent> MemberProcess::take_events() {
       const auto* const last = std::get_if<MemberEvent>(&events_.back());
       const auto* const ended = last == nullptr ? nullptr : std::get_if<MembershipEnded>(last);
       CHECK(ended != nullptr);
-      const std::optional<Error> error = ended->error;
+      const MembershipEnded last_word = *ended;
       events_.pop_back();
-      finish(error);
+      finish(last_word);
     }
   }
   return std::exchange(events_, {});
 }
 
-void MemberProcess::finish(std::optional<Error> error) {
-  const bool fenced = member_ != nullptr && error && error->kind == ErrorKind::kRefused;
+void MemberProcess::finish(const MembershipEnded& last_word) {
+  const bool again = last_word.fenced;
   member_.reset();
   if (links_ != nullptr) links_->abandon();
   links_.reset();
   leads_.clear();
-  done_ = !fenced;
-  events_.emplace_back(LifeEnded{.error = std::move(error), .again = fenced});
-  if (!fenced) return;
-  // take_events() has no clock, and the next tick() does.
-  next_begin_ = Instant{};
+  done_ = !again;
+  events_.emplace_back(LifeEnded{.error = last_word.error, .again = again});
+  if (!again) return;
+  reached(options_.probes, ControlProbe::kNewLife);
+  // Lives that end soon after they began would keep all others changing their view.
+  const bool short_life = now_ - life_began_ < kShortLife;
+  wait_ = short_life ? Duration{std::min(std::max(2 * wait_.ns, kBeginEvery.ns), kShortLife.ns)} : Duration{};
+  next_begin_ = now_ + wait_;
   began_trying_.reset();
 }
 

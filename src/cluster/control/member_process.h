@@ -51,9 +51,12 @@ class MemberProcess {
     Duration patience = from_seconds(600);  // without a coordinator
     std::uint64_t seed = 0;
     Defect defect = Defect::kNone;
+    ProbeCounts<ControlProbe>* probes = nullptr;
+    ProbeCounts<net::LinkProbe>* link_probes = nullptr;
   };
   static constexpr Duration kBeginEvery{500'000'000};
   static constexpr Duration kBeginTime{5'000'000'000};
+  static constexpr Duration kShortLife{60'000'000'000};  // also the longest wait between two lives
 
   MemberProcess(Options options, host::Network& network, Instant now);
 
@@ -72,13 +75,16 @@ class MemberProcess {
   void ask_begin(Instant now);
   void on_begun(const Result<std::string>& answer, Instant now);
   void gather(net::LinkEvents& events, Instant now);
-  void finish(std::optional<Error> error);
+  void finish(const MembershipEnded& last_word);
 
   const Options options_;
   host::Network& network_;
   Rng rng_;
   std::vector<ProcessEvent> events_;
   bool done_ = false;
+  Instant now_;  // of the last call
+  Instant life_began_;
+  Duration wait_;  // before the next life
 
   std::size_t next_coordinator_ = 0;
   std::optional<Instant> began_trying_;

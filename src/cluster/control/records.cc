@@ -30,6 +30,9 @@ std::string claim_key(const Claim& claim) {
   return fmt::format("claims/{}/{}/{}", digits(claim.track.value), digits(claim.step.value),
                      digits(claim.ids.begin.value));
 }
+std::string mark_key(TrackId track, Incarnation by) {
+  return fmt::format("marks/{}/{}", digits(track.value), digits(by.value));
+}
 std::string holdings_key(std::uint64_t piece) { return fmt::format("holdings/{:06}", piece); }
 
 // Reads one entry into `records`; false if key or value is none of ours.
@@ -45,6 +48,7 @@ class Reader {
     if (key == "epoch") return read_epoch(entry.value);
     if (key == "fenced") return read_fenced(entry.value);
     if (key == "committed") return read_committed(entry.value);
+    if (key == "stopping") return read_stopping(entry.value);
     if (is("holdings/")) return read_holdings(entry.value);
     if (is("members/")) return read_member(entry.value);
     if (is("leases/")) return read_lease(entry.value);
@@ -79,6 +83,12 @@ class Reader {
     membership::CommittedRecord committed;
     if (!committed.ParseFromString(value)) return false;
     records_.marks.committed = StepNumber(committed.next());
+    return true;
+  }
+  bool read_stopping(const std::string& value) {
+    membership::Stopping stopping;
+    if (!stopping.ParseFromString(value)) return false;
+    records_.stopping = stopping.reason();
     return true;
   }
   bool read_holdings(const std::string& value) {
@@ -167,17 +177,26 @@ Result<Records> read_records(std::span<const host::Entry> entries) {
   return records;
 }
 
-Result<std::vector<host::Change>> begin_lead(Records& records, const std::string& run) {
+Result<std::vector<host::Change>> begin_lead(Records& records, const RunShape& shape) {
   membership::Lead& lead = records.lead;
-  if (!lead.run().empty() && lead.run() != run) {
+  if (!lead.run().empty() && lead.run() != shape.run) {
     return Error{.kind = ErrorKind::kRefused,
                  .what = "the store belongs to another run",
                  .got = lead.run(),
-                 .expected = run,
+                 .expected = shape.run,
                  .fix = "give each run a store of its own"};
   }
+  if (!lead.run().empty() && (lead.batch() != shape.batch || lead.tracks() != shape.tracks)) {
+    return Error{.kind = ErrorKind::kUsage,
+                 .what = "the run was begun with another configuration",
+                 .got = fmt::format("a batch of {} in {} tracks", shape.batch, shape.tracks),
+                 .expected = fmt::format("{} in {}", lead.batch(), lead.tracks()),
+                 .fix = "resume it with the configuration that it was begun with"};
+  }
   const Incarnation before(lead.incarnation());
-  lead.set_run(run);
+  lead.set_run(shape.run);
+  lead.set_batch(shape.batch);
+  lead.set_tracks(shape.tracks);
   lead.set_next_node(std::max(lead.next_node(), kCoordinatorNode.value + 1));
   lead.set_incarnation(std::max<std::uint64_t>(lead.next_incarnation(), 1));
   lead.set_next_incarnation(lead.incarnation() + 1);
@@ -258,7 +277,13 @@ host::Change put_mark(const Mark& mark) {
   record.set_track(mark.track.value);
   record.set_by(mark.by.value);
   record.set_next(mark.next.value);
-  return put(fmt::format("marks/{}/{}", digits(mark.track.value), digits(mark.by.value)), record);
+  return put(mark_key(mark.track, mark.by), record);
+}
+host::Change remove_mark(TrackId track, Incarnation by) { return removed(mark_key(track, by)); }
+host::Change put_stopping(const std::string& reason) {
+  membership::Stopping stopping;
+  stopping.set_reason(reason);
+  return put("stopping", stopping);
 }
 host::Change put_committed(StepNumber committed) {
   membership::CommittedRecord record;

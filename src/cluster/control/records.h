@@ -8,6 +8,7 @@
 #include <gossamer/membership.pb.h>
 
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -36,14 +37,21 @@ struct Records {
   std::vector<Lease> leases;
   ClaimLedger::Rows claims;
   MarkLedger::Rows marks;
+  std::optional<std::string> stopping;  // why the run is to end
 };
 
 // kBadData names the key that cannot be read.
 [[nodiscard]] Result<Records> read_records(std::span<const host::Entry> entries);
 
+// What a store is made for and cannot change.
+struct RunShape {
+  std::string run;
+  std::uint64_t batch = 1;
+  std::size_t tracks = 0;
+};
 // The first change of a new lead: takes an incarnation for its coordinator and fences that of the one before.
-// kRefused for the store of another run.
-[[nodiscard]] Result<std::vector<host::Change>> begin_lead(Records& records, const std::string& run);
+// kRefused for the store of another run, kUsage for one with other ledgers.
+[[nodiscard]] Result<std::vector<host::Change>> begin_lead(Records& records, const RunShape& shape);
 
 [[nodiscard]] host::Change put_lead(const membership::Lead& lead);
 [[nodiscard]] host::Change put_epoch(Epoch epoch, const FencedIncarnations& fenced_in_view);
@@ -59,6 +67,8 @@ struct Records {
 [[nodiscard]] host::Change remove_claim(const Claim& claim);
 [[nodiscard]] host::Change put_commit(const TrackCommit& commit);
 [[nodiscard]] host::Change put_mark(const Mark& mark);
+[[nodiscard]] host::Change remove_mark(TrackId track, Incarnation by);
+[[nodiscard]] host::Change put_stopping(const std::string& reason);
 [[nodiscard]] host::Change put_committed(StepNumber committed);
 
 }  // namespace gossamer::cluster

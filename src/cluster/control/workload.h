@@ -25,6 +25,8 @@ struct Rest {
   std::optional<StepNumber> committed = {};  // of the mark ledger, where there is one
 };
 
+inline constexpr std::size_t kMaxDecisionBytes = std::size_t{512} << 10;
+
 struct Decision {
   std::string bytes = {};                    // for the members' engines; nobody else reads it
   std::optional<StepNumber> committed = {};  // all tracks will be restored to here: MarkLedger::correct()
@@ -35,7 +37,10 @@ class Workload {
   virtual ~Workload() = default;
   // The same for the life of the run. Copies are not known here: members report them.
   [[nodiscard]] virtual std::vector<placement::Thing> things() const = 0;
-  // Must not rest on anything but its argument: a coordinator that takes over decides again.
+  // Whether this engine can have reported so: what a member sends may be anything.
+  [[nodiscard]] virtual bool readable(const std::string& report) const = 0;
+  // Every report is readable. The decision has at most kMaxDecisionBytes. Must not rest on anything but its
+  // argument: a coordinator that takes over decides again.
   [[nodiscard]] virtual Decision decide(const Rest& rest) = 0;
 };
 

@@ -25,7 +25,6 @@ constexpr double kPriorLate = 3;
 // As large as the promise allows, death within 2 s of silence at ten beats a second; see failure_detector.h.
 constexpr double kLeastScale = 0.14;
 
-constexpr Duration kConfirm = {250'000'000};
 // Longer than a busy caller is ever late. Shorter than the way from suspicion to death (at least
 // kLeastScale * ln(10^4) = 1.3 s), so that no pause that goes unnoticed here can kill a peer that was alive.
 constexpr Duration kOwnPause = {500'000'000};
@@ -48,11 +47,11 @@ void FailureDetector::heard(Instant now) {
   said_ = Verdict::kAlive;
 }
 
-void FailureDetector::closed(Instant now) {
+void FailureDetector::closed(Instant now, Duration confirm) {
   if (said_ == Verdict::kDead) return;
   excuse_own_pause(now);
   said_ = Verdict::kSuspected;
-  if (!excused_ && !closed_) closed_ = now;
+  if (!excused_ && !closed_) closed_ = now + confirm;
 }
 
 void FailureDetector::resumed(Instant now) {
@@ -84,7 +83,7 @@ std::optional<Instant> FailureDetector::next_wakeup() const {
 
 Instant FailureDetector::death() const {
   const Instant by_silence = since_ + dead_after_;
-  return closed_ ? std::min(by_silence, *closed_ + kConfirm) : by_silence;
+  return closed_ ? std::min(by_silence, *closed_) : by_silence;
 }
 
 void FailureDetector::excuse_own_pause(Instant now) {

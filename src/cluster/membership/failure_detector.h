@@ -17,7 +17,8 @@
 // that a link without a spike so far is not believed never to have one. A peer is suspected where the chance
 // is below 10^-3 and dead below 10^-7; at ten beats a second over a good link: after 0.3..0.5 and 1.6..1.8 s.
 //
-// A stream that closes is suspicion at once, and death 0.25 s later unless the peer is heard again before;
+// A stream that closes is suspicion at once, and death 0.25 s later (over long ways the caller says how long
+// another stream takes) unless the peer is heard again before;
 // with 50 ms for the news and for the caller, a killed process is dead within 0.3 s.
 //
 // Our own pauses are not the peer's silence. A call that comes more than half a second after next_wakeup()
@@ -50,8 +51,10 @@ class FailureDetector {
 
   // A beat, or any other message of the peer, arrived. Withdraws every suspicion.
   void heard(Instant now);
-  // One of the peer's streams closed.
-  void closed(Instant now);
+  // One of the peer's streams closed. It counts as dead unless it is heard within `confirm`, which must
+  // suffice to open another.
+  static constexpr Duration kConfirm{250'000'000};
+  void closed(Instant now, Duration confirm = kConfirm);
   // The caller knows that this process stood still until `now`. What it does not know is found as said above.
   void resumed(Instant now);
 
@@ -74,7 +77,7 @@ class FailureDetector {
   Duration suspect_after_;
   Duration dead_after_;
   Instant since_;                                 // the silence counts from here
-  std::optional<Instant> closed_ = std::nullopt;  // since the last beat
+  std::optional<Instant> closed_ = std::nullopt;  // since the last beat: when that means death
   bool excused_ = false;                          // we stood still since the last beat
   Verdict said_ = Verdict::kAlive;
 };

@@ -59,6 +59,15 @@ CorrectionOutcome MarkLedger::correct(StepNumber committed) {
   return CorrectionOutcome::kRaised;
 }
 
+bool MarkLedger::forget(TrackId track, Incarnation incarnation) {
+  const auto place = tracks_.find(track);
+  if (place == tracks_.end()) return false;
+  const auto before = highest_of(place->second);
+  if (place->second.erase(incarnation) == 0) return false;
+  count(before, highest_of(place->second));
+  return true;
+}
+
 void MarkLedger::fence(Incarnation incarnation) {
   if (!fenced_.fence(incarnation)) return;
   for (auto& [id, marks] : tracks_) {

@@ -80,6 +80,9 @@ class MarkLedger {
   [[nodiscard]] MarkAnswer applied(const Mark& mark);
   // kRaised makes the row committed().
   [[nodiscard]] CorrectionOutcome correct(StepNumber committed);
+  // The incarnation holds the track no more: its mark, which will not rise, counts no longer. True: the row
+  // goes.
+  bool forget(TrackId track, Incarnation incarnation);
   // Refuses the incarnation from now on. No row but the fencing itself, which the membership keeps.
   void fence(Incarnation incarnation);
 

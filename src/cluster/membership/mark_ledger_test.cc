@@ -295,5 +295,21 @@ TEST(MarkLedger, NeverAheadOfWhatWasApplied) {
   }
 }
 
+// Claim: who holds a track no more holds it back no more, and its mark is no proof either.
+TEST(MarkLedger, ForgetsWhoHandedATrackOn) {
+  const std::array<TrackId, 2> tracks{TrackId(1), TrackId(2)};
+  MarkLedger ledger(tracks);
+  EXPECT_EQ(ledger.applied({TrackId(1), Incarnation(7), StepNumber(60)}).outcome, MarkOutcome::kRaised);
+  EXPECT_EQ(ledger.applied({TrackId(1), Incarnation(8), StepNumber(90)}).outcome, MarkOutcome::kRaised);
+  EXPECT_EQ(ledger.applied({TrackId(2), Incarnation(9), StepNumber(90)}).outcome, MarkOutcome::kRaised);
+  EXPECT_TRUE(ledger.forget(TrackId(1), Incarnation(7)));
+  EXPECT_FALSE(ledger.forget(TrackId(1), Incarnation(7)));
+  EXPECT_FALSE(ledger.forget(TrackId(3), Incarnation(7)));
+  ledger.fence(Incarnation(8));
+  EXPECT_EQ(ledger.mark(TrackId(1)), std::nullopt);
+  EXPECT_EQ(ledger.correct(StepNumber(90)), CorrectionOutcome::kNothingNew);
+  EXPECT_EQ(ledger.committed(), StepNumber(90));
+}
+
 }  // namespace
 }  // namespace gossamer::cluster

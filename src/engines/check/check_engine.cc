@@ -18,7 +18,6 @@
 namespace gossamer::engine {
 namespace {
 
-constexpr Duration kLookEvery{20'000'000};
 // Larger sums would hold up what is small and urgent.
 constexpr std::uint64_t kBulkBytes = 1ULL << 20;
 
@@ -27,17 +26,13 @@ Error failed_check(std::string where, std::string got, std::string expected) {
           .what = "the fleet check has failed",
           .got = std::move(got),
           .expected = std::move(expected),
-          .fix = "look which members report the same: one alone may have bad memory; all: a defect"};
+          .fix = "if all members report it, one has sent what was wrong; if one does, look at its machine"};
 }
 
 }  // namespace
 
-CheckEngine::Life::Life(const CheckConfig& its_config, net::PeerId self, Instant now)
-    : config(its_config),
-      numbers(its_config),
-      exchanges({.self = self, .channel = kCheckChannel}),
-      ready_by(now + kLinksTime),
-      next_look(now + kLookEvery) {}
+CheckEngine::Life::Life(const CheckConfig& its_config, net::PeerId self)
+    : config(its_config), numbers(its_config), exchanges({.self = self, .channel = kCheckChannel}) {}
 
 // In the batch of a life's end, events that came before it are told when there is no member any more.
 void CheckEngine::on(const cluster::ProcessEvent& event, Instant now) {
@@ -54,7 +49,8 @@ void CheckEngine::on_one(const cluster::LifeBegun& event, Instant now) {
   if (leaving_) return process_.member()->leave(*leaving_, now);
   const auto config = read_check_config(event.configuration);
   if (!config.ok()) return fail(config.error(), now);
-  life_.emplace(*config, event.self, now);
+  life_.emplace(*config, event.self);
+  process_.member()->ready(now);
 }
 
 void CheckEngine::on_one(const cluster::LifeEnded&, Instant) { life_.reset(); }
@@ -65,7 +61,12 @@ void CheckEngine::on_one(const cluster::MemberEvent& event, Instant now) {
   if (!life_) return;
   const auto* const view = std::get_if<cluster::ViewChanged>(&event);
   if (view != nullptr && view->freeze) return rest(now);
-  if (std::holds_alternative<cluster::ViewInstalled>(event)) go_on(now);
+  if (std::holds_alternative<cluster::ViewInstalled>(event)) return go_on(now);
+  const auto* const lost = std::get_if<cluster::PeerLost>(&event);
+  if (lost == nullptr) return;
+  cluster::CollectiveEvents events;
+  life_->exchanges.lost(lost->peer, events);
+  carry_out(std::move(events), now);
 }
 
 void CheckEngine::on_one(const net::Arrived& event, Instant now) {
@@ -79,37 +80,17 @@ void CheckEngine::on_one(const net::Arrived& event, Instant now) {
 
 void CheckEngine::tick(Instant now) {
   if (!life_ || process_.member() == nullptr || failure_) return;
-  if (life_->ready_by && life_->next_look <= now) {
-    life_->next_look = now + kLookEvery;
-    if (*life_->ready_by <= now || has_its_links(now)) {
-      life_->ready_by.reset();
-      process_.member()->ready(now);
-    }
-  }
   if (life_->next_step && *life_->next_step <= now) begin_step(now);
 }
 
 std::optional<Instant> CheckEngine::next_wakeup() const {
   if (!life_ || failure_) return std::nullopt;
-  if (!life_->ready_by) return life_->next_step;
-  return life_->next_step ? std::min(*life_->next_step, life_->next_look) : life_->next_look;
+  return life_->next_step;
 }
 
 void CheckEngine::drain(const std::string& reason, Instant now) {
   leaving_ = reason;
   if (process_.member() != nullptr) process_.member()->drain(reason, now);
-}
-
-// The coordinator sends the view at once, if there is one: in a run that is forming there is none.
-bool CheckEngine::has_its_links(Instant now) {
-  const net::Links& links = *process_.links();
-  if (!links.statistics(cluster::kCoordinatorNode).up) return false;
-  if (!life_->greeted) life_->greeted = now;
-  const cluster::View& view = process_.member()->view();
-  if (view.epoch().value == 0) return now - *life_->greeted >= kViewTime;
-  return std::ranges::all_of(view.members(), [&](const auto& member) {
-    return member.first == process_.member()->self().node || links.statistics(member.first).up;
-  });
 }
 
 void CheckEngine::rest(Instant now) {
@@ -174,6 +155,8 @@ void CheckEngine::go_on(Instant now) {
   if (!chains.ok()) return fail(chains.error(), now);
   life_->installed = Epoch(member.installed().epoch());
   life_->step = resume;
+  for (const auto& [thing, chain] : life_->chains) member.dropped(cluster::TrackId(thing));
+  for (const auto& [thing, chain] : *chains) member.applied(cluster::TrackId(thing), resume);
   life_->chains = std::move(*chains);
   life_->working = false;
   life_->next_step.reset();

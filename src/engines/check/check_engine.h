@@ -56,9 +56,6 @@ class CheckEngine final : public cluster::Engine {
     CheckDefect defect = CheckDefect::kNone;
     StepNumber defect_step = {};
   };
-  // Before it is ready, a member waits so long for its links to others, and for a view that names them.
-  static constexpr Duration kLinksTime{2'000'000'000};
-  static constexpr Duration kViewTime{250'000'000};
   // From step to step at least: one that holds everything alone would leave time for nothing else.
   static constexpr Duration kStepTime{1'000'000};
 
@@ -81,13 +78,10 @@ class CheckEngine final : public cluster::Engine {
  private:
   // What ends with an incarnation.
   struct Life {
-    Life(const CheckConfig& its_config, net::PeerId self, Instant now);
+    Life(const CheckConfig& its_config, net::PeerId self);
     const CheckConfig config;
     const CheckNumbers numbers;
     cluster::Collectives exchanges;
-    std::optional<Instant> ready_by;  // until it has said so
-    Instant next_look;                // whether it is
-    std::optional<Instant> greeted;   // the coordinator's link is up since then
     Epoch installed;
     StepNumber step;
     std::map<std::uint64_t, std::uint64_t> chains;  // of the things held, before `step`
@@ -101,7 +95,6 @@ class CheckEngine final : public cluster::Engine {
   void on_one(const cluster::LifeEnded& event, Instant now);
   void on_one(const cluster::MemberEvent& event, Instant now);
   void on_one(const net::Arrived& event, Instant now);
-  [[nodiscard]] bool has_its_links(Instant now);
   void rest(Instant now);
   void go_on(Instant now);
   [[nodiscard]] Result<std::map<std::uint64_t, std::uint64_t>> installed_chains(

@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
 #include <string>
 
+#include "base/rng.h"
 #include "engines/check/check_fleet.h"
 
 namespace gossamer::engine {
@@ -36,6 +39,188 @@ TEST(CheckEngine, MembersAgreeOver100Steps) {
     ASSERT_NE(fleet.leader(), nullptr);
     EXPECT_EQ(fleet.leader()->marks()->committed(), StepNumber(100));
   }
+}
+
+// A random member, or nobody.
+std::string draw(CheckFleet& fleet, Rng& rng) {
+  if (fleet.members().empty()) return {};
+  const auto at = static_cast<std::ptrdiff_t>(rng.below(fleet.members().size()));
+  return std::next(fleet.members().begin(), at)->first;
+}
+
+void do_harm(CheckFleet& fleet, Rng& rng) {
+  const std::string machine = draw(fleet, rng);
+  const Duration time = from_seconds(0.1 + 5 * static_cast<double>(rng.uniform()));
+  const std::uint64_t what = rng.below(7);
+  if (what == 0) return fleet.kill_coordinator_for(time);
+  if (what == 1 || machine.empty()) return (void)fleet.join();
+  if (what == 2) return fleet.member(machine).drain();
+  if (what == 3) return fleet.pause_for(machine, time);
+  if (what == 4) return fleet.cut_off_for(machine, time);
+  fleet.kill(machine);
+  fleet.join();
+}
+
+// Removes who has left, and has another come for him.
+void replace_the_gone(CheckFleet& fleet) {
+  std::vector<std::string> gone;
+  for (const auto& [machine, member] : fleet.members()) {
+    if (member->done()) gone.push_back(machine);
+  }
+  for (const std::string& machine : gone) {
+    fleet.kill(machine);
+    fleet.join();
+  }
+}
+
+// Claim: members that are killed, stopped, cut off, that join and drain, and coordinators that are killed
+// and come back, make no check fail: every sum and every chain is right, and in the end all work again;
+// also where loops are slow to tell their engines.
+TEST(CheckEngine, NoFaultIsAFailure) {
+  std::uint64_t steps = 0;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    Rng rng(seed, Purpose::kTest);
+    CheckFleet fleet(kSmall, 4, seed, seed % 2 == 0 ? Driver::kBatches : Driver::kPrompt);
+    fleet.run_for(5);
+    for (int harm = 0; harm < 12; ++harm) {
+      do_harm(fleet, rng);
+      const Instant until = fleet.timeline().now() + from_seconds(4 * static_cast<double>(rng.uniform()));
+      while (fleet.timeline().now() < until) {
+        fleet.run_for(0.1);
+        replace_the_gone(fleet);
+      }
+    }
+    fleet.run_for(40);
+    const auto before = fleet.steps();
+    fleet.run_for(10);
+    const auto after = fleet.steps();
+    ASSERT_EQ(fleet.failure(), std::nullopt) << "seed " << seed << ": " << *fleet.failure();
+    ASSERT_TRUE(before && after) << "seed " << seed << "\n" << fleet.log();
+    EXPECT_GT(after->first.value, before->second.value + 50) << "seed " << seed << "\n" << fleet.log();
+    EXPECT_LE(after->second.value, after->first.value + 1) << "seed " << seed;
+    steps += after->first.value;
+  }
+  EXPECT_GT(steps, 40u * 300);
+}
+
+// Claim: a sum that one member spoils once is noticed by all, that one too; each names the step, leaves, and
+// says so to the coordinator.
+TEST(CheckEngine, SpoiltSumIsNoticedByAll) {
+  for (const std::size_t members : {1, 2, 4}) {
+    CheckFleet fleet(kSmall, members, members);
+    fleet.join({.defect = CheckDefect::kWrongSum, .defect_step = StepNumber(200)});
+    fleet.run_for(40);
+    for (const auto& [machine, member] : fleet.members()) {
+      ASSERT_TRUE(member->engine().failure().has_value()) << machine;
+      EXPECT_EQ(member->engine().failure()->where, "step 200");
+      EXPECT_EQ(member->engine().failure()->got.substr(0, 4), "1197")
+          << member->engine().failure()->message();
+      EXPECT_TRUE(member->done()) << machine;
+    }
+    EXPECT_NE(fleet.log().find("step 200: the fleet check has failed"), std::string::npos);
+  }
+}
+
+// Claim: a step that one member's chains take twice is found at the next change of the view; all members are
+// told, and name who it was. Without a change, that member finds it after the last step.
+TEST(CheckEngine, StepTakenTwiceIsFound) {
+  const CheckEngine::Options twice{.defect = CheckDefect::kStepTwice, .defect_step = StepNumber(150)};
+  {
+    CheckFleet fleet(kSmall, 3, 1);
+    const std::string culprit = fleet.join(twice);
+    fleet.run_for(20);
+    EXPECT_EQ(fleet.failure(), std::nullopt);
+    ASSERT_GT(fleet.member(culprit).engine().step()->value, 150u);
+    const std::string name =
+        "node " + std::to_string(fleet.member(culprit).member()->self().node.value) + ":";
+    fleet.kill("m1");
+    fleet.run_for(10);
+    for (const auto& [machine, member] : fleet.members()) {
+      ASSERT_TRUE(member->engine().failure().has_value()) << machine;
+      EXPECT_NE(member->engine().failure()->got.find(name), std::string::npos)
+          << member->engine().failure()->message();
+    }
+    EXPECT_NE(fleet.failure(), std::nullopt);
+  }
+  CheckConfig ending = kSmall;
+  ending.steps = 200;
+  CheckFleet fleet(ending, 3, 1);
+  const std::string culprit = fleet.join(twice);
+  fleet.run_for(40);
+  EXPECT_TRUE(fleet.member(culprit).engine().failure().has_value());
+}
+
+// Claim: who drains works on until its things are elsewhere, then leaves; no step is lost or done again.
+TEST(CheckEngine, DrainGivesEverythingAway) {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    CheckFleet fleet(kSmall, 3, seed);
+    fleet.run_for(5);
+    const StepNumber before = fleet.steps()->second;
+    ASSERT_GT(fleet.member("m2").engine().things_held(), 0u);
+    fleet.member("m2").drain();
+    fleet.run_for(5);
+    EXPECT_TRUE(fleet.member("m2").done()) << "seed " << seed;
+    EXPECT_EQ(fleet.member("m1").engine().things_held() + fleet.member("m3").engine().things_held(), 8u);
+    EXPECT_EQ(fleet.failure(), std::nullopt) << *fleet.failure();
+    EXPECT_GT(fleet.steps()->first.value, before.value + 20) << "seed " << seed;
+  }
+}
+
+// Claim: a run that is stopped ends at every member without a failure, and then has nobody.
+TEST(CheckEngine, StopEndsEveryMember) {
+  CheckFleet fleet(kSmall, 4, 1);
+  fleet.run_for(5);
+  fleet.stop("somebody said so");
+  fleet.run_for(5);
+  EXPECT_TRUE(fleet.leader()->stopped());
+  for (const auto& [machine, member] : fleet.members()) {
+    EXPECT_TRUE(member->done()) << machine;
+    EXPECT_EQ(member->engine().failure(), std::nullopt);
+  }
+}
+
+// Claim: when all members die at once, those who come in their place go on at the committed step.
+TEST(CheckEngine, RunOutlivesItsMembers) {
+  CheckFleet fleet(kSmall, 3, 1);
+  fleet.run_for(10);
+  const StepNumber committed = fleet.leader()->marks()->committed();
+  EXPECT_GT(committed.value, 100u);
+  for (const char* const machine : {"m1", "m2", "m3"}) fleet.kill(machine);
+  fleet.run_for(3);
+  for (int i = 0; i < 3; ++i) fleet.join();
+  fleet.run_for(10);
+  EXPECT_EQ(fleet.failure(), std::nullopt) << *fleet.failure();
+  ASSERT_TRUE(fleet.steps().has_value());
+  EXPECT_GT(fleet.steps()->first.value, committed.value + 100);
+}
+
+// Claim: sums larger than a chunk, cut unevenly and exchanged in two rounds on the bulk lane, are right too.
+TEST(CheckEngine, LargeSumsAreRight) {
+  CheckFleet fleet({.things = 5, .elements = 1'000'003, .steps = 5}, 5, 1);
+  fleet.run_for(30);
+  EXPECT_EQ(fleet.failure(), std::nullopt) << *fleet.failure();
+  for (const auto& [machine, member] : fleet.members()) {
+    EXPECT_EQ(member->engine().step(), StepNumber(5)) << machine;
+    // Two rounds: 2 (n-1)/n of the tensor; directly it would be n-1 times.
+    EXPECT_LT(member->engine().figures().bytes_sent, 5 * 2 * 4'000'012u);
+  }
+}
+
+// Claim: members without work (more of them than things) are no burden to the others, and take over.
+TEST(CheckEngine, MembersWithoutThingsStandBy) {
+  CheckFleet fleet({.things = 2, .elements = 64, .pause_ms = 50}, 4, 1);
+  fleet.run_for(6);
+  for (int i = 0; i < 3; ++i) {
+    const StepNumber before = fleet.steps()->second;
+    const auto holder = std::ranges::find_if(
+        fleet.members(), [](const auto& one) { return one.second->engine().things_held() != 0; });
+    ASSERT_NE(holder, fleet.members().end());
+    fleet.kill(holder->first);
+    fleet.run_for(6);
+    ASSERT_TRUE(fleet.steps().has_value());
+    EXPECT_GT(fleet.steps()->first, before);
+  }
+  EXPECT_EQ(fleet.failure(), std::nullopt) << *fleet.failure();
 }
 
 }  // namespace

@@ -13,6 +13,7 @@ namespace gossamer::engine {
 namespace {
 
 constexpr Duration kLookEvery{20'000'000};
+constexpr Duration kBatchTime{20'000'000};
 const char* const kCoordinator = "c1";
 
 host::SimStoreOptions file_store() {
@@ -23,25 +24,24 @@ host::SimStoreOptions file_store() {
 
 }  // namespace
 
-CheckMember::CheckMember(host::Timeline& timeline, host::SimInternet& internet, const std::string& machine,
-                         std::uint64_t seed, const CheckEngine::Options& options)
-    : SimProcess(timeline, internet, machine, {}, {}) {
+CheckMember::CheckMember(host::Timeline& timeline, host::SimInternet& internet, const Options& options)
+    : SimProcess(timeline, internet, options.machine, {}, {}), driver_(options.driver) {
   const auto listen = [&](host::Lane lane) {
-    const auto bound = network().listen({machine, 0}, lane);
+    const auto bound = network().listen({machine(), 0}, lane);
     CHECK(bound.ok());
     return *bound;
   };
   cluster::MemberProcess::Options process;
   process.run = "run";
-  process.name = machine;
+  process.name = machine();
   process.coordinators = {{kCoordinator, 7000}};
   process.listening = cluster::listening_of(
       {.node = {}, .control = listen(host::Lane::kControl), .bulk = listen(host::Lane::kBulk)});
   process.memory_bytes = 1 << 20;
   process.program = "test";
-  process.seed = seed;
+  process.seed = options.seed;
   process_ = std::make_unique<cluster::MemberProcess>(std::move(process), network(), now());
-  engine_ = std::make_unique<CheckEngine>(*process_, options);
+  engine_ = std::make_unique<CheckEngine>(*process_, options.engine);
   go_on();
 }
 
@@ -59,7 +59,12 @@ void CheckMember::drain() {
 void CheckMember::on_network(host::NetworkEvent event) {
   if (process_ == nullptr) return;
   process_->on(std::move(event), now());
-  go_on();
+  if (driver_ == Driver::kPrompt) return go_on();
+  if (std::exchange(batch_begun_, true)) return;
+  after(kBatchTime, [this] {
+    batch_begun_ = false;
+    on_timer();
+  });
 }
 
 void CheckMember::on_timer() {
@@ -85,10 +90,12 @@ void CheckMember::go_on() {
   arm(wake);
 }
 
-CheckFleet::CheckFleet(const CheckConfig& config, std::size_t first_members, std::uint64_t seed)
+CheckFleet::CheckFleet(const CheckConfig& config, std::size_t first_members, std::uint64_t seed,
+                       Driver driver)
     : config_(config),
       first_members_(first_members),
       seed_(seed),
+      driver_(driver),
       timeline_(seed),
       internet_(timeline_, seed),
       medium_(timeline_.clock(), file_store()),
@@ -120,15 +127,17 @@ void CheckFleet::start_coordinator() {
   const simulation::Trace trace = [this](const std::string& who, const std::string& what) {
     log_ += fmt::format("{:8.3f} {} {}\n", (timeline_.now() - Instant{}).seconds(), who, what);
   };
-  coordinator_ = std::make_unique<simulation::SimCoordinator>(timeline_, internet_, kCoordinator,
-                                                              simulation::ClockError{}, medium_, workload_,
-                                                              invariants_, std::move(options), trace);
+  coordinator_ = std::make_unique<simulation::SimCoordinator>(
+      timeline_, internet_, kCoordinator, std::string(), simulation::ClockError{}, medium_, workload_,
+      invariants_, std::move(options), trace);
 }
 
 std::string CheckFleet::join(const CheckEngine::Options& options) {
   const std::string machine = fmt::format("m{}", ++machines_);
-  members_[machine] =
-      std::make_unique<CheckMember>(timeline_, internet_, machine, seed_ * 1000 + machines_, options);
+  members_[machine] = std::make_unique<CheckMember>(
+      timeline_, internet_,
+      CheckMember::Options{
+          .machine = machine, .seed = seed_ * 1000 + machines_, .driver = driver_, .engine = options});
   return machine;
 }
 

@@ -23,10 +23,19 @@
 
 namespace gossamer::engine {
 
+// How a driver hands over what the network says: each event at once, or all that came in 20 ms together, as
+// a busy machine's loop does. Then the member is ahead of what its engine has been told.
+enum class Driver { kPrompt, kBatches };
+
 class CheckMember final : public simulation::SimProcess {
  public:
-  CheckMember(host::Timeline& timeline, host::SimInternet& internet, const std::string& machine,
-              std::uint64_t seed, const CheckEngine::Options& options);
+  struct Options {
+    std::string machine;
+    std::uint64_t seed = 0;
+    Driver driver = Driver::kPrompt;
+    CheckEngine::Options engine = {};
+  };
+  CheckMember(host::Timeline& timeline, host::SimInternet& internet, const Options& options);
   ~CheckMember() override;
 
   void drain();
@@ -42,6 +51,8 @@ class CheckMember final : public simulation::SimProcess {
   void on_timer() override;
   void go_on();
 
+  const Driver driver_;
+  bool batch_begun_ = false;
   std::unique_ptr<cluster::MemberProcess> process_;
   std::unique_ptr<CheckEngine> engine_;
   std::optional<StepNumber> last_step_;
@@ -50,7 +61,8 @@ class CheckMember final : public simulation::SimProcess {
 
 class CheckFleet {
  public:
-  CheckFleet(const CheckConfig& config, std::size_t first_members, std::uint64_t seed);
+  CheckFleet(const CheckConfig& config, std::size_t first_members, std::uint64_t seed,
+             Driver driver = Driver::kPrompt);
 
   // The machine of the new member: m1, m2, ...
   std::string join(const CheckEngine::Options& options = {});
@@ -83,6 +95,7 @@ class CheckFleet {
   const CheckConfig config_;
   const std::size_t first_members_;
   const std::uint64_t seed_;
+  const Driver driver_;
   std::uint64_t lives_ = 0;  // of coordinators
   std::uint64_t machines_ = 0;
   std::string log_;

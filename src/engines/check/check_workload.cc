@@ -8,6 +8,8 @@
 #include <map>
 #include <utility>
 
+#include "base/check.h"
+
 namespace gossamer::engine {
 namespace {
 
@@ -30,12 +32,9 @@ Error error_of(Contradiction found) {
 
 using Reports = std::map<NodeId, check::Report>;
 
-std::optional<Contradiction> wrong_chain(const Reports& reports, const CheckNumbers& numbers,
-                                         std::uint64_t things) {
+std::optional<Contradiction> wrong_chain(const Reports& reports, const CheckNumbers& numbers) {
   for (const auto& [node, report] : reports) {
     for (const check::Report::Held& held : report.held()) {
-      if (held.thing() >= things)
-        return Contradiction{node, fmt::format("thing {}", held.thing()), fmt::format("0..{}", things - 1)};
       const std::uint64_t right = numbers.chain(held.thing(), StepNumber(report.step()));
       if (held.chain() == right) continue;
       return Contradiction{
@@ -94,18 +93,22 @@ std::vector<cluster::TrackId> CheckWorkload::tracks() const {
   return tracks;
 }
 
+bool CheckWorkload::readable(const std::string& report) const {
+  check::Report read;
+  if (!read.ParseFromString(report)) return false;
+  return std::ranges::all_of(read.held(), [&](const auto& held) { return held.thing() < config_.things; });
+}
+
 cluster::Decision CheckWorkload::decide(const cluster::Rest& rest) {
   failure_.reset();
-  std::optional<Contradiction> wrong;
   Reports reports;
   StepNumber resume = rest.committed.value_or(StepNumber());
   for (const auto& [node, frozen] : rest.reports) {
     check::Report& report = reports[node];
-    if (!report.ParseFromString(frozen.report()))
-      wrong = {node, "a report that cannot be read", "one of a fleet check"};
+    CHECK(report.ParseFromString(frozen.report()), node.value);
     resume = std::max(resume, StepNumber(report.step()));
   }
-  if (!wrong) wrong = wrong_chain(reports, numbers_, config_.things);
+  auto wrong = wrong_chain(reports, numbers_);
   if (!wrong) wrong = wrong_company(reports);
 
   check::Decision decision;

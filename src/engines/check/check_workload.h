@@ -11,6 +11,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
@@ -25,6 +26,7 @@ class CheckWorkload final : public cluster::Workload {
   explicit CheckWorkload(const CheckConfig& config) : config_(config), numbers_(config) {}
 
   [[nodiscard]] std::vector<placement::Thing> things() const override;
+  [[nodiscard]] bool readable(const std::string& report) const override;
   [[nodiscard]] cluster::Decision decide(const cluster::Rest& rest) override;
 
   // For Coordinator::Options: a track for each thing.

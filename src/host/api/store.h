@@ -24,8 +24,9 @@
 // Keys and values are bytes; by convention keys are readable ("members/17"). They are strings, not spans of
 // std::byte, because that is what they come from and become: protobuf, SQLite, base64.
 //
-// Thread rule: one thread owns a handle; every call but keep_every() blocks, for the time of a disk's sync or
-// of the timeouts that the implementation was given. A destroyed handle falls silent like a killed process.
+// Thread rule: one thread owns a handle; every call but keep_every() and lead_time() blocks, for the time of
+// a disk's sync or of the timeouts that the implementation was given. A destroyed handle falls silent like a
+// killed process.
 #pragma once
 
 #include <cstddef>
@@ -84,7 +85,10 @@ class Store {
   // kRefused once this handle leads no more. A kFailed call may be repeated at once.
   [[nodiscard]] virtual Result<void> keep() = 0;
   [[nodiscard]] virtual Duration keep_every() const = 0;
-  // Gives the lead up, so that a successor need not wait for silence. Fine for one that does not lead.
+  // After so much silence another may lead; nullopt where only the end of this process lets another lead.
+  [[nodiscard]] virtual std::optional<Duration> lead_time() const = 0;
+  // Gives the lead up, so that a successor need not wait for silence. Fine for one that does not lead. This
+  // handle does not lead after it, even if the store could not be told (kFailed).
   [[nodiscard]] virtual Result<void> resign() = 0;
 
   // Who leads now, for standbys and redirects; nullopt when nobody does. Needs no lead. A hint: it may be

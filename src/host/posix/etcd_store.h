@@ -53,6 +53,7 @@ class EtcdStore final : public Store {
   [[nodiscard]] Result<std::optional<Generation>> campaign(const Candidate& self) override;
   [[nodiscard]] Result<void> keep() override;
   [[nodiscard]] Duration keep_every() const override { return {options_.lease.ns / 4}; }
+  [[nodiscard]] std::optional<Duration> lead_time() const override { return options_.lease; }
   [[nodiscard]] Result<void> resign() override;
   [[nodiscard]] Result<std::optional<LeaderRecord>> leader() override;
   [[nodiscard]] Result<std::vector<Entry>> load() override;

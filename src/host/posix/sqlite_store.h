@@ -31,6 +31,7 @@ class SqliteStore final : public Store {
   [[nodiscard]] Result<std::optional<Generation>> campaign(const Candidate& self) override;
   [[nodiscard]] Result<void> keep() override;
   [[nodiscard]] Duration keep_every() const override { return from_seconds(1); }
+  [[nodiscard]] std::optional<Duration> lead_time() const override { return std::nullopt; }
   [[nodiscard]] Result<void> resign() override;
   [[nodiscard]] Result<std::optional<LeaderRecord>> leader() override;
   [[nodiscard]] Result<std::vector<Entry>> load() override;

@@ -85,9 +85,9 @@ Duration SimStore::keep_every() const {
 
 Result<void> SimStore::resign() {
   const Fate fate = begin();
+  led_.reset();  // the store may hear of it only by silence
   if (fate == Fate::kNotDone) return fault();
   if (medium_.holder_ == this) medium_.depose();
-  led_.reset();
   return fate == Fate::kAnswerLost ? Result<void>(fault()) : Result<void>();
 }
 

@@ -91,6 +91,7 @@ class SimStore final : public Store {
   [[nodiscard]] Result<std::optional<Generation>> campaign(const Candidate& self) override;
   [[nodiscard]] Result<void> keep() override;
   [[nodiscard]] Duration keep_every() const override;
+  [[nodiscard]] std::optional<Duration> lead_time() const override { return medium_.options_.lease; }
   [[nodiscard]] Result<void> resign() override;
   [[nodiscard]] Result<std::optional<LeaderRecord>> leader() override;
   [[nodiscard]] Result<std::vector<Entry>> load() override;

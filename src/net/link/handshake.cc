@@ -35,6 +35,17 @@ bool is_final(wire::Refusal::Reason reason) {
          reason != wire::Refusal::UNKNOWN;
 }
 
+Refused refused_by(wire::Refusal::Reason reason) {
+  switch (reason) {
+    case wire::Refusal::FENCED: return Refused::kFenced;
+    case wire::Refusal::NODE:
+    case wire::Refusal::RUN: return Refused::kElsewhere;
+    case wire::Refusal::WIRE:
+    case wire::Refusal::IDENTITY: return Refused::kIncompatible;
+    default: return Refused::kNo;
+  }
+}
+
 }  // namespace
 
 void Links::send_frame(Connection& connection, Slices frame) {
@@ -131,6 +142,7 @@ std::optional<wire::Refusal> Links::objection(const Connection& connection, cons
   const auto link = links_.find(node);
   if ((fenced != fenced_.end() && incarnation <= fenced->second) ||
       (link != links_.end() && incarnation < link->second.peer.incarnation)) {
+    reached(options_.probes, LinkProbe::kFencedHello);
     return fenced_refusal({node, incarnation});
   }
   if (hello.lane() != static_cast<std::uint32_t>(connection.lane)) {
@@ -154,6 +166,7 @@ std::optional<wire::Refusal> Links::session_objection(const Connection& connecti
                                                       const wire::Hello& hello) const {
   const PeerId peer{NodeId{hello.from().node()}, Incarnation{hello.from().incarnation()}};
   const auto gone = [&] {
+    reached(options_.probes, LinkProbe::kGone);
     return refusal_of(wire::Refusal::GONE, {.what = "the link has ended here",
                                             .got = fmt::format("session {}", hello.session()),
                                             .expected = "a new one",
@@ -177,6 +190,7 @@ std::optional<wire::Refusal> Links::session_objection(const Connection& connecti
   }
   // It was under way for so long that a later connection has come further.
   if (same && !link->lanes[lane_index(connection.lane)].stream.can_attach(hello.progress())) {
+    reached(options_.probes, LinkProbe::kOutOfDate);
     return refusal_of(
         wire::Refusal::BUSY,
         {.what = "this connection is out of date", .got = {}, .expected = {}, .fix = "connect again"});
@@ -200,6 +214,7 @@ Links::Link& Links::link_for(const wire::Hello& hello, LinkEvents& out) {
       link.session = hello.session();
       return link;
     }
+    reached(options_.probes, LinkProbe::kOpenedAnew);
     end(peer.node,
         Error{.where = certificate_name(peer.node),
               .what = link.peer == peer ? "the peer has opened a new link"
@@ -243,10 +258,12 @@ void Links::on_welcome(Connection& connection, const wire::Welcome& welcome, Ins
   if (welcome.wire() < kWireMin || welcome.wire() > kWireMax) wrong = "no wire version in common";
   // Not we were refused: the other one will not do.
   if (fenced != fenced_.end() && peer.incarnation <= fenced->second) {
+    reached(options_.probes, LinkProbe::kFencedWelcome);
     wrong = "this incarnation was declared dead";
     kind = ErrorKind::kFailed;
   }
   if (link.peer.incarnation.value != 0 && link.peer.incarnation != peer.incarnation) {
+    reached(options_.probes, LinkProbe::kOtherAnswers);
     wrong = "the peer came back as another incarnation";
     kind = ErrorKind::kFailed;
   }
@@ -268,7 +285,11 @@ void Links::establish(Connection& connection, Link& link, const wire::Progress& 
                       LinkEvents& out) {
   LaneState& lane = link.lanes[lane_index(connection.lane)];
   // The other side knows that its earlier connection is lost, or it would not have opened this one.
-  if (lane.connection.has_value() && *lane.connection != connection.id) drop(*lane.connection);
+  if (lane.connection.has_value() && *lane.connection != connection.id) {
+    reached(options_.probes, LinkProbe::kConnectionReplaced);
+    drop(*lane.connection);
+  }
+  if (link.was_up && lane.stream.queued_bytes() > 0) reached(options_.probes, LinkProbe::kResent);
   strangers_.remove(connection.id);
   connection.node = link.peer.node;
   connection.stage = Connection::Stage::kUp;
@@ -299,7 +320,8 @@ void Links::on_refusal(Connection& connection, const wire::Refusal& refusal, Ins
       .got = printable(refusal.got()),
       .expected = printable(refusal.expected()),
       .fix = printable(refusal.fix())};
-  if (final || connection.stage == Connection::Stage::kUp) return end(link.peer.node, reason, out);
+  if (final || connection.stage == Connection::Stage::kUp)
+    return end(link.peer.node, reason, out, refused_by(refusal.reason()));
   const host::Lane lane = connection.lane;
   drop(connection.id);
   lost(link, lane, reason, now, out);

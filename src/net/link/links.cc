@@ -119,7 +119,10 @@ void Links::fence(PeerId peer, Instant now, LinkEvents& out) {
   highest = std::max(highest, peer.incarnation);
   const auto found = links_.find(peer.node);
   if (found == links_.end() || found->second.peer.incarnation > peer.incarnation) return;
-  if (found->second.peer.incarnation.value == 0) return;  // who will answer is not known yet
+  if (found->second.peer.incarnation.value == 0) {  // who will answer is not known yet
+    reached(options_.probes, LinkProbe::kFencedBeforeKnown);
+    return;
+  }
   LaneState& control = found->second.lanes[lane_index(host::Lane::kControl)];
   if (control.up) {
     refuse(connections_.at(*control.connection), fenced_refusal(peer), now);
@@ -283,13 +286,13 @@ void Links::drop_connections(Link& link) {
   }
 }
 
-void Links::end(NodeId node, Error reason, LinkEvents& out) {
+void Links::end(NodeId node, Error reason, LinkEvents& out, Refused refused) {
   const auto found = links_.find(node);
   CHECK(found != links_.end(), node.value);
   Link& link = found->second;
   drop_connections(link);
   if (link.wake.has_value()) wakes_.erase({*link.wake, node});
-  out.emplace_back(LinkEnded{link.peer, std::move(reason)});
+  out.emplace_back(LinkEnded{link.peer, std::move(reason), refused});
   links_.erase(found);
 }
 
@@ -350,8 +353,10 @@ std::optional<Instant> Links::next_wakeup() const {
 }
 
 void Links::tick(Instant now, LinkEvents& out) {
-  for (auto next = strangers_.next(); next.has_value() && next->first <= now; next = strangers_.next())
+  for (auto next = strangers_.next(); next.has_value() && next->first <= now; next = strangers_.next()) {
+    reached(options_.probes, LinkProbe::kSilentStranger);
     drop(next->second);
+  }
   while (!wakes_.empty() && wakes_.begin()->first <= now) {
     Link& link = links_.at(wakes_.begin()->second);
     wakes_.erase(wakes_.begin());
@@ -368,6 +373,7 @@ void Links::tick_link(Link& link, Instant now, LinkEvents& out) {
     if (!state.connection.has_value()) continue;
     Connection& connection = connections_.at(*state.connection);
     if (connection.heard + patience(connection) <= now) {
+      reached(options_.probes, LinkProbe::kSilentConnection);
       const Error reason{.where = connection.where,
                          .what = fmt::format("no sign of life on the {} lane for {} s", name(lane),
                                              patience(connection).seconds())};

@@ -27,6 +27,7 @@
 #include "host/api/network.h"
 #include "net/link/connection.h"
 #include "net/link/lane_stream.h"
+#include "net/link/link_probe.h"
 #include "net/link/message.h"
 #include "net/link/names.h"
 #include "net/link/peer_id.h"
@@ -62,9 +63,17 @@ struct OpenFailed {
 };
 // The link is over: it left, was fenced, came back as another incarnation, or refused us (kind kRefused).
 // What was not acknowledged is lost. `peer.incarnation` is 0 if we never got through.
+// Why the other side will have none of us, if it said so.
+enum class Refused {
+  kNo,
+  kFenced,        // this incarnation was declared dead
+  kElsewhere,     // another node or run than we thought
+  kIncompatible,  // versions or certificates do not fit
+};
 struct LinkEnded {
   PeerId peer;
   Error reason;
+  Refused refused = Refused::kNo;
 };
 // What to hand back to consumed(): it stands for one link, of which a node may have several in its life.
 struct Receipt {
@@ -113,6 +122,7 @@ class Links {
     std::uint64_t relay_bytes = 256ULL
                                 << 20;  // what may wait for them in all; an inner connection ends beyond
     Strangers::Limits strangers = {};   // accepted connections beyond them are closed at once
+    ProbeCounts<LinkProbe>* probes = nullptr;
   };
   static constexpr Duration kGreetingTime{5'000'000'000};
   static constexpr Duration kPingEvery{1'000'000'000};
@@ -190,7 +200,7 @@ class Links {
   void on_event(const host::Closed& event, Instant now, LinkEvents& out);
   void dial(Link& link, host::Lane lane, Instant now);
   void lost(Link& link, host::Lane lane, const Error& reason, Instant now, LinkEvents& out);
-  void end(NodeId node, Error reason, LinkEvents& out);
+  void end(NodeId node, Error reason, LinkEvents& out, Refused refused = Refused::kNo);
   void drop_connections(Link& link);
   void drop(host::ConnectionId id);
   void tick_link(Link& link, Instant now, LinkEvents& out);

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <random>
 #include <utility>
 
 #include "base/check.h"
@@ -191,7 +190,7 @@ cluster::CoordinatorProcess::Options CoordinatorNode::process_options() const {
   process.coordinator.tracks = options_.tracks;
   process.candidate = {.name = address_.host, .address = host::to_string(address_)};
   process.program = options_.program;
-  process.seed = std::random_device()();
+  process.seed = random_seed();
   return process;
 }
 
@@ -218,6 +217,8 @@ Result<void> CoordinatorNode::listen() {
   if (auto done = host::replace_file(host_.disk, toml, options_.run_toml); !done.ok()) return done;
   cluster::CoordinatorProcess::Options process = process_options();
   process.keep_every = (*store)->keep_every();
+  process.lead_time = (*store)->lead_time();
+  process.certificates = true;
   process_ =
       std::make_unique<cluster::CoordinatorProcess>(std::move(process), *network_, workload_, loop_.now());
   store_ = std::make_unique<StoreThread>(std::move(*store), [this](cluster::StoreAnswer answer) {

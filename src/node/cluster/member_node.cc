@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <random>
 #include <utility>
 
 #include "cluster/admission/token.h"
@@ -15,6 +14,7 @@
 #include "node/cluster/enrolling.h"
 #include "node/cluster/places.h"
 #include "node/cluster/questions.h"
+#include "node/cluster/random_text.h"
 
 namespace gossamer::node {
 namespace {
@@ -124,7 +124,7 @@ Result<void> MemberNode::listen(const MakeEngine& make_engine) {
   process.memory_bytes = options_.memory_bytes;
   process.cores = options_.cores;
   process.program = options_.program;
-  process.seed = std::random_device()();
+  process.seed = random_seed();
   process_ = std::make_unique<cluster::MemberProcess>(std::move(process), *network_, loop_.now());
   engine_ = make_engine(*process_);
   return {};

@@ -3,15 +3,24 @@
 
 #include <fmt/format.h>
 
-#include <random>
+#include <cstring>
+
+#include "base/check.h"
+#include "host/grpc/certificates.h"
 
 namespace gossamer::node {
 
 std::string random_bytes(std::size_t count) {
-  std::random_device device;
-  std::string bytes(count, '\0');
-  for (char& one : bytes) one = static_cast<char>(device() & 0xff);
-  return bytes;
+  const auto bytes = host::random_secret(count);
+  CHECK(bytes.ok(), bytes.error().message());  // a system without a source of chance cannot run TLS either
+  return *bytes;
+}
+
+std::uint64_t random_seed() {
+  std::uint64_t seed = 0;
+  const std::string bytes = random_bytes(sizeof(seed));
+  std::memcpy(&seed, bytes.data(), sizeof(seed));
+  return seed;
 }
 
 std::string hexadecimal(const std::string& bytes) {

@@ -4,11 +4,13 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 namespace gossamer::node {
 
 [[nodiscard]] std::string random_bytes(std::size_t count);
+[[nodiscard]] std::uint64_t random_seed();
 // Two lower-case digits a byte.
 [[nodiscard]] std::string hexadecimal(const std::string& bytes);
 

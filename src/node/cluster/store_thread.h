@@ -1,42 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StoreThread: a thread that owns a Store, because its calls block. One call at a time; the answer is handed
-// to a function on that thread, which posts it to the loop. The destructor waits for the call under way,
-// and gives the lead up.
+// StoreThread: a Store on a thread of its own, because its calls block. The answer is handed to a function on
+// that thread, which posts it to the loop. The destructor waits for the call under way and gives the lead up,
+// so that a successor need not wait for silence.
 //
 // Thread rule: one owner, the loop thread.
 #pragma once
 
 #include <functional>
 #include <memory>
-#include <thread>
+#include <utility>
 
 #include "cluster/control/coordinator_process.h"
 #include "host/api/store.h"
-#include "host/posix/mailbox.h"
+#include "host/posix/serial_thread.h"
 
 namespace gossamer::node {
 
 class StoreThread {
  public:
   using Answered = std::function<void(cluster::StoreAnswer)>;
-  StoreThread(std::unique_ptr<host::Store> store, Answered answered);
-  ~StoreThread();
+  StoreThread(std::unique_ptr<host::Store> store, Answered answered)
+      : store_(std::move(store)), answered_(std::move(answered)) {}
   StoreThread(const StoreThread&) = delete;
   StoreThread& operator=(const StoreThread&) = delete;
+  ~StoreThread() {
+    // Nobody is left to hear of a failure.
+    thread_.give([this] { static_cast<void>(store_->resign()); });
+  }
 
-  // Requires that the call before was answered.
-  void call(cluster::StoreCall call);
+  void call(cluster::StoreCall call) {
+    thread_.give([this, call = std::move(call)] { answered_(cluster::carry_out(*store_, call)); });
+  }
 
  private:
-  struct End {};
-  using Order = std::variant<cluster::StoreCall, End>;
-
-  void work(const Answered& answered);
-
   std::unique_ptr<host::Store> store_;
-  host::Mailbox<Order> orders_;
-  std::thread thread_;
+  Answered answered_;
+  host::SerialThread thread_;  // ends first
 };
 
 }  // namespace gossamer::node

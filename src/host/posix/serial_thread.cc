@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/posix/serial_thread.h"
+
+#include "host/posix/blocked_signals.h"
+
+namespace gossamer::host {
+
+SerialThread::SerialThread() {
+  const BlockedSignals blocked;
+  thread_ = std::thread([this] { work(); });
+}
+
+SerialThread::~SerialThread() {
+  actions_.push({});
+  thread_.join();
+}
+
+void SerialThread::work() {
+  const Duration patience = from_seconds(3600);  // it only looks again
+  for (;;) {
+    for (const auto& action : actions_.wait(patience)) {
+      if (!action) return;
+      action();
+    }
+  }
+}
+
+}  // namespace gossamer::host

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// SerialThread: a thread that does one thing after the other, for calls that block (a store's). The
+// destructor waits until all that was given is done.
+//
+// An action must not throw. Thread rule: give() any thread; the owner destroys it.
+#pragma once
+
+#include <functional>
+#include <thread>
+
+#include "host/posix/mailbox.h"
+
+namespace gossamer::host {
+
+class SerialThread {
+ public:
+  SerialThread();
+  ~SerialThread();
+  SerialThread(const SerialThread&) = delete;
+  SerialThread& operator=(const SerialThread&) = delete;
+
+  void give(std::function<void()> action) { actions_.push(std::move(action)); }
+
+ private:
+  void work();
+
+  Mailbox<std::function<void()>> actions_;  // an empty one ends the thread
+  std::thread thread_;
+};
+
+}  // namespace gossamer::host

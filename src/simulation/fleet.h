@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Fleet: the coordinators and members of one simulated run on their machines, and what is done to them.
+// Thread rule: the simulation's.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/rng.h"
+#include "host/sim/internet.h"
+#include "host/sim/store.h"
+#include "host/sim/timeline.h"
+#include "simulation/cluster_chaos.h"
+#include "simulation/counting_engine.h"
+#include "simulation/invariants.h"
+#include "simulation/sim_coordinator.h"
+#include "simulation/sim_member.h"
+
+namespace gossamer::simulation {
+
+class Fleet {
+ public:
+  explicit Fleet(const ChaosOptions& options);
+
+  void start();
+  void inject(const Fault& fault);
+  // Takes away those that are done, and starts others in their place.
+  void replace_done();
+  // Why not all of them work together at this moment; nothing: they do.
+  [[nodiscard]] std::optional<std::string> unsettled();
+  // For people: how things stand.
+  void describe();
+
+  [[nodiscard]] host::Timeline& timeline() { return timeline_; }
+  [[nodiscard]] Invariants& invariants() { return invariants_; }
+  [[nodiscard]] const host::SimStoreMedium& medium() const { return medium_; }
+  [[nodiscard]] const ChaosProbes& probes() const { return probes_; }
+  [[nodiscard]] std::uint64_t faults_injected() const { return injected_; }
+  [[nodiscard]] std::uint64_t lives() const;
+
+ private:
+  [[nodiscard]] bool durably_fenced(Incarnation incarnation);
+  [[nodiscard]] std::vector<std::string> coordinator_machines() const;
+  [[nodiscard]] ClockError draw_clock();
+  [[nodiscard]] SimCoordinator* leader();
+  [[nodiscard]] bool believes(Incarnation incarnation, const cluster::LeaseKeys& keys);
+  [[nodiscard]] std::string certificate(NodeId node) const;
+  void start_coordinator(const std::string& machine);
+  void start_member(NodeId node);
+  void start_new_member() { start_member(NodeId(cluster::kCoordinatorNode.value + ++nodes_)); }
+  [[nodiscard]] SimMember* pick(std::uint64_t number);
+  [[nodiscard]] std::string pick_machine(std::uint64_t number, const std::string& but);
+  void remove(const std::string& machine);
+  // In `after`, the same node again, with its certificate if it has one.
+  void remove_for(const std::string& machine, Duration after);
+  void inject_on_member(const Fault& fault, SimMember& member);
+  void inject_on_coordinator(const Fault& fault);
+  void pause(SimMember& member, Duration lasts);
+  void give_notice(SimMember& member, Duration notice);
+  void cut(const std::string& a, const std::string& b, Duration lasts);
+  void cut_off(const std::string& machine, Duration lasts);
+  [[nodiscard]] Trace trace();
+
+  const ChaosOptions& options_;
+  Rng rng_;
+  host::Timeline timeline_;
+  host::SimInternet internet_;
+  StoreKind store_kind_;
+  Identity identity_;
+  host::SimStoreMedium medium_;
+  CountingWorkload workload_;
+  Invariants invariants_;
+  ChaosProbes probes_;
+  std::map<std::string, std::unique_ptr<SimCoordinator>> coordinators_;
+  std::map<std::string, std::unique_ptr<SimMember>> members_;
+  std::uint64_t nodes_ = 0;
+  std::uint64_t machines_ = 0;
+  std::uint64_t injected_ = 0;
+  std::uint64_t past_lives_ = 0;
+  std::uint64_t coordinator_lives_ = 0;
+  std::string fenced_bytes_;
+  cluster::FencedIncarnations fenced_;
+};
+
+}  // namespace gossamer::simulation
