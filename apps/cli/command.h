@@ -49,6 +49,13 @@ struct Command {
 [[nodiscard]] Command bench_kernels_command();
 [[nodiscard]] Command bench_sparse_search_command();
 [[nodiscard]] Command bench_sparse_step_command();
+[[nodiscard]] Command coordinator_command();
+[[nodiscard]] Command join_command();
+[[nodiscard]] Command token_create_command();
+[[nodiscard]] Command token_list_command();
+[[nodiscard]] Command token_revoke_command();
+[[nodiscard]] Command status_command();
+[[nodiscard]] Command stop_command();
 [[nodiscard]] Command simulate_command();
 [[nodiscard]] Command doctor_command();
 [[nodiscard]] Command version_command();

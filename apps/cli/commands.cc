@@ -16,6 +16,13 @@ std::vector<Command> all_commands() {
           bench_kernels_command(),
           bench_sparse_search_command(),
           bench_sparse_step_command(),
+          coordinator_command(),
+          join_command(),
+          token_create_command(),
+          token_list_command(),
+          token_revoke_command(),
+          status_command(),
+          stop_command(),
           simulate_command(),
           doctor_command(),
           version_command()};

@@ -48,6 +48,8 @@ void Output::drain() {
   buffer_.clear();
 }
 
+bool Output::terminal() { return ::isatty(STDOUT_FILENO) == 1; }
+
 bool Output::reader_left() const { return error_ == EPIPE; }
 
 Result<void> Output::flush() {

@@ -28,6 +28,8 @@ class Output {
   void line(std::string_view text);
   // Everything written so far has left the program, or kFailed.
   [[nodiscard]] Result<void> flush();
+  // Somebody watches; not a file or a pipe.
+  [[nodiscard]] static bool terminal();
   // Standard output is a pipe whose reader has gone (`gossamer ... | head -1`).
   [[nodiscard]] bool reader_left() const;
 

@@ -1,18 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gossamer doctor: is this machine fit, and what would make it fitter?
+// gossamer doctor: is this machine fit, and what would make it fitter? What keeps it from a coordinator?
 #include "node/doctor.h"
 
 #include "apps/cli/arguments.h"
+#include "apps/cli/cluster_words.h"
 #include "apps/cli/command.h"
 #include "apps/cli/machine.h"
+#include "node/cluster/coordinator_doctor.h"
 
 namespace gossamer::cli {
 namespace {
 
+// Credentials that this machine happens to have are welcome, and not having any is worth a finding only.
+Result<node::Target> whom_to_examine(Context& context, const TargetFlags& flags) {
+  auto target = find_target(context, flags);
+  if (target.ok()) return target;
+  auto at = host::parse_endpoint(flags.target);
+  if (!at.ok()) return target;
+  return node::Target{.at = *at, .asker = {}};
+}
+
 Result<ExitStatus> run(Context& context, const Command& self, std::span<const std::string> arguments) {
   CommonFlags flags;
+  TargetFlags target;
   auto parser = make_parser({self.name, self.help, self.example});
+  parser->add_option("COORDINATOR", target.target, "HOST:PORT, or a run's directory: can this machine join?")
+      ->type_name("");
+  add_directory_and_token(*parser, target);
   add_json(*parser, flags, "one JSON object: {\"ok\",\"checks\":[...]}");
   auto parsed = parse(*parser, arguments);
   if (!parsed.ok()) return parsed.error();
@@ -20,7 +35,14 @@ Result<ExitStatus> run(Context& context, const Command& self, std::span<const st
 
   auto machine = Machine::create(context, flags);
   if (!machine.ok()) return machine.error();
-  const std::vector<node::Finding> findings = node::examine((*machine).host());
+  std::vector<node::Finding> findings;
+  if (target.target.empty()) {
+    findings = node::examine((*machine).host());
+  } else {
+    const auto whom = whom_to_examine(context, target);
+    if (!whom.ok()) return whom.error();
+    findings = node::examine_coordinator((*machine).host(), whom->at, whom->asker, program_name());
+  }
   context.output.write(flags.json ? node::to_json(findings) + "\n" : node::to_text(findings));
   return node::healthy(findings) ? 0 : static_cast<int>(ErrorKind::kFailed);
 }
@@ -29,10 +51,11 @@ Result<ExitStatus> run(Context& context, const Command& self, std::span<const st
 
 Command doctor_command() {
   return {.name = "doctor",
-          .help = "checks this machine and says what to change",
+          .help = "checks this machine, or its way to a coordinator, and says what to change",
           .example =
               "Exit status 0: fit (advice does not count), 1: something will not work.\n\n"
-              "Example:\n  cd /data && gossamer doctor",
+              "Example:\n  cd /data && gossamer doctor\n"
+              "  gossamer doctor 10.0.0.1:7070 --token gossamer1.CmQ...",
           .run = run};
 }
 

@@ -108,6 +108,40 @@ Finding check_clock(const NodeHost& host) {
   return finding;
 }
 
+// What a line of the host's network settings says, or nothing in a container that hides it.
+std::string setting(const NodeHost& host, const std::string& path) {
+  const auto text = host::read_text(host.disk, path);
+  if (!text.ok()) return "";
+  return (*text).substr(0, (*text).find('\n'));
+}
+
+// Only runs on several machines need it.
+Finding check_network(const NodeHost& host) {
+  const std::string ipv4 = "/proc/sys/net/ipv4/";
+  const std::string idle = setting(host, ipv4 + "tcp_slow_start_after_idle");
+  const std::string congestion = setting(host, ipv4 + "tcp_available_congestion_control");
+  Finding finding{.name = "network", .health = Health::kAdvice, .found = {}, .advice = {}};
+  if (idle.empty() || congestion.empty()) {
+    finding.found = "unknown";
+    finding.advice = ipv4 + "* cannot be read; nothing to do if this is a restricted container";
+    return finding;
+  }
+  const auto offers = [&](std::string_view name) {
+    return fmt::format(" {} ", congestion).find(fmt::format(" {} ", name)) != std::string::npos;
+  };
+  finding.found = fmt::format("slow start after idle: {}; congestion control: {}", idle, congestion);
+  if (idle != "0") {
+    finding.advice = "as root, for runs on several machines: sysctl net.ipv4.tcp_slow_start_after_idle=0";
+  } else if (!offers("bbr")) {
+    finding.advice = "as root, for runs on several machines: modprobe tcp_bbr (bulk then fills no queues)";
+  } else if (!offers("cubic")) {
+    finding.advice = "as root, for runs on several machines: modprobe tcp_cubic (for control messages)";
+  } else {
+    finding.health = Health::kGood;
+  }
+  return finding;
+}
+
 Finding check_disk(const NodeHost& host) {
   Finding finding{.name = "disk", .health = Health::kGood, .found = {}, .advice = {}};
   const auto free = host.disk.free_bytes(".");
@@ -137,8 +171,8 @@ constexpr const char* word(Health health) {
 }  // namespace
 
 std::vector<Finding> examine(const NodeHost& host) {
-  return {check_cpu(host),        check_cores(host), check_memory(host),
-          check_huge_pages(host), check_clock(host), check_disk(host)};
+  return {check_cpu(host),   check_cores(host), check_memory(host), check_huge_pages(host),
+          check_clock(host), check_disk(host),  check_network(host)};
 }
 
 std::string to_text(const std::vector<Finding>& findings) {

@@ -52,13 +52,14 @@ def run(*arguments, stdin="", cwd=None, environment=None):
 class Running:
     """A process whose standard error is read line by line as it comes."""
 
-    def __init__(self, *arguments):
+    def __init__(self, *arguments, environment=None):
         self.process = subprocess.Popen(
             [GOSSAMER, *map(str, arguments)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            env={**os.environ, **(environment or {})},
         )
         self.lines = queue.Queue()
         self.seen = []

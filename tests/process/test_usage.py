@@ -16,6 +16,13 @@ COMMANDS = [
     ["data", "inspect"],
     ["bench", "kernels"],
     ["bench", "sparse-step"],
+    ["coordinator"],
+    ["join"],
+    ["token", "create"],
+    ["token", "list"],
+    ["token", "revoke"],
+    ["status"],
+    ["stop"],
     ["simulate"],
     ["doctor"],
     ["version"],
@@ -151,7 +158,7 @@ class Machine(unittest.TestCase):
         doctor = program.run("doctor", "--json").json()
         self.assertIs(doctor["ok"], True)
         names = [check["name"] for check in doctor["checks"]]
-        self.assertEqual(names, ["cpu", "cores", "memory", "huge pages", "clock", "disk"])
+        self.assertEqual(names, ["cpu", "cores", "memory", "huge pages", "clock", "disk", "network"])
         for check in doctor["checks"]:
             self.assertEqual(check["advice"] == "", check["health"] == "good", check)
 

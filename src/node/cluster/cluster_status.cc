@@ -53,6 +53,34 @@ ordered_json member_json(const cluster::MemberFacts& member, std::size_t things,
   return json;
 }
 
+// What another version answers may lack fields, or have others.
+std::string text_in(const ordered_json& json, const char* key) {
+  const auto found = json.find(key);
+  return found != json.end() && found->is_string() ? printable(found->get<std::string>()) : "";
+}
+double number_in(const ordered_json& json, const char* key) {
+  const auto found = json.find(key);
+  return found != json.end() && found->is_number() ? found->get<double>() : 0;
+}
+std::string milliseconds_in(const ordered_json& json, const char* key) {
+  const auto found = json.find(key);
+  const bool known = found != json.end() && found->is_number();
+  return known ? fmt::format("{:.1f} ms", found->get<double>()) : "-";
+}
+
+Error unreadable_status() {
+  return {.kind = ErrorKind::kBadData,
+          .what = "cannot read the coordinator's answer",
+          .expected = "the object of docs/protocols/status.md",
+          .fix = "run the same version of gossamer on both sides"};
+}
+
+Result<ordered_json> read_status(const std::string& json) {
+  auto status = ordered_json::parse(json, nullptr, false);
+  if (status.is_object() && status.contains("members") && status["members"].is_array()) return status;
+  return unreadable_status();
+}
+
 }  // namespace
 
 std::string printable(std::string text) {
@@ -83,32 +111,34 @@ std::string status_json(const cluster::Coordinator& coordinator, const StatusFac
   return json.dump();
 }
 
+Result<StatusFacts> status_facts(const std::string& json) {
+  const auto status = read_status(json);
+  if (!status.ok()) return status.error();
+  return StatusFacts{.run = text_in(*status, "run"),
+                     .program = text_in(*status, "program"),
+                     .time = number_in(*status, "time")};
+}
+
 Result<std::string> status_text(const std::string& json) {
-  const auto status = ordered_json::parse(json, nullptr, false);
-  if (!status.is_object() || !status.contains("members")) {
-    return Error{.kind = ErrorKind::kBadData,
-                 .what = "cannot read the coordinator's answer",
-                 .expected = "the object of docs/protocols/status.md",
-                 .fix = "run the same version of gossamer on both sides"};
-  }
-  std::string text = fmt::format("run {}  {}  epoch {}", status.value("run", ""), status.value("phase", ""),
-                                 status.value("epoch", 0));
-  if (status["step"].is_number()) text += fmt::format("  step {}", status["step"].get<std::uint64_t>());
+  const auto status = read_status(json);
+  if (!status.ok()) return status.error();
+  std::string text = fmt::format("run {}  {}  epoch {}", text_in(*status, "run"), text_in(*status, "phase"),
+                                 number_in(*status, "epoch"));
+  if ((*status).contains("step") && (*status)["step"].is_number())
+    text += fmt::format("  step {}", number_in(*status, "step"));
   text += '\n';
-  const std::string shortage = status.value("shortage", "");
+  const std::string shortage = text_in(*status, "shortage");
   if (!shortage.empty()) text += fmt::format("waits: {}\n", shortage);
   text += fmt::format("{:>5} {:<16} {:<9} {:>6} {:>9} {:>6} {:>8} {:>10} {}\n", "node", "name", "state",
                       "cores", "memory", "things", "RTT", "silent", "address");
-  for (const auto& member : status["members"]) {
-    const auto milliseconds = [&](const char* key) {
-      return member[key].is_number() ? fmt::format("{:.1f} ms", member[key].get<double>()) : "-";
-    };
-    text +=
-        fmt::format("{:>5} {:<16} {:<9} {:>6} {:>6.1f} GB {:>6} {:>8} {:>10} {}\n", member.value("node", 0),
-                    member.value("name", ""), member.value("state", ""), member.value("cores", 0),
-                    member.value("memory_bytes", 0.0) * 1e-9, member.value("things", 0),
-                    milliseconds("round_trip_ms"), milliseconds("silent_ms"),
-                    member["address"].is_string() ? member["address"].get<std::string>() : "(behind NAT)");
+  for (const auto& member : (*status)["members"]) {
+    if (!member.is_object()) return unreadable_status();
+    const std::string address = text_in(member, "address");
+    text += fmt::format("{:>5} {:<16} {:<9} {:>6} {:>6.1f} GB {:>6} {:>8} {:>10} {}\n",
+                        number_in(member, "node"), text_in(member, "name"), text_in(member, "state"),
+                        number_in(member, "cores"), number_in(member, "memory_bytes") * 1e-9,
+                        number_in(member, "things"), milliseconds_in(member, "round_trip_ms"),
+                        milliseconds_in(member, "silent_ms"), address.empty() ? "(behind NAT)" : address);
   }
   return text;
 }

@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "base/result.h"
 #include "base/time.h"
 #include "cluster/control/coordinator.h"
 
@@ -22,7 +23,9 @@ struct StatusFacts {
 
 [[nodiscard]] std::string status_json(const cluster::Coordinator& coordinator, const StatusFacts& facts,
                                       Instant now);
-// The same for people: a few lines and a table.
+// What an answer says of itself; kBadData for none. Fields that another version lacks are empty.
+[[nodiscard]] Result<StatusFacts> status_facts(const std::string& json);
+// The whole of it for people: a few lines and a table.
 [[nodiscard]] Result<std::string> status_text(const std::string& json);
 
 }  // namespace gossamer::node

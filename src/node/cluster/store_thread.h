@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // StoreThread: a Store on a thread of its own, because its calls block. The answer is handed to a function on
-// that thread, which posts it to the loop. The destructor waits for the call under way.
+// that thread, which posts it to the loop. The destructor waits for the call under way and gives the lead up,
+// so that a successor need not wait for silence.
 //
 // Thread rule: one owner, the loop thread.
 #pragma once
@@ -21,6 +22,12 @@ class StoreThread {
   using Answered = std::function<void(cluster::StoreAnswer)>;
   StoreThread(std::unique_ptr<host::Store> store, Answered answered)
       : store_(std::move(store)), answered_(std::move(answered)) {}
+  StoreThread(const StoreThread&) = delete;
+  StoreThread& operator=(const StoreThread&) = delete;
+  ~StoreThread() {
+    // Nobody is left to hear of a failure.
+    thread_.give([this] { static_cast<void>(store_->resign()); });
+  }
 
   void call(cluster::StoreCall call) {
     thread_.give([this, call = std::move(call)] { answered_(cluster::carry_out(*store_, call)); });

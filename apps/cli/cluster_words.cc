@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/cli/cluster_words.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+
+#include "host/posix/environment.h"
+
+namespace gossamer::cli {
+namespace {
+
+constexpr std::int64_t kMostSeconds = std::int64_t{10} * 365 * 24 * 3600;
+
+Error wrong(std::string_view text, std::string_view flag, std::string expected) {
+  return {.kind = ErrorKind::kUsage,
+          .where = std::string(flag),
+          .what = "cannot use the value",
+          .got = fmt::format("'{}'", text),
+          .expected = std::move(expected)};
+}
+
+// A number and the unit behind it.
+struct Quantity {
+  double number = 0;
+  std::string_view unit;
+};
+std::optional<Quantity> split(std::string_view text) {
+  Quantity quantity;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), quantity.number);
+  if (error != std::errc()) return std::nullopt;
+  quantity.unit = text.substr(static_cast<std::size_t>(stop - text.data()));
+  return quantity;
+}
+
+}  // namespace
+
+Result<host::Endpoint> parse_at(std::string_view text, std::string_view word) {
+  auto endpoint = host::parse_endpoint(text);
+  if (endpoint.ok()) return endpoint;
+  Error error = endpoint.error();
+  error.where = word;
+  return error;
+}
+
+Result<std::uint64_t> parse_size(std::string_view text, std::string_view flag) {
+  const Error error = wrong(text, flag, "a size such as 800M, 1.5G or 2GiB");
+  const auto quantity = split(text);
+  if (!quantity) return error;
+  std::string_view unit = quantity->unit;
+  if (unit.ends_with('B')) unit.remove_suffix(1);
+  double base = 1000;
+  if (unit.ends_with('i')) {
+    base = 1024;
+    unit.remove_suffix(1);
+    if (unit.empty()) return error;
+  }
+  constexpr std::string_view kUnits = "KMGT";
+  double bytes = quantity->number;
+  if (!unit.empty()) {
+    const std::size_t power = kUnits.find(unit);
+    if (power == std::string_view::npos || unit.size() != 1) return error;
+    for (std::size_t i = 0; i <= power; ++i) bytes *= base;
+  }
+  if (!(bytes >= 1 && bytes < 9e18)) return error;
+  return static_cast<std::uint64_t>(bytes);
+}
+
+Result<std::int64_t> parse_seconds(std::string_view text, std::string_view flag) {
+  struct Unit {
+    std::string_view name;
+    double seconds;
+  };
+  constexpr std::array<Unit, 4> kUnits{{{"s", 1}, {"m", 60}, {"h", 3600}, {"d", 24 * 3600}}};
+  const auto quantity = split(text);
+  for (const Unit& unit : kUnits) {
+    if (!quantity || quantity->unit != unit.name) continue;
+    const double seconds = quantity->number * unit.seconds;
+    if (seconds >= 1 && seconds <= static_cast<double>(kMostSeconds))
+      return static_cast<std::int64_t>(seconds);
+  }
+  return wrong(text, flag, "a time from 1s to ten years, such as 90s, 30m, 24h or 7d");
+}
+
+Result<std::string> state_directory() {
+  const auto own = host::environment("XDG_STATE_HOME");
+  if (own && own->starts_with('/')) return *own + "/gossamer";
+  const auto home = host::environment("HOME");
+  if (home && home->starts_with('/')) return *home + "/.local/state/gossamer";
+  return Error{.kind = ErrorKind::kUsage,
+               .where = "HOME",
+               .what = "there is no place to keep what this machine knows of its runs",
+               .expected = "an absolute path in HOME or XDG_STATE_HOME",
+               .fix = "set one of the two variables"};
+}
+
+std::string absolute_path(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path whole = std::filesystem::absolute(path, error);
+  return error ? path : whole.string();
+}
+
+std::string program_name() { return "gossamer " GOSSAMER_VERSION; }
+
+void add_target(CLI::App& parser, TargetFlags& flags) {
+  parser.add_option("TARGET", flags.target, "HOST:PORT of the coordinator, or a run's directory")
+      ->required()
+      ->type_name("");
+}
+
+void add_directory_and_token(CLI::App& parser, TargetFlags& flags) {
+  parser.add_option("--dir", flags.directory, "directory with the credentials to use")->type_name("DIR");
+  parser.add_option("--token", flags.token, "ask with this token instead of credentials")->type_name("T");
+}
+
+Result<node::Target> find_target(Context& context, const TargetFlags& flags) {
+  const auto state = state_directory();
+  if (!state.ok()) return state.error();
+  node::AskPlace place{
+      .state = *state, .target = flags.target, .token = std::nullopt, .directory = flags.directory};
+  if (!flags.token.empty()) place.token = flags.token;
+  return node::find_target(context.disk, place);
+}
+
+}  // namespace gossamer::cli

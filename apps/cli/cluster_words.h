@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Words that the commands of a cluster share: addresses, sizes, durations, and where this machine keeps what
+// it knows. Errors are kUsage and name the flag. Thread rule: one thread.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "apps/cli/command.h"
+#include "base/result.h"
+#include "host/api/endpoint.h"
+#include "node/cluster/places.h"
+
+namespace gossamer::cli {
+
+// "HOST:PORT" of the flag or argument `word`.
+[[nodiscard]] Result<host::Endpoint> parse_at(std::string_view text, std::string_view word);
+
+// Bytes of "800M", "1.5GB", "2GiB", "1000000": K, M, G, T are powers of 1000, those with an "i" of 1024.
+[[nodiscard]] Result<std::uint64_t> parse_size(std::string_view text, std::string_view flag);
+
+// Seconds of "90s", "30m", "24h", "7d"; from 1 second to ten years.
+[[nodiscard]] Result<std::int64_t> parse_seconds(std::string_view text, std::string_view flag);
+
+// $XDG_STATE_HOME/gossamer, or ~/.local/state/gossamer. kUsage if neither variable is set.
+[[nodiscard]] Result<std::string> state_directory();
+
+// From the root, so that a run is found again from any working directory.
+[[nodiscard]] std::string absolute_path(const std::string& path);
+
+// "gossamer 0.1.0", for peers and status.
+[[nodiscard]] std::string program_name();
+
+// Whom `target` means, HOST:PORT or DIR, and how to ask there.
+struct TargetFlags {
+  std::string target;
+  std::string token;
+  std::string directory;
+};
+void add_target(CLI::App& parser, TargetFlags& flags);
+void add_directory_and_token(CLI::App& parser, TargetFlags& flags);
+[[nodiscard]] Result<node::Target> find_target(Context& context, const TargetFlags& flags);
+
+}  // namespace gossamer::cli

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// gossamer join: this machine becomes a node of a run.
+#include <fmt/format.h>
+
+#include "apps/cli/arguments.h"
+#include "apps/cli/cluster_words.h"
+#include "apps/cli/command.h"
+#include "apps/cli/machine.h"
+#include "engines/check/check_engine.h"
+#include "host/posix/environment.h"
+#include "host/posix/route.h"
+#include "host/posix/signals.h"
+#include "node/cluster/member_node.h"
+
+namespace gossamer::cli {
+namespace {
+
+struct JoinFlags {
+  CommonFlags common;
+  std::string coordinator;
+  std::string token;
+  std::string directory;
+  std::string name;
+  std::string listen;
+  std::string advertise;
+  std::string memory;
+  bool nat = false;
+};
+
+std::unique_ptr<CLI::App> make_join_parser(const Command& self, JoinFlags& flags) {
+  auto parser = make_parser({self.name, self.help, self.example});
+  parser->add_option("COORDINATOR", flags.coordinator, "where the run's coordinator listens, HOST:PORT")
+      ->required()
+      ->type_name("");
+  parser->add_option("--token", flags.token, "needed the first time on this machine")->type_name("T");
+  parser->add_option("--dir", flags.directory, "this node's credentials and events; default: by run")
+      ->type_name("DIR");
+  parser->add_option("--name", flags.name, "of this node, for people; default: the machine's")
+      ->type_name("NAME");
+  parser
+      ->add_option("--listen", flags.listen,
+                   "where other members come, and to the next port too; default: free ones")
+      ->type_name("HOST:PORT");
+  parser
+      ->add_option("--advertise", flags.advertise,
+                   "how they reach this machine; default: as it reaches the coordinator")
+      ->type_name("NAME");
+  parser->add_flag("--nat", flags.nat, "nobody can reach this machine: it opens all connections");
+  parser->add_option("--cores", flags.common.threads, "to work with; default: all it may use")
+      ->type_name("N");
+  parser->add_option("--memory", flags.memory, "to hold parts of the run in; default: all it may use")
+      ->type_name("SIZE");
+  add_quiet(*parser, flags.common);
+  return parser;
+}
+
+// Where to listen and how others reach it, into `options`.
+Result<void> choose_addresses(const JoinFlags& flags, node::MemberOptions& options) {
+  if (flags.nat) {
+    if (flags.listen.empty() && flags.advertise.empty()) return {};
+    return Error{.kind = ErrorKind::kUsage,
+                 .where = "--nat",
+                 .what = "it says that nobody can reach this machine, and other flags say how",
+                 .expected = "--nat alone, or --listen and --advertise",
+                 .fix = "leave --nat out where a port is forwarded to this machine"};
+  }
+  if (!flags.listen.empty()) {
+    auto listen = parse_at(flags.listen, "--listen");
+    if (!listen.ok()) return listen.error();
+    options.listen = *listen;
+  }
+  options.advertise = flags.advertise;
+  const bool everywhere = node::is_wildcard(options.listen.host);
+  if (options.advertise.empty() && !everywhere) options.advertise = options.listen.host;
+  if (options.advertise.empty()) {
+    const auto own = host::address_towards(options.coordinator);
+    if (!own.ok()) return own.error();
+    options.advertise = *own;
+    if (options.listen.host.empty()) options.listen.host = *own;
+  }
+  if (options.listen.host.empty()) options.listen.host = "0.0.0.0";
+  return {};
+}
+
+Result<node::MemberOptions> member_options(Context& context, const JoinFlags& flags) {
+  node::MemberOptions options;
+  auto coordinator = parse_at(flags.coordinator, "COORDINATOR");
+  if (!coordinator.ok()) return coordinator.error();
+  options.coordinator = *coordinator;
+  if (!flags.token.empty()) options.token = flags.token;
+  options.name = flags.name.empty() ? host::machine_name() : flags.name;
+  options.program = program_name();
+  if (!flags.memory.empty()) {
+    const auto memory = parse_size(flags.memory, "--memory");
+    if (!memory.ok()) return memory.error();
+    options.memory_bytes = *memory;
+  }
+  if (auto chosen = choose_addresses(flags, options); !chosen.ok()) return chosen.error();
+  const auto state = state_directory();
+  if (!state.ok()) return state.error();
+  auto directory =
+      flags.directory.empty()
+          ? node::take_node_directory(
+                context.disk, {.state = *state, .coordinator = options.coordinator, .token = options.token})
+          : node::take_directory(context.disk, flags.directory);
+  if (!directory.ok()) return directory.error();
+  options.directory = std::move(*directory);
+  return options;
+}
+
+Result<ExitStatus> join(Context& context, const JoinFlags& flags) {
+  auto machine = Machine::create(context, flags.common);
+  if (!machine.ok()) return machine.error();
+  const node::NodeHost host = (*machine).host();
+  auto options = member_options(context, flags);
+  if (!options.ok()) return options.error();
+  options->cores = static_cast<std::uint32_t>(host.compute.workers());
+  if (options->memory_bytes == 0) options->memory_bytes = host.compute.memory_limit_bytes();
+
+  const host::PosixSignals signals;
+  const engine::CheckEngine* engine = nullptr;
+  auto node = node::MemberNode::start(host, std::move(*options), [&](cluster::MemberProcess& process) {
+    auto made =
+        std::make_unique<engine::CheckEngine>(process, engine::CheckEngine::Options{.clock = &context.clock});
+    engine = made.get();
+    return made;
+  });
+  if (!node.ok()) return node.error();
+  if (auto done = (*node)->run(signals); !done.ok()) return done.error();
+  if (engine->failure()) return *engine->failure();
+  return signals.stop_requested() ? 128 + signals.signal_number() : 0;
+}
+
+Result<ExitStatus> run(Context& context, const Command& self, std::span<const std::string> arguments) {
+  JoinFlags flags;
+  auto parser = make_join_parser(self, flags);
+  auto parsed = parse(*parser, arguments);
+  if (!parsed.ok()) return parsed.error();
+  if (*parsed == Parsed::kHelp) return context.output.write(help_text(*parser)), 0;
+  return join(context, flags);
+}
+
+}  // namespace
+
+Command join_command() {
+  return {
+      .name = "join",
+      .help = "adds this machine to a run, until Ctrl-C or the end of the run",
+      .example =
+          "Ctrl-C gives this machine's part of the work to others, then leaves. It needs no token to join\n"
+          "again: credentials stay in --dir, or below $XDG_STATE_HOME or ~/.local/state.\n"
+          "Exit status 4: the token or certificate is not accepted.\n\n"
+          "Example:\n"
+          "  gossamer join 10.0.0.1:7070 --token gossamer1.CmQ... --cores 4 --memory 8G\n"
+          "  gossamer join 10.0.0.1:7070",
+      .run = run};
+}
+
+}  // namespace gossamer::cli

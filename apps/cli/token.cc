@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// gossamer token create | list | revoke: who may join a run.
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "apps/cli/arguments.h"
+#include "apps/cli/cluster_words.h"
+#include "apps/cli/command.h"
+#include "apps/cli/machine.h"
+#include "cluster/admission/token_book.h"
+#include "node/cluster/questions.h"
+
+namespace gossamer::cli {
+namespace {
+
+struct TokenFlags {
+  CommonFlags common;
+  std::string directory;
+  std::string id;
+  std::string note;
+  std::string valid = "24h";
+};
+
+void add_directory(CLI::App& parser, TokenFlags& flags) {
+  parser.add_option("DIR", flags.directory, "the coordinator's --out directory")->required()->type_name("");
+}
+
+// A directory of another kind would look like a run without tokens.
+Result<node::RunAddress> run_address(Context& context, const TokenFlags& flags) {
+  auto address = node::load_address(context.disk, flags.directory);
+  if (!address.ok() || address->control) return address;
+  return Error{.kind = ErrorKind::kUsage,
+               .where = flags.directory,
+               .what = "this is a node's directory",
+               .expected = "the coordinator's",
+               .fix = "run this on the coordinator's machine, with its --out directory"};
+}
+
+Result<ExitStatus> create(Context& context, const Command& self, std::span<const std::string> arguments) {
+  TokenFlags flags;
+  auto parser = make_parser({self.name, self.help, self.example});
+  add_directory(*parser, flags);
+  parser->add_option("--valid", flags.valid, "how long it may be used to join; default 24h")
+      ->type_name("TIME");
+  parser->add_option("--note", flags.note, "for whom, shown by 'token list'")->type_name("TEXT");
+  auto parsed = parse(*parser, arguments);
+  if (!parsed.ok()) return parsed.error();
+  if (*parsed == Parsed::kHelp) return context.output.write(help_text(*parser)), 0;
+
+  const auto seconds = parse_seconds(flags.valid, "--valid");
+  if (!seconds.ok()) return seconds.error();
+  const auto address = run_address(context, flags);
+  if (!address.ok()) return address.error();
+  CommonFlags own = flags.common;
+  own.threads = "1";
+  auto machine = Machine::create(context, own);
+  if (!machine.ok()) return machine.error();
+  const auto token = node::make_token((*machine).host(), flags.directory,
+                                      {.at = address->coordinator, .seconds = *seconds, .note = flags.note});
+  if (!token.ok()) return token.error();
+  context.output.line(
+      fmt::format("gossamer join {} --token {}", host::to_string(address->coordinator), *token));
+  return 0;
+}
+
+std::string word(const cluster::TokenRecord& record, std::int64_t now) {
+  if (record.revoked) return "revoked";
+  return now >= record.expires ? "expired" : "good";
+}
+
+nlohmann::ordered_json to_json(const cluster::TokenRecord& record, std::int64_t now) {
+  nlohmann::ordered_json json = {{"id", record.id},           {"state", word(record, now)},
+                                 {"created", record.created}, {"expires", record.expires},
+                                 {"revoked", nullptr},        {"note", record.note}};
+  if (record.revoked) json["revoked"] = *record.revoked;
+  return json;
+}
+
+Result<ExitStatus> list(Context& context, const Command& self, std::span<const std::string> arguments) {
+  TokenFlags flags;
+  auto parser = make_parser({self.name, self.help, self.example});
+  add_directory(*parser, flags);
+  add_json(*parser, flags.common, "one JSON object a line");
+  auto parsed = parse(*parser, arguments);
+  if (!parsed.ok()) return parsed.error();
+  if (*parsed == Parsed::kHelp) return context.output.write(help_text(*parser)), 0;
+
+  if (const auto address = run_address(context, flags); !address.ok()) return address.error();
+  const auto now = static_cast<std::int64_t>(context.clock.wall_seconds());
+  const auto tokens = cluster::TokenBook(context.disk, flags.directory + "/tokens").list();
+  if (!tokens.ok()) return tokens.error();
+  for (const cluster::TokenRecord& record : tokens->records) {
+    if (flags.common.json) {
+      context.output.line(
+          to_json(record, now).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    } else {
+      context.output.line(fmt::format("{}  {:<7}  until {}  {}", record.id, word(record, now),
+                                      cluster::utc_text(record.expires), record.note));
+    }
+  }
+  if (!tokens->unreadable.empty()) return tokens->unreadable.front();
+  return 0;
+}
+
+Result<ExitStatus> revoke(Context& context, const Command& self, std::span<const std::string> arguments) {
+  TokenFlags flags;
+  auto parser = make_parser({self.name, self.help, self.example});
+  add_directory(*parser, flags);
+  parser->add_option("ID", flags.id, "as 'token list' shows it")->required()->type_name("");
+  auto parsed = parse(*parser, arguments);
+  if (!parsed.ok()) return parsed.error();
+  if (*parsed == Parsed::kHelp) return context.output.write(help_text(*parser)), 0;
+
+  if (const auto address = run_address(context, flags); !address.ok()) return address.error();
+  const auto now = static_cast<std::int64_t>(context.clock.wall_seconds());
+  const auto revoked = cluster::TokenBook(context.disk, flags.directory + "/tokens").revoke(flags.id, now);
+  if (!revoked.ok()) return revoked.error();
+  context.output.line(fmt::format("{} joins nobody any more; nodes that joined with it stay", revoked->id));
+  return 0;
+}
+
+}  // namespace
+
+Command token_create_command() {
+  return {.name = "token create",
+          .help = "makes a token with which machines join a run; prints the line to type there",
+          .example =
+              "Whoever has the token may join until it expires or is revoked.\n\n"
+              "Example:\n  gossamer token create runs/fleet --valid 7d --note 'the machines in the library'",
+          .run = create};
+}
+
+Command token_list_command() {
+  return {.name = "token list",
+          .help = "lists the tokens of a run, without their secrets",
+          .example = "Example:\n  gossamer token list runs/fleet",
+          .run = list};
+}
+
+Command token_revoke_command() {
+  return {.name = "token revoke",
+          .help = "makes a token worthless, at once",
+          .example = "Example:\n  gossamer token revoke runs/fleet 0123456789abcdef",
+          .run = revoke};
+}
+
+}  // namespace gossamer::cli

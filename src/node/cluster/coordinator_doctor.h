@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What stands between this machine and a coordinator: `gossamer doctor HOST:PORT`. Looks at one thing after
+// the other, name, port, TLS, run, credentials, program, clock, and stops at the first that fails: what comes
+// after it cannot be seen.
+//
+// Thread rule: a plain function; it blocks.
+#pragma once
+
+#include <vector>
+
+#include "node/cluster/places.h"
+#include "node/doctor.h"
+#include "node/node_host.h"
+
+namespace gossamer::node {
+
+// With a token, or credentials in a directory; with neither of them only whether somebody speaks TLS there.
+[[nodiscard]] std::vector<Finding> examine_coordinator(const NodeHost& host, const host::Endpoint& at,
+                                                       const Asker& asker, const std::string& program);
+
+}  // namespace gossamer::node

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A fleet on this machine for a test: a coordinator and members as processes, in a directory of its own.
+
+What this machine notes of its runs lies in that directory too, so that fleets of two tests know nothing of each other.
+Waiting is asking `status --json` again until it is as wanted, with a deadline that only a failure reaches.
+"""
+
+import os
+import re
+import signal
+import tempfile
+import time
+
+import program
+
+DEADLINE = 60
+
+
+class Fleet:
+    CONFIG = ("check", "things=12", "elements=64", "pause_ms=5")
+
+    def __init__(self, case):
+        self.case = case
+        directory = tempfile.TemporaryDirectory()
+        case.addCleanup(directory.cleanup)
+        self.directory = directory.name
+        self.run = self.path("run")
+        self.environment = {"XDG_STATE_HOME": self.path("state")}
+        self.processes = []
+        self.members = {}
+        case.addCleanup(self.end)
+
+    def path(self, *parts):
+        return os.path.join(self.directory, *parts)
+
+    def start(self, *arguments):
+        process = program.Running(*arguments, environment=self.environment)
+        self.processes.append(process)
+        return process
+
+    def end(self):
+        for one in self.processes:
+            if one.process.poll() is None:
+                one.signal(signal.SIGCONT)
+                one.signal(signal.SIGKILL)
+            if not one.process.stdout.closed:
+                one.finish()
+
+    def lead(self, *more, out=None):
+        """Starts a coordinator and returns it; its join line gives address and token."""
+        leader = self.start("coordinator", *self.CONFIG, "--out", out or self.run, *more)
+        line = leader.process.stdout.readline()
+        if not line:
+            raise AssertionError(f"no coordinator: {leader.finish().err}")
+        found = re.fullmatch(r"gossamer join (\S+) --token (\S+)\n", line)
+        self.case.assertIsNotNone(found, line)
+        leader.address, leader.token = found.groups()
+        self.address, self.token = found.groups()
+        return leader
+
+    def join(self, name, *more):
+        member = self.start(
+            "join", self.address, "--token", self.token, "--name", name, "--cores", "1", "--memory", "1G",
+            "--dir", self.path(name), *more)  # fmt: skip
+        self.members[name] = member
+        return member
+
+    def ask(self, *arguments):
+        return program.run(*arguments, environment=self.environment)
+
+    def wait_for(self, what, accept, target=None):
+        """The first status that `accept` says yes to."""
+        end = time.monotonic() + DEADLINE
+        last = None
+        while time.monotonic() < end:
+            last = self.ask("status", target or self.run, "--json")
+            if last.status == 0 and accept(last.json()):
+                return last.json()
+        raise AssertionError(f"{what}: {last.out}{last.err}\n{self.words()}")
+
+    def wait_for_members(self, count):
+        def serve(status):
+            serving = [one for one in status["members"] if one["state"] == "serving"]
+            return len(serving) == len(status["members"]) == count and status["phase"] == "settled"
+
+        return self.wait_for(f"{count} serve", serve)
+
+    def wait_for_steps(self, beyond):
+        return self.wait_for(f"steps beyond {beyond}", lambda status: (status["step"] or 0) > beyond)
+
+    def words(self):
+        """What all processes have said so far."""
+        texts = []
+        for one in self.processes:
+            while not one.lines.empty():
+                line = one.lines.get()
+                if line is not None:
+                    one.seen.append(line)
+            texts.append(f"--- {one.process.args[1]} {one.process.pid}, status {one.process.poll()}\n" + "".join(one.seen))
+        return "\n".join(texts)
+
+
+def by_name(status):
+    return {one["name"]: one for one in status["members"]}
+
+
+def incarnations(status):
+    return {one["name"]: one["incarnation"] for one in status["members"]}

@@ -1,0 +1,352 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A fleet as processes on this machine: a coordinator and members that are killed, stopped, refused and flooded.
+
+Nothing here may cost the others more than a step: each test ends by seeing that steps go on.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import unittest
+
+import program
+from fleet import Fleet, by_name, incarnations
+
+
+def free_ports(count):
+    """So many ports that follow each other and are free now."""
+    while True:
+        with contextlib.ExitStack() as held, contextlib.suppress(OSError):
+            first = held.enter_context(socket.create_server(("127.0.0.1", 0))).getsockname()[1]
+            for port in range(first + 1, first + count):
+                held.enter_context(socket.create_server(("127.0.0.1", port)))
+            return list(range(first, first + count))
+
+
+class Life(unittest.TestCase):
+    # Four members form a run; whoever is killed is fenced and the others go on; whoever was stopped too long comes
+    # back as new; nobody begins anew because the coordinator was killed; stop ends all with status 0.
+    def test_of_a_run(self):
+        fleet = Fleet(self)
+        leader = fleet.lead("--listen", "127.0.0.1:0", "--first", "4")
+        for name in "abcd":
+            fleet.join(name)
+        before = fleet.wait_for_members(4)
+        self.assertEqual(sum(one["things"] for one in before["members"]), 12)
+        self.assertEqual(sorted(by_name(before)), list("abcd"))
+        fleet.wait_for_steps(before["step"])
+
+        fleet.members["d"].signal(signal.SIGKILL)
+        three = fleet.wait_for_members(3)
+        self.assertEqual(sum(one["things"] for one in three["members"]), 12)
+        self.assertGreater(three["epoch"], before["epoch"])
+        fleet.wait_for_steps(three["step"])
+
+        fleet.members["c"].signal(signal.SIGSTOP)
+        two = fleet.wait_for_members(2)
+        fleet.members["c"].signal(signal.SIGCONT)
+        again = fleet.wait_for_members(3)
+        self.assertGreater(incarnations(again)["c"], incarnations(three)["c"])
+        for name in "ab":
+            self.assertEqual(incarnations(again)[name], incarnations(three)[name])
+        self.assertGreaterEqual(again["step"], two["step"])
+
+        leader.signal(signal.SIGKILL)
+        leader.finish()
+        leader = fleet.lead("--resume")
+        resumed = fleet.wait_for_members(3)
+        self.assertEqual(incarnations(resumed), incarnations(again))
+        self.assertGreater(resumed["generation"], again["generation"])
+        fleet.wait_for_steps(max(again["step"], resumed["step"]))
+
+        stopped = fleet.ask("stop", fleet.address)
+        self.assertEqual(stopped.status, 0, stopped.err)
+        for name, process in [("leader", leader)] + [(name, fleet.members[name]) for name in "abc"]:
+            done = process.finish()
+            self.assertEqual(done.status, 0, f"{name}: {done.err}")
+        self.check_events(fleet)
+
+    # Each line of events.jsonl says when, of which run, in which epoch, about which node.
+    def check_events(self, fleet):
+        for path in (fleet.path("run", "events.jsonl"), fleet.path("a", "events.jsonl")):
+            with open(path, encoding="utf-8") as file:
+                events = [json.loads(line) for line in file]
+            self.assertEqual(len({event["run"] for event in events}), 1)
+            for event in events:
+                self.assertLessEqual({"time", "event", "run", "epoch", "node", "incarnation"}, event.keys())
+                self.assertLess(abs(event["time"] - time.time()), 600)
+        kinds = {event["event"] for event in events}
+        self.assertLessEqual({"begun", "installed", "ended"}, kinds)
+
+    # Ctrl-C at a member gives its part away first; Ctrl-C at the coordinator ends it alone. A second join needs no
+    # token, a second node of one machine takes a directory of its own.
+    def test_of_a_node(self):
+        fleet = Fleet(self)
+        leader = fleet.lead("--listen", "127.0.0.1:0")
+        nodes = [fleet.start("join", fleet.address, "--token", fleet.token, "--name", name) for name in "ab"]
+        both = fleet.wait_for_members(2)
+        nodes[0].signal(signal.SIGINT)
+        done = nodes[0].finish()
+        self.assertEqual(done.status, 130, done.err)
+        self.assertIn("left the run", done.err)
+        alone = fleet.wait_for_members(1)
+        fleet.wait_for_steps(alone["step"])
+        nodes.append(fleet.start("join", fleet.address, "--name", "a"))
+        again = fleet.wait_for_members(2)
+        self.assertEqual(by_name(again)["a"]["node"], by_name(both)["a"]["node"])
+        with open(fleet.path("run", "events.jsonl"), encoding="utf-8") as file:
+            lost = [event for event in map(json.loads, file) if event["event"] == "lost"]
+        self.assertEqual([event["text"] for event in lost], ["it left"])
+
+        leader.signal(signal.SIGINT)
+        self.assertEqual(leader.finish().status, 130)
+        away = fleet.ask("status", fleet.address)
+        self.assertEqual(away.status, 1)
+        self.assertIn("cannot connect", away.err)
+        fleet.lead("--resume")
+        resumed = fleet.wait_for_members(2)
+        self.assertEqual(incarnations(resumed), incarnations(again))
+        nodes[1].signal(signal.SIGTERM)
+        self.assertEqual(nodes[1].finish().status, 143)
+
+
+class Admission(unittest.TestCase):
+    # Tokens that are malformed, expired, revoked or of another run, and certificates of another run: status 4, in
+    # words of their own, and the run does not notice.
+    def test_refusals(self):
+        fleet = Fleet(self)
+        fleet.lead("--listen", "127.0.0.1:0")
+        good = fleet.join("a")
+        before = fleet.wait_for_members(1)
+
+        def refused(words, *arguments):
+            done = fleet.ask("join", fleet.address, *arguments)
+            self.assertEqual(done.status, 4, f"{arguments}: {done.err}")
+            self.assertIn(words, done.err)
+            self.assertNotIn(fleet.token, done.err)
+
+        refused("token", "--token", "nonsense")
+        refused("token", "--token", fleet.token[:-3])
+        made = fleet.ask("token", "create", fleet.run, "--note", "to be revoked")
+        self.assertEqual(made.status, 0, made.err)
+        tokens = fleet.ask("token", "list", fleet.run, "--json").json_lines()
+        self.assertEqual([token["state"] for token in tokens], ["good", "good"])
+        ids = {token["note"]: token["id"] for token in tokens}
+        done = fleet.ask("token", "revoke", fleet.run, ids["to be revoked"])
+        self.assertEqual(done.status, 0, done.err)
+        refused("was revoked", "--token", made.out.split()[-1], "--dir", fleet.path("new"))
+        path = fleet.path("run", "tokens", ids["printed at the start"] + ".json")
+        with open(path, encoding="utf-8") as file:
+            record = json.load(file)
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({**record, "expires": record["created"] + 1}, file)
+        refused("has expired", "--token", fleet.token, "--dir", fleet.path("new"))
+        old = fleet.ask("status", fleet.address, "--token", fleet.token)
+        self.assertEqual(old.status, 4, old.err)
+
+        first = (fleet.address, fleet.token)
+        fleet.lead("--listen", "127.0.0.1:0", out=fleet.path("other"))
+        refused("of another run", "--token", first[1], "--dir", fleet.path("new"))
+        refused("of another run", "--dir", fleet.path("a2"), "--token", first[1])
+        shutil.copytree(fleet.path("a", "credentials"), fleet.path("copy", "credentials"))
+        refused("of another run", "--dir", fleet.path("copy"))
+        fleet.address = first[0]
+        refused("of another run than the token", "--dir", fleet.path("copy"), "--token", fleet.token)
+
+        after = fleet.wait_for_steps(before["step"])
+        self.assertEqual(after["epoch"], before["epoch"])
+        self.assertIsNone(good.process.poll())
+
+
+class Standby(unittest.TestCase):
+    def etcd(self, fleet):
+        """The URL of an etcd of this test's own."""
+        if shutil.which("etcd") is None:
+            self.skipTest("etcd is not installed (Debian: etcd-server)")
+        client, peer = (f"http://127.0.0.1:{port}" for port in free_ports(2))
+        server = subprocess.Popen(
+            ["etcd", "--data-dir", fleet.path("etcd"), "--listen-client-urls", client, "--advertise-client-urls", client,
+             "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", f"test={peer}",
+             "--name", "test"],
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)  # fmt: skip
+        self.addCleanup(server.stderr.close)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.kill)
+        for line in server.stderr:
+            if "ready to serve client requests" in line:
+                break
+        threading.Thread(target=server.stderr.read, daemon=True).start()
+        return client
+
+    # A leader that is killed is followed by the standby: members keep their incarnations, steps go on, and the old
+    # leader, started again, stands by.
+    def test_takes_over(self):
+        fleet = Fleet(self)
+        store = "etcd:" + self.etcd(fleet)
+        ports = free_ports(4)
+        first, second = (f"127.0.0.1:{port}" for port in (ports[0], ports[2]))
+        leader = fleet.lead("--listen", first, "--standby", second, "--store", store)
+        leader.wait_for_line("leads run")
+        fleet.join("a")
+        fleet.join("b")
+        before = fleet.wait_for_members(2)
+        for name in ("credentials", "tokens"):
+            shutil.copytree(fleet.path("run", name), fleet.path("run2", name))
+        standby = fleet.lead("--listen", second, "--standby", first, "--store", store, "--resume", out=fleet.path("run2"))
+        standby.wait_for_line("stands by")
+        asked = fleet.ask("status", second)
+        self.assertEqual(asked.status, 1)
+        self.assertIn(f"ask {first}", asked.err)
+
+        killed = time.monotonic()
+        leader.signal(signal.SIGKILL)
+        standby.wait_for_line("leads run")
+        print(f"the standby leads {time.monotonic() - killed:.1f} s after kill -9", file=sys.stderr)
+        after = fleet.wait_for("members stay", lambda status: all(one["connected"] for one in status["members"]), second)
+        self.assertEqual(incarnations(after), incarnations(before))
+        self.assertGreater(after["generation"], before["generation"])
+        fleet.wait_for("steps", lambda status: status["step"] > before["step"] + 10, second)
+        again = fleet.lead("--resume", "--standby", second, "--store", store)
+        again.wait_for_line("stands by")
+        # An orderly end leaves the lead at once.
+        standby.signal(signal.SIGTERM)
+        again.wait_for_line("leads run")
+        last = fleet.wait_for("members stay", lambda status: all(one["connected"] for one in status["members"]), first)
+        self.assertEqual(incarnations(last), incarnations(before))
+
+
+class Hostile(unittest.TestCase):
+    def ports(self, fleet):
+        with open(fleet.path("run", "address.json"), encoding="utf-8") as file:
+            address = json.load(file)
+        return [int(address[lane].rsplit(":", 1)[1]) for lane in ("control", "bulk")]
+
+    # Garbage, the first bytes of TLS and HTTP, and 300 connections that say nothing, to both ports: members stay, new
+    # ones come, steps go on.
+    def test_ports(self):
+        fleet = Fleet(self)
+        leader = fleet.lead("--listen", "127.0.0.1:0")
+        fleet.join("a")
+        fleet.join("b")
+        before = fleet.wait_for_members(2)
+        with contextlib.ExitStack() as open_ones:
+            for port in self.ports(fleet):
+                for first in (b"\0" * 4096, b"\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"):
+                    with socket.create_connection(("127.0.0.1", port), timeout=10) as one:
+                        with contextlib.suppress(OSError):
+                            one.sendall(first)
+                for _ in range(300):
+                    open_ones.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10))
+            fleet.join("c")
+            during = fleet.wait_for_members(3)
+            fleet.wait_for_steps(during["step"])
+        after = fleet.wait_for_members(3)
+        for name in "ab":
+            self.assertEqual(incarnations(after)[name], incarnations(before)[name])
+        self.assertIsNone(leader.process.poll())
+
+
+class Words(unittest.TestCase):
+    # What a person types wrongly: status 2, the nearest right word or what is there, and nothing is made.
+    def test_usage(self):
+        fleet = Fleet(self)
+        for arguments, words in (
+            (["coordinater"], "'coordinator'"),
+            (["coordinator", "chekc", "--out", fleet.run], "check"),
+            (["coordinator", "check", "thing=3", "--out", fleet.run, "--listen", "127.0.0.1:0"], "'things'"),
+            (["coordinator", "check", "things=0", "--out", fleet.run, "--listen", "127.0.0.1:0"], "1..4000"),
+            (["coordinator", "check", "--out", fleet.run], "--listen"),
+            (["coordinator", "check", "--out", fleet.run, "--listen", "0.0.0.0:0"], "--advertise"),
+            (["coordinator", "check", "--out", fleet.run, "--listen", "nowhere"], "HOST:PORT"),
+            (["coordinator", "check", "--out", fleet.run, "--listen", "127.0.0.1:65535"], "65534"),
+            (["coordinator", "check", "--out", fleet.run, "--listen", "127.0.0.1:0", "--store", "mysql:x"], "sqlite:FILE"),
+            (["coordinator", "check", "--listen", "127.0.0.1:0"], "--out"),
+            (["join", "127.0.0.1:7"], "--token"),
+            (["join"], "COORDINATOR"),
+            (["join", "127.0.0.1:7", "--tokn", "x"], "--token"),
+            (["join", "127.0.0.1:7", "--memory", "much"], "800M"),
+            (["join", "127.0.0.1:7", "--nat", "--listen", "127.0.0.1:0"], "--nat"),
+            (["token", "crate", "x"], "'token create'"),
+            (["token", "create", "x", "--valid", "tomorrow"], "24h"),
+            (["status", "127.0.0.1:7"], "--token"),
+            (["status", "nowhere"], "HOST:PORT"),
+        ):  # fmt: skip
+            with self.subTest(arguments=arguments):
+                done = fleet.ask(*arguments)
+                self.assertEqual(done.status, 2, f"{done.out}{done.err}")
+                self.assertIn(words, done.err)
+        self.assertFalse(os.path.exists(fleet.path("run", "credentials")))
+
+    # A directory without a run, a port that is taken, a name that nobody has: status 1 and the name of the thing.
+    def test_world(self):
+        fleet = Fleet(self)
+        done = fleet.ask("token", "create", fleet.path("none"))
+        self.assertEqual(done.status, 1)
+        self.assertIn(fleet.path("none"), done.err)
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            at = f"127.0.0.1:{taken.getsockname()[1]}"
+            done = fleet.ask("coordinator", "check", "--out", fleet.run, "--listen", at)
+            self.assertEqual(done.status, 1, done.err)
+            self.assertIn(at, done.err)
+        leader = fleet.lead("--listen", "127.0.0.1:0")  # the same directory serves for the next attempt
+        again = fleet.ask("coordinator", "check", "--out", fleet.run, "--listen", "127.0.0.1:0")
+        self.assertEqual(again.status, 2)
+        self.assertIn("--resume", again.err)
+        held = fleet.ask("coordinator", "check", "--out", fleet.run, "--resume")
+        self.assertEqual(held.status, 4)
+        other = fleet.ask("coordinator", "check", "things=13", "--out", fleet.run, "--resume")
+        self.assertEqual(other.status, 2)
+        self.assertIn("things=12", other.err)
+        name = fleet.ask("join", "no.such.name.invalid:7070", "--token", fleet.token)
+        self.assertEqual(name.status, 1)
+        self.assertIn("cannot find the name", name.err)
+        leader.signal(signal.SIGTERM)
+        self.assertEqual(leader.finish().status, 143)
+
+    # doctor names what fails, one after the other: name, port, TLS, token, and says that all is well when it is.
+    def test_doctor(self):
+        fleet = Fleet(self)
+
+        def findings(*arguments):
+            done = fleet.ask("doctor", *arguments, "--json")
+            result = done.json()
+            self.assertEqual(done.status, 0 if result["ok"] else 1)
+            return {check["name"]: check["health"] for check in result["checks"]}
+
+        self.assertEqual(findings("no.such.name.invalid:7070"), {"name": "bad", "token": "advice"})
+        with socket.socket() as nobody:
+            nobody.bind(("127.0.0.1", 0))
+            at = f"127.0.0.1:{nobody.getsockname()[1]}"
+            self.assertEqual(findings(at)["port"], "bad")
+            nobody.listen()
+            nobody.settimeout(10)
+            with subprocess.Popen(
+                [program.GOSSAMER, "doctor", at, "--json"], stdout=subprocess.PIPE, text=True
+            ) as process:
+                nobody.accept()[0].close()
+                checks = {one["name"]: one["health"] for one in json.loads(process.stdout.read())["checks"]}
+            self.assertEqual(checks["tls"], "bad")
+        fleet.lead("--listen", "127.0.0.1:0")
+        good = dict.fromkeys(("name", "port", "tls", "run", "token", "version", "clocks"), "good")
+        fleet.wait_for("an answer", lambda status: True)
+        self.assertEqual(findings(fleet.address, "--token", fleet.token), good)
+        self.assertEqual(findings(fleet.address)["credentials"], "good")
+        address = fleet.address
+        fleet.ask("token", "revoke", fleet.run, fleet.ask("token", "list", fleet.run).out.split()[0])
+        self.assertEqual(findings(address, "--token", fleet.token)["token"], "bad")
+        other = Fleet(self)
+        other.lead("--listen", "127.0.0.1:0")
+        self.assertEqual(findings(address, "--token", other.token)["run"], "bad")
+
+
+if __name__ == "__main__":
+    unittest.main()
