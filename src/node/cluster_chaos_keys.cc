@@ -9,8 +9,8 @@
 #include <ranges>
 #include <utility>
 
+#include "base/nearest_name.h"
 #include "cluster/control/defect.h"
-#include "engines/sparse/nearest_name.h"
 #include "net/link/link_probe.h"
 #include "node/bench_options.h"
 
@@ -98,7 +98,7 @@ Result<void> set_kinds(ChaosOptions& options, const SimulationSetting& setting) 
     const auto kind = simulation::fault_of(word);
     if (!kind) {
       return wrong_value(setting, fmt::format("kinds such as '{}' (all: {}), separated by commas",
-                                              engine::nearest_name(word, names), fmt::join(names, ", ")));
+                                              nearest_name(word, names), fmt::join(names, ", ")));
     }
     options.kinds.push_back(*kind);
   }
@@ -115,9 +115,8 @@ Result<void> set_defect(ChaosOptions& options, const SimulationSetting& setting)
   }
   std::vector<std::string_view> names;
   for (const cluster::DefectName& one : cluster::kDefects) names.push_back(one.name);
-  return wrong_value(
-      setting, fmt::format("a protection such as '{}' (all: {})", engine::nearest_name(setting.value, names),
-                           fmt::join(names, ", ")));
+  return wrong_value(setting, fmt::format("a protection such as '{}' (all: {})",
+                                          nearest_name(setting.value, names), fmt::join(names, ", ")));
 }
 
 Result<void> set_store(ChaosOptions& options, const SimulationSetting& setting) {

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "engines/sparse/nearest_name.h"
+#include "base/nearest_name.h"
 
 namespace gossamer::node {
 namespace {
@@ -176,9 +176,9 @@ class Reader {
     const auto kind = text == nullptr ? std::nullopt : simulation::fault_of(text->get());
     if (kind) return *kind;
     const std::string_view word = text == nullptr ? std::string_view() : std::string_view(text->get());
-    return wrong("kind", node,
-                 fmt::format("a fault such as \"{}\" (all: {})", engine::nearest_name(word, names),
-                             fmt::join(names, ", ")));
+    return wrong(
+        "kind", node,
+        fmt::format("a fault such as \"{}\" (all: {})", nearest_name(word, names), fmt::join(names, ", ")));
   }
 
   Result<double> read_number(const Range& range, const toml::node& node) const {
@@ -194,8 +194,8 @@ class Reader {
     std::vector<std::string_view> names{"kind"};
     for (const Range& range : kFaultNumbers) names.push_back(range.name);
     Error error = usage(place(source), fmt::format("a fault has no key '{}'", name));
-    error.expected = fmt::format("a key such as '{}' (all: {})", engine::nearest_name(name, names),
-                                 fmt::join(names, ", "));
+    error.expected =
+        fmt::format("a key such as '{}' (all: {})", nearest_name(name, names), fmt::join(names, ", "));
     return error;
   }
 

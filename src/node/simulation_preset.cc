@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <array>
 
-#include "engines/sparse/nearest_name.h"
+#include "base/nearest_name.h"
 #include "node/cluster_chaos_keys.h"
 
 namespace gossamer::node {
@@ -34,7 +34,7 @@ Result<const SimulationPreset*> find_simulation(std::string_view name, const std
                .what = fmt::format("there is no simulation '{}'", name),
                .got = {},
                .expected = fmt::format("a preset such as '{}' (all: {}), or the path of a .toml file",
-                                       engine::nearest_name(name, names), fmt::join(names, ", ")),
+                                       nearest_name(name, names), fmt::join(names, ", ")),
                .fix = "'gossamer simulate --help' describes the presets"};
 }
 

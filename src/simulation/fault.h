@@ -39,7 +39,7 @@ struct FaultName {
   FaultKind kind;
   std::string_view name;
 };
-inline constexpr std::array<FaultName, 17> kFaults{{{FaultKind::kKill, "kill"},
+inline constexpr std::array<FaultName, 18> kFaults{{{FaultKind::kKill, "kill"},
                                                     {FaultKind::kPowerOff, "power-off"},
                                                     {FaultKind::kPause, "pause"},
                                                     {FaultKind::kCut, "cut"},
