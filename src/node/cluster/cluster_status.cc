@@ -99,6 +99,7 @@ std::string status_json(const cluster::Coordinator& coordinator, const StatusFac
                        {"generation", coordinator.generation().value},
                        {"phase", name_of(coordinator.phase())},
                        {"shortage", coordinator.shortage()},
+                       {"alarms", ordered_json::array()},
                        {"epoch", coordinator.view().epoch().value},
                        {"installed_epoch", coordinator.installed().value},
                        {"step", nullptr},
@@ -106,6 +107,7 @@ std::string status_json(const cluster::Coordinator& coordinator, const StatusFac
                        {"fenced", coordinator.fenced().runs().size()},
                        {"members", ordered_json::array()}};
   if (coordinator.marks()) json["step"] = coordinator.marks()->committed().value;
+  for (const std::string& alarm : facts.alarms) json["alarms"].push_back(printable(alarm));
   for (const cluster::MemberFacts& member : coordinator.members())
     json["members"].push_back(member_json(member, held[NodeId(member.record->node())], now));
   return json.dump();
@@ -116,7 +118,8 @@ Result<StatusFacts> status_facts(const std::string& json) {
   if (!status.ok()) return status.error();
   return StatusFacts{.run = text_in(*status, "run"),
                      .program = text_in(*status, "program"),
-                     .time = number_in(*status, "time")};
+                     .time = number_in(*status, "time"),
+                     .alarms = {}};
 }
 
 Result<std::string> status_text(const std::string& json) {
@@ -129,6 +132,11 @@ Result<std::string> status_text(const std::string& json) {
   text += '\n';
   const std::string shortage = text_in(*status, "shortage");
   if (!shortage.empty()) text += fmt::format("waits: {}\n", shortage);
+  if ((*status).contains("alarms") && (*status)["alarms"].is_array()) {
+    for (const auto& alarm : (*status)["alarms"]) {
+      if (alarm.is_string()) text += fmt::format("ALARM: {}\n", printable(alarm.get<std::string>()));
+    }
+  }
   text += fmt::format("{:>5} {:<16} {:<9} {:>6} {:>9} {:>6} {:>8} {:>10} {}\n", "node", "name", "state",
                       "cores", "memory", "things", "RTT", "silent", "address");
   for (const auto& member : (*status)["members"]) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "base/time.h"
@@ -18,7 +19,8 @@ namespace gossamer::node {
 struct StatusFacts {
   std::string run;
   std::string program;
-  double time = 0;  // the coordinator's wall clock, seconds since 1970-01-01 UTC
+  double time = 0;                       // the coordinator's wall clock, seconds since 1970-01-01 UTC
+  std::vector<std::string> alarms = {};  // what somebody should look after
 };
 
 [[nodiscard]] std::string status_json(const cluster::Coordinator& coordinator, const StatusFacts& facts,

@@ -222,8 +222,10 @@ Result<void> CoordinatorNode::listen() {
   process_ =
       std::make_unique<cluster::CoordinatorProcess>(std::move(process), *network_, workload_, loop_.now());
   store_ = std::make_unique<StoreThread>(std::move(*store), [this](cluster::StoreAnswer answer) {
-    loop_.post(
-        [this, answer = std::move(answer)]() mutable { process_->answered(std::move(answer), loop_.now()); });
+    loop_.post([this, answer = std::move(answer)]() mutable {
+      note_store(answer);
+      process_->answered(std::move(answer), loop_.now());
+    });
   });
   return {};
 }
@@ -323,6 +325,24 @@ void CoordinatorNode::log_refusal(const host::Asked& asked, const Error& why) {
                   more == 0 ? "" : fmt::format("; and {} more before it", more)));
 }
 
+// Members go on while the store fails, and nobody would know why nothing new is agreed.
+void CoordinatorNode::note_store(const cluster::StoreAnswer& answer) {
+  const std::optional<Error> error = std::visit(
+      [](const auto& one) { return one.ok() ? std::optional<Error>() : std::optional(one.error()); }, answer);
+  const net::PeerId self{cluster::kCoordinatorNode, {}};
+  if (error && error->kind != ErrorKind::kRefused) {
+    if (!store_fails_) {
+      log("store_error", self, error->message());
+      host_.say("the store fails, and is tried again: " + error->message());
+    }
+    store_fails_ = {call_, error->message()};
+  } else if (store_fails_ && store_fails_->first == call_) {
+    store_fails_.reset();
+    log("store_works", self, "");
+    host_.say("the store works again");
+  }
+}
+
 void CoordinatorNode::tell_events() {
   cluster::Coordinator* const coordinator = process_->coordinator();
   const net::PeerId self{cluster::kCoordinatorNode, {}};
@@ -354,7 +374,10 @@ void CoordinatorNode::tell_events() {
 
 std::optional<Instant> CoordinatorNode::work() {
   process_->tick(loop_.now());
-  if (auto call = process_->next_call(loop_.now())) store_->call(std::move(*call));
+  if (auto call = process_->next_call(loop_.now())) {
+    call_ = call->index();
+    store_->call(std::move(*call));
+  }
   tell_events();
   return process_->next_wakeup();
 }

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -75,6 +76,7 @@ class CoordinatorNode {
   [[nodiscard]] Result<void> may_see(const host::Asked& asked);
   std::optional<Instant> work();
   void tell_events();
+  void note_store(const cluster::StoreAnswer& answer);
   void log(const std::string& kind, net::PeerId peer, const std::string& text);
   void log_refusal(const host::Asked& asked, const Error& why);
 
@@ -92,6 +94,9 @@ class CoordinatorNode {
   bool led_ = false;
   bool stood_by_ = false;
   Instant started_;
+  // The store's call under way, as its place in StoreCall, and the last one that failed and why.
+  std::size_t call_ = 0;
+  std::optional<std::pair<std::size_t, std::string>> store_fails_;
   // Strangers could fill the disk.
   Instant next_refusal_;
   std::uint64_t silent_refusals_ = 0;
