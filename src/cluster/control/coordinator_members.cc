@@ -54,7 +54,8 @@ void Coordinator::beat(Member& member, const membership::Beat& said, Instant now
     return view_.members().contains(NodeId(node));
   });
   // Two members have lost what was under way between them: all come to rest and go on from there.
-  if (lost && options_.view_change == ViewChange::kFrozen && find(peer) != nullptr) want_change(now);
+  const bool news = said.epoch() == view_.epoch().value && view_.find(peer) != nullptr;
+  if (lost && news && options_.view_change == ViewChange::kFrozen) want_change(now);
 }
 
 void Coordinator::judge_unreachable(Instant now) {

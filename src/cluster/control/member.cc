@@ -95,7 +95,7 @@ void Member::say_beat(Instant now) {
   for (const auto& [node, since] : down_since_) {
     if (view_.members().contains(node) && now - since >= kUnreachableAfter) beat.add_unreachable(node.value);
   }
-  for (const NodeId node : std::exchange(lost_, {})) beat.add_lost(node.value);
+  for (const NodeId node : lost_) beat.add_lost(node.value);
   say(said, now);
 }
 
@@ -142,7 +142,9 @@ void Member::on_open_failed(NodeId node, Instant now) {
   // A firewall or NAT may stand between the two: every second time through the coordinator.
   const auto member = view_.members().find(node);
   Reopening& reopening = reopening_[node];
-  if (member == view_.members().end() || ++reopening.failures % 3 != 0) return;
+  // One that was up keeps what is under way, and is dialed by the link itself.
+  if (member == view_.members().end() || met_.contains(node)) return;
+  if (++reopening.failures % 3 != 0) return;
   links_.close(node, "it is tried another way", now);
   net::PeerAddress address = address_of(node, member->second.listening());
   if (reopening.failures % 2 != 0 || !listens(member->second.listening()))
@@ -212,6 +214,7 @@ void Member::on_change(const membership::Change& change, Instant now) {
   }
   if (const auto applied = view_.apply(change); !applied.ok()) return end(applied.error());
   frozen_.reset();
+  lost_.clear();  // all come to rest, and go on from the same step
   if (view_.fenced().contains(options_.self.incarnation)) {
     return end(Error{.kind = ErrorKind::kRefused,
                      .what = "this incarnation was declared dead",

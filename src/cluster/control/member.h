@@ -187,7 +187,7 @@ class Member {
   std::map<net::PeerId, std::vector<std::pair<host::Lane, net::Message>>> kept_;  // until there is a link
   std::map<NodeId, Instant> down_since_;  // links to members that are not up
   std::map<NodeId, Incarnation> met_;     // whom there is, or was, a link with
-  std::set<NodeId> lost_;                 // to be said with the next beat
+  std::set<NodeId> lost_;                 // said with each beat until the view changes
   // How to open a link again that ended or never came to be.
   struct Reopening {
     Instant when;

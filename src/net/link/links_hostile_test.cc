@@ -48,7 +48,7 @@ TEST_F(LinksTest, Strangers) {
     }));
     for (std::size_t i = 0; i < kEach; ++i)
       (void)strangers.back()->connect(a.address.control, Lane::kControl);
-    run_for(0.1);
+    run_for(0.05);
   };
   const Strangers::Limits limits;
   ASSERT_LT(limits.of_certificate, kEach);
