@@ -12,7 +12,9 @@ namespace {
 using membership::ToMember;
 
 constexpr Duration kLongestLease{3600'000'000'000};
-constexpr std::uint64_t kStepsAhead = 4096;  // a step further ahead costs memory for nothing
+constexpr std::uint64_t kStepsAhead = 4096;  // claims of steps further ahead cost memory for nothing
+// A mark costs the same wherever it is, and members go on for as long as no coordinator hears of it.
+constexpr std::uint64_t kMarkAhead = 1ULL << 32;
 
 membership::ClaimRecord record_of(const Claim& claim) {
   membership::ClaimRecord record;
@@ -112,7 +114,7 @@ bool Coordinator::applied(const Member& member, const Progress& progress, Instan
   const net::PeerId peer = peer_of(member.record);
   if (!marks_ || view_.find(peer) == nullptr) return true;
   const Incarnation by = peer.incarnation;
-  const StepNumber last(marks_->committed().value + kStepsAhead);
+  const StepNumber last(marks_->committed().value + kMarkAhead);
   for (const membership::Progress& one : progress) {
     const Mark mark{.track = TrackId(one.track()), .by = by, .next = StepNumber(one.next())};
     // A mark never falls: a wrong one would end the ledger.

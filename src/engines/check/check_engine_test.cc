@@ -179,6 +179,46 @@ TEST(CheckEngine, StopEndsEveryMember) {
   }
 }
 
+// Claim: who gets what no exchange sends names the sender, and leaves; the others go on without him.
+TEST(CheckEngine, BrokenRulesAreNamed) {
+  CheckFleet fleet(kSmall, 3, 1);
+  fleet.run_for(5);
+  const net::PeerId victim = fleet.member("m1").member()->self();
+  const std::string culprit = "node-" + std::to_string(fleet.member("m2").member()->self().node.value);
+  ASSERT_TRUE(fleet.member("m2").member()->send(victim, host::Lane::kControl,
+                                                {.channel = kCheckChannel, .body = "\xff\xff", .payload = {}},
+                                                fleet.timeline().now()));
+  fleet.run_for(5);
+  ASSERT_TRUE(fleet.member("m1").engine().failure().has_value());
+  EXPECT_EQ(fleet.member("m1").engine().failure()->where, culprit);
+  EXPECT_TRUE(fleet.member("m1").done());
+  const StepNumber before = fleet.steps()->second;
+  fleet.run_for(5);
+  for (const char* const machine : {"m2", "m3"}) {
+    EXPECT_EQ(fleet.member(machine).engine().failure(), std::nullopt);
+    EXPECT_GT(*fleet.member(machine).engine().step(), before);
+  }
+}
+
+// Claim: members go on without a coordinator for thousands of steps, and it takes them back when it comes.
+TEST(CheckEngine, FastStepsOutrunAnAbsentCoordinator) {
+  CheckFleet fleet({.things = 4, .elements = 16}, 2, 1);
+  fleet.internet().set_default_path({.delay = from_milliseconds(0.1)});
+  fleet.run_for(5);
+  const StepNumber before = fleet.steps()->second;
+  const Incarnation life = fleet.member("m1").member()->self().incarnation;
+  fleet.kill_coordinator_for(from_seconds(10));
+  fleet.run_for(9);
+  const StepNumber without = fleet.steps()->first;
+  EXPECT_GT(without.value, before.value + 5000);
+  fleet.run_for(6);
+  EXPECT_EQ(fleet.failure(), std::nullopt) << *fleet.failure();
+  ASSERT_NE(fleet.member("m1").member(), nullptr) << fleet.log();
+  EXPECT_EQ(fleet.member("m1").member()->self().incarnation, life) << fleet.log();
+  EXPECT_GT(fleet.steps()->first, without) << fleet.log();
+  EXPECT_GE(fleet.leader()->marks()->committed(), without) << fleet.log();
+}
+
 // Claim: when all members die at once, those who come in their place go on at the committed step.
 TEST(CheckEngine, RunOutlivesItsMembers) {
   CheckFleet fleet(kSmall, 3, 1);
