@@ -73,34 +73,46 @@ void replace_the_gone(CheckFleet& fleet) {
   }
 }
 
+// How many steps a fleet has done in the end, after faults of all kinds.
+std::uint64_t outlive_faults(std::uint64_t seed, Driver driver) {
+  Rng rng(seed, Purpose::kTest);
+  CheckFleet fleet(kSmall, 4, seed, driver);
+  fleet.run_for(5);
+  for (int harm = 0; harm < 12; ++harm) {
+    do_harm(fleet, rng);
+    const Instant until = fleet.timeline().now() + from_seconds(4 * static_cast<double>(rng.uniform()));
+    while (fleet.timeline().now() < until) {
+      fleet.run_for(0.1);
+      replace_the_gone(fleet);
+    }
+  }
+  fleet.run_for(40);
+  const auto before = fleet.steps();
+  fleet.run_for(10);
+  const auto after = fleet.steps();
+  EXPECT_EQ(fleet.failure(), std::nullopt) << "seed " << seed << ": " << *fleet.failure();
+  if (!before || !after) {
+    ADD_FAILURE() << "seed " << seed << ": nobody works\n" << fleet.log();
+    return 0;
+  }
+  EXPECT_GT(after->first.value, before->second.value + 50) << "seed " << seed << "\n" << fleet.log();
+  EXPECT_LE(after->second.value, after->first.value + 1) << "seed " << seed;
+  return after->first.value;
+}
+
 // Claim: members that are killed, stopped, cut off, that join and drain, and coordinators that are killed
-// and come back, make no check fail: every sum and every chain is right, and in the end all work again;
-// also where loops are slow to tell their engines.
+// and come back, make no check fail: every sum and every chain is right, and in the end all work again.
 TEST(CheckEngine, NoFaultIsAFailure) {
   std::uint64_t steps = 0;
-  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
-    Rng rng(seed, Purpose::kTest);
-    CheckFleet fleet(kSmall, 4, seed, seed % 2 == 0 ? Driver::kBatches : Driver::kPrompt);
-    fleet.run_for(5);
-    for (int harm = 0; harm < 12; ++harm) {
-      do_harm(fleet, rng);
-      const Instant until = fleet.timeline().now() + from_seconds(4 * static_cast<double>(rng.uniform()));
-      while (fleet.timeline().now() < until) {
-        fleet.run_for(0.1);
-        replace_the_gone(fleet);
-      }
-    }
-    fleet.run_for(40);
-    const auto before = fleet.steps();
-    fleet.run_for(10);
-    const auto after = fleet.steps();
-    ASSERT_EQ(fleet.failure(), std::nullopt) << "seed " << seed << ": " << *fleet.failure();
-    ASSERT_TRUE(before && after) << "seed " << seed << "\n" << fleet.log();
-    EXPECT_GT(after->first.value, before->second.value + 50) << "seed " << seed << "\n" << fleet.log();
-    EXPECT_LE(after->second.value, after->first.value + 1) << "seed " << seed;
-    steps += after->first.value;
-  }
-  EXPECT_GT(steps, 40u * 300);
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) steps += outlive_faults(seed, Driver::kPrompt);
+  EXPECT_GT(steps, 20u * 300);
+}
+
+// Claim: the same where loops are slow to tell their engines, and members are ahead of them.
+TEST(CheckEngine, NoFaultIsAFailureInBatches) {
+  std::uint64_t steps = 0;
+  for (std::uint64_t seed = 21; seed <= 40; ++seed) steps += outlive_faults(seed, Driver::kBatches);
+  EXPECT_GT(steps, 20u * 300);
 }
 
 // Claim: a sum that one member spoils once is noticed by all, that one too; each names the step, leaves, and
