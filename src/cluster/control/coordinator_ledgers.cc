@@ -12,9 +12,9 @@ namespace {
 using membership::ToMember;
 
 constexpr Duration kLongestLease{3600'000'000'000};
-// Members go on without a coordinator for as long as they like; but not for four thousand million steps.
+constexpr std::uint64_t kStepsAhead = 4096;  // claims of steps further ahead cost memory for nothing
+// A mark costs the same wherever it is, and members go on for as long as no coordinator hears of it.
 constexpr std::uint64_t kMarkAhead = 1ULL << 32;
-constexpr std::uint64_t kStepsAhead = 4096;  // a step further ahead costs memory for nothing
 
 membership::ClaimRecord record_of(const Claim& claim) {
   membership::ClaimRecord record;
