@@ -4,9 +4,10 @@
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
+SEEDS ?= 100000
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test bench bench-sparse check asan tsan fuzz install clean
+.PHONY: help build demo test bench bench-sparse check asan tsan fuzz sim install clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "make %-12s %s\n", $$1, $$2}'
@@ -56,6 +57,9 @@ tsan: ## all tests under ThreadSanitizer (make test: only those with threads)
 fuzz: ## every fuzz target for FUZZ_SECONDS=60
 	@tools/dev/setup fuzz
 	@tools/dev/run-fuzz $(FUZZ_SECONDS)
+
+sim: build ## SEEDS=100000 simulated disasters on all cores; a seed that breaks something is named
+	@build/release/gossamer simulate cluster-chaos --seeds $(SEEDS)
 
 install: build ## copy the program to PREFIX=/usr/local
 	@cmake --install build/release --prefix $(PREFIX)

@@ -56,6 +56,7 @@ struct Command {
 [[nodiscard]] Command token_revoke_command();
 [[nodiscard]] Command status_command();
 [[nodiscard]] Command stop_command();
+[[nodiscard]] Command simulate_command();
 [[nodiscard]] Command doctor_command();
 [[nodiscard]] Command version_command();
 

@@ -23,6 +23,7 @@ std::vector<Command> all_commands() {
           token_revoke_command(),
           status_command(),
           stop_command(),
+          simulate_command(),
           doctor_command(),
           version_command()};
 }

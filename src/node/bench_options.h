@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The options of a benchmark, "key=value": a table of names, ranges and places, from which come parsing,
-// messages, help and JSON.
+// The options of a benchmark or a simulation, "key=value": a table of names, ranges and places, from which
+// come parsing, messages, help and JSON.
 //
 //   struct BenchThing { std::uint64_t rows = 10; };
 //   BenchOptions table(BenchThing& o) { return {"bench thing", {{"rows", "of the thing", &o.rows, 1, 100}}};

@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace gossamer::simulation {
@@ -86,12 +89,66 @@ TEST(ClusterChaos, CoordinatorsInTroubleCostNoMember) {
   }
 }
 
-// Claim: whatever happens, the invariants hold and the fleet gets back to work.
+// Claim: whatever happens, the invariants hold and the fleet gets back to work; and seeds as few as these
+// lead into the branches that most of the protocol is about. (2,000 seeds: tests/simulation.)
 TEST(ClusterChaos, SeedsHold) {
-  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+  using Probe = cluster::ControlProbe;
+  std::map<Probe, std::uint64_t> reached;
+  const std::vector<Probe> expected{Probe::kBeginAgain,    Probe::kChangeBegunAnew, Probe::kChangeWaits,
+                                    Probe::kNotHereInTime, Probe::kSilent,          Probe::kCommitRepeated,
+                                    Probe::kGuardRefused,  Probe::kRequestRepeated, Probe::kMessageKept,
+                                    Probe::kNewLife,       Probe::kTakenUpInChange};
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     const ChaosReport report = run_cluster_chaos({.seed = seed});
     EXPECT_EQ(report.violation, std::nullopt) << "seed " << seed << ": " << *report.violation;
+    for (const Probe probe : expected) reached[probe] += report.probes.control.count(probe);
   }
+  for (const Probe probe : expected) {
+    const auto name = std::ranges::find(cluster::kControlProbes, probe, &ProbeName<Probe>::probe);
+    EXPECT_GT(reached[probe], 0u) << name->name;
+  }
+}
+
+// Claim: the tables of probes are those of their enumerations, in order, with names of their own.
+TEST(Probes, TablesAreComplete) {
+  std::set<std::string_view> names;
+  const auto look = [&names](const auto& table) {
+    for (std::size_t i = 0; i < table.size(); ++i) {
+      EXPECT_EQ(static_cast<std::size_t>(table[i].probe), i) << table[i].name;
+      EXPECT_TRUE(names.insert(table[i].name).second) << table[i].name;
+    }
+  };
+  look(cluster::kControlProbes);
+  look(net::kLinkProbes);
+}
+
+// Claim: each expectation is judged: what a quiet run comes up to holds, a little more is missed.
+TEST(ClusterChaos, ExpectationsAreJudged) {
+  const ChaosOptions quiet{
+      .store = StoreKind::kFile,
+      .script = {{.kind = FaultKind::kReset, .at = {from_seconds(6).ns}, .lasts = from_seconds(4)}},
+      .calm = from_seconds(20)};
+  const ChaosReport report = run_cluster_chaos(quiet);
+  ASSERT_EQ(report.violation, std::nullopt);
+  const ChaosExpectations met{.most_lives = report.lives,
+                              .least_steps = report.steps_committed,
+                              .least_steps_under_faults = report.steps_under_faults,
+                              .recovered_within = *report.recovery,
+                              .longest_standstill = report.standstill};
+  const auto violation_of = [&quiet](const ChaosExpectations& expect) {
+    ChaosOptions options = quiet;
+    options.expect = expect;
+    return run_cluster_chaos(options).violation;
+  };
+  EXPECT_EQ(violation_of(met), std::nullopt);
+  std::vector<ChaosExpectations> missed(5, met);
+  --missed[0].most_lives;
+  ++missed[1].least_steps;
+  ++missed[2].least_steps_under_faults;
+  --missed[3].recovered_within.ns;
+  --missed[4].longest_standstill.ns;
+  for (std::size_t i = 0; i < missed.size(); ++i)
+    EXPECT_NE(violation_of(missed[i]), std::nullopt) << "expectation " << i;
 }
 
 class SeededDefect : public ::testing::TestWithParam<DefectName> {};

@@ -103,6 +103,11 @@ void CountingEngine::wants_to_leave(const std::string& reason, Instant now) {
   if (process_.member() != nullptr) process_.member()->drain(reason, now);
 }
 
+void CountingEngine::leave(const std::string& reason, Instant now) {
+  leaving_ = reason;
+  if (process_.member() != nullptr) process_.member()->leave(reason, now);
+}
+
 void CountingEngine::on_view(const cluster::ViewChanged& event, Instant) {
   const cluster::View& view = process_.member()->view();
   world_.invariants.saw_view(view.epoch(), view.bytes());

@@ -53,7 +53,9 @@ class CountingEngine {
   CountingEngine(World world, cluster::MemberProcess& process, std::uint64_t seed, double slowness);
 
   void on(const cluster::ProcessEvent& event, Instant now);
+  // Hands everything over first.
   void wants_to_leave(const std::string& reason, Instant now);
+  void leave(const std::string& reason, Instant now);
 
   [[nodiscard]] bool believes(const cluster::LeaseKeys& keys, Instant now) const;
   [[nodiscard]] bool done() const { return done_; }

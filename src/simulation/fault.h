@@ -24,13 +24,14 @@ enum class FaultKind {
   kReset,             // the connections between two break once
   kSlow,              // a member's link has 1/1000 of its rate for a while
   kLossy,             // the paths of a member lose a fifth of their segments for a while
-  kKillCoordinator,   // it is back after a while, or a standby takes over
+  kKillCoordinator,   // it is back after a while, or a standby takes over; `other` may give it a bad start
   kPauseCoordinator,  // it is stopped for a while
   kCutCoordinator,    // it reaches no member for a while, but its store
   kStoreFails,        // the coordinator's next calls of the store fail
   kStoreAway,         // all of them do for a while
   kJoin,              // one more member
   kDrain,             // a member leaves in order
+  kLeave,             // a member leaves at once and hands nothing over
   kNotice,            // a member leaves in order, and is killed after a while whether it has left or not
 };
 
@@ -38,7 +39,7 @@ struct FaultName {
   FaultKind kind;
   std::string_view name;
 };
-inline constexpr std::array<FaultName, 17> kFaults{{{FaultKind::kKill, "kill"},
+inline constexpr std::array<FaultName, 18> kFaults{{{FaultKind::kKill, "kill"},
                                                     {FaultKind::kPowerOff, "power-off"},
                                                     {FaultKind::kPause, "pause"},
                                                     {FaultKind::kCut, "cut"},
@@ -54,6 +55,7 @@ inline constexpr std::array<FaultName, 17> kFaults{{{FaultKind::kKill, "kill"},
                                                     {FaultKind::kStoreAway, "store-away"},
                                                     {FaultKind::kJoin, "join"},
                                                     {FaultKind::kDrain, "drain"},
+                                                    {FaultKind::kLeave, "leave"},
                                                     {FaultKind::kNotice, "notice"}}};
 
 [[nodiscard]] std::string_view name(FaultKind kind);

@@ -258,8 +258,22 @@ void Fleet::inject_on_member(const Fault& fault, SimMember& member) {
     case FaultKind::kDrain:
       if (!member.paused()) member.wants_to_leave("it was told to");
       return;
+    case FaultKind::kLeave:
+      if (!member.paused()) member.leave("it was told to");
+      return;
     default: CHECK(false, static_cast<int>(fault.kind));
   }
+}
+
+// A fourth of those that come back cannot reach their store at first: to campaign, to load, or to write.
+void Fleet::kill_coordinator(const std::string& machine, const Fault& fault) {
+  coordinators_.erase(machine);
+  timeline_.after(fault.lasts, [this, machine, other = fault.other] {
+    start_coordinator(machine);
+    if (other % 4 == 3)
+      coordinators_.at(machine)->fail_store(static_cast<int>(other / 4 % 3),
+                                            1 + static_cast<int>(other / 12 % 3));
+  });
 }
 
 void Fleet::inject_on_coordinator(const Fault& fault) {
@@ -267,9 +281,7 @@ void Fleet::inject_on_coordinator(const Fault& fault) {
   if (led == nullptr) return;
   const std::string machine = led->machine();
   switch (fault.kind) {
-    case FaultKind::kKillCoordinator:
-      coordinators_.erase(machine);
-      return timeline_.after(fault.lasts, [this, machine] { start_coordinator(machine); });
+    case FaultKind::kKillCoordinator: return kill_coordinator(machine, fault);
     case FaultKind::kPauseCoordinator:
       led->pause();
       return timeline_.after(fault.lasts, [this, machine] {
@@ -277,7 +289,7 @@ void Fleet::inject_on_coordinator(const Fault& fault) {
         if (found != coordinators_.end() && found->second->paused()) found->second->resume();
       });
     case FaultKind::kCutCoordinator: return cut_off(machine, fault.lasts);
-    case FaultKind::kStoreFails: return led->fail_store(1 + static_cast<int>(fault.other % 6));
+    case FaultKind::kStoreFails: return led->fail_store(0, 1 + static_cast<int>(fault.other % 6));
     case FaultKind::kStoreAway: return led->lose_store(fault.lasts);
     default: CHECK(false, static_cast<int>(fault.kind));
   }

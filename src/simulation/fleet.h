@@ -52,6 +52,7 @@ class Fleet {
   [[nodiscard]] bool believes(Incarnation incarnation, const cluster::LeaseKeys& keys);
   [[nodiscard]] std::string certificate(NodeId node) const;
   void start_coordinator(const std::string& machine);
+  void kill_coordinator(const std::string& machine, const Fault& fault);
   void start_member(NodeId node);
   void start_new_member() { start_member(NodeId(cluster::kCoordinatorNode.value + ++nodes_)); }
   [[nodiscard]] SimMember* pick(std::uint64_t number);

@@ -76,7 +76,7 @@ void SimCoordinator::call(cluster::StoreCall call) {
   after(while_(), [this, while_, call = std::move(call)] {
     if (timeline().now() < away_until_) {
       store_->restart_count({.fail_at_operation = 0});
-    } else if (failing_ > 0) {
+    } else if (failing_ > 0 && --skipped_ < 0) {
       host::SimStoreFaults faults;
       // Whether it was carried out, its caller cannot know.
       (failing_ % 2 == 1 ? faults.lose_answer_at_operation : faults.fail_at_operation) = 0;

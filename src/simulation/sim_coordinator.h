@@ -28,8 +28,12 @@ class SimCoordinator final : public SimProcess {
   [[nodiscard]] cluster::Coordinator* leader() { return process_->coordinator(); }
   [[nodiscard]] host::SimStore& store() { return *store_; }
   [[nodiscard]] const std::optional<Error>& failure() const { return process_->failure(); }
-  // The next `count` calls of the store fail, the first of them after it was carried out.
-  void fail_store(int count) { failing_ = count; }
+  // After `skip` calls of the store that succeed, `count` fail: every second one, and the last, after it was
+  // carried out.
+  void fail_store(int skip, int count) {
+    skipped_ = skip;
+    failing_ = count;
+  }
   // It is out of reach for a while.
   void lose_store(Duration lasts) { away_until_ = timeline().now() + lasts; }
 
@@ -44,6 +48,7 @@ class SimCoordinator final : public SimProcess {
   std::unique_ptr<host::SimStore> store_;
   Rng rng_;
   Trace trace_;
+  int skipped_ = 0;
   int failing_ = 0;
   Instant away_until_;
   bool led_ = false;

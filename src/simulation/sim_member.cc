@@ -67,6 +67,11 @@ void SimMember::wants_to_leave(const std::string& reason) {
   go_on();
 }
 
+void SimMember::leave(const std::string& reason) {
+  engine_->leave(reason, now());
+  go_on();
+}
+
 void SimMember::tell(const cluster::ProcessEvent& event) const {
   if (const auto* const begun = std::get_if<cluster::LifeBegun>(&event)) {
     trace_(machine(), fmt::format("begins as node {} incarnation {}", begun->self.node.value,

@@ -30,6 +30,7 @@ class SimMember final : public SimProcess {
   ~SimMember() override;
 
   void wants_to_leave(const std::string& reason);
+  void leave(const std::string& reason);
   [[nodiscard]] NodeId node() const { return node_; }
   // It left, or could not go on.
   [[nodiscard]] bool done() const { return engine_->done(); }

@@ -23,6 +23,7 @@ COMMANDS = [
     ["token", "revoke"],
     ["status"],
     ["stop"],
+    ["simulate"],
     ["doctor"],
     ["version"],
 ]

@@ -206,15 +206,13 @@ void Member::on_message(const net::Message& message, Instant now) {
 }
 
 void Member::on_change(const membership::Change& change, Instant now) {
-  if (change.epoch() <= view_.epoch().value) return reach(ControlProbe::kKnownChange);
+  if (change.epoch() <= view_.epoch().value) return;  // has it
   if (!view_.follows(change)) {
-    reach(ControlProbe::kUnknownEpoch);
     return say_here(now);
   }
   if (const auto applied = view_.apply(change); !applied.ok()) return end(applied.error());
   frozen_.reset();
   if (view_.fenced().contains(options_.self.incarnation)) {
-    reach(ControlProbe::kSelfFenced);
     return end(Error{.kind = ErrorKind::kRefused,
                      .what = "this incarnation was declared dead",
                      .fix = "it joins again as a new one"},

@@ -190,7 +190,6 @@ std::optional<wire::Refusal> Links::session_objection(const Connection& connecti
   }
   // It was under way for so long that a later connection has come further.
   if (same && !link->lanes[lane_index(connection.lane)].stream.can_attach(hello.progress())) {
-    reached(options_.probes, LinkProbe::kOutOfDate);
     return refusal_of(
         wire::Refusal::BUSY,
         {.what = "this connection is out of date", .got = {}, .expected = {}, .fix = "connect again"});
@@ -263,7 +262,6 @@ void Links::on_welcome(Connection& connection, const wire::Welcome& welcome, Ins
     kind = ErrorKind::kFailed;
   }
   if (link.peer.incarnation.value != 0 && link.peer.incarnation != peer.incarnation) {
-    reached(options_.probes, LinkProbe::kOtherAnswers);
     wrong = "the peer came back as another incarnation";
     kind = ErrorKind::kFailed;
   }
@@ -285,10 +283,7 @@ void Links::establish(Connection& connection, Link& link, const wire::Progress& 
                       LinkEvents& out) {
   LaneState& lane = link.lanes[lane_index(connection.lane)];
   // The other side knows that its earlier connection is lost, or it would not have opened this one.
-  if (lane.connection.has_value() && *lane.connection != connection.id) {
-    reached(options_.probes, LinkProbe::kConnectionReplaced);
-    drop(*lane.connection);
-  }
+  if (lane.connection.has_value() && *lane.connection != connection.id) drop(*lane.connection);
   if (link.was_up && lane.stream.queued_bytes() > 0) reached(options_.probes, LinkProbe::kResent);
   strangers_.remove(connection.id);
   connection.node = link.peer.node;

@@ -12,12 +12,9 @@ namespace gossamer::net {
 
 enum class LinkProbe : std::uint8_t {
   kResent,
-  kConnectionReplaced,
   kFencedHello,
   kFencedWelcome,
   kGone,
-  kOutOfDate,
-  kOtherAnswers,
   kOpenedAnew,
   kSilentConnection,
   kSilentStranger,
@@ -27,13 +24,9 @@ enum class LinkProbe : std::uint8_t {
 
 inline constexpr std::array<ProbeName<LinkProbe>, static_cast<std::size_t>(LinkProbe::kCount)> kLinkProbes{{
     {LinkProbe::kResent, "link.resent", "a lane came back with messages that were not acknowledged"},
-    {LinkProbe::kConnectionReplaced, "link.connection-replaced",
-     "a new connection came before the old one was known to be lost"},
     {LinkProbe::kFencedHello, "link.fenced-hello", "a fenced incarnation knocked, and was refused"},
     {LinkProbe::kFencedWelcome, "link.fenced-welcome", "a fenced incarnation answered"},
     {LinkProbe::kGone, "link.gone", "a peer resumed a link that had ended here"},
-    {LinkProbe::kOutOfDate, "link.out-of-date", "a Hello was under way longer than a later one"},
-    {LinkProbe::kOtherAnswers, "link.other-answers", "another incarnation answered than the link's"},
     {LinkProbe::kOpenedAnew, "link.opened-anew", "a peer opened a new link where there was one"},
     {LinkProbe::kSilentConnection, "link.silent-connection",
      "a connection was closed because of its silence"},

@@ -36,36 +36,47 @@ class Counting final : public host::Network {
 // Connections that say nothing are closed after a while; beyond what one certificate, one host or all
 // together may have, immediately. Nobody's flood keeps another out.
 TEST_F(LinksTest, Strangers) {
+  constexpr std::size_t kEach = 40;  // connections of one process
   Node& a = start(1);
   Node& b = start(2);
   std::size_t closed = 0;
+  std::uint64_t number = 100;
   std::vector<std::unique_ptr<host::Network>> strangers;
   const auto flood = [&](const std::string& machine, const std::string& certificate) {
     strangers.push_back(internet_.attach(machine, {certificate}, [&](const host::NetworkEvent& event) {
       closed += std::holds_alternative<host::Closed>(event) ? 1 : 0;
     }));
-    for (int i = 0; i < 300; ++i) (void)strangers.back()->connect(a.address.control, Lane::kControl);
+    for (std::size_t i = 0; i < kEach; ++i)
+      (void)strangers.back()->connect(a.address.control, Lane::kControl);
     run_for(0.1);
   };
   const Strangers::Limits limits;
+  ASSERT_LT(limits.of_certificate, kEach);
   std::size_t kept = 0;
   const auto expect_more = [&](std::size_t more) {
     kept += more;
-    EXPECT_EQ(closed, strangers.size() * 300 - kept);
+    EXPECT_EQ(closed, strangers.size() * kEach - kept);
   };
+  const auto flood_from_host = [&](const std::string& machine) {
+    for (std::size_t held = 0; held < limits.of_host; held += limits.of_certificate)
+      flood(machine, "node-" + std::to_string(++number));
+  };
+  flood("s0", "");  // no certificate: such connections come to nobody
+  expect_more(0);
   flood("s1", "node-5");
   expect_more(limits.of_certificate);
   flood("s2", "node-5");  // the same from elsewhere
   expect_more(0);
-  flood("s3", "");  // no TLS
+  flood_from_host("s3");
   expect_more(limits.of_host);
-  flood("s3", "node-6");  // the same host
+  flood("s3", "node-6");  // one more from the same host
   expect_more(0);
   join(b, a);
-  for (int i = 0; i < 20; ++i) flood("t" + std::to_string(i), "");
-  EXPECT_EQ(closed, strangers.size() * 300 - limits.in_all);
+  for (std::size_t held = 0; held < limits.in_all; held += limits.of_host)
+    flood_from_host("t" + std::to_string(held));
+  EXPECT_EQ(closed, strangers.size() * kEach - limits.in_all);
   run_for(Links::kGreetingTime.seconds());
-  EXPECT_EQ(closed, strangers.size() * 300);
+  EXPECT_EQ(closed, strangers.size() * kEach);
   // All is free again.
   closed = 0;
   strangers.clear();

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/control/records.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+namespace gossamer::cluster {
+namespace {
+
+class StoreModel {
+ public:
+  void carry_out(const host::Change& change) {
+    if (change.value) {
+      entries_[change.key] = *change.value;
+    } else {
+      entries_.erase(change.key);
+    }
+  }
+  template <class Changes>
+  void carry_out_all(const Changes& changes) {
+    for (const host::Change& change : changes) carry_out(change);
+  }
+  [[nodiscard]] std::vector<host::Entry> entries() const {
+    std::vector<host::Entry> all;
+    for (const auto& [key, value] : entries_) all.push_back({key, value});
+    return all;
+  }
+
+ private:
+  std::map<std::string, std::string> entries_;
+};
+
+Records read(const StoreModel& store) {
+  const auto records = read_records(store.entries());
+  EXPECT_TRUE(records.ok());
+  return *records;
+}
+
+// Claim: every kind of record is read back as it was written, and gone when it was removed.
+TEST(Records, ComeBack) {
+  StoreModel store;
+  membership::MemberRecord member;
+  member.set_node(4);
+  member.set_incarnation(9);
+  member.set_state(membership::DRAINING);
+  member.set_name("machine");
+  membership::Installed installed;
+  installed.set_epoch(6);
+  installed.set_decision("go on at 17");
+  FencedIncarnations fenced;
+  fenced.fence(Incarnation(2));
+  fenced.fence(Incarnation(3));
+  const Lease lease{{LeaseSpace(1), 5, 8}, Incarnation(9), from_seconds(3)};
+  const Claim claim{TrackId(2), StepNumber(3), {SampleId(36), SampleId(40)}, Incarnation(9)};
+  const Mark mark{TrackId(2), Incarnation(9), StepNumber(4)};
+  store.carry_out_all(std::vector{put_epoch(Epoch(7), fenced), put_installed(installed), put_member(member),
+                                  put_fenced(fenced), put_lease(lease), put_claim(claim),
+                                  put_commit({TrackId(2), StepNumber(3)}), put_mark(mark),
+                                  put_committed(StepNumber(3)), put_stopping("enough")});
+  Records records = read(store);
+  EXPECT_EQ(records.epoch, Epoch(7));
+  EXPECT_EQ(records.fenced_in_view, fenced);
+  EXPECT_EQ(records.fenced, fenced);
+  EXPECT_EQ(records.installed.decision(), "go on at 17");
+  EXPECT_EQ(records.members.at(NodeId(4)).SerializeAsString(), member.SerializeAsString());
+  EXPECT_EQ(records.leases, std::vector{lease});
+  EXPECT_EQ(records.claims.claims, std::vector{claim});
+  EXPECT_EQ(records.claims.commits, (std::vector{TrackCommit{TrackId(2), StepNumber(3)}}));
+  EXPECT_EQ(records.marks.marks, std::vector{mark});
+  EXPECT_EQ(records.marks.committed, StepNumber(3));
+  EXPECT_EQ(records.stopping, "enough");
+
+  store.carry_out_all(std::vector{remove_member(Incarnation(9)), remove_lease(lease), remove_claim(claim),
+                                  remove_mark(TrackId(2), Incarnation(9))});
+  records = read(store);
+  EXPECT_TRUE(records.members.empty() && records.leases.empty());
+  EXPECT_TRUE(records.claims.claims.empty() && records.marks.marks.empty());
+}
+
+// Claim: holdings are written by pieces, only those that differ, and read back whole.
+TEST(Records, HoldingsAreWrittenByPieces) {
+  StoreModel store;
+  HoldingMap before;
+  for (std::uint64_t thing = 0; thing < 10'000; ++thing) before[placement::ThingId(thing)] = NodeId(2);
+  const auto first = put_holdings({}, before);
+  EXPECT_EQ(first.size(), 3u);
+  store.carry_out_all(first);
+  HoldingMap after = before;
+  after[placement::ThingId(5000)] = NodeId(3);
+  const auto second = put_holdings(before, after);
+  EXPECT_EQ(second.size(), 1u);
+  store.carry_out_all(second);
+  EXPECT_EQ(read(store).holdings, after);
+  store.carry_out_all(put_holdings(after, {}));
+  EXPECT_TRUE(read(store).holdings.empty());
+}
+
+// Claim: what cannot be read is named by its key.
+TEST(Records, DamageIsNamed) {
+  for (const char* const key :
+       {"lead", "epoch", "installed", "fenced", "members/1", "leases/1/2", "claims/1/2/3", "commits/1",
+        "marks/1/2", "committed", "stopping", "holdings/000000"}) {
+    const std::vector<host::Entry> entries{{key, "\xff\xff\xff"}};
+    const auto records = read_records(entries);
+    ASSERT_FALSE(records.ok()) << key;
+    EXPECT_EQ(records.error().where, key);
+    EXPECT_EQ(records.error().kind, ErrorKind::kBadData);
+  }
+  const std::vector<host::Entry> unknown{{"something/else", ""}};
+  EXPECT_FALSE(read_records(unknown).ok());
+}
+
+// Claim: each lead takes an incarnation of its own and fences the one before; a store of another run or with
+// other ledgers is refused before anything is written.
+TEST(Records, LeadsFollowEachOther) {
+  StoreModel store;
+  Records records;
+  const RunShape shape{.run = "r", .batch = 12, .tracks = 8};
+  auto changes = begin_lead(records, shape);
+  ASSERT_TRUE(changes.ok());
+  EXPECT_EQ(records.lead.incarnation(), 1u);
+  EXPECT_EQ(records.lead.next_node(), 2u);
+  store.carry_out_all(*changes);
+
+  records = read(store);
+  changes = begin_lead(records, shape);
+  ASSERT_TRUE(changes.ok());
+  EXPECT_EQ(records.lead.incarnation(), 2u);
+  EXPECT_TRUE(records.fenced.contains(Incarnation(1)));
+  store.carry_out_all(*changes);
+
+  records = read(store);
+  EXPECT_EQ(begin_lead(records, {.run = "other", .batch = 12, .tracks = 8}).error().kind,
+            ErrorKind::kRefused);
+  EXPECT_EQ(begin_lead(records, {.run = "r", .batch = 13, .tracks = 8}).error().kind, ErrorKind::kUsage);
+  EXPECT_EQ(begin_lead(records, {.run = "r", .batch = 12, .tracks = 7}).error().kind, ErrorKind::kUsage);
+}
+
+}  // namespace
+}  // namespace gossamer::cluster

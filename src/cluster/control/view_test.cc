@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/control/view.h"
+
+#include <gtest/gtest.h>
+
+namespace gossamer::cluster {
+namespace {
+
+using membership::Change;
+
+void add(Change& change, std::uint64_t node, std::uint64_t incarnation) {
+  membership::MemberRecord& record = *change.add_members();
+  record.set_node(node);
+  record.set_incarnation(incarnation);
+  record.set_state(membership::SERVING);
+}
+void fence(Change& change, std::uint64_t first, std::uint64_t last) {
+  membership::FencedRun& run = *change.add_fenced();
+  run.set_first(first);
+  run.set_last(last);
+}
+Change change(std::uint64_t from, std::uint64_t epoch) {
+  Change made;
+  made.set_from(from);
+  made.set_epoch(epoch);
+  return made;
+}
+
+// Claim: differences lead to the same view as the whole of it, and the fenced are gone.
+TEST(View, DifferencesAndWholeAgree) {
+  View stepwise;
+  Change first = change(0, 1);
+  add(first, 2, 2);
+  add(first, 3, 3);
+  ASSERT_TRUE(stepwise.follows(first));
+  ASSERT_TRUE(stepwise.apply(first).ok());
+  Change second = change(1, 2);
+  fence(second, 3, 3);
+  add(second, 4, 5);
+  ASSERT_TRUE(stepwise.apply(second).ok());
+  EXPECT_EQ(stepwise.members().size(), 2u);
+  EXPECT_EQ(stepwise.find({NodeId(3), Incarnation(3)}), nullptr);
+  EXPECT_NE(stepwise.find({NodeId(4), Incarnation(5)}), nullptr);
+  EXPECT_EQ(stepwise.find({NodeId(4), Incarnation(4)}), nullptr) << "another life";
+
+  View at_once;
+  ASSERT_TRUE(at_once.apply(stepwise.whole()).ok());
+  EXPECT_EQ(at_once.bytes(), stepwise.bytes());
+  EXPECT_EQ(at_once.epoch(), Epoch(2));
+}
+
+// Claim: only the next difference, or a whole view of a later epoch, follows.
+TEST(View, KnowsWhatFollows) {
+  View view;
+  ASSERT_TRUE(view.apply(change(0, 5)).ok());
+  EXPECT_TRUE(view.follows(change(5, 6)));
+  EXPECT_TRUE(view.follows(change(5, 9)));
+  EXPECT_TRUE(view.follows(change(0, 6)));
+  EXPECT_FALSE(view.follows(change(4, 6)));
+  EXPECT_FALSE(view.follows(change(6, 7)));
+  EXPECT_FALSE(view.follows(change(5, 5)));
+  EXPECT_FALSE(view.follows(change(0, 5)));
+}
+
+// Claim: what is no view is refused, and the one that was there stays.
+TEST(View, RefusesWhatIsNone) {
+  View view;
+  Change first = change(0, 1);
+  add(first, 2, 2);
+  ASSERT_TRUE(view.apply(first).ok());
+  const std::string before = view.bytes();
+  std::vector<Change> wrong(5, change(1, 2));
+  add(wrong[0], 0, 3);
+  add(wrong[1], 3, 0);
+  fence(wrong[2], 3, 3);
+  add(wrong[2], 3, 3);
+  fence(wrong[3], 4, 3);
+  fence(wrong[4], 1, UINT64_MAX);
+  for (const Change& one : wrong) {
+    const auto applied = view.apply(one);
+    ASSERT_FALSE(applied.ok());
+    EXPECT_EQ(applied.error().kind, ErrorKind::kBadData);
+    EXPECT_EQ(view.bytes(), before);
+  }
+}
+
+// Claim: addresses survive the way into messages and back, and who listens nowhere is known.
+TEST(View, AddressesTravel) {
+  const net::PeerAddress address{.node = NodeId(7), .control = {"h", 1}, .bulk = {"h", 2}};
+  const membership::Listening listening = listening_of(address);
+  EXPECT_TRUE(listens(listening));
+  EXPECT_FALSE(listens({}));
+  EXPECT_EQ(address_of(NodeId(7), listening).bulk, address.bulk);
+}
+
+}  // namespace
+}  // namespace gossamer::cluster

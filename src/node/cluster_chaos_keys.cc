@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/cluster_chaos_keys.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <ranges>
+#include <utility>
+
+#include "base/nearest_name.h"
+#include "cluster/control/defect.h"
+#include "net/link/link_probe.h"
+#include "node/bench_options.h"
+
+namespace gossamer::node {
+namespace {
+
+using simulation::ChaosOptions;
+using simulation::FaultKind;
+using simulation::FaultName;
+using simulation::Identity;
+using simulation::StoreKind;
+
+constexpr std::string_view kCommand = "simulate";
+
+// Numbers as users write them; the last value of a bound expects nothing.
+struct Numbers {
+  std::uint64_t members = 4;
+  std::uint64_t first_members = 3;
+  std::uint64_t things = 8;
+  std::uint64_t faults = 8;
+  double trouble_s = 30;
+  double calm_s = 45;
+  double hidden = 0;
+  double clock_error = 0.02;
+  double delay_ms = 10;
+  double jitter_ms = 0;
+  double loss = 0;
+  std::uint64_t most_lives = 1'000'000;
+  std::uint64_t least_steps = 0;
+  std::uint64_t least_steps_under_faults = 0;
+  double recovered_within_s = 3600;
+  double longest_standstill_s = 3600;
+};
+
+struct Word {
+  std::string_view name;
+  std::string_view standard;
+  std::string_view help;
+};
+constexpr std::array<Word, 4> kWords{{
+    {"store", "drawn", "file: one coordinator; cluster: a standby takes over; drawn: either"},
+    {"certificates", "drawn", "yes: nodes keep their numbers from life to life; no; drawn: either"},
+    {"kinds", "all", "of the faults that are drawn, separated by commas"},
+    {"break", "none", "a protection to switch off; break=list names them"},
+}};
+
+BenchOptions table(Numbers& n) {
+  return {kCommand,
+          {{"members", "of the fleet", &n.members, 1, 64},
+           {"first_members", "must serve before the first step", &n.first_members, 1, 64},
+           {"things", "shards to place", &n.things, 1, 1000},
+           {"faults", "drawn for each seed", &n.faults, 0, 1000},
+           {"trouble_s", "faults begin within so many seconds", &n.trouble_s, 0, 3600},
+           {"calm_s", "after the last fault has ended", &n.calm_s, 15, 3600},
+           {"hidden", "share of members behind NAT", &n.hidden, 0, 1},
+           {"clock_error", "clocks run up to so much too fast or slow; leases allow for 0.024",
+            &n.clock_error, 0, 0.5},
+           {"delay_ms", "of every path, one way", &n.delay_ms, 0, 1000},
+           {"jitter_ms", "of every path: segments take up to so much longer", &n.jitter_ms, 0, 1000},
+           {"loss", "of every path: share of segments", &n.loss, 0, 0.5},
+           {"expect.max_lives", "members begin at most so often in all", &n.most_lives, 0, 1'000'000},
+           {"expect.steps_at_least", "committed at the end", &n.least_steps, 0, 1'000'000},
+           {"expect.steps_under_faults_at_least", "applied from the first fault to the end of the last",
+            &n.least_steps_under_faults, 0, 1'000'000},
+           {"expect.recovered_within_s", "back to work after the last fault's end", &n.recovered_within_s, 0,
+            3600},
+           {"expect.longest_standstill_s", "without a step, from the first on", &n.longest_standstill_s, 0,
+            3600}},
+          {"store", "certificates", "kinds", "break"}};
+}
+
+Error wrong_value(const SimulationSetting& setting, std::string expected) {
+  Error error = bad_bench_setting(kCommand, {setting.name, setting.value}, std::move(expected));
+  error.where = setting.where;
+  return error;
+}
+
+Result<void> set_kinds(ChaosOptions& options, const SimulationSetting& setting) {
+  options.kinds.clear();
+  if (setting.value == "all") return {};
+  std::vector<std::string_view> names;
+  for (const FaultName& one : simulation::kFaults) names.push_back(one.name);
+  for (const auto part : std::views::split(setting.value, ',')) {
+    const std::string_view word(part.begin(), part.end());
+    const auto kind = simulation::fault_of(word);
+    if (!kind) {
+      return wrong_value(setting, fmt::format("kinds such as '{}' (all: {}), separated by commas",
+                                              nearest_name(word, names), fmt::join(names, ", ")));
+    }
+    options.kinds.push_back(*kind);
+  }
+  if (options.kinds.empty()) return wrong_value(setting, fmt::format("'all', or {}", fmt::join(names, ", ")));
+  return {};
+}
+
+Result<void> set_defect(ChaosOptions& options, const SimulationSetting& setting) {
+  options.defect = cluster::Defect::kNone;
+  if (setting.value == "none") return {};
+  if (const auto defect = cluster::defect_of(setting.value)) {
+    options.defect = *defect;
+    return {};
+  }
+  std::vector<std::string_view> names;
+  for (const cluster::DefectName& one : cluster::kDefects) names.push_back(one.name);
+  return wrong_value(setting, fmt::format("a protection such as '{}' (all: {})",
+                                          nearest_name(setting.value, names), fmt::join(names, ", ")));
+}
+
+Result<void> set_store(ChaosOptions& options, const SimulationSetting& setting) {
+  options.store.reset();
+  if (setting.value == "file") {
+    options.store = StoreKind::kFile;
+  } else if (setting.value == "cluster") {
+    options.store = StoreKind::kCluster;
+  } else if (setting.value != "drawn") {
+    return wrong_value(setting, "file, cluster or drawn");
+  }
+  return {};
+}
+
+Result<void> set_certificates(ChaosOptions& options, const SimulationSetting& setting) {
+  options.identity.reset();
+  if (setting.value == "yes") {
+    options.identity = Identity::kCertified;
+  } else if (setting.value == "no") {
+    options.identity = Identity::kNumbered;
+  } else if (setting.value != "drawn") {
+    return wrong_value(setting, "yes, no or drawn");
+  }
+  return {};
+}
+
+Result<void> set_key(ChaosOptions& options, Numbers& numbers, const SimulationSetting& setting) {
+  if (setting.name == "kinds") return set_kinds(options, setting);
+  if (setting.name == "break") return set_defect(options, setting);
+  if (setting.name == "store") return set_store(options, setting);
+  if (setting.name == "certificates") return set_certificates(options, setting);
+  const Result<void> done =
+      set_bench_option(table(numbers), fmt::format("{}={}", setting.name, setting.value));
+  if (done.ok()) return {};
+  Error error = done.error();
+  error.where = setting.where;
+  return error;
+}
+
+void apply(ChaosOptions& options, const Numbers& numbers) {
+  options.members = numbers.members;
+  options.first_members = numbers.first_members;
+  options.things = numbers.things;
+  options.faults = numbers.faults;
+  options.trouble = from_seconds(numbers.trouble_s);
+  options.calm = from_seconds(numbers.calm_s);
+  options.hidden = numbers.hidden;
+  options.clock_error = numbers.clock_error;
+  options.path = {.delay = from_milliseconds(numbers.delay_ms),
+                  .jitter = from_milliseconds(numbers.jitter_ms),
+                  .loss = numbers.loss};
+  options.expect = {.most_lives = numbers.most_lives,
+                    .least_steps = numbers.least_steps,
+                    .least_steps_under_faults = numbers.least_steps_under_faults,
+                    .recovered_within = from_seconds(numbers.recovered_within_s),
+                    .longest_standstill = from_seconds(numbers.longest_standstill_s)};
+}
+
+Error contradiction(const SimulationSetting& setting, std::string what, std::string expected) {
+  return {.kind = ErrorKind::kUsage,
+          .where = setting.where,
+          .what = std::move(what),
+          .got = fmt::format("{}={}", setting.name, setting.value),
+          .expected = std::move(expected),
+          .fix = "change one of the two"};
+}
+
+Result<void> validate(const Scenario& scenario, const ChaosOptions& options) {
+  for (const SimulationSetting& setting : scenario.settings) {
+    const bool of_drawn = setting.name == "faults" || setting.name == "kinds" || setting.name == "trouble_s";
+    if (of_drawn && !scenario.faults.empty()) {
+      return contradiction(setting, "this scenario has faults of its own, so none are drawn",
+                           "[[fault]] or the keys faults, kinds, trouble_s");
+    }
+    const bool of_size = setting.name == "members" || setting.name == "first_members";
+    if (of_size && options.first_members > options.members) {
+      return contradiction(setting, "the first step waits for more members than there are",
+                           fmt::format("first_members of at most {}", options.members));
+    }
+  }
+  return {};
+}
+
+template <class Probe, std::size_t n>
+void add_probes(std::vector<SimulationProbe>& out, const std::array<ProbeName<Probe>, n>& names,
+                const ProbeCounts<Probe>& counts) {
+  for (const ProbeName<Probe>& one : names) out.push_back({one.name, one.sentence, counts.count(one.probe)});
+}
+
+SeedReport to_seed_report(const simulation::ChaosReport& report) {
+  using Fold = SimulationFigure::Fold;
+  const auto number = [](std::uint64_t count) { return static_cast<double>(count); };
+  SeedReport out{
+      .violation = report.violation,
+      .state_hash = report.state_hash,
+      .virtual_seconds = report.virtual_seconds,
+      .figures = {{"events", number(report.events)},
+                  {"faults_injected", number(report.faults_injected)},
+                  {"steps_committed", number(report.steps_committed)},
+                  {"member_lives", number(report.lives)},
+                  {"recovery_seconds_max", report.recovery.value_or(Duration{}).seconds(), Fold::kMost},
+                  {"standstill_seconds_max", report.standstill.seconds(), Fold::kMost}},
+      .probes = {}};
+  add_probes(out.probes, cluster::kControlProbes, report.probes.control);
+  add_probes(out.probes, net::kLinkProbes, report.probes.link);
+  return out;
+}
+
+}  // namespace
+
+Result<ChaosOptions> cluster_chaos_options(const Scenario& scenario) {
+  ChaosOptions options;
+  Numbers numbers;
+  for (const SimulationSetting& setting : scenario.settings) {
+    if (auto done = set_key(options, numbers, setting); !done.ok()) return done.error();
+  }
+  apply(options, numbers);
+  options.script = scenario.faults;
+  if (auto done = validate(scenario, options); !done.ok()) return done.error();
+  return options;
+}
+
+Result<RunSeed> prepare_cluster_chaos(const Scenario& scenario) {
+  auto options = cluster_chaos_options(scenario);
+  if (!options.ok()) return options.error();
+  return RunSeed([options = *options](std::uint64_t seed, const SimulationTrace& trace) {
+    ChaosOptions own = options;
+    own.seed = seed;
+    own.trace = trace;
+    return to_seed_report(simulation::run_cluster_chaos(own));
+  });
+}
+
+std::string cluster_chaos_keys_help() {
+  std::string text;
+  for (const Word& word : kWords)
+    text += fmt::format("  {:<26} {}\n", fmt::format("{}={}", word.name, word.standard), word.help);
+  Numbers numbers;
+  return text + bench_options_help(table(numbers));
+}
+
+std::string cluster_chaos_defects_help() {
+  std::string text;
+  for (const cluster::DefectName& one : cluster::kDefects)
+    text += fmt::format("{:<24} {}\n", one.name, one.sentence);
+  return text;
+}
+
+}  // namespace gossamer::node

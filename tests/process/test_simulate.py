@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gossamer simulate: what scripts rely on, words that are wrong, the command that replays a seed, Ctrl-C."""
+
+import os
+import shlex
+import signal
+import tempfile
+import unittest
+
+import program
+
+# A defect that nearly every seed shows, and early: cheap.
+BROKEN = ["cluster-chaos", "break=stale-lease"]
+FIELDS = ["scenario", "seeds", "violations", "first_bad_seed", "virtual_seconds", "wall_seconds", "figures"]
+FIGURES = ["state_hash", "events", "faults_injected", "steps_committed"]
+
+
+def simulate(*arguments):
+    return program.run("simulate", *arguments)
+
+
+class GoodUse(unittest.TestCase):
+    # One JSON object with the fields of the contract; nothing else on standard output, nothing at all on the other.
+    def test_json(self):
+        done = simulate("cluster-chaos", "faults=2", "calm_s=15", "--seeds", "3", "--json", "--quiet")
+        self.assertEqual((done.status, done.err), (0, ""))
+        result = done.json()
+        self.assertEqual(list(result), FIELDS)
+        self.assertEqual((result["scenario"], result["seeds"]), ("cluster-chaos", 3))
+        self.assertEqual((result["violations"], result["first_bad_seed"]), (0, None))
+        self.assertGreater(result["virtual_seconds"], 0)
+        for name in FIGURES:
+            self.assertIn(name, result["figures"])
+        self.assertRegex(result["figures"]["state_hash"], "^[0-9a-f]{16}$")
+        self.assertEqual(result["figures"]["faults_injected"], 6)
+
+    # The same seeds give the same figures, whatever the number of threads and however often they are run.
+    def test_one_hash(self):
+        words = ["cluster-chaos", "faults=2", "calm_s=15", "--seed", "5", "--seeds", "4", "--json", "--quiet"]
+        one, many, checked = (
+            simulate(*words, *more).json() for more in (["--threads", "1"], ["--threads", "3"], ["--check"])
+        )
+        self.assertEqual(one["figures"], many["figures"])
+        self.assertEqual(one["figures"], checked["figures"])
+
+    # Without --json a page for people; --seed alone means one seed.
+    def test_text(self):
+        done = simulate("cluster-chaos", "faults=0", "calm_s=15", "--seed", "9", "--quiet")
+        self.assertEqual((done.status, done.err), (0, ""))
+        self.assertIn("cluster-chaos: 1 seeds, 0 broke", done.out)
+        self.assertIn("state hash", done.out)
+
+    # break=list: a name and a sentence each, one a line; each name is taken.
+    def test_defects_are_listed(self):
+        done = simulate("cluster-chaos", "break=list")
+        self.assertEqual((done.status, done.err), (0, ""))
+        names = [line.split()[0] for line in done.out.splitlines()]
+        for name in ["no-fencing", "reply-before-persist", "accept-duplicate", "stale-lease", "lost-ledger-write",
+                     "old-generation"]:
+            self.assertIn(name, names)
+        for line in done.out.splitlines():
+            self.assertGreater(len(line.split()), 3, line)
+
+    # A scenario file; what stands on the command line overrules it.
+    def test_file(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "two words.toml")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write('preset = "cluster-chaos"\nmembers = 3\ncalm_s = 15\n'
+                           '[[fault]]\nkind = "join"\nat_s = 6\n[expect]\nmax_lives = 4\n')
+            done = simulate(path, "--seeds", "2", "--json", "--quiet")
+            self.assertEqual(done.status, 0, done.err)
+            self.assertEqual(done.json()["figures"]["member_lives"], 8)
+            broken = simulate(path, "members=4", "--seeds", "2", "--json", "--quiet")
+            self.assertEqual(broken.status, 1)
+            self.assertEqual(broken.json()["violations"], 2)
+            self.assertIn("expected were at most 4", broken.err)
+            self.assertIn(f"gossamer simulate '{path}' members=4 --seed 1 --trace", broken.err)
+
+
+class BrokenSeeds(unittest.TestCase):
+    # Exit status 1, all seeds are run, the first bad one is named, and the command that is named replays it.
+    def test_replay(self):
+        done = simulate(*BROKEN, "members=5", "--seeds", "4", "--json", "--quiet")
+        self.assertEqual(done.status, 1)
+        result = done.json()
+        self.assertEqual(result["seeds"], 4)
+        self.assertGreater(result["violations"], 0)
+        command = shlex.split(done.err.split("to do")[1])
+        self.assertEqual(command[:2], ["gossamer", "simulate"])
+        self.assertIn("members=5", command)
+        self.assertIn(str(result["first_bad_seed"]), command)
+        what = done.err.split("got")[1].splitlines()[0].strip()
+        again = program.run(*command[1:])
+        self.assertEqual(again.status, 1)
+        self.assertIn(what, again.err)
+        self.assertIn("has the view of epoch", again.out)
+        self.assertRegex(again.out, r"(?m)^ +\d+\.\d{3} m1 +begins as node")
+
+    # The trace goes to standard error where standard output is for JSON.
+    def test_trace_beside_json(self):
+        done = simulate(*BROKEN, "--seed", "1", "--trace", "--json")
+        self.assertEqual(done.json()["seeds"], 1)
+        self.assertIn("begins as node", done.err)
+
+
+class WrongWords(unittest.TestCase):
+    def refused(self, arguments, status, *parts):
+        done = simulate(*arguments)
+        self.assertEqual(done.status, status, f"{arguments}: {done.err}")
+        self.assertEqual(done.out, "")
+        for part in parts:
+            self.assertIn(part, done.err, f"{arguments}")
+
+    # Typos name the nearest right word.
+    def test_nearest(self):
+        self.refused(["cluster-choas"], 2, "'cluster-chaos'")
+        self.refused(["cluster-chaos", "membres=3"], 2, "'members'")
+        self.refused(["cluster-chaos", "kinds=kll"], 2, "'kill'")
+        self.refused(["cluster-chaos", "break=no-fence"], 2, "'no-fencing'")
+        self.refused(["cluster-chaos", "--sed", "3"], 2, "--seed")
+
+    # Values out of range name the range; what is missing or contradicts is said.
+    def test_values(self):
+        self.refused([], 2, "SCENARIO")
+        self.refused(["cluster-chaos", "members=0"], 2, "1..64")
+        self.refused(["cluster-chaos", "members"], 2, "key=value")
+        self.refused(["cluster-chaos", "--seeds", "0"], 2, "--seeds", "1..")
+        self.refused(["cluster-chaos", "--seed", "-1"], 2, "--seed")
+        self.refused(["cluster-chaos", "first_members=9"], 2, "at most 4")
+        self.refused(["cluster-chaos", "--trace", "--seeds", "2"], 2, "one seed")
+
+    # A file that is not there, one that is no TOML, and one with a wrong key: file, line and column.
+    def test_files(self):
+        self.refused(["no-such.toml"], 1, "no-such.toml")
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "x.toml")
+            for text, where, part in [
+                ("preset = \n", ":1:", "as TOML"),
+                ('preset = "cluster-chaos"\nmembrs = 3\n', ":2:10", "'members'"),
+                ('preset = "cluster-chaos"\n[[fault]]\nkind = "kill"\nat_s = -1\n', ":4:8", "0..3600"),
+            ]:
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write(text)
+                self.refused([path], 2, path + where, part)
+
+
+class Signals(unittest.TestCase):
+    # Ctrl-C ends between two seeds, says how far it was, and prints no result.
+    def test_interrupt(self):
+        for number, status in [(signal.SIGINT, 130), (signal.SIGTERM, 143)]:
+            running = program.Running("simulate", "cluster-chaos", "--seeds", "1000000", "--threads", "2", "--json")
+            running.wait_for_line("seed ")
+            running.signal(number)
+            done = running.finish()
+            self.assertEqual(done.status, status, done.err)
+            self.assertEqual(done.out, "")
+            self.assertRegex(done.err, r"stopped after \d+ of 1000000 seeds, 0 broke")
+
+
+if __name__ == "__main__":
+    unittest.main()
