@@ -59,6 +59,8 @@ Result<ExitStatus> watch(Context& context, const StatusFlags& flags, const node:
         return next;
       },
       [&] { return signals.stop_requested() || failure.has_value(); });
+  // `... --watch | head` wants no more, and no message either.
+  if (context.output.reader_left()) return static_cast<int>(ErrorKind::kFailed);
   if (failure) return *failure;
   return 128 + signals.signal_number();
 }

@@ -253,6 +253,26 @@ class Hostile(unittest.TestCase):
         self.assertIsNone(leader.process.poll())
 
 
+    # While the store fails members go on, `status` says why nothing new is agreed, and a machine that wants to join
+    # gets in as soon as the store works again.
+    def test_store(self):
+        fleet = Fleet(self)
+        fleet.lead("--listen", "127.0.0.1:0")
+        fleet.join("a")
+        before = fleet.wait_for_members(1)
+        self.assertEqual(before["alarms"], [])
+        file = fleet.path("run", "coordinator.sqlite")
+        os.rename(file, file + ".away")
+        fleet.wait_for("an alarm", lambda status: any("store fails" in one for one in status["alarms"]))
+        fleet.join("b")
+        self.assertIsNone(fleet.members["a"].process.poll())
+        os.rename(file + ".away", file)
+        after = fleet.wait_for_members(2)
+        self.assertEqual(after["alarms"], [])
+        self.assertEqual(incarnations(after)["a"], incarnations(before)["a"])
+        fleet.wait_for_steps(after["step"])
+
+
 class Words(unittest.TestCase):
     # What a person types wrongly: status 2, the nearest right word or what is there, and nothing is made.
     def test_usage(self):

@@ -285,11 +285,13 @@ Result<void> CoordinatorNode::may_see(const host::Asked& asked) {
 
 void CoordinatorNode::on_status(const host::Asked& asked) {
   if (auto allowed = may_see(asked); !allowed.ok()) return network_->answer(asked.question, allowed.error());
-  network_->answer(asked.question, status_json(*process_->coordinator(),
-                                               {.run = credentials_.own.run,
-                                                .program = options_.program,
-                                                .time = host_.clock.wall_seconds()},
-                                               loop_.now()));
+  StatusFacts facts{.run = credentials_.own.run,
+                    .program = options_.program,
+                    .time = host_.clock.wall_seconds(),
+                    .alarms = {}};
+  if (store_fails_) facts.alarms.push_back("the store fails: " + store_fails_->second);
+  if (log_.first_error()) facts.alarms.push_back("events are lost: " + log_.first_error()->message());
+  network_->answer(asked.question, status_json(*process_->coordinator(), facts, loop_.now()));
 }
 
 void CoordinatorNode::on_stop(const host::Asked& asked) {
