@@ -34,7 +34,6 @@ enum class ControlProbe : std::uint8_t {
   kLoadFailed,
   kAskedOnStandby,
   // member
-  kOlderGeneration,
   kOtherCoordinator,
   kSearched,
   kRequestRepeated,
@@ -42,7 +41,6 @@ enum class ControlProbe : std::uint8_t {
   kFrozenRepeated,
   kDrainRepeated,
   kMessageKept,
-  kKeptThrownAway,
   kNewLife,
   kLeaveInTime,
   kCount,
@@ -82,8 +80,6 @@ inline constexpr std::array<ProbeName<ControlProbe>, static_cast<std::size_t>(Co
         {ControlProbe::kLoadFailed, "coordinator.load-failed",
          "the store could not be read at the start of a lead"},
         {ControlProbe::kAskedOnStandby, "coordinator.asked-on-standby", "a node asked one that stands by"},
-        {ControlProbe::kOlderGeneration, "member.older-generation",
-         "a replaced coordinator was not followed"},
         {ControlProbe::kOtherCoordinator, "member.other-coordinator",
          "a link to the coordinator led to another life of it"},
         {ControlProbe::kSearched, "member.searched", "a member looked for who leads"},
@@ -93,8 +89,6 @@ inline constexpr std::array<ProbeName<ControlProbe>, static_cast<std::size_t>(Co
         {ControlProbe::kFrozenRepeated, "member.frozen-repeated", "Frozen was said again"},
         {ControlProbe::kDrainRepeated, "member.drain-repeated", "Drain was said again"},
         {ControlProbe::kMessageKept, "member.message-kept", "a message waited for a link that was not open"},
-        {ControlProbe::kKeptThrownAway, "member.kept-thrown-away",
-         "who a message was kept for was fenced meanwhile"},
         {ControlProbe::kNewLife, "member.new-life", "a fenced process began again as a new incarnation"},
         {ControlProbe::kLeaveInTime, "member.leave-in-time", "nobody answered a member that left"},
     }};

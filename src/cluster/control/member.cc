@@ -27,8 +27,7 @@ Member::Member(Options options, net::Links& links, AskLead ask_lead, Instant now
 
 void Member::follow(const membership::LeadAnswer& lead, Instant now) {
   const bool other = Incarnation(lead.incarnation()) != coordinator_;
-  if (Generation(lead.generation()) < generation_ && options_.defect != Defect::kOldGeneration)
-    return reach(ControlProbe::kOlderGeneration);
+  if (Generation(lead.generation()) < generation_ && options_.defect != Defect::kOldGeneration) return;
   if (!other && links_.linked(kCoordinatorNode)) {
     // It stood still and goes on: the link's own attempts may be seconds apart by now.
     const bool redials = !redialed_ || now - *redialed_ >= kRedialAfter;
@@ -110,6 +109,7 @@ void Member::on(const net::LinkEvent& event, Instant now) {
     down_since_.erase(up->peer.node);
     reopening_.erase(up->peer.node);
     met_[up->peer.node] = up->peer.incarnation;
+    if (view_.fenced().contains(up->peer.incarnation)) return refuse_fenced(now);  // it was, before it came
     send_kept(up->peer, now);
     say_ready(now);
     if (up->peer.node != kCoordinatorNode) return;
@@ -241,7 +241,7 @@ void Member::refuse_fenced(Instant now) {
     }
     net::LinkEvents nobody_asks;
     if (options_.defect != Defect::kNoFencing) links_.fence(peer, now, nobody_asks);
-    if (kept_.erase(peer) != 0) reach(ControlProbe::kKeptThrownAway);
+    kept_.erase(peer);
     met = met_.erase(met);
   }
   const auto gone = [this](const auto& one) { return !view_.members().contains(one.first); };

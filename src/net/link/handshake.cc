@@ -257,7 +257,6 @@ void Links::on_welcome(Connection& connection, const wire::Welcome& welcome, Ins
   if (welcome.wire() < kWireMin || welcome.wire() > kWireMax) wrong = "no wire version in common";
   // Not we were refused: the other one will not do.
   if (fenced != fenced_.end() && peer.incarnation <= fenced->second) {
-    reached(options_.probes, LinkProbe::kFencedWelcome);
     wrong = "this incarnation was declared dead";
     kind = ErrorKind::kFailed;
   }

@@ -13,7 +13,6 @@ namespace gossamer::net {
 enum class LinkProbe : std::uint8_t {
   kResent,
   kFencedHello,
-  kFencedWelcome,
   kGone,
   kOpenedAnew,
   kSilentConnection,
@@ -25,7 +24,6 @@ enum class LinkProbe : std::uint8_t {
 inline constexpr std::array<ProbeName<LinkProbe>, static_cast<std::size_t>(LinkProbe::kCount)> kLinkProbes{{
     {LinkProbe::kResent, "link.resent", "a lane came back with messages that were not acknowledged"},
     {LinkProbe::kFencedHello, "link.fenced-hello", "a fenced incarnation knocked, and was refused"},
-    {LinkProbe::kFencedWelcome, "link.fenced-welcome", "a fenced incarnation answered"},
     {LinkProbe::kGone, "link.gone", "a peer resumed a link that had ended here"},
     {LinkProbe::kOpenedAnew, "link.opened-anew", "a peer opened a new link where there was one"},
     {LinkProbe::kSilentConnection, "link.silent-connection",
