@@ -155,6 +155,7 @@ void CoordinatorProcess::answered(StoreAnswer answer, Instant now) {
 
 void CoordinatorProcess::on_campaign(const CampaignAnswer& answer, Instant now) {
   next_campaign_ = now + kCampaignEvery;
+  campaigned_ = true;
   if (!answer.ok()) {
     // A damaged or foreign store will not mend itself; one that cannot be reached may.
     if (answer.error().kind != ErrorKind::kFailed) failure_ = answer.error();

@@ -67,6 +67,10 @@ class CoordinatorProcess {
   [[nodiscard]] std::optional<StoreCall> next_call(Instant now);
   void answered(StoreAnswer answer, Instant now);
 
+  // It does not know yet whether it leads, or is about to.
+  [[nodiscard]] bool beginning() const {
+    return !campaigned_ || stage_ == Stage::kLoading || stage_ == Stage::kBeginning;
+  }
   // Null while it stands by.
   [[nodiscard]] Coordinator* coordinator() { return coordinator_.get(); }
   [[nodiscard]] Generation generation() const { return generation_; }
@@ -92,6 +96,7 @@ class CoordinatorProcess {
   host::Network& network_;
   Workload& workload_;
   Stage stage_ = Stage::kStandby;
+  bool campaigned_ = false;
   std::optional<Error> failure_;
   Generation generation_;
   std::optional<StoreCall> under_way_;

@@ -234,7 +234,17 @@ Result<std::string> CoordinatorNode::new_token(const std::string& note) {
   return make_token(host_, options_.directory, {.at = address_, .seconds = kTokenSeconds, .note = note});
 }
 
+void CoordinatorNode::answer_early_questions() {
+  if (process_->beginning()) return;
+  for (host::NetworkEvent& event : std::exchange(early_, {})) on_network(std::move(event));
+}
+
 void CoordinatorNode::on_network(host::NetworkEvent event) {
+  // Members come as soon as they see the port; the store may take a moment longer.
+  if (std::holds_alternative<host::Asked>(event) && process_->beginning()) {
+    early_.push_back(std::move(event));
+    return;
+  }
   const auto* const asked = std::get_if<host::Asked>(&event);
   if (asked == nullptr) return process_->on(std::move(event), loop_.now());
   const bool ours = asked->method == cluster::kEnrollMethod || asked->method == kStatusMethod ||
@@ -376,6 +386,7 @@ void CoordinatorNode::tell_events() {
 
 std::optional<Instant> CoordinatorNode::work() {
   process_->tick(loop_.now());
+  answer_early_questions();
   if (auto call = process_->next_call(loop_.now())) {
     call_ = call->index();
     store_->call(std::move(*call));

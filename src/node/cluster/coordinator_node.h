@@ -69,6 +69,7 @@ class CoordinatorNode {
   [[nodiscard]] Result<void> listen();
   [[nodiscard]] cluster::CoordinatorProcess::Options process_options() const;
   void on_network(host::NetworkEvent event);
+  void answer_early_questions();
   void on_standby(const host::Asked& asked);
   void on_enroll(const host::Asked& asked);
   void on_status(const host::Asked& asked);
@@ -87,6 +88,7 @@ class CoordinatorNode {
   cluster::TokenBook tokens_;
   RunLog log_;
   EventLoop loop_;
+  std::vector<host::NetworkEvent> early_;  // questions that came before it was known who leads
   host::Endpoint control_;
   host::Endpoint bulk_;
   host::Endpoint address_;
