@@ -146,7 +146,7 @@ class Admission(unittest.TestCase):
         with open(path, encoding="utf-8") as file:
             record = json.load(file)
         with open(path, "w", encoding="utf-8") as file:
-            json.dump({**record, "expires": record["created"] + 1}, file)
+            json.dump({**record, "created": record["created"] - 20, "expires": record["created"] - 10}, file)
         refused("has expired", "--token", fleet.token, "--dir", fleet.path("new"))
         old = fleet.ask("status", fleet.address, "--token", fleet.token)
         self.assertEqual(old.status, 4, old.err)
