@@ -6,6 +6,8 @@
 #include <array>
 #include <charconv>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <optional>
 #include <system_error>
 
@@ -84,6 +86,46 @@ Result<std::int64_t> parse_seconds(std::string_view text, std::string_view flag)
       return static_cast<std::int64_t>(seconds);
   }
   return wrong(text, flag, "a time from 1s to ten years, such as 90s, 30m, 24h or 7d");
+}
+
+void add_report(CLI::App& parser, ReportFlags& flags) {
+  parser.add_option("--log-level", flags.level, "what is told: debug, info (default), warning, error, off")
+      ->type_name("LEVEL");
+  parser
+      .add_option("--log-format", flags.format,
+                  "text, logfmt or json; default: text on a terminal, logfmt elsewhere")
+      ->type_name("FORMAT");
+  parser
+      .add_option("--metrics", flags.metrics, "serves http://HOST:PORT/metrics for Prometheus; default: no")
+      ->type_name("HOST:PORT");
+}
+
+Result<node::LogOptions> log_options(const Context& context, const ReportFlags& flags) {
+  using node::LogFormat;
+  using node::LogLevel;
+  static const std::map<std::string, LogLevel, std::less<>> kLevels{{"debug", LogLevel::kDebug},
+                                                                    {"info", LogLevel::kInfo},
+                                                                    {"warning", LogLevel::kWarning},
+                                                                    {"error", LogLevel::kError},
+                                                                    {"off", LogLevel::kOff}};
+  static const std::map<std::string, LogFormat, std::less<>> kFormats{
+      {"text", LogFormat::kText}, {"logfmt", LogFormat::kLogfmt}, {"json", LogFormat::kJson}};
+  node::LogOptions options{.format = context.console.terminal() ? LogFormat::kText : LogFormat::kLogfmt};
+  const auto level = kLevels.find(flags.level);
+  if (level == kLevels.end()) return wrong(flags.level, "--log-level", "debug, info, warning, error or off");
+  options.level = level->second;
+  if (flags.format.empty()) return options;
+  const auto format = kFormats.find(flags.format);
+  if (format == kFormats.end()) return wrong(flags.format, "--log-format", "text, logfmt or json");
+  options.format = format->second;
+  return options;
+}
+
+Result<std::optional<host::Endpoint>> metrics_endpoint(const ReportFlags& flags) {
+  if (flags.metrics.empty()) return std::optional<host::Endpoint>();
+  auto at = parse_at(flags.metrics, "--metrics");
+  if (!at.ok()) return at.error();
+  return std::optional(*at);
 }
 
 Result<std::string> state_directory() {

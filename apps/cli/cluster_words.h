@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "apps/cli/command.h"
 #include "base/result.h"
 #include "host/api/endpoint.h"
+#include "node/cluster/node_log.h"
 #include "node/cluster/places.h"
 
 namespace gossamer::cli {
@@ -35,6 +37,16 @@ namespace gossamer::cli {
 
 // "gossamer 0.1.0", for peers and status.
 [[nodiscard]] std::string program_name();
+
+// What a node tells of itself, on standard error and to Prometheus.
+struct ReportFlags {
+  std::string level = "info";
+  std::string format;  // empty: text on a terminal, logfmt elsewhere
+  std::string metrics;
+};
+void add_report(CLI::App& parser, ReportFlags& flags);
+[[nodiscard]] Result<node::LogOptions> log_options(const Context& context, const ReportFlags& flags);
+[[nodiscard]] Result<std::optional<host::Endpoint>> metrics_endpoint(const ReportFlags& flags);
 
 // Whom `target` means, HOST:PORT or DIR, and how to ask there.
 struct TargetFlags {

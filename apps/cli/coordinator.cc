@@ -22,6 +22,7 @@ constexpr std::uint64_t kMostMembers = 100'000;
 
 struct CoordinatorFlags {
   CommonFlags common;
+  ReportFlags report;
   std::string config;
   std::vector<std::string> settings;
   std::string listen;
@@ -37,7 +38,7 @@ std::unique_ptr<CLI::App> make_coordinator_parser(const Command& self, Coordinat
   auto parser = make_parser({self.name, self.help,
                              fmt::format("Keys of check, which shows that a fleet works:\n{}\n{}",
                                          engine::check_config_help(), self.example)});
-  parser->add_option("CONFIG", flags.config, "what the run does; for now: check")->required()->type_name("");
+  parser->add_option("CONFIG", flags.config, "what the run does: check")->required()->type_name("");
   parser->add_option("KEYS", flags.settings, "key=value: keys of that config")->type_name("");
   parser
       ->add_option("--listen", flags.listen,
@@ -54,6 +55,7 @@ std::unique_ptr<CLI::App> make_coordinator_parser(const Command& self, Coordinat
   parser->add_flag("--resume", flags.resume, "lead the run in DIR again, or start one if there is none");
   parser->add_option("--first", flags.first, "members that must have come before work begins; default 1")
       ->type_name("N");
+  add_report(*parser, flags.report);
   add_quiet(*parser, flags.common);
   return parser;
 }
@@ -90,7 +92,7 @@ Result<engine::CheckConfig> check_config(Context& context, const CoordinatorFlag
   return wanted;
 }
 
-Result<node::CoordinatorOptions> coordinator_options(const CoordinatorFlags& flags) {
+Result<node::CoordinatorOptions> coordinator_options(Context& context, const CoordinatorFlags& flags) {
   auto state = state_directory();
   if (!state.ok()) return state.error();
   node::CoordinatorOptions options;
@@ -100,6 +102,12 @@ Result<node::CoordinatorOptions> coordinator_options(const CoordinatorFlags& fla
   options.advertise = flags.advertise;
   options.store = flags.store;
   options.program = program_name();
+  const auto log = log_options(context, flags.report);
+  if (!log.ok()) return log.error();
+  options.log = *log;
+  const auto metrics = metrics_endpoint(flags.report);
+  if (!metrics.ok()) return metrics.error();
+  options.metrics = *metrics;
   if (!flags.listen.empty()) {
     auto listen = parse_at(flags.listen, "--listen");
     if (!listen.ok()) return listen.error();
@@ -124,7 +132,7 @@ Result<ExitStatus> lead(Context& context, const CoordinatorFlags& flags) {
                  .expected = "check",
                  .fix = "'gossamer train' trains on this machine; what clusters do is in --help"};
   }
-  auto options = coordinator_options(flags);
+  auto options = coordinator_options(context, flags);
   if (!options.ok()) return options.error();
   const auto config = check_config(context, flags);
   if (!config.ok()) return config.error();
@@ -146,7 +154,6 @@ Result<ExitStatus> lead(Context& context, const CoordinatorFlags& flags) {
       fmt::format("gossamer join {} --token {}", host::to_string((*node)->address()), *token));
   if (auto flushed = context.output.flush(); !flushed.ok()) return flushed.error();
   if (auto done = (*node)->run(signals); !done.ok()) return done.error();
-  if (workload.failure()) return *workload.failure();
   return signals.stop_requested() ? 128 + signals.signal_number() : 0;
 }
 

@@ -18,6 +18,7 @@ namespace {
 
 struct JoinFlags {
   CommonFlags common;
+  ReportFlags report;
   std::string coordinator;
   std::string token;
   std::string directory;
@@ -51,6 +52,7 @@ std::unique_ptr<CLI::App> make_join_parser(const Command& self, JoinFlags& flags
       ->type_name("N");
   parser->add_option("--memory", flags.memory, "to hold parts of the run in; default: all it may use")
       ->type_name("SIZE");
+  add_report(*parser, flags.report);
   add_quiet(*parser, flags.common);
   return parser;
 }
@@ -91,6 +93,12 @@ Result<node::MemberOptions> member_options(Context& context, const JoinFlags& fl
   if (!flags.token.empty()) options.token = flags.token;
   options.name = flags.name.empty() ? host::machine_name() : flags.name;
   options.program = program_name();
+  const auto log = log_options(context, flags.report);
+  if (!log.ok()) return log.error();
+  options.log = *log;
+  const auto metrics = metrics_endpoint(flags.report);
+  if (!metrics.ok()) return metrics.error();
+  options.metrics = *metrics;
   if (!flags.memory.empty()) {
     const auto memory = parse_size(flags.memory, "--memory");
     if (!memory.ok()) return memory.error();
@@ -119,16 +127,12 @@ Result<ExitStatus> join(Context& context, const JoinFlags& flags) {
   if (options->memory_bytes == 0) options->memory_bytes = host.compute.memory_limit_bytes();
 
   const host::PosixSignals signals;
-  const engine::CheckEngine* engine = nullptr;
   auto node = node::MemberNode::start(host, std::move(*options), [&](cluster::MemberProcess& process) {
-    auto made =
-        std::make_unique<engine::CheckEngine>(process, engine::CheckEngine::Options{.clock = &context.clock});
-    engine = made.get();
-    return made;
+    return std::make_unique<engine::CheckEngine>(process,
+                                                 engine::CheckEngine::Options{.clock = &context.clock});
   });
   if (!node.ok()) return node.error();
   if (auto done = (*node)->run(signals); !done.ok()) return done.error();
-  if (engine->failure()) return *engine->failure();
   return signals.stop_requested() ? 128 + signals.signal_number() : 0;
 }
 

@@ -7,9 +7,16 @@
 #include "apps/cli/arguments.h"
 #include "apps/cli/command.h"
 #include "apps/cli/machine.h"
+#include "node/cluster/enrolling.h"
 
 namespace gossamer::cli {
 namespace {
+
+std::string wire_versions() {
+  const cluster::WireRange wire = node::wire_range();
+  return wire.least == wire.most ? fmt::format("{}", wire.most)
+                                 : fmt::format("{} to {}", wire.least, wire.most);
+}
 
 Result<ExitStatus> run(Context& context, const Command& self, std::span<const std::string> arguments) {
   CommonFlags flags;
@@ -33,14 +40,15 @@ Result<ExitStatus> run(Context& context, const Command& self, std::span<const st
         {"isa", isa},
         {"isas_supported", supported},
         {"codecs", nlohmann::ordered_json::array()},
-        {"wire_versions", nlohmann::ordered_json::object()}};
+        {"wire_versions", {{"link", {{"min", node::wire_range().least}, {"max", node::wire_range().most}}}}}};
     context.output.line(json.dump());
     return 0;
   }
   context.output.write(
       fmt::format("gossamer {}\nbuild     {}, {}\nisa       {} (supported: {})\n"
-                  "codecs    none yet: one machine only\n",
-                  GOSSAMER_VERSION, GOSSAMER_BUILD_TYPE, GOSSAMER_COMPILER, isa, fmt::join(supported, " ")));
+                  "wire      {} (a run's nodes must have one in common)\n",
+                  GOSSAMER_VERSION, GOSSAMER_BUILD_TYPE, GOSSAMER_COMPILER, isa, fmt::join(supported, " "),
+                  wire_versions()));
   return 0;
 }
 

@@ -53,6 +53,7 @@ Coordinator::Coordinator(Options options, Records records, Workload& workload, n
       view_(records.epoch, in_view(records), records.fenced_in_view),
       installed_(records.installed),
       holdings_(records.holdings),
+      tracks_(options_.tracks.begin(), options_.tracks.end()),
       leases_(records.leases, records.fenced, now) {
   take_up_rows(records);
   for (auto& [node, record] : records.members) {

@@ -28,6 +28,7 @@
 #include "cluster/control/defect.h"
 #include "cluster/control/durable_outbox.h"
 #include "cluster/control/records.h"
+#include "cluster/control/run_event.h"
 #include "cluster/control/view.h"
 #include "cluster/control/workload.h"
 #include "cluster/membership/claim_ledger.h"
@@ -37,14 +38,6 @@
 #include "net/link/links.h"
 
 namespace gossamer::cluster {
-
-// A line of events.jsonl.
-struct RunEvent {
-  std::string kind = {};  // "begun", "serving", "lost", "installed", "short", ...
-  net::PeerId peer = {};  // where it is about one
-  Epoch epoch = {};
-  std::string text = {};
-};
 
 // What is known of a member, for people.
 struct MemberFacts {
@@ -114,8 +107,12 @@ class Coordinator {
   [[nodiscard]] Phase phase() const { return phase_; }
   [[nodiscard]] const std::string& shortage() const { return shortage_; }  // in kShort: what is missing
   [[nodiscard]] bool stopped() const;                                      // everybody has left
+  // What the workload found in this lead: why it stopped the run.
+  [[nodiscard]] const std::optional<Error>& failure() const { return failure_; }
   [[nodiscard]] const View& view() const { return view_; }
   [[nodiscard]] Generation generation() const { return options_.generation; }
+  // Its own.
+  [[nodiscard]] Incarnation incarnation() const { return Incarnation(lead_.incarnation()); }
   // Those that are joining too; good until the next call.
   [[nodiscard]] std::vector<MemberFacts> members() const;
   [[nodiscard]] Epoch installed() const { return Epoch(installed_.epoch()); }
@@ -192,7 +189,7 @@ class Coordinator {
   bool applied(const Member& member, const Progress& progress, Instant now);
   void forget_others(Incarnation by, const Progress& progress);
   void write_marks();
-  [[nodiscard]] bool known(TrackId track) const;
+  [[nodiscard]] bool known(TrackId track) const { return tracks_.contains(track); }
   void take_up_rows(const Records& records);
   void free_everything_of(Incarnation incarnation);
 
@@ -213,6 +210,7 @@ class Coordinator {
 
   Phase phase_ = Phase::kSettled;
   std::string shortage_;
+  std::optional<Error> failure_;
   bool change_wanted_ = false;
   bool epoch_reserved_ = false;
   std::vector<FencedIncarnations::Run> fenced_since_;  // the view's epoch
@@ -226,6 +224,7 @@ class Coordinator {
   bool cut_off_ = false;  // nobody is: no verdict counts until somebody is again
   bool store_fails_ = false;
 
+  const std::set<TrackId> tracks_;
   LeaseTable leases_;
   std::optional<ClaimLedger> claims_;
   std::optional<MarkLedger> marks_;

@@ -60,10 +60,6 @@ void Coordinator::lease(Member& member, const membership::LeaseAsk& said, Instan
   tell(member, std::move(message));
 }
 
-bool Coordinator::known(TrackId track) const {
-  return std::find(options_.tracks.begin(), options_.tracks.end(), track) != options_.tracks.end();
-}
-
 void Coordinator::claim(Member& member, const membership::ClaimAsk& said) {
   const Claim claim{.track = TrackId(said.track()),
                     .step = StepNumber(said.step()),

@@ -38,7 +38,10 @@ CoordinatorProcess::CoordinatorProcess(Options options, host::Network& network, 
     : options_(std::move(options)), network_(network), workload_(workload), next_campaign_(now) {}
 
 void CoordinatorProcess::flush(net::LinkEvents& events, Instant now) {
-  for (const net::LinkEvent& event : events) coordinator_->on(event, now);
+  for (const net::LinkEvent& event : events) {
+    if (options_.watch_links) options_.watch_links(event);
+    coordinator_->on(event, now);
+  }
 }
 
 void CoordinatorProcess::on_asked(const host::Asked& asked, Instant now) {
@@ -227,7 +230,6 @@ void CoordinatorProcess::start_leading(Instant now) {
   stage_ = Stage::kLeading;
   links_ = std::make_unique<net::Links>(
       network_, net::Links::Options{.run = options_.coordinator.run,
-
                                     .self = {kCoordinatorNode, Incarnation(records_.lead.incarnation())},
                                     .program = options_.program,
                                     .seed = options_.seed,

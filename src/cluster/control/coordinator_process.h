@@ -8,6 +8,7 @@
 // Thread rule: one owner, the loop thread.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -53,6 +54,7 @@ class CoordinatorProcess {
     std::string program;
     std::uint64_t seed = 0;
     ProbeCounts<net::LinkProbe>* link_probes = nullptr;
+    std::function<void(const net::LinkEvent&)> watch_links = {};  // sees all of them
   };
   static constexpr Duration kCampaignEvery{200'000'000};
   static constexpr Duration kRepeatAfter{500'000'000};  // a commit that failed

@@ -256,6 +256,10 @@ void Coordinator::install(const HoldingMap& after, const placement::Placement& p
   for (const auto& [node, member] : members_) {
     if (member.told) send_install(member);
   }
+  if (decision.failure) {
+    failure_ = decision.failure;
+    stop(failure_->message(), now);
+  }
 }
 
 void Coordinator::rebalance(Instant now) {

@@ -9,7 +9,10 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "base/counters.h"
+#include "base/result.h"
 #include "base/time.h"
 #include "cluster/control/member_process.h"
 
@@ -27,6 +30,10 @@ class Engine {
   [[nodiscard]] virtual std::optional<Instant> next_wakeup() const = 0;
   // The machine is wanted back: give everything away in order, then leave.
   virtual void drain(const std::string& reason, Instant now) = 0;
+  // Why it could not go on; it has left the run then, or is about to.
+  [[nodiscard]] virtual std::optional<Error> failure() const = 0;
+  // For the metrics of its node.
+  [[nodiscard]] virtual std::vector<CounterSample> counters() const = 0;
 };
 
 }  // namespace gossamer::cluster

@@ -15,8 +15,9 @@ MemberProcess::MemberProcess(Options options, host::Network& network, Instant no
     : options_(std::move(options)),
       network_(network),
       rng_(options_.seed, Purpose::kBackoff, 0, 1),
+      coordinators_(options_.coordinators),
       next_begin_(now) {
-  CHECK(!options_.coordinators.empty());
+  CHECK(!coordinators_.empty());
 }
 
 void MemberProcess::ask_begin(Instant now) {
@@ -29,7 +30,7 @@ void MemberProcess::ask_begin(Instant now) {
   ask.set_memory_bytes(options_.memory_bytes);
   ask.set_cores(options_.cores);
   ask.set_program(options_.program);
-  const host::Endpoint& to = options_.coordinators[next_coordinator_++ % options_.coordinators.size()];
+  const host::Endpoint& to = coordinators_[next_coordinator_++ % coordinators_.size()];
   begin_ = network_.ask(to, {.method = "Begin", .body = ask.SerializeAsString(), .timeout = kBeginTime});
 }
 
@@ -74,13 +75,25 @@ void MemberProcess::on_begun(const Result<std::string>& answer, Instant now) {
             network_.ask(control, {.method = "Lead", .body = std::move(bytes), .timeout = from_seconds(2)}));
       },
       now);
-  events_.emplace_back(LifeBegun{.self = self, .configuration = begun.configuration()});
+  learn_coordinators(begun.lead());
+  events_.emplace_back(
+      LifeBegun{.self = self, .configuration = begun.configuration(), .coordinators = coordinators_});
+}
+
+// The one that we were told may be gone for ever when the next life begins.
+void MemberProcess::learn_coordinators(const membership::LeadAnswer& lead) {
+  for (const membership::Address& address : lead.coordinators()) {
+    host::Endpoint at{.host = address.host(), .port = static_cast<std::uint16_t>(address.port())};
+    const bool known = std::find(coordinators_.begin(), coordinators_.end(), at) != coordinators_.end();
+    if (!known) coordinators_.push_back(std::move(at));
+  }
 }
 
 void MemberProcess::gather(net::LinkEvents& events, Instant now) {
   for (net::LinkEvent& event : events) {
     // Several events of the network may come before take_events(): its end is the last thing a life tells.
     if (member_->ended()) return;
+    if (options_.watch_links) options_.watch_links(event);
     member_->on(event, now);
     auto* const arrived = std::get_if<net::Arrived>(&event);
     if (arrived != nullptr && arrived->message.channel != kControlChannel)

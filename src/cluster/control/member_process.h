@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -28,6 +29,7 @@ namespace gossamer::cluster {
 struct LifeBegun {
   net::PeerId self;
   std::string configuration;
+  std::vector<host::Endpoint> coordinators;  // all that are known, those of the options first
 };
 // It is over. `again`: another one will be tried; otherwise the process is done, `error` says why, if it did
 // not leave by itself.
@@ -53,6 +55,7 @@ class MemberProcess {
     Defect defect = Defect::kNone;
     ProbeCounts<ControlProbe>* probes = nullptr;
     ProbeCounts<net::LinkProbe>* link_probes = nullptr;
+    std::function<void(const net::LinkEvent&)> watch_links = {};  // sees all of them
   };
   static constexpr Duration kBeginEvery{500'000'000};
   static constexpr Duration kBeginTime{5'000'000'000};
@@ -74,6 +77,7 @@ class MemberProcess {
  private:
   void ask_begin(Instant now);
   void on_begun(const Result<std::string>& answer, Instant now);
+  void learn_coordinators(const membership::LeadAnswer& lead);
   void gather(net::LinkEvents& events, Instant now);
   void finish(const MembershipEnded& last_word);
 
@@ -86,6 +90,7 @@ class MemberProcess {
   Instant life_began_;
   Duration wait_;  // before the next life
 
+  std::vector<host::Endpoint> coordinators_;
   std::size_t next_coordinator_ = 0;
   std::optional<Instant> began_trying_;
   std::optional<Instant> next_begin_;

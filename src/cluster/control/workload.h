@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "base/result.h"
 #include "cluster/control/records.h"
 #include "cluster/control/view.h"
 #include "cluster/placement/placement.h"
@@ -30,6 +31,7 @@ inline constexpr std::size_t kMaxDecisionBytes = std::size_t{512} << 10;
 struct Decision {
   std::string bytes = {};                    // for the members' engines; nobody else reads it
   std::optional<StepNumber> committed = {};  // all tracks will be restored to here: MarkLedger::correct()
+  std::optional<Error> failure = {};         // why the run cannot go on: it is stopped
 };
 
 class Workload {

@@ -213,7 +213,7 @@ void CheckEngine::carry_out(cluster::CollectiveEvents events, Instant now) {
   for (cluster::CollectiveEvent& event : events) {
     if (failure_) return;
     if (auto* const send = std::get_if<cluster::Send>(&event)) {
-      figures_.bytes_sent += net::counted_bytes(send->message);
+      counters_.sent_bytes += net::counted_bytes(send->message);
       // False for who is no member any more: then the view is changing.
       (void)process_.member()->send(send->to, lane, std::move(send->message), now);
     } else if (const auto* const completed = std::get_if<cluster::Completed>(&event)) {
@@ -243,10 +243,8 @@ void CheckEngine::apply(const Slices& sum, Instant now) {
     if (twice) chain = next_chain(chain, digest);
     process_.member()->applied(cluster::TrackId(thing), life_->step);
   }
-  const Duration taken = now - life_->step_begun;
-  ++figures_.steps;
-  figures_.last_step_s = taken.seconds();
-  all_steps_ = all_steps_ + taken;
+  ++counters_.steps;
+  counters_.step_ns += static_cast<std::uint64_t>((now - life_->step_begun).ns);
   if (life_->step.value == life_->config.steps) return finish(now);
   const Instant rested = now + from_milliseconds(static_cast<double>(life_->config.pause_ms));
   life_->next_step = std::max(rested, life_->step_begun + kStepTime);
@@ -261,12 +259,6 @@ void CheckEngine::finish(Instant now) {
                              fmt::format("{:016x} after {} steps", right, life_->step.value)),
                 now);
   }
-}
-
-CheckFigures CheckEngine::figures() const {
-  CheckFigures figures = figures_;
-  if (figures.steps != 0) figures.mean_step_s = all_steps_.seconds() / static_cast<double>(figures.steps);
-  return figures;
 }
 
 std::optional<StepNumber> CheckEngine::step() const {

@@ -16,7 +16,9 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "base/counters.h"
 #include "base/ids.h"
 #include "base/result.h"
 #include "base/slice.h"
@@ -40,12 +42,17 @@ enum class CheckDefect {
 };
 
 // Of this process, over all its lives.
-struct CheckFigures {
-  std::uint64_t steps = 0;  // applied
-  // From forming the input to having applied the sum, without the pause; 0 before the first.
-  double last_step_s = 0;
-  double mean_step_s = 0;
-  std::uint64_t bytes_sent = 0;  // of steps, as handed to links, with their count for each message
+struct CheckCounters {
+  std::uint64_t steps = 0;
+  std::uint64_t step_ns = 0;
+  std::uint64_t sent_bytes = 0;  // with their count for each message
+  template <class Visitor>
+  void describe(Visitor&& v) const {
+    v("gossamer_check_steps_total", "steps", "Steps applied.", steps);
+    v("gossamer_check_step_nanoseconds_total", "ns",
+      "From forming the input to having applied the sum, without pauses.", step_ns);
+    v("gossamer_check_sent_bytes_total", "bytes", "Handed to links for steps.", sent_bytes);
+  }
 };
 
 class CheckEngine final : public cluster::Engine {
@@ -68,9 +75,9 @@ class CheckEngine final : public cluster::Engine {
   [[nodiscard]] std::optional<Instant> next_wakeup() const override;
   void drain(const std::string& reason, Instant now) override;
 
-  // Why the check has failed. The process leaves the run then, and should say so.
-  [[nodiscard]] const std::optional<Error>& failure() const { return failure_; }
-  [[nodiscard]] CheckFigures figures() const;
+  [[nodiscard]] std::optional<Error> failure() const override { return failure_; }
+  [[nodiscard]] std::vector<CounterSample> counters() const override { return read(counters_); }
+  [[nodiscard]] const CheckCounters& check_counters() const { return counters_; }
   // The first step that this life has not applied; nothing between two lives.
   [[nodiscard]] std::optional<StepNumber> step() const;
   [[nodiscard]] std::size_t things_held() const { return life_ ? life_->chains.size() : 0; }
@@ -112,8 +119,7 @@ class CheckEngine final : public cluster::Engine {
   std::optional<Life> life_;
   std::optional<std::string> leaving_;
   std::optional<Error> failure_;
-  CheckFigures figures_;
-  Duration all_steps_;
+  CheckCounters counters_;
 };
 
 }  // namespace gossamer::engine

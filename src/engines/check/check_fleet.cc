@@ -189,7 +189,7 @@ void CheckFleet::note_failures() {
     note(member->broke());
     if (member->engine().failure()) note(machine + ": " + member->engine().failure()->message());
   }
-  if (workload_.failure()) note("coordinator: " + workload_.failure()->message());
+  if (leader() != nullptr && leader()->failure()) note("coordinator: " + leader()->failure()->message());
 }
 
 // Sees to it that nobody takes his failure with him.

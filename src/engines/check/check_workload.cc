@@ -100,7 +100,6 @@ bool CheckWorkload::readable(const std::string& report) const {
 }
 
 cluster::Decision CheckWorkload::decide(const cluster::Rest& rest) {
-  failure_.reset();
   Reports reports;
   StepNumber resume = rest.committed.value_or(StepNumber());
   for (const auto& [node, frozen] : rest.reports) {
@@ -114,9 +113,9 @@ cluster::Decision CheckWorkload::decide(const cluster::Rest& rest) {
   check::Decision decision;
   decision.set_resume(resume.value);
   if (wrong) {
-    failure_ = error_of(std::move(*wrong));
-    decision.set_fault(failure_->message());
-    return {.bytes = decision.SerializeAsString()};
+    Error failure = error_of(std::move(*wrong));
+    decision.set_fault(failure.message());
+    return {.bytes = decision.SerializeAsString(), .failure = std::move(failure)};
   }
   // What survivors reported is the same, or they would contradict it.
   for (std::uint64_t thing = 0; thing < config_.things; ++thing)

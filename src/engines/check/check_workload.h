@@ -5,16 +5,15 @@
 // closed form.
 //
 // It also judges the reports: a chain that is not what so many steps make of it, members that work together
-// and are more than one step apart, a thing that two hold. Then the decision tells all members, and they end.
+// and are more than one step apart, a thing that two hold. Then the decision tells all members, and the run
+// ends.
 //
 // Thread rule: one owner, that of the coordinator.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "base/result.h"
 #include "cluster/control/workload.h"
 #include "engines/check/check_config.h"
 #include "engines/check/check_numbers.h"
@@ -31,13 +30,10 @@ class CheckWorkload final : public cluster::Workload {
 
   // For Coordinator::Options: a track for each thing.
   [[nodiscard]] std::vector<cluster::TrackId> tracks() const;
-  // What the last decision found wrong. The check has failed then.
-  [[nodiscard]] const std::optional<Error>& failure() const { return failure_; }
 
  private:
   const CheckConfig config_;
   const CheckNumbers numbers_;
-  std::optional<Error> failure_;
 };
 
 }  // namespace gossamer::engine

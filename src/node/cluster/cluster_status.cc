@@ -12,30 +12,12 @@ namespace {
 
 using nlohmann::ordered_json;
 
-const char* name_of(membership::State state) {
-  switch (state) {
-    case membership::SERVING: return "serving";
-    case membership::DRAINING: return "draining";
-    default: return "joining";
-  }
-}
-
-const char* name_of(cluster::Coordinator::Phase phase) {
-  switch (phase) {
-    case cluster::Coordinator::Phase::kSettled: return "settled";
-    case cluster::Coordinator::Phase::kFreezing: return "changing";
-    case cluster::Coordinator::Phase::kShort: return "short";
-    case cluster::Coordinator::Phase::kStopping: return "stopping";
-  }
-  return "";
-}
-
 ordered_json member_json(const cluster::MemberFacts& member, std::size_t things, Instant now) {
   const membership::MemberRecord& record = *member.record;
   ordered_json json = {{"node", record.node()},
                        {"incarnation", record.incarnation()},
                        {"name", printable(record.name())},
-                       {"state", name_of(record.state())},
+                       {"state", state_name(record.state())},
                        {"address", nullptr},
                        {"cores", record.cores()},
                        {"memory_bytes", record.memory_bytes()},
@@ -83,6 +65,30 @@ Result<ordered_json> read_status(const std::string& json) {
 
 }  // namespace
 
+const char* state_name(membership::State state) {
+  switch (state) {
+    case membership::SERVING: return "serving";
+    case membership::DRAINING: return "draining";
+    default: return "joining";
+  }
+}
+
+const char* phase_name(cluster::Coordinator::Phase phase) {
+  switch (phase) {
+    case cluster::Coordinator::Phase::kSettled: return "settled";
+    case cluster::Coordinator::Phase::kFreezing: return "changing";
+    case cluster::Coordinator::Phase::kShort: return "short";
+    case cluster::Coordinator::Phase::kStopping: return "stopping";
+  }
+  return "";
+}
+
+std::map<NodeId, std::size_t> things_of(const cluster::HoldingMap& holdings) {
+  std::map<NodeId, std::size_t> held;
+  for (const auto& [thing, node] : holdings) ++held[node];
+  return held;
+}
+
 std::string printable(std::string text) {
   for (char& one : text) {
     if (one < ' ' || one > '~') one = '?';
@@ -91,13 +97,12 @@ std::string printable(std::string text) {
 }
 
 std::string status_json(const cluster::Coordinator& coordinator, const StatusFacts& facts, Instant now) {
-  std::map<NodeId, std::size_t> held;
-  for (const auto& [thing, node] : coordinator.holdings()) ++held[node];
+  std::map<NodeId, std::size_t> held = things_of(coordinator.holdings());
   ordered_json json = {{"run", facts.run},
                        {"program", facts.program},
                        {"time", facts.time},
                        {"generation", coordinator.generation().value},
-                       {"phase", name_of(coordinator.phase())},
+                       {"phase", phase_name(coordinator.phase())},
                        {"shortage", coordinator.shortage()},
                        {"alarms", ordered_json::array()},
                        {"epoch", coordinator.view().epoch().value},

@@ -4,6 +4,9 @@
 // docs/protocols/status.md. Thread rule: plain functions.
 #pragma once
 
+#include <array>
+#include <cstddef>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -15,6 +18,15 @@ namespace gossamer::node {
 
 // What a peer calls itself may move the cursor, or be no UTF-8: all but printable ASCII becomes '?'.
 [[nodiscard]] std::string printable(std::string text);
+
+// The words of status and metrics.
+inline constexpr std::array kPhases{
+    cluster::Coordinator::Phase::kSettled, cluster::Coordinator::Phase::kFreezing,
+    cluster::Coordinator::Phase::kShort, cluster::Coordinator::Phase::kStopping};
+[[nodiscard]] const char* phase_name(cluster::Coordinator::Phase phase);
+[[nodiscard]] const char* state_name(membership::State state);
+// How many each node holds; none for those that are missing.
+[[nodiscard]] std::map<NodeId, std::size_t> things_of(const cluster::HoldingMap& holdings);
 
 struct StatusFacts {
   std::string run;

@@ -11,7 +11,6 @@
 #include "host/grpc/network.h"
 #include "host/posix/etcd_store.h"
 #include "host/posix/sqlite_store.h"
-#include "net/wire/frame.h"
 #include "node/cluster/cluster_status.h"
 #include "node/cluster/enrolling.h"
 #include "node/cluster/places.h"
@@ -68,9 +67,10 @@ CoordinatorNode::CoordinatorNode(const NodeHost& host, CoordinatorOptions option
       options_(std::move(options)),
       workload_(workload),
       tokens_(host.disk, options_.directory + "/tokens"),
-      log_(host.disk, host.clock, {.metrics = {}, .events = options_.directory + "/events.jsonl"}),
+      log_(host, options_.directory, options_.log),
       loop_(host.clock),
-      started_(loop_.now()) {}
+      started_(loop_.now()),
+      started_wall_(host.clock.wall_seconds()) {}
 
 CoordinatorNode::~CoordinatorNode() {
   store_.reset();
@@ -154,6 +154,7 @@ Result<void> CoordinatorNode::prepare() {
   if (!credentials.ok()) return credentials.error();
   new_run_ = !*known;
   credentials_ = std::move(*credentials);
+  log_.name(credentials_.own.run, cluster::kCoordinatorNode);
   return {};
 }
 
@@ -207,11 +208,18 @@ Result<void> CoordinatorNode::listen() {
   control_.port = (*control).port;
   bulk_.port = (*bulk).port;
   address_.port = control_.port;
+  if (options_.metrics) {
+    auto metrics = MetricsEndpoint::listen(*options_.metrics);
+    if (!metrics.ok()) return metrics.error();
+    metrics_ = std::move(*metrics);
+    remark(LogLevel::kInfo, fmt::format("metrics at http://{}/metrics", host::to_string(metrics_->at())));
+  }
   const RunAddress kept{.coordinator = address_, .control = control_, .bulk = bulk_};
   if (auto done = keep_address(host_.disk, options_.directory, kept); !done.ok()) return done;
   if (auto noted = note_coordinator(host_.disk, options_.state, control_.port, options_.directory);
       !noted.ok()) {
-    host_.say(fmt::format("'status' and 'stop' will need this run's directory: {}", noted.error().message()));
+    remark(LogLevel::kWarning,
+           fmt::format("'status' and 'stop' will need this run's directory: {}", noted.error().message()));
   }
   const std::string toml = options_.directory + "/run.toml";
   if (auto done = host::replace_file(host_.disk, toml, options_.run_toml); !done.ok()) return done;
@@ -219,6 +227,7 @@ Result<void> CoordinatorNode::listen() {
   process.keep_every = (*store)->keep_every();
   process.lead_time = (*store)->lead_time();
   process.certificates = true;
+  process.watch_links = [this](const net::LinkEvent& event) { log_.link(event, epoch()); };
   process_ =
       std::make_unique<cluster::CoordinatorProcess>(std::move(process), *network_, workload_, loop_.now());
   store_ = std::make_unique<StoreThread>(std::move(*store), [this](cluster::StoreAnswer answer) {
@@ -266,9 +275,8 @@ void CoordinatorNode::on_standby(const host::Asked& asked) {
 }
 
 void CoordinatorNode::on_enroll(const host::Asked& asked) {
-  const cluster::RunIdentity identity{.run = credentials_.own.run,
-                                      .authority = credentials_.authority.certificate,
-                                      .wire = {net::kWireMin, net::kWireMax}};
+  const cluster::RunIdentity identity{
+      .run = credentials_.own.run, .authority = credentials_.authority.certificate, .wire = wire_range()};
   const auto now = static_cast<std::int64_t>(host_.clock.wall_seconds());
   const auto request = cluster::check_enroll(asked.body, identity, tokens_, now);
   if (!request.ok()) {
@@ -315,15 +323,16 @@ void CoordinatorNode::on_stop(const host::Asked& asked) {
   network_->answer(asked.question, std::string());
 }
 
-void CoordinatorNode::log(const std::string& kind, net::PeerId peer, const std::string& text) {
-  cluster::Coordinator* const coordinator = process_->coordinator();
-  const std::uint64_t epoch = coordinator == nullptr ? 0 : coordinator->view().epoch().value;
-  log_.event(kind, {{"run", credentials_.own.run},
-                    {"epoch", epoch},
-                    {"node", peer.node.value},
-                    {"incarnation", peer.incarnation.value},
-                    {"text", text}});
+Epoch CoordinatorNode::epoch() const {
+  const bool leads = process_ != nullptr && process_->coordinator() != nullptr;
+  return leads ? process_->coordinator()->view().epoch() : Epoch();
 }
+
+void CoordinatorNode::log(const std::string& kind, net::PeerId peer, const std::string& text) {
+  log_.event({.kind = kind, .peer = peer, .epoch = epoch(), .text = text});
+}
+
+void CoordinatorNode::remark(LogLevel level, const std::string& text) { log_.remark(level, epoch(), text); }
 
 void CoordinatorNode::log_refusal(const host::Asked& asked, const Error& why) {
   if (loop_.now() < next_refusal_) {
@@ -345,13 +354,11 @@ void CoordinatorNode::note_store(const cluster::StoreAnswer& answer) {
   if (error && error->kind != ErrorKind::kRefused) {
     if (!store_fails_) {
       log("store_error", self, error->message());
-      host_.say("the store fails, and is tried again: " + error->message());
     }
     store_fails_ = {call_, error->message()};
   } else if (store_fails_ && store_fails_->first == call_) {
     store_fails_.reset();
     log("store_works", self, "");
-    host_.say("the store works again");
   }
 }
 
@@ -360,8 +367,7 @@ void CoordinatorNode::tell_events() {
   const net::PeerId self{cluster::kCoordinatorNode, {}};
   if (coordinator == nullptr) {
     if (led_ || (!stood_by_ && loop_.now() - started_ > kStandbyAfter)) {
-      log("stands_by", self, "");
-      host_.say("stands by: another coordinator leads, or the store does not answer");
+      log("stands_by", self, "another coordinator leads, or the store does not answer");
       stood_by_ = true;
     }
     led_ = false;
@@ -370,18 +376,17 @@ void CoordinatorNode::tell_events() {
   if (!led_) {
     led_ = stood_by_ = true;
     log("leads", self, fmt::format("generation {}", process_->generation().value));
-    host_.say(fmt::format("leads run {}, generation {}", credentials_.own.run, process_->generation().value));
   }
-  for (const cluster::RunEvent& event : coordinator->take_events()) {
-    log_.event(event.kind, {{"run", credentials_.own.run},
-                            {"epoch", event.epoch.value},
-                            {"node", event.peer.node.value},
-                            {"incarnation", event.peer.incarnation.value},
-                            {"text", event.text}});
-    const std::string who =
-        event.peer.node.value == 0 ? std::string() : fmt::format(" node {}:", event.peer.node.value);
-    host_.say(printable(fmt::format("epoch {}: {}:{} {}", event.epoch.value, event.kind, who, event.text)));
-  }
+  for (const cluster::RunEvent& event : coordinator->take_events()) log_.event(event);
+}
+
+void CoordinatorNode::show_metrics() {
+  const MetricsOwner owner{.run = credentials_.own.run,
+                           .program = options_.program,
+                           .node = cluster::kCoordinatorNode,
+                           .started = started_wall_,
+                           .events = &log_.counts()};
+  metrics_->show(coordinator_metrics(owner, *process_, store_fails_.has_value()), loop_.now());
 }
 
 std::optional<Instant> CoordinatorNode::work() {
@@ -392,7 +397,10 @@ std::optional<Instant> CoordinatorNode::work() {
     store_->call(std::move(*call));
   }
   tell_events();
-  return process_->next_wakeup();
+  std::optional<Instant> wake = process_->next_wakeup();
+  if (metrics_ == nullptr) return wake;
+  if (metrics_->due() <= loop_.now()) show_metrics();
+  return wake ? std::min(*wake, metrics_->due()) : metrics_->due();
 }
 
 Result<void> CoordinatorNode::run(const host::PosixSignals& signals) {
@@ -402,8 +410,9 @@ Result<void> CoordinatorNode::run(const host::PosixSignals& signals) {
   loop_.run([this] { return work(); },
             [&] { return signals.stop_requested() || process_->failure().has_value() || stopped(); });
   if (process_->failure()) return *process_->failure();
-  if (stopped()) host_.say("the run has ended: all members have left");
-  if (log_.first_error()) host_.say("events were lost: " + log_.first_error()->message());
+  if (stopped() && process_->coordinator()->failure()) return *process_->coordinator()->failure();
+  if (stopped()) remark(LogLevel::kInfo, "the run has ended: all members have left");
+  if (log_.first_error()) remark(LogLevel::kWarning, "events were lost: " + log_.first_error()->message());
   return {};
 }
 

@@ -20,9 +20,10 @@
 #include "host/posix/signals.h"
 #include "node/cluster/credentials.h"
 #include "node/cluster/event_loop.h"
+#include "node/cluster/metrics_endpoint.h"
+#include "node/cluster/node_log.h"
 #include "node/cluster/store_thread.h"
 #include "node/node_host.h"
-#include "node/run_log.h"
 
 namespace gossamer::node {
 
@@ -40,6 +41,8 @@ struct CoordinatorOptions {
   std::string run_toml;       // the same for people, kept in the directory
   std::vector<cluster::TrackId> tracks;
   std::string program;
+  LogOptions log;
+  std::optional<host::Endpoint> metrics;  // where Prometheus may ask
 };
 
 class CoordinatorNode {
@@ -67,6 +70,7 @@ class CoordinatorNode {
   [[nodiscard]] Result<void> prepare();
   [[nodiscard]] Result<std::unique_ptr<host::Store>> open_store() const;
   [[nodiscard]] Result<void> listen();
+  void show_metrics();
   [[nodiscard]] cluster::CoordinatorProcess::Options process_options() const;
   void on_network(host::NetworkEvent event);
   void answer_early_questions();
@@ -78,7 +82,9 @@ class CoordinatorNode {
   std::optional<Instant> work();
   void tell_events();
   void note_store(const cluster::StoreAnswer& answer);
+  [[nodiscard]] Epoch epoch() const;
   void log(const std::string& kind, net::PeerId peer, const std::string& text);
+  void remark(LogLevel level, const std::string& text);
   void log_refusal(const host::Asked& asked, const Error& why);
 
   const NodeHost host_;
@@ -86,7 +92,7 @@ class CoordinatorNode {
   cluster::Workload& workload_;
   RunCredentials credentials_;
   cluster::TokenBook tokens_;
-  RunLog log_;
+  NodeLog log_;
   EventLoop loop_;
   std::vector<host::NetworkEvent> early_;  // questions that came before it was known who leads
   host::Endpoint control_;
@@ -96,6 +102,7 @@ class CoordinatorNode {
   bool led_ = false;
   bool stood_by_ = false;
   Instant started_;
+  double started_wall_;  // seconds since 1970-01-01 UTC
   // The store's call under way, as its place in StoreCall, and the last one that failed and why.
   std::size_t call_ = 0;
   std::optional<std::pair<std::size_t, std::string>> store_fails_;
@@ -104,6 +111,7 @@ class CoordinatorNode {
   std::uint64_t silent_refusals_ = 0;
   std::unique_ptr<host::DirectoryLock> lock_;
   std::unique_ptr<cluster::CoordinatorProcess> process_;
+  std::unique_ptr<MetricsEndpoint> metrics_;
   // Their threads post to the loop: they end first.
   std::unique_ptr<StoreThread> store_;
   std::unique_ptr<host::Network> network_;

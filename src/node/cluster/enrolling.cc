@@ -7,6 +7,7 @@
 
 #include "host/grpc/authority_fetch.h"
 #include "host/posix/mailbox.h"
+#include "net/wire/frame.h"
 
 namespace gossamer::node {
 
@@ -22,6 +23,8 @@ Result<std::string> ask_once(const AskOptions& options) {
     if (!answers.empty()) return std::move(answers.front().answer);
   }
 }
+
+cluster::WireRange wire_range() { return {.least = net::kWireMin, .most = net::kWireMax}; }
 
 Result<Membership> enroll(const EnrollOptions& options) {
   const cluster::Token& token = options.token;

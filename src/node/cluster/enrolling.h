@@ -16,6 +16,9 @@
 
 namespace gossamer::node {
 
+// Of this program.
+[[nodiscard]] cluster::WireRange wire_range();
+
 struct EnrollOptions {
   cluster::Token token;
   cluster::WireRange wire;

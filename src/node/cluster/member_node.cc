@@ -9,7 +9,6 @@
 #include "cluster/admission/token.h"
 #include "host/grpc/certificates.h"
 #include "host/grpc/network.h"
-#include "net/wire/frame.h"
 #include "node/cluster/cluster_status.h"
 #include "node/cluster/enrolling.h"
 #include "node/cluster/places.h"
@@ -27,8 +26,9 @@ constexpr Duration kLookTime{5'000'000'000};
 MemberNode::MemberNode(const NodeHost& host, MemberOptions options)
     : host_(host),
       options_(std::move(options)),
-      log_(host.disk, host.clock, {.metrics = {}, .events = options_.directory.path + "/events.jsonl"}),
-      loop_(host.clock) {}
+      log_(host, options_.directory.path, options_.log),
+      loop_(host.clock),
+      started_(host.clock.wall_seconds()) {}
 
 MemberNode::~MemberNode() { network_.reset(); }
 
@@ -57,7 +57,8 @@ Result<void> MemberNode::prepare() {
   if (!known.ok()) return known.error();
   auto become = *known ? resume(token) : enroll_with(token);
   if (!become.ok()) return become;
-  return keep_address(host_.disk, directory, {.coordinator = options_.coordinator});
+  log_.name(membership_.run, membership_.node);
+  return keep_address(host_.disk, directory, {.coordinator = options_.coordinator, .others = others_});
 }
 
 Result<void> MemberNode::resume(const std::optional<cluster::Token>& token) {
@@ -77,8 +78,15 @@ Result<void> MemberNode::resume(const std::optional<cluster::Token>& token) {
   }
   const auto served = expect_run(options_.coordinator, authority, kLookTime);
   if (!served.ok() && served.error().kind == ErrorKind::kRefused) return served;
-  if (!served.ok()) host_.say(fmt::format("{}; trying on", served.error().message()));
+  if (!served.ok())
+    log_.remark(LogLevel::kWarning, {}, fmt::format("{}; trying on", served.error().message()));
   membership_ = std::move(*kept);
+  // Only a hint: without it, there is the one that the user named.
+  if (const auto before = load_address(host_.disk, directory); before.ok()) {
+    others_ = before->others;
+    others_.push_back(before->coordinator);
+    std::erase(others_, options_.coordinator);
+  }
   return {};
 }
 
@@ -93,7 +101,7 @@ Result<void> MemberNode::enroll_with(const std::optional<cluster::Token>& token)
                  .fix = "on the coordinator's machine: gossamer token create DIR"};
   }
   auto enrolled = enroll({.token = *token,
-                          .wire = {net::kWireMin, net::kWireMax},
+                          .wire = wire_range(),
                           .program = options_.program,
                           .now_seconds = host_.clock.wall_seconds()});
   if (!enrolled.ok()) return enrolled.error();
@@ -121,41 +129,43 @@ Result<void> MemberNode::listen(const MakeEngine& make_engine) {
   process.run = membership_.run;
   process.name = options_.name;
   process.coordinators = {options_.coordinator};
+  process.coordinators.insert(process.coordinators.end(), others_.begin(), others_.end());
   process.memory_bytes = options_.memory_bytes;
   process.cores = options_.cores;
   process.program = options_.program;
   process.seed = random_seed();
+  process.watch_links = [this](const net::LinkEvent& event) { log_.link(event, epoch()); };
   process_ = std::make_unique<cluster::MemberProcess>(std::move(process), *network_, loop_.now());
   engine_ = make_engine(*process_);
+  if (!options_.metrics) return {};
+  auto metrics = MetricsEndpoint::listen(*options_.metrics);
+  if (!metrics.ok()) return metrics.error();
+  metrics_ = std::move(*metrics);
+  log_.remark(LogLevel::kInfo, {},
+              fmt::format("metrics at http://{}/metrics", host::to_string(metrics_->at())));
   return {};
 }
 
 void MemberNode::on_network(host::NetworkEvent event) { process_->on(std::move(event), loop_.now()); }
 
+Epoch MemberNode::epoch() const {
+  const bool lives = process_ != nullptr && process_->member() != nullptr;
+  return lives ? process_->member()->view().epoch() : Epoch();
+}
+
 void MemberNode::log(const std::string& kind, const std::string& text) {
-  cluster::Member* const member = process_->member();
-  log_.event(kind, {{"run", membership_.run},
-                    {"epoch", member == nullptr ? 0 : member->view().epoch().value},
-                    {"node", membership_.node.value},
-                    {"incarnation", incarnation_.value},
-                    {"text", text}});
+  log_.event({.kind = kind, .peer = {membership_.node, incarnation_}, .epoch = epoch(), .text = text});
 }
 
 void MemberNode::tell(const cluster::ProcessEvent& event) {
   if (const auto* const begun = std::get_if<cluster::LifeBegun>(&event)) {
     incarnation_ = begun->self.incarnation;
-    log("begun", options_.name);
-    host_.say(fmt::format("node {}, incarnation {}, of run {}", begun->self.node.value, incarnation_.value,
-                          membership_.run));
+    log("begun", fmt::format("incarnation {} of {}", incarnation_.value, options_.name));
+    keep_coordinators(begun->coordinators);
   } else if (const auto* const ended = std::get_if<cluster::LifeEnded>(&event)) {
-    log(ended->again ? "fenced" : "ended", ended->error ? ended->error->message() : "left the run");
-    if (ended->again) {
-      host_.say(printable(fmt::format("{}; joining again", ended->error->message())));
-    } else if (ended->error) {
-      failure_ = ended->error;
-    } else {
-      host_.say("left the run");
-    }
+    const std::string why = ended->error ? ended->error->message() : "left the run";
+    log(ended->again ? "fenced" : "ended", ended->again ? why + "; joining again" : why);
+    if (!ended->again) failure_ = ended->error;
   } else if (const auto* const said = std::get_if<cluster::MemberEvent>(&event)) {
     tell(*said);
   }
@@ -166,17 +176,32 @@ void MemberNode::tell(const cluster::MemberEvent& event) {
     log(changed->freeze ? "freezing" : "view", "");
   } else if (std::holds_alternative<cluster::ViewInstalled>(event)) {
     const auto* const member = process_->member();
-    std::string text = "installed";
-    if (member != nullptr) {
-      text = fmt::format("{} members, {} things", member->view().members().size(),
-                         member->installed().holdings_size());
-    }
-    log("installed", text);
-    host_.say(text);
+    if (member == nullptr) return;  // it ended in the same batch
+    log("installed", fmt::format("{} members, {} things", member->view().members().size(),
+                                 member->installed().holdings_size()));
   } else if (const auto* const stop = std::get_if<cluster::StopRequested>(&event)) {
     log("stopping", stop->reason);
-    host_.say(printable("the run ends: " + stop->reason));
   }
+}
+
+// A standby may be the only one that is left when this node starts again.
+void MemberNode::keep_coordinators(const std::vector<host::Endpoint>& coordinators) {
+  std::vector<host::Endpoint> others = coordinators;
+  std::erase(others, options_.coordinator);
+  if (others == others_) return;
+  others_ = std::move(others);
+  const auto kept = keep_address(host_.disk, options_.directory.path,
+                                 {.coordinator = options_.coordinator, .others = others_});
+  if (!kept.ok()) log_.remark(LogLevel::kWarning, epoch(), kept.error().message());
+}
+
+void MemberNode::show_metrics() {
+  const MetricsOwner owner{.run = membership_.run,
+                           .program = options_.program,
+                           .node = membership_.node,
+                           .started = started_,
+                           .events = &log_.counts()};
+  metrics_->show(member_metrics(owner, *process_, engine_->counters()), loop_.now());
 }
 
 std::optional<Instant> MemberNode::work(const host::PosixSignals& signals) {
@@ -185,7 +210,8 @@ std::optional<Instant> MemberNode::work(const host::PosixSignals& signals) {
   engine_->tick(now);
   if (signals.stop_requested() && !drain_deadline_) {
     drain_deadline_ = now + kDrainTime;
-    host_.say("leaving: gives its part away first; Ctrl-C twice more ends it at once");
+    log_.remark(LogLevel::kInfo, epoch(),
+                "leaving: gives its part away first; Ctrl-C twice more ends it at once");
     engine_->drain("it was told to stop", now);
   }
   for (auto events = process_->take_events(); !events.empty(); events = process_->take_events()) {
@@ -194,9 +220,13 @@ std::optional<Instant> MemberNode::work(const host::PosixSignals& signals) {
       engine_->on(event, now);
     }
   }
+  if (metrics_ != nullptr && metrics_->due() <= now) show_metrics();
   std::optional<Instant> wake = process_->next_wakeup();
-  const auto other = engine_->next_wakeup();
-  if (other && (!wake || *other < *wake)) wake = other;
+  const auto sooner = [&](std::optional<Instant> other) {
+    if (other && (!wake || *other < *wake)) wake = other;
+  };
+  sooner(engine_->next_wakeup());
+  if (metrics_ != nullptr) sooner(metrics_->due());
   return wake;
 }
 
@@ -209,6 +239,7 @@ Result<void> MemberNode::run(const host::PosixSignals& signals) {
               return process_->done() || given_up;
             });
   if (failure_) return *failure_;
+  if (engine_->failure()) return *engine_->failure();
   return {};
 }
 

@@ -19,9 +19,10 @@
 #include "host/posix/signals.h"
 #include "node/cluster/credentials.h"
 #include "node/cluster/event_loop.h"
+#include "node/cluster/metrics_endpoint.h"
+#include "node/cluster/node_log.h"
 #include "node/cluster/places.h"
 #include "node/node_host.h"
-#include "node/run_log.h"
 
 namespace gossamer::node {
 
@@ -35,6 +36,8 @@ struct MemberOptions {
   std::uint64_t memory_bytes = 0;
   std::uint32_t cores = 1;
   std::string program;
+  LogOptions log;
+  std::optional<host::Endpoint> metrics;  // where Prometheus may ask
 };
 
 class MemberNode {
@@ -61,19 +64,25 @@ class MemberNode {
   void on_network(host::NetworkEvent event);
   void tell(const cluster::ProcessEvent& event);
   void tell(const cluster::MemberEvent& event);
+  [[nodiscard]] Epoch epoch() const;
   void log(const std::string& kind, const std::string& text);
+  void keep_coordinators(const std::vector<host::Endpoint>& coordinators);
+  void show_metrics();
   std::optional<Instant> work(const host::PosixSignals& signals);
 
   const NodeHost host_;
   const MemberOptions options_;
   Membership membership_;
-  Incarnation incarnation_;  // of the last life
-  RunLog log_;
+  std::vector<host::Endpoint> others_;  // coordinators, beside the one that the user named
+  Incarnation incarnation_;             // of the last life
+  NodeLog log_;
   EventLoop loop_;
   std::optional<Error> failure_;
   std::optional<Instant> drain_deadline_;
   std::unique_ptr<cluster::MemberProcess> process_;
   std::unique_ptr<cluster::Engine> engine_;
+  double started_;  // seconds since 1970-01-01 UTC
+  std::unique_ptr<MetricsEndpoint> metrics_;
   // Its threads post to the loop: it ends first.
   std::unique_ptr<host::Network> network_;
 };

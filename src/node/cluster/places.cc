@@ -81,7 +81,10 @@ Result<std::vector<std::string>> node_directories(host::Disk& disk, const std::s
   for (const std::string& name : *names) {
     std::string directory = nodes + "/" + name;
     const auto address = load_address(disk, directory);
-    if (!address.ok() || (*address).coordinator != coordinator) continue;
+    if (!address.ok()) continue;
+    const std::vector<host::Endpoint>& others = address->others;
+    const bool named = std::find(others.begin(), others.end(), coordinator) != others.end();
+    if (address->coordinator != coordinator && !named) continue;
     const auto known = has_membership(disk, directory);
     if (known.ok() && *known) directories.push_back(std::move(directory));
   }
@@ -104,6 +107,7 @@ Result<void> keep_address(host::Disk& disk, const std::string& directory, const 
   ordered_json json = {{"version", kVersion}, {"coordinator", host::to_string(address.coordinator)}};
   if (address.control) json["control"] = host::to_string(*address.control);
   if (address.bulk) json["bulk"] = host::to_string(*address.bulk);
+  for (const host::Endpoint& other : address.others) json["others"].push_back(host::to_string(other));
   return host::replace_file(disk, address_path(directory), json.dump() + "\n");
 }
 
@@ -115,7 +119,14 @@ Result<RunAddress> load_address(host::Disk& disk, const std::string& directory) 
   const auto control = endpoint_in(*json, "control", path);
   const auto bulk = endpoint_in(*json, "bulk", path);
   if (!coordinator.ok() || !control.ok() || !bulk.ok() || !*coordinator) return unreadable(path);
-  return RunAddress{.coordinator = **coordinator, .control = *control, .bulk = *bulk};
+  RunAddress address{.coordinator = **coordinator, .control = *control, .bulk = *bulk};
+  const auto others = (*json).value("others", ordered_json::array());
+  for (const ordered_json& text : others) {
+    const auto other = text.is_string() ? host::parse_endpoint(text.get<std::string>()) : unreadable(path);
+    if (!other.ok()) return unreadable(path);
+    address.others.push_back(*other);
+  }
+  return address;
 }
 
 Result<void> note_coordinator(host::Disk& disk, const std::string& state, std::uint16_t port,

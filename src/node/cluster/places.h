@@ -3,14 +3,12 @@
 // Where things of a cluster lie on this machine, so that a user need not say it twice.
 //
 //   DIR/address.json              of a coordinator and of a node: {"version":1,"coordinator":"HOST:PORT"},
-//   how
-//                                 nodes reach the coordinator; a coordinator's also has "control" and "bulk",
-//                                 where it listens
-//   STATE/coordinators/PORT.json  {"version":1,"directory":"/PATH"}: the run that was served at that port
-//   last STATE/nodes/NAME/             directory of a node that was not told one. NAME is the first 16 digits
-//   of the
-//                                 fingerprint of the run's authority; "-2", "-3" follow where several nodes
-//                                 of one machine are in the run
+//                                 how nodes reach it; a coordinator's also has "control" and "bulk", where
+//                                 it listens, a node's "others", which may lead too
+//   STATE/coordinators/PORT.json  {"version":1,"directory":"/PATH"}: the run that was served there last
+//   STATE/nodes/NAME/             directory of a node that was not told one. NAME is the first 16 digits of
+//                                 the fingerprint of the run's authority; "-2", "-3" follow where several
+//                                 nodes of one machine are in the run
 //
 // STATE is $XDG_STATE_HOME/gossamer or ~/.local/state/gossamer. What it holds may be outdated or removed at
 // any time: it is only a hint where credentials are, and those are proven to be of the run before they are
@@ -22,6 +20,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "host/api/disk.h"
@@ -39,6 +38,7 @@ struct RunAddress {
   // Where it listens; of its own directory only.
   std::optional<host::Endpoint> control = std::nullopt;
   std::optional<host::Endpoint> bulk = std::nullopt;
+  std::vector<host::Endpoint> others = {};  // that may lead too, as a node was told
 };
 
 // Durable when it returns. `directory` exists.

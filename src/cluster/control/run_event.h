@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RunEvent: something that people should know, a line of events.jsonl (docs/protocols/status.md). Thread
+// rule: plain value.
+#pragma once
+
+#include <string>
+
+#include "base/ids.h"
+#include "net/link/peer_id.h"
+
+namespace gossamer::cluster {
+
+struct RunEvent {
+  std::string kind = {};  // "begun", "serving", "lost", "installed", "short", ...
+  net::PeerId peer = {};  // where it is about one
+  Epoch epoch = {};
+  std::string text = {};
+};
+
+}  // namespace gossamer::cluster
