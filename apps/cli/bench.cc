@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // gossamer bench sparse-step: time of a training step at a given shape. gossamer bench sparse-search: time of
-// the exact search among all labels. gossamer bench kernels: speed of every kernel.
+// the exact search among all labels. gossamer bench kernels: speed of every kernel. gossamer bench links:
+// what links between machines reach.
 #include <fmt/format.h>
 
 #include "apps/cli/arguments.h"
@@ -10,6 +11,7 @@
 #include "node/bench_kernels.h"
 #include "node/bench_sparse_search.h"
 #include "node/bench_sparse_step.h"
+#include "node/cluster/bench_links.h"
 
 namespace gossamer::cli {
 namespace {
@@ -35,6 +37,11 @@ std::string to_text(const node::BenchSparseSearchResult& r) {
 }
 
 std::string to_json(const node::BenchKernelsResult& result, const node::BenchKernels& options,
+                    const node::NodeHost& /*host*/) {
+  return node::to_json(result, options);
+}
+
+std::string to_json(const node::BenchLinksResult& result, const node::BenchLinks& options,
                     const node::NodeHost& /*host*/) {
   return node::to_json(result, options);
 }
@@ -77,6 +84,10 @@ Result<ExitStatus> run_kernels(Context& context, const Command& self,
   return run_bench<node::BenchKernels>(context, self, arguments, Cores::kOne, node::bench_kernels);
 }
 
+Result<ExitStatus> run_links(Context& context, const Command& self, std::span<const std::string> arguments) {
+  return run_bench<node::BenchLinks>(context, self, arguments, Cores::kOne, node::bench_links);
+}
+
 Result<ExitStatus> run_sparse_search(Context& context, const Command& self,
                                      std::span<const std::string> arguments) {
   return run_bench<node::BenchSparseSearch>(context, self, arguments, Cores::kAsked,
@@ -102,6 +113,17 @@ Command bench_sparse_search_command() {
           .help = "time of the exact search for the best labels on made-up rows and queries",
           .example = "Example:\n  gossamer bench sparse-search labels=100000 hidden=256 --threads 1 --json",
           .run = run_sparse_search};
+}
+
+Command bench_links_command() {
+  return {.name = "bench links",
+          .help = "what links reach between these machines; without peers, within this one",
+          .example =
+              "The same keys but `node` on every machine; DIR is copied there once it is made.\n\n"
+              "Example:\n"
+              "  gossamer bench links bytes=1000000\n"
+              "  gossamer bench links node=1 peers=10.0.0.1:7100,10.0.0.2:7100 authority=DIR --json",
+          .run = run_links};
 }
 
 Command bench_kernels_command() {

@@ -47,6 +47,7 @@ struct Command {
 [[nodiscard]] Command data_import_command();
 [[nodiscard]] Command data_inspect_command();
 [[nodiscard]] Command bench_kernels_command();
+[[nodiscard]] Command bench_links_command();
 [[nodiscard]] Command bench_sparse_search_command();
 [[nodiscard]] Command bench_sparse_step_command();
 [[nodiscard]] Command coordinator_command();

@@ -14,6 +14,7 @@ std::vector<Command> all_commands() {
           data_import_command(),
           data_inspect_command(),
           bench_kernels_command(),
+          bench_links_command(),
           bench_sparse_search_command(),
           bench_sparse_step_command(),
           coordinator_command(),

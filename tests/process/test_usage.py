@@ -3,6 +3,7 @@
 
 import json
 import os
+import socket
 import tempfile
 import unittest
 
@@ -15,6 +16,7 @@ COMMANDS = [
     ["data", "import"],
     ["data", "inspect"],
     ["bench", "kernels"],
+    ["bench", "links"],
     ["bench", "sparse-step"],
     ["coordinator"],
     ["join"],
@@ -191,6 +193,37 @@ class Machine(unittest.TestCase):
         for name in result["options"]:
             self.assertIn(f"  {name}=", shown)
         self.assertIn("'queries'", program.run("bench", "sparse-search", "querys=3").err)
+
+    # A mesh of three nodes in one process, with and without TLS: every measurement has its figures, those of the
+    # exchange for each node, and the authority that the first one made is taken by the second.
+    def test_bench_links(self):
+        with tempfile.TemporaryDirectory() as directory:
+            words = "bench links bytes=200000 pings=3 rounds=5 transfers=2 --json".split()
+            for authority in ((), (f"authority={directory}/authority",), (f"authority={directory}/authority",)):
+                done = program.run(*words, *authority)
+                self.assertEqual(done.status, 0, done.err)
+                result = done.json()
+                self.assertEqual(result["tls"], bool(authority))
+                measured = [[one["name"] for one in node["measurements"]] for node in result["nodes"]]
+                asked = ["round-trip", "message", "messages", "exchange", "control-beside-bulk"]
+                self.assertEqual(measured, [asked, ["exchange"], ["exchange"]])
+                counts = [one["count"] for one in result["nodes"][0]["measurements"]]
+                self.assertEqual(counts, [3, 1, 1, 5, 3])
+
+    # Who does not come is named, with what the last attempt said; wrong words name the right ones.
+    def test_bench_links_alone(self):
+        peers = "peers=127.0.0.1:1,127.0.0.1:3"
+        done = program.run("bench", "links", peers, "node=3")
+        self.assertEqual(done.status, 2)
+        self.assertIn("1..2", done.err)
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        done = program.run("bench", "links", f"peers=127.0.0.1:{port},127.0.0.1:1", "patience=1")
+        self.assertEqual((done.status, done.out), (1, ""))
+        self.assertIn("node-2: nothing moved for 1 s", done.err)
+        self.assertIn("refused", done.err)
+        self.assertIn("'exchange_bytes'", program.run("bench", "links", "exchange_byte=3").err)
+        self.assertIn("control-beside-bulk", program.run("bench", "links", "measure=all").err)
 
     # --keys lists the default of every key, with the preset's own values.
     def test_keys(self):
