@@ -178,8 +178,13 @@ bool Coordinator::stopped() const {
 
 std::vector<MemberFacts> Coordinator::members() const {
   std::vector<MemberFacts> facts;
-  for (const auto& [node, member] : members_)
-    facts.push_back({.record = &member.record, .speed = member.speed, .link = links_.statistics(node)});
+  auto relayed = links_.relayed();
+  for (const auto& [node, member] : members_) {
+    facts.push_back({.record = &member.record,
+                     .speed = member.speed,
+                     .link = links_.statistics(node),
+                     .relayed_to = std::move(relayed[node])});
+  }
   return facts;
 }
 

@@ -44,6 +44,7 @@ struct MemberFacts {
   const membership::MemberRecord* record = nullptr;
   double speed = 0;  // 0: not measured
   net::LinkStatistics link = {};
+  std::set<NodeId> relayed_to = {};  // whom it speaks to through the coordinator
 };
 
 // Members stop before a new view is installed, or they need not.

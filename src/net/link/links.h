@@ -164,6 +164,8 @@ class Links {
   [[nodiscard]] std::optional<Instant> next_wakeup() const;
 
   [[nodiscard]] LinkStatistics statistics(NodeId node) const;
+  // Who speaks to whom through this node; each pair both ways round.
+  [[nodiscard]] std::map<NodeId, std::set<NodeId>> relayed() const { return relay_.pairs(); }
   // What waits here to be relayed.
   [[nodiscard]] std::uint64_t relay_held() const { return relay_.held(); }
 

@@ -96,6 +96,15 @@ NodeId Relay::via(host::ConnectionId inner) const {
   return found == ends_.end() ? NodeId{} : outers_.at(found->second.outer).what.peer;
 }
 
+std::map<NodeId, std::set<NodeId>> Relay::pairs() const {
+  std::map<NodeId, std::set<NodeId>> pairs;
+  for (const auto& [id, outer] : outers_) {
+    for (const auto& [number, half] : outer.halves)
+      if (half.here.value == 0) pairs[outer.what.peer].insert(outers_.at(half.onward.outer).what.peer);
+  }
+  return pairs;
+}
+
 void Relay::push(const Place& place, Slices frame) {
   Outer& outer = outers_.at(place.outer);
   Half& half = outer.halves.at(place.number);

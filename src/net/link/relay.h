@@ -79,6 +79,8 @@ class Relay {
   [[nodiscard]] std::set<host::ConnectionId> take_ready() { return std::exchange(ready_, {}); }
   [[nodiscard]] bool has_news() const { return !events_.empty() || !ready_.empty(); }
 
+  // Who speaks to whom through this node, on whichever lane; each pair both ways round.
+  [[nodiscard]] std::map<NodeId, std::set<NodeId>> pairs() const;
   // What waits here for all inner connections, as it counts.
   [[nodiscard]] std::uint64_t held() const { return held_; }
 

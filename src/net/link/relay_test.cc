@@ -70,6 +70,9 @@ TEST_F(RelayTest, Carries) {
   EXPECT_EQ(a.links->statistics(b.id.node).relayed_by, relay.id.node);
   EXPECT_EQ(b.links->statistics(a.id.node).relayed_by, relay.id.node);
   EXPECT_FALSE(a.links->statistics(relay.id.node).relayed_by.has_value());
+  const std::map<NodeId, std::set<NodeId>> pairs{{a.id.node, {b.id.node}}, {b.id.node, {a.id.node}}};
+  EXPECT_EQ(relay.links->relayed(), pairs);
+  EXPECT_TRUE(a.links->relayed().empty());
   EXPECT_EQ(a.all<LinkUp>().back().peer, b.id);
   EXPECT_EQ(b.all<LinkUp>().back().peer, a.id);
   // Four ways of 10 ms, two each way.

@@ -27,11 +27,13 @@ ordered_json member_json(const cluster::MemberFacts& member, std::size_t things,
                        {"round_trip_ms", nullptr},
                        {"silent_ms", nullptr},
                        {"queued_bytes", member.link.queued_bytes},
-                       {"received_bytes", member.link.received_bytes}};
+                       {"received_bytes", member.link.received_bytes},
+                       {"relayed_to", ordered_json::array()}};
   if (cluster::listens(record.listening()))
     json["address"] = host::to_string(cluster::address_of({}, record.listening()).control);
   if (member.link.round_trip) json["round_trip_ms"] = member.link.round_trip->milliseconds();
   if (member.link.last_heard) json["silent_ms"] = (now - *member.link.last_heard).milliseconds();
+  for (const NodeId other : member.relayed_to) json["relayed_to"].push_back(other.value);
   return json;
 }
 
@@ -48,6 +50,19 @@ std::string milliseconds_in(const ordered_json& json, const char* key) {
   const auto found = json.find(key);
   const bool known = found != json.end() && found->is_number();
   return known ? fmt::format("{:.1f} ms", found->get<double>()) : "-";
+}
+
+// Where others reach a member, and whom it reaches through the coordinator alone.
+std::string way_to(const ordered_json& member) {
+  const std::string address = text_in(member, "address");
+  std::string way = address.empty() ? "(behind NAT)" : address;
+  const auto relayed = member.find("relayed_to");
+  if (relayed == member.end() || !relayed->is_array()) return way;
+  std::string nodes;
+  for (const auto& node : *relayed) {
+    if (node.is_number()) nodes += fmt::format("{}{}", nodes.empty() ? "" : ", ", node.get<double>());
+  }
+  return nodes.empty() ? way : fmt::format("{}, relayed to {}", way, nodes);
 }
 
 Error unreadable_status() {
@@ -146,12 +161,11 @@ Result<std::string> status_text(const std::string& json) {
                       "cores", "memory", "things", "RTT", "silent", "address");
   for (const auto& member : (*status)["members"]) {
     if (!member.is_object()) return unreadable_status();
-    const std::string address = text_in(member, "address");
     text += fmt::format("{:>5} {:<16} {:<9} {:>6} {:>6.1f} GB {:>6} {:>8} {:>10} {}\n",
                         number_in(member, "node"), text_in(member, "name"), text_in(member, "state"),
                         number_in(member, "cores"), number_in(member, "memory_bytes") * 1e-9,
                         number_in(member, "things"), milliseconds_in(member, "round_trip_ms"),
-                        milliseconds_in(member, "silent_ms"), address.empty() ? "(behind NAT)" : address);
+                        milliseconds_in(member, "silent_ms"), way_to(member));
   }
   return text;
 }
