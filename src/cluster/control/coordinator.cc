@@ -220,6 +220,11 @@ void Coordinator::on(const net::LinkEvent& event, Instant now) {
     if (member->detector) heard(*member, now);
     return schedule(*member);
   }
+  if (const auto* const other = std::get_if<net::Incompatible>(&event)) {
+    // It has heard why and will not come; so that the others do not wait for it, and people know.
+    if (find(other->peer) != nullptr) fence(other->peer.node, other->reason.message(), now);
+    return;
+  }
   std::optional<net::PeerId> gone;
   if (const auto* const broken = std::get_if<net::LinkBroken>(&event)) gone = broken->peer;
   if (const auto* const ended = std::get_if<net::LinkEnded>(&event)) gone = ended->peer;

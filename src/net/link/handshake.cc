@@ -29,6 +29,15 @@ wire::Refusal refusal_of(wire::Refusal::Reason reason, const Parts& parts) {
   return refusal;
 }
 
+Error error_of(const wire::Refusal& refusal, ErrorKind kind, const std::string& where) {
+  return {.kind = kind,
+          .where = where,
+          .what = printable(refusal.what()),
+          .got = printable(refusal.got()),
+          .expected = printable(refusal.expected()),
+          .fix = printable(refusal.fix())};
+}
+
 // Whether trying again could help.
 bool is_final(wire::Refusal::Reason reason) {
   return reason != wire::Refusal::BUSY && reason != wire::Refusal::PROTOCOL &&
@@ -229,7 +238,14 @@ Links::Link& Links::link_for(const wire::Hello& hello, LinkEvents& out) {
 void Links::on_hello(Connection& connection, const wire::Hello& hello, Instant now, LinkEvents& out) {
   auto refusal = objection(connection, hello);
   if (!refusal.has_value()) refusal = session_objection(connection, hello);
-  if (refusal.has_value()) return refuse(connection, *refusal, now);
+  if (refusal.has_value()) {
+    const PeerId peer{NodeId{hello.from().node()}, Incarnation{hello.from().incarnation()}};
+    const std::string& proven = connection.name.certificate;
+    const bool itself = proven.empty() || proven == certificate_name(peer.node);
+    if (itself && refusal->reason() == wire::Refusal::WIRE)
+      out.emplace_back(Incompatible{peer, error_of(*refusal, ErrorKind::kRefused, connection.where)});
+    return refuse(connection, *refusal, now);
+  }
   Link* const link = &link_for(hello, out);
   connection.where = fmt::format("{} at {}", certificate_name(link->peer.node), connection.where);
   wire::FrameHeader header;
@@ -307,13 +323,9 @@ void Links::establish(Connection& connection, Link& link, const wire::Progress& 
 void Links::on_refusal(Connection& connection, const wire::Refusal& refusal, Instant now, LinkEvents& out) {
   Link& link = links_.at(connection.node);
   const bool final = is_final(refusal.reason());
-  const Error reason{
-      .kind = final && refusal.reason() != wire::Refusal::GONE ? ErrorKind::kRefused : ErrorKind::kFailed,
-      .where = connection.where,
-      .what = printable(refusal.what()),
-      .got = printable(refusal.got()),
-      .expected = printable(refusal.expected()),
-      .fix = printable(refusal.fix())};
+  const bool for_good = final && refusal.reason() != wire::Refusal::GONE;
+  const Error reason =
+      error_of(refusal, for_good ? ErrorKind::kRefused : ErrorKind::kFailed, connection.where);
   if (final || connection.stage == Connection::Stage::kUp)
     return end(link.peer.node, reason, out, refused_by(refusal.reason()));
   const host::Lane lane = connection.lane;

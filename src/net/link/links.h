@@ -75,6 +75,11 @@ struct LinkEnded {
   Error reason;
   Refused refused = Refused::kNo;
 };
+// A node opened a connection and was refused, because it speaks no wire version that we do. There is no link.
+struct Incompatible {
+  PeerId peer;
+  Error reason;
+};
 // What to hand back to consumed(): it stands for one link, of which a node may have several in its life.
 struct Receipt {
   NodeId node;
@@ -87,7 +92,7 @@ struct Arrived {
   Message message;
   Receipt receipt;
 };
-using LinkEvent = std::variant<LinkUp, LinkBroken, OpenFailed, LinkEnded, Arrived>;
+using LinkEvent = std::variant<LinkUp, LinkBroken, OpenFailed, LinkEnded, Incompatible, Arrived>;
 using LinkEvents = std::vector<LinkEvent>;
 
 struct LinkStatistics {

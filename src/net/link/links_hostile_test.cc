@@ -153,6 +153,35 @@ TEST_F(LinksTest, HostileOpenings) {
   EXPECT_TRUE(a.bodies(Lane::kControl).empty());
 }
 
+// Whoever speaks no version of ours is refused with both ranges, and our user is told the same, unless the
+// certificate says that somebody else is there.
+TEST_F(LinksTest, OtherVersion) {
+  Node& a = start(1);
+  std::vector<wire::Refusal> refusals;
+  const auto stranger = internet_.attach("s", {"node-5"}, [&](const host::NetworkEvent& event) {
+    const auto* const received = std::get_if<host::Received>(&event);
+    if (received != nullptr) refusals.push_back(decode_frame(received->frame)->header.refusal());
+  });
+  for (const std::uint64_t node : {5U, 6U}) {
+    wire::FrameHeader header;
+    header.mutable_hello()->set_wire_min(kWireMax + 1);
+    header.mutable_hello()->set_wire_max(kWireMax + 2);
+    header.mutable_hello()->mutable_from()->set_node(node);
+    header.mutable_hello()->mutable_from()->set_incarnation(9);
+    stranger->send(stranger->connect(a.address.control, Lane::kControl), encode_frame(header));
+    run_for(0.2);
+  }
+  ASSERT_EQ(refusals.size(), 2U);
+  EXPECT_EQ(refusals[0].reason(), wire::Refusal::WIRE);
+  EXPECT_EQ(refusals[0].got(), "2 to 3");
+  EXPECT_EQ(refusals[0].expected(), "one of 1 to 1");
+  const auto told = a.all<Incompatible>();
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_EQ(told[0].peer, (PeerId{NodeId{5}, Incarnation{9}}));
+  EXPECT_THAT(told[0].reason.message(), HasSubstr("2 to 3"));
+  EXPECT_THAT(told[0].reason.message(), HasSubstr("1 to 1"));
+}
+
 // Who sends without reading, Pings above all, costs bounded memory.
 TEST_F(LinksTest, PingsUnread) {
   Counting network;
