@@ -2,9 +2,11 @@
 """A fleet on this machine for a test: a coordinator and members as processes, in a directory of its own.
 
 What this machine notes of its runs lies in that directory too, so that fleets of two tests know nothing of each other.
+`machine` is the number of the one that a process runs on; here they are all this one (lab_fleet.py has others).
 Waiting is asking `status --json` again until it is as wanted, with a deadline that only a failure reaches.
 """
 
+import contextlib
 import os
 import re
 import signal
@@ -25,7 +27,6 @@ class Fleet:
         case.addCleanup(directory.cleanup)
         self.directory = directory.name
         self.run = self.path("run")
-        self.environment = {"XDG_STATE_HOME": self.path("state")}
         self.processes = []
         self.members = {}
         case.addCleanup(self.end)
@@ -33,8 +34,16 @@ class Fleet:
     def path(self, *parts):
         return os.path.join(self.directory, *parts)
 
-    def start(self, *arguments):
-        process = program.Running(*arguments, environment=self.environment)
+    def on(self, _machine):
+        """Within the `with`, what this thread starts runs on that machine."""
+        return contextlib.nullcontext()
+
+    def environment(self, machine):
+        return {"XDG_STATE_HOME": self.path(f"state{machine}")}
+
+    def start(self, *arguments, machine=1):
+        with self.on(machine):
+            process = program.Running(*arguments, environment=self.environment(machine))
         self.processes.append(process)
         return process
 
@@ -46,9 +55,9 @@ class Fleet:
             if not one.process.stdout.closed:
                 one.finish()
 
-    def lead(self, *more, out=None):
+    def lead(self, *more, out=None, machine=1):
         """Starts a coordinator and returns it; its join line gives address and token."""
-        leader = self.start("coordinator", *self.CONFIG, "--out", out or self.run, *more)
+        leader = self.start("coordinator", *self.CONFIG, "--out", out or self.run, *more, machine=machine)
         line = leader.process.stdout.readline()
         if not line:
             raise AssertionError(f"no coordinator: {leader.finish().err}")
@@ -58,15 +67,16 @@ class Fleet:
         self.address, self.token = found.groups()
         return leader
 
-    def join(self, name, *more):
+    def join(self, name, *more, machine=1):
         member = self.start(
             "join", self.address, "--token", self.token, "--name", name, "--cores", "1", "--memory", "1G",
-            "--dir", self.path(name), *more)  # fmt: skip
+            "--dir", self.path(name), *more, machine=machine)  # fmt: skip
         self.members[name] = member
         return member
 
-    def ask(self, *arguments):
-        return program.run(*arguments, environment=self.environment)
+    def ask(self, *arguments, machine=1):
+        with self.on(machine):
+            return program.run(*arguments, environment=self.environment(machine))
 
     def wait_for(self, what, accept, target=None):
         """The first status that `accept` says yes to."""

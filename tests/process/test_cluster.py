@@ -12,10 +12,10 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 import unittest
 
+import etcd
 import program
 from fleet import Fleet, by_name, incarnations
 
@@ -166,30 +166,11 @@ class Admission(unittest.TestCase):
 
 
 class Standby(unittest.TestCase):
-    def etcd(self, fleet):
-        """The URL of an etcd of this test's own."""
-        if shutil.which("etcd") is None:
-            self.skipTest("etcd is not installed (Debian: etcd-server)")
-        client, peer = (f"http://127.0.0.1:{port}" for port in free_ports(2))
-        server = subprocess.Popen(
-            ["etcd", "--data-dir", fleet.path("etcd"), "--listen-client-urls", client, "--advertise-client-urls", client,
-             "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", f"test={peer}",
-             "--name", "test"],
-            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)  # fmt: skip
-        self.addCleanup(server.stderr.close)
-        self.addCleanup(server.wait)
-        self.addCleanup(server.kill)
-        for line in server.stderr:
-            if "ready to serve client requests" in line:
-                break
-        threading.Thread(target=server.stderr.read, daemon=True).start()
-        return client
-
     # A leader that is killed is followed by the standby: members keep their incarnations, steps go on, and the old
     # leader, started again, stands by.
     def test_takes_over(self):
         fleet = Fleet(self)
-        store = "etcd:" + self.etcd(fleet)
+        store = "etcd:" + etcd.start(fleet, "127.0.0.1", free_ports(2))
         ports = free_ports(4)
         first, second = (f"127.0.0.1:{port}" for port in (ports[0], ports[2]))
         leader = fleet.lead("--listen", first, "--standby", second, "--store", store)

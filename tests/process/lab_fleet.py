@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A fleet on several machines for a test: each process in a namespace of a lab (tools/lab), with a line of its own.
+
+Machine 1 is the coordinator's, and the one from which `status` is asked: over its own loopback, so that this works
+when it reaches nobody else.
+"""
+
+import collections
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../tools/lab"))
+
+import commands  # noqa: E402 (the lab's modules lie elsewhere)
+import namespaces  # noqa: E402
+from fleet import DEADLINE, Fleet  # noqa: E402
+from running import LabCase, lab  # noqa: E402
+
+__all__ = ["PORT", "LabCase", "LabFleet", "fill", "goes_on_for", "require_lab", "small_disk", "used_by"]
+
+PORT = 7070
+
+
+def require_lab():
+    """Skips the tests, saying what this machine lacks, where a lab cannot work."""
+    done = lab("check")
+    if done.returncode != 0:
+        raise unittest.SkipTest(f"the lab cannot work here: {' '.join((done.stdout + done.stderr).split())}")
+
+
+class LabFleet(Fleet):
+    # Steps that come as fast as they can would have the processors of a small machine wait for each other.
+    CONFIG = ("check", "things=12", "elements=64", "pause_ms=20")
+
+    def __init__(self, case, machines, rate="100mbit", rtt="10ms"):
+        """`case` is a LabCase: the lab is gone when the test ends."""
+        self.plan = case.up("--nodes", machines, "--rate", rate, "--rtt", rtt)
+        super().__init__(case)
+
+    def on(self, machine):
+        return namespaces.inside(self.plan["nodes"][machine - 1]["namespace"])
+
+    def host(self, machine):
+        return self.plan["nodes"][machine - 1]["address"]
+
+    def at(self, machine):
+        """Where a coordinator on that machine listens."""
+        return f"{self.host(machine)}:{PORT}"
+
+    def _lab(self, action, *words):
+        done = lab(action, self.plan["name"], *words)
+        self.case.assertEqual(done.returncode, 0, done.stderr)
+
+    def cut(self, a, b="rest"):
+        self._lab("cut", a, b)
+
+    def heal(self, a, b="rest"):
+        self._lab("heal", a, b)
+
+    def close_ports(self, machine):
+        """Nobody opens a connection to this machine any more, as behind NAT; what it opens itself is not touched."""
+        with self.on(machine):
+            commands.run("iptables", "-w", "10", "-A", "INPUT", "-i", "eth0", "-p", "tcp", "--syn", "-j", "DROP")
+
+    def begin(self, *members, flags=()):
+        """A coordinator on machine 1 and a member on each machine from 2 on, all serving; (coordinator, status)."""
+        leader = self.lead("--listen", self.at(1), "--first", str(len(members)), *flags)
+        for machine, name in enumerate(members, 2):
+            self.join(name, machine=machine)
+        return leader, self.wait_for_members(len(members))
+
+    def events(self, directory="run"):
+        with open(self.path(directory, "events.jsonl"), encoding="utf-8") as file:
+            return [json.loads(line) for line in file]
+
+    def wait_for_event(self, accept, directory="run"):
+        end = time.monotonic() + DEADLINE
+        while time.monotonic() < end:
+            for event in self.events(directory):
+                if accept(event):
+                    return event
+            self.ask("status", self.run)
+        raise AssertionError(f"no such event in {directory}: {self.events(directory)}\n{self.words()}")
+
+    def stop_all(self, *processes):
+        """`gossamer stop`: each of these ends with status 0, which a member that saw a wrong sum does not."""
+        stopped = self.ask("stop", self.run)
+        self.case.assertEqual(stopped.status, 0, stopped.err)
+        for process in processes:
+            done = process.finish()
+            self.case.assertEqual(done.status, 0, f"{process.process.args}: {done.err}")
+
+
+def goes_on_for(seconds, process):
+    """Waits so long for the end of a process that does not end."""
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        status = process.process.wait(timeout=max(0, seconds))
+        raise AssertionError(f"{process.process.args} ended with status {status}")
+
+
+Used = collections.namedtuple("Used", "resident_kb most_resident_kb descriptors")
+
+
+def used_by(process):
+    """What a process uses now, as the kernel counts it."""
+    pid = process.process.pid
+    with open(f"/proc/{pid}/status", encoding="ascii") as file:
+        rows = dict(line.split(":", 1) for line in file)
+    return Used(int(rows["VmRSS"].split()[0]), int(rows["VmHWM"].split()[0]), len(os.listdir(f"/proc/{pid}/fd")))
+
+
+@contextlib.contextmanager
+def small_disk(directory, size="4m"):
+    """Within the `with`, `directory` is a disk of its own, of that size; it is gone afterwards with all on it."""
+    os.makedirs(directory, exist_ok=True)
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "gossamer-test", directory],
+                          capture_output=True, text=True, check=False)  # fmt: skip
+    if done.returncode != 0:
+        raise unittest.SkipTest(f"cannot mount a small disk here: {done.stderr.strip()}")
+    try:
+        yield directory
+    finally:
+        subprocess.run(["umount", "--lazy", directory], check=True)
+
+
+def fill(directory):
+    """Takes all the room of the disk; the path of the file that holds it."""
+    path = os.path.join(directory, "filling")
+    with open(path, "wb", buffering=0) as file, contextlib.suppress(OSError):
+        while file.write(bytes(4096)) == 4096:
+            pass
+    return path
