@@ -1,22 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who comes to the ports of a fleet on machines of a lab: peers of another version.
+"""Who comes to the ports of a fleet on machines of a lab: peers of another version, garbage, connections by the thousand.
 
 The run goes on, nobody of it is lost, and what strangers cost is bounded.
 """
 
+import contextlib
 import os
+import random
+import resource
+import select
+import socket
+import ssl
 import subprocess
+import sys
+import time
 import unittest
 
 import program
-from fleet import by_name, incarnations
-from lab_fleet import LabCase, LabFleet, require_lab
+from fleet import DEADLINE, by_name, incarnations
+from lab_fleet import PORT, LabCase, LabFleet, require_lab, used_by
 
 OTHER_VERSION = os.environ.get("GOSSAMER_OTHER_VERSION", "build/release/tests/process/other_version")
+MEMBER_PORT = 7080
+HALF_OPEN = 1000
+# What a login gives; a program that wants more descriptors has to ask for them.
+USUAL_DESCRIPTORS = 1024
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+SETTINGS = b"\0\0\0\x04\0\0\0\0\0"
 
 
 def setUpModule():
     require_lab()
+    usual = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(USUAL_DESCRIPTORS, usual[1]), usual[1]))
+    unittest.addModuleCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, usual)
 
 
 class OtherVersion(LabCase):
@@ -78,6 +95,120 @@ class OtherVersion(LabCase):
             done = fleet.members[name].finish()
             self.assertEqual(done.status, 4, done.err)
             self.expect_ranges(done.err)
+
+
+class Ports(LabCase):
+    def begin(self):
+        """A coordinator, two members and a machine of strangers; (coordinator, status, all ports of two machines)."""
+        fleet = LabFleet(self, 4)
+        leader = fleet.lead("--listen", fleet.at(1), "--first", "2")
+        for machine, name in ((2, "a"), (3, "b")):
+            fleet.join(name, "--listen", f"{fleet.host(machine)}:{MEMBER_PORT}", machine=machine)
+        ports = [(fleet.host(machine), port + bulk) for machine, port in ((1, PORT), (2, MEMBER_PORT)) for bulk in (0, 1)]
+        return fleet, leader, fleet.wait_for_members(2), ports
+
+    def tls(self, fleet, credentials=None):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        context.set_alpn_protocols(["h2"])
+        if credentials:
+            context.load_cert_chain(fleet.path(credentials, "credentials", "certificate.pem"),
+                                    fleet.path(credentials, "credentials", "key.pem"))  # fmt: skip
+        return context
+
+    def firsts(self, fleet):
+        """Pairs of TLS to speak, if any, and what is said first."""
+        noise = random.Random(1).randbytes(1 << 16)
+        hello = b"\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03" + noise[:200]
+        plain = [b"", b"\0" * 4096, noise, hello[:11], hello, PREFACE, PREFACE + SETTINGS]
+        inside = [b"", noise, PREFACE, PREFACE + noise, PREFACE + SETTINGS, PREFACE + SETTINGS + b"\0\0\x40\x01\x04",
+                  PREFACE + SETTINGS + b"\xff\xff\xff\0\0\0\0\0\x01"]  # fmt: skip
+        stranger, node = self.tls(fleet), self.tls(fleet, "b")
+        return [(None, first) for first in plain] + [(tls, first) for tls in (stranger, node) for first in inside]
+
+    def expect_end(self, connection, what):
+        """The other side closes it."""
+        connection.settimeout(DEADLINE)
+        try:
+            while connection.recv(1 << 16):
+                pass
+        except TimeoutError:
+            self.fail(f"still open after {DEADLINE} s: {what}")
+        except OSError:
+            pass
+
+    def expect_undisturbed(self, fleet, before):
+        after = fleet.wait_for_steps(before["step"])
+        for name in "ab":
+            self.assertEqual(incarnations(after)[name], incarnations(before)[name])
+
+    # Garbage and what was cut off, before TLS and inside of it, with a certificate of the run and without: every
+    # connection is closed by the side that listens, the run goes on.
+    def test_garbage(self):
+        fleet, leader, before, ports = self.begin()
+        with contextlib.ExitStack() as open_ones, fleet.on(4):
+            connections = []
+            for at in ports:
+                for tls, first in self.firsts(fleet):
+                    connection = open_ones.enter_context(socket.create_connection(at, timeout=DEADLINE))
+                    with contextlib.suppress(OSError):
+                        if tls:
+                            connection = open_ones.enter_context(tls.wrap_socket(connection))
+                        connection.sendall(first)
+                    connections.append((connection, (at, tls and "TLS", first[:64])))
+            during = fleet.wait_for_steps(before["step"])
+            for connection, what in connections:
+                self.expect_end(connection, what)
+        self.expect_undisturbed(fleet, during)
+        fleet.stop_all(leader, *fleet.members.values())
+
+    # A thousand connections that say nothing to each port of a coordinator and of a member, with the 1,024 descriptors
+    # that a login gives: steps go on, a member joins. Each costs the listener a descriptor for the five seconds of its
+    # handshake, and less than 64 KiB, which malloc may keep.
+    def test_half_open(self):
+        fleet, leader, before, ports = self.begin()
+        processes = (leader, fleet.members["a"])
+        calm = [used_by(process) for process in processes]
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limits[1], limits[1]))
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, limits)
+        with contextlib.ExitStack() as open_ones:
+            for at in ports:
+                self.flood(fleet, at, open_ones)
+            flooded = [used_by(process) for process in processes]
+            fleet.join("c", machine=4)
+            during = fleet.wait_for_members(3)
+            self.expect_undisturbed(fleet, before)
+            after = self.wait_for_descriptors(fleet, processes, calm)
+        self.expect_undisturbed(fleet, during)
+        print(f"calm {calm}, flooded {flooded}, after {after}", file=sys.stderr)
+        for one, most in zip(calm, after):
+            self.assertLess(most.most_resident_kb - one.resident_kb, 2 * HALF_OPEN * 64)
+        fleet.stop_all(leader, *fleet.members.values())
+
+    def flood(self, fleet, at, open_ones):
+        """Opens so many connections at once, and waits until all are."""
+        with fleet.on(4):
+            flood = [open_ones.enter_context(socket.socket()) for _ in range(HALF_OPEN)]
+        for one in flood:
+            one.setblocking(False)
+            one.connect_ex(at)
+        for one in flood:
+            poll = select.poll()
+            poll.register(one, select.POLLOUT)
+            self.assertTrue(poll.poll(DEADLINE * 1000))
+            self.assertEqual(one.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR), 0)
+
+    # The flood's own ends stay open: the listener has closed them.
+    def wait_for_descriptors(self, fleet, processes, calm):
+        end = time.monotonic() + DEADLINE
+        while True:
+            after = [used_by(process) for process in processes]
+            if all(now.descriptors < one.descriptors + 50 for now, one in zip(after, calm)):
+                return after
+            self.assertLess(time.monotonic(), end, f"{calm}, {after}")
+            fleet.ask("status", fleet.run)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@
 
 #include "base/check.h"
 #include "host/grpc/call.h"
+#include "host/grpc/descriptors.h"
 #include "host/grpc/listen_probe.h"
 #include "host/grpc/questions.h"
 #include "host/grpc/socket_options.h"
@@ -31,6 +32,8 @@ namespace {
 // trips.
 constexpr int kMaxMessageBytes = static_cast<int>(Network::kMaxFrameBytes);
 constexpr int kConnectTimeoutMs = 5000;
+// A connection carries one stream or question, which comes at once and stays.
+constexpr int kIdleMs = 10'000;
 // Nobody of ours compresses, and a small message that grows to gigabytes would pass the limit.
 constexpr const char* kDecompression = "grpc.per_message_decompression";
 
@@ -156,6 +159,7 @@ std::shared_ptr<grpc::ServerCredentials> GrpcNetwork::server_credentials(Lane la
 
 Result<Endpoint> GrpcNetwork::listen(const Endpoint& at, Lane lane) {
   CHECK(!credentials_.has_value() || !credentials_->certificate.empty());
+  want_descriptors();
   // gRPC does not say why it cannot listen.
   if (auto possible = probe_listen(at); !possible.ok()) return possible.error();
   Listener listener{.service = std::make_unique<Service>(*this, lane), .server = nullptr};
@@ -165,6 +169,7 @@ Result<Endpoint> GrpcNetwork::listen(const Endpoint& at, Lane lane) {
   builder.AddChannelArgument("grpc.so_reuseport", 0);
   builder.AddChannelArgument("grpc.max_concurrent_streams", 1);
   builder.AddChannelArgument("grpc.server_handshake_timeout_ms", kConnectTimeoutMs);
+  builder.AddChannelArgument("grpc.max_connection_idle_ms", kIdleMs);
   builder.AddChannelArgument(kDecompression, 0);
   builder.SetOption(socket_options(lane));
   int port = 0;

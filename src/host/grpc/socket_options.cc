@@ -8,6 +8,8 @@
 
 #include <cstring>
 
+#include "host/grpc/descriptors.h"
+
 // gRPC's library exports its socket mutator; the header that declares it is not installed with it.
 using grpc_fd_usage = enum {
   GRPC_FD_CLIENT_CONNECTION_USAGE,
@@ -57,6 +59,9 @@ const grpc_socket_mutator_vtable kVtable{
     },
     [](grpc_socket_mutator* mutator) { delete reinterpret_cast<LaneMutator*>(mutator); },
     [](const grpc_mutate_socket_info* info, grpc_socket_mutator* mutator) {
+      // gRPC owns the descriptor, sees that the connection has ended, and closes it.
+      const bool accepted = info->usage == GRPC_FD_SERVER_CONNECTION_USAGE;
+      if (accepted && is_among_last(info->fd)) (void)::shutdown(info->fd, SHUT_RDWR);
       return set_options(info->fd, lane_of(mutator));
     }};
 
