@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <filesystem>
@@ -47,6 +48,16 @@ Result<host::Endpoint> parse_at(std::string_view text, std::string_view word) {
   Error error = endpoint.error();
   error.where = word;
   return error;
+}
+
+Result<std::string> parse_host(const std::string& text, std::string_view flag) {
+  constexpr std::size_t kMost = 255;
+  constexpr std::string_view kOfNames = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._";
+  constexpr std::string_view kOfIpv6 = "0123456789abcdefABCDEF:.%";
+  const bool ipv6 = std::count(text.begin(), text.end(), ':') >= 2;
+  const bool good = text.find_first_not_of(ipv6 ? kOfIpv6 : kOfNames) == std::string::npos;
+  if (good && text.size() <= kMost && !node::is_wildcard(text)) return text;
+  return wrong(text, flag, "a name or address without a port, such as 10.0.0.1, fd00::1 or host.example");
 }
 
 Result<std::uint64_t> parse_size(std::string_view text, std::string_view flag) {

@@ -23,6 +23,9 @@ namespace gossamer::cli {
 // "HOST:PORT" of the flag or argument `word`.
 [[nodiscard]] Result<host::Endpoint> parse_at(std::string_view text, std::string_view word);
 
+// A name or address without a port, by which others reach this machine.
+[[nodiscard]] Result<std::string> parse_host(const std::string& text, std::string_view flag);
+
 // Bytes of "800M", "1.5GB", "2GiB", "1000000": K, M, G, T are powers of 1000, those with an "i" of 1024.
 [[nodiscard]] Result<std::uint64_t> parse_size(std::string_view text, std::string_view flag);
 

@@ -3,6 +3,8 @@
 // gossamer coordinator: leads a run that others join.
 #include <fmt/format.h>
 
+#include <sstream>
+
 #include "apps/cli/arguments.h"
 #include "apps/cli/cluster_words.h"
 #include "apps/cli/command.h"
@@ -30,9 +32,16 @@ struct CoordinatorFlags {
   std::string store;
   std::string advertise;
   std::vector<std::string> standbys;
-  std::string first = "1";
+  std::string first;
   bool resume = false;
 };
+
+std::vector<std::string> split_list(const std::string& text) {
+  std::vector<std::string> parts;
+  std::istringstream rest(text);
+  for (std::string part; std::getline(rest, part, ',');) parts.push_back(part);
+  return parts;
+}
 
 std::unique_ptr<CLI::App> make_coordinator_parser(const Command& self, CoordinatorFlags& flags) {
   auto parser = make_parser({self.name, self.help,
@@ -60,47 +69,98 @@ std::unique_ptr<CLI::App> make_coordinator_parser(const Command& self, Coordinat
   return parser;
 }
 
-std::string run_toml(const engine::CheckConfig& config) {
-  return fmt::format("engine = \"{}\"\nthings = {}\nelements = {}\npause_ms = {}\nsteps = {}\n", kCheck,
-                     config.things, config.elements, config.pause_ms, config.steps);
+// What is kept of a run in its run.toml, for people and for --resume.
+struct RunFile {
+  std::vector<std::string> settings = {};  // of the config: key=value
+  std::string first = "1";
+  std::string store = {};
+  std::vector<std::string> standbys = {};
+};
+
+std::string to_toml(const engine::CheckConfig& config, const RunFile& run) {
+  return fmt::format(
+      "engine = \"{}\"\nthings = {}\nelements = {}\npause_ms = {}\nsteps = {}\n"
+      "first = {}\nstore = \"{}\"\nstandby = \"{}\"\n",
+      kCheck, config.things, config.elements, config.pause_ms, config.steps, run.first, run.store,
+      fmt::join(run.standbys, ","));
 }
 
-// What the user wrote, on top of what the directory's run has already.
-Result<engine::CheckConfig> check_config(Context& context, const CoordinatorFlags& flags) {
+// As it stands in the directory of a run that is resumed; defaults where there is none.
+Result<RunFile> read_run_file(Context& context, const CoordinatorFlags& flags) {
+  RunFile run;
   const std::string path = flags.out + "/run.toml";
   const auto there = context.disk.exists(path);
-  if (!flags.resume || !there.ok() || !*there) return engine::parse_check_config(flags.settings);
+  if (!flags.resume || !there.ok() || !*there) return run;
   const auto text = host::read_text(context.disk, path, std::size_t{1} << 20);
   if (!text.ok()) return text.error();
   auto kept = parse_flat_toml(*text, path);
   if (!kept.ok()) return kept.error();
-  std::vector<std::string> settings = std::move(*kept);
-  std::erase(settings, fmt::format("engine={}", kCheck));
-  const auto before = engine::parse_check_config(settings);
+  for (const std::string& setting : *kept) {
+    const std::size_t equals = setting.find('=');
+    const std::string key = setting.substr(0, equals);
+    const std::string value = setting.substr(equals + 1);
+    if (key == "first") {
+      run.first = value;
+    } else if (key == "store") {
+      run.store = value;
+    } else if (key == "standby") {
+      run.standbys = split_list(value);
+    } else if (key != "engine") {
+      run.settings.push_back(setting);
+    }
+  }
+  return run;
+}
+
+Error other_than_kept(const std::string& path, std::string got, std::string expected) {
+  return {.kind = ErrorKind::kUsage,
+          .where = path,
+          .what = "the run in this directory has other keys",
+          .got = std::move(got),
+          .expected = std::move(expected),
+          .fix = "leave the keys out, or start a new run in another directory"};
+}
+
+// What the user wrote, on top of what the directory's run has already.
+Result<RunFile> merged(RunFile run, const CoordinatorFlags& flags) {
+  const std::string path = flags.out + "/run.toml";
+  const bool kept = !run.settings.empty();
+  if (kept && !flags.store.empty() && flags.store != run.store)
+    return other_than_kept(path, "--store " + flags.store, run.store.empty() ? "no --store" : run.store);
+  if (!flags.store.empty()) run.store = flags.store;
+  if (!flags.first.empty()) run.first = flags.first;
+  if (!flags.standbys.empty()) run.standbys = flags.standbys;
+  return run;
+}
+
+Result<engine::CheckConfig> check_config(const RunFile& run, const CoordinatorFlags& flags) {
+  if (run.settings.empty()) return engine::parse_check_config(flags.settings);
+  const auto before = engine::parse_check_config(run.settings);
   if (!before.ok()) return before.error();
-  const std::string expected = fmt::format("{}", fmt::join(settings, " "));
+  std::vector<std::string> settings = run.settings;
   settings.insert(settings.end(), flags.settings.begin(), flags.settings.end());
   const auto wanted = engine::parse_check_config(settings);
   if (wanted.ok() && *wanted != *before) {
-    return Error{.kind = ErrorKind::kUsage,
-                 .where = path,
-                 .what = "the run in this directory has other keys",
-                 .got = fmt::format("{}", fmt::join(flags.settings, " ")),
-                 .expected = expected,
-                 .fix = "leave the keys out, or start a new run in another directory"};
+    return other_than_kept(flags.out + "/run.toml", fmt::format("{}", fmt::join(flags.settings, " ")),
+                           fmt::format("{}", fmt::join(run.settings, " ")));
   }
   return wanted;
 }
 
-Result<node::CoordinatorOptions> coordinator_options(Context& context, const CoordinatorFlags& flags) {
+Result<node::CoordinatorOptions> coordinator_options(Context& context, const CoordinatorFlags& flags,
+                                                     const RunFile& run) {
   auto state = state_directory();
   if (!state.ok()) return state.error();
   node::CoordinatorOptions options;
   options.directory = absolute_path(flags.out);
   options.state = *state;
   options.resume = flags.resume;
-  options.advertise = flags.advertise;
-  options.store = flags.store;
+  if (!flags.advertise.empty()) {
+    auto advertise = parse_host(flags.advertise, "--advertise");
+    if (!advertise.ok()) return advertise.error();
+    options.advertise = *advertise;
+  }
+  options.store = run.store;
   options.program = program_name();
   const auto log = log_options(context, flags.report);
   if (!log.ok()) return log.error();
@@ -113,12 +173,12 @@ Result<node::CoordinatorOptions> coordinator_options(Context& context, const Coo
     if (!listen.ok()) return listen.error();
     options.listen = *listen;
   }
-  for (const std::string& text : flags.standbys) {
+  for (const std::string& text : run.standbys) {
     auto standby = parse_at(text, "--standby");
     if (!standby.ok()) return standby.error();
     options.standbys.push_back(*standby);
   }
-  const auto first = parse_count(flags.first, {.flag = "--first", .min = 1, .max = kMostMembers});
+  const auto first = parse_count(run.first, {.flag = "--first", .min = 1, .max = kMostMembers});
   if (!first.ok()) return first.error();
   options.first_members = *first;
   return options;
@@ -132,13 +192,17 @@ Result<ExitStatus> lead(Context& context, const CoordinatorFlags& flags) {
                  .expected = "check",
                  .fix = "'gossamer train' trains on this machine; what clusters do is in --help"};
   }
-  auto options = coordinator_options(context, flags);
-  if (!options.ok()) return options.error();
-  const auto config = check_config(context, flags);
+  auto kept = read_run_file(context, flags);
+  if (!kept.ok()) return kept.error();
+  const auto config = check_config(*kept, flags);
   if (!config.ok()) return config.error();
+  const auto run = merged(*std::move(kept), flags);
+  if (!run.ok()) return run.error();
+  auto options = coordinator_options(context, flags, *run);
+  if (!options.ok()) return options.error();
   engine::CheckWorkload workload(*config);
   options->configuration = engine::check_config_bytes(*config);
-  options->run_toml = run_toml(*config);
+  options->run_toml = to_toml(*config, *run);
   options->tracks = workload.tracks();
 
   CommonFlags own = flags.common;
@@ -148,10 +212,13 @@ Result<ExitStatus> lead(Context& context, const CoordinatorFlags& flags) {
   const host::PosixSignals signals;
   auto node = node::CoordinatorNode::start((*machine).host(), std::move(*options), workload);
   if (!node.ok()) return node.error();
-  const auto token = (*node)->new_token("printed at the start");
-  if (!token.ok()) return token.error();
-  context.output.line(
-      fmt::format("gossamer join {} --token {}", host::to_string((*node)->address()), *token));
+  std::string line = "gossamer join " + host::to_string((*node)->address());
+  if ((*node)->new_run()) {
+    const auto token = (*node)->new_token("printed at the start");
+    if (!token.ok()) return token.error();
+    line += " --token " + *token;
+  }
+  context.output.line(line);
   if (auto flushed = context.output.flush(); !flushed.ok()) return flushed.error();
   if (auto done = (*node)->run(signals); !done.ok()) return done.error();
   return signals.stop_requested() ? 128 + signals.signal_number() : 0;

@@ -3,11 +3,15 @@
 // gossamer join: this machine becomes a node of a run.
 #include <fmt/format.h>
 
+#include <optional>
+#include <string>
+
 #include "apps/cli/arguments.h"
 #include "apps/cli/cluster_words.h"
 #include "apps/cli/command.h"
 #include "apps/cli/machine.h"
 #include "engines/check/check_engine.h"
+#include "host/api/files.h"
 #include "host/posix/environment.h"
 #include "host/posix/route.h"
 #include "host/posix/signals.h"
@@ -16,16 +20,22 @@
 namespace gossamer::cli {
 namespace {
 
+constexpr std::size_t kMaxName = 255;
+constexpr std::size_t kMaxToken = 4096;
+constexpr std::uint64_t kMostCores = 4096;
+
 struct JoinFlags {
   CommonFlags common;
   ReportFlags report;
   std::string coordinator;
   std::string token;
+  std::string token_file;
   std::string directory;
   std::string name;
   std::string listen;
   std::string advertise;
   std::string memory;
+  std::string cores;
   bool nat = false;
 };
 
@@ -35,6 +45,8 @@ std::unique_ptr<CLI::App> make_join_parser(const Command& self, JoinFlags& flags
       ->required()
       ->type_name("");
   parser->add_option("--token", flags.token, "needed the first time on this machine")->type_name("T");
+  parser->add_option("--token-file", flags.token_file, "the same from a file, or from standard input for -")
+      ->type_name("FILE");
   parser->add_option("--dir", flags.directory, "this node's credentials and events; default: by run")
       ->type_name("DIR");
   parser->add_option("--name", flags.name, "of this node, for people; default: the machine's")
@@ -48,13 +60,30 @@ std::unique_ptr<CLI::App> make_join_parser(const Command& self, JoinFlags& flags
                    "how they reach this machine; default: as it reaches the coordinator")
       ->type_name("NAME");
   parser->add_flag("--nat", flags.nat, "nobody can reach this machine: it opens all connections");
-  parser->add_option("--cores", flags.common.threads, "to work with; default: all it may use")
-      ->type_name("N");
+  parser->add_option("--cores", flags.cores, "to work with; default: all it may use")->type_name("N");
   parser->add_option("--memory", flags.memory, "to hold parts of the run in; default: all it may use")
       ->type_name("SIZE");
   add_report(*parser, flags.report);
   add_quiet(*parser, flags.common);
   return parser;
+}
+
+// Arguments can be seen by everybody on a machine, files need not.
+Result<std::optional<std::string>> token_of(Context& context, const JoinFlags& flags) {
+  if (flags.token_file.empty())
+    return flags.token.empty() ? std::optional<std::string>() : std::optional(flags.token);
+  if (!flags.token.empty()) {
+    return Error{.kind = ErrorKind::kUsage,
+                 .where = "--token-file",
+                 .what = "there are two tokens",
+                 .expected = "--token or --token-file"};
+  }
+  const std::string path = flags.token_file == "-" ? "/dev/stdin" : flags.token_file;
+  auto text = host::read_text(context.disk, path, kMaxToken);
+  if (!text.ok()) return text.error();
+  while (!text->empty() && (text->back() == '\n' || text->back() == '\r' || text->back() == ' '))
+    text->pop_back();
+  return std::optional(*text);
 }
 
 // Where to listen and how others reach it, into `options`.
@@ -72,7 +101,11 @@ Result<void> choose_addresses(const JoinFlags& flags, node::MemberOptions& optio
     if (!listen.ok()) return listen.error();
     options.listen = *listen;
   }
-  options.advertise = flags.advertise;
+  if (!flags.advertise.empty()) {
+    auto advertise = parse_host(flags.advertise, "--advertise");
+    if (!advertise.ok()) return advertise.error();
+    options.advertise = *advertise;
+  }
   const bool everywhere = node::is_wildcard(options.listen.host);
   if (options.advertise.empty() && !everywhere) options.advertise = options.listen.host;
   if (options.advertise.empty()) {
@@ -90,8 +123,23 @@ Result<node::MemberOptions> member_options(Context& context, const JoinFlags& fl
   auto coordinator = parse_at(flags.coordinator, "COORDINATOR");
   if (!coordinator.ok()) return coordinator.error();
   options.coordinator = *coordinator;
-  if (!flags.token.empty()) options.token = flags.token;
+  auto token = token_of(context, flags);
+  if (!token.ok()) return token.error();
+  options.token = *token;
   options.name = flags.name.empty() ? host::machine_name() : flags.name;
+  if (options.name.size() > kMaxName) {
+    return Error{.kind = ErrorKind::kUsage,
+                 .where = "--name",
+                 .what = "the name is too long",
+                 .got = fmt::format("{} bytes", options.name.size()),
+                 .expected = fmt::format("at most {}", kMaxName)};
+  }
+  options.cores = static_cast<std::uint32_t>(host::usable_cores());
+  if (!flags.cores.empty()) {
+    const auto cores = parse_count(flags.cores, {.flag = "--cores", .min = 1, .max = kMostCores});
+    if (!cores.ok()) return cores.error();
+    options.cores = static_cast<std::uint32_t>(*cores);
+  }
   options.program = program_name();
   const auto log = log_options(context, flags.report);
   if (!log.ok()) return log.error();
@@ -118,20 +166,22 @@ Result<node::MemberOptions> member_options(Context& context, const JoinFlags& fl
 }
 
 Result<ExitStatus> join(Context& context, const JoinFlags& flags) {
-  auto machine = Machine::create(context, flags.common);
+  // The engine's work is on the loop.
+  CommonFlags own = flags.common;
+  own.threads = "1";
+  auto machine = Machine::create(context, own);
   if (!machine.ok()) return machine.error();
   const node::NodeHost host = (*machine).host();
   auto options = member_options(context, flags);
   if (!options.ok()) return options.error();
-  options->cores = static_cast<std::uint32_t>(host.compute.workers());
   if (options->memory_bytes == 0) options->memory_bytes = host.compute.memory_limit_bytes();
 
-  const host::PosixSignals signals;
   auto node = node::MemberNode::start(host, std::move(*options), [&](cluster::MemberProcess& process) {
     return std::make_unique<engine::CheckEngine>(process,
                                                  engine::CheckEngine::Options{.clock = &context.clock});
   });
   if (!node.ok()) return node.error();
+  const host::PosixSignals signals;  // until here, Ctrl-C ends it at once
   if (auto done = (*node)->run(signals); !done.ok()) return done.error();
   return signals.stop_requested() ? 128 + signals.signal_number() : 0;
 }

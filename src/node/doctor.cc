@@ -192,7 +192,7 @@ std::string to_json(const std::vector<Finding>& findings) {
                               {"found", finding.found},
                               {"advice", finding.advice}});
   }
-  return json.dump();
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 bool healthy(const std::vector<Finding>& findings) {

@@ -71,16 +71,20 @@ void RunLog::event(std::string_view name, EventFields fields) {
 
 void RunLog::append(std::unique_ptr<host::WritableFile>& file, const std::string& path,
                     const std::string& line) {
+  const auto lost = [this](const Error& error) {
+    last_error_ = error;
+    if (!first_error_) first_error_ = error;
+  };
   if (file == nullptr) {
     auto opened = disk_.open_writable(path, host::WriteMode::kAppend);
-    if (!opened.ok()) {
-      if (!first_error_) first_error_ = opened.error();
-      return;
-    }
+    if (!opened.ok()) return lost(opened.error());
     file = std::move(*opened);
   }
-  const auto done = file->append(std::as_bytes(std::span(line)));
-  if (!done.ok() && !first_error_) first_error_ = done.error();
+  // A line that failed may be there in part.
+  const std::string text = last_error_ ? "\n" + line : line;
+  const auto done = file->append(std::as_bytes(std::span(text)));
+  if (!done.ok()) return lost(done.error());
+  last_error_.reset();
 }
 
 }  // namespace gossamer::node

@@ -50,6 +50,8 @@ class RunLog {
 
   [[nodiscard]] const std::vector<CurvePoint>& curve() const { return curve_; }
   [[nodiscard]] const std::optional<Error>& first_error() const { return first_error_; }
+  // Of the last line; nothing once one could be written again.
+  [[nodiscard]] const std::optional<Error>& last_error() const { return last_error_; }
 
  private:
   void append(std::unique_ptr<host::WritableFile>& file, const std::string& path, const std::string& line);
@@ -61,6 +63,7 @@ class RunLog {
   std::unique_ptr<host::WritableFile> events_;
   std::vector<CurvePoint> curve_;
   std::optional<Error> first_error_;
+  std::optional<Error> last_error_;
 };
 
 }  // namespace gossamer::node

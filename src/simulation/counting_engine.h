@@ -64,6 +64,7 @@ class CountingEngine {
  private:
   void on_one(const cluster::LifeBegun& event, Instant now);
   void on_one(const cluster::LifeEnded& event, Instant now);
+  void on_one(const cluster::BeginFailed&, Instant) {}
   void on_one(const cluster::MemberEvent& event, Instant now);
   void on_one(const net::Arrived& event, Instant now);
   void on_view(const cluster::ViewChanged& event, Instant now);

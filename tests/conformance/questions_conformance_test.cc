@@ -278,6 +278,21 @@ TEST_P(StrangersConformance, MayOnlyAsk) {
   EXPECT_TRUE(stranger.all<Opened>().empty());
   EXPECT_TRUE(ours.all<Accepted>().empty());
 }
+// Whose certificate has another name than the one that was asked for gets nothing to read.
+TEST_P(StrangersConformance, MeantForAnother) {
+  Recorder& a = start("a");
+  Recorder& b = start("b");
+  const Endpoint at = listen(b);
+  (void)a.network->ask(at, {.method = "Enroll", .body = "secret", .to = "c"});
+  const auto end = answered(a);
+  ASSERT_FALSE(end.answer.ok());
+  EXPECT_EQ(end.answer.error().where, named(at));
+  EXPECT_TRUE(b.all<Asked>().empty());
+  (void)a.network->ask(at, {.method = "Enroll", .body = "secret", .to = "b"});
+  b.network->answer(asked(b).question, std::string("hello"));
+  EXPECT_EQ(*answered(a, 2).answer, "hello");
+}
+
 INSTANTIATE_TEST_SUITE_P(Certified, StrangersConformance,
                          ::testing::Values(NetworkKind::kTls, NetworkKind::kSim),
                          [](const auto& test) { return name(test.param); });

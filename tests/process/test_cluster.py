@@ -165,6 +165,67 @@ class Admission(unittest.TestCase):
         self.assertIsNone(good.process.poll())
 
 
+class Leaving(unittest.TestCase):
+    # The last member that is told to end does not wait for somebody who could take its part over; nor does one of a
+    # fleet that has not begun.
+    def test_of_the_last(self):
+        for first in ("1", "2"):
+            with self.subTest(first=first):
+                fleet = Fleet(self)
+                fleet.lead("--listen", "127.0.0.1:0", "--first", first)
+                member = fleet.join("a")
+                fleet.wait_for("it is there", lambda status: [one["state"] for one in status["members"]] == ["serving"])
+                member.signal(signal.SIGINT)
+                member.process.wait(timeout=60)
+                done = member.finish()
+                self.assertEqual(done.status, 130, done.err)
+                self.assertIn("nobody can take its part over", done.err)
+
+    # A run whose store is gone is not begun a second time under the same name; with its store it goes on, without
+    # being told where that is.
+    def test_store_is_the_runs(self):
+        fleet = Fleet(self)
+        store = fleet.path("stores", "run.sqlite")
+        os.mkdir(fleet.path("stores"))
+        leader = fleet.lead("--listen", "127.0.0.1:0", "--store", f"sqlite:{store}", "--first", "2")
+        leader.wait_for_line("event=leads")
+        leader.signal(signal.SIGKILL)
+        leader.finish()
+        other = fleet.ask("coordinator", "check", "--resume", "--out", fleet.run, "--store", "sqlite:" + fleet.path("new"))
+        self.assertEqual(other.status, 2, other.err)
+        self.assertIn(store, other.err)
+        os.rename(fleet.path("stores"), fleet.path("away"))
+        os.mkdir(fleet.path("stores"))
+        gone = fleet.ask("coordinator", "check", "--resume", "--out", fleet.run)
+        self.assertEqual(gone.status, 2, gone.err)
+        self.assertIn("store holds nothing", gone.err)
+        shutil.rmtree(fleet.path("stores"))
+        os.rename(fleet.path("away"), fleet.path("stores"))
+        again = fleet.lead("--resume")
+        again.wait_for_line("event=leads")
+        self.assertIsNone(again.token)
+        with open(fleet.path("token"), "w", encoding="utf-8") as file:
+            file.write(fleet.token + "\n")
+        self.assertEqual(fleet.ask("join", fleet.address, "--token-file", fleet.path("none")).status, 1)
+        fleet.start("join", fleet.address, "--token-file", fleet.path("token"), "--name", "a").wait_for_line("event=begun")
+
+    # A member that nobody answers says why, once for each reason.
+    def test_waits_in_words(self):
+        fleet = Fleet(self)
+        leader = fleet.lead("--listen", "127.0.0.1:0")
+        fleet.join("a").wait_for_line("event=installed")
+        leader.signal(signal.SIGKILL)
+        leader.finish()
+        fleet.members["a"].signal(signal.SIGKILL)
+        fleet.members["a"].finish()
+        alone = fleet.start("join", fleet.address, "--dir", fleet.path("a"))
+        alone.wait_for_line("trying on")
+        fleet.lead("--resume")
+        alone.wait_for_line("event=begun")
+        alone.signal(signal.SIGKILL)
+        self.assertLessEqual(alone.finish().err.count("trying on"), 2)
+
+
 class Standby(unittest.TestCase):
     # A leader that is killed is followed by the standby: members keep their incarnations, steps go on, and the old
     # leader, started again, stands by.
@@ -174,31 +235,31 @@ class Standby(unittest.TestCase):
         ports = free_ports(4)
         first, second = (f"127.0.0.1:{port}" for port in (ports[0], ports[2]))
         leader = fleet.lead("--listen", first, "--standby", second, "--store", store)
-        leader.wait_for_line("leads run")
+        leader.wait_for_line("event=leads")
         fleet.join("a")
         fleet.join("b")
         before = fleet.wait_for_members(2)
         for name in ("credentials", "tokens"):
             shutil.copytree(fleet.path("run", name), fleet.path("run2", name))
         standby = fleet.lead("--listen", second, "--standby", first, "--store", store, "--resume", out=fleet.path("run2"))
-        standby.wait_for_line("stands by")
+        standby.wait_for_line("event=stands_by")
         asked = fleet.ask("status", second)
         self.assertEqual(asked.status, 1)
         self.assertIn(f"ask {first}", asked.err)
 
         killed = time.monotonic()
         leader.signal(signal.SIGKILL)
-        standby.wait_for_line("leads run")
+        standby.wait_for_line("event=leads")
         print(f"the standby leads {time.monotonic() - killed:.1f} s after kill -9", file=sys.stderr)
         after = fleet.wait_for("members stay", lambda status: all(one["connected"] for one in status["members"]), second)
         self.assertEqual(incarnations(after), incarnations(before))
         self.assertGreater(after["generation"], before["generation"])
         fleet.wait_for("steps", lambda status: status["step"] > before["step"] + 10, second)
         again = fleet.lead("--resume", "--standby", second, "--store", store)
-        again.wait_for_line("stands by")
+        again.wait_for_line("event=stands_by")
         # An orderly end leaves the lead at once.
         standby.signal(signal.SIGTERM)
-        again.wait_for_line("leads run")
+        again.wait_for_line("event=leads")
         last = fleet.wait_for("members stay", lambda status: all(one["connected"] for one in status["members"]), first)
         self.assertEqual(incarnations(last), incarnations(before))
 
@@ -273,6 +334,10 @@ class Words(unittest.TestCase):
             (["join"], "COORDINATOR"),
             (["join", "127.0.0.1:7", "--tokn", "x"], "--token"),
             (["join", "127.0.0.1:7", "--memory", "much"], "800M"),
+            (["join", "127.0.0.1:7", "--cores", "0"], "--cores"),
+            (["join", "127.0.0.1:7", "--token", "x", "--token-file", "y"], "--token-file"),
+            (["join", "127.0.0.1:7", "--advertise", "10.0.0.1:7070"], "--advertise"),
+            (["coordinator", "check", "--listen", "127.0.0.1:0", "--out", fleet.run, "--advertise", "my host"], "--advertise"),
             (["join", "127.0.0.1:7", "--nat", "--listen", "127.0.0.1:0"], "--nat"),
             (["token", "crate", "x"], "'token create'"),
             (["token", "create", "x", "--valid", "tomorrow"], "24h"),

@@ -33,6 +33,7 @@ enum class ControlProbe : std::uint8_t {
   kGuardRefused,
   kLoadFailed,
   kAskedOnStandby,
+  kReleased,
   // member
   kOtherCoordinator,
   kSearched,
@@ -80,6 +81,8 @@ inline constexpr std::array<ProbeName<ControlProbe>, static_cast<std::size_t>(Co
         {ControlProbe::kLoadFailed, "coordinator.load-failed",
          "the store could not be read at the start of a lead"},
         {ControlProbe::kAskedOnStandby, "coordinator.asked-on-standby", "a node asked one that stands by"},
+        {ControlProbe::kReleased, "coordinator.released",
+         "a member that was leaving was let go although nobody could take its part over"},
         {ControlProbe::kOtherCoordinator, "member.other-coordinator",
          "a link to the coordinator led to another life of it"},
         {ControlProbe::kSearched, "member.searched", "a member looked for who leads"},

@@ -23,6 +23,11 @@ std::map<NodeId, membership::MemberRecord> in_view(const Records& records) {
   return members;
 }
 
+// Empty behind NAT. Others dial it, and it is shown.
+bool is_host(const std::string& host) {
+  return host.size() <= kMaxName && net::printable(host) == host && host.find(' ') == std::string::npos;
+}
+
 Error malformed(const char* what, std::size_t bytes) {
   return {.kind = ErrorKind::kBadData,
           .what = fmt::format("cannot read the question {}", what),
@@ -120,10 +125,8 @@ void Coordinator::begin(NodeId node, const std::string& bytes, Answer answer, In
   if (!ask.ParseFromString(bytes)) return answer(malformed("Begin", bytes.size()));
   if (ask.run() != options_.run) return answer(other_run(ask.run(), options_.run));
   const membership::Listening& at = ask.listening();
-  if (ask.name().size() > kMaxName || at.control().host().size() > kMaxName ||
-      at.bulk().host().size() > kMaxName) {
+  if (ask.name().size() > kMaxName || !is_host(at.control().host()) || !is_host(at.bulk().host()))
     return answer(malformed("Begin", bytes.size()));
-  }
   if (phase_ == Phase::kStopping) {
     return answer(Error{.kind = ErrorKind::kRefused, .what = "the run is ending", .fix = "join another run"});
   }
@@ -152,11 +155,13 @@ void Coordinator::begin(NodeId node, const std::string& bytes, Answer answer, In
   outbox_.then([answer = std::move(answer), text = begun.SerializeAsString()] { answer(text); });
 }
 
-void Coordinator::stop(const std::string& reason, Instant now) {
+void Coordinator::stop(const std::string& reason, Instant now, std::function<void()> durable) {
   now_ = now;
-  if (phase_ == Phase::kStopping) return;
-  outbox_.put(put_stopping(reason));
-  begin_stop(reason, now);
+  if (phase_ != Phase::kStopping) {
+    outbox_.put(put_stopping(reason));
+    begin_stop(reason, now);
+  }
+  if (durable) outbox_.then(std::move(durable));
 }
 
 void Coordinator::begin_stop(const std::string& reason, Instant now) {

@@ -91,7 +91,8 @@ class Coordinator {
   void lead(const std::string& bytes, const Answer& answer) const;
   // A number for a node that enrols.
   void give_node(const std::function<void(NodeId)>& use);
-  void stop(const std::string& reason, Instant now);
+  // `durable`: called when the run will end whatever happens to this process.
+  void stop(const std::string& reason, Instant now, std::function<void()> durable = {});
 
   void on(const net::LinkEvent& event, Instant now);
   void tick(Instant now);
@@ -174,6 +175,7 @@ class Coordinator {
   void frozen(Member& member, const membership::Frozen& said, Instant now);
   void decide(Instant now);
   void fall_short(std::string what);
+  void release(const Member& member);
   [[nodiscard]] std::vector<placement::Thing> things_with_copies() const;
   [[nodiscard]] std::vector<placement::Member> placeable() const;
   [[nodiscard]] placement::Placement current_placement() const;

@@ -24,6 +24,7 @@ void Coordinator::here(Member& member, const membership::Here& said) {
     reach(ControlProbe::kInstallAgain);
     send_install(member);
   }
+  if (phase_ == Phase::kShort && member.record.state() == membership::DRAINING) release(member);
   if (phase_ == Phase::kStopping) {
     ToMember message;
     message.mutable_stop()->set_reason(*stop_reason_);

@@ -2,8 +2,6 @@
 #include "cluster/control/coordinator_process.h"
 
 #include <algorithm>
-#include <charconv>
-#include <string_view>
 #include <utility>
 
 #include "base/check.h"
@@ -11,16 +9,11 @@
 namespace gossamer::cluster {
 namespace {
 
-// Of a certificate's name, "node-17"; 0 where the run has no certificates.
-std::optional<NodeId> node_of(const std::string& certificate) {
-  constexpr std::string_view kPrefix = "node-";
+// 0 where the run has no certificates; nothing for the coordinator's own and for what is none.
+std::optional<NodeId> asking_node(const std::string& certificate) {
   if (certificate.empty()) return NodeId(0);
-  std::uint64_t number = 0;
-  const char* const end = certificate.data() + certificate.size();
-  if (!certificate.starts_with(kPrefix)) return std::nullopt;
-  const auto read = std::from_chars(certificate.data() + kPrefix.size(), end, number);
-  if (read.ec != std::errc() || read.ptr != end || number <= kCoordinatorNode.value) return std::nullopt;
-  return NodeId(number);
+  const std::optional<NodeId> node = net::certified_node(certificate);
+  return node == kCoordinatorNode ? std::nullopt : node;
 }
 
 }  // namespace
@@ -56,7 +49,7 @@ void CoordinatorProcess::on_asked(const host::Asked& asked, Instant now) {
   }
   if (asked.method == "Lead") return coordinator_->lead(asked.body, answer);
   if (asked.method != "Begin") return answer(Error{.what = "unknown question", .got = asked.method});
-  const std::optional<NodeId> node = node_of(asked.peer.certificate);
+  const std::optional<NodeId> node = asking_node(asked.peer.certificate);
   if (!node || (options_.certificates && node->value == 0)) {
     return answer(Error{.kind = ErrorKind::kRefused,
                         .what = "who asks has no certificate of a node",
@@ -183,6 +176,14 @@ void CoordinatorProcess::on_load(const LoadAnswer& answer, Instant now) {
   auto records = read_records(*answer);
   if (!records.ok()) {
     failure_ = records.error();
+    return;
+  }
+  if (options_.led_before && records->lead.run().empty()) {
+    failure_ = Error{.kind = ErrorKind::kUsage,
+                     .what = "the store holds nothing, and this run was led before",
+                     .got = "a store without entries",
+                     .expected = "the store of run " + options_.coordinator.run,
+                     .fix = "name the run's store; without it the run is lost, and another must be started"};
     return;
   }
   auto changes = begin_lead(*records, {.run = options_.coordinator.run,

@@ -51,6 +51,7 @@ class CoordinatorProcess {
     Duration keep_every;                // Store::keep_every()
     std::optional<Duration> lead_time;  // Store::lead_time()
     bool certificates = false;          // the run has them: who has none may only ask who leads
+    bool led_before = false;            // some process has led it: a store without anything is another's
     std::string program;
     std::uint64_t seed = 0;
     ProbeCounts<net::LinkProbe>* link_probes = nullptr;

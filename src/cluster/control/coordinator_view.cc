@@ -148,6 +148,17 @@ void Coordinator::fall_short(std::string what) {
   if (installed_.epoch() != 0) reach(ControlProbe::kShortWhileRunning);
   if (shortage_ != what) note("short", {}, what);
   shortage_ = std::move(what);
+  for (const auto& [node, member] : members_) {
+    if (member.record.state() == membership::DRAINING) release(member);
+  }
+}
+
+// Who wants to leave would wait for ever for somebody to take its part over.
+void Coordinator::release(const Member& member) {
+  reach(ControlProbe::kReleased);
+  ToMember message;
+  message.mutable_stop()->set_reason("nobody can take its part over");
+  tell(member, std::move(message));
 }
 
 std::vector<placement::Thing> Coordinator::things_with_copies() const {
@@ -222,7 +233,7 @@ void Coordinator::decide(Instant now) {
       install(after, placed->placement, now);
     }
   }
-  if (change_wanted_ && phase_ != Phase::kFreezing) begin_change(now);
+  if (change_wanted_ && phase_ != Phase::kFreezing && phase_ != Phase::kStopping) begin_change(now);
 }
 
 void Coordinator::install(const HoldingMap& after, const placement::Placement& placed, Instant now) {

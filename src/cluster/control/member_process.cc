@@ -31,15 +31,20 @@ void MemberProcess::ask_begin(Instant now) {
   ask.set_cores(options_.cores);
   ask.set_program(options_.program);
   const host::Endpoint& to = coordinators_[next_coordinator_++ % coordinators_.size()];
-  begin_ = network_.ask(to, {.method = "Begin", .body = ask.SerializeAsString(), .timeout = kBeginTime});
+  begin_ = network_.ask(to, {.method = "Begin",
+                             .body = ask.SerializeAsString(),
+                             .timeout = kBeginTime,
+                             .to = net::certificate_name(kCoordinatorNode)});
 }
 
 void MemberProcess::on_begun(const Result<std::string>& answer, Instant now) {
   begin_.reset();
   membership::BeginAnswer begun;
   if (!answer.ok()) {
-    if (answer.error().kind == ErrorKind::kRefused || now - *began_trying_ >= options_.patience)
+    // Only one that could not be reached, or does not lead now, may answer otherwise the next time.
+    if (answer.error().kind != ErrorKind::kFailed || now - *began_trying_ >= options_.patience)
       return finish({.error = answer.error()});
+    events_.emplace_back(BeginFailed{answer.error()});
     // Many nodes may have lost the same coordinator.
     next_begin_ = now + Duration{static_cast<std::int64_t>(static_cast<double>(kBeginEvery.ns) *
                                                            (0.5 + 0.5 * rng_.uniform()))};
@@ -71,8 +76,10 @@ void MemberProcess::on_begun(const Result<std::string>& answer, Instant now) {
                       .probes = options_.probes},
       *links_,
       [this](const host::Endpoint& control, std::string bytes) {
-        leads_.insert(
-            network_.ask(control, {.method = "Lead", .body = std::move(bytes), .timeout = from_seconds(2)}));
+        leads_.insert(network_.ask(control, {.method = "Lead",
+                                             .body = std::move(bytes),
+                                             .timeout = from_seconds(2),
+                                             .to = net::certificate_name(kCoordinatorNode)}));
       },
       now);
   learn_coordinators(begun.lead());
@@ -82,6 +89,7 @@ void MemberProcess::on_begun(const Result<std::string>& answer, Instant now) {
 
 // The one that we were told may be gone for ever when the next life begins.
 void MemberProcess::learn_coordinators(const membership::LeadAnswer& lead) {
+  coordinators_ = options_.coordinators;
   for (const membership::Address& address : lead.coordinators()) {
     host::Endpoint at{.host = address.host(), .port = static_cast<std::uint16_t>(address.port())};
     const bool known = std::find(coordinators_.begin(), coordinators_.end(), at) != coordinators_.end();

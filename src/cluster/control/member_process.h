@@ -37,8 +37,12 @@ struct LifeEnded {
   std::optional<Error> error;
   bool again = false;
 };
+// Nobody gave it a life yet, and it goes on asking.
+struct BeginFailed {
+  Error error;
+};
 // In the order in which things happened. Arrived: a message of a member, on a channel of the engine's.
-using ProcessEvent = std::variant<LifeBegun, LifeEnded, MemberEvent, net::Arrived>;
+using ProcessEvent = std::variant<LifeBegun, LifeEnded, BeginFailed, MemberEvent, net::Arrived>;
 
 class MemberProcess {
  public:

@@ -100,6 +100,7 @@ class CheckEngine final : public cluster::Engine {
 
   void on_one(const cluster::LifeBegun& event, Instant now);
   void on_one(const cluster::LifeEnded& event, Instant now);
+  void on_one(const cluster::BeginFailed&, Instant) {}
   void on_one(const cluster::MemberEvent& event, Instant now);
   void on_one(const net::Arrived& event, Instant now);
   void rest(Instant now);

@@ -28,6 +28,9 @@ struct Question {
   std::string method = {};              // 1..32 letters of ASCII, such as "Enroll"
   std::string body = {};                // a protobuf message; opaque here
   Duration timeout = from_seconds(10);  // in (0, kMaxQuestionTime]
+  // The name in the certificate of who may have it, where the run has certificates; empty: any node of the
+  // run.
+  std::string to = {};
 };
 
 [[nodiscard]] bool is_method(std::string_view name);

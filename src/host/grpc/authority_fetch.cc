@@ -49,6 +49,11 @@ class Deadline {
  public:
   explicit Deadline(Duration timeout)
       : end_(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_nanos(timeout.ns, GPR_TIMESPAN))) {}
+  // The n-th part of the time that is left.
+  [[nodiscard]] Deadline share(int n) const {
+    const gpr_timespec left = gpr_time_sub(end_, gpr_now(GPR_CLOCK_MONOTONIC));
+    return Deadline(from_milliseconds(static_cast<double>(gpr_time_to_millis(left)) / n));
+  }
   // Waits until the socket is ready for `events`; false when time is up.
   [[nodiscard]] bool wait(int fd, short events) const {
     for (;;) {
@@ -99,8 +104,11 @@ Result<Socket> connect_to(const Endpoint& from, const Deadline& deadline) {
   }
   const Addresses addresses(found);
   Result<Socket> last = cannot_connect(from, EADDRNOTAVAIL);
+  int untried = 0;
+  for (const addrinfo* address = addresses.get(); address != nullptr; address = address->ai_next) ++untried;
+  // One that swallows what is sent to it must not cost the others their time.
   for (const addrinfo* address = addresses.get(); address != nullptr; address = address->ai_next) {
-    last = connect_one(from, *address, deadline);
+    last = connect_one(from, *address, deadline.share(untried--));
     if (last.ok()) break;
   }
   return last;

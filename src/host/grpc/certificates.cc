@@ -83,6 +83,8 @@ Certificate blank(const std::string& name, EVP_PKEY* key, const Validity& validi
 
 }  // namespace
 
+std::string certificate_host(const std::string& name) { return name + ".gossamer"; }
+
 std::string fingerprint_of(const X509* certificate) {
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
   unsigned size = 0;
@@ -131,13 +133,13 @@ Result<std::string> sign_request(const KeyAndCertificate& authority, const std::
   if (key == nullptr || issuer == nullptr) return failure("cannot read the certificate authority");
   const Certificate certificate = blank(name, asked_key.get(), validity);
   X509* const raw = certificate.get();
-  const bool good =
-      raw != nullptr && X509_set_issuer_name(raw, X509_get_subject_name(issuer.get())) == 1 &&
-      add_extension(raw, issuer.get(), NID_basic_constraints, "critical,CA:FALSE") &&
-      add_extension(raw, issuer.get(), NID_key_usage, "critical,digitalSignature") &&
-      add_extension(raw, issuer.get(), NID_ext_key_usage, "serverAuth,clientAuth") &&
-      add_extension(raw, issuer.get(), NID_subject_alt_name, fmt::format("DNS:{}", kCertificateHost)) &&
-      X509_sign(raw, key.get(), EVP_sha256()) > 0;
+  const bool good = raw != nullptr && X509_set_issuer_name(raw, X509_get_subject_name(issuer.get())) == 1 &&
+                    add_extension(raw, issuer.get(), NID_basic_constraints, "critical,CA:FALSE") &&
+                    add_extension(raw, issuer.get(), NID_key_usage, "critical,digitalSignature") &&
+                    add_extension(raw, issuer.get(), NID_ext_key_usage, "serverAuth,clientAuth") &&
+                    add_extension(raw, issuer.get(), NID_subject_alt_name,
+                                  fmt::format("DNS:{},DNS:{}", kCertificateHost, certificate_host(name))) &&
+                    X509_sign(raw, key.get(), EVP_sha256()) > 0;
   if (!good) return failure("cannot sign a certificate");
   return pem_of(raw);
 }
@@ -163,8 +165,11 @@ Result<CredentialNames> check_credentials(const NetworkCredentials& credentials,
   X509_STORE_CTX_set_time(context.get(), 0, static_cast<std::time_t>(now_seconds));
   if (X509_verify_cert(context.get()) != 1) {
     ERR_clear_error();
-    return refuse("the certificate does not hold",
-                  X509_verify_cert_error_string(X509_STORE_CTX_get_error(context.get())));
+    const int error = X509_STORE_CTX_get_error(context.get());
+    Error refused = refuse("the certificate does not hold", X509_verify_cert_error_string(error));
+    const bool outdated = error == X509_V_ERR_CERT_HAS_EXPIRED || error == X509_V_ERR_CERT_NOT_YET_VALID;
+    if (outdated) refused.kind = ErrorKind::kRefused;
+    return refused;
   }
   return CredentialNames{.authority = common_name(authority.get()), .own = common_name(own.get())};
 }

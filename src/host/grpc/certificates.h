@@ -36,14 +36,15 @@ struct Validity {
 // A new key, and a request for a certificate for it.
 [[nodiscard]] Result<KeyAndRequest> make_request();
 
-// A certificate for the key in `request`, under the common name `name` and the DNS name kCertificateHost;
-// what the request itself says of names is ignored. Good for both ends of a connection. An unreadable request
-// is kBadData.
+// A certificate for the key in `request`, under the common name `name`, letters, digits and '-', and the DNS
+// names kCertificateHost and certificate_host(name); what the request itself says of names is ignored. Good
+// for both ends of a connection. An unreadable request is kBadData.
 [[nodiscard]] Result<std::string> sign_request(const KeyAndCertificate& authority, const std::string& request,
                                                const std::string& name, const Validity& validity);
 
 // The common names in credentials that fit together: the certificate is for the key, signed by the authority,
-// and valid at `now_seconds` as the authority is. Otherwise kBadData that says what does not fit.
+// and valid at `now_seconds` as the authority is. kRefused for one that is not valid then, else kBadData that
+// says what does not fit.
 struct CredentialNames {
   std::string authority;
   std::string own;

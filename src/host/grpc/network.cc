@@ -76,8 +76,12 @@ class GrpcNetwork final : public Network {
 
   grpc::ServerGenericBidiReactor* accept(grpc::GenericCallbackServerContext* context, Lane lane);
   [[nodiscard]] std::shared_ptr<grpc::ServerCredentials> server_credentials(Lane lane) const;
-  [[nodiscard]] std::shared_ptr<grpc::Channel> channel_to(const Endpoint& to, Lane lane,
-                                                          int most_received = kMaxMessageBytes) const;
+  struct ChannelUse {
+    Lane lane = Lane::kControl;
+    int most_received = kMaxMessageBytes;
+    std::string name = {};  // of the certificate that the other end must have; empty for any of the run
+  };
+  [[nodiscard]] std::shared_ptr<grpc::Channel> channel_to(const Endpoint& to, const ChannelUse& use) const;
   void free_remains();
   [[nodiscard]] std::shared_ptr<GrpcStream> find(ConnectionId connection);
   // Makes a stream under a new number; null once the network is ending.
@@ -186,31 +190,31 @@ Result<Endpoint> GrpcNetwork::listen(const Endpoint& at, Lane lane) {
   return Endpoint{.host = at.host, .port = static_cast<std::uint16_t>(port)};
 }
 
-std::shared_ptr<grpc::Channel> GrpcNetwork::channel_to(const Endpoint& to, Lane lane,
-                                                       int most_received) const {
+std::shared_ptr<grpc::Channel> GrpcNetwork::channel_to(const Endpoint& to, const ChannelUse& use) const {
   grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(most_received);
+  arguments.SetMaxReceiveMessageSize(use.most_received);
   arguments.SetMaxSendMessageSize(-1);
   arguments.SetInt("grpc.use_local_subchannel_pool", 1);  // a TCP connection for each
   // The time-out of an attempt: less than a few round trips would never connect over a slow line.
   arguments.SetInt("grpc.min_reconnect_backoff_ms", kConnectTimeoutMs);
   arguments.SetInt("grpc.enable_http_proxy", 0);
   arguments.SetInt(kDecompression, 0);
-  set_socket_options(arguments, lane);
+  set_socket_options(arguments, use.lane);
+  const std::string target = "dns:///" + to_string(to);  // a host may be called like a scheme of gRPC's
   if (!credentials_.has_value())
-    return grpc::CreateCustomChannel(to_string(to), grpc::InsecureChannelCredentials(), arguments);
-  arguments.SetSslTargetNameOverride(kCertificateHost);
+    return grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments);
+  arguments.SetSslTargetNameOverride(use.name.empty() ? kCertificateHost : certificate_host(use.name));
   grpc::SslCredentialsOptions options;
   options.pem_root_certs = credentials_->authority;
   options.pem_private_key = credentials_->key;
   options.pem_cert_chain = credentials_->certificate;
-  return grpc::CreateCustomChannel(to_string(to), grpc::SslCredentials(options), arguments);
+  return grpc::CreateCustomChannel(target, grpc::SslCredentials(options), arguments);
 }
 
 ConnectionId GrpcNetwork::connect(const Endpoint& to, Lane lane) {
   free_remains();
-  auto stream =
-      add<GrpcClientStream>(to_string(to), std::make_unique<GrpcClientStream::Call>(channel_to(to, lane)));
+  auto stream = add<GrpcClientStream>(
+      to_string(to), std::make_unique<GrpcClientStream::Call>(channel_to(to, {.lane = lane})));
   CHECK(stream != nullptr);
   stream->start(stream, method_of(lane));
   return stream->id();
@@ -258,7 +262,8 @@ void GrpcNetwork::close(ConnectionId connection) {
 
 QuestionId GrpcNetwork::ask(const Endpoint& to, Question question) {
   free_remains();
-  const auto channel = channel_to(to, Lane::kControl, static_cast<int>(kMaxQuestionBytes));
+  const auto channel =
+      channel_to(to, {.most_received = static_cast<int>(kMaxQuestionBytes), .name = question.to});
   return questions_.ask(channel, to_string(to), std::move(question));
 }
 void GrpcNetwork::answer(QuestionId question, Result<std::string> answer) {

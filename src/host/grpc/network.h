@@ -31,6 +31,8 @@ struct NetworkCredentials {
 // Every certificate of a run is valid for this DNS name: nodes have no fixed host names, and who a peer is
 // says its common name.
 inline constexpr const char* kCertificateHost = "node.gossamer";
+// The DNS name of the certificate with the common name `name` alone.
+[[nodiscard]] std::string certificate_host(const std::string& name);
 
 [[nodiscard]] std::unique_ptr<Network> make_grpc_network(std::optional<NetworkCredentials> credentials,
                                                          NetworkSink sink);

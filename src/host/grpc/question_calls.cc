@@ -58,6 +58,14 @@ void OutgoingQuestion::cancel() {
 }
 
 Result<std::string> OutgoingQuestion::outcome(const grpc::Status& status, const Call& call) {
+  // A server may end a call well and send nothing.
+  if (status.ok() && !call.response.Valid()) {
+    return Error{.kind = ErrorKind::kBadData,
+                 .where = where_,
+                 .what = "the answer is missing",
+                 .expected = "one message",
+                 .fix = "look whether a gossamer of the same version runs there"};
+  }
   if (status.ok()) return to_text(call.response);
   if (!status.error_details().empty()) return to_error(status, where_);
   if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) return no_answer(where_, method_, timeout_);

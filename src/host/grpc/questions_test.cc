@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What only the real network has: clients that are not ours, and errors on gRPC's wire.
+#include "host/grpc/questions.h"
+
 #include <gmock/gmock.h>
 #include <grpc/support/time.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/security/credentials.h>
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
 #include <gtest/gtest.h>
 
 #include <array>
@@ -86,6 +91,31 @@ TEST(GrpcQuestions, OtherCallsAreRefused) {
     EXPECT_FALSE(call(server.address(), "/gossamer.Admission/Echo", std::string(size, 'x'), 50).status.ok());
   }
   EXPECT_EQ(call(server.address(), "/gossamer.Admission/Echo", "still there", 50).body, "echo still there");
+}
+
+// A server that ends a call well and says nothing is an error, and nothing worse.
+TEST(GrpcQuestions, AnswerWithoutMessage) {
+  class Silent final : public grpc::CallbackGenericService {
+    grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext*) override {
+      return refuse_call(grpc::Status::OK);
+    }
+  };
+  Silent service;
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  builder.RegisterCallbackGenericService(&service);
+  const auto server = builder.BuildAndStart();
+  std::promise<Result<std::string>> answer;
+  const auto network = make_grpc_network(std::nullopt, [&answer](NetworkEvent event) {
+    if (auto* const answered = std::get_if<Answered>(&event)) answer.set_value(std::move(answered->answer));
+  });
+  const Endpoint at{.host = "127.0.0.1", .port = static_cast<std::uint16_t>(port)};
+  static_cast<void>(network->ask(at, {.method = "Echo"}));
+  const Result<std::string> result = answer.get_future().get();
+  ASSERT_FALSE(result.ok());
+  EXPECT_EQ(result.error().kind, ErrorKind::kBadData);
+  EXPECT_EQ(result.error().where, to_string(at));
 }
 
 // An error survives as a status and back; what another server says is kept as far as it goes, and made fit.

@@ -94,6 +94,10 @@ void SimQuestions::on_event(const Received& event) {
   const auto asked = incoming_.find(id);
   if (asked == incoming_.end()) return;
   if (incoming_.size() > kMaxWaitingQuestions) return answer(id, too_busy(""));
+  const std::string& own = network_.name_.certificate;
+  const std::string& meant = connection->question->to;
+  if (!meant.empty() && !own.empty() && meant != own)
+    return answer(id, Error{.what = "the certificate there is another's", .got = own, .expected = meant});
   if (const auto user = sink_.lock()) {
     (*user)(Asked{.question = id,
                   .method = connection->question->method,

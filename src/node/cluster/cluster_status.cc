@@ -4,15 +4,43 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <map>
+#include <span>
 #include <utility>
+#include <vector>
 
 namespace gossamer::node {
 namespace {
 
 using nlohmann::ordered_json;
 
-ordered_json member_json(const cluster::MemberFacts& member, std::size_t things, Instant now) {
+// The answer has to fit into one message, however many there are.
+constexpr std::size_t kMostMembers = 1000;
+constexpr std::size_t kMostRuns = 16;
+
+// Runs of consecutive things that a node holds: [first, last].
+using Runs = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
+struct Held {
+  std::size_t things = 0;
+  Runs runs;
+};
+
+std::map<NodeId, Held> held_by(const cluster::HoldingMap& holdings) {
+  std::map<NodeId, Held> held;
+  for (const auto& [thing, node] : holdings) {
+    auto& [things, runs] = held[node];
+    ++things;
+    if (!runs.empty() && runs.back().second + 1 == thing.value) {
+      ++runs.back().second;
+    } else {
+      runs.emplace_back(thing.value, thing.value);
+    }
+  }
+  return held;
+}
+
+ordered_json member_json(const cluster::MemberFacts& member, const Held& held, Instant now) {
   const membership::MemberRecord& record = *member.record;
   ordered_json json = {{"node", record.node()},
                        {"incarnation", record.incarnation()},
@@ -22,7 +50,8 @@ ordered_json member_json(const cluster::MemberFacts& member, std::size_t things,
                        {"cores", record.cores()},
                        {"memory_bytes", record.memory_bytes()},
                        {"speed", member.speed},
-                       {"things", things},
+                       {"things", held.things},
+                       {"held", nullptr},
                        {"connected", member.link.up},
                        {"round_trip_ms", nullptr},
                        {"silent_ms", nullptr},
@@ -30,7 +59,8 @@ ordered_json member_json(const cluster::MemberFacts& member, std::size_t things,
                        {"received_bytes", member.link.received_bytes},
                        {"relayed_to", ordered_json::array()}};
   if (cluster::listens(record.listening()))
-    json["address"] = host::to_string(cluster::address_of({}, record.listening()).control);
+    json["address"] = printable(host::to_string(cluster::address_of({}, record.listening()).control));
+  if (held.runs.size() <= kMostRuns) json["held"] = held.runs;
   if (member.link.round_trip) json["round_trip_ms"] = member.link.round_trip->milliseconds();
   if (member.link.last_heard) json["silent_ms"] = (now - *member.link.last_heard).milliseconds();
   for (const NodeId other : member.relayed_to) json["relayed_to"].push_back(other.value);
@@ -112,7 +142,8 @@ std::string printable(std::string text) {
 }
 
 std::string status_json(const cluster::Coordinator& coordinator, const StatusFacts& facts, Instant now) {
-  std::map<NodeId, std::size_t> held = things_of(coordinator.holdings());
+  const std::vector<cluster::MemberFacts> members = coordinator.members();
+  std::map<NodeId, Held> held = held_by(coordinator.holdings());
   ordered_json json = {{"run", facts.run},
                        {"program", facts.program},
                        {"time", facts.time},
@@ -123,14 +154,17 @@ std::string status_json(const cluster::Coordinator& coordinator, const StatusFac
                        {"epoch", coordinator.view().epoch().value},
                        {"installed_epoch", coordinator.installed().value},
                        {"step", nullptr},
+                       {"steps_per_second", nullptr},
                        {"things", coordinator.holdings().size()},
                        {"fenced", coordinator.fenced().runs().size()},
+                       {"members_left_out", members.size() - std::min(members.size(), kMostMembers)},
                        {"members", ordered_json::array()}};
   if (coordinator.marks()) json["step"] = coordinator.marks()->committed().value;
   for (const std::string& alarm : facts.alarms) json["alarms"].push_back(printable(alarm));
-  for (const cluster::MemberFacts& member : coordinator.members())
+  if (facts.steps_per_second) json["steps_per_second"] = *facts.steps_per_second;
+  for (const cluster::MemberFacts& member : std::span(members).first(std::min(members.size(), kMostMembers)))
     json["members"].push_back(member_json(member, held[NodeId(member.record->node())], now));
-  return json.dump();
+  return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
 Result<StatusFacts> status_facts(const std::string& json) {
@@ -149,6 +183,8 @@ Result<std::string> status_text(const std::string& json) {
                                  number_in(*status, "epoch"));
   if ((*status).contains("step") && (*status)["step"].is_number())
     text += fmt::format("  step {}", number_in(*status, "step"));
+  if ((*status).contains("steps_per_second") && (*status)["steps_per_second"].is_number())
+    text += fmt::format("  {:.1f} steps/s", number_in(*status, "steps_per_second"));
   text += '\n';
   const std::string shortage = text_in(*status, "shortage");
   if (!shortage.empty()) text += fmt::format("waits: {}\n", shortage);
@@ -167,6 +203,8 @@ Result<std::string> status_text(const std::string& json) {
                         number_in(member, "things"), milliseconds_in(member, "round_trip_ms"),
                         milliseconds_in(member, "silent_ms"), way_to(member));
   }
+  if (const double more = number_in(*status, "members_left_out"); more > 0)
+    text += fmt::format("and {} more\n", more);
   return text;
 }
 

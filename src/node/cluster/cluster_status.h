@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,7 @@ struct StatusFacts {
   std::string program;
   double time = 0;                       // the coordinator's wall clock, seconds since 1970-01-01 UTC
   std::vector<std::string> alarms = {};  // what somebody should look after
+  std::optional<double> steps_per_second = {};
 };
 
 [[nodiscard]] std::string status_json(const cluster::Coordinator& coordinator, const StatusFacts& facts,

@@ -22,8 +22,9 @@ namespace {
 
 constexpr int kCertificateDays = 3650;
 constexpr std::int64_t kTokenSeconds = 24 * 3600;
-constexpr std::uint16_t kLastPort = 65535;
 constexpr Duration kRefusalEvery{1'000'000'000};
+constexpr std::size_t kMostEarly = 1024;
+constexpr std::size_t kMostEarlyBytes = std::size_t{4} << 20;
 constexpr Duration kStandbyAfter{2'000'000'000};  // who leads at all does so before
 
 std::vector<std::string> split(const std::string& text) {
@@ -84,8 +85,11 @@ Result<std::unique_ptr<CoordinatorNode>> CoordinatorNode::start(const NodeHost& 
   if (auto prepared = node->prepare(); !prepared.ok()) return prepared.error();
   if (auto listens = node->listen(); !listens.ok()) {
     // Nobody has heard of this run: the user tries again in the same directory.
-    if (node->new_run_)
-      static_cast<void>(host.disk.remove_all(credentials_directory(node->options_.directory)));
+    const std::string& directory = node->options_.directory;
+    for (const std::string& made :
+         {credentials_directory(directory), directory + "/address.json", directory + "/run.toml"}) {
+      if (node->new_run_) static_cast<void>(host.disk.remove_all(made));
+    }
     return listens.error();
   }
   return node;
@@ -95,15 +99,9 @@ Result<void> CoordinatorNode::choose_addresses() {
   std::string name = options_.advertise;
   if (options_.listen) {
     control_ = *options_.listen;
-    bulk_ = control_;
-    if (control_.port == kLastPort) {
-      return Error{.kind = ErrorKind::kUsage,
-                   .where = "--listen",
-                   .what = "bulk needs the next port, and there is none",
-                   .got = host::to_string(control_),
-                   .expected = fmt::format("a port up to {}, or 0", kLastPort - 1)};
-    }
-    if (bulk_.port != 0) ++bulk_.port;
+    const auto bulk = bulk_endpoint(control_);
+    if (!bulk.ok()) return bulk.error();
+    bulk_ = *bulk;
   } else {
     const auto before = load_address(host_.disk, options_.directory);
     if (!before.ok() || !(*before).control || !(*before).bulk) {
@@ -153,6 +151,8 @@ Result<void> CoordinatorNode::prepare() {
                                                      {.now_seconds = now, .days = kCertificateDays});
   if (!credentials.ok()) return credentials.error();
   new_run_ = !*known;
+  const auto before = load_address(host_.disk, directory);
+  led_before_ = before.ok() && before->led;
   credentials_ = std::move(*credentials);
   log_.name(credentials_.own.run, cluster::kCoordinatorNode);
   return {};
@@ -214,8 +214,7 @@ Result<void> CoordinatorNode::listen() {
     metrics_ = std::move(*metrics);
     remark(LogLevel::kInfo, fmt::format("metrics at http://{}/metrics", host::to_string(metrics_->at())));
   }
-  const RunAddress kept{.coordinator = address_, .control = control_, .bulk = bulk_};
-  if (auto done = keep_address(host_.disk, options_.directory, kept); !done.ok()) return done;
+  if (auto done = keep_own_address(); !done.ok()) return done;
   if (auto noted = note_coordinator(host_.disk, options_.state, control_.port, options_.directory);
       !noted.ok()) {
     remark(LogLevel::kWarning,
@@ -227,6 +226,7 @@ Result<void> CoordinatorNode::listen() {
   process.keep_every = (*store)->keep_every();
   process.lead_time = (*store)->lead_time();
   process.certificates = true;
+  process.led_before = led_before_;
   process.watch_links = [this](const net::LinkEvent& event) { log_.link(event, epoch()); };
   process_ =
       std::make_unique<cluster::CoordinatorProcess>(std::move(process), *network_, workload_, loop_.now());
@@ -243,26 +243,45 @@ Result<std::string> CoordinatorNode::new_token(const std::string& note) {
   return make_token(host_, options_.directory, {.at = address_, .seconds = kTokenSeconds, .note = note});
 }
 
+Result<void> CoordinatorNode::keep_own_address() {
+  return keep_address(host_.disk, options_.directory,
+                      {.coordinator = address_, .control = control_, .bulk = bulk_, .led = led_before_});
+}
+
+// Members come as soon as they see the port; the store may take a moment longer.
+void CoordinatorNode::ask_again_later(const host::Asked& asked) {
+  const bool room = early_.size() < kMostEarly && early_bytes_ + asked.body.size() <= kMostEarlyBytes;
+  if (!room || store_fails_) {
+    return network_->answer(
+        asked.question,
+        Error{.what = "the coordinator cannot begin yet",
+              .got = store_fails_ ? "its store fails: " + store_fails_->second : "too many questions at once",
+              .fix = "try again in a moment"});
+  }
+  early_.push_back(asked);
+  early_bytes_ += asked.body.size();
+}
+
 void CoordinatorNode::answer_early_questions() {
-  if (process_->beginning()) return;
-  for (host::NetworkEvent& event : std::exchange(early_, {})) on_network(std::move(event));
+  if (process_->beginning() && !store_fails_) return;
+  early_bytes_ = 0;
+  for (const host::Asked& asked : std::exchange(early_, {})) on_asked(asked);
 }
 
 void CoordinatorNode::on_network(host::NetworkEvent event) {
-  // Members come as soon as they see the port; the store may take a moment longer.
-  if (std::holds_alternative<host::Asked>(event) && process_->beginning()) {
-    early_.push_back(std::move(event));
-    return;
-  }
-  const auto* const asked = std::get_if<host::Asked>(&event);
-  if (asked == nullptr) return process_->on(std::move(event), loop_.now());
-  const bool ours = asked->method == cluster::kEnrollMethod || asked->method == kStatusMethod ||
-                    asked->method == kStopMethod;
-  if (!ours) return process_->on(std::move(event), loop_.now());
-  if (process_->coordinator() == nullptr) return on_standby(*asked);
-  if (asked->method == cluster::kEnrollMethod) return on_enroll(*asked);
-  if (asked->method == kStatusMethod) return on_status(*asked);
-  on_stop(*asked);
+  if (const auto* const asked = std::get_if<host::Asked>(&event)) return on_asked(*asked);
+  process_->on(std::move(event), loop_.now());
+}
+
+void CoordinatorNode::on_asked(const host::Asked& asked) {
+  if (process_->beginning()) return ask_again_later(asked);
+  const bool ours =
+      asked.method == cluster::kEnrollMethod || asked.method == kStatusMethod || asked.method == kStopMethod;
+  if (!ours) return process_->on(asked, loop_.now());
+  if (process_->coordinator() == nullptr) return on_standby(asked);
+  if (asked.method == cluster::kEnrollMethod) return on_enroll(asked);
+  if (asked.method == kStatusMethod) return on_status(asked);
+  on_stop(asked);
 }
 
 void CoordinatorNode::on_standby(const host::Asked& asked) {
@@ -287,8 +306,10 @@ void CoordinatorNode::on_enroll(const host::Asked& asked) {
       [this, identity, request = *request, question = asked.question](NodeId node) {
         const auto signer = signer_of(credentials_.authority,
                                       {.now_seconds = host_.clock.wall_seconds(), .days = kCertificateDays});
-        network_->answer(question, cluster::admit(request, node, identity, signer));
-        log("enrolled", {node, {}}, "with token " + request.token());
+        const auto admitted = cluster::admit(request, node, identity, signer);
+        log(admitted.ok() ? "enrolled" : "enrol_refused", {node, {}},
+            admitted.ok() ? "with token " + request.token() : admitted.error().message());
+        network_->answer(question, admitted);
       });
 }
 
@@ -306,9 +327,10 @@ void CoordinatorNode::on_status(const host::Asked& asked) {
   StatusFacts facts{.run = credentials_.own.run,
                     .program = options_.program,
                     .time = host_.clock.wall_seconds(),
-                    .alarms = {}};
+                    .alarms = {},
+                    .steps_per_second = rate_.steps_per_second()};
   if (store_fails_) facts.alarms.push_back("the store fails: " + store_fails_->second);
-  if (log_.first_error()) facts.alarms.push_back("events are lost: " + log_.first_error()->message());
+  if (log_.last_error()) facts.alarms.push_back("events are lost: " + log_.last_error()->message());
   network_->answer(asked.question, status_json(*process_->coordinator(), facts, loop_.now()));
 }
 
@@ -319,8 +341,9 @@ void CoordinatorNode::on_stop(const host::Asked& asked) {
                                                   .got = asked.peer.certificate,
                                                   .fix = "run 'gossamer stop' on the coordinator's machine"});
   }
-  process_->coordinator()->stop("somebody ran 'gossamer stop'", loop_.now());
-  network_->answer(asked.question, std::string());
+  process_->coordinator()->stop(
+      "somebody ran 'gossamer stop'", loop_.now(),
+      [this, question = asked.question] { network_->answer(question, std::string()); });
 }
 
 Epoch CoordinatorNode::epoch() const {
@@ -375,9 +398,14 @@ void CoordinatorNode::tell_events() {
   }
   if (!led_) {
     led_ = stood_by_ = true;
+    if (!std::exchange(led_before_, true)) {
+      if (const auto kept = keep_own_address(); !kept.ok())
+        remark(LogLevel::kWarning, kept.error().message());
+    }
     log("leads", self, fmt::format("generation {}", process_->generation().value));
   }
   for (const cluster::RunEvent& event : coordinator->take_events()) log_.event(event);
+  if (coordinator->marks()) rate_.saw(coordinator->marks()->committed(), loop_.now());
 }
 
 void CoordinatorNode::show_metrics() {

@@ -22,6 +22,7 @@
 #include "node/cluster/event_loop.h"
 #include "node/cluster/metrics_endpoint.h"
 #include "node/cluster/node_log.h"
+#include "node/cluster/step_rate.h"
 #include "node/cluster/store_thread.h"
 #include "node/node_host.h"
 
@@ -56,6 +57,8 @@ class CoordinatorNode {
 
   // Where it listens for control, as others reach it.
   [[nodiscard]] const host::Endpoint& address() const { return address_; }
+  // It was not there before.
+  [[nodiscard]] bool new_run() const { return new_run_; }
   // A token of this run, good for a day.
   [[nodiscard]] Result<std::string> new_token(const std::string& note);
 
@@ -73,7 +76,10 @@ class CoordinatorNode {
   void show_metrics();
   [[nodiscard]] cluster::CoordinatorProcess::Options process_options() const;
   void on_network(host::NetworkEvent event);
+  [[nodiscard]] Result<void> keep_own_address();
+  void ask_again_later(const host::Asked& asked);
   void answer_early_questions();
+  void on_asked(const host::Asked& asked);
   void on_standby(const host::Asked& asked);
   void on_enroll(const host::Asked& asked);
   void on_status(const host::Asked& asked);
@@ -94,11 +100,14 @@ class CoordinatorNode {
   cluster::TokenBook tokens_;
   NodeLog log_;
   EventLoop loop_;
-  std::vector<host::NetworkEvent> early_;  // questions that came before it was known who leads
+  std::vector<host::Asked> early_;  // questions that came before it was known who leads
+  std::size_t early_bytes_ = 0;
+  StepRate rate_;
   host::Endpoint control_;
   host::Endpoint bulk_;
   host::Endpoint address_;
   bool new_run_ = false;
+  bool led_before_ = false;  // from this directory, now or in an earlier life
   bool led_ = false;
   bool stood_by_ = false;
   Instant started_;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/cluster/credentials.h"
 
-#include <charconv>
 #include <string_view>
 #include <utility>
 
@@ -9,6 +8,7 @@
 #include "cluster/admission/enrolment.h"
 #include "cluster/control/view.h"
 #include "host/api/files.h"
+#include "net/link/names.h"
 
 namespace gossamer::node {
 namespace {
@@ -29,15 +29,8 @@ Result<void> make_directory(host::Disk& disk, const std::string& directory) {
   return disk.sync_directory(directory);
 }
 
-// "node-17" -> 17.
 Result<NodeId> node_of(const std::string& name) {
-  constexpr std::string_view kPrefix = "node-";
-  NodeId node;
-  if (name.starts_with(kPrefix)) {
-    const char* const end = name.data() + name.size();
-    static_cast<void>(std::from_chars(name.data() + kPrefix.size(), end, node.value));
-  }
-  if (node.value != 0 && cluster::certificate_name(node) == name) return node;
+  if (const auto node = net::certified_node(name)) return *node;
   return Error{.kind = ErrorKind::kBadData,
                .what = "the certificate is of no node",
                .got = "'" + name + "'",

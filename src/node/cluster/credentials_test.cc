@@ -60,7 +60,9 @@ TEST(Credentials, DamageIsNamed) {
     ASSERT_TRUE(host::replace_file(disk, path, std::string_view(good)).ok());
     ASSERT_TRUE(load_run_credentials(disk, "run", kNow).ok());
   }
-  EXPECT_THAT(load_run_credentials(disk, "run", kNow + 31 * 86400).error().message(), HasSubstr("expired"));
+  const auto later = load_run_credentials(disk, "run", kNow + 31 * 86400);
+  EXPECT_EQ(later.error().kind, ErrorKind::kRefused);
+  EXPECT_THAT(later.error().message(), HasSubstr("expired"));
 }
 
 // Only names that a node has make a membership.

@@ -5,6 +5,7 @@
 #include <utility>
 #include <variant>
 
+#include "cluster/control/view.h"
 #include "host/grpc/authority_fetch.h"
 #include "host/posix/mailbox.h"
 #include "net/wire/frame.h"
@@ -34,10 +35,12 @@ Result<Membership> enroll(const EnrollOptions& options) {
   if (!own.ok()) return own.error();
   const std::string request = cluster::enroll_request(
       {.token = token, .request = own->request, .wire = options.wire, .program = options.program});
-  const auto answer =
-      ask_once({.at = token.at,
-                .credentials = {.authority = *authority, .certificate = {}, .key = {}},
-                .question = {.method = cluster::kEnrollMethod, .body = request, .timeout = options.timeout}});
+  const auto answer = ask_once({.at = token.at,
+                                .credentials = {.authority = *authority, .certificate = {}, .key = {}},
+                                .question = {.method = cluster::kEnrollMethod,
+                                             .body = request,
+                                             .timeout = options.timeout,
+                                             .to = cluster::certificate_name(cluster::kCoordinatorNode)}});
   if (!answer.ok()) return answer.error();
   const auto bad = [&token](Error error) {
     error.where = to_string(token.at);

@@ -65,6 +65,13 @@ Result<void> MemberNode::resume(const std::optional<cluster::Token>& token) {
   const std::string& directory = options_.directory.path;
   auto kept = load_membership(host_.disk, directory, host_.clock.wall_seconds());
   if (!kept.ok()) return kept.error();
+  if ((*kept).node == cluster::kCoordinatorNode) {
+    return Error{.kind = ErrorKind::kUsage,
+                 .where = directory,
+                 .what = "this is a coordinator's directory",
+                 .expected = "a directory of this node's own",
+                 .fix = "give --dir another directory, or leave it out"};
+  }
   const std::string& authority = (*kept).credentials.authority;
   const auto fingerprint = host::fingerprint(authority);
   if (!fingerprint.ok()) return fingerprint.error();
@@ -116,11 +123,11 @@ Result<void> MemberNode::listen(const MakeEngine& make_engine) {
   });
   cluster::MemberProcess::Options process;
   if (!options_.advertise.empty()) {
+    const auto bulk_at = bulk_endpoint(options_.listen);
+    if (!bulk_at.ok()) return bulk_at.error();
     const auto control = network_->listen(options_.listen, host::Lane::kControl);
     if (!control.ok()) return control.error();
-    host::Endpoint bulk_at = options_.listen;
-    if (bulk_at.port != 0) ++bulk_at.port;
-    const auto bulk = network_->listen(bulk_at, host::Lane::kBulk);
+    const auto bulk = network_->listen(*bulk_at, host::Lane::kBulk);
     if (!bulk.ok()) return bulk.error();
     process.listening = cluster::listening_of({.node = membership_.node,
                                                .control = {options_.advertise, control->port},
@@ -160,12 +167,16 @@ void MemberNode::log(const std::string& kind, const std::string& text) {
 void MemberNode::tell(const cluster::ProcessEvent& event) {
   if (const auto* const begun = std::get_if<cluster::LifeBegun>(&event)) {
     incarnation_ = begun->self.incarnation;
+    why_not_yet_.clear();
     log("begun", fmt::format("incarnation {} of {}", incarnation_.value, options_.name));
     keep_coordinators(begun->coordinators);
   } else if (const auto* const ended = std::get_if<cluster::LifeEnded>(&event)) {
     const std::string why = ended->error ? ended->error->message() : "left the run";
     log(ended->again ? "fenced" : "ended", ended->again ? why + "; joining again" : why);
     if (!ended->again) failure_ = ended->error;
+  } else if (const auto* const failed = std::get_if<cluster::BeginFailed>(&event)) {
+    const std::string why = failed->error.message();
+    if (std::exchange(why_not_yet_, why) != why) log_.remark(LogLevel::kWarning, {}, why + "; trying on");
   } else if (const auto* const said = std::get_if<cluster::MemberEvent>(&event)) {
     tell(*said);
   }
@@ -220,6 +231,11 @@ std::optional<Instant> MemberNode::work(const host::PosixSignals& signals) {
       engine_->on(event, now);
     }
   }
+  if (drain_deadline_ && *drain_deadline_ <= now && process_->member() != nullptr) {
+    // Nobody took its part over in time.
+    drain_deadline_ = now + kDrainTime;
+    process_->member()->leave("it was told to stop, and nobody took its part over in time", now);
+  }
   if (metrics_ != nullptr && metrics_->due() <= now) show_metrics();
   std::optional<Instant> wake = process_->next_wakeup();
   const auto sooner = [&](std::optional<Instant> other) {
@@ -234,8 +250,7 @@ Result<void> MemberNode::run(const host::PosixSignals& signals) {
   loop_.run([&] { return work(signals); },
             [this] {
               // While it leaves, there may be nobody left who could give it a new life.
-              const bool given_up =
-                  drain_deadline_ && (*drain_deadline_ <= loop_.now() || process_->member() == nullptr);
+              const bool given_up = drain_deadline_ && process_->member() == nullptr;
               return process_->done() || given_up;
             });
   if (failure_) return *failure_;

@@ -79,6 +79,7 @@ class MemberNode {
   EventLoop loop_;
   std::optional<Error> failure_;
   std::optional<Instant> drain_deadline_;
+  std::string why_not_yet_;  // of the last attempt to begin
   std::unique_ptr<cluster::MemberProcess> process_;
   std::unique_ptr<cluster::Engine> engine_;
   double started_;  // seconds since 1970-01-01 UTC

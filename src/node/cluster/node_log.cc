@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <spdlog/async.h>
 #include <spdlog/details/null_mutex.h>
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/base_sink.h>
@@ -17,7 +18,9 @@
 namespace gossamer::node {
 namespace {
 
-// The loop thread's alone.
+constexpr std::size_t kLines = 1024;  // that may wait for the console
+
+// The writing thread's alone.
 class ConsoleSink final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
  public:
   explicit ConsoleSink(Console& console) : console_(console) {}
@@ -86,6 +89,9 @@ cluster::RunEvent told(const net::OpenFailed& event) {
 cluster::RunEvent told(const net::LinkEnded& event) {
   return {.kind = "link_ended", .peer = event.peer, .text = event.reason.message()};
 }
+cluster::RunEvent told(const net::Incompatible& event) {
+  return {.kind = "incompatible", .peer = event.peer, .text = event.reason.message()};
+}
 cluster::RunEvent told(const net::Arrived&) { return {}; }
 
 }  // namespace
@@ -93,7 +99,10 @@ cluster::RunEvent told(const net::Arrived&) { return {}; }
 NodeLog::NodeLog(const NodeHost& host, const std::string& directory, const LogOptions& options)
     : format_(options.format),
       file_(host.disk, host.clock, {.metrics = {}, .events = directory + "/events.jsonl"}),
-      console_(std::make_unique<spdlog::logger>("node", std::make_shared<ConsoleSink>(host.console))) {
+      writer_(std::make_shared<spdlog::details::thread_pool>(kLines, 1)),
+      console_(std::make_shared<spdlog::async_logger>("node", std::make_shared<ConsoleSink>(host.console),
+                                                      writer_,
+                                                      spdlog::async_overflow_policy::overrun_oldest)) {
   const bool quiet = host.verbosity == Verbosity::kQuiet;
   console_->set_level(level_of(quiet ? LogLevel::kOff : options.level));
   console_->set_formatter(formatter_of(format_));

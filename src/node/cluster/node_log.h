@@ -4,7 +4,9 @@
 // or their tools on the console, through spdlog (docs/protocols/status.md). Events are both; remarks are
 // lines only.
 //
-// Thread rule: one owner, the loop thread.
+// A console that takes nothing (Ctrl-S, a pager) loses lines, the oldest first, and holds nobody up.
+//
+// Thread rule: one owner, the loop thread; the console is written to by a thread of its own, until this ends.
 #pragma once
 
 #include <spdlog/logger.h>
@@ -22,6 +24,10 @@
 #include "net/link/links.h"
 #include "node/node_host.h"
 #include "node/run_log.h"
+
+namespace spdlog::details {
+class thread_pool;
+}
 
 namespace gossamer::node {
 
@@ -55,13 +61,15 @@ class NodeLog {
   [[nodiscard]] const std::map<std::string, std::uint64_t>& counts() const { return counts_; }
   // The first of events.jsonl that could not be written.
   [[nodiscard]] const std::optional<Error>& first_error() const { return file_.first_error(); }
+  [[nodiscard]] const std::optional<Error>& last_error() const { return file_.last_error(); }
 
  private:
   void write(LogLevel level, const cluster::RunEvent& event);
 
   const LogFormat format_;
   RunLog file_;
-  std::unique_ptr<spdlog::logger> console_;
+  std::shared_ptr<spdlog::details::thread_pool> writer_;
+  std::shared_ptr<spdlog::logger> console_;
   std::string run_;
   NodeId node_;
   std::map<std::string, std::uint64_t> counts_;

@@ -29,11 +29,13 @@ struct Told {
 Told tell(LogOptions options) {
   testing::SimMachine machine;
   EXPECT_TRUE(machine.disk.make_directories("run").ok());
-  NodeLog log(machine.host(), "run", options);
-  log.name("5f2c", NodeId(1));
-  log.event(kLost);
-  log.remark(LogLevel::kInfo, Epoch(), "a remark\x1b[31m");
-  EXPECT_EQ(log.counts(), (std::map<std::string, std::uint64_t>{{"lost", 1}}));
+  {
+    NodeLog log(machine.host(), "run", options);
+    log.name("5f2c", NodeId(1));
+    log.event(kLost);
+    log.remark(LogLevel::kInfo, Epoch(), "a remark\x1b[31m");
+    EXPECT_EQ(log.counts(), (std::map<std::string, std::uint64_t>{{"lost", 1}}));
+  }
   return {machine.console.text, *host::read_text(machine.disk, "run/events.jsonl")};
 }
 
@@ -81,9 +83,11 @@ TEST(NodeLog, LeavesOutWhatIsNotWanted) {
 TEST(NodeLog, TellsOfLinks) {
   for (const LogLevel level : {LogLevel::kDebug, LogLevel::kInfo}) {
     testing::SimMachine machine;
-    NodeLog log(machine.host(), "run", {.level = level});
-    log.link(net::OpenFailed{.node = NodeId(4), .reason = {.what = "nobody is there"}}, Epoch(2));
-    log.link(net::Arrived{}, Epoch(2));
+    {
+      NodeLog log(machine.host(), "run", {.level = level});
+      log.link(net::OpenFailed{.node = NodeId(4), .reason = {.what = "nobody is there"}}, Epoch(2));
+      log.link(net::Arrived{}, Epoch(2));
+    }
     const std::string shown = machine.console.text;
     EXPECT_EQ(shown.find("open_failed node 4: nobody is there") != std::string::npos,
               level == LogLevel::kDebug);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <utility>
 
 #include "cluster/admission/token.h"
@@ -23,6 +24,11 @@ constexpr int kMostNodes = 1000;  // of one machine in one run
 std::string address_path(const std::string& directory) { return directory + "/address.json"; }
 std::string note_path(const std::string& state, std::uint16_t port) {
   return fmt::format("{}/coordinators/{}.json", state, port);
+}
+
+// Paths and what peers say need not be UTF-8.
+std::string to_line(const ordered_json& json) {
+  return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
 Error unreadable(const std::string& path) {
@@ -103,12 +109,27 @@ Error nothing_noted(const host::Endpoint& at, const char* token_help) {
 
 bool is_wildcard(const std::string& host) { return host.empty() || host == "0.0.0.0" || host == "::"; }
 
+Result<host::Endpoint> bulk_endpoint(const host::Endpoint& control) {
+  constexpr std::uint16_t kLastPort = 65535;
+  host::Endpoint bulk = control;
+  if (control.port == kLastPort) {
+    return Error{.kind = ErrorKind::kUsage,
+                 .where = "--listen",
+                 .what = "bulk needs the next port, and there is none",
+                 .got = host::to_string(control),
+                 .expected = fmt::format("a port up to {}, or 0", kLastPort - 1)};
+  }
+  if (bulk.port != 0) ++bulk.port;
+  return bulk;
+}
+
 Result<void> keep_address(host::Disk& disk, const std::string& directory, const RunAddress& address) {
   ordered_json json = {{"version", kVersion}, {"coordinator", host::to_string(address.coordinator)}};
   if (address.control) json["control"] = host::to_string(*address.control);
   if (address.bulk) json["bulk"] = host::to_string(*address.bulk);
   for (const host::Endpoint& other : address.others) json["others"].push_back(host::to_string(other));
-  return host::replace_file(disk, address_path(directory), json.dump() + "\n");
+  if (address.led) json["led"] = true;
+  return host::replace_file(disk, address_path(directory), to_line(json));
 }
 
 Result<RunAddress> load_address(host::Disk& disk, const std::string& directory) {
@@ -119,7 +140,10 @@ Result<RunAddress> load_address(host::Disk& disk, const std::string& directory) 
   const auto control = endpoint_in(*json, "control", path);
   const auto bulk = endpoint_in(*json, "bulk", path);
   if (!coordinator.ok() || !control.ok() || !bulk.ok() || !*coordinator) return unreadable(path);
-  RunAddress address{.coordinator = **coordinator, .control = *control, .bulk = *bulk};
+  RunAddress address{.coordinator = **coordinator,
+                     .control = *control,
+                     .bulk = *bulk,
+                     .led = (*json).value("led", ordered_json()) == true};
   const auto others = (*json).value("others", ordered_json::array());
   for (const ordered_json& text : others) {
     const auto other = text.is_string() ? host::parse_endpoint(text.get<std::string>()) : unreadable(path);
@@ -133,12 +157,13 @@ Result<void> note_coordinator(host::Disk& disk, const std::string& state, std::u
                               const std::string& directory) {
   if (auto made = disk.make_directories(state + "/coordinators"); !made.ok()) return made;
   const ordered_json json = {{"version", kVersion}, {"directory", directory}};
-  return host::replace_file(disk, note_path(state, port),
-                            json.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n");
+  return host::replace_file(disk, note_path(state, port), to_line(json));
 }
 
 Result<OwnDirectory> take_directory(host::Disk& disk, const std::string& path) {
   if (auto made = disk.make_directories(path); !made.ok()) return made.error();
+  // What will be kept in it would be lost with its name.
+  if (auto named = disk.sync_directory(host::parent(path)); !named.ok()) return named.error();
   auto lock = disk.lock(path);
   if (!lock.ok()) return lock.error();
   return OwnDirectory{.path = path, .lock = std::move(*lock)};

@@ -4,7 +4,8 @@
 //
 //   DIR/address.json              of a coordinator and of a node: {"version":1,"coordinator":"HOST:PORT"},
 //                                 how nodes reach it; a coordinator's also has "control" and "bulk", where
-//                                 it listens, a node's "others", which may lead too
+//                                 it listens, and "led": true once it has led; a node's "others", which
+//                                 may lead too
 //   STATE/coordinators/PORT.json  {"version":1,"directory":"/PATH"}: the run that was served there last
 //   STATE/nodes/NAME/             directory of a node that was not told one. NAME is the first 16 digits of
 //                                 the fingerprint of the run's authority; "-2", "-3" follow where several
@@ -33,12 +34,16 @@ namespace gossamer::node {
 // Listens on all addresses, and is none that others could come to.
 [[nodiscard]] bool is_wildcard(const std::string& host);
 
+// Where bulk listens beside control: the next port, or a free one for port 0. kUsage for the last port.
+[[nodiscard]] Result<host::Endpoint> bulk_endpoint(const host::Endpoint& control);
+
 struct RunAddress {
   host::Endpoint coordinator;  // how nodes reach it
   // Where it listens; of its own directory only.
   std::optional<host::Endpoint> control = std::nullopt;
   std::optional<host::Endpoint> bulk = std::nullopt;
   std::vector<host::Endpoint> others = {};  // that may lead too, as a node was told
+  bool led = false;                         // the run was led from this directory
 };
 
 // Durable when it returns. `directory` exists.

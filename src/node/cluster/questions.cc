@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cluster/admission/token_book.h"
+#include "cluster/control/view.h"
 #include "host/grpc/authority_fetch.h"
 #include "host/grpc/certificates.h"
 #include "node/cluster/credentials.h"
@@ -19,7 +20,10 @@ Result<AskOptions> prepared(const NodeHost& host, const host::Endpoint& at, cons
                             const char* method) {
   AskOptions options;
   options.at = at;
-  options.question = {.method = method, .body = {}, .timeout = asker.timeout};
+  options.question = {.method = method,
+                      .body = {},
+                      .timeout = asker.timeout,
+                      .to = cluster::certificate_name(cluster::kCoordinatorNode)};
   if (!asker.token) {
     auto own = load_membership(host.disk, asker.directory, host.clock.wall_seconds());
     if (!own.ok()) return own.error();
