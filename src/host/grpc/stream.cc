@@ -157,7 +157,11 @@ void GrpcStream::write_next() {
   writing_ = true;
   outgoing_.Swap(&queue_.front());
   queue_.pop_front();
-  start_write(&outgoing_);
+  grpc::WriteOptions options;
+  // gRPC would write each frame by itself, in a TLS record and a system call of its own. With another behind
+  // it, it may wait for that one.
+  if (!queue_.empty()) options.set_buffer_hint();
+  start_write(&outgoing_, options);
 }
 
 // gRPC orders its callbacks by locks of its own, which race detectors do not see; they see this one.

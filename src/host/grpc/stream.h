@@ -41,7 +41,7 @@ class GrpcStream {
  protected:
   // What the two sides' reactors offer; called with the lock held, and never after end_operations().
   virtual void start_read(grpc::ByteBuffer* into) = 0;
-  virtual void start_write(const grpc::ByteBuffer* from) = 0;
+  virtual void start_write(const grpc::ByteBuffer* from, grpc::WriteOptions options) = 0;
   virtual void cancel() = 0;
 
   // From the reactors' callbacks.
@@ -98,7 +98,9 @@ class GrpcClientStream final : public GrpcStream,
 
  private:
   void start_read(grpc::ByteBuffer* into) override { StartRead(into); }
-  void start_write(const grpc::ByteBuffer* from) override { StartWrite(from); }
+  void start_write(const grpc::ByteBuffer* from, grpc::WriteOptions options) override {
+    StartWrite(from, options);
+  }
   void cancel() override;
 
   void OnReadInitialMetadataDone(bool ok) override;
@@ -120,7 +122,9 @@ class GrpcServerStream final : public GrpcStream, public grpc::ServerGenericBidi
 
  private:
   void start_read(grpc::ByteBuffer* into) override { StartRead(into); }
-  void start_write(const grpc::ByteBuffer* from) override { StartWrite(from); }
+  void start_write(const grpc::ByteBuffer* from, grpc::WriteOptions options) override {
+    StartWrite(from, options);
+  }
   void cancel() override;
 
   void OnReadDone(bool ok) override;
