@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "base/check.h"
 
@@ -47,8 +48,10 @@ LinkFigures figures_of(const LinkTrialTimes& times, double round_trip, double ra
   figures.median = quantile(milliseconds, 0.5);
   figures.p90 = quantile(milliseconds, 0.9);
   figures.most = milliseconds.back();
-  figures.mbps = transfer ? static_cast<double>(times.bytes) * 8e-3 / figures.median
-                          : times.bulk_bytes_per_second * 8e-6;
+  const double mean = std::accumulate(milliseconds.begin(), milliseconds.end(), 0.0) /
+                      static_cast<double>(milliseconds.size());
+  figures.mbps =
+      transfer ? static_cast<double>(times.bytes) * 8e-3 / mean : times.bulk_bytes_per_second * 8e-6;
   if (rate_mbps > 0) figures.share = figures.mbps / rate_mbps;
   return figures;
 }

@@ -21,7 +21,9 @@ struct LinkFigures {
   double median = 0;
   double p90 = 0;
   double most = 0;
-  double mbps = 0;         // 10^6 bits a second: of transfers by their median, of the bulk beside control
+  // 10^6 bits a second: of all transfers but the first, because the kernel may stop for some of them and not
+  // for others; of the bulk beside control.
+  double mbps = 0;
   double share = 0;        // of that in the line's rate; 0 where it is not known
   double cpu_seconds = 0;  // of this process, for all of them
 };
