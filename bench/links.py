@@ -21,6 +21,8 @@ import measure
 LAB = measure.ROOT / "tools/lab/lab"
 PLAIN, TLS, RAW, GLOO = "gossamer", "gossamer, mutual TLS", "plain sockets", "gloo all-gather"
 LIMIT_S = 900
+TRANSFERS = {100: 5, 500: 15}  # long enough for BBR's pauses, one in ten seconds, to have their share
+SHORT_RUNS = 3
 PORT = 7100
 HEADERS = 1448 / 1514  # what Ethernet, IP and TCP with time stamps leave of a line
 SEGMENT, FIRST_SEGMENTS = 1448, 10
@@ -99,7 +101,8 @@ def cases(arguments):
         if kind == "throughput":
             for rate in arguments.rates:
                 for rtt in arguments.rtts:
-                    yield kind, 2, rate, rtt, options("message,messages", rate, transfers=4, bytes=64 << 20), (PLAIN, TLS, RAW)
+                    wanted = options("message,messages", rate, transfers=TRANSFERS.get(rate, 5), bytes=64 << 20)
+                    yield kind, 2, rate, rtt, wanted, (PLAIN, TLS, RAW)
         elif kind == "exchange":
             tools = (PLAIN, TLS, RAW, GLOO) if importlib.util.find_spec("torch") else (PLAIN, TLS, RAW)
             yield kind, 4, 1000, 20, options("exchange", 1000, rounds=200, exchange_bytes=65536), tools
@@ -111,10 +114,6 @@ def cases(arguments):
 def middle(row, name, key, best=max):
     """The median over runs of a measurement's value; of several nodes the worst one's."""
     return measure.median([best(one[key] for one in run_[name]) for run_ in row["runs"] if name in run_])
-
-
-def worst(row, name, key):
-    return max(one[key] for run_ in row["runs"] for one in run_[name])
 
 
 def by_tool(results, kind):
@@ -135,19 +134,16 @@ def per_gigabyte(row):
 
 
 def throughput_table(results):
-    columns = ["Mb/s", "RTT ms", "one message, % of the line: plain", "mutual TLS", "plain sockets", "plain over sockets",
-               "the slowest one: plain", "mutual TLS", "plain sockets", "small messages: plain", "mutual TLS",
-               "sender's CPU, s per GB: plain, mutual TLS"]
+    columns = ["Mb/s", "RTT ms", "one message, % of the line, median: plain", "mutual TLS", "plain sockets",
+               "one after another: plain", "mutual TLS", "plain sockets", "plain over sockets",
+               "small messages: plain", "mutual TLS", "sender's CPU, s per GB: plain, mutual TLS"]
     lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
     for rate, rtt, rows in by_tool(results, "throughput"):
-        def share(tool, name, rows=rows):
-            return middle(rows[tool], name, "share_of_rate")
-        def slowest(tool, rate=rate, rows=rows):
-            return rows[tool]["options"]["bytes"] * 8e-3 / worst(rows[tool], "message", "most_ms") / rate
-        shares = [share(tool, "message") for tool in (PLAIN, TLS, RAW)]
-        slow = [slowest(tool) for tool in (PLAIN, TLS, RAW)]
-        small = [share(tool, "messages") for tool in (PLAIN, TLS)]
-        cells = [*map(percent, shares), f"{shares[0] / shares[2]:.3f}", *map(percent, [*slow, *small]),
+        size = rows[PLAIN]["options"]["bytes"]
+        medians = [size * 8e-3 / middle(rows[tool], "message", "median_ms") / rate for tool in (PLAIN, TLS, RAW)]
+        all_of_them = [middle(rows[tool], "message", "share_of_rate") for tool in (PLAIN, TLS, RAW)]
+        small = [middle(rows[tool], "messages", "share_of_rate") for tool in (PLAIN, TLS)]
+        cells = [*map(percent, [*medians, *all_of_them]), f"{all_of_them[0] / all_of_them[2]:.3f}", *map(percent, small),
                  ", ".join(f"{per_gigabyte(rows[tool]):.1f}" for tool in (PLAIN, TLS))]
         lines.append(f"| {rate} | {rtt} | {' | '.join(cells)} |")
     return lines
@@ -208,7 +204,8 @@ def parse():
     parser.add_argument("--kinds", default="throughput,exchange,control", type=lambda text: text.split(","))
     parser.add_argument("--rates", default="100,500", type=numbers, help="Mb/s of the throughput")
     parser.add_argument("--rtts", default="0,20,50,100,200", type=numbers, help="round-trip times of the throughput, ms")
-    parser.add_argument("--rounds", default=3, type=int, help="runs of each tool, alternating")
+    parser.add_argument("--rounds", default=1, type=int, help="runs of each tool, alternating; three times as many of the "
+                        "short ones")
     parser.add_argument("--write", action="store_true")
     return parser.parse_args()
 
@@ -230,7 +227,7 @@ def main():
                     for tool in tools]
             result["results"] += rows
             with lab(nodes, rate, rtt) as where:
-                for _ in range(arguments.rounds):
+                for _ in range(arguments.rounds * (1 if kind == "throughput" else SHORT_RUNS)):
                     for row in rows:
                         row["runs"].append({**run(row["tool"], where, options, authority), "load": os.getloadavg()[0]})
                         say(row)
