@@ -88,6 +88,23 @@ TEST_P(NetworkConformance, FramesArriveInOrder) {
   EXPECT_EQ(frames(b, pair.acceptor), sent);
 }
 
+// Frames that go together leave together: the last of a burst does not wait for more to come, and is written.
+TEST_P(NetworkConformance, BurstsLeaveWhole) {
+  Recorder& a = start("a");
+  Recorder& b = start("b");
+  const ConnectionPair pair = join(a, b, listen(b));
+  std::size_t sent = 0;
+  for (std::size_t burst = 1; burst <= 40; ++burst) {
+    for (std::size_t i = 0; i < burst; ++i) a.network->send(pair.opener, frame_of(std::string(100, 'x')));
+    sent += burst;
+    ASSERT_TRUE(world_->run_until([&] {
+      std::uint64_t written = 0;
+      for (const Written& one : a.all<Written>()) written += one.bytes;
+      return count(b, pair.acceptor) == sent && written == 100 * sent;
+    })) << burst;
+  }
+}
+
 // What is sent before the connection is open waits for it, and goes with it if it never opens.
 TEST_P(NetworkConformance, SendsBeforeOpened) {
   Recorder& a = start("a");

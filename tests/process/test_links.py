@@ -2,47 +2,42 @@
 """Links over slow and distant lines (tools/lab): what must hold however busy the machine is.
 
 What links reach is measured by bench/links.py; here only what a design that had lost its point would miss by far.
-Skipped (exit status 77), with the reason, where the lab cannot work.
 """
 
 import json
 import os
-import pathlib
 import subprocess
-import sys
 import tempfile
 import unittest
 
+import lab_fleet
 import program
-
-LAB = str(pathlib.Path(__file__).resolve().parents[2] / "tools/lab/lab")
-PATIENCE_S = 240
+from running import LAB, PATIENCE
 
 
-def lab(*words):
-    done = subprocess.run([LAB, *map(str, words)], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+class LinksInTheLab(lab_fleet.LabCase):
+    @classmethod
+    def setUpClass(cls):
+        lab_fleet.require_lab()
 
-
-class LinksInTheLab(unittest.TestCase):
     def measure(self, nodes, rate, rtt, *keys):
         """`gossamer bench links` on all nodes of a lab; {measurement: [that of each node that has it]}."""
-        name = f"links-{os.getpid()}"
-        plan = json.loads(lab("up", "--name", name, "--nodes", nodes, "--rate", rate, "--rtt", rtt, "--warm", "--json"))
-        self.addCleanup(lab, "down", name)
+        plan = self.up("--nodes", nodes, "--rate", rate, "--rtt", rtt, "--warm")
         peers = "peers=" + ",".join(f"{node['address']}:7100" for node in plan["nodes"])
+        words = [os.path.abspath(program.GOSSAMER), "bench", "links", peers, *keys, "--json", "--quiet"]
         processes = [
             subprocess.Popen(
-                [LAB, "exec", "--name", name, str(node), "--", os.path.abspath(program.GOSSAMER), "bench", "links",
-                 f"node={node}", peers, *keys, "--json", "--quiet"],
-                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                [LAB, "exec", "--name", plan["name"], str(node), "--", *words, f"node={node}"],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
             for node in range(1, nodes + 1)
         ]
         measured = {}
         try:
             for process in processes:
-                out, err = process.communicate(timeout=PATIENCE_S)
+                out, err = process.communicate(timeout=PATIENCE)
                 self.assertEqual(process.returncode, 0, err)
                 for one in json.loads(out)["nodes"][0]["measurements"]:
                     measured.setdefault(one["name"], []).append(one)
@@ -50,7 +45,9 @@ class LinksInTheLab(unittest.TestCase):
             for process in processes:
                 process.kill()
                 process.wait()
-        print({name: [round(one["median_ms"], 1) for one in nodes] for name, nodes in measured.items()}, flush=True)
+                process.stdout.close()
+                process.stderr.close()
+        print({name: [round(one["median_ms"], 1) for one in ones] for name, ones in measured.items()}, flush=True)
         return measured
 
     # Among four nodes 100 ms apart a round of the exchange takes one one-way delay; an algorithm of rounds among
@@ -62,7 +59,6 @@ class LinksInTheLab(unittest.TestCase):
                 with self.subTest(authority=authority):
                     keys = ("measure=exchange", "rounds=15", "pings=3", "exchange_bytes=16384", *authority)
                     rounds = self.measure(4, "1gbit", "200ms", *keys)["exchange"]
-                    self.doCleanups()
                     self.assertEqual([one["count"] for one in rounds], [15] * 4)
                     self.assertGreater(min(one["median_ms"] for one in rounds), 95)
                     self.assertLess(max(one["median_ms"] for one in rounds), 190)
@@ -70,7 +66,8 @@ class LinksInTheLab(unittest.TestCase):
     # While bulk fills a line of 10 Mb/s, a control message does not wait for it: even one megabyte of bulk in front
     # of it would take 840 ms.
     def test_control_passes_bulk(self):
-        measured = self.measure(2, "10mbit", "40ms", "measure=control-beside-bulk", "bytes=8000000", "pings=25", "rate_mbps=10")
+        keys = ("measure=control-beside-bulk", "bytes=8000000", "pings=25", "rate_mbps=10")
+        measured = self.measure(2, "10mbit", "40ms", *keys)
         beside = measured["control-beside-bulk"][0]
         self.assertEqual(beside["count"], 25)
         self.assertGreater(beside["share_of_rate"], 0.5)
@@ -79,8 +76,4 @@ class LinksInTheLab(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    checked = subprocess.run([LAB, "check"], capture_output=True, text=True, check=False)
-    if checked.returncode != 0:
-        print(f"skipped, the lab cannot work here:\n{checked.stdout}{checked.stderr}")
-        sys.exit(77)
-    unittest.main(verbosity=2)
+    unittest.main()

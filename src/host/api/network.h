@@ -75,7 +75,8 @@ struct Received {
   ConnectionId connection;
   Slices frame;
 };
-// `bytes` of the frames sent have left this process: there is room for as many.
+// `bytes` of the frames sent have left this process, or leave with the frame behind them: there is room for
+// as many.
 struct Written {
   ConnectionId connection;
   std::uint64_t bytes = 0;
