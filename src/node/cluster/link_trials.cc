@@ -82,6 +82,8 @@ void LinkTrials::on(const net::LinkEvent& event, Instant now) {
     peers_.at(node).unreached = failed->reason;
   } else if (const auto* const ended = std::get_if<net::LinkEnded>(&event)) {
     ended_link(*ended);
+  } else if (const auto* const other = std::get_if<net::Incompatible>(&event)) {
+    failure_ = other->reason;
   } else if (const auto* const arrived = std::get_if<net::Arrived>(&event)) {
     links_.consumed(arrived->receipt, now);
     progress_ = now;
