@@ -31,7 +31,7 @@ GOAL_SHARE, GOAL_EXCHANGE, GOAL_CONTROL = 0.90, 1.3, 2.0
 
 
 def slow_start_s(size, rate_mbps, rtt_s):
-    """Least seconds for `size` bytes on a new connection whose window doubles each round trip; the last way included."""
+    """Seconds for `size` bytes on a new connection whose window doubles each round trip, without the last way."""
     rate = rate_mbps * 1e6 / 8 * HEADERS
     window, sent, seconds = SEGMENT * FIRST_SEGMENTS, 0, 0.0
     while window < rate * rtt_s and sent + window < size:
