@@ -69,20 +69,20 @@ void RunLog::event(std::string_view name, EventFields fields) {
   append(events_, files_.events, json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
-void RunLog::append(std::unique_ptr<host::WritableFile>& file, const std::string& path,
-                    const std::string& line) {
+void RunLog::append(Lines& lines, const std::string& path, const std::string& line) {
   const auto lost = [this](const Error& error) {
     last_error_ = error;
     if (!first_error_) first_error_ = error;
   };
-  if (file == nullptr) {
+  if (lines.file == nullptr) {
     auto opened = disk_.open_writable(path, host::WriteMode::kAppend);
     if (!opened.ok()) return lost(opened.error());
-    file = std::move(*opened);
+    lines.file = std::move(*opened);
   }
-  // A line that failed may be there in part.
-  const std::string text = last_error_ ? "\n" + line : line;
-  const auto done = file->append(std::as_bytes(std::span(text)));
+  const std::string text = lines.torn ? "
+" + line : line;
+  const auto done = lines.file->append(std::as_bytes(std::span(text)));
+  lines.torn = !done.ok();
   if (!done.ok()) return lost(done.error());
   last_error_.reset();
 }

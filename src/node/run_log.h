@@ -5,7 +5,8 @@
 // resumed run's files look like those of a run that was never stopped.
 //
 // The log is never worth more than the run: an error while writing is kept (first_error) and shown at the
-// end, and the run goes on. Owner and thread: the training loop's.
+// end, and the run goes on; what such an error tore stays as a line of its own. Owner and thread: the
+// training loop's.
 #pragma once
 
 #include <cstdint>
@@ -54,13 +55,17 @@ class RunLog {
   [[nodiscard]] const std::optional<Error>& last_error() const { return last_error_; }
 
  private:
-  void append(std::unique_ptr<host::WritableFile>& file, const std::string& path, const std::string& line);
+  struct Lines {
+    std::unique_ptr<host::WritableFile> file = nullptr;
+    bool torn = false;  // the last line may not be whole
+  };
+  void append(Lines& lines, const std::string& path, const std::string& line);
 
   host::Disk& disk_;
   const host::Clock& clock_;
   Files files_;
-  std::unique_ptr<host::WritableFile> metrics_;
-  std::unique_ptr<host::WritableFile> events_;
+  Lines metrics_;
+  Lines events_;
   std::vector<CurvePoint> curve_;
   std::optional<Error> first_error_;
   std::optional<Error> last_error_;

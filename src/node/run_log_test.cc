@@ -78,5 +78,24 @@ TEST(RunLog, KeepsTheFirstError) {
   EXPECT_EQ(log.curve().size(), 2U);
 }
 
+// When a full disk has room again, what it tore is a line of its own, and the next ones can be read.
+TEST(RunLog, RoomAgain) {
+  host::SimDisk disk(host::SimDiskOptions{.capacity_bytes = 300});
+  const host::SimClock clock;
+  RunLog log(disk, clock, files());
+  log.event("before", {});
+  ASSERT_TRUE(host::replace_file(disk, "filling", std::string(210, 'x')).ok());
+  log.event("torn by the disk", {});
+  log.event("lost", {});
+  EXPECT_TRUE(log.first_error().has_value());
+  ASSERT_TRUE(disk.remove_all("filling").ok());
+  log.event("after", {});
+  const std::string text = *host::read_text(disk, "events.jsonl");
+  ASSERT_TRUE(text.ends_with('\n'));
+  const std::size_t last = text.rfind('\n', text.size() - 2);
+  EXPECT_EQ(nlohmann::json::parse(text.substr(last + 1))["event"], "after");
+  EXPECT_EQ(nlohmann::json::parse(text.substr(0, text.find('\n')))["event"], "before");
+}
+
 }  // namespace
 }  // namespace gossamer::node

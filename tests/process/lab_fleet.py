@@ -76,7 +76,7 @@ class LabFleet(Fleet):
 
     def events(self, directory="run"):
         with open(self.path(directory, "events.jsonl"), encoding="utf-8") as file:
-            return [json.loads(line) for line in file]
+            return [json.loads(line) for line in file if line != "\n"]
 
     def wait_for_event(self, accept, directory="run"):
         end = time.monotonic() + DEADLINE
@@ -91,9 +91,10 @@ class LabFleet(Fleet):
         """`gossamer stop`: each of these ends with status 0, which a member that saw a wrong sum does not."""
         stopped = self.ask("stop", self.run)
         self.case.assertEqual(stopped.status, 0, stopped.err)
-        for process in processes:
-            done = process.finish()
+        said = [process.finish() for process in processes]
+        for process, done in zip(processes, said):
             self.case.assertEqual(done.status, 0, f"{process.process.args}: {done.err}")
+        return said
 
 
 def goes_on_for(seconds, process):
@@ -129,9 +130,10 @@ def small_disk(directory, size="4m"):
 
 
 def fill(directory):
-    """Takes all the room of the disk; the path of the file that holds it."""
+    """Takes all the room of the disk, and what is left in the last page of events.jsonl; the path that holds the room."""
     path = os.path.join(directory, "filling")
-    with open(path, "wb", buffering=0) as file, contextlib.suppress(OSError):
-        while file.write(bytes(4096)) == 4096:
-            pass
+    for name, block in ((path, bytes(4096)), (os.path.join(directory, "events.jsonl"), b"\n")):
+        with open(name, "ab", buffering=0) as file, contextlib.suppress(OSError):
+            while file.write(block):
+                pass
     return path

@@ -138,30 +138,37 @@ class BehindNat(LabCase):
 
 
 class FullDisk(LabCase):
-    # While the disks of the coordinator and of a member are full, steps go on and `status` says that the store fails;
-    # what needs it (here, that a member was killed) is agreed as soon as there is room. No line of events is torn.
+    # A member whose disk is full goes on, and says at its end that events were lost. While the coordinator's is full
+    # steps go on, `status` has an alarm, and who wants to join waits until there is room.
     def test_coordinator_and_member(self):
         fleet = LabFleet(self, 4)
         for name in ("run", "c"):
             self.enterContext(small_disk(fleet.path(name)))
         leader, before = fleet.begin("a", "b", "c")
-        filled = [fill(fleet.path(name)) for name in ("run", "c")]
-        full = fleet.wait_for("an alarm", lambda now: any("store fails" in one for one in now["alarms"]))
+        filled = [fill(fleet.path("c"))]
         fleet.members["b"].signal(signal.SIGKILL)
-        goes_on_for(3, leader)
-        still = fleet.ask("status", fleet.run, "--json").json()
-        self.assertEqual(still["installed_epoch"], before["installed_epoch"])
+        two = fleet.wait_for_members(2)
+        fleet.wait_for_steps(two["step"])
+
+        filled.append(fill(fleet.run))
+        full = fleet.wait_for("an alarm", lambda now: any("store fails" in one for one in now["alarms"]))
+        fleet.join("b", machine=3)
+        fleet.wait_for("the alarm of lost events", lambda now: len(now["alarms"]) == 2)
+        fleet.wait_for_steps(full["step"])
+        goes_on_for(3, fleet.members["b"])
+        self.assertEqual(fleet.ask("status", fleet.run, "--json").json()["epoch"], two["epoch"])
         for path in filled:
             os.unlink(path)
-        after = fleet.wait_for_members(2)
-        self.assertFalse(any("store fails" in one for one in after["alarms"]), after["alarms"])
+        after = fleet.wait_for_members(3)
+        self.assertEqual([one.split(":")[0] for one in after["alarms"]], ["events are lost"])
         self.assertGreaterEqual(after["step"], full["step"])
         fleet.wait_for_steps(after["step"])
         for name in "ac":
             self.assertEqual(incarnations(after)[name], incarnations(before)[name])
         self.assertEqual(fleet.events()[-1]["event"], "installed")
         fleet.wait_for_event(lambda event: event["event"] == "installed" and event["epoch"] == after["epoch"], "c")
-        fleet.stop_all(leader, fleet.members["a"], fleet.members["c"])
+        said = fleet.stop_all(leader, *fleet.members.values())
+        self.assertEqual(["events were lost" in one.err for one in said], [True, False, False, True])
 
 
 class HalfAMinute(LabCase):
