@@ -297,9 +297,10 @@ INSTANTIATE_TEST_SUITE_P(Certified, StrangersConformance,
                          ::testing::Values(NetworkKind::kTls, NetworkKind::kSim),
                          [](const auto& test) { return name(test.param); });
 
+// Only with TLS and certificates of the real network.
 class ForeignQuestions : public QuestionsConformance {};
 
-// Only with TLS: whoever has a certificate of another authority may not even ask, nor be asked.
+// Whoever has a certificate of another authority may not even ask, nor be asked.
 TEST_P(ForeignQuestions, AreNotHeard) {
   Recorder& ours = start("ours", 0);
   Recorder& foreign = start("foreign", 1);
@@ -313,6 +314,32 @@ TEST_P(ForeignQuestions, AreNotHeard) {
   EXPECT_FALSE(answered(stranger).answer.ok());
   EXPECT_TRUE(ours.all<Asked>().empty());
   EXPECT_TRUE(foreign.all<Asked>().empty());
+}
+
+// Strangers on one host whose questions wait keep out their like, and no node.
+TEST_P(ForeignQuestions, StrangersKeepNobodyOut) {
+  Recorder& server = start("server", 0);
+  Recorder& stranger = start("stranger", NetworkWorld::kStranger);
+  const Endpoint at = listen(server);
+  constexpr std::size_t kMore = 3;
+  for (std::size_t i = 0; i < kMaxStrangersQuestions + kMore; ++i)
+    (void)stranger.network->ask(at, {.method = "Enroll", .body = "", .timeout = kMaxQuestionTime});
+  ASSERT_TRUE(world_->run_until([&] {
+    return server.all<Asked>().size() == kMaxStrangersQuestions && stranger.events.size() == kMore;
+  }));
+  for (const auto& end : stranger.all<host::Answered>())
+    EXPECT_THAT(end.answer.error().what, HasSubstr("busy"));
+  Recorder& node = start("node", 0);
+  (void)node.network->ask(at, {.method = "Status"});
+  const Asked question = asked(server, kMaxStrangersQuestions + 1);
+  EXPECT_NE(question.peer.certificate, "");
+  server.network->answer(question.question, std::string("well"));
+  EXPECT_EQ(*answered(node).answer, "well");
+  // Once they are answered, there is room again.
+  for (const Asked& one : server.all<Asked>()) server.network->answer(one.question, std::string("later"));
+  ASSERT_TRUE(world_->run_until([&] { return stranger.events.size() == kMaxStrangersQuestions + kMore; }));
+  (void)stranger.network->ask(at, {.method = "Enroll"});
+  EXPECT_EQ(asked(server, kMaxStrangersQuestions + 2).peer.certificate, "");
 }
 INSTANTIATE_TEST_SUITE_P(Tls, ForeignQuestions, ::testing::Values(NetworkKind::kTls),
                          [](const auto& test) { return name(test.param); });

@@ -4,9 +4,12 @@
 Nothing here may cost the others more than a step: each test ends by seeing that steps go on.
 """
 
+import base64
 import contextlib
+import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -163,6 +166,37 @@ class Admission(unittest.TestCase):
         after = fleet.wait_for_steps(before["step"])
         self.assertEqual(after["epoch"], before["epoch"])
         self.assertIsNone(good.process.poll())
+
+    # A token of another version, mistyped, or with another id or secret: status 4, and the last two in the same words,
+    # so that nobody learns which ids there are.
+    def test_forged(self):
+        fleet = Fleet(self)
+        fleet.lead("--listen", "127.0.0.1:0")
+        prefix, text = fleet.token.split(".")
+        body = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))[:-4]
+
+        def refusal(token):
+            done = fleet.ask("join", fleet.address, "--token", token, "--dir", fleet.path("new"))
+            self.assertEqual(done.status, 4, done.err)
+            self.assertNotIn(text[-40:], done.err)
+            return re.sub("token [0-9a-f]{16}", "token ID", done.err)
+
+        def sealed(changed):
+            whole = changed + hashlib.sha256(changed).digest()[:4]
+            return f"{prefix}.{base64.urlsafe_b64encode(whole).decode().rstrip('=')}"
+
+        def flipped(tag, size):
+            place = body.index(bytes((tag, size))) + 2
+            return sealed(body[:place] + bytes((body[place] ^ 1,)) + body[place + 1 :])
+
+        self.assertEqual(sealed(body), fleet.token)
+        self.assertIn("version", refusal(f"gossamer2.{text}"))
+        at = len(text) // 2
+        refusal(f"{prefix}.{text[:at]}{'B' if text[at] == 'A' else 'A'}{text[at + 1 :]}")
+        other_id, other_secret = refusal(flipped(0x1A, 8)), refusal(flipped(0x22, 32))
+        self.assertEqual(other_id, other_secret)
+        self.assertIn("of another run", refusal(flipped(0x2A, 32)))
+        self.assertFalse(os.path.exists(fleet.path("new", "credentials")))
 
 
 class Leaving(unittest.TestCase):

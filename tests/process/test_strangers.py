@@ -124,8 +124,9 @@ class Ports(LabCase):
         plain = [b"", b"\0" * 4096, noise, hello[:11], hello, PREFACE, PREFACE + SETTINGS]
         inside = [b"", noise, PREFACE, PREFACE + noise, PREFACE + SETTINGS, PREFACE + SETTINGS + b"\0\0\x40\x01\x04",
                   PREFACE + SETTINGS + b"\xff\xff\xff\0\0\0\0\0\x01"]  # fmt: skip
-        stranger, node = self.tls(fleet), self.tls(fleet, "b")
-        return [(None, first) for first in plain] + [(tls, first) for tls in (stranger, node) for first in inside]
+        fleet.lead("--listen", fleet.at(4), out=fleet.path("other"), machine=4)
+        callers = (self.tls(fleet), self.tls(fleet, "b"), self.tls(fleet, "other"))
+        return [(None, first) for first in plain] + [(tls, first) for tls in callers for first in inside]
 
     def expect_end(self, connection, what):
         """The other side closes it."""
@@ -143,14 +144,15 @@ class Ports(LabCase):
         for name in "ab":
             self.assertEqual(incarnations(after)[name], incarnations(before)[name])
 
-    # Garbage and what was cut off, before TLS and inside of it, with a certificate of the run and without: every
-    # connection is closed by the side that listens, the run goes on.
+    # Garbage and what was cut off, before TLS and inside of it, with a certificate of the run, of another and without:
+    # every connection is closed by the side that listens, the run goes on.
     def test_garbage(self):
         fleet, leader, before, ports = self.begin()
         with contextlib.ExitStack() as open_ones, fleet.on(4):
             connections = []
+            firsts = self.firsts(fleet)
             for at in ports:
-                for tls, first in self.firsts(fleet):
+                for tls, first in firsts:
                     connection = open_ones.enter_context(socket.create_connection(at, timeout=DEADLINE))
                     with contextlib.suppress(OSError):
                         if tls:

@@ -42,7 +42,10 @@ std::string method_of(Lane lane) { return fmt::format("/gossamer.Link/{}", name(
 class GrpcNetwork final : public Network {
  public:
   GrpcNetwork(std::optional<NetworkCredentials> credentials, NetworkSink sink)
-      : credentials_(std::move(credentials)), sink_(std::move(sink)), questions_(sink_) {
+      : credentials_(std::move(credentials)),
+        sink_(std::move(sink)),
+        questions_(sink_, credentials_.has_value() ? GrpcQuestions::Strangers::kAsk
+                                                   : GrpcQuestions::Strangers::kNone) {
     // What it would say arrives as an error's text; on stderr it would stand beside no run, node or peer.
     gpr_set_log_function([](gpr_log_func_args*) {});
   }

@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "host/grpc/question_calls.h"
 #include "host/grpc/status.h"
+#include "host/grpc/stream.h"
 
 namespace gossamer::host {
 namespace {
@@ -34,8 +35,9 @@ bool has_deadline(const grpc::GenericCallbackServerContext& context) {
 
 grpc::ServerGenericBidiReactor* refuse_call(const grpc::Status& status) { return new RefusedCall(status); }
 
-GrpcQuestions::GrpcQuestions(NetworkSink sink) : sink_(std::move(sink)) {}
-GrpcQuestions::~GrpcQuestions() { CHECK(outgoing_.empty() && incoming_.empty()); }
+GrpcQuestions::GrpcQuestions(NetworkSink sink, Strangers strangers)
+    : sink_(std::move(sink)), strangers_(strangers) {}
+GrpcQuestions::~GrpcQuestions() { CHECK(outgoing_.empty() && incoming_.empty() && of_host_.empty()); }
 
 QuestionId GrpcQuestions::ask(const std::shared_ptr<grpc::Channel>& channel, const std::string& to,
                               Question question) {
@@ -78,15 +80,21 @@ grpc::ServerGenericBidiReactor* GrpcQuestions::accept(grpc::GenericCallbackServe
                                   .fix = "set the call's deadline"}));
   }
   std::shared_ptr<IncomingQuestion> question;
+  const bool stranger =
+      strangers_ == Strangers::kAsk && certificate_name(context->auth_context().get()).empty();
+  std::string host = stranger ? host_of(context->peer()) : std::string();
   {
     const std::lock_guard lock(mutex_);
     if (ending_) return refuse_call({grpc::StatusCode::UNAVAILABLE, "shutting down"});
-    if (incoming_.size() >= kMaxWaitingQuestions)
+    const auto others = of_host_.find(host);
+    const bool many = others != of_host_.end() && others->second >= kMaxStrangersQuestions;
+    if (many || incoming_.size() >= kMaxWaitingQuestions)
       return refuse_call(to_status(too_busy(""), StatusUse::kBusy));
+    if (stranger) ++of_host_[host];
     const QuestionId id = ++last_;
     question = std::make_shared<IncomingQuestion>(
         id, sink_, [this](QuestionId over) { answered_over(over); }, context);
-    incoming_[id] = question;
+    incoming_[id] = {question, std::move(host)};
   }
   question->start(question);
   return question.get();
@@ -97,7 +105,7 @@ void GrpcQuestions::answer(QuestionId question, Result<std::string> answer) {
   {
     const std::lock_guard lock(mutex_);
     const auto place = incoming_.find(question);
-    if (place != incoming_.end()) found = place->second;
+    if (place != incoming_.end()) found = place->second.question;
   }
   if (found != nullptr) found->answer(std::move(answer));
 }
@@ -109,7 +117,7 @@ void GrpcQuestions::cancel() {
     const std::lock_guard lock(mutex_);
     ending_ = true;
     for (const auto& [id, question] : outgoing_) outgoing.push_back(question);
-    for (const auto& [id, question] : incoming_) incoming.push_back(question);
+    for (const auto& [id, one] : incoming_) incoming.push_back(one.question);
   }
   for (const auto& question : outgoing) question->cancel();
   for (const auto& question : incoming) question->cancel();
@@ -138,7 +146,10 @@ void GrpcQuestions::asked_over(QuestionId question, std::shared_ptr<void> remain
 
 void GrpcQuestions::answered_over(QuestionId question) {
   const std::lock_guard lock(mutex_);
-  incoming_.erase(question);
+  const auto found = incoming_.find(question);
+  const auto others = of_host_.find(found->second.host);
+  if (others != of_host_.end() && --others->second == 0) of_host_.erase(others);
+  incoming_.erase(found);
   if (outgoing_.empty() && incoming_.empty()) all_over_.notify_all();
 }
 

@@ -26,7 +26,9 @@ class IncomingQuestion;
 
 class GrpcQuestions {
  public:
-  explicit GrpcQuestions(NetworkSink sink);
+  // Whether those who ask without a certificate are strangers, or the run has no certificates.
+  enum class Strangers { kNone, kAsk };
+  GrpcQuestions(NetworkSink sink, Strangers strangers);
   GrpcQuestions(const GrpcQuestions&) = delete;
   GrpcQuestions& operator=(const GrpcQuestions&) = delete;
   // Requires end().
@@ -39,7 +41,7 @@ class GrpcQuestions {
   // Whether a call's full method name is that of a question.
   [[nodiscard]] static bool is_question(const std::string& method);
   // For gRPC: the reactor of a call that is_question(). Refuses what has no deadline or comes while too many
-  // wait.
+  // wait, in all or of strangers from its host.
   [[nodiscard]] grpc::ServerGenericBidiReactor* accept(grpc::GenericCallbackServerContext* context);
 
   void answer(QuestionId question, Result<std::string> answer);
@@ -55,14 +57,21 @@ class GrpcQuestions {
   void asked_over(QuestionId question, std::shared_ptr<void> remains);
   void answered_over(QuestionId question);
 
+  struct Incoming {
+    std::shared_ptr<IncomingQuestion> question;
+    std::string host;  // of a stranger; empty: it is none
+  };
+
   const NetworkSink sink_;
+  const Strangers strangers_;
   std::mutex mutex_;
   std::condition_variable all_over_;
   // Guarded by mutex_.
   bool ending_ = false;
   QuestionId last_;
   std::map<QuestionId, std::shared_ptr<OutgoingQuestion>> outgoing_;
-  std::map<QuestionId, std::shared_ptr<IncomingQuestion>> incoming_;
+  std::map<QuestionId, Incoming> incoming_;
+  std::map<std::string, std::size_t> of_host_;  // of strangers, how many are incoming
   std::vector<std::shared_ptr<void>> remains_;  // channels, which must not be freed on gRPC's threads
 };
 
