@@ -91,6 +91,11 @@ class LabFleet(Fleet):
         """`gossamer stop`: each of these ends with status 0, which a member that saw a wrong sum does not."""
         stopped = self.ask("stop", self.run)
         self.case.assertEqual(stopped.status, 0, stopped.err)
+        for process in processes:
+            try:
+                process.process.wait(timeout=DEADLINE)
+            except subprocess.TimeoutExpired:
+                raise AssertionError(f"{process.process.args} does not end\n{self.words()}") from None
         said = [process.finish() for process in processes]
         for process, done in zip(processes, said):
             self.case.assertEqual(done.status, 0, f"{process.process.args}: {done.err}")
