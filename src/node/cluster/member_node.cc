@@ -253,7 +253,8 @@ Result<void> MemberNode::run(const host::PosixSignals& signals) {
               const bool given_up = drain_deadline_ && process_->member() == nullptr;
               return process_->done() || given_up;
             });
-  if (log_.first_error()) host_.say("events were lost: " + log_.first_error()->message());
+  if (log_.first_error())
+    log_.remark(LogLevel::kWarning, epoch(), "events were lost: " + log_.first_error()->message());
   if (failure_) return *failure_;
   if (engine_->failure()) return *engine_->failure();
   return {};
