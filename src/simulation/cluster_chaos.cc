@@ -2,17 +2,16 @@
 #include "simulation/cluster_chaos.h"
 
 #include <fmt/format.h>
-#include <gossamer/membership.pb.h>
 
 #include <algorithm>
 
-#include "base/check.h"
 #include "simulation/fleet.h"
 
 namespace gossamer::simulation {
 namespace {
 
 constexpr Duration kLookEvery{50'000'000};
+constexpr Duration kAnswerTime{5'000'000'000};
 constexpr Instant kFirstFault{5'000'000'000};
 
 std::vector<Fault> faults_of(const ChaosOptions& options) {
@@ -37,7 +36,6 @@ class Watch {
 
  private:
   void look();
-  void look_at_store();
   void look_at_steps();
   void judge_the_end();
   void judge_expectations();
@@ -52,32 +50,17 @@ class Watch {
   std::optional<Instant> last_step_;
   std::optional<StepNumber> at_first_fault_;
   std::optional<StepNumber> at_last_fault_end_;
+  std::optional<Calm> settled_;  // once nothing should happen any more
   StepNumber committed_in_calm_;
+  std::uint64_t claimed_in_calm_ = 0;
   ChaosReport report_;
 };
 
 // What can only be seen from outside, now and then.
 void Watch::look() {
   fleet_.replace_done();
-  look_at_store();
   look_at_steps();
   fleet_.timeline().after(kLookEvery, [this] { look(); });
-}
-
-void Watch::look_at_store() {
-  const auto& entries = fleet_.medium().entries();
-  const auto epoch = entries.find("epoch");
-  if (epoch != entries.end()) {
-    membership::Epoch record;
-    CHECK(record.ParseFromString(epoch->second));
-    fleet_.invariants().stored(Epoch(record.number()));
-  }
-  const auto committed = entries.find("committed");
-  if (committed != entries.end()) {
-    membership::CommittedRecord record;
-    CHECK(record.ParseFromString(committed->second));
-    fleet_.invariants().committed(StepNumber(record.next()));
-  }
 }
 
 void Watch::look_at_steps() {
@@ -99,6 +82,11 @@ void Watch::judge_the_end() {
     invariants.broke(fmt::format("nothing was committed after step {}, long after the last fault",
                                  committed_in_calm_.value));
   }
+  if (fleet_.durable().claimed_steps() <= claimed_in_calm_)
+    invariants.broke("no step was committed by claims, long after the last fault");
+  if (const auto who = fleet_.unanswered(kAnswerTime)) invariants.broke("at the end " + *who);
+  if (const auto what = disturbance(*settled_, fleet_.calm()))
+    invariants.broke("long after the last fault " + *what);
 }
 
 void Watch::expect(bool come_true, const std::string& what) {
@@ -138,7 +126,11 @@ ChaosReport Watch::run() {
   const Instant end = last_fault_end_ + options_.calm;
   const Instant late{end.ns - options_.calm.ns / 3};
   while (timeline.now() < end && !invariants.violation()) {
-    if (timeline.now() < late) committed_in_calm_ = invariants.committed_step();
+    if (timeline.now() < late) {
+      committed_in_calm_ = invariants.committed_step();
+      claimed_in_calm_ = fleet_.durable().claimed_steps();
+      settled_ = fleet_.calm();
+    }
     timeline.run_until(std::min(end, timeline.now() + from_seconds(1)));
   }
   report_.state_hash = invariants.hash();

@@ -25,6 +25,8 @@ std::uint64_t number_in(const std::string& text) {
 
 }  // namespace
 
+StepNumber resume_of(const std::string& decision) { return StepNumber(number_in(decision)); }
+
 std::vector<placement::Thing> CountingWorkload::things() const {
   std::vector<placement::Thing> things;
   for (std::size_t i = 0; i < things_; ++i)
@@ -129,7 +131,7 @@ void CountingEngine::on_install(Instant now) {
   for (const auto& [thing, next] : things_) member.dropped(cluster::TrackId(thing));
   const membership::Install& installed = member.installed();
   world_.invariants.saw_install(Epoch(installed.epoch()), installed.SerializeAsString());
-  const StepNumber resume(number_in(installed.decision()));
+  const StepNumber resume = resume_of(installed.decision());
   if (resume < step_) {
     world_.invariants.broke(fmt::format("incarnation {} has applied {} steps and is to go back to {}",
                                         member.self().incarnation.value, step_.value, resume.value));
@@ -137,15 +139,18 @@ void CountingEngine::on_install(Instant now) {
   installed_ = Epoch(installed.epoch());
   things_.clear();
   partners_.clear();
+  std::vector<std::uint64_t> held;
   for (const membership::Holding& holding : installed.holdings()) {
     const NodeId node(holding.node());
     if (node == member.self().node) {
       things_[holding.thing()] = resume;
+      held.push_back(holding.thing());
       member.applied(cluster::TrackId(holding.thing()), resume);
     }
     const auto record = member.view().members().find(node);
     if (record != member.view().members().end()) partners_.insert(cluster::peer_of(record->second));
   }
+  world_.invariants.took_up(member.self().incarnation, installed_, held, resume);
   step_ = resume;
   part_done_ = false;
   std::erase_if(parts_, [&](const auto& one) { return one.first.first < installed_; });
@@ -224,12 +229,13 @@ void CountingEngine::work_on_leases() {
       Ask::Wish wish = Ask::GRANT;
       if (holds) wish = rng_.below(4) == 0 ? Ask::RELEASE : Ask::RENEW;
       if (!holds) {
-        const std::uint64_t key = rng_.below(kLeaseKeys);
-        lease_keys_ = {cluster::LeaseSpace(1), key, key + 1};
+        const std::uint64_t key = rng_.below(kLeaseKeys - 1);
+        lease_keys_ = {cluster::LeaseSpace(1), key, key + 1 + rng_.below(2)};
         lease_ = {};
       }
       if (wish == Ask::RELEASE) lease_.dropped(now);
       lease_request_ = member.lease(wish, lease_keys_, kLeaseTime, now);
+      lease_asked_ = now;
     }
     work_on_leases();
   });
@@ -244,8 +250,13 @@ void CountingEngine::on_lease(const cluster::LeaseAnswered& event, Instant now) 
   lease_.granted(event.sent, event.answer.duration);
   if (!lease_.valid(now)) return;
   const cluster::LeaseKeys keys = lease_keys_;
-  world_.invariants.believes(keys, process_.member()->self().incarnation,
-                             [&](Incarnation other) { return world_.believes(other, keys); });
+  world_.invariants.believes(keys, process_.member()->self().incarnation, world_.believes);
+}
+
+Duration CountingEngine::waits(Instant now) const {
+  Instant oldest = lease_request_ != 0 ? lease_asked_ : now;
+  for (const auto& [number, request] : claim_requests_) oldest = std::min(oldest, request.asked);
+  return now - oldest;
 }
 
 bool CountingEngine::believes(const cluster::LeaseKeys& keys, Instant now) const {
@@ -256,13 +267,15 @@ void CountingEngine::work_on_claims() {
   later(200, 900, [this](Instant now) {
     const std::uint64_t track = rng_.below(world_.things);
     const StepNumber step = claim_steps_[track];
-    const std::uint64_t first = rng_.below(kBatch);
-    const std::uint64_t count = std::min(kBatch - first, 1 + rng_.below(6));
+    // Mostly a part of a step; now and then all that is left of it, so that steps become whole.
+    const bool all = rng_.below(4) == 0;
+    const std::uint64_t first = all ? 0 : rng_.below(kBatch);
+    const std::uint64_t count = all ? kBatch : std::min(kBatch - first, 1 + rng_.below(6));
     const SampleId begin(step.value * kBatch + first);
     cluster::Member& member = *process_.member();
     const std::uint64_t number =
         member.claim(cluster::TrackId(track), step, {begin, SampleId(begin.value + count)}, now);
-    claim_requests_[number] = {track, step};
+    claim_requests_[number] = {track, step, now};
     work_on_claims();
   });
 }
@@ -270,7 +283,7 @@ void CountingEngine::work_on_claims() {
 void CountingEngine::on_claim(const cluster::ClaimAnswered& event, Instant now) {
   const auto asked = claim_requests_.find(event.number);
   if (asked == claim_requests_.end()) return;
-  const auto [track, step] = asked->second;
+  const auto [track, step, when] = asked->second;
   claim_requests_.erase(asked);
   cluster::Member& member = *process_.member();
   for (const cluster::Claim& one : event.answer.granted) world_.invariants.counted(one);

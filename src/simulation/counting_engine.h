@@ -24,7 +24,10 @@ namespace gossamer::simulation {
 
 inline constexpr std::uint32_t kPartChannel = 2;
 inline constexpr std::uint64_t kBatch = 12;
-inline constexpr std::uint64_t kLeaseKeys = 3;
+inline constexpr std::uint64_t kLeaseKeys = 4;  // leased one by one, or two together
+
+// Where a decision of the workload goes on.
+[[nodiscard]] StepNumber resume_of(const std::string& decision);
 
 // The coordinator's side of it: goes on where the first member is.
 class CountingWorkload final : public cluster::Workload {
@@ -60,6 +63,8 @@ class CountingEngine {
   [[nodiscard]] bool believes(const cluster::LeaseKeys& keys, Instant now) const;
   [[nodiscard]] bool done() const { return done_; }
   [[nodiscard]] StepNumber step() const { return step_; }
+  // For how long the oldest of its requests has been without an answer.
+  [[nodiscard]] Duration waits(Instant now) const;
 
  private:
   void on_one(const cluster::LifeBegun& event, Instant now);
@@ -98,10 +103,16 @@ class CountingEngine {
   std::map<std::pair<Epoch, StepNumber>, std::set<net::PeerId>> parts_;
 
   std::uint64_t lease_request_ = 0;
+  Instant lease_asked_;
   cluster::LeaseKeys lease_keys_;
   cluster::HeldLease lease_;
   std::map<std::uint64_t, StepNumber> claim_steps_;
-  std::map<std::uint64_t, std::pair<std::uint64_t, StepNumber>> claim_requests_;  // track and step
+  struct ClaimRequest {
+    std::uint64_t track = 0;
+    StepNumber step;
+    Instant asked;
+  };
+  std::map<std::uint64_t, ClaimRequest> claim_requests_;
 };
 
 }  // namespace gossamer::simulation

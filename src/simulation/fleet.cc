@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 #include <utility>
 
@@ -40,7 +39,8 @@ Fleet::Fleet(const ChaosOptions& options)
       identity_(options.identity.value_or(rng_.below(2) == 0 ? Identity::kCertified : Identity::kNumbered)),
       medium_(timeline_.clock(), store_options(store_kind_, options.defect)),
       workload_(options.things),
-      invariants_([this](Incarnation one) { return durably_fenced(one); }) {
+      invariants_([this](Incarnation one) { return durable_.fenced(one); }) {
+  medium_.watch([this](std::span<const host::Change> changes) { stored(changes); });
   internet_.set_default_path(options.path);
 }
 
@@ -49,17 +49,38 @@ void Fleet::start() {
   for (std::size_t i = 0; i < options_.members; ++i) start_new_member();
 }
 
-bool Fleet::durably_fenced(Incarnation incarnation) {
-  const auto entry = medium_.entries().find("fenced");
-  if (entry == medium_.entries().end()) return false;
-  if (entry->second != fenced_bytes_) {
-    fenced_bytes_ = entry->second;
-    const std::array<host::Entry, 1> entries{host::Entry{.key = "fenced", .value = fenced_bytes_}};
-    const auto records = cluster::read_records(entries);
-    CHECK(records.ok());
-    fenced_ = records->fenced;
+// A commit is carried out as a whole: a repeated one begins with what was there before.
+void Fleet::stored(std::span<const host::Change> changes) {
+  for (const host::Change& change : changes) durable_.applied(change);
+  const auto written = [&](const char* key) {
+    return std::any_of(changes.begin(), changes.end(), [&](const auto& one) { return one.key == key; });
+  };
+  const auto& entries = medium_.entries();
+  if (written("epoch")) {
+    membership::Epoch record;
+    CHECK(record.ParseFromString(entries.at("epoch")));
+    invariants_.stored(Epoch(record.number()));
   }
-  return fenced_.contains(incarnation);
+  if (written("installed")) {
+    membership::Installed record;
+    CHECK(record.ParseFromString(entries.at("installed")));
+    invariants_.resumes(Epoch(record.epoch()), resume_of(record.decision()));
+  }
+  if (written("committed")) invariants_.committed(durable_.committed(), durable_.installed());
+}
+
+Calm Fleet::calm() const {
+  std::uint64_t fenced = 0;
+  for (const cluster::FencedIncarnations::Run& run : durable_.fenced().runs())
+    fenced += run.last.value - run.first.value + 1;
+  return {.at = timeline_.now(),
+          .generation = medium_.generation(),
+          .epoch = durable_.begun(),
+          .fenced = fenced,
+          .lives = lives(),
+          .rebalanced = probes_.control.count(cluster::ControlProbe::kRebalanced),
+          .members = members_.size(),
+          .traffic = traffic_};
 }
 
 std::vector<std::string> Fleet::coordinator_machines() const {
@@ -107,8 +128,12 @@ void Fleet::start_coordinator(const std::string& machine) {
   options.seed = options_.seed + ++coordinator_lives_;
   options.link_probes = &probes_.link;
   coordinators_[machine] = std::make_unique<SimCoordinator>(
-      timeline_, internet_, machine, certificate(cluster::kCoordinatorNode), draw_clock(), medium_, workload_,
-      invariants_, std::move(options), trace());
+      timeline_, internet_,
+      SimCoordinator::Options{.machine = machine,
+                              .certificate = certificate(cluster::kCoordinatorNode),
+                              .clock = draw_clock(),
+                              .process = std::move(options)},
+      SimCoordinator::Run{medium_, workload_, durable_, invariants_, traffic_}, trace());
 }
 
 std::string Fleet::certificate(NodeId node) const {
@@ -330,6 +355,14 @@ std::optional<std::string> Fleet::unsettled() {
   }
   if (view.members().size() != members_.size())
     return fmt::format("{} members are alive, {} are in the view", members_.size(), view.members().size());
+  return std::nullopt;
+}
+
+std::optional<std::string> Fleet::unanswered(Duration longer) const {
+  for (const auto& [machine, member] : members_) {
+    const Duration waits = member->engine().waits(member->now());
+    if (waits > longer) return fmt::format("{} waits {:.1f} s for an answer", machine, waits.seconds());
+  }
   return std::nullopt;
 }
 

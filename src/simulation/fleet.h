@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,9 @@
 #include "host/sim/timeline.h"
 #include "simulation/cluster_chaos.h"
 #include "simulation/counting_engine.h"
+#include "simulation/durable.h"
 #include "simulation/invariants.h"
+#include "simulation/quiet.h"
 #include "simulation/sim_coordinator.h"
 #include "simulation/sim_member.h"
 
@@ -34,18 +37,22 @@ class Fleet {
   void replace_done();
   // Why not all of them work together at this moment; nothing: they do.
   [[nodiscard]] std::optional<std::string> unsettled();
+  // Who has asked for something and was not answered for longer than this; nothing: nobody.
+  [[nodiscard]] std::optional<std::string> unanswered(Duration longer) const;
   // For people: how things stand.
   void describe();
 
   [[nodiscard]] host::Timeline& timeline() { return timeline_; }
   [[nodiscard]] Invariants& invariants() { return invariants_; }
-  [[nodiscard]] const host::SimStoreMedium& medium() const { return medium_; }
+  [[nodiscard]] const Durable& durable() const { return durable_; }
+  [[nodiscard]] Calm calm() const;
   [[nodiscard]] const ChaosProbes& probes() const { return probes_; }
   [[nodiscard]] std::uint64_t faults_injected() const { return injected_; }
   [[nodiscard]] std::uint64_t lives() const;
 
  private:
-  [[nodiscard]] bool durably_fenced(Incarnation incarnation);
+  // The store has applied it.
+  void stored(std::span<const host::Change> changes);
   [[nodiscard]] std::vector<std::string> coordinator_machines() const;
   [[nodiscard]] ClockError draw_clock();
   [[nodiscard]] SimCoordinator* leader();
@@ -76,7 +83,9 @@ class Fleet {
   Identity identity_;
   host::SimStoreMedium medium_;
   CountingWorkload workload_;
+  Durable durable_;
   Invariants invariants_;
+  Traffic traffic_;
   ChaosProbes probes_;
   std::map<std::string, std::unique_ptr<SimCoordinator>> coordinators_;
   std::map<std::string, std::unique_ptr<SimMember>> members_;
@@ -85,8 +94,6 @@ class Fleet {
   std::uint64_t injected_ = 0;
   std::uint64_t past_lives_ = 0;
   std::uint64_t coordinator_lives_ = 0;
-  std::string fenced_bytes_;
-  cluster::FencedIncarnations fenced_;
 };
 
 }  // namespace gossamer::simulation

@@ -6,6 +6,15 @@
 #include <algorithm>
 
 namespace gossamer::simulation {
+namespace {
+
+using cluster::LeaseKeys;
+
+bool overlap(const LeaseKeys& a, const LeaseKeys& b) {
+  return a.space == b.space && a.begin < b.end && b.begin < a.end;
+}
+
+}  // namespace
 
 void Invariants::mix(std::uint64_t value) {
   // splitmix64's finisher: every bit of what was seen moves every bit of the hash.
@@ -32,7 +41,9 @@ void Invariants::applied(std::uint64_t thing, StepNumber step, Incarnation by) {
   mix(thing);
   mix(step.value);
   mix(by.value);
-  applied_steps_ = std::max(applied_steps_, StepNumber(step.value + 1));
+  const StepNumber next(step.value + 1);
+  applied_steps_ = std::max(applied_steps_, next);
+  if (const auto held = held_.find(by); held != held_.end()) held->second.things[thing] = next;
   Incarnation& before = applied_[{thing, step}];
   if (before.value != 0 && before != by && !fenced_(before) && !fenced_(by)) {
     broke(fmt::format("step {} of thing {} is applied by incarnations {} and {}, and neither is fenced",
@@ -54,17 +65,24 @@ void Invariants::counted(const cluster::Claim& claim) {
   }
 }
 
-void Invariants::believes(const cluster::LeaseKeys& keys, Incarnation holder,
-                          const std::function<bool(Incarnation)>& still_believes) {
+void Invariants::believes(const LeaseKeys& keys, Incarnation holder,
+                          const std::function<bool(Incarnation, const LeaseKeys&)>& still_believes) {
   mix(keys.begin);
   mix(holder.value);
-  Incarnation& before = believers_[keys];
-  if (before.value != 0 && before != holder && !fenced_(before) && !fenced_(holder) &&
-      still_believes(before)) {
-    broke(fmt::format("incarnations {} and {} both hold the lease of key {}", before.value, holder.value,
-                      keys.begin));
+  for (const auto& [others, other] : believers_) {
+    if (other == holder || !overlap(others, keys) || fenced_(other) || fenced_(holder)) continue;
+    if (!still_believes(other, others)) continue;
+    broke(fmt::format("incarnations {} and {} both hold leases of key {}", other.value, holder.value,
+                      std::max(others.begin, keys.begin)));
   }
-  if (!fenced_(holder)) before = holder;
+  if (!fenced_(holder)) believers_[keys] = holder;
+}
+
+void Invariants::took_up(Incarnation by, Epoch installed, const std::vector<std::uint64_t>& things,
+                         StepNumber next) {
+  Held& held = held_[by];
+  held = {.installed = installed, .things = {}};
+  for (const std::uint64_t thing : things) held.things[thing] = next;
 }
 
 void Invariants::wrote(Generation writer, Generation newest) {
@@ -80,10 +98,30 @@ void Invariants::stored(Epoch epoch) {
   stored_ = epoch;
 }
 
-void Invariants::committed(StepNumber step) {
+void Invariants::committed(StepNumber step, Epoch installed) {
   mix(step.value);
   if (step < committed_) broke(fmt::format("step {} was committed, now {} is", committed_.value, step.value));
   committed_ = std::max(committed_, step);
+  std::erase_if(held_, [this](const auto& one) { return fenced_(one.first); });
+  for (const auto& [by, held] : held_) {
+    if (held.installed != installed) continue;  // it does not know yet what it holds
+    for (const auto& [thing, next] : held.things) {
+      if (next >= step) continue;
+      broke(fmt::format("all steps before {} are committed, but incarnation {} has thing {} before step {}",
+                        step.value, by.value, thing, next.value));
+    }
+  }
+}
+
+void Invariants::resumes(Epoch epoch, StepNumber step) {
+  if (step < committed_) {
+    broke(fmt::format("epoch {} goes back to step {}, though all before {} are committed", epoch.value,
+                      step.value, committed_.value));
+  }
+  if (step > std::max(committed_, applied_steps_)) {
+    broke(fmt::format("epoch {} goes on from step {}, though nobody has taken more than {}", epoch.value,
+                      step.value, applied_steps_.value));
+  }
 }
 
 }  // namespace gossamer::simulation

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/ids.h"
 #include "cluster/membership/claim_ledger.h"
@@ -30,15 +31,21 @@ class Invariants {
   void applied(std::uint64_t thing, StepNumber step, Incarnation by);
   // No id of a step is counted by two.
   void counted(const cluster::Claim& claim);
-  // A member that is not fenced believes that it has a lease: nobody else does.
+  // A member that is not fenced believes that it has a lease: nobody else does of any of its keys.
   void believes(const cluster::LeaseKeys& keys, Incarnation holder,
-                const std::function<bool(Incarnation)>& still_believes);
+                const std::function<bool(Incarnation, const cluster::LeaseKeys&)>& still_believes);
+  // A member has taken up the placement of an epoch: these things, as far as `next`.
+  void took_up(Incarnation by, Epoch installed, const std::vector<std::uint64_t>& things, StepNumber next);
   // A process that has been replaced changes nothing in the store.
   void wrote(Generation writer, Generation newest);
   // The store's epoch never falls.
   void stored(Epoch epoch);
-  // The run's committed step never falls.
-  void committed(StepNumber step);
+  // The run's committed step never falls, and no step is committed without a living copy: whoever has taken
+  // up the placement that is in force, and is not fenced, has come so far with all that it holds. (What a
+  // dead holder had is replayed, so between a death and the next placement a thing may have none.)
+  void committed(StepNumber step, Epoch installed);
+  // A placement goes on from a step that somebody has reached, and from none before what is committed.
+  void resumes(Epoch epoch, StepNumber step);
 
   void broke(std::string what) {
     if (!violation_) violation_ = std::move(what);
@@ -62,6 +69,11 @@ class Invariants {
   std::map<std::pair<std::uint64_t, StepNumber>, Incarnation> applied_;
   std::map<std::pair<std::uint64_t, SampleId>, Incarnation> counted_;
   std::map<cluster::LeaseKeys, Incarnation> believers_;
+  struct Held {
+    Epoch installed;
+    std::map<std::uint64_t, StepNumber> things;
+  };
+  std::map<Incarnation, Held> held_;
   StepNumber committed_;
   StepNumber applied_steps_;
   Epoch stored_;

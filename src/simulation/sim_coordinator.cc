@@ -9,25 +9,24 @@
 
 namespace gossamer::simulation {
 
-SimCoordinator::SimCoordinator(host::Timeline& timeline, host::SimInternet& internet,
-                               const std::string& machine, const std::string& certificate, ClockError clock,
-                               host::SimStoreMedium& medium, cluster::Workload& workload,
-                               Invariants& invariants, cluster::CoordinatorProcess::Options options,
-                               Trace trace)
-    : SimProcess(timeline, internet, machine, certificate, clock),
-      medium_(medium),
-      invariants_(invariants),
-      store_(medium.open()),
-      rng_(options.seed, Purpose::kFault, 8),
+SimCoordinator::SimCoordinator(host::Timeline& timeline, host::SimInternet& internet, Options options,
+                               const Run& run, Trace trace)
+    : SimProcess(timeline, internet, options.machine, options.certificate, options.clock),
+      run_(run),
+      held_to_store_(run.durable),
+      store_(run.medium.open()),
+      rng_(options.process.seed, Purpose::kFault, 8),
       trace_(std::move(trace)) {
   const net::PeerAddress address =
-      cluster::address_of(cluster::kCoordinatorNode, options.coordinator.listening);
+      cluster::address_of(cluster::kCoordinatorNode, options.process.coordinator.listening);
   const auto control = network().listen(address.control, host::Lane::kControl);
   const auto bulk = network().listen(address.bulk, host::Lane::kBulk);
   CHECK(control.ok() && bulk.ok());
-  options.keep_every = store_->keep_every();
-  options.lead_time = store_->lead_time();
-  process_ = std::make_unique<cluster::CoordinatorProcess>(std::move(options), network(), workload, now());
+  options.process.keep_every = store_->keep_every();
+  options.process.lead_time = store_->lead_time();
+  options.process.coordinator.witness = this;
+  process_ = std::make_unique<cluster::CoordinatorProcess>(std::move(options.process), network(),
+                                                           run.workload, now());
   go_on();
 }
 
@@ -50,11 +49,7 @@ void SimCoordinator::on_timer() {
 void SimCoordinator::go_on() {
   if (auto next = process_->next_call(now())) call(std::move(*next));
   cluster::Coordinator* const coordinator = process_->coordinator();
-  if (trace_ && led_ != (coordinator != nullptr)) {
-    led_ = coordinator != nullptr;
-    trace_(machine(),
-           led_ ? fmt::format("leads, generation {}", process_->generation().value) : "leads no more");
-  }
+  tell_lead();
   if (coordinator != nullptr) {
     for (const cluster::RunEvent& event : coordinator->take_events()) {
       if (!trace_) continue;
@@ -64,6 +59,38 @@ void SimCoordinator::go_on() {
     }
   }
   arm(process_->next_wakeup());
+}
+
+void SimCoordinator::tell_lead() {
+  const bool leads = process_->coordinator() != nullptr;
+  const Generation led = leads ? process_->generation() : Generation();
+  if (led == led_) return;
+  led_ = led;
+  held_to_store_.forget();
+  if (trace_) trace_(machine(), leads ? fmt::format("leads, generation {}", led.value) : "leads no more");
+}
+
+void SimCoordinator::heard(net::PeerId from, const membership::ToCoordinator& said) {
+  tell_lead();
+  held_to_store_.heard(from, said, timeline().now());
+  const bool request = said.has_lease() || said.has_claim() || said.has_commit();
+  ++(said.has_beat() ? run_.traffic.beats : request ? run_.traffic.requests : run_.traffic.others);
+}
+
+void SimCoordinator::said(net::PeerId to, const membership::ToMember& said) {
+  if (const auto what = held_to_store_.missing(to, said)) {
+    run_.invariants.broke(
+        fmt::format("a coordinator says to incarnation {} what rests on {}, before the "
+                    "store has it",
+                    to.incarnation.value, *what));
+  }
+  const bool answer = said.has_lease() || said.has_claim() || said.has_commit();
+  ++(said.has_beat_seen() ? run_.traffic.beats_seen : answer ? run_.traffic.answers : run_.traffic.others);
+}
+
+void SimCoordinator::began(const membership::BeginAnswer& answer) {
+  if (const auto what = run_.durable.missing(answer))
+    run_.invariants.broke(fmt::format("Begin is answered with {}, before the store has it", *what));
 }
 
 // The call reaches the store after a while, and its answer takes another.
@@ -87,8 +114,10 @@ void SimCoordinator::call(cluster::StoreCall call) {
     }
     cluster::StoreAnswer answer = cluster::carry_out(*store_, call);
     const auto* const done = std::get_if<Result<void>>(&answer);
-    if (std::holds_alternative<cluster::Commit>(call) && done != nullptr && done->ok())
-      invariants_.wrote(process_->generation(), medium_.generation());
+    if (std::holds_alternative<cluster::Commit>(call) && done != nullptr && done->ok()) {
+      run_.invariants.wrote(process_->generation(), run_.medium.generation());
+      held_to_store_.proven(timeline().now());
+    }
     after(while_(), [this, answer = std::move(answer)] {
       process_->answered(answer, now());
       go_on();

@@ -11,17 +11,31 @@
 #include "base/rng.h"
 #include "cluster/control/coordinator_process.h"
 #include "host/sim/store.h"
+#include "simulation/durable.h"
 #include "simulation/invariants.h"
+#include "simulation/quiet.h"
 #include "simulation/sim_process.h"
 
 namespace gossamer::simulation {
 
-class SimCoordinator final : public SimProcess {
+class SimCoordinator final : public SimProcess, private cluster::Witness {
  public:
-  SimCoordinator(host::Timeline& timeline, host::SimInternet& internet, const std::string& machine,
-                 const std::string& certificate, ClockError clock, host::SimStoreMedium& medium,
-                 cluster::Workload& workload, Invariants& invariants,
-                 cluster::CoordinatorProcess::Options options, Trace trace);
+  // What the coordinators of a run share, and what is watched of them.
+  struct Run {
+    host::SimStoreMedium& medium;
+    cluster::Workload& workload;
+    const Durable& durable;
+    Invariants& invariants;
+    Traffic& traffic;
+  };
+  struct Options {
+    std::string machine;
+    std::string certificate;  // empty: the run has none
+    ClockError clock;
+    cluster::CoordinatorProcess::Options process;
+  };
+  SimCoordinator(host::Timeline& timeline, host::SimInternet& internet, Options options, const Run& run,
+                 Trace trace);
   ~SimCoordinator() override;
 
   // Null while it stands by.
@@ -42,16 +56,21 @@ class SimCoordinator final : public SimProcess {
   void on_timer() override;
   void go_on();
   void call(cluster::StoreCall call);
+  void tell_lead();
+  // What it hears and says.
+  void heard(net::PeerId from, const membership::ToCoordinator& said) override;
+  void said(net::PeerId to, const membership::ToMember& said) override;
+  void began(const membership::BeginAnswer& answer) override;
 
-  host::SimStoreMedium& medium_;
-  Invariants& invariants_;
+  const Run run_;
+  HeldToStore held_to_store_;
   std::unique_ptr<host::SimStore> store_;
   Rng rng_;
   Trace trace_;
   int skipped_ = 0;
   int failing_ = 0;
   Instant away_until_;
-  bool led_ = false;
+  Generation led_;  // of the lead that it has; 0: none
   std::unique_ptr<cluster::CoordinatorProcess> process_;
 };
 

@@ -152,7 +152,10 @@ void Coordinator::begin(NodeId node, const std::string& bytes, Answer answer, In
   *begun.mutable_lead() = lead_answer();
   begun.set_beat_ms(static_cast<std::uint32_t>(options_.beat_every.milliseconds()));
   begun.set_configuration(options_.configuration);
-  outbox_.then([answer = std::move(answer), text = begun.SerializeAsString()] { answer(text); });
+  outbox_.then([this, answer = std::move(answer), begun = std::move(begun)] {
+    if (options_.witness != nullptr) options_.witness->began(begun);
+    answer(begun.SerializeAsString());
+  });
 }
 
 void Coordinator::stop(const std::string& reason, Instant now, std::function<void()> durable) {
@@ -253,6 +256,7 @@ void Coordinator::on_message(net::PeerId from, const net::Message& message, Inst
   if (member == nullptr) return reach(ControlProbe::kFormerLife);  // or gone already
   const auto said = unpack_to_coordinator(message);
   if (!said.ok()) return fence(from.node, said.error().message(), now);
+  if (options_.witness != nullptr) options_.witness->heard(from, *said);
   if (!member->here && !said->has_here())
     return reach(ControlProbe::kBeforeHere);  // sent before it knew of us
   heard(*member, now);
@@ -285,6 +289,7 @@ void Coordinator::dispatch(Member& member, const ToCoordinator& said, Instant no
 
 void Coordinator::say(net::PeerId to, ToMember message) const {
   message.set_generation(options_.generation.value);
+  if (options_.witness != nullptr) options_.witness->said(to, message);
   // Nobody waits for the ticket: what a link loses, its peer asks for again.
   (void)links_.send(to, host::Lane::kControl, pack(message), now_);
 }

@@ -30,6 +30,7 @@
 #include "cluster/control/records.h"
 #include "cluster/control/run_event.h"
 #include "cluster/control/view.h"
+#include "cluster/control/witness.h"
 #include "cluster/control/workload.h"
 #include "cluster/membership/claim_ledger.h"
 #include "cluster/membership/failure_detector.h"
@@ -67,6 +68,7 @@ class Coordinator {
     Duration freeze_time = from_seconds(30);  // who does not come to rest within it is fenced
     Defect defect = Defect::kNone;
     ProbeCounts<ControlProbe>* probes = nullptr;
+    Witness* witness = nullptr;
   };
   enum class Phase {
     kSettled,   // the view is installed, or nobody serves yet

@@ -50,7 +50,8 @@ void Coordinator::lease(Member& member, const membership::LeaseAsk& said, Instan
   if (answer.outcome == LeaseOutcome::kGranted)
     outbox_.put(put_lease({request.lease.keys, request.lease.holder, answer.duration}));
   // Time was promised: that counts only if this process led when it was asked.
-  if (answer.outcome == LeaseOutcome::kRenewed) outbox_.guard();
+  if (answer.outcome == LeaseOutcome::kRenewed && options_.defect != Defect::kUnprovenRenewal)
+    outbox_.guard();
   ToMember message;
   membership::LeaseAnswer& told = *message.mutable_lease();
   told.set_number(said.number());
@@ -151,7 +152,9 @@ void Coordinator::write_marks() {
     outbox_.put(put_mark({key.first, key.second, next}));
     mark_rows_.insert({key.second, key.first});
   }
-  if (std::exchange(committed_unwritten_, false)) outbox_.put(put_committed(marks_->committed()));
+  if (!std::exchange(committed_unwritten_, false)) return;
+  const std::uint64_t early = options_.defect == Defect::kEarlyCommit ? 1 : 0;
+  outbox_.put(put_committed(StepNumber(marks_->committed().value + early)));
 }
 
 // What means nothing any more goes: it would be loaded at every takeover.

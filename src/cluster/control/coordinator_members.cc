@@ -37,6 +37,7 @@ void Coordinator::beat(Member& member, const membership::Beat& said, Instant now
   ToMember seen;
   seen.mutable_beat_seen()->set_sent_ns(said.sent_ns());
   say(peer, std::move(seen));  // rests on nothing that was decided
+  if (options_.defect == Defect::kChatter && installed_.epoch() != 0) send_install(member);
   if (said.speed() > 0 && said.speed() < std::numeric_limits<double>::max()) {
     // A time constant of 100 beats: single measurements are noise.
     member.speed = member.speed == 0 ? said.speed() : member.speed + (said.speed() - member.speed) * 0.01;

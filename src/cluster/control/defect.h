@@ -21,6 +21,12 @@ enum class Defect {
   kAcceptDuplicate,     // a claim for what is claimed already is granted
   kNoFreeze,            // a view is installed before all have come to rest
   kForgottenMember,     // the record of a member is not written
+  kUnprovenRenewal,     // a lease is renewed without proof that this coordinator still leads
+  kNarrowLease,         // of a range only the first key is asked for
+  kEarlyCommit,         // a step is committed before all have taken it
+  kForgottenRequest,    // what was not answered is not asked again
+  kOldNews,             // a lost link is reported for ever
+  kChatter,             // the placement is said again after every beat
 };
 
 struct DefectName {
@@ -29,7 +35,7 @@ struct DefectName {
   std::string_view sentence;
 };
 
-inline constexpr std::array<DefectName, 9> kDefects{{
+inline constexpr std::array<DefectName, 15> kDefects{{
     {Defect::kNoFencing, "no-fencing", "the dead leave the view, but what they say still counts"},
     {Defect::kReplyBeforePersist, "reply-before-persist", "answers do not wait for the store"},
     {Defect::kLostLedgerWrite, "lost-ledger-write", "granted claims are not written"},
@@ -40,6 +46,13 @@ inline constexpr std::array<DefectName, 9> kDefects{{
     {Defect::kAcceptDuplicate, "accept-duplicate", "a claim for what is claimed already is granted"},
     {Defect::kNoFreeze, "no-freeze", "a view is installed before all have come to rest"},
     {Defect::kForgottenMember, "forgotten-member", "the record of a member is not written"},
+    {Defect::kUnprovenRenewal, "unproven-renewal",
+     "a lease is renewed without proof that this coordinator still leads"},
+    {Defect::kNarrowLease, "narrow-lease", "of a range only the first key is asked for"},
+    {Defect::kEarlyCommit, "early-commit", "a step is committed before all have taken it"},
+    {Defect::kForgottenRequest, "forgotten-request", "what was not answered is not asked again"},
+    {Defect::kOldNews, "old-news", "a lost link is reported for ever"},
+    {Defect::kChatter, "chatter", "the placement is said again after every beat"},
 }};
 
 // None for an unknown name.

@@ -74,8 +74,10 @@ void Member::say_here(Instant now) {
     reach(ControlProbe::kFrozenRepeated);
     again([&](auto& message) { *message.mutable_frozen() = *frozen_; });
   }
-  if (!unanswered_.empty()) reach(ControlProbe::kRequestRepeated);
-  for (const auto& [number, request] : unanswered_) say(request, now);
+  if (!unanswered_.empty() && options_.defect != Defect::kForgottenRequest) {
+    reach(ControlProbe::kRequestRepeated);
+    for (const auto& [number, request] : unanswered_) say(request, now);
+  }
   if (leave_reason_) again([&](auto& message) { message.mutable_leave()->set_reason(*leave_reason_); });
 }
 
@@ -214,7 +216,7 @@ void Member::on_change(const membership::Change& change, Instant now) {
   }
   if (const auto applied = view_.apply(change); !applied.ok()) return end(applied.error());
   frozen_.reset();
-  lost_.clear();  // all come to rest, and go on from the same step
+  if (options_.defect != Defect::kOldNews) lost_.clear();  // all come to rest, and go on from the same step
   if (view_.fenced().contains(options_.self.incarnation)) {
     return end(Error{.kind = ErrorKind::kRefused,
                      .what = "this incarnation was declared dead",
@@ -376,7 +378,7 @@ std::uint64_t Member::lease(membership::LeaseAsk::Wish wish, const LeaseKeys& ke
   ask_for.set_wish(wish);
   ask_for.mutable_keys()->set_space(keys.space.value);
   ask_for.mutable_keys()->set_begin(keys.begin);
-  ask_for.mutable_keys()->set_end(keys.end);
+  ask_for.mutable_keys()->set_end(options_.defect == Defect::kNarrowLease ? keys.begin + 1 : keys.end);
   ask_for.set_duration_ns(duration.ns);
   ask_for.set_sent_ns(now.ns);
   return ask(std::move(request), now);

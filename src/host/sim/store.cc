@@ -122,6 +122,7 @@ Result<void> SimStore::commit(std::span<const Change> changes) {
       }
     }
   }
+  if (writes && medium_.watcher_) medium_.watcher_(changes);
   if (fate == Fate::kAnswerLost) return fault();
   return writes ? Result<void>() : not_leading(kWhere);
 }

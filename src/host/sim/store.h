@@ -17,10 +17,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "host/api/clock.h"
@@ -60,6 +63,8 @@ class SimStoreMedium {
   // Ends the lead behind its holder's back, at once, as an operator or a clock that leapt would.
   void depose();
 
+  // Is told of each commit as it becomes durable, whether or not its caller hears of it.
+  void watch(std::function<void(std::span<const Change>)> watcher) { watcher_ = std::move(watcher); }
   // For invariants, without asking a leader.
   [[nodiscard]] const std::map<std::string, std::string>& entries() const { return entries_; }
   [[nodiscard]] Generation generation() const { return generation_; }
@@ -77,6 +82,7 @@ class SimStoreMedium {
   std::optional<LeaderRecord> leader_;
   const SimStore* holder_ = nullptr;  // whose lead it is; may be dead
   Instant lease_end_;
+  std::function<void(std::span<const Change>)> watcher_;
 };
 
 class SimStore final : public Store {

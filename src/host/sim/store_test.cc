@@ -118,6 +118,30 @@ TEST(SimStore, LockEndsWithItsHandle) {
   EXPECT_TRUE(*other->campaign({}));
 }
 
+// Claim: a watcher is told of each commit that becomes durable, also of one whose caller hears that it
+// failed, and of no other.
+TEST(SimStore, WatcherSeesWhatIsDurable) {
+  SimClock clock;
+  SimStoreMedium medium(clock, {});
+  std::size_t seen = 0;
+  medium.watch([&](std::span<const Change> changes) {
+    EXPECT_EQ(changes.size(), both("a").size());
+    ++seen;
+  });
+  const auto store = medium.open();
+  EXPECT_FALSE(store->commit(both("a")).ok());
+  EXPECT_EQ(seen, 0u);
+  ASSERT_TRUE(*store->campaign({}));
+  store->restart_count({.fail_at_operation = 0});
+  EXPECT_FALSE(store->commit(both("a")).ok());
+  EXPECT_EQ(seen, 0u);
+  store->restart_count({.lose_answer_at_operation = 0});
+  EXPECT_FALSE(store->commit(both("a")).ok());
+  EXPECT_EQ(seen, 1u);
+  EXPECT_TRUE(store->commit(both("a")).ok());
+  EXPECT_EQ(seen, 2u);
+}
+
 // The seeded defect: without the guard a leader of an old generation overwrites what its successor wrote.
 TEST(SimStore, MissingGuardLetsOldLeadersWrite) {
   for (const StoreGuard guard : {StoreGuard::kGeneration, StoreGuard::kNone}) {

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Durable: all that a run's store has ever applied, against which everything is held that a coordinator says.
+// What was applied and removed since still counts: an answer may be overtaken by what came after it.
+//
+// Thread rule: the simulation's.
+#pragma once
+
+#include <gossamer/membership.pb.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/time.h"
+#include "cluster/control/records.h"
+#include "host/api/store.h"
+#include "net/link/peer_id.h"
+
+namespace gossamer::simulation {
+
+class Durable {
+ public:
+  void applied(const host::Change& change);
+
+  [[nodiscard]] Epoch begun() const { return begun_; }
+  [[nodiscard]] Epoch installed() const { return installs_.empty() ? Epoch() : installs_.rbegin()->first; }
+  [[nodiscard]] StepNumber committed() const { return committed_; }
+  [[nodiscard]] bool stopping() const { return stopping_; }
+  [[nodiscard]] bool fenced(Incarnation incarnation) const { return fenced_.contains(incarnation); }
+  [[nodiscard]] const cluster::FencedIncarnations& fenced() const { return fenced_; }
+  // Steps of all tracks whose whole set of samples was claimed.
+  [[nodiscard]] std::uint64_t claimed_steps() const;
+
+  // What the store has not applied, of what this rests on; nothing: all of it is there.
+  [[nodiscard]] std::optional<std::string> missing(const membership::Change& change) const;
+  [[nodiscard]] std::optional<std::string> missing(const membership::Install& install) const;
+  [[nodiscard]] std::optional<std::string> missing(const membership::BeginAnswer& answer) const;
+  [[nodiscard]] std::optional<std::string> missing(Incarnation asker, const membership::LeaseAsk& ask,
+                                                   const membership::LeaseAnswer& answer) const;
+  [[nodiscard]] std::optional<std::string> missing(const membership::ClaimAsk& ask,
+                                                   const membership::ClaimAnswer& answer) const;
+  [[nodiscard]] std::optional<std::string> missing(const membership::CommitAsk& ask,
+                                                   const membership::CommitAnswer& answer) const;
+
+ private:
+  [[nodiscard]] bool claimed(const membership::ClaimRecord& claim) const;
+
+  struct Installation {
+    std::string decision;
+    cluster::HoldingMap holdings;
+    bool operator==(const Installation&) const = default;
+  };
+
+  std::set<std::uint64_t> leads_;  // incarnations of coordinators
+  std::uint64_t next_incarnation_ = 0;
+  Epoch begun_;
+  std::map<std::string, cluster::HoldingMap> pieces_;
+  std::map<Epoch, Installation> installs_;
+  std::map<Incarnation, membership::State> members_;  // the furthest that each came
+  cluster::FencedIncarnations fenced_;
+  std::map<Incarnation, std::set<std::pair<cluster::LeaseKeys, std::int64_t>>> leases_;
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::set<Incarnation>> claims_;  // of a track's sample
+  std::map<std::uint64_t, std::uint64_t> commits_;                                   // of tracks
+  StepNumber committed_;
+  bool stopping_ = false;
+};
+
+// One coordinator's process: remembers what it was asked, and when the store last showed that it leads.
+class HeldToStore {
+ public:
+  explicit HeldToStore(const Durable& durable) : durable_(durable) {}
+
+  void heard(net::PeerId from, const membership::ToCoordinator& said, Instant now);
+  void proven(Instant now) { proven_ = now; }
+  // A coordinator of another generation begins.
+  void forget() { asked_.clear(); }
+  [[nodiscard]] std::optional<std::string> missing(net::PeerId to, const membership::ToMember& said) const;
+
+ private:
+  struct Asked {
+    membership::ToCoordinator request;
+    Instant first;
+  };
+  using Request = std::pair<Incarnation, std::uint64_t>;
+
+  const Durable& durable_;
+  std::map<Request, Asked> asked_;
+  Instant proven_;
+};
+
+}  // namespace gossamer::simulation

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "simulation/invariants.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+
+namespace gossamer::simulation {
+namespace {
+
+using cluster::LeaseKeys;
+using cluster::LeaseSpace;
+
+constexpr Incarnation kFirst{2};
+constexpr Incarnation kSecond{3};
+
+LeaseKeys keys(std::uint64_t begin, std::uint64_t end) { return {LeaseSpace(1), begin, end}; }
+
+bool always(Incarnation, const LeaseKeys&) { return true; }
+bool never(Incarnation, const LeaseKeys&) { return false; }
+bool nobody(Incarnation) { return false; }
+
+// Claim: two believers in a common key are seen, whatever their ranges; neighbours, the same holder, a holder
+// that has stopped believing, and the fenced are not.
+TEST(Invariants, LeasesMustNotOverlap) {
+  struct Case {
+    LeaseKeys other;
+    bool broken;
+  };
+  for (const Case& one : {Case{keys(2, 4), true}, Case{keys(0, 9), true}, Case{keys(3, 4), true},
+                          Case{keys(1, 3), true}, Case{keys(0, 2), false}, Case{keys(4, 5), false}}) {
+    Invariants watched(nobody);
+    watched.believes(keys(2, 4), kFirst, always);
+    watched.believes(one.other, kSecond, always);
+    EXPECT_EQ(watched.violation().has_value(), one.broken) << one.other.begin << " to " << one.other.end;
+  }
+  Invariants same(nobody);
+  same.believes(keys(2, 4), kFirst, always);
+  same.believes(keys(3, 5), kFirst, always);
+  EXPECT_EQ(same.violation(), std::nullopt);
+  Invariants past(nobody);
+  past.believes(keys(2, 4), kFirst, always);
+  past.believes(keys(3, 5), kSecond, never);
+  EXPECT_EQ(past.violation(), std::nullopt);
+  Invariants fenced([](Incarnation one) { return one == kFirst; });
+  fenced.believes(keys(2, 4), kFirst, always);
+  fenced.believes(keys(3, 5), kSecond, always);
+  EXPECT_EQ(fenced.violation(), std::nullopt);
+}
+
+// Claim: what is committed is held, as far, by whoever has taken up the placement in force; who does not know
+// of it yet, and who is fenced, does not count.
+TEST(Invariants, WhatIsCommittedHasALivingCopy) {
+  const auto broken = [](Epoch in_force, std::uint64_t committed, Incarnation dead) {
+    Invariants watched([dead](Incarnation one) { return one == dead; });
+    watched.took_up(kFirst, Epoch(4), {0, 1}, StepNumber(5));
+    watched.applied(0, StepNumber(5), kFirst);
+    watched.committed(StepNumber(committed), in_force);
+    return watched.violation().has_value();
+  };
+  EXPECT_FALSE(broken(Epoch(4), 5, {}));
+  EXPECT_TRUE(broken(Epoch(4), 6, {}));  // thing 1 lags
+  EXPECT_FALSE(broken(Epoch(5), 6, {}));
+  EXPECT_FALSE(broken(Epoch(4), 6, kFirst));
+}
+
+// Claim: a placement goes on neither before what is committed nor from where nobody has been.
+TEST(Invariants, PlacementsGoOnFromWhereSomebodyWas) {
+  const auto broken = [](std::uint64_t resume) {
+    Invariants watched(nobody);
+    watched.applied(0, StepNumber(6), kFirst);
+    watched.committed(StepNumber(5), Epoch(4));
+    watched.resumes(Epoch(5), StepNumber(resume));
+    return watched.violation().has_value();
+  };
+  EXPECT_TRUE(broken(4));
+  EXPECT_FALSE(broken(5));
+  EXPECT_FALSE(broken(7));
+  EXPECT_TRUE(broken(8));
+}
+
+}  // namespace
+}  // namespace gossamer::simulation

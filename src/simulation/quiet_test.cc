@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "simulation/quiet.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+namespace gossamer::simulation {
+namespace {
+
+constexpr Calm kBefore{
+    .at = {from_seconds(60).ns},
+    .generation = Generation(2),
+    .epoch = Epoch(9),
+    .fenced = 3,
+    .lives = 6,
+    .rebalanced = 1,
+    .members = 4,
+    .traffic = {.beats = 2000, .beats_seen = 2000, .requests = 90, .answers = 90, .others = 50}};
+
+// Ten seconds of what the protocol's page says for four members.
+Calm ten_quiet_seconds() {
+  Calm after = kBefore;
+  after.at = {from_seconds(70).ns};
+  after.traffic.beats += 400;
+  after.traffic.beats_seen += 400;
+  after.traffic.requests += 40;
+  after.traffic.answers += 40;
+  return after;
+}
+
+// Claim: beats and answered requests are no disturbance, nor is a change of view for the sake of speed, nor
+// another lead.
+TEST(Quiet, WhatThePageSaysIsQuiet) {
+  EXPECT_EQ(disturbance(kBefore, ten_quiet_seconds()), std::nullopt);
+  Calm rebalanced = ten_quiet_seconds();
+  ++rebalanced.rebalanced;
+  ++rebalanced.epoch.value;
+  rebalanced.traffic.others += 12;
+  EXPECT_EQ(disturbance(kBefore, rebalanced), std::nullopt);
+  Calm led_anew = ten_quiet_seconds();
+  ++led_anew.generation.value;
+  ++led_anew.fenced;
+  led_anew.traffic.others += 8;
+  EXPECT_EQ(disturbance(kBefore, led_anew), std::nullopt);
+}
+
+// Claim: each thing beyond it is one.
+TEST(Quiet, WhatIsBeyondIsADisturbance) {
+  const std::vector<std::function<void(Calm&)>> beyond{[](Calm& after) { ++after.epoch.value; },
+                                                       [](Calm& after) { ++after.fenced; },
+                                                       [](Calm& after) { ++after.lives; },
+                                                       [](Calm& after) { after.traffic.beats += 40; },
+                                                       [](Calm& after) { ++after.traffic.beats_seen; },
+                                                       [](Calm& after) { after.traffic.answers += 17; },
+                                                       [](Calm& after) { after.traffic.others += 13; }};
+  for (std::size_t i = 0; i < beyond.size(); ++i) {
+    Calm after = ten_quiet_seconds();
+    beyond[i](after);
+    EXPECT_NE(disturbance(kBefore, after), std::nullopt) << "case " << i;
+  }
+}
+
+}  // namespace
+}  // namespace gossamer::simulation
