@@ -34,6 +34,8 @@ struct Numbers {
   double trouble_s = 30;
   double calm_s = 45;
   double hidden = 0;
+  double memory = 1;
+  double freeze_s = 30;
   double clock_error = 0.02;
   double delay_ms = 10;
   double jitter_ms = 0;
@@ -50,9 +52,11 @@ struct Word {
   std::string_view standard;
   std::string_view help;
 };
-constexpr std::array<Word, 4> kWords{{
+constexpr std::array<Word, 5> kWords{{
     {"store", "drawn", "file: one coordinator; cluster: a standby takes over; drawn: either"},
     {"certificates", "drawn", "yes: nodes keep their numbers from life to life; no; drawn: either"},
+    {"view_change", "drawn",
+     "frozen: members come to rest; announced: they need not; drawn where faults are"},
     {"kinds", "all", "of the faults that are drawn, separated by commas"},
     {"break", "none", "a protection to switch off; break=list names them"},
 }};
@@ -65,7 +69,9 @@ BenchOptions table(Numbers& n) {
            {"faults", "drawn for each seed", &n.faults, 0, 1000},
            {"trouble_s", "faults begin within so many seconds", &n.trouble_s, 0, 3600},
            {"calm_s", "after the last fault has ended", &n.calm_s, 15, 3600},
-           {"hidden", "share of members behind NAT", &n.hidden, 0, 1},
+           {"hidden", "share of members behind NAT; drawn where faults are", &n.hidden, 0, 1},
+           {"memory", "of a member, in shares of all things; drawn where faults are", &n.memory, 0, 1},
+           {"freeze_s", "members have for coming to rest; drawn where faults are", &n.freeze_s, 1, 3600},
            {"clock_error", "clocks run up to so much too fast or slow; leases allow for 0.024",
             &n.clock_error, 0, 0.5},
            {"delay_ms", "of every path, one way", &n.delay_ms, 0, 1000},
@@ -79,7 +85,7 @@ BenchOptions table(Numbers& n) {
             3600},
            {"expect.longest_standstill_s", "without a step, from the first on", &n.longest_standstill_s, 0,
             3600}},
-          {"store", "certificates", "kinds", "break"}};
+          {"store", "certificates", "view_change", "kinds", "break"}};
 }
 
 Error wrong_value(const SimulationSetting& setting, std::string expected) {
@@ -143,13 +149,29 @@ Result<void> set_certificates(ChaosOptions& options, const SimulationSetting& se
   return {};
 }
 
+Result<void> set_view_change(ChaosOptions& options, const SimulationSetting& setting) {
+  options.view_change.reset();
+  if (setting.value == "frozen") {
+    options.view_change = cluster::ViewChange::kFrozen;
+  } else if (setting.value == "announced") {
+    options.view_change = cluster::ViewChange::kAnnounced;
+  } else if (setting.value != "drawn") {
+    return wrong_value(setting, "frozen, announced or drawn");
+  }
+  return {};
+}
+
 Result<void> set_key(ChaosOptions& options, Numbers& numbers, const SimulationSetting& setting) {
   if (setting.name == "kinds") return set_kinds(options, setting);
   if (setting.name == "break") return set_defect(options, setting);
   if (setting.name == "store") return set_store(options, setting);
   if (setting.name == "certificates") return set_certificates(options, setting);
+  if (setting.name == "view_change") return set_view_change(options, setting);
   const Result<void> done =
       set_bench_option(table(numbers), fmt::format("{}={}", setting.name, setting.value));
+  if (done.ok() && setting.name == "hidden") options.hidden = numbers.hidden;
+  if (done.ok() && setting.name == "memory") options.memory = numbers.memory;
+  if (done.ok() && setting.name == "freeze_s") options.freeze_time = from_seconds(numbers.freeze_s);
   if (done.ok()) return {};
   Error error = done.error();
   error.where = setting.where;
@@ -163,7 +185,6 @@ void apply(ChaosOptions& options, const Numbers& numbers) {
   options.faults = numbers.faults;
   options.trouble = from_seconds(numbers.trouble_s);
   options.calm = from_seconds(numbers.calm_s);
-  options.hidden = numbers.hidden;
   options.clock_error = numbers.clock_error;
   options.path = {.delay = from_milliseconds(numbers.delay_ms),
                   .jitter = from_milliseconds(numbers.jitter_ms),

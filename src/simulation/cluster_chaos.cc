@@ -17,13 +17,22 @@ constexpr Instant kFirstFault{5'000'000'000};
 std::vector<Fault> faults_of(const ChaosOptions& options) {
   if (!options.script.empty()) return options.script;
   std::vector<FaultKind> kinds = options.kinds;
+  const Instant last = kFirstFault + options.trouble;
   if (kinds.empty()) {
-    for (const FaultName& one : kFaults) kinds.push_back(one.kind);
+    for (const FaultName& one : kFaults) {
+      if (one.kind != FaultKind::kStop) kinds.push_back(one.kind);
+    }
     // There is one leader to four members, and what happens to it matters to all.
     kinds.insert(kinds.end(), {FaultKind::kKillCoordinator, FaultKind::kPauseCoordinator,
                                FaultKind::kPauseCoordinator, FaultKind::kPauseCoordinator});
   }
-  return draw_faults(options.seed, kinds, options.faults, kFirstFault, kFirstFault + options.trouble);
+  std::vector<Fault> faults = draw_faults(options.seed, kinds, options.faults, kFirstFault, last);
+  // After a Stop little else can happen: it comes to one run of thirty, beside the other faults.
+  if (options.kinds.empty() && options.faults > 0 && options.seed % 30 == 7) {
+    const auto stop = draw_faults(options.seed + 1, {FaultKind::kStop}, 1, kFirstFault, last);
+    faults.insert(faults.end(), stop.begin(), stop.end());
+  }
+  return faults;
 }
 
 // The one who watches a fleet.
@@ -51,6 +60,7 @@ class Watch {
   std::optional<StepNumber> at_first_fault_;
   std::optional<StepNumber> at_last_fault_end_;
   std::optional<Calm> settled_;  // once nothing should happen any more
+  StepNumber steps_in_calm_;
   StepNumber committed_in_calm_;
   std::uint64_t claimed_in_calm_ = 0;
   ChaosReport report_;
@@ -65,7 +75,7 @@ void Watch::look() {
 
 void Watch::look_at_steps() {
   const Instant now = fleet_.timeline().now();
-  const StepNumber applied = fleet_.invariants().applied_steps();
+  const StepNumber applied = fleet_.steps();
   if (now >= first_fault_ && !at_first_fault_) at_first_fault_ = applied;
   if (now >= last_fault_end_ && !at_last_fault_end_) at_last_fault_end_ = applied;
   if (last_step_) report_.standstill = std::max(report_.standstill, now - *last_step_);
@@ -77,8 +87,16 @@ void Watch::look_at_steps() {
 
 void Watch::judge_the_end() {
   Invariants& invariants = fleet_.invariants();
+  if (const auto who = fleet_.harboured()) return invariants.broke("at the end " + *who);
+  if (fleet_.durable().stopping()) {
+    if (const auto who = fleet_.lingering()) invariants.broke("long after the run was told to end " + *who);
+    return;
+  }
   if (const auto why = fleet_.unsettled()) return invariants.broke("at the end " + *why);
-  if (invariants.committed_step() <= committed_in_calm_) {
+  if (fleet_.steps() <= steps_in_calm_)
+    invariants.broke(
+        fmt::format("no step was taken after {}, long after the last fault", steps_in_calm_.value));
+  if (fleet_.lockstep() && invariants.committed_step() <= committed_in_calm_) {
     invariants.broke(fmt::format("nothing was committed after step {}, long after the last fault",
                                  committed_in_calm_.value));
   }
@@ -127,6 +145,7 @@ ChaosReport Watch::run() {
   const Instant late{end.ns - options_.calm.ns / 3};
   while (timeline.now() < end && !invariants.violation()) {
     if (timeline.now() < late) {
+      steps_in_calm_ = fleet_.steps();
       committed_in_calm_ = invariants.committed_step();
       claimed_in_calm_ = fleet_.durable().claimed_steps();
       settled_ = fleet_.calm();
@@ -136,7 +155,7 @@ ChaosReport Watch::run() {
   report_.state_hash = invariants.hash();
   report_.events = timeline.events_run();
   report_.faults_injected = fleet_.faults_injected();
-  report_.steps_committed = invariants.committed_step().value;
+  report_.steps_committed = (fleet_.lockstep() ? invariants.committed_step() : fleet_.steps()).value;
   report_.steps_under_faults = at_last_fault_end_ ? at_last_fault_end_->value - at_first_fault_->value : 0;
   report_.lives = fleet_.lives();
   report_.virtual_seconds = (timeline.now() - Instant{}).seconds();

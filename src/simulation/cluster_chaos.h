@@ -16,6 +16,7 @@
 
 #include "base/time.h"
 #include "cluster/control/control_probe.h"
+#include "cluster/control/coordinator.h"
 #include "cluster/control/defect.h"
 #include "host/sim/internet.h"
 #include "net/link/link_probe.h"
@@ -44,10 +45,14 @@ struct ChaosOptions {
   std::size_t things = 8;
   std::optional<StoreKind> store = std::nullopt;    // none: drawn
   std::optional<Identity> identity = std::nullopt;  // none: drawn
-  double hidden = 0;                                // share of members behind NAT
-  double clock_error = 0.02;                        // rates are drawn from 1 - this to 1 + this
-  host::PathQuality path = {};                      // between any two machines
-  std::vector<FaultKind> kinds = {};                // empty: all
+  // Of these four, what is none is drawn where faults are, and otherwise as in plain fleets.
+  std::optional<double> hidden = std::nullopt;         // share of members behind NAT; plain: 0
+  std::optional<double> memory = std::nullopt;         // of each, in shares of all things; plain: 1
+  std::optional<Duration> freeze_time = std::nullopt;  // plain: 30 s
+  std::optional<cluster::ViewChange> view_change = std::nullopt;  // plain: frozen
+  double clock_error = 0.02;                                      // rates are drawn from 1 - this to 1 + this
+  host::PathQuality path = {};                                    // between any two machines
+  std::vector<FaultKind> kinds = {};                              // empty: all
   std::size_t faults = 8;
   std::vector<Fault> script = {};       // instead of drawn ones, if there are any
   Duration trouble = from_seconds(30);  // faults begin within it

@@ -58,9 +58,21 @@ CountingEngine::CountingEngine(World world, cluster::MemberProcess& process, std
 
 void CountingEngine::later(double least_ms, double most_ms, std::function<void(Instant)> action) {
   const double wait = (least_ms + (most_ms - least_ms) * static_cast<double>(rng_.uniform())) * slowness_;
-  world_.after(from_milliseconds(wait), [this, life = life_, action = std::move(action)] {
-    if (life == life_ && process_.member() != nullptr) action(world_.now());
+  run_after(from_milliseconds(wait), std::move(action));
+}
+
+void CountingEngine::run_after(Duration wait, std::function<void(Instant)> action) {
+  world_.after(wait, [this, life = life_, action = std::move(action)]() mutable {
+    if (life != life_ || process_.member() == nullptr) return;
+    const Instant now = world_.now();
+    if (now < hung_until_) return run_after(hung_until_ - now, std::move(action));
+    action(now);
   });
+}
+
+void CountingEngine::hang(Duration lasts, Instant now) {
+  hung_until_ = std::max(hung_until_, now + lasts);
+  run_after(lasts, [this](Instant when) { try_step(when); });  // what came meanwhile
 }
 
 void CountingEngine::on(const cluster::ProcessEvent& event, Instant now) {
@@ -97,7 +109,7 @@ void CountingEngine::on_one(const cluster::MemberEvent& event, Instant now) {
   if (const auto* const lease = std::get_if<cluster::LeaseAnswered>(&event)) return on_lease(*lease, now);
   if (const auto* const claim = std::get_if<cluster::ClaimAnswered>(&event)) return on_claim(*claim, now);
   if (const auto* const stop = std::get_if<cluster::StopRequested>(&event))
-    return process_.member()->leave(stop->reason, now);
+    later(0, 30, [this, reason = stop->reason](Instant when) { process_.member()->leave(reason, when); });
 }
 
 void CountingEngine::wants_to_leave(const std::string& reason, Instant now) {
@@ -110,14 +122,22 @@ void CountingEngine::leave(const std::string& reason, Instant now) {
   if (process_.member() != nullptr) process_.member()->leave(reason, now);
 }
 
-void CountingEngine::on_view(const cluster::ViewChanged& event, Instant) {
+void CountingEngine::on_view(const cluster::ViewChanged& event, Instant now) {
   const cluster::View& view = process_.member()->view();
   world_.invariants.saw_view(view.epoch(), view.bytes());
-  if (!event.freeze) return;
+  if (!event.freeze) return leave_if_empty(now);
   running_ = false;
   later(0, 30, [this, epoch = view.epoch()](Instant when) {
     if (process_.member()->view().epoch() == epoch) rest(when);
   });
+}
+
+// Where members need not rest, no placement follows if none of the things must move.
+void CountingEngine::leave_if_empty(Instant now) {
+  const cluster::Member& member = *process_.member();
+  const auto self = member.view().members().find(member.self().node);
+  const bool draining = self != member.view().members().end() && self->second.state() == membership::DRAINING;
+  if (!lockstep() && leaving_ && draining && things_.empty()) process_.member()->leave(*leaving_, now);
 }
 
 void CountingEngine::rest(Instant now) {
@@ -155,7 +175,7 @@ void CountingEngine::on_install(Instant now) {
   part_done_ = false;
   std::erase_if(parts_, [&](const auto& one) { return one.first.first < installed_; });
   if (leaving_ && things_.empty()) return process_.member()->leave(*leaving_, now);
-  if (things_.empty() || member.view().epoch() != installed_) return;
+  if (!lockstep() || things_.empty() || member.view().epoch() != installed_) return;
   // What it did not hold is restored first.
   later(10, 200, [this, epoch = installed_](Instant) {
     if (epoch != installed_ || process_.member()->view().epoch() != epoch) return;
@@ -200,8 +220,8 @@ void CountingEngine::on_one(const net::Arrived& event, Instant now) {
   try_step(now);
 }
 
-void CountingEngine::try_step(Instant) {
-  if (!running_ || !part_done_) return;
+void CountingEngine::try_step(Instant now) {
+  if (!running_ || !part_done_ || now < hung_until_) return;
   const auto heard = parts_.find({installed_, step_});
   if (heard == parts_.end() ||
       !std::includes(heard->second.begin(), heard->second.end(), partners_.begin(), partners_.end()))
@@ -273,6 +293,7 @@ void CountingEngine::work_on_claims() {
     const std::uint64_t count = all ? kBatch : std::min(kBatch - first, 1 + rng_.below(6));
     const SampleId begin(step.value * kBatch + first);
     cluster::Member& member = *process_.member();
+    if (!lockstep()) member.measured(1 / slowness_);
     const std::uint64_t number =
         member.claim(cluster::TrackId(track), step, {begin, SampleId(begin.value + count)}, now);
     claim_requests_[number] = {track, step, now};

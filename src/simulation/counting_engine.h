@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "cluster/control/coordinator.h"
 #include "cluster/control/member_process.h"
 #include "cluster/control/workload.h"
 #include "simulation/invariants.h"
@@ -51,6 +52,8 @@ class CountingEngine {
     std::function<void(Duration, std::function<void()>)> after;  // within this process
     std::function<Instant()> now;                                // on its clock
     std::size_t things = 8;
+    // kAnnounced: nobody rests, and there are no common steps; what is counted is counted by claims.
+    cluster::ViewChange view_change = cluster::ViewChange::kFrozen;
   };
 
   CountingEngine(World world, cluster::MemberProcess& process, std::uint64_t seed, double slowness);
@@ -59,6 +62,8 @@ class CountingEngine {
   // Hands everything over first.
   void wants_to_leave(const std::string& reason, Instant now);
   void leave(const std::string& reason, Instant now);
+  // Does nothing for a while, whatever it is told.
+  void hang(Duration lasts, Instant now);
 
   [[nodiscard]] bool believes(const cluster::LeaseKeys& keys, Instant now) const;
   [[nodiscard]] bool done() const { return done_; }
@@ -74,6 +79,7 @@ class CountingEngine {
   void on_one(const net::Arrived& event, Instant now);
   void on_view(const cluster::ViewChanged& event, Instant now);
   void on_install(Instant now);
+  void leave_if_empty(Instant now);
   void on_lease(const cluster::LeaseAnswered& event, Instant now);
   void on_claim(const cluster::ClaimAnswered& event, Instant now);
   void rest(Instant now);
@@ -84,6 +90,8 @@ class CountingEngine {
   void work_on_claims();
   // Runs within this life of the process, and not after it.
   void later(double least_ms, double most_ms, std::function<void(Instant)> action);
+  void run_after(Duration wait, std::function<void(Instant)> action);
+  [[nodiscard]] bool lockstep() const { return world_.view_change == cluster::ViewChange::kFrozen; }
 
   World world_;
   cluster::MemberProcess& process_;
@@ -92,6 +100,7 @@ class CountingEngine {
   std::uint64_t life_ = 0;
   bool done_ = false;
   std::optional<std::string> leaving_;
+  Instant hung_until_;
 
   // This life's.
   bool running_ = false;

@@ -33,13 +33,16 @@ enum class FaultKind {
   kDrain,             // a member leaves in order
   kLeave,             // a member leaves at once and hands nothing over
   kNotice,            // a member leaves in order, and is killed after a while whether it has left or not
+  kHang,              // a member's engine does nothing for a while; its process beats on
+  kHostile,           // a member says what is malformed, impossible or huge until its life ends
+  kStop,              // the run is told to end
 };
 
 struct FaultName {
   FaultKind kind;
   std::string_view name;
 };
-inline constexpr std::array<FaultName, 18> kFaults{{{FaultKind::kKill, "kill"},
+inline constexpr std::array<FaultName, 21> kFaults{{{FaultKind::kKill, "kill"},
                                                     {FaultKind::kPowerOff, "power-off"},
                                                     {FaultKind::kPause, "pause"},
                                                     {FaultKind::kCut, "cut"},
@@ -56,7 +59,10 @@ inline constexpr std::array<FaultName, 18> kFaults{{{FaultKind::kKill, "kill"},
                                                     {FaultKind::kJoin, "join"},
                                                     {FaultKind::kDrain, "drain"},
                                                     {FaultKind::kLeave, "leave"},
-                                                    {FaultKind::kNotice, "notice"}}};
+                                                    {FaultKind::kNotice, "notice"},
+                                                    {FaultKind::kHang, "hang"},
+                                                    {FaultKind::kHostile, "hostile"},
+                                                    {FaultKind::kStop, "stop"}}};
 
 [[nodiscard]] std::string_view name(FaultKind kind);
 [[nodiscard]] std::optional<FaultKind> fault_of(std::string_view name);

@@ -12,10 +12,6 @@
 namespace gossamer::simulation {
 namespace {
 
-constexpr host::MachineRates kSlowRates{125e3, 125e3};
-constexpr host::PathQuality kLossyPath{
-    .delay = from_milliseconds(30), .jitter = from_milliseconds(20), .loss = 0.2};
-
 membership::Listening coordinator_listening(const std::string& machine) {
   return cluster::listening_of(
       {.node = cluster::kCoordinatorNode, .control = {machine, 7000}, .bulk = {machine, 7001}});
@@ -35,9 +31,8 @@ Fleet::Fleet(const ChaosOptions& options)
       rng_(options.seed, Purpose::kFault, 10),
       timeline_(options.seed),
       internet_(timeline_, options.seed),
-      store_kind_(options.store.value_or(rng_.below(2) == 0 ? StoreKind::kFile : StoreKind::kCluster)),
-      identity_(options.identity.value_or(rng_.below(2) == 0 ? Identity::kCertified : Identity::kNumbered)),
-      medium_(timeline_.clock(), store_options(store_kind_, options.defect)),
+      shape_(shape_of(options)),
+      medium_(timeline_.clock(), store_options(shape_.store, options.defect)),
       workload_(options.things),
       invariants_([this](Incarnation one) { return durable_.fenced(one); }) {
   medium_.watch([this](std::span<const host::Change> changes) { stored(changes); });
@@ -69,13 +64,16 @@ void Fleet::stored(std::span<const host::Change> changes) {
   if (written("committed")) invariants_.committed(durable_.committed(), durable_.installed());
 }
 
-Calm Fleet::calm() const {
+Calm Fleet::calm() {
+  // A change that was decided counts, though the store may not have it yet.
+  SimCoordinator* const led = leader();
+  const Epoch decided = led == nullptr ? Epoch() : led->leader()->view().epoch();
   std::uint64_t fenced = 0;
   for (const cluster::FencedIncarnations::Run& run : durable_.fenced().runs())
     fenced += run.last.value - run.first.value + 1;
   return {.at = timeline_.now(),
           .generation = medium_.generation(),
-          .epoch = durable_.begun(),
+          .epoch = std::max(decided, durable_.begun()),
           .fenced = fenced,
           .lives = lives(),
           .rebalanced = probes_.control.count(cluster::ControlProbe::kRebalanced),
@@ -84,7 +82,7 @@ Calm Fleet::calm() const {
 }
 
 std::vector<std::string> Fleet::coordinator_machines() const {
-  if (store_kind_ == StoreKind::kFile) return {"c1"};
+  if (shape_.store == StoreKind::kFile) return {"c1"};
   return {"c1", "c2"};
 }
 
@@ -116,9 +114,11 @@ void Fleet::start_coordinator(const std::string& machine) {
                          .coordinators = {},
                          .generation = {},
                          .first_members = options_.first_members,
+                         .view_change = shape_.view_change,
                          .tracks = workload_.tracks(),
                          .batch = kBatch,
                          .placement = {},
+                         .freeze_time = shape_.freeze_time,
                          .defect = options_.defect,
                          .probes = &probes_.control};
   for (const std::string& one : coordinator_machines())
@@ -137,7 +137,7 @@ void Fleet::start_coordinator(const std::string& machine) {
 }
 
 std::string Fleet::certificate(NodeId node) const {
-  return identity_ == Identity::kCertified ? net::certificate_name(node) : std::string();
+  return shape_.identity == Identity::kCertified ? net::certificate_name(node) : std::string();
 }
 
 void Fleet::start_member(NodeId node) {
@@ -147,13 +147,14 @@ void Fleet::start_member(NodeId node) {
   options.node = node;
   options.certificate = certificate(node);
   options.clock = draw_clock();
-  options.hidden = static_cast<double>(rng_.uniform()) < options_.hidden;
+  options.hidden = static_cast<double>(rng_.uniform()) < shape_.hidden;
   options.slowness = 0.7 + 0.6 * static_cast<double>(rng_.uniform());
   options.things = options_.things;
+  options.view_change = shape_.view_change;
   for (const std::string& one : coordinator_machines()) options.process.coordinators.push_back({one, 7000});
   options.process.run = "run";
   options.process.name = machine;
-  options.process.memory_bytes = options_.things;  // anybody can hold everything
+  options.process.memory_bytes = shape_.memory;  // each thing has one byte
   options.process.program = "simulation";
   options.process.seed = options_.seed + machines_;
   options.process.defect = options_.defect;
@@ -185,139 +186,11 @@ void Fleet::remove(const std::string& machine) {
   members_.erase(found);
 }
 
-void Fleet::cut(const std::string& a, const std::string& b, Duration lasts) {
-  internet_.cut(a, b);
-  internet_.cut(b, a);
-  timeline_.after(lasts, [this, a, b] {
-    internet_.heal(a, b);
-    internet_.heal(b, a);
-  });
-}
-
-void Fleet::cut_off(const std::string& machine, Duration lasts) {
-  for (const std::string& other : coordinator_machines()) {
-    if (other != machine) cut(machine, other, lasts);
-  }
-  for (const auto& [other, member] : members_) {
-    if (other != machine) cut(machine, other, lasts);
-  }
-}
-
 Trace Fleet::trace() {
   if (!options_.trace) return {};
   return [this](const std::string& who, const std::string& what) {
     options_.trace((timeline_.now() - Instant{}).seconds(), who, what);
   };
-}
-
-void Fleet::inject(const Fault& fault) {
-  ++injected_;
-  if (options_.trace) {
-    trace()("fault",
-            fmt::format("{} for {:.2f} s, member {}, other {}", name(fault.kind), fault.lasts.seconds(),
-                        members_.empty() ? 0 : fault.member % members_.size(), fault.other % 97));
-  }
-  switch (fault.kind) {
-    case FaultKind::kKillCoordinator:
-    case FaultKind::kPauseCoordinator:
-    case FaultKind::kCutCoordinator:
-    case FaultKind::kStoreFails:
-    case FaultKind::kStoreAway: return inject_on_coordinator(fault);
-    case FaultKind::kJoin: return start_new_member();
-    default: break;
-  }
-  if (SimMember* const member = pick(fault.member)) inject_on_member(fault, *member);
-}
-
-void Fleet::remove_for(const std::string& machine, Duration after) {
-  const NodeId node = members_.at(machine)->node();
-  remove(machine);
-  timeline_.after(after, [this, node] { start_member(node); });
-}
-
-void Fleet::pause(SimMember& member, Duration lasts) {
-  if (member.paused()) return;
-  member.pause();
-  timeline_.after(lasts, [this, machine = member.machine()] {
-    const auto found = members_.find(machine);
-    if (found != members_.end()) found->second->resume();
-  });
-}
-
-void Fleet::give_notice(SimMember& member, Duration notice) {
-  timeline_.after(notice, [this, machine = member.machine()] {
-    if (!members_.contains(machine)) return;
-    remove(machine);
-    start_new_member();
-  });
-  if (!member.paused()) member.wants_to_leave("it will be killed");
-}
-
-void Fleet::inject_on_member(const Fault& fault, SimMember& member) {
-  const std::string machine = member.machine();
-  const std::string other = pick_machine(fault.other, machine);
-  switch (fault.kind) {
-    case FaultKind::kKill: return remove_for(machine, fault.lasts);
-    case FaultKind::kPowerOff:
-      internet_.vanish(machine);
-      remove(machine);
-      return timeline_.after(fault.lasts, [this] { start_new_member(); });
-    case FaultKind::kPause: return pause(member, fault.lasts);
-    case FaultKind::kCut: return cut(machine, other, fault.lasts);
-    case FaultKind::kCutOneWay:
-      internet_.cut(machine, other);
-      return timeline_.after(fault.lasts, [this, machine, other] { internet_.heal(machine, other); });
-    case FaultKind::kPartition: return cut_off(machine, fault.lasts);
-    case FaultKind::kReset: return internet_.reset(machine, other);
-    case FaultKind::kSlow:
-      internet_.set_rates(machine, kSlowRates);
-      return timeline_.after(fault.lasts, [this, machine] { internet_.set_rates(machine, {}); });
-    case FaultKind::kLossy:
-      internet_.set_path(machine, other, kLossyPath);
-      internet_.set_path(other, machine, kLossyPath);
-      return timeline_.after(fault.lasts, [this, machine, other] {
-        internet_.set_path(machine, other, options_.path);
-        internet_.set_path(other, machine, options_.path);
-      });
-    case FaultKind::kNotice: return give_notice(member, fault.lasts);
-    case FaultKind::kDrain:
-      if (!member.paused()) member.wants_to_leave("it was told to");
-      return;
-    case FaultKind::kLeave:
-      if (!member.paused()) member.leave("it was told to");
-      return;
-    default: CHECK(false, static_cast<int>(fault.kind));
-  }
-}
-
-// A fourth of those that come back cannot reach their store at first: to campaign, to load, or to write.
-void Fleet::kill_coordinator(const std::string& machine, const Fault& fault) {
-  coordinators_.erase(machine);
-  timeline_.after(fault.lasts, [this, machine, other = fault.other] {
-    start_coordinator(machine);
-    if (other % 4 == 3)
-      coordinators_.at(machine)->fail_store(static_cast<int>(other / 4 % 3),
-                                            1 + static_cast<int>(other / 12 % 3));
-  });
-}
-
-void Fleet::inject_on_coordinator(const Fault& fault) {
-  SimCoordinator* const led = leader();
-  if (led == nullptr) return;
-  const std::string machine = led->machine();
-  switch (fault.kind) {
-    case FaultKind::kKillCoordinator: return kill_coordinator(machine, fault);
-    case FaultKind::kPauseCoordinator:
-      led->pause();
-      return timeline_.after(fault.lasts, [this, machine] {
-        const auto found = coordinators_.find(machine);
-        if (found != coordinators_.end() && found->second->paused()) found->second->resume();
-      });
-    case FaultKind::kCutCoordinator: return cut_off(machine, fault.lasts);
-    case FaultKind::kStoreFails: return led->fail_store(0, 1 + static_cast<int>(fault.other % 6));
-    case FaultKind::kStoreAway: return led->lose_store(fault.lasts);
-    default: CHECK(false, static_cast<int>(fault.kind));
-  }
 }
 
 void Fleet::replace_done() {
@@ -327,8 +200,29 @@ void Fleet::replace_done() {
   }
   for (const std::string& machine : gone) {
     remove(machine);
+    if (durable_.stopping()) continue;
     timeline_.after(from_seconds(1), [this] { start_new_member(); });
   }
+}
+
+StepNumber Fleet::steps() const {
+  return lockstep() ? invariants_.applied_steps() : StepNumber(durable_.claimed_steps());
+}
+
+std::optional<std::string> Fleet::harboured() const {
+  for (const Incarnation one : hostile_) {
+    if (!durable_.fenced(one))
+      return fmt::format("incarnation {}, which is hostile, is not fenced", one.value);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> Fleet::lingering() {
+  for (const auto& [machine, member] : members_) return fmt::format("{} has not left", machine);
+  SimCoordinator* const led = leader();
+  if (led == nullptr) return "nobody leads, to say that all have left";
+  if (!led->leader()->stopped()) return "the coordinator waits for somebody";
+  return std::nullopt;
 }
 
 std::uint64_t Fleet::lives() const {
@@ -342,8 +236,9 @@ std::optional<std::string> Fleet::unsettled() {
   if (led == nullptr) return "nobody leads";
   const cluster::Coordinator& coordinator = *led->leader();
   const cluster::View& view = coordinator.view();
-  if (coordinator.phase() != cluster::Coordinator::Phase::kSettled ||
-      coordinator.installed() != view.epoch()) {
+  // Where views are only announced, placements last longer than they.
+  const bool older = lockstep() && coordinator.installed() != view.epoch();
+  if (coordinator.phase() != cluster::Coordinator::Phase::kSettled || older) {
     return fmt::format("epoch {} is not installed, but {}: {}", view.epoch().value,
                        coordinator.installed().value, coordinator.shortage());
   }

@@ -22,6 +22,7 @@
 #include "simulation/durable.h"
 #include "simulation/invariants.h"
 #include "simulation/quiet.h"
+#include "simulation/shape.h"
 #include "simulation/sim_coordinator.h"
 #include "simulation/sim_member.h"
 
@@ -45,10 +46,18 @@ class Fleet {
   [[nodiscard]] host::Timeline& timeline() { return timeline_; }
   [[nodiscard]] Invariants& invariants() { return invariants_; }
   [[nodiscard]] const Durable& durable() const { return durable_; }
-  [[nodiscard]] Calm calm() const;
+  [[nodiscard]] Calm calm();
   [[nodiscard]] const ChaosProbes& probes() const { return probes_; }
   [[nodiscard]] std::uint64_t faults_injected() const { return injected_; }
   [[nodiscard]] std::uint64_t lives() const;
+  // All members take the same steps at the same time.
+  [[nodiscard]] bool lockstep() const { return shape_.view_change == cluster::ViewChange::kFrozen; }
+  // Steps that all have taken together, or that were claimed and committed where there are no common ones.
+  [[nodiscard]] StepNumber steps() const;
+  // A hostile life that nobody has fenced.
+  [[nodiscard]] std::optional<std::string> harboured() const;
+  // The run was told to end: who or what is still there.
+  [[nodiscard]] std::optional<std::string> lingering();
 
  private:
   // The store has applied it.
@@ -71,6 +80,7 @@ class Fleet {
   void inject_on_coordinator(const Fault& fault);
   void pause(SimMember& member, Duration lasts);
   void give_notice(SimMember& member, Duration notice);
+  void turn_hostile(SimMember& member);
   void cut(const std::string& a, const std::string& b, Duration lasts);
   void cut_off(const std::string& machine, Duration lasts);
   [[nodiscard]] Trace trace();
@@ -79,8 +89,7 @@ class Fleet {
   Rng rng_;
   host::Timeline timeline_;
   host::SimInternet internet_;
-  StoreKind store_kind_;
-  Identity identity_;
+  const Shape shape_;
   host::SimStoreMedium medium_;
   CountingWorkload workload_;
   Durable durable_;
@@ -94,6 +103,7 @@ class Fleet {
   std::uint64_t injected_ = 0;
   std::uint64_t past_lives_ = 0;
   std::uint64_t coordinator_lives_ = 0;
+  std::vector<Incarnation> hostile_;
 };
 
 }  // namespace gossamer::simulation

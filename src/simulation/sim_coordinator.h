@@ -48,6 +48,11 @@ class SimCoordinator final : public SimProcess, private cluster::Witness {
     skipped_ = skip;
     failing_ = count;
   }
+  // It leads, and is told to end the run.
+  void stop(const std::string& reason) {
+    process_->coordinator()->stop(reason, now());
+    go_on();
+  }
   // It is out of reach for a while.
   void lose_store(Duration lasts) { away_until_ = timeline().now() + lasts; }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "simulation/hostile.h"
 
 namespace gossamer::simulation {
 
@@ -14,7 +15,8 @@ SimMember::SimMember(host::Timeline& timeline, host::SimInternet& internet, Opti
                      std::function<bool(Incarnation, const cluster::LeaseKeys&)> believes, Trace trace)
     : SimProcess(timeline, internet, options.machine, options.certificate, options.clock),
       node_(options.node),
-      trace_(std::move(trace)) {
+      trace_(std::move(trace)),
+      rng_(options.process.seed, Purpose::kFault, 12) {
   const auto listen = [&](host::Lane lane) {
     const auto bound = network().listen({machine(), 0}, lane);
     CHECK(bound.ok());
@@ -40,7 +42,8 @@ SimMember::SimMember(host::Timeline& timeline, host::SimInternet& internet, Opti
                                   });
                                 },
                             .now = [this] { return now(); },
-                            .things = options.things},
+                            .things = options.things,
+                            .view_change = options.view_change},
       *process_, seed, options.slowness);
   go_on();
 }
@@ -70,6 +73,22 @@ void SimMember::wants_to_leave(const std::string& reason) {
 void SimMember::leave(const std::string& reason) {
   engine_->leave(reason, now());
   go_on();
+}
+
+Incarnation SimMember::turn_hostile() {
+  if (member() == nullptr) return {};
+  const Incarnation life = member()->self().incarnation;
+  say_nonsense(life);
+  return life;
+}
+
+void SimMember::say_nonsense(Incarnation life) {
+  if (member() == nullptr || member()->self().incarnation != life) return;
+  const net::PeerId coordinator = member()->coordinator();
+  for (const auto& make : {oddity, nonsense})
+    (void)links()->send(coordinator, host::Lane::kControl, make(rng_), now());
+  go_on();
+  after(from_milliseconds(200), [this, life] { say_nonsense(life); });
 }
 
 void SimMember::tell(const cluster::ProcessEvent& event) const {

@@ -23,6 +23,7 @@ class SimMember final : public SimProcess {
     bool hidden = false;  // behind NAT
     double slowness = 1;
     std::size_t things = 8;
+    cluster::ViewChange view_change = cluster::ViewChange::kFrozen;
     cluster::MemberProcess::Options process;  // without `listening`
   };
   SimMember(host::Timeline& timeline, host::SimInternet& internet, Options options, Invariants& invariants,
@@ -31,6 +32,9 @@ class SimMember final : public SimProcess {
 
   void wants_to_leave(const std::string& reason);
   void leave(const std::string& reason);
+  void hang(Duration lasts) { engine_->hang(lasts, now()); }
+  // Says nonsense to its coordinator, again and again, until its life ends. 0: it has no life at this moment.
+  Incarnation turn_hostile();
   [[nodiscard]] NodeId node() const { return node_; }
   // It left, or could not go on.
   [[nodiscard]] bool done() const { return engine_->done(); }
@@ -45,10 +49,12 @@ class SimMember final : public SimProcess {
   void on_timer() override;
   void go_on();
   void tell(const cluster::ProcessEvent& event) const;
+  void say_nonsense(Incarnation life);
 
   NodeId node_;
   Trace trace_;
   int lives_ = 0;
+  Rng rng_;  // of what it says when it is hostile
   std::unique_ptr<cluster::MemberProcess> process_;
   std::unique_ptr<CountingEngine> engine_;
 };

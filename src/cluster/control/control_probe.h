@@ -34,6 +34,13 @@ enum class ControlProbe : std::uint8_t {
   kLoadFailed,
   kAskedOnStandby,
   kReleased,
+  kShortOfMemory,
+  kRestless,
+  kMalformed,
+  kImpossible,
+  kAnnouncedAlone,
+  kStopTakenUp,
+  kHereWhileStopping,
   // member
   kOtherCoordinator,
   kSearched,
@@ -44,6 +51,8 @@ enum class ControlProbe : std::uint8_t {
   kMessageKept,
   kNewLife,
   kLeaveInTime,
+  kRelayed,
+  kOtherWay,
   kCount,
 };
 
@@ -83,6 +92,15 @@ inline constexpr std::array<ProbeName<ControlProbe>, static_cast<std::size_t>(Co
         {ControlProbe::kAskedOnStandby, "coordinator.asked-on-standby", "a node asked one that stands by"},
         {ControlProbe::kReleased, "coordinator.released",
          "a member that was leaving was let go although nobody could take its part over"},
+        {ControlProbe::kShortOfMemory, "coordinator.short-of-memory", "members could not hold all things"},
+        {ControlProbe::kRestless, "coordinator.restless", "a member did not come to rest in time"},
+        {ControlProbe::kMalformed, "coordinator.malformed", "a member said what cannot be read"},
+        {ControlProbe::kImpossible, "coordinator.impossible", "a member said what cannot be true"},
+        {ControlProbe::kAnnouncedAlone, "coordinator.announced-alone",
+         "a view was announced whose placement is that of the one before"},
+        {ControlProbe::kStopTakenUp, "coordinator.stop-taken-up", "a coordinator found a run that is to end"},
+        {ControlProbe::kHereWhileStopping, "coordinator.here-while-stopping",
+         "a member came while the run was ending"},
         {ControlProbe::kOtherCoordinator, "member.other-coordinator",
          "a link to the coordinator led to another life of it"},
         {ControlProbe::kSearched, "member.searched", "a member looked for who leads"},
@@ -94,6 +112,10 @@ inline constexpr std::array<ProbeName<ControlProbe>, static_cast<std::size_t>(Co
         {ControlProbe::kMessageKept, "member.message-kept", "a message waited for a link that was not open"},
         {ControlProbe::kNewLife, "member.new-life", "a fenced process began again as a new incarnation"},
         {ControlProbe::kLeaveInTime, "member.leave-in-time", "nobody answered a member that left"},
+        {ControlProbe::kRelayed, "member.relayed",
+         "a member opened a link to another through the coordinator"},
+        {ControlProbe::kOtherWay, "member.other-way",
+         "a member that could not be reached was tried another way"},
     }};
 
 }  // namespace gossamer::cluster

@@ -76,6 +76,7 @@ Coordinator::Coordinator(Options options, Records records, Workload& workload, n
   next_rebalance_ = now + kRebalanceEvery;
   last_heard_ = now;
   if (records.stopping) {
+    reach(ControlProbe::kStopTakenUp);
     begin_stop(*records.stopping, now);
   } else if (view_.epoch() > installed()) {
     reach(ControlProbe::kTakenUpInChange);
@@ -255,7 +256,10 @@ void Coordinator::on_message(net::PeerId from, const net::Message& message, Inst
   Member* member = find(from);
   if (member == nullptr) return reach(ControlProbe::kFormerLife);  // or gone already
   const auto said = unpack_to_coordinator(message);
-  if (!said.ok()) return fence(from.node, said.error().message(), now);
+  if (!said.ok()) {
+    reach(ControlProbe::kMalformed);
+    return fence(from.node, said.error().message(), now);
+  }
   if (options_.witness != nullptr) options_.witness->heard(from, *said);
   if (!member->here && !said->has_here())
     return reach(ControlProbe::kBeforeHere);  // sent before it knew of us

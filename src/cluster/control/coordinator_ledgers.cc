@@ -38,7 +38,10 @@ void Coordinator::lease(Member& member, const membership::LeaseAsk& said, Instan
   const bool sound = membership::LeaseAsk::Wish_IsValid(said.wish()) &&
                      request.lease.keys.begin < request.lease.keys.end &&
                      request.lease.duration > Duration{} && request.lease.duration <= kLongestLease;
-  if (!sound) return fence(peer.node, "it asked for what is no lease", now);
+  if (!sound) {
+    reach(ControlProbe::kImpossible);
+    return fence(peer.node, "it asked for what is no lease", now);
+  }
   LeaseAnswer answer{.outcome = LeaseOutcome::kNotHeld};
   if (said.wish() == membership::LeaseAsk::GRANT) {
     answer = leases_.grant(request, now);
@@ -116,6 +119,7 @@ bool Coordinator::applied(const Member& member, const Progress& progress, Instan
     const Mark mark{.track = TrackId(one.track()), .by = by, .next = StepNumber(one.next())};
     // A mark never falls: a wrong one would end the ledger.
     if (!known(mark.track) || mark.next > last) {
+      reach(ControlProbe::kImpossible);
       fence(peer.node, "its mark cannot be true", now);
       return false;
     }

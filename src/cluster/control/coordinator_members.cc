@@ -26,6 +26,7 @@ void Coordinator::here(Member& member, const membership::Here& said) {
   }
   if (phase_ == Phase::kShort && member.record.state() == membership::DRAINING) release(member);
   if (phase_ == Phase::kStopping) {
+    reach(ControlProbe::kHereWhileStopping);
     ToMember message;
     message.mutable_stop()->set_reason(*stop_reason_);
     tell(member, std::move(message));
@@ -159,6 +160,7 @@ void Coordinator::fence_the_restless(Instant now) {
   for (const auto& [node, record] : view_.members()) {
     if (!reports_.contains(node)) restless.push_back(node);
   }
+  if (!restless.empty()) reach(ControlProbe::kRestless);
   for (const NodeId node : restless) fence(node, "it did not come to rest in time", now);
 }
 

@@ -223,8 +223,10 @@ void Coordinator::decide(Instant now) {
         placement::place(things_with_copies(), placeable(), current_placement(), options_.placement);
     const bool announced = options_.view_change == ViewChange::kAnnounced && installed_.epoch() != 0;
     if (!placed.ok()) {
+      reach(ControlProbe::kShortOfMemory);
       fall_short(placed.error().message());
     } else if (announced && placed->change == placement::Change::kNone) {
+      reach(ControlProbe::kAnnouncedAlone);
       phase_ = Phase::kSettled;  // members need nothing but the new view
     } else {
       HoldingMap after;

@@ -147,6 +147,7 @@ void Member::on_open_failed(NodeId node, Instant now) {
   // One that was up keeps what is under way, and is dialed by the link itself.
   if (member == view_.members().end() || met_.contains(node)) return;
   if (++reopening.failures % 3 != 0) return;
+  reach(ControlProbe::kOtherWay);
   links_.close(node, "it is tried another way", now);
   net::PeerAddress address = address_of(node, member->second.listening());
   if (reopening.failures % 2 != 0 || !listens(member->second.listening()))
@@ -226,8 +227,10 @@ void Member::on_change(const membership::Change& change, Instant now) {
   refuse_fenced(now);
   connect_to_peers(now);
   say_ready(now);
-  // While the view changes, an Install follows; the engine would not be told of this one.
-  const bool installs = change.has_installed() && !change.freeze();
+  // While the view changes, an Install follows; the engine would not be told of this one. Nor of one that it
+  // has: it would go back to where that began.
+  const bool news = change.installed().epoch() > installed_.epoch();
+  const bool installs = change.has_installed() && !change.freeze() && news;
   if (installs) installed_ = change.installed();
   events_.push_back(ViewChanged{.freeze = change.freeze() && serving()});
   if (installs) events_.push_back(ViewInstalled{});
@@ -282,12 +285,14 @@ void Member::connect_to_peers(Instant now) {
     down_since_.try_emplace(node, now);
     const auto reopening = reopening_.find(node);
     if (reopening != reopening_.end() && reopening->second.when > now) continue;
-    // Who joins is in nobody's view yet, and opens all of its links itself.
+    // Who joins is in nobody's view yet, and opens all of its links itself: whoever does not listen cannot
+    // know that it should open this one.
     const bool younger = options_.self.incarnation > peer.incarnation || !serving();
     const bool listening = listens(record.listening());
     if (listening && (younger || !options_.reachable)) {
       links_.open(address_of(node, record.listening()), now);
-    } else if (!listening && !options_.reachable && younger) {
+    } else if (!listening && younger && (!options_.reachable || !serving())) {
+      reach(ControlProbe::kRelayed);
       links_.open({.node = node, .via = kCoordinatorNode}, now);
     }
   }

@@ -125,6 +125,7 @@ class Member {
   [[nodiscard]] const membership::Install& installed() const { return installed_; }
   [[nodiscard]] bool serving() const { return view_.find(options_.self) != nullptr; }
   [[nodiscard]] Generation generation() const { return generation_; }
+  [[nodiscard]] net::PeerId coordinator() const { return {kCoordinatorNode, coordinator_}; }
   [[nodiscard]] bool ended() const { return ended_; }
 
  private:
@@ -148,7 +149,6 @@ class Member {
   std::uint64_t ask(membership::ToCoordinator request, Instant now);
   void end(std::optional<Error> error, bool fenced = false);
   void reach(ControlProbe probe) const { reached(options_.probes, probe); }
-  [[nodiscard]] net::PeerId coordinator() const { return {kCoordinatorNode, coordinator_}; }
 
   const Options options_;
   net::Links& links_;

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Shape: what kind of fleet a run has, where its options leave it open. Thread rule: plain values.
+#pragma once
+
+#include <cstdint>
+
+#include "base/time.h"
+#include "cluster/control/coordinator.h"
+#include "simulation/cluster_chaos.h"
+
+namespace gossamer::simulation {
+
+struct Shape {
+  StoreKind store = StoreKind::kFile;
+  Identity identity = Identity::kNumbered;
+  double hidden = 0;         // share of members behind NAT
+  std::uint64_t memory = 0;  // of each member, in things
+  Duration freeze_time = from_seconds(30);
+  cluster::ViewChange view_change = cluster::ViewChange::kFrozen;
+};
+
+[[nodiscard]] Shape shape_of(const ChaosOptions& options);
+
+}  // namespace gossamer::simulation
