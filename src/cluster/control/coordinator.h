@@ -81,7 +81,8 @@ class Coordinator {
   static constexpr Duration kHereTime{10'000'000'000};  // from Begin, or a takeover, to Here
   static constexpr Duration kRebalanceEvery{30'000'000'000};
   static constexpr Duration kMarksEvery{100'000'000};
-  static constexpr Duration kUnreachableFor{10'000'000'000};
+  static constexpr Duration kUnreachableFor{7'000'000'000};  // beside the 3 s before members say so
+  static constexpr Duration kMissingFor{1'000'000'000};      // who lives finds a new coordinator sooner
   static constexpr Duration kStopTime{60'000'000'000};
   static constexpr Duration kAllSilent{300'000'000};  // nobody is heard: it is this process that is cut off
   static constexpr std::size_t kHistory = 256;
@@ -164,6 +165,7 @@ class Coordinator {
   [[nodiscard]] bool cut_off(Instant now);
   void fence_the_restless(Instant now);
   void judge_unreachable(Instant now);
+  void judge_missing(Instant now);
   void fence(NodeId node, const std::string& why, Instant now);
 
   // coordinator_view.cc

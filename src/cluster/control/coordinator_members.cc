@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "cluster/control/coordinator.h"
@@ -49,7 +50,10 @@ void Coordinator::beat(Member& member, const membership::Beat& said, Instant now
     unreachable[NodeId(node)] = before == member.unreachable.end() ? now : before->second;
   }
   member.unreachable = std::move(unreachable);
-  if (!member.unreachable.empty()) judge_unreachable(now);
+  if (!member.unreachable.empty()) {
+    judge_missing(now);
+    judge_unreachable(now);
+  }
   Member* const still = find(peer);
   if (still == nullptr) return;
   if (!applied(*still, said.progress(), now)) return;
@@ -80,6 +84,35 @@ void Coordinator::judge_unreachable(Instant now) {
   const NodeId worst = std::max_element(partners.begin(), partners.end(), worse)->first;
   reach(ControlProbe::kUnreachable);
   fence(worst, "it and others cannot reach each other", now);
+}
+
+// After a takeover: who has not come, though all others have, and is reached by none of them, died meanwhile.
+// Whoever does not listen was reached through the coordinator before, so that nothing follows.
+void Coordinator::judge_missing(Instant now) {
+  std::vector<NodeId> missing;
+  std::vector<const Member*> here;
+  for (const auto& [node, record] : view_.members()) {
+    const auto member = members_.find(node);
+    if (member == members_.end()) continue;
+    if (member->second.here) {
+      here.push_back(&member->second);
+    } else if (listens(record.listening())) {
+      missing.push_back(node);
+    } else {
+      return;
+    }
+  }
+  const auto misses = [&](NodeId node) {
+    return std::all_of(here.begin(), here.end(), [&](const Member* one) {
+      const auto since = one->unreachable.find(node);
+      return since != one->unreachable.end() && now - since->second >= kMissingFor;
+    });
+  };
+  if (!std::all_of(missing.begin(), missing.end(), misses)) return;
+  for (const NodeId node : missing) {
+    reach(ControlProbe::kMissing);
+    fence(node, "it did not come, and nobody reaches it", now);
+  }
 }
 
 void Coordinator::leave(Member& member, const membership::Leave& said, Instant now) {

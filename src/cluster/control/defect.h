@@ -25,7 +25,7 @@ enum class Defect {
   kNarrowLease,         // of a range only the first key is asked for
   kEarlyCommit,         // a step is committed before all have taken it
   kForgottenRequest,    // what was not answered is not asked again
-  kOldNews,             // a lost link is reported for ever
+  kOldNews,             // a broken connection is reported as a lost link, for ever
   kChatter,             // the placement is said again after every beat
 };
 
@@ -51,7 +51,7 @@ inline constexpr std::array<DefectName, 15> kDefects{{
     {Defect::kNarrowLease, "narrow-lease", "of a range only the first key is asked for"},
     {Defect::kEarlyCommit, "early-commit", "a step is committed before all have taken it"},
     {Defect::kForgottenRequest, "forgotten-request", "what was not answered is not asked again"},
-    {Defect::kOldNews, "old-news", "a lost link is reported for ever"},
+    {Defect::kOldNews, "old-news", "a broken connection is reported as a lost link, for ever"},
     {Defect::kChatter, "chatter", "the placement is said again after every beat"},
 }};
 

@@ -93,8 +93,8 @@ void Member::say_beat(Instant now) {
     progress.set_next(next.value);
     reported_[track] = next;
   }
-  for (const auto& [node, since] : down_since_) {
-    if (view_.members().contains(node) && now - since >= kUnreachableAfter) beat.add_unreachable(node.value);
+  for (const auto& [node, record] : view_.members()) {
+    if (unreachable(node, now)) beat.add_unreachable(node.value);
   }
   for (const NodeId node : lost_) beat.add_lost(node.value);
   say(said, now);
@@ -123,7 +123,7 @@ void Member::on(const net::LinkEvent& event, Instant now) {
     linked_ = true;
     if (!again) say_here(now);
   } else if (const auto* const broken = std::get_if<net::LinkBroken>(&event)) {
-    down_since_.try_emplace(broken->peer.node, now);
+    is_down(broken->peer.node, now);
     if (broken->peer == coordinator()) {
       detector_.closed(now);
       if (!next_search_) next_search_ = now;
@@ -157,7 +157,7 @@ void Member::on_open_failed(NodeId node, Instant now) {
 
 void Member::on_link_ended(const net::LinkEnded& ended, Instant now) {
   const NodeId node = ended.peer.node;
-  down_since_.try_emplace(node, now);
+  is_down(node, now);
   if (node != kCoordinatorNode) {
     // We may be fenced, and the coordinator out of reach: the others know it first.
     if (ended.refused == net::Refused::kFenced && !next_search_) next_search_ = now;
@@ -253,6 +253,21 @@ void Member::refuse_fenced(Instant now) {
   std::erase_if(down_since_, gone);
   std::erase_if(reopening_, gone);
   std::erase_if(kept_, [this](const auto& one) { return view_.find(one.first) == nullptr; });
+}
+
+// It was out of reach before the connection broke, if it was silent before.
+void Member::is_down(NodeId node, Instant now) {
+  down_since_.try_emplace(node, links_.statistics(node).last_heard.value_or(now));
+  if (options_.defect == Defect::kOldNews) lost_.insert(node);
+}
+
+// A connection that stands says nothing about the way back: whoever hears nothing over it is cut off.
+bool Member::unreachable(NodeId node, Instant now) const {
+  if (node == options_.self.node) return false;
+  const auto down = down_since_.find(node);
+  if (down != down_since_.end()) return now - down->second >= kUnreachableAfter;
+  const std::optional<Instant> heard = links_.statistics(node).last_heard;
+  return heard && now - *heard >= kUnreachableAfter;
 }
 
 bool Member::reaches_all() const {

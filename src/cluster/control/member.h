@@ -85,8 +85,8 @@ class Member {
   using AskLead = std::function<void(const host::Endpoint& control, std::string bytes)>;
   static constexpr Duration kSearchEvery{250'000'000};
   static constexpr Duration kLeaveTime{5'000'000'000};
-  static constexpr Duration kUnreachableAfter{5'000'000'000};
-  static constexpr Duration kReopenAfter{500'000'000};  // doubling, up to:
+  static constexpr Duration kUnreachableAfter{3'000'000'000};  // links are pinged every second
+  static constexpr Duration kReopenAfter{500'000'000};         // doubling, up to:
   static constexpr Duration kReopenAtMost{10'000'000'000};
   static constexpr Duration kRedialAfter{2'000'000'000};
 
@@ -140,6 +140,8 @@ class Member {
   void refuse_fenced(Instant now);
   void say_ready(Instant now);
   [[nodiscard]] bool reaches_all() const;
+  void is_down(NodeId node, Instant now);
+  [[nodiscard]] bool unreachable(NodeId node, Instant now) const;
   void send_kept(net::PeerId to, Instant now);
   void say(const membership::ToCoordinator& said, Instant now);
   void say_here(Instant now);
