@@ -79,8 +79,7 @@ void RunLog::append(Lines& lines, const std::string& path, const std::string& li
     if (!opened.ok()) return lost(opened.error());
     lines.file = std::move(*opened);
   }
-  const std::string text = lines.torn ? "
-" + line : line;
+  const std::string text = lines.torn ? "\n" + line : line;
   const auto done = lines.file->append(std::as_bytes(std::span(text)));
   lines.torn = !done.ok();
   if (!done.ok()) return lost(done.error());

@@ -100,7 +100,10 @@ CheckFleet::CheckFleet(const CheckConfig& config, std::size_t first_members, std
       internet_(timeline_, seed),
       medium_(timeline_.clock(), file_store()),
       workload_(config),
-      invariants_([](Incarnation) { return false; }) {
+      invariants_([this](Incarnation one) { return durable_.fenced(one); }) {
+  medium_.watch([this](std::span<const host::Change> changes) {
+    for (const host::Change& change : changes) durable_.applied(change);
+  });
   start_coordinator();
   for (std::size_t i = 0; i < first_members; ++i) join();
   look();
@@ -128,8 +131,10 @@ void CheckFleet::start_coordinator() {
     log_ += fmt::format("{:8.3f} {} {}\n", (timeline_.now() - Instant{}).seconds(), who, what);
   };
   coordinator_ = std::make_unique<simulation::SimCoordinator>(
-      timeline_, internet_, kCoordinator, std::string(), simulation::ClockError{}, medium_, workload_,
-      invariants_, std::move(options), trace);
+      timeline_, internet_,
+      simulation::SimCoordinator::Options{
+          .machine = kCoordinator, .certificate = {}, .clock = {}, .process = std::move(options)},
+      simulation::SimCoordinator::Run{medium_, workload_, durable_, invariants_, traffic_}, trace);
 }
 
 std::string CheckFleet::join(const CheckEngine::Options& options) {
@@ -189,6 +194,7 @@ void CheckFleet::note_failures() {
     note(member->broke());
     if (member->engine().failure()) note(machine + ": " + member->engine().failure()->message());
   }
+  note(invariants_.violation());
   if (leader() != nullptr && leader()->failure()) note("coordinator: " + leader()->failure()->message());
 }
 

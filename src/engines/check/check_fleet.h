@@ -17,7 +17,9 @@
 #include "host/sim/internet.h"
 #include "host/sim/store.h"
 #include "host/sim/timeline.h"
+#include "simulation/durable.h"
 #include "simulation/invariants.h"
+#include "simulation/quiet.h"
 #include "simulation/sim_coordinator.h"
 #include "simulation/sim_process.h"
 
@@ -103,7 +105,9 @@ class CheckFleet {
   host::SimInternet internet_;
   host::SimStoreMedium medium_;
   CheckWorkload workload_;
+  simulation::Durable durable_;
   simulation::Invariants invariants_;
+  simulation::Traffic traffic_;
   std::optional<std::string> failure_;
   std::unique_ptr<simulation::SimCoordinator> coordinator_;
   std::map<std::string, std::unique_ptr<CheckMember>> members_;
