@@ -71,7 +71,6 @@ void RunLog::event(std::string_view name, EventFields fields) {
 
 void RunLog::append(Lines& lines, const std::string& path, const std::string& line) {
   const auto lost = [this](const Error& error) {
-    last_error_ = error;
     if (!first_error_) first_error_ = error;
   };
   if (lines.file == nullptr) {
@@ -82,8 +81,7 @@ void RunLog::append(Lines& lines, const std::string& path, const std::string& li
   const std::string text = lines.torn ? "\n" + line : line;
   const auto done = lines.file->append(std::as_bytes(std::span(text)));
   lines.torn = !done.ok();
-  if (!done.ok()) return lost(done.error());
-  last_error_.reset();
+  if (!done.ok()) lost(done.error());
 }
 
 }  // namespace gossamer::node

@@ -51,8 +51,6 @@ class RunLog {
 
   [[nodiscard]] const std::vector<CurvePoint>& curve() const { return curve_; }
   [[nodiscard]] const std::optional<Error>& first_error() const { return first_error_; }
-  // Of the last line; nothing once one could be written again.
-  [[nodiscard]] const std::optional<Error>& last_error() const { return last_error_; }
 
  private:
   struct Lines {
@@ -68,7 +66,6 @@ class RunLog {
   Lines events_;
   std::vector<CurvePoint> curve_;
   std::optional<Error> first_error_;
-  std::optional<Error> last_error_;
 };
 
 }  // namespace gossamer::node

@@ -156,13 +156,14 @@ class Coordinator {
 
   // coordinator_members.cc
   void here(Member& member, const membership::Here& said);
+  void introduce(const Member& member);
   void beat(Member& member, const membership::Beat& said, Instant now);
   void leave(Member& member, const membership::Leave& said, Instant now);
   void schedule(Member& member);
   void watch(Instant now);
   void heard(Member& member, Instant now);
   void closed(Member& member, Instant now);
-  [[nodiscard]] bool cut_off(Instant now);
+  [[nodiscard]] std::optional<Instant> nobody_fenced_until(Instant now);
   void fence_the_restless(Instant now);
   void judge_unreachable(Instant now);
   void judge_missing(Instant now);
@@ -229,6 +230,7 @@ class Coordinator {
   std::optional<std::string> stop_reason_;
   Instant last_heard_;    // anybody
   bool cut_off_ = false;  // nobody is: no verdict counts until somebody is again
+  Instant spared_until_;  // nor for a while then
   bool store_fails_ = false;
 
   const std::set<TrackId> tracks_;

@@ -25,12 +25,30 @@ void Coordinator::here(Member& member, const membership::Here& said) {
     reach(ControlProbe::kInstallAgain);
     send_install(member);
   }
+  introduce(member);
   if (phase_ == Phase::kShort && member.record.state() == membership::DRAINING) release(member);
   if (phase_ == Phase::kStopping) {
     reach(ControlProbe::kHereWhileStopping);
     ToMember message;
     message.mutable_stop()->set_reason(*stop_reason_);
     tell(member, std::move(message));
+  }
+}
+
+// Who joins opens all of its links itself, but not to whoever does not listen, and stands in nobody's view.
+void Coordinator::introduce(const Member& member) {
+  const auto can_join = [](const Member& one) {
+    return one.here && one.record.state() == membership::JOINING && listens(one.record.listening());
+  };
+  const auto tell_of = [this](const Member& listener, const Member& joins) {
+    ToMember message;
+    *message.mutable_joining()->mutable_member() = joins.record;
+    tell(listener, std::move(message));
+  };
+  const bool hides = !listens(member.record.listening());
+  for (const auto& [node, other] : members_) {
+    if (hides && can_join(other)) tell_of(member, other);
+    if (can_join(member) && other.here && !listens(other.record.listening())) tell_of(other, member);
   }
 }
 
@@ -129,9 +147,11 @@ void Coordinator::schedule(Member& member) {
 }
 
 void Coordinator::heard(Member& member, Instant now) {
+  const Duration silence = now - last_heard_;
   last_heard_ = now;
   if (std::exchange(cut_off_, false)) {
-    // The silence was ours: everybody gets the time that a living member needs.
+    // The silence was ours. Connections try again the later the longer it was, and not all at once.
+    spared_until_ = now + std::min(silence, kHereTime);
     for (auto& [node, one] : members_) {
       if (one.detector) one.detector.emplace(now);
       schedule(one);
@@ -154,12 +174,13 @@ void Coordinator::closed(Member& member, Instant now) {
 
 // Nobody at all is heard: then it is more likely this process whose network is gone than all of theirs, and
 // the members, who need no coordinator for a step, are well. They get as long as after a takeover.
-bool Coordinator::cut_off(Instant now) {
+std::optional<Instant> Coordinator::nobody_fenced_until(Instant now) {
   if (!cut_off_ && now - last_heard_ > kAllSilent) {
     cut_off_ = true;
     note("cut_off", {}, "no member is heard; none is fenced for 10 s");
   }
-  return cut_off_ && now - last_heard_ < kHereTime;
+  const Instant until = cut_off_ ? last_heard_ + kHereTime : spared_until_;
+  return now < until ? std::optional(until) : std::nullopt;
 }
 
 void Coordinator::watch(Instant now) {
@@ -175,10 +196,10 @@ void Coordinator::watch(Instant now) {
     if (judged.verdict(now) != Verdict::kDead) {
       member.detector = judged;
       schedule(member);
-    } else if (cut_off(now)) {
+    } else if (const auto until = nobody_fenced_until(now)) {
       wakes_.erase(wakes_.begin());
-      member.wake = last_heard_ + kHereTime;
-      wakes_.insert({*member.wake, node});
+      member.wake = *until;
+      wakes_.insert({*until, node});
     } else {
       reach(ControlProbe::kSilent);
       fence(node, "it is silent", now);

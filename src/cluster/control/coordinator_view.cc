@@ -157,7 +157,7 @@ void Coordinator::fall_short(std::string what) {
 void Coordinator::release(const Member& member) {
   reach(ControlProbe::kReleased);
   ToMember message;
-  message.mutable_stop()->set_reason("nobody can take its part over");
+  message.mutable_released()->set_reason("nobody can take its part over");
   tell(member, std::move(message));
 }
 

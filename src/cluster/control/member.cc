@@ -135,54 +135,6 @@ void Member::on(const net::LinkEvent& event, Instant now) {
   }
 }
 
-void Member::on_open_failed(NodeId node, Instant now) {
-  down_since_.try_emplace(node, now);
-  if (node == kCoordinatorNode) {
-    if (!next_search_) next_search_ = now;
-    return;
-  }
-  // A firewall or NAT may stand between the two: every second time through the coordinator.
-  const auto member = view_.members().find(node);
-  Reopening& reopening = reopening_[node];
-  // One that was up keeps what is under way, and is dialed by the link itself.
-  if (member == view_.members().end() || met_.contains(node)) return;
-  if (++reopening.failures % 3 != 0) return;
-  reach(ControlProbe::kOtherWay);
-  links_.close(node, "it is tried another way", now);
-  net::PeerAddress address = address_of(node, member->second.listening());
-  if (reopening.failures % 2 != 0 || !listens(member->second.listening()))
-    address = {.node = node, .via = kCoordinatorNode};
-  links_.open(address, now);
-}
-
-void Member::on_link_ended(const net::LinkEnded& ended, Instant now) {
-  const NodeId node = ended.peer.node;
-  is_down(node, now);
-  if (node != kCoordinatorNode) {
-    // We may be fenced, and the coordinator out of reach: the others know it first.
-    if (ended.refused == net::Refused::kFenced && !next_search_) next_search_ = now;
-    if (view_.find(ended.peer) != nullptr) {
-      lost_.insert(node);
-      events_.push_back(PeerLost{ended.peer});
-    }
-    Reopening& reopening = reopening_[node];
-    reopening.when = now + reopening.wait;
-    reopening.wait.ns = std::min(2 * reopening.wait.ns, kReopenAtMost.ns);
-    return;
-  }
-  linked_ = false;
-  switch (ended.refused) {
-    case net::Refused::kFenced:
-      if (leave_reason_) return end(std::nullopt);
-      return end(ended.reason, true);
-    case net::Refused::kIncompatible: return end(ended.reason);
-    case net::Refused::kElsewhere:  // its address belongs to somebody else by now
-    case net::Refused::kNo: break;
-  }
-  if (leave_reason_ && heard_) return end(std::nullopt);
-  next_search_ = now;
-}
-
 void Member::on_message(const net::Message& message, Instant now) {
   const auto said = unpack_to_member(message);
   if (!said.ok()) return end(said.error());
@@ -205,6 +157,10 @@ void Member::on_message(const net::Message& message, Instant now) {
       }
       return;
     case ToMember::kStop: events_.push_back(StopRequested{said->stop().reason()}); return;
+    case ToMember::kReleased: events_.push_back(StopRequested{said->released().reason()}); return;
+    case ToMember::kJoining:
+      expected_[NodeId(said->joining().member().node())] = said->joining().member();
+      return connect_to_peers(now);
     case ToMember::KIND_NOT_SET: break;
   }
   CHECK(false, said->kind_case());
@@ -236,46 +192,6 @@ void Member::on_change(const membership::Change& change, Instant now) {
   if (installs) events_.push_back(ViewInstalled{});
 }
 
-// Those that were joining have links too, and stand in no view.
-void Member::refuse_fenced(Instant now) {
-  for (auto met = met_.begin(); met != met_.end();) {
-    const net::PeerId peer{met->first, met->second};
-    if (peer.node == kCoordinatorNode || !view_.fenced().contains(peer.incarnation)) {
-      ++met;
-      continue;
-    }
-    net::LinkEvents nobody_asks;
-    if (options_.defect != Defect::kNoFencing) links_.fence(peer, now, nobody_asks);
-    kept_.erase(peer);
-    met = met_.erase(met);
-  }
-  const auto gone = [this](const auto& one) { return !view_.members().contains(one.first); };
-  std::erase_if(down_since_, gone);
-  std::erase_if(reopening_, gone);
-  std::erase_if(kept_, [this](const auto& one) { return view_.find(one.first) == nullptr; });
-}
-
-// It was out of reach before the connection broke, if it was silent before.
-void Member::is_down(NodeId node, Instant now) {
-  down_since_.try_emplace(node, links_.statistics(node).last_heard.value_or(now));
-  if (options_.defect == Defect::kOldNews) lost_.insert(node);
-}
-
-// A connection that stands says nothing about the way back: whoever hears nothing over it is cut off.
-bool Member::unreachable(NodeId node, Instant now) const {
-  if (node == options_.self.node) return false;
-  const auto down = down_since_.find(node);
-  if (down != down_since_.end()) return now - down->second >= kUnreachableAfter;
-  const std::optional<Instant> heard = links_.statistics(node).last_heard;
-  return heard && now - *heard >= kUnreachableAfter;
-}
-
-bool Member::reaches_all() const {
-  return std::all_of(view_.members().begin(), view_.members().end(), [this](const auto& one) {
-    return peer_of(one.second) == options_.self || links_.statistics(one.first).up;
-  });
-}
-
 void Member::say_ready(Instant now) {
   if (!wants_to_serve_ || said_ready_ || serving() || !linked_ || !reaches_all()) return;
   if (said_ready_before_) reach(ControlProbe::kReadyRepeated);
@@ -290,47 +206,6 @@ void Member::on_install(const membership::Install& install) {
   installed_ = install;
   if (frozen_ && frozen_->epoch() == install.epoch()) frozen_.reset();
   events_.push_back(ViewInstalled{});
-}
-
-// The younger one of two opens, unless only the older can.
-void Member::connect_to_peers(Instant now) {
-  for (const auto& [node, record] : view_.members()) {
-    const net::PeerId peer = peer_of(record);
-    if (peer == options_.self || links_.linked(node)) continue;
-    down_since_.try_emplace(node, now);
-    const auto reopening = reopening_.find(node);
-    if (reopening != reopening_.end() && reopening->second.when > now) continue;
-    // Who joins is in nobody's view yet, and opens all of its links itself: whoever does not listen cannot
-    // know that it should open this one.
-    const bool younger = options_.self.incarnation > peer.incarnation || !serving();
-    const bool listening = listens(record.listening());
-    if (listening && (younger || !options_.reachable)) {
-      links_.open(address_of(node, record.listening()), now);
-    } else if (!listening && younger && (!options_.reachable || !serving())) {
-      reach(ControlProbe::kRelayed);
-      links_.open({.node = node, .via = kCoordinatorNode}, now);
-    }
-  }
-}
-
-bool Member::send(net::PeerId to, host::Lane lane, net::Message message, Instant now) {
-  if (view_.find(to) == nullptr) return false;
-  const auto kept = kept_.find(to);
-  if (kept == kept_.end() && !links_.linked(to.node)) reach(ControlProbe::kMessageKept);
-  // The older of two waits until the younger has opened the link.
-  if (kept != kept_.end() || !links_.linked(to.node)) {
-    kept_[to].emplace_back(lane, std::move(message));
-  } else if (!links_.send(to, lane, message, now).has_value()) {
-    kept_[to].emplace_back(lane, std::move(message));
-  }
-  return true;
-}
-
-void Member::send_kept(net::PeerId to, Instant now) {
-  const auto kept = kept_.find(to);
-  if (kept == kept_.end()) return;
-  for (auto& [lane, message] : kept->second) (void)links_.send(to, lane, std::move(message), now);
-  kept_.erase(kept);
 }
 
 void Member::on_lease(const membership::LeaseAnswer& said) {

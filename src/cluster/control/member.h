@@ -89,6 +89,7 @@ class Member {
   static constexpr Duration kReopenAfter{500'000'000};         // doubling, up to:
   static constexpr Duration kReopenAtMost{10'000'000'000};
   static constexpr Duration kRedialAfter{2'000'000'000};
+  static constexpr Duration kIntroducedIn{1'000'000'000};  // by the coordinator, to who does not listen
 
   Member(Options options, net::Links& links, AskLead ask_lead, Instant now);
 
@@ -135,6 +136,7 @@ class Member {
   void on_lease(const membership::LeaseAnswer& said);
   void on_claim(const membership::ClaimAnswer& said);
   void connect_to_peers(Instant now);
+  void connect_to(const membership::MemberRecord& record, Instant now);
   void on_link_ended(const net::LinkEnded& ended, Instant now);
   void on_open_failed(NodeId node, Instant now);
   void refuse_fenced(Instant now);
@@ -190,6 +192,7 @@ class Member {
   std::map<NodeId, Instant> down_since_;  // links to members that are not up
   std::map<NodeId, Incarnation> met_;     // whom there is, or was, a link with
   std::set<NodeId> lost_;                 // said with each beat until the view changes
+  std::map<NodeId, membership::MemberRecord> expected_;  // who joins, and cannot open a link to us
   // How to open a link again that ended or never came to be.
   struct Reopening {
     Instant when;

@@ -330,7 +330,7 @@ void CoordinatorNode::on_status(const host::Asked& asked) {
                     .alarms = {},
                     .steps_per_second = rate_.steps_per_second()};
   if (store_fails_) facts.alarms.push_back("the store fails: " + store_fails_->second);
-  if (log_.last_error()) facts.alarms.push_back("events are lost: " + log_.last_error()->message());
+  if (log_.first_error()) facts.alarms.push_back("events are lost: " + log_.first_error()->message());
   network_->answer(asked.question, status_json(*process_->coordinator(), facts, loop_.now()));
 }
 

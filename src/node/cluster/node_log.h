@@ -61,7 +61,6 @@ class NodeLog {
   [[nodiscard]] const std::map<std::string, std::uint64_t>& counts() const { return counts_; }
   // The first of events.jsonl that could not be written.
   [[nodiscard]] const std::optional<Error>& first_error() const { return file_.first_error(); }
-  [[nodiscard]] const std::optional<Error>& last_error() const { return file_.last_error(); }
 
  private:
   void write(LogLevel level, const cluster::RunEvent& event);
