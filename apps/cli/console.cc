@@ -29,6 +29,8 @@ constexpr std::size_t kBufferBytes = std::size_t{64} << 10;
 // Nobody is left to tell when standard error itself fails.
 void StderrConsole::write(std::string_view text) { static_cast<void>(write_all(STDERR_FILENO, text)); }
 
+bool StderrConsole::ready() const { return host::stderr_takes_more(); }
+
 bool StderrConsole::terminal() const { return host::stderr_terminal().is_terminal; }
 
 int StderrConsole::columns() const { return host::stderr_terminal().columns; }

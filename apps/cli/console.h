@@ -17,6 +17,7 @@ namespace gossamer::cli {
 class StderrConsole final : public node::Console {
  public:
   void write(std::string_view text) override;
+  [[nodiscard]] bool ready() const override;
   [[nodiscard]] bool terminal() const override;
   [[nodiscard]] int columns() const override;
 };

@@ -2,6 +2,7 @@
 //
 // gossamer coordinator: leads a run that others join.
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <sstream>
 
@@ -77,12 +78,17 @@ struct RunFile {
   std::vector<std::string> standbys = {};
 };
 
+// A text of JSON is one of TOML.
+std::string quoted(const std::string& text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 std::string to_toml(const engine::CheckConfig& config, const RunFile& run) {
   return fmt::format(
       "engine = \"{}\"\nthings = {}\nelements = {}\npause_ms = {}\nsteps = {}\n"
-      "first = {}\nstore = \"{}\"\nstandby = \"{}\"\n",
-      kCheck, config.things, config.elements, config.pause_ms, config.steps, run.first, run.store,
-      fmt::join(run.standbys, ","));
+      "first = {}\nstore = {}\nstandby = {}\n",
+      kCheck, config.things, config.elements, config.pause_ms, config.steps, run.first, quoted(run.store),
+      quoted(fmt::format("{}", fmt::join(run.standbys, ","))));
 }
 
 // As it stands in the directory of a run that is resumed; defaults where there is none.
@@ -121,12 +127,9 @@ Error other_than_kept(const std::string& path, std::string got, std::string expe
           .fix = "leave the keys out, or start a new run in another directory"};
 }
 
-// What the user wrote, on top of what the directory's run has already.
-Result<RunFile> merged(RunFile run, const CoordinatorFlags& flags) {
-  const std::string path = flags.out + "/run.toml";
-  const bool kept = !run.settings.empty();
-  if (kept && !flags.store.empty() && flags.store != run.store)
-    return other_than_kept(path, "--store " + flags.store, run.store.empty() ? "no --store" : run.store);
+// What the user wrote, on top of what the directory's run has already. A store may have moved; an empty one
+// is found out when it is loaded.
+RunFile merged(RunFile run, const CoordinatorFlags& flags) {
   if (!flags.store.empty()) run.store = flags.store;
   if (!flags.first.empty()) run.first = flags.first;
   if (!flags.standbys.empty()) run.standbys = flags.standbys;
@@ -196,13 +199,12 @@ Result<ExitStatus> lead(Context& context, const CoordinatorFlags& flags) {
   if (!kept.ok()) return kept.error();
   const auto config = check_config(*kept, flags);
   if (!config.ok()) return config.error();
-  const auto run = merged(*std::move(kept), flags);
-  if (!run.ok()) return run.error();
-  auto options = coordinator_options(context, flags, *run);
+  const RunFile run = merged(*std::move(kept), flags);
+  auto options = coordinator_options(context, flags, run);
   if (!options.ok()) return options.error();
   engine::CheckWorkload workload(*config);
   options->configuration = engine::check_config_bytes(*config);
-  options->run_toml = to_toml(*config, *run);
+  options->run_toml = to_toml(*config, run);
   options->tracks = workload.tracks();
 
   CommonFlags own = flags.common;

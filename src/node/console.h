@@ -20,6 +20,8 @@ class Console {
 
   // Writes text as it is and flushes. Whole lines, unless the console is a terminal.
   virtual void write(std::string_view text) = 0;
+  // Whether a line can be written without waiting: a pager or a stopped terminal may take none.
+  [[nodiscard]] virtual bool ready() const { return true; }
   // A terminal, on which a line may be drawn again.
   [[nodiscard]] virtual bool terminal() const = 0;
   // Columns of a terminal; 80 where that is not known.

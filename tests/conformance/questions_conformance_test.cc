@@ -322,24 +322,23 @@ TEST_P(ForeignQuestions, StrangersKeepNobodyOut) {
   Recorder& stranger = start("stranger", NetworkWorld::kStranger);
   const Endpoint at = listen(server);
   constexpr std::size_t kMore = 3;
-  for (std::size_t i = 0; i < kMaxStrangersQuestions + kMore; ++i)
+  for (std::size_t i = 0; i < kMaxFromOneHost + kMore; ++i)
     (void)stranger.network->ask(at, {.method = "Enroll", .body = "", .timeout = kMaxQuestionTime});
-  ASSERT_TRUE(world_->run_until([&] {
-    return server.all<Asked>().size() == kMaxStrangersQuestions && stranger.events.size() == kMore;
-  }));
+  ASSERT_TRUE(world_->run_until(
+      [&] { return server.all<Asked>().size() == kMaxFromOneHost && stranger.events.size() == kMore; }));
   for (const auto& end : stranger.all<host::Answered>())
     EXPECT_THAT(end.answer.error().what, HasSubstr("busy"));
   Recorder& node = start("node", 0);
   (void)node.network->ask(at, {.method = "Status"});
-  const Asked question = asked(server, kMaxStrangersQuestions + 1);
+  const Asked question = asked(server, kMaxFromOneHost + 1);
   EXPECT_NE(question.peer.certificate, "");
   server.network->answer(question.question, std::string("well"));
   EXPECT_EQ(*answered(node).answer, "well");
   // Once they are answered, there is room again.
   for (const Asked& one : server.all<Asked>()) server.network->answer(one.question, std::string("later"));
-  ASSERT_TRUE(world_->run_until([&] { return stranger.events.size() == kMaxStrangersQuestions + kMore; }));
+  ASSERT_TRUE(world_->run_until([&] { return stranger.events.size() == kMaxFromOneHost + kMore; }));
   (void)stranger.network->ask(at, {.method = "Enroll"});
-  EXPECT_EQ(asked(server, kMaxStrangersQuestions + 2).peer.certificate, "");
+  EXPECT_EQ(asked(server, kMaxFromOneHost + 2).peer.certificate, "");
 }
 INSTANTIATE_TEST_SUITE_P(Tls, ForeignQuestions, ::testing::Values(NetworkKind::kTls),
                          [](const auto& test) { return name(test.param); });

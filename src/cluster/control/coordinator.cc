@@ -77,7 +77,9 @@ Coordinator::Coordinator(Options options, Records records, Workload& workload, n
   last_heard_ = now;
   if (records.stopping) {
     reach(ControlProbe::kStopTakenUp);
-    begin_stop(*records.stopping, now);
+    if (records.stopping->failed())
+      failure_ = Error{.what = "the run has failed", .got = records.stopping->reason()};
+    begin_stop(records.stopping->reason(), now);
   } else if (view_.epoch() > installed()) {
     reach(ControlProbe::kTakenUpInChange);
     begin_change(now);
@@ -162,7 +164,10 @@ void Coordinator::begin(NodeId node, const std::string& bytes, Answer answer, In
 void Coordinator::stop(const std::string& reason, Instant now, std::function<void()> durable) {
   now_ = now;
   if (phase_ != Phase::kStopping) {
-    outbox_.put(put_stopping(reason));
+    membership::Stopping stopping;
+    stopping.set_reason(reason);
+    stopping.set_failed(failure_.has_value());
+    outbox_.put(put_stopping(stopping));
     begin_stop(reason, now);
   }
   if (durable) outbox_.then(std::move(durable));

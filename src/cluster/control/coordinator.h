@@ -84,6 +84,9 @@ class Coordinator {
   static constexpr Duration kUnreachableFor{7'000'000'000};  // beside the 3 s before members say so
   static constexpr Duration kMissingFor{1'000'000'000};      // who lives finds a new coordinator sooner
   static constexpr Duration kStopTime{60'000'000'000};
+  static constexpr Duration kLossEvery{500'000'000};  // doubling, up to:
+  static constexpr Duration kLossForgotten{60'000'000'000};
+  static constexpr std::size_t kMostNames = 100'000;  // of nodes in a beat
   static constexpr Duration kAllSilent{300'000'000};  // nobody is heard: it is this process that is cut off
   static constexpr std::size_t kHistory = 256;
 
@@ -139,6 +142,9 @@ class Coordinator {
     bool wants_to_drain = false;
     double speed = 0;                       // smoothed; 0: not measured
     std::map<NodeId, Instant> unreachable;  // since when it says so
+    // Its word that something was lost counts again from here, and then not for so long.
+    Instant believed_from;
+    Duration disbelief;
   };
 
   // coordinator.cc
@@ -164,6 +170,7 @@ class Coordinator {
   void heard(Member& member, Instant now);
   void closed(Member& member, Instant now);
   [[nodiscard]] std::optional<Instant> nobody_fenced_until(Instant now);
+  [[nodiscard]] bool is_heard(NodeId node, Instant now) const;
   void fence_the_restless(Instant now);
   void judge_unreachable(Instant now);
   void judge_missing(Instant now);
@@ -181,6 +188,7 @@ class Coordinator {
   void decide(Instant now);
   void fall_short(std::string what);
   void release(const Member& member);
+  void release_the_leaving();
   [[nodiscard]] std::vector<placement::Thing> things_with_copies() const;
   [[nodiscard]] std::vector<placement::Member> placeable() const;
   [[nodiscard]] placement::Placement current_placement() const;

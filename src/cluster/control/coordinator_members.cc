@@ -26,7 +26,7 @@ void Coordinator::here(Member& member, const membership::Here& said) {
     send_install(member);
   }
   introduce(member);
-  if (phase_ == Phase::kShort && member.record.state() == membership::DRAINING) release(member);
+  if (phase_ == Phase::kShort) release_the_leaving();
   if (phase_ == Phase::kStopping) {
     reach(ControlProbe::kHereWhileStopping);
     ToMember message;
@@ -62,13 +62,17 @@ void Coordinator::beat(Member& member, const membership::Beat& said, Instant now
     // A time constant of 100 beats: single measurements are noise.
     member.speed = member.speed == 0 ? said.speed() : member.speed + (said.speed() - member.speed) * 0.01;
   }
+  const std::size_t names =
+      static_cast<std::size_t>(said.unreachable_size()) + static_cast<std::size_t>(said.lost_size());
+  if (names > kMostNames) return fence(peer.node, "it names more nodes than there can be", now);
   std::map<NodeId, Instant> unreachable;
   for (const std::uint64_t node : said.unreachable()) {
+    if (!view_.members().contains(NodeId(node))) continue;
     const auto before = member.unreachable.find(NodeId(node));
     unreachable[NodeId(node)] = before == member.unreachable.end() ? now : before->second;
   }
   member.unreachable = std::move(unreachable);
-  if (!member.unreachable.empty()) {
+  if (!member.unreachable.empty() && phase_ != Phase::kStopping) {
     judge_missing(now);
     judge_unreachable(now);
   }
@@ -80,16 +84,29 @@ void Coordinator::beat(Member& member, const membership::Beat& said, Instant now
   });
   // Two members have lost what was under way between them: all come to rest and go on from there.
   const bool news = said.epoch() == view_.epoch().value && view_.find(peer) != nullptr;
-  if (lost && news && options_.view_change == ViewChange::kFrozen) want_change(now);
+  if (!lost || !news || options_.view_change != ViewChange::kFrozen || now < still->believed_from) return;
+  // Whoever loses something each time that the view has changed would keep all others from a step.
+  const bool long_ago = now - still->believed_from > kLossForgotten;
+  still->disbelief = long_ago ? kLossEvery : Duration{std::min(2 * still->disbelief.ns, kLossForgotten.ns)};
+  still->believed_from = now + still->disbelief;
+  want_change(now);
+}
+
+// It has come, and is heard: what others say of it can be weighed.
+bool Coordinator::is_heard(NodeId node, Instant now) const {
+  const auto member = members_.find(node);
+  if (member == members_.end() || !member->second.here || !member->second.detector) return false;
+  FailureDetector judged = *member->second.detector;
+  return judged.verdict(now) == Verdict::kAlive;
 }
 
 void Coordinator::judge_unreachable(Instant now) {
   // Who has how many partners that it does not reach, counting what either side says for long enough.
   std::map<NodeId, std::size_t> partners;
   for (const auto& [node, member] : members_) {
-    if (!view_.members().contains(node)) continue;  // who joins does not judge
+    if (!view_.members().contains(node) || !is_heard(node, now)) continue;  // who joins does not judge
     for (const auto& [other, since] : member.unreachable) {
-      if (!view_.members().contains(other) || now - since < kUnreachableFor) continue;
+      if (now - since < kUnreachableFor || !is_heard(other, now)) continue;
       ++partners[node];
       ++partners[other];
     }
@@ -126,7 +143,8 @@ void Coordinator::judge_missing(Instant now) {
       return since != one->unreachable.end() && now - since->second >= kMissingFor;
     });
   };
-  if (!std::all_of(missing.begin(), missing.end(), misses)) return;
+  // A few that came, cut off with each other, do not speak for the rest.
+  if (missing.size() > here.size() || !std::all_of(missing.begin(), missing.end(), misses)) return;
   for (const NodeId node : missing) {
     reach(ControlProbe::kMissing);
     fence(node, "it did not come, and nobody reaches it", now);
@@ -135,7 +153,7 @@ void Coordinator::judge_missing(Instant now) {
 
 void Coordinator::leave(Member& member, const membership::Leave& said, Instant now) {
   const net::PeerId peer = peer_of(member.record);
-  note("leaving", peer, said.reason());
+  note("leaving", peer, net::printable(said.reason()));
   fence(peer.node, "it left", now);  // the end of its link tells it that it may go
 }
 
@@ -237,6 +255,7 @@ void Coordinator::fence(NodeId node, const std::string& why, Instant now) {
   free_everything_of(peer.incarnation);
   refuse(peer);
   if (in_view && phase_ != Phase::kStopping) begin_change(now);
+  if (!in_view && phase_ == Phase::kShort) release_the_leaving();
 }
 
 }  // namespace gossamer::cluster

@@ -148,12 +148,18 @@ void Coordinator::fall_short(std::string what) {
   if (installed_.epoch() != 0) reach(ControlProbe::kShortWhileRunning);
   if (shortage_ != what) note("short", {}, what);
   shortage_ = std::move(what);
+  release_the_leaving();
+}
+
+// Who wants to leave would wait for ever for somebody to take its part over; unless somebody is coming.
+void Coordinator::release_the_leaving() {
+  const auto joins = [](const auto& one) { return one.second.record.state() == membership::JOINING; };
+  if (std::any_of(members_.begin(), members_.end(), joins)) return;
   for (const auto& [node, member] : members_) {
     if (member.record.state() == membership::DRAINING) release(member);
   }
 }
 
-// Who wants to leave would wait for ever for somebody to take its part over.
 void Coordinator::release(const Member& member) {
   reach(ControlProbe::kReleased);
   ToMember message;

@@ -189,9 +189,9 @@ class Member {
   std::map<TrackId, StepNumber> reported_;
   double speed_ = 0;
   std::map<net::PeerId, std::vector<std::pair<host::Lane, net::Message>>> kept_;  // until there is a link
-  std::map<NodeId, Instant> down_since_;  // links to members that are not up
-  std::map<NodeId, Incarnation> met_;     // whom there is, or was, a link with
-  std::set<NodeId> lost_;                 // said with each beat until the view changes
+  std::map<NodeId, Instant> down_since_;                 // links to members that are not up
+  std::map<NodeId, Incarnation> met_;                    // whom there is, or was, a link with
+  std::set<NodeId> lost_;                                // said with each beat until the view changes
   std::map<NodeId, membership::MemberRecord> expected_;  // who joins, and cannot open a link to us
   // How to open a link again that ended or never came to be.
   struct Reopening {

@@ -88,7 +88,7 @@ class Reader {
   bool read_stopping(const std::string& value) {
     membership::Stopping stopping;
     if (!stopping.ParseFromString(value)) return false;
-    records_.stopping = stopping.reason();
+    records_.stopping = stopping;
     return true;
   }
   bool read_holdings(const std::string& value) {
@@ -280,11 +280,7 @@ host::Change put_mark(const Mark& mark) {
   return put(mark_key(mark.track, mark.by), record);
 }
 host::Change remove_mark(TrackId track, Incarnation by) { return removed(mark_key(track, by)); }
-host::Change put_stopping(const std::string& reason) {
-  membership::Stopping stopping;
-  stopping.set_reason(reason);
-  return put("stopping", stopping);
-}
+host::Change put_stopping(const membership::Stopping& stopping) { return put("stopping", stopping); }
 host::Change put_committed(StepNumber committed) {
   membership::CommittedRecord record;
   record.set_next(committed.value);

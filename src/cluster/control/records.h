@@ -37,7 +37,7 @@ struct Records {
   std::vector<Lease> leases;
   ClaimLedger::Rows claims;
   MarkLedger::Rows marks;
-  std::optional<std::string> stopping;  // why the run is to end
+  std::optional<membership::Stopping> stopping;  // the run is to end
 };
 
 // kBadData names the key that cannot be read.
@@ -68,7 +68,7 @@ struct RunShape {
 [[nodiscard]] host::Change put_commit(const TrackCommit& commit);
 [[nodiscard]] host::Change put_mark(const Mark& mark);
 [[nodiscard]] host::Change remove_mark(TrackId track, Incarnation by);
-[[nodiscard]] host::Change put_stopping(const std::string& reason);
+[[nodiscard]] host::Change put_stopping(const membership::Stopping& stopping);
 [[nodiscard]] host::Change put_committed(StepNumber committed);
 
 }  // namespace gossamer::cluster

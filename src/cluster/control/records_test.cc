@@ -55,10 +55,13 @@ TEST(Records, ComeBack) {
   const Lease lease{{LeaseSpace(1), 5, 8}, Incarnation(9), from_seconds(3)};
   const Claim claim{TrackId(2), StepNumber(3), {SampleId(36), SampleId(40)}, Incarnation(9)};
   const Mark mark{TrackId(2), Incarnation(9), StepNumber(4)};
+  membership::Stopping stopping;
+  stopping.set_reason("enough");
+  stopping.set_failed(true);
   store.carry_out_all(std::vector{put_epoch(Epoch(7), fenced), put_installed(installed), put_member(member),
                                   put_fenced(fenced), put_lease(lease), put_claim(claim),
                                   put_commit({TrackId(2), StepNumber(3)}), put_mark(mark),
-                                  put_committed(StepNumber(3)), put_stopping("enough")});
+                                  put_committed(StepNumber(3)), put_stopping(stopping)});
   Records records = read(store);
   EXPECT_EQ(records.epoch, Epoch(7));
   EXPECT_EQ(records.fenced_in_view, fenced);
@@ -70,7 +73,7 @@ TEST(Records, ComeBack) {
   EXPECT_EQ(records.claims.commits, (std::vector{TrackCommit{TrackId(2), StepNumber(3)}}));
   EXPECT_EQ(records.marks.marks, std::vector{mark});
   EXPECT_EQ(records.marks.committed, StepNumber(3));
-  EXPECT_EQ(records.stopping, "enough");
+  EXPECT_EQ(records.stopping->SerializeAsString(), stopping.SerializeAsString());
 
   store.carry_out_all(std::vector{remove_member(Incarnation(9)), remove_lease(lease), remove_claim(claim),
                                   remove_mark(TrackId(2), Incarnation(9))});

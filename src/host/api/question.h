@@ -21,8 +21,9 @@ using QuestionId = StrongId<struct QuestionIdTag>;
 
 inline constexpr std::size_t kMaxQuestionBytes = std::size_t{1} << 20;  // there, and back
 inline constexpr std::size_t kMaxWaitingQuestions = 1024;  // of one Network: asked, and to be answered, each
-inline constexpr std::size_t kMaxStrangersQuestions =
-    256;  // of these to be answered, from one host (host/grpc)
+// Of strangers, to be answered: in all, and from one host.
+inline constexpr std::size_t kMaxStrangersQuestions = 768;
+inline constexpr std::size_t kMaxFromOneHost = 256;
 inline constexpr Duration kMaxQuestionTime{60'000'000'000};
 inline constexpr std::size_t kMaxErrorPartBytes = 800;  // of an error that is an answer; more is cut off
 

@@ -87,10 +87,14 @@ grpc::ServerGenericBidiReactor* GrpcQuestions::accept(grpc::GenericCallbackServe
     const std::lock_guard lock(mutex_);
     if (ending_) return refuse_call({grpc::StatusCode::UNAVAILABLE, "shutting down"});
     const auto others = of_host_.find(host);
-    const bool many = others != of_host_.end() && others->second >= kMaxStrangersQuestions;
-    if (many || incoming_.size() >= kMaxWaitingQuestions)
+    const bool many = others != of_host_.end() && others->second >= kMaxFromOneHost;
+    const bool crowd = stranger && strangers_waiting_ >= kMaxStrangersQuestions;
+    if (many || crowd || incoming_.size() >= kMaxWaitingQuestions)
       return refuse_call(to_status(too_busy(""), StatusUse::kBusy));
-    if (stranger) ++of_host_[host];
+    if (stranger) {
+      ++of_host_[host];
+      ++strangers_waiting_;
+    }
     const QuestionId id = ++last_;
     question = std::make_shared<IncomingQuestion>(
         id, sink_, [this](QuestionId over) { answered_over(over); }, context);
@@ -148,7 +152,10 @@ void GrpcQuestions::answered_over(QuestionId question) {
   const std::lock_guard lock(mutex_);
   const auto found = incoming_.find(question);
   const auto others = of_host_.find(found->second.host);
-  if (others != of_host_.end() && --others->second == 0) of_host_.erase(others);
+  if (others != of_host_.end()) {
+    --strangers_waiting_;
+    if (--others->second == 0) of_host_.erase(others);
+  }
   incoming_.erase(found);
   if (outgoing_.empty() && incoming_.empty()) all_over_.notify_all();
 }

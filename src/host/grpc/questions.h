@@ -72,6 +72,7 @@ class GrpcQuestions {
   std::map<QuestionId, std::shared_ptr<OutgoingQuestion>> outgoing_;
   std::map<QuestionId, Incoming> incoming_;
   std::map<std::string, std::size_t> of_host_;  // of strangers, how many are incoming
+  std::size_t strangers_waiting_ = 0;           // of all hosts
   std::vector<std::shared_ptr<void>> remains_;  // channels, which must not be freed on gRPC's threads
 };
 

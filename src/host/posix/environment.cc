@@ -2,6 +2,7 @@
 #include "host/posix/environment.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/utsname.h>
@@ -55,6 +56,11 @@ Terminal stderr_terminal() {
     terminal.columns = size.ws_col;
   }
   return terminal;
+}
+
+bool stderr_takes_more() {
+  pollfd stream{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
+  return ::poll(&stream, 1, 0) > 0;
 }
 
 }  // namespace gossamer::host

@@ -30,4 +30,7 @@ struct Terminal {
 // Of standard error, where progress is shown. Cheap; ask again to follow a window that is resized.
 [[nodiscard]] Terminal stderr_terminal();
 
+// Whether standard error takes a line of up to 4 KiB without waiting.
+[[nodiscard]] bool stderr_takes_more();
+
 }  // namespace gossamer::host

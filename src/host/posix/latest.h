@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Latest: a value that its owner replaces from time to time and other threads copy. Thread rule: set() the
+// Latest: a value that its owner replaces from time to time and other threads read. Thread rule: set() the
 // owner, get() any thread.
 #pragma once
 
+#include <memory>
 #include <mutex>
 #include <utility>
 
@@ -13,17 +14,19 @@ template <class T>
 class Latest {
  public:
   void set(T value) {
+    auto made = std::make_shared<const T>(std::move(value));
     const std::lock_guard lock(mutex_);
-    value_ = std::move(value);
+    value_ = std::move(made);
   }
-  [[nodiscard]] T get() const {
+  // Null before the first set().
+  [[nodiscard]] std::shared_ptr<const T> get() const {
     const std::lock_guard lock(mutex_);
     return value_;
   }
 
  private:
   mutable std::mutex mutex_;
-  T value_;  // guarded by mutex_
+  std::shared_ptr<const T> value_;  // guarded by mutex_
 };
 
 }  // namespace gossamer::host

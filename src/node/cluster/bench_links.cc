@@ -252,7 +252,10 @@ std::string bench_options_help(BenchLinks options) {
 Result<BenchLinksResult> bench_links(const NodeHost& host, const BenchLinks& options) {
   if (auto good = check(options); !good.ok()) return good.error();
   const std::uint64_t here = options.peers.empty() ? options.nodes : 1;
-  auto fits = check_bench_memory(host, here * (3 * options.plan.bytes + (64ULL << 20)), "lower bytes");
+  // A message that waits costs some 300 bytes beside its own.
+  const std::uint64_t messages = options.plan.bytes / options.plan.message_bytes + 1;
+  auto fits = check_bench_memory(host, here * (3 * options.plan.bytes + 512 * messages + (64ULL << 20)),
+                                 "lower bytes, or raise message_bytes");
   if (!fits.ok()) return fits.error();
   EventLoop loop(host.clock);
   Mesh mesh;

@@ -16,7 +16,8 @@ class MetricsEndpoint::Shown final : public prometheus::Collectable {
  public:
   void show(MetricsPage page) { page_.set(std::move(page)); }
   [[nodiscard]] std::vector<prometheus::MetricFamily> Collect() const override {
-    return page_.get().families();
+    const auto page = page_.get();
+    return page == nullptr ? std::vector<prometheus::MetricFamily>() : page->families();
   }
 
  private:

@@ -18,7 +18,8 @@
 namespace gossamer::node {
 namespace {
 
-constexpr std::size_t kLines = 1024;  // that may wait for the console
+constexpr std::size_t kLines = 1024;       // that may wait for the console
+constexpr std::size_t kLineBytes = 3'800;  // what fits into a pipe that takes anything at all
 
 // The writing thread's alone.
 class ConsoleSink final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
@@ -27,13 +28,21 @@ class ConsoleSink final : public spdlog::sinks::base_sink<spdlog::details::null_
 
  private:
   void sink_it_(const spdlog::details::log_msg& message) override {
+    if (!console_.ready()) {
+      ++lost_;
+      return;
+    }
     spdlog::memory_buf_t line;
+    if (const std::uint64_t lost = std::exchange(lost_, 0); lost != 0)
+      console_.write(fmt::format("({} lines were lost: nobody took them)\n", lost));
     formatter_->format(message, line);
-    console_.write({line.data(), line.size()});
+    console_.write({line.data(), std::min(line.size(), kLineBytes)});
+    if (line.size() > kLineBytes) console_.write("\n");
   }
   void flush_() override {}
 
   Console& console_;
+  std::uint64_t lost_ = 0;
 };
 
 spdlog::level::level_enum level_of(LogLevel level) {

@@ -4,7 +4,7 @@
 // or their tools on the console, through spdlog (docs/protocols/status.md). Events are both; remarks are
 // lines only.
 //
-// A console that takes nothing (Ctrl-S, a pager) loses lines, the oldest first, and holds nobody up.
+// A console that takes nothing (Ctrl-S, a pager) loses lines, is told how many, and holds nobody up.
 //
 // Thread rule: one owner, the loop thread; the console is written to by a thread of its own, until this ends.
 #pragma once
