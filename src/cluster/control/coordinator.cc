@@ -293,7 +293,7 @@ void Coordinator::dispatch(Member& member, const ToCoordinator& said, Instant no
     case ToCoordinator::kCommit: return commit(member, said.commit());
     case ToCoordinator::KIND_NOT_SET: break;
   }
-  CHECK(false, said.kind_case());
+  CHECK(false, static_cast<int>(said.kind_case()));
 }
 
 void Coordinator::say(net::PeerId to, ToMember message) const {

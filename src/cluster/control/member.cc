@@ -163,7 +163,7 @@ void Member::on_message(const net::Message& message, Instant now) {
       return connect_to_peers(now);
     case ToMember::KIND_NOT_SET: break;
   }
-  CHECK(false, said->kind_case());
+  CHECK(false, static_cast<int>(said->kind_case()));
 }
 
 void Member::on_change(const membership::Change& change, Instant now) {
