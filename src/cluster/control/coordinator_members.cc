@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 #include <vector>
 
@@ -12,6 +11,15 @@
 #include "cluster/control/coordinator.h"
 
 namespace gossamer::cluster {
+
+namespace {
+
+// What lies beyond is no measurement, and would leave the range of numbers where speeds are summed and
+// shared.
+constexpr double kLeastSpeed = 1e-15;
+constexpr double kMostSpeed = 1e24;
+
+}  // namespace
 
 using membership::ToMember;
 
@@ -58,7 +66,7 @@ void Coordinator::beat(Member& member, const membership::Beat& said, Instant now
   seen.mutable_beat_seen()->set_sent_ns(said.sent_ns());
   say(peer, std::move(seen));  // rests on nothing that was decided
   if (options_.defect == Defect::kChatter && installed_.epoch() != 0) send_install(member);
-  if (said.speed() > 0 && said.speed() < std::numeric_limits<double>::max()) {
+  if (said.speed() >= kLeastSpeed && said.speed() <= kMostSpeed) {
     // A time constant of 100 beats: single measurements are noise.
     member.speed = member.speed == 0 ? said.speed() : member.speed + (said.speed() - member.speed) * 0.01;
   }

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A coordinator alone, before members of which the test says what comes from them. What it does in a fleet is
+// the simulation's to test (src/simulation).
+#include "cluster/control/coordinator.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "cluster/control/control_message.h"
+
+namespace gossamer::cluster {
+namespace {
+
+using membership::ToCoordinator;
+
+// There is nobody: what the members say is said by the test.
+class Nobody final : public host::Network {
+ public:
+  Result<host::Endpoint> listen(const host::Endpoint& at, host::Lane) override { return at; }
+  host::ConnectionId connect(const host::Endpoint&, host::Lane) override { return ++last_; }
+  void send(host::ConnectionId, Slices) override {}
+  void consumed(host::ConnectionId, std::uint64_t) override {}
+  void close(host::ConnectionId) override {}
+  host::QuestionId ask(const host::Endpoint&, host::Question) override { return {}; }
+  void answer(host::QuestionId, Result<std::string>) override {}
+
+ private:
+  host::ConnectionId last_;
+};
+
+class OneThing final : public Workload {
+ public:
+  [[nodiscard]] std::vector<placement::Thing> things() const override {
+    return {{.id = placement::ThingId(0), .bytes = 1, .work = 1}};
+  }
+  [[nodiscard]] bool readable(const std::string&) const override { return true; }
+  [[nodiscard]] Decision decide(const Rest&) override { return {}; }
+};
+
+class CoordinatorTest : public ::testing::Test {
+ protected:
+  CoordinatorTest()
+      : links_(nobody_, {.run = "run", .self = {kCoordinatorNode, Incarnation(1)}, .program = "test"}) {
+    auto changes = begin_lead(records_, {.run = "run", .batch = 1, .tracks = 0});
+    CHECK(changes.ok());
+    Coordinator::Options options;
+    options.run = "run";
+    options.generation = Generation(1);
+    options.first_members = 2;
+    coordinator_.emplace(std::move(options), std::move(records_), workload_, links_, now_);
+  }
+
+  net::PeerId begin(std::uint64_t node, std::uint32_t cores = 1) {
+    membership::BeginAsk ask;
+    ask.set_run("run");
+    ask.set_memory_bytes(1 << 20);
+    ask.set_cores(cores);
+    membership::BeginAnswer begun;
+    coordinator_->begin(
+        NodeId(node), ask.SerializeAsString(),
+        [&](const Result<std::string>& answer) {
+          ASSERT_TRUE(answer.ok());
+          ASSERT_TRUE(begun.ParseFromString(*answer));
+        },
+        now_);
+    store();
+    const net::PeerId peer{NodeId(begun.node()), Incarnation(begun.incarnation())};
+    say(peer, [](auto& said) { said.mutable_here(); });
+    return peer;
+  }
+  template <class Fill>
+  void say(net::PeerId from, Fill fill) {
+    ToCoordinator said;
+    fill(said);
+    coordinator_->on(net::Arrived{.from = from, .message = pack(said), .receipt = {}}, now_);
+    store();
+  }
+  void serve(net::PeerId peer) {
+    say(peer, [](auto& said) { said.mutable_ready(); });
+    for (const auto& [node, record] : std::map(coordinator_->view().members())) {
+      say(peer_of(record),
+          [&](auto& said) { said.mutable_frozen()->set_epoch(coordinator_->view().epoch().value); });
+    }
+  }
+  void store() {
+    while (coordinator_->next_commit()) coordinator_->committed(now_);
+  }
+
+  Instant now_;
+  Nobody nobody_;
+  OneThing workload_;
+  Records records_;
+  net::Links links_;
+  std::optional<Coordinator> coordinator_;
+};
+
+class AnySpeed : public CoordinatorTest, public ::testing::WithParamInterface<double> {};
+
+// Claim: whatever speed a member says it has, the run gets a placement with all its members in the view.
+TEST_P(AnySpeed, IsPlaced) {
+  const net::PeerId odd = begin(10, 8);
+  say(odd, [](auto& said) { said.mutable_beat()->set_speed(GetParam()); });
+  serve(odd);
+  // Nothing is measured here: it is guessed from what others say of their cores.
+  const net::PeerId good = begin(11, 1000);
+  serve(good);
+  EXPECT_EQ(coordinator_->phase(), Coordinator::Phase::kSettled);
+  EXPECT_NE(coordinator_->view().find(odd), nullptr);
+  EXPECT_NE(coordinator_->view().find(good), nullptr);
+  EXPECT_EQ(coordinator_->holdings().size(), 1u);
+}
+INSTANTIATE_TEST_SUITE_P(Speeds, AnySpeed,
+                         ::testing::Values(std::numeric_limits<double>::denorm_min(), 1e-300, 1e300,
+                                           std::numeric_limits<double>::max() / 2,
+                                           std::numeric_limits<double>::infinity(),
+                                           std::numeric_limits<double>::quiet_NaN(), -1.0, 1.0));
+
+// Claim: while a run ends, who is not done yet says that it does not reach those who have left already. That
+// is no news, and harms nobody.
+TEST_F(CoordinatorTest, WhoHasLeftIsOutOfReach) {
+  const net::PeerId quick = begin(10);
+  const net::PeerId slow = begin(11);
+  serve(quick);
+  serve(slow);
+  coordinator_->stop("enough", now_);
+  say(quick, [](auto& said) { said.mutable_leave(); });
+  for (int i = 0; i < 100; ++i) {
+    now_ = now_ + from_milliseconds(100);
+    say(slow, [&](auto& said) { said.mutable_beat()->add_unreachable(quick.node.value); });
+    coordinator_->tick(now_);
+  }
+  EXPECT_FALSE(coordinator_->stopped());
+  say(slow, [](auto& said) { said.mutable_leave(); });
+  EXPECT_TRUE(coordinator_->stopped());
+}
+
+}  // namespace
+}  // namespace gossamer::cluster
