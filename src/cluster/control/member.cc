@@ -174,12 +174,8 @@ void Member::on_change(const membership::Change& change, Instant now) {
   if (const auto applied = view_.apply(change); !applied.ok()) return end(applied.error());
   frozen_.reset();
   if (options_.defect != Defect::kOldNews) lost_.clear();  // all come to rest, and go on from the same step
-  if (view_.fenced().contains(options_.self.incarnation)) {
-    return end(Error{.kind = ErrorKind::kRefused,
-                     .what = "this incarnation was declared dead",
-                     .fix = "it joins again as a new one"},
-               true);
-  }
+  if (const auto lives = view_.lives(options_.self); !lives.ok())
+    return end(lives.error(), lives.error().kind == ErrorKind::kRefused);
   refuse_fenced(now);
   connect_to_peers(now);
   say_ready(now);

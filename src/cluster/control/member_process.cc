@@ -50,7 +50,7 @@ void MemberProcess::on_begun(const Result<std::string>& answer, Instant now) {
                                                            (0.5 + 0.5 * rng_.uniform()))};
     return;
   }
-  if (!begun.ParseFromString(*answer) || begun.node() == 0 || begun.incarnation() == 0 ||
+  if (!begun.ParseFromString(*answer) || begun.node() <= kCoordinatorNode.value || begun.incarnation() == 0 ||
       begun.lead().incarnation() == 0 || begun.beat_ms() == 0 || begun.beat_ms() > 60'000) {
     return finish({.error = Error{.kind = ErrorKind::kBadData,
                                   .what = "cannot read the coordinator's answer to Begin",

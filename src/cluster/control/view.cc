@@ -52,8 +52,9 @@ Result<void> View::apply(const Change& change) {
                 [&](const auto& one) { return next.fenced_.contains(peer_of(one.second).incarnation); });
   for (const MemberRecord& record : change.members()) {
     const net::PeerId peer = peer_of(record);
-    if (peer.node.value == 0 || peer.incarnation.value == 0)
-      return no_view("a member without number", "numbers from 1");
+    if (peer.node <= kCoordinatorNode || peer.incarnation.value == 0)
+      return no_view(fmt::format("member {} in incarnation {}", peer.node.value, peer.incarnation.value),
+                     "a member's number, above the coordinator's, and an incarnation from 1");
     if (next.fenced_.contains(peer.incarnation))
       return no_view(
           fmt::format("member {} in the fenced incarnation {}", peer.node.value, peer.incarnation.value),
@@ -61,6 +62,20 @@ Result<void> View::apply(const Change& change) {
     next.members_[peer.node] = record;
   }
   *this = std::move(next);
+  return {};
+}
+
+Result<void> View::lives(net::PeerId self) const {
+  if (fenced_.contains(self.incarnation)) {
+    return Error{.kind = ErrorKind::kRefused,
+                 .what = "this incarnation was declared dead",
+                 .fix = "it joins again as a new one"};
+  }
+  const auto own = members_.find(self.node);
+  if (own != members_.end() && peer_of(own->second) != self) {
+    return no_view(fmt::format("another life of this node, incarnation {}", own->second.incarnation()),
+                   fmt::format("{}, or that it is fenced", self.incarnation.value));
+  }
   return {};
 }
 

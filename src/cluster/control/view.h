@@ -34,9 +34,12 @@ class View {
 
   // Whether the difference is one from this view, or a whole view of a later epoch.
   [[nodiscard]] bool follows(const membership::Change& change) const;
-  // kBadData, and nothing is changed, for what is no view: numbers of 0, members that are fenced, an epoch
-  // that does not rise. Requires follows().
+  // kBadData, and nothing is changed, for what is no view: numbers of 0 or the coordinator's, members that
+  // are fenced. Requires follows().
   [[nodiscard]] Result<void> apply(const membership::Change& change);
+  // Whether this life may go on, in the view or about to join: kRefused if it is fenced, kBadData if another
+  // one of its node stands there, which the coordinator must have fenced it for.
+  [[nodiscard]] Result<void> lives(net::PeerId self) const;
   // The whole view as a difference from nothing.
   [[nodiscard]] membership::Change whole() const;
 

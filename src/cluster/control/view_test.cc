@@ -69,19 +69,33 @@ TEST(View, RefusesWhatIsNone) {
   add(first, 2, 2);
   ASSERT_TRUE(view.apply(first).ok());
   const std::string before = view.bytes();
-  std::vector<Change> wrong(5, change(1, 2));
+  std::vector<Change> wrong(6, change(1, 2));
   add(wrong[0], 0, 3);
   add(wrong[1], 3, 0);
   fence(wrong[2], 3, 3);
   add(wrong[2], 3, 3);
   fence(wrong[3], 4, 3);
   fence(wrong[4], 1, UINT64_MAX);
+  add(wrong[5], kCoordinatorNode.value, 3);
   for (const Change& one : wrong) {
     const auto applied = view.apply(one);
     ASSERT_FALSE(applied.ok());
     EXPECT_EQ(applied.error().kind, ErrorKind::kBadData);
     EXPECT_EQ(view.bytes(), before);
   }
+}
+
+// Claim: a life goes on unless it is fenced, or another one of its node stands in the view.
+TEST(View, KnowsWhoLives) {
+  View view;
+  Change first = change(0, 1);
+  add(first, 2, 4);
+  fence(first, 3, 3);
+  ASSERT_TRUE(view.apply(first).ok());
+  EXPECT_TRUE(view.lives({NodeId(2), Incarnation(4)}).ok());
+  EXPECT_TRUE(view.lives({NodeId(3), Incarnation(5)}).ok());
+  EXPECT_EQ(view.lives({NodeId(2), Incarnation(3)}).error().kind, ErrorKind::kRefused);
+  EXPECT_EQ(view.lives({NodeId(2), Incarnation(5)}).error().kind, ErrorKind::kBadData);
 }
 
 // Claim: addresses survive the way into messages and back, and who listens nowhere is known.

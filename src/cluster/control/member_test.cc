@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A member process alone, before a coordinator of which the test says what comes from it. What it does in a
+// fleet is the simulation's to test (src/simulation).
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "cluster/control/control_message.h"
+#include "cluster/control/member_process.h"
+
+namespace gossamer::cluster {
+namespace {
+
+constexpr net::PeerId kSelf{NodeId(2), Incarnation(3)};
+
+// There is nobody: what the coordinator says is said by the test.
+class Nobody final : public host::Network {
+ public:
+  Result<host::Endpoint> listen(const host::Endpoint& at, host::Lane) override { return at; }
+  host::ConnectionId connect(const host::Endpoint&, host::Lane) override { return ++last_; }
+  void send(host::ConnectionId, Slices) override {}
+  void consumed(host::ConnectionId, std::uint64_t) override {}
+  void close(host::ConnectionId) override {}
+  host::QuestionId ask(const host::Endpoint&, host::Question) override { return asked; }
+  void answer(host::QuestionId, Result<std::string>) override {}
+
+  const host::QuestionId asked{1};
+
+ private:
+  host::ConnectionId last_;
+};
+
+class MemberTest : public ::testing::Test {
+ protected:
+  MemberTest() : process_(options(), network_, now_) { process_.tick(now_); }
+
+  static MemberProcess::Options options() {
+    MemberProcess::Options options;
+    options.run = "run";
+    options.coordinators = {{.host = "there", .port = 1}};
+    return options;
+  }
+  void answer(net::PeerId self) {
+    membership::BeginAnswer begun;
+    begun.set_node(self.node.value);
+    begun.set_incarnation(self.incarnation.value);
+    begun.mutable_lead()->set_incarnation(1);
+    begun.set_beat_ms(100);
+    process_.on(host::Answered{network_.asked, begun.SerializeAsString()}, now_);
+  }
+  // The first view, with one member.
+  void change(net::PeerId member) {
+    membership::ToMember said;
+    said.mutable_change()->set_epoch(1);
+    membership::MemberRecord& record = *said.mutable_change()->add_members();
+    record.set_node(member.node.value);
+    record.set_incarnation(member.incarnation.value);
+    record.set_state(membership::SERVING);
+    record.mutable_listening()->mutable_control()->set_port(1);
+    record.mutable_listening()->mutable_bulk()->set_port(1);
+    Member& own = *process_.member();
+    own.on(net::Arrived{.from = own.coordinator(), .message = pack(said), .receipt = {}}, now_);
+  }
+  // How the process ended, if it did.
+  std::optional<Error> error() {
+    for (const ProcessEvent& event : process_.take_events()) {
+      const auto* const ended = std::get_if<LifeEnded>(&event);
+      if (ended != nullptr && !ended->again) return ended->error;
+    }
+    return std::nullopt;
+  }
+
+  Instant now_;
+  Nobody network_;
+  MemberProcess process_;
+};
+
+// Claim: nobody gets the coordinator's number.
+TEST_F(MemberTest, IsNotTheCoordinator) {
+  answer({kCoordinatorNode, Incarnation(3)});
+  const auto ended = error();
+  ASSERT_TRUE(ended.has_value());
+  EXPECT_EQ(ended->kind, ErrorKind::kBadData);
+}
+
+// Claim: a view with another life of the node ends this one with an error.
+TEST_F(MemberTest, AnotherLifeOfTheNode) {
+  answer(kSelf);
+  change({kSelf.node, Incarnation(4)});
+  const auto ended = error();
+  ASSERT_TRUE(ended.has_value());
+  EXPECT_EQ(ended->kind, ErrorKind::kBadData);
+}
+
+// Claim: so does one in which the coordinator is a member; one with somebody else does not.
+TEST_F(MemberTest, CoordinatorIsNoMember) {
+  answer(kSelf);
+  change({NodeId(3), Incarnation(4)});
+  EXPECT_FALSE(error().has_value());
+  now_ = now_ + from_seconds(1);
+  process_.tick(now_);
+  EXPECT_TRUE(process_.links()->linked(NodeId(3)));
+  membership::ToMember said;
+  said.mutable_change()->set_epoch(2);
+  said.mutable_change()->add_members()->set_node(kCoordinatorNode.value);
+  said.mutable_change()->mutable_members(0)->set_incarnation(5);
+  Member& own = *process_.member();
+  own.on(net::Arrived{.from = own.coordinator(), .message = pack(said), .receipt = {}}, now_);
+  const auto ended = error();
+  ASSERT_TRUE(ended.has_value());
+  EXPECT_EQ(ended->kind, ErrorKind::kBadData);
+}
+
+}  // namespace
+}  // namespace gossamer::cluster
