@@ -14,6 +14,7 @@
 #include "choices.h"
 #include "cluster/control/control_message.h"
 #include "cluster/control/coordinator.h"
+#include "nobody.h"
 
 namespace {
 
@@ -22,38 +23,8 @@ using namespace gossamer::cluster;
 using fuzz::Choices;
 
 constexpr std::uint64_t kBatch = 12;
-constexpr std::uint64_t kThings = 4;
 constexpr int kTicksAtOnce = 64;
 constexpr std::size_t kMostMessages = 400;
-
-// There is nobody: what is said is heard by the witness.
-class Nobody final : public host::Network {
- public:
-  Result<host::Endpoint> listen(const host::Endpoint& at, host::Lane) override { return at; }
-  host::ConnectionId connect(const host::Endpoint&, host::Lane) override { return ++last_; }
-  void send(host::ConnectionId, Slices) override {}
-  void consumed(host::ConnectionId, std::uint64_t) override {}
-  void close(host::ConnectionId) override {}
-  host::QuestionId ask(const host::Endpoint&, host::Question) override { return {}; }
-  void answer(host::QuestionId, Result<std::string>) override {}
-
- private:
-  host::ConnectionId last_;
-};
-
-class Things final : public Workload {
- public:
-  [[nodiscard]] std::vector<placement::Thing> things() const override {
-    std::vector<placement::Thing> things;
-    for (std::uint64_t i = 0; i < kThings; ++i)
-      things.push_back({.id = placement::ThingId(i), .bytes = 1 << 20, .work = 1 + static_cast<double>(i)});
-    return things;
-  }
-  [[nodiscard]] bool readable(const std::string& report) const override { return report.size() < 8; }
-  [[nodiscard]] Decision decide(const Rest& rest) override {
-    return {.bytes = "go on", .committed = rest.committed};
-  }
-};
 
 class Ear final : public Witness {
  public:
@@ -129,8 +100,7 @@ class Bench {
     for (const auto& [key, value] : store_) entries.push_back({key, value});
     auto records = read_records(entries);
     CHECK(records.ok(), records.error().message());
-    const auto changes =
-        begin_lead(*records, {.run = "run", .batch = kBatch, .tracks = options_.tracks.size()});
+    const auto changes = begin_lead(*records, {.run = "run", .batch = kBatch, .tracks = options_.tracks});
     CHECK(changes.ok(), changes.error().message());
     carry_out(*changes);
     links_ = std::make_unique<net::Links>(
@@ -302,8 +272,8 @@ class Bench {
   }
 
   Choices& choices_;
-  Nobody nobody_;
-  Things workload_;
+  fuzz::Nobody nobody_;
+  fuzz::Things workload_;
   Ear ear_;
   Coordinator::Options options_;
   Instant now_;

@@ -11,7 +11,6 @@ namespace {
 
 using membership::ToMember;
 
-constexpr Duration kLongestLease{3600'000'000'000};
 constexpr std::uint64_t kStepsAhead = 4096;  // claims of steps further ahead cost memory for nothing
 // A mark costs the same wherever it is, and members go on for as long as no coordinator hears of it.
 constexpr std::uint64_t kMarkAhead = 1ULL << 32;

@@ -188,7 +188,7 @@ void CoordinatorProcess::on_load(const LoadAnswer& answer, Instant now) {
   }
   auto changes = begin_lead(*records, {.run = options_.coordinator.run,
                                        .batch = options_.coordinator.batch,
-                                       .tracks = options_.coordinator.tracks.size()});
+                                       .tracks = options_.coordinator.tracks});
   if (!changes.ok()) {
     failure_ = changes.error();
     return;

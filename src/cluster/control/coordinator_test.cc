@@ -49,7 +49,7 @@ class CoordinatorTest : public ::testing::Test {
  protected:
   CoordinatorTest()
       : links_(nobody_, {.run = "run", .self = {kCoordinatorNode, Incarnation(1)}, .program = "test"}) {
-    auto changes = begin_lead(records_, {.run = "run", .batch = 1, .tracks = 0});
+    auto changes = begin_lead(records_, {.run = "run", .batch = 1});
     CHECK(changes.ok());
     Coordinator::Options options;
     options.run = "run";

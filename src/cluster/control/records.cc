@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "cluster/control/view.h"
@@ -33,9 +34,21 @@ std::string claim_key(const Claim& claim) {
 std::string mark_key(TrackId track, Incarnation by) {
   return fmt::format("marks/{}/{}", digits(track.value), digits(by.value));
 }
+std::string commit_key(TrackId track) { return "commits/" + digits(track.value); }
 std::string holdings_key(std::uint64_t piece) { return fmt::format("holdings/{:06}", piece); }
 
-// Reads one entry into `records`; false if key or value is none of ours.
+Error damaged(std::string key, std::string got, std::string expected) {
+  return {.kind = ErrorKind::kBadData,
+          .where = std::move(key),
+          .what = "an entry of the coordinator's store contradicts others",
+          .got = std::move(got),
+          .expected = std::move(expected),
+          .fix = "restore the store from a copy, or start a new run"};
+}
+
+bool is_number(std::uint64_t value) { return value < kMostNumber; }
+
+// Reads one entry into `records`; false if key or value is none of ours, or the two do not fit together.
 class Reader {
  public:
   explicit Reader(Records& records) : records_(records) {}
@@ -43,25 +56,36 @@ class Reader {
   bool read(const host::Entry& entry) {
     const std::string_view key = entry.key;
     const auto is = [&](std::string_view prefix) { return key.starts_with(prefix); };
-    if (key == "lead") return records_.lead.ParseFromString(entry.value);
-    if (key == "installed") return records_.installed.ParseFromString(entry.value);
+    if (key == "lead") return read_lead(entry.value);
+    if (key == "installed") return read_installed(entry.value);
     if (key == "epoch") return read_epoch(entry.value);
     if (key == "fenced") return read_fenced(entry.value);
     if (key == "committed") return read_committed(entry.value);
     if (key == "stopping") return read_stopping(entry.value);
-    if (is("holdings/")) return read_holdings(entry.value);
-    if (is("members/")) return read_member(entry.value);
-    if (is("leases/")) return read_lease(entry.value);
-    if (is("claims/")) return read_claim(entry.value);
-    if (is("commits/")) return read_commit(entry.value);
-    if (is("marks/")) return read_mark(entry.value);
+    if (is("holdings/")) return read_holdings(entry);
+    if (is("members/")) return read_member(entry);
+    if (is("leases/")) return read_lease(entry);
+    if (is("claims/")) return read_claim(entry);
+    if (is("commits/")) return read_commit(entry);
+    if (is("marks/")) return read_mark(entry);
     return false;
   }
 
  private:
+  bool read_lead(const std::string& value) {
+    membership::Lead& lead = records_.lead;
+    return lead.ParseFromString(value) && is_number(lead.next_node()) && is_number(lead.next_incarnation());
+  }
+  // Sums and shares of speeds have to stay numbers.
+  bool read_installed(const std::string& value) {
+    membership::Installed& installed = records_.installed;
+    return installed.ParseFromString(value) && std::ranges::all_of(installed.speeds(), [](const auto& one) {
+             return one.speed() > 1e-100 && one.speed() < 1e100;
+           });
+  }
   bool read_epoch(const std::string& value) {
     membership::Epoch epoch;
-    if (!epoch.ParseFromString(value)) return false;
+    if (!epoch.ParseFromString(value) || !is_number(epoch.number())) return false;
     records_.epoch = Epoch(epoch.number());
     return take(epoch.fenced(), records_.fenced_in_view);
   }
@@ -73,7 +97,7 @@ class Reader {
                    FencedIncarnations& to) {
     std::vector<FencedIncarnations::Run> runs;
     for (const membership::FencedRun& run : from) {
-      if (run.first() > run.last()) return false;
+      if (run.first() > run.last() || !is_number(run.last())) return false;
       runs.push_back({Incarnation(run.first()), Incarnation(run.last())});
     }
     to = FencedIncarnations(runs);
@@ -81,7 +105,7 @@ class Reader {
   }
   bool read_committed(const std::string& value) {
     membership::CommittedRecord committed;
-    if (!committed.ParseFromString(value)) return false;
+    if (!committed.ParseFromString(value) || !is_number(committed.next())) return false;
     records_.marks.committed = StepNumber(committed.next());
     return true;
   }
@@ -91,47 +115,52 @@ class Reader {
     records_.stopping = stopping;
     return true;
   }
-  bool read_holdings(const std::string& value) {
+  bool read_holdings(const host::Entry& entry) {
     membership::Holdings holdings;
-    if (!holdings.ParseFromString(value)) return false;
-    for (const membership::Holding& one : holdings.holdings())
+    if (!holdings.ParseFromString(entry.value)) return false;
+    for (const membership::Holding& one : holdings.holdings()) {
+      if (entry.key != holdings_key(one.thing() / kHoldingsInPiece)) return false;
       records_.holdings[placement::ThingId(one.thing())] = NodeId(one.node());
+    }
     return true;
   }
-  bool read_member(const std::string& value) {
+  bool read_member(const host::Entry& entry) {
     membership::MemberRecord record;
-    if (!record.ParseFromString(value) || record.node() == 0 || record.incarnation() == 0) return false;
+    if (!record.ParseFromString(entry.value) || record.node() <= kCoordinatorNode.value) return false;
+    if (record.incarnation() == 0 || !membership::State_IsValid(record.state())) return false;
+    if (entry.key != member_key(Incarnation(record.incarnation()))) return false;
     return records_.members.emplace(NodeId(record.node()), std::move(record)).second;
   }
-  bool read_lease(const std::string& value) {
-    membership::LeaseRecord lease;
-    if (!lease.ParseFromString(value)) return false;
-    if (lease.keys().begin() >= lease.keys().end() || lease.duration_ns() <= 0) return false;
-    records_.leases.push_back({{LeaseSpace(lease.keys().space()), lease.keys().begin(), lease.keys().end()},
-                               Incarnation(lease.holder()),
-                               Duration{lease.duration_ns()}});
-    return true;
+  bool read_lease(const host::Entry& entry) {
+    membership::LeaseRecord record;
+    if (!record.ParseFromString(entry.value) || record.keys().begin() >= record.keys().end()) return false;
+    const Lease lease{{LeaseSpace(record.keys().space()), record.keys().begin(), record.keys().end()},
+                      Incarnation(record.holder()),
+                      Duration{record.duration_ns()}};
+    records_.leases.push_back(lease);
+    return lease.duration > Duration{} && lease.duration <= kLongestLease && entry.key == lease_key(lease);
   }
-  bool read_claim(const std::string& value) {
-    membership::ClaimRecord claim;
-    if (!claim.ParseFromString(value) || claim.begin() >= claim.end()) return false;
-    records_.claims.claims.push_back({TrackId(claim.track()),
-                                      StepNumber(claim.step()),
-                                      {SampleId(claim.begin()), SampleId(claim.end())},
-                                      Incarnation(claim.by())});
-    return true;
+  bool read_claim(const host::Entry& entry) {
+    membership::ClaimRecord record;
+    if (!record.ParseFromString(entry.value) || record.begin() >= record.end()) return false;
+    records_.claims.claims.push_back({TrackId(record.track()),
+                                      StepNumber(record.step()),
+                                      {SampleId(record.begin()), SampleId(record.end())},
+                                      Incarnation(record.by())});
+    return entry.key == claim_key(records_.claims.claims.back());
   }
-  bool read_commit(const std::string& value) {
-    membership::CommitRecord commit;
-    if (!commit.ParseFromString(value)) return false;
-    records_.claims.commits.push_back({TrackId(commit.track()), StepNumber(commit.next())});
-    return true;
+  bool read_commit(const host::Entry& entry) {
+    membership::CommitRecord record;
+    if (!record.ParseFromString(entry.value) || !is_number(record.next())) return false;
+    records_.claims.commits.push_back({TrackId(record.track()), StepNumber(record.next())});
+    return entry.key == commit_key(TrackId(record.track()));
   }
-  bool read_mark(const std::string& value) {
-    membership::MarkRecord mark;
-    if (!mark.ParseFromString(value)) return false;
-    records_.marks.marks.push_back({TrackId(mark.track()), Incarnation(mark.by()), StepNumber(mark.next())});
-    return true;
+  bool read_mark(const host::Entry& entry) {
+    membership::MarkRecord record;
+    if (!record.ParseFromString(entry.value) || !is_number(record.next())) return false;
+    const Mark mark{TrackId(record.track()), Incarnation(record.by()), StepNumber(record.next())};
+    records_.marks.marks.push_back(mark);
+    return entry.key == mark_key(mark.track, mark.by);
   }
 
   Records& records_;
@@ -157,6 +186,82 @@ void add_runs(const FencedIncarnations& fenced,
     one.set_first(run.first.value);
     one.set_last(run.last.value);
   }
+}
+
+// Numbers are given in rising order, none twice, and a view begins before anything is installed in it.
+Result<void> check_numbers(const Records& records) {
+  const membership::Lead& lead = records.lead;
+  const std::string next = std::to_string(lead.next_incarnation());
+  if (lead.incarnation() > 0 && lead.incarnation() >= lead.next_incarnation())
+    return damaged("lead", fmt::format("incarnation {}", lead.incarnation()), "less than " + next);
+  for (const auto& [key, fenced] :
+       {std::pair("fenced", &records.fenced), {"epoch", &records.fenced_in_view}}) {
+    const std::vector<FencedIncarnations::Run> runs = fenced->runs();
+    if (!runs.empty() && runs.back().last.value >= lead.next_incarnation())
+      return damaged(key, fmt::format("incarnation {}", runs.back().last.value), "less than " + next);
+  }
+  if (records.installed.epoch() > records.epoch.value) {
+    return damaged("installed", fmt::format("epoch {}", records.installed.epoch()),
+                   fmt::format("at most {}, the last one begun", records.epoch.value));
+  }
+  for (const auto& [node, record] : records.members) {
+    const Incarnation incarnation(record.incarnation());
+    if (node.value >= lead.next_node() || incarnation.value >= lead.next_incarnation()) {
+      return damaged(
+          member_key(incarnation), fmt::format("node {}", node.value),
+          fmt::format("numbers that were given: less than node {}, incarnation {}", lead.next_node(), next));
+    }
+    if (records.fenced_in_view.contains(incarnation))
+      return damaged(member_key(incarnation), "a member that is fenced in its view", "a living one");
+  }
+  return {};
+}
+
+// What two living incarnations both have.
+Result<void> check_leases(const Records& records) {
+  std::vector<Lease> living = records.leases;
+  std::erase_if(living, [&](const Lease& one) { return records.fenced.contains(one.holder); });
+  std::ranges::sort(living, {}, &Lease::keys);
+  for (std::size_t i = 1; i < living.size(); ++i) {
+    const LeaseKeys& before = living[i - 1].keys;
+    if (before.space == living[i].keys.space && living[i].keys.begin < before.end)
+      return damaged(lease_key(living[i]), "keys that " + lease_key(living[i - 1]) + " has", "others");
+  }
+  return {};
+}
+
+Result<void> check_ledgers(const Records& records, const RunShape& shape) {
+  if (shape.tracks.empty()) return {};
+  const auto known = [&](TrackId track) {
+    return std::ranges::find(shape.tracks, track) != shape.tracks.end();
+  };
+  const std::string tracks = fmt::format("one of {} tracks", shape.tracks.size());
+  std::map<TrackId, StepNumber> next;
+  for (const TrackCommit& one : records.claims.commits) {
+    if (!known(one.track)) return damaged(commit_key(one.track), "another track", tracks);
+    next[one.track] = one.next;
+  }
+  for (const Mark& one : records.marks.marks) {
+    if (!known(one.track)) return damaged(mark_key(one.track, one.by), "another track", tracks);
+  }
+  std::vector<Claim> living = records.claims.claims;
+  for (const Claim& one : living) {
+    const bool of_step = one.ids.begin.value / shape.batch == one.step.value &&
+                         (one.ids.end.value - 1) / shape.batch == one.step.value;
+    if (!known(one.track) || !of_step)
+      return damaged(claim_key(one), "other ids or another track", "ids of the step, of " + tracks);
+  }
+  std::erase_if(living, [&](const Claim& one) {
+    return records.fenced.contains(one.by) || one.step < next[one.track];
+  });
+  const auto place = [](const Claim& one) { return std::tuple(one.track, one.step, one.ids.begin); };
+  std::ranges::sort(living, {}, place);
+  for (std::size_t i = 1; i < living.size(); ++i) {
+    const Claim& before = living[i - 1];
+    if (before.track == living[i].track && living[i].ids.begin < before.ids.end)
+      return damaged(claim_key(living[i]), "ids that " + claim_key(before) + " has", "others");
+  }
+  return {};
 }
 
 }  // namespace
@@ -186,17 +291,21 @@ Result<std::vector<host::Change>> begin_lead(Records& records, const RunShape& s
                  .expected = shape.run,
                  .fix = "give each run a store of its own"};
   }
-  if (!lead.run().empty() && (lead.batch() != shape.batch || lead.tracks() != shape.tracks)) {
+  if (!lead.run().empty() && (lead.batch() != shape.batch || lead.tracks() != shape.tracks.size())) {
     return Error{.kind = ErrorKind::kUsage,
                  .what = "the run was begun with another configuration",
-                 .got = fmt::format("a batch of {} in {} tracks", shape.batch, shape.tracks),
+                 .got = fmt::format("a batch of {} in {} tracks", shape.batch, shape.tracks.size()),
                  .expected = fmt::format("{} in {}", lead.batch(), lead.tracks()),
                  .fix = "resume it with the configuration that it was begun with"};
+  }
+  for (const Result<void>& sound :
+       {check_numbers(records), check_leases(records), check_ledgers(records, shape)}) {
+    if (!sound.ok()) return sound.error();
   }
   const Incarnation before(lead.incarnation());
   lead.set_run(shape.run);
   lead.set_batch(shape.batch);
-  lead.set_tracks(shape.tracks);
+  lead.set_tracks(shape.tracks.size());
   lead.set_next_node(std::max(lead.next_node(), kCoordinatorNode.value + 1));
   lead.set_incarnation(std::max<std::uint64_t>(lead.next_incarnation(), 1));
   lead.set_next_incarnation(lead.incarnation() + 1);
@@ -269,7 +378,7 @@ host::Change put_commit(const TrackCommit& commit) {
   membership::CommitRecord record;
   record.set_track(commit.track.value);
   record.set_next(commit.next.value);
-  return put("commits/" + digits(commit.track.value), record);
+  return put(commit_key(commit.track), record);
 }
 
 host::Change put_mark(const Mark& mark) {

@@ -40,6 +40,10 @@ struct Records {
   std::optional<membership::Stopping> stopping;  // the run is to end
 };
 
+// Leases are for at most this time, and no number of the store comes near this one: what is beyond is damage.
+inline constexpr Duration kLongestLease{3600'000'000'000};
+inline constexpr std::uint64_t kMostNumber = std::uint64_t{1} << 62;
+
 // kBadData names the key that cannot be read.
 [[nodiscard]] Result<Records> read_records(std::span<const host::Entry> entries);
 
@@ -47,10 +51,11 @@ struct Records {
 struct RunShape {
   std::string run;
   std::uint64_t batch = 1;
-  std::size_t tracks = 0;
+  std::vector<TrackId> tracks = {};
 };
 // The first change of a new lead: takes an incarnation for its coordinator and fences that of the one before.
-// kRefused for the store of another run, kUsage for one with other ledgers.
+// kRefused for the store of another run, kUsage for one with other ledgers; kBadData names an entry that
+// contradicts others, as no coordinator leaves it.
 [[nodiscard]] Result<std::vector<host::Change>> begin_lead(Records& records, const RunShape& shape);
 
 [[nodiscard]] host::Change put_lead(const membership::Lead& lead);

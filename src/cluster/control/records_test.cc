@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
+
+#include "cluster/control/view.h"
 
 namespace gossamer::cluster {
 namespace {
@@ -120,7 +123,8 @@ TEST(Records, DamageIsNamed) {
 TEST(Records, LeadsFollowEachOther) {
   StoreModel store;
   Records records;
-  const RunShape shape{.run = "r", .batch = 12, .tracks = 8};
+  const std::vector<TrackId> tracks{TrackId(0), TrackId(1)};
+  const RunShape shape{.run = "r", .batch = 12, .tracks = tracks};
   auto changes = begin_lead(records, shape);
   ASSERT_TRUE(changes.ok());
   EXPECT_EQ(records.lead.incarnation(), 1u);
@@ -135,10 +139,101 @@ TEST(Records, LeadsFollowEachOther) {
   store.carry_out_all(*changes);
 
   records = read(store);
-  EXPECT_EQ(begin_lead(records, {.run = "other", .batch = 12, .tracks = 8}).error().kind,
+  EXPECT_EQ(begin_lead(records, {.run = "other", .batch = 12, .tracks = tracks}).error().kind,
             ErrorKind::kRefused);
-  EXPECT_EQ(begin_lead(records, {.run = "r", .batch = 13, .tracks = 8}).error().kind, ErrorKind::kUsage);
-  EXPECT_EQ(begin_lead(records, {.run = "r", .batch = 12, .tracks = 7}).error().kind, ErrorKind::kUsage);
+  EXPECT_EQ(begin_lead(records, {.run = "r", .batch = 13, .tracks = tracks}).error().kind, ErrorKind::kUsage);
+  EXPECT_EQ(begin_lead(records, {.run = "r", .batch = 12, .tracks = {TrackId(0)}}).error().kind,
+            ErrorKind::kUsage);
+}
+
+// A store after some work, of two tracks with a batch of 12: member 4 in incarnation 5, the last one given.
+StoreModel good_store() {
+  membership::Lead lead;
+  lead.set_run("r");
+  lead.set_batch(12);
+  lead.set_tracks(2);
+  lead.set_incarnation(3);
+  lead.set_next_node(5);
+  lead.set_next_incarnation(6);
+  membership::MemberRecord member;
+  member.set_node(4);
+  member.set_incarnation(5);
+  member.set_state(membership::SERVING);
+  membership::Installed installed;
+  installed.set_epoch(7);
+  installed.add_speeds()->set_speed(1);
+  FencedIncarnations fenced;
+  fenced.fence(Incarnation(2));
+  StoreModel store;
+  store.carry_out_all(
+      std::vector{put_lead(lead), put_epoch(Epoch(7), fenced), put_installed(installed), put_member(member),
+                  put_fenced(fenced), put_lease({{LeaseSpace(1), 5, 8}, Incarnation(5), from_seconds(3)}),
+                  put_claim({TrackId(1), StepNumber(3), {SampleId(36), SampleId(40)}, Incarnation(5)}),
+                  put_commit({TrackId(1), StepNumber(3)}),
+                  put_mark({TrackId(1), Incarnation(5), StepNumber(4)}), put_committed(StepNumber(3))});
+  return store;
+}
+
+// How a lead begins with good_store() and one change more.
+Result<void> begin_after(const host::Change& change) {
+  StoreModel store = good_store();
+  store.carry_out(change);
+  auto records = read_records(store.entries());
+  if (!records.ok()) return records.error();
+  const auto begun = begin_lead(*records, {.run = "r", .batch = 12, .tracks = {TrackId(0), TrackId(1)}});
+  if (!begun.ok()) return begun.error();
+  return {};
+}
+
+// Claim: entries that can be read and cannot be true, alone or beside the others, are named. (A coordinator
+// that took them up would end with a failed check, at once or at the next change.)
+TEST(Records, WhatCannotBeIsNamed) {
+  ASSERT_TRUE(begin_after({"stopping", ""}).ok());
+  membership::MemberRecord member;
+  member.set_node(4);
+  member.set_incarnation(6);
+  membership::Installed installed;
+  installed.set_epoch(8);
+  membership::Installed speeds;
+  speeds.add_speeds()->set_speed(1e300);
+  FencedIncarnations all;
+  all.fence(Incarnation(9));
+  FencedIncarnations its_own;
+  its_own.fence(Incarnation(5));
+  const Incarnation living(5);
+  membership::MemberRecord coordinator;
+  coordinator.set_node(kCoordinatorNode.value);
+  coordinator.set_incarnation(4);
+  membership::MemberRecord twice;
+  twice.set_node(4);
+  twice.set_incarnation(4);
+  for (const host::Change& change :
+       {put_member(member), put_member(coordinator), put_installed(installed), put_installed(speeds),
+        put_fenced(all), put_epoch(Epoch(UINT64_MAX), {}), put_epoch(Epoch(7), all),
+        put_lease({{LeaseSpace(1), 7, 9}, living, from_seconds(3)}),
+        put_lease({{LeaseSpace(2), 7, 9}, living, {INT64_MAX}}),
+        put_claim({TrackId(1), StepNumber(3), {SampleId(38), SampleId(41)}, living}),
+        put_claim({TrackId(1), StepNumber(3), {SampleId(47), SampleId(49)}, living}),
+        put_claim({TrackId(2), StepNumber(3), {SampleId(36), SampleId(40)}, living}),
+        put_commit({TrackId(2), StepNumber(3)}), put_commit({TrackId(1), StepNumber(UINT64_MAX)}),
+        put_mark({TrackId(2), living, StepNumber(4)}), put_committed(StepNumber(UINT64_MAX))}) {
+    const auto begun = begin_after(change);
+    ASSERT_FALSE(begun.ok()) << change.key;
+    EXPECT_EQ(begun.error().kind, ErrorKind::kBadData) << change.key;
+    EXPECT_EQ(begun.error().where, change.key);
+  }
+  EXPECT_EQ(begin_after({"lead", std::nullopt}).error().kind, ErrorKind::kBadData);
+  EXPECT_EQ(begin_after(put_epoch(Epoch(7), its_own)).error().where, "members/00000000000000000005");
+  EXPECT_FALSE(begin_after(put_member(twice)).ok());
+  // Under another key than its own.
+  EXPECT_EQ(begin_after({"leases/1/5", *put_lease({{LeaseSpace(1), 5, 8}, living, from_seconds(3)}).value})
+                .error()
+                .where,
+            "leases/1/5");
+  // What the fenced had means nothing, and may lie where it likes.
+  EXPECT_TRUE(begin_after(put_lease({{LeaseSpace(1), 7, 9}, Incarnation(2), from_seconds(3)})).ok());
+  EXPECT_TRUE(
+      begin_after(put_claim({TrackId(1), StepNumber(3), {SampleId(38), SampleId(41)}, Incarnation(2)})).ok());
 }
 
 }  // namespace
