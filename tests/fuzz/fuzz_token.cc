@@ -8,8 +8,9 @@
 #include <string>
 
 #include "base/check.h"
+#include "base/hex.h"
+#include "base/sha256.h"
 #include "cluster/admission/token.h"
-#include "host/api/digest.h"
 
 namespace {
 
@@ -32,6 +33,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string bytes(reinterpret_cast<const char*>(data), size);
   look(bytes);
   look("gossamer1." + bytes);
-  look("gossamer1." + absl::WebSafeBase64Escape(bytes + host::sha256(bytes).substr(0, 4)));
+  const std::string checksum = absl::HexStringToBytes(to_hex(sha256(bytes)).substr(0, 8));
+  look("gossamer1." + absl::WebSafeBase64Escape(bytes + checksum));
   return 0;
 }

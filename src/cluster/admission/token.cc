@@ -7,7 +7,8 @@
 #include <utility>
 
 #include "base/check.h"
-#include "host/api/digest.h"
+#include "base/hex.h"
+#include "base/sha256.h"
 
 namespace gossamer::cluster {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 constexpr std::string_view kPrefix = "gossamer1.";
 constexpr std::string_view kAnyPrefix = "gossamer";
 constexpr std::size_t kChecksumBytes = 4;
-constexpr std::size_t kFingerprintBytes = 32;
+constexpr std::size_t kFingerprintBytes = sizeof(Sha256);
 constexpr std::size_t kMaxHost = 255;
 constexpr std::uint32_t kMaxPort = 65535;
 
@@ -34,12 +35,17 @@ Error damaged() {
 
 bool good(const Token& token) {
   return !token.at.host.empty() && token.at.host.size() <= kMaxHost && token.at.port != 0 &&
-         host::is_hex(token.id, kTokenIdBytes) && token.secret.size() == kSecretBytes &&
-         host::is_hex(token.authority, kFingerprintBytes) && host::parse_endpoint(to_string(token.at)).ok();
+         is_hex(token.id, kTokenIdBytes) && token.secret.size() == kSecretBytes &&
+         is_hex(token.authority, kFingerprintBytes) && host::parse_endpoint(to_string(token.at)).ok();
 }
 
 std::string base64url(std::string_view bytes) {
   return absl::WebSafeBase64Escape({bytes.data(), bytes.size()});
+}
+
+std::string checksum_of(std::string_view bytes) {
+  const Sha256 hash = sha256(bytes);
+  return {reinterpret_cast<const char*>(hash.data()), kChecksumBytes};
 }
 
 }  // namespace
@@ -53,7 +59,7 @@ std::string encode_token(const Token& token) {
   message.set_secret(token.secret);
   message.set_authority(absl::HexStringToBytes(token.authority));
   std::string bytes = message.SerializeAsString();
-  bytes += host::sha256(bytes).substr(0, kChecksumBytes);
+  bytes += checksum_of(bytes);
   return std::string(kPrefix) + base64url(bytes);
 }
 
@@ -75,15 +81,15 @@ Result<Token> decode_token(std::string_view text) {
   if (!readable) return damaged();
   const std::string checksum = bytes.substr(bytes.size() - kChecksumBytes);
   bytes.resize(bytes.size() - kChecksumBytes);
-  if (host::sha256(bytes).substr(0, kChecksumBytes) != checksum) return damaged();
+  if (checksum_of(bytes) != checksum) return damaged();
   wire::Token message;
   Token token;
   const bool parsed = message.ParseFromString(bytes) && message.port() <= kMaxPort;
   if (parsed) {
     token = {.at = {.host = message.host(), .port = static_cast<std::uint16_t>(message.port())},
-             .id = host::to_hex(message.id()),
+             .id = to_hex(message.id()),
              .secret = message.secret(),
-             .authority = host::to_hex(message.authority())};
+             .authority = to_hex(message.authority())};
   }
   if (!parsed || !good(token)) {
     return refused("is no token of this version", "other content",

@@ -11,7 +11,8 @@
 #include <utility>
 
 #include "base/check.h"
-#include "host/api/digest.h"
+#include "base/hex.h"
+#include "base/sha256.h"
 #include "host/api/files.h"
 
 namespace gossamer::cluster {
@@ -22,7 +23,6 @@ using nlohmann::json;
 constexpr int kVersion = 1;
 constexpr std::size_t kMaxFile = std::size_t{64} << 10;
 constexpr std::string_view kSuffix = ".json";
-constexpr std::size_t kDigestBytes = 32;
 
 Error unreadable(const std::string& path, std::string got) {
   return {.kind = ErrorKind::kBadData,
@@ -69,7 +69,7 @@ Error refused(const std::string& id, std::string what, std::string got) {
 
 TokenRecord record_of(const Token& token, std::int64_t created, std::int64_t expires, std::string note) {
   return {.id = token.id,
-          .secret_sha256 = host::to_hex(host::sha256(token.secret)),
+          .secret_sha256 = to_hex(sha256(token.secret)),
           .created = created,
           .expires = expires,
           .revoked = std::nullopt,
@@ -93,7 +93,7 @@ Result<TokenRecord> TokenBook::read(const std::string& id) {
       return unreadable(path, "another version: " + object.at("version").dump());
     TokenRecord record = record_from(object);
     if (record.id != id) return unreadable(path, "the record of another token");
-    if (!host::is_hex(record.secret_sha256, kDigestBytes))
+    if (!is_hex(record.secret_sha256, sizeof(Sha256)))
       return unreadable(path, "a secret_sha256 that is none");
     return record;
   } catch (const json::exception& error) {
@@ -106,7 +106,7 @@ Result<void> TokenBook::write(const TokenRecord& record) {
 }
 
 Result<void> TokenBook::add(const TokenRecord& record) {
-  CHECK(host::is_hex(record.id, kTokenIdBytes) && host::is_hex(record.secret_sha256, kDigestBytes));
+  CHECK(is_hex(record.id, kTokenIdBytes) && is_hex(record.secret_sha256, sizeof(Sha256)));
   if (auto made = disk_.make_directories(directory_); !made.ok()) return made;
   if (auto synced = disk_.sync_directory(host::parent(directory_)); !synced.ok()) return synced;
   const auto there = disk_.exists(path_of(record.id));
@@ -125,7 +125,7 @@ Result<TokenBook::List> TokenBook::list() {
   for (const std::string& name : *names) {
     if (!name.ends_with(kSuffix)) continue;  // what a crash left of a replaced file
     const std::string id = name.substr(0, name.size() - kSuffix.size());
-    if (!host::is_hex(id, kTokenIdBytes)) continue;
+    if (!is_hex(id, kTokenIdBytes)) continue;
     auto record = read(id);
     if (record.ok()) {
       all.records.push_back(std::move(*record));
@@ -140,7 +140,7 @@ Result<TokenBook::List> TokenBook::list() {
 }
 
 Result<TokenRecord> TokenBook::revoke(const std::string& id, std::int64_t now) {
-  const auto there = host::is_hex(id, kTokenIdBytes) ? disk_.exists(path_of(id)) : Result<bool>(false);
+  const auto there = is_hex(id, kTokenIdBytes) ? disk_.exists(path_of(id)) : Result<bool>(false);
   if (!there.ok()) return there.error();
   if (!*there) {
     return Error{.kind = ErrorKind::kUsage,
@@ -158,7 +158,7 @@ Result<TokenRecord> TokenBook::revoke(const std::string& id, std::int64_t now) {
 
 Result<TokenRecord> TokenBook::check(const std::string& id, std::string_view secret, std::int64_t now) {
   constexpr const char* kUnknown = "is not known to this run, or its secret is wrong";
-  if (!host::is_hex(id, kTokenIdBytes)) return refused("(malformed)", kUnknown, "");
+  if (!is_hex(id, kTokenIdBytes)) return refused("(malformed)", kUnknown, "");
   const auto there = disk_.exists(path_of(id));
   if (!there.ok()) return there.error();
   if (!*there) return refused(id, kUnknown, "");
@@ -166,8 +166,7 @@ Result<TokenRecord> TokenBook::check(const std::string& id, std::string_view sec
   // The file's fault, not the stranger's, who need not know more.
   if (!record.ok())
     return Error{.where = "token " + id, .what = "cannot be checked: its record is unreadable"};
-  if (!host::equal_secrets(host::to_hex(host::sha256(secret)), record->secret_sha256))
-    return refused(id, kUnknown, "");
+  if (!equal_secrets(to_hex(sha256(secret)), record->secret_sha256)) return refused(id, kUnknown, "");
   if (record->revoked.has_value())
     return refused(id, "was revoked", "revoked at " + utc_text(*record->revoked));
   if (now >= record->expires) return refused(id, "has expired", "expired at " + utc_text(record->expires));

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/hex.h"
 #include "base/rng.h"
 
 namespace gossamer::cluster {

@@ -7,8 +7,10 @@
 #include <array>
 #include <ctime>
 #include <memory>
+#include <span>
 #include <utility>
 
+#include "base/hex.h"
 #include "host/grpc/network.h"
 #include "host/grpc/openssl.h"
 
@@ -89,9 +91,7 @@ std::string fingerprint_of(const X509* certificate) {
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
   unsigned size = 0;
   if (X509_digest(certificate, EVP_sha256(), digest.data(), &size) != 1) return {};
-  std::string text;
-  for (unsigned i = 0; i < size; ++i) text += fmt::format("{:02x}", digest[i]);
-  return text;
+  return to_hex(std::as_bytes(std::span(digest).first(size)));
 }
 
 Result<KeyAndCertificate> make_authority(const std::string& name, const Validity& validity) {

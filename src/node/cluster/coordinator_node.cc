@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/hex.h"
 #include "cluster/admission/enrolment.h"
 #include "host/api/files.h"
 #include "host/grpc/network.h"
@@ -147,7 +148,7 @@ Result<void> CoordinatorNode::prepare() {
   lock_ = std::move((*own).lock);
   const double now = host_.clock.wall_seconds();
   auto credentials = *known ? load_run_credentials(host_.disk, directory, now)
-                            : create_run_credentials(host_.disk, directory, hexadecimal(random_bytes(8)),
+                            : create_run_credentials(host_.disk, directory, to_hex(random_bytes(8)),
                                                      {.now_seconds = now, .days = kCertificateDays});
   if (!credentials.ok()) return credentials.error();
   new_run_ = !*known;

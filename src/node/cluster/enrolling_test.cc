@@ -10,8 +10,8 @@
 #include <csignal>
 #include <memory>
 
+#include "base/hex.h"
 #include "cluster/control/view.h"
-#include "host/api/digest.h"
 #include "host/posix/clock.h"
 #include "host/sim/disk.h"
 
@@ -45,7 +45,7 @@ class Coordinator {
   // A token of this run that expires after so many seconds.
   [[nodiscard]] cluster::Token token(std::int64_t lifetime) {
     cluster::Token token{.at = at_,
-                         .id = host::to_hex(*host::random_secret(cluster::kTokenIdBytes)),
+                         .id = to_hex(*host::random_secret(cluster::kTokenIdBytes)),
                          .secret = *host::random_secret(cluster::kSecretBytes),
                          .authority = *host::fingerprint(identity_.authority)};
     EXPECT_TRUE(book_.add(cluster::record_of(token, now(), now() + lifetime, "")).ok());

@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "base/hex.h"
 #include "cluster/admission/token_book.h"
 #include "cluster/control/view.h"
 #include "host/grpc/authority_fetch.h"
@@ -59,7 +60,7 @@ Result<std::string> make_token(const NodeHost& host, const std::string& director
   const auto authority = host::fingerprint(credentials->credentials.authority);
   if (!authority.ok()) return authority.error();
   const cluster::Token token{.at = wanted.at,
-                             .id = hexadecimal(random_bytes(cluster::kTokenIdBytes)),
+                             .id = to_hex(random_bytes(cluster::kTokenIdBytes)),
                              .secret = random_bytes(cluster::kSecretBytes),
                              .authority = *authority};
   const auto now = static_cast<std::int64_t>(host.clock.wall_seconds());

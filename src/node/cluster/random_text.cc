@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/cluster/random_text.h"
 
-#include <fmt/format.h>
-
 #include <cstring>
 
 #include "base/check.h"
@@ -21,12 +19,6 @@ std::uint64_t random_seed() {
   const std::string bytes = random_bytes(sizeof(seed));
   std::memcpy(&seed, bytes.data(), sizeof(seed));
   return seed;
-}
-
-std::string hexadecimal(const std::string& bytes) {
-  std::string text;
-  for (const char one : bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(one));
-  return text;
 }
 
 }  // namespace gossamer::node

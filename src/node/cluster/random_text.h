@@ -11,7 +11,5 @@ namespace gossamer::node {
 
 [[nodiscard]] std::string random_bytes(std::size_t count);
 [[nodiscard]] std::uint64_t random_seed();
-// Two lower-case digits a byte.
-[[nodiscard]] std::string hexadecimal(const std::string& bytes);
 
 }  // namespace gossamer::node
