@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/node_name.h"
 
 namespace gossamer::simulation {
 namespace {
@@ -137,7 +138,7 @@ void Fleet::start_coordinator(const std::string& machine) {
 }
 
 std::string Fleet::certificate(NodeId node) const {
-  return shape_.identity == Identity::kCertified ? net::certificate_name(node) : std::string();
+  return shape_.identity == Identity::kCertified ? certificate_name(node) : std::string();
 }
 
 void Fleet::start_member(NodeId node) {

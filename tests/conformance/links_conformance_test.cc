@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/node_name.h"
 #include "net/link/links.h"
 #include "networks.h"
 

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/node_name.h"
+
 namespace gossamer::cluster {
 namespace {
 
@@ -20,8 +22,6 @@ Error bad(std::string what) {
 }
 
 }  // namespace
-
-std::string certificate_name(NodeId node) { return fmt::format("node-{}", node.value); }
 
 Result<wire::EnrollRequest> check_enroll(const std::string& body, const RunIdentity& run, TokenBook& tokens,
                                          std::int64_t now) {

@@ -27,9 +27,6 @@ struct WireRange {
   std::uint32_t most = 0;
 };
 
-// The common name in the certificate of a node: "node-17".
-[[nodiscard]] std::string certificate_name(NodeId node);
-
 // What every node of the run is told.
 struct RunIdentity {
   std::string run;        // its id

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/node_name.h"
 
 namespace gossamer::cluster {
 namespace {
@@ -12,7 +13,7 @@ namespace {
 // 0 where the run has no certificates; nothing for the coordinator's own and for what is none.
 std::optional<NodeId> asking_node(const std::string& certificate) {
   if (certificate.empty()) return NodeId(0);
-  const std::optional<NodeId> node = net::certified_node(certificate);
+  const std::optional<NodeId> node = certified_node(certificate);
   return node == kCoordinatorNode ? std::nullopt : node;
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/node_name.h"
 #include "cluster/control/control_message.h"
 
 namespace gossamer::cluster {
@@ -34,7 +35,7 @@ void MemberProcess::ask_begin(Instant now) {
   begin_ = network_.ask(to, {.method = "Begin",
                              .body = ask.SerializeAsString(),
                              .timeout = kBeginTime,
-                             .to = net::certificate_name(kCoordinatorNode)});
+                             .to = certificate_name(kCoordinatorNode)});
 }
 
 void MemberProcess::on_begun(const Result<std::string>& answer, Instant now) {
@@ -79,7 +80,7 @@ void MemberProcess::on_begun(const Result<std::string>& answer, Instant now) {
         leads_.insert(network_.ask(control, {.method = "Lead",
                                              .body = std::move(bytes),
                                              .timeout = from_seconds(2),
-                                             .to = net::certificate_name(kCoordinatorNode)}));
+                                             .to = certificate_name(kCoordinatorNode)}));
       },
       now);
   learn_coordinators(begun.lead());

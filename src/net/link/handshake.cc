@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/node_name.h"
 #include "net/link/links.h"
 
 namespace gossamer::net {

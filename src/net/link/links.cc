@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/node_name.h"
 
 namespace gossamer::net {
 namespace {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "base/node_name.h"
 #include "net/link/names.h"
 
 namespace gossamer::net {

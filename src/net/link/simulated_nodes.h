@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/node_name.h"
 #include "host/sim/internet.h"
 #include "host/sim/timeline.h"
 #include "net/link/links.h"

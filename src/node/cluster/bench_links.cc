@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/node_name.h"
 #include "host/grpc/certificates.h"
 #include "host/grpc/network.h"
 #include "node/bench_options.h"
@@ -179,7 +180,7 @@ Result<std::optional<host::NetworkCredentials>> credentials(const NodeHost& host
   const auto mine = host::make_request();
   if (!mine.ok()) return mine.error();
   const auto certificate =
-      host::sign_request((*run).authority, (*mine).request, net::certificate_name(node), validity);
+      host::sign_request((*run).authority, (*mine).request, certificate_name(node), validity);
   if (!certificate.ok()) return certificate.error();
   return std::optional(host::NetworkCredentials{
       .authority = (*run).authority.certificate, .certificate = *certificate, .key = (*mine).key});

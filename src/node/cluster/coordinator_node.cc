@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/hex.h"
+#include "base/node_name.h"
 #include "cluster/admission/enrolment.h"
 #include "host/api/files.h"
 #include "host/grpc/network.h"
@@ -336,7 +337,7 @@ void CoordinatorNode::on_status(const host::Asked& asked) {
 }
 
 void CoordinatorNode::on_stop(const host::Asked& asked) {
-  if (asked.peer.certificate != cluster::certificate_name(cluster::kCoordinatorNode)) {
+  if (asked.peer.certificate != certificate_name(cluster::kCoordinatorNode)) {
     return network_->answer(asked.question, Error{.kind = ErrorKind::kRefused,
                                                   .what = "only the run's own directory may stop it",
                                                   .got = asked.peer.certificate,

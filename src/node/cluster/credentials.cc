@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/node_name.h"
 #include "cluster/admission/enrolment.h"
 #include "cluster/control/view.h"
 #include "host/api/files.h"
@@ -30,7 +31,7 @@ Result<void> make_directory(host::Disk& disk, const std::string& directory) {
 }
 
 Result<NodeId> node_of(const std::string& name) {
-  if (const auto node = net::certified_node(name)) return *node;
+  if (const auto node = certified_node(name)) return *node;
   return Error{.kind = ErrorKind::kBadData,
                .what = "the certificate is of no node",
                .got = "'" + name + "'",
@@ -100,8 +101,8 @@ Result<RunCredentials> create_run_credentials(host::Disk& disk, const std::strin
   if (!authority.ok()) return authority.error();
   auto own = host::make_request();
   if (!own.ok()) return own.error();
-  auto certificate = host::sign_request(*authority, own->request,
-                                        cluster::certificate_name(cluster::kCoordinatorNode), validity);
+  auto certificate =
+      host::sign_request(*authority, own->request, certificate_name(cluster::kCoordinatorNode), validity);
   if (!certificate.ok()) return certificate.error();
   if (auto made = make_directory(disk, directory); !made.ok()) return made.error();
   auto written = host::replace_private_file(disk, path_of(directory, kAuthorityKey), authority->key);

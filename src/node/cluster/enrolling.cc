@@ -5,6 +5,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/node_name.h"
 #include "cluster/control/view.h"
 #include "host/grpc/authority_fetch.h"
 #include "host/posix/mailbox.h"
@@ -40,7 +41,7 @@ Result<Membership> enroll(const EnrollOptions& options) {
                                 .question = {.method = cluster::kEnrollMethod,
                                              .body = request,
                                              .timeout = options.timeout,
-                                             .to = cluster::certificate_name(cluster::kCoordinatorNode)}});
+                                             .to = certificate_name(cluster::kCoordinatorNode)}});
   if (!answer.ok()) return answer.error();
   const auto bad = [&token](Error error) {
     error.where = to_string(token.at);
@@ -55,8 +56,8 @@ Result<Membership> enroll(const EnrollOptions& options) {
   if (membership->node != enrolled->node || membership->run != enrolled->run) {
     return bad({.kind = ErrorKind::kBadData,
                 .what = "the certificate is not what the answer says",
-                .got = cluster::certificate_name(membership->node) + " of run " + membership->run,
-                .expected = cluster::certificate_name(enrolled->node) + " of run " + enrolled->run});
+                .got = certificate_name(membership->node) + " of run " + membership->run,
+                .expected = certificate_name(enrolled->node) + " of run " + enrolled->run});
   }
   return membership;
 }

@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "base/hex.h"
+#include "base/node_name.h"
 #include "cluster/control/view.h"
 #include "host/posix/clock.h"
 #include "host/sim/disk.h"
@@ -110,7 +111,7 @@ TEST_F(Enrolling, GoodToken) {
     const auto answer = ask_once(
         {.at = coordinator.at(), .credentials = loaded->credentials, .question = {.method = "Other"}});
     EXPECT_EQ(answer.error().what, "no such question: Other");
-    EXPECT_EQ(answer.error().got, "from " + cluster::certificate_name(NodeId{number}));
+    EXPECT_EQ(answer.error().got, "from " + certificate_name(NodeId{number}));
   }
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/node_name.h"
 
 namespace gossamer::node {
 namespace {
@@ -126,7 +127,7 @@ void LinkTrials::on_leaders(Channel channel, NodeId from, const std::string& bod
   if (channel == kReady) {
     if (body != to_string(options_.plan)) {
       failure_ = Error{.kind = ErrorKind::kUsage,
-                       .where = net::certificate_name(from),
+                       .where = certificate_name(from),
                        .what = "measures something else than node 1",
                        .got = net::printable(body),
                        .expected = to_string(options_.plan),
@@ -310,7 +311,7 @@ void LinkTrials::fail_for_patience() {
   std::string missing;
   Error error{.what = fmt::format("nothing moved for {:.0f} s", options_.patience.seconds())};
   const auto add = [&](NodeId node) {
-    missing += fmt::format("{}{}", missing.empty() ? "" : ", ", net::certificate_name(node));
+    missing += fmt::format("{}{}", missing.empty() ? "" : ", ", certificate_name(node));
   };
   for (const auto& [node, peer] : peers_) {
     if (links_.statistics(node).up) continue;
@@ -324,7 +325,7 @@ void LinkTrials::fail_for_patience() {
     }
   }
   if (missing.empty()) {
-    missing = begun_ == 0 ? net::certificate_name(kLeader) : name(trial());
+    missing = begun_ == 0 ? certificate_name(kLeader) : name(trial());
     error.got = "links of the control lane with all nodes, and no more messages";
   }
   error.where = missing;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/hex.h"
+#include "base/node_name.h"
 #include "cluster/admission/token_book.h"
 #include "cluster/control/view.h"
 #include "host/grpc/authority_fetch.h"
@@ -24,7 +25,7 @@ Result<AskOptions> prepared(const NodeHost& host, const host::Endpoint& at, cons
   options.question = {.method = method,
                       .body = {},
                       .timeout = asker.timeout,
-                      .to = cluster::certificate_name(cluster::kCoordinatorNode)};
+                      .to = certificate_name(cluster::kCoordinatorNode)};
   if (!asker.token) {
     auto own = load_membership(host.disk, asker.directory, host.clock.wall_seconds());
     if (!own.ok()) return own.error();
