@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/printable.h"
 #include "cluster/control/control_message.h"
 
 namespace gossamer::cluster {
@@ -25,7 +26,7 @@ std::map<NodeId, membership::MemberRecord> in_view(const Records& records) {
 
 // Empty behind NAT. Others dial it, and it is shown.
 bool is_host(const std::string& host) {
-  return host.size() <= kMaxName && net::printable(host) == host && host.find(' ') == std::string::npos;
+  return host.size() <= kMaxName && printable(host) == host && host.find(' ') == std::string::npos;
 }
 
 Error malformed(const char* what, std::size_t bytes) {

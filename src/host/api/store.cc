@@ -3,18 +3,10 @@
 
 #include <fmt/format.h>
 
+#include "base/printable.h"
+
 namespace gossamer::host {
 namespace {
-
-// A key may hold any bytes and be of any length; a message may not.
-std::string shown(const std::string& key) {
-  std::string text;
-  for (const char c : key.substr(0, 64)) {
-    text +=
-        c >= ' ' && c <= '~' ? fmt::format("{}", c) : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-  }
-  return fmt::format("'{}'{}", text, key.size() > 64 ? "..." : "");
-}
 
 Error beyond_limit(std::string where, std::string_view what, std::size_t got, std::string expected) {
   return Error{.kind = ErrorKind::kBadData,
@@ -35,7 +27,7 @@ Result<void> check_limits(std::span<const Change> changes) {
   std::size_t bytes = 0;
   for (const Change& change : changes) {
     const std::size_t value_bytes = change.value ? change.value->size() : 0;
-    const std::string where = "key " + shown(change.key);
+    const std::string where = "key " + quote(change.key, 64);
     if (change.key.empty() || change.key.size() > kMaxKeyBytes) {
       return beyond_limit(where, "bytes of a key", change.key.size(), fmt::format("1 to {}", kMaxKeyBytes));
     }

@@ -7,19 +7,6 @@
 
 namespace gossamer::data {
 
-std::string quote(std::string_view text) {
-  constexpr std::size_t kMost = 40;
-  std::string quoted = "'";
-  for (const char c : text.substr(0, kMost)) {
-    if (c >= ' ' && c <= '~') {
-      quoted += c;
-    } else {
-      quoted += fmt::format("\\x{:02X}", static_cast<unsigned char>(c));
-    }
-  }
-  return quoted + (text.size() > kMost ? "...'" : "'");
-}
-
 BadLine line_too_long(std::size_t limit_bytes) {
   return {.column = 1,
           .error = {.kind = ErrorKind::kBadData,

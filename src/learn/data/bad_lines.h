@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/printable.h"
 #include "base/result.h"
 #include "learn/data/reading.h"
 
@@ -28,9 +29,6 @@ struct BadLine {
 // What to do about a bad line, the `fix` of its error.
 inline constexpr std::string_view kFixLine =
     "mend the line, or use --skip-bad N to leave out up to N bad lines";
-
-// Text in quotes, at most 40 bytes of it, with bytes other than printable ASCII as \xHH.
-[[nodiscard]] std::string quote(std::string_view text);
 
 // A line longer than the limit.
 [[nodiscard]] BadLine line_too_long(std::size_t limit_bytes);

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/node_name.h"
+#include "base/printable.h"
 #include "net/link/links.h"
 
 namespace gossamer::net {

@@ -29,7 +29,6 @@
 #include "net/link/lane_stream.h"
 #include "net/link/link_probe.h"
 #include "net/link/message.h"
-#include "net/link/names.h"
 #include "net/link/peer_id.h"
 #include "net/link/relay.h"
 #include "net/link/strangers.h"

@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 #include "base/node_name.h"
-#include "net/link/names.h"
+#include "base/printable.h"
 
 namespace gossamer::net {
 namespace {

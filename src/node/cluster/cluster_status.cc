@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/printable.h"
+
 namespace gossamer::node {
 namespace {
 
@@ -70,7 +72,7 @@ ordered_json member_json(const cluster::MemberFacts& member, const Held& held, I
 // What another version answers may lack fields, or have others.
 std::string text_in(const ordered_json& json, const char* key) {
   const auto found = json.find(key);
-  return found != json.end() && found->is_string() ? printable(found->get<std::string>()) : "";
+  return found != json.end() && found->is_string() ? printable(found->get<std::string>(), kAllBytes) : "";
 }
 double number_in(const ordered_json& json, const char* key) {
   const auto found = json.find(key);
@@ -134,13 +136,6 @@ std::map<NodeId, std::size_t> things_of(const cluster::HoldingMap& holdings) {
   return held;
 }
 
-std::string printable(std::string text) {
-  for (char& one : text) {
-    if (one < ' ' || one > '~') one = '?';
-  }
-  return text;
-}
-
 std::string status_json(const cluster::Coordinator& coordinator, const StatusFacts& facts, Instant now) {
   const std::vector<cluster::MemberFacts> members = coordinator.members();
   std::map<NodeId, Held> held = held_by(coordinator.holdings());
@@ -160,7 +155,7 @@ std::string status_json(const cluster::Coordinator& coordinator, const StatusFac
                        {"members_left_out", members.size() - std::min(members.size(), kMostMembers)},
                        {"members", ordered_json::array()}};
   if (coordinator.marks()) json["step"] = coordinator.marks()->committed().value;
-  for (const std::string& alarm : facts.alarms) json["alarms"].push_back(printable(alarm));
+  for (const std::string& alarm : facts.alarms) json["alarms"].push_back(printable(alarm, kAllBytes));
   if (facts.steps_per_second) json["steps_per_second"] = *facts.steps_per_second;
   for (const cluster::MemberFacts& member : std::span(members).first(std::min(members.size(), kMostMembers)))
     json["members"].push_back(member_json(member, held[NodeId(member.record->node())], now));
@@ -190,7 +185,8 @@ Result<std::string> status_text(const std::string& json) {
   if (!shortage.empty()) text += fmt::format("waits: {}\n", shortage);
   if ((*status).contains("alarms") && (*status)["alarms"].is_array()) {
     for (const auto& alarm : (*status)["alarms"]) {
-      if (alarm.is_string()) text += fmt::format("ALARM: {}\n", printable(alarm.get<std::string>()));
+      if (alarm.is_string())
+        text += fmt::format("ALARM: {}\n", printable(alarm.get<std::string>(), kAllBytes));
     }
   }
   text += fmt::format("{:>5} {:<16} {:<9} {:>6} {:>9} {:>6} {:>8} {:>10} {}\n", "node", "name", "state",

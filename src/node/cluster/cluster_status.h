@@ -17,9 +17,6 @@
 
 namespace gossamer::node {
 
-// What a peer calls itself may move the cursor, or be no UTF-8: all but printable ASCII becomes '?'.
-[[nodiscard]] std::string printable(std::string text);
-
 // The words of status and metrics.
 inline constexpr std::array kPhases{
     cluster::Coordinator::Phase::kSettled, cluster::Coordinator::Phase::kFreezing,

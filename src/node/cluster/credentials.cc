@@ -9,7 +9,6 @@
 #include "cluster/admission/enrolment.h"
 #include "cluster/control/view.h"
 #include "host/api/files.h"
-#include "net/link/names.h"
 
 namespace gossamer::node {
 namespace {

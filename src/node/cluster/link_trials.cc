@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/node_name.h"
+#include "base/printable.h"
 
 namespace gossamer::node {
 namespace {
@@ -129,7 +130,7 @@ void LinkTrials::on_leaders(Channel channel, NodeId from, const std::string& bod
       failure_ = Error{.kind = ErrorKind::kUsage,
                        .where = certificate_name(from),
                        .what = "measures something else than node 1",
-                       .got = net::printable(body),
+                       .got = printable(body),
                        .expected = to_string(options_.plan),
                        .fix = "give all nodes the same keys"};
       return;

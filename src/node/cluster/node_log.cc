@@ -13,6 +13,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/printable.h"
 #include "node/cluster/cluster_status.h"
 
 namespace gossamer::node {
@@ -149,7 +150,7 @@ void NodeLog::write(LogLevel level, const cluster::RunEvent& event) {
   if (!console_->should_log(level_of(level))) return;
   std::string line;
   if (format_ == LogFormat::kText) {
-    line = printable(in_words(event));
+    line = printable(in_words(event), kAllBytes);
   } else {
     const bool json = format_ == LogFormat::kJson;
     const auto field = [&](const char* key, const std::string& value) {

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/printable.h"
+
+#include <gtest/gtest.h>
+
+namespace gossamer {
+namespace {
+
+// Of all bytes, the 95 of printable ASCII stay and the others are replaced.
+TEST(Printable, EveryByte) {
+  int kept = 0;
+  for (int byte = 0; byte < 256; ++byte) {
+    const std::string text(1, static_cast<char>(byte));
+    const bool ascii = byte >= 0x20 && byte < 0x7f;
+    EXPECT_EQ(printable(text), ascii ? text : "?") << byte;
+    EXPECT_EQ(quote(text).size(), ascii ? 3 : 6) << byte;
+    if (ascii) ++kept;
+  }
+  EXPECT_EQ(kept, 95);
+  EXPECT_EQ(quote(std::string_view("a\0\xff", 3)), "'a\\x00\\xFF'");
+}
+
+// No more of a text than was asked for, and a quotation says that something is missing.
+TEST(Printable, Lengths) {
+  const std::string text(400, 'x');
+  EXPECT_EQ(printable(text), text.substr(0, kLineBytes));
+  EXPECT_EQ(printable(text, kAllBytes), text);
+  EXPECT_EQ(quote(text, 400), "'" + text + "'");
+  EXPECT_EQ(quote(text, 2), "'xx...'");
+  EXPECT_EQ(quote(""), "''");
+}
+
+}  // namespace
+}  // namespace gossamer
