@@ -8,6 +8,7 @@
 #include "apps/cli/arguments.h"
 #include "apps/cli/command.h"
 #include "apps/cli/machine.h"
+#include "base/human_bytes.h"
 #include "node/bench_kernels.h"
 #include "node/bench_sparse_search.h"
 #include "node/bench_sparse_step.h"
@@ -24,7 +25,7 @@ std::string to_text(const node::BenchSparseStepResult& r) {
       "{:.2f}, "
       "dense {:.2f}, embedding {:.2f}, waiting {:.2f}\n",
       r.wall_ms_per_step, r.cpu_ms_per_step, r.active_rows, r.unique_features,
-      node::human_count(r.parameters), node::human_bytes(r.peak_rss_bytes), p.select, p.embed, p.positives,
+      node::human_count(r.parameters), human_bytes(r.peak_rss_bytes), p.select, p.embed, p.positives,
       p.forward, p.reduce, p.weights, p.dense, p.embedding, p.waiting);
 }
 
@@ -33,7 +34,7 @@ std::string to_text(const node::BenchSparseSearchResult& r) {
       "{:.3f} ms a query in blocks, {:.3f} ms CPU, {:.0f} % of the rows multiplied; "
       "alone {:.2f} ms (median), {:.2f} ms CPU; peak memory {}\n",
       r.wall_ms_per_query, r.cpu_ms_per_query, 100 * r.screened, r.single_wall_ms, r.single_cpu_ms,
-      node::human_bytes(r.peak_rss_bytes));
+      human_bytes(r.peak_rss_bytes));
 }
 
 std::string to_json(const node::BenchKernelsResult& result, const node::BenchKernels& options,

@@ -9,6 +9,7 @@
 #include "apps/cli/arguments.h"
 #include "apps/cli/command.h"
 #include "apps/cli/machine.h"
+#include "base/human_bytes.h"
 #include "base/nearest_name.h"
 #include "node/data_import.h"
 #include "node/dictionary_import.h"
@@ -56,7 +57,7 @@ std::string summary_text(const node::DataImportResult& result) {
     default: text = fmt::format("{} records, {} features, {} labels", records, features, labels);
   }
   return text + fmt::format(" ({}; {} read, {} bad lines left out) in {}\n", node::name(result.format),
-                            node::human_bytes(result.report.bytes), node::human_count(result.report.skipped),
+                            human_bytes(result.report.bytes), node::human_count(result.report.skipped),
                             result.path);
 }
 

@@ -9,6 +9,7 @@
 #include "apps/cli/arguments.h"
 #include "apps/cli/command.h"
 #include "apps/cli/machine.h"
+#include "base/human_bytes.h"
 #include "base/nearest_name.h"
 #include "host/posix/signals.h"
 #include "node/model_export.h"
@@ -66,7 +67,7 @@ std::string report_text(const FormatRow& row, const node::ExportResult& result, 
   const std::string quoted =
       nlohmann::json(path).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   std::string text = fmt::format("{}: {} {}, {}; in Python:\n", path, node::human_count(result.entries),
-                                 row.entries, node::human_bytes(result.bytes));
+                                 row.entries, human_bytes(result.bytes));
   return text + fmt::format(fmt::runtime(row.python), quoted) + "\n";
 }
 

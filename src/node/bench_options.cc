@@ -8,6 +8,7 @@
 #include <charconv>
 #include <utility>
 
+#include "base/human_bytes.h"
 #include "base/nearest_name.h"
 
 namespace gossamer::node {

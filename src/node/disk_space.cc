@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/human_bytes.h"
 #include "engines/sparse/checkpoint.h"
 #include "learn/data/byte_source.h"
 #include "learn/data/jsonl_reader.h"

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "base/human_bytes.h"
 #include "host/api/files.h"
 
 namespace gossamer::node {

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <utility>
 
@@ -102,18 +101,6 @@ std::string human_duration(double seconds) {
   if (s < 3600) return fmt::format("{} min {} s", s / 60, s % 60);
   if (s < 86400) return fmt::format("{} h {} min", s / 3600, s % 3600 / 60);
   return fmt::format("{} days {} h", s / 86400, s % 86400 / 3600);
-}
-
-std::string human_bytes(std::uint64_t bytes) {
-  if (bytes < 1000) return fmt::format("{} B", bytes);
-  constexpr std::array kUnits = {"kB", "MB", "GB", "TB", "PB", "EB"};
-  double value = static_cast<double>(bytes) / 1000;
-  std::size_t unit = 0;
-  while (value >= 999.95 && unit + 1 < kUnits.size()) {
-    value /= 1000;
-    ++unit;
-  }
-  return fmt::format("{:.1f} {}", value, kUnits[unit]);
 }
 
 std::string human_count(std::uint64_t count) {

@@ -59,8 +59,6 @@ class Progress {
 
 // "34 s", "12 min 5 s", "3 h 20 min", "2 days 4 h".
 [[nodiscard]] std::string human_duration(double seconds);
-// "812 B", "3.2 MB", "1.5 GB": powers of 1000.
-[[nodiscard]] std::string human_bytes(std::uint64_t bytes);
 // "1,234,567".
 [[nodiscard]] std::string human_count(std::uint64_t count);
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/human_bytes.h"
 #include "engines/sparse/batch_reader.h"
 #include "engines/sparse/fusion_learning.h"
 #include "engines/sparse/model_assembly.h"

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -12,19 +11,10 @@
 #include <set>
 #include <utility>
 
+#include "base/human_bytes.h"
+
 namespace gossamer::placement {
 namespace {
-
-std::string sized(std::uint64_t bytes) {
-  constexpr std::array kUnits = {"bytes", "kB", "MB", "GB", "TB", "PB", "EB"};
-  auto value = static_cast<double>(bytes);
-  std::size_t unit = 0;
-  while (value >= 1000 && unit + 1 < kUnits.size()) {
-    value /= 1000;
-    ++unit;
-  }
-  return fmt::format("{:.4g} {}", value, kUnits[unit]);
-}
 
 std::vector<Index> largest_first(const Problem& problem) {
   std::vector<Index> order(problem.thing_ids.size());
@@ -179,15 +169,16 @@ std::uint64_t enough_bytes(const Problem& problem, const Layout& kept, const Fit
 
 Error shortage(const Problem& problem, const Fit& fit, std::uint64_t enough) {
   Error error{.where = "placement", .what = "the things do not fit into the members' memory"};
-  const std::string offer = fmt::format("members offer {}", sized(problem.all_limits));
+  const std::string offer = fmt::format("members offer {}", human_bytes(problem.all_limits));
   if (problem.all_bytes > problem.all_limits) {
-    error.got = fmt::format("{} needed, {} {}", sized(problem.all_bytes), problem.limit.size(), offer);
+    error.got = fmt::format("{} needed, {} {}", human_bytes(problem.all_bytes), problem.limit.size(), offer);
   } else {
     error.got = fmt::format("thing {} of {}, at most {} free on one member ({} needed in all, {} {})",
-                            problem.thing_ids[fit.largest_left].value, sized(problem.bytes[fit.largest_left]),
-                            sized(fit.largest_free), sized(problem.all_bytes), problem.limit.size(), offer);
+                            problem.thing_ids[fit.largest_left].value,
+                            human_bytes(problem.bytes[fit.largest_left]), human_bytes(fit.largest_free),
+                            human_bytes(problem.all_bytes), problem.limit.size(), offer);
   }
-  error.fix = fmt::format("add one member with {} ({} bytes)", sized(enough), enough);
+  error.fix = fmt::format("add one member with {} ({} bytes)", human_bytes(enough), enough);
   return error;
 }
 

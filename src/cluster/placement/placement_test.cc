@@ -152,7 +152,7 @@ TEST(Placement, EmptyFleets) {
   const std::vector<Thing> things = {{ThingId(1), 7, 1}};
   const Result<Decision> nobody = place(things, {}, {}, {});
   ASSERT_FALSE(nobody.ok());
-  EXPECT_EQ(nobody.error().fix, "add one member with 7 bytes (7 bytes)");
+  EXPECT_EQ(nobody.error().fix, "add one member with 7 B (7 bytes)");
   EXPECT_TRUE(place({}, {}, {}, {}).ok());
   const std::vector<Thing> weightless = {{ThingId(1), 0, 0}};
   EXPECT_FALSE(place(weightless, {}, {}, {}).ok());
@@ -171,7 +171,7 @@ TEST(Placement, ShortageNamesBytes) {
   EXPECT_EQ(
       decision.error().message(),
       "placement: the things do not fit into the members' memory: got 3.2 GB needed, 4 members offer 2.8 GB; "
-      "add one member with 400 MB (400000000 bytes)");
+      "add one member with 400.0 MB (400000000 bytes)");
 }
 
 // Enough memory in all, but in pieces that are too small: the message names the thing and the largest piece.
@@ -182,10 +182,8 @@ TEST(Placement, ShortageNamesTheThingThatFitsNowhere) {
   ASSERT_FALSE(decision.ok());
   EXPECT_EQ(
       decision.error().message(),
-      "placement: the things do not fit into the members' memory: got thing 7 of 300 bytes, at most 250 "
-      "bytes "
-      "free on one member (400 bytes needed in all, 2 members offer 450 bytes); add one member with 300 "
-      "bytes (300 bytes)");
+      "placement: the things do not fit into the members' memory: got thing 7 of 300 B, at most 250 B free "
+      "on one member (400 B needed in all, 2 members offer 450 B); add one member with 300 B (300 bytes)");
 }
 
 // A thing that no arrangement but one leaves room for is placed, although others must move for it.
