@@ -23,9 +23,9 @@
 #include "base/check.h"
 #include "host/api/files.h"
 #include "host/posix/clock.h"
-#include "host/posix/descriptor.h"
 #include "host/posix/disk.h"
 #include "host/posix/etcd_requests.h"
+#include "host/system/descriptor.h"
 #include "memory_directory.h"
 
 namespace gossamer::host {

@@ -3,11 +3,9 @@
 
 #include <fmt/format.h>
 #include <grpc/support/time.h>
-#include <netdb.h>
 #include <openssl/ssl.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -18,32 +16,14 @@
 
 #include "host/grpc/network.h"
 #include "host/grpc/openssl.h"
+#include "host/system/addresses.h"
+#include "host/system/descriptor.h"
 
 namespace gossamer::host {
 namespace {
 
 using Context = std::unique_ptr<SSL_CTX, FreeBy<SSL_CTX_free>>;
 using Session = std::unique_ptr<SSL, FreeBy<SSL_free>>;
-using Addresses = std::unique_ptr<addrinfo, FreeBy<freeaddrinfo>>;
-
-class Socket {
- public:
-  explicit Socket(int fd) : fd_(fd) {}
-  Socket(Socket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Socket(const Socket&) = delete;
-  Socket& operator=(const Socket&) = delete;
-  Socket& operator=(Socket&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Socket() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  [[nodiscard]] int fd() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 class Deadline {
  public:
@@ -79,37 +59,30 @@ Error cannot_connect(const Endpoint& from, int error) {
 }
 
 // A socket that is connected, or why it is not.
-Result<Socket> connect_one(const Endpoint& from, const addrinfo& address, const Deadline& deadline) {
-  Socket socket(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (socket.fd() < 0) return cannot_connect(from, errno);
-  if (connect(socket.fd(), address.ai_addr, address.ai_addrlen) == 0) return socket;
+Result<Descriptor> connect_one(const Endpoint& from, const addrinfo& address, const Deadline& deadline) {
+  Descriptor socket(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (socket.get() < 0) return cannot_connect(from, errno);
+  if (connect(socket.get(), address.ai_addr, address.ai_addrlen) == 0) return socket;
   if (errno != EINPROGRESS) return cannot_connect(from, errno);
-  if (!deadline.wait(socket.fd(), POLLOUT)) return cannot_connect(from, ETIMEDOUT);
+  if (!deadline.wait(socket.get(), POLLOUT)) return cannot_connect(from, ETIMEDOUT);
   int error = 0;
   socklen_t size = sizeof error;
-  if (getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
+  if (getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
   if (error != 0) return cannot_connect(from, error);
   return socket;
 }
 
-Result<Socket> connect_to(const Endpoint& from, const Deadline& deadline) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_NUMERICSERV;
-  addrinfo* found = nullptr;
-  const int status = getaddrinfo(from.host.c_str(), std::to_string(from.port).c_str(), &hints, &found);
-  if (status != 0) {
-    return failure(from, "cannot find the name", gai_strerror(status),
-                   "look at the name, and at this machine's DNS");
-  }
-  const Addresses addresses(found);
-  Result<Socket> last = cannot_connect(from, EADDRNOTAVAIL);
+Result<Descriptor> connect_to(const Endpoint& from, const Deadline& deadline) {
+  const Result<Addresses> addresses = addresses_of(from, AddressUse::kReach);
+  if (!addresses.ok()) return addresses.error();
+  Error last = cannot_connect(from, EADDRNOTAVAIL);
   int untried = 0;
-  for (const addrinfo* address = addresses.get(); address != nullptr; address = address->ai_next) ++untried;
+  for (const addrinfo* address = addresses->get(); address != nullptr; address = address->ai_next) ++untried;
   // One that swallows what is sent to it must not cost the others their time.
-  for (const addrinfo* address = addresses.get(); address != nullptr; address = address->ai_next) {
-    last = connect_one(from, *address, deadline.share(untried--));
-    if (last.ok()) break;
+  for (const addrinfo* address = addresses->get(); address != nullptr; address = address->ai_next) {
+    Result<Descriptor> socket = connect_one(from, *address, deadline.share(untried--));
+    if (socket.ok()) return socket;
+    last = socket.error();
   }
   return last;
 }
@@ -156,7 +129,7 @@ Result<std::string> pick(const Endpoint& from, SSL* session, const std::string& 
 
 Result<std::string> fetch_authority(const Endpoint& from, const std::string& fingerprint, Duration timeout) {
   const Deadline deadline(timeout);
-  const Result<Socket> socket = connect_to(from, deadline);
+  const Result<Descriptor> socket = connect_to(from, deadline);
   if (!socket.ok()) return socket.error();
   const Context context(SSL_CTX_new(TLS_client_method()));
   const Session session(context == nullptr ? nullptr : SSL_new(context.get()));
@@ -164,11 +137,11 @@ Result<std::string> fetch_authority(const Endpoint& from, const std::string& fin
   const bool good = session != nullptr && SSL_set_min_proto_version(session.get(), TLS1_2_VERSION) == 1 &&
                     SSL_set_alpn_protos(session.get(), kHttp2.data(), kHttp2.size()) == 0 &&
                     SSL_set_tlsext_host_name(session.get(), kCertificateHost) == 1 &&
-                    SSL_set_fd(session.get(), (*socket).fd()) == 1;
+                    SSL_set_fd(session.get(), socket->get()) == 1;
   if (!good) return failure(from, "cannot start TLS here", openssl_words(), "look at this machine's OpenSSL");
   // The fingerprint is the proof; there is nothing to verify against yet.
   SSL_set_verify(session.get(), SSL_VERIFY_NONE, nullptr);
-  if (auto shaken = shake_hands(from, session.get(), (*socket).fd(), deadline); !shaken.ok())
+  if (auto shaken = shake_hands(from, session.get(), socket->get(), deadline); !shaken.ok())
     return shaken.error();
   return pick(from, session.get(), fingerprint);
 }

@@ -2,18 +2,19 @@
 #include "host/grpc/listen_probe.h"
 
 #include <fmt/format.h>
-#include <netdb.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
-#include <memory>
+#include <string_view>
+
+#include "host/system/addresses.h"
+#include "host/system/descriptor.h"
 
 namespace gossamer::host {
 namespace {
 
-Error refuse(const Endpoint& at, const char* why, const char* fix) {
+Error refuse(const Endpoint& at, std::string_view why, const char* fix) {
   return {.where = to_string(at), .what = fmt::format("cannot listen: {}", why), .fix = fix};
 }
 
@@ -30,28 +31,22 @@ const char* fix_for(int error) {
 }  // namespace
 
 Result<void> probe_listen(const Endpoint& at) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
-  addrinfo* found = nullptr;
-  const int status = getaddrinfo(at.host.c_str(), std::to_string(at.port).c_str(), &hints, &found);
-  if (status != 0) return refuse(at, gai_strerror(status), "write an address or a name of this machine");
-  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> addresses(found, &freeaddrinfo);
+  const Result<Addresses> addresses = addresses_of(at, AddressUse::kListen);
+  if (!addresses.ok()) return refuse(at, addresses.error().got, "write an address or a name of this machine");
   int error = 0;
-  for (const addrinfo* address = addresses.get(); address != nullptr; address = address->ai_next) {
-    const int socket_fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (socket_fd < 0) {
+  for (const addrinfo* address = addresses->get(); address != nullptr; address = address->ai_next) {
+    const Descriptor socket(::socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (socket.get() < 0) {
       error = errno;
       continue;
     }
     // As servers do, or else a port would count as taken for a minute after its last connection.
     const int on = 1;
-    (void)setsockopt(socket_fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    (void)setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     const bool good =
-        bind(socket_fd, address->ai_addr, address->ai_addrlen) == 0 && listen(socket_fd, 1) == 0;
-    error = errno;
-    ::close(socket_fd);
+        bind(socket.get(), address->ai_addr, address->ai_addrlen) == 0 && listen(socket.get(), 1) == 0;
     if (good) return {};
+    error = errno;
   }
   return refuse(at, std::strerror(error), fix_for(error));
 }

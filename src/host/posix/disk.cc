@@ -17,7 +17,7 @@
 
 #include "base/check.h"
 #include "host/api/files.h"
-#include "host/posix/descriptor.h"
+#include "host/system/descriptor.h"
 
 namespace gossamer::host {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "host/posix/descriptor.h"
+#include "host/system/descriptor.h"
 
 namespace gossamer::host {
 namespace {

@@ -7,17 +7,12 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <memory>
 
-#include "host/posix/descriptor.h"
+#include "host/system/addresses.h"
+#include "host/system/descriptor.h"
 
 namespace gossamer::host {
 namespace {
-
-struct FreeAddresses {
-  void operator()(addrinfo* addresses) const { ::freeaddrinfo(addresses); }
-};
-using Addresses = std::unique_ptr<addrinfo, FreeAddresses>;
 
 // The text, or why there is none.
 Result<std::string> own_address(const Endpoint& to, const addrinfo& address) {
@@ -44,20 +39,10 @@ Result<std::string> own_address(const Endpoint& to, const addrinfo& address) {
 }  // namespace
 
 Result<std::string> address_towards(const Endpoint& to) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_DGRAM;
-  hints.ai_flags = AI_NUMERICSERV;
-  addrinfo* found = nullptr;
-  const int status = ::getaddrinfo(to.host.c_str(), std::to_string(to.port).c_str(), &hints, &found);
-  if (status != 0) {
-    return Error{.where = to_string(to),
-                 .what = "cannot find the name",
-                 .got = ::gai_strerror(status),
-                 .fix = "look at the name, and at this machine's DNS"};
-  }
-  const Addresses addresses(found);
+  const Result<Addresses> addresses = addresses_of(to, AddressUse::kReach);
+  if (!addresses.ok()) return addresses.error();
   Result<std::string> last = Error{.where = to_string(to), .what = "the name has no address"};
-  for (const addrinfo* one = addresses.get(); one != nullptr && !last.ok(); one = one->ai_next)
+  for (const addrinfo* one = addresses->get(); one != nullptr && !last.ok(); one = one->ai_next)
     last = own_address(to, *one);
   return last;
 }

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "host/posix/descriptor.h"
+#include "host/system/descriptor.h"
 
 namespace gossamer::host {
 namespace {

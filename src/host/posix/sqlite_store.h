@@ -18,8 +18,8 @@
 #include <string>
 
 #include "host/api/store.h"
-#include "host/posix/descriptor.h"
 #include "host/posix/sqlite_database.h"
+#include "host/system/descriptor.h"
 
 namespace gossamer::host {
 

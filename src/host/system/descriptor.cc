@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "host/posix/descriptor.h"
+#include "host/system/descriptor.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Descriptor: an open file descriptor that closes itself, and the error of a failed system call. Internal to
-// host/posix. Owner: whoever holds it; moves, never copies. Thread rule: one thread.
+// Descriptor: an open file descriptor that closes itself, and the error of a failed system call. Owner:
+// whoever holds it; moves, never copies. Thread rule: one thread.
 #pragma once
 
 #include <string>
