@@ -7,8 +7,10 @@ Waiting is asking `status --json` again until it is as wanted, with a deadline t
 """
 
 import contextlib
+import json
 import os
 import re
+import shutil
 import signal
 import tempfile
 import time
@@ -98,6 +100,16 @@ class Fleet:
 
     def wait_for_steps(self, beyond):
         return self.wait_for(f"steps beyond {beyond}", lambda status: (status["step"] or 0) > beyond)
+
+    def events(self, directory="run"):
+        with open(self.path(directory, "events.jsonl"), encoding="utf-8") as file:
+            return [json.loads(line) for line in file if line != "\n"]
+
+    def copy_run(self):
+        """A directory for a standby: what of the run's it needs."""
+        for name in ("credentials", "tokens"):
+            shutil.copytree(self.path("run", name), self.path("run2", name))
+        return self.path("run2")
 
     def words(self):
         """What all processes have said so far."""

@@ -7,7 +7,6 @@ when it reaches nobody else.
 
 import collections
 import contextlib
-import json
 import os
 import subprocess
 import sys
@@ -73,10 +72,6 @@ class LabFleet(Fleet):
         for machine, name in enumerate(members, 2):
             self.join(name, machine=machine)
         return leader, self.wait_for_members(len(members))
-
-    def events(self, directory="run"):
-        with open(self.path(directory, "events.jsonl"), encoding="utf-8") as file:
-            return [json.loads(line) for line in file if line != "\n"]
 
     def wait_for_event(self, accept, directory="run"):
         end = time.monotonic() + DEADLINE

@@ -78,9 +78,8 @@ class Life(unittest.TestCase):
 
     # Each line of events.jsonl says when, of which run, in which epoch, about which node.
     def check_events(self, fleet):
-        for path in (fleet.path("run", "events.jsonl"), fleet.path("a", "events.jsonl")):
-            with open(path, encoding="utf-8") as file:
-                events = [json.loads(line) for line in file]
+        for directory in ("run", "a"):
+            events = fleet.events(directory)
             self.assertEqual(len({event["run"] for event in events}), 1)
             for event in events:
                 self.assertLessEqual({"time", "event", "run", "epoch", "node", "incarnation"}, event.keys())
@@ -104,8 +103,7 @@ class Life(unittest.TestCase):
         nodes.append(fleet.start("join", fleet.address, "--name", "a"))
         again = fleet.wait_for_members(2)
         self.assertEqual(by_name(again)["a"]["node"], by_name(both)["a"]["node"])
-        with open(fleet.path("run", "events.jsonl"), encoding="utf-8") as file:
-            lost = [event for event in map(json.loads, file) if event["event"] == "lost"]
+        lost = [event for event in fleet.events() if event["event"] == "lost"]
         self.assertEqual([event["text"] for event in lost], ["it left"])
 
         leader.signal(signal.SIGINT)
@@ -273,9 +271,8 @@ class Standby(unittest.TestCase):
         fleet.join("a")
         fleet.join("b")
         before = fleet.wait_for_members(2)
-        for name in ("credentials", "tokens"):
-            shutil.copytree(fleet.path("run", name), fleet.path("run2", name))
-        standby = fleet.lead("--listen", second, "--standby", first, "--store", store, "--resume", out=fleet.path("run2"))
+        second_run = fleet.copy_run()
+        standby = fleet.lead("--listen", second, "--standby", first, "--store", store, "--resume", out=second_run)
         standby.wait_for_line("event=stands_by")
         asked = fleet.ask("status", second)
         self.assertEqual(asked.status, 1)

@@ -8,7 +8,6 @@ run that `gossamer stop` ends with status 0 everywhere has computed nothing wron
 
 import concurrent.futures
 import os
-import shutil
 import signal
 import sys
 import time
@@ -189,16 +188,14 @@ class HalfAMinute(LabCase):
         fleet = LabFleet(self, 5)
         store = "etcd:" + etcd.start(fleet, fleet.host(5), (2379, 2380), machine=5)
         leader, before = fleet.begin("b", "c", flags=("--standby", fleet.at(4), "--store", store))
-        for name in ("credentials", "tokens"):
-            shutil.copytree(fleet.path("run", name), fleet.path("run2", name))
+        second = fleet.copy_run()
         standby = fleet.lead("--listen", fleet.at(4), "--standby", fleet.at(1), "--store", store, "--resume",
-                             out=fleet.path("run2"), machine=4)  # fmt: skip
+                             out=second, machine=4)  # fmt: skip
         standby.wait_for_line("event=stands_by")
         stopped = time.monotonic()
         leader.signal(signal.SIGSTOP)
         standby.wait_for_line("event=leads")
         print(f"the standby leads {time.monotonic() - stopped:.1f} s after SIGSTOP", file=sys.stderr)
-        second = fleet.path("run2")
         during = fleet.wait_for("the members' beats", lambda now: all(one["connected"] for one in now["members"]), second)
         self.assertEqual(incarnations(during), incarnations(before))
         fleet.wait_for("steps", lambda now: now["step"] > before["step"], second)

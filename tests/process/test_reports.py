@@ -108,8 +108,7 @@ class Reports(unittest.TestCase):
         for line in lines:
             self.assertLessEqual({"time", "level", "run", "node", "epoch"}, set(line))
             self.assertEqual(line["node"], 1)
-        with open(self.fleet.path("run", "events.jsonl"), encoding="utf-8") as file:
-            events = [json.loads(line) for line in file]
+        events = self.fleet.events()
         told = [
             (line["event"], line.get("peer", 0), line["epoch"])
             for line in lines
