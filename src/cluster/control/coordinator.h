@@ -126,8 +126,6 @@ class Coordinator {
   [[nodiscard]] Epoch installed() const { return Epoch(installed_.epoch()); }
   [[nodiscard]] const HoldingMap& holdings() const { return holdings_; }
   [[nodiscard]] const FencedIncarnations& fenced() const { return fenced_; }
-  [[nodiscard]] const LeaseTable& leases() const { return leases_; }
-  [[nodiscard]] const std::optional<ClaimLedger>& claims() const { return claims_; }
   [[nodiscard]] const std::optional<MarkLedger>& marks() const { return marks_; }
 
  private:
