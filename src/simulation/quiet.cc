@@ -34,8 +34,9 @@ std::optional<std::string> disturbance(const Calm& before, const Calm& after) {
   if (seen > beats) return fmt::format("{} answers to {} beats", seen, beats);
   const std::uint64_t requests = since(before.traffic.requests, after.traffic.requests);
   const std::uint64_t answers = since(before.traffic.answers, after.traffic.answers);
-  // Some were asked before and wait for the store.
-  if (answers > requests + 4 * after.members)
+  // Some were asked before and wait for the store, which may take more than a second; a step has a few of
+  // them.
+  if (answers > requests + 8 * after.members)
     return fmt::format("{} answers to {} requests", answers, requests);
   // A change may have been under way before.
   const std::uint64_t others = since(before.traffic.others, after.traffic.others);

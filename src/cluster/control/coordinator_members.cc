@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/printable.h"
 #include "cluster/control/coordinator.h"
 
 namespace gossamer::cluster {
@@ -161,7 +162,7 @@ void Coordinator::judge_missing(Instant now) {
 
 void Coordinator::leave(Member& member, const membership::Leave& said, Instant now) {
   const net::PeerId peer = peer_of(member.record);
-  note("leaving", peer, net::printable(said.reason()));
+  note("leaving", peer, printable(said.reason()));
   fence(peer.node, "it left", now);  // the end of its link tells it that it may go
 }
 
