@@ -43,7 +43,8 @@ Result<ordered_json> read_object(host::Disk& disk, const std::string& path) {
   const auto text = host::read_text(disk, path, kMaxFile);
   if (!text.ok()) return text.error();
   ordered_json json = ordered_json::parse(*text, nullptr, false);
-  if (!json.is_object() || json.value("version", ordered_json()) != kVersion) return unreadable(path);
+  // Looked at where it lies, here and below: a copy of what is nested deep takes the stack.
+  if (!json.is_object() || !json.contains("version") || json["version"] != kVersion) return unreadable(path);
   return json;
 }
 
@@ -143,9 +144,9 @@ Result<RunAddress> load_address(host::Disk& disk, const std::string& directory) 
   RunAddress address{.coordinator = **coordinator,
                      .control = *control,
                      .bulk = *bulk,
-                     .led = (*json).value("led", ordered_json()) == true};
-  const auto others = (*json).value("others", ordered_json::array());
-  for (const ordered_json& text : others) {
+                     .led = (*json).contains("led") && (*json)["led"] == true};
+  if (!(*json).contains("others")) return address;
+  for (const ordered_json& text : (*json)["others"]) {
     const auto other = text.is_string() ? host::parse_endpoint(text.get<std::string>()) : unreadable(path);
     if (!other.ok()) return unreadable(path);
     address.others.push_back(*other);

@@ -51,6 +51,20 @@ TEST(Places, Address) {
   }
 }
 
+// A file that is nested as deep as its size allows is no address, and takes no stack.
+TEST(Places, DeeplyNestedIsNone) {
+  host::SimDisk disk;
+  ASSERT_TRUE(disk.make_directories("/run").ok());
+  const std::string deep = std::string(32'000, '[') + std::string(32'000, ']');
+  for (const std::string& text :
+       {R"({"version":)" + deep + "}", R"({"version":1,"coordinator":"h:1","others":[)" + deep + "]}"}) {
+    ASSERT_TRUE(host::replace_file(disk, "/run/address.json", text).ok());
+    const auto read = load_address(disk, "/run");
+    ASSERT_FALSE(read.ok());
+    EXPECT_EQ(read.error().kind, ErrorKind::kBadData);
+  }
+}
+
 // For an address: the coordinator noted for just that one, else a node that joined there, else the
 // coordinator noted for the port; with a token or a directory, that. A note that is damaged or outdated is as
 // good as none.
