@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Any text as a coordinator's status and as a file address.json: read, or kBadData; what is shown to people
+// is printable; and an address that was read is the same after it was kept.
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+#include "base/check.h"
+#include "host/api/files.h"
+#include "host/sim/disk.h"
+#include "node/cluster/cluster_status.h"
+#include "node/cluster/places.h"
+
+namespace {
+
+using namespace gossamer;
+
+bool printable(const std::string& text) {
+  return std::ranges::all_of(text, [](char one) { return one == '\n' || (one >= ' ' && one <= '~'); });
+}
+
+void status(const std::string& json) {
+  const auto facts = node::status_facts(json);
+  const auto text = node::status_text(json);
+  if (facts.ok()) {
+    CHECK(printable(facts->run) && printable(facts->program));
+  } else {
+    CHECK(facts.error().kind == ErrorKind::kBadData && !text.ok());
+  }
+  CHECK(text.ok() ? printable(*text) : text.error().kind == ErrorKind::kBadData);
+}
+
+void address(const std::string& json) {
+  host::SimDisk disk{{}};
+  CHECK(disk.make_directories("/run").ok());
+  CHECK(host::replace_file(disk, "/run/address.json", json).ok());
+  const auto read = node::load_address(disk, "/run");
+  if (!read.ok()) {
+    CHECK(read.error().kind == ErrorKind::kBadData && read.error().where == "/run/address.json");
+    return;
+  }
+  CHECK(node::keep_address(disk, "/run", *read).ok());
+  const auto again = node::load_address(disk, "/run");
+  CHECK(again.ok());
+  CHECK(again->coordinator == read->coordinator && again->control == read->control);
+  CHECK(again->bulk == read->bulk && again->others == read->others && again->led == read->led);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string bytes(reinterpret_cast<const char*>(data), size);
+  status(bytes);
+  address(bytes);
+  return 0;
+}
