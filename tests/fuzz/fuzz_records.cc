@@ -100,7 +100,7 @@ host::Change entry(Choices& choices) {
     case 7:
       return put_mark(
           {TrackId(choices.below(3)), Incarnation(choices.number()), StepNumber(choices.number())});
-    case 8: return choices.flip() ? put_committed(StepNumber(choices.number())) : put_stopping("enough");
+    case 8: return choices.flip() ? put_committed(StepNumber(choices.number())) : put_stopping({});
     case 9: {
       const HoldingMap one{{placement::ThingId(choices.number()), NodeId(choices.number())}};
       return put_holdings({}, one).front();
