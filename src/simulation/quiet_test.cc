@@ -54,7 +54,7 @@ TEST(Quiet, WhatIsBeyondIsADisturbance) {
                                                        [](Calm& after) { ++after.lives; },
                                                        [](Calm& after) { after.traffic.beats += 40; },
                                                        [](Calm& after) { ++after.traffic.beats_seen; },
-                                                       [](Calm& after) { after.traffic.answers += 17; },
+                                                       [](Calm& after) { after.traffic.answers += 33; },
                                                        [](Calm& after) { after.traffic.others += 13; }};
   for (std::size_t i = 0; i < beyond.size(); ++i) {
     Calm after = ten_quiet_seconds();

@@ -141,19 +141,27 @@ TEST_P(NetworkConformance, SendsBeforeOpened) {
   EXPECT_TRUE(c.all<Written>().empty());
 }
 
-// Who closes before the connection is open hears of it once, and nothing that was sent arrives.
+// Who closes before the connection is open hears of it once, and nothing that was sent arrives. (A thread
+// that is interrupted may come too late to close before; then it tries again.)
 TEST_P(NetworkConformance, ClosesBeforeOpened) {
   Recorder& a = start("a");
   Recorder& b = start("b");
   const Endpoint there = listen(b);
-  const ConnectionId id = a.network->connect(there, Lane::kControl);
-  a.network->send(id, frame_of("x"));
-  a.network->close(id);
-  ASSERT_TRUE(world_->run_until([&] { return !a.all<Closed>().empty(); }));
+  std::size_t opened = 0;
+  for (std::size_t tries = 1; tries <= 20; ++tries) {
+    const ConnectionId id = a.network->connect(there, Lane::kControl);
+    a.network->send(id, frame_of("x"));
+    a.network->close(id);
+    ASSERT_TRUE(world_->run_until([&] { return a.all<Closed>().size() == tries; }));
+    if (a.all<Opened>().size() == opened) break;
+    opened = a.all<Opened>().size();
+  }
+  const std::size_t closed = a.all<Closed>().size();
+  ASSERT_LT(opened, closed);
   (void)join(a, b, there);
-  EXPECT_EQ(a.all<Closed>().size(), 1U);
-  EXPECT_EQ(a.all<Opened>().size(), 1U);
-  EXPECT_TRUE(b.all<Received>().empty());
+  EXPECT_EQ(a.all<Closed>().size(), closed);
+  EXPECT_EQ(a.all<Opened>().size(), opened + 1);
+  EXPECT_LE(b.all<Received>().size(), opened);
 }
 
 // Written counts every byte sent, once.
