@@ -75,10 +75,11 @@ std::string quoted(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-std::string in_words(const cluster::RunEvent& event) {
+std::string in_words(const cluster::RunEvent& event, NodeId self) {
   std::string line = event.epoch.value == 0 ? std::string() : fmt::format("epoch {}: ", event.epoch.value);
   line += event.kind;
-  if (event.peer.node.value != 0) line += fmt::format(" node {}", event.peer.node.value);
+  const bool of_another = event.peer.node.value != 0 && event.peer.node != self;
+  if (of_another) line += fmt::format(" node {}", event.peer.node.value);
   if (!event.kind.empty() && !event.text.empty()) line += ": ";
   return line + event.text;
 }
@@ -150,7 +151,7 @@ void NodeLog::write(LogLevel level, const cluster::RunEvent& event) {
   if (!console_->should_log(level_of(level))) return;
   std::string line;
   if (format_ == LogFormat::kText) {
-    line = printable(in_words(event), kAllBytes);
+    line = printable(in_words(event, node_), kAllBytes);
   } else {
     const bool json = format_ == LogFormat::kJson;
     const auto field = [&](const char* key, const std::string& value) {
