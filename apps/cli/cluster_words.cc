@@ -111,7 +111,7 @@ void add_report(CLI::App& parser, ReportFlags& flags) {
       ->type_name("HOST:PORT");
 }
 
-Result<node::LogOptions> log_options(const Context& context, const ReportFlags& flags) {
+Result<node::ReportOptions> report_options(const Context& context, const ReportFlags& flags) {
   using node::LogFormat;
   using node::LogLevel;
   static const std::map<std::string, LogLevel, std::less<>> kLevels{{"debug", LogLevel::kDebug},
@@ -121,22 +121,19 @@ Result<node::LogOptions> log_options(const Context& context, const ReportFlags& 
                                                                     {"off", LogLevel::kOff}};
   static const std::map<std::string, LogFormat, std::less<>> kFormats{
       {"text", LogFormat::kText}, {"logfmt", LogFormat::kLogfmt}, {"json", LogFormat::kJson}};
-  node::LogOptions options{.format = context.console.terminal() ? LogFormat::kText : LogFormat::kLogfmt};
+  node::ReportOptions options;
   const auto level = kLevels.find(flags.level);
   if (level == kLevels.end()) return wrong(flags.level, "--log-level", "debug, info, warning, error or off");
-  options.level = level->second;
-  if (flags.format.empty()) return options;
-  const auto format = kFormats.find(flags.format);
+  options.log.level = level->second;
+  const std::string_view usual = context.console.terminal() ? "text" : "logfmt";
+  const auto format = kFormats.find(flags.format.empty() ? usual : flags.format);
   if (format == kFormats.end()) return wrong(flags.format, "--log-format", "text, logfmt or json");
-  options.format = format->second;
+  options.log.format = format->second;
+  if (flags.metrics.empty()) return options;
+  const auto metrics = parse_at(flags.metrics, "--metrics");
+  if (!metrics.ok()) return metrics.error();
+  options.metrics = *metrics;
   return options;
-}
-
-Result<std::optional<host::Endpoint>> metrics_endpoint(const ReportFlags& flags) {
-  if (flags.metrics.empty()) return std::optional<host::Endpoint>();
-  auto at = parse_at(flags.metrics, "--metrics");
-  if (!at.ok()) return at.error();
-  return std::optional(*at);
 }
 
 Result<std::string> state_directory() {

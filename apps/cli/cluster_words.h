@@ -48,8 +48,7 @@ struct ReportFlags {
   std::string metrics;
 };
 void add_report(CLI::App& parser, ReportFlags& flags);
-[[nodiscard]] Result<node::LogOptions> log_options(const Context& context, const ReportFlags& flags);
-[[nodiscard]] Result<std::optional<host::Endpoint>> metrics_endpoint(const ReportFlags& flags);
+[[nodiscard]] Result<node::ReportOptions> report_options(const Context& context, const ReportFlags& flags);
 
 // Whom `target` means, HOST:PORT or DIR, and how to ask there.
 struct TargetFlags {

@@ -165,12 +165,9 @@ Result<node::CoordinatorOptions> coordinator_options(Context& context, const Coo
   }
   options.store = run.store;
   options.program = program_name();
-  const auto log = log_options(context, flags.report);
-  if (!log.ok()) return log.error();
-  options.log = *log;
-  const auto metrics = metrics_endpoint(flags.report);
-  if (!metrics.ok()) return metrics.error();
-  options.metrics = *metrics;
+  const auto report = report_options(context, flags.report);
+  if (!report.ok()) return report.error();
+  options.report = *report;
   if (!flags.listen.empty()) {
     auto listen = parse_at(flags.listen, "--listen");
     if (!listen.ok()) return listen.error();

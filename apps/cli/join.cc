@@ -141,12 +141,9 @@ Result<node::MemberOptions> member_options(Context& context, const JoinFlags& fl
     options.cores = static_cast<std::uint32_t>(*cores);
   }
   options.program = program_name();
-  const auto log = log_options(context, flags.report);
-  if (!log.ok()) return log.error();
-  options.log = *log;
-  const auto metrics = metrics_endpoint(flags.report);
-  if (!metrics.ok()) return metrics.error();
-  options.metrics = *metrics;
+  const auto report = report_options(context, flags.report);
+  if (!report.ok()) return report.error();
+  options.report = *report;
   if (!flags.memory.empty()) {
     const auto memory = parse_size(flags.memory, "--memory");
     if (!memory.ok()) return memory.error();

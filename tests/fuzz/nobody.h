@@ -8,27 +8,14 @@
 #include <string>
 #include <vector>
 
+#include "cluster/control/test_nobody.h"
 #include "cluster/control/workload.h"
-#include "host/api/network.h"
 
 namespace gossamer::fuzz {
 
+using cluster::Nobody;
+
 inline constexpr std::uint64_t kThings = 4;
-
-// There is nobody: what is said is heard by the witness.
-class Nobody final : public host::Network {
- public:
-  Result<host::Endpoint> listen(const host::Endpoint& at, host::Lane) override { return at; }
-  host::ConnectionId connect(const host::Endpoint&, host::Lane) override { return ++last_; }
-  void send(host::ConnectionId, Slices) override {}
-  void consumed(host::ConnectionId, std::uint64_t) override {}
-  void close(host::ConnectionId) override {}
-  host::QuestionId ask(const host::Endpoint&, host::Question) override { return {}; }
-  void answer(host::QuestionId, Result<std::string>) override {}
-
- private:
-  host::ConnectionId last_;
-};
 
 class Things final : public cluster::Workload {
  public:

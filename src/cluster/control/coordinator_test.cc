@@ -15,26 +15,12 @@
 
 #include "base/check.h"
 #include "cluster/control/control_message.h"
+#include "cluster/control/test_nobody.h"
 
 namespace gossamer::cluster {
 namespace {
 
 using membership::ToCoordinator;
-
-// There is nobody: what the members say is said by the test.
-class Nobody final : public host::Network {
- public:
-  Result<host::Endpoint> listen(const host::Endpoint& at, host::Lane) override { return at; }
-  host::ConnectionId connect(const host::Endpoint&, host::Lane) override { return ++last_; }
-  void send(host::ConnectionId, Slices) override {}
-  void consumed(host::ConnectionId, std::uint64_t) override {}
-  void close(host::ConnectionId) override {}
-  host::QuestionId ask(const host::Endpoint&, host::Question) override { return {}; }
-  void answer(host::QuestionId, Result<std::string>) override {}
-
- private:
-  host::ConnectionId last_;
-};
 
 class OneThing final : public Workload {
  public:

@@ -8,28 +8,12 @@
 
 #include "cluster/control/control_message.h"
 #include "cluster/control/member_process.h"
+#include "cluster/control/test_nobody.h"
 
 namespace gossamer::cluster {
 namespace {
 
 constexpr net::PeerId kSelf{NodeId(2), Incarnation(3)};
-
-// There is nobody: what the coordinator says is said by the test.
-class Nobody final : public host::Network {
- public:
-  Result<host::Endpoint> listen(const host::Endpoint& at, host::Lane) override { return at; }
-  host::ConnectionId connect(const host::Endpoint&, host::Lane) override { return ++last_; }
-  void send(host::ConnectionId, Slices) override {}
-  void consumed(host::ConnectionId, std::uint64_t) override {}
-  void close(host::ConnectionId) override {}
-  host::QuestionId ask(const host::Endpoint&, host::Question) override { return asked; }
-  void answer(host::QuestionId, Result<std::string>) override {}
-
-  const host::QuestionId asked{1};
-
- private:
-  host::ConnectionId last_;
-};
 
 class MemberTest : public ::testing::Test {
  protected:
@@ -47,7 +31,7 @@ class MemberTest : public ::testing::Test {
     begun.set_incarnation(self.incarnation.value);
     begun.mutable_lead()->set_incarnation(1);
     begun.set_beat_ms(100);
-    process_.on(host::Answered{network_.asked, begun.SerializeAsString()}, now_);
+    process_.on(host::Answered{network_.asked(), begun.SerializeAsString()}, now_);
   }
   // The first view, with one member.
   void change(net::PeerId member) {

@@ -70,7 +70,7 @@ CoordinatorNode::CoordinatorNode(const NodeHost& host, CoordinatorOptions option
       options_(std::move(options)),
       workload_(workload),
       tokens_(host.disk, options_.directory + "/tokens"),
-      log_(host, options_.directory, options_.log),
+      log_(host, options_.directory, options_.report.log),
       loop_(host.clock),
       started_(loop_.now()),
       started_wall_(host.clock.wall_seconds()) {}
@@ -210,8 +210,8 @@ Result<void> CoordinatorNode::listen() {
   control_.port = (*control).port;
   bulk_.port = (*bulk).port;
   address_.port = control_.port;
-  if (options_.metrics) {
-    auto metrics = MetricsEndpoint::listen(*options_.metrics);
+  if (options_.report.metrics) {
+    auto metrics = MetricsEndpoint::listen(*options_.report.metrics);
     if (!metrics.ok()) return metrics.error();
     metrics_ = std::move(*metrics);
     remark(LogLevel::kInfo, fmt::format("metrics at http://{}/metrics", host::to_string(metrics_->at())));

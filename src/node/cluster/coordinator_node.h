@@ -42,8 +42,7 @@ struct CoordinatorOptions {
   std::string run_toml;       // the same for people, kept in the directory
   std::vector<cluster::TrackId> tracks;
   std::string program;
-  LogOptions log;
-  std::optional<host::Endpoint> metrics;  // where Prometheus may ask
+  ReportOptions report;
 };
 
 class CoordinatorNode {

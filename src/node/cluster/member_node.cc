@@ -26,7 +26,7 @@ constexpr Duration kLookTime{5'000'000'000};
 MemberNode::MemberNode(const NodeHost& host, MemberOptions options)
     : host_(host),
       options_(std::move(options)),
-      log_(host, options_.directory.path, options_.log),
+      log_(host, options_.directory.path, options_.report.log),
       loop_(host.clock),
       started_(host.clock.wall_seconds()) {}
 
@@ -144,8 +144,8 @@ Result<void> MemberNode::listen(const MakeEngine& make_engine) {
   process.watch_links = [this](const net::LinkEvent& event) { log_.link(event, epoch()); };
   process_ = std::make_unique<cluster::MemberProcess>(std::move(process), *network_, loop_.now());
   engine_ = make_engine(*process_);
-  if (!options_.metrics) return {};
-  auto metrics = MetricsEndpoint::listen(*options_.metrics);
+  if (!options_.report.metrics) return {};
+  auto metrics = MetricsEndpoint::listen(*options_.report.metrics);
   if (!metrics.ok()) return metrics.error();
   metrics_ = std::move(*metrics);
   log_.remark(LogLevel::kInfo, {},

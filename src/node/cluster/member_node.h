@@ -36,8 +36,7 @@ struct MemberOptions {
   std::uint64_t memory_bytes = 0;
   std::uint32_t cores = 1;
   std::string program;
-  LogOptions log;
-  std::optional<host::Endpoint> metrics;  // where Prometheus may ask
+  ReportOptions report;
 };
 
 class MemberNode {

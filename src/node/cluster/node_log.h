@@ -21,6 +21,7 @@
 #include "base/ids.h"
 #include "base/result.h"
 #include "cluster/control/run_event.h"
+#include "host/api/endpoint.h"
 #include "net/link/links.h"
 #include "node/node_host.h"
 #include "node/run_log.h"
@@ -40,6 +41,12 @@ enum class LogFormat {
 struct LogOptions {
   LogLevel level = LogLevel::kInfo;
   LogFormat format = LogFormat::kText;
+};
+
+// What a node tells of itself, and to whom.
+struct ReportOptions {
+  LogOptions log;
+  std::optional<host::Endpoint> metrics = std::nullopt;  // where Prometheus may ask
 };
 
 class NodeLog {

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A network on which there is nobody, for tests that say themselves what comes. Thread rule: one owner.
+#pragma once
+
+#include <string>
+
+#include "host/api/network.h"
+
+namespace gossamer::cluster {
+
+class Nobody final : public host::Network {
+ public:
+  Result<host::Endpoint> listen(const host::Endpoint& at, host::Lane) override { return at; }
+  host::ConnectionId connect(const host::Endpoint&, host::Lane) override { return ++last_; }
+  void send(host::ConnectionId, Slices) override {}
+  void consumed(host::ConnectionId, std::uint64_t) override {}
+  void close(host::ConnectionId) override {}
+  host::QuestionId ask(const host::Endpoint&, host::Question) override { return ++asked_; }
+  void answer(host::QuestionId, Result<std::string>) override {}
+
+  // The last question.
+  [[nodiscard]] host::QuestionId asked() const { return asked_; }
+
+ private:
+  host::ConnectionId last_;
+  host::QuestionId asked_;
+};
+
+}  // namespace gossamer::cluster
