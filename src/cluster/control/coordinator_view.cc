@@ -96,7 +96,8 @@ void Coordinator::send_view(Member& member, Epoch has) {
         message.mutable_change()->set_freeze(false);
       tell(member, std::move(message));
     }
-  } else if (view_.epoch().value != 0) {
+  } else {
+    // Of epoch 0 too: who waits for it must know that there is nobody to reach yet.
     if (has.value != 0) reach(ControlProbe::kWholeView);
     ToMember message;
     Change& change = *message.mutable_change();

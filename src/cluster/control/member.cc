@@ -167,7 +167,8 @@ void Member::on_message(const net::Message& message, Instant now) {
 }
 
 void Member::on_change(const membership::Change& change, Instant now) {
-  if (change.epoch() <= view_.epoch().value) return;  // has it
+  told_view_ = true;
+  if (change.epoch() <= view_.epoch().value) return say_ready(now);  // has it
   if (!view_.follows(change)) {
     return say_here(now);
   }
@@ -189,7 +190,7 @@ void Member::on_change(const membership::Change& change, Instant now) {
 }
 
 void Member::say_ready(Instant now) {
-  if (!wants_to_serve_ || said_ready_ || serving() || !linked_ || !reaches_all()) return;
+  if (!wants_to_serve_ || said_ready_ || serving() || !linked_ || !told_view_ || !reaches_all()) return;
   if (said_ready_before_) reach(ControlProbe::kReadyRepeated);
   said_ready_ = said_ready_before_ = true;
   ToCoordinator said;

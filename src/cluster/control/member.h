@@ -125,6 +125,8 @@ class Member {
   [[nodiscard]] const View& view() const { return view_; }
   [[nodiscard]] const membership::Install& installed() const { return installed_; }
   [[nodiscard]] bool serving() const { return view_.find(options_.self) != nullptr; }
+  // The coordinator that it follows was told that the engine is prepared, and that it reaches all.
+  [[nodiscard]] bool said_ready() const { return said_ready_; }
   [[nodiscard]] Generation generation() const { return generation_; }
   [[nodiscard]] net::PeerId coordinator() const { return {kCoordinatorNode, coordinator_}; }
   [[nodiscard]] bool ended() const { return ended_; }
@@ -174,6 +176,7 @@ class Member {
   Instant next_beat_;
 
   View view_;
+  bool told_view_ = false;  // by any coordinator; as long as nobody serves it is empty
   membership::Install installed_;
   std::optional<membership::Frozen> frozen_;  // said for this epoch, and not installed yet
   bool wants_to_serve_ = false;

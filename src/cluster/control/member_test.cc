@@ -60,6 +60,30 @@ class MemberTest : public ::testing::Test {
   MemberProcess process_;
 };
 
+// Claim: an engine that is ready at once waits for the view and for links to all who stand in it: who begins
+// to serve before it reaches them would have all of them wait.
+TEST_F(MemberTest, ReadyOnceItReachesAll) {
+  answer(kSelf);
+  Member& own = *process_.member();
+  own.ready(now_);
+  own.on(net::LinkUp{own.coordinator()}, now_);
+  EXPECT_FALSE(own.said_ready());
+  change({NodeId(3), Incarnation(4)});
+  EXPECT_FALSE(own.said_ready());
+}
+
+// Claim: where nobody serves yet, the view that it waits for is empty, and Ready follows.
+TEST_F(MemberTest, ReadyWhereNobodyServes) {
+  answer(kSelf);
+  Member& own = *process_.member();
+  own.ready(now_);
+  own.on(net::LinkUp{own.coordinator()}, now_);
+  membership::ToMember said;
+  said.mutable_change();
+  own.on(net::Arrived{.from = own.coordinator(), .message = pack(said), .receipt = {}}, now_);
+  EXPECT_TRUE(own.said_ready());
+}
+
 // Claim: nobody gets the coordinator's number.
 TEST_F(MemberTest, IsNotTheCoordinator) {
   answer({kCoordinatorNode, Incarnation(3)});
