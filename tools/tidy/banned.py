@@ -22,6 +22,7 @@ SIGNALS = ("apps/", "the program's outermost shell")
 PRINTS = ("src/base/check.cc", "a broken CHECK has only stderr left")
 TOOLS = ("tools/", "developers' programs")
 PEERS = ("tests/process/", "programs that tests of processes run")
+TABLES = ("tests/simulation/", "a program whose output is the tables of a document")
 
 BANS = (
     Ban(r"\bstd::chrono::\w+::now\b|\b\w+_clock::now\b|\bclock_gettime\b|\bgettimeofday\b",
@@ -39,7 +40,7 @@ BANS = (
         "wait on an event, or move the simulated clock", (POSIX,)),
     Ban(r"\bstd::(?:cout|cerr|clog|cin)\b|#\s*include\s*<iostream>|\bfmt::print|(?<![\w:])(?:std::)?f?printf\s*\("
         r"|\bstd::f?puts\b|(?<![\w:.])f?puts\s*\(",
-        "return values or events; only apps/ prints", (SIGNALS, PRINTS, TOOLS, PEERS)),
+        "return values or events; only apps/ prints", (SIGNALS, PRINTS, TOOLS, PEERS, TABLES)),
     Ban(r"\bf(?:re)?open\s*\(|#\s*include\s*<fstream>|\bstd::[io]?fstream\b|\bstd::filesystem\b|#\s*include\s*<filesystem>",
         "take a host::Disk",
         (POSIX, SIGNALS, (TESTS, "tests make and look into temporary directories"),
