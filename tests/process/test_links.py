@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Links over slow and distant lines (tools/lab): what must hold however busy the machine is.
 
-What links reach is measured by bench/links.py; here only what a design that had lost its point would miss by far.
+What links reach is measured by bench/links.py; here only what a design that had lost its point would miss by far. Lines
+are so long and so slow that a busy machine's own delays are small beside theirs.
 """
 
 import json
@@ -50,29 +51,29 @@ class LinksInTheLab(lab_fleet.LabCase):
         print({name: [round(one["median_ms"], 1) for one in ones] for name, ones in measured.items()}, flush=True)
         return measured
 
-    # Among four nodes 100 ms apart a round of the exchange takes one one-way delay; an algorithm of rounds among
+    # Among four nodes 500 ms apart a round of the exchange takes one one-way delay; an algorithm of rounds among
     # neighbours, or a request and its answer, would take two at least.
     def test_exchange_takes_one_way(self):
         with tempfile.TemporaryDirectory() as directory:
             program.run(*"bench links bytes=1 rounds=1 pings=1 transfers=1".split(), f"authority={directory}/authority")
             for authority in ((), (f"authority={directory}/authority",)):
                 with self.subTest(authority=authority):
-                    keys = ("measure=exchange", "rounds=15", "pings=3", "exchange_bytes=16384", *authority)
-                    rounds = self.measure(4, "1gbit", "200ms", *keys)["exchange"]
-                    self.assertEqual([one["count"] for one in rounds], [15] * 4)
-                    self.assertGreater(min(one["median_ms"] for one in rounds), 95)
-                    self.assertLess(max(one["median_ms"] for one in rounds), 190)
+                    keys = ("measure=exchange", "rounds=9", "pings=3", "exchange_bytes=16384", *authority)
+                    rounds = self.measure(4, "1gbit", "1s", *keys)["exchange"]
+                    self.assertEqual([one["count"] for one in rounds], [9] * 4)
+                    self.assertGreater(min(one["median_ms"] for one in rounds), 475)
+                    self.assertLess(max(one["median_ms"] for one in rounds), 950)
 
-    # While bulk fills a line of 10 Mb/s, a control message does not wait for it: even one megabyte of bulk in front
-    # of it would take 840 ms.
+    # While bulk fills a line of 2 Mb/s, a control message does not wait for it: even one megabyte of bulk in front
+    # of it would take 4.2 s.
     def test_control_passes_bulk(self):
-        keys = ("measure=control-beside-bulk", "bytes=8000000", "pings=25", "rate_mbps=10")
-        measured = self.measure(2, "10mbit", "40ms", *keys)
+        keys = ("measure=control-beside-bulk", "bytes=2000000", "pings=25", "rate_mbps=2")
+        measured = self.measure(2, "2mbit", "40ms", *keys)
         beside = measured["control-beside-bulk"][0]
         self.assertEqual(beside["count"], 25)
         self.assertGreater(beside["share_of_rate"], 0.5)
         self.assertGreater(beside["median_ms"], 19)
-        self.assertLess(beside["median_ms"], 200)
+        self.assertLess(beside["median_ms"], 1000)
 
 
 if __name__ == "__main__":

@@ -56,6 +56,26 @@ class Reports(unittest.TestCase):
                 return samples
         raise AssertionError(f"{who}: {samples}")
 
+    # On a busy machine a member may be missed and begin again at any time: what belongs together is looked at on one
+    # page, until it fits.
+    def tells_of_the_fleet(self, page):
+        begun = [one for one in self.fleet.events() if one["event"] == "begun"]
+        held = [number for _, number in page.get("gossamer_coordinator_member_things", [])]
+        return (
+            value(page, "gossamer_coordinator_members", state="serving") == 2
+            and value(page, "gossamer_coordinator_phase", phase="settled") == 1
+            and value(page, "gossamer_coordinator_things") == sum(held) == 12
+            and [number for _, number in page["gossamer_link_up"]] == [1, 1]
+            and "gossamer_link_round_trip_seconds" in page
+            and value(page, "gossamer_events_total", event="begun") == len(begun) >= 2
+        )
+
+    def agrees_with_the_leader(self, page):
+        node = page["gossamer_node_info"][0][0]["node"]
+        things = value(scrape(self.pages["leader"]), "gossamer_coordinator_member_things", node=node)
+        both_met = len(page.get("gossamer_link_round_trip_seconds", [])) == 2
+        return both_met and (things or 0) > 0 and value(page, "gossamer_member_things") == things
+
     # Each node's page has just the names of its protocol page, and says what status says.
     def test_metrics(self):
         with open(PAGE, encoding="utf-8") as file:
@@ -63,30 +83,15 @@ class Reports(unittest.TestCase):
         names = {
             table.split("\n")[0]: set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) for table in tables
         }
-        leader = self.wait_for(
-            "leader",
-            lambda page: value(page, "gossamer_coordinator_members", state="serving") == 2
-            and value(page, "gossamer_coordinator_phase", phase="settled") == 1
-            and "gossamer_link_round_trip_seconds" in page,
-        )
+        leader = self.wait_for("leader", self.tells_of_the_fleet)
         self.assertEqual(set(leader), names["Every node"] | names["Coordinators"])
         self.assertEqual(value(leader, "gossamer_coordinator_leads"), 1)
-        self.assertEqual(value(leader, "gossamer_coordinator_things"), 12)
-        held = [number for _, number in leader["gossamer_coordinator_member_things"]]
-        self.assertEqual(sum(held), 12)
-        self.assertEqual([number for _, number in leader["gossamer_link_up"]], [1, 1])
         self.assertEqual(value(leader, "gossamer_node_info", role="coordinator", node="1"), 1)
-        self.assertEqual(value(leader, "gossamer_events_total", event="begun"), 2)
         step = value(leader, "gossamer_coordinator_committed_step")
         self.wait_for("leader", lambda page: value(page, "gossamer_coordinator_committed_step") > step)
 
-        member = self.wait_for(
-            "a",
-            lambda page: (value(page, "gossamer_member_things") or 0) > 0
-            and len(page.get("gossamer_link_round_trip_seconds", [])) == 2,
-        )
+        member = self.wait_for("a", self.agrees_with_the_leader)
         self.assertEqual(set(member), names["Every node"] | names["Members"])
-        self.assertIn(value(member, "gossamer_member_things"), held)
         steps = value(member, "gossamer_check_steps_total")
         self.wait_for("a", lambda page: value(page, "gossamer_check_steps_total") > steps)
 
