@@ -5,11 +5,13 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "apps/cli/arguments.h"
 #include "apps/cli/cluster_words.h"
 #include "apps/cli/command.h"
 #include "apps/cli/machine.h"
+#include "cluster/admission/token.h"
 #include "engines/check/check_engine.h"
 #include "host/api/files.h"
 #include "host/posix/environment.h"
@@ -68,10 +70,22 @@ std::unique_ptr<CLI::App> make_join_parser(const Command& self, JoinFlags& flags
   return parser;
 }
 
+// Read before anything is made for it; `where` is the flag or file that it came from.
+Result<std::optional<std::string>> checked(std::string token, std::string where) {
+  if (auto decoded = cluster::decode_token(token); !decoded.ok()) {
+    Error error = decoded.error();
+    error.where = std::move(where);
+    return error;
+  }
+  return std::optional(std::move(token));
+}
+
 // Arguments can be seen by everybody on a machine, files need not.
 Result<std::optional<std::string>> token_of(Context& context, const JoinFlags& flags) {
-  if (flags.token_file.empty())
-    return flags.token.empty() ? std::optional<std::string>() : std::optional(flags.token);
+  if (flags.token_file.empty()) {
+    if (flags.token.empty()) return std::optional<std::string>();
+    return checked(flags.token, "--token");
+  }
   if (!flags.token.empty()) {
     return Error{.kind = ErrorKind::kUsage,
                  .where = "--token-file",
@@ -83,7 +97,7 @@ Result<std::optional<std::string>> token_of(Context& context, const JoinFlags& f
   if (!text.ok()) return text.error();
   while (!text->empty() && (text->back() == '\n' || text->back() == '\r' || text->back() == ' '))
     text->pop_back();
-  return std::optional(*text);
+  return checked(*std::move(text), path);
 }
 
 // Where to listen and how others reach it, into `options`.

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/nearest_name.h"
+#include "base/printable.h"
 
 namespace gossamer::cli {
 namespace {
@@ -110,19 +111,6 @@ int run_group(Context& context, std::span<const Command> commands, std::span<con
 }  // namespace
 
 std::string render(const Error& error, std::string_view command) {
-  // Bytes of a user's file may be in it: none of them may move the cursor or ring the bell.
-  const auto visible = [](std::string_view raw) {
-    std::string out;
-    for (const char c : raw) {
-      const auto byte = static_cast<unsigned char>(c);
-      if (byte < 0x20 || byte == 0x7f) {
-        out += fmt::format("\\x{:02x}", byte);
-      } else {
-        out += c;
-      }
-    }
-    return out;
-  };
   std::string text = command.empty() ? "gossamer: " : fmt::format("gossamer {}: ", command);
   if (!error.where.empty()) text += visible(error.where) + ": ";
   text += visible(error.what) + "\n";

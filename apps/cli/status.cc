@@ -7,7 +7,6 @@
 #include "apps/cli/cluster_words.h"
 #include "apps/cli/command.h"
 #include "apps/cli/machine.h"
-#include "host/posix/signals.h"
 #include "node/cluster/cluster_status.h"
 #include "node/cluster/event_loop.h"
 #include "node/cluster/questions.h"
@@ -37,10 +36,10 @@ Result<void> show(Context& context, const StatusFlags& flags, const std::string&
   return context.output.flush();
 }
 
-// Until a signal comes. A coordinator that is away may come back; a refusal stays.
+// Until Ctrl-C, which ends it at once, also while a coordinator does not answer: nothing is left to be done.
+// A coordinator that is away may come back; a refusal stays.
 Result<ExitStatus> watch(Context& context, const StatusFlags& flags, const node::NodeHost& host,
                          const node::Target& target) {
-  const host::PosixSignals signals;
   node::EventLoop loop(context.clock);
   Instant next = loop.now();
   std::optional<Error> failure;
@@ -58,11 +57,10 @@ Result<ExitStatus> watch(Context& context, const StatusFlags& flags, const node:
         next = loop.now() + kWatchEvery;
         return next;
       },
-      [&] { return signals.stop_requested() || failure.has_value(); });
+      [&] { return failure.has_value(); });
   // `... --watch | head` wants no more, and no message either.
   if (context.output.reader_left()) return static_cast<int>(ErrorKind::kFailed);
-  if (failure) return *failure;
-  return 128 + signals.signal_number();
+  return *failure;
 }
 
 Result<ExitStatus> run_status(Context& context, const Command& self, std::span<const std::string> arguments) {
@@ -100,7 +98,12 @@ Result<ExitStatus> run_stop(Context& context, const Command& self, std::span<con
   if (*parsed == Parsed::kHelp) return context.output.write(help_text(*parser)), 0;
 
   const auto target = find_target(context, flags.target);
-  if (!target.ok()) return target.error();
+  if (!target.ok()) {
+    Error error = target.error();
+    error.expected = "the run's directory, or HOST:PORT with --dir DIR";
+    error.fix = "run this on the coordinator's machine: tokens and nodes' credentials end no run";
+    return error;
+  }
   CommonFlags own = flags.common;
   own.threads = "1";
   auto machine = Machine::create(context, own);

@@ -8,6 +8,7 @@
 #include "apps/cli/cluster_words.h"
 #include "apps/cli/command.h"
 #include "apps/cli/machine.h"
+#include "base/printable.h"
 #include "cluster/admission/token_book.h"
 #include "node/cluster/questions.h"
 
@@ -96,7 +97,7 @@ Result<ExitStatus> list(Context& context, const Command& self, std::span<const s
           to_json(record, now).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
     } else {
       context.output.line(fmt::format("{}  {:<7}  until {}  {}", record.id, word(record, now),
-                                      cluster::utc_text(record.expires), record.note));
+                                      cluster::utc_text(record.expires), visible(record.note)));
     }
   }
   if (!tokens->unreadable.empty()) return tokens->unreadable.front();

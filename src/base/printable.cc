@@ -18,6 +18,19 @@ std::string printable(std::string_view text, std::size_t most) {
   return shown;
 }
 
+std::string visible(std::string_view text) {
+  std::string shown;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7f) {
+      shown += fmt::format("\\x{:02x}", byte);
+    } else {
+      shown += c;
+    }
+  }
+  return shown;
+}
+
 std::string quote(std::string_view text, std::size_t most) {
   std::string quoted = "'";
   for (const char c : text.substr(0, most)) {

@@ -20,6 +20,12 @@ TEST(Printable, EveryByte) {
   EXPECT_EQ(quote(std::string_view("a\0\xff", 3)), "'a\\x00\\xFF'");
 }
 
+// Claim: what is shown of a text moves no cursor and ends no line; UTF-8 stays as it is.
+TEST(Printable, NothingMovesTheCursor) {
+  EXPECT_EQ(visible("M\u00fcnchen \x1b[31m\r\n\x7f"), "M\u00fcnchen \\x1b[31m\\x0d\\x0a\\x7f");
+  EXPECT_EQ(visible(""), "");
+}
+
 // No more of a text than was asked for, and a quotation says that something is missing.
 TEST(Printable, Lengths) {
   const std::string text(400, 'x');

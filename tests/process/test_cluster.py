@@ -346,6 +346,27 @@ class Hostile(unittest.TestCase):
         fleet.wait_for_steps(after["step"])
 
 
+class Watching(unittest.TestCase):
+    # `status --watch --json` writes an object a line; Ctrl-C ends it at once and in silence, also while it waits for
+    # an answer that does not come.
+    def test_ends_at_once(self):
+        fleet = Fleet(self)
+        leader = fleet.lead("--listen", "127.0.0.1:0")
+        watch = fleet.start("status", fleet.run, "--watch", "--json")
+        for _ in range(2):
+            self.assertEqual(json.loads(watch.process.stdout.readline())["phase"], "settled")
+        watch.signal(signal.SIGINT)
+        self.assertEqual(watch.finish().status, -signal.SIGINT)
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            at = f"127.0.0.1:{silent.getsockname()[1]}"
+            watch = fleet.start("status", at, "--token", leader.token, "--watch")
+            silent.settimeout(program.TIMEOUT)
+            with silent.accept()[0]:
+                watch.signal(signal.SIGINT)
+                done = watch.finish()
+        self.assertEqual((done.status, done.out, done.err), (-signal.SIGINT, "", ""))
+
+
 class Words(unittest.TestCase):
     # What a person types wrongly: status 2, the nearest right word or what is there, and nothing is made.
     def test_usage(self):
@@ -374,12 +395,30 @@ class Words(unittest.TestCase):
             (["token", "create", "x", "--valid", "tomorrow"], "24h"),
             (["status", "127.0.0.1:7"], "--token"),
             (["status", "nowhere"], "HOST:PORT"),
+            (["stop", "127.0.0.1:7"], "the run's directory"),
         ):  # fmt: skip
             with self.subTest(arguments=arguments):
                 done = fleet.ask(*arguments)
                 self.assertEqual(done.status, 2, f"{done.out}{done.err}")
                 self.assertIn(words, done.err)
         self.assertFalse(os.path.exists(fleet.path("run", "credentials")))
+
+    # A token that cannot be read is refused in words that name where it came from, before anything is made for it; a
+    # note of a token, which may hold anything, stays on its line.
+    def test_of_tokens(self):
+        fleet = Fleet(self)
+        path = fleet.path("token")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("gossamer join 127.0.0.1:7070 --token gossamer1.xyz")
+        for flags, where in ((("--token-file", path), path), (("--token", "gossamer1.xyz"), "--token")):
+            done = fleet.ask("join", "127.0.0.1:7", *flags, "--dir", fleet.path("node"))
+            self.assertEqual(done.status, 4, done.err)
+            self.assertIn(f"gossamer join: {where}: ", done.err)
+            self.assertFalse(os.path.exists(fleet.path("node")))
+        fleet.lead("--listen", "127.0.0.1:0")
+        self.assertEqual(fleet.ask("token", "create", fleet.run, "--note", "M\u00fcnchen\x1b[31m\nx").status, 0)
+        notes = sorted(line.split("UTC  ")[1] for line in fleet.ask("token", "list", fleet.run).out.splitlines())
+        self.assertEqual(notes, ["M\u00fcnchen\\x1b[31m\\x0ax", "printed at the start"])
 
     # A directory without a run, a port that is taken, a name that nobody has: status 1 and the name of the thing.
     def test_world(self):

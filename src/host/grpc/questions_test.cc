@@ -132,6 +132,7 @@ TEST(GrpcStatus, ErrorsGoThereAndBack) {
   const Error read = to_error(foreign, "there");
   EXPECT_EQ(read.kind, ErrorKind::kRefused);
   EXPECT_EQ(read.message(), "there: the question failed: no?[2J");
+  EXPECT_NE(to_error({grpc::StatusCode::UNAVAILABLE, "m"}, "there").fix, "");
   EXPECT_EQ(to_error({grpc::StatusCode::UNKNOWN, "m", "\x08\x09"}, "there").kind, ErrorKind::kFailed);
 }
 

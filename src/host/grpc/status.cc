@@ -56,9 +56,13 @@ Error to_error(const grpc::Status& status, const std::string& where) {
   }
   const bool refused = status.error_code() == grpc::StatusCode::UNAUTHENTICATED ||
                        status.error_code() == grpc::StatusCode::PERMISSION_DENIED;
-  return made_fit({.kind = refused ? ErrorKind::kRefused : ErrorKind::kFailed,
-                   .where = where,
-                   .what = "the question failed: " + status.error_message()});
+  return made_fit(
+      {.kind = refused ? ErrorKind::kRefused : ErrorKind::kFailed,
+       .where = where,
+       .what = "the question failed: " + status.error_message(),
+       .fix = status.error_code() == grpc::StatusCode::UNAVAILABLE
+                  ? "look whether the coordinator runs, and whether this is the port of its join line"
+                  : ""});
 }
 
 }  // namespace gossamer::host

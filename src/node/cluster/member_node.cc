@@ -221,8 +221,10 @@ std::optional<Instant> MemberNode::work(const host::PosixSignals& signals) {
   engine_->tick(now);
   if (signals.stop_requested() && !drain_deadline_) {
     drain_deadline_ = now + kDrainTime;
-    log_.remark(LogLevel::kInfo, epoch(),
-                "leaving: gives its part away first; Ctrl-C twice more ends it at once");
+    if (process_->member() != nullptr) {
+      log_.remark(LogLevel::kInfo, epoch(),
+                  "leaving: gives its part away first; Ctrl-C twice more ends it at once");
+    }
     engine_->drain("it was told to stop", now);
   }
   for (auto events = process_->take_events(); !events.empty(); events = process_->take_events()) {
