@@ -11,6 +11,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 #include <memory>
 #include <utility>
 
@@ -72,14 +73,12 @@ Result<Descriptor> connect_one(const Endpoint& from, const addrinfo& address, co
   return socket;
 }
 
-Result<Descriptor> connect_to(const Endpoint& from, const Deadline& deadline) {
-  const Result<Addresses> addresses = addresses_of(from, AddressUse::kReach);
-  if (!addresses.ok()) return addresses.error();
+Result<Descriptor> connect_to(const Endpoint& from, const Addresses& addresses, const Deadline& deadline) {
   Error last = cannot_connect(from, EADDRNOTAVAIL);
   int untried = 0;
-  for (const addrinfo* address = addresses->get(); address != nullptr; address = address->ai_next) ++untried;
+  for (const addrinfo* address = addresses.get(); address != nullptr; address = address->ai_next) ++untried;
   // One that swallows what is sent to it must not cost the others their time.
-  for (const addrinfo* address = addresses->get(); address != nullptr; address = address->ai_next) {
+  for (const addrinfo* address = addresses.get(); address != nullptr; address = address->ai_next) {
     Result<Descriptor> socket = connect_one(from, *address, deadline.share(untried--));
     if (socket.ok()) return socket;
     last = socket.error();
@@ -108,29 +107,26 @@ Result<void> shake_hands(const Endpoint& from, SSL* session, int fd, const Deadl
   }
 }
 
-// The one with the fingerprint among the certificates that the server sent.
-Result<std::string> pick(const Endpoint& from, SSL* session, const std::string& fingerprint) {
-  const STACK_OF(X509)* const chain = SSL_get_peer_cert_chain(session);
-  std::string last;
-  for (int i = 0; i < sk_X509_num(chain); ++i) {  // a null chain has -1
-    X509* const certificate = sk_X509_value(chain, i);
-    last = fingerprint_of(certificate);
-    if (last == fingerprint) return pem_of(certificate);
-  }
-  return Error{.kind = ErrorKind::kRefused,
-               .where = to_string(from),
-               .what = "the server is of another run",
-               .got = last.empty() ? "no certificate" : "an authority with the fingerprint " + last,
-               .expected = fingerprint,
-               .fix = "use a token of the run that is served there, or the address of the token's run"};
+// 0 for a time that cannot be read.
+double seconds_of(const ASN1_TIME* time) {
+  std::tm parts{};
+  return ASN1_TIME_to_tm(time, &parts) == 1 ? static_cast<double>(timegm(&parts)) : 0;
 }
 
-}  // namespace
+ServedCertificates served_in(const SSL* session) {
+  ServedCertificates served;
+  const STACK_OF(X509)* const chain = SSL_get_peer_cert_chain(session);
+  for (int i = 0; i < sk_X509_num(chain); ++i) {  // a null chain has -1
+    X509* const certificate = sk_X509_value(chain, i);
+    served.push_back({.pem = pem_of(certificate),
+                      .fingerprint = fingerprint_of(certificate),
+                      .valid_from = seconds_of(X509_get0_notBefore(certificate)),
+                      .valid_until = seconds_of(X509_get0_notAfter(certificate))});
+  }
+  return served;
+}
 
-Result<std::string> fetch_authority(const Endpoint& from, const std::string& fingerprint, Duration timeout) {
-  const Deadline deadline(timeout);
-  const Result<Descriptor> socket = connect_to(from, deadline);
-  if (!socket.ok()) return socket.error();
+Result<ServedCertificates> take_certificates(const Endpoint& from, int socket, const Deadline& deadline) {
   const Context context(SSL_CTX_new(TLS_client_method()));
   const Session session(context == nullptr ? nullptr : SSL_new(context.get()));
   constexpr std::array<unsigned char, 3> kHttp2{2, 'h', '2'};  // gRPC's servers speak nothing else
@@ -139,13 +135,45 @@ Result<std::string> fetch_authority(const Endpoint& from, const std::string& fin
                     SSL_set1_groups_list(session.get(), "P-256:X25519") == 1 &&
                     SSL_set_alpn_protos(session.get(), kHttp2.data(), kHttp2.size()) == 0 &&
                     SSL_set_tlsext_host_name(session.get(), kCertificateHost) == 1 &&
-                    SSL_set_fd(session.get(), socket->get()) == 1;
+                    SSL_set_fd(session.get(), socket) == 1;
   if (!good) return failure(from, "cannot start TLS here", openssl_words(), "look at this machine's OpenSSL");
   // The fingerprint is the proof; there is nothing to verify against yet.
   SSL_set_verify(session.get(), SSL_VERIFY_NONE, nullptr);
-  if (auto shaken = shake_hands(from, session.get(), socket->get(), deadline); !shaken.ok())
-    return shaken.error();
-  return pick(from, session.get(), fingerprint);
+  if (auto shaken = shake_hands(from, session.get(), socket, deadline); !shaken.ok()) return shaken.error();
+  ServedCertificates served = served_in(session.get());
+  if (served.empty()) return no_tls(from, "a server without a certificate");
+  return served;
+}
+
+}  // namespace
+
+std::variant<ServedCertificates, ContactFailure> fetch_certificates(const Endpoint& from, Duration timeout) {
+  const Deadline deadline(timeout);
+  const Result<Addresses> addresses = addresses_of(from, AddressUse::kReach);
+  if (!addresses.ok()) return ContactFailure{ContactStep::kName, addresses.error()};
+  const Result<Descriptor> socket = connect_to(from, *addresses, deadline);
+  if (!socket.ok()) return ContactFailure{ContactStep::kPort, socket.error()};
+  const Result<ServedCertificates> served = take_certificates(from, socket->get(), deadline);
+  if (!served.ok()) return ContactFailure{ContactStep::kTls, served.error()};
+  return *served;
+}
+
+Result<std::string> authority_among(const ServedCertificates& served, const std::string& fingerprint,
+                                    const Endpoint& from) {
+  const auto found = std::ranges::find(served, fingerprint, &ServedCertificate::fingerprint);
+  if (found != served.end()) return found->pem;
+  return Error{.kind = ErrorKind::kRefused,
+               .where = to_string(from),
+               .what = "the server is of another run",
+               .got = "an authority with the fingerprint " + served.back().fingerprint,
+               .expected = fingerprint,
+               .fix = "use a token of the run that is served there, or the address of the token's run"};
+}
+
+Result<std::string> fetch_authority(const Endpoint& from, const std::string& fingerprint, Duration timeout) {
+  const auto served = fetch_certificates(from, timeout);
+  if (const auto* const failure = std::get_if<ContactFailure>(&served)) return failure->error;
+  return authority_among(std::get<ServedCertificates>(served), fingerprint, from);
 }
 
 }  // namespace gossamer::host

@@ -9,6 +9,7 @@
 
 #include <csignal>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "host/grpc/certificates.h"
@@ -57,6 +58,23 @@ TEST_F(AuthorityFetch, Found) {
   }
 }
 
+// The server's own certificate comes first, the authority with it; each says for how long it holds, whatever
+// this machine's clock says of that.
+TEST_F(AuthorityFetch, CertificatesAsServed) {
+  const Run run = serve(true);
+  const auto served = fetch_certificates(run.at, kTimeout);
+  ASSERT_TRUE(std::holds_alternative<ServedCertificates>(served));
+  const auto& certificates = std::get<ServedCertificates>(served);
+  ASSERT_EQ(certificates.size(), 2U);
+  EXPECT_EQ(certificates[1].pem, run.authority);
+  EXPECT_EQ(certificates[1].fingerprint, *fingerprint(run.authority));
+  constexpr double kDay = 24 * 60 * 60;
+  for (const ServedCertificate& one : certificates) {
+    EXPECT_EQ(one.valid_from, kValid.now_seconds - kDay);
+    EXPECT_EQ(one.valid_until, kValid.now_seconds + kValid.days * kDay);
+  }
+}
+
 // A server of another run is refused, and the message names both fingerprints.
 TEST_F(AuthorityFetch, OtherRun) {
   const Run run = serve(true);
@@ -70,7 +88,7 @@ TEST_F(AuthorityFetch, OtherRun) {
   EXPECT_EQ(got.error().expected, other);
 }
 
-// The message says how far it came: the name, the connection, TLS.
+// It is told how far somebody came: the name, the connection, TLS.
 TEST_F(AuthorityFetch, SaysWhatFailed) {
   const Run plain = serve(false);
   Endpoint closed;
@@ -78,14 +96,17 @@ TEST_F(AuthorityFetch, SaysWhatFailed) {
     const Run gone = serve(true);
     closed = gone.at;
   }
-  const std::vector<std::pair<Endpoint, const char*>> cases{
-      {{"no such name", 1}, "cannot find the name"}, {closed, "cannot connect"}, {plain.at, "no TLS there"}};
-  for (const auto& [at, what] : cases) {
+  const std::vector<std::pair<Endpoint, ContactStep>> cases{
+      {{"no such name", 1}, ContactStep::kName}, {closed, ContactStep::kPort}, {plain.at, ContactStep::kTls}};
+  for (const auto& [at, step] : cases) {
+    const auto contact = fetch_certificates(at, kTimeout);
+    ASSERT_TRUE(std::holds_alternative<ContactFailure>(contact));
+    EXPECT_EQ(std::get<ContactFailure>(contact).step, step);
     const auto got = fetch_authority(at, "00", kTimeout);
     ASSERT_FALSE(got.ok());
     EXPECT_EQ(got.error().kind, ErrorKind::kFailed);
     EXPECT_EQ(got.error().where, to_string(at));
-    EXPECT_EQ(got.error().what, what);
+    EXPECT_EQ(got.error().what, std::get<ContactFailure>(contact).error.what);
     EXPECT_FALSE(got.error().got.empty());
     EXPECT_FALSE(got.error().fix.empty());
   }

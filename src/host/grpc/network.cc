@@ -7,6 +7,9 @@
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/security/server_credentials.h>
+#include <grpcpp/security/tls_certificate_provider.h>
+#include <grpcpp/security/tls_certificate_verifier.h>
+#include <grpcpp/security/tls_credentials_options.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 
@@ -36,6 +39,19 @@ constexpr int kConnectTimeoutMs = 5000;
 constexpr int kIdleMs = 10'000;
 // Nobody of ours compresses, and a small message that grows to gigabytes would pass the limit.
 constexpr const char* kDecompression = "grpc.per_message_decompression";
+
+// TLS with whoever is there.
+std::shared_ptr<grpc::ChannelCredentials> unproven_credentials(const std::string& authority) {
+  grpc::experimental::TlsChannelCredentialsOptions options;
+  options.set_verify_server_certs(false);
+  options.set_certificate_verifier(std::make_shared<grpc::experimental::NoOpCertificateVerifier>());
+  options.set_check_call_host(false);
+  // Or else gRPC wants the system's, which need not be installed.
+  options.set_certificate_provider(
+      std::make_shared<grpc::experimental::StaticDataCertificateProvider>(authority));
+  options.watch_root_certs();
+  return grpc::experimental::TlsCredentials(options);
+}
 
 std::string method_of(Lane lane) { return fmt::format("/gossamer.Link/{}", name(lane)); }
 
@@ -206,6 +222,8 @@ std::shared_ptr<grpc::Channel> GrpcNetwork::channel_to(const Endpoint& to, const
   const std::string target = "dns:///" + to_string(to);  // a host may be called like a scheme of gRPC's
   if (!credentials_.has_value())
     return grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments);
+  if (credentials_->proof == Proof::kNone)
+    return grpc::CreateCustomChannel(target, unproven_credentials(credentials_->authority), arguments);
   arguments.SetSslTargetNameOverride(use.name.empty() ? kCertificateHost : certificate_host(use.name));
   grpc::SslCredentialsOptions options;
   options.pem_root_certs = credentials_->authority;
@@ -215,6 +233,7 @@ std::shared_ptr<grpc::Channel> GrpcNetwork::channel_to(const Endpoint& to, const
 }
 
 ConnectionId GrpcNetwork::connect(const Endpoint& to, Lane lane) {
+  CHECK(!credentials_.has_value() || credentials_->proof == Proof::kCertificate);
   free_remains();
   auto stream = add<GrpcClientStream>(
       to_string(to), std::make_unique<GrpcClientStream::Call>(channel_to(to, {.lane = lane})));

@@ -12,6 +12,7 @@
 // the destructor, connect(), close() and ask(), which free what gRPC must not free on its own threads.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,12 +21,18 @@
 
 namespace gossamer::host {
 
+// What whoever is asked must show: a certificate of the authority, or nothing. Nothing is for a question that
+// holds no secret and whose answer is no more than a hint: it can be asked while this machine's clock is so
+// wrong that no certificate holds. Such a network only asks.
+enum class Proof : std::uint8_t { kCertificate, kNone };
+
 // PEM texts. The certificate's common name is the PeerName that others see. A stranger has only the
 // authority: it may ask, and must not listen.
 struct NetworkCredentials {
   std::string authority;    // the run's certificate authority
   std::string certificate;  // ours, signed by it
   std::string key;
+  Proof proof = Proof::kCertificate;
 };
 
 // Every certificate of a run is valid for this DNS name: nodes have no fixed host names, and who a peer is

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What stands between this machine and a coordinator: `gossamer doctor HOST:PORT`. Looks at one thing after
-// the other, name, port, TLS, run, credentials, program, clock, and stops at the first that fails: what comes
-// after it cannot be seen.
+// the other, name, port, TLS, run, clocks, credentials, program, and stops at the first that fails: what
+// comes after it cannot be seen. The clocks are seen without trusting TLS, which fails where they are far
+// apart.
 //
 // Thread rule: a plain function; it blocks.
 #pragma once

@@ -283,6 +283,8 @@ void CoordinatorNode::on_asked(const host::Asked& asked) {
   if (process_->coordinator() == nullptr) return on_standby(asked);
   if (asked.method == cluster::kEnrollMethod) return on_enroll(asked);
   if (asked.method == kStatusMethod) return on_status(asked);
+  if (asked.method == kClockMethod)
+    return network_->answer(asked.question, clock_answer(host_.clock.wall_seconds()));
   on_stop(asked);
 }
 

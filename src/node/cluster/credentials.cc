@@ -39,7 +39,10 @@ Result<NodeId> node_of(const std::string& name) {
 
 Error with_where(Error error, const std::string& directory) {
   error.where = credentials_directory(directory);
-  error.fix = "restore the files, or remove them and join the run anew with a token";
+  error.fix =
+      error.kind == ErrorKind::kRefused
+          ? "look at this machine's clock; if it is right, remove the files and join anew with a token"
+          : "restore the files, or remove them and join the run anew with a token";
   return error;
 }
 

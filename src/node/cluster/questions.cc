@@ -84,6 +84,28 @@ Result<void> ask_stop(const NodeHost& host, const host::Endpoint& at, const Aske
   return answer.ok() ? Result<void>() : answer.error();
 }
 
+Result<double> ask_clock(const host::Endpoint& at, const std::string& certificate, Duration timeout) {
+  const auto answer = ask_once(
+      {.at = at,
+       .credentials = {.authority = certificate, .certificate = {}, .key = {}, .proof = host::Proof::kNone},
+       .question = {.method = kClockMethod, .body = {}, .timeout = timeout}});
+  if (!answer.ok()) return answer.error();
+  wire::ClockAnswer clock;
+  if (!clock.ParseFromString(*answer) || clock.milliseconds() <= 0) {
+    return Error{.kind = ErrorKind::kBadData,
+                 .where = host::to_string(at),
+                 .what = "cannot read the answer to Clock",
+                 .expected = "a message of docs/protocols/admission.md"};
+  }
+  return static_cast<double>(clock.milliseconds()) / 1000;
+}
+
+std::string clock_answer(double now_seconds) {
+  wire::ClockAnswer clock;
+  clock.set_milliseconds(static_cast<std::int64_t>(now_seconds * 1000));
+  return clock.SerializeAsString();
+}
+
 Result<StatusProof> read_status_question(const std::string& body) {
   wire::StatusRequest request;
   if (!request.ParseFromString(body)) {

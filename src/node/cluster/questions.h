@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What users ask a coordinator, beside joining: its status, and to stop (docs/protocols/admission.md). And
-// the tokens that they make. Thread rule: plain functions; those that ask block.
+// What users ask a coordinator, beside joining: its status, its clock, and to stop
+// (docs/protocols/admission.md). And the tokens that they make. Thread rule: plain functions; those that ask
+// block.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +19,7 @@ namespace gossamer::node {
 
 inline constexpr const char* kStatusMethod = "Status";
 inline constexpr const char* kStopMethod = "Stop";
+inline constexpr const char* kClockMethod = "Clock";
 
 struct NewToken {
   host::Endpoint at;
@@ -43,6 +45,13 @@ struct Asker {
 [[nodiscard]] Result<std::string> ask_status(const NodeHost& host, const host::Endpoint& at,
                                              const Asker& asker);
 [[nodiscard]] Result<void> ask_stop(const NodeHost& host, const host::Endpoint& at, const Asker& asker);
+
+// What the clock of whoever serves at `at` says, in seconds since 1970-01-01 UTC. Nothing is proven on the
+// way, so that it can be asked whatever the clock here says. `certificate`: PEM, any that is served there.
+[[nodiscard]] Result<double> ask_clock(const host::Endpoint& at, const std::string& certificate,
+                                       Duration timeout);
+// The coordinator's half of it.
+[[nodiscard]] std::string clock_answer(double now_seconds);
 
 // The coordinator's half of Status: the token's id and secret in it.
 struct StatusProof {
