@@ -37,12 +37,12 @@ Error malformed(const char* what, std::size_t bytes) {
           .fix = "look whether node and coordinator run the same version"};
 }
 
+// No refusal: that is for the asker's own coordinator, which listens elsewhere.
 Error other_run(const std::string& got, const std::string& expected) {
-  return {.kind = ErrorKind::kRefused,
-          .what = "this coordinator leads another run",
+  return {.what = "this coordinator leads another run",
           .got = got,
           .expected = expected,
-          .fix = "join with a token of this run"};
+          .fix = "ask a coordinator of that run, or join this one with a token of it"};
 }
 
 }  // namespace

@@ -128,5 +128,19 @@ TEST_F(CoordinatorTest, WhoHasLeftIsOutOfReach) {
   EXPECT_TRUE(coordinator_->stopped());
 }
 
+// Claim: a coordinator of another run, at an address that was this one's, refuses nobody: that would end a
+// node.
+TEST_F(CoordinatorTest, OtherRunsAreNoRefusal) {
+  membership::BeginAsk begin;
+  membership::LeadAsk lead;
+  begin.set_run("another");
+  lead.set_run("another");
+  std::vector<ErrorKind> kinds;
+  const auto answer = [&](const Result<std::string>& said) { kinds.push_back(said.error().kind); };
+  coordinator_->begin(NodeId(10), begin.SerializeAsString(), answer, now_);
+  coordinator_->lead(lead.SerializeAsString(), answer);
+  EXPECT_EQ(kinds, (std::vector{ErrorKind::kFailed, ErrorKind::kFailed}));
+}
+
 }  // namespace
 }  // namespace gossamer::cluster

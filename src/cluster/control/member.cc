@@ -253,7 +253,7 @@ void Member::search(Instant now) {
 void Member::lead_answered(const Result<std::string>& answer, Instant now) {
   if (ended_ || !answer.ok()) return;
   membership::LeadAnswer lead;
-  if (lead.ParseFromString(*answer)) follow(lead, now);
+  if (lead.ParseFromString(*answer) && lead.incarnation() != 0) follow(lead, now);
 }
 
 std::uint64_t Member::ask(ToCoordinator request, Instant now) {

@@ -12,6 +12,24 @@
 
 namespace gossamer::cluster {
 
+namespace {
+
+Result<membership::BeginAnswer> read_begun(const Result<std::string>& answer) {
+  if (!answer.ok()) return answer.error();
+  membership::BeginAnswer begun;
+  const bool good = begun.ParseFromString(*answer) && begun.node() > kCoordinatorNode.value &&
+                    begun.incarnation() != 0 && begun.lead().incarnation() != 0 && begun.beat_ms() != 0 &&
+                    begun.beat_ms() <= 60'000;
+  if (good) return begun;
+  return Error{.kind = ErrorKind::kBadData,
+               .what = "cannot read the coordinator's answer to Begin",
+               .got = fmt::format("{} bytes", answer->size()),
+               .expected = "a message of docs/protocols/membership.md",
+               .fix = "look whether a coordinator of this run listens there, of the same version"};
+}
+
+}  // namespace
+
 MemberProcess::MemberProcess(Options options, host::Network& network, Instant now)
     : options_(std::move(options)),
       network_(network),
@@ -38,27 +56,21 @@ void MemberProcess::ask_begin(Instant now) {
                              .to = certificate_name(kCoordinatorNode)});
 }
 
+// Whoever else listens by now where a coordinator did may say anything. Only the run's own can refuse.
+void MemberProcess::not_begun(const Error& why, Instant now) {
+  if (why.kind == ErrorKind::kRefused || now - *began_trying_ >= options_.patience)
+    return finish({.error = why});
+  events_.emplace_back(BeginFailed{why});
+  // Many nodes may have lost the same coordinator.
+  next_begin_ = now + Duration{static_cast<std::int64_t>(static_cast<double>(kBeginEvery.ns) *
+                                                         (0.5 + 0.5 * rng_.uniform()))};
+}
+
 void MemberProcess::on_begun(const Result<std::string>& answer, Instant now) {
   begin_.reset();
-  membership::BeginAnswer begun;
-  if (!answer.ok()) {
-    // Only one that could not be reached, or does not lead now, may answer otherwise the next time.
-    if (answer.error().kind != ErrorKind::kFailed || now - *began_trying_ >= options_.patience)
-      return finish({.error = answer.error()});
-    events_.emplace_back(BeginFailed{answer.error()});
-    // Many nodes may have lost the same coordinator.
-    next_begin_ = now + Duration{static_cast<std::int64_t>(static_cast<double>(kBeginEvery.ns) *
-                                                           (0.5 + 0.5 * rng_.uniform()))};
-    return;
-  }
-  if (!begun.ParseFromString(*answer) || begun.node() <= kCoordinatorNode.value || begun.incarnation() == 0 ||
-      begun.lead().incarnation() == 0 || begun.beat_ms() == 0 || begun.beat_ms() > 60'000) {
-    return finish({.error = Error{.kind = ErrorKind::kBadData,
-                                  .what = "cannot read the coordinator's answer to Begin",
-                                  .got = fmt::format("{} bytes", answer->size()),
-                                  .expected = "a message of docs/protocols/membership.md",
-                                  .fix = "look whether coordinator and node run the same version"}});
-  }
+  const auto read = read_begun(answer);
+  if (!read.ok()) return not_begun(read.error(), now);
+  const membership::BeginAnswer& begun = *read;
   life_began_ = now;
   const net::PeerId self{NodeId(begun.node()), Incarnation(begun.incarnation())};
   links_ = std::make_unique<net::Links>(network_, net::Links::Options{.run = options_.run,

@@ -37,7 +37,7 @@ struct LifeEnded {
   std::optional<Error> error;
   bool again = false;
 };
-// Nobody gave it a life yet, and it goes on asking.
+// Nobody gave it a life yet, and it goes on asking, the next that it knows.
 struct BeginFailed {
   Error error;
 };
@@ -80,6 +80,7 @@ class MemberProcess {
 
  private:
   void ask_begin(Instant now);
+  void not_begun(const Error& why, Instant now);
   void on_begun(const Result<std::string>& answer, Instant now);
   void learn_coordinators(const membership::LeadAnswer& lead);
   void gather(net::LinkEvents& events, Instant now);

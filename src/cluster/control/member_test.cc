@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "cluster/control/control_message.h"
 #include "cluster/control/member_process.h"
@@ -22,7 +24,7 @@ class MemberTest : public ::testing::Test {
   static MemberProcess::Options options() {
     MemberProcess::Options options;
     options.run = "run";
-    options.coordinators = {{.host = "there", .port = 1}};
+    options.coordinators = {{.host = "there", .port = 1}, {.host = "elsewhere", .port = 2}};
     return options;
   }
   void answer(net::PeerId self) {
@@ -87,9 +89,53 @@ TEST_F(MemberTest, ReadyWhereNobodyServes) {
 // Claim: nobody gets the coordinator's number.
 TEST_F(MemberTest, IsNotTheCoordinator) {
   answer({kCoordinatorNode, Incarnation(3)});
+  EXPECT_EQ(process_.member(), nullptr);
+}
+
+// Claim: whatever somebody says who is not the run's coordinator, or nothing, is followed by a question to the
+// next address; the one who leads there gives a life.
+TEST_F(MemberTest, SomebodyElseAnswers) {
+  const auto of_kind = [](ErrorKind kind) {
+    return Result<std::string>(Error{.kind = kind, .what = "said by somebody"});
+  };
+  const std::vector<Result<std::string>> answers{std::string(), std::string("garbage"),
+                                                 of_kind(ErrorKind::kBadData), of_kind(ErrorKind::kUsage),
+                                                 of_kind(ErrorKind::kFailed)};
+  for (const auto& one : answers) {
+    const host::Endpoint before = network_.asked_at();
+    process_.on(host::Answered{network_.asked(), one}, now_);
+    EXPECT_FALSE(error().has_value());
+    ASSERT_FALSE(process_.done());
+    now_ = now_ + MemberProcess::kBeginEvery;
+    process_.tick(now_);
+    EXPECT_NE(network_.asked_at(), before);
+  }
+  answer(kSelf);
+  EXPECT_NE(process_.member(), nullptr);
+}
+
+// Claim: a refusal ends it at once, and so does the end of its patience, with what was said last.
+TEST_F(MemberTest, EndsWhenRefused) {
+  process_.on(host::Answered{network_.asked(), Error{.kind = ErrorKind::kRefused, .what = "no"}}, now_);
+  const auto ended = error();
+  ASSERT_TRUE(ended.has_value());
+  EXPECT_EQ(ended->kind, ErrorKind::kRefused);
+}
+TEST_F(MemberTest, EndsWhenPatienceDoes) {
+  now_ = now_ + options().patience;
+  process_.on(host::Answered{network_.asked(), std::string("garbage")}, now_);
   const auto ended = error();
   ASSERT_TRUE(ended.has_value());
   EXPECT_EQ(ended->kind, ErrorKind::kBadData);
+}
+
+// Claim: an answer to Lead that is none is no other coordinator.
+TEST_F(MemberTest, NobodyLeadsThere) {
+  answer(kSelf);
+  Member& own = *process_.member();
+  const net::PeerId before = own.coordinator();
+  for (const char* const said : {"", "garbage"}) own.lead_answered(std::string(said), now_);
+  EXPECT_EQ(own.coordinator(), before);
 }
 
 // Claim: a view with another life of the node ends this one with an error.

@@ -16,15 +16,20 @@ class Nobody final : public host::Network {
   void send(host::ConnectionId, Slices) override {}
   void consumed(host::ConnectionId, std::uint64_t) override {}
   void close(host::ConnectionId) override {}
-  host::QuestionId ask(const host::Endpoint&, host::Question) override { return ++asked_; }
+  host::QuestionId ask(const host::Endpoint& to, host::Question) override {
+    asked_at_ = to;
+    return ++asked_;
+  }
   void answer(host::QuestionId, Result<std::string>) override {}
 
   // The last question.
   [[nodiscard]] host::QuestionId asked() const { return asked_; }
+  [[nodiscard]] const host::Endpoint& asked_at() const { return asked_at_; }
 
  private:
   host::ConnectionId last_;
   host::QuestionId asked_;
+  host::Endpoint asked_at_;
 };
 
 }  // namespace gossamer::cluster

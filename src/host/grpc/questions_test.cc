@@ -130,10 +130,13 @@ TEST(GrpcStatus, ErrorsGoThereAndBack) {
   EXPECT_EQ(to_error(to_status({.what = "w"}), "there").where, "there");
   const grpc::Status foreign(grpc::StatusCode::PERMISSION_DENIED, "no\x1b[2J", "\xff\xff garbage");
   const Error read = to_error(foreign, "there");
-  EXPECT_EQ(read.kind, ErrorKind::kRefused);
+  EXPECT_EQ(read.kind, ErrorKind::kFailed);  // nobody of the run has refused
   EXPECT_EQ(read.message(), "there: the question failed: no?[2J");
   EXPECT_NE(to_error({grpc::StatusCode::UNAVAILABLE, "m"}, "there").fix, "");
   EXPECT_EQ(to_error({grpc::StatusCode::UNKNOWN, "m", "\x08\x09"}, "there").kind, ErrorKind::kFailed);
+  // google.rpc.Status, which others have there, with a code that would be a kind of ours.
+  EXPECT_EQ(to_error({grpc::StatusCode::DEADLINE_EXCEEDED, "m", "\x08\x04\x12\x01m"}, "there").kind,
+            ErrorKind::kFailed);
 }
 
 }  // namespace

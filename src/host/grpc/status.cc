@@ -43,9 +43,13 @@ grpc::Status to_status(Error error, StatusUse use) {
 Error to_error(const grpc::Status& status, const std::string& where) {
   CHECK(!status.ok());
   wire::ErrorMessage message;
-  const bool ours = !status.error_details().empty() && message.ParseFromString(status.error_details()) &&
+  const auto code = status.error_code();
+  const bool read = !status.error_details().empty() && message.ParseFromString(status.error_details()) &&
                     message.kind() >= static_cast<std::uint32_t>(ErrorKind::kFailed) &&
                     message.kind() <= static_cast<std::uint32_t>(ErrorKind::kRefused);
+  // The details of other services are messages too, which may look like this one.
+  const bool ours = read && (code == code_of(static_cast<ErrorKind>(message.kind())) ||
+                             code == grpc::StatusCode::RESOURCE_EXHAUSTED);
   if (ours) {
     return made_fit({.kind = static_cast<ErrorKind>(message.kind()),
                      .where = message.where().empty() ? where : message.where(),
@@ -54,13 +58,10 @@ Error to_error(const grpc::Status& status, const std::string& where) {
                      .expected = message.expected(),
                      .fix = message.fix()});
   }
-  const bool refused = status.error_code() == grpc::StatusCode::UNAUTHENTICATED ||
-                       status.error_code() == grpc::StatusCode::PERMISSION_DENIED;
   return made_fit(
-      {.kind = refused ? ErrorKind::kRefused : ErrorKind::kFailed,
-       .where = where,
+      {.where = where,
        .what = "the question failed: " + status.error_message(),
-       .fix = status.error_code() == grpc::StatusCode::UNAVAILABLE
+       .fix = code == grpc::StatusCode::UNAVAILABLE
                   ? "look whether the coordinator runs, and whether this is the port of its join line"
                   : ""});
 }

@@ -16,7 +16,8 @@ enum class StatusUse { kAnswer, kBusy };
 [[nodiscard]] grpc::Status to_status(Error error, StatusUse use = StatusUse::kAnswer);
 
 // Requires a status that is not OK. `where` stands for an error that names nothing. Whatever the other end
-// sends, the error is fit to be shown (made_fit); one without our details is kRefused if the code says so.
+// sends, the error is fit to be shown (made_fit). One without our details is kFailed whatever the code says:
+// it is no answer of ours, and whoever was meant may give another one elsewhere.
 [[nodiscard]] Error to_error(const grpc::Status& status, const std::string& where);
 
 }  // namespace gossamer::host

@@ -83,17 +83,20 @@ Result<void> MemberNode::resume(const std::optional<cluster::Token>& token) {
                  .expected = "credentials of the token's run, or none",
                  .fix = "give --dir another directory"};
   }
-  const auto served = expect_run(options_.coordinator, authority, kLookTime);
-  if (!served.ok() && served.error().kind == ErrorKind::kRefused) return served;
-  if (!served.ok())
-    log_.remark(LogLevel::kWarning, {}, fmt::format("{}; trying on", served.error().message()));
-  membership_ = std::move(*kept);
   // Only a hint: without it, there is the one that the user named.
   if (const auto before = load_address(host_.disk, directory); before.ok()) {
     others_ = before->others;
     others_.push_back(before->coordinator);
-    std::erase(others_, options_.coordinator);
   }
+  const bool old = std::erase(others_, options_.coordinator) != 0;
+  const auto served = expect_run(options_.coordinator, authority, kLookTime);
+  if (!served.ok()) {
+    // Somebody else may have an address by now that was the run's; a new one is a user's mistake.
+    const bool elsewhere = old && !others_.empty();
+    if (served.error().kind == ErrorKind::kRefused && !elsewhere) return served;
+    log_.remark(LogLevel::kWarning, {}, fmt::format("{}; trying on", served.error().message()));
+  }
+  membership_ = std::move(*kept);
   return {};
 }
 
