@@ -11,6 +11,7 @@
 #include "base/printable.h"
 #include "cluster/admission/token_book.h"
 #include "node/cluster/questions.h"
+#include "node/cluster/shared_tokens.h"
 
 namespace gossamer::cli {
 namespace {
@@ -38,6 +39,17 @@ Result<node::RunAddress> run_address(Context& context, const TokenFlags& flags) 
                .fix = "run this on the coordinator's machine, with its --out directory"};
 }
 
+Result<Machine> one_thread(Context& context, const TokenFlags& flags) {
+  CommonFlags own = flags.common;
+  own.threads = "1";
+  return Machine::create(context, own);
+}
+
+// What is made here is worth something although nobody leads just now.
+void exchange_or_say(const node::NodeHost& host, const std::string& directory) {
+  if (auto done = node::exchange_tokens(host, directory); !done.ok()) host.say(done.error().message());
+}
+
 Result<ExitStatus> create(Context& context, const Command& self, std::span<const std::string> arguments) {
   TokenFlags flags;
   auto parser = make_parser({self.name, self.help, self.example});
@@ -53,13 +65,12 @@ Result<ExitStatus> create(Context& context, const Command& self, std::span<const
   if (!seconds.ok()) return seconds.error();
   const auto address = run_address(context, flags);
   if (!address.ok()) return address.error();
-  CommonFlags own = flags.common;
-  own.threads = "1";
-  auto machine = Machine::create(context, own);
+  auto machine = one_thread(context, flags);
   if (!machine.ok()) return machine.error();
   const auto token = node::make_token((*machine).host(), flags.directory,
                                       {.at = address->coordinator, .seconds = *seconds, .note = flags.note});
   if (!token.ok()) return token.error();
+  exchange_or_say((*machine).host(), flags.directory);
   context.output.line(
       fmt::format("gossamer join {} --token {}", host::to_string(address->coordinator), *token));
   return 0;
@@ -88,6 +99,9 @@ Result<ExitStatus> list(Context& context, const Command& self, std::span<const s
   if (*parsed == Parsed::kHelp) return context.output.write(help_text(*parser)), 0;
 
   if (const auto address = run_address(context, flags); !address.ok()) return address.error();
+  auto machine = one_thread(context, flags);
+  if (!machine.ok()) return machine.error();
+  exchange_or_say((*machine).host(), flags.directory);
   const auto now = static_cast<std::int64_t>(context.clock.wall_seconds());
   const auto tokens = cluster::TokenBook(context.disk, flags.directory + "/tokens").list();
   if (!tokens.ok()) return tokens.error();
@@ -114,9 +128,15 @@ Result<ExitStatus> revoke(Context& context, const Command& self, std::span<const
   if (*parsed == Parsed::kHelp) return context.output.write(help_text(*parser)), 0;
 
   if (const auto address = run_address(context, flags); !address.ok()) return address.error();
+  auto machine = one_thread(context, flags);
+  if (!machine.ok()) return machine.error();
+  const node::NodeHost host = (*machine).host();
+  exchange_or_say(host, flags.directory);  // it may have been made at another coordinator
   const auto now = static_cast<std::int64_t>(context.clock.wall_seconds());
   const auto revoked = cluster::TokenBook(context.disk, flags.directory + "/tokens").revoke(flags.id, now);
   if (!revoked.ok()) return revoked.error();
+  // Where another leads it is good until that one knows.
+  if (auto told = node::exchange_tokens(host, flags.directory); !told.ok()) return told.error();
   context.output.line(fmt::format("{} joins nobody any more; nodes that joined with it stay", revoked->id));
   return 0;
 }

@@ -107,8 +107,7 @@ class Fleet:
 
     def copy_run(self):
         """A directory for a standby: what of the run's it needs."""
-        for name in ("credentials", "tokens"):
-            shutil.copytree(self.path("run", name), self.path("run2", name))
+        shutil.copytree(self.path("run", "credentials"), self.path("run2", "credentials"))
         return self.path("run2")
 
     def words(self):

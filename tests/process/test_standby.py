@@ -63,6 +63,73 @@ class Standby(unittest.TestCase):
         self.assertEqual(incarnations(last), incarnations(before))
 
 
+    # Tokens lie in the store that two coordinators share: the standby that takes over knows all that were made and
+    # revoked at either, and no secret of them is in the store.
+    def test_tokens(self):
+        fleet = Fleet(self)
+        at_store = etcd.start(fleet, "127.0.0.1", free_ports(2))
+        ports = free_ports(4)
+        first, second = (f"127.0.0.1:{port}" for port in (ports[0], ports[2]))
+        leader = fleet.lead("--listen", first, "--standby", second, "--store", "etcd:" + at_store)
+        leader.wait_for_line("event=leads")
+        second_run = fleet.copy_run()
+        standby = fleet.lead("--listen", second, "--standby", first, "--store", "etcd:" + at_store, "--resume",
+                             out=second_run)  # fmt: skip
+        standby.wait_for_line("event=stands_by")
+
+        def create(run, note):
+            made = fleet.ask("token", "create", run, "--note", note)
+            self.assertEqual(made.status, 0, made.err)
+            return made.out.split()[-1]
+
+        def listed(run):
+            lines = fleet.ask("token", "list", run, "--json").out.splitlines()
+            return {one["note"]: one for one in map(json.loads, lines)}
+
+        def join(at, name, token):
+            return fleet.start("join", at, "--token", token, "--name", name, "--dir", fleet.path(name))
+
+        here, there, bad = create(fleet.run, "here"), create(second_run, "there"), create(fleet.run, "bad")
+        self.assertEqual(listed(fleet.run), listed(second_run))
+        self.assertEqual(sorted(listed(fleet.run)), ["bad", "here", "printed at the start", "there"])
+        done = fleet.ask("token", "revoke", second_run, listed(fleet.run)["bad"]["id"])
+        self.assertEqual(done.status, 0, done.err)
+        self.assertEqual(fleet.ask("join", first, "--token", bad, "--dir", fleet.path("none")).status, 4)
+        join(first, "a", there).wait_for_line("event=begun")
+        leader.signal(signal.SIGKILL)
+        leader.finish()
+        shutil.rmtree(fleet.path("run2", "tokens"))  # as if its disk had been lost: the store has them
+        standby.wait_for_line("event=leads")
+        for name, token in (("b", here), ("c", there), ("d", fleet.token)):
+            join(second, name, token).wait_for_line("event=begun")
+        refused = fleet.ask("join", second, "--token", bad, "--dir", fleet.path("none"))
+        self.assertEqual(refused.status, 4, refused.err)
+        self.assertIn("was revoked", refused.err)
+        create(fleet.run, "by the dead one's directory")
+        self.assertIn("by the dead one's directory", listed(second_run))
+
+        standby.signal(signal.SIGKILL)
+        standby.finish()
+        alone = fleet.ask("token", "revoke", second_run, listed(second_run)["here"]["id"])
+        self.assertEqual(alone.status, 1, alone.out)
+        self.assertIn("no coordinator that leads", alone.err)
+        request = json.dumps({"key": base64.b64encode(b"\0").decode(), "range_end": base64.b64encode(b"\0").decode()})
+        with urllib.request.urlopen(f"{at_store}/v3/kv/range", request.encode(), timeout=DEADLINE) as answer:
+            pairs = json.load(answer)["kvs"]
+        values = [base64.b64decode(one["value"]) for one in pairs if b"/state/tokens/" in base64.b64decode(one["key"])]
+        self.assertEqual(len(values), 5)
+        for token in (here, there, bad, fleet.token):
+            secret = self.secret_of(token)
+            for value in values:
+                for form in (secret, secret.hex().encode(), base64.b64encode(secret), base64.urlsafe_b64encode(secret)):
+                    self.assertNotIn(form, value)
+
+    def secret_of(self, token):
+        text = token.split(".")[1]
+        body = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+        at = body.index(bytes((0x22, 32))) + 2  # field 4 of proto/gossamer/admission.proto
+        return body[at : at + 32]
+
     # A node whose coordinator's old address is another run's by now finds the one that leads; a new address of
     # another run is a mistake, and refused.
     def test_old_address(self):

@@ -33,17 +33,6 @@ Error unreadable(const std::string& path, std::string got) {
           .fix = "remove the file, which revokes the token, and create a new one"};
 }
 
-std::string text_of(const TokenRecord& record) {
-  const json object{{"version", kVersion},
-                    {"id", record.id},
-                    {"secret_sha256", record.secret_sha256},
-                    {"created", record.created},
-                    {"expires", record.expires},
-                    {"revoked", record.revoked.has_value() ? json(*record.revoked) : json(nullptr)},
-                    {"note", record.note}};
-  return object.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
-}
-
 // Throws json::exception where something is missing or of another type.
 TokenRecord record_from(const json& object) {
   TokenRecord record{.id = object.at("id").get<std::string>(),
@@ -76,6 +65,31 @@ TokenRecord record_of(const Token& token, std::int64_t created, std::int64_t exp
           .note = std::move(note)};
 }
 
+std::string to_text(const TokenRecord& record) {
+  const json object{{"version", kVersion},
+                    {"id", record.id},
+                    {"secret_sha256", record.secret_sha256},
+                    {"created", record.created},
+                    {"expires", record.expires},
+                    {"revoked", record.revoked.has_value() ? json(*record.revoked) : json(nullptr)},
+                    {"note", record.note}};
+  return object.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+Result<TokenRecord> parse_token_record(std::string_view text, const std::string& where) {
+  try {
+    const json object = json::parse(text);
+    if (object.at("version") != kVersion) return unreadable(where, "another version");
+    TokenRecord record = record_from(object);
+    if (!is_hex(record.id, kTokenIdBytes)) return unreadable(where, "an id that is none");
+    if (!is_hex(record.secret_sha256, sizeof(Sha256)))
+      return unreadable(where, "a secret_sha256 that is none");
+    return record;
+  } catch (const json::exception& error) {
+    return unreadable(where, error.what());
+  }
+}
+
 std::string utc_text(std::int64_t seconds) {
   // Dates that no calendar of the library reaches.
   constexpr std::int64_t kFar = 250'000'000'000;
@@ -87,28 +101,23 @@ Result<TokenRecord> TokenBook::read(const std::string& id) {
   const std::string path = path_of(id);
   const auto text = host::read_text(disk_, path, kMaxFile);
   if (!text.ok()) return text.error();
-  try {
-    const json object = json::parse(*text);
-    if (object.at("version") != kVersion)
-      return unreadable(path, "another version: " + object.at("version").dump());
-    TokenRecord record = record_from(object);
-    if (record.id != id) return unreadable(path, "the record of another token");
-    if (!is_hex(record.secret_sha256, sizeof(Sha256)))
-      return unreadable(path, "a secret_sha256 that is none");
-    return record;
-  } catch (const json::exception& error) {
-    return unreadable(path, error.what());
-  }
+  auto record = parse_token_record(*text, path);
+  if (record.ok() && record->id != id) return unreadable(path, "the record of another token");
+  return record;
 }
 
 Result<void> TokenBook::write(const TokenRecord& record) {
-  return host::replace_file(disk_, path_of(record.id), text_of(record));
+  return host::replace_file(disk_, path_of(record.id), to_text(record));
+}
+
+Result<void> TokenBook::make_directory() {
+  if (auto made = disk_.make_directories(directory_); !made.ok()) return made;
+  return disk_.sync_directory(host::parent(directory_));
 }
 
 Result<void> TokenBook::add(const TokenRecord& record) {
   CHECK(is_hex(record.id, kTokenIdBytes) && is_hex(record.secret_sha256, sizeof(Sha256)));
-  if (auto made = disk_.make_directories(directory_); !made.ok()) return made;
-  if (auto synced = disk_.sync_directory(host::parent(directory_)); !synced.ok()) return synced;
+  if (auto made = make_directory(); !made.ok()) return made;
   const auto there = disk_.exists(path_of(record.id));
   if (!there.ok()) return there.error();
   if (*there) return Error{.where = path_of(record.id), .what = "a token of this id exists"};
@@ -154,6 +163,21 @@ Result<TokenRecord> TokenBook::revoke(const std::string& id, std::int64_t now) {
   record->revoked = now;
   if (auto written = write(*record); !written.ok()) return written.error();
   return record;
+}
+
+Result<TokenRecord> TokenBook::merge(const TokenRecord& other) {
+  CHECK(is_hex(other.id, kTokenIdBytes) && is_hex(other.secret_sha256, sizeof(Sha256)));
+  if (auto made = make_directory(); !made.ok()) return made.error();
+  const auto there = disk_.exists(path_of(other.id));
+  if (!there.ok()) return there.error();
+  const auto own = *there ? read(other.id) : Result<TokenRecord>(other);
+  if (!own.ok() && own.error().kind != ErrorKind::kBadData) return own.error();
+  // A file that cannot be read is worth less than what another has.
+  TokenRecord merged = own.ok() ? *own : other;
+  if (other.revoked) merged.revoked = std::min(merged.revoked.value_or(*other.revoked), *other.revoked);
+  if (*there && own.ok() && merged == *own) return merged;
+  if (auto written = write(merged); !written.ok()) return written.error();
+  return merged;
 }
 
 Result<TokenRecord> TokenBook::check(const std::string& id, std::string_view secret, std::int64_t now) {

@@ -33,6 +33,11 @@ struct TokenRecord {
 [[nodiscard]] TokenRecord record_of(const Token& token, std::int64_t created, std::int64_t expires,
                                     std::string note);
 
+// As its file has it, and as it lies in a store that coordinators share.
+[[nodiscard]] std::string to_text(const TokenRecord& record);
+// kBadData, with `where`, for what is none.
+[[nodiscard]] Result<TokenRecord> parse_token_record(std::string_view text, const std::string& where);
+
 // "2026-01-31 23:59:59 UTC".
 [[nodiscard]] std::string utc_text(std::int64_t seconds);
 
@@ -54,12 +59,17 @@ class TokenBook {
   // is not there is kUsage.
   [[nodiscard]] Result<TokenRecord> revoke(const std::string& id, std::int64_t now);
 
+  // Takes up what another place knows of a token, which may be new here. A token that is revoked there or
+  // here is revoked, at the earlier time; all else stays as it is here. Returns what is here now; durable.
+  [[nodiscard]] Result<TokenRecord> merge(const TokenRecord& other);
+
   // Whether somebody with this id and secret may enrol now; whatever speaks against it is kRefused, in words
   // of its own. `id` and `secret` may be anything a stranger sends.
   [[nodiscard]] Result<TokenRecord> check(const std::string& id, std::string_view secret, std::int64_t now);
 
  private:
   [[nodiscard]] std::string path_of(const std::string& id) const { return directory_ + "/" + id + ".json"; }
+  [[nodiscard]] Result<void> make_directory();
   [[nodiscard]] Result<TokenRecord> read(const std::string& id);
   [[nodiscard]] Result<void> write(const TokenRecord& record);
 

@@ -4,7 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "host/api/files.h"
 #include "host/sim/disk.h"
@@ -143,6 +148,55 @@ TEST(TokenBookCrash, OldOrNew) {
     if (added && revoked) break;
   }
   EXPECT_GT(visited, 10);
+}
+
+// Two books that take up each other's records end with the same, in whichever order, and however often:
+// revoked in either is revoked, at the earlier time, and what one lacks comes from the other.
+TEST_F(TokenBookTest, MergingKnowsNoOrder) {
+  const std::vector<std::optional<TokenRecord>> states = [] {
+    std::vector<std::optional<TokenRecord>> all{std::nullopt, hour('a')};
+    for (const std::int64_t when : {kNow + 1, kNow + 2}) {
+      all.push_back(hour('a'));
+      all.back()->revoked = when;
+    }
+    return all;
+  }();
+  for (std::size_t here = 0; here < states.size(); ++here) {
+    for (std::size_t there = 1; there < states.size(); ++there) {
+      host::SimDisk disk{{}};
+      TokenBook book(disk, "run/tokens");
+      if (states[here]) {
+        ASSERT_TRUE(book.add(*states[here]).ok());
+      }
+      // States stand in the order of what wins: none, good, revoked late; revoked early before late.
+      const bool early = here == 2 || there == 2;
+      const auto& expected = early ? states[2] : states[std::max(here, there)];
+      for (int times = 0; times < 2; ++times) {
+        const auto merged = book.merge(*states[there]);
+        ASSERT_TRUE(merged.ok());
+        EXPECT_EQ(*merged, *expected) << here << ' ' << there;
+        EXPECT_EQ(book.list()->records, std::vector{*expected});
+      }
+    }
+  }
+}
+
+// A damaged file gives way to what another book has; a record survives the way as text, and text that is none
+// does not become one.
+TEST_F(TokenBookTest, RecordsTravel) {
+  ASSERT_TRUE(book_.add(hour('a')).ok());
+  ASSERT_TRUE(host::replace_file(disk_, "run/tokens/aaaaaaaaaaaaaaaa.json", std::string_view("{")).ok());
+  ASSERT_TRUE(book_.merge(hour('a')).ok());
+  EXPECT_EQ(book_.list()->records, std::vector{hour('a')});
+  EXPECT_EQ(*parse_token_record(to_text(hour('b')), "there"), hour('b'));
+  TokenRecord wrong = hour('c');
+  wrong.id = "../c";
+  for (const std::string& text : {std::string(), std::string("[]"), std::string("{}"), to_text(wrong)}) {
+    const auto read = parse_token_record(text, "there");
+    ASSERT_FALSE(read.ok()) << text;
+    EXPECT_EQ(read.error().kind, ErrorKind::kBadData);
+    EXPECT_EQ(read.error().where, "there");
+  }
 }
 
 }  // namespace

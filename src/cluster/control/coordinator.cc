@@ -59,6 +59,7 @@ Coordinator::Coordinator(Options options, Records records, Workload& workload, n
       view_(records.epoch, in_view(records), records.fenced_in_view),
       installed_(records.installed),
       holdings_(records.holdings),
+      tokens_(std::move(records.tokens)),
       tracks_(options_.tracks.begin(), options_.tracks.end()),
       leases_(records.leases, records.fenced, now) {
   take_up_rows(records);
@@ -108,6 +109,17 @@ void Coordinator::give_node(const std::function<void(NodeId)>& use) {
   lead_.set_next_node(node.value + 1);
   outbox_.put(put_lead(lead_));
   outbox_.then([use, node] { use(node); });
+}
+
+void Coordinator::keep_token(const std::string& id, const std::string& text) {
+  const auto [kept, added] = tokens_.try_emplace(id, text);
+  if (!added && kept->second == text) return;
+  kept->second = text;
+  outbox_.put(put_token(id, text));
+}
+
+void Coordinator::forget_token(const std::string& id) {
+  if (tokens_.erase(id) != 0) outbox_.put(remove_token(id));
 }
 
 membership::MemberRecord Coordinator::new_record(NodeId node, const membership::BeginAsk& ask) {

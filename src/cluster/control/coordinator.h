@@ -100,6 +100,14 @@ class Coordinator {
   // `durable`: called when the run will end whatever happens to this process.
   void stop(const std::string& reason, Instant now, std::function<void()> durable = {});
 
+  // Tokens that lie in the store, for whoever leads next: id and record, both opaque here
+  // (docs/protocols/admission.md). What is there already is not written again.
+  [[nodiscard]] const std::map<std::string, std::string>& tokens() const { return tokens_; }
+  void keep_token(const std::string& id, const std::string& text);
+  void forget_token(const std::string& id);
+  // Called once all that was decided before is in the store; never, if the lead ends sooner.
+  void once_durable(std::function<void()> use) { outbox_.then(std::move(use)); }
+
   void on(const net::LinkEvent& event, Instant now);
   void tick(Instant now);
   [[nodiscard]] std::optional<Instant> next_wakeup() const;
@@ -219,6 +227,7 @@ class Coordinator {
   View view_;                  // of the last epoch begun
   membership::Installed installed_;
   HoldingMap holdings_;
+  std::map<std::string, std::string> tokens_;
   std::map<NodeId, Member> members_;
   std::set<std::pair<Instant, NodeId>> wakes_;
 

@@ -142,5 +142,26 @@ TEST_F(CoordinatorTest, OtherRunsAreNoRefusal) {
   EXPECT_EQ(kinds, (std::vector{ErrorKind::kFailed, ErrorKind::kFailed}));
 }
 
+// Claim: a token is written when it is new or has changed, and who waits is called when the store has it.
+TEST_F(CoordinatorTest, KeepsTokens) {
+  store();
+  bool durable = false;
+  coordinator_->keep_token("id", "record");
+  coordinator_->once_durable([&durable] { durable = true; });
+  EXPECT_FALSE(durable);
+  store();
+  EXPECT_TRUE(durable);
+  coordinator_->keep_token("id", "record");
+  EXPECT_FALSE(coordinator_->waits_for_store());
+  coordinator_->keep_token("id", "revoked");
+  EXPECT_TRUE(coordinator_->waits_for_store());
+  EXPECT_EQ(coordinator_->tokens().at("id"), "revoked");
+  coordinator_->forget_token("id");
+  EXPECT_TRUE(coordinator_->tokens().empty());
+  store();
+  coordinator_->forget_token("id");
+  EXPECT_FALSE(coordinator_->waits_for_store());
+}
+
 }  // namespace
 }  // namespace gossamer::cluster

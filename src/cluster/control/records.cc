@@ -15,6 +15,7 @@ namespace gossamer::cluster {
 namespace {
 
 constexpr std::uint64_t kHoldingsInPiece = 4096;
+constexpr std::string_view kTokens = "tokens/";
 
 template <class Proto>
 host::Change put(std::string key, const Proto& value) {
@@ -35,6 +36,7 @@ std::string mark_key(TrackId track, Incarnation by) {
   return fmt::format("marks/{}/{}", digits(track.value), digits(by.value));
 }
 std::string commit_key(TrackId track) { return "commits/" + digits(track.value); }
+std::string token_key(const std::string& id) { return std::string(kTokens) + id; }
 std::string holdings_key(std::uint64_t piece) { return fmt::format("holdings/{:06}", piece); }
 
 Error damaged(std::string key, std::string got, std::string expected) {
@@ -68,6 +70,7 @@ class Reader {
     if (is("claims/")) return read_claim(entry);
     if (is("commits/")) return read_commit(entry);
     if (is("marks/")) return read_mark(entry);
+    if (is(kTokens)) return records_.tokens.emplace(key.substr(kTokens.size()), entry.value).second;
     return false;
   }
 
@@ -388,6 +391,10 @@ host::Change put_mark(const Mark& mark) {
 }
 host::Change remove_mark(TrackId track, Incarnation by) { return removed(mark_key(track, by)); }
 host::Change put_stopping(const membership::Stopping& stopping) { return put("stopping", stopping); }
+host::Change put_token(const std::string& id, const std::string& text) {
+  return {.key = token_key(id), .value = text};
+}
+host::Change remove_token(const std::string& id) { return removed(token_key(id)); }
 host::Change put_committed(StepNumber committed) {
   membership::CommittedRecord record;
   record.set_next(committed.value);

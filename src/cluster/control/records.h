@@ -38,6 +38,7 @@ struct Records {
   ClaimLedger::Rows claims;
   MarkLedger::Rows marks;
   std::optional<membership::Stopping> stopping;  // the run is to end
+  std::map<std::string, std::string> tokens;     // by id, as cluster/admission keeps them; opaque here
 };
 
 // Leases are for at most this time, and no number of the store comes near this one: what is beyond is damage.
@@ -74,6 +75,8 @@ struct RunShape {
 [[nodiscard]] host::Change put_mark(const Mark& mark);
 [[nodiscard]] host::Change remove_mark(TrackId track, Incarnation by);
 [[nodiscard]] host::Change put_stopping(const membership::Stopping& stopping);
+[[nodiscard]] host::Change put_token(const std::string& id, const std::string& text);
+[[nodiscard]] host::Change remove_token(const std::string& id);
 [[nodiscard]] host::Change put_committed(StepNumber committed);
 
 }  // namespace gossamer::cluster

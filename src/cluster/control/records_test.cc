@@ -61,10 +61,10 @@ TEST(Records, ComeBack) {
   membership::Stopping stopping;
   stopping.set_reason("enough");
   stopping.set_failed(true);
-  store.carry_out_all(std::vector{put_epoch(Epoch(7), fenced), put_installed(installed), put_member(member),
-                                  put_fenced(fenced), put_lease(lease), put_claim(claim),
-                                  put_commit({TrackId(2), StepNumber(3)}), put_mark(mark),
-                                  put_committed(StepNumber(3)), put_stopping(stopping)});
+  store.carry_out_all(std::vector{
+      put_epoch(Epoch(7), fenced), put_installed(installed), put_member(member), put_fenced(fenced),
+      put_lease(lease), put_claim(claim), put_commit({TrackId(2), StepNumber(3)}), put_mark(mark),
+      put_committed(StepNumber(3)), put_stopping(stopping), put_token("0123", "a token's record")});
   Records records = read(store);
   EXPECT_EQ(records.epoch, Epoch(7));
   EXPECT_EQ(records.fenced_in_view, fenced);
@@ -76,13 +76,14 @@ TEST(Records, ComeBack) {
   EXPECT_EQ(records.claims.commits, (std::vector{TrackCommit{TrackId(2), StepNumber(3)}}));
   EXPECT_EQ(records.marks.marks, std::vector{mark});
   EXPECT_EQ(records.marks.committed, StepNumber(3));
+  EXPECT_EQ(records.tokens, (std::map<std::string, std::string>{{"0123", "a token's record"}}));
   EXPECT_EQ(records.stopping->SerializeAsString(), stopping.SerializeAsString());
 
   store.carry_out_all(std::vector{remove_member(Incarnation(9)), remove_lease(lease), remove_claim(claim),
-                                  remove_mark(TrackId(2), Incarnation(9))});
+                                  remove_mark(TrackId(2), Incarnation(9)), remove_token("0123")});
   records = read(store);
   EXPECT_TRUE(records.members.empty() && records.leases.empty());
-  EXPECT_TRUE(records.claims.claims.empty() && records.marks.marks.empty());
+  EXPECT_TRUE(records.claims.claims.empty() && records.marks.marks.empty() && records.tokens.empty());
 }
 
 // Claim: holdings are written by pieces, only those that differ, and read back whole.

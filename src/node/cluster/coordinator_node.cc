@@ -18,6 +18,7 @@
 #include "node/cluster/places.h"
 #include "node/cluster/questions.h"
 #include "node/cluster/random_text.h"
+#include "node/cluster/shared_tokens.h"
 
 namespace gossamer::node {
 namespace {
@@ -200,6 +201,7 @@ cluster::CoordinatorProcess::Options CoordinatorNode::process_options() const {
 Result<void> CoordinatorNode::listen() {
   auto store = open_store();
   if (!store.ok()) return store.error();
+  shared_ = (*store)->lead_time().has_value();
   network_ = host::make_grpc_network(credentials_.own.credentials, [this](host::NetworkEvent event) {
     loop_.post([this, event = std::move(event)]() mutable { on_network(std::move(event)); });
   });
@@ -247,7 +249,12 @@ Result<std::string> CoordinatorNode::new_token(const std::string& note) {
 
 Result<void> CoordinatorNode::keep_own_address() {
   return keep_address(host_.disk, options_.directory,
-                      {.coordinator = address_, .control = control_, .bulk = bulk_, .led = led_before_});
+                      {.coordinator = address_,
+                       .control = control_,
+                       .bulk = bulk_,
+                       .others = options_.standbys,
+                       .led = led_before_,
+                       .shared = shared_});
 }
 
 // Members come as soon as they see the port; the store may take a moment longer.
@@ -276,15 +283,17 @@ void CoordinatorNode::on_network(host::NetworkEvent event) {
 }
 
 void CoordinatorNode::on_asked(const host::Asked& asked) {
-  if (process_->beginning()) return ask_again_later(asked);
-  const bool ours =
-      asked.method == cluster::kEnrollMethod || asked.method == kStatusMethod || asked.method == kStopMethod;
-  if (!ours) return process_->on(asked, loop_.now());
-  if (process_->coordinator() == nullptr) return on_standby(asked);
-  if (asked.method == cluster::kEnrollMethod) return on_enroll(asked);
-  if (asked.method == kStatusMethod) return on_status(asked);
   if (asked.method == kClockMethod)
     return network_->answer(asked.question, clock_answer(host_.clock.wall_seconds()));
+  if (process_->beginning()) return ask_again_later(asked);
+  const bool ours = asked.method == cluster::kEnrollMethod || asked.method == kStatusMethod ||
+                    asked.method == kStopMethod || asked.method == kTokensMethod;
+  if (!ours) return process_->on(asked, loop_.now());
+  if (process_->coordinator() == nullptr) return on_standby(asked);
+  share_tokens_once();
+  if (asked.method == cluster::kEnrollMethod) return on_enroll(asked);
+  if (asked.method == kStatusMethod) return on_status(asked);
+  if (asked.method == kTokensMethod) return on_tokens(asked);
   on_stop(asked);
 }
 
@@ -350,6 +359,29 @@ void CoordinatorNode::on_stop(const host::Asked& asked) {
       [this, question = asked.question] { network_->answer(question, std::string()); });
 }
 
+void CoordinatorNode::on_tokens(const host::Asked& asked) {
+  if (asked.peer.certificate != certificate_name(cluster::kCoordinatorNode) || !shared_) {
+    return network_->answer(asked.question,
+                            Error{.kind = ErrorKind::kRefused,
+                                  .what = "tokens are told to other coordinators of this store alone",
+                                  .got = asked.peer.certificate});
+  }
+  answer_tokens(tokens_, *process_->coordinator(), asked.body,
+                static_cast<std::int64_t>(host_.clock.wall_seconds()),
+                [this, question = asked.question](Result<std::string> answer) {
+                  network_->answer(question, std::move(answer));
+                });
+}
+
+// Before a stranger is answered in a new lead, and without one too, so that the store has them.
+void CoordinatorNode::share_tokens_once() {
+  if (!shared_ || tokens_taken_ == process_->generation()) return;
+  tokens_taken_ = process_->generation();
+  const auto now = static_cast<std::int64_t>(host_.clock.wall_seconds());
+  for (const Error& error : share_tokens(tokens_, *process_->coordinator(), now))
+    remark(LogLevel::kWarning, error.message());
+}
+
 Epoch CoordinatorNode::epoch() const {
   const bool leads = process_ != nullptr && process_->coordinator() != nullptr;
   return leads ? process_->coordinator()->view().epoch() : Epoch();
@@ -400,6 +432,7 @@ void CoordinatorNode::tell_events() {
     led_ = false;
     return;
   }
+  share_tokens_once();
   if (!led_) {
     led_ = stood_by_ = true;
     if (!std::exchange(led_before_, true)) {

@@ -83,6 +83,8 @@ class CoordinatorNode {
   void on_enroll(const host::Asked& asked);
   void on_status(const host::Asked& asked);
   void on_stop(const host::Asked& asked);
+  void on_tokens(const host::Asked& asked);
+  void share_tokens_once();
   [[nodiscard]] Result<void> may_see(const host::Asked& asked);
   std::optional<Instant> work();
   void tell_events();
@@ -109,6 +111,8 @@ class CoordinatorNode {
   bool led_before_ = false;  // from this directory, now or in an earlier life
   bool led_ = false;
   bool stood_by_ = false;
+  bool shared_ = false;                     // the store, with other coordinators
+  std::optional<Generation> tokens_taken_;  // from it, in that lead
   Instant started_;
   double started_wall_;  // seconds since 1970-01-01 UTC
   // The store's call under way, as its place in StoreCall, and the last one that failed and why.

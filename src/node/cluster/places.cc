@@ -130,6 +130,7 @@ Result<void> keep_address(host::Disk& disk, const std::string& directory, const 
   if (address.bulk) json["bulk"] = host::to_string(*address.bulk);
   for (const host::Endpoint& other : address.others) json["others"].push_back(host::to_string(other));
   if (address.led) json["led"] = true;
+  if (address.shared) json["shared"] = true;
   return host::replace_file(disk, address_path(directory), to_line(json));
 }
 
@@ -144,7 +145,8 @@ Result<RunAddress> load_address(host::Disk& disk, const std::string& directory) 
   RunAddress address{.coordinator = **coordinator,
                      .control = *control,
                      .bulk = *bulk,
-                     .led = (*json).contains("led") && (*json)["led"] == true};
+                     .led = (*json).contains("led") && (*json)["led"] == true,
+                     .shared = (*json).contains("shared") && (*json)["shared"] == true};
   if (!(*json).contains("others")) return address;
   for (const ordered_json& text : (*json)["others"]) {
     const auto other = text.is_string() ? host::parse_endpoint(text.get<std::string>()) : unreadable(path);

@@ -4,8 +4,8 @@
 //
 //   DIR/address.json              of a coordinator and of a node: {"version":1,"coordinator":"HOST:PORT"},
 //                                 how nodes reach it; a coordinator's also has "control" and "bulk", where
-//                                 it listens, and "led": true once it has led; a node's "others", which
-//                                 may lead too
+//                                 it listens, "led": true once it has led, and "shared": true if it has its
+//                                 store in common with others; "others", which may lead too
 //   STATE/coordinators/PORT.json  {"version":1,"directory":"/PATH"}: the run that was served there last
 //   STATE/nodes/NAME/             directory of a node that was not told one. NAME is the first 16 digits of
 //                                 the fingerprint of the run's authority; "-2", "-3" follow where several
@@ -42,8 +42,9 @@ struct RunAddress {
   // Where it listens; of its own directory only.
   std::optional<host::Endpoint> control = std::nullopt;
   std::optional<host::Endpoint> bulk = std::nullopt;
-  std::vector<host::Endpoint> others = {};  // that may lead too, as a node was told
+  std::vector<host::Endpoint> others = {};  // that may lead too
   bool led = false;                         // the run was led from this directory
+  bool shared = false;                      // its coordinators share a store
 };
 
 // Durable when it returns. `directory` exists.

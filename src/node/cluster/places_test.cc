@@ -31,13 +31,19 @@ TEST(Places, Address) {
   for (const RunAddress& kept :
        {RunAddress{.coordinator = {"fe80::1", 7}}, RunAddress{.coordinator = kHere,
                                                               .control = host::Endpoint{"0.0.0.0", 7070},
-                                                              .bulk = host::Endpoint{"0.0.0.0", 9}}}) {
+                                                              .bulk = host::Endpoint{"0.0.0.0", 9},
+                                                              .others = {{"fe80::1", 7}, {"a", 1}},
+                                                              .led = true,
+                                                              .shared = true}}) {
     ASSERT_TRUE(keep_address(disk, "/run", kept).ok());
     const auto read = load_address(disk, "/run");
     ASSERT_TRUE(read.ok()) << read.error().message();
     EXPECT_EQ((*read).coordinator, kept.coordinator);
     EXPECT_EQ((*read).control, kept.control);
     EXPECT_EQ((*read).bulk, kept.bulk);
+    EXPECT_EQ((*read).others, kept.others);
+    EXPECT_EQ((*read).led, kept.led);
+    EXPECT_EQ((*read).shared, kept.shared);
   }
   for (const char* const text :
        {"", "{", "[]", "{}", R"({"version":1})", R"({"version":2,"coordinator":"a:1"})",
