@@ -141,7 +141,9 @@ class GrpcServerStream final : public GrpcStream, public grpc::ServerGenericBidi
 // The common name in the certificate of a connection's other end; empty without one.
 [[nodiscard]] std::string certificate_name(const grpc::AuthContext* context);
 
-// What gRPC calls a peer, "ipv4:192.0.2.1:5000" say, without the port.
+// What all connections of one host have in common, of what gRPC calls a peer: of "ipv4:192.0.2.1:5000" all
+// but the port, of "ipv6:%5B2001:db8::1%5D:5000" the first 64 bits, as a host may have all addresses of such
+// a network: "ipv6:2001:db8::/64".
 [[nodiscard]] std::string host_of(const std::string& peer);
 
 }  // namespace gossamer::host

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/grpc/stream.h"
+
+#include <gtest/gtest.h>
+
+#include <future>
+#include <memory>
+#include <string>
+#include <variant>
+
+#include "host/grpc/network.h"
+
+namespace gossamer::host {
+namespace {
+
+// Whoever has a network of IPv6 for itself is one host, however many addresses it uses; another network, and
+// another address of IPv4, is another.
+TEST(HostOf, CountsNetworksOfIpv6) {
+  const std::string one = host_of("ipv6:%5B2001:db8:1:2::1%5D:5000");
+  EXPECT_EQ(one, "ipv6:2001:db8:1:2::/64");
+  for (const char* const same :
+       {"ipv6:[2001:db8:1:2::1]:5000", "ipv6:%5B2001:db8:1:2:ffff:ffff:ffff:ffff%5D:1",
+        "ipv6:%5B2001:0db8:0001:0002:0:0:0:9%25eth0%5D:7"})
+    EXPECT_EQ(host_of(same), one) << same;
+  EXPECT_NE(host_of("ipv6:%5B2001:db8:1:3::1%5D:5000"), one);
+  EXPECT_EQ(host_of("ipv4:192.0.2.1:5000"), "ipv4:192.0.2.1");
+  EXPECT_NE(host_of("ipv4:192.0.2.2:5000"), host_of("ipv4:192.0.2.1:5000"));
+  EXPECT_EQ(host_of("unix:path"), "unix");  // nothing that is known is lost
+}
+
+// What gRPC itself calls a peer is read.
+TEST(HostOf, OfARealConnection) {
+  std::promise<Accepted> accepted;
+  const auto server = make_grpc_network(std::nullopt, [&accepted](const NetworkEvent& event) {
+    if (const auto* const one = std::get_if<Accepted>(&event)) accepted.set_value(*one);
+  });
+  const auto at = server->listen({"::1", 0}, Lane::kControl);
+  if (!at.ok()) GTEST_SKIP() << at.error().message();
+  const auto client = make_grpc_network(std::nullopt, [](const NetworkEvent&) {});
+  static_cast<void>(client->connect(*at, Lane::kControl));
+  EXPECT_EQ(accepted.get_future().get().host, "ipv6:::/64");
+}
+
+}  // namespace
+}  // namespace gossamer::host
