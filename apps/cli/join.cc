@@ -123,10 +123,11 @@ Result<void> choose_addresses(const JoinFlags& flags, node::MemberOptions& optio
   const bool everywhere = node::is_wildcard(options.listen.host);
   if (options.advertise.empty() && !everywhere) options.advertise = options.listen.host;
   if (options.advertise.empty()) {
-    const auto own = host::address_towards(options.coordinator);
-    if (!own.ok()) return own.error();
-    options.advertise = *own;
-    if (options.listen.host.empty()) options.listen.host = *own;
+    const auto route = host::route_to(options.coordinator);
+    if (!route.ok()) return route.error();
+    options.advertise = route->own;
+    options.towards = route->to;
+    if (options.listen.host.empty()) options.listen.host = route->own;
   }
   if (options.listen.host.empty()) options.listen.host = "0.0.0.0";
   return {};

@@ -66,6 +66,20 @@ class LabFleet(Fleet):
         with self.on(machine):
             commands.run("iptables", "-w", "10", "-A", "INPUT", "-i", "eth0", "-p", "tcp", "--syn", "-j", "DROP")
 
+    def change_address(self, machine, address):
+        """From now on that machine has this address and not the one before, as the others know at once."""
+        nodes = self.plan["nodes"]
+        with self.on(machine):
+            commands.run("ip", "address", "del", f"{self.host(machine)}/24", "dev", "eth0")
+            commands.run("ip", "address", "add", f"{address}/24", "dev", "eth0")
+        nodes[machine - 1]["address"] = address
+        # Nobody asks for hardware addresses in a lab, and those that were known went with the last address.
+        for here in range(1, len(nodes) + 1):
+            for there in {machine} if here != machine else set(range(1, len(nodes) + 1)) - {machine}:
+                with self.on(here):
+                    commands.run("ip", "neighbour", "replace", self.host(there), "lladdr",
+                                 nodes[there - 1]["hardware_address"], "dev", "eth0", "nud", "permanent")  # fmt: skip
+
     def begin(self, *members, flags=()):
         """A coordinator on machine 1 and a member on each machine from 2 on, all serving; (coordinator, status)."""
         leader = self.lead("--listen", self.at(1), "--first", str(len(members)), *flags)

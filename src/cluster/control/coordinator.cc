@@ -132,6 +132,7 @@ membership::MemberRecord Coordinator::new_record(NodeId node, const membership::
   *record.mutable_listening() = ask.listening();
   record.set_memory_bytes(ask.memory_bytes());
   record.set_cores(ask.cores());
+  record.set_machine(ask.machine());
   return record;
 }
 
@@ -141,7 +142,8 @@ void Coordinator::begin(NodeId node, const std::string& bytes, Answer answer, In
   if (!ask.ParseFromString(bytes)) return answer(malformed("Begin", bytes.size()));
   if (ask.run() != options_.run) return answer(other_run(ask.run(), options_.run));
   const membership::Listening& at = ask.listening();
-  if (ask.name().size() > kMaxName || !is_host(at.control().host()) || !is_host(at.bulk().host()))
+  const bool long_texts = ask.name().size() > kMaxName || ask.machine().size() > kMaxName;
+  if (long_texts || !is_host(at.control().host()) || !is_host(at.bulk().host()))
     return answer(malformed("Begin", bytes.size()));
   if (phase_ == Phase::kStopping) {
     return answer(Error{.kind = ErrorKind::kRefused, .what = "the run is ending", .fix = "join another run"});

@@ -44,20 +44,18 @@ void Coordinator::here(Member& member, const membership::Here& said) {
   }
 }
 
-// Who joins opens all of its links itself, but not to whoever does not listen, and stands in nobody's view.
+// Who joins opens all of its links itself, but not to whom it cannot reach, and stands in nobody's view.
 void Coordinator::introduce(const Member& member) {
-  const auto can_join = [](const Member& one) {
-    return one.here && one.record.state() == membership::JOINING && listens(one.record.listening());
-  };
-  const auto tell_of = [this](const Member& listener, const Member& joins) {
+  const auto tell_of = [this](const Member& joins, const Member& other) {
+    if (!joins.here || !other.here || joins.record.state() != membership::JOINING) return;
+    if (reaches(joins.record, other.record) || !reaches(other.record, joins.record)) return;
     ToMember message;
     *message.mutable_joining()->mutable_member() = joins.record;
-    tell(listener, std::move(message));
+    tell(other, std::move(message));
   };
-  const bool hides = !listens(member.record.listening());
   for (const auto& [node, other] : members_) {
-    if (hides && can_join(other)) tell_of(member, other);
-    if (can_join(member) && other.here && !listens(other.record.listening())) tell_of(other, member);
+    tell_of(other, member);
+    tell_of(member, other);
   }
 }
 
@@ -131,7 +129,7 @@ void Coordinator::judge_unreachable(Instant now) {
 }
 
 // After a takeover: who has not come, though all others have, and is reached by none of them, died meanwhile.
-// Whoever does not listen was reached through the coordinator before, so that nothing follows.
+// Whom none of them could reach itself was reached through the coordinator before, so that nothing follows.
 void Coordinator::judge_missing(Instant now) {
   std::vector<NodeId> missing;
   std::vector<const Member*> here;
@@ -140,12 +138,15 @@ void Coordinator::judge_missing(Instant now) {
     if (member == members_.end()) continue;
     if (member->second.here) {
       here.push_back(&member->second);
-    } else if (listens(record.listening())) {
-      missing.push_back(node);
     } else {
-      return;
+      missing.push_back(node);
     }
   }
+  const auto reached_before = [&](NodeId node) {
+    const membership::MemberRecord& record = members_.at(node).record;
+    return std::ranges::any_of(here, [&](const Member* one) { return reaches(one->record, record); });
+  };
+  if (!std::ranges::all_of(missing, reached_before)) return;
   const auto misses = [&](NodeId node) {
     return std::all_of(here.begin(), here.end(), [&](const Member* one) {
       const auto since = one->unreachable.find(node);

@@ -14,8 +14,20 @@ namespace gossamer::cluster {
 using membership::ToCoordinator;
 using membership::ToMember;
 
+namespace {
+
+membership::MemberRecord own_record(const Member::Options& options) {
+  membership::MemberRecord own;
+  *own.mutable_listening() = options.listening;
+  own.set_machine(options.machine);
+  return own;
+}
+
+}  // namespace
+
 Member::Member(Options options, net::Links& links, AskLead ask_lead, Instant now)
     : options_(std::move(options)),
+      own_(own_record(options_)),
       links_(links),
       ask_lead_(std::move(ask_lead)),
       detector_(now),

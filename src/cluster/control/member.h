@@ -77,7 +77,8 @@ class Member {
     membership::LeadAnswer lead;  // of the answer to Begin
     Duration beat_every = from_milliseconds(100);
     Duration patience = from_seconds(600);  // without a coordinator
-    bool reachable = true;                  // others can open connections to this node
+    membership::Listening listening = {};   // as the coordinator was told with Begin
+    std::string machine = {};
     Defect defect = Defect::kNone;
     ProbeCounts<ControlProbe>* probes = nullptr;
   };
@@ -157,6 +158,7 @@ class Member {
   void reach(ControlProbe probe) const { reached(options_.probes, probe); }
 
   const Options options_;
+  const membership::MemberRecord own_;  // where it listens, and on which machine
   net::Links& links_;
   AskLead ask_lead_;
   std::vector<MemberEvent> events_;

@@ -24,7 +24,7 @@ void Member::on_open_failed(NodeId node, Instant now) {
   reach(ControlProbe::kOtherWay);
   links_.close(node, "it is tried another way", now);
   net::PeerAddress address = address_of(node, member->second.listening());
-  if (reopening.failures % 2 != 0 || !listens(member->second.listening()))
+  if (reopening.failures % 2 != 0 || !reaches(own_, member->second))
     address = {.node = node, .via = kCoordinatorNode};
   links_.open(address, now);
 }
@@ -114,12 +114,12 @@ void Member::connect_to(const membership::MemberRecord& record, Instant now) {
   const auto reopening = reopening_.find(peer.node);
   if (reopening != reopening_.end() && reopening->second.when > now) return;
   const bool younger = options_.self.incarnation > peer.incarnation || !serving();
-  const bool listening = listens(record.listening());
-  if (listening && (younger || !options_.reachable))
-    return links_.open(address_of(peer.node, record.listening()), now);
-  if (listening || !younger || (options_.reachable && serving())) return;
+  const bool can = reaches(own_, record);
+  const bool other_can = reaches(record, own_);
+  if (can && (younger || !other_can)) return links_.open(address_of(peer.node, record.listening()), now);
+  if (can || !younger || (other_can && serving())) return;
   // Who joins is in nobody's view yet: the other hears of it from the coordinator, and opens the link.
-  if (options_.reachable && now - down < kIntroducedIn) return;
+  if (other_can && now - down < kIntroducedIn) return;
   reach(ControlProbe::kRelayed);
   links_.open({.node = peer.node, .via = kCoordinatorNode}, now);
 }

@@ -34,6 +34,7 @@ MemberProcess::MemberProcess(Options options, host::Network& network, Instant no
     : options_(std::move(options)),
       network_(network),
       rng_(options_.seed, Purpose::kBackoff, 0, 1),
+      listening_(options_.listening),
       coordinators_(options_.coordinators),
       next_begin_(now) {
   CHECK(!coordinators_.empty());
@@ -45,7 +46,9 @@ void MemberProcess::ask_begin(Instant now) {
   membership::BeginAsk ask;
   ask.set_run(options_.run);
   ask.set_name(options_.name);
-  *ask.mutable_listening() = options_.listening;
+  if (options_.look_up) listening_ = options_.look_up();
+  *ask.mutable_listening() = listening_;
+  ask.set_machine(options_.machine);
   ask.set_memory_bytes(options_.memory_bytes);
   ask.set_cores(options_.cores);
   ask.set_program(options_.program);
@@ -62,8 +65,9 @@ void MemberProcess::not_begun(const Error& why, Instant now) {
     return finish({.error = why});
   events_.emplace_back(BeginFailed{why});
   // Many nodes may have lost the same coordinator.
-  next_begin_ = now + Duration{static_cast<std::int64_t>(static_cast<double>(kBeginEvery.ns) *
-                                                         (0.5 + 0.5 * rng_.uniform()))};
+  next_begin_ =
+      now +
+      Duration{static_cast<std::int64_t>(static_cast<double>(kBeginEvery.ns) * (0.5 + 0.5 * rng_.uniform()))};
 }
 
 void MemberProcess::on_begun(const Result<std::string>& answer, Instant now) {
@@ -84,7 +88,8 @@ void MemberProcess::on_begun(const Result<std::string>& answer, Instant now) {
                       .lead = begun.lead(),
                       .beat_every = from_milliseconds(begun.beat_ms()),
                       .patience = options_.patience,
-                      .reachable = listens(options_.listening),
+                      .listening = listening_,
+                      .machine = options_.machine,
                       .defect = options_.defect,
                       .probes = options_.probes},
       *links_,
@@ -157,6 +162,12 @@ void MemberProcess::tick(Instant now) {
   links_->tick(now, events);
   gather(events, now);
   member_->tick(now);
+}
+
+void MemberProcess::begin_anew(const Error& why, Instant now) {
+  now_ = now;
+  if (done_ || member_ == nullptr || member_->ended()) return;
+  finish({.error = why, .fenced = true});
 }
 
 std::vector<ProcessEvent> MemberProcess::take_events() {

@@ -51,6 +51,9 @@ class MemberProcess {
     std::string name;                          // for people
     std::vector<host::Endpoint> coordinators;  // control addresses; at least one
     membership::Listening listening;           // nothing behind NAT
+    // Where addresses change: asked before each Begin, and replaces `listening`.
+    std::function<membership::Listening()> look_up = {};
+    std::string machine = {};  // the network stack: whose loopback addresses are its own
     std::uint64_t memory_bytes = 0;
     std::uint32_t cores = 1;
     std::string program;
@@ -70,6 +73,8 @@ class MemberProcess {
   void on(host::NetworkEvent event, Instant now);
   void tick(Instant now);
   [[nodiscard]] std::optional<Instant> next_wakeup() const;
+  // Ends this life, if there is one, and begins another.
+  void begin_anew(const Error& why, Instant now);
   // After every other call, until there is nothing: what the engine does about events makes others.
   [[nodiscard]] std::vector<ProcessEvent> take_events();
 
@@ -95,6 +100,7 @@ class MemberProcess {
   Instant life_began_;
   Duration wait_;  // before the next life
 
+  membership::Listening listening_;
   std::vector<host::Endpoint> coordinators_;
   std::size_t next_coordinator_ = 0;
   std::optional<Instant> began_trying_;

@@ -27,14 +27,15 @@ class MemberTest : public ::testing::Test {
     options.coordinators = {{.host = "there", .port = 1}, {.host = "elsewhere", .port = 2}};
     return options;
   }
-  void answer(net::PeerId self) {
+  static std::string begun(net::PeerId self) {
     membership::BeginAnswer begun;
     begun.set_node(self.node.value);
     begun.set_incarnation(self.incarnation.value);
     begun.mutable_lead()->set_incarnation(1);
     begun.set_beat_ms(100);
-    process_.on(host::Answered{network_.asked(), begun.SerializeAsString()}, now_);
+    return begun.SerializeAsString();
   }
+  void answer(net::PeerId self) { process_.on(host::Answered{network_.asked(), begun(self)}, now_); }
   // The first view, with one member.
   void change(net::PeerId member) {
     membership::ToMember said;
@@ -92,8 +93,8 @@ TEST_F(MemberTest, IsNotTheCoordinator) {
   EXPECT_EQ(process_.member(), nullptr);
 }
 
-// Claim: whatever somebody says who is not the run's coordinator, or nothing, is followed by a question to the
-// next address; the one who leads there gives a life.
+// Claim: whatever somebody says who is not the run's coordinator, or nothing, is followed by a question to
+// the next address; the one who leads there gives a life.
 TEST_F(MemberTest, SomebodyElseAnswers) {
   const auto of_kind = [](ErrorKind kind) {
     return Result<std::string>(Error{.kind = kind, .what = "said by somebody"});
@@ -114,19 +115,55 @@ TEST_F(MemberTest, SomebodyElseAnswers) {
   EXPECT_NE(process_.member(), nullptr);
 }
 
-// Claim: a refusal ends it at once, and so does the end of its patience, with what was said last.
+// Claim: a refusal ends it at once.
 TEST_F(MemberTest, EndsWhenRefused) {
   process_.on(host::Answered{network_.asked(), Error{.kind = ErrorKind::kRefused, .what = "no"}}, now_);
   const auto ended = error();
   ASSERT_TRUE(ended.has_value());
   EXPECT_EQ(ended->kind, ErrorKind::kRefused);
 }
+
+// Claim: so does the end of its patience, with what was said last.
 TEST_F(MemberTest, EndsWhenPatienceDoes) {
   now_ = now_ + options().patience;
   process_.on(host::Answered{network_.asked(), std::string("garbage")}, now_);
   const auto ended = error();
   ASSERT_TRUE(ended.has_value());
   EXPECT_EQ(ended->kind, ErrorKind::kBadData);
+}
+
+// Claim: where it listens is looked up for each life; one whose address has gone ends and is followed by
+// another.
+TEST_F(MemberTest, TellsWhereItIsNow) {
+  std::string host = "before";
+  MemberProcess::Options wanted = options();
+  wanted.machine = "machine";
+  wanted.look_up = [&host] {
+    return listening_of({.node = kSelf.node, .control = {host, 1}, .bulk = {host, 2}});
+  };
+  MemberProcess process(wanted, network_, now_);
+  const auto told = [&] {
+    membership::BeginAsk ask;
+    EXPECT_TRUE(network_.question().method == "Begin" && ask.ParseFromString(network_.question().body));
+    EXPECT_EQ(ask.machine(), "machine");
+    return ask.listening().control().host();
+  };
+  process.tick(now_);
+  EXPECT_EQ(told(), "before");
+  process.begin_anew({.what = "no life yet"}, now_);
+  EXPECT_TRUE(process.take_events().empty());
+  process.on(host::Answered{network_.asked(), begun(kSelf)}, now_);
+  ASSERT_NE(process.member(), nullptr);
+  host = "after";
+  process.begin_anew({.what = "its address has gone"}, now_);
+  EXPECT_EQ(process.member(), nullptr);
+  const auto events = process.take_events();
+  const auto* const ended = std::get_if<LifeEnded>(&events.back());
+  ASSERT_NE(ended, nullptr);
+  EXPECT_TRUE(ended->again && ended->error);
+  now_ = now_ + MemberProcess::kBeginEvery;
+  process.tick(now_);
+  EXPECT_EQ(told(), "after");
 }
 
 // Claim: an answer to Lead that is none is no other coordinator.

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include "host/api/network.h"
 
@@ -16,8 +17,9 @@ class Nobody final : public host::Network {
   void send(host::ConnectionId, Slices) override {}
   void consumed(host::ConnectionId, std::uint64_t) override {}
   void close(host::ConnectionId) override {}
-  host::QuestionId ask(const host::Endpoint& to, host::Question) override {
+  host::QuestionId ask(const host::Endpoint& to, host::Question question) override {
     asked_at_ = to;
+    question_ = std::move(question);
     return ++asked_;
   }
   void answer(host::QuestionId, Result<std::string>) override {}
@@ -25,11 +27,13 @@ class Nobody final : public host::Network {
   // The last question.
   [[nodiscard]] host::QuestionId asked() const { return asked_; }
   [[nodiscard]] const host::Endpoint& asked_at() const { return asked_at_; }
+  [[nodiscard]] const host::Question& question() const { return question_; }
 
  private:
   host::ConnectionId last_;
   host::QuestionId asked_;
   host::Endpoint asked_at_;
+  host::Question question_;
 };
 
 }  // namespace gossamer::cluster

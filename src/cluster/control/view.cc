@@ -99,6 +99,13 @@ bool listens(const membership::Listening& listening) {
   return listening.control().port() != 0 && listening.bulk().port() != 0;
 }
 
+bool reaches(const MemberRecord& from, const MemberRecord& to) {
+  if (!listens(to.listening())) return false;
+  const bool alone =
+      host::is_loopback(to.listening().control().host()) || host::is_loopback(to.listening().bulk().host());
+  return !alone || from.machine() == to.machine();
+}
+
 net::PeerAddress address_of(NodeId node, const membership::Listening& listening) {
   const auto endpoint = [](const membership::Address& address) {
     return host::Endpoint{.host = address.host(), .port = static_cast<std::uint16_t>(address.port())};

@@ -57,5 +57,7 @@ class View {
 [[nodiscard]] net::PeerAddress address_of(NodeId node, const membership::Listening& listening);
 [[nodiscard]] membership::Listening listening_of(const net::PeerAddress& address);
 [[nodiscard]] bool listens(const membership::Listening& listening);
+// Whether `from` may open a connection to `to`: it listens, and a loopback address is one of both.
+[[nodiscard]] bool reaches(const membership::MemberRecord& from, const membership::MemberRecord& to);
 
 }  // namespace gossamer::cluster

@@ -107,5 +107,25 @@ TEST(View, AddressesTravel) {
   EXPECT_EQ(address_of(NodeId(7), listening).bulk, address.bulk);
 }
 
+// Claim: an address of loopback is one for those on the same machine, any other one for all; who listens
+// nowhere is reached by nobody.
+TEST(View, LoopbackStaysOnItsMachine) {
+  const auto record = [](const char* machine, const char* host) {
+    membership::MemberRecord one;
+    one.set_machine(machine);
+    if (host != nullptr)
+      *one.mutable_listening() = listening_of({.node = NodeId(2), .control = {host, 1}, .bulk = {host, 2}});
+    return one;
+  };
+  const auto here = record("here", "127.0.0.1");
+  const auto beside = record("here", "localhost");
+  const auto there = record("there", "10.0.0.2");
+  const auto hidden = record("here", nullptr);
+  EXPECT_TRUE(reaches(here, beside) && reaches(beside, here) && reaches(hidden, here));
+  EXPECT_TRUE(reaches(here, there) && reaches(hidden, there));
+  EXPECT_FALSE(reaches(there, here) || reaches(there, beside));
+  EXPECT_FALSE(reaches(here, hidden) || reaches(there, hidden));
+}
+
 }  // namespace
 }  // namespace gossamer::cluster

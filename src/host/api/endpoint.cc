@@ -13,6 +13,12 @@ std::string to_string(const Endpoint& endpoint) {
                   : fmt::format("{}:{}", endpoint.host, endpoint.port);
 }
 
+bool is_loopback(std::string_view host) {
+  const bool ipv4 =
+      host.starts_with("127.") && host.find_first_not_of("0123456789.") == std::string_view::npos;
+  return ipv4 || host == "::1" || host == "localhost";
+}
+
 Result<Endpoint> parse_endpoint(std::string_view text) {
   const std::size_t colon = text.rfind(':');
   std::string_view host = text.substr(0, colon);

@@ -21,6 +21,9 @@ struct Endpoint {
   auto operator<=>(const Endpoint&) const = default;
 };
 
+// Whether `host` is an address, or the name, by which a machine reaches nobody but itself.
+[[nodiscard]] bool is_loopback(std::string_view host);
+
 // HOST:PORT, with brackets around an IPv6 address.
 [[nodiscard]] std::string to_string(const Endpoint& endpoint);
 

@@ -17,6 +17,15 @@ TEST(Endpoint, ReadsWhatItWrites) {
   EXPECT_EQ(to_string({"::1", 80}), "[::1]:80");
 }
 
+// Only what every machine calls itself by is loopback; names that begin alike are not.
+TEST(Endpoint, KnowsLoopback) {
+  for (const char* host : {"127.0.0.1", "127.0.1.1", "127.255.255.254", "::1", "localhost"})
+    EXPECT_TRUE(is_loopback(host)) << host;
+  for (const char* host :
+       {"", "10.0.0.1", "128.0.0.1", "12.0.0.1", "127.example", "::11", "fe80::1", "localhost.example"})
+    EXPECT_FALSE(is_loopback(host)) << host;
+}
+
 // Anything else is the user's mistake, and the message quotes it.
 TEST(Endpoint, RefusesTheRest) {
   for (const char* text : {"", ":", ":80", "host", "host:", "host:x", "host:80x", "host:-1", "host:65536",

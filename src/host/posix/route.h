@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which of this machine's addresses the others see. Thread rule: any thread.
+// Which of this machine's addresses the others see, and which machine it is where addresses do not say so.
+// Thread rule: any thread.
 #pragma once
 
 #include <string>
@@ -10,8 +11,18 @@
 
 namespace gossamer::host {
 
-// The address from which this machine reaches `to`, as text. Sends nothing, but looks names up, which blocks.
-// kFailed: the name is not found, or there is no route.
-[[nodiscard]] Result<std::string> address_towards(const Endpoint& to);
+struct Route {
+  std::string own;  // the address from which this machine reaches it
+  Endpoint to;      // with an address for a name: asked for that, nothing is looked up
+};
+// Sends nothing, but looks names up, which blocks. kFailed: the name is not found, or there is no route.
+[[nodiscard]] Result<Route> route_to(const Endpoint& to);
+
+// Whether this address, as text, is one of this machine's now.
+[[nodiscard]] bool has_address(const std::string& address);
+
+// 16 hexadecimal digits, the same for all processes that have loopback addresses in common: those of one
+// network namespace, until the machine is booted.
+[[nodiscard]] std::string network_stack();
 
 }  // namespace gossamer::host

@@ -9,6 +9,7 @@
 #include "cluster/admission/token.h"
 #include "host/grpc/certificates.h"
 #include "host/grpc/network.h"
+#include "host/posix/route.h"
 #include "node/cluster/cluster_status.h"
 #include "node/cluster/enrolling.h"
 #include "node/cluster/places.h"
@@ -20,6 +21,7 @@ namespace {
 
 constexpr Duration kDrainTime{120'000'000'000};
 constexpr Duration kLookTime{5'000'000'000};
+constexpr Duration kLookForAddress{2'000'000'000};
 
 }  // namespace
 
@@ -120,22 +122,62 @@ Result<void> MemberNode::enroll_with(const std::optional<cluster::Token>& token)
   return {};
 }
 
+// Where others come under `advertise`.
+Result<membership::Listening> MemberNode::open_ports(const std::string& advertise) {
+  host::Endpoint control_at = options_.listen;
+  if (options_.towards && !is_wildcard(control_at.host)) control_at.host = advertise;
+  auto open = ports_.find(control_at.host);
+  if (open == ports_.end()) {
+    const auto bulk_at = bulk_endpoint(control_at);
+    if (!bulk_at.ok()) return bulk_at.error();
+    const auto control = network_->listen(control_at, host::Lane::kControl);
+    if (!control.ok()) return control.error();
+    const auto bulk = network_->listen(*bulk_at, host::Lane::kBulk);
+    if (!bulk.ok()) return bulk.error();
+    open = ports_.emplace(control_at.host, Ports{.control = control->port, .bulk = bulk->port}).first;
+  }
+  return cluster::listening_of({.node = membership_.node,
+                                .control = {advertise, open->second.control},
+                                .bulk = {advertise, open->second.bulk}});
+}
+
+// An interface may have gone since the last life, or have another address.
+membership::Listening MemberNode::where_now() {
+  const auto route = host::route_to(*options_.towards);
+  if (!route.ok() || route->own == advertised_) return listening_;
+  auto listening = open_ports(route->own);
+  if (!listening.ok()) {
+    log_.remark(LogLevel::kWarning, {}, listening.error().message());
+    return listening_;
+  }
+  log_.remark(LogLevel::kInfo, {}, fmt::format("others come to {} now, before {}", route->own, advertised_));
+  advertised_ = route->own;
+  return listening_ = *std::move(listening);
+}
+
+// Others would come to where nobody is, or to somebody else.
+void MemberNode::look_for_address(Instant now) {
+  next_look_ = now + kLookForAddress;
+  if (drain_deadline_ || host::has_address(advertised_)) return;
+  const auto route = host::route_to(*options_.towards);
+  if (!route.ok() || route->own == advertised_) return;  // there is no other one yet
+  process_->begin_anew(
+      {.what = "this machine has another address", .got = route->own, .expected = advertised_}, now);
+}
+
 Result<void> MemberNode::listen(const MakeEngine& make_engine) {
   network_ = host::make_grpc_network(membership_.credentials, [this](host::NetworkEvent event) {
     loop_.post([this, event = std::move(event)]() mutable { on_network(std::move(event)); });
   });
   cluster::MemberProcess::Options process;
   if (!options_.advertise.empty()) {
-    const auto bulk_at = bulk_endpoint(options_.listen);
-    if (!bulk_at.ok()) return bulk_at.error();
-    const auto control = network_->listen(options_.listen, host::Lane::kControl);
-    if (!control.ok()) return control.error();
-    const auto bulk = network_->listen(*bulk_at, host::Lane::kBulk);
-    if (!bulk.ok()) return bulk.error();
-    process.listening = cluster::listening_of({.node = membership_.node,
-                                               .control = {options_.advertise, control->port},
-                                               .bulk = {options_.advertise, bulk->port}});
+    auto listening = open_ports(options_.advertise);
+    if (!listening.ok()) return listening.error();
+    advertised_ = options_.advertise;
+    process.listening = listening_ = *std::move(listening);
   }
+  if (options_.towards) process.look_up = [this] { return where_now(); };
+  process.machine = host::network_stack();
   process.run = membership_.run;
   process.name = options_.name;
   process.coordinators = {options_.coordinator};
@@ -220,6 +262,7 @@ void MemberNode::show_metrics() {
 
 std::optional<Instant> MemberNode::work(const host::PosixSignals& signals) {
   const Instant now = loop_.now();
+  if (options_.towards && next_look_ <= now) look_for_address(now);
   process_->tick(now);
   engine_->tick(now);
   if (signals.stop_requested() && !drain_deadline_) {
@@ -248,6 +291,7 @@ std::optional<Instant> MemberNode::work(const host::PosixSignals& signals) {
   };
   sooner(engine_->next_wakeup());
   if (metrics_ != nullptr) sooner(metrics_->due());
+  if (options_.towards) sooner(next_look_);
   return wake;
 }
 

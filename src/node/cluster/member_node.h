@@ -6,7 +6,9 @@
 // Thread rule: everything on the loop thread, which is the caller's.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,6 +35,9 @@ struct MemberOptions {
   std::string name;                  // for people
   host::Endpoint listen;             // port 0 takes free ones
   std::string advertise;             // how other nodes reach this machine; empty: they do not (NAT)
+  // Where `advertise` is this machine's address towards something: that, as an address. It is looked at again
+  // while the node runs, and then `listen` has this address too, or is a wildcard.
+  std::optional<host::Endpoint> towards;
   std::uint64_t memory_bytes = 0;
   std::uint32_t cores = 1;
   std::string program;
@@ -60,6 +65,9 @@ class MemberNode {
   [[nodiscard]] Result<void> resume(const std::optional<cluster::Token>& token);
   [[nodiscard]] Result<void> enroll_with(const std::optional<cluster::Token>& token);
   [[nodiscard]] Result<void> listen(const MakeEngine& make_engine);
+  [[nodiscard]] Result<membership::Listening> open_ports(const std::string& advertise);
+  [[nodiscard]] membership::Listening where_now();
+  void look_for_address(Instant now);
   void on_network(host::NetworkEvent event);
   void tell(const cluster::ProcessEvent& event);
   void tell(const cluster::MemberEvent& event);
@@ -73,7 +81,15 @@ class MemberNode {
   const MemberOptions options_;
   Membership membership_;
   std::vector<host::Endpoint> others_;  // coordinators, beside the one that the user named
-  Incarnation incarnation_;             // of the last life
+  struct Ports {
+    std::uint16_t control = 0;
+    std::uint16_t bulk = 0;
+  };
+  std::map<std::string, Ports> ports_;  // by the address that they are open at
+  std::string advertised_;              // of the last life
+  membership::Listening listening_;
+  Instant next_look_;
+  Incarnation incarnation_;  // of the last life
   NodeLog log_;
   EventLoop loop_;
   std::optional<Error> failure_;

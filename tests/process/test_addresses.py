@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the members of a fleet are reached: addresses that change, and those that are good on one machine only."""
+
+import unittest
+
+from fleet import by_name, incarnations
+from lab_fleet import PORT, LabCase, LabFleet, require_lab
+
+
+def setUpModule():
+    require_lab()
+
+
+class Addresses(LabCase):
+    # A member whose machine gets another address is reached there; the others stay, and steps go on.
+    def test_changes(self):
+        fleet = LabFleet(self, 3)
+        leader, before = fleet.begin("a", "b")
+        old = fleet.host(3)
+        new = old.rsplit(".", 1)[0] + ".203"
+        fleet.change_address(3, new)
+        self.assertTrue(by_name(before)["b"]["address"].startswith(f"{old}:"))
+
+        def moved(status):
+            one = by_name(status).get("b")
+            return one is not None and one["state"] == "serving" and one["address"].startswith(f"{new}:")
+
+        after = fleet.wait_for("it is reached at its new address", moved)
+        self.assertEqual(incarnations(after)["a"], incarnations(before)["a"])
+        fleet.wait_for_steps(after["step"])
+        self.assertEqual([one["relayed_to"] for one in fleet.wait_for_members(2)["members"]], [[], []])
+        fleet.stop_all(leader, *fleet.members.values())
+
+    # Members that joined over loopback are on one machine: those reach each other there, and nobody else tries to,
+    # whoever came first; no pair needs the coordinator between them.
+    def test_loopback(self):
+        fleet = LabFleet(self, 2)
+        leader = fleet.lead("--listen", f"0.0.0.0:{PORT}", "--advertise", fleet.host(1), "--first", "2")
+        outside = fleet.address
+        for name, machine, at in (("a", 1, f"127.0.0.1:{PORT}"), ("b", 2, outside), ("c", 1, f"127.0.0.1:{PORT}")):
+            fleet.address = at
+            fleet.join(name, "--log-level", "debug", machine=machine)
+            fleet.wait_for("it is there", lambda status, name=name: name in by_name(status))
+        status = fleet.wait_for_members(3)
+        fleet.wait_for_steps(status["step"])
+        for name, address in (("a", "127.0.0.1"), ("b", fleet.host(2)), ("c", "127.0.0.1")):
+            self.assertTrue(by_name(status)[name]["address"].startswith(f"{address}:"), status)
+            self.assertEqual(by_name(status)[name]["relayed_to"], [])
+        said = fleet.stop_all(leader, *fleet.members.values())
+        self.assertNotIn("127.0.0.1", said[2].err)
+
+
+if __name__ == "__main__":
+    unittest.main()
