@@ -338,7 +338,9 @@ void Coordinator::tick(Instant now) {
   if (freeze_deadline_ && *freeze_deadline_ <= now) fence_the_restless(now);
   if (stop_deadline_ && *stop_deadline_ <= now) {
     stop_deadline_.reset();
-    while (!members_.empty()) fence(members_.begin()->first, "it did not leave in time", now);
+    std::vector<NodeId> all;
+    for (const auto& [node, member] : members_) all.push_back(node);
+    fence_all(all, "it did not leave in time", now);
   }
 }
 

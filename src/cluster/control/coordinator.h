@@ -83,6 +83,7 @@ class Coordinator {
   static constexpr Duration kMarksEvery{100'000'000};
   static constexpr Duration kUnreachableFor{7'000'000'000};  // beside the 3 s before members say so
   static constexpr Duration kMissingFor{1'000'000'000};      // who lives finds a new coordinator sooner
+  static constexpr Duration kTogether{50'000'000};           // deaths so close are one change of the view
   static constexpr Duration kStopTime{60'000'000'000};
   static constexpr Duration kLossEvery{500'000'000};  // doubling, up to:
   static constexpr Duration kLossForgotten{60'000'000'000};
@@ -141,6 +142,7 @@ class Coordinator {
     membership::MemberRecord record;
     bool here = false;                        // said Here to this coordinator
     std::optional<FailureDetector> detector;  // once it was heard
+    std::optional<Instant> died;              // since then it is dead, and waits for others that are due
     Instant deadline;                         // until then it must be
     std::optional<Instant> wake;              // its entry in wakes_
     std::optional<Epoch> told;                // the view it has when it has read all that was sent
@@ -172,15 +174,19 @@ class Coordinator {
   void beat(Member& member, const membership::Beat& said, Instant now);
   void leave(Member& member, const membership::Leave& said, Instant now);
   void schedule(Member& member);
+  void wake(Member& member, std::optional<Instant> when);
   void watch(Instant now);
   void heard(Member& member, Instant now);
   void closed(Member& member, Instant now);
   [[nodiscard]] std::optional<Instant> nobody_fenced_until(Instant now);
+  [[nodiscard]] Instant last_due(Instant with, Instant now) const;
   [[nodiscard]] bool is_heard(NodeId node, Instant now) const;
   void fence_the_restless(Instant now);
   void judge_unreachable(Instant now);
   void judge_missing(Instant now);
-  void fence(NodeId node, const std::string& why, Instant now);
+  void fence(NodeId node, const std::string& why, Instant now) { fence_all({node}, why, now); }
+  void fence_all(const std::vector<NodeId>& nodes, const std::string& why, Instant now);
+  void bury(NodeId node, const std::string& why);
 
   // coordinator_view.cc
   void want_change(Instant now);

@@ -155,10 +155,9 @@ void Coordinator::judge_missing(Instant now) {
   };
   // A few that came, cut off with each other, do not speak for the rest.
   if (missing.size() > here.size() || !std::all_of(missing.begin(), missing.end(), misses)) return;
-  for (const NodeId node : missing) {
-    reach(ControlProbe::kMissing);
-    fence(node, "it did not come, and nobody reaches it", now);
-  }
+  if (missing.empty()) return;
+  reach(ControlProbe::kMissing);
+  fence_all(missing, "it did not come, and nobody reaches it", now);
 }
 
 void Coordinator::leave(Member& member, const membership::Leave& said, Instant now) {
@@ -167,11 +166,15 @@ void Coordinator::leave(Member& member, const membership::Leave& said, Instant n
   fence(peer.node, "it left", now);  // the end of its link tells it that it may go
 }
 
-void Coordinator::schedule(Member& member) {
+void Coordinator::wake(Member& member, std::optional<Instant> when) {
   const NodeId node(member.record.node());
   if (member.wake) wakes_.erase({*member.wake, node});
-  member.wake = member.detector ? member.detector->next_wakeup() : std::optional(member.deadline);
-  if (member.wake) wakes_.insert({*member.wake, node});
+  member.wake = when;
+  if (when) wakes_.insert({*when, node});
+}
+
+void Coordinator::schedule(Member& member) {
+  wake(member, member.detector ? member.detector->next_wakeup() : std::optional(member.deadline));
 }
 
 void Coordinator::heard(Member& member, Instant now) {
@@ -182,9 +185,11 @@ void Coordinator::heard(Member& member, Instant now) {
     spared_until_ = now + std::min(silence, kHereTime);
     for (auto& [node, one] : members_) {
       if (one.detector) one.detector.emplace(now);
+      one.died.reset();
       schedule(one);
     }
   }
+  member.died.reset();
   if (member.detector) {
     member.detector->heard(now);
   } else {
@@ -211,13 +216,32 @@ std::optional<Instant> Coordinator::nobody_fenced_until(Instant now) {
   return now < until ? std::optional(until) : std::nullopt;
 }
 
+// Deaths come in groups: a switch, a rack. Of one change for each, the last would wait until the writes of
+// the others are done; those that rest wait for it anyway. When the last one is due that is suspected
+// already.
+Instant Coordinator::last_due(Instant with, Instant now) const {
+  Instant last = now;
+  for (const auto& [node, member] : members_) {
+    if (!member.detector || member.died) continue;
+    FailureDetector judged = *member.detector;
+    if (judged.verdict(now) != Verdict::kSuspected) continue;
+    const std::optional<Instant> due = judged.next_wakeup();
+    if (due && *due <= with + kTogether) last = std::max(last, *due);
+  }
+  return last;
+}
+
 void Coordinator::watch(Instant now) {
+  std::vector<NodeId> late;
+  std::vector<NodeId> dead;
+  Instant first = now;
   while (!wakes_.empty() && wakes_.begin()->first <= now) {
     const NodeId node = wakes_.begin()->second;
+    wakes_.erase(wakes_.begin());
     Member& member = members_.at(node);
+    member.wake.reset();
     if (!member.detector) {
-      reach(ControlProbe::kNotHereInTime);
-      fence(node, "it did not come in time", now);
+      late.push_back(node);
       continue;
     }
     FailureDetector judged = *member.detector;  // a verdict of death is final, and may not be wanted
@@ -225,14 +249,26 @@ void Coordinator::watch(Instant now) {
       member.detector = judged;
       schedule(member);
     } else if (const auto until = nobody_fenced_until(now)) {
-      wakes_.erase(wakes_.begin());
-      member.wake = *until;
-      wakes_.insert({*until, node});
+      wake(member, *until);
     } else {
-      reach(ControlProbe::kSilent);
-      fence(node, "it is silent", now);
+      const Instant died = member.died.value_or(now);
+      member.died = died;
+      first = std::min(first, died);
+      dead.push_back(node);
     }
   }
+  if (!late.empty()) {
+    reach(ControlProbe::kNotHereInTime);
+    fence_all(late, "it did not come in time", now);
+  }
+  if (dead.empty()) return;
+  if (const Instant last = last_due(first, now); last > now) {
+    reach(ControlProbe::kDeathsTogether);
+    for (const NodeId node : dead) wake(members_.at(node), last);
+    return;
+  }
+  reach(ControlProbe::kSilent);
+  fence_all(dead, "it is silent", now);
 }
 
 // One engine that hangs must not stop all the others.
@@ -243,20 +279,28 @@ void Coordinator::fence_the_restless(Instant now) {
     if (!reports_.contains(node)) restless.push_back(node);
   }
   if (!restless.empty()) reach(ControlProbe::kRestless);
-  for (const NodeId node : restless) fence(node, "it did not come to rest in time", now);
+  fence_all(restless, "it did not come to rest in time", now);
 }
 
-void Coordinator::fence(NodeId node, const std::string& why, Instant now) {
+void Coordinator::fence_all(const std::vector<NodeId>& nodes, const std::string& why, Instant now) {
+  const bool in_view = std::any_of(nodes.begin(), nodes.end(), [this](NodeId node) {
+    return members_.at(node).record.state() != membership::JOINING;
+  });
+  if (in_view) reserve_epoch();
+  for (const NodeId node : nodes) bury(node, why);
+  if (in_view && phase_ != Phase::kStopping) return begin_change(now);
+  if (!nodes.empty() && phase_ == Phase::kShort) release_the_leaving();
+}
+
+void Coordinator::bury(NodeId node, const std::string& why) {
   const auto found = members_.find(node);
   CHECK(found != members_.end(), node.value);
   const net::PeerId peer = peer_of(found->second.record);
-  const bool in_view = found->second.record.state() != membership::JOINING;
   note("lost", peer, why);
   if (found->second.wake) wakes_.erase({*found->second.wake, node});
   members_.erase(found);
   reports_.erase(node);
   for (auto& [other, one] : members_) one.unreachable.erase(node);
-  if (in_view) reserve_epoch();
   if (fenced_.fence(peer.incarnation)) {
     outbox_.put(put_fenced(fenced_));
     fenced_since_.push_back({peer.incarnation, peer.incarnation});
@@ -264,8 +308,6 @@ void Coordinator::fence(NodeId node, const std::string& why, Instant now) {
   outbox_.put(remove_member(peer.incarnation));
   free_everything_of(peer.incarnation);
   refuse(peer);
-  if (in_view && phase_ != Phase::kStopping) begin_change(now);
-  if (!in_view && phase_ == Phase::kShort) release_the_leaving();
 }
 
 }  // namespace gossamer::cluster

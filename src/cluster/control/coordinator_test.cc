@@ -76,6 +76,30 @@ class CoordinatorTest : public ::testing::Test {
           [&](auto& said) { said.mutable_frozen()->set_epoch(coordinator_->view().epoch().value); });
     }
   }
+  // A whole second, in steps of a millisecond: the members whose connections break, each after its own time,
+  // are silent from then on; the others beat. After how many milliseconds the view has changed, each time.
+  std::vector<int> second(const std::map<net::PeerId, int>& breaks_after,
+                          const std::map<net::PeerId, int>& back_after = {}) {
+    std::vector<int> changed;
+    for (int ms = 0; ms < 1000; ++ms) {
+      const Epoch before = coordinator_->view().epoch();
+      for (const auto& [node, record] : std::map(coordinator_->view().members())) {
+        const net::PeerId peer = peer_of(record);
+        const auto breaks = breaks_after.find(peer);
+        const auto back = back_after.find(peer);
+        if (breaks != breaks_after.end() && breaks->second == ms)
+          coordinator_->on(net::LinkBroken{.peer = peer, .reason = {}}, now_);
+        const bool silent = breaks != breaks_after.end() && ms >= breaks->second &&
+                            (back == back_after.end() || ms < back->second);
+        if (!silent && ms % 50 == 0) say(peer, [](auto& said) { said.mutable_beat(); });
+      }
+      coordinator_->tick(now_);
+      store();
+      if (coordinator_->view().epoch() != before) changed.push_back(ms);
+      now_ = now_ + from_milliseconds(1);
+    }
+    return changed;
+  }
   void store() {
     while (coordinator_->next_commit()) coordinator_->committed(now_);
   }
@@ -87,6 +111,33 @@ class CoordinatorTest : public ::testing::Test {
   net::Links links_;
   std::optional<Coordinator> coordinator_;
 };
+
+class CoordinatorOfSix : public CoordinatorTest {
+ protected:
+  CoordinatorOfSix() {
+    for (std::uint64_t node = 10; node < 16; ++node) {
+      members_.push_back(begin(node));
+      serve(members_.back());
+    }
+  }
+
+  std::vector<net::PeerId> members_;
+};
+
+// Claim: members whose deaths are due within 50 ms of each other are one change of the view, when the last of
+// them is due: 250 ms after its connection broke.
+TEST_F(CoordinatorOfSix, DeathsTogetherAreOneChange) {
+  EXPECT_EQ(second({{members_[1], 0}, {members_[3], 7}, {members_[4], 19}}), std::vector{269});
+  EXPECT_EQ(coordinator_->view().members().size(), 3u);
+}
+
+// Claim: a death waits for none that is due later, nor for longer than 50 ms however many follow, nor for one
+// that was heard again.
+TEST_F(CoordinatorOfSix, DeathsWaitBriefly) {
+  EXPECT_EQ(second({{members_[0], 0}, {members_[1], 40}, {members_[2], 80}, {members_[3], 400}}),
+            (std::vector{290, 330, 650}));
+  EXPECT_EQ(second({{members_[4], 0}, {members_[5], 30}}, {{members_[5], 200}}), std::vector{250});
+}
 
 class AnySpeed : public CoordinatorTest, public ::testing::WithParamInterface<double> {};
 
