@@ -33,6 +33,7 @@
 #include "cluster/control/witness.h"
 #include "cluster/control/workload.h"
 #include "cluster/membership/claim_ledger.h"
+#include "cluster/membership/disputes.h"
 #include "cluster/membership/failure_detector.h"
 #include "cluster/membership/lease_table.h"
 #include "cluster/membership/mark_ledger.h"
@@ -81,9 +82,8 @@ class Coordinator {
   static constexpr Duration kHereTime{10'000'000'000};  // from Begin, or a takeover, to Here
   static constexpr Duration kRebalanceEvery{30'000'000'000};
   static constexpr Duration kMarksEvery{100'000'000};
-  static constexpr Duration kUnreachableFor{7'000'000'000};  // beside the 3 s before members say so
-  static constexpr Duration kMissingFor{1'000'000'000};      // who lives finds a new coordinator sooner
-  static constexpr Duration kTogether{50'000'000};           // deaths so close are one change of the view
+  static constexpr Duration kMissingFor{1'000'000'000};  // who lives finds a new coordinator sooner
+  static constexpr Duration kTogether{50'000'000};       // deaths so close are one change of the view
   static constexpr Duration kStopTime{60'000'000'000};
   static constexpr Duration kLossEvery{500'000'000};  // doubling, up to:
   static constexpr Duration kLossForgotten{60'000'000'000};
@@ -148,8 +148,7 @@ class Coordinator {
     std::optional<Epoch> told;                // the view it has when it has read all that was sent
     bool wants_to_serve = false;
     bool wants_to_drain = false;
-    double speed = 0;                       // smoothed; 0: not measured
-    std::map<NodeId, Instant> unreachable;  // since when it says so
+    double speed = 0;  // smoothed; 0: not measured
     // Its word that something was lost counts again from here, and then not for so long.
     Instant believed_from;
     Duration disbelief;
@@ -235,6 +234,7 @@ class Coordinator {
   HoldingMap holdings_;
   std::map<std::string, std::string> tokens_;
   std::map<NodeId, Member> members_;
+  Disputes disputes_;
   std::set<std::pair<Instant, NodeId>> wakes_;
 
   Phase phase_ = Phase::kSettled;

@@ -72,14 +72,12 @@ void Coordinator::beat(Member& member, const membership::Beat& said, Instant now
   const std::size_t names =
       static_cast<std::size_t>(said.unreachable_size()) + static_cast<std::size_t>(said.lost_size());
   if (names > kMostNames) return fence(peer.node, "it names more nodes than there can be", now);
-  std::map<NodeId, Instant> unreachable;
+  std::set<NodeId> unreachable;
   for (const std::uint64_t node : said.unreachable()) {
-    if (!view_.members().contains(NodeId(node))) continue;
-    const auto before = member.unreachable.find(NodeId(node));
-    unreachable[NodeId(node)] = before == member.unreachable.end() ? now : before->second;
+    if (view_.members().contains(NodeId(node)) && NodeId(node) != peer.node) unreachable.insert(NodeId(node));
   }
-  member.unreachable = std::move(unreachable);
-  if (!member.unreachable.empty() && phase_ != Phase::kStopping) {
+  disputes_.says(peer.node, unreachable, now);
+  if (!unreachable.empty() && phase_ != Phase::kStopping) {
     judge_missing(now);
     judge_unreachable(now);
   }
@@ -108,49 +106,41 @@ bool Coordinator::is_heard(NodeId node, Instant now) const {
 }
 
 void Coordinator::judge_unreachable(Instant now) {
-  // Who has how many partners that it does not reach, counting what either side says for long enough.
-  std::map<NodeId, std::size_t> partners;
-  for (const auto& [node, member] : members_) {
-    if (!view_.members().contains(node) || !is_heard(node, now)) continue;  // who joins does not judge
-    for (const auto& [other, since] : member.unreachable) {
-      if (now - since < kUnreachableFor || !is_heard(other, now)) continue;
-      ++partners[node];
-      ++partners[other];
-    }
+  std::map<NodeId, Incarnation> heard;
+  for (const auto& [node, record] : view_.members()) {  // who joins does not judge
+    if (is_heard(node, now)) heard[node] = Incarnation(members_.at(node).record.incarnation());
   }
-  if (partners.empty()) return;
-  const auto worse = [&](const auto& a, const auto& b) {
-    const auto incarnation = [&](NodeId node) { return members_.at(node).record.incarnation(); };
-    return std::pair(a.second, incarnation(a.first)) < std::pair(b.second, incarnation(b.first));
-  };
-  const NodeId worst = std::max_element(partners.begin(), partners.end(), worse)->first;
+  std::vector<NodeId> losers;
+  for (auto loser = disputes_.settle(heard, now); loser; loser = disputes_.settle(heard, now))
+    losers.push_back(*loser);
+  if (losers.empty()) return;
   reach(ControlProbe::kUnreachable);
-  fence(worst, "it and others cannot reach each other", now);
+  fence_all(losers, "it and others cannot reach each other", now);
 }
 
 // After a takeover: who has not come, though all others have, and is reached by none of them, died meanwhile.
 // Whom none of them could reach itself was reached through the coordinator before, so that nothing follows.
 void Coordinator::judge_missing(Instant now) {
   std::vector<NodeId> missing;
-  std::vector<const Member*> here;
+  std::vector<NodeId> here;
   for (const auto& [node, record] : view_.members()) {
     const auto member = members_.find(node);
     if (member == members_.end()) continue;
     if (member->second.here) {
-      here.push_back(&member->second);
+      here.push_back(node);
     } else {
       missing.push_back(node);
     }
   }
   const auto reached_before = [&](NodeId node) {
     const membership::MemberRecord& record = members_.at(node).record;
-    return std::ranges::any_of(here, [&](const Member* one) { return reaches(one->record, record); });
+    return std::ranges::any_of(here, [&](NodeId one) { return reaches(members_.at(one).record, record); });
   };
   if (!std::ranges::all_of(missing, reached_before)) return;
   const auto misses = [&](NodeId node) {
-    return std::all_of(here.begin(), here.end(), [&](const Member* one) {
-      const auto since = one->unreachable.find(node);
-      return since != one->unreachable.end() && now - since->second >= kMissingFor;
+    return std::all_of(here.begin(), here.end(), [&](NodeId one) {
+      const auto since = disputes_.since(one, node);
+      return since && now - *since >= kMissingFor;
     });
   };
   // A few that came, cut off with each other, do not speak for the rest.
@@ -300,7 +290,7 @@ void Coordinator::bury(NodeId node, const std::string& why) {
   if (found->second.wake) wakes_.erase({*found->second.wake, node});
   members_.erase(found);
   reports_.erase(node);
-  for (auto& [other, one] : members_) one.unreachable.erase(node);
+  disputes_.gone(node);
   if (fenced_.fence(peer.incarnation)) {
     outbox_.put(put_fenced(fenced_));
     fenced_since_.push_back({peer.incarnation, peer.incarnation});
