@@ -88,6 +88,7 @@ void Watch::look_at_steps() {
 void Watch::judge_the_end() {
   Invariants& invariants = fleet_.invariants();
   if (const auto who = fleet_.harboured()) return invariants.broke("at the end " + *who);
+  if (const auto why = fleet_.wronged()) return invariants.broke("at the end " + *why);
   if (fleet_.durable().stopping()) {
     if (const auto who = fleet_.lingering()) invariants.broke("long after the run was told to end " + *who);
     return;

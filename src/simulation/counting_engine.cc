@@ -25,7 +25,9 @@ std::uint64_t number_in(const std::string& text) {
 
 }  // namespace
 
-StepNumber resume_of(const std::string& decision) { return StepNumber(number_in(decision)); }
+std::optional<StepNumber> resume_of(const std::string& decision) {
+  return decision.empty() ? std::nullopt : std::optional(StepNumber(number_in(decision)));
+}
 
 std::vector<placement::Thing> CountingWorkload::things() const {
   std::vector<placement::Thing> things;
@@ -45,7 +47,34 @@ bool CountingWorkload::readable(const std::string& report) const {
          report.find_first_not_of("0123456789") == std::string::npos;
 }
 
+namespace {
+
+// Of holders that have the same placement, the first and the last.
+std::optional<Error> contradiction(const cluster::Rest& rest) {
+  std::map<std::uint64_t, std::pair<std::uint64_t, std::uint64_t>> steps;  // by epoch: least and most
+  std::set<NodeId> holders;
+  for (const auto& [thing, node] : rest.before) holders.insert(node);
+  for (const NodeId node : holders) {
+    const auto report = rest.reports.find(node);
+    // Of a node that begins anew the former life held something.
+    if (report == rest.reports.end() || report->second.copies().empty()) continue;
+    const std::uint64_t taken = number_in(report->second.report());
+    auto& [least, most] = steps.try_emplace(report->second.installed(), taken, taken).first->second;
+    least = std::min(least, taken);
+    most = std::max(most, taken);
+    if (most - least <= 1) continue;
+    return Error{.what = "members contradict each other",
+                 .got = fmt::format("{} and {} steps", least, most),
+                 .expected = "at most one more than others have taken with it",
+                 .fix = "find out which of them lies"};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 cluster::Decision CountingWorkload::decide(const cluster::Rest& rest) {
+  if (auto failure = contradiction(rest)) return {.failure = std::move(failure)};
   StepNumber resume = rest.committed.value_or(StepNumber());
   for (const auto& [node, report] : rest.reports)
     resume = std::max(resume, StepNumber(number_in(report.report())));
@@ -84,6 +113,7 @@ void CountingEngine::on_one(const cluster::LifeBegun&, Instant now) {
   running_ = false;
   installed_ = {};
   step_ = {};
+  resumed_ = {};
   things_.clear();
   partners_.clear();
   parts_.clear();
@@ -151,18 +181,21 @@ void CountingEngine::on_install(Instant now) {
   for (const auto& [thing, next] : things_) member.dropped(cluster::TrackId(thing));
   const membership::Install& installed = member.installed();
   world_.invariants.saw_install(Epoch(installed.epoch()), installed.SerializeAsString());
-  const StepNumber resume = resume_of(installed.decision());
+  const std::optional<StepNumber> goes_on = resume_of(installed.decision());
+  if (!goes_on) return;  // it will be told to stop
+  const StepNumber resume = *goes_on;
   if (resume < step_) {
     world_.invariants.broke(fmt::format("incarnation {} has applied {} steps and is to go back to {}",
                                         member.self().incarnation.value, step_.value, resume.value));
   }
   installed_ = Epoch(installed.epoch());
+  resumed_ = resume;
   things_.clear();
   partners_.clear();
   std::vector<std::uint64_t> held;
   for (const membership::Holding& holding : installed.holdings()) {
     const NodeId node(holding.node());
-    if (node == member.self().node) {
+    if (node == member.self().node && member.serving()) {  // not what a former life held
       things_[holding.thing()] = resume;
       held.push_back(holding.thing());
       member.applied(cluster::TrackId(holding.thing()), resume);
@@ -182,6 +215,13 @@ void CountingEngine::on_install(Instant now) {
     running_ = true;
     begin_step();
   });
+}
+
+bool CountingEngine::has_witnesses() const {
+  const cluster::Member& member = *process_.member();
+  return step_ > resumed_ && std::any_of(partners_.begin(), partners_.end(), [&](const net::PeerId& partner) {
+           return partner != member.self() && member.view().find(partner) != nullptr;
+         });
 }
 
 void CountingEngine::begin_step() {

@@ -27,14 +27,18 @@ inline constexpr std::uint32_t kPartChannel = 2;
 inline constexpr std::uint64_t kBatch = 12;
 inline constexpr std::uint64_t kLeaseKeys = 4;  // leased one by one, or two together
 
-// Where a decision of the workload goes on.
-[[nodiscard]] StepNumber resume_of(const std::string& decision);
+// Where a decision of the workload goes on; none: nowhere, the run has failed.
+[[nodiscard]] std::optional<StepNumber> resume_of(const std::string& decision);
 
-// The coordinator's side of it: goes on where the first member is.
+// The coordinator's side of it: goes on where the first member is. Fails if holders contradict each other, of
+// whom all take each step.
 class CountingWorkload final : public cluster::Workload {
  public:
   explicit CountingWorkload(std::size_t things) : things_(things) {}
   [[nodiscard]] std::vector<placement::Thing> things() const override;
+  [[nodiscard]] std::optional<placement::ThingId> thing_of(cluster::TrackId track) const override {
+    return placement::ThingId(track.value);
+  }
   [[nodiscard]] bool readable(const std::string& report) const override;
   [[nodiscard]] cluster::Decision decide(const cluster::Rest& rest) override;
   [[nodiscard]] std::vector<cluster::TrackId> tracks() const;
@@ -68,6 +72,8 @@ class CountingEngine {
   [[nodiscard]] bool believes(const cluster::LeaseKeys& keys, Instant now) const;
   [[nodiscard]] bool done() const { return done_; }
   [[nodiscard]] StepNumber step() const { return step_; }
+  // Others that are still there have taken steps with it since the last placement.
+  [[nodiscard]] bool has_witnesses() const;
   // For how long the oldest of its requests has been without an answer.
   [[nodiscard]] Duration waits(Instant now) const;
 
@@ -106,6 +112,7 @@ class CountingEngine {
   bool running_ = false;
   Epoch installed_;
   StepNumber step_;
+  StepNumber resumed_;  // where the placement began
   bool part_done_ = false;
   std::map<std::uint64_t, StepNumber> things_;  // held, and how many steps are applied
   std::set<net::PeerId> partners_;

@@ -40,7 +40,9 @@ std::vector<Fault> draw_faults(std::uint64_t seed, const std::vector<FaultKind>&
     for (double e = exponent; e < 0; e += 0.1) seconds /= 1.2589254117941673;
     // What ends for good is replaced sooner.
     const bool ends = fault.kind == FaultKind::kKill || fault.kind == FaultKind::kPowerOff;
-    fault.lasts = from_seconds(ends ? seconds / 4 : seconds);
+    // An accusation needs 7 s to cost a life.
+    const bool accuses = fault.kind == FaultKind::kLie;
+    fault.lasts = from_seconds(ends ? seconds / 4 : accuses ? seconds + 10 : seconds);
     fault.member = rng.next_u64();
     fault.other = rng.next_u64();
     faults.push_back(fault);

@@ -35,6 +35,7 @@ enum class FaultKind {
   kNotice,            // a member leaves in order, and is killed after a while whether it has left or not
   kHang,              // a member's engine does nothing for a while; its process beats on
   kHostile,           // a member says what is malformed, impossible or huge until its life ends
+  kLie,               // a member says what is well-formed and untrue for a while, in all of its lives
   kStop,              // the run is told to end
 };
 
@@ -42,7 +43,7 @@ struct FaultName {
   FaultKind kind;
   std::string_view name;
 };
-inline constexpr std::array<FaultName, 21> kFaults{{{FaultKind::kKill, "kill"},
+inline constexpr std::array<FaultName, 22> kFaults{{{FaultKind::kKill, "kill"},
                                                     {FaultKind::kPowerOff, "power-off"},
                                                     {FaultKind::kPause, "pause"},
                                                     {FaultKind::kCut, "cut"},
@@ -62,6 +63,7 @@ inline constexpr std::array<FaultName, 21> kFaults{{{FaultKind::kKill, "kill"},
                                                     {FaultKind::kNotice, "notice"},
                                                     {FaultKind::kHang, "hang"},
                                                     {FaultKind::kHostile, "hostile"},
+                                                    {FaultKind::kLie, "lie"},
                                                     {FaultKind::kStop, "stop"}}};
 
 [[nodiscard]] std::string_view name(FaultKind kind);

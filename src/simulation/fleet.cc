@@ -35,7 +35,7 @@ Fleet::Fleet(const ChaosOptions& options)
       shape_(shape_of(options)),
       medium_(timeline_.clock(), store_options(shape_.store, options.defect)),
       workload_(options.things),
-      invariants_([this](Incarnation one) { return durable_.fenced(one); }) {
+      invariants_([this](Incarnation one) { return durable_.fenced(one) || pretenders_.contains(one); }) {
   medium_.watch([this](std::span<const host::Change> changes) { stored(changes); });
   internet_.set_default_path(options.path);
 }
@@ -60,7 +60,7 @@ void Fleet::stored(std::span<const host::Change> changes) {
   if (written("installed")) {
     membership::Installed record;
     CHECK(record.ParseFromString(entries.at("installed")));
-    invariants_.resumes(Epoch(record.epoch()), resume_of(record.decision()));
+    if (const auto step = resume_of(record.decision())) invariants_.resumes(Epoch(record.epoch()), *step);
   }
   if (written("committed")) invariants_.committed(durable_.committed(), durable_.installed());
 }
@@ -134,7 +134,9 @@ void Fleet::start_coordinator(const std::string& machine) {
                               .certificate = certificate(cluster::kCoordinatorNode),
                               .clock = draw_clock(),
                               .process = std::move(options)},
-      SimCoordinator::Run{medium_, workload_, durable_, invariants_, traffic_}, trace());
+      SimCoordinator::Run{medium_, workload_, durable_, invariants_, traffic_,
+                          [this](Incarnation one) { return liars_.contains(one); }},
+      trace());
 }
 
 std::string Fleet::certificate(NodeId node) const {
@@ -216,6 +218,12 @@ std::optional<std::string> Fleet::harboured() const {
       return fmt::format("incarnation {}, which is hostile, is not fenced", one.value);
   }
   return std::nullopt;
+}
+
+std::optional<std::string> Fleet::wronged() {
+  SimCoordinator* const led = leader();
+  if (led == nullptr || !led->leader()->failure() || contradicted_) return std::nullopt;
+  return "the run failed, though nobody lied: " + led->leader()->failure()->message();
 }
 
 std::optional<std::string> Fleet::lingering() {

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -56,6 +57,8 @@ class Fleet {
   [[nodiscard]] StepNumber steps() const;
   // A hostile life that nobody has fenced.
   [[nodiscard]] std::optional<std::string> harboured() const;
+  // The run has failed without anybody's lies.
+  [[nodiscard]] std::optional<std::string> wronged();
   // The run was told to end: who or what is still there.
   [[nodiscard]] std::optional<std::string> lingering();
 
@@ -81,6 +84,7 @@ class Fleet {
   void pause(SimMember& member, Duration lasts);
   void give_notice(SimMember& member, Duration notice);
   void turn_hostile(SimMember& member);
+  void turn_liar(SimMember& member, const Fault& fault);
   void cut(const std::string& a, const std::string& b, Duration lasts);
   void cut_off(const std::string& machine, Duration lasts);
   [[nodiscard]] Trace trace();
@@ -104,6 +108,9 @@ class Fleet {
   std::uint64_t past_lives_ = 0;
   std::uint64_t coordinator_lives_ = 0;
   std::vector<Incarnation> hostile_;
+  std::set<Incarnation> liars_;
+  std::set<Incarnation> pretenders_;  // of them: what they say that they did counts for nothing
+  bool contradicted_ = false;
 };
 
 }  // namespace gossamer::simulation

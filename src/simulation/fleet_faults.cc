@@ -3,6 +3,7 @@
 // Fleet, the part that does things to it.
 #include <fmt/format.h>
 
+#include <array>
 #include <string>
 #include <utility>
 
@@ -86,6 +87,17 @@ void Fleet::turn_hostile(SimMember& member) {
   if (life.value != 0) hostile_.push_back(life);
 }
 
+void Fleet::turn_liar(SimMember& member, const Fault& fault) {
+  // Half of them accuse: that takes time, and a contradiction ends the run.
+  constexpr std::array kLies{Lies::kAccuses, Lies::kPretends, Lies::kAccuses, Lies::kContradicts};
+  const Lies lies = kLies[fault.other % kLies.size()];
+  contradicted_ = contradicted_ || lies == Lies::kContradicts;
+  member.lie(lies, fault.lasts, [this, lies](Incarnation life) {
+    liars_.insert(life);
+    if (lies != Lies::kAccuses) pretenders_.insert(life);
+  });
+}
+
 void Fleet::inject_on_member(const Fault& fault, SimMember& member) {
   const std::string machine = member.machine();
   const std::string other = pick_machine(fault.other, machine);
@@ -114,6 +126,7 @@ void Fleet::inject_on_member(const Fault& fault, SimMember& member) {
       });
     case FaultKind::kHang: return member.hang(fault.lasts);
     case FaultKind::kHostile: return turn_hostile(member);
+    case FaultKind::kLie: return turn_liar(member, fault);
     case FaultKind::kNotice: return give_notice(member, fault.lasts);
     case FaultKind::kDrain:
       if (!member.paused()) member.wants_to_leave("it was told to");

@@ -14,6 +14,7 @@ SimCoordinator::SimCoordinator(host::Timeline& timeline, host::SimInternet& inte
     : SimProcess(timeline, internet, options.machine, options.certificate, options.clock),
       run_(run),
       held_to_store_(run.durable),
+      slander_(run.lies),
       store_(run.medium.open()),
       rng_(options.process.seed, Purpose::kFault, 8),
       trace_(std::move(trace)) {
@@ -52,6 +53,7 @@ void SimCoordinator::go_on() {
   tell_lead();
   if (coordinator != nullptr) {
     for (const cluster::RunEvent& event : coordinator->take_events()) {
+      if (event.kind == "lost") judge_loss(event);
       if (!trace_) continue;
       trace_(machine(),
              fmt::format("{} node {} incarnation {} in epoch {}: {}", event.kind, event.peer.node.value,
@@ -67,12 +69,19 @@ void SimCoordinator::tell_lead() {
   if (led == led_) return;
   led_ = led;
   held_to_store_.forget();
+  slander_.forget();
   if (trace_) trace_(machine(), leads ? fmt::format("leads, generation {}", led.value) : "leads no more");
+}
+
+void SimCoordinator::judge_loss(const cluster::RunEvent& lost) {
+  if (lost.text != cluster::Coordinator::kUnreachable) return slander_.gone(lost.peer);
+  if (const auto what = slander_.fenced(lost.peer)) run_.invariants.broke(*what);
 }
 
 void SimCoordinator::heard(net::PeerId from, const membership::ToCoordinator& said) {
   tell_lead();
   held_to_store_.heard(from, said, timeline().now());
+  slander_.heard(from, said);
   const bool request = said.has_lease() || said.has_claim() || said.has_commit();
   ++(said.has_beat() ? run_.traffic.beats : request ? run_.traffic.requests : run_.traffic.others);
 }

@@ -4,6 +4,7 @@
 // calls take a while. Thread rule: the simulation's.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +16,7 @@
 #include "simulation/invariants.h"
 #include "simulation/quiet.h"
 #include "simulation/sim_process.h"
+#include "simulation/slander.h"
 
 namespace gossamer::simulation {
 
@@ -27,6 +29,7 @@ class SimCoordinator final : public SimProcess, private cluster::Witness {
     const Durable& durable;
     Invariants& invariants;
     Traffic& traffic;
+    std::function<bool(Incarnation)> lies;  // whether it is a liar's
   };
   struct Options {
     std::string machine;
@@ -62,6 +65,7 @@ class SimCoordinator final : public SimProcess, private cluster::Witness {
   void go_on();
   void call(cluster::StoreCall call);
   void tell_lead();
+  void judge_loss(const cluster::RunEvent& lost);
   // What it hears and says.
   void heard(net::PeerId from, const membership::ToCoordinator& said) override;
   void said(net::PeerId to, const membership::ToMember& said) override;
@@ -69,6 +73,7 @@ class SimCoordinator final : public SimProcess, private cluster::Witness {
 
   const Run run_;
   HeldToStore held_to_store_;
+  Slander slander_;
   std::unique_ptr<host::SimStore> store_;
   Rng rng_;
   Trace trace_;

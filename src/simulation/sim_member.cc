@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "cluster/control/control_message.h"
 #include "simulation/hostile.h"
 
 namespace gossamer::simulation {
@@ -16,6 +17,7 @@ SimMember::SimMember(host::Timeline& timeline, host::SimInternet& internet, Opti
     : SimProcess(timeline, internet, options.machine, options.certificate, options.clock),
       node_(options.node),
       trace_(std::move(trace)),
+      things_(options.things),
       rng_(options.process.seed, Purpose::kFault, 12) {
   const auto listen = [&](host::Lane lane) {
     const auto bound = network().listen({machine(), 0}, lane);
@@ -30,6 +32,7 @@ SimMember::SimMember(host::Timeline& timeline, host::SimInternet& internet, Opti
     options.process.listening = cluster::listening_of(address);
   }
   const std::uint64_t seed = options.process.seed;
+  options.process.falsify = [this](membership::ToCoordinator& said) { falsify(said); };
   process_ = std::make_unique<cluster::MemberProcess>(std::move(options.process), network(), now());
   engine_ = std::make_unique<CountingEngine>(
       CountingEngine::World{.invariants = invariants,
@@ -89,6 +92,30 @@ void SimMember::say_nonsense(Incarnation life) {
     (void)links()->send(coordinator, host::Lane::kControl, make(rng_), now());
   go_on();
   after(from_milliseconds(200), [this, life] { say_nonsense(life); });
+}
+
+void SimMember::lie(Lies lies, Duration lasts, std::function<void(Incarnation)> tells) {
+  if (liar_) return;
+  liar_.emplace(lies, rng_.next_u64(), things_);
+  tells_of_liar_ = std::move(tells);
+  after(lasts, [this] { liar_.reset(); });
+  if (lies == Lies::kPretends) say_inventions();
+}
+
+void SimMember::falsify(membership::ToCoordinator& said) {
+  if (!liar_ || member() == nullptr) return;
+  tells_of_liar_(member()->self().incarnation);
+  liar_->falsify(said, *member(), engine_->step(), engine_->has_witnesses());
+}
+
+void SimMember::say_inventions() {
+  if (!liar_) return;
+  if (member() != nullptr) {
+    const membership::ToCoordinator said = liar_->invent(*member(), engine_->step());
+    (void)links()->send(member()->coordinator(), host::Lane::kControl, cluster::pack(said), now());
+    go_on();
+  }
+  after(from_milliseconds(200), [this] { say_inventions(); });
 }
 
 void SimMember::tell(const cluster::ProcessEvent& event) const {

@@ -4,11 +4,14 @@
 // simulation's.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "cluster/control/member_process.h"
 #include "simulation/counting_engine.h"
+#include "simulation/liar.h"
 #include "simulation/sim_process.h"
 
 namespace gossamer::simulation {
@@ -35,6 +38,8 @@ class SimMember final : public SimProcess {
   void hang(Duration lasts) { engine_->hang(lasts, now()); }
   // Says nonsense to its coordinator, again and again, until its life ends. 0: it has no life at this moment.
   Incarnation turn_hostile();
+  // Says what is untrue, for so long, in all of its lives; `tells` of each.
+  void lie(Lies lies, Duration lasts, std::function<void(Incarnation)> tells);
   [[nodiscard]] NodeId node() const { return node_; }
   // It left, or could not go on.
   [[nodiscard]] bool done() const { return engine_->done(); }
@@ -50,10 +55,15 @@ class SimMember final : public SimProcess {
   void go_on();
   void tell(const cluster::ProcessEvent& event) const;
   void say_nonsense(Incarnation life);
+  void falsify(membership::ToCoordinator& said);
+  void say_inventions();
 
   NodeId node_;
   Trace trace_;
   int lives_ = 0;
+  std::uint64_t things_;
+  std::optional<Liar> liar_;
+  std::function<void(Incarnation)> tells_of_liar_;
   Rng rng_;  // of what it says when it is hostile
   std::unique_ptr<cluster::MemberProcess> process_;
   std::unique_ptr<CountingEngine> engine_;

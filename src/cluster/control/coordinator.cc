@@ -60,6 +60,7 @@ Coordinator::Coordinator(Options options, Records records, Workload& workload, n
       installed_(records.installed),
       holdings_(records.holdings),
       tokens_(std::move(records.tokens)),
+      disputes_(options_.defect == Defect::kShortMemory ? Disputes::Memory::kNone : Disputes::Memory::kKept),
       tracks_(options_.tracks.begin(), options_.tracks.end()),
       leases_(records.leases, records.fenced, now) {
   take_up_rows(records);

@@ -18,6 +18,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -90,6 +91,8 @@ class Coordinator {
   static constexpr std::size_t kMostNames = 100'000;  // of nodes in a beat
   static constexpr Duration kAllSilent{300'000'000};  // nobody is heard: it is this process that is cut off
   static constexpr std::size_t kHistory = 256;
+  static constexpr std::string_view kUnreachable =
+      "it and others cannot reach each other";  // why one is lost
 
   Coordinator(Options options, Records records, Workload& workload, net::Links& links, Instant now);
 
@@ -214,6 +217,7 @@ class Coordinator {
   using Progress = google::protobuf::RepeatedPtrField<membership::Progress>;
   // False: the member was fenced for it.
   bool applied(const Member& member, const Progress& progress, Instant now);
+  [[nodiscard]] bool may_mark(NodeId node, TrackId track) const;
   void forget_others(Incarnation by, const Progress& progress);
   void write_marks();
   [[nodiscard]] bool known(TrackId track) const { return tracks_.contains(track); }

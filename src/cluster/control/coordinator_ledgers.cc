@@ -109,6 +109,14 @@ void Coordinator::commit(Member& member, const membership::CommitAsk& said) {
   tell(member, std::move(message));
 }
 
+// What is said of another's thing was said before it changed hands, or is not true.
+bool Coordinator::may_mark(NodeId node, TrackId track) const {
+  const auto thing = workload_.thing_of(track);
+  if (!thing || options_.defect == Defect::kMarksOfAnybody) return true;
+  const auto holding = holdings_.find(*thing);
+  return holding != holdings_.end() && holding->second == node;
+}
+
 bool Coordinator::applied(const Member& member, const Progress& progress, Instant now) {
   const net::PeerId peer = peer_of(member.record);
   if (!marks_ || view_.find(peer) == nullptr) return true;
@@ -121,6 +129,10 @@ bool Coordinator::applied(const Member& member, const Progress& progress, Instan
       reach(ControlProbe::kImpossible);
       fence(peer.node, "its mark cannot be true", now);
       return false;
+    }
+    if (!may_mark(peer.node, mark.track)) {
+      reach(ControlProbe::kMarkOfOthers);
+      continue;
     }
     const MarkAnswer answer = marks_->applied(mark);
     if (answer.outcome != MarkOutcome::kRaised) continue;

@@ -115,7 +115,7 @@ void Coordinator::judge_unreachable(Instant now) {
     losers.push_back(*loser);
   if (losers.empty()) return;
   reach(ControlProbe::kUnreachable);
-  fence_all(losers, "it and others cannot reach each other", now);
+  fence_all(losers, std::string(kUnreachable), now);
 }
 
 // After a takeover: who has not come, though all others have, and is reached by none of them, died meanwhile.

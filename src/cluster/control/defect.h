@@ -27,6 +27,8 @@ enum class Defect {
   kForgottenRequest,    // what was not answered is not asked again
   kOldNews,             // a broken connection is reported as a lost link, for ever
   kChatter,             // the placement is said again after every beat
+  kMarksOfAnybody,      // who does not hold a thing may say how far it is
+  kShortMemory,         // whose accusations cost a life is not remembered
 };
 
 struct DefectName {
@@ -35,7 +37,7 @@ struct DefectName {
   std::string_view sentence;
 };
 
-inline constexpr std::array<DefectName, 15> kDefects{{
+inline constexpr std::array<DefectName, 17> kDefects{{
     {Defect::kNoFencing, "no-fencing", "the dead leave the view, but what they say still counts"},
     {Defect::kReplyBeforePersist, "reply-before-persist", "answers do not wait for the store"},
     {Defect::kLostLedgerWrite, "lost-ledger-write", "granted claims are not written"},
@@ -53,6 +55,8 @@ inline constexpr std::array<DefectName, 15> kDefects{{
     {Defect::kForgottenRequest, "forgotten-request", "what was not answered is not asked again"},
     {Defect::kOldNews, "old-news", "a broken connection is reported as a lost link, for ever"},
     {Defect::kChatter, "chatter", "the placement is said again after every beat"},
+    {Defect::kMarksOfAnybody, "marks-of-anybody", "who does not hold a thing may say how far it is"},
+    {Defect::kShortMemory, "short-memory", "whose accusations cost a life is not remembered"},
 }};
 
 // None for an unknown name.

@@ -60,7 +60,8 @@ void Member::follow(const membership::LeadAnswer& lead, Instant now) {
   links_.open(address_of(kCoordinatorNode, lead.listening()), now);
 }
 
-void Member::say(const ToCoordinator& said, Instant now) {
+void Member::say(ToCoordinator said, Instant now) {
+  if (options_.falsify) options_.falsify(said);
   (void)links_.send(coordinator(), host::Lane::kControl, pack(said), now);
 }
 
@@ -73,7 +74,7 @@ void Member::say_here(Instant now) {
   const auto again = [&](auto set) {
     ToCoordinator message;
     set(message);
-    say(message, now);
+    say(std::move(message), now);
   };
   say_ready(now);
   if (drain_reason_) {
@@ -109,7 +110,7 @@ void Member::say_beat(Instant now) {
     if (unreachable(node, now)) beat.add_unreachable(node.value);
   }
   for (const NodeId node : lost_) beat.add_lost(node.value);
-  say(said, now);
+  say(std::move(said), now);
 }
 
 void Member::on(const net::LinkEvent& event, Instant now) {
@@ -207,7 +208,7 @@ void Member::say_ready(Instant now) {
   said_ready_ = said_ready_before_ = true;
   ToCoordinator said;
   said.mutable_ready();
-  say(said, now);
+  say(std::move(said), now);
 }
 
 void Member::on_install(const membership::Install& install) {
@@ -328,14 +329,14 @@ void Member::frozen(std::string report, std::vector<std::uint64_t> copies, Insta
   frozen_ = said;
   ToCoordinator message;
   *message.mutable_frozen() = std::move(said);
-  say(message, now);
+  say(std::move(message), now);
 }
 
 void Member::drain(const std::string& reason, Instant now) {
   drain_reason_ = reason;
   ToCoordinator said;
   said.mutable_drain()->set_reason(reason);
-  say(said, now);
+  say(std::move(said), now);
 }
 
 void Member::leave(const std::string& reason, Instant now) {
@@ -343,7 +344,7 @@ void Member::leave(const std::string& reason, Instant now) {
   leave_deadline_ = now + kLeaveTime;
   ToCoordinator said;
   said.mutable_leave()->set_reason(reason);
-  say(said, now);
+  say(std::move(said), now);
 }
 
 void Member::end(std::optional<Error> error, bool fenced) {

@@ -81,6 +81,8 @@ class Member {
     std::string machine = {};
     Defect defect = Defect::kNone;
     ProbeCounts<ControlProbe>* probes = nullptr;
+    // Changes what it says to its coordinator: a simulation's liar.
+    std::function<void(membership::ToCoordinator&)> falsify = {};
   };
   // Asks a coordinator `Lead`; the answer comes to lead_answered().
   using AskLead = std::function<void(const host::Endpoint& control, std::string bytes)>;
@@ -148,7 +150,7 @@ class Member {
   void is_down(NodeId node, Instant now);
   [[nodiscard]] bool unreachable(NodeId node, Instant now) const;
   void send_kept(net::PeerId to, Instant now);
-  void say(const membership::ToCoordinator& said, Instant now);
+  void say(membership::ToCoordinator said, Instant now);
   void say_here(Instant now);
   void say_beat(Instant now);
   void follow(const membership::LeadAnswer& lead, Instant now);

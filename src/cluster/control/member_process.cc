@@ -91,7 +91,8 @@ void MemberProcess::on_begun(const Result<std::string>& answer, Instant now) {
                       .listening = listening_,
                       .machine = options_.machine,
                       .defect = options_.defect,
-                      .probes = options_.probes},
+                      .probes = options_.probes,
+                      .falsify = options_.falsify},
       *links_,
       [this](const host::Endpoint& control, std::string bytes) {
         leads_.insert(network_.ask(control, {.method = "Lead",

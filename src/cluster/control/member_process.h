@@ -61,6 +61,8 @@ class MemberProcess {
     std::uint64_t seed = 0;
     Defect defect = Defect::kNone;
     ProbeCounts<ControlProbe>* probes = nullptr;
+    // Changes what it says to its coordinator: a simulation's liar.
+    std::function<void(membership::ToCoordinator&)> falsify = {};
     ProbeCounts<net::LinkProbe>* link_probes = nullptr;
     std::function<void(const net::LinkEvent&)> watch_links = {};  // sees all of them
   };

@@ -39,6 +39,8 @@ class Workload {
   virtual ~Workload() = default;
   // The same for the life of the run. Copies are not known here: members report them.
   [[nodiscard]] virtual std::vector<placement::Thing> things() const = 0;
+  // The thing whose holder alone knows how far the track is; none: any member may say so.
+  [[nodiscard]] virtual std::optional<placement::ThingId> thing_of(TrackId) const { return std::nullopt; }
   // Whether this engine can have reported so: what a member sends may be anything.
   [[nodiscard]] virtual bool readable(const std::string& report) const = 0;
   // Every report is readable. The decision has at most kMaxDecisionBytes. Must not rest on anything but its

@@ -134,7 +134,9 @@ void CheckFleet::start_coordinator() {
       timeline_, internet_,
       simulation::SimCoordinator::Options{
           .machine = kCoordinator, .certificate = {}, .clock = {}, .process = std::move(options)},
-      simulation::SimCoordinator::Run{medium_, workload_, durable_, invariants_, traffic_}, trace);
+      simulation::SimCoordinator::Run{medium_, workload_, durable_, invariants_, traffic_,
+                                      [](Incarnation) { return false; }},
+      trace);
 }
 
 std::string CheckFleet::join(const CheckEngine::Options& options) {

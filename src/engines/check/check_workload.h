@@ -25,6 +25,9 @@ class CheckWorkload final : public cluster::Workload {
   explicit CheckWorkload(const CheckConfig& config) : config_(config), numbers_(config) {}
 
   [[nodiscard]] std::vector<placement::Thing> things() const override;
+  [[nodiscard]] std::optional<placement::ThingId> thing_of(cluster::TrackId track) const override {
+    return placement::ThingId(track.value);
+  }
   [[nodiscard]] bool readable(const std::string& report) const override;
   [[nodiscard]] cluster::Decision decide(const cluster::Rest& rest) override;
 

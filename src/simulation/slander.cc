@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "simulation/slander.h"
+
+#include <fmt/format.h>
+
+namespace gossamer::simulation {
+
+void Slander::heard(net::PeerId from, const membership::ToCoordinator& said) {
+  if (!said.has_beat()) return;
+  std::set<NodeId>& accused = accused_[from];
+  accused.clear();
+  for (const std::uint64_t node : said.beat().unreachable()) accused.emplace(node);
+}
+
+std::optional<std::string> Slander::fenced(net::PeerId peer) {
+  const std::set<NodeId> own = accused_[peer];
+  gone(peer);
+  std::set<net::PeerId> others;
+  for (const auto& [by, accused] : accused_) {
+    if (accused.contains(peer.node) || own.contains(by.node)) others.insert(by);
+  }
+  const bool known = disputed_.contains(peer.incarnation) || lies_(peer.incarnation);
+  for (const net::PeerId& other : others) disputed_.insert(other.incarnation);
+  if (known || others.size() != 1 || !lies_(others.begin()->incarnation)) return std::nullopt;
+  const Incarnation liar = others.begin()->incarnation;
+  if (++cost_[liar] < 2) return std::nullopt;
+  return fmt::format("incarnation {}, which lies, has another fenced by its word alone, incarnation {}",
+                     liar.value, peer.incarnation.value);
+}
+
+void Slander::forget() {
+  accused_.clear();
+  disputed_.clear();
+  cost_.clear();
+}
+
+}  // namespace gossamer::simulation
