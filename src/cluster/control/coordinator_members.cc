@@ -25,7 +25,8 @@ constexpr double kMostSpeed = 1e24;
 using membership::ToMember;
 
 void Coordinator::here(Member& member, const membership::Here& said) {
-  member.here = true;
+  // What goes through this coordinator went nowhere before it came; once, or it could say Here for ever.
+  if (!std::exchange(member.here, true)) disputes_.anew(NodeId(member.record.node()));
   const bool knows_view = said.epoch() == view_.epoch().value;
   if (!knows_view || said.epoch() == 0) send_view(member, Epoch(said.epoch()));
   member.told = view_.epoch();
@@ -171,7 +172,9 @@ void Coordinator::heard(Member& member, Instant now) {
   const Duration silence = now - last_heard_;
   last_heard_ = now;
   if (std::exchange(cut_off_, false)) {
-    // The silence was ours. Connections try again the later the longer it was, and not all at once.
+    // The silence was ours, and nothing was relayed. Connections try again the later the longer it was, and
+    // not all at once.
+    disputes_.all_anew();
     spared_until_ = now + std::min(silence, kHereTime);
     for (auto& [node, one] : members_) {
       if (one.detector) one.detector.emplace(now);

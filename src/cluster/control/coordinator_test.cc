@@ -139,6 +139,31 @@ TEST_F(CoordinatorOfSix, DeathsWaitBriefly) {
   EXPECT_EQ(second({{members_[4], 0}, {members_[5], 30}}, {{members_[5], 200}}), std::vector{250});
 }
 
+// Claim: a coordinator that heard nobody for a while relayed nothing either: who cannot reach each other then
+// has 7 s from its return, however long they have said so.
+TEST_F(CoordinatorOfSix, WhatWasRelayedHasTimeAnew) {
+  const auto accused_for = [this](int seconds) {
+    for (int i = 0; i < 10 * seconds; ++i) {
+      for (const net::PeerId peer : members_) {
+        say(peer, [&](auto& said) {
+          said.mutable_beat();
+          if (peer == members_[0]) said.mutable_beat()->add_unreachable(members_[1].node.value);
+        });
+      }
+      now_ = now_ + from_milliseconds(100);
+      coordinator_->tick(now_);
+    }
+    return coordinator_->view().find(members_[1]) == nullptr;
+  };
+  EXPECT_FALSE(accused_for(6));
+  for (int i = 0; i < 50; ++i) {
+    now_ = now_ + from_milliseconds(100);
+    coordinator_->tick(now_);
+  }
+  EXPECT_FALSE(accused_for(6));
+  EXPECT_TRUE(accused_for(2));
+}
+
 class AnySpeed : public CoordinatorTest, public ::testing::WithParamInterface<double> {};
 
 // Claim: whatever speed a member says it has, the run gets a placement with all its members in the view.

@@ -124,6 +124,7 @@ void Member::on(const net::LinkEvent& event, Instant now) {
     down_since_.erase(up->peer.node);
     reopening_.erase(up->peer.node);
     met_[up->peer.node] = up->peer.incarnation;
+    if (!links_.statistics(up->peer.node).relayed_by) by_relay_.erase(up->peer.node);
     if (view_.fenced().contains(up->peer.incarnation)) return refuse_fenced(now);  // it was, before it came
     send_kept(up->peer, now);
     say_ready(now);
@@ -134,6 +135,7 @@ void Member::on(const net::LinkEvent& event, Instant now) {
     }
     const bool again = linked_;
     linked_ = true;
+    relay_is_back(now);
     if (!again) say_here(now);
   } else if (const auto* const broken = std::get_if<net::LinkBroken>(&event)) {
     is_down(broken->peer.node, now);

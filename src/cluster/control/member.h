@@ -149,6 +149,7 @@ class Member {
   [[nodiscard]] bool reaches_all() const;
   void is_down(NodeId node, Instant now);
   [[nodiscard]] bool unreachable(NodeId node, Instant now) const;
+  void relay_is_back(Instant now);
   void send_kept(net::PeerId to, Instant now);
   void say(membership::ToCoordinator said, Instant now);
   void say_here(Instant now);
@@ -197,6 +198,7 @@ class Member {
   double speed_ = 0;
   std::map<net::PeerId, std::vector<std::pair<host::Lane, net::Message>>> kept_;  // until there is a link
   std::map<NodeId, Instant> down_since_;                 // links to members that are not up
+  std::set<NodeId> by_relay_;                            // whom it goes to through the coordinator
   std::map<NodeId, Incarnation> met_;                    // whom there is, or was, a link with
   std::set<NodeId> lost_;                                // said with each beat until the view changes
   std::map<NodeId, membership::MemberRecord> expected_;  // who joins, and cannot open a link to us

@@ -24,8 +24,11 @@ void Member::on_open_failed(NodeId node, Instant now) {
   reach(ControlProbe::kOtherWay);
   links_.close(node, "it is tried another way", now);
   net::PeerAddress address = address_of(node, member->second.listening());
-  if (reopening.failures % 2 != 0 || !reaches(own_, member->second))
+  by_relay_.erase(node);
+  if (reopening.failures % 2 != 0 || !reaches(own_, member->second)) {
     address = {.node = node, .via = kCoordinatorNode};
+    by_relay_.insert(node);
+  }
   links_.open(address, now);
 }
 
@@ -73,6 +76,7 @@ void Member::refuse_fenced(Instant now) {
   const auto gone = [this](const auto& one) { return !view_.members().contains(one.first); };
   std::erase_if(down_since_, gone);
   std::erase_if(reopening_, gone);
+  std::erase_if(by_relay_, [this](NodeId node) { return !view_.members().contains(node); });
   std::erase_if(kept_, [this](const auto& one) { return view_.find(one.first) == nullptr; });
   std::erase_if(expected_, [this](const auto& one) {
     const net::PeerId peer = peer_of(one.second);
@@ -93,6 +97,13 @@ bool Member::unreachable(NodeId node, Instant now) const {
   if (down != down_since_.end()) return now - down->second >= kUnreachableAfter;
   const std::optional<Instant> heard = links_.statistics(node).last_heard;
   return heard && now - *heard >= kUnreachableAfter;
+}
+
+// Without it nobody could be reached through it: that says nothing of them.
+void Member::relay_is_back(Instant now) {
+  for (auto& [node, since] : down_since_) {
+    if (by_relay_.contains(node)) since = now;
+  }
 }
 
 bool Member::reaches_all() const {
@@ -121,6 +132,7 @@ void Member::connect_to(const membership::MemberRecord& record, Instant now) {
   // Who joins is in nobody's view yet: the other hears of it from the coordinator, and opens the link.
   if (other_can && now - down < kIntroducedIn) return;
   reach(ControlProbe::kRelayed);
+  by_relay_.insert(peer.node);
   links_.open({.node = peer.node, .via = kCoordinatorNode}, now);
 }
 

@@ -4,7 +4,9 @@
 // fleet is the simulation's to test (src/simulation).
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -21,8 +23,11 @@ class MemberTest : public ::testing::Test {
  protected:
   MemberTest() : process_(options(), network_, now_) { process_.tick(now_); }
 
-  static MemberProcess::Options options() {
+  MemberProcess::Options options() {
     MemberProcess::Options options;
+    options.falsify = [this](membership::ToCoordinator& said) {
+      if (said.has_beat()) beat_ = said.beat();
+    };
     options.run = "run";
     options.coordinators = {{.host = "there", .port = 1}, {.host = "elsewhere", .port = 2}};
     return options;
@@ -49,6 +54,29 @@ class MemberTest : public ::testing::Test {
     Member& own = *process_.member();
     own.on(net::Arrived{.from = own.coordinator(), .message = pack(said), .receipt = {}}, now_);
   }
+  // Others, with the one of the first view, that listen nowhere.
+  void hide(net::PeerId member) {
+    membership::ToMember said;
+    said.mutable_change()->set_from(1);
+    said.mutable_change()->set_epoch(2);
+    membership::MemberRecord& record = *said.mutable_change()->add_members();
+    record.set_node(member.node.value);
+    record.set_incarnation(member.incarnation.value);
+    record.set_state(membership::SERVING);
+    Member& own = *process_.member();
+    own.on(net::Arrived{.from = own.coordinator(), .message = pack(said), .receipt = {}}, now_);
+  }
+  // For so many seconds.
+  void wait(double seconds) {
+    for (int i = 0; i < static_cast<int>(10 * seconds); ++i) {
+      now_ = now_ + from_milliseconds(100);
+      process_.member()->tick(now_);
+    }
+  }
+  // What its last beat says.
+  [[nodiscard]] std::set<std::uint64_t> unreachable() const {
+    return {beat_.unreachable().begin(), beat_.unreachable().end()};
+  }
   // How the process ended, if it did.
   std::optional<Error> error() {
     for (const ProcessEvent& event : process_.take_events()) {
@@ -59,6 +87,7 @@ class MemberTest : public ::testing::Test {
   }
 
   Instant now_;
+  membership::Beat beat_;  // the last that it said
   Nobody network_;
   MemberProcess process_;
 };
@@ -201,6 +230,27 @@ TEST_F(MemberTest, CoordinatorIsNoMember) {
   const auto ended = error();
   ASSERT_TRUE(ended.has_value());
   EXPECT_EQ(ended->kind, ErrorKind::kBadData);
+}
+
+// Claim: whom a member reaches only through the coordinator it cannot have reached while that was away: it
+// has 3 s anew to be reached when the coordinator is back. Another has not.
+TEST_F(MemberTest, RelayWasAway) {
+  answer(kSelf);
+  constexpr net::PeerId kListens{NodeId(3), Incarnation(4)};
+  constexpr net::PeerId kHidden{NodeId(4), Incarnation(2)};
+  change(kListens);
+  hide(kHidden);
+  Member& own = *process_.member();
+  own.on(net::LinkUp{own.coordinator()}, now_);
+  wait(2.5);
+  EXPECT_EQ(unreachable(), std::set<std::uint64_t>());
+  own.on(net::LinkBroken{.peer = own.coordinator(), .reason = {}}, now_);
+  wait(20);
+  own.on(net::LinkUp{own.coordinator()}, now_);
+  wait(2.5);
+  EXPECT_EQ(unreachable(), std::set{kListens.node.value});
+  wait(1);
+  EXPECT_EQ(unreachable(), (std::set{kListens.node.value, kHidden.node.value}));
 }
 
 }  // namespace
