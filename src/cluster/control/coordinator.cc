@@ -64,6 +64,9 @@ Coordinator::Coordinator(Options options, Records records, Workload& workload, n
       tracks_(options_.tracks.begin(), options_.tracks.end()),
       leases_(records.leases, records.fenced, now) {
   take_up_rows(records);
+  for (const Lease& one : records.leases) {
+    if (fenced_.contains(one.holder)) outbox_.put(remove_lease(one));  // as above: fenced before it was freed
+  }
   for (auto& [node, record] : records.members) {
     const Incarnation incarnation(record.incarnation());
     if (fenced_.contains(incarnation)) {  // its predecessor came only half-way

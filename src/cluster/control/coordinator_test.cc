@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 #include <map>
 #include <optional>
@@ -111,6 +112,24 @@ class CoordinatorTest : public ::testing::Test {
   net::Links links_;
   std::optional<Coordinator> coordinator_;
 };
+
+// Claim: leases of who is fenced leave the store with the first commit of a new lead; others stay.
+TEST_F(CoordinatorTest, LeasesOfTheFencedLeaveTheStore) {
+  const Lease gone{.keys = {LeaseSpace(1), 0, 2}, .holder = Incarnation(50), .duration = from_seconds(3)};
+  const Lease kept{.keys = {LeaseSpace(1), 2, 3}, .holder = Incarnation(51), .duration = from_seconds(3)};
+  Records records;
+  ASSERT_TRUE(begin_lead(records, {.run = "run", .batch = 1}).ok());
+  records.fenced.fence(gone.holder);
+  records.leases = {gone, kept};
+  Coordinator::Options options;
+  options.run = "run";
+  options.generation = Generation(2);
+  coordinator_.emplace(std::move(options), std::move(records), workload_, links_, now_);
+  const auto first = coordinator_->next_commit();
+  ASSERT_TRUE(first.has_value());
+  EXPECT_EQ(std::ranges::count(*first, remove_lease(gone).key, &host::Change::key), 1);
+  EXPECT_EQ(std::ranges::count(*first, remove_lease(kept).key, &host::Change::key), 0);
+}
 
 class CoordinatorOfSix : public CoordinatorTest {
  protected:
