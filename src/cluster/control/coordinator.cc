@@ -150,7 +150,10 @@ void Coordinator::begin(NodeId node, const std::string& bytes, Answer answer, In
   if (long_texts || !is_host(at.control().host()) || !is_host(at.bulk().host()))
     return answer(malformed("Begin", bytes.size()));
   if (phase_ == Phase::kStopping) {
-    return answer(Error{.kind = ErrorKind::kRefused, .what = "the run is ending", .fix = "join another run"});
+    membership::BeginAnswer ends;
+    *ends.mutable_stop() = stop_;
+    return outbox_.then(
+        [answer = std::move(answer), ends = std::move(ends)] { answer(ends.SerializeAsString()); });
   }
   if (node.value == 0) {
     node = NodeId(lead_.next_node());
@@ -194,19 +197,20 @@ void Coordinator::stop(const std::string& reason, Instant now, std::function<voi
 
 void Coordinator::begin_stop(const std::string& reason, Instant now) {
   phase_ = Phase::kStopping;
-  stop_reason_ = reason;
+  stop_.set_reason(reason);
+  stop_.set_failed(failure_.has_value());
   stop_deadline_ = now + kStopTime;
   freeze_deadline_.reset();
   note("stopping", {}, reason);
   for (auto& [node, member] : members_) {
     ToMember message;
-    message.mutable_stop()->set_reason(reason);
+    *message.mutable_stop() = stop_;
     tell(member, std::move(message));
   }
 }
 
 bool Coordinator::stopped() const {
-  return phase_ == Phase::kStopping && members_.empty() && !outbox_.waiting();
+  return phase_ == Phase::kStopping && members_.empty() && !outbox_.waiting() && !last_word_;
 }
 
 std::vector<MemberFacts> Coordinator::members() const {
@@ -340,6 +344,7 @@ void Coordinator::tick(Instant now) {
   if (marks_due_ && *marks_due_ <= now) write_marks();
   if (next_rebalance_ && *next_rebalance_ <= now) rebalance(now);
   if (freeze_deadline_ && *freeze_deadline_ <= now) fence_the_restless(now);
+  if (last_word_ && *last_word_ <= now) last_word_.reset();
   if (stop_deadline_ && *stop_deadline_ <= now) {
     stop_deadline_.reset();
     std::vector<NodeId> all;
@@ -358,6 +363,7 @@ std::optional<Instant> Coordinator::next_wakeup() const {
   sooner(next_rebalance_);
   sooner(freeze_deadline_);
   sooner(stop_deadline_);
+  sooner(last_word_);
   return wake;
 }
 

@@ -86,6 +86,8 @@ class Coordinator {
   static constexpr Duration kMissingFor{1'000'000'000};  // who lives finds a new coordinator sooner
   static constexpr Duration kTogether{50'000'000};       // deaths so close are one change of the view
   static constexpr Duration kStopTime{60'000'000'000};
+  static constexpr Duration kLastWord{
+      5'000'000'000};  // who was fenced while the run ends may ask how it ended
   static constexpr Duration kLossEvery{500'000'000};  // doubling, up to:
   static constexpr Duration kLossForgotten{60'000'000'000};
   static constexpr std::size_t kMostNames = 100'000;  // of nodes in a beat
@@ -126,7 +128,8 @@ class Coordinator {
 
   [[nodiscard]] Phase phase() const { return phase_; }
   [[nodiscard]] const std::string& shortage() const { return shortage_; }  // in kShort: what is missing
-  [[nodiscard]] bool stopped() const;                                      // everybody has left
+  // Everybody has left, and who was fenced meanwhile has had time to ask.
+  [[nodiscard]] bool stopped() const;
   // What the workload found in this lead: why it stopped the run.
   [[nodiscard]] const std::optional<Error>& failure() const { return failure_; }
   [[nodiscard]] const View& view() const { return view_; }
@@ -151,6 +154,7 @@ class Coordinator {
     std::optional<Epoch> told;                // the view it has when it has read all that was sent
     bool wants_to_serve = false;
     bool wants_to_drain = false;
+    bool leaves = false;
     double speed = 0;  // smoothed; 0: not measured
     // Its word that something was lost counts again from here, and then not for so long.
     Instant believed_from;
@@ -252,10 +256,11 @@ class Coordinator {
   std::optional<Instant> next_rebalance_;
   std::optional<Instant> freeze_deadline_;
   std::optional<Instant> stop_deadline_;
-  std::optional<std::string> stop_reason_;
-  Instant last_heard_;    // anybody
-  bool cut_off_ = false;  // nobody is: no verdict counts until somebody is again
-  Instant spared_until_;  // nor for a while then
+  membership::StopAsked stop_;
+  std::optional<Instant> last_word_;  // until then it waits for questions of who was fenced while it stops
+  Instant last_heard_;                // anybody
+  bool cut_off_ = false;              // nobody is: no verdict counts until somebody is again
+  Instant spared_until_;              // nor for a while then
   bool store_fails_ = false;
 
   const std::set<TrackId> tracks_;

@@ -40,7 +40,7 @@ void Coordinator::here(Member& member, const membership::Here& said) {
   if (phase_ == Phase::kStopping) {
     reach(ControlProbe::kHereWhileStopping);
     ToMember message;
-    message.mutable_stop()->set_reason(*stop_reason_);
+    *message.mutable_stop() = stop_;
     tell(member, std::move(message));
   }
 }
@@ -154,6 +154,7 @@ void Coordinator::judge_missing(Instant now) {
 void Coordinator::leave(Member& member, const membership::Leave& said, Instant now) {
   const net::PeerId peer = peer_of(member.record);
   note("leaving", peer, printable(said.reason()));
+  member.leaves = true;
   fence(peer.node, "it left", now);  // the end of its link tells it that it may go
 }
 
@@ -291,6 +292,7 @@ void Coordinator::bury(NodeId node, const std::string& why) {
   const net::PeerId peer = peer_of(found->second.record);
   note("lost", peer, why);
   if (found->second.wake) wakes_.erase({*found->second.wake, node});
+  if (phase_ == Phase::kStopping && !found->second.leaves) last_word_ = now_ + kLastWord;
   members_.erase(found);
   reports_.erase(node);
   disputes_.gone(node);

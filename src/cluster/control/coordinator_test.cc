@@ -113,6 +113,30 @@ class CoordinatorTest : public ::testing::Test {
   std::optional<Coordinator> coordinator_;
 };
 
+// Claim: a coordinator that fenced somebody while the run ends stays for 5 s, to say so to who begins anew.
+TEST_F(CoordinatorTest, SaysThatTheRunEnds) {
+  const net::PeerId member = begin(10);
+  serve(member);
+  coordinator_->stop("enough", now_);
+  now_ = now_ + Coordinator::kStopTime;
+  coordinator_->tick(now_);
+  store();
+  EXPECT_FALSE(coordinator_->stopped());
+  membership::BeginAsk ask;
+  ask.set_run("run");
+  membership::BeginAnswer answer;
+  coordinator_->begin(
+      member.node, ask.SerializeAsString(),
+      [&](const Result<std::string>& bytes) { ASSERT_TRUE(bytes.ok() && answer.ParseFromString(*bytes)); },
+      now_);
+  store();
+  EXPECT_EQ(answer.stop().reason(), "enough");
+  EXPECT_FALSE(answer.stop().failed());
+  now_ = now_ + Coordinator::kLastWord;
+  coordinator_->tick(now_);
+  EXPECT_TRUE(coordinator_->stopped());
+}
+
 // Claim: leases of who is fenced leave the store with the first commit of a new lead; others stay.
 TEST_F(CoordinatorTest, LeasesOfTheFencedLeaveTheStore) {
   const Lease gone{.keys = {LeaseSpace(1), 0, 2}, .holder = Incarnation(50), .duration = from_seconds(3)};

@@ -171,7 +171,10 @@ void Member::on_message(const net::Message& message, Instant now) {
                                          .outcome = static_cast<CommitOutcome>(said->commit().outcome())});
       }
       return;
-    case ToMember::kStop: events_.push_back(StopRequested{said->stop().reason()}); return;
+    case ToMember::kStop:
+      stop_ = said->stop();
+      events_.push_back(StopRequested{stop_->reason()});
+      return;
     case ToMember::kReleased: events_.push_back(StopRequested{said->released().reason()}); return;
     case ToMember::kJoining:
       expected_[NodeId(said->joining().member().node())] = said->joining().member();

@@ -133,6 +133,8 @@ class Member {
   [[nodiscard]] Generation generation() const { return generation_; }
   [[nodiscard]] net::PeerId coordinator() const { return {kCoordinatorNode, coordinator_}; }
   [[nodiscard]] bool ended() const { return ended_; }
+  // It was told that the run ends.
+  [[nodiscard]] const std::optional<membership::StopAsked>& stop() const { return stop_; }
 
  private:
   void on_message(const net::Message& message, Instant now);
@@ -189,6 +191,7 @@ class Member {
   bool said_ready_before_ = false;  // to any
   std::optional<std::string> drain_reason_;
   std::optional<std::string> leave_reason_;
+  std::optional<membership::StopAsked> stop_;
   std::optional<Instant> leave_deadline_;
 
   std::uint64_t last_number_ = 0;

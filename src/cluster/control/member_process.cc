@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/node_name.h"
+#include "base/printable.h"
 #include "cluster/control/control_message.h"
 
 namespace gossamer::cluster {
@@ -17,9 +18,11 @@ namespace {
 Result<membership::BeginAnswer> read_begun(const Result<std::string>& answer) {
   if (!answer.ok()) return answer.error();
   membership::BeginAnswer begun;
-  const bool good = begun.ParseFromString(*answer) && begun.node() > kCoordinatorNode.value &&
-                    begun.incarnation() != 0 && begun.lead().incarnation() != 0 && begun.beat_ms() != 0 &&
-                    begun.beat_ms() <= 60'000;
+  const bool read = begun.ParseFromString(*answer);
+  const bool good =
+      read && (begun.has_stop() ||
+               (begun.node() > kCoordinatorNode.value && begun.incarnation() != 0 &&
+                begun.lead().incarnation() != 0 && begun.beat_ms() != 0 && begun.beat_ms() <= 60'000));
   if (good) return begun;
   return Error{.kind = ErrorKind::kBadData,
                .what = "cannot read the coordinator's answer to Begin",
@@ -75,6 +78,8 @@ void MemberProcess::on_begun(const Result<std::string>& answer, Instant now) {
   const auto read = read_begun(answer);
   if (!read.ok()) return not_begun(read.error(), now);
   const membership::BeginAnswer& begun = *read;
+  if (begun.has_stop()) return run_ended(begun.stop());
+  had_life_ = true;
   life_began_ = now;
   const net::PeerId self{NodeId(begun.node()), Incarnation(begun.incarnation())};
   links_ = std::make_unique<net::Links>(network_, net::Links::Options{.run = options_.run,
@@ -186,7 +191,26 @@ std::vector<ProcessEvent> MemberProcess::take_events() {
   return std::exchange(events_, {});
 }
 
+// It was fenced, or has come too late.
+void MemberProcess::run_ended(const membership::StopAsked& stop) {
+  if (!had_life_) {
+    return finish({.error = Error{.kind = ErrorKind::kRefused,
+                                  .what = "the run is ending",
+                                  .got = printable(stop.reason()),
+                                  .fix = "join another run"}});
+  }
+  if (!stop.failed()) return finish({});
+  finish({.error = Error{.what = "the run has failed",
+                         .got = printable(stop.reason()),
+                         .expected = "a run that goes on",
+                         .fix = "see what the coordinator says"}});
+}
+
 void MemberProcess::finish(const MembershipEnded& last_word) {
+  if (last_word.fenced && member_ != nullptr && member_->stop()) {
+    const membership::StopAsked stop = *member_->stop();
+    return run_ended(stop);
+  }
   const bool again = last_word.fenced;
   member_.reset();
   if (links_ != nullptr) links_->abandon();

@@ -92,6 +92,7 @@ class MemberProcess {
   void learn_coordinators(const membership::LeadAnswer& lead);
   void gather(net::LinkEvents& events, Instant now);
   void finish(const MembershipEnded& last_word);
+  void run_ended(const membership::StopAsked& stop);
 
   const Options options_;
   host::Network& network_;
@@ -99,6 +100,7 @@ class MemberProcess {
   std::vector<ProcessEvent> events_;
   bool done_ = false;
   Instant now_;  // of the last call
+  bool had_life_ = false;
   Instant life_began_;
   Duration wait_;  // before the next life
 

@@ -32,6 +32,20 @@ class MemberTest : public ::testing::Test {
     options.coordinators = {{.host = "there", .port = 1}, {.host = "elsewhere", .port = 2}};
     return options;
   }
+  void stop_answer(const char* reason, bool failed) {
+    membership::BeginAnswer ends;
+    ends.mutable_stop()->set_reason(reason);
+    ends.mutable_stop()->set_failed(failed);
+    process_.on(host::Answered{network_.asked(), ends.SerializeAsString()}, now_);
+  }
+  // The link says that this life is fenced.
+  void fenced() {
+    Member& own = *process_.member();
+    own.on(net::LinkEnded{.peer = own.coordinator(),
+                          .reason = Error{.kind = ErrorKind::kRefused, .what = "fenced"},
+                          .refused = net::Refused::kFenced},
+           now_);
+  }
   static std::string begun(net::PeerId self) {
     membership::BeginAnswer begun;
     begun.set_node(self.node.value);
@@ -251,6 +265,54 @@ TEST_F(MemberTest, RelayWasAway) {
   EXPECT_EQ(unreachable(), std::set{kListens.node.value});
   wait(1);
   EXPECT_EQ(unreachable(), (std::set{kListens.node.value, kHidden.node.value}));
+}
+
+// Claim: who is fenced while the run ends, and was not told, hears it when it begins anew, and ends without
+// an error as the run does.
+TEST_F(MemberTest, BeginsWhileTheRunEnds) {
+  answer(kSelf);
+  fenced();
+  EXPECT_FALSE(error().has_value());
+  now_ = now_ + from_seconds(1);
+  process_.tick(now_);
+  EXPECT_FALSE(process_.done());
+  stop_answer("enough", false);
+  EXPECT_FALSE(error().has_value());
+  EXPECT_TRUE(process_.done());
+}
+
+// Claim: if the run has failed, so has it.
+TEST_F(MemberTest, BeginsWhileTheRunFails) {
+  answer(kSelf);
+  fenced();
+  EXPECT_FALSE(error().has_value());
+  now_ = now_ + from_seconds(1);
+  process_.tick(now_);
+  stop_answer("sums differ", true);
+  const auto ended = error();
+  ASSERT_TRUE(ended.has_value());
+  EXPECT_EQ(ended->kind, ErrorKind::kFailed);
+  EXPECT_EQ(ended->got, "sums differ");
+}
+
+// Claim: who comes for the first time while the run ends is refused.
+TEST_F(MemberTest, ComesTooLate) {
+  stop_answer("enough", false);
+  const auto ended = error();
+  ASSERT_TRUE(ended.has_value());
+  EXPECT_EQ(ended->kind, ErrorKind::kRefused);
+}
+
+// Claim: who was told that the run ends, and is fenced then, asks nobody.
+TEST_F(MemberTest, FencedAfterItWasTold) {
+  answer(kSelf);
+  membership::ToMember said;
+  said.mutable_stop()->set_reason("enough");
+  Member& own = *process_.member();
+  own.on(net::Arrived{.from = own.coordinator(), .message = pack(said), .receipt = {}}, now_);
+  fenced();
+  EXPECT_FALSE(error().has_value());
+  EXPECT_TRUE(process_.done());
 }
 
 }  // namespace
