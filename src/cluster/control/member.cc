@@ -106,9 +106,8 @@ void Member::say_beat(Instant now) {
     progress.set_next(next.value);
     reported_[track] = next;
   }
-  for (const auto& [node, record] : view_.members()) {
-    if (unreachable(node, now)) beat.add_unreachable(node.value);
-  }
+  for (const NodeId node : silences_.silent(now, [&](NodeId peer) { return last_sign(peer, now); }))
+    beat.add_unreachable(node.value);
   for (const NodeId node : lost_) beat.add_lost(node.value);
   say(std::move(said), now);
 }
@@ -196,6 +195,7 @@ void Member::on_change(const membership::Change& change, Instant now) {
   if (const auto lives = view_.lives(options_.self); !lives.ok())
     return end(lives.error(), lives.error().kind == ErrorKind::kRefused);
   refuse_fenced(now);
+  watch_peers(now);
   connect_to_peers(now);
   say_ready(now);
   // While the view changes, an Install follows; the engine would not be told of this one. Nor of one that it

@@ -28,6 +28,7 @@
 #include "cluster/membership/claim_ledger.h"
 #include "cluster/membership/failure_detector.h"
 #include "cluster/membership/lease_table.h"
+#include "cluster/membership/silences.h"
 #include "net/link/links.h"
 
 namespace gossamer::cluster {
@@ -150,7 +151,8 @@ class Member {
   void say_ready(Instant now);
   [[nodiscard]] bool reaches_all() const;
   void is_down(NodeId node, Instant now);
-  [[nodiscard]] bool unreachable(NodeId node, Instant now) const;
+  void watch_peers(Instant now);
+  [[nodiscard]] Instant last_sign(NodeId node, Instant now) const;
   void relay_is_back(Instant now);
   void send_kept(net::PeerId to, Instant now);
   void say(membership::ToCoordinator said, Instant now);
@@ -203,6 +205,7 @@ class Member {
   std::map<NodeId, Instant> down_since_;                 // links to members that are not up
   std::set<NodeId> by_relay_;                            // whom it goes to through the coordinator
   std::map<NodeId, Incarnation> met_;                    // whom there is, or was, a link with
+  Silences silences_{kUnreachableAfter};                 // of the view's members
   std::set<NodeId> lost_;                                // said with each beat until the view changes
   std::map<NodeId, membership::MemberRecord> expected_;  // who joins, and cannot open a link to us
   // How to open a link again that ended or never came to be.

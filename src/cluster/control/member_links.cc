@@ -90,13 +90,18 @@ void Member::is_down(NodeId node, Instant now) {
   if (options_.defect == Defect::kOldNews) lost_.insert(node);
 }
 
+void Member::watch_peers(Instant now) {
+  std::set<NodeId> peers;
+  for (const auto& [node, record] : view_.members()) {
+    if (node != options_.self.node) peers.insert(node);
+  }
+  silences_.watch(peers, now);
+}
+
 // A connection that stands says nothing about the way back: whoever hears nothing over it is cut off.
-bool Member::unreachable(NodeId node, Instant now) const {
-  if (node == options_.self.node) return false;
+Instant Member::last_sign(NodeId node, Instant now) const {
   const auto down = down_since_.find(node);
-  if (down != down_since_.end()) return now - down->second >= kUnreachableAfter;
-  const std::optional<Instant> heard = links_.statistics(node).last_heard;
-  return heard && now - *heard >= kUnreachableAfter;
+  return down != down_since_.end() ? down->second : links_.statistics(node).last_heard.value_or(now);
 }
 
 // Without it nobody could be reached through it: that says nothing of them.
