@@ -99,7 +99,7 @@ void PlainMember::on_event(const cluster::ProcessEvent& event) {
     return member()->frozen(std::to_string(step_.value), std::move(copies), now());
   }
   if (!std::holds_alternative<cluster::ViewInstalled>(*one)) return;
-  step_ = std::max(step_, simulation::resume_of(member()->installed().decision()));
+  step_ = std::max(step_, simulation::resume_of(member()->installed().decision()).value_or(step_));
 }
 
 void PlainMember::on_network(host::NetworkEvent event) {
