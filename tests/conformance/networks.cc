@@ -8,6 +8,7 @@
 #include "host/grpc/network.h"
 #include "host/posix/clock.h"
 #include "host/posix/mailbox.h"
+#include "host/posix/ready_order.h"
 #include "host/sim/internet.h"
 #include "host/sim/timeline.h"
 
@@ -36,7 +37,9 @@ class RealWorld final : public NetworkWorld {
     const Instant end = clock_.now() + from_seconds(kPatienceSeconds);
     while (!done()) {
       if (clock_.now() >= end) return false;
-      for (auto& [number, event] : mailbox_.wait(from_milliseconds(100))) sinks_[number](std::move(event));
+      auto batch = mailbox_.wait(from_milliseconds(100));
+      if (kReadyOrder == ReadyOrder::kDrawn) batch = in_drawn_order(std::move(batch), rng_, source);
+      for (auto& [number, event] : batch) sinks_[number](std::move(event));
     }
     return true;
   }
@@ -55,10 +58,17 @@ class RealWorld final : public NetworkWorld {
 
   bool tls_;
   int started_ = 0;
+  using Item = std::pair<int, NetworkEvent>;  // with the number of the process
+  static EventSource source(const Item& item) {
+    const auto [kind, id] = source_of(item.second);
+    return {kind + 10 * static_cast<std::uint64_t>(item.first), id};
+  }
+
   PosixClock clock_;
+  Rng rng_{static_cast<std::uint64_t>(clock_.now().ns), Purpose::kTest};
   std::map<int, KeyAndCertificate> authorities_;
   std::map<int, NetworkSink> sinks_;
-  Mailbox<std::pair<int, NetworkEvent>> mailbox_;
+  Mailbox<Item> mailbox_;
 };
 
 class SimWorld final : public NetworkWorld {

@@ -118,7 +118,8 @@ Result<net::PeerAddress> MeshNode::listen(EventLoop& loop,
                                           std::optional<host::NetworkCredentials> credentials,
                                           const host::Endpoint& at) {
   network_ = host::make_grpc_network(std::move(credentials), [this, &loop](host::NetworkEvent event) {
-    loop.post([this, &loop, event = std::move(event)]() mutable {
+    const host::EventSource source = host::source_of(event);
+    loop.post(source, [this, &loop, event = std::move(event)]() mutable {
       net::LinkEvents out;
       links_->on(std::move(event), loop.now(), out);
       take(out, loop.now());

@@ -203,7 +203,8 @@ Result<void> CoordinatorNode::listen() {
   if (!store.ok()) return store.error();
   shared_ = (*store)->lead_time().has_value();
   network_ = host::make_grpc_network(credentials_.own.credentials, [this](host::NetworkEvent event) {
-    loop_.post([this, event = std::move(event)]() mutable { on_network(std::move(event)); });
+    const host::EventSource source = host::source_of(event);
+    loop_.post(source, [this, event = std::move(event)]() mutable { on_network(std::move(event)); });
   });
   const auto control = network_->listen(control_, host::Lane::kControl);
   if (!control.ok()) return control.error();
@@ -235,7 +236,7 @@ Result<void> CoordinatorNode::listen() {
   process_ =
       std::make_unique<cluster::CoordinatorProcess>(std::move(process), *network_, workload_, loop_.now());
   store_ = std::make_unique<StoreThread>(std::move(*store), [this](cluster::StoreAnswer answer) {
-    loop_.post([this, answer = std::move(answer)]() mutable {
+    loop_.post({}, [this, answer = std::move(answer)]() mutable {
       note_store(answer);
       process_->answered(std::move(answer), loop_.now());
     });

@@ -2,6 +2,7 @@
 #include "node/cluster/event_loop.h"
 
 #include <algorithm>
+#include <vector>
 
 namespace gossamer::node {
 
@@ -10,7 +11,10 @@ void EventLoop::run(const Work& work, const std::function<bool()>& over) {
   while (!over()) {
     Duration patience = kLookEvery;
     if (wake) patience = std::clamp(*wake - now(), Duration{}, kLookEvery);
-    for (Action& action : mailbox_.wait(patience)) action();
+    std::vector<Posted> batch = mailbox_.wait(patience);
+    if (host::kReadyOrder == host::ReadyOrder::kDrawn)
+      batch = host::in_drawn_order(std::move(batch), rng_, [](const Posted& one) { return one.source; });
+    for (Posted& one : batch) one.action();
     wake = work();
   }
 }

@@ -167,7 +167,8 @@ void MemberNode::look_for_address(Instant now) {
 
 Result<void> MemberNode::listen(const MakeEngine& make_engine) {
   network_ = host::make_grpc_network(membership_.credentials, [this](host::NetworkEvent event) {
-    loop_.post([this, event = std::move(event)]() mutable { on_network(std::move(event)); });
+    const host::EventSource source = host::source_of(event);
+    loop_.post(source, [this, event = std::move(event)]() mutable { on_network(std::move(event)); });
   });
   cluster::MemberProcess::Options process;
   if (!options_.advertise.empty()) {

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The order of events that are ready together. A Network promises one within each connection and none among
+// them (host/api/network.h), but threads and sockets mostly keep the one that code came to be used to. So
+// sanitized builds draw it, as the simulator does in every build (host/sim/timeline.h).
+//
+// Thread rule: pure functions.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/rng.h"
+#include "host/api/network.h"
+
+namespace gossamer::host {
+
+enum class ReadyOrder { kArrival, kDrawn };
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr ReadyOrder kReadyOrder = ReadyOrder::kDrawn;
+#else
+inline constexpr ReadyOrder kReadyOrder = ReadyOrder::kArrival;
+#endif
+
+// Events of one source keep their order.
+using EventSource = std::pair<std::uint64_t, std::uint64_t>;
+
+// A connection is one, each question is one.
+[[nodiscard]] inline EventSource source_of(const NetworkEvent& event) {
+  return std::visit(
+      [](const auto& one) {
+        if constexpr (requires { one.connection; })
+          return EventSource{1, one.connection.value};
+        else
+          return EventSource{2, one.question.value};
+      },
+      event);
+}
+
+// The batch in an order drawn from all that keep the order within each source; source_of(item) names it.
+template <class Item, class SourceOf>
+[[nodiscard]] std::vector<Item> in_drawn_order(std::vector<Item> batch, Rng& rng, SourceOf&& source_of) {
+  std::map<EventSource, std::deque<std::size_t>> waiting;
+  std::vector<EventSource> turns;
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    turns.push_back(source_of(batch[i]));
+    waiting[turns.back()].push_back(i);
+  }
+  for (std::size_t i = turns.size(); i > 1; --i) std::swap(turns[i - 1], turns[rng.below(i)]);
+  std::vector<Item> ordered;
+  ordered.reserve(batch.size());
+  for (const EventSource& source : turns) {
+    ordered.push_back(std::move(batch[waiting[source].front()]));
+    waiting[source].pop_front();
+  }
+  return ordered;
+}
+
+}  // namespace gossamer::host
