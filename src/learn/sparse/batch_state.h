@@ -13,13 +13,22 @@
 #include <vector>
 
 #include "base/aligned_array.h"
+#include "host/api/compute.h"
 
 namespace gossamer::sparse {
 
-// One hidden layer of all samples; matrices are [padded][stride], row-major.
+// The columns of a hidden layer, and those of them that this node computes.
+struct LayerColumns {
+  std::size_t stride;
+  host::Range own;
+};
+
+// One hidden layer of all samples; matrices are [padded][stride], row-major. The columns of h that are not
+// its own a node has from the others, and gives them their columns of dh.
 struct LayerState {
-  LayerState(std::size_t padded_samples, std::size_t row_stride)
-      : stride(row_stride),
+  LayerState(std::size_t padded_samples, const LayerColumns& columns)
+      : stride(columns.stride),
+        own(columns.own),
         y(padded_samples * stride),
         h(padded_samples * stride),
         dh(padded_samples * stride),
@@ -28,22 +37,31 @@ struct LayerState {
   [[nodiscard]] std::uint64_t bytes() const { return y.size() * (3 * sizeof(float) + 1); }
 
   std::size_t stride;
+  host::Range own;
   AlignedArray<float> y;            // activation output, before dropout
   AlignedArray<float> h;            // after dropout: what the next layer sees
-  AlignedArray<float> dh;           // gradient of the mean loss by h, then by the input of the activation
+  AlignedArray<float> dh;           // gradient of the mean loss by h, then (own) by the activation's input
   AlignedArray<std::uint8_t> kept;  // dropout: 1 = kept
 };
 
+// What a node's rows contribute to a sample's partition sum: the sum of exp(score - shift) over them.
+struct PartitionShare {
+  float shift;
+  float sum;
+};
+
 struct BatchState {
-  // Strides of the hidden layers, at least one.
-  BatchState(std::size_t padded_samples, std::span<const std::size_t> strides)
+  // Of the hidden layers, at least one.
+  BatchState(std::size_t padded_samples, std::span<const LayerColumns> hidden)
       : padded(padded_samples),
         shift(padded),
         target(padded),
-        positive_mean(padded),
+        positives(padded),
+        positive_sum(padded),
         inv(padded),
-        loss(padded) {
-    for (const std::size_t stride : strides) layers.emplace_back(padded, stride);
+        loss(padded),
+        shares(padded) {
+    for (const LayerColumns& layer : hidden) layers.emplace_back(padded, layer);
   }
 
   // What the embedding becomes, and what the output layer sees. One layer is both.
@@ -53,7 +71,7 @@ struct BatchState {
   [[nodiscard]] const LayerState& last() const { return layers.back(); }
 
   [[nodiscard]] std::uint64_t bytes() const {
-    std::uint64_t total = 5 * padded * sizeof(float);
+    std::uint64_t total = (6 * sizeof(float) + sizeof(PartitionShare)) * padded;
     for (const LayerState& layer : layers) total += layer.bytes();
     return total;
   }
@@ -61,11 +79,13 @@ struct BatchState {
   std::size_t padded;
   std::size_t samples = 0;  // of the present step
   std::vector<LayerState> layers;
-  AlignedArray<float> shift;          // largest score of the sample's own labels; 0 without labels
-  AlignedArray<float> target;         // 1 / own labels; 0 without labels
-  AlignedArray<float> positive_mean;  // mean score of the own labels
-  AlignedArray<float> inv;            // 1 / (Z * samples), Z = sum of exp(score - shift); 0 without labels
-  AlignedArray<float> loss;           // nats; 0 without labels
+  AlignedArray<float> shift;         // what is subtracted from the sample's scores; 0 without labels
+  AlignedArray<float> target;        // 1 / labels; 0 without labels
+  AlignedArray<float> positives;     // how many of its labels are held here
+  AlignedArray<float> positive_sum;  // of their scores
+  AlignedArray<float> inv;   // exp(shift - s) / (Z * samples), Z = sum of exp(score - s); 0 without labels
+  AlignedArray<float> loss;  // nats, the share of the labels that are held here; 0 without labels
+  AlignedArray<PartitionShare> shares;  // this node's
 };
 
 }  // namespace gossamer::sparse

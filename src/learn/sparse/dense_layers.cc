@@ -11,14 +11,16 @@ constexpr std::size_t kRows = kernels::kLanes;
 
 }  // namespace
 
-DenseLayers::Layer::Layer(kernels::Isa isa, const DenseLayer& layer, std::size_t padded)
+// A node without units of a layer has products that it never uses.
+DenseLayers::Layer::Layer(kernels::Isa isa, const DenseLayer& layer, const LayerColumns& out,
+                          std::size_t padded)
     : forward(isa, {.depth = layer.weights.stride(),
-                    .columns = row_stride(layer.weights.rows()),
+                    .columns = std::max(out.own.end - out.own.begin, kUnitBlock),
                     .left_stride = layer.weights.stride(),
-                    .out_stride = row_stride(layer.weights.rows())}),
-      backward(isa, {.depth = row_stride(layer.weights.rows()),
+                    .out_stride = out.stride}),
+      backward(isa, {.depth = std::max(out.own.end - out.own.begin, kUnitBlock),
                      .columns = layer.weights.stride(),
-                     .left_stride = row_stride(layer.weights.rows()),
+                     .left_stride = out.stride,
                      .out_stride = layer.weights.stride()}),
       weight_gradient(isa, {.depth = padded,
                             .columns = layer.weights.stride(),
@@ -33,7 +35,10 @@ DenseLayers::DenseLayers(const Parts& parts, const HiddenOptions& options, Size 
   std::size_t widest = 0;
   for (std::size_t i = 0; i < parts.network.dense.size(); ++i) {
     const DenseLayer& layer = parts.network.dense[i];
-    layers_.emplace_back(parts.kernels.isa, layer, padded_);
+    layers_.emplace_back(
+        parts.kernels.isa, layer,
+        LayerColumns{.stride = row_stride(parts.network.shape.dense[i]), .own = parts.network.part.units[i]},
+        padded_);
     pack(i, {0, layer.weights.rows()});
     widest = std::max(widest, layer.weights.stride());
   }
@@ -53,46 +58,45 @@ void DenseLayers::pack(std::size_t layer, kernels::SampleRange rows) {
   to.backward.pack_rows(weights.weights(0), weights.stride(), rows, to.packed_weights.data());
 }
 
-void DenseLayers::forward(StepNumber step, host::Range samples, BatchState& state) {
+void DenseLayers::forward(std::size_t i, StepNumber step, host::Range samples, BatchState& state) {
   if (samples.begin == samples.end) return;
-  for (std::size_t i = 0; i < layers_.size(); ++i) {
-    Layer& layer = layers_[i];
-    const LayerState& in = state.layers[i];
-    LayerState& out = state.layers[i + 1];
-    layer.weight_gradient.pack_rows(in.h.data(), in.stride, {samples.begin, samples.end},
-                                    layer.packed_inputs.data());
-    layer.forward.multiply(in.h.data() + samples.begin * in.stride, layer.packed_transposed.data(),
-                           out.y.data() + samples.begin * out.stride, samples.end - samples.begin);
-    for (std::size_t sample = samples.begin; sample < samples.end; ++sample) {
-      if (sample >= state.samples) {
-        std::fill_n(out.h.data() + sample * out.stride, out.stride, 0.0F);
-        continue;
-      }
-      parts_.kernels.add_scaled(out.y.data() + sample * out.stride, parts_.network.dense[i].bias.data(), 1,
-                                out.stride);
-      activation_.forward(step, {.layer = i + 1, .sample = sample}, out);
+  Layer& layer = layers_[i];
+  const LayerState& in = state.layers[i];
+  LayerState& out = state.layers[i + 1];
+  layer.weight_gradient.pack_rows(in.h.data(), in.stride, {samples.begin, samples.end},
+                                  layer.packed_inputs.data());
+  if (out.own.begin == out.own.end) return;
+  layer.forward.multiply(in.h.data() + samples.begin * in.stride, layer.packed_transposed.data(),
+                         out.y.data() + samples.begin * out.stride + out.own.begin,
+                         samples.end - samples.begin);
+  for (std::size_t sample = samples.begin; sample < samples.end; ++sample) {
+    if (sample >= state.samples) {
+      std::fill_n(out.h.data() + sample * out.stride, out.stride, 0.0F);
+      continue;
     }
+    parts_.kernels.add_scaled(out.y.data() + sample * out.stride + out.own.begin,
+                              parts_.network.dense[i].bias.data(), 1, out.own.end - out.own.begin);
+    activation_.forward(step, {.layer = i + 1, .sample = sample}, out);
   }
 }
 
-void DenseLayers::backward(host::Range samples, BatchState& state) const {
+void DenseLayers::backward(std::size_t i, host::Range samples, BatchState& state) const {
   if (samples.begin == samples.end) return;
-  for (std::size_t i = layers_.size(); i-- > 0;) {
-    const Layer& layer = layers_[i];
-    const LayerState& out = state.layers[i + 1];
-    LayerState& in = state.layers[i];
-    layer.backward.multiply(out.dh.data() + samples.begin * out.stride, layer.packed_weights.data(),
-                            in.dh.data() + samples.begin * in.stride, samples.end - samples.begin);
-    for (std::size_t sample = samples.begin; sample < std::min(samples.end, state.samples); ++sample) {
-      activation_.backward(sample, in);
-    }
+  const LayerState& out = state.layers[i + 1];
+  LayerState& in = state.layers[i];
+  if (out.own.begin == out.own.end) {
+    std::fill_n(in.dh.data() + samples.begin * in.stride, (samples.end - samples.begin) * in.stride, 0.0F);
+    return;
   }
+  layers_[i].backward.multiply(out.dh.data() + samples.begin * out.stride + out.own.begin,
+                               layers_[i].packed_weights.data(), in.dh.data() + samples.begin * in.stride,
+                               samples.end - samples.begin);
 }
 
 void DenseLayers::update_rows(std::size_t layer, std::size_t first, Share& share, const LayerState& outputs) {
   const Layer& products = layers_[layer];
   DenseLayer& parameters = parts_.network.dense[layer];
-  parts_.kernels.transpose({.in = outputs.dh.data() + first,
+  parts_.kernels.transpose({.in = outputs.dh.data() + outputs.own.begin + first,
                             .out = share.gradients.data(),
                             .rows = padded_,
                             .columns = kRows,

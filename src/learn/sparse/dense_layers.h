@@ -4,8 +4,11 @@
 // the gradient of the mean loss by a layer's input z:
 //
 //   forward   z = W x + b;  h = dropout(activation(z))                 samples split among workers
-//   backward  gradient by x = W^T g, then through x's own activation   likewise
+//   backward  gradient by x = W^T g                                    likewise
 //   update    dW = sum over samples of g x^T, db = sum of g; Adam      rows of W split among workers
+//
+// A node that holds some of a layer's units has their rows of W: it needs all of x, computes its own columns
+// of h, and what those add to the gradient by x.
 //
 // Products are f32 (kernels/dense_products.h). Unlike rows of the tables every weight is updated in every
 // step: this is plain Adam. No extra barrier: a worker's samples need W as the last step left it, and its
@@ -47,10 +50,11 @@ class DenseLayers {
   DenseLayers(const Parts& parts, const HiddenOptions& options, Size size);
 
   [[nodiscard]] bool empty() const { return layers_.empty(); }
-  // From h of the first hidden layer to h of the last; ranges begin and end at multiples of kernels::kLanes.
-  void forward(StepNumber step, host::Range samples, BatchState& state);
-  // From dh of the last, by its input, to dh of the first, by its input.
-  void backward(host::Range samples, BatchState& state) const;
+  // Of dense layer `i`, whose input is hidden layer i and whose output is hidden layer i + 1. Ranges begin
+  // and end at multiples of kernels::kLanes. From h to the own columns of h:
+  void forward(std::size_t i, StepNumber step, host::Range samples, BatchState& state);
+  // from the own columns of dh, by the activation's input, to dh.
+  void backward(std::size_t i, host::Range samples, BatchState& state) const;
   // Requires dh of all samples by the layers' inputs.
   void update(int worker, const BatchState& state);
 
@@ -59,7 +63,7 @@ class DenseLayers {
  private:
   // The products of one layer and their right operands.
   struct Layer {
-    Layer(kernels::Isa isa, const DenseLayer& layer, std::size_t padded);
+    Layer(kernels::Isa isa, const DenseLayer& layer, const LayerColumns& out, std::size_t padded);
 
     kernels::DenseProduct forward;          // x W^T
     kernels::DenseProduct backward;         // g W

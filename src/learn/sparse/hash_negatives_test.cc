@@ -23,7 +23,8 @@ Network make_network(std::uint64_t seed) {
 
 // Hidden vectors of a batch.
 BatchState random_hidden(std::size_t samples, std::uint64_t seed) {
-  BatchState state(samples, std::array{row_stride(kShape.hidden)});
+  const std::size_t stride = row_stride(kShape.hidden);
+  BatchState state(samples, std::array{LayerColumns{.stride = stride, .own = {0, stride}}});
   Rng rng(seed, Purpose::kTest);
   for (std::size_t s = 0; s < samples; ++s) {
     for (std::size_t i = 0; i < kShape.hidden; ++i) {

@@ -25,23 +25,24 @@ void DropoutMask::draw(StepNumber step, HiddenRow row, std::span<std::uint8_t> k
 }
 
 void HiddenActivation::forward(StepNumber step, HiddenRow row, LayerState& layer) const {
-  const std::size_t at = row.sample * layer.stride;
-  std::uint8_t* const kept = dropout_.active() ? layer.kept.data() + at : nullptr;
-  if (dropout_.active()) dropout_.draw(step, row, {kept, layer.stride});
+  const std::size_t begin = row.sample * layer.stride;
+  const std::size_t at = begin + layer.own.begin;
+  std::uint8_t* const kept = dropout_.active() ? layer.kept.data() : nullptr;
+  if (dropout_.active()) dropout_.draw(step, row, {kept + begin, layer.own.end});
   kernels_.activate[activation_]({.y = layer.y.data() + at,
                                   .h = layer.h.data() + at,
-                                  .kept = kept,
+                                  .kept = dropout_.active() ? kept + at : nullptr,
                                   .scale = dropout_.scale(),
-                                  .n = layer.stride});
+                                  .n = layer.own.end - layer.own.begin});
 }
 
 void HiddenActivation::backward(std::size_t sample, LayerState& layer) const {
-  const std::size_t at = sample * layer.stride;
+  const std::size_t at = sample * layer.stride + layer.own.begin;
   kernels_.activate_backward[activation_]({.y = layer.y.data() + at,
                                            .gradient = layer.dh.data() + at,
                                            .kept = dropout_.active() ? layer.kept.data() + at : nullptr,
                                            .scale = dropout_.scale(),
-                                           .n = layer.stride});
+                                           .n = layer.own.end - layer.own.begin});
 }
 
 }  // namespace gossamer::sparse

@@ -49,7 +49,8 @@ class HiddenActivation {
   HiddenActivation(const HiddenOptions& options, const kernels::Kernels& kernels)
       : activation_(static_cast<std::size_t>(options.activation)), dropout_(options), kernels_(kernels) {}
 
-  // y of the row, which holds the layer's input, becomes the activation's output; sets h and kept.
+  // Both of the layer's own columns. y of the row, which holds the layer's input, becomes the activation's
+  // output; sets h and kept.
   void forward(StepNumber step, HiddenRow row, LayerState& layer) const;
   // dh of the sample, the gradient by h, becomes that by the layer's input.
   void backward(std::size_t sample, LayerState& layer) const;

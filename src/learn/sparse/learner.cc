@@ -14,10 +14,13 @@ constexpr std::size_t kSampleBlock = kernels::kLanes;
 // How many rows ahead of the update the next ones are fetched.
 constexpr std::size_t kUpdateAhead = 4;
 
-std::vector<std::size_t> layer_strides(const Network& network) {
-  std::vector<std::size_t> strides = {network.embedding.stride()};
-  for (const std::size_t units : network.shape.dense) strides.push_back(row_stride(units));
-  return strides;
+std::vector<LayerColumns> layer_columns(const Network& network) {
+  std::vector<LayerColumns> columns = {
+      {.stride = row_stride(network.shape.hidden), .own = network.part.columns}};
+  for (std::size_t i = 0; i < network.shape.dense.size(); ++i) {
+    columns.push_back({.stride = row_stride(network.shape.dense[i]), .own = network.part.units[i]});
+  }
+  return columns;
 }
 
 HiddenOptions hidden_options(const LearnerOptions& options) {
@@ -28,8 +31,12 @@ HiddenOptions hidden_options(const LearnerOptions& options) {
 
 // One worker's share of a step.
 struct alignas(64) Learner::Worker {
-  Worker(Ownership ownership, std::size_t stride, const host::Clock* clock)
-      : active(ownership), features(ownership), gradient(stride), timer(clock) {}
+  struct Owned {
+    Ownership rows;
+    Ownership features;
+  };
+  Worker(const Owned& owned, std::size_t stride, const host::Clock* clock)
+      : active(owned.rows), features(owned.features), gradient(stride), timer(clock) {}
 
   ActiveSet active;
   InvertedLists features;
@@ -58,11 +65,12 @@ Learner::Learner(const Parts& parts, const LearnerOptions& options)
       sampler_(options.negatives, parts.labels),
       logq_(options.logq, sampler_, parts.labels.records),
       optimizer_(options.optimizer),
-      state_(kernels::padded_to_panel(options.batch_max), layer_strides(parts.network)),
+      state_(kernels::padded_to_panel(options.batch_max), layer_columns(parts.network)),
       samples_({.network = parts.network, .labels = parts.labels, .logq = logq_, .kernels = parts.kernels},
                hidden_options(options)),
       dense_({.network = parts.network, .optimizer = optimizer_, .kernels = parts.kernels},
-             hidden_options(options), {.padded = state_.padded, .workers = parts.compute.workers()}) {
+             hidden_options(options), {.padded = state_.padded, .workers = parts.compute.workers()}),
+      timer_(parts.clock) {
   CHECK(options.batch_max >= 1, options.batch_max);
   // One sample's own set says nothing about what others may score.
   CHECK(parts.hashed == nullptr || parts.hashed->sets() == HashSets::kShared || options.logq == LogQ::kNone);
@@ -81,9 +89,12 @@ Learner::Learner(const Parts& parts, const LearnerOptions& options)
                           .workers = workers},
                          parts.kernels);
   for (int worker = 0; worker < workers; ++worker) {
-    workers_.emplace_back(Ownership{.worker = static_cast<std::uint32_t>(worker),
-                                    .workers = static_cast<std::uint32_t>(workers)},
-                          state_.first().stride, parts.clock);
+    const Ownership features = {.worker = static_cast<std::uint32_t>(worker),
+                                .workers = static_cast<std::uint32_t>(workers)};
+    Ownership rows = features;
+    rows.held = &parts.network.part.rows;
+    workers_.emplace_back(Worker::Owned{.rows = rows, .features = features}, parts.network.embedding.stride(),
+                          parts.clock);
     parts_of_hidden_gradient_.push_back(
         {.sums = softmax_->sums(worker), .hidden_gradient = softmax_->hidden_gradient(worker)});
   }
@@ -97,17 +108,26 @@ host::Range Learner::samples_of(int worker) const {
   return {blocks.begin * kSampleBlock, blocks.end * kSampleBlock};
 }
 
-void Learner::select(Worker& worker, const data::Batch& batch, StepNumber step) const {
-  worker.active.build(batch.labels);
-  Rng rng(options_.seed, Purpose::kNegatives, step.value);
-  sampler_.draw_all(rng, [&](std::uint32_t label) { worker.active.add(label); });
-  if (finding_) add_found(worker, batch);
-  worker.features.build(batch.features);
+template <class Task>
+void Learner::run(Task&& task) {
+  parts_.compute.run([&](int w) {
+    Worker& worker = workers_[static_cast<std::size_t>(w)];
+    worker.timer.start();
+    task(w, worker);
+  });
 }
 
-void Learner::add_found(Worker& worker, const data::Batch& batch) const {
+void Learner::select(Worker& worker) const {
+  worker.active.build(batch_.labels);
+  Rng rng(options_.seed, Purpose::kNegatives, step_.value);
+  sampler_.draw_all(rng, [&](std::uint32_t label) { worker.active.add(label); });
+  if (finding_) add_found(worker);
+  worker.timer.lap(worker.phases.select);
+}
+
+void Learner::add_found(Worker& worker) const {
   const HashNegatives& hashed = *parts_.hashed;
-  const std::size_t asking = hashed.asking(batch.size());
+  const std::size_t asking = hashed.asking(batch_.size());
   for (std::size_t sample = 0; sample < asking; ++sample) {
     if (hashed.sets() == HashSets::kOwn) {
       for (const std::uint32_t label : hashed.found(sample)) {
@@ -117,97 +137,142 @@ void Learner::add_found(Worker& worker, const data::Batch& batch) const {
     }
     for (const std::uint32_t label : hashed.found(sample)) worker.active.add_certain(label);
     if (!logq_.own_labels_certain()) continue;
-    for (const std::uint32_t label : batch.labels.row(sample)) worker.active.add_certain(label);
+    for (const std::uint32_t label : batch_.labels.row(sample)) worker.active.add_certain(label);
   }
   if (hashed.sets() == HashSets::kOwn) worker.active.end_finders();
-}
-
-// Every hidden layer of some samples.
-void Learner::embed(Worker& worker, const data::Batch& batch, StepNumber step, host::Range samples) {
-  samples_.embed(batch, step, samples, state_);
-  worker.timer.lap(worker.phases.embed);
-  dense_.forward(step, samples, state_);
-  worker.timer.lap(worker.phases.dense);
-}
-
-// h of all samples, then the labels that the first ones find by it.
-void Learner::find_negatives(const data::Batch& batch, StepNumber step) {
-  host::Compute& compute = parts_.compute;
-  compute.run([&](int w) {
-    Worker& worker = workers_[static_cast<std::size_t>(w)];
-    worker.timer.start();
-    embed(worker, batch, step, samples_of(w));
-  });
-  compute.run([&](int w) {
-    Worker& worker = workers_[static_cast<std::size_t>(w)];
-    worker.timer.start();
-    const host::Range asking = host::worker_range(parts_.hashed->asking(batch.size()), w, compute.workers());
-    for (std::size_t sample = asking.begin; sample < asking.end; ++sample) {
-      parts_.hashed->find(w, state_, step, sample);
-    }
-    worker.timer.lap(worker.phases.find);
-  });
 }
 
 void Learner::update_embedding(Worker& worker) const {
   RowTable& table = parts_.network.embedding;
   const LayerState& layer = state_.first();
+  if (layer.own.begin == layer.own.end) return;
   const std::span<const std::uint32_t> features = worker.features.ids();
   for (std::size_t slot = 0; slot < features.size(); ++slot) {
     if (slot + kUpdateAhead < features.size()) prefetch_row(table, features[slot + kUpdateAhead]);
     const auto samples = worker.features.samples(slot);
     parts_.kernels.weighted_sum({.out = worker.gradient.data(),
-                                 .table = layer.dh.data(),
+                                 .table = layer.dh.data() + layer.own.begin,
                                  .stride = layer.stride,
                                  .indices = samples.data(),
                                  .values = worker.features.values(slot).data(),
                                  .count = samples.size(),
-                                 .width = layer.stride});
+                                 .width = layer.own.end - layer.own.begin});
     optimizer_.update(parts_.kernels, table, features[slot], worker.gradient.data());
   }
 }
 
-void Learner::run_phases(const data::Batch& batch, StepNumber step) {
-  host::Compute& compute = parts_.compute;
-  const auto worker_of = [this](int w) -> Worker& { return workers_[static_cast<std::size_t>(w)]; };
+void Learner::begin(const data::Batch& batch, StepNumber step, const StepSchedule& schedule) {
+  CHECK(batch.size() >= 1 && batch.size() <= options_.batch_max, batch.size(), options_.batch_max);
+  CHECK(batch.labels.rows() == batch.size(), batch.labels.rows(), batch.size());
+  batch_ = batch;
+  step_ = step;
+  bytes_before_ = bytes();
+  timer_.start();
   for (Worker& worker : workers_) worker.phases = {};
-  if (finding_) find_negatives(batch, step);
-  compute.run([&](int w) {
-    Worker& worker = worker_of(w);
-    worker.timer.start();
-    select(worker, batch, step);
+  state_.samples = batch.size();
+  rows_updated_ = false;
+  optimizer_.begin_step(step, schedule.learning_rate);
+  finding_ = parts_.hashed != nullptr && parts_.hashed->begun(step);
+  logq_.set_batch(batch.size(), finding_ ? parts_.hashed->asking(batch.size()) : 0);
+  if (finding_) parts_.hashed->prepare(step);
+  upkeep_ms_ = 0;
+  timer_.lap(upkeep_ms_);
+}
+
+void Learner::embed() {
+  run([&](int w, Worker& worker) {
+    if (!finding_) select(worker);
+    worker.features.build(batch_.features);
     worker.timer.lap(worker.phases.select);
-    if (!finding_) embed(worker, batch, step, samples_of(w));
+    samples_.embed(batch_, step_, samples_of(w), state_);
+    worker.timer.lap(worker.phases.embed);
+  });
+}
+
+void Learner::deepen(std::size_t layer) {
+  run([&](int w, Worker& worker) {
+    dense_.forward(layer, step_, samples_of(w), state_);
+    worker.timer.lap(worker.phases.dense);
+  });
+}
+
+// The labels that the first samples find by their last h.
+void Learner::find_negatives() {
+  run([&](int w, Worker& worker) {
+    const host::Range asking =
+        host::worker_range(parts_.hashed->asking(batch_.size()), w, parts_.compute.workers());
+    for (std::size_t sample = asking.begin; sample < asking.end; ++sample) {
+      parts_.hashed->find(w, state_, step_, sample);
+    }
+    worker.timer.lap(worker.phases.find);
+  });
+}
+
+void Learner::score() {
+  if (finding_) find_negatives();
+  run([&](int w, Worker& worker) {
+    if (finding_) select(worker);
     softmax_->pack_hidden(state_, samples_of(w));
     worker.timer.lap(worker.phases.embed);
-    samples_.score_positives(batch, samples_of(w), state_);
+    samples_.score_positives(batch_, samples_of(w), state_);
     worker.timer.lap(worker.phases.positives);
   });
-  compute.run([&](int w) {
-    Worker& worker = worker_of(w);
-    worker.timer.start();
+  SamplePhases::fill_shifts(state_);
+  run([&](int w, Worker& worker) {
     softmax_->forward(w, worker.active, state_);
     worker.timer.lap(worker.phases.forward);
   });
-  compute.run([&](int w) {
-    Worker& worker = worker_of(w);
-    worker.timer.start();
-    samples_.reduce(parts_of_hidden_gradient_, samples_of(w), state_);
+  SamplePhases::add_shares(parts_of_hidden_gradient_, state_);
+}
+
+void Learner::normalise(std::span<const std::span<const PartitionShare>> nodes) {
+  // Then dh of a layer is complete as soon as it is made.
+  alone_ = nodes.size() == 1;
+  run([&](int w, Worker& worker) {
+    samples_.normalise(nodes, parts_of_hidden_gradient_, samples_of(w), state_);
     softmax_->pack_scaled_hidden(state_, samples_of(w));
+    if (alone_) samples_.through_activation(state_.layers.size() - 1, samples_of(w), state_);
     worker.timer.lap(worker.phases.reduce);
-    dense_.backward(samples_of(w), state_);
+  });
+}
+
+void Learner::update_rows() {
+  run([&](int w, Worker& worker) {
+    softmax_->backward(w, worker.active, state_);
+    worker.timer.lap(worker.phases.weights);
+  });
+  rows_updated_ = true;
+}
+
+void Learner::descend(std::size_t layer) {
+  run([&](int w, Worker& worker) {
+    if (!alone_) samples_.through_activation(layer + 1, samples_of(w), state_);
+    dense_.backward(layer, samples_of(w), state_);
+    if (alone_) samples_.through_activation(layer, samples_of(w), state_);
     worker.timer.lap(worker.phases.dense);
   });
-  compute.run([&](int w) {
-    Worker& worker = worker_of(w);
-    worker.timer.start();
-    softmax_->backward(w, worker.active, state_);
+}
+
+StepReport Learner::finish() {
+  if (!alone_) {
+    run([&](int w, Worker& worker) {
+      samples_.through_activation(0, samples_of(w), state_);
+      worker.timer.lap(worker.phases.reduce);
+    });
+  }
+  run([&](int w, Worker& worker) {
+    if (!rows_updated_) softmax_->backward(w, worker.active, state_);
     worker.timer.lap(worker.phases.weights);
     dense_.update(w, state_);
     worker.timer.lap(worker.phases.dense);
     update_embedding(worker);
     worker.timer.lap(worker.phases.embedding);
   });
+  StepReport result = report();
+  double wall = upkeep_ms_;
+  timer_.lap(wall);
+  result.phases.waiting = std::max(0.0, wall - result.phases.total());
+  return result;
 }
 
 StepReport Learner::report() const {
@@ -217,41 +282,31 @@ StepReport Learner::report() const {
     report.labelled_samples += state_.target[sample] > 0 ? 1 : 0;
   }
   report.loss /= static_cast<double>(state_.samples);
+  report.grew = bytes() != bytes_before_;
   for (const Worker& worker : workers_) {
     report.active_rows += worker.active.size();
     report.unique_features += worker.features.size();
     report.phases += worker.phases;
   }
+  LearnerPhases& p = report.phases;
+  for (double* phase : {&p.select, &p.embed, &p.find, &p.positives, &p.forward, &p.reduce, &p.weights,
+                        &p.dense, &p.embedding}) {
+    *phase /= static_cast<double>(workers_.size());
+  }
+  p.find += upkeep_ms_;
   return report;
 }
 
 StepReport Learner::step(const data::Batch& batch, StepNumber step, const StepSchedule& schedule) {
-  CHECK(batch.size() >= 1 && batch.size() <= options_.batch_max, batch.size(), options_.batch_max);
-  CHECK(batch.labels.rows() == batch.size(), batch.labels.rows(), batch.size());
-  const std::uint64_t bytes_before = bytes();
-  PhaseTimer timer(parts_.clock);
-  timer.start();
-  state_.samples = batch.size();
-  optimizer_.begin_step(step, schedule.learning_rate);
-  finding_ = parts_.hashed != nullptr && parts_.hashed->begun(step);
-  logq_.set_batch(batch.size(), finding_ ? parts_.hashed->asking(batch.size()) : 0);
-  double upkeep = 0;
-  if (finding_) parts_.hashed->prepare(step);
-  timer.lap(upkeep);
-  run_phases(batch, step);
-  StepReport result = report();
-  result.grew = bytes() != bytes_before;
-  const double workers = static_cast<double>(workers_.size());
-  LearnerPhases& p = result.phases;
-  for (double* phase : {&p.select, &p.embed, &p.find, &p.positives, &p.forward, &p.reduce, &p.weights,
-                        &p.dense, &p.embedding}) {
-    *phase /= workers;
-  }
-  double wall = upkeep;
-  timer.lap(wall);
-  p.find += upkeep;
-  p.waiting = std::max(0.0, wall - p.total());
-  return result;
+  begin(batch, step, schedule);
+  embed();
+  const std::size_t deep = parts_.network.dense.size();
+  for (std::size_t layer = 0; layer < deep; ++layer) deepen(layer);
+  score();
+  const std::span<const PartitionShare> own = state_.shares.span();
+  normalise(std::span(&own, 1));
+  for (std::size_t layer = deep; layer-- > 0;) descend(layer);
+  return finish();
 }
 
 std::uint64_t Learner::bytes() const {

@@ -1,27 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Learner: one optimizer step of the sparse network on one node. Softmax cross-entropy over the step's active
-// labels (the batch's own and drawn negatives), targets 1 / |own labels|, mean over the batch; gradients by
-// the label-major two-pass scheme (panel_softmax.h); every touched row is updated once, by the worker that
-// owns it.
+// Learner: one node's share of an optimizer step of the sparse network: all of it, or the part of the network
+// that the node holds (network_shape.h). Softmax cross-entropy over the step's active labels (the batch's own
+// and drawn negatives), targets 1 / |own labels|, mean over the batch; gradients by the label-major two-pass
+// scheme (panel_softmax.h); every touched row is updated once, by the worker that owns it.
 //
 //   Learner learner({.network = network, .labels = counts, .kernels = k, .compute = c, .clock = &clock},
-//   options); const StepReport report = learner.step(batch, StepNumber{t}, {.learning_rate =
-//   schedule.learning_rate(t)});
+//                   options);
+//   const StepReport report = learner.step(batch, StepNumber{t}, {.learning_rate = rate});
 //
-// A step is four parallel phases (a barrier after each):
-//   1 by sample  own active rows and feature lists; h, layer by layer; scores of the own labels
-//   2 by label   scores, exponentials, sums, gradient of h
-//   3 by sample  partition sums, loss, gradient through the activation and down the layers
-//   4 by row     gradients and updates of output rows, dense rows and embedding rows
-// Where hash tables find further labels (hash_negatives.h), h comes first in a phase of its own, the asking
-// samples' questions in a second; tables are built and updated before the step.
+// A step's phases, and what nodes that hold parts give each other between them, all of them by sample
+// (docs/protocols/sparse-step.md):
+//   begin       the step's active rows and features, those held here
+//   embed       own columns of the first hidden layer         then: all columns of h from their owners
+//   deepen(i)   own units of dense layer i, from below        then: likewise
+//   score       scores, exponentials and sums of own rows     then: everybody's shares of the partition sum
+//   normalise   loss, gradient of the last h by own rows      then: own columns of dh, summed over nodes
+//   update_rows output rows
+//   descend(i)  dh of the layer below dense layer i           then: likewise; from the last layer to the
+//   first finish      dense rows and embedding rows
+// Where hash tables find further labels (hash_negatives.h), samples ask before the scores; tables are built
+// and updated before the step.
 //
-// Results depend on the seed, the step number, the batch, the weights and the number of workers, and are then
-// equal to the bit; another number of workers gives the same to rounding. Samples without labels count in the
-// mean but add nothing to loss or gradient. Samples without features work. Memory: see bytes(). A step
-// allocates only when it is larger than all before it. Owner and thread rule: one thread, that of the
-// Compute.
+// Results depend on the seed, the step number, the batch, the weights, the parts and the number of workers,
+// and are then equal to the bit; other parts or another number of workers give the same to rounding. Samples
+// without labels count in the mean but add nothing to loss or gradient. Samples without features work.
+// Memory: see bytes(). A step allocates only when it is larger than all before it. Owner and thread rule: one
+// thread, that of the Compute.
 #pragma once
 
 #include <cstddef>
@@ -45,6 +50,7 @@
 #include "learn/sparse/negatives.h"
 #include "learn/sparse/network.h"
 #include "learn/sparse/panel_softmax.h"
+#include "learn/sparse/phase_timer.h"
 #include "learn/sparse/sample_phases.h"
 #include "learn/sparse/schedule.h"
 
@@ -108,9 +114,22 @@ class Learner {
   Learner& operator=(const Learner&) = delete;
   ~Learner();
 
-  // Requires 1 <= batch.size() <= batch_max, labels for each sample, indices within the network. Steps count
-  // from 0 and need not be consecutive.
+  // Of a node that holds everything. Requires 1 <= batch.size() <= batch_max, labels for each sample, indices
+  // within the network. Steps count from 0 and need not be consecutive.
   StepReport step(const data::Batch& batch, StepNumber step, const StepSchedule& schedule);
+
+  // The same in phases. `batch` must live until finish().
+  void begin(const data::Batch& batch, StepNumber step, const StepSchedule& schedule);
+  void embed();
+  void deepen(std::size_t layer);
+  void score();
+  // In the order of the nodes, the same everywhere; each [samples].
+  void normalise(std::span<const std::span<const PartitionShare>> nodes);
+  void update_rows();
+  void descend(std::size_t layer);
+  // The loss is the share of the labels whose rows are here: the sum over nodes is that of the step.
+  StepReport finish();
+  [[nodiscard]] BatchState& state() { return state_; }
 
   [[nodiscard]] kernels::Element element() const { return softmax_->element(); }
   // Bytes of all buffers, without the network.
@@ -119,13 +138,14 @@ class Learner {
  private:
   struct Worker;
 
-  void select(Worker& worker, const data::Batch& batch, StepNumber step) const;
-  void embed(Worker& worker, const data::Batch& batch, StepNumber step, host::Range samples);
+  // Runs task(worker number, worker) on all workers; what it takes counts from here.
+  template <class Task>
+  void run(Task&& task);
+  void select(Worker& worker) const;
   void update_embedding(Worker& worker) const;
   [[nodiscard]] host::Range samples_of(int worker) const;
-  void run_phases(const data::Batch& batch, StepNumber step);
-  void find_negatives(const data::Batch& batch, StepNumber step);
-  void add_found(Worker& worker, const data::Batch& batch) const;
+  void find_negatives();
+  void add_found(Worker& worker) const;
   [[nodiscard]] StepReport report() const;
 
   Parts parts_;
@@ -135,11 +155,19 @@ class Learner {
   RowOptimizer optimizer_;
   BatchState state_;
   SamplePhases samples_;
-  bool finding_ = false;  // whether samples ask in this step
   DenseLayers dense_;
   std::unique_ptr<PanelSoftmax> softmax_;
   std::vector<Worker> workers_;
   std::vector<SamplePhases::Part> parts_of_hidden_gradient_;
+  // Of the present step.
+  data::Batch batch_ = {};
+  StepNumber step_ = {};
+  bool finding_ = false;  // whether samples ask
+  bool alone_ = true;     // no other node adds anything
+  bool rows_updated_ = false;
+  std::uint64_t bytes_before_ = 0;
+  double upkeep_ms_ = 0;
+  PhaseTimer timer_;  // from begin()
 };
 
 }  // namespace gossamer::sparse

@@ -1,16 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "learn/sparse/network.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "base/check.h"
 
 namespace gossamer::sparse {
+namespace {
+
+// How much of [begin, end) lies below n.
+std::size_t size_within(host::Range range, std::size_t n) {
+  return std::min(range.end, n) - std::min(range.begin, n);
+}
+
+}  // namespace
 
 DenseLayer::DenseLayer(RowTableShape shape, Moments moments)
     : weights(shape, moments), bias(row_stride(shape.rows)) {
-  CHECK(shape.rows > 0 && shape.rows % 16 == 0, shape.rows);
+  CHECK(shape.rows % 16 == 0, shape.rows);
   if (moments == Moments::kNone) return;
   bias_moment1 = AlignedArray<float>(bias.size());
   bias_moment2 = AlignedArray<float>(bias.size());
@@ -20,18 +29,29 @@ std::uint64_t DenseLayer::bytes() const {
   return weights.bytes() + sizeof(float) * (bias.size() + bias_moment1.size() + bias_moment2.size());
 }
 
-Network::Network(NetworkShape network_shape, TableMoments moments)
+NetworkPart whole(const NetworkShape& shape) {
+  NetworkPart part = {.columns = {0, row_stride(shape.hidden)}, .units = {}, .rows = {shape.labels, 31}};
+  for (const std::size_t units : shape.dense) part.units.push_back({0, row_stride(units)});
+  return part;
+}
+
+Network::Network(NetworkShape network_shape, NetworkPart held, TableMoments moments)
     : shape(std::move(network_shape)),
-      embedding({.rows = shape.features, .width = shape.hidden}, moments.embedding),
+      part(std::move(held)),
+      embedding({.rows = shape.features, .width = size_within(part.columns, shape.hidden)},
+                moments.embedding),
       output({.rows = shape.labels, .width = shape.last_hidden()}, moments.output),
       bias(shape.labels) {
   const bool trained = moments.embedding != Moments::kNone;
   CHECK(trained == (moments.output != Moments::kNone));
+  CHECK(part.columns.begin % kColumnBlock == 0 && part.columns.end % kColumnBlock == 0);
+  CHECK(part.units.size() == shape.dense.size(), part.units.size(), shape.dense.size());
   std::size_t inputs = shape.hidden;
-  for (const std::size_t units : shape.dense) {
-    dense.emplace_back(RowTableShape{.rows = units, .width = inputs},
+  for (std::size_t i = 0; i < shape.dense.size(); ++i) {
+    CHECK(part.units[i].begin % kUnitBlock == 0 && part.units[i].end % kUnitBlock == 0);
+    dense.emplace_back(RowTableShape{.rows = size_within(part.units[i], shape.dense[i]), .width = inputs},
                        trained ? Moments::kElement : Moments::kNone);
-    inputs = units;
+    inputs = shape.dense[i];
   }
   if (!trained) return;
   bias_moment1 = AlignedArray<float>(shape.labels);
@@ -60,23 +80,32 @@ void Network::drop_moments() {
 void initialize(Network& network, const NetworkInit& init, std::span<const std::uint32_t> label_count,
                 host::Compute& compute) {
   CHECK(label_count.size() == network.shape.labels, label_count.size(), network.shape.labels);
-  initialize_normal(network.embedding,
-                    {.stddev = init.embedding_stddev, .seed = init.seed, .purpose = Purpose::kEmbeddingInit},
-                    compute);
-  initialize_normal(network.output,
-                    {.stddev = init.output_stddev, .seed = init.seed, .purpose = Purpose::kOutputInit},
+  initialize_normal(network.embedding, {0, network.embedding.rows()},
+                    {.stddev = init.embedding_stddev,
+                     .seed = init.seed,
+                     .purpose = Purpose::kEmbeddingInit,
+                     .first_column = network.part.columns.begin},
                     compute);
   for (std::size_t i = 0; i < network.dense.size(); ++i) {
     RowTable& weights = network.dense[i].weights;
-    initialize_normal(weights,
+    initialize_normal(weights, {0, weights.rows()},
                       {.stddev = init.dense_gain / std::sqrt(static_cast<float>(weights.width())),
                        .seed = init.seed,
                        .purpose = Purpose::kDenseInit,
-                       .layer = static_cast<std::uint32_t>(i)},
+                       .layer = static_cast<std::uint32_t>(i),
+                       .first_row = network.part.units[i].begin},
                       compute);
   }
-  for (std::size_t label = 0; label < network.shape.labels; ++label) {
-    network.bias[label] = label_count[label] == 0 ? kUnseenBias : 0.0F;
+  const HeldRows& held = network.part.rows;
+  for (std::size_t shard = 0; shard < held.shards(); ++shard) {
+    if (!held.holds(shard)) continue;
+    const host::Range rows = held.rows_of(shard);
+    initialize_normal(network.output, rows,
+                      {.stddev = init.output_stddev, .seed = init.seed, .purpose = Purpose::kOutputInit},
+                      compute);
+    for (std::size_t label = rows.begin; label < rows.end; ++label) {
+      network.bias[label] = label_count[label] == 0 ? kUnseenBias : 0.0F;
+    }
   }
 }
 

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Network: all parameters of a sparse classifier, and what training keeps beside them.
+// Network: the parameters of a sparse classifier, or one node's part of them, and what training keeps beside
+// them.
 //
 //   z = sum over features of value * embedding row;  h = activation(z);
 //   for each dense layer:  h = activation(weights h + bias);
 //   score(label) = output row . h + bias
+//
+// Of a part (network_shape.h) the embedding has the part's columns alone, a dense layer the part's units; the
+// output has a place for every row, and those of others are never touched: they take no memory.
 //
 // Owner: whoever trains or predicts; moves, never copies. Thread rule: see RowTable; the bias of a label
 // belongs to the worker that owns the label's row.
@@ -19,19 +23,10 @@
 #include "base/aligned_array.h"
 #include "host/api/compute.h"
 #include "learn/sparse/adam.h"
+#include "learn/sparse/network_shape.h"
 #include "learn/sparse/row_table.h"
 
 namespace gossamer::sparse {
-
-struct NetworkShape {
-  std::size_t features = 0;
-  std::size_t labels = 0;
-  std::size_t hidden = 0;               // width of the first hidden layer: what the embedding becomes
-  std::vector<std::size_t> dense = {};  // widths of the hidden layers after it, multiples of 16
-
-  // Width of the last hidden layer: what the output layer sees.
-  [[nodiscard]] std::size_t last_hidden() const { return dense.empty() ? hidden : dense.back(); }
-};
 
 // A dense layer from one hidden layer to the next. A unit's row and bias belong to one worker.
 struct DenseLayer {
@@ -59,8 +54,10 @@ struct Network {
   Network() = default;
   Network(NetworkShape network_shape, Moments moments)
       : Network(std::move(network_shape), TableMoments{.embedding = moments, .output = moments}) {}
+  Network(NetworkShape network_shape, TableMoments moments)
+      : Network(network_shape, sparse::whole(network_shape), moments) {}
   // Requires that both are Moments::kNone or neither is.
-  Network(NetworkShape network_shape, TableMoments moments);
+  Network(NetworkShape network_shape, NetworkPart held, TableMoments moments);
 
   [[nodiscard]] std::uint64_t bytes() const;
   // Frees what only training needs.
@@ -70,6 +67,7 @@ struct Network {
   }
 
   NetworkShape shape;
+  NetworkPart part;                  // what of it is here
   RowTable embedding;                // [features][hidden]
   std::vector<DenseLayer> dense;     // from the first hidden layer upwards; may be empty
   RowTable output;                   // [labels][last hidden]

@@ -2,12 +2,15 @@
 //
 // Which worker owns a row. Rows are dealt out by a multiplicative hash of their id, so that every worker
 // finds its own rows by itself (no serial part), shares are balanced whatever the order of ids, and the
-// answer depends on nothing but the id and the number of workers.
+// answer depends on nothing but the id and the number of workers. Rows that other nodes hold have no owner
+// here.
 //
 // Thread rule: pure function.
 #pragma once
 
 #include <cstdint>
+
+#include "learn/sparse/network_shape.h"
 
 namespace gossamer::sparse {
 
@@ -21,7 +24,10 @@ namespace gossamer::sparse {
 struct Ownership {
   std::uint32_t worker = 0;
   std::uint32_t workers = 1;
-  [[nodiscard]] constexpr bool owns(std::uint32_t row) const { return owner_of(row, workers) == worker; }
+  const HeldRows* held = nullptr;  // null: all rows are here
+  [[nodiscard]] constexpr bool owns(std::uint32_t row) const {
+    return owner_of(row, workers) == worker && (held == nullptr || held->contains(row));
+  }
 };
 
 }  // namespace gossamer::sparse

@@ -85,11 +85,12 @@ void prefetch_row(RowTable& table, std::size_t row) {
   table.prefetch_moments(row);
 }
 
-void initialize_normal(RowTable& table, const NormalInit& init, host::Compute& compute) {
+void initialize_normal(RowTable& table, host::Range rows, const NormalInit& init, host::Compute& compute) {
   compute.run([&](int worker) {
-    const host::Range range = host::worker_range(table.rows(), worker, compute.workers());
-    for (std::size_t row = range.begin; row < range.end; ++row) {
-      Rng rng(init.seed, init.purpose, row, init.layer);
+    const host::Range share = host::worker_range(rows.end - rows.begin, worker, compute.workers());
+    for (std::size_t row = rows.begin + share.begin; row < rows.begin + share.end; ++row) {
+      Rng rng(init.seed, init.purpose, init.first_row + row, init.layer);
+      for (std::size_t i = 0; i < init.first_column; ++i) (void)rng.normal();
       float* w = table.weights(row);
       for (std::size_t i = 0; i < table.width(); ++i) w[i] = init.stddev * rng.normal();
       if (table.has_moments()) table.touch_moments(row);

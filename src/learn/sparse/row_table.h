@@ -16,6 +16,7 @@
 #include "base/rng.h"
 #include "host/api/compute.h"
 #include "kernels/isa.h"
+#include "learn/sparse/network_shape.h"
 
 namespace gossamer::sparse {
 
@@ -30,9 +31,6 @@ enum class Moments {
   kElement,  // both Adam moments of each weight: three times the memory of the weights
   kRow,      // the first moment of each weight in bf16, one second moment for a row: half as much again
 };
-
-// The stride of rows of `width` values.
-[[nodiscard]] constexpr std::size_t row_stride(std::size_t width) { return (width + 31) / 32 * 32; }
 
 // Bytes of a table of this shape.
 [[nodiscard]] std::uint64_t row_table_bytes(RowTableShape shape, Moments moments);
@@ -99,11 +97,15 @@ struct NormalInit {
   std::uint64_t seed;
   Purpose purpose;
   std::uint32_t layer = 0;
+  // Where the table's first row and column stand in the whole layer, of which it may be a part.
+  std::size_t first_row = 0;
+  std::size_t first_column = 0;
 };
-// Fills the weights with N(0, stddev^2). Row r uses the random stream (seed, purpose, r, layer): the values
-// do not depend on the number of workers. Requires moments, if any, that are still zero: their pages are
-// brought into memory, so that no step waits for one (clearing a huge page costs as much as many rows'
-// updates) and a machine with too little memory stops before the first step, not in the middle of a run.
-void initialize_normal(RowTable& table, const NormalInit& init, host::Compute& compute);
+// Fills the weights of these rows with N(0, stddev^2). Row r of the layer uses the random stream (seed,
+// purpose, r, layer): the values do not depend on the number of workers, nor on who holds which part.
+// Requires moments, if any, that are still zero: their pages are brought into memory, so that no step waits
+// for one (clearing a huge page costs as much as many rows' updates) and a machine with too little memory
+// stops before the first step, not in the middle of a run.
+void initialize_normal(RowTable& table, host::Range rows, const NormalInit& init, host::Compute& compute);
 
 }  // namespace gossamer::sparse

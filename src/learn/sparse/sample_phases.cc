@@ -10,24 +10,27 @@ namespace {
 // Samples whose labels are fetched ahead of their scores: the embedding's rows have driven them out of the
 // second cache since embed() asked for them.
 constexpr std::size_t kSamplesAhead = 2;
+// Of a labelled sample none of whose labels is held here.
+constexpr float kNoShift = -INFINITY;
 
 }  // namespace
 
 void SamplePhases::embed_sample(const data::SparseRow& features, StepNumber step, std::size_t sample,
                                 BatchState& state) const {
   LayerState& layer = state.first();
-  parts_.kernels.weighted_sum({.out = layer.y.data() + sample * layer.stride,
+  parts_.kernels.weighted_sum({.out = layer.y.data() + sample * layer.stride + layer.own.begin,
                                .table = parts_.network.embedding.weights(0),
-                               .stride = layer.stride,
+                               .stride = parts_.network.embedding.stride(),
                                .indices = features.index.data(),
                                .values = features.value.data(),
                                .count = features.index.size(),
-                               .width = layer.stride});
+                               .width = layer.own.end - layer.own.begin});
   activation_.forward(step, {.layer = 0, .sample = sample}, layer);
 }
 
 void SamplePhases::prefetch_labels(std::span<const std::uint32_t> labels) const {
   for (const std::uint32_t label : labels) {
+    if (!parts_.network.part.rows.contains(label)) continue;
     prefetch_weights(parts_.network.output, label);
     __builtin_prefetch(&parts_.network.bias[label]);
     __builtin_prefetch(&parts_.labels.count[label]);
@@ -55,45 +58,78 @@ void SamplePhases::score_positives(const data::Batch& batch, host::Range range, 
     std::fill_n(dh, layer.stride, 0.0F);
     state.shift[sample] = 0;
     state.target[sample] = 0;
-    state.positive_mean[sample] = 0;
+    state.positives[sample] = 0;
+    state.positive_sum[sample] = 0;
     if (sample + kSamplesAhead < std::min(range.end, batch.size())) {
       prefetch_labels(batch.labels.row(sample + kSamplesAhead));
     }
     if (sample >= batch.size() || batch.labels.row(sample).empty()) continue;
     const auto labels = batch.labels.row(sample);
     const float target = 1.0F / static_cast<float>(labels.size());
-    float largest = -INFINITY;
-    float sum = 0;
+    float largest = kNoShift;
     for (const std::uint32_t label : labels) {
+      if (!parts_.network.part.rows.contains(label)) continue;
       const float* const w = parts_.network.output.weights(label);
       const float correction = parts_.logq.own_correction(parts_.labels.count[label]);
       const float score = k.dot(w, h, layer.stride) + parts_.network.bias[label] + correction;
       largest = std::max(largest, score);
-      sum += score;
+      state.positives[sample] += 1;
+      state.positive_sum[sample] += score;
       k.add_scaled(dh, w, -target / static_cast<float>(state.samples), layer.stride);
     }
     state.shift[sample] = largest;
     state.target[sample] = target;
-    state.positive_mean[sample] = sum * target;
   }
 }
 
-void SamplePhases::reduce(std::span<const Part> parts, host::Range range, BatchState& state) const {
-  const kernels::Kernels& k = parts_.kernels;
+void SamplePhases::fill_shifts(BatchState& state) {
+  double sum = 0;
+  std::size_t known = 0;
+  for (std::size_t sample = 0; sample < state.samples; ++sample) {
+    if (state.positives[sample] == 0) continue;
+    sum += state.shift[sample];
+    ++known;
+  }
+  const float mean = known == 0 ? 0 : static_cast<float>(sum / static_cast<double>(known));
+  for (std::size_t sample = 0; sample < state.samples; ++sample) {
+    if (state.shift[sample] == kNoShift) state.shift[sample] = mean;
+  }
+}
+
+void SamplePhases::add_shares(std::span<const Part> parts, BatchState& state) {
+  for (std::size_t sample = 0; sample < state.samples; ++sample) {
+    float sum = 0;
+    for (const Part& part : parts) sum += part.sums[sample];
+    state.shares[sample] = {.shift = state.shift[sample], .sum = sum};
+  }
+}
+
+void SamplePhases::normalise(std::span<const std::span<const PartitionShare>> nodes,
+                             std::span<const Part> parts, host::Range range, BatchState& state) const {
   LayerState& layer = state.last();
   for (std::size_t sample = range.begin; sample < range.end; ++sample) {
     state.inv[sample] = 0;
     state.loss[sample] = 0;
     if (sample >= state.samples || state.target[sample] == 0) continue;
+    float shift = kNoShift;
+    for (const auto& node : nodes) shift = std::max(shift, node[sample].shift);
     float z = 0;
-    for (const Part& part : parts) z += part.sums[sample];
-    state.inv[sample] = 1.0F / (z * static_cast<float>(state.samples));
-    state.loss[sample] = state.shift[sample] + std::log(z) - state.positive_mean[sample];
+    for (const auto& node : nodes) z += node[sample].sum * std::exp(node[sample].shift - shift);
+    const float own = std::exp(state.shift[sample] - shift);
+    state.inv[sample] = own / (z * static_cast<float>(state.samples));
+    state.loss[sample] =
+        state.target[sample] * (state.positives[sample] * (shift + std::log(z)) - state.positive_sum[sample]);
     const std::size_t at = sample * layer.stride;
     for (const Part& part : parts) {
-      k.add_scaled(layer.dh.data() + at, part.hidden_gradient + at, state.inv[sample], layer.stride);
+      parts_.kernels.add_scaled(layer.dh.data() + at, part.hidden_gradient + at, state.inv[sample],
+                                layer.stride);
     }
-    activation_.backward(sample, layer);
+  }
+}
+
+void SamplePhases::through_activation(std::size_t layer, host::Range range, BatchState& state) const {
+  for (std::size_t sample = range.begin; sample < std::min(range.end, state.samples); ++sample) {
+    if (state.target[sample] != 0) activation_.backward(sample, state.layers[layer]);
   }
 }
 

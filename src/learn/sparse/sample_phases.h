@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The two phases of a step that work sample by sample: everything before the output layer's first pass, and
-// everything between its two passes.
+// The phases of a step that work sample by sample: everything before the output layer's first pass, and
+// between its two passes.
 //
 // Owner: the learner. Thread rule: concurrently on disjoint ranges of samples.
 #pragma once
@@ -33,20 +33,29 @@ class SamplePhases {
   SamplePhases(const Parts& parts, const HiddenOptions& options)
       : parts_(parts), activation_(options, parts.kernels) {}
 
-  // h (and y, kept) of the first hidden layer for the samples in `range`; rows from batch.size() on become
-  // padding.
+  // The own columns of h (and y, kept) of the first hidden layer for the samples in `range`; rows from
+  // batch.size() on become padding.
   void embed(const data::Batch& batch, StepNumber step, host::Range range, BatchState& state) const;
-  // Scores of the samples' own labels: shift, target, positive_mean; starts dh with minus the targets' rows.
+  // Scores of those of the samples' own labels whose rows are here: shift (kNoShift where there are none),
+  // target, positives, positive_sum; starts dh with minus the targets' rows.
   void score_positives(const data::Batch& batch, host::Range range, BatchState& state) const;
+  // Where a sample's labels are all held by others, its scores are shifted by the mean of the others' shifts:
+  // any number will do that keeps exp() in range. All samples.
+  static void fill_shifts(BatchState& state);
 
   // One worker's results of PanelSoftmax::forward.
   struct Part {
     const float* sums;
     const float* hidden_gradient;
   };
-  // Adds up the workers' parts (in the order given): inv, loss, and dh of the last hidden layer back through
-  // its activation.
-  void reduce(std::span<const Part> parts, host::Range range, BatchState& state) const;
+  // Adds up the workers' sums, in the order given: shares. All samples.
+  static void add_shares(std::span<const Part> parts, BatchState& state);
+  // From the shares of all nodes, in the order given, each [samples]: inv and loss; adds the workers' parts
+  // to dh of the last hidden layer.
+  void normalise(std::span<const std::span<const PartitionShare>> nodes, std::span<const Part> parts,
+                 host::Range range, BatchState& state) const;
+  // dh of the own columns of a hidden layer back through its activation.
+  void through_activation(std::size_t layer, host::Range range, BatchState& state) const;
 
  private:
   void prefetch_labels(std::span<const std::uint32_t> labels) const;

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Learners that hold parts of one network, with the exchange between them done by copying: together they must
+// do what one learner does that holds all of it.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <memory>
+#include <vector>
+
+#include "learn/sparse/learner.h"
+#include "learn/sparse/random_problem.h"
+#include "learn/sparse/reference_learner.h"
+
+namespace gossamer::sparse {
+namespace {
+
+constexpr unsigned kShardShift = 3;
+constexpr std::size_t kSamples = 40;
+
+ProblemShape shape_of(const std::vector<std::size_t>& dense) {
+  return {.network = {.features = 60, .labels = 150, .hidden = 116, .dense = dense},
+          .samples = kSamples,
+          .features_each = 6,
+          .labels_each = 4,
+          .unlabelled = true};
+}
+
+// Runs of blocks for node `node` of `nodes`, as equal as can be.
+host::Range blocks(std::size_t width, std::size_t block, std::size_t node, std::size_t nodes) {
+  const host::Range range =
+      host::worker_range(row_stride(width) / block, static_cast<int>(node), static_cast<int>(nodes));
+  return {range.begin * block, range.end * block};
+}
+
+NetworkPart part_of(const NetworkShape& shape, std::size_t node, std::size_t nodes) {
+  NetworkPart part = {.columns = blocks(shape.hidden, kColumnBlock, node, nodes),
+                      .units = {},
+                      .rows = {shape.labels, kShardShift}};
+  for (const std::size_t units : shape.dense) part.units.push_back(blocks(units, kUnitBlock, node, nodes));
+  for (std::size_t shard = 0; shard < part.rows.shards(); ++shard) {
+    if (shard % nodes != node) part.rows.drop(shard);
+  }
+  return part;
+}
+
+LearnerOptions options() {
+  return {.batch_max = kSamples,
+          .dropout = 0.3,
+          .negatives = {.kind = Negatives::kUniform, .sampled = 10},
+          .logq = LogQ::kExact,
+          .element = kernels::Element::kF32};
+}
+
+Network make_network(const NetworkShape& shape, NetworkPart part, const LabelCounts& counts) {
+  Network network(shape, std::move(part), {.embedding = Moments::kElement, .output = Moments::kElement});
+  host::SimCompute compute({.workers = 1});
+  initialize(network, {.embedding_stddev = 0.5F, .output_stddev = 0.5F, .seed = 6}, counts.count, compute);
+  return network;
+}
+
+// One node: a part, and who computes with it.
+struct Node {
+  Node(const NetworkShape& shape, NetworkPart part, const LabelCounts& counts, int workers)
+      : compute({.workers = workers}),
+        network(make_network(shape, std::move(part), counts)),
+        learner({.network = network,
+                 .labels = counts,
+                 .kernels = kernels::kernels_for(kernels::best_isa()),
+                 .compute = compute},
+                options()) {}
+
+  host::SimCompute compute;
+  Network network;
+  Learner learner;
+};
+
+class Fleet {
+ public:
+  Fleet(const NetworkShape& shape, std::size_t nodes, const LabelCounts& counts) {
+    for (std::size_t node = 0; node < nodes; ++node) {
+      nodes_.push_back(
+          std::make_unique<Node>(shape, part_of(shape, node, nodes), counts, 1 + static_cast<int>(node % 3)));
+    }
+  }
+
+  double step(const data::Batch& batch, StepNumber step) {
+    for (auto& node : nodes_) node->learner.begin(batch, step, {.learning_rate = 0.01F});
+    for (auto& node : nodes_) node->learner.embed();
+    gather(0);
+    const std::size_t deep = nodes_.front()->network.dense.size();
+    for (std::size_t layer = 0; layer < deep; ++layer) {
+      for (auto& node : nodes_) node->learner.deepen(layer);
+      gather(layer + 1);
+    }
+    std::vector<std::span<const PartitionShare>> shares;
+    for (auto& node : nodes_) {
+      node->learner.score();
+      shares.push_back(node->learner.state().shares.span());
+    }
+    for (auto& node : nodes_) node->learner.normalise(shares);
+    scatter(deep);
+    for (std::size_t i = 0; i < nodes_.size(); i += 2) nodes_[i]->learner.update_rows();
+    for (std::size_t layer = deep; layer-- > 0;) {
+      for (auto& node : nodes_) node->learner.descend(layer);
+      scatter(layer);
+    }
+    double loss = 0;
+    for (auto& node : nodes_) loss += node->learner.finish().loss;
+    return loss;
+  }
+
+  // The network put together, as one that holds everything.
+  void collect(Network& whole) const {
+    for (const auto& node : nodes_) {
+      Network& from = node->network;
+      for (std::size_t row = 0; row < whole.embedding.rows(); ++row) {
+        std::copy_n(from.embedding.weights(row), from.embedding.width(),
+                    whole.embedding.weights(row) + from.part.columns.begin);
+      }
+      for (std::size_t i = 0; i < whole.dense.size(); ++i) {
+        for (std::size_t unit = 0; unit < from.dense[i].weights.rows(); ++unit) {
+          const std::size_t to = from.part.units[i].begin + unit;
+          std::copy_n(from.dense[i].weights.weights(unit), whole.dense[i].weights.stride(),
+                      whole.dense[i].weights.weights(to));
+          whole.dense[i].bias[to] = from.dense[i].bias[unit];
+        }
+      }
+      for (std::uint32_t row = 0; row < whole.output.rows(); ++row) {
+        if (!from.part.rows.contains(row)) continue;
+        std::copy_n(from.output.weights(row), whole.output.stride(), whole.output.weights(row));
+        whole.bias[row] = from.bias[row];
+      }
+    }
+  }
+
+  [[nodiscard]] const std::vector<std::unique_ptr<Node>>& nodes() const { return nodes_; }
+
+ private:
+  // Everybody has all columns of h.
+  void gather(std::size_t layer) {
+    for (auto& from : nodes_) {
+      const LayerState& own = from->learner.state().layers[layer];
+      for (auto& to : nodes_) {
+        if (to == from) continue;
+        LayerState& other = to->learner.state().layers[layer];
+        for (std::size_t sample = 0; sample < kSamples; ++sample) {
+          std::copy_n(own.h.data() + sample * own.stride + own.own.begin, own.own.end - own.own.begin,
+                      other.h.data() + sample * own.stride + own.own.begin);
+        }
+      }
+    }
+  }
+  // The own columns of dh become the sums over all nodes.
+  void scatter(std::size_t layer) {
+    std::vector<float> sum;
+    for (auto& from : nodes_) {
+      const auto dh = from->learner.state().layers[layer].dh.span();
+      sum.resize(dh.size());
+      for (std::size_t i = 0; i < dh.size(); ++i) sum[i] += dh[i];
+    }
+    for (auto& to : nodes_) {
+      LayerState& state = to->learner.state().layers[layer];
+      for (std::size_t sample = 0; sample < kSamples; ++sample) {
+        const std::size_t at = sample * state.stride;
+        for (std::size_t i = state.own.begin; i < state.own.end; ++i) state.dh[at + i] = sum[at + i];
+      }
+    }
+  }
+
+  std::vector<std::unique_ptr<Node>> nodes_;
+};
+
+// Of all parameters: length of the difference over length.
+double relative_distance(Parameters got, Parameters want) {
+  double difference = 0;
+  double length = 0;
+  const auto x = got.all();
+  const auto y = want.all();
+  for (std::size_t tensor = 0; tensor < x.size(); ++tensor) {
+    for (std::size_t i = 0; i < x[tensor]->size(); ++i) {
+      const double d = (*x[tensor])[i] - (*y[tensor])[i];
+      difference += d * d;
+      length += (*y[tensor])[i] * (*y[tensor])[i];
+    }
+  }
+  return std::sqrt(difference / length);
+}
+
+// 200 steps on 1, 2, 3, 4, 8 nodes; with 8 some hold no unit of the dense layers.
+TEST(LearnerParts, TrainLikeTheWhole) {
+  for (const std::vector<std::size_t>& dense : {std::vector<std::size_t>{}, {96, 48}}) {
+    const ProblemShape shape = shape_of(dense);
+    const LabelCounts counts = random_counts(shape.network.labels, 5);
+    Node alone(shape.network, whole(shape.network), counts, 2);
+    std::vector<std::unique_ptr<Fleet>> fleets;
+    for (const std::size_t nodes : {1, 2, 3, 4, 8}) {
+      fleets.push_back(std::make_unique<Fleet>(shape.network, nodes, counts));
+    }
+    for (std::uint64_t t = 0; t < 200; ++t) {
+      const OwnedBatch batch = random_batch(shape, 100 + t);
+      const double loss = alone.learner.step(batch.view(), StepNumber{t}, {.learning_rate = 0.01F}).loss;
+      for (auto& fleet : fleets) {
+        ASSERT_NEAR(fleet->step(batch.view(), StepNumber{t}), loss, 1e-3 * loss) << t;
+      }
+    }
+    for (auto& fleet : fleets) {
+      Network together(shape.network, Moments::kElement);
+      fleet->collect(together);
+      EXPECT_LT(relative_distance(parameters_of(together), parameters_of(alone.network)), 1e-4)
+          << fleet->nodes().size() << " nodes, " << dense.size() << " dense layers";
+    }
+  }
+}
+
+// A node touches nothing of what others hold.
+TEST(LearnerParts, LeaveOthersRowsAlone) {
+  const ProblemShape shape = shape_of({});
+  const LabelCounts counts = random_counts(shape.network.labels, 5);
+  Fleet fleet(shape.network, 4, counts);
+  for (std::uint64_t t = 0; t < 5; ++t) fleet.step(random_batch(shape, t).view(), StepNumber{t});
+  for (const auto& node : fleet.nodes()) {
+    Network& network = node->network;
+    EXPECT_EQ(network.embedding.width(),
+              std::min<std::size_t>(network.part.columns.end, 116) - network.part.columns.begin);
+    for (std::uint32_t row = 0; row < network.output.rows(); ++row) {
+      if (network.part.rows.contains(row)) continue;
+      EXPECT_EQ(network.output.last_step(row), 0U) << row;
+      EXPECT_EQ(network.bias[row], 0) << row;
+      for (std::size_t i = 0; i < network.output.stride(); ++i) EXPECT_EQ(network.output.weights(row)[i], 0);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gossamer::sparse
