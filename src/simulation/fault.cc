@@ -45,9 +45,10 @@ std::vector<Fault> draw_faults(std::uint64_t seed, const std::vector<FaultKind>&
     fault.lasts = from_seconds(ends ? seconds / 4 : accuses ? seconds + 10 : seconds);
     fault.member = rng.next_u64();
     fault.other = rng.next_u64();
-    faults.push_back(fault);
+    // Of two at once the first drawn comes first.
+    const auto later = std::ranges::upper_bound(faults, fault.at, {}, &Fault::at);
+    faults.insert(later, fault);
   }
-  std::stable_sort(faults.begin(), faults.end(), [](const Fault& a, const Fault& b) { return a.at < b.at; });
   return faults;
 }
 
