@@ -160,6 +160,7 @@ class Bench {
           membership::BeginAnswer begun;
           if (!answer.ok()) return;
           CHECK(begun.ParseFromString(*answer));
+          if (begun.has_stop()) return;
           members_.push_back({NodeId(begun.node()), Incarnation(begun.incarnation())});
         },
         now_);

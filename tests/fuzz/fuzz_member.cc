@@ -162,6 +162,7 @@ class Bench {
     if (choices_.below(8) == 0) return Error{.kind = static_cast<ErrorKind>(choices_.below(3)), .what = "no"};
     if (choices_.below(8) == 0) return choices_.text();
     membership::BeginAnswer begun;
+    if (choices_.below(16) == 0) begun.mutable_stop()->set_failed(choices_.flip());
     begun.set_node(choices_.below(4) == 0 ? choices_.number() : 2);
     begun.set_incarnation(choices_.below(4) == 0 ? choices_.number() : 2);
     lead(*begun.mutable_lead());

@@ -161,8 +161,11 @@ void lives(Coordinator& coordinator) {
   }
   coordinator.stop("enough", later);
   write(coordinator, later);
-  coordinator.tick(later + Coordinator::kStopTime);
-  write(coordinator, later);
+  for (const Duration wait : {Coordinator::kStopTime, Coordinator::kLastWord}) {
+    later = later + wait;
+    coordinator.tick(later);
+    write(coordinator, later);
+  }
   CHECK(coordinator.stopped());
 }
 
