@@ -35,7 +35,7 @@ TEST(HostOf, OfARealConnection) {
     if (const auto* const one = std::get_if<Accepted>(&event)) accepted.set_value(*one);
   });
   const auto at = server->listen({"::1", 0}, Lane::kControl);
-  if (!at.ok()) GTEST_SKIP() << at.error().message();
+  if (!at.ok()) GTEST_SKIP() << "this machine has no IPv6 loopback: " << at.error().message();
   const auto client = make_grpc_network(std::nullopt, [](const NetworkEvent&) {});
   static_cast<void>(client->connect(*at, Lane::kControl));
   EXPECT_EQ(accepted.get_future().get().host, "ipv6:::/64");
