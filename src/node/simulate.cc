@@ -101,6 +101,12 @@ std::string quoted(const std::string& word) {
   return out + "'";
 }
 
+std::string also(const std::vector<SimulateResult::Violation>& first) {
+  std::vector<std::uint64_t> seeds;
+  for (std::size_t i = 1; i < first.size(); ++i) seeds.push_back(first[i].seed);
+  return seeds.empty() ? "" : fmt::format(", {} too", fmt::join(seeds, ", "));
+}
+
 }  // namespace
 
 std::vector<SimulationProbe> SimulateResult::unreached() const {
@@ -149,7 +155,8 @@ std::optional<Error> judge(const SimulateRequest& request, const SimulateResult&
   if (result.violations > 0) {
     const SimulateResult::Violation& first = result.first_violations.front();
     return Error{.where = fmt::format("{}, seed {}", request.name, first.seed),
-                 .what = fmt::format("{} of {} seeds broke", result.violations, result.seeds),
+                 .what = fmt::format("{} of {} seeds broke{}", result.violations, result.seeds,
+                                     also(result.first_violations)),
                  .got = first.what,
                  .expected = "what src/simulation/invariants.h and the scenario ask for",
                  .fix = replay_command(request, first.seed)};

@@ -135,7 +135,7 @@ TEST(Simulate, SaysWhatBroke) {
   const auto error = judge(request, result);
   ASSERT_TRUE(error.has_value());
   EXPECT_EQ(error->kind, ErrorKind::kFailed);
-  EXPECT_EQ(error->what, "2 of 20 seeds broke");
+  EXPECT_EQ(error->what, "2 of 20 seeds broke, 14 too");
   EXPECT_EQ(error->fix, "gossamer simulate fake a=1 --seed 7 --trace");
 }
 

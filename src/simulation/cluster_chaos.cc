@@ -12,6 +12,7 @@ namespace {
 
 constexpr Duration kLookEvery{50'000'000};
 constexpr Duration kAnswerTime{5'000'000'000};
+constexpr Duration kChangeTime{5'000'000'000};
 constexpr Instant kFirstFault{5'000'000'000};
 
 std::vector<Fault> faults_of(const ChaosOptions& options) {
@@ -153,6 +154,11 @@ ChaosReport Watch::run() {
     }
     timeline.run_until(std::min(end, timeline.now() + from_seconds(1)));
   }
+  // A change for speed, which the calm allows, may be under way.
+  const Instant longest = end + kChangeTime;
+  while (timeline.now() < longest && !invariants.violation() && fleet_.unsettled() &&
+         !fleet_.durable().stopping())
+    timeline.run_until(timeline.now() + from_milliseconds(100));
   report_.state_hash = invariants.hash();
   report_.events = timeline.events_run();
   report_.faults_injected = fleet_.faults_injected();

@@ -11,7 +11,10 @@ namespace gossamer::simulation {
 using membership::ToCoordinator;
 
 Liar::Liar(Lies lies, std::uint64_t seed, std::uint64_t things)
-    : lies_(lies), rng_(seed, Purpose::kFault, 13), things_(things) {}
+    : lies_(lies),
+      rng_(seed, Purpose::kFault, 13),
+      things_(things),
+      last_number_((std::uint64_t{1} << 63) | (seed >> 2)) {}
 
 // The youngest of the others, until it has gone: between two of whom nothing is known the younger goes.
 std::optional<NodeId> Liar::victim(const cluster::Member& member) {

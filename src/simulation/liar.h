@@ -40,7 +40,9 @@ class Liar {
   Lies lies_;
   Rng rng_;
   std::uint64_t things_;
-  std::uint64_t last_number_ = std::uint64_t{1} << 63;  // of requests; the member's own begin at 1
+  // Of requests. The member's own begin at 1, those of its other lies elsewhere: an answer that comes late is
+  // no answer to another request.
+  std::uint64_t last_number_;
   std::optional<net::PeerId> victim_;
 };
 

@@ -50,6 +50,7 @@ std::map<NodeId, Disputes::Weight> Disputes::weights(const std::map<NodeId, Inca
       for (const Cost& cost : costs->second) {
         if (cost.when > *side.ripe) continue;
         side.others.insert(cost.node);
+        ++weight.lives;
         if (cost.by_word) ++weight.by_word;
       }
     }
@@ -78,7 +79,7 @@ void Disputes::remember(NodeId loser, const std::map<NodeId, Weight>& weights, I
   for (const auto& [other, since] : said->second) {
     const auto weight = weights.find(other);
     const bool only_older = weight != weights.end() && weight->second.others == own.others &&
-                            weight->second.by_word == own.by_word;
+                            weight->second.by_word == own.by_word && weight->second.lives == own.lives;
     if (only_older && !this->since(other, loser))
       costs_[other].push_back({.node = loser, .when = now, .by_word = false});
   }

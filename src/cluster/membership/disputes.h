@@ -2,8 +2,9 @@
 //
 // Disputes: of members that cannot reach each other, who has to go? Members say whom they do not reach. That
 // may be untrue, and a path that is cut looks the same from both ends. So whoever has failed to get through
-// to more nodes goes, and of those with as many the one whose word has cost more lives, then the younger: a
-// new life of a liar harms nobody older. What a dispute has cost is remembered of those that stay,
+// to more nodes goes, and of those with as many the one whose word has cost more lives, then the one whose
+// disputes have, then the younger: a new life of a liar harms nobody older. What a dispute has cost is
+// remembered of those that stay,
 // - whose word it was,
 // - or for whom nothing spoke but that they are older,
 // and counts in their next ones: whoever has one after another fenced, by its word or by its silence, is
@@ -62,6 +63,7 @@ class Disputes {
   struct Weight {
     std::size_t others = 0;
     std::size_t by_word = 0;
+    std::size_t lives = 0;  // of one node perhaps
     Incarnation life;
     auto operator<=>(const Weight&) const = default;
   };

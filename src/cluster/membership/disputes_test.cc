@@ -77,6 +77,12 @@ TEST_F(DisputesTest, OneThatIsSilentToOneAfterAnother) {
   EXPECT_EQ(beats({{kD, {kA}}}, 7.2), Gone{kA});
 }
 
+// Claim: nor whether it lets one life say it, and then says it of the next.
+TEST_F(DisputesTest, OneThatIsSilentAndAccusesTheSameThen) {
+  EXPECT_EQ(beats({{kC, {kA}}}, 7.2), Gone{kC});
+  EXPECT_EQ(beats({{kA, {kC}}}, 7.2), Gone{kA});
+}
+
 // Claim: nor whether the next accusation begins before the first has ripened.
 TEST_F(DisputesTest, OneThatAccusesInHaste) {
   EXPECT_EQ(beats({{kA, {kC}}}, 6.8), Gone());
