@@ -45,8 +45,8 @@ struct Send {
   net::PeerId to;
   net::Message message;
 };
-// The result: by rank the parts of an all-gather (our own included); for the others one run of bytes, our
-// part of the sum or the whole sum. Slices of a sum formed here are aligned for f32; others are as they came.
+// The result: by rank the parts of an all-gather or all-to-all (our own included); for sums one run of bytes,
+// our part of it or the whole. Slices of a sum formed here are aligned for f32; others are as they came.
 struct Completed {
   OperationId id;
   std::vector<Slices> result;
@@ -78,9 +78,9 @@ class Collectives {
   // by now; lost() later. Operations under way fail.
   void install(ExchangeView view, std::span<const net::PeerId> lost, CollectiveEvents& out);
 
-  // Begins an operation in the view. `input`: our part (all-gather) or the whole tensor, exactly as many
-  // bytes as operation.parts says, which must not change any more. Requires a view, a part for each member,
-  // and a number that was not used in this view.
+  // Begins an operation in the view. `input`: our part (all-gather), the parts for all ranks one after the
+  // other (all-to-all) or the whole tensor, exactly as many bytes as operation.parts says, which must not
+  // change any more. Requires a view, a part for each member, and a number that was not used in this view.
   void begin(OperationId id, const Operation& operation, Slices input, CollectiveEvents& out);
 
   // A message on our channel.

@@ -17,7 +17,7 @@ namespace gossamer::cluster {
 namespace {
 
 constexpr std::array kKinds = {OperationKind::kAllGather, OperationKind::kReduceScatter,
-                               OperationKind::kAllReduce};
+                               OperationKind::kAllReduce, OperationKind::kAllToAll};
 
 void expect_completed(const Members& members, std::uint64_t id, const Job& job) {
   for (std::size_t rank = 0; rank < members.ranks(); ++rank) {
@@ -137,7 +137,7 @@ TEST(Collectives, ManyAtOnceInAnyOrder) {
     for (std::size_t i = 0; i < 6; ++i) {
       std::vector<std::uint64_t> parts(ranks);
       for (std::uint64_t& part : parts) part = rng.below(60);
-      jobs.push_back(make_job(kKinds[rng.below(3)], parts, rng));
+      jobs.push_back(make_job(kKinds[rng.below(kKinds.size())], parts, rng));
     }
     Members members(ranks, seed);
     members.install(view_of(ranks));
@@ -168,7 +168,7 @@ std::uint64_t chunks_of(std::uint64_t bytes) { return StreamShape{bytes, 16}.chu
 std::uint64_t grants_of(OperationKind kind, std::uint64_t bytes, std::uint64_t window) {
   const std::uint64_t chunks = chunks_of(bytes);
   if (chunks <= window) return 0;
-  if (kind == OperationKind::kAllGather) return 1;
+  if (kind == OperationKind::kAllGather || kind == OperationKind::kAllToAll) return 1;
   return (chunks - window + window / 2 - 1) / (window / 2);
 }
 
@@ -189,13 +189,14 @@ TEST(Collectives, BytesAndMessagesAsThePageSays) {
         const bool direct =
             kind == OperationKind::kAllReduce && goes_direct(small_limits(), whole / 4, ranks);
         const bool sums = kind == OperationKind::kAllReduce && !direct;
+        const bool gather = kind == OperationKind::kAllGather;
         for (std::size_t i = 0; i < ranks; ++i) {
           Sent expected;
           for (std::size_t j = 0; j < ranks; ++j) {
             if (j == i) continue;
-            const bool gather = kind == OperationKind::kAllGather;
-            const std::uint64_t out = gather ? parts[i] : direct ? whole : 4 * parts[j];
-            const std::uint64_t in = gather ? parts[j] : direct ? whole : 4 * parts[i];
+            std::uint64_t out = gather ? parts[i] : direct ? whole : 4 * parts[j];
+            std::uint64_t in = gather ? parts[j] : direct ? whole : 4 * parts[i];
+            if (kind == OperationKind::kAllToAll) out = in = job.operation_of(i).parts[j];
             expected.payload += out + (sums ? 4 * parts[i] : 0);
             expected.messages[wire::Collective::PART] += chunks_of(out);
             expected.messages[wire::Collective::SUM] += sums ? chunks_of(4 * parts[i]) : 0;

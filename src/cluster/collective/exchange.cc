@@ -34,6 +34,17 @@ Result<void> check_chunk(const StreamShape& shape, std::uint64_t next, std::uint
   return {};
 }
 
+bool sums(OperationKind kind) {
+  return kind == OperationKind::kReduceScatter || kind == OperationKind::kAllReduce;
+}
+
+std::uint64_t input_bytes(const Operation& operation, std::size_t me) {
+  if (operation.kind == OperationKind::kAllGather) return operation.parts[me];
+  const std::uint64_t whole =
+      std::accumulate(operation.parts.begin(), operation.parts.end(), std::uint64_t{0});
+  return sums(operation.kind) ? whole * sizeof(float) : whole;
+}
+
 }  // namespace
 
 wire::Collective::Operation wire_name(OperationKind kind) {
@@ -41,6 +52,7 @@ wire::Collective::Operation wire_name(OperationKind kind) {
     case OperationKind::kAllGather: return wire::Collective::ALL_GATHER;
     case OperationKind::kReduceScatter: return wire::Collective::REDUCE_SCATTER;
     case OperationKind::kAllReduce: return wire::Collective::ALL_REDUCE;
+    case OperationKind::kAllToAll: return wire::Collective::ALL_TO_ALL;
   }
   return wire::Collective::NONE;
 }
@@ -48,32 +60,35 @@ wire::Collective::Operation wire_name(OperationKind kind) {
 Exchange::Exchange(const Operation& operation, std::size_t me, Slices input, const CollectiveLimits& limits)
     : kind_(operation.kind), me_(me), members_(operation.parts.size()) {
   CHECK(me < members_.size(), me, members_.size());
-  const std::uint64_t whole =
-      std::accumulate(operation.parts.begin(), operation.parts.end(), std::uint64_t{0});
-  const std::uint64_t expected =
-      kind_ == OperationKind::kAllGather ? operation.parts[me] : whole * sizeof(float);
+  const std::uint64_t expected = input_bytes(operation, me);
   CHECK(total_bytes(input) == expected, total_bytes(input), expected);
+  const bool all_to_all = kind_ == OperationKind::kAllToAll;
+  CHECK(operation.from.size() == (all_to_all ? members_.size() : 0), operation.from.size());
+  CHECK(!all_to_all || operation.from[me] == operation.parts[me], operation.from[me], operation.parts[me]);
   if (members_.size() == 1) {
     members_[me_].here = std::move(input);
     return;
   }
   window_ = window_chunks(limits, members_.size());
-  in_two_rounds_ = kind_ == OperationKind::kAllReduce && !goes_direct(limits, whole, members_.size());
+  in_two_rounds_ =
+      kind_ == OperationKind::kAllReduce && !goes_direct(limits, expected / sizeof(float), members_.size());
   cut_input(operation, input, limits);
   plan_streams(operation, limits);
 }
 
 // What each member gets of the input: all of it, or the bytes of the member's own part.
 void Exchange::cut_input(const Operation& operation, const Slices& input, const CollectiveLimits& limits) {
-  const bool cut = kind_ == OperationKind::kReduceScatter || in_two_rounds_;
+  const bool cut =
+      kind_ == OperationKind::kReduceScatter || kind_ == OperationKind::kAllToAll || in_two_rounds_;
+  const std::uint64_t unit = sums(kind_) ? sizeof(float) : 1;
   SliceReader reader(input);
   for (std::size_t rank = 0; rank < members_.size(); ++rank) {
-    Slices part = cut ? reader.take(operation.parts[rank] * sizeof(float)) : input;
+    Slices part = cut ? reader.take(operation.parts[rank] * unit) : input;
     Member& member = members_[rank];
     member.out = {total_bytes(part), limits.chunk_bytes};
     if (rank != me_) {
       member.to_send = SliceReader(std::move(part));
-    } else if (kind_ == OperationKind::kAllGather) {
+    } else if (!sums(kind_)) {
       member.here = std::move(part);
     } else {
       sum_.emplace(members_.size(), me_, std::move(part), member.out);
@@ -86,8 +101,8 @@ void Exchange::plan_streams(const Operation& operation, const CollectiveLimits& 
     Member& member = members_[rank];
     if (rank == me_) continue;
     const std::uint64_t part = operation.parts[rank];
-    if (kind_ == OperationKind::kAllGather) {
-      member.in = {part, limits.chunk_bytes};
+    if (!sums(kind_)) {
+      member.in = {kind_ == OperationKind::kAllGather ? part : operation.from[rank], limits.chunk_bytes};
     } else {
       member.in = members_[me_].out;
     }
@@ -101,7 +116,7 @@ void Exchange::plan_streams(const Operation& operation, const CollectiveLimits& 
 
 void Exchange::start(Outbox& out) {
   send_allowed(out);
-  if (kind_ != OperationKind::kAllGather) return;
+  if (sums(kind_)) return;
   for (std::size_t offset = 1; offset < members_.size(); ++offset) {
     Member& member = members_[after(offset)];
     if (member.granted == member.in.chunks()) continue;
@@ -155,7 +170,7 @@ Result<void> Exchange::on_part(std::size_t from, std::uint64_t number, Slices pa
   }
   ++member.received;
   --missing_;
-  if (kind_ == OperationKind::kAllGather) {
+  if (!sums(kind_)) {
     for (Slice& slice : payload) member.here.push_back(std::move(slice));
   } else {
     on_finished(sum_->add(from, std::move(payload)), out);
@@ -215,7 +230,7 @@ Result<void> Exchange::on_grant(std::size_t from, std::uint64_t number, Outbox& 
 std::vector<Slices> Exchange::take_result() {
   CHECK(complete(), missing_);
   std::vector<Slices> result;
-  if (kind_ == OperationKind::kAllGather) {
+  if (!sums(kind_)) {
     for (Member& member : members_) result.push_back(std::move(member.here));
     return result;
   }

@@ -26,6 +26,8 @@ constexpr std::array kCases = {
     Case{"large reduce-scatter", OperationKind::kReduceScatter, 21},
     Case{"direct all-reduce", OperationKind::kAllReduce, 1},
     Case{"all-reduce in two rounds", OperationKind::kAllReduce, 21},
+    Case{"small all-to-all", OperationKind::kAllToAll, 9},
+    Case{"large all-to-all", OperationKind::kAllToAll, 90},
 };
 
 // Begins and deliveries in an order drawn from the seed; false when nothing is left to happen.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the members of a view do together, and how it is cut (docs/protocols/collective.md). All members begin
-// an operation with the same Operation and the same limits. Thread rule: plain values and functions.
+// an operation with the same Operation and the same limits; an all-to-all with such that agree. Thread rule:
+// plain values and functions.
 #pragma once
 
 #include <cstddef>
@@ -15,12 +16,15 @@ namespace gossamer::cluster {
 // Names an operation within its view; the caller's number, say of step and phase.
 using OperationId = StrongId<struct OperationIdTag>;
 
-enum class OperationKind : std::uint8_t { kAllGather, kReduceScatter, kAllReduce };
+enum class OperationKind : std::uint8_t { kAllGather, kReduceScatter, kAllReduce, kAllToAll };
 
 struct Operation {
   OperationKind kind = OperationKind::kAllGather;
-  // By rank: bytes (all-gather), elements of f32 (the other two). May be unequal, and 0.
+  // By rank: bytes (all-gather), elements of f32 (the sums), bytes for that rank from us (all-to-all). May be
+  // unequal, and 0.
   std::vector<std::uint64_t> parts;
+  // Of an all-to-all, by rank: bytes for us from that rank; of ourselves as in `parts`.
+  std::vector<std::uint64_t> from = {};
 };
 
 // `total` elements for `ranks` members, parts that differ by at most one. Requires ranks > 0.

@@ -42,7 +42,7 @@ class Member {
   }
   void begin(std::uint64_t id, const Job& job, std::size_t rank) {
     act([&](CollectiveEvents& out) {
-      collectives_.begin(OperationId(id), job.operation, {Slice::of(job.inputs[rank])}, out);
+      collectives_.begin(OperationId(id), job.operation_of(rank), {Slice::of(job.inputs[rank])}, out);
     });
   }
   void lost(net::PeerId peer) {
@@ -191,7 +191,7 @@ void run_chaos(std::uint64_t seed, int& completed, int& failed) {
   for (int i = 0; i < 5; ++i) {
     std::vector<std::uint64_t> parts(ranks);
     for (std::uint64_t& part : parts) part = rng.below(60);
-    jobs.push_back(make_job(static_cast<OperationKind>(rng.below(3)), parts, rng));
+    jobs.push_back(make_job(static_cast<OperationKind>(rng.below(4)), parts, rng));
   }
   std::vector<std::set<std::uint64_t>> to_begin(ranks, {0, 1, 2, 3, 4});
   std::optional<std::size_t> gone;

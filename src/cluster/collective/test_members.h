@@ -38,8 +38,19 @@ inline CollectiveLimits small_limits() {
           .early_bytes = 1 << 20};
 }
 
-// An operation with everybody's input and the result that each must get, formed on one machine.
+// An operation with everybody's input and the result that each must get, formed on one machine. Of an
+// all-to-all rank i gives rank j parts[(i + j) % n] bytes.
 struct Job {
+  [[nodiscard]] Operation operation_of(std::size_t rank) const {
+    if (operation.kind != OperationKind::kAllToAll) return operation;
+    Operation own = operation;
+    const std::size_t ranks = operation.parts.size();
+    for (std::size_t other = 0; other < ranks; ++other)
+      own.parts[other] = operation.parts[(rank + other) % ranks];
+    own.from = own.parts;  // it is symmetric
+    return own;
+  }
+
   Operation operation;
   std::vector<std::string> inputs;                 // by rank
   std::vector<std::vector<std::string>> expected;  // by rank: result by part
@@ -72,8 +83,27 @@ inline std::string sum_by_rank(const std::vector<std::string>& inputs) {
   return sum;
 }
 
+// By rank, what each gives.
+inline void fill_all_to_all(Job& job, Rng& rng) {
+  const std::size_t ranks = job.operation.parts.size();
+  job.inputs.resize(ranks);
+  job.expected.assign(ranks, std::vector<std::string>(ranks));
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    const Operation own = job.operation_of(rank);
+    for (std::size_t to = 0; to < ranks; ++to) {
+      std::string& bytes = job.expected[to][rank] = std::string(own.parts[to], '\0');
+      for (char& c : bytes) c = static_cast<char>(rng.below(256));
+      job.inputs[rank] += bytes;
+    }
+  }
+}
+
 inline Job make_job(OperationKind kind, std::vector<std::uint64_t> parts, Rng& rng) {
-  Job job{.operation = {kind, parts}, .inputs = {}, .expected = {}};
+  Job job{.operation = {.kind = kind, .parts = parts}, .inputs = {}, .expected = {}};
+  if (kind == OperationKind::kAllToAll) {
+    fill_all_to_all(job, rng);
+    return job;
+  }
   const std::uint64_t whole = std::accumulate(parts.begin(), parts.end(), std::uint64_t{0});
   for (const std::uint64_t part : parts) {
     if (kind != OperationKind::kAllGather) {
@@ -141,8 +171,8 @@ class Members {
   }
   void begin(std::size_t rank, std::uint64_t id, const Job& job) {
     act(rank, [&](CollectiveEvents& out) {
-      members_[rank]->begin(OperationId(id), job.operation, cut_anew({Slice::of(job.inputs[rank])}, rng_),
-                            out);
+      members_[rank]->begin(OperationId(id), job.operation_of(rank),
+                            cut_anew({Slice::of(job.inputs[rank])}, rng_), out);
     });
   }
   void on(std::size_t rank, net::PeerId from, net::Message message) {
