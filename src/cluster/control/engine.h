@@ -4,9 +4,11 @@
 // in which it happens; acts through the MemberProcess that it was made with, whose member() is null between
 // two lives. The rules that it keeps: docs/protocols/membership.md, "Changing the view".
 //
-// Thread rule: the loop thread; long work belongs to threads of the engine's own.
+// Thread rule: the loop thread. What takes long is Work, which the driver does on a thread of its own, one
+// after the other; in a simulation it takes virtual time.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,6 +34,12 @@ class Engine {
   virtual void drain(const std::string& reason, Instant now) = 0;
   // Why it could not go on; it has left the run then, or is about to.
   [[nodiscard]] virtual std::optional<Error> failure() const = 0;
+  // After every other call: what it wants done, if it does not wait for what it wanted before. Done, or
+  // thrown away undone when the engine's driver ends.
+  using Work = std::function<void()>;
+  [[nodiscard]] virtual Work take_work() { return {}; }
+  // What was taken is done.
+  virtual void worked(Instant) {}
   // For the metrics of its node.
   [[nodiscard]] virtual std::vector<CounterSample> counters() const = 0;
 };

@@ -7,6 +7,8 @@
 // label everything here is read only.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -46,9 +48,17 @@ struct LayerState {
 
 // What a node's rows contribute to a sample's partition sum: the sum of exp(score - shift) over them.
 struct PartitionShare {
-  float shift;
-  float sum;
+  float shift = 0;
+  float sum = 0;
 };
+// Adds a share to a sum of shares, whose shift is the largest of theirs. The shift of a node without active
+// rows says nothing.
+inline void add_share(PartitionShare& sum, const PartitionShare& share) {
+  if (share.sum == 0) return;
+  const float shift = sum.sum == 0 ? share.shift : std::max(sum.shift, share.shift);
+  sum = {.shift = shift,
+         .sum = sum.sum * std::exp(sum.shift - shift) + share.sum * std::exp(share.shift - shift)};
+}
 
 struct BatchState {
   // Of the hidden layers, at least one.

@@ -225,11 +225,11 @@ void Learner::score() {
   SamplePhases::add_shares(parts_of_hidden_gradient_, state_);
 }
 
-void Learner::normalise(std::span<const std::span<const PartitionShare>> nodes) {
+void Learner::normalise(std::span<const PartitionShare> sums, Company company) {
   // Then dh of a layer is complete as soon as it is made.
-  alone_ = nodes.size() == 1;
+  alone_ = company == Company::kAlone;
   run([&](int w, Worker& worker) {
-    samples_.normalise(nodes, parts_of_hidden_gradient_, samples_of(w), state_);
+    samples_.normalise(sums, parts_of_hidden_gradient_, samples_of(w), state_);
     softmax_->pack_scaled_hidden(state_, samples_of(w));
     if (alone_) samples_.through_activation(state_.layers.size() - 1, samples_of(w), state_);
     worker.timer.lap(worker.phases.reduce);
@@ -303,8 +303,7 @@ StepReport Learner::step(const data::Batch& batch, StepNumber step, const StepSc
   const std::size_t deep = parts_.network.dense.size();
   for (std::size_t layer = 0; layer < deep; ++layer) deepen(layer);
   score();
-  const std::span<const PartitionShare> own = state_.shares.span();
-  normalise(std::span(&own, 1));
+  normalise(state_.shares.span(), Company::kAlone);
   for (std::size_t layer = deep; layer-- > 0;) descend(layer);
   return finish();
 }

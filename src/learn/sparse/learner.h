@@ -96,6 +96,9 @@ struct StepReport {
   LearnerPhases phases = {};
 };
 
+// Whether other nodes have a share in the step.
+enum class Company { kAlone, kOthers };
+
 class Learner {
  public:
   // Borrowed for the learner's life; clock may be null.
@@ -123,8 +126,8 @@ class Learner {
   void embed();
   void deepen(std::size_t layer);
   void score();
-  // In the order of the nodes, the same everywhere; each [samples].
-  void normalise(std::span<const std::span<const PartitionShare>> nodes);
+  // `sums`: the shares of all nodes, added up in the same order everywhere (add_share), [samples].
+  void normalise(std::span<const PartitionShare> sums, Company company);
   void update_rows();
   void descend(std::size_t layer);
   // The loss is the share of the labels whose rows are here: the sum over nodes is that of the step.

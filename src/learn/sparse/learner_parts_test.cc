@@ -93,12 +93,13 @@ class Fleet {
       for (auto& node : nodes_) node->learner.deepen(layer);
       gather(layer + 1);
     }
-    std::vector<std::span<const PartitionShare>> shares;
+    std::vector<PartitionShare> sums(kSamples);
     for (auto& node : nodes_) {
       node->learner.score();
-      shares.push_back(node->learner.state().shares.span());
+      for (std::size_t i = 0; i < kSamples; ++i) add_share(sums[i], node->learner.state().shares[i]);
     }
-    for (auto& node : nodes_) node->learner.normalise(shares);
+    const Company company = nodes_.size() == 1 ? Company::kAlone : Company::kOthers;
+    for (auto& node : nodes_) node->learner.normalise(sums, company);
     scatter(deep);
     for (std::size_t i = 0; i < nodes_.size(); i += 2) nodes_[i]->learner.update_rows();
     for (std::size_t layer = deep; layer-- > 0;) {

@@ -104,17 +104,14 @@ void SamplePhases::add_shares(std::span<const Part> parts, BatchState& state) {
   }
 }
 
-void SamplePhases::normalise(std::span<const std::span<const PartitionShare>> nodes,
-                             std::span<const Part> parts, host::Range range, BatchState& state) const {
+void SamplePhases::normalise(std::span<const PartitionShare> sums, std::span<const Part> parts,
+                             host::Range range, BatchState& state) const {
   LayerState& layer = state.last();
   for (std::size_t sample = range.begin; sample < range.end; ++sample) {
     state.inv[sample] = 0;
     state.loss[sample] = 0;
     if (sample >= state.samples || state.target[sample] == 0) continue;
-    float shift = kNoShift;
-    for (const auto& node : nodes) shift = std::max(shift, node[sample].shift);
-    float z = 0;
-    for (const auto& node : nodes) z += node[sample].sum * std::exp(node[sample].shift - shift);
+    const auto [shift, z] = sums[sample];
     const float own = std::exp(state.shift[sample] - shift);
     state.inv[sample] = own / (z * static_cast<float>(state.samples));
     state.loss[sample] =

@@ -50,10 +50,10 @@ class SamplePhases {
   };
   // Adds up the workers' sums, in the order given: shares. All samples.
   static void add_shares(std::span<const Part> parts, BatchState& state);
-  // From the shares of all nodes, in the order given, each [samples]: inv and loss; adds the workers' parts
-  // to dh of the last hidden layer.
-  void normalise(std::span<const std::span<const PartitionShare>> nodes, std::span<const Part> parts,
-                 host::Range range, BatchState& state) const;
+  // From the partition sums of all nodes together, [samples]: inv and loss; adds the workers' parts to dh of
+  // the last hidden layer.
+  void normalise(std::span<const PartitionShare> sums, std::span<const Part> parts, host::Range range,
+                 BatchState& state) const;
   // dh of the own columns of a hidden layer back through its activation.
   void through_activation(std::size_t layer, host::Range range, BatchState& state) const;
 

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FleetEngine: a member's side of a sparse run. Steps are rounds of computing (fleet_learner.h) and of
+// exchanges among all members of the view (cluster/collective); when the view changes it comes to rest,
+// reports how far it is and what it holds, and goes on where the coordinator decides (fleet_workload.h),
+// after what was lost has been computed anew and what moves has moved (recovery.h).
+//
+// The loss or silence of a peer is no failure: the view will change. Thread rule: the loop thread; computing
+// is Work (cluster/control/engine.h), one piece after the other.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/counters.h"
+#include "base/ids.h"
+#include "base/result.h"
+#include "base/slice.h"
+#include "base/time.h"
+#include "cluster/collective/collectives.h"
+#include "cluster/control/engine.h"
+#include "cluster/control/member_process.h"
+#include "engines/sparse/fleet/fleet_job.h"
+#include "engines/sparse/fleet/fleet_learner.h"
+#include "engines/sparse/fleet/layout.h"
+#include "engines/sparse/fleet/recovery.h"
+#include "engines/sparse/fleet/recovery_plan.h"
+
+namespace gossamer::engine {
+
+// Recoveries may be large and go over the lane for that; steps are small, or as large as the user wants.
+inline constexpr std::uint32_t kStepChannel = 3;
+inline constexpr std::uint32_t kRecoveryChannel = 4;
+
+// Of this process, over all its lives.
+struct FleetCounters {
+  std::uint64_t steps = 0;
+  std::uint64_t recoveries = 0;
+  std::uint64_t sent_bytes = 0;  // with their count for each message
+  template <class Visitor>
+  void describe(Visitor&& v) const {
+    v("gossamer_sparse_steps_total", "steps", "Steps applied.", steps);
+    v("gossamer_sparse_recoveries_total", "recoveries", "Layouts that this member went on with.", recoveries);
+    v("gossamer_sparse_sent_bytes_total", "bytes", "Handed to links for steps and recoveries.", sent_bytes);
+  }
+};
+
+class FleetEngine final : public cluster::Engine {
+ public:
+  // Makes the job that the run's configuration describes: Work, on the thread that computes. The job lives as
+  // long as the pointer.
+  using MakeJob = std::function<Result<std::shared_ptr<const FleetJob>>(const std::string& configuration)>;
+
+  // The process outlives it.
+  FleetEngine(cluster::MemberProcess& process, MakeJob make_job)
+      : process_(process), make_job_(std::move(make_job)) {}
+
+  void on(const cluster::ProcessEvent& event, Instant now) override;
+  void tick(Instant) override {}
+  [[nodiscard]] std::optional<Instant> next_wakeup() const override { return std::nullopt; }
+  void drain(const std::string& reason, Instant now) override;
+  [[nodiscard]] Work take_work() override;
+  void worked(Instant now) override;
+
+  [[nodiscard]] std::optional<Error> failure() const override { return failure_; }
+  [[nodiscard]] std::vector<CounterSample> counters() const override { return read(counters_); }
+  // The first step that this life has not applied; nothing before its first layout.
+  [[nodiscard]] std::optional<StepNumber> step() const;
+  // All steps are done, or it is at rest: null while it computes, and in between two lives.
+  [[nodiscard]] FleetLearner* learner() const;
+
+ private:
+  // What the computing thread has while there is Work; outlives the life that wanted it.
+  struct Bench {
+    Result<std::shared_ptr<const FleetJob>> job{nullptr};
+    std::unique_ptr<FleetLearner> learner;
+    std::unique_ptr<Recovery> recovery;
+    std::vector<Slices> got;
+    Slices given;
+  };
+  // What ends with an incarnation.
+  struct Life {
+    explicit Life(net::PeerId self)
+        : steps({.self = self, .channel = kStepChannel}),
+          recovery({.self = self, .channel = kRecoveryChannel}) {}
+    std::shared_ptr<Bench> bench = std::make_shared<Bench>();
+    std::shared_ptr<const FleetJob> job;
+    cluster::Collectives steps;
+    cluster::Collectives recovery;
+    host::Lane lane = host::Lane::kControl;  // of steps, in this layout
+    Epoch installed;
+    std::optional<Layout> layout;  // of `installed`
+    RecoveryPlan plan;
+    std::size_t rank = 0;
+    std::vector<RecoveryStage> stages;
+    std::vector<FleetRound> rounds;
+    std::size_t next_stage = 0;  // of the recovery, until all are done
+    std::size_t next_round = 0;
+    StepNumber applied;
+    std::optional<sparse::NetworkPart> part;  // what it holds
+    bool working = false;                     // not at rest
+    bool must_rest = false;                   // as soon as nothing is computed
+  };
+  enum class Doing { kNothing, kPreparing, kRecovering, kStepping };
+
+  void on_one(const cluster::LifeBegun& event, Instant now);
+  void on_one(const cluster::LifeEnded& event, Instant now);
+  void on_one(const cluster::BeginFailed&, Instant) {}
+  void on_one(const cluster::MemberEvent& event, Instant now);
+  void on_one(const net::Arrived& event, Instant now);
+  void prepare(Instant now);
+  void want(Doing doing, Work work);
+  void prepared(Instant now);
+  void rest(Instant now);
+  void report_rest(Instant now);
+  void go_on(Instant now);
+  void begin_exchanges(Instant now);
+  void compute_stage();
+  void compute_round();
+  void stage_done(Instant now);
+  void round_done(Instant now);
+  void step_done(Instant now);
+  void exchange(const cluster::Operation& operation, Instant now);
+  void lost(net::PeerId peer, Instant now);
+  [[nodiscard]] cluster::Operation operation_of(RecoveryStage stage) const;
+  [[nodiscard]] cluster::Operation operation_of(FleetRound round) const;
+  void carry_out(cluster::CollectiveEvents events, Instant now);
+  void fail(Error error, Instant now);
+
+  cluster::MemberProcess& process_;
+  const MakeJob make_job_;
+  std::optional<Life> life_;
+  std::shared_ptr<const FleetJob> job_;  // of an earlier life too
+  std::string configuration_;
+  Doing doing_ = Doing::kNothing;
+  std::shared_ptr<Bench> at_;  // whose Work is wanted or done at present
+  Work wanted_;
+  std::optional<std::string> leaving_;
+  std::optional<Error> failure_;
+  FleetCounters counters_;
+};
+
+}  // namespace gossamer::engine

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FleetJob: what the members of a sparse run train together, as one of them has it. The same at all of them
+// but for the machine's parts. Thread rule: the thread that computes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "engines/sparse/fleet/layout.h"
+#include "engines/sparse/step_source.h"
+#include "host/api/compute.h"
+#include "kernels/kernels.h"
+#include "learn/sparse/learner.h"
+#include "learn/sparse/negatives.h"
+#include "learn/sparse/network.h"
+#include "learn/sparse/schedule.h"
+
+namespace gossamer::engine {
+
+struct FleetJob {
+  FleetShape shape;
+  sparse::TableMoments moments;
+  sparse::NetworkInit init;
+  sparse::LearnerOptions learner;
+  sparse::Schedule schedule;  // total_steps of them
+  // Borrowed for the job's life.
+  const sparse::LabelCounts& labels;
+  StepSource& steps;
+  const kernels::Kernels& kernels;
+  host::Compute& compute;
+};
+
+}  // namespace gossamer::engine

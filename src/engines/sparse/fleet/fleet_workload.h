@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FleetWorkload: the coordinator's side of a sparse run. Output shards are things that it places; columns and
+// units follow (layout.h). Members go on at the highest step that any of them has applied: whoever is behind
+// catches up, and what was lost is computed anew (docs/protocols/sparse-step.md).
+//
+// Thread rule: one owner, that of the coordinator.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cluster/control/workload.h"
+#include "engines/sparse/fleet/layout.h"
+
+namespace gossamer::engine {
+
+class FleetWorkload final : public cluster::Workload {
+ public:
+  // `shard_bytes`: memory that a member needs for each of its shards, with what goes with it.
+  FleetWorkload(FleetShape shape, std::uint64_t shard_bytes)
+      : shape_(std::move(shape)), shard_bytes_(shard_bytes) {}
+
+  [[nodiscard]] std::vector<placement::Thing> things() const override;
+  [[nodiscard]] std::optional<placement::ThingId> thing_of(cluster::TrackId track) const override {
+    return placement::ThingId(track.value);
+  }
+  [[nodiscard]] bool readable(const std::string& report) const override;
+  [[nodiscard]] cluster::Decision decide(const cluster::Rest& rest) override;
+
+  // For Coordinator::Options: a track for each shard.
+  [[nodiscard]] std::vector<cluster::TrackId> tracks() const;
+
+ private:
+  [[nodiscard]] Layout layout_of(const cluster::Rest& rest) const;
+
+  const FleetShape shape_;
+  const std::uint64_t shard_bytes_;
+};
+
+}  // namespace gossamer::engine

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Layout: which member of a run holds which part of the network (docs/protocols/sparse-step.md). Output
+// shards are placed by the coordinator; columns and units follow: runs of blocks, in the order of the nodes,
+// as long as the member's share of the shards. Whoever stays keeps what it has; what others leave goes to
+// neighbours.
+//
+// Thread rule: plain values and functions.
+#pragma once
+
+#include <gossamer/sparse_fleet.pb.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "host/api/compute.h"
+#include "learn/sparse/network_shape.h"
+
+namespace gossamer::engine {
+
+// The network that a run trains, and how it is cut.
+struct FleetShape {
+  sparse::NetworkShape network;
+  unsigned shard_shift = 0;  // output shards of 2^shift rows
+
+  [[nodiscard]] std::size_t layers() const { return 1 + network.dense.size(); }
+  // Of a hidden layer: the columns that can be held, and of how many at once.
+  [[nodiscard]] std::size_t width(std::size_t layer) const {
+    return sparse::row_stride(layer == 0 ? network.hidden : network.dense[layer - 1]);
+  }
+  [[nodiscard]] std::size_t block(std::size_t layer) const {
+    return layer == 0 ? sparse::kColumnBlock : sparse::kUnitBlock;
+  }
+  [[nodiscard]] std::size_t shards() const {
+    return (network.labels + (std::size_t{1} << shard_shift) - 1) >> shard_shift;
+  }
+};
+
+// Nothing of the network.
+[[nodiscard]] sparse::NetworkPart no_part(const FleetShape& shape);
+// Of a hidden layer: what it holds of the columns of h.
+[[nodiscard]] host::Range& columns_of(sparse::NetworkPart& part, std::size_t layer);
+[[nodiscard]] const host::Range& columns_of(const sparse::NetworkPart& part, std::size_t layer);
+[[nodiscard]] std::set<std::size_t> shards_of(const sparse::NetworkPart& part);
+[[nodiscard]] sparse::NetworkPart with_shards(sparse::NetworkPart part, const FleetShape& shape,
+                                              const std::set<std::size_t>& shards);
+
+// By node. Where the columns of one layer lie, given who had which before (nothing: nobody had any) and how
+// much each is to do; the runs together are all of the layer, and none overlaps another. Requires weights
+// that are not all zero; whoever weighs nothing gets nothing.
+using Cut = std::map<NodeId, host::Range>;
+[[nodiscard]] Cut recut(std::size_t width, std::size_t block, const Cut& before,
+                        const std::map<NodeId, std::size_t>& weights);
+
+void write_part(const sparse::NetworkPart& part, sparse_fleet::Part& out);
+// Nothing if it is no part of such a network.
+[[nodiscard]] std::optional<sparse::NetworkPart> read_part(const sparse_fleet::Part& part,
+                                                           const FleetShape& shape);
+
+// What a decision says, by rank: the members that hold something afterwards or did before, by node.
+struct LayoutMember {
+  NodeId node;
+  std::optional<sparse::NetworkPart> before;  // what it holds at rest
+  StepNumber applied;                         // all steps below it
+  sparse::NetworkPart after;
+};
+struct Layout {
+  StepNumber resume;
+  std::vector<LayoutMember> members;
+
+  [[nodiscard]] std::optional<std::size_t> rank_of(NodeId node) const;
+};
+[[nodiscard]] Result<Layout> read_layout(const std::string& decision, const FleetShape& shape);
+
+}  // namespace gossamer::engine

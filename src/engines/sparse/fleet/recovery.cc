@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engines/sparse/fleet/recovery.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "base/check.h"
+
+namespace gossamer::engine {
+
+using host::Range;
+using sparse::LayerState;
+using sparse::NetworkPart;
+using sparse::NetworkPiece;
+using sparse::PartitionShare;
+using Kind = RecoveryStage::Kind;
+
+namespace {
+
+std::size_t size_of(const Range& range) { return range.end - range.begin; }
+
+std::uint64_t logged_bytes(const FleetJob& job) {
+  std::uint64_t bytes = sizeof(PartitionShare);
+  for (std::size_t layer = 0; layer < job.shape.layers(); ++layer)
+    bytes += job.shape.width(layer) * sizeof(float);
+  return bytes * job.learner.batch_max;
+}
+
+Slice slice_of(std::vector<float> values) {
+  auto owner = std::make_shared<std::vector<float>>(std::move(values));
+  const auto bytes = std::as_bytes(std::span(*owner));
+  return {std::move(owner), bytes};
+}
+
+Range common(const Range& a, const Range& b) {
+  const Range both{std::max(a.begin, b.begin), std::min(a.end, b.end)};
+  return both.begin < both.end ? both : Range{};
+}
+
+std::size_t shard_of(const FleetShape& shape, const Range& rows) { return rows.begin >> shape.shard_shift; }
+
+// What has the piece alone.
+NetworkPart part_of(const FleetShape& shape, const NetworkPiece& piece) {
+  NetworkPart part = no_part(shape);
+  if (piece.layer == shape.layers()) {
+    part.rows.add(shard_of(shape, piece.range));
+  } else {
+    columns_of(part, piece.layer) = piece.range;
+  }
+  return part;
+}
+
+void copy_piece(sparse::Network& to, sparse::Network& from, const FleetJob& job, const NetworkPiece& piece) {
+  std::vector<std::byte> bytes(sparse::piece_bytes(job.shape.network, job.moments, piece));
+  sparse::save_piece(from, piece, bytes);
+  sparse::load_piece(to, piece, bytes);
+}
+
+}  // namespace
+
+std::vector<RecoveryStage> recovery_stages(const RecoveryPlan& plan, std::size_t layers) {
+  std::vector<RecoveryStage> stages;
+  if (!plan.without_log.empty()) stages.push_back({Kind::kLogs});
+  for (std::size_t layer = layers; layer-- > 0;) {
+    const auto of_layer = [&](const RecoveryPlan::Want& want) { return want.layer == layer; };
+    if (std::ranges::any_of(plan.wants, of_layer)) stages.push_back({Kind::kGradients, layer});
+  }
+  if (!plan.moves.empty()) stages.push_back({Kind::kMoves});
+  stages.push_back({Kind::kFinish});
+  return stages;
+}
+
+std::uint64_t stage_bytes(const FleetJob& job, const RecoveryPlan& plan, RecoveryStage stage,
+                          std::size_t from, std::size_t to) {
+  std::uint64_t bytes = 0;
+  if (stage.kind == Kind::kLogs && from == plan.log_donor && std::ranges::count(plan.without_log, to) != 0)
+    bytes += plan.resume.value * logged_bytes(job);
+  if (stage.kind == Kind::kGradients) {
+    for (const RecoveryPlan::Want& want : plan.wants) {
+      if (want.rank != to || want.layer != stage.layer) continue;
+      bytes += (plan.resume.value - want.begin.value) * job.learner.batch_max * size_of(want.columns) *
+               sizeof(float);
+    }
+  }
+  if (stage.kind == Kind::kMoves) {
+    for (const RecoveryPlan::Move& move : plan.moves) {
+      if (move.from != from || move.to != to) continue;
+      bytes += sparse::piece_bytes(job.shape.network, job.moments, move.piece);
+    }
+  }
+  return bytes;
+}
+
+Recovery::Recovery(FleetLearner& learner, const Layout& layout, std::size_t rank)
+    : learner_(learner),
+      job_(learner.job()),
+      layout_(layout),
+      plan_(plan_recovery(layout, learner.job().shape)),
+      me_(rank),
+      layers_(learner.job().shape.layers()) {
+  CHECK(rank < layout_.members.size(), rank, layout_.members.size());
+}
+
+Slices Recovery::stage(RecoveryStage stage, std::span<const Slices> got) {
+  if (before_) take(*before_, got);
+  before_ = stage;
+  switch (stage.kind) {
+    case Kind::kLogs: return give_logs();
+    case Kind::kGradients: replay_above(stage.layer); return give_gradients(stage.layer);
+    case Kind::kMoves:
+      replay_above(0);
+      catch_up();
+      return give_moves();
+    case Kind::kFinish:
+      replay_above(0);
+      catch_up();
+      finish();
+      return {};
+  }
+  CHECK(false, static_cast<int>(stage.kind));
+  return {};
+}
+
+void Recovery::take(RecoveryStage stage, std::span<const Slices> got) {
+  switch (stage.kind) {
+    case Kind::kLogs: return take_log(got[plan_.log_donor]);
+    case Kind::kGradients: return take_gradients(stage.layer, got);
+    case Kind::kMoves: return take_moves(got);
+    case Kind::kFinish: CHECK(false, "nothing comes after it");
+  }
+}
+
+void Recovery::take_log(const Slices& bytes) {
+  if (total_bytes(bytes) == 0) return;
+  SliceReader reader(bytes);
+  const std::size_t rows = learner_.rows();
+  for (StepNumber step; step < plan_.resume; ++step) {
+    LoggedStep& logged = learner_.log()[step] = {};
+    logged.gradients.resize(layers_);
+    for (std::size_t layer = 0; layer < layers_; ++layer) {
+      const std::size_t width = job_.shape.width(layer);
+      logged.hidden.push_back({{.columns = {0, width}, .bytes = reader.take(rows * width * sizeof(float))}});
+    }
+    logged.sums.resize(rows);
+    copy_front(reader.take(rows * sizeof(PartitionShare)), std::as_writable_bytes(std::span(logged.sums)));
+  }
+}
+
+Slices Recovery::give_logs() const {
+  Slices all;
+  if (me_ != plan_.log_donor) return all;
+  Slices whole;
+  const std::size_t rows = learner_.rows();
+  for (StepNumber step; step < plan_.resume; ++step) {
+    const LoggedStep& logged = learner_.log().at(step);
+    for (std::size_t layer = 0; layer < layers_; ++layer) {
+      const std::size_t width = job_.shape.width(layer);
+      std::vector<float> matrix(rows * width);
+      for (const ColumnPiece& piece : logged.hidden[layer]) copy_columns(piece, rows, width, matrix);
+      whole.push_back(slice_of(std::move(matrix)));
+    }
+    whole.push_back(Slice::copy_of(std::as_bytes(std::span(logged.sums))));
+  }
+  for (std::size_t i = 0; i < plan_.without_log.size(); ++i)
+    all.insert(all.end(), whole.begin(), whole.end());
+  return all;
+}
+
+void Recovery::make_patches() {
+  Patch rows{.piece = {.layer = layers_, .range = {}}, .network = nullptr};
+  NetworkPart rows_part = no_part(job_.shape);
+  bool any = false;
+  for (const RecoveryPlan::Lost& one : plan_.lost) {
+    if (one.rank != me_) continue;
+    if (one.piece.layer == layers_) {
+      rows_part.rows.add(shard_of(job_.shape, one.piece.range));
+      any = true;
+    } else {
+      patches_.push_back(
+          {.piece = one.piece, .network = initial_network(job_, part_of(job_.shape, one.piece))});
+    }
+  }
+  if (any) {
+    rows.network = initial_network(job_, std::move(rows_part));
+    patches_.push_back(std::move(rows));
+  }
+  std::ranges::sort(patches_, std::greater(), [](const Patch& patch) { return patch.piece.layer; });
+}
+
+// Everything lost above a hidden layer.
+void Recovery::replay_above(std::size_t layer) {
+  if (patches_.empty()) make_patches();
+  const bool finishing = before_->kind != Kind::kGradients;
+  for (Patch& patch : patches_) {
+    if (!patch.replayed && (finishing || patch.piece.layer > layer)) replay(patch);
+  }
+}
+
+void Recovery::replay(Patch& patch) {
+  sparse::Learner learner(
+      {.network = *patch.network, .labels = job_.labels, .kernels = job_.kernels, .compute = job_.compute},
+      job_.learner);
+  for (StepNumber step; step < plan_.resume; ++step) replay_step(patch, learner, step);
+  patch.replayed = true;
+}
+
+void Recovery::replay_step(Patch& patch, sparse::Learner& learner, StepNumber step) {
+  const LoggedStep& logged = learner_.log().at(step);
+  const std::size_t rows = learner_.rows();
+  const std::size_t level = patch.piece.layer;
+  learner.begin(job_.steps.read(step), step, {.learning_rate = job_.schedule.learning_rate(step)});
+  learner.embed();
+  fill_hidden(logged, rows, learner.state());
+  if (level > 0 && level < layers_) learner.deepen(level - 1);
+  learner.score();
+  learner.normalise(logged.sums, sparse::Company::kOthers);
+  if (level < layers_) {
+    const Sum& sum = sum_of(level, patch.piece.range);
+    set_columns(sum.steps[step.value - sum.want.begin.value], rows, learner.state().layers[level]);
+    if (level > 0) learner.descend(level - 1);
+  }
+  if (level > 0) {
+    const LayerState& below = learner.state().layers[level - 1];
+    Pieces& added = added_[step];
+    added.resize(layers_);
+    added[level - 1].push_back(piece_of(below.dh.span(), rows, below.stride, {0, below.stride}));
+  }
+  (void)learner.finish();
+}
+
+const Recovery::Sum& Recovery::sum_of(std::size_t layer, const Range& columns) const {
+  const auto found = std::ranges::find_if(sums_, [&](const Sum& sum) {
+    return sum.want.layer == layer && sum.want.columns.begin == columns.begin &&
+           sum.want.columns.end == columns.end;
+  });
+  CHECK(found != sums_.end(), layer, columns.begin, columns.end);
+  return *found;
+}
+
+void Recovery::add_logged(StepNumber step, const RecoveryPlan::Want& want, std::span<float> out) const {
+  const std::size_t rows = learner_.rows();
+  const auto logged = learner_.log().find(step);
+  if (logged != learner_.log().end()) {
+    for (const ColumnPiece& piece : logged->second.gradients[want.layer])
+      add_columns(piece, rows, want.columns, out);
+  }
+  const auto added = added_.find(step);
+  if (added == added_.end()) return;
+  for (const ColumnPiece& piece : added->second[want.layer]) add_columns(piece, rows, want.columns, out);
+}
+
+Slices Recovery::give_gradients(std::size_t layer) const {
+  Slices all;
+  for (std::size_t rank = 0; rank < layout_.members.size(); ++rank) {
+    for (const RecoveryPlan::Want& want : plan_.wants) {
+      if (want.rank != rank || want.layer != layer) continue;
+      for (StepNumber step = want.begin; step < plan_.resume; ++step) {
+        std::vector<float> matrix(learner_.rows() * size_of(want.columns));
+        add_logged(step, want, matrix);
+        all.push_back(slice_of(std::move(matrix)));
+      }
+    }
+  }
+  return all;
+}
+
+// In the order of ranks.
+void Recovery::take_gradients(std::size_t layer, std::span<const Slices> got) {
+  std::vector<SliceReader> readers;
+  for (const Slices& one : got) readers.emplace_back(one);
+  for (const RecoveryPlan::Want& want : plan_.wants) {
+    if (want.rank != me_ || want.layer != layer) continue;
+    Sum& sum = sums_.emplace_back();
+    sum.want = want;
+    const std::size_t rows = learner_.rows();
+    for (StepNumber step = want.begin; step < plan_.resume; ++step) {
+      std::vector<float>& matrix = sum.steps.emplace_back(rows * size_of(want.columns));
+      for (SliceReader& reader : readers)
+        add_columns({want.columns, reader.take(matrix.size() * sizeof(float))}, rows, want.columns, matrix);
+    }
+  }
+}
+
+void Recovery::catch_up() {
+  if (!plan_.behind[me_] || learner_.applied() == plan_.resume) return;
+  std::vector<std::vector<float>> gradients(layers_);
+  const NetworkPart& part = learner_.network().part;
+  for (std::size_t layer = 0; layer < layers_; ++layer) {
+    const Range columns = columns_of(part, layer);
+    if (size_of(columns) == 0) continue;
+    // Of its own columns; another want of this member's are columns that nobody has.
+    gradients[layer] = sum_of(layer, columns).steps.front();
+  }
+  learner_.catch_up(gradients);
+}
+
+Slices Recovery::give_moves() {
+  Slices all;
+  for (std::size_t to = 0; to < layout_.members.size(); ++to) {
+    for (const RecoveryPlan::Move& move : plan_.moves) {
+      if (move.from != me_ || move.to != to) continue;
+      std::vector<std::byte> bytes(sparse::piece_bytes(job_.shape.network, job_.moments, move.piece));
+      sparse::save_piece(learner_.network(), move.piece, bytes);
+      all.push_back(Slice::of(std::move(bytes)));
+    }
+  }
+  return all;
+}
+
+void Recovery::take_moves(std::span<const Slices> got) {
+  for (std::size_t from = 0; from < got.size(); ++from) {
+    SliceReader reader(got[from]);
+    for (const RecoveryPlan::Move& move : plan_.moves) {
+      if (move.from != from || move.to != me_) continue;
+      moved_here_.emplace_back(
+          move.piece, reader.take(sparse::piece_bytes(job_.shape.network, job_.moments, move.piece)));
+    }
+  }
+}
+
+std::unique_ptr<sparse::Network> Recovery::put_together() {
+  const NetworkPart& after = layout_.members[me_].after;
+  auto network = std::make_unique<sparse::Network>(job_.shape.network, after, job_.moments);
+  if (learner_.holds()) {
+    sparse::Network& before = learner_.network();
+    for (std::size_t layer = 0; layer < layers_; ++layer) {
+      const Range stays = common(columns_of(before.part, layer), columns_of(after, layer));
+      if (size_of(stays) > 0) copy_piece(*network, before, job_, {.layer = layer, .range = stays});
+    }
+    for (const std::size_t shard : shards_of(after)) {
+      if (before.part.rows.holds(shard))
+        copy_piece(*network, before, job_, {.layer = layers_, .range = after.rows.rows_of(shard)});
+    }
+  }
+  for (Patch& patch : patches_) {
+    if (patch.piece.layer < layers_) {
+      copy_piece(*network, *patch.network, job_, patch.piece);
+      continue;
+    }
+    for (const std::size_t shard : shards_of(patch.network->part))
+      copy_piece(*network, *patch.network, job_, {.layer = layers_, .range = after.rows.rows_of(shard)});
+  }
+  for (const auto& [piece, slices] : moved_here_) {
+    std::vector<std::byte> bytes(total_bytes(slices));
+    copy_front(slices, bytes);
+    sparse::load_piece(*network, piece, bytes);
+  }
+  return network;
+}
+
+void Recovery::finish() {
+  for (auto& [step, pieces] : added_) {
+    LoggedStep& logged = learner_.log().at(step);
+    for (std::size_t layer = 0; layer < layers_; ++layer) {
+      for (ColumnPiece& piece : pieces[layer]) logged.gradients[layer].push_back(std::move(piece));
+    }
+  }
+  learner_.hold(put_together());
+  learner_.set_applied(plan_.resume);
+  std::vector<NetworkPart> parts;
+  for (const LayoutMember& member : layout_.members) parts.push_back(member.after);
+  learner_.join(std::move(parts), me_);
+}
+
+}  // namespace gossamer::engine

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Recovery: what a member computes before it goes on with a new layout (recovery_plan.h), in stages like the
+// rounds of a step: in each it computes from what all gave in the stage before, and gives them something.
+//
+//   1. logs: who knows nothing of the steps before gets h and the partition sums of all of them
+//   2. gradients of a hidden layer, from the last to the first: lost output rows are trained anew from the
+//      logs, which says what they added to dh of the last layer; with what everybody else added, from the
+//      logs too, lost units and columns are trained anew, layer by layer
+//   3. moves: pieces that change hands
+//   4. finish: members that were behind apply the step that others have, and the parts are put together
+//
+// Until it has finished nothing has changed but that a member that was behind is so no more, and what the
+// log knows: a recovery may be given up at any time. Thread rule: that of the FleetLearner.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/slice.h"
+#include "engines/sparse/fleet/fleet_learner.h"
+#include "engines/sparse/fleet/recovery_plan.h"
+
+namespace gossamer::engine {
+
+struct RecoveryStage {
+  enum class Kind { kLogs, kGradients, kMoves, kFinish };
+  Kind kind;
+  std::size_t layer = 0;  // of kGradients
+};
+[[nodiscard]] std::vector<RecoveryStage> recovery_stages(const RecoveryPlan& plan, std::size_t layers);
+// Bytes that the member of rank `from` gives that of rank `to` in a stage.
+[[nodiscard]] std::uint64_t stage_bytes(const FleetJob& job, const RecoveryPlan& plan, RecoveryStage stage,
+                                        std::size_t from, std::size_t to);
+
+class Recovery {
+ public:
+  // Borrows the learner for its life.
+  Recovery(FleetLearner& learner, const Layout& layout, std::size_t rank);
+
+  // Requires that stages come in the order of recovery_stages(). What this member gives, for all ranks one
+  // after the other; `got` by rank is what all gave in the stage before.
+  [[nodiscard]] Slices stage(RecoveryStage stage, std::span<const Slices> got);
+
+ private:
+  // A lost piece of this member's.
+  struct Patch {
+    sparse::NetworkPiece piece;  // of output rows: all of them together
+    std::unique_ptr<sparse::Network> network;
+    bool replayed = false;
+  };
+  // What a want adds up to: by step, [rows][columns].
+  struct Sum {
+    RecoveryPlan::Want want;
+    std::vector<std::vector<float>> steps;
+  };
+  using Pieces = std::vector<std::vector<ColumnPiece>>;  // by layer
+
+  void make_patches();
+  void take(RecoveryStage stage, std::span<const Slices> got);
+  void take_log(const Slices& bytes);
+  void take_gradients(std::size_t layer, std::span<const Slices> got);
+  void take_moves(std::span<const Slices> got);
+  void replay_above(std::size_t layer);
+  void replay(Patch& patch);
+  void replay_step(Patch& patch, sparse::Learner& learner, StepNumber step);
+  [[nodiscard]] const Sum& sum_of(std::size_t layer, const host::Range& columns) const;
+  void catch_up();
+  [[nodiscard]] Slices give_logs() const;
+  [[nodiscard]] Slices give_gradients(std::size_t layer) const;
+  [[nodiscard]] Slices give_moves();
+  void add_logged(StepNumber step, const RecoveryPlan::Want& want, std::span<float> out) const;
+  [[nodiscard]] std::unique_ptr<sparse::Network> put_together();
+  void finish();
+
+  FleetLearner& learner_;
+  const FleetJob& job_;
+  const Layout layout_;
+  const RecoveryPlan plan_;
+  const std::size_t me_;
+  const std::size_t layers_;
+  std::vector<Patch> patches_;
+  std::vector<Sum> sums_;               // for this member's wants
+  std::map<StepNumber, Pieces> added_;  // by patches to dh: what the log will have beside its own
+  std::vector<std::pair<sparse::NetworkPiece, Slices>> moved_here_;
+  std::optional<RecoveryStage> before_;
+};
+
+}  // namespace gossamer::engine

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RecoveryPlan: what members do before they go on with a new layout (docs/protocols/sparse-step.md, "Nothing
+// is lost"). The same at all of them: it follows from the layout alone.
+//
+// Thread rule: plain values and functions.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "base/ids.h"
+#include "engines/sparse/fleet/layout.h"
+#include "learn/sparse/network_pieces.h"
+
+namespace gossamer::engine {
+
+struct RecoveryPlan {
+  // A piece that nobody holds any more, computed anew by the member of `rank`, from its initial values.
+  struct Lost {
+    std::size_t rank;
+    sparse::NetworkPiece piece;
+  };
+  // Whose columns of dh of a hidden layer are needed, of the steps from `begin` to resume.
+  struct Want {
+    std::size_t rank;
+    std::size_t layer;
+    host::Range columns;
+    StepNumber begin;
+  };
+  // A piece that changes hands between two that live.
+  struct Move {
+    std::size_t from;
+    std::size_t to;
+    sparse::NetworkPiece piece;
+  };
+
+  StepNumber resume;
+  std::vector<Lost> lost;
+  std::vector<Want> wants;  // for lost columns and units, and for members that are behind
+  std::vector<Move> moves;
+  std::vector<bool> behind;  // by rank: it has to apply the step before `resume`
+  // Who needs the log of the steps before `resume`, and the rank that has it; nobody else gives it.
+  std::vector<std::size_t> without_log;
+  std::size_t log_donor = 0;
+};
+
+[[nodiscard]] RecoveryPlan plan_recovery(const Layout& layout, const FleetShape& shape);
+
+}  // namespace gossamer::engine

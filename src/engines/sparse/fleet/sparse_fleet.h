@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// For tests: a tiny problem, and a fleet that trains it in virtual time. Thread rule: the test's thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engines/sparse/fleet/fleet_engine.h"
+#include "engines/sparse/fleet/fleet_job.h"
+#include "engines/sparse/fleet/fleet_workload.h"
+#include "learn/sparse/network.h"
+#include "learn/sparse/random_problem.h"
+#include "simulation/engine_fleet.h"
+
+namespace gossamer::engine {
+
+// Random samples of 60 features and 150 labels; shards of 4 labels.
+class TinyProblem {
+ public:
+  TinyProblem(std::vector<std::size_t> dense, std::uint64_t steps);
+
+  // A job of its own, as another machine would make it.
+  [[nodiscard]] std::shared_ptr<const FleetJob> make_job(std::uint64_t seed = 1) const;
+  [[nodiscard]] const FleetShape& shape() const { return shape_; }
+  [[nodiscard]] std::uint64_t steps() const { return steps_; }
+  // By one learner that holds everything.
+  [[nodiscard]] sparse::Network train_alone() const;
+
+ private:
+  FleetShape shape_;
+  std::uint64_t steps_;
+  sparse::LabelCounts labels_;
+};
+
+class SparseFleet final {
+ public:
+  // `problem` outlives it.
+  SparseFleet(const TinyProblem& problem, std::size_t first_members, std::uint64_t seed,
+              simulation::Driver driver = simulation::Driver::kPrompt);
+
+  std::string join();
+  [[nodiscard]] simulation::EngineFleet* operator->() { return &fleet_; }
+  [[nodiscard]] FleetEngine& engine(const std::string& machine);
+  // Members that live have applied all steps, and hold the whole network together.
+  [[nodiscard]] bool done();
+  // The lowest of all members that hold something; nothing without one.
+  [[nodiscard]] std::optional<StepNumber> step();
+  // Of all weights together, the length of the difference over the length. Requires done().
+  [[nodiscard]] double distance_to(const sparse::Network& network);
+
+ private:
+  const TinyProblem& problem_;
+  const simulation::Driver driver_;
+  std::uint64_t joined_ = 0;
+  FleetWorkload workload_;
+  simulation::EngineFleet fleet_;
+};
+
+}  // namespace gossamer::engine

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "simulation/engine_process.h"
+
+#include <utility>
+
+#include "base/check.h"
+#include "cluster/control/view.h"
+
+namespace gossamer::simulation {
+namespace {
+
+constexpr Duration kBatchTime{20'000'000};
+
+}  // namespace
+
+EngineProcess::EngineProcess(host::Timeline& timeline, host::SimInternet& internet,
+                             const std::string& coordinator, Options options)
+    : SimProcess(timeline, internet, options.machine, {}, {}),
+      options_(std::move(options)),
+      rng_(options_.seed, Purpose::kFault, 17) {
+  const auto listen = [&](host::Lane lane) {
+    const auto bound = network().listen({machine(), 0}, lane);
+    CHECK(bound.ok());
+    return *bound;
+  };
+  cluster::MemberProcess::Options process;
+  process.run = "run";
+  process.name = machine();
+  process.coordinators = {{coordinator, 7000}};
+  process.listening = cluster::listening_of(
+      {.node = {}, .control = listen(host::Lane::kControl), .bulk = listen(host::Lane::kBulk)});
+  process.memory_bytes = options_.memory_bytes;
+  process.program = "test";
+  process.seed = options_.seed;
+  process_ = std::make_unique<cluster::MemberProcess>(std::move(process), network(), now());
+  engine_ = options_.make_engine(*process_);
+  go_on();
+}
+
+EngineProcess::~EngineProcess() {
+  engine_.reset();
+  process_.reset();
+  silence();
+}
+
+void EngineProcess::drain(const std::string& reason) {
+  engine_->drain(reason, now());
+  go_on();
+}
+
+void EngineProcess::on_network(host::NetworkEvent event) {
+  if (process_ == nullptr) return;
+  process_->on(std::move(event), now());
+  if (options_.driver == Driver::kPrompt) return go_on();
+  if (std::exchange(batch_begun_, true)) return;
+  after(kBatchTime, [this] {
+    batch_begun_ = false;
+    on_timer();
+  });
+}
+
+void EngineProcess::on_timer() {
+  process_->tick(now());
+  engine_->tick(now());
+  go_on();
+}
+
+void EngineProcess::go_on() {
+  for (auto events = process_->take_events(); !events.empty(); events = process_->take_events()) {
+    for (const cluster::ProcessEvent& event : events) {
+      engine_->on(event, now());
+      if (options_.watch) options_.watch(*this);
+    }
+  }
+  if (const cluster::Engine::Work work = engine_->take_work()) {
+    work();
+    after(
+        Duration{static_cast<std::int64_t>(rng_.below(static_cast<std::uint64_t>(options_.longest_work.ns)))},
+        [this] {
+          engine_->worked(now());
+          if (options_.watch) options_.watch(*this);
+          go_on();
+        });
+  }
+  std::optional<Instant> wake = process_->next_wakeup();
+  const auto other = engine_->next_wakeup();
+  if (other && (!wake || *other < *wake)) wake = other;
+  arm(wake);
+}
+
+}  // namespace gossamer::simulation

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// EngineProcess: a member's process with a real engine, on a simulated machine. What the engine computes is
+// done at once and takes virtual time. Thread rule: the simulation's.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/rng.h"
+#include "cluster/control/engine.h"
+#include "cluster/control/member_process.h"
+#include "simulation/sim_process.h"
+
+namespace gossamer::simulation {
+
+// How a driver hands over what the network says: each event at once, or all that came in 20 ms together, as
+// a busy machine's loop does. Then the member is ahead of what its engine has been told.
+enum class Driver { kPrompt, kBatches };
+
+class EngineProcess final : public SimProcess {
+ public:
+  using MakeEngine = std::function<std::unique_ptr<cluster::Engine>(cluster::MemberProcess&)>;
+  struct Options {
+    std::string machine = {};
+    std::uint64_t seed = 0;
+    Driver driver = Driver::kPrompt;
+    std::uint64_t memory_bytes = 1 << 20;
+    Duration longest_work = from_milliseconds(5);  // what the engine computes takes up to so long
+    MakeEngine make_engine = {};
+    // After each event that the engine was told of.
+    std::function<void(EngineProcess&)> watch = {};
+  };
+  // Its coordinator is the one on `coordinator`, port 7000.
+  EngineProcess(host::Timeline& timeline, host::SimInternet& internet, const std::string& coordinator,
+                Options options);
+  ~EngineProcess() override;
+
+  void drain(const std::string& reason);
+  // It has left or failed, and its process would end.
+  [[nodiscard]] bool done() const { return process_->done(); }
+  [[nodiscard]] cluster::Engine& engine() { return *engine_; }
+  [[nodiscard]] cluster::Member* member() { return process_->member(); }
+
+ private:
+  void on_network(host::NetworkEvent event) override;
+  void on_timer() override;
+  void go_on();
+
+  const Options options_;
+  Rng rng_;
+  bool batch_begun_ = false;
+  std::unique_ptr<cluster::MemberProcess> process_;
+  std::unique_ptr<cluster::Engine> engine_;
+};
+
+}  // namespace gossamer::simulation
