@@ -112,6 +112,7 @@ void FleetEngine::worked(Instant now) {
   if (done == Doing::kPreparing) return at->job.ok() ? prepared(now) : fail(at->job.error(), now);
   if (done == Doing::kRecovering) stage_done(now);
   if (done == Doing::kStepping) round_done(now);
+  if (done == Doing::kDelivering && !at->delivered.ok()) return fail(at->delivered.error(), now);
   if (life_ && life_->must_rest && doing_ == Doing::kNothing) report_rest(now);
 }
 
@@ -217,7 +218,15 @@ void FleetEngine::step_done(Instant now) {
   life_->next_round = 0;
   if (leaving_ && life_->working && holds_nothing(*life_->part, life_->job->shape.layers()))
     return member.leave(*leaving_, now);
-  if (life_->working && life_->applied.value < life_->job->schedule.total_steps) compute_round();
+  if (!life_->working) return;
+  if (life_->applied.value < life_->job->schedule.total_steps) return compute_round();
+  if (life_->job->deliver) deliver();
+}
+
+void FleetEngine::deliver() {
+  const std::shared_ptr<Bench> bench = life_->bench;
+  want(Doing::kDelivering,
+       [bench, job = life_->job] { bench->delivered = job->deliver(bench->learner->network()); });
 }
 
 void FleetEngine::round_done(Instant now) {

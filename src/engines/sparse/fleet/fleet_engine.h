@@ -77,6 +77,7 @@ class FleetEngine final : public cluster::Engine {
   // What the computing thread has while there is Work; outlives the life that wanted it.
   struct Bench {
     Result<std::shared_ptr<const FleetJob>> job{nullptr};
+    Result<void> delivered;
     std::unique_ptr<FleetLearner> learner;
     std::unique_ptr<Recovery> recovery;
     std::vector<Slices> got;
@@ -105,7 +106,7 @@ class FleetEngine final : public cluster::Engine {
     bool working = false;                     // not at rest
     bool must_rest = false;                   // as soon as nothing is computed
   };
-  enum class Doing { kNothing, kPreparing, kRecovering, kStepping };
+  enum class Doing { kNothing, kPreparing, kRecovering, kStepping, kDelivering };
 
   void on_one(const cluster::LifeBegun& event, Instant now);
   void on_one(const cluster::LifeEnded& event, Instant now);
@@ -123,6 +124,7 @@ class FleetEngine final : public cluster::Engine {
   void compute_round();
   void stage_done(Instant now);
   void round_done(Instant now);
+  void deliver();
   void step_done(Instant now);
   void exchange(const cluster::Operation& operation, Instant now);
   void lost(net::PeerId peer, Instant now);

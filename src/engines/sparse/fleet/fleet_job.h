@@ -6,7 +6,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 
+#include "base/result.h"
 #include "engines/sparse/fleet/layout.h"
 #include "engines/sparse/step_source.h"
 #include "host/api/compute.h"
@@ -29,6 +31,9 @@ struct FleetJob {
   StepSource& steps;
   const kernels::Kernels& kernels;
   host::Compute& compute;
+  // After the last step, and again whenever what this member holds has changed since: its part of the trained
+  // network, for whoever puts the parts together. May be empty.
+  std::function<Result<void>(sparse::Network& part)> deliver = {};
 };
 
 }  // namespace gossamer::engine
