@@ -5,91 +5,84 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/function_ref.h"
 
 namespace gossamer::sparse {
 namespace {
 
 using Visit = FunctionRef<void(std::span<std::byte>)>;
 
-struct Block {
-  host::Range rows;
-  host::Range columns;
-};
-
-template <class T>
-void visit_run(T* begin, std::size_t count, Visit visit) {
-  if (count > 0) visit(std::as_writable_bytes(std::span(begin, count)));
-}
-
 std::size_t size_of(const host::Range& range) { return range.end - range.begin; }
 
-// Of a table, what is at these places of it.
-void visit_block(RowTable& table, const Block& block, Visit visit) {
-  CHECK(table.moments() == Moments::kElement);
-  CHECK(block.rows.end <= table.rows() && block.columns.end <= table.stride());
-  const std::size_t begin = block.columns.begin;
-  const std::size_t columns = size_of(block.columns);
-  for (std::size_t row = block.rows.begin; row < block.rows.end; ++row) {
-    visit_run(table.weights(row) + begin, columns, visit);
-    visit_run(table.moment1(row) + begin, columns, visit);
-    visit_run(table.moment2(row) + begin, columns, visit);
-    visit_run(&table.last_step(row), 1, visit);
+// What of the range is no padding.
+host::Range within(const host::Range& range, std::size_t width) {
+  return {std::min(range.begin, width), std::min(range.end, width)};
+}
+
+// Where a row of a piece lies in a part of the network.
+struct Place {
+  RowTable* table;
+  std::size_t row;
+  host::Range columns;  // of the table
+  DenseLayer* layer = nullptr;
+};
+
+Place place_of(Network& network, const NetworkPiece& piece, std::size_t row) {
+  const std::size_t dense = network.shape.dense.size();
+  if (piece.layer == 0) {
+    const host::Range columns = within(piece.range, network.shape.hidden);
+    const std::size_t first = network.part.columns.begin;
+    return {.table = &network.embedding, .row = row, .columns = {columns.begin - first, columns.end - first}};
   }
+  if (piece.layer <= dense) {
+    DenseLayer& layer = network.dense[piece.layer - 1];
+    const std::size_t unit = piece.range.begin + row - network.part.units[piece.layer - 1].begin;
+    return {.table = &layer.weights, .row = unit, .columns = {0, layer.weights.stride()}, .layer = &layer};
+  }
+  return {.table = &network.output, .row = piece.range.begin + row, .columns = {0, network.output.stride()}};
 }
 
-void visit_biases(AlignedArray<float>& bias, AlignedArray<float>& moment1, AlignedArray<float>& moment2,
-                  const host::Range& range, Visit visit) {
-  for (AlignedArray<float>* const one : {&bias, &moment1, &moment2})
-    visit_run(one->data() + range.begin, size_of(range), visit);
+void visit_floats(float* begin, std::size_t count, Visit visit) {
+  visit(std::as_writable_bytes(std::span(begin, count)));
 }
 
-// What of the piece is no padding, as places of a part that begins at `first`.
-host::Range within(const host::Range& range, std::size_t width, std::size_t first) {
-  const std::size_t begin = std::min(range.begin, width);
-  const std::size_t end = std::min(range.end, width);
-  if (begin == end) return {};
-  return {begin - first, end - first};
+void visit_row(Network& network, const NetworkPiece& piece, std::size_t row, Visit visit) {
+  const Place place = place_of(network, piece, row);
+  RowTable& table = *place.table;
+  CHECK(table.moments() == Moments::kElement);
+  CHECK(place.row < table.rows() && place.columns.end <= table.stride(), place.row, place.columns.end);
+  for (float* const one : {table.weights(place.row), table.moment1(place.row), table.moment2(place.row)})
+    visit_floats(one + place.columns.begin, size_of(place.columns), visit);
+  visit(std::as_writable_bytes(std::span(&table.last_step(place.row), 1)));
+  if (piece.layer == 0) return;
+  const AdamScalar bias = place.layer != nullptr ? place.layer->bias_scalar(place.row)
+                                                 : network.bias_scalar(static_cast<std::uint32_t>(place.row));
+  for (float* const one : {bias.w, bias.m, bias.v}) visit_floats(one, 1, visit);
 }
 
 }  // namespace
 
-void visit_piece(Network& network, const NetworkPiece& piece, Visit visit) {
-  const std::size_t dense = network.shape.dense.size();
-  if (piece.layer == 0) {
-    const host::Range columns = within(piece.range, network.shape.hidden, network.part.columns.begin);
-    if (size_of(columns) == 0) return;
-    return visit_block(network.embedding, {.rows = {0, network.embedding.rows()}, .columns = columns}, visit);
-  }
-  if (piece.layer <= dense) {
-    const std::size_t i = piece.layer - 1;
-    DenseLayer& layer = network.dense[i];
-    const host::Range units = within(piece.range, network.shape.dense[i], network.part.units[i].begin);
-    visit_block(layer.weights, {.rows = units, .columns = {0, layer.weights.stride()}}, visit);
-    return visit_biases(layer.bias, layer.bias_moment1, layer.bias_moment2, units, visit);
-  }
-  CHECK(piece.layer == dense + 1, piece.layer, dense);
-  visit_block(network.output, {.rows = piece.range, .columns = {0, network.output.stride()}}, visit);
-  visit_biases(network.bias, network.bias_moment1, network.bias_moment2, piece.range, visit);
+std::size_t piece_rows(const NetworkShape& shape, const NetworkPiece& piece) {
+  if (piece.layer == 0) return size_of(within(piece.range, shape.hidden)) == 0 ? 0 : shape.features;
+  if (piece.layer <= shape.dense.size()) return size_of(within(piece.range, shape.dense[piece.layer - 1]));
+  CHECK(piece.layer == shape.dense.size() + 1, piece.layer, shape.dense.size());
+  return size_of(piece.range);
 }
 
-std::uint64_t piece_bytes(const NetworkShape& shape, const TableMoments& moments, const NetworkPiece& piece) {
+std::uint64_t piece_row_bytes(const NetworkShape& shape, const TableMoments& moments,
+                              const NetworkPiece& piece) {
   CHECK(moments.embedding == Moments::kElement && moments.output == Moments::kElement);
-  const auto bytes = [](std::uint64_t rows, std::uint64_t columns) {
-    return rows * (3 * columns * sizeof(float) + sizeof(std::uint32_t));
+  const auto bytes = [](std::uint64_t columns) {
+    return 3 * columns * sizeof(float) + sizeof(std::uint32_t);
   };
-  if (piece.layer == 0) {
-    const std::uint64_t columns = size_of(within(piece.range, shape.hidden, 0));
-    return columns == 0 ? 0 : bytes(shape.features, columns);
-  }
-  const bool output = piece.layer > shape.dense.size();
-  const std::uint64_t rows =
-      output ? size_of(piece.range) : size_of(within(piece.range, shape.dense[piece.layer - 1], 0));
-  const std::size_t below = piece.layer == 1 ? shape.hidden : shape.dense[piece.layer - 2];
-  return bytes(rows, row_stride(below)) + rows * 3 * sizeof(float);
+  if (piece.layer == 0) return bytes(size_of(within(piece.range, shape.hidden)));
+  const std::size_t below =
+      piece.layer == 1 ? shape.hidden : shape.dense[std::min(piece.layer - 2, shape.dense.size() - 1)];
+  return bytes(row_stride(below)) + 3 * sizeof(float);
 }
 
-void save_piece(Network& from, const NetworkPiece& piece, std::span<std::byte> bytes) {
-  visit_piece(from, piece, [&](std::span<std::byte> run) {
+void save_row(Network& from, const NetworkPiece& piece, std::size_t row, std::span<std::byte> bytes) {
+  visit_row(from, piece, row, [&](std::span<std::byte> run) {
     CHECK(run.size() <= bytes.size(), run.size(), bytes.size());
     std::memcpy(bytes.data(), run.data(), run.size());
     bytes = bytes.subspan(run.size());
@@ -97,13 +90,32 @@ void save_piece(Network& from, const NetworkPiece& piece, std::span<std::byte> b
   CHECK(bytes.empty(), bytes.size());
 }
 
-void load_piece(Network& to, const NetworkPiece& piece, std::span<const std::byte> bytes) {
-  visit_piece(to, piece, [&](std::span<std::byte> run) {
+void load_row(Network& to, const NetworkPiece& piece, std::size_t row, std::span<const std::byte> bytes) {
+  visit_row(to, piece, row, [&](std::span<std::byte> run) {
     CHECK(run.size() <= bytes.size(), run.size(), bytes.size());
     std::memcpy(run.data(), bytes.data(), run.size());
     bytes = bytes.subspan(run.size());
   });
   CHECK(bytes.empty(), bytes.size());
+}
+
+std::uint32_t last_step_of(Network& network, const NetworkPiece& piece, std::size_t row) {
+  const Place place = place_of(network, piece, row);
+  return place.table->last_step(place.row);
+}
+
+void save_piece(Network& from, const NetworkPiece& piece, std::span<std::byte> bytes) {
+  const std::size_t rows = piece_rows(from.shape, piece);
+  CHECK(rows == 0 ? bytes.empty() : bytes.size() % rows == 0, bytes.size(), rows);
+  for (std::size_t row = 0; row < rows; ++row)
+    save_row(from, piece, row, bytes.subspan(row * (bytes.size() / rows), bytes.size() / rows));
+}
+
+void load_piece(Network& to, const NetworkPiece& piece, std::span<const std::byte> bytes) {
+  const std::size_t rows = piece_rows(to.shape, piece);
+  CHECK(rows == 0 ? bytes.empty() : bytes.size() % rows == 0, bytes.size(), rows);
+  for (std::size_t row = 0; row < rows; ++row)
+    load_row(to, piece, row, bytes.subspan(row * (bytes.size() / rows), bytes.size() / rows));
 }
 
 }  // namespace gossamer::sparse

@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <span>
 
-#include "base/function_ref.h"
 #include "host/api/compute.h"
 #include "learn/sparse/network.h"
 
@@ -25,11 +24,24 @@ struct NetworkPiece {
   host::Range range;
 };
 
-// All memory of the piece, in the same order everywhere. Requires that the network holds it, with moments.
-void visit_piece(Network& network, const NetworkPiece& piece, FunctionRef<void(std::span<std::byte>)> visit);
-[[nodiscard]] std::uint64_t piece_bytes(const NetworkShape& shape, const TableMoments& moments,
-                                        const NetworkPiece& piece);
-// `bytes` has piece_bytes().
+// Rows of the piece: features, units or output rows.
+[[nodiscard]] std::size_t piece_rows(const NetworkShape& shape, const NetworkPiece& piece);
+// Bytes of each.
+[[nodiscard]] std::uint64_t piece_row_bytes(const NetworkShape& shape, const TableMoments& moments,
+                                            const NetworkPiece& piece);
+[[nodiscard]] inline std::uint64_t piece_bytes(const NetworkShape& shape, const TableMoments& moments,
+                                               const NetworkPiece& piece) {
+  return piece_rows(shape, piece) * piece_row_bytes(shape, moments, piece);
+}
+
+// The rest requires that the network holds the piece, with moments. `row` is one of piece_rows(), `bytes` has
+// piece_row_bytes().
+void save_row(Network& from, const NetworkPiece& piece, std::size_t row, std::span<std::byte> bytes);
+void load_row(Network& to, const NetworkPiece& piece, std::size_t row, std::span<const std::byte> bytes);
+// 1 + the step that last updated the row; 0 = never.
+[[nodiscard]] std::uint32_t last_step_of(Network& network, const NetworkPiece& piece, std::size_t row);
+
+// All rows one after the other: piece_bytes().
 void save_piece(Network& from, const NetworkPiece& piece, std::span<std::byte> bytes);
 void load_piece(Network& to, const NetworkPiece& piece, std::span<const std::byte> bytes);
 

@@ -15,6 +15,10 @@ namespace {
 
 // Larger exchanges would hold up what is small and urgent.
 constexpr std::uint64_t kBulkBytes = 1ULL << 20;
+// Numbers of exchanges: rounds of steps, stages of a recovery, three for each snapshot.
+constexpr std::uint64_t kStages = 1ULL << 62;
+constexpr std::uint64_t kSnapshots = 1ULL << 63;
+enum SnapshotPart : std::uint64_t { kSizes, kDeltas, kStored, kSnapshotParts };
 
 bool holds_nothing(const sparse::NetworkPart& part, std::size_t layers) {
   for (std::size_t layer = 0; layer < layers; ++layer) {
@@ -55,6 +59,7 @@ void FleetEngine::prepare(Instant now) {
 void FleetEngine::prepared(Instant now) {
   life_->job = job_;
   life_->bench->learner = std::make_unique<FleetLearner>(*job_);
+  life_->bench->vault = std::make_unique<Vault>(*job_);
   life_->rounds = step_rounds(job_->shape.layers());
   process_.member()->ready(now);
 }
@@ -98,7 +103,14 @@ void FleetEngine::want(Doing doing, Work work) {
   CHECK(doing_ == Doing::kNothing, static_cast<int>(doing_));
   doing_ = doing;
   at_ = life_->bench;
-  wanted_ = std::move(work);
+  if (life_->upkeep.empty()) {
+    wanted_ = std::move(work);
+    return;
+  }
+  wanted_ = [bench = at_, upkeep = std::exchange(life_->upkeep, {}), work = std::move(work)] {
+    for (const auto& task : upkeep) task(*bench);
+    work();
+  };
 }
 
 cluster::Engine::Work FleetEngine::take_work() { return std::exchange(wanted_, {}); }
@@ -110,7 +122,9 @@ void FleetEngine::worked(Instant now) {
   if (!life_ || process_.member() == nullptr || failure_) return;
   if (life_->bench != at) return prepare(now);
   if (done == Doing::kPreparing) return at->job.ok() ? prepared(now) : fail(at->job.error(), now);
+  if (!at->kept.ok()) return fail(at->kept.error(), now);
   if (done == Doing::kRecovering) stage_done(now);
+  if (done == Doing::kSnapshot) give_snapshot(now);
   if (done == Doing::kStepping) round_done(now);
   if (done == Doing::kDelivering && !at->delivered.ok()) return fail(at->delivered.error(), now);
   if (life_ && life_->must_rest && doing_ == Doing::kNothing) report_rest(now);
@@ -130,6 +144,16 @@ void FleetEngine::report_rest(Instant now) {
   sparse_fleet::Report report;
   report.set_applied(life_->applied.value);
   if (life_->part) write_part(*life_->part, *report.mutable_part());
+  const auto add = [&](StepNumber step, const Pieces& pieces) {
+    sparse_fleet::Copies& copies = *report.add_copies();
+    copies.set_step(step.value);
+    write_pieces(pieces, *copies.mutable_pieces());
+  };
+  if (life_->layout) {
+    add(life_->copies.step, life_->copies.kept[life_->rank]);
+    if (life_->snapshot && life_->snapshot->stored)
+      add(life_->snapshot->step, life_->layout->members[life_->rank].copies_after);
+  }
   process_.member()->frozen(report.SerializeAsString(), {}, now);
 }
 
@@ -141,6 +165,12 @@ void FleetEngine::go_on(Instant now) {
   const auto rank = layout->rank_of(member.self().node);
   if (!rank) return;
   life_->installed = Epoch(member.installed().epoch());
+  // What was stored counts if it did for all.
+  auto snapshot = std::exchange(life_->snapshot, std::nullopt);
+  if (snapshot && snapshot->stored && snapshot->step == layout->base) keep(std::move(*snapshot));
+  life_->waits_for_snapshot = false;
+  life_->copies = {.step = layout->base, .kept = {}};
+  for (const LayoutMember& one : layout->members) life_->copies.kept.push_back(one.copies_before);
   life_->layout = std::move(*layout);
   life_->plan = plan_recovery(*life_->layout, life_->job->shape);
   life_->rank = *rank;
@@ -171,7 +201,8 @@ void FleetEngine::begin_exchanges(Instant now) {
   life_->next_stage = 0;
   life_->next_round = 0;
   life_->bench->got.clear();
-  life_->bench->recovery = std::make_unique<Recovery>(*life_->bench->learner, *life_->layout, life_->rank);
+  life_->bench->recovery =
+      std::make_unique<Recovery>(*life_->bench->learner, *life_->bench->vault, *life_->layout, life_->rank);
   carry_out(std::move(events), now);
   if (life_ && life_->working) compute_stage();
 }
@@ -195,6 +226,11 @@ void FleetEngine::stage_done(Instant now) {
   const FleetLearner& learner = *life_->bench->learner;
   if (learner.holds()) life_->applied = learner.applied();
   const RecoveryStage stage = life_->stages[life_->next_stage];
+  if (stage.kind == RecoveryStage::Kind::kSnapshot) {
+    life_->waits_for_snapshot = true;
+    if (life_->working) begin_snapshot();
+    return;
+  }
   if (stage.kind != RecoveryStage::Kind::kFinish) {
     if (life_->working) exchange(operation_of(stage), now);
     return;
@@ -218,9 +254,143 @@ void FleetEngine::step_done(Instant now) {
   life_->next_round = 0;
   if (leaving_ && life_->working && holds_nothing(*life_->part, life_->job->shape.layers()))
     return member.leave(*leaving_, now);
+  go_on_stepping(now);
+}
+
+void FleetEngine::go_on_stepping(Instant) {
+  life_->waits_for_snapshot = false;
   if (!life_->working) return;
-  if (life_->applied.value < life_->job->schedule.total_steps) return compute_round();
-  if (life_->job->deliver) deliver();
+  if (snapshot_due()) {
+    // Of two at once the second would be larger than the first.
+    life_->waits_for_snapshot = life_->snapshot.has_value();
+    if (!life_->snapshot) begin_snapshot();
+  } else if (life_->applied.value < life_->job->schedule.total_steps) {
+    compute_round();
+  } else if (life_->job->deliver) {
+    deliver();
+  }
+}
+
+// The same at all members.
+bool FleetEngine::snapshot_due() const {
+  const StepNumber step = life_->applied;
+  if (life_->snapshot && life_->snapshot->step == step) return false;
+  if (step > life_->copies.step)
+    return step == life_->layout->resume || step.value % life_->job->snapshot_every == 0;
+  // As of this step, but perhaps not all where they should be.
+  if (step == StepNumber()) return false;
+  for (std::size_t rank = 0; rank < life_->copies.kept.size(); ++rank) {
+    if (!std::ranges::includes(life_->copies.kept[rank], life_->layout->members[rank].copies_after))
+      return true;
+  }
+  return false;
+}
+
+void FleetEngine::begin_snapshot() {
+  // Whoever is new has applied nothing until it holds something.
+  const bool recovering = life_->bench->recovery != nullptr;
+  life_->snapshot.emplace().step = recovering ? life_->layout->resume : life_->applied;
+  const std::shared_ptr<Bench> bench = life_->bench;
+  want(Doing::kSnapshot, [bench, copies = life_->copies, layout = *life_->layout] {
+    PieceSources sources;
+    if (bench->recovery != nullptr) {
+      sources = bench->recovery->sources();
+    } else {
+      sparse::Network& network = bench->learner->network();
+      for (const PieceId& piece : pieces_of(bench->learner->job().shape, network.part))
+        sources[piece] = &network;
+    }
+    bench->deltas.clear();
+    for (std::size_t rank = 0; rank < layout.members.size(); ++rank) {
+      bench->deltas.push_back(make_delta(
+          bench->learner->job(), sources,
+          {.keeps = layout.members[rank].copies_after, .has = copies.kept[rank], .since = copies.step}));
+    }
+  });
+}
+
+void FleetEngine::give_snapshot(Instant now) {
+  if (!life_->snapshot) return;
+  Snapshot& snapshot = *life_->snapshot;
+  for (const Slices& delta : std::exchange(life_->bench->deltas, {})) {
+    snapshot.sizes.push_back(total_bytes(delta));
+    snapshot.given.insert(snapshot.given.end(), delta.begin(), delta.end());
+  }
+  if (!life_->working) return;
+  const std::size_t members = life_->layout->members.size();
+  const cluster::Operation sizes{.kind = cluster::OperationKind::kAllGather,
+                                 .parts = std::vector(members, members * sizeof(std::uint64_t))};
+  exchange_snapshot(kSizes, sizes, {Slice::copy_of(std::as_bytes(std::span(snapshot.sizes)))}, now);
+  // Steps go on beside it; a recovery, whose pieces are about to move, does not.
+  if (life_ && life_->bench->recovery == nullptr) go_on_stepping(now);
+}
+
+void FleetEngine::exchange_snapshot(std::uint64_t part, const cluster::Operation& operation, Slices given,
+                                    Instant now) {
+  const std::uint64_t id = kSnapshots + life_->snapshot->step.value * kSnapshotParts + part;
+  cluster::CollectiveEvents events;
+  life_->recovery.begin(cluster::OperationId(id), operation, std::move(given), events);
+  carry_out(std::move(events), now);
+}
+
+void FleetEngine::snapshot_exchanged(std::uint64_t part, std::vector<Slices> got, Instant now) {
+  Snapshot& snapshot = *life_->snapshot;
+  const std::size_t members = life_->layout->members.size();
+  if (part == kSizes) {
+    cluster::Operation deltas{.kind = cluster::OperationKind::kAllToAll, .parts = snapshot.sizes, .from = {}};
+    std::vector<std::uint64_t> sizes(members);
+    for (const Slices& one : got) {
+      copy_front(one, std::as_writable_bytes(std::span(sizes)));
+      deltas.from.push_back(sizes[life_->rank]);
+    }
+    return exchange_snapshot(kDeltas, deltas, std::move(snapshot.given), now);
+  }
+  if (part == kDeltas) {
+    snapshot.got = std::move(got);
+    snapshot.stored = true;
+    const cluster::Operation stored{.kind = cluster::OperationKind::kAllGather,
+                                    .parts = std::vector<std::uint64_t>(members, 1)};
+    return exchange_snapshot(kStored, stored, {Slice::of(std::string(1, '\0'))}, now);
+  }
+  snapshot_complete(now);
+}
+
+// All members have stored their copies: what was before is not needed any more.
+void FleetEngine::snapshot_complete(Instant now) {
+  ++counters_.snapshots;
+  Snapshot snapshot = std::move(*life_->snapshot);
+  life_->snapshot.reset();
+  life_->copies = {.step = snapshot.step, .kept = {}};
+  for (const LayoutMember& one : life_->layout->members) life_->copies.kept.push_back(one.copies_after);
+  keep(std::move(snapshot));
+  if (!life_->waits_for_snapshot) return;
+  if (life_->bench->recovery == nullptr) return go_on_stepping(now);
+  life_->waits_for_snapshot = false;
+  ++life_->next_stage;
+  compute_stage();
+}
+
+void FleetEngine::keep(Snapshot snapshot) {
+  life_->upkeep.emplace_back([snapshot = std::move(snapshot)](Bench& bench) {
+    if (auto kept = bench.vault->apply(snapshot.step, snapshot.got); !kept.ok()) bench.kept = kept;
+    StepLog& log = bench.learner->log();
+    log.erase(log.begin(), log.lower_bound(snapshot.step));
+  });
+}
+
+// One of steps has the numbers of steps; those of recoveries and snapshots lie above them.
+void FleetEngine::exchanged(cluster::Completed completed, Instant now) {
+  if (completed.id.value >= kSnapshots) {
+    return snapshot_exchanged((completed.id.value - kSnapshots) % kSnapshotParts, std::move(completed.result),
+                              now);
+  }
+  life_->bench->got = std::move(completed.result);
+  if (completed.id.value >= kStages) {
+    ++life_->next_stage;
+    return compute_stage();
+  }
+  ++life_->next_round;
+  compute_round();
 }
 
 void FleetEngine::deliver() {
@@ -265,8 +435,8 @@ cluster::Operation FleetEngine::operation_of(FleetRound round) const {
 
 void FleetEngine::exchange(const cluster::Operation& operation, Instant now) {
   const bool recovering = life_->bench->recovery != nullptr;
-  const std::uint64_t id =
-      recovering ? life_->next_stage : life_->applied.value * life_->rounds.size() + life_->next_round;
+  const std::uint64_t id = recovering ? kStages + life_->next_stage
+                                      : life_->applied.value * life_->rounds.size() + life_->next_round;
   cluster::CollectiveEvents events;
   (recovering ? life_->recovery : life_->steps)
       .begin(cluster::OperationId(id), operation, std::move(life_->bench->given), events);
@@ -275,7 +445,7 @@ void FleetEngine::exchange(const cluster::Operation& operation, Instant now) {
 
 void FleetEngine::carry_out(cluster::CollectiveEvents events, Instant now) {
   for (cluster::CollectiveEvent& event : events) {
-    if (failure_) return;
+    if (failure_ || !life_) return;
     if (auto* const send = std::get_if<cluster::Send>(&event)) {
       counters_.sent_bytes += net::counted_bytes(send->message);
       const bool of_steps = send->message.channel == kStepChannel;
@@ -283,15 +453,7 @@ void FleetEngine::carry_out(cluster::CollectiveEvents events, Instant now) {
       (void)process_.member()->send(send->to, of_steps ? life_->lane : host::Lane::kBulk,
                                     std::move(send->message), now);
     } else if (auto* const completed = std::get_if<cluster::Completed>(&event)) {
-      if (!life_->working) continue;
-      life_->bench->got = std::move(completed->result);
-      if (life_->bench->recovery != nullptr) {
-        ++life_->next_stage;
-        compute_stage();
-      } else {
-        ++life_->next_round;
-        compute_round();
-      }
+      if (life_->working) exchanged(std::move(*completed), now);
     } else if (auto* const broken = std::get_if<cluster::RuleBroken>(&event)) {
       fail(std::move(broken->error), now);
     } else {
@@ -303,6 +465,11 @@ void FleetEngine::carry_out(cluster::CollectiveEvents events, Instant now) {
 std::optional<StepNumber> FleetEngine::step() const {
   if (!life_ || !life_->part) return std::nullopt;
   return life_->applied;
+}
+
+std::optional<sparse::NetworkPart> FleetEngine::part() const {
+  if (!life_) return std::nullopt;
+  return life_->part;
 }
 
 FleetLearner* FleetEngine::learner() const {

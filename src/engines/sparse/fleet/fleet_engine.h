@@ -29,6 +29,7 @@
 #include "engines/sparse/fleet/layout.h"
 #include "engines/sparse/fleet/recovery.h"
 #include "engines/sparse/fleet/recovery_plan.h"
+#include "engines/sparse/fleet/vault.h"
 
 namespace gossamer::engine {
 
@@ -40,11 +41,14 @@ inline constexpr std::uint32_t kRecoveryChannel = 4;
 struct FleetCounters {
   std::uint64_t steps = 0;
   std::uint64_t recoveries = 0;
+  std::uint64_t snapshots = 0;
   std::uint64_t sent_bytes = 0;  // with their count for each message
   template <class Visitor>
   void describe(Visitor&& v) const {
     v("gossamer_sparse_steps_total", "steps", "Steps applied.", steps);
     v("gossamer_sparse_recoveries_total", "recoveries", "Layouts that this member went on with.", recoveries);
+    v("gossamer_sparse_snapshots_total", "snapshots", "Of which all members have stored their part.",
+      snapshots);
     v("gossamer_sparse_sent_bytes_total", "bytes", "Handed to links for steps and recoveries.", sent_bytes);
   }
 };
@@ -70,6 +74,8 @@ class FleetEngine final : public cluster::Engine {
   [[nodiscard]] std::vector<CounterSample> counters() const override { return read(counters_); }
   // The first step that this life has not applied; nothing before its first layout.
   [[nodiscard]] std::optional<StepNumber> step() const;
+  // What this life holds; nothing before its first layout.
+  [[nodiscard]] std::optional<sparse::NetworkPart> part() const;
   // All steps are done, or it is at rest: null while it computes, and in between two lives.
   [[nodiscard]] FleetLearner* learner() const;
 
@@ -79,9 +85,25 @@ class FleetEngine final : public cluster::Engine {
     Result<std::shared_ptr<const FleetJob>> job{nullptr};
     Result<void> delivered;
     std::unique_ptr<FleetLearner> learner;
+    std::unique_ptr<Vault> vault;
     std::unique_ptr<Recovery> recovery;
     std::vector<Slices> got;
     Slices given;
+    std::vector<Slices> deltas;  // by rank
+    Result<void> kept;           // what has come of others' pieces
+  };
+  // Of others' pieces, all as of one step.
+  struct Copies {
+    StepNumber step;
+    std::vector<Pieces> kept;  // by rank
+  };
+  // A snapshot on its way: three exchanges, beside the steps.
+  struct Snapshot {
+    StepNumber step;
+    std::vector<std::uint64_t> sizes;  // of what this member gives, by rank
+    Slices given;
+    std::vector<Slices> got;  // by rank
+    bool stored = false;      // everything has come
   };
   // What ends with an incarnation.
   struct Life {
@@ -103,10 +125,14 @@ class FleetEngine final : public cluster::Engine {
     std::size_t next_round = 0;
     StepNumber applied;
     std::optional<sparse::NetworkPart> part;  // what it holds
-    bool working = false;                     // not at rest
-    bool must_rest = false;                   // as soon as nothing is computed
+    Copies copies;                            // that all have
+    std::optional<Snapshot> snapshot;
+    bool waits_for_snapshot = false;
+    std::vector<std::function<void(Bench&)>> upkeep;  // before the next Work
+    bool working = false;                             // not at rest
+    bool must_rest = false;                           // as soon as nothing is computed
   };
-  enum class Doing { kNothing, kPreparing, kRecovering, kStepping, kDelivering };
+  enum class Doing { kNothing, kPreparing, kRecovering, kSnapshot, kStepping, kDelivering };
 
   void on_one(const cluster::LifeBegun& event, Instant now);
   void on_one(const cluster::LifeEnded& event, Instant now);
@@ -125,6 +151,15 @@ class FleetEngine final : public cluster::Engine {
   void stage_done(Instant now);
   void round_done(Instant now);
   void deliver();
+  void go_on_stepping(Instant now);
+  [[nodiscard]] bool snapshot_due() const;
+  void begin_snapshot();
+  void give_snapshot(Instant now);
+  void snapshot_exchanged(std::uint64_t part, std::vector<Slices> got, Instant now);
+  void snapshot_complete(Instant now);
+  void keep(Snapshot snapshot);
+  void exchange_snapshot(std::uint64_t part, const cluster::Operation& operation, Slices given, Instant now);
+  void exchanged(cluster::Completed completed, Instant now);
   void step_done(Instant now);
   void exchange(const cluster::Operation& operation, Instant now);
   void lost(net::PeerId peer, Instant now);

@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,13 +17,53 @@
 namespace gossamer::engine {
 namespace {
 
+std::uint64_t seeds() {
+  const char* const wanted = std::getenv("SEEDS");
+  return wanted == nullptr ? 30 : std::stoull(wanted);
+}
+
+// What can happen to a fleet, as long as another member is left that holds something and is well.
+class Trouble {
+ public:
+  Trouble(SparseFleet& fleet, std::uint64_t seed) : fleet_(fleet), rng_(seed, Purpose::kTest) {}
+
+  void happens() {
+    const std::vector<std::string> well = holders();
+    const Duration time = from_seconds(3 * static_cast<double>(rng_.uniform()));
+    const std::uint64_t what = rng_.below(5);
+    if (what == 0) return fleet_->kill_coordinator_for(time);
+    if (what == 1) return (void)fleet_.join();
+    if (well.size() < 2) return;
+    const std::string machine = well[rng_.below(well.size())];
+    ill_[machine] = fleet_->timeline().now() + time + from_seconds(5);
+    if (what == 2) return fleet_->pause_for(machine, time);
+    if (what == 3) return fleet_->kill(machine);
+    ill_[machine] = fleet_->timeline().now() + from_seconds(1e6);
+    fleet_->member(machine).drain("it was told to");
+  }
+
+ private:
+  [[nodiscard]] std::vector<std::string> holders() {
+    std::vector<std::string> holders;
+    for (const auto& [machine, member] : fleet_->members()) {
+      if (!fleet_.holds_nothing(machine) && ill_[machine] < fleet_->timeline().now())
+        holders.push_back(machine);
+    }
+    return holders;
+  }
+
+  SparseFleet& fleet_;
+  Rng rng_;
+  std::map<std::string, Instant> ill_;  // until then
+};
+
 // Claim: on 1, 2, 4 and 8 nodes the same is trained, with dense layers and without.
 TEST(FleetEngine, TrainsLikeOneNode) {
   for (const std::vector<std::size_t>& dense : {std::vector<std::size_t>{}, {96, 64}}) {
     const TinyProblem problem(dense, 200);
     const sparse::Network alone = problem.train_alone();
     for (const std::size_t nodes : {1, 2, 4, 8}) {
-      SparseFleet fleet(problem, nodes, 1);
+      SparseFleet fleet(problem, {.first_members = nodes});
       fleet->run_for(60);
       ASSERT_EQ(fleet->failure(), std::nullopt) << *fleet->failure();
       ASSERT_TRUE(fleet.done()) << nodes << " nodes\n" << fleet->log();
@@ -37,7 +79,7 @@ TEST(FleetEngine, KilledMembersCostNoStep) {
     const TinyProblem problem(dense, 60);
     const sparse::Network alone = problem.train_alone();
     for (std::uint64_t seed = 1; seed <= 10; ++seed) {
-      SparseFleet fleet(problem, 4, seed);
+      SparseFleet fleet(problem, {.copies = 3, .seed = seed});
       Rng rng(seed, Purpose::kTest);
       while (!fleet.step()) fleet->run_for(0.01);
       for (std::size_t left = 4; left > 1;) {
@@ -52,6 +94,55 @@ TEST(FleetEngine, KilledMembersCostNoStep) {
       ASSERT_TRUE(fleet.done()) << "seed " << seed << "\n" << fleet->log();
       EXPECT_LT(fleet.distance_to(alone), 1e-4) << "seed " << seed << ", " << dense.size() << " dense layers";
     }
+  }
+}
+
+// Claim: members that join get a part, and members that leave in order give theirs away, without a step that
+// is computed again.
+TEST(FleetEngine, MembersComeAndGo) {
+  for (const std::vector<std::size_t>& dense : {std::vector<std::size_t>{}, {96, 64}}) {
+    const TinyProblem problem(dense, 100);
+    const sparse::Network alone = problem.train_alone();
+    for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+      SparseFleet fleet(problem, {.first_members = 2, .seed = seed});
+      while (!fleet.step()) fleet->run_for(0.01);
+      fleet->run_for(1);
+      const std::string third = fleet.join();
+      const std::string fourth = fleet.join();
+      fleet->run_for(2);
+      EXPECT_FALSE(fleet.holds_nothing(third)) << "seed " << seed << "\n" << fleet->log();
+      EXPECT_FALSE(fleet.holds_nothing(fourth)) << "seed " << seed << "\n" << fleet->log();
+      fleet->member("m1").drain("it was told to");
+      fleet->run_for(2);
+      EXPECT_TRUE(fleet->member("m1").done()) << "seed " << seed << "\n" << fleet->log();
+      fleet->kill("m1");
+      fleet->run_for(60);
+      ASSERT_EQ(fleet->failure(), std::nullopt) << *fleet->failure() << "\n" << fleet->log();
+      ASSERT_TRUE(fleet.done()) << "seed " << seed << "\n" << fleet->log();
+      EXPECT_LT(fleet.distance_to(alone), 1e-4) << "seed " << seed;
+    }
+  }
+}
+
+// Claim: all of it at once: members are killed, stopped, drained and join at any moment, the coordinator dies
+// and comes back; as long as somebody is left who holds something, and there are copies, nothing is lost.
+TEST(FleetEngine, WhateverHappens) {
+  for (std::uint64_t seed = 1; seed <= seeds(); ++seed) {
+    const TinyProblem problem(seed % 2 == 0 ? std::vector<std::size_t>{} : std::vector<std::size_t>{96, 64},
+                              80);
+    const sparse::Network alone = problem.train_alone();
+    SparseFleet fleet(problem, {.copies = 5, .seed = seed});
+    Trouble trouble(fleet, seed);
+    Rng rng(seed, Purpose::kTest, 1);
+    while (!fleet.step()) fleet->run_for(0.01);
+    for (int i = 0; i < 8; ++i) {
+      fleet->run_for(2 * static_cast<double>(rng.uniform()));
+      trouble.happens();
+    }
+    fleet->run_for(120);
+    ASSERT_EQ(fleet->failure(), std::nullopt) << "seed " << seed << *fleet->failure() << "\n" << fleet->log();
+    ASSERT_TRUE(fleet.done()) << "seed " << seed << "\n" << fleet->log();
+    EXPECT_LT(fleet.distance_to(alone), 1e-4) << "seed " << seed;
   }
 }
 

@@ -25,7 +25,8 @@ struct FleetJob {
   sparse::TableMoments moments;
   sparse::NetworkInit init;
   sparse::LearnerOptions learner;
-  sparse::Schedule schedule;  // total_steps of them
+  sparse::Schedule schedule;          // total_steps of them
+  std::uint64_t snapshot_every = 16;  // steps, >= 1
   // Borrowed for the job's life.
   const sparse::LabelCounts& labels;
   StepSource& steps;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 #include <utility>
 
 #include "base/check.h"
@@ -14,6 +15,13 @@ using sparse::LayerState;
 using sparse::NetworkPart;
 using sparse::PartitionShare;
 using Kind = FleetRound::Kind;
+
+namespace {
+
+// Who has no columns would need nothing of the others in the last exchange, and be steps ahead of them.
+std::size_t mark_bytes(FleetRound round) { return round.kind == Kind::kGradient && round.layer == 0 ? 1 : 0; }
+
+}  // namespace
 
 std::vector<FleetRound> step_rounds(std::size_t layers) {
   std::vector<FleetRound> rounds;
@@ -52,7 +60,7 @@ std::uint64_t FleetLearner::round_bytes(const FleetJob& job, FleetRound round, c
   if (round.kind == Kind::kShares) return rows * sizeof(PartitionShare);
   if (round.kind == Kind::kFinish) return 0;
   const host::Range& columns = columns_of(part, round.layer);
-  return rows * (columns.end - columns.begin) * sizeof(float);
+  return rows * (columns.end - columns.begin) * sizeof(float) + mark_bytes(round);
 }
 
 void FleetLearner::hold(std::unique_ptr<sparse::Network> network) {
@@ -103,9 +111,9 @@ Slices FleetLearner::round(FleetRound round, std::span<const Slices> got) {
 }
 
 void FleetLearner::begin_step() {
-  now_ = {};
-  now_.hidden.resize(job_.shape.layers());
-  now_.gradients.resize(job_.shape.layers());
+  LoggedStep& logged = log_[applied_] = {};
+  logged.hidden.resize(job_.shape.layers());
+  logged.gradients.resize(job_.shape.layers());
   const data::Batch batch = job_.steps.read(applied_);
   learner_->begin(batch, applied_, {.learning_rate = job_.schedule.learning_rate(applied_)});
   learner_->embed();
@@ -121,7 +129,7 @@ void FleetLearner::take_hidden(std::size_t layer, std::span<const Slices> got) {
   for (std::size_t rank = 0; rank < parts_.size(); ++rank) {
     const ColumnPiece piece{columns_of(parts_[rank], layer), got[rank]};
     if (rank != me_) copy_columns(piece, rows(), state.stride, state.h.span());
-    now_.hidden[layer].push_back(piece);
+    log_[applied_].hidden[layer].push_back(piece);
   }
 }
 
@@ -131,15 +139,15 @@ Slices FleetLearner::give_shares() {
 }
 
 void FleetLearner::take_shares(std::span<const Slices> got) {
-  now_.sums.assign(rows(), {});
+  std::vector<PartitionShare>& sums = log_[applied_].sums;
+  sums.assign(rows(), {});
   std::vector<PartitionShare> shares(rows());
   for (const Slices& one : got) {
     copy_front(one, std::as_writable_bytes(std::span(shares)));
-    for (std::size_t sample = 0; sample < rows(); ++sample)
-      sparse::add_share(now_.sums[sample], shares[sample]);
+    for (std::size_t sample = 0; sample < rows(); ++sample) sparse::add_share(sums[sample], shares[sample]);
   }
   // Also where nobody else is left: what is logged of dh must not have gone through the activation.
-  learner_->normalise(now_.sums, Company::kOthers);
+  learner_->normalise(sums, Company::kOthers);
 }
 
 Slices FleetLearner::give_gradient(std::size_t layer) {
@@ -148,7 +156,8 @@ Slices FleetLearner::give_gradient(std::size_t layer) {
   for (const NetworkPart& part : parts_) {
     ColumnPiece piece = piece_of(state.dh.span(), rows(), state.stride, columns_of(part, layer));
     for (const Slice& slice : piece.bytes) all.push_back(slice);
-    now_.gradients[layer].push_back(std::move(piece));
+    if (layer == 0) all.push_back(Slice::of(std::string(1, '\0')));
+    log_[applied_].gradients[layer].push_back(std::move(piece));
   }
   return all;
 }
@@ -157,14 +166,13 @@ Slices FleetLearner::give_gradient(std::size_t layer) {
 void FleetLearner::take_gradient(std::size_t layer, std::span<const Slices> got) {
   const host::Range columns = columns_of(parts_[me_], layer);
   std::vector<float> sum(rows() * (columns.end - columns.begin));
-  for (const Slices& one : got) add_columns({columns, one}, rows(), columns, sum);
+  for (const Slices& one : got)
+    add_columns({columns, SliceReader(one).take(sum.size() * sizeof(float))}, rows(), columns, sum);
   set_columns(sum, rows(), learner_->state().layers[layer]);
 }
 
 void FleetLearner::finish() {
   loss_ = learner_->finish().loss;
-  log_[applied_] = std::move(now_);
-  now_ = {};
   ++applied_;
 }
 

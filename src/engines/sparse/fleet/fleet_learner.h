@@ -89,8 +89,7 @@ class FleetLearner {
   std::vector<sparse::NetworkPart> parts_;  // by rank
   std::size_t me_ = 0;
   StepNumber applied_;
-  LoggedStep now_;  // of the step that is under way
-  StepLog log_;
+  StepLog log_;  // with the step that is under way, which may be begun again
   double loss_ = 0;
 };
 

@@ -15,7 +15,7 @@ namespace gossamer::engine {
 std::vector<placement::Thing> FleetWorkload::things() const {
   std::vector<placement::Thing> things;
   for (std::uint64_t shard = 0; shard < shape_.shards(); ++shard)
-    things.push_back({.id = placement::ThingId(shard), .bytes = shard_bytes_, .work = 1});
+    things.push_back({.id = placement::ThingId(shard), .bytes = options_.shard_bytes, .work = 1});
   return things;
 }
 
@@ -28,22 +28,53 @@ std::vector<cluster::TrackId> FleetWorkload::tracks() const {
 bool FleetWorkload::readable(const std::string& report) const {
   sparse_fleet::Report parsed;
   if (!parsed.ParseFromString(report)) return false;
-  return !parsed.has_part() || read_part(parsed.part(), shape_).has_value();
+  if (parsed.has_part() && !read_part(parsed.part(), shape_)) return false;
+  return std::ranges::all_of(parsed.copies(), [this](const sparse_fleet::Copies& copies) {
+    return read_pieces(copies.pieces(), shape_).has_value();
+  });
 }
+
+namespace {
+
+using Reports = std::map<NodeId, sparse_fleet::Report>;
+
+Reports reports_of(const cluster::Rest& rest) {
+  Reports reports;
+  for (const auto& [node, frozen] : rest.reports)
+    CHECK(reports[node].ParseFromString(frozen.report()), node.value);
+  return reports;
+}
+
+// The newest that all have who hold something: whoever has forgotten an older one knows that they do.
+StepNumber base_of(const Reports& reports) {
+  std::optional<std::uint64_t> base;
+  for (const auto& [node, report] : reports) {
+    if (!report.has_part()) continue;
+    std::uint64_t newest = 0;
+    for (const sparse_fleet::Copies& copies : report.copies()) newest = std::max(newest, copies.step());
+    base = std::min(base.value_or(newest), newest);
+  }
+  return StepNumber(base.value_or(0));
+}
+
+}  // namespace
 
 Layout FleetWorkload::layout_of(const cluster::Rest& rest) const {
   std::map<NodeId, std::set<std::size_t>> shards;
   std::map<NodeId, std::size_t> weights;
   for (const auto& [thing, node] : rest.after) shards[node].insert(thing.value);
-  Layout layout;
-  for (const auto& [node, frozen] : rest.reports) {
-    sparse_fleet::Report report;
-    CHECK(report.ParseFromString(frozen.report()), node.value);
+  const Reports reports = reports_of(rest);
+  Layout layout{.resume = {}, .base = base_of(reports), .members = {}};
+  for (const auto& [node, report] : reports) {
     LayoutMember& member = layout.members.emplace_back();
     member.node = node;
     member.applied = StepNumber(report.applied());
     if (report.has_part()) member.before = read_part(report.part(), shape_);
     if (member.before) layout.resume = std::max(layout.resume, member.applied);
+    for (const sparse_fleet::Copies& copies : report.copies()) {
+      if (StepNumber(copies.step()) == layout.base)
+        member.copies_before.merge(*read_pieces(copies.pieces(), shape_));
+    }
     member.after = with_shards(no_part(shape_), shape_, shards[node]);
     weights[node] = shards[node].size();
   }
@@ -58,28 +89,38 @@ Layout FleetWorkload::layout_of(const cluster::Rest& rest) const {
       if (own != after.end()) columns_of(member.after, layer) = own->second;
     }
   }
+  assign_copies(layout, shape_, options_.copies);
   return layout;
+}
+
+// A piece that nobody has, and of which there is no copy; initial values everybody can make.
+bool FleetWorkload::recoverable(const Layout& layout) const {
+  if (layout.base == StepNumber()) return true;
+  Pieces known;
+  Pieces needed;
+  for (const LayoutMember& member : layout.members) {
+    if (member.before) known.merge(pieces_of(shape_, *member.before));
+    known.insert(member.copies_before.begin(), member.copies_before.end());
+    needed.merge(pieces_of(shape_, member.after));
+  }
+  return std::ranges::includes(known, needed);
 }
 
 cluster::Decision FleetWorkload::decide(const cluster::Rest& rest) {
   const Layout layout = layout_of(rest);
-  sparse_fleet::Decision decision;
-  decision.set_resume(layout.resume.value);
-  for (const LayoutMember& member : layout.members) {
-    sparse_fleet::Decision::Member& out = *decision.add_members();
-    out.set_node(member.node.value);
-    out.set_applied(member.applied.value);
-    if (member.before) write_part(*member.before, *out.mutable_before());
-    write_part(member.after, *out.mutable_after());
-  }
-  cluster::Decision result{.bytes = decision.SerializeAsString(), .committed = layout.resume};
-  if (rest.committed && layout.resume < *rest.committed) {
-    result.failure = Error{.where = fmt::format("step {}", rest.committed->value),
-                           .what = "what the run has learnt is lost: all that held it are gone",
-                           .got = fmt::format("members that know {} steps", layout.resume.value),
-                           .expected = fmt::format("one that knows {}", rest.committed->value),
-                           .fix = "begin the run again"};
-    result.committed = rest.committed;
+  cluster::Decision result{.bytes = write_layout(layout), .committed = layout.resume};
+  const bool behind = rest.committed && layout.resume < *rest.committed;
+  if (behind || !recoverable(layout)) {
+    result.failure =
+        Error{.where = fmt::format("step {}", layout.resume.value),
+              .what = "a part of what the run has learnt is lost: all that had it, or a copy of it, are gone",
+              .got = fmt::format(
+                  "{} members, {} of them with a part", layout.members.size(),
+                  std::ranges::count_if(
+                      layout.members, [](const LayoutMember& member) { return member.before.has_value(); })),
+              .expected = "a copy of each part with those that are left",
+              .fix = "begin the run again; more copies survive more deaths at once (cluster.copies)"};
+    if (behind) result.committed = rest.committed;
   }
   return result;
 }

@@ -17,9 +17,12 @@ namespace gossamer::engine {
 
 class FleetWorkload final : public cluster::Workload {
  public:
-  // `shard_bytes`: memory that a member needs for each of its shards, with what goes with it.
-  FleetWorkload(FleetShape shape, std::uint64_t shard_bytes)
-      : shape_(std::move(shape)), shard_bytes_(shard_bytes) {}
+  struct Options {
+    std::uint64_t shard_bytes =
+        1;                   // memory that a member needs for each of its shards, with what goes with it
+    std::size_t copies = 1;  // of each piece, beside its holder's
+  };
+  FleetWorkload(FleetShape shape, const Options& options) : shape_(std::move(shape)), options_(options) {}
 
   [[nodiscard]] std::vector<placement::Thing> things() const override;
   [[nodiscard]] std::optional<placement::ThingId> thing_of(cluster::TrackId track) const override {
@@ -33,9 +36,10 @@ class FleetWorkload final : public cluster::Workload {
 
  private:
   [[nodiscard]] Layout layout_of(const cluster::Rest& rest) const;
+  [[nodiscard]] bool recoverable(const Layout& layout) const;
 
   const FleetShape shape_;
-  const std::uint64_t shard_bytes_;
+  const Options options_;
 };
 
 }  // namespace gossamer::engine

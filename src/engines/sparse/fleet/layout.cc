@@ -65,9 +65,89 @@ std::size_t boundary(const Owned& left, const Owned& right, std::size_t block,
 
 }  // namespace
 
+bool is_piece(const FleetShape& shape, PieceId id) {
+  if (id.layer == shape.layers()) return id.index < shape.shards();
+  return id.layer < shape.layers() && id.index < shape.width(id.layer) / shape.block(id.layer);
+}
+
+sparse::NetworkPiece piece_of(const FleetShape& shape, PieceId id) {
+  if (id.layer == shape.layers()) {
+    const sparse::HeldRows rows(shape.network.labels, shape.shard_shift);
+    return {.layer = id.layer, .range = rows.rows_of(id.index)};
+  }
+  const std::size_t block = shape.block(id.layer);
+  return {.layer = id.layer, .range = {id.index * block, (id.index + 1) * block}};
+}
+
+Pieces pieces_of(const FleetShape& shape, std::size_t layer, const Range& columns) {
+  Pieces pieces;
+  const std::size_t block = shape.block(layer);
+  for (std::size_t at = columns.begin; at < columns.end; at += block)
+    pieces.insert({.layer = layer, .index = at / block});
+  return pieces;
+}
+
+Pieces pieces_of(const FleetShape& shape, const NetworkPart& part) {
+  Pieces pieces;
+  for (std::size_t layer = 0; layer < shape.layers(); ++layer)
+    pieces.merge(pieces_of(shape, layer, columns_of(part, layer)));
+  for (const std::size_t shard : shards_of(part)) pieces.insert({.layer = shape.layers(), .index = shard});
+  return pieces;
+}
+
+void write_pieces(const Pieces& pieces, google::protobuf::RepeatedField<std::uint64_t>& out) {
+  for (const PieceId& one : pieces) out.Add(static_cast<std::uint64_t>(one.layer) << 32 | one.index);
+}
+
+std::optional<Pieces> read_pieces(const google::protobuf::RepeatedField<std::uint64_t>& pieces,
+                                  const FleetShape& shape) {
+  Pieces out;
+  for (const std::uint64_t one : pieces) {
+    const PieceId id{.layer = one >> 32, .index = one & 0xffffffff};
+    if (!is_piece(shape, id)) return std::nullopt;
+    out.insert(id);
+  }
+  return out;
+}
+
+void assign_copies(Layout& layout, const FleetShape& shape, std::size_t copies) {
+  std::map<PieceId, std::size_t> holders;
+  std::vector<std::size_t> keepers;
+  for (std::size_t rank = 0; rank < layout.members.size(); ++rank) {
+    LayoutMember& member = layout.members[rank];
+    member.copies_after.clear();
+    const Pieces own = pieces_of(shape, member.after);
+    for (const PieceId& piece : own) holders[piece] = rank;
+    if (!own.empty()) keepers.push_back(rank);
+  }
+  for (const auto& [piece, holder] : holders) {
+    // Those that have one first, then those that have few.
+    std::ranges::stable_sort(keepers, {}, [&](std::size_t rank) {
+      const LayoutMember& member = layout.members[rank];
+      return std::pair(!member.copies_before.contains(piece), member.copies_after.size());
+    });
+    std::size_t missing = copies;
+    for (const std::size_t rank : keepers) {
+      if (rank == holder || missing == 0) continue;
+      layout.members[rank].copies_after.insert(piece);
+      --missing;
+    }
+  }
+}
+
 NetworkPart no_part(const FleetShape& shape) {
   NetworkPart part = {.columns = {}, .units = std::vector<Range>(shape.network.dense.size()), .rows = {}};
   return with_shards(std::move(part), shape, {});
+}
+
+NetworkPart part_of(const FleetShape& shape, const sparse::NetworkPiece& piece) {
+  NetworkPart part = no_part(shape);
+  if (piece.layer == shape.layers()) {
+    part.rows.add(piece.range.begin >> shape.shard_shift);
+  } else {
+    columns_of(part, piece.layer) = piece.range;
+  }
+  return part;
 }
 
 Range& columns_of(NetworkPart& part, std::size_t layer) {
@@ -149,7 +229,9 @@ Result<Layout> read_layout(const std::string& decision, const FleetShape& shape)
                          .fix = "look whether all nodes run the same version"};
   sparse_fleet::Decision read_decision;
   if (!read_decision.ParseFromString(decision)) return unreadable;
-  Layout layout{.resume = StepNumber(read_decision.resume()), .members = {}};
+  Layout layout{
+      .resume = StepNumber(read_decision.resume()), .base = StepNumber(read_decision.base()), .members = {}};
+  if (layout.base > layout.resume) return unreadable;
   for (const sparse_fleet::Decision::Member& one : read_decision.members()) {
     LayoutMember& member = layout.members.emplace_back();
     member.node = NodeId(one.node());
@@ -161,8 +243,29 @@ Result<Layout> read_layout(const std::string& decision, const FleetShape& shape)
     auto after = read_part(one.after(), shape);
     if (!after) return unreadable;
     member.after = std::move(*after);
+    auto copies_before = read_pieces(one.copies_before(), shape);
+    auto copies_after = read_pieces(one.copies_after(), shape);
+    if (!copies_before || !copies_after) return unreadable;
+    member.copies_before = std::move(*copies_before);
+    member.copies_after = std::move(*copies_after);
   }
   return layout;
+}
+
+std::string write_layout(const Layout& layout) {
+  sparse_fleet::Decision decision;
+  decision.set_resume(layout.resume.value);
+  decision.set_base(layout.base.value);
+  for (const LayoutMember& member : layout.members) {
+    sparse_fleet::Decision::Member& out = *decision.add_members();
+    out.set_node(member.node.value);
+    out.set_applied(member.applied.value);
+    if (member.before) write_part(*member.before, *out.mutable_before());
+    write_part(member.after, *out.mutable_after());
+    write_pieces(member.copies_before, *out.mutable_copies_before());
+    write_pieces(member.copies_after, *out.mutable_copies_after());
+  }
+  return decision.SerializeAsString();
 }
 
 }  // namespace gossamer::engine

@@ -20,6 +20,7 @@
 #include "base/ids.h"
 #include "base/result.h"
 #include "host/api/compute.h"
+#include "learn/sparse/network_pieces.h"
 #include "learn/sparse/network_shape.h"
 
 namespace gossamer::engine {
@@ -42,8 +43,23 @@ struct FleetShape {
   }
 };
 
+// What is kept a copy of as one: a block of columns or units, or an output shard.
+struct PieceId {
+  std::size_t layer = 0;  // shape.layers(): of the output
+  std::size_t index = 0;
+  auto operator<=>(const PieceId&) const = default;
+};
+using Pieces = std::set<PieceId>;
+[[nodiscard]] bool is_piece(const FleetShape& shape, PieceId id);
+[[nodiscard]] sparse::NetworkPiece piece_of(const FleetShape& shape, PieceId id);
+[[nodiscard]] Pieces pieces_of(const FleetShape& shape, const sparse::NetworkPart& part);
+// Of a run of columns or units of a layer.
+[[nodiscard]] Pieces pieces_of(const FleetShape& shape, std::size_t layer, const host::Range& columns);
+
 // Nothing of the network.
 [[nodiscard]] sparse::NetworkPart no_part(const FleetShape& shape);
+// The piece alone; of the output layer one shard.
+[[nodiscard]] sparse::NetworkPart part_of(const FleetShape& shape, const sparse::NetworkPiece& piece);
 // Of a hidden layer: what it holds of the columns of h.
 [[nodiscard]] host::Range& columns_of(sparse::NetworkPart& part, std::size_t layer);
 [[nodiscard]] const host::Range& columns_of(const sparse::NetworkPart& part, std::size_t layer);
@@ -69,13 +85,26 @@ struct LayoutMember {
   std::optional<sparse::NetworkPart> before;  // what it holds at rest
   StepNumber applied;                         // all steps below it
   sparse::NetworkPart after;
+  Pieces copies_before;  // of pieces, as of Layout::base
+  Pieces copies_after;   // that it keeps from the next snapshot on; never of its own
 };
 struct Layout {
   StepNumber resume;
+  StepNumber base;  // logs begin there
   std::vector<LayoutMember> members;
 
   [[nodiscard]] std::optional<std::size_t> rank_of(NodeId node) const;
 };
 [[nodiscard]] Result<Layout> read_layout(const std::string& decision, const FleetShape& shape);
+[[nodiscard]] std::string write_layout(const Layout& layout);
+
+// As messages have them. Nothing if one is no piece of the network.
+void write_pieces(const Pieces& pieces, google::protobuf::RepeatedField<std::uint64_t>& out);
+[[nodiscard]] std::optional<Pieces> read_pieces(const google::protobuf::RepeatedField<std::uint64_t>& pieces,
+                                                const FleetShape& shape);
+
+// Who keeps a copy of what: every piece has `copies` keepers beside its holder, if there are so many members
+// that hold something; those that have one already go on, and the others are spread evenly.
+void assign_copies(Layout& layout, const FleetShape& shape, std::size_t copies);
 
 }  // namespace gossamer::engine

@@ -38,19 +38,6 @@ Range common(const Range& a, const Range& b) {
   return both.begin < both.end ? both : Range{};
 }
 
-std::size_t shard_of(const FleetShape& shape, const Range& rows) { return rows.begin >> shape.shard_shift; }
-
-// What has the piece alone.
-NetworkPart part_of(const FleetShape& shape, const NetworkPiece& piece) {
-  NetworkPart part = no_part(shape);
-  if (piece.layer == shape.layers()) {
-    part.rows.add(shard_of(shape, piece.range));
-  } else {
-    columns_of(part, piece.layer) = piece.range;
-  }
-  return part;
-}
-
 void copy_piece(sparse::Network& to, sparse::Network& from, const FleetJob& job, const NetworkPiece& piece) {
   std::vector<std::byte> bytes(sparse::piece_bytes(job.shape.network, job.moments, piece));
   sparse::save_piece(from, piece, bytes);
@@ -62,10 +49,13 @@ void copy_piece(sparse::Network& to, sparse::Network& from, const FleetJob& job,
 std::vector<RecoveryStage> recovery_stages(const RecoveryPlan& plan, std::size_t layers) {
   std::vector<RecoveryStage> stages;
   if (!plan.without_log.empty()) stages.push_back({Kind::kLogs});
+  if (std::ranges::any_of(plan.fetches, [](const auto& one) { return one.from != one.to; }))
+    stages.push_back({Kind::kCopies});
   for (std::size_t layer = layers; layer-- > 0;) {
     const auto of_layer = [&](const RecoveryPlan::Want& want) { return want.layer == layer; };
     if (std::ranges::any_of(plan.wants, of_layer)) stages.push_back({Kind::kGradients, layer});
   }
+  if (plan.snapshot) stages.push_back({Kind::kSnapshot});
   if (!plan.moves.empty()) stages.push_back({Kind::kMoves});
   stages.push_back({Kind::kFinish});
   return stages;
@@ -75,7 +65,13 @@ std::uint64_t stage_bytes(const FleetJob& job, const RecoveryPlan& plan, Recover
                           std::size_t from, std::size_t to) {
   std::uint64_t bytes = 0;
   if (stage.kind == Kind::kLogs && from == plan.log_donor && std::ranges::count(plan.without_log, to) != 0)
-    bytes += plan.resume.value * logged_bytes(job);
+    bytes += (plan.resume.value - plan.base.value) * logged_bytes(job);
+  if (stage.kind == Kind::kCopies) {
+    for (const RecoveryPlan::Fetch& fetch : plan.fetches) {
+      if (fetch.from != from || fetch.to != to || from == to) continue;
+      bytes += sparse::piece_bytes(job.shape.network, job.moments, piece_of(job.shape, fetch.piece));
+    }
+  }
   if (stage.kind == Kind::kGradients) {
     for (const RecoveryPlan::Want& want : plan.wants) {
       if (want.rank != to || want.layer != stage.layer) continue;
@@ -92,8 +88,9 @@ std::uint64_t stage_bytes(const FleetJob& job, const RecoveryPlan& plan, Recover
   return bytes;
 }
 
-Recovery::Recovery(FleetLearner& learner, const Layout& layout, std::size_t rank)
+Recovery::Recovery(FleetLearner& learner, const Vault& vault, const Layout& layout, std::size_t rank)
     : learner_(learner),
+      vault_(vault),
       job_(learner.job()),
       layout_(layout),
       plan_(plan_recovery(layout, learner.job().shape)),
@@ -107,7 +104,12 @@ Slices Recovery::stage(RecoveryStage stage, std::span<const Slices> got) {
   before_ = stage;
   switch (stage.kind) {
     case Kind::kLogs: return give_logs();
+    case Kind::kCopies: return give_copies();
     case Kind::kGradients: replay_above(stage.layer); return give_gradients(stage.layer);
+    case Kind::kSnapshot:
+      replay_above(0);
+      catch_up();
+      return {};
     case Kind::kMoves:
       replay_above(0);
       catch_up();
@@ -125,7 +127,9 @@ Slices Recovery::stage(RecoveryStage stage, std::span<const Slices> got) {
 void Recovery::take(RecoveryStage stage, std::span<const Slices> got) {
   switch (stage.kind) {
     case Kind::kLogs: return take_log(got[plan_.log_donor]);
+    case Kind::kCopies: return take_copies(got);
     case Kind::kGradients: return take_gradients(stage.layer, got);
+    case Kind::kSnapshot: return;
     case Kind::kMoves: return take_moves(got);
     case Kind::kFinish: CHECK(false, "nothing comes after it");
   }
@@ -135,7 +139,7 @@ void Recovery::take_log(const Slices& bytes) {
   if (total_bytes(bytes) == 0) return;
   SliceReader reader(bytes);
   const std::size_t rows = learner_.rows();
-  for (StepNumber step; step < plan_.resume; ++step) {
+  for (StepNumber step = plan_.base; step < plan_.resume; ++step) {
     LoggedStep& logged = learner_.log()[step] = {};
     logged.gradients.resize(layers_);
     for (std::size_t layer = 0; layer < layers_; ++layer) {
@@ -152,7 +156,7 @@ Slices Recovery::give_logs() const {
   if (me_ != plan_.log_donor) return all;
   Slices whole;
   const std::size_t rows = learner_.rows();
-  for (StepNumber step; step < plan_.resume; ++step) {
+  for (StepNumber step = plan_.base; step < plan_.resume; ++step) {
     const LoggedStep& logged = learner_.log().at(step);
     for (std::size_t layer = 0; layer < layers_; ++layer) {
       const std::size_t width = job_.shape.width(layer);
@@ -167,6 +171,56 @@ Slices Recovery::give_logs() const {
   return all;
 }
 
+Slices Recovery::give_copies() const {
+  Slices all;
+  for (std::size_t to = 0; to < layout_.members.size(); ++to) {
+    for (const RecoveryPlan::Fetch& fetch : plan_.fetches) {
+      if (fetch.from == me_ && fetch.to == to && to != me_)
+        all.push_back(Slice::copy_of(vault_.bytes(fetch.piece)));
+    }
+  }
+  return all;
+}
+
+void Recovery::take_copies(std::span<const Slices> got) {
+  for (std::size_t from = 0; from < got.size(); ++from) {
+    SliceReader reader(got[from]);
+    for (const RecoveryPlan::Fetch& fetch : plan_.fetches) {
+      if (fetch.from != from || fetch.to != me_ || from == me_) continue;
+      const sparse::NetworkPiece piece = piece_of(job_.shape, fetch.piece);
+      copies_[fetch.piece] = reader.take(sparse::piece_bytes(job_.shape.network, job_.moments, piece));
+    }
+  }
+}
+
+// As it was at the last snapshot.
+void Recovery::load_copies(sparse::Network& network) {
+  for (const RecoveryPlan::Fetch& fetch : plan_.fetches) {
+    if (fetch.to != me_ || !pieces_of(job_.shape, network.part).contains(fetch.piece)) continue;
+    const sparse::NetworkPiece piece = piece_of(job_.shape, fetch.piece);
+    if (fetch.from == me_) {
+      sparse::load_piece(network, piece, vault_.bytes(fetch.piece));
+      continue;
+    }
+    std::vector<std::byte> bytes(sparse::piece_bytes(job_.shape.network, job_.moments, piece));
+    copy_front(copies_.at(fetch.piece), bytes);
+    sparse::load_piece(network, piece, bytes);
+  }
+}
+
+PieceSources Recovery::sources() const {
+  PieceSources sources;
+  if (learner_.holds()) {
+    for (const PieceId& piece : pieces_of(job_.shape, learner_.network().part))
+      sources[piece] = &learner_.network();
+  }
+  for (const Patch& patch : patches_) {
+    for (const PieceId& piece : pieces_of(job_.shape, patch.network->part))
+      sources[piece] = patch.network.get();
+  }
+  return sources;
+}
+
 void Recovery::make_patches() {
   Patch rows{.piece = {.layer = layers_, .range = {}}, .network = nullptr};
   NetworkPart rows_part = no_part(job_.shape);
@@ -174,7 +228,7 @@ void Recovery::make_patches() {
   for (const RecoveryPlan::Lost& one : plan_.lost) {
     if (one.rank != me_) continue;
     if (one.piece.layer == layers_) {
-      rows_part.rows.add(shard_of(job_.shape, one.piece.range));
+      rows_part.rows.add(one.piece.range.begin >> job_.shape.shard_shift);
       any = true;
     } else {
       patches_.push_back(
@@ -185,6 +239,7 @@ void Recovery::make_patches() {
     rows.network = initial_network(job_, std::move(rows_part));
     patches_.push_back(std::move(rows));
   }
+  for (Patch& patch : patches_) load_copies(*patch.network);
   std::ranges::sort(patches_, std::greater(), [](const Patch& patch) { return patch.piece.layer; });
 }
 
@@ -201,7 +256,7 @@ void Recovery::replay(Patch& patch) {
   sparse::Learner learner(
       {.network = *patch.network, .labels = job_.labels, .kernels = job_.kernels, .compute = job_.compute},
       job_.learner);
-  for (StepNumber step; step < plan_.resume; ++step) replay_step(patch, learner, step);
+  for (StepNumber step = plan_.base; step < plan_.resume; ++step) replay_step(patch, learner, step);
   patch.replayed = true;
 }
 
@@ -222,7 +277,7 @@ void Recovery::replay_step(Patch& patch, sparse::Learner& learner, StepNumber st
   }
   if (level > 0) {
     const LayerState& below = learner.state().layers[level - 1];
-    Pieces& added = added_[step];
+    Gradients& added = added_[step];
     added.resize(layers_);
     added[level - 1].push_back(piece_of(below.dh.span(), rows, below.stride, {0, below.stride}));
   }
@@ -351,9 +406,10 @@ std::unique_ptr<sparse::Network> Recovery::put_together() {
 
 void Recovery::finish() {
   for (auto& [step, pieces] : added_) {
-    LoggedStep& logged = learner_.log().at(step);
+    const auto logged = learner_.log().find(step);
+    if (logged == learner_.log().end()) continue;  // a snapshot has been made since
     for (std::size_t layer = 0; layer < layers_; ++layer) {
-      for (ColumnPiece& piece : pieces[layer]) logged.gradients[layer].push_back(std::move(piece));
+      for (ColumnPiece& piece : pieces[layer]) logged->second.gradients[layer].push_back(std::move(piece));
     }
   }
   learner_.hold(put_together());

@@ -3,12 +3,14 @@
 // Recovery: what a member computes before it goes on with a new layout (recovery_plan.h), in stages like the
 // rounds of a step: in each it computes from what all gave in the stage before, and gives them something.
 //
-//   1. logs: who knows nothing of the steps before gets h and the partition sums of all of them
-//   2. gradients of a hidden layer, from the last to the first: lost output rows are trained anew from the
+//   1. logs: who knows nothing of the steps since the last snapshot gets h and the partition sums of them
+//   2. copies: of lost pieces, from where they are kept
+//   3. gradients of a hidden layer, from the last to the first: lost output rows are trained anew from the
 //      logs, which says what they added to dh of the last layer; with what everybody else added, from the
 //      logs too, lost units and columns are trained anew, layer by layer
-//   3. moves: pieces that change hands
-//   4. finish: members that were behind apply the step that others have, and the parts are put together
+//   4. snapshot, where pieces move: what is kept of the steps before would be wrong of who holds them then
+//   5. moves: pieces that change hands
+//   6. finish: members that were behind apply the step that others have, and the parts are put together
 //
 // Until it has finished nothing has changed but that a member that was behind is so no more, and what the
 // log knows: a recovery may be given up at any time. Thread rule: that of the FleetLearner.
@@ -25,11 +27,12 @@
 #include "base/slice.h"
 #include "engines/sparse/fleet/fleet_learner.h"
 #include "engines/sparse/fleet/recovery_plan.h"
+#include "engines/sparse/fleet/vault.h"
 
 namespace gossamer::engine {
 
 struct RecoveryStage {
-  enum class Kind { kLogs, kGradients, kMoves, kFinish };
+  enum class Kind { kLogs, kCopies, kGradients, kSnapshot, kMoves, kFinish };
   Kind kind;
   std::size_t layer = 0;  // of kGradients
 };
@@ -41,11 +44,14 @@ struct RecoveryStage {
 class Recovery {
  public:
   // Borrows the learner for its life.
-  Recovery(FleetLearner& learner, const Layout& layout, std::size_t rank);
+  Recovery(FleetLearner& learner, const Vault& vault, const Layout& layout, std::size_t rank);
 
   // Requires that stages come in the order of recovery_stages(). What this member gives, for all ranks one
-  // after the other; `got` by rank is what all gave in the stage before.
+  // after the other; `got` by rank is what all gave in the stage before. Of kSnapshot nothing: sources() are
+  // then complete.
   [[nodiscard]] Slices stage(RecoveryStage stage, std::span<const Slices> got);
+  // All pieces that this member has, those computed anew among them.
+  [[nodiscard]] PieceSources sources() const;
 
  private:
   // A lost piece of this member's.
@@ -59,11 +65,13 @@ class Recovery {
     RecoveryPlan::Want want;
     std::vector<std::vector<float>> steps;
   };
-  using Pieces = std::vector<std::vector<ColumnPiece>>;  // by layer
+  using Gradients = std::vector<std::vector<ColumnPiece>>;  // by layer
 
   void make_patches();
+  void load_copies(sparse::Network& network);
   void take(RecoveryStage stage, std::span<const Slices> got);
   void take_log(const Slices& bytes);
+  void take_copies(std::span<const Slices> got);
   void take_gradients(std::size_t layer, std::span<const Slices> got);
   void take_moves(std::span<const Slices> got);
   void replay_above(std::size_t layer);
@@ -72,6 +80,7 @@ class Recovery {
   [[nodiscard]] const Sum& sum_of(std::size_t layer, const host::Range& columns) const;
   void catch_up();
   [[nodiscard]] Slices give_logs() const;
+  [[nodiscard]] Slices give_copies() const;
   [[nodiscard]] Slices give_gradients(std::size_t layer) const;
   [[nodiscard]] Slices give_moves();
   void add_logged(StepNumber step, const RecoveryPlan::Want& want, std::span<float> out) const;
@@ -79,14 +88,16 @@ class Recovery {
   void finish();
 
   FleetLearner& learner_;
+  const Vault& vault_;
   const FleetJob& job_;
   const Layout layout_;
   const RecoveryPlan plan_;
   const std::size_t me_;
   const std::size_t layers_;
   std::vector<Patch> patches_;
-  std::vector<Sum> sums_;               // for this member's wants
-  std::map<StepNumber, Pieces> added_;  // by patches to dh: what the log will have beside its own
+  std::map<PieceId, Slices> copies_;       // from others
+  std::vector<Sum> sums_;                  // for this member's wants
+  std::map<StepNumber, Gradients> added_;  // by patches to dh: what the log will have beside its own
   std::vector<std::pair<sparse::NetworkPiece, Slices>> moved_here_;
   std::optional<RecoveryStage> before_;
 };

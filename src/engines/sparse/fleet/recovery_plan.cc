@@ -53,10 +53,27 @@ void divide_shards(const Layout& layout, const FleetShape& shape, std::size_t to
   }
 }
 
+// Its own copy first, which costs nothing.
+void find_copies(const Layout& layout, const FleetShape& shape, RecoveryPlan& plan) {
+  if (plan.base == StepNumber()) return;
+  for (const RecoveryPlan::Lost& lost : plan.lost) {
+    const Pieces pieces = pieces_of(shape, part_of(shape, lost.piece));
+    for (const PieceId& piece : pieces) {
+      std::optional<std::size_t> from;
+      for (std::size_t rank = 0; rank < layout.members.size(); ++rank) {
+        if (!layout.members[rank].copies_before.contains(piece)) continue;
+        if (!from || rank == lost.rank) from = rank;
+      }
+      if (from) plan.fetches.push_back({.from = *from, .to = lost.rank, .piece = piece});
+    }
+  }
+}
+
 }  // namespace
 
 RecoveryPlan plan_recovery(const Layout& layout, const FleetShape& shape) {
   RecoveryPlan plan;
+  plan.base = layout.base;
   plan.resume = layout.resume;
   bool donor = false;
   for (std::size_t rank = 0; rank < layout.members.size(); ++rank) {
@@ -68,12 +85,16 @@ RecoveryPlan plan_recovery(const Layout& layout, const FleetShape& shape) {
     if (member.before && !donor) plan.log_donor = rank;
     donor = donor || member.before.has_value();
   }
-  if (!donor || layout.resume == StepNumber()) plan.without_log.clear();
-  if (layout.resume == StepNumber()) return plan;
+  find_copies(layout, shape, plan);
+  const bool all_there = std::ranges::all_of(layout.members, [](const LayoutMember& member) {
+    return std::ranges::includes(member.copies_before, member.copies_after);
+  });
+  plan.snapshot = !plan.moves.empty() && (plan.base < plan.resume || !all_there);
+  if (!donor || plan.base == plan.resume) plan.without_log.clear();
   for (const RecoveryPlan::Lost& one : plan.lost) {
-    if (one.piece.layer == shape.layers()) continue;
+    if (one.piece.layer == shape.layers() || plan.base == plan.resume) continue;
     plan.wants.push_back(
-        {.rank = one.rank, .layer = one.piece.layer, .columns = one.piece.range, .begin = {}});
+        {.rank = one.rank, .layer = one.piece.layer, .columns = one.piece.range, .begin = plan.base});
   }
   for (std::size_t rank = 0; rank < layout.members.size(); ++rank) {
     if (!plan.behind[rank]) continue;

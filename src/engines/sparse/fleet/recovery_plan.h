@@ -16,10 +16,17 @@
 namespace gossamer::engine {
 
 struct RecoveryPlan {
-  // A piece that nobody holds any more, computed anew by the member of `rank`, from its initial values.
+  // What nobody holds any more, computed anew by the member of `rank` from a copy as of `base`, or from its
+  // initial values if `base` is 0.
   struct Lost {
     std::size_t rank;
     sparse::NetworkPiece piece;
+  };
+  // Where a copy of a lost piece lies.
+  struct Fetch {
+    std::size_t from;
+    std::size_t to;
+    PieceId piece;
   };
   // Whose columns of dh of a hidden layer are needed, of the steps from `begin` to resume.
   struct Want {
@@ -35,12 +42,15 @@ struct RecoveryPlan {
     sparse::NetworkPiece piece;
   };
 
+  StepNumber base;
   StepNumber resume;
   std::vector<Lost> lost;
+  std::vector<Fetch> fetches;
   std::vector<Want> wants;  // for lost columns and units, and for members that are behind
   std::vector<Move> moves;
+  bool snapshot = false;     // before they move
   std::vector<bool> behind;  // by rank: it has to apply the step before `resume`
-  // Who needs the log of the steps before `resume`, and the rank that has it; nobody else gives it.
+  // Who needs the log of the steps from `base` to `resume`, and the rank that gives it.
   std::vector<std::size_t> without_log;
   std::size_t log_donor = 0;
 };

@@ -52,6 +52,7 @@ struct OwnedJob {
                         .logq = sparse::LogQ::kExact,
                         .element = kernels::Element::kF32},
             .schedule = {.peak = 0.01, .warmup_steps = 5, .total_steps = step_count},
+            .snapshot_every = 5,
             .labels = labels,
             .steps = steps,
             .kernels = kernels::kernels_for(kernels::best_isa()),
@@ -98,17 +99,16 @@ sparse::Network TinyProblem::train_alone() const {
   return std::move(*network);
 }
 
-SparseFleet::SparseFleet(const TinyProblem& problem, std::size_t first_members, std::uint64_t seed,
-                         simulation::Driver driver)
+SparseFleet::SparseFleet(const TinyProblem& problem, const Options& options)
     : problem_(problem),
-      driver_(driver),
-      workload_(problem.shape(), 1),
+      driver_(options.driver),
+      workload_(problem.shape(), {.copies = options.copies}),
       fleet_({.workload = workload_,
               .configuration = "tiny",
               .tracks = workload_.tracks(),
-              .first_members = first_members,
-              .seed = seed}) {
-  for (std::size_t i = 0; i < first_members; ++i) join();
+              .first_members = options.first_members,
+              .seed = options.seed}) {
+  for (std::size_t i = 0; i < options.first_members; ++i) join();
 }
 
 std::string SparseFleet::join() {
@@ -124,6 +124,11 @@ std::string SparseFleet::join() {
 
 FleetEngine& SparseFleet::engine(const std::string& machine) {
   return static_cast<FleetEngine&>(fleet_.member(machine).engine());
+}
+
+bool SparseFleet::holds_nothing(const std::string& machine) {
+  const auto part = engine(machine).part();
+  return !part || pieces_of(problem_.shape(), *part).empty();
 }
 
 std::optional<StepNumber> SparseFleet::step() {

@@ -39,13 +39,19 @@ class TinyProblem {
 
 class SparseFleet final {
  public:
+  struct Options {
+    std::size_t first_members = 4;
+    std::size_t copies = 1;
+    std::uint64_t seed = 1;
+    simulation::Driver driver = simulation::Driver::kPrompt;
+  };
   // `problem` outlives it.
-  SparseFleet(const TinyProblem& problem, std::size_t first_members, std::uint64_t seed,
-              simulation::Driver driver = simulation::Driver::kPrompt);
+  SparseFleet(const TinyProblem& problem, const Options& options);
 
   std::string join();
   [[nodiscard]] simulation::EngineFleet* operator->() { return &fleet_; }
   [[nodiscard]] FleetEngine& engine(const std::string& machine);
+  [[nodiscard]] bool holds_nothing(const std::string& machine);
   // Members that live have applied all steps, and hold the whole network together.
   [[nodiscard]] bool done();
   // The lowest of all members that hold something; nothing without one.
