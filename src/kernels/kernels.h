@@ -191,6 +191,11 @@ struct WinnerCodes {
   float* smallest;     // [kCodeRows]; unspecified for a vector with NaN
 };
 
+// Limits of to_int8. Rows of smaller numbers would have a scale below the normal numbers, and one of the
+// largest number a scale, rounded up, whose 127 fold is infinite.
+inline constexpr float kSmallestByteRow = 0x1.fcp-120F;       // 127 * 2^-126
+inline constexpr float kLargestByteScale = 0x1.020406p+121F;  // the last whose 127 fold is finite
+
 struct Kernels {
   Isa isa;
 
@@ -204,6 +209,14 @@ struct Kernels {
   // Round to nearest even; NaN stays NaN, beyond the largest bf16 becomes infinity.
   void (*to_bf16)(const float* x, Bf16* out, std::size_t n);
   void (*from_bf16)(const Bf16* x, float* out, std::size_t n);
+  // Round to signed bytes with one scale. With m the largest |x[i]|: the scale, which is returned, is m /
+  // 127, but at most kLargestByteScale, and out[i] is x[i] * (127 / m) to nearest even, in -127..127, so that
+  // |x[i] - scale * out[i]| <= (1/2 + 2^-14) m / 127. For m below kSmallestByteRow all bytes and the scale
+  // are 0; with an infinity or NaN in the row all bytes are 0 and the scale is NaN. All ISAs give the same
+  // bits.
+  float (*to_int8)(const float* x, std::int8_t* out, std::size_t n);
+  // out[i] = scale * x[i], rounded once, the same on all ISAs.
+  void (*from_int8)(const std::int8_t* x, float scale, float* out, std::size_t n);
   // out[2i] = row0[i], out[2i + 1] = row1[i].
   void (*interleave_pairs)(const Bf16* row0, const Bf16* row1, Bf16* out, std::size_t n);
   void (*transpose)(const Transpose<float>& matrix);

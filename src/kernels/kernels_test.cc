@@ -55,7 +55,7 @@ TEST_P(KernelsOnIsa, TableIsComplete) {
   const Kernels& k = kernels();
   EXPECT_EQ(k.isa, GetParam());
   EXPECT_TRUE(k.add_scaled && k.scale && k.dot && k.dot_bf16 && k.dot_bytes && k.squared_norm && k.to_bf16 &&
-              k.from_bf16);
+              k.from_bf16 && k.to_int8 && k.from_int8);
   EXPECT_TRUE(k.interleave_pairs && k.transpose && k.transpose_bf16 && k.transpose_pairs);
   EXPECT_TRUE(k.exp_row && k.exp_row_bf16 && k.adam_row && k.momentum_row && k.weighted_sum &&
               k.select_above);

@@ -16,6 +16,12 @@ Bf16 to_bf16(float x) {
 
 float from_bf16(Bf16 x) { return std::bit_cast<float>(static_cast<std::uint32_t>(x.bits) << 16); }
 
+ByteScale byte_scale(float largest) {
+  if (!std::isfinite(largest)) return {.scale = std::numeric_limits<float>::quiet_NaN(), .factor = 0};
+  if (largest < kSmallestByteRow) return {.scale = 0, .factor = 0};
+  return {.scale = std::min(largest / 127.0F, kLargestByteScale), .factor = 127.0F / largest};
+}
+
 namespace {
 
 void add_scaled(float* y, const float* x, float a, std::size_t n) {
@@ -52,6 +58,24 @@ void to_bf16_row(const float* x, Bf16* out, std::size_t n) {
 
 void from_bf16_row(const Bf16* x, float* out, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) out[i] = from_bf16(x[i]);
+}
+
+// Magnitudes of floats rise with their bits; infinity and NaN stand above all numbers.
+float to_int8(const float* x, std::int8_t* out, std::size_t n) {
+  std::uint32_t largest = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    largest = std::max(largest, std::bit_cast<std::uint32_t>(std::abs(x[i])));
+  }
+  const ByteScale scale = byte_scale(std::bit_cast<float>(largest));
+  for (std::size_t i = 0; i < n; ++i) {
+    out[i] =
+        scale.factor == 0.0F ? std::int8_t{0} : static_cast<std::int8_t>(std::nearbyint(x[i] * scale.factor));
+  }
+  return scale.scale;
+}
+
+void from_int8(const std::int8_t* x, float scale, float* out, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) out[i] = scale * static_cast<float>(x[i]);
 }
 
 void interleave_pairs(const Bf16* row0, const Bf16* row1, Bf16* out, std::size_t n) {
@@ -248,6 +272,8 @@ Kernels table() {
       .squared_norm = squared_norm,
       .to_bf16 = to_bf16_row,
       .from_bf16 = from_bf16_row,
+      .to_int8 = to_int8,
+      .from_int8 = from_int8,
       .interleave_pairs = interleave_pairs,
       .transpose = transpose<float>,
       .transpose_bf16 = transpose<Bf16>,

@@ -13,8 +13,11 @@
 // clang-format on
 #include <hwy/highway.h>
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "base/prefetch.h"
+#include "kernels/reference.h"
 #include "kernels/vector.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -29,6 +32,7 @@ using Int = hn::RebindToSigned<D>;
 using Bits = hn::RebindToUnsigned<D>;
 using HalfBits = hn::Rebind<std::uint16_t, D>;
 using Bytes = hn::Rebind<std::uint8_t, D>;
+using SignedBytes = hn::Rebind<std::int8_t, D>;
 
 constexpr D d;
 constexpr std::size_t kWidth = HWY_MAX_BYTES / sizeof(float);
@@ -126,6 +130,37 @@ void to_bf16(const float* x, Bf16* out, std::size_t n) {
 
 void from_bf16(const Bf16* x, float* out, std::size_t n) {
   for (std::size_t i = 0; i < n; i += kWidth) store(load(x + i), out + i);
+}
+
+// As integers magnitudes keep their order, and NaN stands above them all instead of getting lost in Max.
+float largest_magnitude(const float* x, std::size_t n) {
+  auto largest = hn::Zero(Int());
+  for (std::size_t i = 0; i < n; i += kWidth) {
+    largest = hn::Max(largest, hn::BitCast(Int(), hn::Abs(load(x + i))));
+  }
+  return hn::GetLane(hn::BitCast(d, hn::MaxOfLanes(Int(), largest)));
+}
+
+float to_int8(const float* x, std::int8_t* out, std::size_t n) {
+  const reference::ByteScale scale = reference::byte_scale(largest_magnitude(x, n));
+  if (scale.factor == 0.0F) {
+    std::fill_n(out, n, std::int8_t{0});
+    return scale.scale;
+  }
+  const V factor = hn::Set(d, scale.factor);
+  for (std::size_t i = 0; i < n; i += kWidth) {
+    const auto rounded = hn::NearestInt(hn::Mul(load(x + i), factor));
+    hn::StoreU(hn::DemoteTo(SignedBytes(), rounded), SignedBytes(), out + i);
+  }
+  return scale.scale;
+}
+
+void from_int8(const std::int8_t* x, float scale, float* out, std::size_t n) {
+  const V factor = hn::Set(d, scale);
+  for (std::size_t i = 0; i < n; i += kWidth) {
+    const auto whole = hn::PromoteTo(Int(), hn::LoadU(SignedBytes(), x + i));
+    store(hn::Mul(factor, hn::ConvertTo(d, whole)), out + i);
+  }
 }
 
 void exp_row(const ExpRow& row, float* out) {
@@ -337,6 +372,8 @@ Kernels rows() {
       .squared_norm = squared_norm,
       .to_bf16 = to_bf16,
       .from_bf16 = from_bf16,
+      .to_int8 = to_int8,
+      .from_int8 = from_int8,
       .interleave_pairs = nullptr,
       .transpose = nullptr,
       .transpose_bf16 = nullptr,

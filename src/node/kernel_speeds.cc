@@ -224,6 +224,9 @@ class IsaBench {
     auto* const other_half = reinterpret_cast<Bf16*>(m_.c.data());
     stream("to_bf16", 6, [&](std::size_t at) { k_.to_bf16(m_.b.data() + at, half + at, n); });
     stream("from_bf16", 6, [&](std::size_t at) { k_.from_bf16(half + at, a + at, n); });
+    std::int8_t* const rounded = m_.signed_bytes.data();
+    stream("to_int8", 5, [&](std::size_t at) { sink_ += k_.to_int8(m_.b.data() + at, rounded + at, n); });
+    stream("from_int8", 5, [&](std::size_t at) { k_.from_int8(rounded + at, 0.01F, a + at, n); });
     stream("interleave_pairs", 8,
            [&](std::size_t at) { k_.interleave_pairs(half + at, half + at / 2, other_half + 2 * at, n); });
     const auto blocks = [&](std::string kernel, double bytes, const auto& body) {
