@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Codecs: matrices of f32 as bytes and back, docs/protocols/codec.md. A matrix may be some columns of a wider
+// one; nothing of the bytes says which codec or shape it was.
+//
+//   const MatrixCodec codec(Codec::kInt8, kernels::kernels_for(kernels::best_isa()));
+//   std::vector<std::byte> bytes(encoded_bytes(Codec::kInt8, {.rows = 256, .columns = 32}));
+//   codec.encode({.data = hidden + 64, .shape = {.rows = 256, .columns = 32}, .stride = 128}, bytes);
+//   ...
+//   auto done = codec.decode(bytes, {.data = there, .shape = {.rows = 256, .columns = 32}, .stride = 32});
+//
+// Bytes and numbers are the same on every instruction set. Rows are independent: rows [a, b) are the bytes
+// from encoded_bytes(codec, {a, columns}) to encoded_bytes(codec, {b, columns}). Nothing is allocated.
+// Thread rule: immutable; functions write only what they are given, so threads may share a matrix by rows.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+#include "base/result.h"
+#include "kernels/kernels.h"
+
+namespace gossamer::net {
+
+enum class Codec {
+  kF32,   // as it is
+  kBf16,  // to nearest even: errs by 2^-8 of a number
+  kInt8,  // a scale for each block of a row: errs by 1/253 of the block's largest number
+};
+
+// By Codec: what users write.
+inline constexpr std::array<std::string_view, 3> kCodecNames = {"f32", "bf16", "int8"};
+[[nodiscard]] constexpr std::string_view name(Codec codec) {
+  return kCodecNames[static_cast<std::size_t>(codec)];
+}
+
+// Columns that are rounded together; a row's last block may be shorter.
+inline constexpr std::size_t kCodecBlock = 64;
+
+struct MatrixShape {
+  std::size_t rows = 0;
+  std::size_t columns = 0;
+};
+
+// Row-major; `stride` floats from row to row, at least the columns. Without rows or columns `data` may be
+// null. Floats between the columns and the stride are neither read nor written.
+struct MatrixView {
+  const float* data = nullptr;
+  MatrixShape shape;
+  std::size_t stride = 0;
+};
+struct MutableMatrixView {
+  float* data = nullptr;
+  MatrixShape shape;
+  std::size_t stride = 0;
+};
+
+// Bytes that a matrix of this shape becomes, whatever stands in it.
+[[nodiscard]] std::size_t encoded_bytes(Codec codec, MatrixShape shape);
+
+class MatrixCodec {
+ public:
+  // `kernels` outlives it.
+  MatrixCodec(Codec codec, const kernels::Kernels& kernels) : codec_(codec), kernels_(&kernels) {}
+
+  [[nodiscard]] Codec codec() const { return codec_; }
+
+  // Requires out.size() == encoded_bytes(codec(), matrix.shape), and that they do not overlap. `out` needs no
+  // alignment.
+  void encode(MatrixView matrix, std::span<std::byte> out) const;
+
+  // Overwrites the matrix, or adds to each of its numbers what decode() would have written. kBadData, without
+  // `where` and with the matrix as it was, if `bytes` are not encoded_bytes(codec(), matrix.shape). Otherwise
+  // any bytes are numbers, NaN and infinities among them. `bytes` need no alignment.
+  [[nodiscard]] Result<void> decode(std::span<const std::byte> bytes, MutableMatrixView matrix) const;
+  [[nodiscard]] Result<void> decode_add(std::span<const std::byte> bytes, MutableMatrixView matrix) const;
+
+ private:
+  [[nodiscard]] Result<void> check(std::span<const std::byte> bytes, const MutableMatrixView& matrix) const;
+
+  Codec codec_;
+  const kernels::Kernels* kernels_;
+};
+
+}  // namespace gossamer::net
