@@ -216,8 +216,10 @@ void FleetEngine::compute_stage() {
 
 void FleetEngine::compute_round() {
   const std::shared_ptr<Bench> bench = life_->bench;
-  want(Doing::kStepping, [bench, round = life_->rounds[life_->next_round]] {
+  want(Doing::kStepping, [bench, clock = clock_, round = life_->rounds[life_->next_round]] {
+    const Instant before = clock == nullptr ? Instant{} : clock->now();
     bench->given = bench->learner->round(round, bench->got);
+    if (clock != nullptr) bench->computed = bench->computed + (clock->now() - before);
   });
 }
 
@@ -393,6 +395,14 @@ void FleetEngine::exchanged(cluster::Completed completed, Instant now) {
   compute_round();
 }
 
+// Shards a second: columns go with them.
+void FleetEngine::measure() {
+  const Duration computed = std::exchange(life_->bench->computed, {});
+  const std::size_t shards = shards_of(*life_->part).size();
+  if (computed.ns <= 0 || shards == 0) return;
+  process_.member()->measured(static_cast<double>(shards) / computed.seconds());
+}
+
 void FleetEngine::deliver() {
   const std::shared_ptr<Bench> bench = life_->bench;
   want(Doing::kDelivering,
@@ -406,6 +416,7 @@ void FleetEngine::round_done(Instant now) {
     return;
   }
   ++counters_.steps;
+  measure();
   life_->applied = life_->bench->learner->applied();
   life_->bench->got.clear();
   step_done(now);

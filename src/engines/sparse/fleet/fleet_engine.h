@@ -30,6 +30,7 @@
 #include "engines/sparse/fleet/recovery.h"
 #include "engines/sparse/fleet/recovery_plan.h"
 #include "engines/sparse/fleet/vault.h"
+#include "host/api/clock.h"
 
 namespace gossamer::engine {
 
@@ -59,9 +60,10 @@ class FleetEngine final : public cluster::Engine {
   // long as the pointer.
   using MakeJob = std::function<Result<std::shared_ptr<const FleetJob>>(const std::string& configuration)>;
 
-  // The process outlives it.
-  FleetEngine(cluster::MemberProcess& process, MakeJob make_job)
-      : process_(process), make_job_(std::move(make_job)) {}
+  // The process outlives it, and the clock, if there is one: it measures what the placement is told; without
+  // it members count as fast as they have cores.
+  FleetEngine(cluster::MemberProcess& process, MakeJob make_job, const host::Clock* clock = nullptr)
+      : process_(process), make_job_(std::move(make_job)), clock_(clock) {}
 
   void on(const cluster::ProcessEvent& event, Instant now) override;
   void tick(Instant) override {}
@@ -89,6 +91,7 @@ class FleetEngine final : public cluster::Engine {
     std::unique_ptr<Recovery> recovery;
     std::vector<Slices> got;
     Slices given;
+    Duration computed;           // in this step, without what was waited for
     std::vector<Slices> deltas;  // by rank
     Result<void> kept;           // what has come of others' pieces
   };
@@ -150,6 +153,7 @@ class FleetEngine final : public cluster::Engine {
   void compute_round();
   void stage_done(Instant now);
   void round_done(Instant now);
+  void measure();
   void deliver();
   void go_on_stepping(Instant now);
   [[nodiscard]] bool snapshot_due() const;
@@ -170,6 +174,7 @@ class FleetEngine final : public cluster::Engine {
 
   cluster::MemberProcess& process_;
   const MakeJob make_job_;
+  const host::Clock* const clock_;
   std::optional<Life> life_;
   std::shared_ptr<const FleetJob> job_;  // of an earlier life too
   std::string configuration_;

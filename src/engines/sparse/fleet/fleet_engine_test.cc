@@ -72,6 +72,25 @@ TEST(FleetEngine, TrainsLikeOneNode) {
   }
 }
 
+// Claim: so it is, to what is rounded, where fewer bits travel; who is killed costs no more than that.
+TEST(FleetEngine, RoundsWhatTravels) {
+  for (const auto& [codec, distance] :
+       {std::pair(net::Codec::kBf16, 0.05), std::pair(net::Codec::kInt8, 0.07)}) {
+    for (const bool kill : {false, true}) {
+      const TinyProblem problem({96, 64}, 100, codec);
+      SparseFleet fleet(problem, {});
+      while (fleet.step() < StepNumber(20)) fleet->run_for(0.01);
+      if (kill) fleet->kill("m2");
+      fleet->run_for(60);
+      ASSERT_EQ(fleet->failure(), std::nullopt) << *fleet->failure();
+      ASSERT_TRUE(fleet.done()) << fleet->log();
+      const double got = fleet.distance_to(problem.train_alone());
+      EXPECT_LT(got, distance) << name(codec) << (kill ? ", one killed" : "");
+      EXPECT_GT(got, 1e-4) << name(codec);
+    }
+  }
+}
+
 // Claim: however many members are killed, one after the other or at once, at any moment, the others compute
 // anew what is lost and lose no step, as long as one is left.
 TEST(FleetEngine, KilledMembersCostNoStep) {
@@ -111,6 +130,7 @@ TEST(FleetEngine, MembersComeAndGo) {
       const std::string fourth = fleet.join();
       fleet->run_for(2);
       EXPECT_FALSE(fleet.holds_nothing(third)) << "seed " << seed << "\n" << fleet->log();
+      EXPECT_GT(fleet.engine(third).part()->columns.end, 0u) << "seed " << seed;
       EXPECT_FALSE(fleet.holds_nothing(fourth)) << "seed " << seed << "\n" << fleet->log();
       fleet->member("m1").drain("it was told to");
       fleet->run_for(2);

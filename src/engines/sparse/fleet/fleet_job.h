@@ -17,6 +17,7 @@
 #include "learn/sparse/negatives.h"
 #include "learn/sparse/network.h"
 #include "learn/sparse/schedule.h"
+#include "net/codec/codec.h"
 
 namespace gossamer::engine {
 
@@ -25,8 +26,9 @@ struct FleetJob {
   sparse::TableMoments moments;
   sparse::NetworkInit init;
   sparse::LearnerOptions learner;
-  sparse::Schedule schedule;          // total_steps of them
-  std::uint64_t snapshot_every = 16;  // steps, >= 1
+  sparse::Schedule schedule;            // total_steps of them
+  std::uint64_t snapshot_every = 16;    // steps, >= 1
+  net::Codec codec = net::Codec::kF32;  // of what is exchanged in a step
   // Borrowed for the job's life.
   const sparse::LabelCounts& labels;
   StepSource& steps;

@@ -38,10 +38,10 @@ std::unique_ptr<sparse::Network> initial_network(const FleetJob& job, NetworkPar
   return network;
 }
 
-void fill_hidden(const LoggedStep& logged, std::size_t rows, sparse::BatchState& state) {
+void fill_hidden(const LoggedStep& logged, const PieceCodec& codec, sparse::BatchState& state) {
   for (std::size_t layer = 0; layer < state.layers.size(); ++layer) {
     LayerState& to = state.layers[layer];
-    for (const ColumnPiece& piece : logged.hidden[layer]) copy_columns(piece, rows, to.stride, to.h.span());
+    for (const ColumnPiece& piece : logged.hidden[layer]) codec.copy(piece, to.stride, to.h.span());
   }
 }
 
@@ -53,14 +53,15 @@ void set_columns(std::span<const float> sum, std::size_t rows, LayerState& layer
   }
 }
 
-FleetLearner::FleetLearner(const FleetJob& job) : job_(job) {}
+FleetLearner::FleetLearner(const FleetJob& job) : job_(job), codec_(job.kernels, job.learner.batch_max) {}
 
 std::uint64_t FleetLearner::round_bytes(const FleetJob& job, FleetRound round, const NetworkPart& part) {
   const std::uint64_t rows = job.learner.batch_max;
   if (round.kind == Kind::kShares) return rows * sizeof(PartitionShare);
   if (round.kind == Kind::kFinish) return 0;
   const host::Range& columns = columns_of(part, round.layer);
-  return rows * (columns.end - columns.begin) * sizeof(float) + mark_bytes(round);
+  return net::encoded_bytes(job.codec, {.rows = rows, .columns = columns.end - columns.begin}) +
+         mark_bytes(round);
 }
 
 void FleetLearner::hold(std::unique_ptr<sparse::Network> network) {
@@ -120,15 +121,19 @@ void FleetLearner::begin_step() {
 }
 
 Slices FleetLearner::give_hidden(std::size_t layer) {
-  const LayerState& state = learner_->state().layers[layer];
-  return piece_of(state.h.span(), rows(), state.stride, columns_of(parts_[me_], layer)).bytes;
+  LayerState& state = learner_->state().layers[layer];
+  const ColumnPiece piece =
+      codec_.encode(job_.codec, state.h.span(), state.stride, columns_of(parts_[me_], layer));
+  // This member goes on with what the others see.
+  if (job_.codec != net::Codec::kF32) codec_.copy(piece, state.stride, state.h.span());
+  return piece.bytes;
 }
 
 void FleetLearner::take_hidden(std::size_t layer, std::span<const Slices> got) {
   LayerState& state = learner_->state().layers[layer];
   for (std::size_t rank = 0; rank < parts_.size(); ++rank) {
-    const ColumnPiece piece{columns_of(parts_[rank], layer), got[rank]};
-    if (rank != me_) copy_columns(piece, rows(), state.stride, state.h.span());
+    const ColumnPiece piece{columns_of(parts_[rank], layer), job_.codec, got[rank]};
+    if (rank != me_) codec_.copy(piece, state.stride, state.h.span());
     log_[applied_].hidden[layer].push_back(piece);
   }
 }
@@ -154,7 +159,7 @@ Slices FleetLearner::give_gradient(std::size_t layer) {
   const LayerState& state = learner_->state().layers[layer];
   Slices all;
   for (const NetworkPart& part : parts_) {
-    ColumnPiece piece = piece_of(state.dh.span(), rows(), state.stride, columns_of(part, layer));
+    ColumnPiece piece = codec_.encode(job_.codec, state.dh.span(), state.stride, columns_of(part, layer));
     for (const Slice& slice : piece.bytes) all.push_back(slice);
     if (layer == 0) all.push_back(Slice::of(std::string(1, '\0')));
     log_[applied_].gradients[layer].push_back(std::move(piece));
@@ -166,8 +171,9 @@ Slices FleetLearner::give_gradient(std::size_t layer) {
 void FleetLearner::take_gradient(std::size_t layer, std::span<const Slices> got) {
   const host::Range columns = columns_of(parts_[me_], layer);
   std::vector<float> sum(rows() * (columns.end - columns.begin));
-  for (const Slices& one : got)
-    add_columns({columns, SliceReader(one).take(sum.size() * sizeof(float))}, rows(), columns, sum);
+  const std::size_t bytes =
+      net::encoded_bytes(job_.codec, {.rows = rows(), .columns = columns.end - columns.begin});
+  for (const Slices& one : got) codec_.add({columns, job_.codec, SliceReader(one).take(bytes)}, columns, sum);
   set_columns(sum, rows(), learner_->state().layers[layer]);
 }
 
@@ -183,10 +189,10 @@ void FleetLearner::catch_up(std::span<const std::vector<float>> gradients) {
   learner_->begin(batch, applied_, {.learning_rate = job_.schedule.learning_rate(applied_)});
   learner_->embed();
   for (std::size_t layer = 0; layer + 1 < job_.shape.layers(); ++layer) {
-    fill_hidden(logged->second, rows(), learner_->state());
+    fill_hidden(logged->second, codec_, learner_->state());
     learner_->deepen(layer);
   }
-  fill_hidden(logged->second, rows(), learner_->state());
+  fill_hidden(logged->second, codec_, learner_->state());
   learner_->score();
   learner_->normalise(logged->second.sums, Company::kOthers);
   for (std::size_t layer = job_.shape.layers(); layer-- > 0;) {

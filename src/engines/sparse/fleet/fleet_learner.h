@@ -67,6 +67,7 @@ class FleetLearner {
   [[nodiscard]] double loss() const { return loss_; }
 
   [[nodiscard]] StepLog& log() { return log_; }
+  [[nodiscard]] const PieceCodec& codec() const { return codec_; }
   [[nodiscard]] const FleetJob& job() const { return job_; }
   [[nodiscard]] std::size_t rows() const { return job_.learner.batch_max; }
 
@@ -84,6 +85,7 @@ class FleetLearner {
   void finish();
 
   const FleetJob job_;
+  const PieceCodec codec_;
   std::unique_ptr<sparse::Network> network_;
   std::unique_ptr<sparse::Learner> learner_;
   std::vector<sparse::NetworkPart> parts_;  // by rank
@@ -96,7 +98,7 @@ class FleetLearner {
 // A network of initial values, whoever holds it.
 [[nodiscard]] std::unique_ptr<sparse::Network> initial_network(const FleetJob& job, sparse::NetworkPart part);
 // Fills h of all layers from the log.
-void fill_hidden(const LoggedStep& logged, std::size_t rows, sparse::BatchState& state);
+void fill_hidden(const LoggedStep& logged, const PieceCodec& codec, sparse::BatchState& state);
 // dh of the layer's own columns becomes `sum`, [rows][own columns].
 void set_columns(std::span<const float> sum, std::size_t rows, sparse::LayerState& layer);
 

@@ -26,28 +26,42 @@ std::optional<Range> read(const sparse_fleet::Run& run, std::size_t width, std::
   return Range{run.begin(), run.end()};
 }
 
-// Runs by node, as long as their weights, to the block.
-Cut cut_anew(std::size_t width, std::size_t block, const std::map<NodeId, std::size_t>& weights) {
-  std::size_t whole = 0;
-  for (const auto& [node, weight] : weights) whole += weight;
+using Owned = std::pair<NodeId, Range>;
+using Weights = std::map<NodeId, std::size_t>;
+
+std::size_t sum_of(const Weights& weights) {
+  std::size_t sum = 0;
+  for (const auto& [node, weight] : weights) sum += weight;
+  return sum;
+}
+
+// Runs in this order, as long as their weights, to the block.
+Cut cut_anew(std::size_t width, std::size_t block, const std::vector<NodeId>& order, const Weights& weights) {
+  const std::size_t whole = sum_of(weights);
   CHECK(whole > 0);
   const std::size_t blocks = width / block;
   Cut cut;
   std::size_t before = 0;
-  for (const auto& [node, weight] : weights) {
+  for (const NodeId node : order) {
     const auto place = [&](std::size_t until) { return (blocks * until + whole / 2) / whole * block; };
-    const Range range{place(before), place(before + weight)};
-    before += weight;
+    const Range range{place(before), place(before + weights.at(node))};
+    before += weights.at(node);
     if (size_of(range) > 0) cut[node] = range;
   }
   return cut;
 }
 
-using Owned = std::pair<NodeId, Range>;
+// Nobody has a block more than a quarter above its share.
+bool balanced(const std::vector<Owned>& cut, std::size_t width, std::size_t block, const Weights& weights) {
+  const std::size_t whole = sum_of(weights);
+  return std::ranges::all_of(cut, [&](const Owned& one) {
+    const std::size_t share = width * weights.at(one.first) / whole;
+    return size_of(one.second) <= share + share / 4 + block;
+  });
+}
 
 // Two neighbours share what lies between them, so that the busier of the two has as little as can be.
-std::size_t boundary(const Owned& left, const Owned& right, std::size_t block,
-                     const std::map<NodeId, std::size_t>& weights) {
+std::size_t boundary(const Owned& left, const Owned& right, std::size_t block, const Weights& weights) {
   std::size_t best = left.second.end;
   double least = -1;
   for (std::size_t at = left.second.end; at <= right.second.begin; at += block) {
@@ -181,8 +195,13 @@ Cut recut(std::size_t width, std::size_t block, const Cut& before,
     const auto weight = weights.find(one.first);
     if (size_of(one.second) > 0 && weight != weights.end() && weight->second > 0) stay.emplace_back(one);
   }
-  if (stay.empty()) return cut_anew(width, block, weights);
   std::ranges::sort(stay, {}, [](const Owned& one) { return one.second.begin; });
+  std::vector<NodeId> order;
+  for (const Owned& one : stay) order.push_back(one.first);
+  for (const auto& [node, weight] : weights) {
+    if (std::ranges::count(order, node) == 0) order.push_back(node);
+  }
+  if (stay.empty()) return cut_anew(width, block, order, weights);
   stay.front().second.begin = 0;
   stay.back().second.end = width;
   for (std::size_t i = 0; i + 1 < stay.size(); ++i) {
@@ -191,6 +210,7 @@ Cut recut(std::size_t width, std::size_t block, const Cut& before,
     stay[i].second.end = at;
     stay[i + 1].second.begin = at;
   }
+  if (!balanced(stay, width, block, weights)) return cut_anew(width, block, order, weights);
   return {stay.begin(), stay.end()};
 }
 

@@ -68,7 +68,9 @@ using Pieces = std::set<PieceId>;
                                               const std::set<std::size_t>& shards);
 
 // By node. Where the columns of one layer lie, given who had which before (nothing: nobody had any) and how
-// much each is to do; the runs together are all of the layer, and none overlaps another. Requires weights
+// much each is to do; the runs together are all of the layer, and none overlaps another. Who stays keeps what
+// it has, and what others leave goes to neighbours, unless somebody would then have a block more than a
+// quarter above its share: then all runs are cut anew, in the same order, new members last. Requires weights
 // that are not all zero; whoever weighs nothing gets nothing.
 using Cut = std::map<NodeId, host::Range>;
 [[nodiscard]] Cut recut(std::size_t width, std::size_t block, const Cut& before,

@@ -144,7 +144,9 @@ void Recovery::take_log(const Slices& bytes) {
     logged.gradients.resize(layers_);
     for (std::size_t layer = 0; layer < layers_; ++layer) {
       const std::size_t width = job_.shape.width(layer);
-      logged.hidden.push_back({{.columns = {0, width}, .bytes = reader.take(rows * width * sizeof(float))}});
+      logged.hidden.push_back({{.columns = {0, width},
+                                .codec = net::Codec::kF32,
+                                .bytes = reader.take(rows * width * sizeof(float))}});
     }
     logged.sums.resize(rows);
     copy_front(reader.take(rows * sizeof(PartitionShare)), std::as_writable_bytes(std::span(logged.sums)));
@@ -161,7 +163,7 @@ Slices Recovery::give_logs() const {
     for (std::size_t layer = 0; layer < layers_; ++layer) {
       const std::size_t width = job_.shape.width(layer);
       std::vector<float> matrix(rows * width);
-      for (const ColumnPiece& piece : logged.hidden[layer]) copy_columns(piece, rows, width, matrix);
+      for (const ColumnPiece& piece : logged.hidden[layer]) learner_.codec().copy(piece, width, matrix);
       whole.push_back(slice_of(std::move(matrix)));
     }
     whole.push_back(Slice::copy_of(std::as_bytes(std::span(logged.sums))));
@@ -266,8 +268,11 @@ void Recovery::replay_step(Patch& patch, sparse::Learner& learner, StepNumber st
   const std::size_t level = patch.piece.layer;
   learner.begin(job_.steps.read(step), step, {.learning_rate = job_.schedule.learning_rate(step)});
   learner.embed();
-  fill_hidden(logged, rows, learner.state());
-  if (level > 0 && level < layers_) learner.deepen(level - 1);
+  fill_hidden(logged, learner_.codec(), learner.state());
+  if (level > 0 && level < layers_) {
+    learner.deepen(level - 1);
+    fill_hidden(logged, learner_.codec(), learner.state());
+  }
   learner.score();
   learner.normalise(logged.sums, sparse::Company::kOthers);
   if (level < layers_) {
@@ -279,7 +284,8 @@ void Recovery::replay_step(Patch& patch, sparse::Learner& learner, StepNumber st
     const LayerState& below = learner.state().layers[level - 1];
     Gradients& added = added_[step];
     added.resize(layers_);
-    added[level - 1].push_back(piece_of(below.dh.span(), rows, below.stride, {0, below.stride}));
+    added[level - 1].push_back(
+        learner_.codec().encode(net::Codec::kF32, below.dh.span(), below.stride, {0, below.stride}));
   }
   (void)learner.finish();
 }
@@ -294,15 +300,14 @@ const Recovery::Sum& Recovery::sum_of(std::size_t layer, const Range& columns) c
 }
 
 void Recovery::add_logged(StepNumber step, const RecoveryPlan::Want& want, std::span<float> out) const {
-  const std::size_t rows = learner_.rows();
   const auto logged = learner_.log().find(step);
   if (logged != learner_.log().end()) {
     for (const ColumnPiece& piece : logged->second.gradients[want.layer])
-      add_columns(piece, rows, want.columns, out);
+      learner_.codec().add(piece, want.columns, out);
   }
   const auto added = added_.find(step);
   if (added == added_.end()) return;
-  for (const ColumnPiece& piece : added->second[want.layer]) add_columns(piece, rows, want.columns, out);
+  for (const ColumnPiece& piece : added->second[want.layer]) learner_.codec().add(piece, want.columns, out);
 }
 
 Slices Recovery::give_gradients(std::size_t layer) const {
@@ -332,7 +337,8 @@ void Recovery::take_gradients(std::size_t layer, std::span<const Slices> got) {
     for (StepNumber step = want.begin; step < plan_.resume; ++step) {
       std::vector<float>& matrix = sum.steps.emplace_back(rows * size_of(want.columns));
       for (SliceReader& reader : readers)
-        add_columns({want.columns, reader.take(matrix.size() * sizeof(float))}, rows, want.columns, matrix);
+        learner_.codec().add({want.columns, net::Codec::kF32, reader.take(matrix.size() * sizeof(float))},
+                             want.columns, matrix);
     }
   }
 }

@@ -39,7 +39,8 @@ class RandomSteps final : public StepSource {
 
 // A job and what it borrows.
 struct OwnedJob {
-  OwnedJob(const FleetShape& shape, std::uint64_t step_count, sparse::LabelCounts counts, std::uint64_t seed)
+  OwnedJob(const FleetShape& shape, std::uint64_t step_count, net::Codec codec, sparse::LabelCounts counts,
+           std::uint64_t seed)
       : labels(std::move(counts)),
         steps(shape),
         compute({.workers = 1 + static_cast<int>(seed % 3), .seed = seed}),
@@ -53,6 +54,7 @@ struct OwnedJob {
                         .element = kernels::Element::kF32},
             .schedule = {.peak = 0.01, .warmup_steps = 5, .total_steps = step_count},
             .snapshot_every = 5,
+            .codec = codec,
             .labels = labels,
             .steps = steps,
             .kernels = kernels::kernels_for(kernels::best_isa()),
@@ -76,14 +78,15 @@ void add(const sparse::RowTable& got, std::size_t row, const sparse::RowTable& w
 
 }  // namespace
 
-TinyProblem::TinyProblem(std::vector<std::size_t> dense, std::uint64_t steps)
+TinyProblem::TinyProblem(std::vector<std::size_t> dense, std::uint64_t steps, net::Codec codec)
     : shape_{.network = {.features = 60, .labels = 150, .hidden = 116, .dense = std::move(dense)},
              .shard_shift = kShardShift},
       steps_(steps),
+      codec_(codec),
       labels_(sparse::random_counts(150, 5)) {}
 
 std::shared_ptr<const FleetJob> TinyProblem::make_job(std::uint64_t seed) const {
-  auto owned = std::make_shared<OwnedJob>(shape_, steps_, labels_, seed);
+  auto owned = std::make_shared<OwnedJob>(shape_, steps_, codec_, labels_, seed);
   const FleetJob* const job = &owned->job;
   return {std::move(owned), job};
 }

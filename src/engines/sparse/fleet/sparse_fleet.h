@@ -22,7 +22,7 @@ namespace gossamer::engine {
 // Random samples of 60 features and 150 labels; shards of 4 labels.
 class TinyProblem {
  public:
-  TinyProblem(std::vector<std::size_t> dense, std::uint64_t steps);
+  TinyProblem(std::vector<std::size_t> dense, std::uint64_t steps, net::Codec codec = net::Codec::kF32);
 
   // A job of its own, as another machine would make it.
   [[nodiscard]] std::shared_ptr<const FleetJob> make_job(std::uint64_t seed = 1) const;
@@ -34,6 +34,7 @@ class TinyProblem {
  private:
   FleetShape shape_;
   std::uint64_t steps_;
+  net::Codec codec_;
   sparse::LabelCounts labels_;
 };
 

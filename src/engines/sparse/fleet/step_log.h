@@ -4,7 +4,8 @@
 // part of the network anew (docs/protocols/sparse-step.md, "Nothing is lost"): with h and the partition sums
 // lost output rows learn what they had learnt; with the parts of dh that were given, lost columns do.
 //
-// Matrices are [rows][columns of the piece] in f32, little endian. Thread rule: the thread that computes.
+// Matrices are [rows][columns of the piece], as net/codec makes bytes of them: kept as they travelled. Thread
+// rule: the thread that computes.
 #pragma once
 
 #include <cstddef>
@@ -16,12 +17,15 @@
 #include "base/ids.h"
 #include "base/slice.h"
 #include "host/api/compute.h"
+#include "kernels/kernels.h"
 #include "learn/sparse/batch_state.h"
+#include "net/codec/codec.h"
 
 namespace gossamer::engine {
 
 struct ColumnPiece {
   host::Range columns;
+  net::Codec codec = net::Codec::kF32;
   Slices bytes;
 };
 
@@ -36,12 +40,22 @@ struct LoggedStep {
 
 using StepLog = std::map<StepNumber, LoggedStep>;
 
-// out[row][0..columns) += the piece's columns `columns`, as far as it has them.
-void add_columns(const ColumnPiece& piece, std::size_t rows, host::Range columns, std::span<float> out);
-// The same to a matrix of `stride`, whose columns are those of the layer, without adding.
-void copy_columns(const ColumnPiece& piece, std::size_t rows, std::size_t stride, std::span<float> out);
-// Columns of a matrix of `stride` as a piece of its own.
-[[nodiscard]] ColumnPiece piece_of(std::span<const float> matrix, std::size_t rows, std::size_t stride,
-                                   host::Range columns);
+// How pieces become numbers and back. Requires pieces of the right size.
+class PieceCodec {
+ public:
+  PieceCodec(const kernels::Kernels& kernels, std::size_t rows) : kernels_(kernels), rows_(rows) {}
+
+  // out[row][column - columns.begin] += the piece, as far as it has these columns.
+  void add(const ColumnPiece& piece, host::Range columns, std::span<float> out) const;
+  // Overwrites the piece's columns of a matrix of `stride`, which has all columns of the layer.
+  void copy(const ColumnPiece& piece, std::size_t stride, std::span<float> out) const;
+  // Columns of a matrix of `stride`, which has all of the layer.
+  [[nodiscard]] ColumnPiece encode(net::Codec codec, std::span<const float> matrix, std::size_t stride,
+                                   host::Range columns) const;
+
+ private:
+  const kernels::Kernels& kernels_;
+  const std::size_t rows_;
+};
 
 }  // namespace gossamer::engine
