@@ -14,6 +14,7 @@
 #include "base/rng.h"
 #include "engines/sparse/config.h"
 #include "engines/sparse/recipe.h"
+#include "engines/sparse/step_source.h"
 #include "learn/sparse/network.h"
 #include "node/bench_options.h"
 
@@ -33,6 +34,7 @@ BenchOptions table(BenchSparseStep& o) {
                       {"hidden", "width of the hidden layer", &o.hidden, 16, 4096, 16},
                       {"batch", "records in a step", &o.batch, 1, 65536},
                       {"sampled", "negatives drawn in a step", &o.sampled, 0, 16777216},
+                      {"shards", "shards of the output, at least", &o.shards, 1, 65536},
                       {"steps", "steps that are measured", &o.steps, 1, 1e9},
                       {"warmup", "steps before them", &o.warmup, 0, 1e9},
                       {"seed", "names the made-up records", &o.seed, 0, 9e15}},
@@ -126,6 +128,15 @@ struct Synthetic {
   sparse::LabelCounts labels;
 };
 
+class MadeSteps final : public engine::StepSource {
+ public:
+  explicit MadeSteps(const Synthetic& made) : made_(made) {}
+  [[nodiscard]] data::Batch read(StepNumber step) override { return made_.batches[step.value].view(); }
+
+ private:
+  const Synthetic& made_;
+};
+
 Synthetic make_records(const BenchSparseStep& o) {
   constexpr std::uint64_t kTrainingRecords = 490'449;  // Amazon-670K's; sets how often a label occurs
   const ZipfRanks feature_ranks(o.features, o.feature_zipf);
@@ -177,29 +188,29 @@ Result<void> check(const NodeHost& host, const BenchSparseStep& o) {
 }
 
 // A progress bar redrawn between steps would be measured too; steps are short, so there is none.
-BenchSparseStepResult measure(const NodeHost& host, const BenchSparseStep& o, const Synthetic& made,
+BenchSparseStepResult measure(const NodeHost& host, const BenchSparseStep& o, engine::StepSource& steps,
                               sparse::Learner& learner) {
   constexpr sparse::StepSchedule kSchedule{.learning_rate = 0.001F};
   BenchSparseStepResult result;
-  for (std::uint64_t i = 0; i < o.warmup; ++i) learner.step(made.batches[i].view(), StepNumber(i), kSchedule);
+  for (StepNumber t{0}; t.value < o.warmup; ++t) learner.step(steps.read(t), t, kSchedule);
   const Instant wall = host.clock.now();
   const Duration cpu = host.clock.process_cpu();
-  for (std::uint64_t i = o.warmup; i < o.warmup + o.steps; ++i) {
-    const sparse::StepReport report = learner.step(made.batches[i].view(), StepNumber(i), kSchedule);
+  for (StepNumber t{o.warmup}; t.value < o.warmup + o.steps; ++t) {
+    const sparse::StepReport report = learner.step(steps.read(t), t, kSchedule);
     result.phases_ms += report.phases;
     result.active_rows += static_cast<double>(report.active_rows);
     result.unique_features += static_cast<double>(report.unique_features);
     result.loss = report.loss;
   }
-  const auto steps = static_cast<double>(o.steps);
-  result.wall_ms_per_step = (host.clock.now() - wall).milliseconds() / steps;
-  result.cpu_ms_per_step = (host.clock.process_cpu() - cpu).milliseconds() / steps;
-  result.active_rows /= steps;
-  result.unique_features /= steps;
+  const auto n = static_cast<double>(o.steps);
+  result.wall_ms_per_step = (host.clock.now() - wall).milliseconds() / n;
+  result.cpu_ms_per_step = (host.clock.process_cpu() - cpu).milliseconds() / n;
+  result.active_rows /= n;
+  result.unique_features /= n;
   sparse::LearnerPhases& p = result.phases_ms;
   for (double* phase : {&p.select, &p.embed, &p.positives, &p.forward, &p.reduce, &p.weights, &p.dense,
                         &p.embedding, &p.waiting}) {
-    *phase /= steps;
+    *phase /= n;
   }
   return result;
 }
@@ -237,10 +248,15 @@ Result<BenchSparseStepResult> bench_sparse_step(const NodeHost& host, const Benc
                                    .labels = options.labels,
                                    .hidden = options.hidden,
                                    .dense = {options.dense.begin(), options.dense.end()}};
-  sparse::Network network(shape, engine::table_moments(options.moments));
-  sparse::initialize(network, {.seed = options.seed}, made.labels.count, host.compute);
+  const unsigned shift = sparse::shard_shift(shape.labels, options.shards);
+  sparse::Network network(shape, whole(shape, shift), engine::table_moments(options.moments));
+  network.order = sparse::RowOrder(made.labels.count, shift);
+  const sparse::LabelCounts labels = sparse::by_row(made.labels, network.order);
+  sparse::initialize(network, {.seed = options.seed}, labels.count, host.compute);
+  MadeSteps made_steps(made);
+  engine::RowSteps steps(made_steps, network.order);
   sparse::Learner learner({.network = network,
-                           .labels = made.labels,
+                           .labels = labels,
                            .kernels = host.kernels,
                            .compute = host.compute,
                            .clock = &host.clock},
@@ -249,7 +265,7 @@ Result<BenchSparseStepResult> bench_sparse_step(const NodeHost& host, const Benc
                            .seed = options.seed});
   host.say(fmt::format("measuring {} steps of {} records on {} threads", options.steps, options.batch,
                        host.compute.workers()));
-  BenchSparseStepResult result = measure(host, options, made, learner);
+  BenchSparseStepResult result = measure(host, options, steps, learner);
   result.parameters = engine::parameter_count(shape);
   result.peak_rss_bytes = host.compute.peak_rss_bytes();
   result.precision = kernels::name(learner.element());

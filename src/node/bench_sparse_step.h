@@ -34,6 +34,7 @@ struct BenchSparseStep {
   std::uint64_t batch = 256;
   sparse::Negatives negatives = sparse::Negatives::kInBatch;
   std::uint64_t sampled = 0;
+  std::uint64_t shards = 1;  // of the output layer, at least; 1: output rows are labels
   std::uint64_t steps = 50;
   std::uint64_t warmup = 5;  // steps before the clock starts: buffers grow, pages come in
   std::uint64_t seed = 1;

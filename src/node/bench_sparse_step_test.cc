@@ -75,6 +75,19 @@ TEST(BenchSparseStep, TakesDenseLayers) {
   EXPECT_EQ(nlohmann::json::parse(to_json(*result, options, bench.host))["options"]["dense"][1], 16);
 }
 
+// Rows in the order of shards are as many, and learn the same.
+TEST(BenchSparseStep, TakesShards) {
+  Bench bench;
+  BenchSparseStep options = small();
+  const auto one = bench_sparse_step(bench.host, options);
+  ASSERT_TRUE(set_bench_option(options, "shards=16").ok());
+  const auto many = bench_sparse_step(bench.host, options);
+  ASSERT_TRUE(one.ok() && many.ok());
+  EXPECT_EQ(many->active_rows, one->active_rows);
+  EXPECT_NEAR(many->loss, one->loss, 1e-5 * one->loss);
+  EXPECT_EQ(nlohmann::json::parse(to_json(*many, options, bench.host))["options"]["shards"], 16);
+}
+
 // Every kind of moments is measured, and the result says which; an unknown one is refused by the name that
 // was typed, with those there are.
 TEST(BenchSparseStep, TakesMoments) {

@@ -188,8 +188,8 @@ std::uint64_t memory_needed(const TrainConfig& config, const Recipe& recipe, con
   const std::uint64_t first = sparse::row_stride(recipe.hidden);
   const std::uint64_t stride = sparse::row_stride(last_hidden(recipe));
   const std::uint64_t dense = dense_numbers(recipe);
-  // Weights and biases, and how often each label occurs.
-  const std::uint64_t weights = (shape.features * first + shape.labels * (stride + 2) + dense) * kFloat;
+  // Weights and biases, and how often each label occurs, by label and by row.
+  const std::uint64_t weights = (shape.features * first + shape.labels * (stride + 3) + dense) * kFloat;
   const std::uint64_t moments = moment_bytes(config, recipe, shape.features, shape.labels);
   // The table that negatives are drawn from, with what making it takes.
   const std::uint64_t drawn = config.train.sampled > 0 ? shape.labels * std::uint64_t{24} : 0;

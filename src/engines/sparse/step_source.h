@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // StepSource: where the samples of a training step come from. Records of a dataset by the sampling plan
-// (batch_reader.h: RecordSteps), or windows of a text, made as they are needed (WindowSteps).
+// (batch_reader.h: RecordSteps), or windows of a text, made as they are needed (WindowSteps); either with
+// output rows for labels, as the learner wants them (RowSteps).
 //
 // Thread rule: the training loop's thread, which owns the Compute that shares the work.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <vector>
+
 #include "base/ids.h"
 #include "learn/data/rows.h"
 #include "learn/data/text_windows.h"
+#include "learn/sparse/row_order.h"
 
 namespace gossamer::engine {
 
@@ -32,6 +39,28 @@ class WindowSteps final : public StepSource {
 
  private:
   data::TextWindows& windows_;
+};
+
+// The samples of other steps, with each label's output row in its place; their order stays.
+class RowSteps final : public StepSource {
+ public:
+  // Borrows both for its life.
+  RowSteps(StepSource& steps, const sparse::RowOrder& order) : steps_(steps), order_(order) {}
+  [[nodiscard]] data::Batch read(StepNumber step) override {
+    data::Batch batch = steps_.read(step);
+    if (order_.identity()) return batch;
+    const std::span<const std::uint32_t> labels = batch.labels.label;
+    if (rows_.size() < labels.size()) rows_.resize(labels.size());
+    std::ranges::transform(labels, rows_.begin(),
+                           [this](std::uint32_t label) { return order_.row_of(label); });
+    batch.labels.label = std::span(rows_).first(labels.size());
+    return batch;
+  }
+
+ private:
+  StepSource& steps_;
+  const sparse::RowOrder& order_;
+  std::vector<std::uint32_t> rows_;
 };
 
 }  // namespace gossamer::engine

@@ -115,11 +115,12 @@ std::uint64_t config_fingerprint(TrainConfig config) {
 // One training run: what the loop needs, owned together.
 class TrainingRun {
  public:
-  TrainingRun(const TrainInputs& inputs, const TrainHooks& hooks, const sparse::LabelCounts& labels)
+  TrainingRun(const TrainInputs& inputs, const TrainHooks& hooks)
       : in_(inputs),
         hooks_(hooks),
-        network_(network_shape(inputs.recipe, inputs.schema.features(), inputs.schema.labels()),
-                 table_moments(inputs.config.optimizer.moments)),
+        network_(network_of(inputs)),
+        labels_(sparse::by_row(inputs.labels, network_.order)),
+        steps_(inputs.steps, network_.order),
         schedule_(schedule_of(inputs.config, inputs.recipe)),
         fingerprint_(fingerprint(inputs)) {
     sparse::initialize(network_,
@@ -127,7 +128,7 @@ class TrainingRun {
                         .output_stddev = static_cast<float>(inputs.config.model.output_init),
                         .dense_gain = inputs.config.model.activation == ActivationKind::kRelu ? 1.414F : 1.0F,
                         .seed = inputs.config.seed},
-                       labels.count, inputs.compute);
+                       labels_.count, inputs.compute);
     if (inputs.recipe.tables) {
       hashed_.emplace(
           sparse::HashNegatives::Parts{
@@ -163,7 +164,7 @@ class TrainingRun {
     bool stopped = false;
     while (next_.value < in_.recipe.steps && !stopped) {
       const float rate = schedule_.learning_rate(next_);
-      const data::Batch batch = in_.steps.read(next_);
+      const data::Batch batch = steps_.read(next_);
       const sparse::StepReport report = learner.step(batch, next_, {.learning_rate = rate});
       ++next_;
       outcome.phases += report.phases;
@@ -177,21 +178,36 @@ class TrainingRun {
     outcome.final_loss = recent_.mean();
     outcome.resumed_at = resumed_at_;
     outcome.cost_before = cost_before_;
-    if (next_.value == in_.recipe.steps) outcome.network = std::move(network_);
+    if (next_.value == in_.recipe.steps) {
+      network_.drop_moments();
+      sparse::order_by_label(network_);
+      outcome.network = std::move(network_);
+    }
     return outcome;
   }
 
   sparse::Network& network() { return network_; }
+  // By row.
+  [[nodiscard]] const sparse::LabelCounts& labels() const { return labels_; }
   // Null in a run without hash tables.
   sparse::HashNegatives* hashed() { return hashed_ ? &*hashed_ : nullptr; }
 
  private:
-  // Of everything that shapes the trained network.
+  // All of it, not yet initialized.
+  static sparse::Network network_of(const TrainInputs& in) {
+    const sparse::NetworkShape shape = network_shape(in.recipe, in.schema.features(), in.schema.labels());
+    const unsigned shift = sparse::shard_shift(shape.labels, in.shards);
+    sparse::Network network(shape, whole(shape, shift), table_moments(in.config.optimizer.moments));
+    network.order = sparse::RowOrder(in.labels.count, shift);
+    return network;
+  }
+
+  // Of everything that shapes the trained network and the order of its rows.
   static std::string fingerprint(const TrainInputs& in) {
     const DataShape shape = shape_of(in.schema);
-    return fmt::format("{:016x}-{}-{}-{}-{}-{}-{}-{}", config_fingerprint(in.config), shape.records,
+    return fmt::format("{:016x}-{}-{}-{}-{}-{}-{}-{}-{}", config_fingerprint(in.config), shape.records,
                        shape.features, shape.labels, shape.feature_entries, shape.label_entries,
-                       in.recipe.hidden, in.recipe.steps);
+                       in.recipe.hidden, in.recipe.steps, sparse::shard_shift(shape.labels, in.shards));
   }
 
   [[nodiscard]] TrainProgress progress(const sparse::StepReport& report, float rate) const {
@@ -257,6 +273,8 @@ class TrainingRun {
   const TrainInputs& in_;
   const TrainHooks& hooks_;
   sparse::Network network_;
+  sparse::LabelCounts labels_;  // by row
+  RowSteps steps_;
   std::optional<sparse::HashNegatives> hashed_;
   sparse::Schedule schedule_;
   std::string fingerprint_;
@@ -300,11 +318,10 @@ sparse::LearnerOptions learner_options(const TrainConfig& config, const Recipe& 
 Result<TrainOutcome> train(const TrainInputs& inputs, const TrainHooks& hooks) {
   CHECK(inputs.schema.size() > 0);
   CHECK(inputs.recipe.steps > 0);
-  const sparse::LabelCounts& labels = inputs.labels;
-  TrainingRun run(inputs, hooks, labels);
+  TrainingRun run(inputs, hooks);
   if (auto resumed = run.resume(); !resumed.ok()) return resumed.error();
   sparse::Learner learner({.network = run.network(),
-                           .labels = labels,
+                           .labels = run.labels(),
                            .kernels = inputs.kernels,
                            .compute = inputs.compute,
                            .clock = &inputs.clock,

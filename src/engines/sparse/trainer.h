@@ -60,10 +60,14 @@ struct TrainInputs {
   std::string run_id;
   std::string checkpoint_directory;  // exists
   double load_seconds = 0;           // what came before train(), for RunCost
+  // The output layer has at least so many shards, if it has rows enough (learn/sparse/row_order.h). The
+  // network is the same for any number, to rounding. One costs nothing.
+  std::size_t shards = 1;
 };
 
 struct TrainOutcome {
-  // Empty when stop_requested() ended the run before its last step: a checkpoint holds all that was done.
+  // Without moments, output rows in the order of labels. Empty when stop_requested() ended the run before its
+  // last step: a checkpoint holds all that was done.
   std::optional<sparse::Network> network;
   std::uint64_t steps = 0;
   std::uint64_t samples = 0;

@@ -84,7 +84,8 @@ struct TestRun {
                           .recipe = recipe,
                           .run_id = "test",
                           .checkpoint_directory = kDirectory,
-                          .load_seconds = load_seconds},
+                          .load_seconds = load_seconds,
+                          .shards = shards},
                          {.on_step = watch, .stop_requested = stop, .events = note});
   }
   Result<TrainOutcome> train_to_end(host::Disk& disk) {
@@ -98,6 +99,7 @@ struct TestRun {
   text::FeatureWeighting weighting;
   Recipe recipe;
   double load_seconds = 0;
+  std::size_t shards = 1;
   std::vector<double> losses;
   std::vector<std::string> events;
 };
@@ -250,6 +252,64 @@ TEST(Trainer, StopAndResumeWithHashTables) {
         TestRun(2, config, 100, 40).train(*disk, [&](std::uint64_t done) { return done == stop; });
     ASSERT_TRUE(stopped.ok());
     EXPECT_EQ(weights_of(TestRun(2, config, 100, 40).train_to_end(*disk)), expected) << stop;
+  }
+}
+
+double relative_distance(const std::vector<float>& got, const std::vector<float>& want) {
+  double difference = 0;
+  double length = 0;
+  EXPECT_EQ(got.size(), want.size());
+  for (std::size_t i = 0; i < std::min(got.size(), want.size()); ++i) {
+    difference += std::pow(static_cast<double>(got[i]) - static_cast<double>(want[i]), 2);
+    length += std::pow(static_cast<double>(want[i]), 2);
+  }
+  return std::sqrt(difference / length);
+}
+
+// However many shards the output layer has, the same network comes out, labels in their own order: the same
+// bits from one worker, to rounding from more, whose shares of the rows differ. Drawn negatives too.
+TEST(Trainer, AnyNumberOfShardsTrainsTheSameNetwork) {
+  for (const NegativeKind negatives :
+       {NegativeKind::kInBatch, NegativeKind::kUniform, NegativeKind::kFrequency}) {
+    TrainConfig config = tiny_config();
+    config.train.steps = 50;
+    config.train.precision = Precision::kF32;
+    config.train.negatives = negatives;
+    config.train.sampled = negatives == NegativeKind::kInBatch ? 0 : 20;
+    for (const int workers : {1, 3}) {
+      const auto train = [&](std::size_t shards) {
+        auto disk = fresh_disk();
+        TestRun run(workers, config, 300, 203);
+        run.shards = shards;
+        return weights_of(run.train_to_end(*disk));
+      };
+      const std::vector<float> one = train(1);
+      for (const std::size_t shards : {2, 5, 26}) {
+        const double distance = relative_distance(train(shards), one);
+        EXPECT_LE(distance, workers == 1 ? 0 : 1e-4) << shards << " shards, " << workers << " workers";
+      }
+    }
+  }
+}
+
+// Checkpoints hold rows in the order of shards: stopped and resumed the run ends with the same bits, also
+// after its last step; with another number of shards it is refused.
+TEST(Trainer, StopAndResumeInShards) {
+  const auto run_of = [](std::size_t shards) {
+    auto run = std::make_unique<TestRun>(2, tiny_config(), 100, 40);
+    run->shards = shards;
+    return run;
+  };
+  auto whole = fresh_disk();
+  const std::vector<float> expected = weights_of(run_of(3)->train_to_end(*whole));
+  EXPECT_EQ(weights_of(run_of(3)->train_to_end(*whole)), expected) << "from the last checkpoint";
+  for (std::uint64_t stop = 1; stop < 12; stop += 2) {
+    auto disk = fresh_disk();
+    ASSERT_TRUE(run_of(3)->train(*disk, [&](std::uint64_t done) { return done == stop; }).ok());
+    const auto refused = run_of(1)->train_to_end(*disk);
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.error().kind, ErrorKind::kUsage);
+    EXPECT_EQ(weights_of(run_of(3)->train_to_end(*disk)), expected) << stop;
   }
 }
 

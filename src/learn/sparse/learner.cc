@@ -62,7 +62,7 @@ LearnerPhases& LearnerPhases::operator+=(const LearnerPhases& other) {
 Learner::Learner(const Parts& parts, const LearnerOptions& options)
     : parts_(parts),
       options_(options),
-      sampler_(options.negatives, parts.labels),
+      sampler_(options.negatives, parts.labels, parts.network.order),
       logq_(options.logq, sampler_, parts.labels.records),
       optimizer_(options.optimizer),
       state_(kernels::padded_to_panel(options.batch_max), layer_columns(parts.network)),

@@ -22,6 +22,9 @@
 // Where hash tables find further labels (hash_negatives.h), samples ask before the scores; tables are built
 // and updated before the step.
 //
+// What is called a label here is the number of its output row (row_order.h): batches and counts come with
+// rows for labels.
+//
 // Results depend on the seed, the step number, the batch, the weights, the parts and the number of workers,
 // and are then equal to the bit; other parts or another number of workers give the same to rounding. Samples
 // without labels count in the mean but add nothing to loss or gradient. Samples without features work.
@@ -104,7 +107,7 @@ class Learner {
   // Borrowed for the learner's life; clock may be null.
   struct Parts {
     Network& network;
-    const LabelCounts& labels;
+    const LabelCounts& labels;  // by row
     const kernels::Kernels& kernels;
     host::Compute& compute;
     const host::Clock* clock = nullptr;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Learners that hold parts of one network, with the exchange between them done by copying: together they must
-// do what one learner does that holds all of it.
+// do what one learner does that holds all of it, whose output rows are in no shards.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -55,7 +55,9 @@ LearnerOptions options() {
 Network make_network(const NetworkShape& shape, NetworkPart part, const LabelCounts& counts) {
   Network network(shape, std::move(part), {.embedding = Moments::kElement, .output = Moments::kElement});
   host::SimCompute compute({.workers = 1});
-  initialize(network, {.embedding_stddev = 0.5F, .output_stddev = 0.5F, .seed = 6}, counts.count, compute);
+  network.order = RowOrder(counts.count, network.part.rows.shift());
+  initialize(network, {.embedding_stddev = 0.5F, .output_stddev = 0.5F, .seed = 6},
+             by_row(counts, network.order).count, compute);
   return network;
 }
 
@@ -64,14 +66,16 @@ struct Node {
   Node(const NetworkShape& shape, NetworkPart part, const LabelCounts& counts, int workers)
       : compute({.workers = workers}),
         network(make_network(shape, std::move(part), counts)),
+        row_counts(by_row(counts, network.order)),
         learner({.network = network,
-                 .labels = counts,
+                 .labels = row_counts,
                  .kernels = kernels::kernels_for(kernels::best_isa()),
                  .compute = compute},
                 options()) {}
 
   host::SimCompute compute;
   Network network;
+  LabelCounts row_counts;
   Learner learner;
 };
 
@@ -84,7 +88,9 @@ class Fleet {
     }
   }
 
-  double step(const data::Batch& batch, StepNumber step) {
+  double step(OwnedBatch samples, StepNumber step) {
+    for (std::uint32_t& label : samples.label) label = order().row_of(label);
+    const data::Batch batch = samples.view();
     for (auto& node : nodes_) node->learner.begin(batch, step, {.learning_rate = 0.01F});
     for (auto& node : nodes_) node->learner.embed();
     gather(0);
@@ -111,7 +117,7 @@ class Fleet {
     return loss;
   }
 
-  // The network put together, as one that holds everything.
+  // The network put together, as one that holds everything, without moments and in the order of labels.
   void collect(Network& whole) const {
     for (const auto& node : nodes_) {
       Network& from = node->network;
@@ -133,11 +139,14 @@ class Fleet {
         whole.bias[row] = from.bias[row];
       }
     }
+    whole.order = order();
+    order_by_label(whole);
   }
 
   [[nodiscard]] const std::vector<std::unique_ptr<Node>>& nodes() const { return nodes_; }
 
  private:
+  [[nodiscard]] const RowOrder& order() const { return nodes_.front()->network.order; }
   // Everybody has all columns of h.
   void gather(std::size_t layer) {
     for (auto& from : nodes_) {
@@ -202,11 +211,11 @@ TEST(LearnerParts, TrainLikeTheWhole) {
       const OwnedBatch batch = random_batch(shape, 100 + t);
       const double loss = alone.learner.step(batch.view(), StepNumber{t}, {.learning_rate = 0.01F}).loss;
       for (auto& fleet : fleets) {
-        ASSERT_NEAR(fleet->step(batch.view(), StepNumber{t}), loss, 1e-3 * loss) << t;
+        ASSERT_NEAR(fleet->step(batch, StepNumber{t}), loss, 1e-3 * loss) << t;
       }
     }
     for (auto& fleet : fleets) {
-      Network together(shape.network, Moments::kElement);
+      Network together(shape.network, Moments::kNone);
       fleet->collect(together);
       EXPECT_LT(relative_distance(parameters_of(together), parameters_of(alone.network)), 1e-4)
           << fleet->nodes().size() << " nodes, " << dense.size() << " dense layers";
@@ -219,7 +228,7 @@ TEST(LearnerParts, LeaveOthersRowsAlone) {
   const ProblemShape shape = shape_of({});
   const LabelCounts counts = random_counts(shape.network.labels, 5);
   Fleet fleet(shape.network, 4, counts);
-  for (std::uint64_t t = 0; t < 5; ++t) fleet.step(random_batch(shape, t).view(), StepNumber{t});
+  for (std::uint64_t t = 0; t < 5; ++t) fleet.step(random_batch(shape, t), StepNumber{t});
   for (const auto& node : fleet.nodes()) {
     Network& network = node->network;
     EXPECT_EQ(network.embedding.width(),

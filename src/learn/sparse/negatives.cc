@@ -13,19 +13,29 @@ LabelCounts count_labels(const data::Dataset& dataset) {
   return labels;
 }
 
+LabelCounts by_row(const LabelCounts& labels, const RowOrder& order) {
+  LabelCounts rows{.count = std::vector<std::uint32_t>(labels.count.size()), .records = labels.records};
+  for (std::uint32_t row = 0; row < rows.count.size(); ++row) {
+    rows.count[row] = labels.count[order.label_of(row)];
+  }
+  return rows;
+}
+
 double NegativeSampler::weight(std::uint32_t count) const {
   if (count == 0) return 0;
   return options_.kind == Negatives::kFrequency ? std::pow(count, options_.exponent) : 1.0;
 }
 
-NegativeSampler::NegativeSampler(const NegativeOptions& options, const LabelCounts& labels)
+NegativeSampler::NegativeSampler(const NegativeOptions& options, const LabelCounts& rows,
+                                 const RowOrder& order)
     : options_(options) {
   if (options.kind == Negatives::kInBatch || options.sampled == 0) return;
   std::vector<double> share;
-  for (std::size_t label = 0; label < labels.count.size(); ++label) {
-    const double w = weight(labels.count[label]);
+  for (std::uint32_t label = 0; label < rows.count.size(); ++label) {
+    const std::uint32_t row = order.row_of(label);
+    const double w = weight(rows.count[row]);
     if (w <= 0) continue;
-    slots_.push_back({.keep = 1, .label = static_cast<std::uint32_t>(label), .alias = 0});
+    slots_.push_back({.keep = 1, .row = row, .alias = 0});
     share.push_back(w);
     total_weight_ += w;
   }
@@ -34,7 +44,7 @@ NegativeSampler::NegativeSampler(const NegativeOptions& options, const LabelCoun
   std::vector<std::uint32_t> large;
   for (std::uint32_t i = 0; i < share.size(); ++i) {
     share[i] *= static_cast<double>(share.size()) / total_weight_;
-    slots_[i].alias = slots_[i].label;
+    slots_[i].alias = slots_[i].row;
     (share[i] < 1 ? small : large).push_back(i);
   }
   while (!small.empty() && !large.empty()) {
@@ -42,7 +52,7 @@ NegativeSampler::NegativeSampler(const NegativeOptions& options, const LabelCoun
     const std::uint32_t more = large.back();
     small.pop_back();
     slots_[less].keep = static_cast<float>(share[less]);
-    slots_[less].alias = slots_[more].label;
+    slots_[less].alias = slots_[more].row;
     share[more] -= 1 - share[less];
     if (share[more] >= 1) continue;
     large.pop_back();

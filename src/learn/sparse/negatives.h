@@ -16,15 +16,18 @@
 #include "base/ids.h"
 #include "base/rng.h"
 #include "learn/data/dataset.h"
+#include "learn/sparse/row_order.h"
 
 namespace gossamer::sparse {
 
 struct LabelCounts {
-  std::vector<std::uint32_t> count;  // [labels]: records that have the label
+  std::vector<std::uint32_t> count;  // [labels]: records that have the label; by_row(): by its row
   std::uint64_t records = 0;
 };
 // Reads the whole dataset once.
 [[nodiscard]] LabelCounts count_labels(const data::Dataset& dataset);
+// From counts by label to counts by output row.
+[[nodiscard]] LabelCounts by_row(const LabelCounts& labels, const RowOrder& order);
 
 enum class Negatives {
   kInBatch,    // the other samples' positives only
@@ -41,12 +44,13 @@ struct NegativeOptions {
 // Draws labels by Walker's alias method: constant time a draw, one cache line.
 class NegativeSampler {
  public:
-  // Labels with count 0 are never drawn.
-  NegativeSampler(const NegativeOptions& options, const LabelCounts& labels);
+  // Labels with count 0 are never drawn. Counts are by row, and draws are told as rows: those of the same
+  // labels in any order.
+  NegativeSampler(const NegativeOptions& options, const LabelCounts& rows, const RowOrder& order = {});
 
   // Draws a step; 0 when there is nothing to draw from.
   [[nodiscard]] std::size_t draws() const { return slots_.empty() ? 0 : options_.sampled; }
-  // Calls sink(label) for each of the step's draws, with replacement.
+  // Calls sink(row) for each of the step's draws, with replacement.
   template <class Sink>
   void draw_all(Rng& rng, Sink&& sink) const {
     // The table is larger than the cache: a block of draws waits for memory together.
@@ -60,7 +64,7 @@ class NegativeSampler {
         toss[i] = rng.uniform();
         __builtin_prefetch(slot[i]);
       }
-      for (std::size_t i = 0; i < n; ++i) sink(toss[i] < slot[i]->keep ? slot[i]->label : slot[i]->alias);
+      for (std::size_t i = 0; i < n; ++i) sink(toss[i] < slot[i]->keep ? slot[i]->row : slot[i]->alias);
     }
   }
   // That a label of this training count is among the draws of a step: 1 - (1 - p)^draws.
@@ -69,7 +73,7 @@ class NegativeSampler {
  private:
   struct Slot {
     float keep;
-    std::uint32_t label;
+    std::uint32_t row;
     std::uint32_t alias;
   };
   [[nodiscard]] double weight(std::uint32_t count) const;

@@ -50,6 +50,25 @@ TEST(NegativeSampler, DrawsByFrequency) {
   }
 }
 
+// The same labels are drawn in any order of rows.
+TEST(NegativeSampler, DrawsTheSameLabelsInAnyOrder) {
+  const LabelCounts labels = random_counts(100, 3);
+  const RowOrder order(labels.count, 3);
+  for (const Negatives kind : {Negatives::kUniform, Negatives::kFrequency}) {
+    const NegativeOptions options = {.kind = kind, .sampled = 70};
+    const NegativeSampler plain(options, labels);
+    const NegativeSampler ordered(options, by_row(labels, order), order);
+    std::vector<std::uint32_t> want;
+    std::vector<std::uint32_t> got;
+    Rng rng(1, Purpose::kTest);
+    plain.draw_all(rng, [&](std::uint32_t label) { want.push_back(label); });
+    Rng again(1, Purpose::kTest);
+    ordered.draw_all(again, [&](std::uint32_t row) { got.push_back(order.label_of(row)); });
+    EXPECT_EQ(got, want);
+    EXPECT_EQ(ordered.chance(7), plain.chance(7));
+  }
+}
+
 // Counts are records per label.
 TEST(LabelCounts, CountRecords) {
   data::InMemoryDataset dataset({.features = 1, .labels = 4});

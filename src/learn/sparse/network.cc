@@ -29,8 +29,9 @@ std::uint64_t DenseLayer::bytes() const {
   return weights.bytes() + sizeof(float) * (bias.size() + bias_moment1.size() + bias_moment2.size());
 }
 
-NetworkPart whole(const NetworkShape& shape) {
-  NetworkPart part = {.columns = {0, row_stride(shape.hidden)}, .units = {}, .rows = {shape.labels, 31}};
+NetworkPart whole(const NetworkShape& shape, unsigned shard_shift) {
+  NetworkPart part = {
+      .columns = {0, row_stride(shape.hidden)}, .units = {}, .rows = {shape.labels, shard_shift}};
   for (const std::size_t units : shape.dense) part.units.push_back({0, row_stride(units)});
   return part;
 }
@@ -77,9 +78,9 @@ void Network::drop_moments() {
   bias_moment2 = {};
 }
 
-void initialize(Network& network, const NetworkInit& init, std::span<const std::uint32_t> label_count,
+void initialize(Network& network, const NetworkInit& init, std::span<const std::uint32_t> count_of_row,
                 host::Compute& compute) {
-  CHECK(label_count.size() == network.shape.labels, label_count.size(), network.shape.labels);
+  CHECK(count_of_row.size() == network.shape.labels, count_of_row.size(), network.shape.labels);
   initialize_normal(network.embedding, {0, network.embedding.rows()},
                     {.stddev = init.embedding_stddev,
                      .seed = init.seed,
@@ -101,12 +102,44 @@ void initialize(Network& network, const NetworkInit& init, std::span<const std::
     if (!held.holds(shard)) continue;
     const host::Range rows = held.rows_of(shard);
     initialize_normal(network.output, rows,
-                      {.stddev = init.output_stddev, .seed = init.seed, .purpose = Purpose::kOutputInit},
+                      {.stddev = init.output_stddev,
+                       .seed = init.seed,
+                       .purpose = Purpose::kOutputInit,
+                       .streams = network.order.labels()},
                       compute);
-    for (std::size_t label = rows.begin; label < rows.end; ++label) {
-      network.bias[label] = label_count[label] == 0 ? kUnseenBias : 0.0F;
+    for (std::size_t row = rows.begin; row < rows.end; ++row) {
+      network.bias[row] = count_of_row[row] == 0 ? kUnseenBias : 0.0F;
     }
   }
+}
+
+void order_by_label(Network& network) {
+  CHECK(!network.output.has_moments());
+  const HeldRows& held = network.part.rows;
+  for (std::size_t shard = 0; shard < held.shards(); ++shard) CHECK(held.holds(shard), shard);
+  if (network.order.identity()) return;
+  RowTable& output = network.output;
+  std::vector<std::uint8_t> placed(output.rows());
+  std::vector<float> kept(output.stride());
+  // Along each cycle of the permutation: the row at `to` comes from `from`, until the first one's place.
+  for (std::uint32_t first = 0; first < output.rows(); ++first) {
+    if (placed[first] != 0) continue;
+    std::copy_n(output.weights(first), output.stride(), kept.begin());
+    const float kept_bias = network.bias[first];
+    std::uint32_t to = first;
+    for (;;) {
+      placed[to] = 1;
+      const std::uint32_t from = network.order.row_of(to);
+      if (from == first) break;
+      std::copy_n(output.weights(from), output.stride(), output.weights(to));
+      network.bias[to] = network.bias[from];
+      to = from;
+    }
+    std::copy_n(kept.begin(), output.stride(), output.weights(to));
+    network.bias[to] = kept_bias;
+  }
+  network.order = {};
+  network.part.rows = whole(network.shape).rows;
 }
 
 }  // namespace gossamer::sparse

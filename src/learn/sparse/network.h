@@ -7,11 +7,13 @@
 //   for each dense layer:  h = activation(weights h + bias);
 //   score(label) = output row . h + bias
 //
+// A label's output row and bias stand where `order` says (row_order.h): among the shards that nodes hold
+// while training, else at the label's own number.
 // Of a part (network_shape.h) the embedding has the part's columns alone, a dense layer the part's units; the
 // output has a place for every row, and those of others are never touched: they take no memory.
 //
-// Owner: whoever trains or predicts; moves, never copies. Thread rule: see RowTable; the bias of a label
-// belongs to the worker that owns the label's row.
+// Owner: whoever trains or predicts; moves, never copies. Thread rule: see RowTable; a row's bias belongs to
+// the worker that owns the row.
 #pragma once
 
 #include <cstddef>
@@ -62,12 +64,13 @@ struct Network {
   [[nodiscard]] std::uint64_t bytes() const;
   // Frees what only training needs.
   void drop_moments();
-  [[nodiscard]] AdamScalar bias_scalar(std::uint32_t label) {
-    return {&bias[label], &bias_moment1[label], &bias_moment2[label]};
+  [[nodiscard]] AdamScalar bias_scalar(std::uint32_t row) {
+    return {&bias[row], &bias_moment1[row], &bias_moment2[row]};
   }
 
   NetworkShape shape;
   NetworkPart part;                  // what of it is here
+  RowOrder order;                    // of the output rows
   RowTable embedding;                // [features][hidden]
   std::vector<DenseLayer> dense;     // from the first hidden layer upwards; may be empty
   RowTable output;                   // [labels][last hidden]
@@ -86,9 +89,13 @@ struct NetworkInit {
 // The bias of a label that no training record has: low enough never to be predicted.
 inline constexpr float kUnseenBias = -50.0F;
 
-// Random weights; biases 0, or kUnseenBias where label_count is 0. label_count is [labels]. The same for any
-// number of workers.
-void initialize(Network& network, const NetworkInit& init, std::span<const std::uint32_t> label_count,
+// Random weights; biases 0, or kUnseenBias where count_of_row is 0. count_of_row is [labels], by row. A
+// label's row gets the same values for any number of workers, any part and any order.
+void initialize(Network& network, const NetworkInit& init, std::span<const std::uint32_t> count_of_row,
                 host::Compute& compute);
+
+// Ends the order: each label's row and bias move, within the memory that they are in, to the label's own
+// number. Requires all rows, and no moments.
+void order_by_label(Network& network);
 
 }  // namespace gossamer::sparse

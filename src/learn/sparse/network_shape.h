@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "host/api/compute.h"
+#include "learn/sparse/row_order.h"
 
 namespace gossamer::sparse {
 
@@ -37,7 +38,7 @@ struct NetworkShape {
   [[nodiscard]] std::size_t last_hidden() const { return dense.empty() ? hidden : dense.back(); }
 };
 
-// Which shards of the output rows are here.
+// Which shards of the output rows are here. Labels are dealt to rows by row_order.h.
 class HeldRows {
  public:
   HeldRows() = default;
@@ -46,6 +47,8 @@ class HeldRows {
       : rows_(rows), shift_(shift), held_((rows + (std::size_t{1} << shift) - 1) >> shift, std::uint8_t{1}) {}
 
   [[nodiscard]] std::size_t shards() const { return held_.size(); }
+  // Shards have 2^shift() rows.
+  [[nodiscard]] unsigned shift() const { return shift_; }
   // The rows of a shard; the last one may be short.
   [[nodiscard]] host::Range rows_of(std::size_t shard) const {
     const std::size_t begin = shard << shift_;
@@ -68,7 +71,7 @@ struct NetworkPart {
   HeldRows rows;
 };
 
-// Everything, the output rows in one shard.
-[[nodiscard]] NetworkPart whole(const NetworkShape& shape);
+// Everything, the output rows in shards of 2^shard_shift.
+[[nodiscard]] NetworkPart whole(const NetworkShape& shape, unsigned shard_shift = kOneShardShift);
 
 }  // namespace gossamer::sparse

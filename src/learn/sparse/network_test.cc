@@ -50,6 +50,40 @@ TEST(Network, PutsUnseenLabelsAside) {
   EXPECT_EQ(network.bias[2], 0.0F);
 }
 
+// Labels start with the same weights wherever the order puts their rows, also in a part, which gets no
+// others; to end the order is to have the network that never had one.
+TEST(Network, StartsTheSameInAnyOrder) {
+  const NetworkShape shape = {.features = 3, .labels = 203, .hidden = 20};
+  LabelCounts counts = random_counts(shape.labels, 4);
+  for (std::size_t label = 0; label < shape.labels; label += 7) counts.count[label] = 0;
+  host::SimCompute compute({.workers = 2});
+  const auto make = [&](unsigned shift, bool half) {
+    NetworkPart part = whole(shape, shift);
+    for (std::size_t shard = 0; half && shard < part.rows.shards(); shard += 2) part.rows.drop(shard);
+    Network network(shape, std::move(part), {.embedding = Moments::kElement, .output = Moments::kElement});
+    network.order = RowOrder(counts.count, shift);
+    initialize(network, {.seed = 5}, by_row(counts, network.order).count, compute);
+    network.drop_moments();
+    return network;
+  };
+  const Network plain = make(kOneShardShift, false);
+  for (unsigned shift = 0; shift <= 8; ++shift) {
+    SCOPED_TRACE(shift);
+    const Network part = make(shift, true);
+    for (std::uint32_t row = 0; row < shape.labels; ++row) {
+      const std::uint32_t label = part.order.label_of(row);
+      const bool held = part.part.rows.contains(row);
+      ASSERT_EQ(part.output.weights(row)[19], held ? plain.output.weights(label)[19] : 0.0F);
+      ASSERT_EQ(part.bias[row], held ? plain.bias[label] : 0.0F);
+    }
+    Network network = make(shift, false);
+    order_by_label(network);
+    EXPECT_TRUE(network.order.identity());
+    EXPECT_TRUE(std::ranges::equal(network.output.all_weights(), plain.output.all_weights()));
+    EXPECT_TRUE(std::ranges::equal(network.bias.span(), plain.bias.span()));
+  }
+}
+
 // Dropping the moments frees two thirds of the memory and keeps the weights.
 TEST(Network, DropsItsMoments) {
   host::SimCompute compute({.workers = 1});

@@ -89,7 +89,8 @@ void initialize_normal(RowTable& table, host::Range rows, const NormalInit& init
   compute.run([&](int worker) {
     const host::Range share = host::worker_range(rows.end - rows.begin, worker, compute.workers());
     for (std::size_t row = rows.begin + share.begin; row < rows.begin + share.end; ++row) {
-      Rng rng(init.seed, init.purpose, init.first_row + row, init.layer);
+      const std::size_t stream = init.streams.empty() ? init.first_row + row : init.streams[row];
+      Rng rng(init.seed, init.purpose, stream, init.layer);
       for (std::size_t i = 0; i < init.first_column; ++i) (void)rng.normal();
       float* w = table.weights(row);
       for (std::size_t i = 0; i < table.width(); ++i) w[i] = init.stddev * rng.normal();

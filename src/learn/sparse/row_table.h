@@ -100,6 +100,8 @@ struct NormalInit {
   // Where the table's first row and column stand in the whole layer, of which it may be a part.
   std::size_t first_row = 0;
   std::size_t first_column = 0;
+  // [rows of the table], or empty: the numbers in the names of the rows' streams, where they are not r.
+  std::span<const std::uint32_t> streams = {};
 };
 // Fills the weights of these rows with N(0, stddev^2). Row r of the layer uses the random stream (seed,
 // purpose, r, layer): the values do not depend on the number of workers, nor on who holds which part.
