@@ -36,12 +36,20 @@
 
 namespace gossamer::lsh {
 
-// A layer's rows, `stride` floats apart; the family's dimension says how many of them count.
+// A layer's rows, `stride` floats apart; the family's dimension says how many of them count. Or some of its
+// rows, in runs of 2^run_shift: row i is in run number i >> run_shift of those, which has the layer's number
+// runs[i >> run_shift].
 struct RowsView {
   const float* data;
   std::size_t rows;
   std::size_t stride;
-  [[nodiscard]] const float* row(std::size_t i) const { return data + i * stride; }
+  std::span<const std::uint32_t> runs = {};  // empty: all rows
+  unsigned run_shift = 0;
+  [[nodiscard]] const float* row(std::size_t i) const {
+    if (runs.empty()) return data + i * stride;
+    const std::size_t in_run = i & ((std::size_t{1} << run_shift) - 1);
+    return data + ((std::size_t{runs[i >> run_shift]} << run_shift) + in_run) * stride;
+  }
 };
 
 struct TablesOptions {

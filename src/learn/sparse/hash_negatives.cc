@@ -40,6 +40,7 @@ struct HashNegatives::Asker {
 HashNegatives::HashNegatives(const Parts& parts, const HashNegativeOptions& options)
     : parts_(parts),
       options_(options),
+      rows_(parts.network.part.rows),
       limit_(std::max<std::size_t>(1, options.found / options.queries)),
       family_(make_hash_family(options, parts.network.shape.last_hidden(), parts.kernels.isa)),
       found_(options.queries * limit_),
@@ -52,14 +53,18 @@ HashNegatives::HashNegatives(const Parts& parts, const HashNegativeOptions& opti
 
 HashNegatives::~HashNegatives() = default;
 
-lsh::RowsView HashNegatives::rows() const {
+lsh::RowsView HashNegatives::view() const {
   const RowTable& output = parts_.network.output;
-  return {.data = output.weights(0), .rows = output.rows(), .stride = output.stride()};
+  return {.data = output.weights(0),
+          .rows = rows_.size(),
+          .stride = output.stride(),
+          .runs = rows_.shards(),
+          .run_shift = rows_.shift()};
 }
 
 void HashNegatives::make_tables() {
   tables_ = std::make_unique<lsh::Tables>(
-      *family_, parts_.network.shape.labels,
+      *family_, rows_.size(),
       lsh::TablesOptions{.key_bits = options_.key_bits, .tolerance = options_.tolerance});
   const bool capped = options_.bucket_cap > 0;
   const lsh::BucketQueryOptions ask = {.limit = limit_,
@@ -84,20 +89,21 @@ bool HashNegatives::update_is_due(StepNumber step) {
 }
 
 void HashNegatives::prepare(StepNumber step) {
-  if (!begun(step) || !update_is_due(step)) return;
+  if (!begun(step) || !update_is_due(step) || rows_.size() == 0) return;
   if (!tables_) {
     make_tables();
-    tables_->build(rows(), parts_.compute);
+    tables_->build(view(), parts_.compute);
     return;
   }
   due_.clear();
   for (std::size_t row = 0; row < tables_->rows(); ++row) {
     if (tables_->due(row)) due_.push_back(static_cast<std::uint32_t>(row));
   }
-  tables_->update(rows(), due_, parts_.compute);
+  tables_->update(view(), due_, parts_.compute);
 }
 
 void HashNegatives::find(int worker, const BatchState& batch, StepNumber step, std::size_t sample) {
+  if (!tables_) return;
   Asker& asker = askers_[static_cast<std::size_t>(worker)];
   const LayerState& layer = batch.last();
   const std::span<const float> h(layer.h.data() + sample * layer.stride, parts_.network.shape.last_hidden());
@@ -108,13 +114,12 @@ void HashNegatives::find(int worker, const BatchState& batch, StepNumber step, s
                               : asker.query.sample_codes(asker.codes, order);
   found_count_[sample] = static_cast<std::uint32_t>(candidates.size());
   std::ranges::transform(candidates, found_.begin() + static_cast<std::ptrdiff_t>(sample * limit_),
-                         &lsh::Candidate::row);
+                         [this](const lsh::Candidate& found) { return rows_.row(found.row); });
 }
 
 HashNegatives::State HashNegatives::state() const {
-  const std::size_t rows = parts_.network.shape.labels;
-  State state{.keys = std::vector<std::uint16_t>(options_.tables * rows),
-              .allowances = std::vector<float>(rows)};
+  State state{.keys = std::vector<std::uint16_t>(options_.tables * rows_.size()),
+              .allowances = std::vector<float>(rows_.size())};
   if (tables_) tables_->save(state.keys, state.allowances);
   return state;
 }
@@ -126,6 +131,7 @@ void HashNegatives::restore(const State& state, StepNumber next) {
   updates_ = 0;
   if (next.value <= options_.first_step) return;
   static_cast<void>(update_is_due(StepNumber{next.value - 1}));
+  if (rows_.size() == 0) return;
   make_tables();
   tables_->restore(state.keys, state.allowances);
 }

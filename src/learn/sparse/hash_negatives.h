@@ -10,7 +10,14 @@
 // (SLIDE's schedule), it hashes again the rows that moved farther than the tolerance allows.
 //
 // What is found depends on the rows, the seed and the sequence of steps, not on the number of workers. With
-// the state of save() another process goes on with the same bits.
+// the state() another process goes on with the same bits.
+//
+// Of a network's part (network_shape.h) only the rows that are held when this is made are hashed, noted and
+// found: each node's tables are its own. Nodes that ask with the same h find together what tables over all
+// rows find; where `found` / `queries` cuts an answer short, which it does for each node by itself, that and
+// more. Where buckets are capped, each node sees so many rows of its own, and support is counted among those:
+// what is cut short can then be other rows.
+//
 // Owner: the trainer; borrowed by the learner. Thread rule: prepare(), save() and restore() alone; find() and
 // note_change() in a step's phases, each worker its own samples and its own rows. Allocates in prepare()
 // only.
@@ -31,6 +38,7 @@
 #include "learn/lsh/tables.h"
 #include "learn/sparse/batch_state.h"
 #include "learn/sparse/network.h"
+#include "learn/sparse/packed_rows.h"
 
 namespace gossamer::sparse {
 
@@ -71,7 +79,7 @@ struct HashNegativeOptions {
 class HashNegatives {
  public:
   struct Parts {
-    const Network& network;  // borrowed; its output rows are hashed
+    const Network& network;  // borrowed; the output rows that it holds are hashed
     const kernels::Kernels& kernels;
     host::Compute& compute;
   };
@@ -95,17 +103,17 @@ class HashNegatives {
   }
   [[nodiscard]] HashSets sets() const { return options_.sets; }
 
-  // The output row has changed by this Euclidean length or less.
+  // The output row, one that is held, has changed by this Euclidean length or less.
   void note_change(std::uint32_t row, float length) {
-    if (tables_) tables_->note_change(row, length);
+    if (tables_) tables_->note_change(rows_.number_of(row), length);
   }
   // Whether changes matter yet.
   [[nodiscard]] bool follows() const { return tables_ != nullptr; }
 
   // What a run continues from; zeros while there are no tables.
   struct State {
-    std::vector<std::uint16_t> keys;  // [L][rows]
-    std::vector<float> allowances;    // [rows]
+    std::vector<std::uint16_t> keys;  // [L][held rows]
+    std::vector<float> allowances;    // [held rows]
   };
   [[nodiscard]] State state() const;
   // As if the steps before `next` had been taken with this one.
@@ -119,13 +127,14 @@ class HashNegatives {
 
   void make_tables();
   [[nodiscard]] bool update_is_due(StepNumber step);
-  [[nodiscard]] lsh::RowsView rows() const;
+  [[nodiscard]] lsh::RowsView view() const;
 
   Parts parts_;
   HashNegativeOptions options_;
+  PackedRows rows_;
   std::size_t limit_;
   std::unique_ptr<lsh::HashFamily> family_;
-  std::unique_ptr<lsh::Tables> tables_;
+  std::unique_ptr<lsh::Tables> tables_;  // none over no rows
   std::vector<Asker> askers_;
   std::vector<std::uint32_t> due_;
   std::vector<std::uint32_t> found_;        // [queries][limit]

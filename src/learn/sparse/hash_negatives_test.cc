@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "learn/sparse/random_problem.h"
 
 namespace gossamer::sparse {
@@ -19,6 +20,22 @@ const kernels::Kernels& best() { return kernels::kernels_for(kernels::best_isa()
 
 Network make_network(std::uint64_t seed) {
   return random_network(kShape, random_counts(kShape.labels, 5), seed);
+}
+
+constexpr unsigned kShift = 4;  // 25 shards
+
+// The same, its rows in shards.
+Network make_whole(std::uint64_t seed) {
+  Network network = make_network(seed);
+  network.part = whole(kShape, kShift);
+  return network;
+}
+// And what one of two nodes holds of it: every other shard.
+Network make_half(std::size_t node, std::uint64_t seed) {
+  Network network = make_whole(seed);
+  for (std::size_t shard = node; shard < network.part.rows.shards(); shard += 2)
+    network.part.rows.drop(shard);
+  return network;
 }
 
 // Hidden vectors of a batch.
@@ -138,8 +155,61 @@ TEST(HashNegatives, UpdatesBySchedule) {
   }
 }
 
-// A state that is saved at any step and restored elsewhere goes on alike, also before the tables begin.
-TEST(HashNegatives, RestoredStatesGoOn) {
+// A part finds what it holds, and two that hold everything between them find, of the same vectors, all that
+// the whole finds; where no answer is cut short, exactly that. In shards or not, the whole finds the same.
+TEST(HashNegatives, PartsFindWhatTheyHold) {
+  Network all = make_whole(1);
+  Network plain = make_network(1);
+  Network half[] = {make_half(0, 1), make_half(1, 1)};
+  host::SimCompute compute({.workers = 2});
+  const BatchState state = random_hidden(8, 2);
+  for (const HashSelection selection : {HashSelection::kBest, HashSelection::kRandom}) {
+    for (const std::size_t each : {std::size_t{12}, kShape.labels}) {
+      const HashNegativeOptions options = {
+          .functions = 5, .tables = 9, .selection = selection, .queries = 8, .found = 8 * each};
+      HashNegatives whole({all, best(), compute}, options);
+      HashNegatives unsharded({plain, best(), compute}, options);
+      HashNegatives first({half[0], best(), compute}, options);
+      HashNegatives second({half[1], best(), compute}, options);
+      for (HashNegatives* hashed : {&whole, &unsharded, &first, &second}) hashed->prepare(StepNumber{0});
+      EXPECT_LT(first.bytes(), 0.6 * static_cast<double>(whole.bytes()));
+      for (std::size_t sample = 0; sample < 8; ++sample) {
+        auto want = found(whole, state, StepNumber{0}, sample);
+        EXPECT_EQ(found(unsharded, state, StepNumber{0}, sample), want);
+        auto got = found(first, state, StepNumber{0}, sample);
+        for (const std::uint32_t row : got) EXPECT_TRUE(half[0].part.rows.contains(row)) << row;
+        for (const std::uint32_t row : found(second, state, StepNumber{0}, sample)) {
+          EXPECT_TRUE(half[1].part.rows.contains(row)) << row;
+          got.push_back(row);
+        }
+        std::ranges::sort(want);
+        std::ranges::sort(got);
+        EXPECT_TRUE(std::ranges::includes(got, want));
+        const bool cut = want.size() == each;
+        EXPECT_EQ(cut, each == 12);
+        EXPECT_EQ(got.size() > want.size(), cut);
+      }
+    }
+  }
+}
+
+// A node without rows finds none.
+TEST(HashNegatives, NoRowsFindNothing) {
+  Network network = make_half(0, 1);
+  for (std::size_t shard = 0; shard < network.part.rows.shards(); ++shard) network.part.rows.drop(shard);
+  host::SimCompute compute({.workers = 1});
+  const BatchState state = random_hidden(1, 2);
+  HashNegatives hashed({network, best(), compute}, {.queries = 1, .update_every = 1});
+  hashed.restore(hashed.state(), StepNumber{1});
+  for (std::uint64_t t = 1; t < 4; ++t) {
+    hashed.prepare(StepNumber{t});
+    EXPECT_TRUE(found(hashed, state, StepNumber{t}, 0).empty());
+  }
+  EXPECT_FALSE(hashed.follows());
+}
+
+// Of the network that `make` makes.
+void expect_restored_states_go_on(FunctionRef<Network()> make) {
   host::SimCompute compute({.workers = 2});
   const HashNegativeOptions options = {.functions = 4,
                                        .tables = 5,
@@ -160,23 +230,31 @@ TEST(HashNegatives, RestoredStatesGoOn) {
     Rng rng(3, Purpose::kTest, t);
     for (int i = 0; i < 50; ++i) {
       const auto row = static_cast<std::uint32_t>(rng.below(kShape.labels));
+      if (!network.part.rows.contains(row)) continue;
       network.output.weights(row)[0] += 0.125F;
       hashed.note_change(row, 0.1251F);
     }
     return rows;
   };
   std::vector<std::vector<std::uint32_t>> want;
-  Network whole = make_network(1);
+  Network whole = make();
   HashNegatives hashed({whole, best(), compute}, options);
   for (std::uint64_t t = 0; t < 12; ++t) want.push_back(step(hashed, whole, t));
   for (std::uint64_t stop = 0; stop < 12; ++stop) {
-    Network network = make_network(1);
+    Network network = make();
     HashNegatives before({network, best(), compute}, options);
     for (std::uint64_t t = 0; t < stop; ++t) step(before, network, t);
     HashNegatives after({network, best(), compute}, options);
     after.restore(before.state(), StepNumber{stop});
     for (std::uint64_t t = stop; t < 12; ++t) EXPECT_EQ(step(after, network, t), want[t]) << stop << " " << t;
   }
+}
+
+// A state that is saved at any step and restored elsewhere goes on alike, also before the tables begin; of a
+// part too.
+TEST(HashNegatives, RestoredStatesGoOn) {
+  expect_restored_states_go_on([] { return make_network(1); });
+  expect_restored_states_go_on([] { return make_half(1, 1); });
 }
 
 }  // namespace
