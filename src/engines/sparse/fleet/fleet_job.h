@@ -23,13 +23,14 @@ namespace gossamer::engine {
 
 struct FleetJob {
   FleetShape shape;
+  sparse::RowOrder order;  // of the labels, for shards of 2^shape.shard_shift rows
   sparse::TableMoments moments;
   sparse::NetworkInit init;
   sparse::LearnerOptions learner;
   sparse::Schedule schedule;            // total_steps of them
   std::uint64_t snapshot_every = 16;    // steps, >= 1
   net::Codec codec = net::Codec::kF32;  // of what is exchanged in a step
-  // Borrowed for the job's life.
+  // Borrowed for the job's life. Labels are output rows (sparse::by_row(), RowSteps).
   const sparse::LabelCounts& labels;
   StepSource& steps;
   const kernels::Kernels& kernels;

@@ -32,8 +32,14 @@ std::vector<FleetRound> step_rounds(std::size_t layers) {
   return rounds;
 }
 
-std::unique_ptr<sparse::Network> initial_network(const FleetJob& job, NetworkPart part) {
+std::unique_ptr<sparse::Network> empty_network(const FleetJob& job, NetworkPart part) {
   auto network = std::make_unique<sparse::Network>(job.shape.network, std::move(part), job.moments);
+  network->order = job.order;
+  return network;
+}
+
+std::unique_ptr<sparse::Network> initial_network(const FleetJob& job, NetworkPart part) {
+  auto network = empty_network(job, std::move(part));
   sparse::initialize(*network, job.init, job.labels.count, job.compute);
   return network;
 }

@@ -95,6 +95,8 @@ class FleetLearner {
   double loss_ = 0;
 };
 
+// All zeros.
+[[nodiscard]] std::unique_ptr<sparse::Network> empty_network(const FleetJob& job, sparse::NetworkPart part);
 // A network of initial values, whoever holds it.
 [[nodiscard]] std::unique_ptr<sparse::Network> initial_network(const FleetJob& job, sparse::NetworkPart part);
 // Fills h of all layers from the log.

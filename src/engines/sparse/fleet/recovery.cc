@@ -382,7 +382,7 @@ void Recovery::take_moves(std::span<const Slices> got) {
 
 std::unique_ptr<sparse::Network> Recovery::put_together() {
   const NetworkPart& after = layout_.members[me_].after;
-  auto network = std::make_unique<sparse::Network>(job_.shape.network, after, job_.moments);
+  auto network = empty_network(job_, after);
   if (learner_.holds()) {
     sparse::Network& before = learner_.network();
     for (std::size_t layer = 0; layer < layers_; ++layer) {

@@ -39,12 +39,15 @@ class RandomSteps final : public StepSource {
 
 // A job and what it borrows.
 struct OwnedJob {
-  OwnedJob(const FleetShape& shape, std::uint64_t step_count, net::Codec codec, sparse::LabelCounts counts,
-           std::uint64_t seed)
-      : labels(std::move(counts)),
-        steps(shape),
+  OwnedJob(const FleetShape& shape, std::uint64_t step_count, net::Codec codec,
+           const sparse::LabelCounts& counts, std::uint64_t seed)
+      : order(counts.count, shape.shard_shift),
+        labels(sparse::by_row(counts, order)),
+        samples(shape),
+        steps(samples, order),
         compute({.workers = 1 + static_cast<int>(seed % 3), .seed = seed}),
         job{.shape = shape,
+            .order = order,
             .moments = {.embedding = sparse::Moments::kElement, .output = sparse::Moments::kElement},
             .init = {.embedding_stddev = 0.5F, .output_stddev = 0.5F, .seed = 6},
             .learner = {.batch_max = kSamples,
@@ -60,8 +63,10 @@ struct OwnedJob {
             .kernels = kernels::kernels_for(kernels::best_isa()),
             .compute = compute} {}
 
+  sparse::RowOrder order;
   sparse::LabelCounts labels;
-  RandomSteps steps;
+  RandomSteps samples;
+  RowSteps steps;
   host::SimCompute compute;
   FleetJob job;
 };
