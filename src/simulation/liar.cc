@@ -59,7 +59,8 @@ void Liar::falsify(ToCoordinator& said, const cluster::Member& member, StepNumbe
     frozen.set_report(std::to_string(ahead ? steps.value + 3 + rng_.below(1000) : 0));
   } else if (lies_ == Lies::kPretends) {
     claim_progress(*frozen.mutable_progress(), member, steps);
-    // Of a life that has just begun that would say that it holds what the one before held, and has lost steps.
+    // Of a life that has just begun that would say that it holds what the one before held, and has lost
+    // steps.
     if (steps == StepNumber()) return;
     for (std::uint64_t thing = 0; thing < things_; ++thing) frozen.add_copies(thing);
   }
