@@ -89,15 +89,15 @@ def work(run):
     A active output rows, U embedding rows, B samples, H units, N features of a sample: pass 1 makes scores and the
     hidden gradient (4 A B H operations) and writes A B exponentials in bf16, pass 2 reads them for the weights'
     gradient (2 A B H); bags and their gradient 2 B N H each. Rows are f32: read once (4 bytes), or read and written by
-    Adam, with both moments of each weight (24 bytes, about 10 operations) or row-wise (12 bytes, about 7).
+    Adam, with both moments of each weight (24 bytes, about 10 operations) or by blocks (12.5 bytes, about 9).
     """
     options = run["options"]
     h, b = options["hidden"], options["batch"]
     active, unique, entries = run["active_rows"] * h, run["unique_features"] * h, b * options["nnz"] * h
     scores = run["active_rows"] * b
-    element, row = (24, 10), (12, 7)
-    output_bytes, output_operations = row if options["moments"] == "row" else element
-    embedding_bytes, embedding_operations = element if options["moments"] == "element" else row
+    element, block = (24, 10), (12.5, 9)
+    output_bytes, output_operations = block if options["moments"] == "block" else element
+    embedding_bytes, embedding_operations = element if options["moments"] == "element" else block
     return {"embed": (2 * entries, 4 * unique), "forward": (4 * active * b, 4 * active + 2 * scores),
             "weights": (2 * active * b + output_operations * active, output_bytes * active + 2 * scores),
             "embedding": (2 * entries + embedding_operations * unique, embedding_bytes * unique)}

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """How far one machine goes: step time against outputs and widths, and whole runs on made-up records.
 
-sparse_scale.py [steps] [widths] [amazon] [amazon-row] [outputs] [--write]
+sparse_scale.py [steps] [widths] [amazon] [amazon-block] [outputs] [--write]
 default: all of them; --write updates docs/benchmarks.md
 
 steps    a step with 67,009, 670,091 and 6,700,910 outputs at the same active rows (12 GB of memory)
 widths   a step at Amazon-670K's shape with hidden layers from 32 to 1024 units
-amazon   a run of 200 steps at Amazon-670K's shape, hidden=1024: 825 million parameters; amazon-row with one second
-         moment a row of both tables
+amazon   a run of 200 steps at Amazon-670K's shape, hidden=1024: 825 million parameters; amazon-block with one second
+         moment for 16 weights of both tables
 outputs  a run over 10,000,000 outputs, hidden=64, that ends with a test
 
 The made-up records have structure: every output has features of its own, of which a record shows most, among others
@@ -30,7 +30,7 @@ WIDTHS = [32, 64, 96, 128, 256, 512, 1024]
 AMAZON = {"records": 490_449, "features": 135_909, "outputs": 670_091, "own": 8, "noise": 40, "labels": 5, "zipf": 0.6}
 RUNS = {
     "amazon": {"shape": AMAZON, "settings": ["model.hidden=1024", "train.steps=200"]},
-    "amazon-row": {"shape": AMAZON, "settings": ["model.hidden=1024", "train.steps=200", "optimizer.moments=row"]},
+    "amazon-block": {"shape": AMAZON, "settings": ["model.hidden=1024", "train.steps=200", "optimizer.moments=block"]},
     "outputs": {
         "shape": {"records": 1_000_000, "features": 200_000, "outputs": 10_000_000, "own": 8, "noise": 8, "labels": 2, "zipf": 0.8},
         "settings": ["model.hidden=64", "train.batch=1024", "train.epochs=3"],

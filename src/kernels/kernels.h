@@ -14,6 +14,7 @@
 // their arguments point to.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -65,20 +66,23 @@ struct AdamRow {
   std::size_t n;
 };
 
-// One row with momentum and one step size for all of it; w, m and g are [n], g is read only.
-//   w -= skipped_move * m;  m = decay * m + gain * g;  w -= step_size * m
-// m is rounded to bf16 when it is stored; the last of the three takes it as it was before that.
-struct MomentumRow {
+// The same with one second moment for each block of kMomentBlock weights, which follows the mean of their
+// squared gradients: v is [n / kMomentBlock]; the other arrays are [n], of which the first `used` count: the
+// rest is padding, whose gradient is 0. m is rounded to bf16 when it is stored; the weights take it as it was
+// before that. weight_scale and gradient_scale must be 1.
+inline constexpr std::size_t kMomentBlock = 16;
+struct AdamBlocks {
   float* w;
   Bf16* m;
+  float* v;
   const float* g;
   std::size_t n;
-};
-struct MomentumCoefficients {
-  float skipped_move;
-  float decay;
-  float gain;
-  float step_size;
+  std::size_t used;
+
+  // Over how many weights the mean of the block at `begin` is taken: never 0, also where all are padding.
+  [[nodiscard]] std::size_t averaged(std::size_t begin) const {
+    return begin < used ? std::min(kMomentBlock, used - begin) : kMomentBlock;
+  }
 };
 
 enum class Activation { kRelu, kIdentity, kTanh };
@@ -227,7 +231,7 @@ struct Kernels {
   void (*exp_row)(const ExpRow& row, float* out);  // out may be row.scores
   void (*exp_row_bf16)(const ExpRow& row, Bf16* out);
   void (*adam_row)(const AdamRow& row, const AdamCoefficients& coefficients);
-  void (*momentum_row)(const MomentumRow& row, const MomentumCoefficients& coefficients);
+  void (*adam_blocks)(const AdamBlocks& row, const AdamCoefficients& coefficients);
   // Indexed by Activation.
   std::array<void (*)(const ActivationForward&), 3> activate;
   std::array<void (*)(const ActivationBackward&), 3> activate_backward;

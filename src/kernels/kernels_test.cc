@@ -57,8 +57,7 @@ TEST_P(KernelsOnIsa, TableIsComplete) {
   EXPECT_TRUE(k.add_scaled && k.scale && k.dot && k.dot_bf16 && k.dot_bytes && k.squared_norm && k.to_bf16 &&
               k.from_bf16 && k.to_int8 && k.from_int8);
   EXPECT_TRUE(k.interleave_pairs && k.transpose && k.transpose_bf16 && k.transpose_pairs);
-  EXPECT_TRUE(k.exp_row && k.exp_row_bf16 && k.adam_row && k.momentum_row && k.weighted_sum &&
-              k.select_above);
+  EXPECT_TRUE(k.exp_row && k.exp_row_bf16 && k.adam_row && k.adam_blocks && k.weighted_sum && k.select_above);
   EXPECT_TRUE(k.multiply && k.multiply_bf16 && k.multiply_int16);
   EXPECT_TRUE(k.sign_codes && k.winner_codes);
   for (const auto f : k.activate) EXPECT_NE(f, nullptr);

@@ -134,12 +134,22 @@ void adam_row(const AdamRow& row, const AdamCoefficients& c) {
   }
 }
 
-void momentum_row(const MomentumRow& row, const MomentumCoefficients& c) {
-  for (std::size_t i = 0; i < row.n; ++i) {
-    const float before = from_bf16(row.m[i]);
-    const float m = c.decay * before + c.gain * row.g[i];
-    row.w[i] = row.w[i] - c.skipped_move * before - c.step_size * m;
-    row.m[i] = to_bf16(m);
+void adam_blocks(const AdamBlocks& row, const AdamCoefficients& c) {
+  const auto over_root = [&c](float step, float v) {
+    return step / (std::sqrt(v) * c.inv_sqrt_bias2 + c.epsilon);
+  };
+  for (std::size_t begin = 0; begin < row.n; begin += kMomentBlock) {
+    float& v = row.v[begin / kMomentBlock];
+    const float skipped_move = over_root(c.skipped_move, v);
+    const float mean = squared_norm(row.g + begin, kMomentBlock) / static_cast<float>(row.averaged(begin));
+    v = c.beta2 * (c.decay2 * v) + c.one_minus_beta2 * mean;
+    const float step = over_root(c.step_size, v);
+    for (std::size_t i = begin; i < begin + kMomentBlock; ++i) {
+      const float before = from_bf16(row.m[i]);
+      const float m = c.beta1 * (c.decay1 * before) + c.one_minus_beta1 * row.g[i];
+      row.w[i] = row.w[i] - skipped_move * before - step * m;
+      row.m[i] = to_bf16(m);
+    }
   }
 }
 
@@ -281,7 +291,7 @@ Kernels table() {
       .exp_row = exp_row,
       .exp_row_bf16 = exp_row_bf16,
       .adam_row = adam_row,
-      .momentum_row = momentum_row,
+      .adam_blocks = adam_blocks,
       .activate = {activate<kRelu>, activate<kIdentity>, activate<kTanh>},
       .activate_backward = {activate_backward<kRelu>, activate_backward<kIdentity>, activate_backward<kTanh>},
       .weighted_sum = weighted_sum,

@@ -40,12 +40,13 @@ class UpdatesOnIsa : public testing::TestWithParam<Isa> {
 struct AdamState {
   double w, m, v;
 };
-// Algorithm 1 in double, with the movement of skipped steps first.
-AdamState adam_in_double(AdamState s, double gradient, const AdamCoefficients& c) {
-  const double g = gradient * wide(c.gradient_scale);
+// Algorithm 1 in double, with the movement of skipped steps first; `square` is what the second moment
+// follows.
+AdamState adam_in_double(AdamState s, double gradient, double square, const AdamCoefficients& c) {
+  const double scale = wide(c.gradient_scale);
   s.w -= wide(c.skipped_move) * s.m / (std::sqrt(s.v) * wide(c.inv_sqrt_bias2) + wide(c.epsilon));
-  s.m = wide(c.beta1) * wide(c.decay1) * s.m + wide(c.one_minus_beta1) * g;
-  s.v = wide(c.beta2) * wide(c.decay2) * s.v + wide(c.one_minus_beta2) * g * g;
+  s.m = wide(c.beta1) * wide(c.decay1) * s.m + wide(c.one_minus_beta1) * gradient * scale;
+  s.v = wide(c.beta2) * wide(c.decay2) * s.v + wide(c.one_minus_beta2) * square * scale * scale;
   const double move = wide(c.step_size) * s.m / (std::sqrt(s.v) * wide(c.inv_sqrt_bias2) + wide(c.epsilon));
   s.w = wide(c.weight_scale) * s.w - move;
   return s;
@@ -75,7 +76,9 @@ TEST_P(UpdatesOnIsa, AdamRow) {
       const std::vector<float> v0 = v;
       kernels().adam_row({w.data(), m.data(), v.data(), g.data(), n}, c);
       for (std::size_t i = 0; i < n; ++i) {
-        const AdamState s = adam_in_double({wide(w0[i]), wide(m0[i]), wide(v0[i])}, wide(g[i]), c);
+        const double gradient = wide(g[i]);
+        const AdamState s =
+            adam_in_double({wide(w0[i]), wide(m0[i]), wide(v0[i])}, gradient, gradient * gradient, c);
         ASSERT_NEAR(m[i], s.m, 1e-6) << i;
         ASSERT_NEAR(v[i], s.v, 1e-6 * (1 + s.v)) << i;
         ASSERT_NEAR(w[i], s.w, 1e-5 * (1 + std::abs(s.w))) << i << " seed " << kSeed;
@@ -89,27 +92,47 @@ TEST_P(UpdatesOnIsa, AdamRow) {
   }
 }
 
-// momentum_row is its formula in double to 1e-6, m to the nearest bf16; the step takes m before it is
-// rounded.
-TEST_P(UpdatesOnIsa, MomentumRow) {
-  const MomentumCoefficients plain = {.skipped_move = 0, .decay = 0.9F, .gain = 0.1F, .step_size = 0.02F};
-  const MomentumCoefficients skipping = {
-      .skipped_move = 0.03F, .decay = 0.45F, .gain = 0.1F, .step_size = 0.02F};
-  for (const MomentumCoefficients& c : {plain, skipping}) {
+// The mean of the squares of block `block`, of which those below `width` are in use; 0 of none.
+double mean_square(const std::vector<float>& g, std::size_t block, std::size_t width) {
+  double sum = 0;
+  std::size_t used = 0;
+  for (std::size_t i = block * kMomentBlock; i < std::min(width, (block + 1) * kMomentBlock); ++i, ++used) {
+    sum += wide(g[i]) * wide(g[i]);
+  }
+  return used == 0 ? 0 : sum / static_cast<double>(used);
+}
+
+// adam_blocks is Adam's algorithm in double to 1e-6, with the mean of a block's squared gradients in place of
+// each; m is stored to the nearest bf16, and the step takes it as it was before that. The last block in use
+// may be short, and blocks of padding may follow.
+TEST_P(UpdatesOnIsa, AdamBlocks) {
+  const AdamCoefficients plain = {.step_size = 0.02F, .inv_sqrt_bias2 = 1.25F};
+  AdamCoefficients skipping = plain;
+  skipping.decay1 = 0.5F;
+  skipping.decay2 = 0.75F;
+  skipping.skipped_move = 0.03F;
+  for (const AdamCoefficients& c : {plain, skipping}) {
     for (const std::size_t n : kSizes) {
-      std::vector<float> w = random_row(n, 1);
-      const std::vector<float> g = random_row(n, 2);
-      const std::vector<float> w0 = w;
-      std::vector<Bf16> m(n);
-      std::ranges::transform(random_row(n, 3), m.begin(), reference::to_bf16);
-      const std::vector<Bf16> m0 = m;
-      kernels().momentum_row({w.data(), m.data(), g.data(), n}, c);
-      for (std::size_t i = 0; i < n; ++i) {
-        const double before = wide(reference::from_bf16(m0[i]));
-        const double after = wide(c.decay) * before + wide(c.gain) * wide(g[i]);
-        ASSERT_NEAR(reference::from_bf16(m[i]), after, 0x1p-8 * std::abs(after) + 1e-7) << i;
-        const double moved = wide(w0[i]) - wide(c.skipped_move) * before - wide(c.step_size) * after;
-        ASSERT_NEAR(w[i], moved, 1e-6 * (1 + std::abs(moved))) << i << " seed " << kSeed;
+      for (const std::size_t width : {n, n - 5, n / 2 + 3}) {
+        std::vector<float> w = random_row(n, 1);
+        std::vector<float> g = random_row(n, 2);
+        std::fill(g.begin() + static_cast<std::ptrdiff_t>(width), g.end(), 0.0F);
+        const std::vector<float> w0 = w;
+        std::vector<Bf16> m(n);
+        std::ranges::transform(random_row(n, 3), m.begin(), reference::to_bf16);
+        const std::vector<Bf16> m0 = m;
+        std::vector<float> v = random_row(n / kMomentBlock, 4);
+        for (float& x : v) x = x * x;
+        const std::vector<float> v0 = v;
+        kernels().adam_blocks({w.data(), m.data(), v.data(), g.data(), n, width}, c);
+        for (std::size_t i = 0; i < n; ++i) {
+          const std::size_t block = i / kMomentBlock;
+          const AdamState before = {wide(w0[i]), wide(reference::from_bf16(m0[i])), wide(v0[block])};
+          const AdamState s = adam_in_double(before, wide(g[i]), mean_square(g, block, width), c);
+          ASSERT_NEAR(reference::from_bf16(m[i]), s.m, 0x1p-8 * std::abs(s.m) + 1e-7) << i;
+          ASSERT_NEAR(v[block], s.v, 1e-6 * s.v) << i << " of " << width;
+          ASSERT_NEAR(w[i], s.w, 1e-6 * (1 + std::abs(s.w))) << i << " of " << width << " seed " << kSeed;
+        }
       }
     }
   }

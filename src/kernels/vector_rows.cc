@@ -14,6 +14,7 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/check.h"
 #include "base/prefetch.h"
@@ -216,18 +217,43 @@ void adam_row(const AdamRow& row, const AdamCoefficients& c) {
   adam<Skipped::kMoved>(row, c);
 }
 
-void momentum_row(const MomentumRow& row, const MomentumCoefficients& c) {
-  const V moved = hn::Set(d, c.skipped_move);
-  const V decay = hn::Set(d, c.decay);
-  const V gain = hn::Set(d, c.gain);
-  const V step = hn::Set(d, c.step_size);
-  for (std::size_t i = 0; i < row.n; i += kWidth) {
-    const V before = load(row.m + i);
-    const V m = hn::MulAdd(decay, before, hn::Mul(gain, load(row.g + i)));
-    const V w = hn::NegMulAdd(moved, before, load(row.w + i));
-    store(hn::NegMulAdd(step, m, w), row.w + i);
-    (void)store(m, row.m + i);
+V over_root(float step, float v, const AdamCoefficients& c) {
+  return hn::Set(d, step / (std::sqrt(v) * c.inv_sqrt_bias2 + c.epsilon));
+}
+
+template <Skipped kSkipped>
+void adam(const AdamBlocks& row, const AdamCoefficients& c) {
+  const V beta1 = hn::Set(d, c.beta1 * c.decay1);
+  const V gain1 = hn::Set(d, c.one_minus_beta1);
+  const float beta2 = c.beta2 * c.decay2;
+  const float gain2 = c.one_minus_beta2 / kMomentBlock;
+  const std::size_t full = row.used / kMomentBlock * kMomentBlock;
+  const float last_gain2 = c.one_minus_beta2 / static_cast<float>(row.averaged(full));
+  for (std::size_t begin = 0; begin < row.n; begin += kMomentBlock) {
+    const std::size_t end = begin + kMomentBlock;
+    V squares = hn::Zero(d);
+    for (std::size_t i = begin; i < end; i += kWidth) {
+      const V g = load(row.g + i);
+      squares = hn::MulAdd(g, g, squares);
+    }
+    float& v = row.v[begin / kMomentBlock];
+    const V moved = kSkipped == Skipped::kMoved ? over_root(c.skipped_move, v, c) : hn::Zero(d);
+    v = beta2 * v + (begin < full ? gain2 : last_gain2) * hn::GetLane(hn::SumOfLanes(d, squares));
+    const V step = over_root(c.step_size, v, c);
+    for (std::size_t i = begin; i < end; i += kWidth) {
+      V m = load(row.m + i);
+      V w = load(row.w + i);
+      if constexpr (kSkipped == Skipped::kMoved) w = hn::NegMulAdd(moved, m, w);
+      m = hn::MulAdd(beta1, m, hn::Mul(gain1, load(row.g + i)));
+      store(hn::NegMulAdd(step, m, w), row.w + i);
+      (void)store(m, row.m + i);
+    }
   }
+}
+
+void adam_blocks(const AdamBlocks& row, const AdamCoefficients& c) {
+  if (c.skipped_move == 0.0F) return adam<Skipped::kNothing>(row, c);
+  adam<Skipped::kMoved>(row, c);
 }
 
 // tanh z = 1 - 2 / (exp(2 z) + 1): the absolute error stays below 5e-7, which is what gradients feel.
@@ -381,7 +407,7 @@ Kernels rows() {
       .exp_row = exp_row,
       .exp_row_bf16 = exp_row_bf16,
       .adam_row = adam_row,
-      .momentum_row = momentum_row,
+      .adam_blocks = adam_blocks,
       .activate = {activate<kRelu>, activate<kIdentity>, activate<kTanh>},
       .activate_backward = {activate_backward<kRelu>, activate_backward<kIdentity>, activate_backward<kTanh>},
       .weighted_sum = weighted_sum,

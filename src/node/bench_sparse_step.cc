@@ -236,7 +236,7 @@ Result<void> set_bench_option(BenchSparseStep& options, std::string_view text) {
 std::string bench_options_help(BenchSparseStep options) {
   return bench_options_help(table(options)) +
          "  dense=none                 widths of further hidden layers, such as 128,64\n"
-         "  moments=embedding-row      element, embedding-row or row (optimizer.moments)\n"
+         "  moments=embedding-block    element, embedding-block or block (optimizer.moments)\n"
          "  negatives=in-batch         in-batch, uniform or frequency; sampled > 0 alone means uniform\n";
 }
 

@@ -93,7 +93,7 @@ TEST(BenchSparseStep, TakesShards) {
 TEST(BenchSparseStep, TakesMoments) {
   Bench bench;
   std::vector<double> losses;
-  for (const std::string kind : {"element", "embedding-row", "row"}) {
+  for (const std::string kind : {"element", "embedding-block", "block"}) {
     BenchSparseStep options = small();
     ASSERT_TRUE(set_bench_option(options, "moments=" + kind).ok());
     const auto result = bench_sparse_step(bench.host, options);
@@ -106,7 +106,7 @@ TEST(BenchSparseStep, TakesMoments) {
   BenchSparseStep options;
   const auto refused = set_bench_option(options, "moments=rows");
   ASSERT_FALSE(refused.ok());
-  EXPECT_THAT(refused.error().message(), HasSubstr("element, embedding-row or row"));
+  EXPECT_THAT(refused.error().message(), HasSubstr("element, embedding-block or block"));
   EXPECT_THAT(refused.error().message(), testing::Not(HasSubstr("optimizer.moments")));
 }
 

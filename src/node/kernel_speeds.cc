@@ -184,9 +184,9 @@ class IsaBench {
     stream("adam_row", 28, [&](std::size_t at) {
       k_.adam_row({.w = a + at, .m = m_.c.data() + at, .v = m_.d.data() + at, .g = b + at, .n = n}, {});
     });
-    stream("momentum_row", 16, [&](std::size_t at) {
-      k_.momentum_row({.w = a + at, .m = m_.bf16.data() + at, .g = b + at, .n = n},
-                      {.skipped_move = 0, .decay = 0.9F, .gain = 0.1F, .step_size = 1e-3F});
+    stream("adam_blocks", 16.5, [&](std::size_t at) {
+      float* const v = m_.d.data() + at / kernels::kMomentBlock;
+      k_.adam_blocks({.w = a + at, .m = m_.bf16.data() + at, .v = v, .g = b + at, .n = n, .used = n}, {});
     });
     AlignedArray<float> out(n);
     add("weighted_sum", Bound::kMemory, 4 * m_.elements(), [&] {

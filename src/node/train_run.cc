@@ -67,8 +67,8 @@ Error too_little_memory(const NodeHost& host, const engine::TrainConfig& config,
     return recipe.ok() && engine::memory_needed(smaller, *recipe, shape, host.compute.workers()) <= limit;
   };
   engine::TrainConfig smaller = config;
-  smaller.optimizer.moments = engine::MomentsKind::kRow;
-  std::string fits = would_fit(smaller) ? "optimizer.moments=row" : "";
+  smaller.optimizer.moments = engine::MomentsKind::kBlock;
+  std::string fits = would_fit(smaller) ? "optimizer.moments=block" : "";
   for (std::uint32_t hidden = 2048; hidden >= 16 && fits.empty(); hidden /= 2) {
     if (hidden >= config.model.hidden.value_or(0)) continue;
     smaller = config;

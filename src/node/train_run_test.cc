@@ -316,7 +316,7 @@ TEST(TrainRun, DiskNeededIsWhatIsWritten) {
       options.config.model.hidden = 512;
       options.config.predict.instances = instances;
       using enum engine::MomentsKind;
-      options.config.optimizer.moments = instances ? kRow : kElement;
+      options.config.optimizer.moments = instances ? kBlock : kElement;
       const auto done = train(machine.host(), options);
       ASSERT_TRUE(done.ok()) << done.error().message();
       const auto dataset = data::CachedDataset::open(machine.disk, "/run/cache/train.cache", machine.compute);

@@ -277,8 +277,8 @@ void add_optimizer_keys(std::vector<ConfigKey>& keys) {
       "optimizer.skipped", {.choices = {"hold", "decay", "decay-and-move"}},
       "what the moments of a row do in steps that do not touch it"));
   keys.push_back(key<&T::optimizer, &OptimizerConfig::moments>(
-      "optimizer.moments", {.choices = {"element", "embedding-row", "row"}},
-      "one second moment a weight, a row of the embedding, or a row of both tables (half the memory)"));
+      "optimizer.moments", {.choices = {"element", "embedding-block", "block"}},
+      "one second moment a weight, or for 16 weights of the embedding, or of both tables (half the memory)"));
 }
 
 // Of a term of the fusion (fusion.h).

@@ -32,7 +32,7 @@ enum class Precision { kF32, kBf16 };
 enum class LogQKind { kAll, kExact, kNone };
 enum class ComparisonKind { kOwn, kNet };
 enum class SkippedKind { kHold, kDecay, kDecayAndMove };
-enum class MomentsKind { kElement, kEmbeddingRow, kRow };
+enum class MomentsKind { kElement, kEmbeddingBlock, kBlock };
 
 struct DataConfig {
   std::string train = {};
@@ -96,7 +96,7 @@ struct OptimizerConfig {
   double beta2 = 0.999;
   double epsilon = 1e-8;
   SkippedKind skipped = SkippedKind::kHold;
-  MomentsKind moments = MomentsKind::kEmbeddingRow;
+  MomentsKind moments = MomentsKind::kEmbeddingBlock;
   bool operator==(const OptimizerConfig&) const = default;
 };
 

@@ -140,8 +140,8 @@ sparse::TableMoments table_moments(MomentsKind kind) {
   using enum sparse::Moments;
   // In the order of the words users write.
   constexpr std::array kTables = {sparse::TableMoments{.embedding = kElement, .output = kElement},
-                                  sparse::TableMoments{.embedding = kRow, .output = kElement},
-                                  sparse::TableMoments{.embedding = kRow, .output = kRow}};
+                                  sparse::TableMoments{.embedding = kBlock, .output = kElement},
+                                  sparse::TableMoments{.embedding = kBlock, .output = kBlock}};
   return kTables[static_cast<std::size_t>(kind)];
 }
 

@@ -140,8 +140,8 @@ TEST(Recipe, MemoryCoversTheTables) {
   const auto recipe = derive_recipe(config, amazon);
   const std::vector<std::pair<MomentsKind, std::uint64_t>> tables = {
       {MomentsKind::kElement, (kFeatures + kLabels) * 128 * 12},
-      {MomentsKind::kEmbeddingRow, kFeatures * 128 * 6 + kLabels * 128 * 12},
-      {MomentsKind::kRow, (kFeatures + kLabels) * 128 * 6}};
+      {MomentsKind::kEmbeddingBlock, kFeatures * (128 * 6 + 8 * 4) + kLabels * 128 * 12},
+      {MomentsKind::kBlock, (kFeatures + kLabels) * (128 * 6 + 8 * 4)}};
   std::uint64_t beside = 0;
   for (const auto& [kind, bytes] : tables) {
     config.optimizer.moments = kind;

@@ -215,7 +215,7 @@ TEST(Trainer, StopAndResumeWithDenseLayers) {
 // The same for every kind of moments, each of which ends at weights of its own.
 TEST(Trainer, StopAndResumeWithAnyMoments) {
   std::vector<std::vector<float>> ends;
-  for (const auto kind : {MomentsKind::kElement, MomentsKind::kEmbeddingRow, MomentsKind::kRow}) {
+  for (const auto kind : {MomentsKind::kElement, MomentsKind::kEmbeddingBlock, MomentsKind::kBlock}) {
     TrainConfig config = tiny_config();
     config.optimizer.moments = kind;
     auto whole = fresh_disk();

@@ -51,22 +51,6 @@ kernels::AdamCoefficients RowOptimizer::coefficients(std::uint64_t skipped) cons
   return c;
 }
 
-void RowOptimizer::update_row_wise(const kernels::Kernels& k, RowTable& table, std::uint32_t row,
-                                   const float* gradient, const kernels::AdamCoefficients& c) {
-  const auto over_root = [&c](float step, float v) {
-    return step / (std::sqrt(v) * c.inv_sqrt_bias2 + c.epsilon);
-  };
-  float& v = table.row_moment2(row);
-  const float skipped_move = over_root(c.skipped_move, v);
-  const float squares = k.squared_norm(gradient, table.stride()) / static_cast<float>(table.width());
-  v = c.beta2 * (c.decay2 * v) + c.one_minus_beta2 * squares;
-  k.momentum_row({.w = table.weights(row), .m = table.row_moment1(row), .g = gradient, .n = table.stride()},
-                 {.skipped_move = skipped_move,
-                  .decay = c.beta1 * c.decay1,
-                  .gain = c.one_minus_beta1,
-                  .step_size = over_root(c.step_size, v)});
-}
-
 kernels::AdamCoefficients RowOptimizer::update(const kernels::Kernels& k, RowTable& table, std::uint32_t row,
                                                const float* gradient) const {
   std::uint32_t& last = table.last_step(row);
@@ -75,8 +59,14 @@ kernels::AdamCoefficients RowOptimizer::update(const kernels::Kernels& k, RowTab
   const kernels::AdamCoefficients c = coefficients(skipped);
   if (options_.kind == OptimizerKind::kSgd) {
     k.add_scaled(table.weights(row), gradient, -learning_rate_, table.stride());
-  } else if (table.moments() == Moments::kRow) {
-    update_row_wise(k, table, row, gradient, c);
+  } else if (table.moments() == Moments::kBlock) {
+    k.adam_blocks({.w = table.weights(row),
+                   .m = table.block_moment1(row),
+                   .v = table.block_moment2(row),
+                   .g = gradient,
+                   .n = table.stride(),
+                   .used = table.width()},
+                  c);
   } else {
     k.adam_row({.w = table.weights(row),
                 .m = table.moment1(row),

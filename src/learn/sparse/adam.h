@@ -4,8 +4,8 @@
 // 1, with bias correction by the global step). A row that is not active in a step is not visited; what those
 // skipped steps do to its moments is a policy, applied in closed form at the row's next update.
 //
-// In a table of Moments::kRow the second moment is the row's: v = beta2 v + (1 - beta2) mean of g^2, so that
-// all weights of a row take steps of one size ("row-wise Adam").
+// In a table of Moments::kBlock 16 weights of a row share a second moment, v = beta2 v + (1 - beta2) mean of
+// g^2, and take steps of one size.
 //
 // begin_step() is called by the owner before a step; update() then runs on any worker, each row on one.
 // Thread rule: begin_step() alone; the const functions concurrently.
@@ -72,12 +72,10 @@ class RowOptimizer {
   // Returns what the row's own scalars (bias) need for the same update.
   kernels::AdamCoefficients update(const kernels::Kernels& k, RowTable& table, std::uint32_t row,
                                    const float* gradient) const;
-  // The formulas of Moments::kElement for one number.
+  // The same for one number, with both moments.
   void update_scalar(const AdamScalar& scalar, float gradient, const kernels::AdamCoefficients& c) const;
 
  private:
-  static void update_row_wise(const kernels::Kernels& k, RowTable& table, std::uint32_t row,
-                              const float* gradient, const kernels::AdamCoefficients& c);
   [[nodiscard]] kernels::AdamCoefficients coefficients(std::uint64_t skipped) const;
 
   OptimizerOptions options_;

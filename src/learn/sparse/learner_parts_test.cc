@@ -52,8 +52,9 @@ LearnerOptions options() {
           .element = kernels::Element::kF32};
 }
 
-Network make_network(const NetworkShape& shape, NetworkPart part, const LabelCounts& counts) {
-  Network network(shape, std::move(part), {.embedding = Moments::kElement, .output = Moments::kElement});
+Network make_network(const NetworkShape& shape, NetworkPart part, TableMoments moments,
+                     const LabelCounts& counts) {
+  Network network(shape, std::move(part), moments);
   host::SimCompute compute({.workers = 1});
   network.order = RowOrder(counts.count, network.part.rows.shift());
   initialize(network, {.embedding_stddev = 0.5F, .output_stddev = 0.5F, .seed = 6},
@@ -63,9 +64,10 @@ Network make_network(const NetworkShape& shape, NetworkPart part, const LabelCou
 
 // One node: a part, and who computes with it.
 struct Node {
-  Node(const NetworkShape& shape, NetworkPart part, const LabelCounts& counts, int workers)
+  Node(const NetworkShape& shape, NetworkPart part, TableMoments moments, const LabelCounts& counts,
+       int workers)
       : compute({.workers = workers}),
-        network(make_network(shape, std::move(part), counts)),
+        network(make_network(shape, std::move(part), moments, counts)),
         row_counts(by_row(counts, network.order)),
         learner({.network = network,
                  .labels = row_counts,
@@ -81,10 +83,10 @@ struct Node {
 
 class Fleet {
  public:
-  Fleet(const NetworkShape& shape, std::size_t nodes, const LabelCounts& counts) {
+  Fleet(const NetworkShape& shape, std::size_t nodes, TableMoments moments, const LabelCounts& counts) {
     for (std::size_t node = 0; node < nodes; ++node) {
-      nodes_.push_back(
-          std::make_unique<Node>(shape, part_of(shape, node, nodes), counts, 1 + static_cast<int>(node % 3)));
+      nodes_.push_back(std::make_unique<Node>(shape, part_of(shape, node, nodes), moments, counts,
+                                              1 + static_cast<int>(node % 3)));
     }
   }
 
@@ -197,15 +199,17 @@ double relative_distance(Parameters got, Parameters want) {
   return std::sqrt(difference / length);
 }
 
+class LearnerParts : public testing::TestWithParam<TableMoments> {};
+
 // 200 steps on 1, 2, 3, 4, 8 nodes; with 8 some hold no unit of the dense layers.
-TEST(LearnerParts, TrainLikeTheWhole) {
+TEST_P(LearnerParts, TrainLikeTheWhole) {
   for (const std::vector<std::size_t>& dense : {std::vector<std::size_t>{}, {96, 48}}) {
     const ProblemShape shape = shape_of(dense);
     const LabelCounts counts = random_counts(shape.network.labels, 5);
-    Node alone(shape.network, whole(shape.network), counts, 2);
+    Node alone(shape.network, whole(shape.network), GetParam(), counts, 2);
     std::vector<std::unique_ptr<Fleet>> fleets;
     for (const std::size_t nodes : {1, 2, 3, 4, 8}) {
-      fleets.push_back(std::make_unique<Fleet>(shape.network, nodes, counts));
+      fleets.push_back(std::make_unique<Fleet>(shape.network, nodes, GetParam(), counts));
     }
     for (std::uint64_t t = 0; t < 200; ++t) {
       const OwnedBatch batch = random_batch(shape, 100 + t);
@@ -224,10 +228,10 @@ TEST(LearnerParts, TrainLikeTheWhole) {
 }
 
 // A node touches nothing of what others hold.
-TEST(LearnerParts, LeaveOthersRowsAlone) {
+TEST_P(LearnerParts, LeaveOthersRowsAlone) {
   const ProblemShape shape = shape_of({});
   const LabelCounts counts = random_counts(shape.network.labels, 5);
-  Fleet fleet(shape.network, 4, counts);
+  Fleet fleet(shape.network, 4, GetParam(), counts);
   for (std::uint64_t t = 0; t < 5; ++t) fleet.step(random_batch(shape, t), StepNumber{t});
   for (const auto& node : fleet.nodes()) {
     Network& network = node->network;
@@ -241,6 +245,14 @@ TEST(LearnerParts, LeaveOthersRowsAlone) {
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(
+    , LearnerParts,
+    testing::Values(TableMoments{.embedding = Moments::kBlock, .output = Moments::kElement},
+                    TableMoments{.embedding = Moments::kElement, .output = Moments::kBlock}),
+    [](const auto& test) {
+      return test.param.embedding == Moments::kBlock ? "BlocksInEmbedding" : "BlocksInOutput";
+    });
 
 }  // namespace
 }  // namespace gossamer::sparse

@@ -17,12 +17,13 @@
 #include <vector>
 
 #include "host/api/compute.h"
+#include "kernels/kernels.h"
 #include "learn/sparse/row_order.h"
 
 namespace gossamer::sparse {
 
-// Columns and units are held in runs of multiples of these.
-inline constexpr std::size_t kColumnBlock = 16;
+// Columns and units are held in runs of multiples of these. Weights that share a second moment stay together.
+inline constexpr std::size_t kColumnBlock = kernels::kMomentBlock;
 inline constexpr std::size_t kUnitBlock = 32;
 
 // The stride of rows of `width` values.

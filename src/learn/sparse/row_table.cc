@@ -22,8 +22,9 @@ std::uint64_t row_table_bytes(RowTableShape shape, Moments moments) {
   switch (moments) {
     case Moments::kNone: return weights;
     case Moments::kElement: return weights + 2 * sizeof(float) * numbers + last_steps;
-    case Moments::kRow:
-      return weights + sizeof(kernels::Bf16) * numbers + sizeof(float) * shape.rows + last_steps;
+    case Moments::kBlock:
+      return weights + sizeof(kernels::Bf16) * numbers + sizeof(float) * numbers / kernels::kMomentBlock +
+             last_steps;
   }
   return weights;
 }
@@ -36,8 +37,8 @@ RowTable::RowTable(RowTableShape shape, Moments moments)
     moment1_ = AlignedArray<float>(weights_.size());
     moment2_ = AlignedArray<float>(weights_.size());
   } else {
-    row_moment1_ = AlignedArray<kernels::Bf16>(weights_.size());
-    moment2_ = AlignedArray<float>(shape.rows);
+    block_moment1_ = AlignedArray<kernels::Bf16>(weights_.size());
+    moment2_ = AlignedArray<float>(weights_.size() / kernels::kMomentBlock);
   }
   last_step_ = AlignedArray<std::uint32_t>(shape.rows);
 }
@@ -45,20 +46,20 @@ RowTable::RowTable(RowTableShape shape, Moments moments)
 void RowTable::drop_moments() {
   moments_ = Moments::kNone;
   moment1_ = {};
-  row_moment1_ = {};
+  block_moment1_ = {};
   moment2_ = {};
   last_step_ = {};
 }
 
 std::span<std::byte> RowTable::all_moment1() {
-  return moments_ == Moments::kRow ? std::as_writable_bytes(row_moment1_.span())
-                                   : std::as_writable_bytes(moment1_.span());
+  return moments_ == Moments::kBlock ? std::as_writable_bytes(block_moment1_.span())
+                                     : std::as_writable_bytes(moment1_.span());
 }
 
 void RowTable::touch_moments(std::size_t row) {
-  if (moments_ == Moments::kRow) {
-    touch_zeros(row_moment1(row), stride_);
-    row_moment2(row) = 0;
+  if (moments_ == Moments::kBlock) {
+    touch_zeros(block_moment1(row), stride_);
+    touch_zeros(block_moment2(row), blocks());
   } else {
     touch_zeros(moment1(row), stride_);
     touch_zeros(moment2(row), stride_);
@@ -66,9 +67,9 @@ void RowTable::touch_moments(std::size_t row) {
 }
 
 void RowTable::prefetch_moments(std::size_t row) {
-  if (moments_ == Moments::kRow) {
-    prefetch_elements(row_moment1(row), stride_);
-    __builtin_prefetch(&row_moment2(row));
+  if (moments_ == Moments::kBlock) {
+    prefetch_elements(block_moment1(row), stride_);
+    prefetch_elements(block_moment2(row), blocks());
   } else {
     prefetch_elements(moment1(row), stride_);
     prefetch_elements(moment2(row), stride_);

@@ -16,6 +16,7 @@
 #include "base/rng.h"
 #include "host/api/compute.h"
 #include "kernels/isa.h"
+#include "kernels/kernels.h"
 #include "learn/sparse/network_shape.h"
 
 namespace gossamer::sparse {
@@ -29,7 +30,7 @@ struct RowTableShape {
 enum class Moments {
   kNone,     // nothing: the table is for prediction only
   kElement,  // both Adam moments of each weight: three times the memory of the weights
-  kRow,      // the first moment of each weight in bf16, one second moment for a row: half as much again
+  kBlock,    // the first moment of each weight in bf16, one second moment for 16 of them: half as much again
 };
 
 // Bytes of a table of this shape.
@@ -52,9 +53,11 @@ class RowTable {
   // Require Moments::kElement. [stride]
   [[nodiscard]] float* moment1(std::size_t row) { return moment1_.data() + row * stride_; }
   [[nodiscard]] float* moment2(std::size_t row) { return moment2_.data() + row * stride_; }
-  // Require Moments::kRow. [stride]; the mean of the row's squared gradients.
-  [[nodiscard]] kernels::Bf16* row_moment1(std::size_t row) { return row_moment1_.data() + row * stride_; }
-  [[nodiscard]] float& row_moment2(std::size_t row) { return moment2_[row]; }
+  // Require Moments::kBlock. [stride], [stride / kernels::kMomentBlock].
+  [[nodiscard]] kernels::Bf16* block_moment1(std::size_t row) {
+    return block_moment1_.data() + row * stride_;
+  }
+  [[nodiscard]] float* block_moment2(std::size_t row) { return moment2_.data() + row * blocks(); }
   // Requires moments. 1 + the step that last updated the row; 0 = never.
   [[nodiscard]] std::uint32_t& last_step(std::size_t row) { return last_step_[row]; }
 
@@ -63,7 +66,7 @@ class RowTable {
   [[nodiscard]] std::span<const float> all_weights() const { return weights_.span(); }
   // [rows][stride] in f32 or bf16.
   [[nodiscard]] std::span<std::byte> all_moment1();
-  // [rows][stride], or [rows] of Moments::kRow.
+  // [rows][stride], or [rows][stride / kernels::kMomentBlock] of Moments::kBlock.
   [[nodiscard]] std::span<float> all_moment2() { return moment2_.span(); }
   [[nodiscard]] std::span<std::uint32_t> all_last_steps() { return last_step_.span(); }
 
@@ -78,12 +81,14 @@ class RowTable {
   [[nodiscard]] std::uint64_t bytes() const { return row_table_bytes(shape_, moments_); }
 
  private:
+  [[nodiscard]] std::size_t blocks() const { return stride_ / kernels::kMomentBlock; }
+
   RowTableShape shape_;
   std::size_t stride_ = 0;
   AlignedArray<float> weights_;
   Moments moments_ = Moments::kNone;
   AlignedArray<float> moment1_;
-  AlignedArray<kernels::Bf16> row_moment1_;
+  AlignedArray<kernels::Bf16> block_moment1_;
   AlignedArray<float> moment2_;
   AlignedArray<std::uint32_t> last_step_;
 };
