@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "learn/sparse/learner.h"
+#include "learn/sparse/network_pieces.h"
 #include "learn/sparse/random_problem.h"
 #include "learn/sparse/reference_learner.h"
 
@@ -225,6 +226,45 @@ TEST_P(LearnerParts, TrainLikeTheWhole) {
           << fleet->nodes().size() << " nodes, " << dense.size() << " dense layers";
     }
   }
+}
+
+// All that a part holds.
+std::vector<NetworkPiece> pieces_of(const NetworkPart& part) {
+  std::vector<NetworkPiece> pieces = {{.layer = 0, .range = part.columns}};
+  for (const host::Range& units : part.units) pieces.push_back({.layer = pieces.size(), .range = units});
+  const std::size_t output = pieces.size();
+  for (std::size_t shard = 0; shard < part.rows.shards(); ++shard) {
+    if (part.rows.holds(shard)) pieces.push_back({.layer = output, .range = part.rows.rows_of(shard)});
+  }
+  return pieces;
+}
+
+// Pieces carry all that training needs: nodes that get those of a network in training go on like it. Without
+// dense layers, of whose weights a learner has a copy from the start.
+TEST_P(LearnerParts, GoOnFromPieces) {
+  const ProblemShape shape = shape_of({});
+  const LabelCounts counts = random_counts(shape.network.labels, 5);
+  Node alone(shape.network, whole(shape.network), GetParam(), counts, 2);
+  Fleet fleet(shape.network, 3, GetParam(), counts);
+  const auto train_alone = [&](std::uint64_t t) {
+    alone.learner.step(random_batch(shape, t).view(), StepNumber{t}, {.learning_rate = 0.01F});
+  };
+  constexpr std::uint64_t kHandedOver = 30;
+  for (std::uint64_t t = 0; t < kHandedOver; ++t) train_alone(t);
+  for (const auto& node : fleet.nodes()) {
+    for (const NetworkPiece& piece : pieces_of(node->network.part)) {
+      std::vector<std::byte> bytes(piece_bytes(shape.network, GetParam(), piece));
+      save_piece(alone.network, piece, bytes);
+      load_piece(node->network, piece, bytes);
+    }
+  }
+  for (std::uint64_t t = kHandedOver; t < 2 * kHandedOver; ++t) {
+    train_alone(t);
+    fleet.step(random_batch(shape, t).view(), StepNumber{t});
+  }
+  Network together(shape.network, Moments::kElement);
+  fleet.collect(together);
+  EXPECT_LT(relative_distance(parameters_of(together), parameters_of(alone.network)), 1e-4);
 }
 
 // A node touches nothing of what others hold.

@@ -42,22 +42,36 @@ Place place_of(Network& network, const NetworkPiece& piece, std::size_t row) {
   return {.table = &network.output, .row = piece.range.begin + row, .columns = {0, network.output.stride()}};
 }
 
-void visit_floats(float* begin, std::size_t count, Visit visit) {
+// Second moments of so many columns, which begin with a block; the last block may be short.
+std::size_t moment_blocks(std::size_t columns) {
+  return (columns + kernels::kMomentBlock - 1) / kernels::kMomentBlock;
+}
+
+template <class T>
+void visit_run(T* begin, std::size_t count, Visit visit) {
   visit(std::as_writable_bytes(std::span(begin, count)));
 }
 
 void visit_row(Network& network, const NetworkPiece& piece, std::size_t row, Visit visit) {
   const Place place = place_of(network, piece, row);
   RowTable& table = *place.table;
-  CHECK(table.moments() == Moments::kElement);
+  CHECK(table.moments() != Moments::kNone);
   CHECK(place.row < table.rows() && place.columns.end <= table.stride(), place.row, place.columns.end);
-  for (float* const one : {table.weights(place.row), table.moment1(place.row), table.moment2(place.row)})
-    visit_floats(one + place.columns.begin, size_of(place.columns), visit);
+  const std::size_t begin = place.columns.begin;
+  const std::size_t columns = size_of(place.columns);
+  visit_run(table.weights(place.row) + begin, columns, visit);
+  if (table.moments() == Moments::kBlock) {
+    visit_run(table.block_moment1(place.row) + begin, columns, visit);
+    visit_run(table.block_moment2(place.row) + begin / kernels::kMomentBlock, moment_blocks(columns), visit);
+  } else {
+    visit_run(table.moment1(place.row) + begin, columns, visit);
+    visit_run(table.moment2(place.row) + begin, columns, visit);
+  }
   visit(std::as_writable_bytes(std::span(&table.last_step(place.row), 1)));
   if (piece.layer == 0) return;
   const AdamScalar bias = place.layer != nullptr ? place.layer->bias_scalar(place.row)
                                                  : network.bias_scalar(static_cast<std::uint32_t>(place.row));
-  for (float* const one : {bias.w, bias.m, bias.v}) visit_floats(one, 1, visit);
+  for (float* const one : {bias.w, bias.m, bias.v}) visit_run(one, 1, visit);
 }
 
 }  // namespace
@@ -71,14 +85,17 @@ std::size_t piece_rows(const NetworkShape& shape, const NetworkPiece& piece) {
 
 std::uint64_t piece_row_bytes(const NetworkShape& shape, const TableMoments& moments,
                               const NetworkPiece& piece) {
-  CHECK(moments.embedding == Moments::kElement && moments.output == Moments::kElement);
-  const auto bytes = [](std::uint64_t columns) {
-    return 3 * columns * sizeof(float) + sizeof(std::uint32_t);
+  const auto bytes = [](Moments kind, std::uint64_t columns) {
+    const std::uint64_t kept = kind == Moments::kBlock
+                                   ? columns * sizeof(kernels::Bf16) + moment_blocks(columns) * sizeof(float)
+                                   : 2 * columns * sizeof(float);
+    return columns * sizeof(float) + kept + sizeof(std::uint32_t);
   };
-  if (piece.layer == 0) return bytes(size_of(within(piece.range, shape.hidden)));
+  if (piece.layer == 0) return bytes(moments.embedding, size_of(within(piece.range, shape.hidden)));
   const std::size_t below =
       piece.layer == 1 ? shape.hidden : shape.dense[std::min(piece.layer - 2, shape.dense.size() - 1)];
-  return bytes(row_stride(below)) + 3 * sizeof(float);
+  const Moments kind = piece.layer <= shape.dense.size() ? Moments::kElement : moments.output;
+  return bytes(kind, row_stride(below)) + 3 * sizeof(float);
 }
 
 void save_row(Network& from, const NetworkPiece& piece, std::size_t row, std::span<std::byte> bytes) {

@@ -48,7 +48,7 @@ struct OwnedJob {
         compute({.workers = 1 + static_cast<int>(seed % 3), .seed = seed}),
         job{.shape = shape,
             .order = order,
-            .moments = {.embedding = sparse::Moments::kElement, .output = sparse::Moments::kElement},
+            .moments = {.embedding = sparse::Moments::kBlock, .output = sparse::Moments::kElement},
             .init = {.embedding_stddev = 0.5F, .output_stddev = 0.5F, .seed = 6},
             .learner = {.batch_max = kSamples,
                         .dropout = 0.3,
