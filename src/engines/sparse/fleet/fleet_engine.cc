@@ -233,15 +233,24 @@ void FleetEngine::stage_done(Instant now) {
     if (life_->working) begin_snapshot();
     return;
   }
-  if (stage.kind != RecoveryStage::Kind::kFinish) {
-    if (life_->working) exchange(operation_of(stage), now);
-    return;
-  }
+  if (stage.kind == RecoveryStage::Kind::kFinish) return parts_put_together(now);
+  if (life_->working) exchange(operation_of(stage), now);
+}
+
+void FleetEngine::parts_put_together(Instant now) {
   cluster::Member& member = *process_.member();
   if (life_->part) {
     for (const std::size_t shard : shards_of(*life_->part)) member.dropped(cluster::TrackId(shard));
   }
   life_->part = life_->layout->members[life_->rank].after;
+  next_stage(now);
+}
+
+void FleetEngine::next_stage(Instant now) {
+  if (++life_->next_stage < life_->stages.size()) {
+    if (life_->working) compute_stage();
+    return;
+  }
   life_->bench->recovery.reset();
   life_->bench->got.clear();
   ++counters_.recoveries;
@@ -368,8 +377,7 @@ void FleetEngine::snapshot_complete(Instant now) {
   if (!life_->waits_for_snapshot) return;
   if (life_->bench->recovery == nullptr) return go_on_stepping(now);
   life_->waits_for_snapshot = false;
-  ++life_->next_stage;
-  compute_stage();
+  next_stage(now);
 }
 
 void FleetEngine::keep(Snapshot snapshot) {
@@ -387,10 +395,7 @@ void FleetEngine::exchanged(cluster::Completed completed, Instant now) {
                               now);
   }
   life_->bench->got = std::move(completed.result);
-  if (completed.id.value >= kStages) {
-    ++life_->next_stage;
-    return compute_stage();
-  }
+  if (completed.id.value >= kStages) return next_stage(now);
   ++life_->next_round;
   compute_round();
 }

@@ -152,6 +152,8 @@ class FleetEngine final : public cluster::Engine {
   void compute_stage();
   void compute_round();
   void stage_done(Instant now);
+  void parts_put_together(Instant now);
+  void next_stage(Instant now);
   void round_done(Instant now);
   void measure();
   void deliver();

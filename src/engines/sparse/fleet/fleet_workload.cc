@@ -106,7 +106,33 @@ bool FleetWorkload::recoverable(const Layout& layout) const {
   return std::ranges::includes(known, needed);
 }
 
+namespace {
+
+// Nobody applies a step before all have begun it, which they do after the one before; nor can a copy be of a
+// step that nobody has come to.
+std::optional<Error> contradiction(const Reports& reports) {
+  std::optional<std::uint64_t> least;
+  std::uint64_t most = 0;
+  std::uint64_t newest = 0;
+  for (const auto& [node, report] : reports) {
+    if (!report.has_part()) continue;
+    least = std::min(least.value_or(report.applied()), report.applied());
+    most = std::max(most, report.applied());
+    for (const sparse_fleet::Copies& copies : report.copies()) newest = std::max(newest, copies.step());
+  }
+  if (!least || (most - *least <= 1 && newest <= most)) return std::nullopt;
+  return Error{
+      .where = "members' reports",
+      .what = "members contradict each other",
+      .got = fmt::format("{} to {} steps applied, copies as of {}", *least, most, newest),
+      .expected = "members that are at most a step apart, and no copies of steps to come",
+      .fix = "keep the members' directories: it is a defect of this program, or a member's machine has one"};
+}
+
+}  // namespace
+
 cluster::Decision FleetWorkload::decide(const cluster::Rest& rest) {
+  if (auto failure = contradiction(reports_of(rest))) return {.failure = std::move(failure)};
   const Layout layout = layout_of(rest);
   cluster::Decision result{.bytes = write_layout(layout), .committed = layout.resume};
   const bool behind = rest.committed && layout.resume < *rest.committed;

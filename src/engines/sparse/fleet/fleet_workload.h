@@ -2,7 +2,8 @@
 //
 // FleetWorkload: the coordinator's side of a sparse run. Output shards are things that it places; columns and
 // units follow (layout.h). Members go on at the highest step that any of them has applied: whoever is behind
-// catches up, and what was lost is computed anew (docs/protocols/sparse-step.md).
+// catches up, and what was lost is computed anew (docs/protocols/sparse-step.md). The run ends if a piece is
+// lost with all copies of it, or if reports contradict each other.
 //
 // Thread rule: one owner, that of the coordinator.
 #pragma once

@@ -2,7 +2,7 @@
 #include "engines/sparse/fleet/layout.h"
 
 #include <algorithm>
-#include <numeric>
+#include <tuple>
 #include <utility>
 
 #include "base/check.h"
@@ -51,6 +51,12 @@ Cut cut_anew(std::size_t width, std::size_t block, const std::vector<NodeId>& or
   return cut;
 }
 
+// One has finished a change that another had not when the next came.
+bool overlap(const std::vector<Owned>& cut) {
+  return std::ranges::adjacent_find(
+             cut, [](const Owned& a, const Owned& b) { return a.second.end > b.second.begin; }) != cut.end();
+}
+
 // Nobody has a block more than a quarter above its share.
 bool balanced(const std::vector<Owned>& cut, std::size_t width, std::size_t block, const Weights& weights) {
   const std::size_t whole = sum_of(weights);
@@ -93,6 +99,13 @@ sparse::NetworkPiece piece_of(const FleetShape& shape, PieceId id) {
   return {.layer = id.layer, .range = {id.index * block, (id.index + 1) * block}};
 }
 
+std::size_t all_pieces(const FleetShape& shape) {
+  std::size_t pieces = shape.shards();
+  for (std::size_t layer = 0; layer < shape.layers(); ++layer)
+    pieces += shape.width(layer) / shape.block(layer);
+  return pieces;
+}
+
 Pieces pieces_of(const FleetShape& shape, std::size_t layer, const Range& columns) {
   Pieces pieces;
   const std::size_t block = shape.block(layer);
@@ -127,18 +140,20 @@ std::optional<Pieces> read_pieces(const google::protobuf::RepeatedField<std::uin
 void assign_copies(Layout& layout, const FleetShape& shape, std::size_t copies) {
   std::map<PieceId, std::size_t> holders;
   std::vector<std::size_t> keepers;
+  std::vector<bool> idle;  // by rank
   for (std::size_t rank = 0; rank < layout.members.size(); ++rank) {
     LayoutMember& member = layout.members[rank];
     member.copies_after.clear();
     const Pieces own = pieces_of(shape, member.after);
     for (const PieceId& piece : own) holders[piece] = rank;
-    if (!own.empty()) keepers.push_back(rank);
+    keepers.push_back(rank);
+    idle.push_back(own.empty());
   }
   for (const auto& [piece, holder] : holders) {
-    // Those that have one first, then those that have few.
+    // Who is about to leave last; of the others those that have one first, then those that have few.
     std::ranges::stable_sort(keepers, {}, [&](std::size_t rank) {
       const LayoutMember& member = layout.members[rank];
-      return std::pair(!member.copies_before.contains(piece), member.copies_after.size());
+      return std::tuple(bool{idle[rank]}, !member.copies_before.contains(piece), member.copies_after.size());
     });
     std::size_t missing = copies;
     for (const std::size_t rank : keepers) {
@@ -201,11 +216,10 @@ Cut recut(std::size_t width, std::size_t block, const Cut& before,
   for (const auto& [node, weight] : weights) {
     if (std::ranges::count(order, node) == 0) order.push_back(node);
   }
-  if (stay.empty()) return cut_anew(width, block, order, weights);
+  if (stay.empty() || overlap(stay)) return cut_anew(width, block, order, weights);
   stay.front().second.begin = 0;
   stay.back().second.end = width;
   for (std::size_t i = 0; i + 1 < stay.size(); ++i) {
-    CHECK(stay[i].second.end <= stay[i + 1].second.begin, stay[i].second.end, stay[i + 1].second.begin);
     const std::size_t at = boundary(stay[i], stay[i + 1], block, weights);
     stay[i].second.end = at;
     stay[i + 1].second.begin = at;
@@ -242,6 +256,27 @@ std::optional<std::size_t> Layout::rank_of(NodeId node) const {
   return static_cast<std::size_t>(found - members.begin());
 }
 
+namespace {
+
+// Whether all that is to be held is held once, and members can have come where they say that they are.
+bool sound(const Layout& layout, const FleetShape& shape) {
+  Pieces held;
+  std::size_t holdings = 0;
+  NodeId last;
+  for (const LayoutMember& member : layout.members) {
+    if (member.node <= last) return false;
+    last = member.node;
+    const Pieces own = pieces_of(shape, member.after);
+    holdings += own.size();
+    held.insert(own.begin(), own.end());
+    if (member.before && (member.applied > layout.resume || layout.resume.value - member.applied.value > 1))
+      return false;
+  }
+  return layout.base <= layout.resume && holdings == held.size() && held.size() == all_pieces(shape);
+}
+
+}  // namespace
+
 Result<Layout> read_layout(const std::string& decision, const FleetShape& shape) {
   const Error unreadable{.kind = ErrorKind::kBadData,
                          .what = "the coordinator decided what is no layout of this network",
@@ -251,7 +286,6 @@ Result<Layout> read_layout(const std::string& decision, const FleetShape& shape)
   if (!read_decision.ParseFromString(decision)) return unreadable;
   Layout layout{
       .resume = StepNumber(read_decision.resume()), .base = StepNumber(read_decision.base()), .members = {}};
-  if (layout.base > layout.resume) return unreadable;
   for (const sparse_fleet::Decision::Member& one : read_decision.members()) {
     LayoutMember& member = layout.members.emplace_back();
     member.node = NodeId(one.node());
@@ -269,6 +303,7 @@ Result<Layout> read_layout(const std::string& decision, const FleetShape& shape)
     member.copies_before = std::move(*copies_before);
     member.copies_after = std::move(*copies_after);
   }
+  if (!sound(layout, shape)) return unreadable;
   return layout;
 }
 

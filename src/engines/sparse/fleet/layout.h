@@ -52,6 +52,8 @@ struct PieceId {
 using Pieces = std::set<PieceId>;
 [[nodiscard]] bool is_piece(const FleetShape& shape, PieceId id);
 [[nodiscard]] sparse::NetworkPiece piece_of(const FleetShape& shape, PieceId id);
+// How many there are.
+[[nodiscard]] std::size_t all_pieces(const FleetShape& shape);
 [[nodiscard]] Pieces pieces_of(const FleetShape& shape, const sparse::NetworkPart& part);
 // Of a run of columns or units of a layer.
 [[nodiscard]] Pieces pieces_of(const FleetShape& shape, std::size_t layer, const host::Range& columns);
@@ -70,8 +72,8 @@ using Pieces = std::set<PieceId>;
 // By node. Where the columns of one layer lie, given who had which before (nothing: nobody had any) and how
 // much each is to do; the runs together are all of the layer, and none overlaps another. Who stays keeps what
 // it has, and what others leave goes to neighbours, unless somebody would then have a block more than a
-// quarter above its share: then all runs are cut anew, in the same order, new members last. Requires weights
-// that are not all zero; whoever weighs nothing gets nothing.
+// quarter above its share, or two have the same: then all runs are cut anew, in the same order, new members
+// last. Requires weights that are not all zero; whoever weighs nothing gets nothing.
 using Cut = std::map<NodeId, host::Range>;
 [[nodiscard]] Cut recut(std::size_t width, std::size_t block, const Cut& before,
                         const std::map<NodeId, std::size_t>& weights);
@@ -97,6 +99,8 @@ struct Layout {
 
   [[nodiscard]] std::optional<std::size_t> rank_of(NodeId node) const;
 };
+// kBadData for what no workload decides: members out of order, pieces that two are to hold or nobody, members
+// that are more than a step apart.
 [[nodiscard]] Result<Layout> read_layout(const std::string& decision, const FleetShape& shape);
 [[nodiscard]] std::string write_layout(const Layout& layout);
 
@@ -105,8 +109,9 @@ void write_pieces(const Pieces& pieces, google::protobuf::RepeatedField<std::uin
 [[nodiscard]] std::optional<Pieces> read_pieces(const google::protobuf::RepeatedField<std::uint64_t>& pieces,
                                                 const FleetShape& shape);
 
-// Who keeps a copy of what: every piece has `copies` keepers beside its holder, if there are so many members
-// that hold something; those that have one already go on, and the others are spread evenly.
+// Who keeps a copy of what: every piece has `copies` keepers beside its holder, if there are so many members;
+// those that have one already go on, and the others are spread evenly. Who holds nothing, and may be about to
+// leave, keeps only what nobody else can.
 void assign_copies(Layout& layout, const FleetShape& shape, std::size_t copies);
 
 }  // namespace gossamer::engine

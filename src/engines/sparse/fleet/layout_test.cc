@@ -64,6 +64,15 @@ TEST(Recut, IsWholeAndBalanced) {
   }
 }
 
+// Claim: two that have the same columns, because one has finished a change before the next came and the other
+// has not, share them.
+TEST(Recut, OverlappingRuns) {
+  const Cut cut =
+      recut(256, 16, {{NodeId(2), {0, 256}}, {NodeId(3), {128, 256}}}, {{NodeId(2), 1}, {NodeId(3), 1}});
+  ASSERT_NO_FATAL_FAILURE(expect_whole(cut, 256, 16));
+  EXPECT_EQ(cut.at(NodeId(2)).end, 128U);
+}
+
 // Claim: of four equal members one goes: its neighbours alone take over.
 TEST(Recut, NeighboursTakeOver) {
   std::map<NodeId, std::size_t> weights;
@@ -152,8 +161,18 @@ TEST(Layout, SurvivesItsBytes) {
   FleetShape smaller = shape;
   smaller.network.labels = 100;
   EXPECT_FALSE(read_layout(bytes, smaller).ok());
-  std::swap(layout.resume, layout.base);
-  EXPECT_FALSE(read_layout(write_layout(layout), shape).ok());
+  // What no workload decides.
+  const auto refused = [&](auto spoil) {
+    Layout spoilt = layout;
+    spoil(spoilt);
+    return !read_layout(write_layout(spoilt), shape).ok();
+  };
+  EXPECT_TRUE(refused([](Layout& one) { std::swap(one.resume, one.base); }));
+  EXPECT_TRUE(refused([](Layout& one) { std::swap(one.members[0], one.members[1]); }));
+  EXPECT_TRUE(refused([](Layout& one) { one.members[1].applied = StepNumber(29); }));
+  EXPECT_TRUE(refused([](Layout& one) { one.members[1].applied = StepNumber(32); }));
+  EXPECT_TRUE(refused([](Layout& one) { one.members[0].after = one.members[1].after; }));
+  EXPECT_TRUE(refused([&](Layout& one) { one.members[2].after = no_part(shape); }));
 }
 
 // Claim: every piece that a member is to hold is kept, moved or computed anew, one of the three; lost ones

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "base/check.h"
@@ -58,11 +59,13 @@ std::vector<RecoveryStage> recovery_stages(const RecoveryPlan& plan, std::size_t
   if (plan.snapshot) stages.push_back({Kind::kSnapshot});
   if (!plan.moves.empty()) stages.push_back({Kind::kMoves});
   stages.push_back({Kind::kFinish});
+  if (!plan.moves.empty()) stages.push_back({Kind::kDone});
   return stages;
 }
 
 std::uint64_t stage_bytes(const FleetJob& job, const RecoveryPlan& plan, RecoveryStage stage,
                           std::size_t from, std::size_t to) {
+  if (stage.kind == Kind::kDone) return 1;
   std::uint64_t bytes = 0;
   if (stage.kind == Kind::kLogs && from == plan.log_donor && std::ranges::count(plan.without_log, to) != 0)
     bytes += (plan.resume.value - plan.base.value) * logged_bytes(job);
@@ -119,6 +122,7 @@ Slices Recovery::stage(RecoveryStage stage, std::span<const Slices> got) {
       catch_up();
       finish();
       return {};
+    case Kind::kDone: return {Slice::of(std::string(layout_.members.size(), '\0'))};
   }
   CHECK(false, static_cast<int>(stage.kind));
   return {};
@@ -131,7 +135,8 @@ void Recovery::take(RecoveryStage stage, std::span<const Slices> got) {
     case Kind::kGradients: return take_gradients(stage.layer, got);
     case Kind::kSnapshot: return;
     case Kind::kMoves: return take_moves(got);
-    case Kind::kFinish: CHECK(false, "nothing comes after it");
+    case Kind::kFinish: return;
+    case Kind::kDone: CHECK(false, "nothing comes after it");
   }
 }
 

@@ -11,6 +11,7 @@
 //   4. snapshot, where pieces move: what is kept of the steps before would be wrong of who holds them then
 //   5. moves: pieces that change hands
 //   6. finish: members that were behind apply the step that others have, and the parts are put together
+//   7. done, where pieces have moved: only then may who gave its part away leave
 //
 // Until it has finished nothing has changed but that a member that was behind is so no more, and what the
 // log knows: a recovery may be given up at any time. Thread rule: that of the FleetLearner.
@@ -32,7 +33,7 @@
 namespace gossamer::engine {
 
 struct RecoveryStage {
-  enum class Kind { kLogs, kCopies, kGradients, kSnapshot, kMoves, kFinish };
+  enum class Kind { kLogs, kCopies, kGradients, kSnapshot, kMoves, kFinish, kDone };
   Kind kind;
   std::size_t layer = 0;  // of kGradients
 };

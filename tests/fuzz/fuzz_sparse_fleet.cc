@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a coordinator of a sparse run decides and what members report, as any bytes: who reads it does not
+// fall; what is taken for a layout is one that a plan can be made of; and what a workload decides of readable
+// reports is a layout again, or the end of the run.
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "base/check.h"
+#include "choices.h"
+#include "engines/sparse/fleet/fleet_workload.h"
+#include "engines/sparse/fleet/recovery_plan.h"
+
+namespace {
+
+using namespace gossamer;
+using namespace gossamer::engine;
+
+FleetShape shape() {
+  return {.network = {.features = 60, .labels = 150, .hidden = 116, .dense = {96, 64}}, .shard_shift = 4};
+}
+
+void fill(fuzz::Choices& choices, std::size_t block, std::size_t blocks, sparse_fleet::Run& run) {
+  const std::size_t begin = choices.below(blocks + 1);
+  run.set_begin(begin * block);
+  run.set_end((begin + choices.below(blocks + 1 - begin + 1)) * block);
+}
+
+// Mostly one that a member can have sent.
+std::string report_of(fuzz::Choices& choices) {
+  if (choices.below(8) == 0) return choices.text(80);
+  sparse_fleet::Report report;
+  report.set_applied(choices.below(8) == 0 ? choices.number() : 7 + choices.below(2));
+  if (choices.flip()) {
+    fill(choices, 16, 8, *report.mutable_part()->mutable_columns());
+    fill(choices, 32, 3, *report.mutable_part()->add_units());
+    fill(choices, 32, 2, *report.mutable_part()->add_units());
+    for (std::size_t i = choices.below(12); i > 0; --i) report.mutable_part()->add_shards(choices.below(11));
+  }
+  for (std::size_t i = choices.below(3); i > 0; --i) {
+    sparse_fleet::Copies& copies = *report.add_copies();
+    copies.set_step(choices.below(8) == 0 ? choices.number() : choices.below(8));
+    for (std::size_t k = choices.below(12); k > 0; --k)
+      copies.add_pieces(choices.below(5) << 32 | choices.below(11));
+  }
+  return report.SerializeAsString();
+}
+
+void decide(fuzz::Choices& choices) {
+  FleetWorkload workload(shape(), {.copies = 1 + choices.below(3)});
+  const cluster::View view;
+  const cluster::HoldingMap before;
+  cluster::HoldingMap after;
+  std::map<NodeId, membership::Frozen> reports;
+  const std::size_t members = 1 + choices.below(4);
+  for (std::size_t i = 0; i < members; ++i) {
+    const std::string report = report_of(choices);
+    if (workload.readable(report)) reports[NodeId(2 + i)].set_report(report);
+  }
+  if (reports.empty()) return;
+  for (std::size_t shard = 0; shard < shape().shards(); ++shard) {
+    auto node = reports.begin();
+    std::advance(node, choices.below(reports.size()));
+    after[placement::ThingId(shard)] = node->first;
+  }
+  const cluster::Decision decision = workload.decide(
+      {.view = view, .reports = reports, .before = before, .after = after, .committed = StepNumber()});
+  CHECK(decision.failure || read_layout(decision.bytes, shape()).ok());
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string bytes(reinterpret_cast<const char*>(data), size);
+  if (const auto layout = read_layout(bytes, shape()); layout.ok()) {
+    const RecoveryPlan plan = plan_recovery(*layout, shape());
+    CHECK(plan.behind.size() == layout->members.size());
+  }
+  fuzz::Choices choices(data, size);
+  decide(choices);
+  return 0;
+}
