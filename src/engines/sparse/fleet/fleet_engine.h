@@ -135,6 +135,10 @@ class FleetEngine final : public cluster::Engine {
     bool working = false;                             // not at rest
     bool must_rest = false;                           // as soon as nothing is computed
   };
+  // Numbers of exchanges: rounds of steps, stages of a recovery, three for each snapshot.
+  static constexpr std::uint64_t kStages = 1ULL << 62;
+  static constexpr std::uint64_t kSnapshots = 1ULL << 63;
+  enum SnapshotPart : std::uint64_t { kSizes, kDeltas, kStored, kSnapshotParts };
   enum class Doing { kNothing, kPreparing, kRecovering, kSnapshot, kStepping, kDelivering };
 
   void on_one(const cluster::LifeBegun& event, Instant now);
