@@ -353,8 +353,8 @@ void FleetEngine::carry_out(cluster::CollectiveEvents events, Instant now) {
   for (cluster::CollectiveEvent& event : events) {
     if (failure_ || !life_) return;
     if (auto* const send = std::get_if<cluster::Send>(&event)) {
-      counters_.sent_bytes += net::counted_bytes(send->message);
       const bool of_steps = send->message.channel == kStepChannel;
+      (of_steps ? counters_.step_bytes : counters_.background_bytes) += net::counted_bytes(send->message);
       // False for who is no member any more: then the view is changing.
       (void)process_.member()->send(send->to, of_steps ? life_->lane : host::Lane::kBulk,
                                     std::move(send->message), now);

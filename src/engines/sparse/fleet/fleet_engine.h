@@ -43,14 +43,18 @@ struct FleetCounters {
   std::uint64_t steps = 0;
   std::uint64_t recoveries = 0;
   std::uint64_t snapshots = 0;
-  std::uint64_t sent_bytes = 0;  // with their count for each message
+  // With their count for each message.
+  std::uint64_t step_bytes = 0;
+  std::uint64_t background_bytes = 0;
   template <class Visitor>
   void describe(Visitor&& v) const {
     v("gossamer_sparse_steps_total", "steps", "Steps applied.", steps);
     v("gossamer_sparse_recoveries_total", "recoveries", "Layouts that this member went on with.", recoveries);
     v("gossamer_sparse_snapshots_total", "snapshots", "Of which all members have stored their part.",
       snapshots);
-    v("gossamer_sparse_sent_bytes_total", "bytes", "Handed to links for steps and recoveries.", sent_bytes);
+    v("gossamer_sparse_step_bytes_total", "bytes", "Handed to links for steps.", step_bytes);
+    v("gossamer_sparse_background_bytes_total", "bytes", "Handed to links for snapshots and recoveries.",
+      background_bytes);
   }
 };
 
@@ -74,6 +78,7 @@ class FleetEngine final : public cluster::Engine {
 
   [[nodiscard]] std::optional<Error> failure() const override { return failure_; }
   [[nodiscard]] std::vector<CounterSample> counters() const override { return read(counters_); }
+  [[nodiscard]] const FleetCounters& fleet_counters() const { return counters_; }
   // The first step that this life has not applied; nothing before its first layout.
   [[nodiscard]] std::optional<StepNumber> step() const;
   // What this life holds; nothing before its first layout.

@@ -91,6 +91,28 @@ TEST(FleetEngine, RoundsWhatTravels) {
   }
 }
 
+// Claim: at n = 4, H = 128, B = 256 in bf16 a member sends at most 1.15 times the least that three exchanges
+// can take, and a step costs at most 1.3 one-way delays for each.
+TEST(FleetEngine, CostsLittleMoreThanItMust) {
+  const TinyProblem problem(
+      {.steps = 60, .codec = net::Codec::kBf16, .hidden = 128, .samples = 256, .snapshot_every = 1000});
+  SparseFleet fleet(problem, {.longest_work = Duration{1}});
+  while (fleet.step() < StepNumber(10)) fleet->run_for(0.001);
+  const Instant begin = fleet->timeline().now();
+  const std::uint64_t before = fleet.engine("m1").fleet_counters().step_bytes;
+  const std::uint64_t first = fleet.engine("m1").fleet_counters().steps;
+  while (fleet.step() < StepNumber(50)) fleet->run_for(0.001);
+  const double steps = static_cast<double>(fleet.engine("m1").fleet_counters().steps - first);
+  const double least = 2.0 * 3 / 4 * 256 * 128 * 2 + 8.0 * 256 * 3;
+  const double bytes = static_cast<double>(fleet.engine("m1").fleet_counters().step_bytes - before) / steps;
+  const double seconds = (fleet->timeline().now() - begin).seconds() / 40;
+  EXPECT_LE(bytes, 1.15 * least);
+  // Paths of the simulated internet take 10 ms, one way.
+  EXPECT_LE(seconds, 3 * 1.3 * 0.010);
+  RecordProperty("bytes_of_a_step", std::to_string(bytes));
+  RecordProperty("milliseconds_of_a_step", std::to_string(1000 * seconds));
+}
+
 // Claim: however many members are killed, one after the other or at once, at any moment, the others compute
 // anew what is lost and lose no step, as long as one is left.
 TEST(FleetEngine, KilledMembersCostNoStep) {

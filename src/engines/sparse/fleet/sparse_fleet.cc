@@ -13,20 +13,16 @@
 namespace gossamer::engine {
 namespace {
 
-constexpr std::size_t kSamples = 24;
 constexpr unsigned kShardShift = 2;
 
-sparse::ProblemShape problem_shape(const FleetShape& shape) {
-  return {.network = shape.network,
-          .samples = kSamples,
-          .features_each = 6,
-          .labels_each = 4,
-          .unlabelled = true};
+sparse::ProblemShape problem_shape(const FleetShape& shape, std::size_t samples) {
+  return {
+      .network = shape.network, .samples = samples, .features_each = 6, .labels_each = 4, .unlabelled = true};
 }
 
 class RandomSteps final : public StepSource {
  public:
-  explicit RandomSteps(const FleetShape& shape) : shape_(problem_shape(shape)) {}
+  RandomSteps(const FleetShape& shape, std::size_t samples) : shape_(problem_shape(shape, samples)) {}
   [[nodiscard]] data::Batch read(StepNumber step) override {
     batch_ = sparse::random_batch(shape_, 100 + step.value);
     return batch_.view();
@@ -39,25 +35,25 @@ class RandomSteps final : public StepSource {
 
 // A job and what it borrows.
 struct OwnedJob {
-  OwnedJob(const FleetShape& shape, std::uint64_t step_count, net::Codec codec,
-           const sparse::LabelCounts& counts, std::uint64_t seed)
+  OwnedJob(const FleetShape& shape, const ProblemOptions& options, const sparse::LabelCounts& counts,
+           std::uint64_t seed)
       : order(counts.count, shape.shard_shift),
         labels(sparse::by_row(counts, order)),
-        samples(shape),
+        samples(shape, options.samples),
         steps(samples, order),
         compute({.workers = 1 + static_cast<int>(seed % 3), .seed = seed}),
         job{.shape = shape,
             .order = order,
             .moments = {.embedding = sparse::Moments::kBlock, .output = sparse::Moments::kElement},
             .init = {.embedding_stddev = 0.5F, .output_stddev = 0.5F, .seed = 6},
-            .learner = {.batch_max = kSamples,
+            .learner = {.batch_max = options.samples,
                         .dropout = 0.3,
                         .negatives = {.kind = sparse::Negatives::kUniform, .sampled = 10},
                         .logq = sparse::LogQ::kExact,
                         .element = kernels::Element::kF32},
-            .schedule = {.peak = 0.01, .warmup_steps = 5, .total_steps = step_count},
-            .snapshot_every = 5,
-            .codec = codec,
+            .schedule = {.peak = 0.01, .warmup_steps = 5, .total_steps = options.steps},
+            .snapshot_every = options.snapshot_every,
+            .codec = options.codec,
             .labels = labels,
             .steps = steps,
             .kernels = kernels::kernels_for(kernels::best_isa()),
@@ -84,14 +80,16 @@ void add(const sparse::RowTable& got, std::size_t row, const sparse::RowTable& w
 }  // namespace
 
 TinyProblem::TinyProblem(std::vector<std::size_t> dense, std::uint64_t steps, net::Codec codec)
-    : shape_{.network = {.features = 60, .labels = 150, .hidden = 116, .dense = std::move(dense)},
+    : TinyProblem({.dense = std::move(dense), .steps = steps, .codec = codec}) {}
+
+TinyProblem::TinyProblem(const ProblemOptions& options)
+    : options_(options),
+      shape_{.network = {.features = 60, .labels = 150, .hidden = options.hidden, .dense = options.dense},
              .shard_shift = kShardShift},
-      steps_(steps),
-      codec_(codec),
       labels_(sparse::random_counts(150, 5)) {}
 
 std::shared_ptr<const FleetJob> TinyProblem::make_job(std::uint64_t seed) const {
-  auto owned = std::make_shared<OwnedJob>(shape_, steps_, codec_, labels_, seed);
+  auto owned = std::make_shared<OwnedJob>(shape_, options_, labels_, seed);
   const FleetJob* const job = &owned->job;
   return {std::move(owned), job};
 }
@@ -102,14 +100,14 @@ sparse::Network TinyProblem::train_alone() const {
   sparse::Learner learner(
       {.network = *network, .labels = job->labels, .kernels = job->kernels, .compute = job->compute},
       job->learner);
-  for (StepNumber step; step.value < steps_; ++step)
+  for (StepNumber step; step.value < options_.steps; ++step)
     learner.step(job->steps.read(step), step, {.learning_rate = job->schedule.learning_rate(step)});
   return std::move(*network);
 }
 
 SparseFleet::SparseFleet(const TinyProblem& problem, const Options& options)
     : problem_(problem),
-      driver_(options.driver),
+      options_(options),
       workload_(problem.shape(), {.copies = options.copies}),
       fleet_({.workload = workload_,
               .configuration = "tiny",
@@ -121,7 +119,9 @@ SparseFleet::SparseFleet(const TinyProblem& problem, const Options& options)
 
 std::string SparseFleet::join() {
   const std::uint64_t seed = ++joined_;
-  return fleet_.join({.driver = driver_, .make_engine = [this, seed](cluster::MemberProcess& process) {
+  return fleet_.join({.driver = options_.driver,
+                      .longest_work = options_.longest_work,
+                      .make_engine = [this, seed](cluster::MemberProcess& process) {
                         return std::make_unique<FleetEngine>(
                             process,
                             [this, seed](const std::string&) -> Result<std::shared_ptr<const FleetJob>> {

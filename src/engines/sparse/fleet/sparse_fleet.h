@@ -20,21 +20,30 @@
 namespace gossamer::engine {
 
 // Random samples of 60 features and 150 labels; shards of 4 labels.
+struct ProblemOptions {
+  std::vector<std::size_t> dense = {};
+  std::uint64_t steps = 100;
+  net::Codec codec = net::Codec::kF32;
+  std::size_t hidden = 116;
+  std::size_t samples = 24;
+  std::uint64_t snapshot_every = 5;
+};
+
 class TinyProblem {
  public:
+  explicit TinyProblem(const ProblemOptions& options);
   TinyProblem(std::vector<std::size_t> dense, std::uint64_t steps, net::Codec codec = net::Codec::kF32);
 
   // A job of its own, as another machine would make it.
   [[nodiscard]] std::shared_ptr<const FleetJob> make_job(std::uint64_t seed = 1) const;
   [[nodiscard]] const FleetShape& shape() const { return shape_; }
-  [[nodiscard]] std::uint64_t steps() const { return steps_; }
+  [[nodiscard]] std::uint64_t steps() const { return options_.steps; }
   // By one learner that holds everything.
   [[nodiscard]] sparse::Network train_alone() const;
 
  private:
+  ProblemOptions options_;
   FleetShape shape_;
-  std::uint64_t steps_;
-  net::Codec codec_;
   sparse::LabelCounts labels_;
 };
 
@@ -45,6 +54,7 @@ class SparseFleet final {
     std::size_t copies = 1;
     std::uint64_t seed = 1;
     simulation::Driver driver = simulation::Driver::kPrompt;
+    Duration longest_work = from_milliseconds(5);
   };
   // `problem` outlives it.
   SparseFleet(const TinyProblem& problem, const Options& options);
@@ -62,7 +72,7 @@ class SparseFleet final {
 
  private:
   const TinyProblem& problem_;
-  const simulation::Driver driver_;
+  const Options options_;
   std::uint64_t joined_ = 0;
   FleetWorkload workload_;
   simulation::EngineFleet fleet_;
