@@ -190,6 +190,7 @@ Result<void> MemberNode::listen(const MakeEngine& make_engine) {
   process.watch_links = [this](const net::LinkEvent& event) { log_.link(event, epoch()); };
   process_ = std::make_unique<cluster::MemberProcess>(std::move(process), *network_, loop_.now());
   engine_ = make_engine(*process_);
+  worker_ = std::make_unique<WorkThread>(loop_, *engine_);
   if (!options_.report.metrics) return {};
   auto metrics = MetricsEndpoint::listen(*options_.report.metrics);
   if (!metrics.ok()) return metrics.error();
@@ -285,6 +286,7 @@ std::optional<Instant> MemberNode::work(const host::PosixSignals& signals) {
     drain_deadline_ = now + kDrainTime;
     process_->member()->leave("it was told to stop, and nobody took its part over in time", now);
   }
+  worker_->take();
   if (metrics_ != nullptr && metrics_->due() <= now) show_metrics();
   std::optional<Instant> wake = process_->next_wakeup();
   const auto sooner = [&](std::optional<Instant> other) {

@@ -24,6 +24,7 @@
 #include "node/cluster/metrics_endpoint.h"
 #include "node/cluster/node_log.h"
 #include "node/cluster/places.h"
+#include "node/cluster/work_thread.h"
 #include "node/node_host.h"
 
 namespace gossamer::node {
@@ -97,7 +98,8 @@ class MemberNode {
   std::string why_not_yet_;  // of the last attempt to begin
   std::unique_ptr<cluster::MemberProcess> process_;
   std::unique_ptr<cluster::Engine> engine_;
-  double started_;  // seconds since 1970-01-01 UTC
+  std::unique_ptr<WorkThread> worker_;  // does the engine's work: ends before it
+  double started_;                      // seconds since 1970-01-01 UTC
   std::unique_ptr<MetricsEndpoint> metrics_;
   // Its threads post to the loop: it ends first.
   std::unique_ptr<host::Network> network_;

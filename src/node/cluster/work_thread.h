@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// WorkThread: does an engine's Work (cluster/control/engine.h) on a thread of its own, one piece after the
+// other, and tells the engine on the loop when it is done. The destructor waits for what is under way; the
+// engine does not hear of that any more.
+//
+// Thread rule: one owner, the loop thread. Loop and engine outlive it, and the loop runs no further after it.
+#pragma once
+
+#include <utility>
+
+#include "cluster/control/engine.h"
+#include "host/posix/serial_thread.h"
+#include "node/cluster/event_loop.h"
+
+namespace gossamer::node {
+
+class WorkThread {
+ public:
+  WorkThread(EventLoop& loop, cluster::Engine& engine) : loop_(loop), engine_(engine) {}
+  WorkThread(const WorkThread&) = delete;
+  WorkThread& operator=(const WorkThread&) = delete;
+
+  // Begins what the engine wants done, if anything: to be called after its other calls.
+  void take() {
+    cluster::Engine::Work work = engine_.take_work();
+    if (!work) return;
+    // What the work holds is let go of before the engine hears of it, so that it may be the last to do so.
+    thread_.give([this, work = std::move(work)]() mutable {
+      work();
+      work = {};
+      loop_.post({}, [this] { engine_.worked(loop_.now()); });
+    });
+  }
+
+ private:
+  EventLoop& loop_;
+  cluster::Engine& engine_;
+  host::SerialThread thread_;  // ends first
+};
+
+}  // namespace gossamer::node
