@@ -9,14 +9,12 @@
 #include <utility>
 
 #include "base/human_bytes.h"
-#include "engines/sparse/batch_reader.h"
 #include "engines/sparse/fusion_learning.h"
 #include "engines/sparse/model_assembly.h"
 #include "engines/sparse/model_file.h"
 #include "engines/sparse/recipe.h"
 #include "engines/sparse/trainer.h"
 #include "host/api/files.h"
-#include "learn/data/hold_out.h"
 #include "node/curve_svg.h"
 #include "node/disk_space.h"
 #include "node/prediction.h"
@@ -24,10 +22,9 @@
 #include "node/step_watch.h"
 #include "node/train_summary.h"
 #include "node/training_data.h"
+#include "node/training_samples.h"
 #include "node/vocabulary_file.h"
-#include "node/weighting_choice.h"
 #include "node/word_data.h"
-#include "node/word_training.h"
 
 namespace gossamer::node {
 namespace {
@@ -138,10 +135,10 @@ class TrainingJob {
 
   Result<void> check_kinds() {
     if (!test_.has_value()) return {};
-    const FeatureKind wanted = words_ != nullptr         ? FeatureKind::kWords
-                               : of_sessions()           ? FeatureKind::kSessions
-                               : featurizer_.has_value() ? FeatureKind::kText
-                                                         : feature_kind(*dataset_);
+    const FeatureKind wanted = data_.words != nullptr         ? FeatureKind::kWords
+                               : of_sessions()                ? FeatureKind::kSessions
+                               : data_.featurizer.has_value() ? FeatureKind::kText
+                                                              : feature_kind(*data_.records);
     const auto kind = feature_kind(host_, *test_);
     if (!kind.ok()) return kind.error();
     if (*kind == wanted) return {};
@@ -155,89 +152,76 @@ class TrainingJob {
 
   // The cache of an earlier part of this run is used again; else the user's files are read.
   Result<void> load() {
-    if (config_.data.format == engine::DataFormat::kText) return load_words();
-    const std::string cache = directory_.paths().cache() + "/train.cache";
-    const std::string words = directory_.paths().cache() + "/vocabulary.json";
-    auto there = host_.disk.exists(cache);
+    auto there = open_cache(host_, config_, {.directory = directory_.paths().cache()});
     if (!there.ok()) return there.error();
-    if (!*there) {
-      if (auto done = import(cache, words); !done.ok()) return done;
-      if (words_ != nullptr) return {};
-    } else {
-      auto featurizer = read_vocabulary(host_.disk, words);
-      if (!featurizer.ok()) return featurizer.error();
-      featurizer_ = std::move(*featurizer);
-    }
-    auto opened =
-        data::CachedDataset::open(host_.disk, cache_path_.empty() ? cache : cache_path_, host_.compute);
-    if (!opened.ok()) return opened.error();
-    dataset_ = std::move(*opened);
+    if (!there->has_value()) return import();
+    data_ = **std::move(there);
     return {};
   }
 
-  // Of a plain text: numbers of words instead of records.
-  Result<void> load_words() {
-    const std::string cache = directory_.paths().cache() + "/train.words";
-    auto text = read_word_cache(host_.disk, cache);
-    if (!text.ok()) return text.error();
-    if (!(*text).has_value()) {
-      if (config_.data.train.empty()) return missing_data();
-      auto source = find_source(host_.disk, config_.data.train, engine::DataFormat::kText);
-      if (!source.ok()) return source.error();
-      auto imported = import_words(host_, {.path = (*source).path,
-                                           .words = config_.word2vec,
-                                           .skip_bad = config_.data.skip_bad,
-                                           .stop = [this] { return request_.stop_requested(); }});
-      if (!imported.ok()) return imported.error();
-      if (auto done = write_word_cache(host_.disk, cache, *imported); !done.ok()) return done;
-      *text = std::move(*imported);
-    }
-    words_ = std::make_unique<WordTraining>(*std::move(*text), config_, host_.compute);
-    return {};
-  }
-
-  Result<void> import(const std::string& cache, const std::string& words) {
+  Result<void> import() {
     if (config_.data.train.empty()) return missing_data();
     auto source = find_source(host_.disk, config_.data.train, config_.data.format);
     if (!source.ok()) return source.error();
     if ((*source).path == "-" && (*source).format == RecordFormat::kJsonlText) return no_text_from_stdin();
     if ((*source).format == RecordFormat::kText) {
+      if (config_.data.format == engine::DataFormat::kText) return import_text(*source);
       config_.data.format = engine::DataFormat::kText;
       if (auto valid = engine::validate(config_); !valid.ok()) return valid;
-      return load_words();
+      return load();
     }
+    std::string cache = directory_.paths().cache() + "/train.cache";
     if ((*source).format == RecordFormat::kCache) {
-      cache_path_ = (*source).path;
-      return {};
+      cache = (*source).path;
+    } else if (auto done = import_into(cache, *source); !done.ok()) {
+      return done;
     }
+    auto opened = data::CachedDataset::open(host_.disk, cache, host_.compute);
+    if (!opened.ok()) return opened.error();
+    data_.records = std::move(*opened);
+    return {};
+  }
+
+  // Of a plain text: numbers of words instead of records.
+  Result<void> import_text(const Source& source) {
+    auto imported = import_words(host_, {.path = source.path,
+                                         .words = config_.word2vec,
+                                         .skip_bad = config_.data.skip_bad,
+                                         .stop = [this] { return request_.stop_requested(); }});
+    if (!imported.ok()) return imported.error();
+    const std::string cache = directory_.paths().cache() + "/train.words";
+    if (auto done = write_word_cache(host_.disk, cache, *imported); !done.ok()) return done;
+    data_.words = std::make_unique<WordTraining>(*std::move(imported), config_, host_.compute);
+    return {};
+  }
+
+  Result<void> import_into(const std::string& cache, const Source& source) {
     // A resumed run has no other sign of it.
-    if ((*source).format == RecordFormat::kSessions) config_.data.format = engine::DataFormat::kSessions;
-    auto imported = import_records(host_, {.sources = {*source},
+    if (source.format == RecordFormat::kSessions) config_.data.format = engine::DataFormat::kSessions;
+    auto imported = import_records(host_, {.sources = {source},
                                            .cache_path = cache,
                                            .text = config_.text,
                                            .sessions = config_.sessions,
                                            .skip_bad = config_.data.skip_bad,
                                            .stop = [this] { return request_.stop_requested(); }});
     if (!imported.ok()) return imported.error();
-    featurizer_ = std::move((*imported).featurizer);
-    if (!featurizer_.has_value()) return {};
-    return write_vocabulary(host_.disk, words, *featurizer_);
+    data_.featurizer = std::move((*imported).featurizer);
+    if (!data_.featurizer.has_value()) return {};
+    return write_vocabulary(host_.disk, directory_.paths().cache() + "/vocabulary.json", *data_.featurizer);
   }
 
   [[nodiscard]] bool of_sessions() const { return config_.data.format == engine::DataFormat::kSessions; }
-  [[nodiscard]] const data::Schema& schema() const {
-    return words_ != nullptr ? words_->schema() : static_cast<const data::Schema&>(*dataset_);
-  }
   // How queries are read that are lines of names, and the task they are for.
   [[nodiscard]] std::optional<data::LineShape> line() const {
-    if (words_ != nullptr) return word_line_shape(config_.word2vec);
+    if (data_.words != nullptr) return word_line_shape(config_.word2vec);
     if (of_sessions()) return line_shape(config_.sessions);
     return std::nullopt;
   }
   [[nodiscard]] std::string describe_data() const {
-    if (words_ != nullptr) {
-      return fmt::format("{} words of text, {} different; {} samples an epoch", human_count(words_->words()),
-                         human_count(shape_.labels), human_count(shape_.records));
+    if (data_.words != nullptr) {
+      return fmt::format("{} words of text, {} different; {} samples an epoch",
+                         human_count(data_.words->words()), human_count(shape_.labels),
+                         human_count(shape_.records));
     }
     const auto records = static_cast<double>(shape_.records);
     return fmt::format("{} records, {} features, {} labels ({:.1f} features and {:.1f} labels a record)",
@@ -246,18 +230,8 @@ class TrainingJob {
                        static_cast<double>(shape_.label_entries) / records);
   }
 
-  void weigh() {
-    if (words_ != nullptr) {
-      weighting_ = {.l2 = false};
-      return;
-    }
-    text::FittedWeighting fitted = choose_weighting(config_.data.weighting, *dataset_, featurizer_);
-    weighting_ = std::move(fitted.weighting);
-    host_.say(fmt::format("data.weighting: {}", fitted.reason));
-  }
-
   Result<void> derive() {
-    shape_ = engine::shape_of(schema());
+    shape_ = engine::shape_of(data_.schema());
     host_.say(describe_data());
     auto recipe = engine::derive_recipe(config_, shape_);
     if (!recipe.ok()) return recipe.error();
@@ -267,16 +241,19 @@ class TrainingJob {
     config_.model.dropout = recipe_.dropout;
     config_.train.steps = recipe_.steps;
     const std::uint64_t needed = engine::memory_needed(config_, recipe_, shape_, host_.compute.workers()) +
-                                 (words_ != nullptr ? words_->bytes() : 0);
+                                 (data_.words != nullptr ? data_.words->bytes() : 0);
     if (needed > host_.compute.memory_limit_bytes()) return too_little_memory(host_, config_, shape_, needed);
-    if (auto fits = check_run_space(host_.disk, {.config = config_,
-                                                 .paths = directory_.paths(),
-                                                 .steps = recipe_.steps,
-                                                 .needed = engine::disk_needed(config_, recipe_, schema())});
+    if (auto fits =
+            check_run_space(host_.disk, {.config = config_,
+                                         .paths = directory_.paths(),
+                                         .steps = recipe_.steps,
+                                         .needed = engine::disk_needed(config_, recipe_, data_.schema())});
         !fits.ok()) {
       return fits;
     }
-    weigh();
+    text::FittedWeighting fitted = weigh(data_, config_);
+    weighting_ = std::move(fitted.weighting);
+    if (!fitted.reason.empty()) host_.say(fmt::format("data.weighting: {}", fitted.reason));
     parameters_ = engine::parameter_count(engine::network_shape(recipe_, shape_.features, shape_.labels));
     host_.say(fmt::format("{} parameters, {} of memory, {} steps of {} records on {} threads ({})",
                           human_count(parameters_), human_bytes(needed), human_count(recipe_.steps),
@@ -293,31 +270,21 @@ class TrainingJob {
     StepWatch watch(host_, log_, config_.train.batch);
     const auto on_step = [&watch](const engine::TrainProgress& progress) { watch.on_step(progress); };
     const Instant begin = host_.clock.now();
-    std::optional<data::KeptRecords> kept;
-    std::optional<engine::RecordSteps> records;
-    if (words_ == nullptr) {
-      hold_out_.emplace(dataset_->size(), recipe_.held_out);
-      kept.emplace(*dataset_, *hold_out_);
-      records.emplace(
-          engine::BatchReader(*kept, weighting_, host_.compute), kept->size(),
-          engine::RecordSteps::Options{
-              .seed = config_.seed, .batch = config_.train.batch, .dropout = config_.train.input_dropout});
-    }
-    const sparse::LabelCounts labels = words_ != nullptr ? words_->labels() : sparse::count_labels(*kept);
-    auto outcome = engine::train(
-        {.disk = host_.disk,
-         .compute = host_.compute,
-         .clock = host_.clock,
-         .kernels = host_.kernels,
-         .schema = words_ != nullptr ? words_->schema() : static_cast<const data::Schema&>(*kept),
-         .labels = labels,
-         .steps = words_ != nullptr ? words_->steps() : *records,
-         .config = config_,
-         .recipe = recipe_,
-         .run_id = directory_.run_id(),
-         .checkpoint_directory = directory_.paths().checkpoints(),
-         .load_seconds = load_seconds_},
-        {.on_step = on_step, .stop_requested = request_.stop_requested, .events = events});
+    samples_.emplace(data_, weighting_, config_, recipe_, host_.compute);
+    auto outcome =
+        engine::train({.disk = host_.disk,
+                       .compute = host_.compute,
+                       .clock = host_.clock,
+                       .kernels = host_.kernels,
+                       .schema = samples_->schema(),
+                       .labels = samples_->labels(),
+                       .steps = samples_->steps(),
+                       .config = config_,
+                       .recipe = recipe_,
+                       .run_id = directory_.run_id(),
+                       .checkpoint_directory = directory_.paths().checkpoints(),
+                       .load_seconds = load_seconds_},
+                      {.on_step = on_step, .stop_requested = request_.stop_requested, .events = events});
     watch.finish();
     steps_seconds_ = (host_.clock.now() - begin).seconds();
     train_begin_ = begin;
@@ -331,11 +298,11 @@ class TrainingJob {
   }
 
   [[nodiscard]] engine::Model assemble_words(sparse::Network network) const {
-    words_->restore_frequencies(network);
+    data_.words->restore_frequencies(network);
     return engine::assemble_model({.network = std::move(network),
-                                   .schema = words_->schema(),
-                                   .label_count = words_->word_counts(),
-                                   .training_rows = words_->words(),
+                                   .schema = data_.words->schema(),
+                                   .label_count = data_.words->word_counts(),
+                                   .training_rows = data_.words->words(),
                                    .weighting = weighting_,
                                    .featurizer = {},
                                    .task = "word2vec",
@@ -346,27 +313,27 @@ class TrainingJob {
 
   // The model of all records; the weights of its fusion from those that training left out.
   Result<engine::Model> assemble(sparse::Network network) {
-    if (words_ != nullptr) return assemble_words(std::move(network));
-    const data::KeptRecords kept(*dataset_, *hold_out_);
+    if (data_.words != nullptr) return assemble_words(std::move(network));
+    const data::HoldOut& hold_out = samples_->hold_out();
     engine::Model model = engine::assemble_model({.network = std::move(network),
-                                                  .schema = kept,
-                                                  .records = &kept,
+                                                  .schema = samples_->kept(),
+                                                  .records = &samples_->kept(),
                                                   .weighting = weighting_,
-                                                  .featurizer = std::move(featurizer_),
+                                                  .featurizer = std::move(data_.featurizer),
                                                   .task = of_sessions() ? "next-item" : "xmc",
                                                   .line = line(),
                                                   .config = config_},
                                                  host_.kernels, host_.compute);
-    if (hold_out_->held() == 0) return model;
+    if (hold_out.held() == 0) return model;
     const auto fitted =
-        engine::learn_fusion_weights(model, *dataset_, *hold_out_, host_.kernels, host_.compute);
+        engine::learn_fusion_weights(model, *data_.records, hold_out, host_.kernels, host_.compute);
     if (!fitted.ok()) return fitted.error();
     model.fusion.weights = (*fitted).weights;
     engine::set_given_weights(config_.predict, model.fusion.weights);
     host_.say(fmt::format("weights of prediction, from {} held-out records: {} (loss {:.3f}, before {:.3f})",
                           human_count((*fitted).records), engine::describe(model.fusion.weights),
                           (*fitted).loss, (*fitted).loss_before));
-    engine::replace_records(model, *dataset_, host_.kernels, host_.compute);
+    engine::replace_records(model, *data_.records, host_.kernels, host_.compute);
     return model;
   }
 
@@ -421,8 +388,7 @@ class TrainingJob {
     summary.parameters = parameters_;
     summary.steps = outcome.steps;
     summary.samples = outcome.samples;
-    const std::uint64_t epoch = words_ != nullptr ? words_->schema().size() : hold_out_->kept();
-    summary.epochs = static_cast<double>(outcome.samples) / static_cast<double>(epoch);
+    summary.epochs = static_cast<double>(outcome.samples) / static_cast<double>(samples_->schema().size());
     const double own_train_seconds = (host_.clock.now() - train_begin_).seconds();
     const double own_cpu_seconds = host_.clock.process_cpu().seconds();
     const engine::RunCost& before = outcome.cost_before;
@@ -446,7 +412,7 @@ class TrainingJob {
 
   [[nodiscard]] std::string title() const {
     return fmt::format("{} {}, {} labels, {} parameters, seed {}", human_count(shape_.records),
-                       words_ != nullptr ? "samples an epoch" : "records", human_count(shape_.labels),
+                       data_.words != nullptr ? "samples an epoch" : "records", human_count(shape_.labels),
                        human_count(parameters_), config_.seed);
   }
 
@@ -458,12 +424,9 @@ class TrainingJob {
   Instant start_ = host_.clock.now();
 
   std::optional<Source> test_;
-  std::string cache_path_;                        // of an imported directory; empty: DIR/cache
-  std::unique_ptr<data::CachedDataset> dataset_;  // of records
-  std::unique_ptr<WordTraining> words_;           // or of a plain text
-  std::optional<text::FeaturizerState> featurizer_;
+  TrainingData data_;
   text::FeatureWeighting weighting_;
-  std::optional<data::HoldOut> hold_out_;
+  std::optional<TrainingSamples> samples_;
   engine::DataShape shape_;
   engine::Recipe recipe_;
   std::uint64_t parameters_ = 0;
