@@ -15,7 +15,6 @@
 #include "engines/sparse/negatives_plan.h"
 #include "learn/sparse/hash_negatives.h"
 #include "learn/sparse/negatives.h"
-#include "learn/sparse/schedule.h"
 
 namespace gossamer::engine {
 namespace {
@@ -95,14 +94,6 @@ std::vector<NamedTensor> tensors_of(sparse::Network& network,
   return tensors;
 }
 
-sparse::Schedule schedule_of(const TrainConfig& config, const Recipe& recipe) {
-  constexpr std::array kDecay = {sparse::Decay::kLinear, sparse::Decay::kCosine, sparse::Decay::kConstant};
-  return {.peak = config.train.lr,
-          .warmup_steps = config.train.warmup_steps,
-          .total_steps = recipe.steps,
-          .decay = kDecay[static_cast<std::size_t>(config.train.schedule)]};
-}
-
 // Of the keys that shape the trained network: not where data lies, how it is checkpointed or used afterwards.
 std::uint64_t config_fingerprint(TrainConfig config) {
   config.data = {.weighting = config.data.weighting};
@@ -123,12 +114,7 @@ class TrainingRun {
         steps_(inputs.steps, network_.order),
         schedule_(schedule_of(inputs.config, inputs.recipe)),
         fingerprint_(fingerprint(inputs)) {
-    sparse::initialize(network_,
-                       {.embedding_stddev = static_cast<float>(inputs.config.model.embedding_init),
-                        .output_stddev = static_cast<float>(inputs.config.model.output_init),
-                        .dense_gain = inputs.config.model.activation == ActivationKind::kRelu ? 1.414F : 1.0F,
-                        .seed = inputs.config.seed},
-                       labels_.count, inputs.compute);
+    sparse::initialize(network_, network_init(inputs.config), labels_.count, inputs.compute);
     if (inputs.recipe.tables) {
       hashed_.emplace(
           sparse::HashNegatives::Parts{
@@ -292,6 +278,21 @@ kernels::Activation activation_of(ActivationKind kind) {
   constexpr std::array kActivation = {kernels::Activation::kRelu, kernels::Activation::kIdentity,
                                       kernels::Activation::kTanh};
   return kActivation[static_cast<std::size_t>(kind)];
+}
+
+sparse::Schedule schedule_of(const TrainConfig& config, const Recipe& recipe) {
+  constexpr std::array kDecay = {sparse::Decay::kLinear, sparse::Decay::kCosine, sparse::Decay::kConstant};
+  return {.peak = config.train.lr,
+          .warmup_steps = config.train.warmup_steps,
+          .total_steps = recipe.steps,
+          .decay = kDecay[static_cast<std::size_t>(config.train.schedule)]};
+}
+
+sparse::NetworkInit network_init(const TrainConfig& config) {
+  return {.embedding_stddev = static_cast<float>(config.model.embedding_init),
+          .output_stddev = static_cast<float>(config.model.output_init),
+          .dense_gain = config.model.activation == ActivationKind::kRelu ? 1.414F : 1.0F,
+          .seed = config.seed};
 }
 
 sparse::LearnerOptions learner_options(const TrainConfig& config, const Recipe& recipe) {

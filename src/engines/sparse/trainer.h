@@ -26,6 +26,7 @@
 #include "learn/data/dataset.h"
 #include "learn/sparse/learner.h"
 #include "learn/sparse/network.h"
+#include "learn/sparse/schedule.h"
 
 namespace gossamer::engine {
 
@@ -84,7 +85,9 @@ struct TrainOutcome {
 [[nodiscard]] Result<TrainOutcome> train(const TrainInputs& inputs, const TrainHooks& hooks);
 
 [[nodiscard]] kernels::Activation activation_of(ActivationKind kind);
-// How the config and recipe set up the learner; also what `bench sparse-step` measures.
+// How config and recipe set up a run; `bench sparse-step` measures the same learner.
+[[nodiscard]] sparse::Schedule schedule_of(const TrainConfig& config, const Recipe& recipe);
+[[nodiscard]] sparse::NetworkInit network_init(const TrainConfig& config);
 [[nodiscard]] sparse::LearnerOptions learner_options(const TrainConfig& config, const Recipe& recipe);
 
 }  // namespace gossamer::engine
