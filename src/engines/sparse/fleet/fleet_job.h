@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 
+#include "base/ids.h"
 #include "base/result.h"
 #include "engines/sparse/fleet/layout.h"
 #include "engines/sparse/step_source.h"
@@ -20,6 +21,15 @@
 #include "net/codec/codec.h"
 
 namespace gossamer::engine {
+
+// A step that this member has just applied.
+struct FleetStep {
+  Epoch epoch;  // of the layout
+  StepNumber step;
+  std::size_t rank = 0;     // this member's
+  std::size_t members = 0;  // that had a share in it
+  double loss = 0;          // this member's share: the sum over members is the loss of the step
+};
 
 struct FleetJob {
   FleetShape shape;
@@ -35,6 +45,8 @@ struct FleetJob {
   StepSource& steps;
   const kernels::Kernels& kernels;
   host::Compute& compute;
+  // After each step, on the thread that computes.
+  std::function<void(const FleetStep&)> stepped = {};
   // After the last step, and again whenever what this member holds has changed since: its part of the trained
   // network, for whoever puts the parts together. May be empty.
   std::function<Result<void>(sparse::Network& part)> deliver = {};
