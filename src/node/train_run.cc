@@ -56,12 +56,20 @@ Error no_text_from_stdin() {
           .fix = "import first: gossamer data import jsonl - --out DIR"};
 }
 
-Error too_little_memory(const NodeHost& host, const engine::TrainConfig& config,
+// Peak bytes of a run, whoever does its steps.
+std::uint64_t memory_of(const NodeHost& host, const TrainRequest& request, const engine::TrainConfig& config,
+                        const engine::Recipe& recipe, const engine::DataShape& shape) {
+  const std::uint64_t own = engine::memory_needed(config, recipe, shape, host.compute.workers());
+  return request.runner == nullptr ? own
+                                   : std::max(own, request.runner->memory_needed(config, recipe, shape));
+}
+
+Error too_little_memory(const NodeHost& host, const TrainRequest& request, const engine::TrainConfig& config,
                         const engine::DataShape& shape, std::uint64_t needed) {
   const std::uint64_t limit = host.compute.memory_limit_bytes();
   const auto would_fit = [&](const engine::TrainConfig& smaller) {
     const auto recipe = engine::derive_recipe(smaller, shape);
-    return recipe.ok() && engine::memory_needed(smaller, *recipe, shape, host.compute.workers()) <= limit;
+    return recipe.ok() && memory_of(host, request, smaller, *recipe, shape) <= limit;
   };
   engine::TrainConfig smaller = config;
   smaller.optimizer.moments = engine::MomentsKind::kBlock;
@@ -106,7 +114,11 @@ class TrainingJob {
     auto outcome = train();
     if (!outcome.ok()) return outcome.error();
     if (!(*outcome).network.has_value()) {
-      host_.say(fmt::format("stopped after step {}; continue with: --resume", (*outcome).steps));
+      host_.say(request_.runner == nullptr
+                    ? fmt::format("stopped after step {}; continue with: --resume", (*outcome).steps)
+                    : fmt::format("stopped after step {}, of which nothing is kept: nodes cannot continue a "
+                                  "run yet; in {} is what was read",
+                                  (*outcome).steps, directory_.paths().cache()));
       return TrainResult{.stopped = true, .summary = {}};
     }
     return finish(std::move(*outcome));
@@ -210,6 +222,9 @@ class TrainingJob {
     return write_vocabulary(host_.disk, directory_.paths().cache() + "/vocabulary.json", *data_.featurizer);
   }
 
+  [[nodiscard]] std::uint64_t nodes() const {
+    return request_.runner != nullptr ? request_.runner->nodes() : 1;
+  }
   [[nodiscard]] bool of_sessions() const { return config_.data.format == engine::DataFormat::kSessions; }
   // How queries are read that are lines of names, and the task they are for.
   [[nodiscard]] std::optional<data::LineShape> line() const {
@@ -240,9 +255,12 @@ class TrainingJob {
     config_.model.hidden = recipe_.hidden;
     config_.model.dropout = recipe_.dropout;
     config_.train.steps = recipe_.steps;
-    const std::uint64_t needed = engine::memory_needed(config_, recipe_, shape_, host_.compute.workers()) +
-                                 (data_.words != nullptr ? data_.words->bytes() : 0);
-    if (needed > host_.compute.memory_limit_bytes()) return too_little_memory(host_, config_, shape_, needed);
+    // Each process has the words of a text.
+    const std::uint64_t processes = request_.runner != nullptr ? 1 + nodes() : 1;
+    const std::uint64_t needed = memory_of(host_, request_, config_, recipe_, shape_) +
+                                 (data_.words != nullptr ? processes * data_.words->bytes() : 0);
+    if (needed > host_.compute.memory_limit_bytes())
+      return too_little_memory(host_, request_, config_, shape_, needed);
     if (auto fits =
             check_run_space(host_.disk, {.config = config_,
                                          .paths = directory_.paths(),
@@ -271,20 +289,22 @@ class TrainingJob {
     const auto on_step = [&watch](const engine::TrainProgress& progress) { watch.on_step(progress); };
     const Instant begin = host_.clock.now();
     samples_.emplace(data_, weighting_, config_, recipe_, host_.compute);
-    auto outcome =
-        engine::train({.disk = host_.disk,
-                       .compute = host_.compute,
-                       .clock = host_.clock,
-                       .kernels = host_.kernels,
-                       .schema = samples_->schema(),
-                       .labels = samples_->labels(),
-                       .steps = samples_->steps(),
-                       .config = config_,
-                       .recipe = recipe_,
-                       .run_id = directory_.run_id(),
-                       .checkpoint_directory = directory_.paths().checkpoints(),
-                       .load_seconds = load_seconds_},
-                      {.on_step = on_step, .stop_requested = request_.stop_requested, .events = events});
+    const engine::TrainInputs inputs{.disk = host_.disk,
+                                     .compute = host_.compute,
+                                     .clock = host_.clock,
+                                     .kernels = host_.kernels,
+                                     .schema = samples_->schema(),
+                                     .labels = samples_->labels(),
+                                     .steps = samples_->steps(),
+                                     .config = config_,
+                                     .recipe = recipe_,
+                                     .run_id = directory_.run_id(),
+                                     .checkpoint_directory = directory_.paths().checkpoints(),
+                                     .load_seconds = load_seconds_};
+    const engine::TrainHooks hooks{
+        .on_step = on_step, .stop_requested = request_.stop_requested, .events = events};
+    auto outcome = request_.runner == nullptr ? engine::train(inputs, hooks)
+                                              : request_.runner->train(directory_.paths(), inputs, hooks);
     watch.finish();
     steps_seconds_ = (host_.clock.now() - begin).seconds();
     train_begin_ = begin;
@@ -355,7 +375,7 @@ class TrainingJob {
         return TrainResult{.stopped = true, .summary = {}};
       }
     }
-    summary.peak_rss_bytes = host_.compute.peak_rss_bytes();
+    summary.peak_rss_bytes = std::max(summary.peak_rss_bytes, host_.compute.peak_rss_bytes());
     TrainResult result{.stopped = false, .summary = to_json(summary)};
     log_.event("run_finished", {{"steps", summary.steps}});
     if (log_.first_error().has_value()) {
@@ -384,13 +404,16 @@ class TrainingJob {
 
   [[nodiscard]] TrainSummary summarize(const engine::TrainOutcome& outcome) const {
     TrainSummary summary;
+    const StepRunner::Cost others = request_.runner != nullptr ? request_.runner->cost() : StepRunner::Cost();
     summary.run_id = directory_.run_id();
+    summary.nodes = nodes();
+    summary.peak_rss_bytes = others.peak_rss_bytes;
     summary.parameters = parameters_;
     summary.steps = outcome.steps;
     summary.samples = outcome.samples;
     summary.epochs = static_cast<double>(outcome.samples) / static_cast<double>(samples_->schema().size());
     const double own_train_seconds = (host_.clock.now() - train_begin_).seconds();
-    const double own_cpu_seconds = host_.clock.process_cpu().seconds();
+    const double own_cpu_seconds = host_.clock.process_cpu().seconds() + others.cpu_seconds;
     const engine::RunCost& before = outcome.cost_before;
     summary.load_seconds = before.load_seconds + load_seconds_;
     summary.train_seconds = before.train_seconds + own_train_seconds;

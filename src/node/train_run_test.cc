@@ -104,6 +104,58 @@ TEST(TrainRun, EndToEnd) {
   EXPECT_EQ(json::parse(metrics_json(*metrics)), summary["metrics"]);
 }
 
+// Does the steps as this process would, and says what others cost.
+class OtherRunner final : public StepRunner {
+ public:
+  [[nodiscard]] std::uint64_t nodes() const override { return 3; }
+  [[nodiscard]] std::uint64_t memory_needed(const engine::TrainConfig&, const engine::Recipe&,
+                                            const engine::DataShape&) const override {
+    return needed;
+  }
+  [[nodiscard]] Result<engine::TrainOutcome> train(const RunPaths& paths, const engine::TrainInputs& inputs,
+                                                   const engine::TrainHooks& hooks) override {
+    EXPECT_EQ(paths.root, "/run");
+    prepared = *inputs.disk.exists(paths.config()) && *inputs.disk.exists(paths.cache() + "/train.cache");
+    return engine::train(inputs, hooks);
+  }
+  [[nodiscard]] Cost cost() const override { return {.cpu_seconds = 1000, .peak_rss_bytes = 1ULL << 50}; }
+
+  std::uint64_t needed = 0;
+  bool prepared = false;
+};
+
+// Whoever does the steps finds config and data in place; the model is the same, and the summary counts all.
+// Memory that they lack is missed before the first step.
+TEST(TrainRun, OthersMayDoTheSteps) {
+  SimMachine machine;
+  put_data(machine.disk);
+  OtherRunner runner;
+  const engine::TrainConfig config = tiny_config();
+  const auto stop = [] { return false; };
+  const auto run = [&] {
+    return run_training(machine.host(), {.directory = "/run",
+                                         .resume = Continue::kNo,
+                                         .config = config,
+                                         .settings = {},
+                                         .stop_requested = stop,
+                                         .runner = &runner});
+  };
+  runner.needed = 1ULL << 60;
+  const auto refused = run();
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().where, "memory");
+  EXPECT_FALSE(runner.prepared);
+  runner.needed = 0;
+  const auto done = run();
+  ASSERT_TRUE(done.ok()) << done.error().message();
+  EXPECT_TRUE(runner.prepared);
+  const json summary = json::parse(done->summary);
+  EXPECT_EQ(summary["nodes"], 3);
+  EXPECT_GE(summary["cpu_seconds"], 1000);
+  EXPECT_EQ(summary["peak_rss_bytes"], 1ULL << 50);
+  EXPECT_EQ(files_of(machine.disk, "/run/model"), reference_model());
+}
+
 // Somebody who stops while the finished model is measured does not wait for the test set, keeps the model,
 // and gets the figures by resuming.
 TEST(TrainRun, StopsWhileMeasuring) {

@@ -17,7 +17,7 @@ std::string to_json(const TrainSummary& s) {
   }
   const Json json = {{"engine", "sparse"},
                      {"run_id", s.run_id},
-                     {"nodes", 1},
+                     {"nodes", s.nodes},
                      {"parameters", s.parameters},
                      {"steps", s.steps},
                      {"samples", s.samples},

@@ -15,6 +15,7 @@ namespace gossamer::node {
 
 struct TrainSummary {
   std::string run_id;
+  std::uint64_t nodes = 1;
   std::uint64_t parameters = 0;
   std::uint64_t steps = 0;
   std::uint64_t samples = 0;
@@ -22,10 +23,10 @@ struct TrainSummary {
   double train_seconds = 0;  // first step to the model on disk
   double load_seconds = 0;   // reading, indexing, deriving the recipe
   double eval_seconds = 0;
-  double cpu_seconds = 0;  // user and system, from the start to the model on disk
+  double cpu_seconds = 0;  // user and system of all processes, from the start to the model on disk
   double eval_cpu_seconds = 0;
-  double samples_per_second = 0;  // of the training loop
-  std::uint64_t peak_rss_bytes = 0;
+  double samples_per_second = 0;     // of the training loop
+  std::uint64_t peak_rss_bytes = 0;  // of the largest process
   double final_loss = 0;
   std::string metrics_json = "{}";
   std::string model_dir;
