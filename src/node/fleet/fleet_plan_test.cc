@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/fleet/fleet_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "learn/sparse/row_order.h"
+
+namespace gossamer::node {
+namespace {
+
+std::size_t shards_at(std::size_t labels, unsigned shift) {
+  return (labels + (std::size_t{1} << shift) - 1) >> shift;
+}
+
+// There are 16 shards for each node and 64 in all, and half as many would be too few; few labels have as many
+// shards as may be.
+TEST(FleetPlan, ShardsAreAsLargeAsTheyMayBe) {
+  for (const std::size_t labels : {1U, 2U, 63U, 512U, 513U, 5000U, 223'969U, 670'091U}) {
+    for (std::size_t nodes = 1; nodes <= 64; ++nodes) {
+      const unsigned shift = fleet_shard_shift(labels, nodes);
+      const std::size_t wanted = std::max<std::size_t>(64, 16 * nodes);
+      if (shards_at(labels, sparse::kSmallestShardShift) < wanted) {
+        EXPECT_EQ(shift, sparse::kSmallestShardShift) << labels << " labels, " << nodes << " nodes";
+        continue;
+      }
+      EXPECT_GE(shards_at(labels, shift), wanted) << labels << " labels, " << nodes << " nodes";
+      EXPECT_LT(shards_at(labels, shift + 1), wanted) << labels << " labels, " << nodes << " nodes";
+    }
+  }
+  EXPECT_EQ(fleet_shard_shift(670'091, 4), 13U);
+}
+
+// What nodes cannot train is refused by the name of its key.
+TEST(FleetPlan, RefusesWhatNodesCannotTrain) {
+  engine::TrainConfig config;
+  config.optimizer.moments = engine::MomentsKind::kElement;
+  EXPECT_TRUE(check_fleet_config(config).ok());
+  config.optimizer.moments = engine::MomentsKind::kRow;
+  EXPECT_EQ(check_fleet_config(config).error().where, "optimizer.moments");
+  config.optimizer.moments = engine::MomentsKind::kElement;
+  config.train.hard_negatives = 10;
+  EXPECT_EQ(check_fleet_config(config).error().where, "train.negatives");
+}
+
+// The network and its copies are there once however many nodes there are; each has a log of its own, of the
+// steps since a snapshot.
+TEST(FleetPlan, MemoryGrowsWithNodesByWhatEachHas) {
+  engine::TrainConfig config;
+  config.optimizer.moments = engine::MomentsKind::kElement;
+  const engine::DataShape shape{.records = 100'000,
+                                .features = 50'000,
+                                .labels = 200'000,
+                                .feature_entries = 1'000'000,
+                                .label_entries = 300'000};
+  engine::Recipe recipe{.hidden = 128, .steps = 10};
+  const auto needed = [&](std::size_t nodes) { return fleet_memory_needed(config, recipe, shape, nodes); };
+  const std::uint64_t network = 3 * 4 * 128 * std::uint64_t{250'000};
+  EXPECT_GT(needed(1), network);
+  EXPECT_GT(needed(2), 2 * network);
+  EXPECT_EQ(needed(4) - needed(3), needed(3) - needed(2));
+  EXPECT_LT(needed(3) - needed(2), network);
+  const std::uint64_t before = needed(2);
+  recipe.steps = 11;
+  EXPECT_EQ(needed(2) - before, 2 * config.train.batch * (2 * 128 + 2) * 4);
+  recipe.steps = 1000;
+  const std::uint64_t long_run = needed(2);
+  recipe.steps = 1'000'000;
+  EXPECT_EQ(needed(2), long_run);
+}
+
+}  // namespace
+}  // namespace gossamer::node

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FleetRunner: the steps of a run by several nodes of this machine: processes `gossamer coordinator` and
+// `gossamer join` of this same program, over loopback. A node that is killed is not replaced: the others
+// compute anew what it held and go on. One that fails ends the run. All of them end with this process.
+//
+//   DIR/nodes/coordinator, DIR/nodes/1 ...  their directories; *.log beside them what they say
+//   DIR/nodes/parts                         what they have trained; removed when it is put together
+//
+// Thread rule: one thread, which lives as long as the nodes are to.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "base/result.h"
+#include "node/node_host.h"
+#include "node/train_run.h"
+
+namespace gossamer::node {
+
+inline constexpr std::size_t kMostNodes = 64;
+
+class FleetRunner final : public StepRunner {
+ public:
+  struct Options {
+    std::size_t nodes = 1;         // 1..kMostNodes
+    std::size_t threads_each = 1;  // of a node
+    std::string program;           // path of the file
+  };
+  // The host and what it borrows outlive it.
+  FleetRunner(const NodeHost& host, Options options) : host_(host), options_(std::move(options)) {}
+
+  [[nodiscard]] std::uint64_t nodes() const override { return options_.nodes; }
+  [[nodiscard]] std::uint64_t memory_needed(const engine::TrainConfig& config, const engine::Recipe& recipe,
+                                            const engine::DataShape& shape) const override;
+  [[nodiscard]] Result<engine::TrainOutcome> train(const RunPaths& paths, const engine::TrainInputs& inputs,
+                                                   const engine::TrainHooks& hooks) override;
+  [[nodiscard]] Cost cost() const override { return cost_; }
+
+ private:
+  const NodeHost& host_;
+  const Options options_;
+  Cost cost_;
+};
+
+}  // namespace gossamer::node

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a coordinator and its members make of a prepared run: the shape that is placed, and the job of each
+// member with all that it borrows. Both open the cache that `train --nodes` has filled.
+//
+// Thread rule: the thread that owns the Compute: of a member the one that does its Work.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "engines/sparse/fleet/fleet_job.h"
+#include "engines/sparse/fleet/fleet_workload.h"
+#include "engines/sparse/fleet/layout.h"
+#include "node/fleet/fleet_configuration.h"
+#include "node/node_host.h"
+
+namespace gossamer::node {
+
+// Where the nodes of the run in DIR put what they have trained.
+[[nodiscard]] std::string deliver_directory(const std::string& run);
+
+struct FleetLead {
+  FleetConfiguration configuration;
+  engine::FleetShape shape;
+  engine::FleetWorkload::Options workload = {};
+};
+// Of the run in DIR, a path from the root, whose config is resolved and whose data are imported: kUsage if
+// they are not.
+[[nodiscard]] Result<FleetLead> prepare_lead(const NodeHost& host, const std::string& run, std::size_t nodes);
+
+// `host` and what it borrows outlive the job. `self` names the files that it delivers. kBadData where the
+// data are not those that the coordinator found.
+[[nodiscard]] Result<std::shared_ptr<const engine::FleetJob>> make_member_job(
+    const NodeHost& host, const std::string& configuration, NodeId self);
+
+}  // namespace gossamer::node

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/fleet/member_job.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "engines/sparse/fleet/fleet_learner.h"
+#include "engines/sparse/model_file.h"
+#include "learn/sparse/learner.h"
+#include "node/sim_machine.h"
+#include "node/train_run.h"
+
+namespace gossamer::node {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::SimMachine;
+using testing::two_classes;
+using testing::write;
+
+engine::TrainConfig tiny_config() {
+  engine::TrainConfig config;
+  config.data.train = "/train";
+  config.model.hidden = 16;
+  config.train.batch = 8;
+  config.train.steps = 30;
+  config.train.warmup_steps = 1;
+  config.train.input_dropout = 0.2;
+  config.optimizer.moments = engine::MomentsKind::kElement;
+  config.text.min_df = 1;
+  return config;
+}
+
+std::string sentences() {
+  std::string text;
+  for (int i = 0; i < 60; ++i) {
+    const std::string n = std::to_string(i % 3);
+    text += i % 2 == 0 ? "the deer" + n + " eats green grass\n" : "the owl" + n + " hunts small mice\n";
+  }
+  return text;
+}
+
+std::string records_of_text() {
+  std::string text;
+  for (int i = 0; i < 40; ++i) {
+    text += "{\"text\": \"" + std::string(i % 2 == 0 ? "deer meat" : "owl call") + " number " +
+            std::to_string(i % 5) + "\", \"labels\": [" + std::to_string(i % 2) + "]}\n";
+  }
+  return text;
+}
+
+// A run of one process in /run, and what a coordinator and a member make of its directory.
+struct Prepared {
+  Prepared(const std::string& data, const engine::TrainConfig& config) {
+    write(machine.disk, "/train", data);
+    const auto stop = [] { return false; };
+    const auto done = run_training(machine.host(), {.directory = "/run",
+                                                    .resume = Continue::kNo,
+                                                    .config = config,
+                                                    .settings = {},
+                                                    .stop_requested = stop});
+    EXPECT_TRUE(done.ok()) << done.error().message();
+    auto prepared = prepare_lead(machine.host(), "/run", 4);
+    EXPECT_TRUE(prepared.ok()) << prepared.error().message();
+    if (prepared.ok()) lead = *std::move(prepared);
+  }
+  Result<std::shared_ptr<const engine::FleetJob>> job() {
+    return make_member_job(host, fleet_configuration_bytes(lead.configuration), NodeId(7));
+  }
+
+  SimMachine machine;
+  const NodeHost host = machine.host();
+  FleetLead lead;
+};
+
+sparse::Network train_alone(const engine::FleetJob& job) {
+  auto network = engine::initial_network(job, sparse::whole(job.shape.network, job.shape.shard_shift));
+  sparse::Learner learner(
+      {.network = *network, .labels = job.labels, .kernels = job.kernels, .compute = job.compute},
+      job.learner);
+  for (StepNumber step; step.value < job.schedule.total_steps; ++step)
+    learner.step(job.steps.read(step), step, {.learning_rate = job.schedule.learning_rate(step)});
+  return std::move(*network);
+}
+
+void expect_same_job(const std::string& data, const engine::TrainConfig& config) {
+  Prepared prepared(data, config);
+  const auto job = prepared.job();
+  ASSERT_TRUE(job.ok()) << job.error().message();
+  EXPECT_EQ((*job)->shape.shards(), prepared.lead.shape.shards());
+  sparse::Network network = train_alone(**job);
+  const auto model = engine::load_model(prepared.machine.disk, "/run/model");
+  ASSERT_TRUE(model.ok()) << model.error().message();
+  const sparse::Network& want = model->network;
+  ASSERT_EQ(network.embedding.rows(), want.embedding.rows());
+  EXPECT_TRUE(std::ranges::equal(network.embedding.all_weights(), want.embedding.all_weights()));
+  EXPECT_TRUE(std::ranges::equal(network.output.all_weights(), want.output.all_weights()));
+}
+
+// What a member would train from the coordinator's bytes is what one process trains, bit by bit: samples,
+// weighting, initial weights, schedule, dropout, negatives.
+TEST(MemberJob, IsThatOfOneProcess) {
+  expect_same_job(two_classes(40), tiny_config());
+  engine::TrainConfig config = tiny_config();
+  config.train.negatives = engine::NegativeKind::kUniform;
+  config.train.sampled = 1;
+  config.predict.held_out = 16;
+  expect_same_job(two_classes(64), config);
+  expect_same_job(records_of_text(), tiny_config());
+}
+
+// Of a plain text too, whose samples are windows.
+TEST(MemberJob, TrainsWordsAlike) {
+  engine::TrainConfig config = tiny_config();
+  config.data.format = engine::DataFormat::kText;
+  config.model.activation = engine::ActivationKind::kIdentity;
+  config.model.dropout = 0;
+  config.train.input_dropout = 0;
+  config.word2vec = {.window = 2, .sample = 0, .min_count = 1};
+  config.predict.instances = false;
+  expect_same_job(sentences(), config);
+}
+
+// A member delivers under its own name, and all that it was given.
+TEST(MemberJob, DeliversAndReports) {
+  Prepared prepared(two_classes(40), tiny_config());
+  const auto job = prepared.job();
+  ASSERT_TRUE(job.ok()) << job.error().message();
+  (*job)->stepped({.epoch = Epoch(1), .step = StepNumber(0), .rank = 0, .members = 1, .loss = 0.5});
+  sparse::Network network = train_alone(**job);
+  network.part = engine::with_shards(engine::no_part((*job)->shape), (*job)->shape, {0, 1});
+  network.part.columns = {0, 32};
+  ASSERT_TRUE((*job)->deliver(network).ok());
+  EXPECT_THAT(*prepared.machine.disk.list("/run/nodes/parts"),
+              ::testing::ElementsAre("7.steps", "part-7-30"));
+}
+
+// Data that are not those of the coordinator train nothing, and a directory without a prepared run leads
+// none.
+TEST(MemberJob, RefusesOtherData) {
+  Prepared prepared(two_classes(40), tiny_config());
+  prepared.lead.configuration.labels = 3;
+  const auto job = prepared.job();
+  ASSERT_FALSE(job.ok());
+  EXPECT_EQ(job.error().kind, ErrorKind::kBadData);
+  EXPECT_THAT(job.error().expected, HasSubstr("3 labels"));
+  ASSERT_TRUE(prepared.machine.disk.remove_all("/run/cache").ok());
+  EXPECT_EQ(prepared.job().error().kind, ErrorKind::kUsage);
+  EXPECT_EQ(prepare_lead(prepared.host, "/run", 4).error().kind, ErrorKind::kUsage);
+}
+
+}  // namespace
+}  // namespace gossamer::node

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/fleet/node_processes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "host/api/files.h"
+#include "node/cluster/places.h"
+#include "node/cluster/questions.h"
+
+namespace gossamer::node {
+namespace {
+
+// A coordinator whose run has failed ends by itself, with the reason, soon after its members.
+constexpr Duration kAloneTime{3'000'000'000};
+constexpr Duration kLeaveTime{10'000'000'000};
+constexpr std::size_t kMostLog = std::size_t{64} << 20;
+
+// The last error that a process printed, on one line.
+std::string last_error(host::Disk& disk, const std::string& log) {
+  const auto text = host::read_text(disk, log, kMostLog);
+  if (!text.ok()) return "";
+  std::size_t begin = text->rfind("\ngossamer ");
+  begin = begin == std::string::npos ? (text->starts_with("gossamer ") ? 0 : text->size()) : begin + 1;
+  std::string line;
+  for (const char c : text->substr(begin)) {
+    if (c == '\n' && !line.empty()) {
+      line += ';';
+    } else if (c != '\n' && !(c == ' ' && (line.ends_with(' ') || line.ends_with(';')))) {
+      if (line.ends_with(';')) line += ' ';
+      line += c;
+    }
+  }
+  if (line.ends_with(';')) line.pop_back();
+  return line;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<NodeProcesses>> NodeProcesses::start(const NodeHost& host, Options options) {
+  std::unique_ptr<NodeProcesses> all(new NodeProcesses(host, std::move(options)));
+  const Options& own = all->options_;
+  if (auto made = host.disk.make_directories(all->path("parts")); !made.ok()) return made.error();
+  auto coordinator =
+      all->begin("coordinator", {"coordinator", own.run + "/run.toml", "--listen", "127.0.0.1:0", "--first",
+                                 fmt::format("{}", own.nodes), "--out", all->path("coordinator")});
+  if (!coordinator.ok()) return coordinator.error();
+  all->coordinator_ = *std::move(coordinator);
+  return all;
+}
+
+Result<NodeProcesses::Node> NodeProcesses::begin(const std::string& name,
+                                                 std::vector<std::string> arguments) const {
+  Node node{.name = name, .log = path(name + ".log"), .process = nullptr};
+  // What a machine remembers of its runs stays in this one's directory.
+  auto process = host::ChildProcess::start({.program = options_.program,
+                                            .arguments = std::move(arguments),
+                                            .output = node.log,
+                                            .environment = {{"XDG_STATE_HOME", path("state")}}});
+  if (!process.ok()) return process.error();
+  node.process = *std::move(process);
+  return node;
+}
+
+Result<void> NodeProcesses::start_members() {
+  const std::string directory = path("coordinator");
+  const auto there = host_.disk.exists(directory + "/address.json");
+  if (!there.ok() || !*there) return {};
+  const auto address = load_address(host_.disk, directory);
+  if (!address.ok()) return address.error();
+  const auto token =
+      make_token(host_, directory, {.at = address->coordinator, .note = "for this run's nodes"});
+  if (!token.ok()) return token.error();
+  const std::string token_file = path("token");
+  if (auto kept = host::replace_private_file(host_.disk, token_file, *token); !kept.ok()) return kept;
+  for (std::size_t i = 1; i <= options_.nodes; ++i) {
+    const std::string name = fmt::format("{}", i);
+    auto member = begin(
+        name, {"join", host::to_string(address->coordinator), "--token-file", token_file, "--dir", path(name),
+               "--name", "node " + name, "--cores", fmt::format("{}", options_.threads_each)});
+    if (!member.ok()) return member.error();
+    members_.push_back(*std::move(member));
+  }
+  return {};
+}
+
+Result<void> NodeProcesses::look(bool stepping) {
+  const auto& end = coordinator_->process->end();
+  if (end) return failed(*coordinator_, *end);
+  if (members_.empty()) return start_members();
+  for (Node& member : members_) {
+    if (auto good = look_at_member(member, stepping); !good.ok()) return good;
+  }
+  if (!std::ranges::all_of(members_, &Node::told)) return {};
+  const Instant now = host_.clock.now();
+  if (!alone_since_) alone_since_ = now;
+  if (now - *alone_since_ < kAloneTime) return {};
+  return Error{.where = path(""),
+               .what = "all nodes are gone",
+               .got = fmt::format("{} that were killed or left", members_.size()),
+               .expected = "one that goes on",
+               .fix = "train again in another directory"};
+}
+
+Result<void> NodeProcesses::look_at_member(Node& member, bool stepping) {
+  const auto& end = member.process->end();
+  if (!end || member.told) return {};
+  constexpr int kSignal = 128;  // exit status of those that a signal asked to leave, too
+  const bool left = end->status == 0 || end->status > kSignal;
+  if (!left || !stepping) return failed(member, *end);
+  member.told = true;
+  host_.say(
+      fmt::format("node {} {}; the others go on", member.name, end->by_signal ? "was killed" : "has left"));
+  return {};
+}
+
+Error NodeProcesses::failed(const Node& node, const host::ChildProcess::End& end) const {
+  const bool kind_is_known = end.status >= 1 && end.status <= static_cast<int>(ErrorKind::kRefused);
+  const std::string said = last_error(host_.disk, node.log);
+  return {.kind = kind_is_known ? static_cast<ErrorKind>(end.status) : ErrorKind::kFailed,
+          .where = node.log,
+          .what = fmt::format("{}{} has ended", &node == &*coordinator_ ? "the " : "node ", node.name),
+          .got = said.empty() ? fmt::format("status {}", end.status) : said,
+          .expected = "that it ends with the run",
+          .fix = "look into that file; then train again in another directory"};
+}
+
+void NodeProcesses::stop() {
+  if (kill_at_) return;
+  kill_at_ = host_.clock.now() + kLeaveTime;
+  const auto address = load_address(host_.disk, path("coordinator"));
+  const bool asked =
+      address.ok() && ask_stop(host_, address->coordinator, {.directory = path("coordinator")}).ok();
+  if (!asked) kill();
+}
+
+void NodeProcesses::kill() {
+  for (Node& member : members_) member.process->kill();
+  coordinator_->process->kill();
+}
+
+bool NodeProcesses::all_ended() {
+  if (kill_at_ && *kill_at_ <= host_.clock.now()) kill();
+  bool all = coordinator_->process->end().has_value();
+  for (Node& member : members_) all = member.process->end().has_value() && all;
+  return all;
+}
+
+StepRunner::Cost NodeProcesses::cost() const {
+  StepRunner::Cost cost;
+  const auto add = [&](const Node& node) {
+    const auto& end = node.process->end();
+    if (!end) return;
+    cost.cpu_seconds += end->cpu_seconds;
+    cost.peak_rss_bytes = std::max(cost.peak_rss_bytes, end->peak_rss_bytes);
+  };
+  add(*coordinator_);
+  for (const Node& member : members_) add(member);
+  return cost;
+}
+
+}  // namespace gossamer::node

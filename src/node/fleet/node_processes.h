@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// NodeProcesses: the coordinator and the members of a run on this machine as child processes, from their
+// start to their end, and what became of them.
+//
+// Thread rule: one owner, whose thread lives as long as the nodes are to.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "host/posix/child_process.h"
+#include "node/node_host.h"
+#include "node/train_run.h"
+
+namespace gossamer::node {
+
+class NodeProcesses {
+ public:
+  struct Options {
+    std::string run;  // directory of the run, from the root, with resolved config and imported data
+    std::size_t nodes = 1;
+    std::size_t threads_each = 1;
+    std::string program;
+  };
+
+  // Starts the coordinator. A node's end before `began` is a failure, since the others would wait for it.
+  [[nodiscard]] static Result<std::unique_ptr<NodeProcesses>> start(const NodeHost& host, Options options);
+
+  // To be called again and again: starts members when the coordinator can be reached, and looks who has
+  // ended. An error ends the run. `stepping`: the nodes have done a step.
+  [[nodiscard]] Result<void> look(bool stepping);
+
+  // Asks all to leave, since the run is over; those that have not after some time are killed.
+  void stop();
+  void kill();
+  [[nodiscard]] bool all_ended();
+  // Of those that have ended.
+  [[nodiscard]] StepRunner::Cost cost() const;
+
+ private:
+  struct Node {
+    std::string name;
+    std::string log;
+    std::unique_ptr<host::ChildProcess> process;
+    bool told = false;  // of its end
+  };
+
+  NodeProcesses(const NodeHost& host, Options options) : host_(host), options_(std::move(options)) {}
+  [[nodiscard]] std::string path(const std::string& name) const { return options_.run + "/nodes/" + name; }
+  [[nodiscard]] Result<Node> begin(const std::string& name, std::vector<std::string> arguments) const;
+  [[nodiscard]] Result<void> start_members();
+  [[nodiscard]] Result<void> look_at_member(Node& member, bool stepping);
+  [[nodiscard]] Error failed(const Node& node, const host::ChildProcess::End& end) const;
+
+  const NodeHost& host_;
+  const Options options_;
+  std::optional<Node> coordinator_;
+  std::vector<Node> members_;
+  std::optional<Instant> alone_since_;  // all members have ended, the coordinator has not
+  std::optional<Instant> kill_at_;
+};
+
+}  // namespace gossamer::node
