@@ -20,6 +20,10 @@
 
 namespace gossamer::cli {
 
+// Engines, as the configuration of a run names them (node/cluster/chosen_engine.h).
+inline constexpr std::string_view kCheckEngine = "check";
+inline constexpr std::string_view kSparseEngine = "sparse";
+
 // "HOST:PORT" of the flag or argument `word`.
 [[nodiscard]] Result<host::Endpoint> parse_at(std::string_view text, std::string_view word);
 

@@ -13,14 +13,16 @@
 #include "apps/cli/machine.h"
 #include "engines/check/check_config.h"
 #include "engines/check/check_workload.h"
+#include "engines/sparse/fleet/fleet_workload.h"
 #include "host/api/files.h"
 #include "host/posix/signals.h"
+#include "node/cluster/chosen_engine.h"
 #include "node/cluster/coordinator_node.h"
+#include "node/fleet/member_job.h"
 
 namespace gossamer::cli {
 namespace {
 
-constexpr std::string_view kCheck = "check";
 constexpr std::uint64_t kMostMembers = 100'000;
 
 struct CoordinatorFlags {
@@ -48,7 +50,11 @@ std::unique_ptr<CLI::App> make_coordinator_parser(const Command& self, Coordinat
   auto parser = make_parser({self.name, self.help,
                              fmt::format("Keys of check, which shows that a fleet works:\n{}\n{}",
                                          engine::check_config_help(), self.example)});
-  parser->add_option("CONFIG", flags.config, "what the run does: check")->required()->type_name("");
+  parser
+      ->add_option("CONFIG", flags.config,
+                   "what the run does: check, or the run.toml of a run that 'train --nodes' prepared")
+      ->required()
+      ->type_name("");
   parser->add_option("KEYS", flags.settings, "key=value: keys of that config")->type_name("");
   parser
       ->add_option("--listen", flags.listen,
@@ -72,6 +78,7 @@ std::unique_ptr<CLI::App> make_coordinator_parser(const Command& self, Coordinat
 
 // What is kept of a run in its run.toml, for people and for --resume.
 struct RunFile {
+  std::string engine = {};                 // empty: there is no run yet
   std::vector<std::string> settings = {};  // of the config: key=value
   std::string first = "1";
   std::string store = {};
@@ -83,12 +90,10 @@ std::string quoted(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-std::string to_toml(const engine::CheckConfig& config, const RunFile& run) {
-  return fmt::format(
-      "engine = \"{}\"\nthings = {}\nelements = {}\npause_ms = {}\nsteps = {}\n"
-      "first = {}\nstore = {}\nstandby = {}\n",
-      kCheck, config.things, config.elements, config.pause_ms, config.steps, run.first, quoted(run.store),
-      quoted(fmt::format("{}", fmt::join(run.standbys, ","))));
+// `keys`: lines of what the run does.
+std::string to_toml(std::string_view engine, const RunFile& run, const std::string& keys) {
+  return fmt::format("engine = \"{}\"\n{}first = {}\nstore = {}\nstandby = {}\n", engine, keys, run.first,
+                     quoted(run.store), quoted(fmt::format("{}", fmt::join(run.standbys, ","))));
 }
 
 // As it stands in the directory of a run that is resumed; defaults where there is none.
@@ -111,7 +116,9 @@ Result<RunFile> read_run_file(Context& context, const CoordinatorFlags& flags) {
       run.store = value;
     } else if (key == "standby") {
       run.standbys = split_list(value);
-    } else if (key != "engine") {
+    } else if (key == "engine") {
+      run.engine = value;
+    } else {
       run.settings.push_back(setting);
     }
   }
@@ -184,32 +191,85 @@ Result<node::CoordinatorOptions> coordinator_options(Context& context, const Coo
   return options;
 }
 
-Result<ExitStatus> lead(Context& context, const CoordinatorFlags& flags) {
-  if (flags.config != kCheck) {
+// What is led, beside how.
+struct Led {
+  std::unique_ptr<cluster::Workload> workload;
+  std::vector<cluster::TrackId> tracks;
+  std::string_view engine;
+  std::string configuration;
+  std::string keys;  // lines of run.toml
+};
+
+Result<Led> lead_check(const CoordinatorFlags& flags, const RunFile& run) {
+  const auto config = check_config(run, flags);
+  if (!config.ok()) return config.error();
+  auto workload = std::make_unique<engine::CheckWorkload>(*config);
+  auto tracks = workload->tracks();
+  return Led{.workload = std::move(workload),
+             .tracks = std::move(tracks),
+             .engine = kCheckEngine,
+             .configuration = engine::check_config_bytes(*config),
+             .keys = fmt::format("things = {}\nelements = {}\npause_ms = {}\nsteps = {}\n", config->things,
+                                 config->elements, config->pause_ms, config->steps)};
+}
+
+Error no_such_run(const CoordinatorFlags& flags) {
+  return {.kind = ErrorKind::kUsage,
+          .where = "CONFIG",
+          .what = fmt::format("there is no cluster run '{}'", flags.config),
+          .expected = "check, or the run.toml of a run that 'gossamer train --nodes' prepared",
+          .fix = "'gossamer train' trains on this machine; what clusters do is in --help"};
+}
+
+// All of the run's keys stand in its file.
+Result<Led> lead_sparse(const node::NodeHost& host, const CoordinatorFlags& flags, const RunFile& run) {
+  if (!flags.config.ends_with("/run.toml")) return no_such_run(flags);
+  if (!flags.settings.empty()) {
     return Error{.kind = ErrorKind::kUsage,
-                 .where = "CONFIG",
-                 .what = fmt::format("there is no cluster run '{}'", flags.config),
-                 .expected = "check",
-                 .fix = "'gossamer train' trains on this machine; what clusters do is in --help"};
+                 .where = "KEYS",
+                 .what = "a prepared run has all of its keys",
+                 .got = flags.settings.front(),
+                 .expected = "no key beside " + flags.config,
+                 .fix = "give keys to 'gossamer train --nodes'"};
   }
+  const auto first = parse_count(run.first, {.flag = "--first", .min = 1, .max = kMostMembers});
+  if (!first.ok()) return first.error();
+  auto lead = node::prepare_lead(host, host::parent(absolute_path(flags.config)), *first);
+  if (!lead.ok()) return lead.error();
+  auto workload = std::make_unique<engine::FleetWorkload>(lead->shape, lead->workload);
+  auto tracks = workload->tracks();
+  return Led{.workload = std::move(workload),
+             .tracks = std::move(tracks),
+             .engine = kSparseEngine,
+             .configuration = node::fleet_configuration_bytes(lead->configuration),
+             .keys = {}};
+}
+
+Result<Led> choose_led(const node::NodeHost& host, const CoordinatorFlags& flags, const RunFile& run) {
+  auto led = flags.config == kCheckEngine ? lead_check(flags, run) : lead_sparse(host, flags, run);
+  if (!led.ok() || run.engine.empty() || run.engine == led->engine) return led;
+  return other_than_kept(flags.out + "/run.toml", flags.config, "a run of " + run.engine);
+}
+
+Result<ExitStatus> lead(Context& context, const CoordinatorFlags& flags) {
   auto kept = read_run_file(context, flags);
   if (!kept.ok()) return kept.error();
-  const auto config = check_config(*kept, flags);
-  if (!config.ok()) return config.error();
   const RunFile run = merged(*std::move(kept), flags);
-  auto options = coordinator_options(context, flags, run);
-  if (!options.ok()) return options.error();
-  engine::CheckWorkload workload(*config);
-  options->configuration = engine::check_config_bytes(*config);
-  options->run_toml = to_toml(*config, run);
-  options->tracks = workload.tracks();
-
   CommonFlags own = flags.common;
   own.threads = "1";
   auto machine = Machine::create(context, own);
   if (!machine.ok()) return machine.error();
+  const node::NodeHost host = (*machine).host();
+  auto led = choose_led(host, flags, run);
+  if (!led.ok()) return led.error();
+  auto options = coordinator_options(context, flags, run);
+  if (!options.ok()) return options.error();
+  options->configuration = node::engine_configuration(led->engine, program_name(), led->configuration);
+  options->run_toml = to_toml(led->engine, run, led->keys);
+  options->tracks = std::move(led->tracks);
+
   const host::PosixSignals signals;
-  auto node = node::CoordinatorNode::start((*machine).host(), std::move(*options), workload);
+  auto node = node::CoordinatorNode::start(host, std::move(*options), *led->workload);
   if (!node.ok()) return node.error();
   std::string line = "gossamer join " + host::to_string((*node)->address());
   if ((*node)->new_run()) {

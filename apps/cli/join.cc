@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "apps/cli/arguments.h"
 #include "apps/cli/cluster_words.h"
@@ -13,11 +14,14 @@
 #include "apps/cli/machine.h"
 #include "cluster/admission/token.h"
 #include "engines/check/check_engine.h"
+#include "engines/sparse/fleet/fleet_engine.h"
 #include "host/api/files.h"
 #include "host/posix/environment.h"
 #include "host/posix/route.h"
 #include "host/posix/signals.h"
+#include "node/cluster/chosen_engine.h"
 #include "node/cluster/member_node.h"
+#include "node/fleet/member_job.h"
 
 namespace gossamer::cli {
 namespace {
@@ -177,10 +181,32 @@ Result<node::MemberOptions> member_options(Context& context, const JoinFlags& fl
   return options;
 }
 
+struct MemberSelf {
+  cluster::MemberProcess& process;
+  NodeId node;
+};
+
+// What this program can do in a run.
+std::vector<node::ChosenEngine::Kind> engines(const Context& context, const node::NodeHost& host,
+                                              const MemberSelf& self) {
+  return {{std::string(kCheckEngine),
+           [&context, &process = self.process] {
+             return std::make_unique<engine::CheckEngine>(
+                 process, engine::CheckEngine::Options{.clock = &context.clock});
+           }},
+          {std::string(kSparseEngine), [&host, self] {
+             return std::make_unique<engine::FleetEngine>(
+                 self.process,
+                 [&host, node = self.node](const std::string& configuration) {
+                   return node::make_member_job(host, configuration, node);
+                 },
+                 &host.clock);
+           }}};
+}
+
 Result<ExitStatus> join(Context& context, const JoinFlags& flags) {
-  // The engine's work is on the loop.
   CommonFlags own = flags.common;
-  own.threads = "1";
+  own.threads = flags.cores;
   auto machine = Machine::create(context, own);
   if (!machine.ok()) return machine.error();
   const node::NodeHost host = (*machine).host();
@@ -188,10 +214,11 @@ Result<ExitStatus> join(Context& context, const JoinFlags& flags) {
   if (!options.ok()) return options.error();
   if (options->memory_bytes == 0) options->memory_bytes = host.compute.memory_limit_bytes();
 
-  auto node = node::MemberNode::start(host, std::move(*options), [&](cluster::MemberProcess& process) {
-    return std::make_unique<engine::CheckEngine>(process,
-                                                 engine::CheckEngine::Options{.clock = &context.clock});
-  });
+  auto node =
+      node::MemberNode::start(host, std::move(*options), [&](cluster::MemberProcess& process, NodeId self) {
+        return std::make_unique<node::ChosenEngine>(process, engines(context, host, {process, self}),
+                                                    program_name());
+      });
   if (!node.ok()) return node.error();
   const host::PosixSignals signals;  // until here, Ctrl-C ends it at once
   if (auto done = (*node)->run(signals); !done.ok()) return done.error();

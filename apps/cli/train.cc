@@ -3,14 +3,21 @@
 // gossamer train: from a config to a model.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <optional>
+
 #include "apps/cli/arguments.h"
+#include "apps/cli/cluster_words.h"
 #include "apps/cli/command.h"
 #include "apps/cli/machine.h"
 #include "base/nearest_name.h"
 #include "engines/sparse/config_toml.h"
 #include "engines/sparse/presets.h"
 #include "host/api/files.h"
+#include "host/posix/child_process.h"
 #include "host/posix/signals.h"
+#include "node/fleet/fleet_plan.h"
+#include "node/fleet/fleet_runner.h"
 #include "node/train_run.h"
 
 namespace gossamer::cli {
@@ -22,6 +29,7 @@ struct TrainFlags {
   std::vector<std::string> overrides;
   std::string out;
   std::string skip_bad;
+  std::string nodes;
   bool resume = false;
   bool keys = false;
 };
@@ -38,6 +46,10 @@ std::unique_ptr<CLI::App> make_train_parser(const Command& self, TrainFlags& fla
   parser->add_flag("--resume", flags.resume, "continue the run in DIR, or start one if there is none");
   parser->add_flag("--keys", flags.keys, "list all keys with default, range and meaning, and stop");
   parser->add_option("--skip-bad", flags.skip_bad, "same as data.skip_bad=N")->type_name("N");
+  parser
+      ->add_option("--nodes", flags.nodes,
+                   "train by so many processes of this machine; any of them may be killed, the others go on")
+      ->type_name("N");
   add_threads(*parser, flags.common);
   add_json(*parser, flags.common, "print the summary as one JSON object");
   add_quiet(*parser, flags.common);
@@ -107,11 +119,47 @@ Error missing(std::string_view what, std::string_view expected, std::string_view
           .fix = std::string(fix)};
 }
 
+// What --nodes wants of a run.
+Result<std::size_t> nodes_of(Context& context, const TrainFlags& flags, node::TrainRequest& request) {
+  const auto nodes = parse_count(flags.nodes, {.flag = "--nodes", .min = 1, .max = node::kMostNodes});
+  if (!nodes.ok()) return nodes.error();
+  if (flags.resume) {
+    return Error{.kind = ErrorKind::kUsage,
+                 .where = "--resume",
+                 .what = "nodes cannot continue a run yet",
+                 .expected = "--nodes or --resume",
+                 .fix = "leave --nodes out, or start a new run"};
+  }
+  request.directory = absolute_path(flags.out);
+  const auto chosen = [](const engine::KeySetting& one) { return one.name == "optimizer.moments"; };
+  if (std::ranges::none_of(request.settings, chosen)) {
+    request.config.optimizer.moments = engine::MomentsKind::kElement;
+    if (!flags.common.quiet) context.console.write("optimizer.moments = element: nodes have no others yet\n");
+  }
+  if (auto can = node::check_fleet_config(request.config); !can.ok()) return can.error();
+  return *nodes;
+}
+
 Result<ExitStatus> train(Context& context, const TrainFlags& flags, const host::PosixSignals& signals,
-                         const node::TrainRequest& request) {
+                         node::TrainRequest request) {
+  std::size_t nodes = 0;
+  if (!flags.nodes.empty()) {
+    const auto wanted = nodes_of(context, flags, request);
+    if (!wanted.ok()) return wanted.error();
+    nodes = *wanted;
+  }
   auto machine = Machine::create(context, flags.common);
   if (!machine.ok()) return machine.error();
-  auto result = node::run_training((*machine).host(), request);
+  const node::NodeHost host = (*machine).host();
+  std::optional<node::FleetRunner> runner;
+  if (nodes > 0) {
+    const auto threads = static_cast<std::size_t>(host.compute.workers());
+    runner.emplace(host, node::FleetRunner::Options{.nodes = nodes,
+                                                    .threads_each = std::max<std::size_t>(1, threads / nodes),
+                                                    .program = host::own_program()});
+    request.runner = &*runner;
+  }
+  auto result = node::run_training(host, request);
   if (!result.ok()) return result.error();
   if ((*result).stopped) return 128 + signals.signal_number();
   if (flags.common.json) {
@@ -147,12 +195,12 @@ Result<ExitStatus> run(Context& context, const Command& self, std::span<const st
 
   const host::PosixSignals signals;
   const auto stop = [&signals] { return signals.stop_requested(); };
-  const node::TrainRequest request{.directory = flags.out,
-                                   .resume = flags.resume ? node::Continue::kResume : node::Continue::kNo,
-                                   .config = config,
-                                   .settings = std::move(*settings),
-                                   .stop_requested = stop};
-  return train(context, flags, signals, request);
+  return train(context, flags, signals,
+               {.directory = flags.out,
+                .resume = flags.resume ? node::Continue::kResume : node::Continue::kNo,
+                .config = config,
+                .settings = std::move(*settings),
+                .stop_requested = stop});
 }
 
 }  // namespace
@@ -166,6 +214,7 @@ Command train_command() {
           "Example:\n  gossamer train xmc data.train=train.txt.gz data.test=test.txt.gz --out runs/first\n"
           "  gossamer train next-item data.train=sessions.txt --out runs/shop\n"
           "  gossamer train word2vec data.train=text.txt.zst --out runs/words\n"
+          "  gossamer train xmc data.train=train.txt.gz --nodes 4 --out runs/four\n"
           "  gossamer train --keys xmc",
       .run = run};
 }

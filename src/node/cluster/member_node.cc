@@ -189,7 +189,7 @@ Result<void> MemberNode::listen(const MakeEngine& make_engine) {
   process.seed = random_seed();
   process.watch_links = [this](const net::LinkEvent& event) { log_.link(event, epoch()); };
   process_ = std::make_unique<cluster::MemberProcess>(std::move(process), *network_, loop_.now());
-  engine_ = make_engine(*process_);
+  engine_ = make_engine(*process_, membership_.node);
   worker_ = std::make_unique<WorkThread>(loop_, *engine_);
   if (!options_.report.metrics) return {};
   auto metrics = MetricsEndpoint::listen(*options_.report.metrics);

@@ -47,7 +47,7 @@ struct MemberOptions {
 
 class MemberNode {
  public:
-  using MakeEngine = std::function<std::unique_ptr<cluster::Engine>(cluster::MemberProcess&)>;
+  using MakeEngine = std::function<std::unique_ptr<cluster::Engine>(cluster::MemberProcess&, NodeId self)>;
 
   // Enrols if it must, listens. kRefused: the token or certificate is not accepted. A node that enrolled
   // before starts although no coordinator answers yet.
