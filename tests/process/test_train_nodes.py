@@ -15,8 +15,8 @@ import test_training
 
 DEADLINE = 60
 LONG = 30_000  # steps: more than are waited for
-# Of one node and of several the same but for rounding.
-KEYS = ["model.hidden=64", "train.batch=32", "train.precision=f32", "optimizer.moments=element", "seed=5"]
+# Of one node and of several the same but for rounding. With relu that is so too, until a unit is at its kink.
+KEYS = ["model.activation=tanh", "model.hidden=64", "train.batch=32", "train.precision=f32", "optimizer.moments=element", "seed=5"]
 
 
 def weights(path):
@@ -166,7 +166,7 @@ class TrainNodes(test_training.WithData):
         got = json.loads(done.out)
         self.assertEqual(got["steps"], steps)
         self.assertAlmostEqual(got["final_loss"], want["final_loss"], delta=1e-4)
-        self.assertLess(distance(self.export(out), self.export(alone)), 1e-3)
+        self.assertLess(distance(self.export(out), self.export(alone)), 1e-4)
         with open(f"{out}/nodes/coordinator/events.jsonl", encoding="utf-8") as file:
             self.assertIn("lost", [json.loads(line)["event"] for line in file])
 
