@@ -3,6 +3,7 @@
 // gossamer join: this machine becomes a node of a run.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -29,6 +30,7 @@ namespace {
 constexpr std::size_t kMaxName = 255;
 constexpr std::size_t kMaxToken = 4096;
 constexpr std::uint64_t kMostCores = 4096;
+constexpr std::uint32_t kMostThreads = 1024;
 
 struct JoinFlags {
   CommonFlags common;
@@ -205,13 +207,13 @@ std::vector<node::ChosenEngine::Kind> engines(const Context& context, const node
 }
 
 Result<ExitStatus> join(Context& context, const JoinFlags& flags) {
+  auto options = member_options(context, flags);
+  if (!options.ok()) return options.error();
   CommonFlags own = flags.common;
-  own.threads = flags.cores;
+  own.threads = fmt::format("{}", std::min(options->cores, kMostThreads));
   auto machine = Machine::create(context, own);
   if (!machine.ok()) return machine.error();
   const node::NodeHost host = (*machine).host();
-  auto options = member_options(context, flags);
-  if (!options.ok()) return options.error();
   if (options->memory_bytes == 0) options->memory_bytes = host.compute.memory_limit_bytes();
 
   auto node =

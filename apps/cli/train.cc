@@ -120,7 +120,7 @@ Error missing(std::string_view what, std::string_view expected, std::string_view
 }
 
 // What --nodes wants of a run.
-Result<std::size_t> nodes_of(Context& context, const TrainFlags& flags, node::TrainRequest& request) {
+Result<std::size_t> nodes_of(const TrainFlags& flags, node::TrainRequest& request) {
   const auto nodes = parse_count(flags.nodes, {.flag = "--nodes", .min = 1, .max = node::kMostNodes});
   if (!nodes.ok()) return nodes.error();
   if (flags.resume) {
@@ -131,11 +131,6 @@ Result<std::size_t> nodes_of(Context& context, const TrainFlags& flags, node::Tr
                  .fix = "leave --nodes out, or start a new run"};
   }
   request.directory = absolute_path(flags.out);
-  const auto chosen = [](const engine::KeySetting& one) { return one.name == "optimizer.moments"; };
-  if (std::ranges::none_of(request.settings, chosen)) {
-    request.config.optimizer.moments = engine::MomentsKind::kElement;
-    if (!flags.common.quiet) context.console.write("optimizer.moments = element: nodes have no others yet\n");
-  }
   if (auto can = node::check_fleet_config(request.config); !can.ok()) return can.error();
   return *nodes;
 }
@@ -144,7 +139,7 @@ Result<ExitStatus> train(Context& context, const TrainFlags& flags, const host::
                          node::TrainRequest request) {
   std::size_t nodes = 0;
   if (!flags.nodes.empty()) {
-    const auto wanted = nodes_of(context, flags, request);
+    const auto wanted = nodes_of(flags, request);
     if (!wanted.ok()) return wanted.error();
     nodes = *wanted;
   }

@@ -16,6 +16,7 @@ import test_training
 DEADLINE = 60
 LONG = 30_000  # steps: more than are waited for
 # Of one node and of several the same but for rounding. With relu that is so too, until a unit is at its kink.
+# Moments of 16 bits round otherwise from placement to placement: 7e-4 after 1,500 steps, with a kill and without.
 KEYS = ["model.activation=tanh", "model.hidden=64", "train.batch=32", "train.precision=f32", "optimizer.moments=element", "seed=5"]
 
 
@@ -212,7 +213,6 @@ class TrainNodes(test_training.WithData):
             (["--nodes", "2", "--resume"], "nodes cannot continue a run yet"),
             (["--nodes", "2", "train.bacth=3"], "train.batch"),
             (["--nodes", "2", "train.negatives=lsh", "train.sampled=5", "lsh.queries=8"], "several nodes cannot train this yet"),
-            (["--nodes", "2", "optimizer.moments=row"], "several nodes cannot train this yet"),
         ):
             with self.subTest(more=more):
                 out = self.path("refused")

@@ -35,8 +35,6 @@ Result<void> check_fleet_config(const engine::TrainConfig& config) {
     return unsupported("train.negatives", "negatives found by hash tables",
                        "in-batch, uniform or frequency, without train.hard_negatives");
   }
-  if (config.optimizer.moments != engine::MomentsKind::kElement)
-    return unsupported("optimizer.moments", "moments of whole rows", "element");
   return {};
 }
 

@@ -35,11 +35,7 @@ TEST(FleetPlan, ShardsAreAsLargeAsTheyMayBe) {
 // What nodes cannot train is refused by the name of its key.
 TEST(FleetPlan, RefusesWhatNodesCannotTrain) {
   engine::TrainConfig config;
-  config.optimizer.moments = engine::MomentsKind::kElement;
   EXPECT_TRUE(check_fleet_config(config).ok());
-  config.optimizer.moments = engine::MomentsKind::kRow;
-  EXPECT_EQ(check_fleet_config(config).error().where, "optimizer.moments");
-  config.optimizer.moments = engine::MomentsKind::kElement;
   config.train.hard_negatives = 10;
   EXPECT_EQ(check_fleet_config(config).error().where, "train.negatives");
 }

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <span>
 
 #include "engines/sparse/fleet/fleet_learner.h"
 #include "engines/sparse/model_file.h"
@@ -85,6 +87,19 @@ sparse::Network train_alone(const engine::FleetJob& job) {
   return std::move(*network);
 }
 
+// The length of the difference over the length.
+double distance(std::span<const float> got, std::span<const float> want) {
+  EXPECT_EQ(got.size(), want.size());
+  double difference = 0;
+  double length = 0;
+  for (std::size_t i = 0; i < std::min(got.size(), want.size()); ++i) {
+    difference += (got[i] - want[i]) * (got[i] - want[i]);
+    length += want[i] * want[i];
+  }
+  return std::sqrt(difference / length);
+}
+
+// Output rows in another order give the same to rounding; where there is one shard alone, the same bits.
 void expect_same_job(const std::string& data, const engine::TrainConfig& config) {
   Prepared prepared(data, config);
   const auto job = prepared.job();
@@ -94,13 +109,15 @@ void expect_same_job(const std::string& data, const engine::TrainConfig& config)
   const auto model = engine::load_model(prepared.machine.disk, "/run/model");
   ASSERT_TRUE(model.ok()) << model.error().message();
   const sparse::Network& want = model->network;
-  ASSERT_EQ(network.embedding.rows(), want.embedding.rows());
-  EXPECT_TRUE(std::ranges::equal(network.embedding.all_weights(), want.embedding.all_weights()));
-  EXPECT_TRUE(std::ranges::equal(network.output.all_weights(), want.output.all_weights()));
+  const double most = (*job)->order.identity() ? 0 : 1e-5;
+  network.drop_moments();
+  sparse::order_by_label(network);
+  EXPECT_LE(distance(network.embedding.all_weights(), want.embedding.all_weights()), most);
+  EXPECT_LE(distance(network.output.all_weights(), want.output.all_weights()), most);
 }
 
-// What a member would train from the coordinator's bytes is what one process trains, bit by bit: samples,
-// weighting, initial weights, schedule, dropout, negatives.
+// What a member would train from the coordinator's bytes is what one process trains: samples, weighting,
+// initial weights, schedule, dropout, negatives.
 TEST(MemberJob, IsThatOfOneProcess) {
   expect_same_job(two_classes(40), tiny_config());
   engine::TrainConfig config = tiny_config();

@@ -212,18 +212,12 @@ void FleetEngine::compute_stage() {
 
 void FleetEngine::compute_round() {
   const std::shared_ptr<Bench> bench = life_->bench;
-  FleetStep step{.epoch = life_->installed,
-                 .step = life_->applied,
-                 .rank = life_->rank,
-                 .members = life_->layout->members.size()};
   const FleetRound round = life_->rounds[life_->next_round];
-  want(Doing::kStepping, [bench, clock = clock_, job = life_->job, round, step]() mutable {
+  want(Doing::kStepping, [bench, clock = clock_, round, epoch = life_->installed] {
     const Instant before = clock == nullptr ? Instant{} : clock->now();
     bench->given = bench->learner->round(round, bench->got);
     if (clock != nullptr) bench->computed = bench->computed + (clock->now() - before);
-    if (round.kind != FleetRound::Kind::kFinish || !job->stepped) return;
-    step.loss = bench->learner->loss();
-    job->stepped(step);
+    if (round.kind == FleetRound::Kind::kFinish) bench->learner->tell(epoch);
   });
 }
 

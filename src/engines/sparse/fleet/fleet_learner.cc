@@ -188,6 +188,15 @@ void FleetLearner::finish() {
   ++applied_;
 }
 
+void FleetLearner::tell(Epoch epoch) const {
+  if (!job_.stepped) return;
+  job_.stepped({.epoch = epoch,
+                .step = StepNumber(applied_.value - 1),
+                .rank = me_,
+                .members = parts_.size(),
+                .loss = loss_});
+}
+
 void FleetLearner::catch_up(std::span<const std::vector<float>> gradients) {
   const auto logged = log_.find(applied_);
   CHECK(logged != log_.end(), applied_.value);

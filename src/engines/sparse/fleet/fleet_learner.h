@@ -65,6 +65,8 @@ class FleetLearner {
   [[nodiscard]] Slices round(FleetRound round, std::span<const Slices> got);
   // Of the step that was applied last: this member's share of the loss.
   [[nodiscard]] double loss() const { return loss_; }
+  // Tells the job of that step, which was one of the epoch's.
+  void tell(Epoch epoch) const;
 
   [[nodiscard]] StepLog& log() { return log_; }
   [[nodiscard]] const PieceCodec& codec() const { return codec_; }
