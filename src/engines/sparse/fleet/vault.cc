@@ -127,8 +127,8 @@ Result<void> Vault::parse(std::span<const std::byte> delta, std::vector<Change>&
     change.id = id;
     change.from_initial = head.from_initial != 0;
     change.numbers.resize(head.rows);
-    std::memcpy(change.numbers.data(), take(head.rows * sizeof(std::uint32_t)).data(),
-                head.rows * sizeof(std::uint32_t));
+    std::ranges::copy(take(head.rows * sizeof(std::uint32_t)),
+                      std::as_writable_bytes(std::span(change.numbers)).begin());
     change.rows = take(head.rows * row_bytes);
     for (const std::uint32_t row : change.numbers) {
       if (row >= rows) return unreadable(fmt::format("row {} of {}", row, rows));
