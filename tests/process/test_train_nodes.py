@@ -16,8 +16,7 @@ import test_training
 DEADLINE = 60
 LONG = 30_000  # steps: more than are waited for
 # Of one node and of several the same but for rounding. With relu that is so too, until a unit is at its kink.
-# Moments of 16 bits round otherwise from placement to placement: 7e-4 after 1,500 steps, with a kill and without.
-KEYS = ["model.activation=tanh", "model.hidden=64", "train.batch=32", "train.precision=f32", "optimizer.moments=element", "seed=5"]
+KEYS = ["model.activation=tanh", "model.hidden=64", "train.batch=32", "train.precision=f32", "seed=5"]
 
 
 def weights(path):
@@ -77,9 +76,9 @@ class TrainNodes(test_training.WithData):
         self.assertEqual(done.status, 0, done.err)
         return weights(path)
 
-    def begin(self, out, nodes, steps):
+    def begin(self, out, nodes, steps, *more):
         """Starts a run and returns it once its nodes have done some steps."""
-        running = program.Running(*self.command(out, "--nodes", nodes, steps=steps))
+        running = program.Running(*self.command(out, "--nodes", nodes, *more, steps=steps))
         self.addCleanup(self.end, running)
         self.wait_for("steps", lambda: running.process.poll() is not None or self.steps(out) > 50)
         self.assertIsNone(running.process.poll(), "ended too soon")
@@ -156,10 +155,11 @@ class TrainNodes(test_training.WithData):
     # kill -9 of one node of four in the middle of the run: the others go on, and the end is that of a run without.
     def test_a_killed_node_costs_nothing(self):
         steps = 1500
+        f32 = "optimizer.moments=element"  # rounding of others' bf16 adds up to 1e-3, in one process too
         alone = self.path("alone")
-        want = self.train(alone, steps=steps)
+        want = self.train(alone, f32, steps=steps)
         out = self.path("four")
-        running = self.begin(out, 4, steps)
+        running = self.begin(out, 4, steps, f32)
         os.kill(pid_of(out, "3"), signal.SIGKILL)
         done = running.finish()
         self.assertEqual(done.status, 0, done.err)

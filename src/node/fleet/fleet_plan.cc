@@ -2,8 +2,6 @@
 #include "node/fleet/fleet_plan.h"
 
 #include <algorithm>
-#include <string>
-#include <utility>
 
 #include "engines/sparse/negatives_plan.h"
 #include "learn/sparse/row_order.h"
@@ -19,23 +17,16 @@ constexpr std::uint64_t kLoggedSteps = 48;
 // Copies of the network: the last snapshot, the next one, and what of it is on the way at both ends.
 constexpr std::uint64_t kCopies = 4;
 
-Error unsupported(std::string key, std::string got, std::string expected) {
-  return {.kind = ErrorKind::kUsage,
-          .where = std::move(key),
-          .what = "several nodes cannot train this yet",
-          .got = std::move(got),
-          .expected = std::move(expected),
-          .fix = "leave --nodes out to train it in one process"};
-}
-
 }  // namespace
 
 Result<void> check_fleet_config(const engine::TrainConfig& config) {
-  if (engine::finds_negatives(config)) {
-    return unsupported("train.negatives", "negatives found by hash tables",
-                       "in-batch, uniform or frequency, without train.hard_negatives");
-  }
-  return {};
+  if (!engine::finds_negatives(config)) return {};
+  return Error{.kind = ErrorKind::kUsage,
+               .where = "train.negatives",
+               .what = "several nodes cannot train this yet",
+               .got = "negatives found by hash tables",
+               .expected = "in-batch, uniform or frequency, without train.hard_negatives",
+               .fix = "leave --nodes out to train it in one process"};
 }
 
 unsigned fleet_shard_shift(std::size_t labels, std::size_t nodes) {

@@ -22,7 +22,7 @@ namespace gossamer::node {
 // 64 in all, if there are labels enough.
 [[nodiscard]] unsigned fleet_shard_shift(std::size_t labels, std::size_t nodes);
 
-// Bytes of a network with its moments.
+// Bytes of a network with its moments, at most.
 [[nodiscard]] std::uint64_t trained_bytes(const sparse::NetworkShape& shape);
 
 // Peak bytes of all nodes together while they train. The network is there once, and its copies at other

@@ -30,7 +30,6 @@ engine::TrainConfig tiny_config() {
   config.train.steps = 30;
   config.train.warmup_steps = 1;
   config.train.input_dropout = 0.2;
-  config.optimizer.moments = engine::MomentsKind::kElement;
   config.text.min_df = 1;
   return config;
 }
