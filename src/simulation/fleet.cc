@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
+#include <array>
 #include <utility>
 
 #include "base/check.h"
@@ -28,16 +28,19 @@ host::SimStoreOptions store_options(StoreKind kind, cluster::Defect defect) {
 }  // namespace
 
 Fleet::Fleet(const ChaosOptions& options)
-    : options_(options),
+    : FaultyFleet({.seed = options.seed, .path = options.path, .trace = options.trace}),
+      options_(options),
       rng_(options.seed, Purpose::kFault, 10),
-      timeline_(options.seed),
-      internet_(timeline_, options.seed),
       shape_(shape_of(options)),
       medium_(timeline_.clock(), store_options(shape_.store, options.defect)),
       workload_(options.things),
       invariants_([this](Incarnation one) { return durable_.fenced(one) || pretenders_.contains(one); }) {
   medium_.watch([this](std::span<const host::Change> changes) { stored(changes); });
-  internet_.set_default_path(options.path);
+}
+
+Fleet::~Fleet() {
+  members_.clear();
+  coordinators_.clear();
 }
 
 void Fleet::start() {
@@ -67,7 +70,7 @@ void Fleet::stored(std::span<const host::Change> changes) {
 
 Calm Fleet::calm() {
   // A change that was decided counts, though the store may not have it yet.
-  SimCoordinator* const led = leader();
+  SimCoordinator* const led = leading();
   const Epoch decided = led == nullptr ? Epoch() : led->leader()->view().epoch();
   std::uint64_t fenced = 0;
   for (const cluster::FencedIncarnations::Run& run : durable_.fenced().runs())
@@ -92,13 +95,6 @@ ClockError Fleet::draw_clock() {
           .rate = 1 + options_.clock_error * (2 * static_cast<double>(rng_.uniform()) - 1)};
 }
 
-SimCoordinator* Fleet::leader() {
-  for (const auto& [machine, coordinator] : coordinators_) {
-    if (coordinator->leader() != nullptr && !coordinator->paused()) return coordinator.get();
-  }
-  return nullptr;
-}
-
 bool Fleet::believes(Incarnation incarnation, const cluster::LeaseKeys& keys) {
   return std::any_of(members_.begin(), members_.end(), [&](const auto& one) {
     SimMember& member = *one.second;
@@ -107,7 +103,7 @@ bool Fleet::believes(Incarnation incarnation, const cluster::LeaseKeys& keys) {
   });
 }
 
-void Fleet::start_coordinator(const std::string& machine) {
+std::unique_ptr<SimCoordinator> Fleet::make_coordinator(const std::string& machine) {
   cluster::CoordinatorProcess::Options options;
   options.coordinator = {.run = "run",
                          .configuration = {},
@@ -128,7 +124,7 @@ void Fleet::start_coordinator(const std::string& machine) {
   options.program = "simulation";
   options.seed = options_.seed + ++coordinator_lives_;
   options.link_probes = &probes_.link;
-  coordinators_[machine] = std::make_unique<SimCoordinator>(
+  return std::make_unique<SimCoordinator>(
       timeline_, internet_,
       SimCoordinator::Options{.machine = machine,
                               .certificate = certificate(cluster::kCoordinatorNode),
@@ -168,32 +164,60 @@ void Fleet::start_member(NodeId node) {
       [this](Incarnation other, const cluster::LeaseKeys& keys) { return believes(other, keys); }, trace());
 }
 
-SimMember* Fleet::pick(std::uint64_t number) {
-  if (members_.empty()) return nullptr;
-  return std::next(members_.begin(), static_cast<std::ptrdiff_t>(number % members_.size()))->second.get();
+std::vector<std::string> Fleet::member_machines() const {
+  std::vector<std::string> machines;
+  for (const auto& [machine, member] : members_) machines.push_back(machine);
+  return machines;
 }
 
-// Another machine: a member's or a coordinator's.
-std::string Fleet::pick_machine(std::uint64_t number, const std::string& but) {
-  std::vector<std::string> machines = coordinator_machines();
-  for (const auto& [machine, member] : members_) {
-    if (machine != but) machines.push_back(machine);
-  }
-  return machines[number % machines.size()];
+SimProcess* Fleet::process_of(const std::string& member) {
+  const auto found = members_.find(member);
+  return found == members_.end() ? nullptr : found->second.get();
 }
 
-void Fleet::remove(const std::string& machine) {
-  const auto found = members_.find(machine);
+void Fleet::remove(const std::string& member) {
+  const auto found = members_.find(member);
   if (found == members_.end()) return;
   past_lives_ += static_cast<std::uint64_t>(found->second->lives());
   members_.erase(found);
 }
 
-Trace Fleet::trace() {
-  if (!options_.trace) return {};
-  return [this](const std::string& who, const std::string& what) {
-    options_.trace((timeline_.now() - Instant{}).seconds(), who, what);
-  };
+void Fleet::remove_for(const std::string& member, Duration after) {
+  const NodeId node = members_.at(member)->node();
+  remove(member);
+  timeline_.after(after, [this, node] { start_member(node); });
+}
+
+void Fleet::drain(const std::string& member, const std::string& reason) {
+  members_.at(member)->wants_to_leave(reason);
+}
+
+void Fleet::leave(const std::string& member, const std::string& reason) {
+  members_.at(member)->leave(reason);
+}
+
+void Fleet::hang(const std::string& member, Duration lasts) { members_.at(member)->hang(lasts); }
+
+void Fleet::misbehave(const std::string& member, const Fault& fault) {
+  SimMember& one = *members_.at(member);
+  if (fault.kind == FaultKind::kLie) return turn_liar(one, fault);
+  if (!one.paused()) turn_hostile(one);
+}
+
+void Fleet::turn_hostile(SimMember& member) {
+  const Incarnation life = member.turn_hostile();
+  if (life.value != 0) hostile_.push_back(life);
+}
+
+void Fleet::turn_liar(SimMember& member, const Fault& fault) {
+  // Half of them accuse: that takes time, and a contradiction ends the run.
+  constexpr std::array kLies{Lies::kAccuses, Lies::kPretends, Lies::kAccuses, Lies::kContradicts};
+  const Lies lies = kLies[fault.other % kLies.size()];
+  contradicted_ = contradicted_ || lies == Lies::kContradicts;
+  member.lie(lies, fault.lasts, [this, lies](Incarnation life) {
+    liars_.insert(life);
+    if (lies != Lies::kAccuses) pretenders_.insert(life);
+  });
 }
 
 void Fleet::replace_done() {
@@ -221,14 +245,14 @@ std::optional<std::string> Fleet::harboured() const {
 }
 
 std::optional<std::string> Fleet::wronged() {
-  SimCoordinator* const led = leader();
+  SimCoordinator* const led = leading();
   if (led == nullptr || !led->leader()->failure() || contradicted_) return std::nullopt;
   return "the run failed, though nobody lied: " + led->leader()->failure()->message();
 }
 
 std::optional<std::string> Fleet::lingering() {
   for (const auto& [machine, member] : members_) return fmt::format("{} has not left", machine);
-  SimCoordinator* const led = leader();
+  SimCoordinator* const led = leading();
   if (led == nullptr) return "nobody leads, to say that all have left";
   if (!led->leader()->stopped()) return "the coordinator waits for somebody";
   return std::nullopt;
@@ -241,7 +265,7 @@ std::uint64_t Fleet::lives() const {
 }
 
 std::optional<std::string> Fleet::unsettled() {
-  SimCoordinator* const led = leader();
+  SimCoordinator* const led = leading();
   if (led == nullptr) return "nobody leads";
   const cluster::Coordinator& coordinator = *led->leader();
   const cluster::View& view = coordinator.view();

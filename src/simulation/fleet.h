@@ -15,12 +15,11 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "host/sim/internet.h"
 #include "host/sim/store.h"
-#include "host/sim/timeline.h"
 #include "simulation/cluster_chaos.h"
 #include "simulation/counting_engine.h"
 #include "simulation/durable.h"
+#include "simulation/faulty_fleet.h"
 #include "simulation/invariants.h"
 #include "simulation/quiet.h"
 #include "simulation/shape.h"
@@ -29,12 +28,12 @@
 
 namespace gossamer::simulation {
 
-class Fleet {
+class Fleet final : public FaultyFleet {
  public:
   explicit Fleet(const ChaosOptions& options);
+  ~Fleet() override;
 
   void start();
-  void inject(const Fault& fault);
   // Takes away those that are done, and starts others in their place.
   void replace_done();
   // Why not all of them work together at this moment; nothing: they do.
@@ -44,12 +43,10 @@ class Fleet {
   // For people: how things stand.
   void describe();
 
-  [[nodiscard]] host::Timeline& timeline() { return timeline_; }
   [[nodiscard]] Invariants& invariants() { return invariants_; }
   [[nodiscard]] const Durable& durable() const { return durable_; }
   [[nodiscard]] Calm calm();
   [[nodiscard]] const ChaosProbes& probes() const { return probes_; }
-  [[nodiscard]] std::uint64_t faults_injected() const { return injected_; }
   [[nodiscard]] std::uint64_t lives() const;
   // All members take the same steps at the same time.
   [[nodiscard]] bool lockstep() const { return shape_.view_change == cluster::ViewChange::kFrozen; }
@@ -65,34 +62,27 @@ class Fleet {
  private:
   // The store has applied it.
   void stored(std::span<const host::Change> changes);
-  [[nodiscard]] std::vector<std::string> coordinator_machines() const;
-  [[nodiscard]] ClockError draw_clock();
-  [[nodiscard]] SimCoordinator* leader();
-  [[nodiscard]] bool believes(Incarnation incarnation, const cluster::LeaseKeys& keys);
-  [[nodiscard]] std::string certificate(NodeId node) const;
-  void start_coordinator(const std::string& machine);
-  void kill_coordinator(const std::string& machine, const Fault& fault);
-  void start_member(NodeId node);
-  void start_new_member() { start_member(NodeId(cluster::kCoordinatorNode.value + ++nodes_)); }
-  [[nodiscard]] SimMember* pick(std::uint64_t number);
-  [[nodiscard]] std::string pick_machine(std::uint64_t number, const std::string& but);
-  void remove(const std::string& machine);
-  // In `after`, the same node again, with its certificate if it has one.
-  void remove_for(const std::string& machine, Duration after);
-  void inject_on_member(const Fault& fault, SimMember& member);
-  void inject_on_coordinator(const Fault& fault);
-  void pause(SimMember& member, Duration lasts);
-  void give_notice(SimMember& member, Duration notice);
+  [[nodiscard]] std::vector<std::string> coordinator_machines() const override;
+  [[nodiscard]] std::unique_ptr<SimCoordinator> make_coordinator(const std::string& machine) override;
+  [[nodiscard]] std::vector<std::string> member_machines() const override;
+  [[nodiscard]] SimProcess* process_of(const std::string& member) override;
+  void start_new_member() override { start_member(NodeId(cluster::kCoordinatorNode.value + ++nodes_)); }
+  void remove(const std::string& member) override;
+  // The same node again, with its certificate if it has one.
+  void remove_for(const std::string& member, Duration after) override;
+  void drain(const std::string& member, const std::string& reason) override;
+  void leave(const std::string& member, const std::string& reason) override;
+  void hang(const std::string& member, Duration lasts) override;
+  void misbehave(const std::string& member, const Fault& fault) override;
   void turn_hostile(SimMember& member);
   void turn_liar(SimMember& member, const Fault& fault);
-  void cut(const std::string& a, const std::string& b, Duration lasts);
-  void cut_off(const std::string& machine, Duration lasts);
-  [[nodiscard]] Trace trace();
+  [[nodiscard]] ClockError draw_clock();
+  [[nodiscard]] bool believes(Incarnation incarnation, const cluster::LeaseKeys& keys);
+  [[nodiscard]] std::string certificate(NodeId node) const;
+  void start_member(NodeId node);
 
   const ChaosOptions& options_;
   Rng rng_;
-  host::Timeline timeline_;
-  host::SimInternet internet_;
   const Shape shape_;
   host::SimStoreMedium medium_;
   CountingWorkload workload_;
@@ -100,11 +90,9 @@ class Fleet {
   Invariants invariants_;
   Traffic traffic_;
   ChaosProbes probes_;
-  std::map<std::string, std::unique_ptr<SimCoordinator>> coordinators_;
   std::map<std::string, std::unique_ptr<SimMember>> members_;
   std::uint64_t nodes_ = 0;
   std::uint64_t machines_ = 0;
-  std::uint64_t injected_ = 0;
   std::uint64_t past_lives_ = 0;
   std::uint64_t coordinator_lives_ = 0;
   std::vector<Incarnation> hostile_;
