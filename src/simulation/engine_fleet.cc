@@ -2,7 +2,9 @@
 #include "simulation/engine_fleet.h"
 
 #include <fmt/format.h>
+#include <gossamer/membership.pb.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -11,105 +13,164 @@ namespace gossamer::simulation {
 namespace {
 
 constexpr Duration kLookEvery{20'000'000};
-const char* const kCoordinator = "c1";
 
-host::SimStoreOptions file_store() {
+host::SimStoreOptions store_options(StoreKind kind) {
   host::SimStoreOptions options;
-  options.lease.reset();
+  if (kind == StoreKind::kFile) options.lease.reset();
   return options;
 }
 
 }  // namespace
 
 EngineFleet::EngineFleet(Options options)
-    : options_(std::move(options)),
-      timeline_(options_.seed),
-      internet_(timeline_, options_.seed),
-      medium_(timeline_.clock(), file_store()),
+    : FaultyFleet({.seed = options.seed, .path = options.path, .trace = options.trace}),
+      options_(std::move(options)),
+      rng_(options_.seed, Purpose::kFault, 12),
+      medium_(timeline_.clock(), store_options(options_.store)),
       invariants_([this](Incarnation one) { return durable_.fenced(one); }) {
-  medium_.watch([this](std::span<const host::Change> changes) {
-    for (const host::Change& change : changes) durable_.applied(change);
-  });
-  start_coordinator();
+  medium_.watch([this](std::span<const host::Change> changes) { stored(changes); });
+  for (const std::string& machine : coordinator_machines()) start_coordinator(machine);
   look();
 }
 
-void EngineFleet::start_coordinator() {
+EngineFleet::~EngineFleet() {
+  members_.clear();
+  coordinators_.clear();
+}
+
+// A commit is carried out as a whole: a repeated one begins with what was there before.
+void EngineFleet::stored(std::span<const host::Change> changes) {
+  for (const host::Change& change : changes) durable_.applied(change);
+  const auto written = [&](const char* key) {
+    return std::ranges::find(changes, key, &host::Change::key) != changes.end();
+  };
+  if (written("epoch")) {
+    membership::Epoch record;
+    CHECK(record.ParseFromString(medium_.entries().at("epoch")));
+    invariants_.stored(Epoch(record.number()));
+  }
+  if (written("committed")) invariants_.committed(durable_.committed(), durable_.installed());
+}
+
+std::vector<std::string> EngineFleet::coordinator_machines() const {
+  if (options_.store == StoreKind::kFile) return {"c1"};
+  return {"c1", "c2"};
+}
+
+ClockError EngineFleet::draw_clock() {
+  if (options_.clock_error == 0) return {};
+  return {.offset = from_seconds(1000 * static_cast<double>(rng_.uniform())),
+          .rate = 1 + options_.clock_error * (2 * static_cast<double>(rng_.uniform()) - 1)};
+}
+
+std::unique_ptr<SimCoordinator> EngineFleet::make_coordinator(const std::string& machine) {
+  const auto listening = [](const std::string& name) {
+    return cluster::listening_of(
+        {.node = cluster::kCoordinatorNode, .control = {name, 7000}, .bulk = {name, 7001}});
+  };
   cluster::CoordinatorProcess::Options options;
   options.coordinator = {
       .run = "run",
       .configuration = options_.configuration,
-      .listening = cluster::listening_of(
-          {.node = cluster::kCoordinatorNode, .control = {kCoordinator, 7000}, .bulk = {kCoordinator, 7001}}),
+      .listening = listening(machine),
       .coordinators = {},
       .generation = {},
       .first_members = options_.first_members,
       .tracks = options_.tracks,
       .batch = 1,
       .placement = options_.placement,
+      .freeze_time = options_.freeze_time,
+      .defect = options_.defect,
   };
-  options.coordinator.coordinators.push_back(options.coordinator.listening.control());
-  options.candidate = {.name = kCoordinator, .address = "c1:7000"};
+  for (const std::string& one : coordinator_machines())
+    options.coordinator.coordinators.push_back(listening(one).control());
+  options.candidate = {.name = machine, .address = machine + ":7000"};
   options.program = "test";
-  options.seed = options_.seed + ++lives_;
-  const Trace trace = [this](const std::string& who, const std::string& what) {
+  options.seed = options_.seed + ++coordinator_lives_;
+  const Trace note = [this](const std::string& who, const std::string& what) {
     log_ += fmt::format("{:8.3f} {} {}\n", (timeline_.now() - Instant{}).seconds(), who, what);
+    if (const Trace out = trace()) out(who, what);
   };
-  coordinator_ = std::make_unique<SimCoordinator>(
+  return std::make_unique<SimCoordinator>(
       timeline_, internet_,
       SimCoordinator::Options{
-          .machine = kCoordinator, .certificate = {}, .clock = {}, .process = std::move(options)},
+          .machine = machine, .certificate = {}, .clock = draw_clock(), .process = std::move(options)},
       SimCoordinator::Run{medium_, options_.workload, durable_, invariants_, traffic_,
                           [](Incarnation) { return false; }},
-      trace);
+      note);
 }
 
 std::string EngineFleet::join(EngineProcess::Options options) {
   options.machine = fmt::format("m{}", ++machines_);
+  options.coordinators = coordinator_machines();
+  options.clock = draw_clock();
   options.seed = options_.seed * 1000 + machines_;
+  options.defect = options_.defect;
+  options.watch = [this, watch_engine = std::move(options.watch)](EngineProcess& process) {
+    watch(process);
+    if (watch_engine) watch_engine(process);
+  };
   std::string machine = options.machine;
-  members_[machine] = std::make_unique<EngineProcess>(timeline_, internet_, kCoordinator, std::move(options));
+  members_[machine] = std::make_unique<EngineProcess>(timeline_, internet_, std::move(options));
   return machine;
 }
 
+void EngineFleet::watch(EngineProcess& process) {
+  const cluster::Member* const member = process.member();
+  if (member == nullptr) return;
+  Seen& seen = seen_[process.machine()];
+  if (member->view().epoch() != std::exchange(seen.view, member->view().epoch()))
+    invariants_.saw_view(member->view().epoch(), member->view().bytes());
+  const Epoch installed(member->installed().epoch());
+  if (installed != std::exchange(seen.installed, installed))
+    invariants_.saw_install(installed, member->installed().SerializeAsString());
+}
+
+std::vector<std::string> EngineFleet::member_machines() const {
+  std::vector<std::string> machines;
+  for (const auto& [machine, member] : members_) machines.push_back(machine);
+  return machines;
+}
+
+SimProcess* EngineFleet::process_of(const std::string& member) {
+  const auto found = members_.find(member);
+  return found == members_.end() ? nullptr : found->second.get();
+}
+
+void EngineFleet::remove(const std::string& member) {
+  const auto found = members_.find(member);
+  if (found == members_.end()) return;
+  note_failures();
+  past_lives_ += found->second->lives();
+  members_.erase(found);
+}
+
+void EngineFleet::replace_done() {
+  for (const std::string& machine : member_machines()) {
+    if (!member(machine).done()) continue;
+    remove(machine);
+    if (!durable_.stopping()) timeline_.after(from_seconds(1), [this] { start_new_member(); });
+  }
+}
+
+std::uint64_t EngineFleet::lives() const {
+  std::uint64_t lives = past_lives_;
+  for (const auto& [machine, member] : members_) lives += member->lives();
+  return lives;
+}
+
 void EngineFleet::kill_coordinator_for(Duration time) {
-  if (coordinator_ == nullptr) return;
-  coordinator_.reset();
-  timeline_.after(time, [this] { start_coordinator(); });
-}
-
-void EngineFleet::pause_for(const std::string& machine, Duration time) {
-  if (member(machine).paused()) return;
-  member(machine).pause();
-  timeline_.after(time, [this, machine] {
-    const auto found = members_.find(machine);
-    if (found != members_.end()) found->second->resume();
-  });
-}
-
-void EngineFleet::cut_off_for(const std::string& machine, Duration time) {
-  std::vector<std::string> others = {kCoordinator};
-  for (const auto& [other, member] : members_) {
-    if (other != machine) others.push_back(other);
-  }
-  for (const std::string& other : others) {
-    internet_.cut(machine, other);
-    internet_.cut(other, machine);
-  }
-  timeline_.after(time, [this, machine, others] {
-    for (const std::string& other : others) {
-      internet_.heal(machine, other);
-      internet_.heal(other, machine);
-    }
-  });
+  if (coordinators_.erase("c1") == 0) return;
+  timeline_.after(time, [this] { start_coordinator("c1"); });
 }
 
 void EngineFleet::run_for(double seconds) { timeline_.run_until(timeline_.now() + from_seconds(seconds)); }
 
-void EngineFleet::stop(const std::string& reason) { leader()->stop(reason, coordinator_->now()); }
+void EngineFleet::stop(const std::string& reason) { leading()->stop(reason); }
 
 cluster::Coordinator* EngineFleet::leader() {
-  return coordinator_ == nullptr ? nullptr : coordinator_->leader();
+  SimCoordinator* const led = leading();
+  return led == nullptr ? nullptr : led->leader();
 }
 
 void EngineFleet::note_failure(const std::string& what) {

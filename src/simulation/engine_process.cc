@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "simulation/engine_process.h"
 
+#include <algorithm>
 #include <utility>
+#include <variant>
 
 #include "base/check.h"
 #include "cluster/control/view.h"
@@ -13,9 +15,8 @@ constexpr Duration kBatchTime{20'000'000};
 
 }  // namespace
 
-EngineProcess::EngineProcess(host::Timeline& timeline, host::SimInternet& internet,
-                             const std::string& coordinator, Options options)
-    : SimProcess(timeline, internet, options.machine, {}, {}),
+EngineProcess::EngineProcess(host::Timeline& timeline, host::SimInternet& internet, Options options)
+    : SimProcess(timeline, internet, options.machine, {}, options.clock),
       options_(std::move(options)),
       rng_(options_.seed, Purpose::kFault, 17) {
   const auto listen = [&](host::Lane lane) {
@@ -26,12 +27,14 @@ EngineProcess::EngineProcess(host::Timeline& timeline, host::SimInternet& intern
   cluster::MemberProcess::Options process;
   process.run = "run";
   process.name = machine();
-  process.coordinators = {{coordinator, 7000}};
+  for (const std::string& coordinator : options_.coordinators)
+    process.coordinators.push_back({coordinator, 7000});
   process.listening = cluster::listening_of(
       {.node = {}, .control = listen(host::Lane::kControl), .bulk = listen(host::Lane::kBulk)});
   process.memory_bytes = options_.memory_bytes;
   process.program = "test";
   process.seed = options_.seed;
+  process.defect = options_.defect;
   process_ = std::make_unique<cluster::MemberProcess>(std::move(process), network(), now());
   engine_ = options_.make_engine(*process_);
   go_on();
@@ -48,6 +51,16 @@ void EngineProcess::drain(const std::string& reason) {
   go_on();
 }
 
+void EngineProcess::leave(const std::string& reason) {
+  if (member() != nullptr) member()->leave(reason, now());
+  go_on();
+}
+
+void EngineProcess::hang(Duration lasts) {
+  hung_until_ = std::max(hung_until_, timeline().now() + lasts);
+  after(lasts, [this] { go_on(); });  // what came meanwhile
+}
+
 void EngineProcess::on_network(host::NetworkEvent event) {
   if (process_ == nullptr) return;
   process_->on(std::move(event), now());
@@ -61,26 +74,37 @@ void EngineProcess::on_network(host::NetworkEvent event) {
 
 void EngineProcess::on_timer() {
   process_->tick(now());
-  engine_->tick(now());
+  if (timeline().now() >= hung_until_) engine_->tick(now());
   go_on();
 }
 
+void EngineProcess::worked() {
+  const Instant today = timeline().now();
+  if (today < hung_until_) return after(hung_until_ - today, [this] { worked(); });
+  engine_->worked(now());
+  if (options_.watch) options_.watch(*this);
+  go_on();
+}
+
+void EngineProcess::tell(const cluster::ProcessEvent& event) {
+  if (const auto* const begun = std::get_if<cluster::LifeBegun>(&event)) {
+    ++lives_;
+    life_ = begun->self.incarnation;
+  }
+  if (std::holds_alternative<cluster::LifeEnded>(event)) life_.reset();
+  engine_->on(event, now());
+  if (options_.watch) options_.watch(*this);
+}
+
 void EngineProcess::go_on() {
+  if (timeline().now() < hung_until_) return arm(process_->next_wakeup());
   for (auto events = process_->take_events(); !events.empty(); events = process_->take_events()) {
-    for (const cluster::ProcessEvent& event : events) {
-      engine_->on(event, now());
-      if (options_.watch) options_.watch(*this);
-    }
+    for (const cluster::ProcessEvent& event : events) tell(event);
   }
   if (const cluster::Engine::Work work = engine_->take_work()) {
     work();
-    after(
-        Duration{static_cast<std::int64_t>(rng_.below(static_cast<std::uint64_t>(options_.longest_work.ns)))},
-        [this] {
-          engine_->worked(now());
-          if (options_.watch) options_.watch(*this);
-          go_on();
-        });
+    const auto longest = static_cast<std::uint64_t>(options_.longest_work.ns);
+    after(Duration{static_cast<std::int64_t>(rng_.below(longest))}, [this] { worked(); });
   }
   std::optional<Instant> wake = process_->next_wakeup();
   const auto other = engine_->next_wakeup();

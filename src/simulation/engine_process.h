@@ -7,9 +7,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
+#include "base/ids.h"
 #include "base/rng.h"
+#include "cluster/control/defect.h"
 #include "cluster/control/engine.h"
 #include "cluster/control/member_process.h"
 #include "simulation/sim_process.h"
@@ -25,33 +29,46 @@ class EngineProcess final : public SimProcess {
   using MakeEngine = std::function<std::unique_ptr<cluster::Engine>(cluster::MemberProcess&)>;
   struct Options {
     std::string machine = {};
+    std::vector<std::string> coordinators = {};  // machines, each with its port 7000
+    ClockError clock = {};
     std::uint64_t seed = 0;
     Driver driver = Driver::kPrompt;
     std::uint64_t memory_bytes = 1 << 20;
     Duration longest_work = from_milliseconds(5);  // what the engine computes takes up to so long
+    cluster::Defect defect = cluster::Defect::kNone;
     MakeEngine make_engine = {};
     // After each event that the engine was told of.
     std::function<void(EngineProcess&)> watch = {};
   };
-  // Its coordinator is the one on `coordinator`, port 7000.
-  EngineProcess(host::Timeline& timeline, host::SimInternet& internet, const std::string& coordinator,
-                Options options);
+  EngineProcess(host::Timeline& timeline, host::SimInternet& internet, Options options);
   ~EngineProcess() override;
 
   void drain(const std::string& reason);
+  // At once, whatever its engine holds.
+  void leave(const std::string& reason);
+  // Its engine does nothing, while the process beats on.
+  void hang(Duration lasts);
   // It has left or failed, and its process would end.
   [[nodiscard]] bool done() const { return process_->done(); }
   [[nodiscard]] cluster::Engine& engine() { return *engine_; }
   [[nodiscard]] cluster::Member* member() { return process_->member(); }
+  [[nodiscard]] std::uint64_t lives() const { return lives_; }
+  // As far as its engine has been told; none between two.
+  [[nodiscard]] std::optional<Incarnation> life() const { return life_; }
 
  private:
   void on_network(host::NetworkEvent event) override;
   void on_timer() override;
   void go_on();
+  void worked();
+  void tell(const cluster::ProcessEvent& event);
 
   const Options options_;
   Rng rng_;
   bool batch_begun_ = false;
+  Instant hung_until_;  // of the timeline
+  std::uint64_t lives_ = 0;
+  std::optional<Incarnation> life_;
   std::unique_ptr<cluster::MemberProcess> process_;
   std::unique_ptr<cluster::Engine> engine_;
 };

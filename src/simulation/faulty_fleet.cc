@@ -81,9 +81,9 @@ void FaultyFleet::inject(const Fault& fault) {
   ++injected_;
   const std::vector<std::string> members = member_machines();
   if (options_.trace) {
-    trace()("fault", fmt::format("{} for {:.2f} s, member {}, other {}", name(fault.kind),
-                                 fault.lasts.seconds(), members.empty() ? 0 : fault.member % members.size(),
-                                 fault.other % 97));
+    trace()("fault",
+            fmt::format("{} for {:.2f} s, member {}, other {}", name(fault.kind), fault.lasts.seconds(),
+                        members.empty() ? 0 : fault.member % members.size(), fault.other % 97));
   }
   switch (fault.kind) {
     case FaultKind::kKillCoordinator:
