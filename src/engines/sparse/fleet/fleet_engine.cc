@@ -136,6 +136,9 @@ void FleetEngine::rest(Instant now) {
 
 void FleetEngine::report_rest(Instant now) {
   life_->must_rest = false;
+  if (life_->bench->recovery != nullptr) reach(FleetProbe::kCutShort);
+  if (life_->snapshot)
+    reach(life_->snapshot->stored ? FleetProbe::kSnapshotStored : FleetProbe::kSnapshotUnfinished);
   life_->bench->recovery.reset();
   sparse_fleet::Report report;
   report.set_applied(life_->applied.value);
@@ -163,12 +166,16 @@ void FleetEngine::go_on(Instant now) {
   life_->installed = Epoch(member.installed().epoch());
   // What was stored counts if it did for all.
   auto snapshot = std::exchange(life_->snapshot, std::nullopt);
-  if (snapshot && snapshot->stored && snapshot->step == layout->base) keep(std::move(*snapshot));
+  if (snapshot && snapshot->stored && snapshot->step == layout->base) {
+    reach(FleetProbe::kSnapshotCounts);
+    keep(std::move(*snapshot));
+  }
   life_->waits_for_snapshot = false;
   life_->copies = {.step = layout->base, .kept = {}};
   for (const LayoutMember& one : layout->members) life_->copies.kept.push_back(one.copies_before);
   life_->layout = std::move(*layout);
   life_->plan = plan_recovery(*life_->layout, life_->job->shape);
+  if (life_->job->defect == FleetDefect::kNoSnapshotBeforeMoves) life_->plan.snapshot = false;
   life_->rank = *rank;
   life_->stages = recovery_stages(life_->plan, life_->job->shape.layers());
   // In another view than the installed one the next freeze is under way.
@@ -227,6 +234,7 @@ void FleetEngine::stage_done(Instant now) {
   if (learner.holds()) life_->applied = learner.applied();
   const RecoveryStage stage = life_->stages[life_->next_stage];
   if (stage.kind == RecoveryStage::Kind::kSnapshot) {
+    reach(FleetProbe::kSnapshotBeforeMoves);
     life_->waits_for_snapshot = true;
     if (life_->working) begin_snapshot();
     return;
@@ -241,6 +249,7 @@ void FleetEngine::parts_put_together(Instant now) {
     for (const std::size_t shard : shards_of(*life_->part)) member.dropped(cluster::TrackId(shard));
   }
   life_->part = life_->layout->members[life_->rank].after;
+  life_->recovered = life_->installed;
   next_stage(now);
 }
 
@@ -252,6 +261,7 @@ void FleetEngine::next_stage(Instant now) {
   life_->bench->recovery.reset();
   life_->bench->got.clear();
   ++counters_.recoveries;
+  reach(FleetProbe::kRecovered);
   step_done(now);
 }
 
@@ -261,8 +271,10 @@ void FleetEngine::step_done(Instant now) {
   for (const std::size_t shard : shards_of(*life_->part))
     member.applied(cluster::TrackId(shard), life_->applied);
   life_->next_round = 0;
-  if (leaving_ && life_->working && holds_nothing(*life_->part, life_->job->shape.layers()))
+  if (leaving_ && life_->working && holds_nothing(*life_->part, life_->job->shape.layers())) {
+    reach(FleetProbe::kLeftEmpty);
     return member.leave(*leaving_, now);
+  }
   go_on_stepping(now);
 }
 
@@ -272,6 +284,7 @@ void FleetEngine::go_on_stepping(Instant) {
   if (snapshot_due()) {
     // Of two at once the second would be larger than the first.
     life_->waits_for_snapshot = life_->snapshot.has_value();
+    if (life_->waits_for_snapshot) reach(FleetProbe::kWaitedForSnapshot);
     if (!life_->snapshot) begin_snapshot();
   } else if (life_->applied.value < life_->job->schedule.total_steps) {
     compute_round();
@@ -368,21 +381,6 @@ void FleetEngine::carry_out(cluster::CollectiveEvents events, Instant now) {
       life_->working = false;  // until the view has changed
     }
   }
-}
-
-std::optional<StepNumber> FleetEngine::step() const {
-  if (!life_ || !life_->part) return std::nullopt;
-  return life_->applied;
-}
-
-std::optional<sparse::NetworkPart> FleetEngine::part() const {
-  if (!life_) return std::nullopt;
-  return life_->part;
-}
-
-FleetLearner* FleetEngine::learner() const {
-  if (!life_ || !life_->part || doing_ != Doing::kNothing) return nullptr;
-  return life_->bench->learner.get();
 }
 
 void FleetEngine::fail(Error error, Instant now) {

@@ -26,6 +26,7 @@
 #include "cluster/control/member_process.h"
 #include "engines/sparse/fleet/fleet_job.h"
 #include "engines/sparse/fleet/fleet_learner.h"
+#include "engines/sparse/fleet/fleet_probe.h"
 #include "engines/sparse/fleet/layout.h"
 #include "engines/sparse/fleet/recovery.h"
 #include "engines/sparse/fleet/recovery_plan.h"
@@ -83,6 +84,19 @@ class FleetEngine final : public cluster::Engine {
   [[nodiscard]] std::optional<StepNumber> step() const;
   // What this life holds; nothing before its first layout.
   [[nodiscard]] std::optional<sparse::NetworkPart> part() const;
+  // The layout that this life has been told of, for those who watch from outside.
+  struct TakenUp {
+    Epoch epoch;
+    std::size_t rank;
+    const Layout& layout;
+    const RecoveryPlan& plan;
+    bool recovered;           // it has its part by it
+    bool lacks_no_more;       // than gradients, to apply the step that it is in
+    StepNumber known_by_all;  // the newest snapshot of which it knows that all have stored it
+    StepNumber stored;        // the newest that it has stored itself
+    bool all_kept;            // all copies are where the layout wants them
+  };
+  [[nodiscard]] std::optional<TakenUp> taken_up() const;
   // All steps are done, or it is at rest: null while it computes, and in between two lives.
   [[nodiscard]] FleetLearner* learner() const;
 
@@ -129,6 +143,7 @@ class FleetEngine final : public cluster::Engine {
     std::size_t rank = 0;
     std::vector<RecoveryStage> stages;
     std::vector<FleetRound> rounds;
+    Epoch recovered;             // whose layout it holds its part of
     std::size_t next_stage = 0;  // of the recovery, until all are done
     std::size_t next_round = 0;
     StepNumber applied;
@@ -168,6 +183,8 @@ class FleetEngine final : public cluster::Engine {
   void deliver();
   void go_on_stepping(Instant now);
   [[nodiscard]] bool snapshot_due() const;
+  [[nodiscard]] bool all_kept() const;
+  void reach(FleetProbe probe) const { reached(life_->job->probes, probe); }
   void begin_snapshot();
   void give_snapshot(Instant now);
   void snapshot_exchanged(std::uint64_t part, std::vector<Slices> got, Instant now);

@@ -9,7 +9,10 @@
 #include <functional>
 
 #include "base/ids.h"
+#include "base/probe.h"
 #include "base/result.h"
+#include "engines/sparse/fleet/fleet_defect.h"
+#include "engines/sparse/fleet/fleet_probe.h"
 #include "engines/sparse/fleet/layout.h"
 #include "engines/sparse/step_source.h"
 #include "host/api/compute.h"
@@ -50,6 +53,9 @@ struct FleetJob {
   // After the last step, and again whenever what this member holds has changed since: its part of the trained
   // network, for whoever puts the parts together. May be empty.
   std::function<Result<void>(sparse::Network& part)> deliver = {};
+  // Of a simulation, in which loop and computing have one thread.
+  FleetDefect defect = FleetDefect::kNone;
+  ProbeCounts<FleetProbe>* probes = nullptr;
 };
 
 }  // namespace gossamer::engine

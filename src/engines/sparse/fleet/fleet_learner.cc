@@ -19,7 +19,10 @@ using Kind = FleetRound::Kind;
 namespace {
 
 // Who has no columns would need nothing of the others in the last exchange, and be steps ahead of them.
-std::size_t mark_bytes(FleetRound round) { return round.kind == Kind::kGradient && round.layer == 0 ? 1 : 0; }
+std::size_t mark_bytes(const FleetJob& job, FleetRound round) {
+  const bool marked = round.kind == Kind::kGradient && round.layer == 0;
+  return marked && job.defect != FleetDefect::kNoBarrier ? 1 : 0;
+}
 
 }  // namespace
 
@@ -67,7 +70,7 @@ std::uint64_t FleetLearner::round_bytes(const FleetJob& job, FleetRound round, c
   if (round.kind == Kind::kFinish) return 0;
   const host::Range& columns = columns_of(part, round.layer);
   return net::encoded_bytes(job.codec, {.rows = rows, .columns = columns.end - columns.begin}) +
-         mark_bytes(round);
+         mark_bytes(job, round);
 }
 
 void FleetLearner::hold(std::unique_ptr<sparse::Network> network) {
@@ -167,8 +170,8 @@ Slices FleetLearner::give_gradient(std::size_t layer) {
   for (const NetworkPart& part : parts_) {
     ColumnPiece piece = codec_.encode(job_.codec, state.dh.span(), state.stride, columns_of(part, layer));
     for (const Slice& slice : piece.bytes) all.push_back(slice);
-    if (layer == 0) all.push_back(Slice::of(std::string(1, '\0')));
-    log_[applied_].gradients[layer].push_back(std::move(piece));
+    all.push_back(Slice::of(std::string(mark_bytes(job_, {Kind::kGradient, layer}), '\0')));
+    if (job_.defect != FleetDefect::kLostLog) log_[applied_].gradients[layer].push_back(std::move(piece));
   }
   return all;
 }

@@ -16,12 +16,9 @@ bool FleetEngine::snapshot_due() const {
   if (step > life_->copies.step)
     return step == life_->layout->resume || step.value % life_->job->snapshot_every == 0;
   // As of this step, but perhaps not all where they should be.
-  if (step == StepNumber()) return false;
-  for (std::size_t rank = 0; rank < life_->copies.kept.size(); ++rank) {
-    if (!std::ranges::includes(life_->copies.kept[rank], life_->layout->members[rank].copies_after))
-      return true;
-  }
-  return false;
+  if (step == StepNumber() || all_kept()) return false;
+  reach(FleetProbe::kSameStepSnapshot);
+  return true;
 }
 
 void FleetEngine::begin_snapshot() {
@@ -86,6 +83,7 @@ void FleetEngine::snapshot_exchanged(std::uint64_t part, std::vector<Slices> got
   if (part == kDeltas) {
     snapshot.got = std::move(got);
     snapshot.stored = true;
+    if (life_->job->defect == FleetDefect::kEarlyForget) return snapshot_complete(now);
     const cluster::Operation stored{.kind = cluster::OperationKind::kAllGather,
                                     .parts = std::vector<std::uint64_t>(members, 1)};
     return exchange_snapshot(kStored, stored, {Slice::of(std::string(1, '\0'))}, now);

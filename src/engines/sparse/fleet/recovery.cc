@@ -173,8 +173,10 @@ Slices Recovery::give_logs() const {
     }
     whole.push_back(Slice::copy_of(std::as_bytes(std::span(logged.sums))));
   }
-  for (std::size_t i = 0; i < plan_.without_log.size(); ++i)
+  for (std::size_t i = 0; i < plan_.without_log.size(); ++i) {
+    reached(job_.probes, FleetProbe::kLogSent);
     all.insert(all.end(), whole.begin(), whole.end());
+  }
   return all;
 }
 
@@ -205,6 +207,7 @@ void Recovery::load_copies(sparse::Network& network) {
   for (const RecoveryPlan::Fetch& fetch : plan_.fetches) {
     if (fetch.to != me_ || !pieces_of(job_.shape, network.part).contains(fetch.piece)) continue;
     const sparse::NetworkPiece piece = piece_of(job_.shape, fetch.piece);
+    reached(job_.probes, fetch.from == me_ ? FleetProbe::kOwnCopy : FleetProbe::kOthersCopy);
     if (fetch.from == me_) {
       sparse::load_piece(network, piece, vault_.bytes(fetch.piece));
       continue;
@@ -246,7 +249,14 @@ void Recovery::make_patches() {
     rows.network = initial_network(job_, std::move(rows_part));
     patches_.push_back(std::move(rows));
   }
-  for (Patch& patch : patches_) load_copies(*patch.network);
+  for (Patch& patch : patches_) {
+    const std::size_t layer = patch.piece.layer;
+    reached(job_.probes, layer == layers_ ? FleetProbe::kRowsAnew
+                         : layer == 0     ? FleetProbe::kColumnsAnew
+                                          : FleetProbe::kUnitsAnew);
+    if (plan_.base == StepNumber()) reached(job_.probes, FleetProbe::kFromInitial);
+    load_copies(*patch.network);
+  }
   std::ranges::sort(patches_, std::greater(), [](const Patch& patch) { return patch.piece.layer; });
 }
 
@@ -263,11 +273,14 @@ void Recovery::replay(Patch& patch) {
   sparse::Learner learner(
       {.network = *patch.network, .labels = job_.labels, .kernels = job_.kernels, .compute = job_.compute},
       job_.learner);
-  for (StepNumber step = plan_.base; step < plan_.resume; ++step) replay_step(patch, learner, step);
+  const bool skips = job_.defect == FleetDefect::kSkipReplayStep && plan_.base < plan_.resume;
+  const StepNumber end(plan_.resume.value - (skips ? 1 : 0));
+  for (StepNumber step = plan_.base; step < end; ++step) replay_step(patch, learner, step);
   patch.replayed = true;
 }
 
 void Recovery::replay_step(Patch& patch, sparse::Learner& learner, StepNumber step) {
+  reached(job_.probes, FleetProbe::kReplayedStep);
   const LoggedStep& logged = learner_.log().at(step);
   const std::size_t rows = learner_.rows();
   const std::size_t level = patch.piece.layer;
@@ -358,6 +371,11 @@ void Recovery::catch_up() {
     // Of its own columns; another want of this member's are columns that nobody has.
     gradients[layer] = sum_of(layer, columns).steps.front();
   }
+  if (job_.defect == FleetDefect::kNoCatchUp) return learner_.set_applied(plan_.resume);
+  reached(job_.probes, FleetProbe::kCaughtUp);
+  learner_.catch_up(gradients);
+  if (job_.defect != FleetDefect::kApplyTwice) return;
+  learner_.set_applied(StepNumber(plan_.resume.value - 1));
   learner_.catch_up(gradients);
 }
 
@@ -368,6 +386,7 @@ Slices Recovery::give_moves() {
       if (move.from != me_ || move.to != to) continue;
       std::vector<std::byte> bytes(sparse::piece_bytes(job_.shape.network, job_.moments, move.piece));
       sparse::save_piece(learner_.network(), move.piece, bytes);
+      reached(job_.probes, FleetProbe::kMoved);
       all.push_back(Slice::of(std::move(bytes)));
     }
   }
@@ -418,11 +437,17 @@ std::unique_ptr<sparse::Network> Recovery::put_together() {
 void Recovery::finish() {
   for (auto& [step, pieces] : added_) {
     const auto logged = learner_.log().find(step);
-    if (logged == learner_.log().end()) continue;  // a snapshot has been made since
+    const bool forgotten = logged == learner_.log().end();  // a snapshot has been made since
+    reached(job_.probes, forgotten ? FleetProbe::kNotLoggedAnew : FleetProbe::kLoggedAnew);
+    if (forgotten || job_.defect == FleetDefect::kForgetRecomputed) continue;
     for (std::size_t layer = 0; layer < layers_; ++layer) {
       for (ColumnPiece& piece : pieces[layer]) logged->second.gradients[layer].push_back(std::move(piece));
     }
   }
+  const auto empty = [this](const NetworkPart& part) { return pieces_of(job_.shape, part).empty(); };
+  const NetworkPart& after = layout_.members[me_].after;
+  if (plan_.behind[me_] && empty(after)) reached(job_.probes, FleetProbe::kBehindForGood);
+  if (size_of(columns_of(after, 0)) == 0 && !empty(after)) reached(job_.probes, FleetProbe::kNoColumns);
   learner_.hold(put_together());
   learner_.set_applied(plan_.resume);
   std::vector<NetworkPart> parts;

@@ -56,6 +56,7 @@ Slices make_delta(const FleetJob& job, const PieceSources& sources, const DeltaR
       if (sparse::last_step_of(*source->second, piece, row) > since)
         changed.push_back(static_cast<std::uint32_t>(row));
     }
+    if (job.defect == FleetDefect::kStaleCopy && !changed.empty()) changed.pop_back();
     const PieceHead head{.layer = static_cast<std::uint32_t>(id.layer),
                          .index = static_cast<std::uint32_t>(id.index),
                          .from_initial = known ? 0U : 1U,

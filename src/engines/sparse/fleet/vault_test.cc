@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engines/sparse/fleet/fleet_learner.h"
-#include "engines/sparse/fleet/sparse_fleet.h"
+#include "simulation/sparse/tiny_problem.h"
 
 namespace gossamer::engine {
 namespace {
@@ -46,7 +46,7 @@ class VaultTest : public ::testing::Test {
     }
   }
 
-  const TinyProblem problem_{{96, 64}, 40};
+  const simulation::TinyProblem problem_{{.dense = {96, 64}, .steps = 40}};
   std::shared_ptr<const FleetJob> job_ = problem_.make_job();
   std::unique_ptr<sparse::Network> network_ = initial_network(*job_, everything(problem_.shape()));
   sparse::Learner learner_{

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "simulation/sparse/sparse_chaos.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/rng.h"
+#include "simulation/sparse/sparse_fleet.h"
+#include "simulation/sparse/sparse_shape.h"
+#include "simulation/sparse/tiny_problem.h"
+
+namespace gossamer::simulation {
+namespace {
+
+constexpr Duration kLookEvery{50'000'000};
+
+// The one who watches a run.
+class Run {
+ public:
+  Run(const SparseChaosOptions& options, SparseShape shape, ProbeCounts<engine::FleetProbe>& probes)
+      : options_(options),
+        shape_(std::move(shape)),
+        rng_(options.seed, Purpose::kFault, 14),
+        problem_(counted(shape_.problem, probes)),
+        fleet_(problem_, shape_.fleet) {}
+
+  SparseChaosReport run();
+
+ private:
+  static TinyProblem::Options counted(TinyProblem::Options problem, ProbeCounts<engine::FleetProbe>& probes) {
+    problem.probes = &probes;
+    return problem;
+  }
+  void say_shape() const;
+  void look();
+  void shake();
+  // Why the run is not yet what it should come to.
+  [[nodiscard]] std::optional<std::string> unfinished();
+  void judge();
+  void judge_weights();
+  void broke(std::string what) { fleet_->invariants().broke(std::move(what)); }
+
+  const SparseChaosOptions& options_;
+  SparseShape shape_;
+  Rng rng_;
+  const TinyProblem problem_;
+  SparseFleet fleet_;
+  Epoch shaken_;
+  SparseChaosReport report_;
+};
+
+// What can only be seen from outside, now and then.
+void Run::look() {
+  fleet_->replace_done();
+  shake();
+  fleet_->timeline().after(kLookEvery, [this] { look(); });
+}
+
+// A recovery may be struck by the next death.
+void Run::shake() {
+  const Epoch installed = fleet_->durable().installed();
+  if (installed == shaken_ || shape_.aftershocks.empty()) return;
+  const bool first = shaken_ == Epoch();
+  shaken_ = installed;
+  if (first || rng_.below(2) == 0) return;
+  const Duration after = shape_.aftershocks.back();
+  shape_.aftershocks.pop_back();
+  const Fault fault{.kind = FaultKind::kKill,
+                    .at = fleet_->timeline().now() + after,
+                    .lasts = from_seconds(2 * static_cast<double>(rng_.uniform())),
+                    .member = rng_.next_u64(),
+                    .other = 0};
+  fleet_->timeline().after(after, [this, fault] { fleet_->inject(fault); });
+}
+
+void Run::judge_weights() {
+  sparse::Network alone = problem_.train_alone();
+  report_.relative_weight_error = fleet_.distance_to(alone);
+  if (const auto what = fleet_.other_last_step(alone)) broke(*what);
+  if (report_.relative_weight_error <= options_.most_error) return;
+  broke(fmt::format("all weights together are {:.3g} from those of one learner, at most {:.3g} is rounding",
+                    report_.relative_weight_error, options_.most_error));
+}
+
+std::optional<std::string> Run::unfinished() {
+  const StepNumber committed = fleet_->invariants().committed_step();
+  if (committed.value < problem_.steps()) return fmt::format("{} steps are committed", committed.value);
+  return fleet_.unfinished();
+}
+
+void Run::judge() {
+  if (fleet_->invariants().violation()) return;
+  const auto failed = fleet_->failure();
+  const bool gave_up = fleet_->leader() != nullptr && fleet_->leader()->failure();
+  report_.lost = gave_up && fleet_.may_have_lost();
+  if (report_.lost) return;
+  if (failed) return broke(*failed);
+  if (const auto why = unfinished()) return broke("long after the last fault " + *why);
+  judge_weights();
+}
+
+void Run::say_shape() const {
+  if (!options_.trace) return;
+  const TinyProblem::Options& problem = shape_.problem;
+  options_.trace(
+      0, "seed",
+      fmt::format("{} members, {} copies; {} columns, {} dense layers; {} steps, a snapshot every {}",
+                  shape_.fleet.first_members, shape_.fleet.copies, problem.hidden, problem.dense.size(),
+                  problem.steps, problem.snapshot_every));
+}
+
+SparseChaosReport Run::run() {
+  say_shape();
+  Instant last_end;
+  for (const Fault& fault : shape_.faults) {
+    last_end = std::max(last_end, fault.at + fault.lasts);
+    fleet_->timeline().at(fault.at, [this, fault] { fleet_->inject(fault); });
+  }
+  look();
+  const Instant end = last_end + options_.calm;
+  // It need not stand idle until then.
+  const auto over = [&] {
+    return fleet_->failure() || (fleet_->timeline().now() >= last_end && !unfinished());
+  };
+  while (fleet_->timeline().now() < end && !over()) fleet_->run_for(0.01);
+  judge();
+  report_.violation = fleet_->invariants().violation();
+  report_.state_hash = fleet_->invariants().hash();
+  report_.events = fleet_->timeline().events_run();
+  report_.faults_injected = fleet_->faults_injected();
+  report_.steps_committed = fleet_->invariants().committed_step().value;
+  report_.lives = fleet_->lives();
+  report_.virtual_seconds = (fleet_->timeline().now() - Instant{}).seconds();
+  return report_;
+}
+
+}  // namespace
+
+SparseChaosReport run_sparse_chaos(const SparseChaosOptions& options) {
+  ProbeCounts<engine::FleetProbe> probes;
+  SparseChaosReport report = Run(options, sparse_shape_of(options), probes).run();
+  report.probes = probes;
+  return report;
+}
+
+}  // namespace gossamer::simulation

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// SparseChaos: the sparse engine under faults in virtual time. Real links, coordinators, members and engines
+// train a tiny problem (tiny_problem.h) over a simulated internet; what they have made of it at the end is
+// held against what one learner makes alone. One seed gives one fleet, one network and one history.
+//
+// Thread rule: one thread for each run; runs share nothing.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/probe.h"
+#include "base/time.h"
+#include "cluster/control/defect.h"
+#include "engines/sparse/fleet/fleet_defect.h"
+#include "engines/sparse/fleet/fleet_probe.h"
+#include "simulation/cluster_chaos.h"
+#include "simulation/engine_process.h"
+#include "simulation/fault.h"
+#include "simulation/faulty_fleet.h"
+
+namespace gossamer::simulation {
+
+// What is 0 or none is drawn (sparse_shape.h).
+struct SparseChaosOptions {
+  std::uint64_t seed = 1;
+  std::size_t members = 0;
+  std::size_t copies = 0;                           // of each piece, beside the holder's
+  std::optional<std::size_t> dense = std::nullopt;  // layers
+  std::uint64_t steps = 0;
+  std::uint64_t snapshot_every = 0;
+  std::optional<StoreKind> store = std::nullopt;
+  std::optional<Driver> driver = std::nullopt;
+  double delay_ms = 0;                  // of every path, one way
+  std::vector<FaultKind> kinds = {};    // of those that are drawn; empty: sparse_chaos_kinds()
+  std::size_t faults = 6;               // drawn ones
+  std::vector<Fault> script = {};       // instead of drawn ones, if there are any
+  Duration trouble = from_seconds(10);  // faults begin within it
+  Duration calm = from_seconds(60);     // after the last has ended: then all must be done
+  double most_error = 1e-4;             // relative distance of all weights
+  engine::FleetDefect defect = engine::FleetDefect::kNone;
+  cluster::Defect cluster_defect = cluster::Defect::kNone;
+  TimedTrace trace = {};
+};
+
+struct SparseChaosReport {
+  std::optional<std::string> violation;
+  // The run failed, and may rightly: a part of what it had learnt was lost with all copies.
+  bool lost = false;
+  std::uint64_t state_hash = 0;
+  std::uint64_t events = 0;
+  std::uint64_t faults_injected = 0;
+  std::uint64_t steps_committed = 0;
+  std::uint64_t lives = 0;  // of members
+  double relative_weight_error = 0;
+  double virtual_seconds = 0;
+  ProbeCounts<engine::FleetProbe> probes;
+};
+
+// All kinds that make sense for an engine; those that cost lives several times.
+[[nodiscard]] std::vector<FaultKind> sparse_chaos_kinds();
+[[nodiscard]] SparseChaosReport run_sparse_chaos(const SparseChaosOptions& options);
+
+}  // namespace gossamer::simulation

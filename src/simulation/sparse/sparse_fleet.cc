@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "simulation/sparse/sparse_fleet.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "learn/sparse/network_pieces.h"
+
+namespace gossamer::simulation {
+namespace {
+
+using engine::FleetEngine;
+using engine::FleetLearner;
+using engine::PieceId;
+using engine::Pieces;
+
+constexpr Duration kLookEvery{20'000'000};
+
+struct Lengths {
+  double difference = 0;  // squared
+  double length = 0;      // squared
+};
+
+void add(std::span<const float> got, std::span<const float> want, Lengths& sums) {
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const double difference = static_cast<double>(got[i]) - static_cast<double>(want[i]);
+    sums.difference += difference * difference;
+    sums.length += static_cast<double>(want[i]) * static_cast<double>(want[i]);
+  }
+}
+
+// What a member holds of the network beside the same of the whole.
+void add_part(sparse::Network& part, sparse::Network& whole, Lengths& sums) {
+  const host::Range& columns = part.part.columns;
+  for (std::size_t row = 0; row < part.embedding.rows(); ++row) {
+    const auto got = std::span(part.embedding.weights(row), part.embedding.width());
+    add(got, std::span(whole.embedding.weights(row) + columns.begin, got.size()), sums);
+  }
+  for (std::size_t i = 0; i < part.dense.size(); ++i) {
+    const sparse::DenseLayer& got = part.dense[i];
+    const sparse::DenseLayer& want = whole.dense[i];
+    const std::size_t begin = part.part.units[i].begin;
+    for (std::size_t unit = 0; unit < got.weights.rows(); ++unit) {
+      add(std::span(got.weights.weights(unit), got.weights.width()),
+          std::span(want.weights.weights(begin + unit), got.weights.width()), sums);
+    }
+    add(got.bias.span().first(got.weights.rows()), want.bias.span().subspan(begin, got.weights.rows()), sums);
+  }
+  for (std::uint32_t row = 0; row < part.output.rows(); ++row) {
+    if (!part.part.rows.contains(row)) continue;
+    add(std::span(part.output.weights(row), part.output.width()),
+        std::span(whole.output.weights(row), part.output.width()), sums);
+    add(part.bias.span().subspan(row, 1), whole.bias.span().subspan(row, 1), sums);
+  }
+}
+
+// A track for each shard.
+std::vector<cluster::TrackId> tracks_of(const cluster::Workload& workload) {
+  std::vector<cluster::TrackId> tracks;
+  for (const placement::Thing& thing : workload.things()) tracks.emplace_back(thing.id.value);
+  return tracks;
+}
+
+}  // namespace
+
+SparseFleet::SparseFleet(const TinyProblem& problem, const Options& options)
+    : problem_(problem),
+      options_(options),
+      workload_({problem.shape(), {.copies = options.copies}}, fleet_),
+      fleet_({.workload = workload_,
+              .configuration = "tiny",
+              .tracks = tracks_of(workload_),
+              .first_members = options.first_members,
+              .seed = options.seed,
+              .store = options.store,
+              .path = options.path,
+              .clock_error = options.clock_error,
+              .freeze_time = options.freeze_time,
+              .defect = options.defect,
+              .trace = options.trace,
+              .new_member = [this] { return new_member(); }}),
+      watch_(fleet_, {.copies = options.copies, .trace = options.trace}) {
+  for (std::size_t i = 0; i < options.first_members; ++i) join();
+  look();
+}
+
+cluster::Decision SparseFleet::Decider::decide(const cluster::Rest& rest) {
+  for (const auto& [thing, node] : rest.after) {
+    if (rest.reports.contains(node)) continue;
+    const std::string what =
+        fmt::format("node {} is to hold shard {}, and has not come to rest", node.value, thing.value);
+    fleet_.invariants().broke(what);
+    return {.bytes = {}, .committed = {}, .failure = Error{.what = what}};
+  }
+  return workload_.decide(rest);
+}
+
+EngineProcess::Options SparseFleet::new_member() {
+  const std::uint64_t seed = ++joined_;
+  return {.driver = options_.driver,
+          .longest_work = options_.longest_work,
+          .make_engine =
+              [this, seed](cluster::MemberProcess& process) {
+                return std::make_unique<FleetEngine>(
+                    process,
+                    [this, seed](const std::string&) -> Result<std::shared_ptr<const engine::FleetJob>> {
+                      return problem_.make_job(seed);
+                    });
+              },
+          .watch = [this](EngineProcess& process) { watch_.saw(process, engine_of(process)); }};
+}
+
+void SparseFleet::look() {
+  watch_.look();
+  fleet_.timeline().after(kLookEvery, [this] { look(); });
+}
+
+bool SparseFleet::holds_nothing(const std::string& machine) {
+  const auto part = engine(machine).part();
+  return !part || pieces_of(problem_.shape(), *part).empty();
+}
+
+std::optional<StepNumber> SparseFleet::step() {
+  std::optional<StepNumber> least;
+  for (const auto& [machine, member] : fleet_.members()) {
+    const auto step = engine(machine).step();
+    if (step && (!least || *step < *least)) least = step;
+  }
+  return least;
+}
+
+// Who is fenced and has not heard of it holds what is another's by now.
+FleetLearner* SparseFleet::learner(EngineProcess& process) {
+  const FleetEngine& engine = engine_of(process);
+  const auto taken_up = engine.taken_up();
+  if (process.member() == nullptr || fleet_.durable().fenced(process.member()->self().incarnation))
+    return nullptr;
+  if (!taken_up || !taken_up->recovered || taken_up->epoch != fleet_.durable().begun()) return nullptr;
+  return engine.learner();
+}
+
+std::optional<std::string> SparseFleet::unfinished() {
+  Pieces held;
+  for (const auto& [machine, member] : fleet_.members()) {
+    FleetLearner* const one = learner(*member);
+    if (one == nullptr) continue;
+    if (one->applied().value != problem_.steps())
+      return fmt::format("{} has applied {} of {} steps", machine, one->applied().value, problem_.steps());
+    held.merge(pieces_of(problem_.shape(), one->network().part));
+  }
+  for (const PieceId& piece : pieces_of(problem_.shape(), sparse::whole(problem_.shape().network))) {
+    if (!held.contains(piece))
+      return fmt::format("nobody holds piece {} of layer {}", piece.index, piece.layer);
+  }
+  return std::nullopt;
+}
+
+double SparseFleet::distance_to(sparse::Network& whole) {
+  Lengths sums;
+  for (const auto& [machine, member] : fleet_.members()) {
+    if (FleetLearner* const one = learner(*member)) add_part(one->network(), whole, sums);
+  }
+  return std::sqrt(sums.difference / sums.length);
+}
+
+std::optional<std::string> SparseFleet::other_last_step(sparse::Network& whole) {
+  for (const auto& [machine, member] : fleet_.members()) {
+    FleetLearner* const one = learner(*member);
+    if (one == nullptr) continue;
+    for (const PieceId& id : pieces_of(problem_.shape(), one->network().part)) {
+      const sparse::NetworkPiece piece = piece_of(problem_.shape(), id);
+      for (std::size_t row = 0; row < sparse::piece_rows(problem_.shape().network, piece); ++row) {
+        const std::uint32_t got = sparse::last_step_of(one->network(), piece, row);
+        const std::uint32_t want = sparse::last_step_of(whole, piece, row);
+        if (got == want) continue;
+        return fmt::format("row {} of piece {} of layer {} at {} was last updated in step {}, not in {}", row,
+                           id.index, id.layer, machine, got, want);
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace gossamer::simulation

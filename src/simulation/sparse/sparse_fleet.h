@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// SparseFleet: members that train a TinyProblem with the sparse engine in virtual time, watched from outside
+// (sparse_watch.h), and what they have made of it. Thread rule: the simulation's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cluster/control/defect.h"
+#include "cluster/control/workload.h"
+#include "engines/sparse/fleet/fleet_engine.h"
+#include "engines/sparse/fleet/fleet_workload.h"
+#include "learn/sparse/network.h"
+#include "simulation/engine_fleet.h"
+#include "simulation/sparse/sparse_watch.h"
+#include "simulation/sparse/tiny_problem.h"
+
+namespace gossamer::simulation {
+
+class SparseFleet final {
+ public:
+  struct Options {
+    std::size_t first_members = 4;
+    std::size_t copies = 1;
+    std::uint64_t seed = 1;
+    Driver driver = Driver::kPrompt;
+    Duration longest_work = from_milliseconds(5);
+    StoreKind store = StoreKind::kFile;
+    host::PathQuality path = {};
+    double clock_error = 0;
+    Duration freeze_time = from_seconds(30);
+    cluster::Defect defect = cluster::Defect::kNone;
+    TimedTrace trace = {};
+  };
+  // `problem` outlives it.
+  SparseFleet(const TinyProblem& problem, const Options& options);
+
+  std::string join() { return fleet_.join(new_member()); }
+  [[nodiscard]] EngineFleet* operator->() { return &fleet_; }
+  [[nodiscard]] engine::FleetEngine& engine(const std::string& machine) {
+    return engine_of(fleet_.member(machine));
+  }
+  [[nodiscard]] bool holds_nothing(const std::string& machine);
+  // Why not all steps are applied, or the network is not whole, with those that hold it by the last
+  // placement; nothing: it is trained.
+  [[nodiscard]] std::optional<std::string> unfinished();
+  [[nodiscard]] bool done() { return !unfinished(); }
+  // The lowest of all members that hold something; nothing without one.
+  [[nodiscard]] std::optional<StepNumber> step();
+
+  // Of all weights together, the length of the difference over the length. Requires done().
+  [[nodiscard]] double distance_to(sparse::Network& whole);
+  // A row whose last step is another than there; nothing: there is none. Requires done().
+  [[nodiscard]] std::optional<std::string> other_last_step(sparse::Network& whole);
+  // A piece may be lost for good by now: so many lives have ended since all copies were where they should be.
+  [[nodiscard]] bool may_have_lost() const { return watch_.may_have_lost(); }
+
+ private:
+  [[nodiscard]] static engine::FleetEngine& engine_of(EngineProcess& process) {
+    return static_cast<engine::FleetEngine&>(process.engine());
+  }
+  // Sees that nobody is left out who is to hold something.
+  class Decider final : public cluster::Workload {
+   public:
+    Decider(engine::FleetWorkload workload, EngineFleet& fleet)
+        : workload_(std::move(workload)), fleet_(fleet) {}
+    [[nodiscard]] std::vector<placement::Thing> things() const override { return workload_.things(); }
+    [[nodiscard]] std::optional<placement::ThingId> thing_of(cluster::TrackId track) const override {
+      return workload_.thing_of(track);
+    }
+    [[nodiscard]] bool readable(const std::string& report) const override {
+      return workload_.readable(report);
+    }
+    [[nodiscard]] cluster::Decision decide(const cluster::Rest& rest) override;
+
+   private:
+    engine::FleetWorkload workload_;
+    EngineFleet& fleet_;
+  };
+
+  [[nodiscard]] EngineProcess::Options new_member();
+  // Null: it has no part by the last placement, or computes.
+  [[nodiscard]] engine::FleetLearner* learner(EngineProcess& process);
+  void look();
+
+  const TinyProblem& problem_;
+  const Options options_;
+  std::uint64_t joined_ = 0;
+  Decider workload_;
+  EngineFleet fleet_;
+  SparseWatch watch_;
+};
+
+}  // namespace gossamer::simulation

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "simulation/sparse/sparse_shape.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/rng.h"
+
+namespace gossamer::simulation {
+namespace {
+
+constexpr Instant kFirstFault{1'500'000'000};
+
+// Of the widths some give fewer blocks of columns than there are members: then somebody has none.
+TinyProblem::Options draw_problem(const SparseChaosOptions& options, Rng& rng) {
+  constexpr std::array<std::size_t, 3> kHidden{32, 64, 96};
+  TinyProblem::Options problem{.features = 24,
+                               .labels = 40,
+                               .hidden = kHidden[rng.below(kHidden.size())],
+                               .dense = {},
+                               .samples = 6,
+                               .sampled = 6,
+                               .shard_shift = 2,
+                               .steps = 24 + rng.below(17),
+                               .snapshot_every = 2 + rng.below(15),
+                               .defect = options.defect};
+  const std::size_t layers = options.dense.value_or(std::array{0, 0, 1, 2}[rng.below(4)]);
+  constexpr std::array<std::size_t, 2> kDense{64, 32};
+  for (std::size_t layer = 0; layer < layers; ++layer) problem.dense.push_back(kDense[layer % kDense.size()]);
+  if (options.steps > 0) problem.steps = options.steps;
+  if (options.snapshot_every > 0) problem.snapshot_every = options.snapshot_every;
+  return problem;
+}
+
+SparseFleet::Options draw_fleet(const SparseChaosOptions& options, Rng& rng) {
+  constexpr std::array<std::size_t, 4> kCopies{1, 2, 2, 3};
+  constexpr std::array kDelays{1.0, 10.0, 10.0, 40.0};
+  constexpr std::array kLongestWork{20.0, 80.0, 200.0};
+  const double delay = kDelays[rng.below(kDelays.size())];
+  SparseFleet::Options fleet{
+      .first_members = 3 + rng.below(4),
+      .copies = kCopies[rng.below(kCopies.size())],
+      .seed = options.seed,
+      .driver = options.driver.value_or(rng.below(2) == 0 ? Driver::kPrompt : Driver::kBatches),
+      .longest_work = from_milliseconds(kLongestWork[rng.below(kLongestWork.size())]),
+      .store = options.store.value_or(rng.below(2) == 0 ? StoreKind::kFile : StoreKind::kCluster),
+      .path = {.delay = from_milliseconds(options.delay_ms > 0 ? options.delay_ms : delay),
+               .jitter = from_milliseconds(rng.below(2) == 0 ? 0 : 5)},
+      .clock_error = 0.02,
+      .freeze_time = from_seconds(rng.below(2) == 0 ? 6 : 30),
+      .defect = options.cluster_defect,
+      .trace = options.trace};
+  if (options.members > 0) fleet.first_members = options.members;
+  if (options.copies > 0) fleet.copies = options.copies;
+  return fleet;
+}
+
+// Of those that are killed a third is killed together with others, where that loses nothing.
+std::vector<Fault> draw(const SparseChaosOptions& options, std::size_t copies, Rng& rng) {
+  if (!options.script.empty()) return options.script;
+  const std::vector<FaultKind> kinds = options.kinds.empty() ? sparse_chaos_kinds() : options.kinds;
+  std::vector<Fault> faults;
+  for (const Fault& fault :
+       draw_faults(options.seed, kinds, options.faults, kFirstFault, kFirstFault + options.trouble)) {
+    faults.push_back(fault);
+    if (fault.kind != FaultKind::kKill || copies < 2 || rng.below(3) != 0) continue;
+    faults.push_back(fault);
+    faults.back().member = rng.next_u64();
+  }
+  return faults;
+}
+
+}  // namespace
+
+std::vector<FaultKind> sparse_chaos_kinds() {
+  std::vector<FaultKind> kinds{FaultKind::kKill, FaultKind::kKill, FaultKind::kKill, FaultKind::kJoin};
+  for (const FaultName& one : kFaults) {
+    const bool says_untruth = one.kind == FaultKind::kHostile || one.kind == FaultKind::kLie;
+    if (!says_untruth && one.kind != FaultKind::kStop) kinds.push_back(one.kind);
+  }
+  return kinds;
+}
+
+SparseShape sparse_shape_of(const SparseChaosOptions& options) {
+  Rng rng(options.seed, Purpose::kFault, 13);
+  SparseShape shape{.problem = draw_problem(options, rng),
+                    .fleet = draw_fleet(options, rng),
+                    .faults = {},
+                    .aftershocks = {}};
+  shape.faults = draw(options, shape.fleet.copies, rng);
+  const bool drawn =
+      options.script.empty() && options.faults > 0 && options.kinds.empty() && shape.fleet.copies > 1;
+  for (std::uint64_t i = rng.below(3); drawn && i > 0; --i)
+    shape.aftershocks.push_back(from_seconds(0.5 * static_cast<double>(rng.uniform())));
+  return shape;
+}
+
+}  // namespace gossamer::simulation

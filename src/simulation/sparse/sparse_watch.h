@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// SparseWatch: what must hold of the sparse engine whatever happens (docs/protocols/sparse-step.md), seen
+// from outside:
+//
+//   - no life goes back, or applies several steps at once; a step of a shard is applied by one holder that is
+//     not fenced, and none is committed that a holder has not applied (invariants.h)
+//   - members that work together are at most one step apart, and who is behind lacks nothing but gradients
+//   - who has forgotten what was before a snapshot knows rightly that all have stored it
+//
+// And when the run may lose a piece for good: of each there are min(copies, holders - 1) copies beside the
+// original, each with another member. As long as fewer lives have ended than would have to since all of them
+// were in their places, the run must go on.
+//
+// Thread rule: the simulation's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "base/ids.h"
+#include "engines/sparse/fleet/fleet_engine.h"
+#include "simulation/engine_fleet.h"
+
+namespace gossamer::simulation {
+
+class SparseWatch {
+ public:
+  struct Options {
+    std::size_t copies = 1;
+    TimedTrace trace = {};
+  };
+  // The fleet outlives it.
+  SparseWatch(EngineFleet& fleet, Options options) : fleet_(fleet), options_(std::move(options)) {}
+
+  // After each event of a member's engine.
+  void saw(EngineProcess& process, const engine::FleetEngine& engine);
+  // Now and then.
+  void look();
+  [[nodiscard]] bool may_have_lost() const;
+
+ private:
+  // Of a member's life so far.
+  struct Seen {
+    std::optional<Incarnation> life;
+    Epoch told;
+    Epoch recovered;
+    std::optional<StepNumber> step;
+    bool lacks_no_more = false;
+    std::set<std::size_t> shards;
+    StepNumber known_by_all;
+    StepNumber stored;
+  };
+  // Since when deaths count, and how many of them lose a piece.
+  struct Safe {
+    std::uint64_t fenced = 0;
+    std::size_t deaths = 0;
+  };
+
+  void saw_step(const std::string& machine, Seen& seen, StepNumber step);
+  void saw_layout(const std::string& machine, Seen& seen, const engine::FleetEngine::TakenUp& taken_up);
+  void compare(const std::string& machine, const Seen& seen);
+  void compare_steps(const std::string& ahead, const Seen& theirs, const std::string& behind,
+                     const Seen& its);
+  void trace(const std::string& machine, const std::string& what) const;
+  [[nodiscard]] std::uint64_t fenced() const;
+
+  EngineFleet& fleet_;
+  const Options options_;
+  std::map<std::string, Seen> seen_;  // by machine, of those that are there
+  std::optional<Safe> safe_;
+};
+
+}  // namespace gossamer::simulation
