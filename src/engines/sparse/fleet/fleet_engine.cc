@@ -151,7 +151,7 @@ void FleetEngine::report_rest(Instant now) {
   if (life_->layout) {
     add(life_->copies.step, life_->copies.kept[life_->rank]);
     if (life_->snapshot && life_->snapshot->stored)
-      add(life_->snapshot->step, life_->layout->members[life_->rank].copies_after);
+      add(life_->snapshot->step, life_->snapshot->keeps[life_->rank]);
   }
   process_.member()->frozen(report.SerializeAsString(), {}, now);
 }

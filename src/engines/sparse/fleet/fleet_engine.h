@@ -122,6 +122,7 @@ class FleetEngine final : public cluster::Engine {
   // A snapshot on its way: three exchanges, beside the steps.
   struct Snapshot {
     StepNumber step;
+    std::vector<Pieces> keeps;         // by rank
     std::vector<std::uint64_t> sizes;  // of what this member gives, by rank
     Slices given;
     std::vector<Slices> got;  // by rank

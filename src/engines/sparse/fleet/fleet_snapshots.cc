@@ -24,9 +24,12 @@ bool FleetEngine::snapshot_due() const {
 void FleetEngine::begin_snapshot() {
   // Whoever is new has applied nothing until it holds something.
   const bool recovering = life_->bench->recovery != nullptr;
-  life_->snapshot.emplace().step = recovering ? life_->layout->resume : life_->applied;
+  Snapshot& snapshot = life_->snapshot.emplace();
+  snapshot.step = recovering ? life_->layout->resume : life_->applied;
+  for (const LayoutMember& one : life_->layout->members) snapshot.keeps.push_back(one.copies_after);
+  if (recovering) snapshot.keeps = life_->plan.keeps;
   const std::shared_ptr<Bench> bench = life_->bench;
-  want(Doing::kSnapshot, [bench, copies = life_->copies, layout = *life_->layout] {
+  want(Doing::kSnapshot, [bench, copies = life_->copies, keeps = snapshot.keeps] {
     PieceSources sources;
     if (bench->recovery != nullptr) {
       sources = bench->recovery->sources();
@@ -36,10 +39,10 @@ void FleetEngine::begin_snapshot() {
         sources[piece] = &network;
     }
     bench->deltas.clear();
-    for (std::size_t rank = 0; rank < layout.members.size(); ++rank) {
-      bench->deltas.push_back(make_delta(
-          bench->learner->job(), sources,
-          {.keeps = layout.members[rank].copies_after, .has = copies.kept[rank], .since = copies.step}));
+    for (std::size_t rank = 0; rank < keeps.size(); ++rank) {
+      bench->deltas.push_back(
+          make_delta(bench->learner->job(), sources,
+                     {.keeps = keeps[rank], .has = copies.kept[rank], .since = copies.step}));
     }
   });
 }
@@ -96,8 +99,7 @@ void FleetEngine::snapshot_complete(Instant now) {
   ++counters_.snapshots;
   Snapshot snapshot = std::move(*life_->snapshot);
   life_->snapshot.reset();
-  life_->copies = {.step = snapshot.step, .kept = {}};
-  for (const LayoutMember& one : life_->layout->members) life_->copies.kept.push_back(one.copies_after);
+  life_->copies = {.step = snapshot.step, .kept = snapshot.keeps};
   keep(std::move(snapshot));
   if (!life_->waits_for_snapshot) return;
   if (life_->bench->recovery == nullptr) return go_on_stepping(now);

@@ -86,9 +86,12 @@ RecoveryPlan plan_recovery(const Layout& layout, const FleetShape& shape) {
     donor = donor || member.before.has_value();
   }
   find_copies(layout, shape, plan);
-  const bool all_there = std::ranges::all_of(layout.members, [](const LayoutMember& member) {
-    return std::ranges::includes(member.copies_before, member.copies_after);
-  });
+  for (const LayoutMember& member : layout.members) plan.keeps.push_back(member.copies_after);
+  for (const RecoveryPlan::Move& move : plan.moves)
+    plan.keeps[move.to].merge(pieces_of(shape, part_of(shape, move.piece)));
+  bool all_there = true;
+  for (std::size_t rank = 0; rank < layout.members.size(); ++rank)
+    all_there = all_there && std::ranges::includes(layout.members[rank].copies_before, plan.keeps[rank]);
   plan.snapshot = !plan.moves.empty() && (plan.base < plan.resume || !all_there);
   if (!donor || plan.base == plan.resume) plan.without_log.clear();
   for (const RecoveryPlan::Lost& one : plan.lost) {

@@ -48,7 +48,10 @@ struct RecoveryPlan {
   std::vector<Fetch> fetches;
   std::vector<Want> wants;  // for lost columns and units, and for members that are behind
   std::vector<Move> moves;
-  bool snapshot = false;     // before they move
+  bool snapshot = false;  // before they move
+  // By rank: what it has a copy of after that snapshot. Beside what it keeps from then on, what moves to it:
+  // its recovery may be cut short when whoever gave it away has gone on.
+  std::vector<Pieces> keeps;
   std::vector<bool> behind;  // by rank: it has to apply the step before `resume`
   // Who needs the log of the steps from `base` to `resume`, and the rank that gives it.
   std::vector<std::size_t> without_log;
