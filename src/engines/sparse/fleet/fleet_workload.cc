@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
 
@@ -45,26 +46,31 @@ Reports reports_of(const cluster::Rest& rest) {
   return reports;
 }
 
-// The newest that all have who hold something: whoever has forgotten an older one knows that they do.
-StepNumber base_of(const Reports& reports) {
-  std::optional<std::uint64_t> base;
+// As of which step there are copies, the newest first: what all have stored who hold something, for whoever
+// has forgotten an older one knows that they do; and what was before, as long as nobody has.
+std::vector<StepNumber> bases_of(const Reports& reports) {
+  std::optional<std::uint64_t> newest;
+  std::uint64_t kept = 0;
   for (const auto& [node, report] : reports) {
     if (!report.has_part()) continue;
-    std::uint64_t newest = 0;
-    for (const sparse_fleet::Copies& copies : report.copies()) newest = std::max(newest, copies.step());
-    base = std::min(base.value_or(newest), newest);
+    std::uint64_t stored = 0;
+    for (const sparse_fleet::Copies& copies : report.copies()) stored = std::max(stored, copies.step());
+    newest = std::min(newest.value_or(stored), stored);
+    if (report.copies_size() > 0) kept = std::max(kept, report.copies(0).step());
   }
-  return StepNumber(base.value_or(0));
+  const std::uint64_t base = newest.value_or(0);
+  if (kept < base) return {StepNumber(base), StepNumber(kept)};
+  return {StepNumber(base)};
 }
 
 }  // namespace
 
-Layout FleetWorkload::layout_of(const cluster::Rest& rest) const {
+Layout FleetWorkload::layout_of(const cluster::Rest& rest, StepNumber base) const {
   std::map<NodeId, std::set<std::size_t>> shards;
   std::map<NodeId, std::size_t> weights;
   for (const auto& [thing, node] : rest.after) shards[node].insert(thing.value);
   const Reports reports = reports_of(rest);
-  Layout layout{.resume = {}, .base = base_of(reports), .members = {}};
+  Layout layout{.resume = {}, .base = base, .members = {}};
   for (const auto& [node, report] : reports) {
     LayoutMember& member = layout.members.emplace_back();
     member.node = node;
@@ -133,7 +139,9 @@ std::optional<Error> contradiction(const Reports& reports) {
 
 cluster::Decision FleetWorkload::decide(const cluster::Rest& rest) {
   if (auto failure = contradiction(reports_of(rest))) return {.failure = std::move(failure)};
-  const Layout layout = layout_of(rest);
+  const std::vector<StepNumber> bases = bases_of(reports_of(rest));
+  Layout layout = layout_of(rest, bases.front());
+  if (!recoverable(layout)) layout = layout_of(rest, bases.back());
   cluster::Decision result{.bytes = write_layout(layout), .committed = layout.resume};
   const bool behind = rest.committed && layout.resume < *rest.committed;
   if (behind || !recoverable(layout)) {

@@ -36,7 +36,7 @@ class FleetWorkload final : public cluster::Workload {
   [[nodiscard]] std::vector<cluster::TrackId> tracks() const;
 
  private:
-  [[nodiscard]] Layout layout_of(const cluster::Rest& rest) const;
+  [[nodiscard]] Layout layout_of(const cluster::Rest& rest, StepNumber base) const;
   [[nodiscard]] bool recoverable(const Layout& layout) const;
 
   const FleetShape shape_;
