@@ -65,6 +65,7 @@ fuzz: ## every fuzz target for FUZZ_SECONDS=60
 
 sim: build ## SEEDS=100000 simulated disasters on all cores; a seed that breaks something is named
 	@build/release/gossamer simulate cluster-chaos --seeds $(SEEDS)
+	@build/release/gossamer simulate sparse-chaos --seeds $(SEEDS)
 
 install: build ## copy the program to PREFIX=/usr/local
 	@cmake --install build/release --prefix $(PREFIX)

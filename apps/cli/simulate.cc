@@ -159,6 +159,7 @@ Command simulate_command() {
               "Example:\n"
               "  gossamer simulate cluster-chaos --seeds 1000\n"
               "  gossamer simulate cluster-chaos break=stale-lease --seeds 200\n"
+              "  gossamer simulate sparse-chaos copies=2 kinds=kill,drain --seeds 200\n"
               "  gossamer simulate cluster-chaos members=6 kinds=cut,kill-coordinator --seed 17 --trace",
           .run = run};
 }

@@ -2,17 +2,14 @@
 #include "node/cluster_chaos_keys.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <algorithm>
 #include <array>
-#include <ranges>
 #include <utility>
 
-#include "base/nearest_name.h"
 #include "cluster/control/defect.h"
 #include "net/link/link_probe.h"
 #include "node/bench_options.h"
+#include "node/simulation_keys.h"
 
 namespace gossamer::node {
 namespace {
@@ -21,7 +18,6 @@ using simulation::ChaosOptions;
 using simulation::FaultKind;
 using simulation::FaultName;
 using simulation::Identity;
-using simulation::StoreKind;
 
 constexpr std::string_view kCommand = "simulate";
 
@@ -47,12 +43,7 @@ struct Numbers {
   double longest_standstill_s = 3600;
 };
 
-struct Word {
-  std::string_view name;
-  std::string_view standard;
-  std::string_view help;
-};
-constexpr std::array<Word, 5> kWords{{
+constexpr std::array<SimulationWord, 5> kWords{{
     {"store", "drawn", "file: one coordinator; cluster: a standby takes over; drawn: either"},
     {"certificates", "drawn", "yes: nodes keep their numbers from life to life; no; drawn: either"},
     {"view_change", "drawn",
@@ -88,27 +79,12 @@ BenchOptions table(Numbers& n) {
           {"store", "certificates", "view_change", "kinds", "break"}};
 }
 
-Error wrong_value(const SimulationSetting& setting, std::string expected) {
-  Error error = bad_bench_setting(kCommand, {setting.name, setting.value}, std::move(expected));
-  error.where = setting.where;
-  return error;
-}
-
 Result<void> set_kinds(ChaosOptions& options, const SimulationSetting& setting) {
-  options.kinds.clear();
-  if (setting.value == "all") return {};
-  std::vector<std::string_view> names;
-  for (const FaultName& one : simulation::kFaults) names.push_back(one.name);
-  for (const auto part : std::views::split(setting.value, ',')) {
-    const std::string_view word(part.begin(), part.end());
-    const auto kind = simulation::fault_of(word);
-    if (!kind) {
-      return wrong_value(setting, fmt::format("kinds such as '{}' (all: {}), separated by commas",
-                                              nearest_name(word, names), fmt::join(names, ", ")));
-    }
-    options.kinds.push_back(*kind);
-  }
-  if (options.kinds.empty()) return wrong_value(setting, fmt::format("'all', or {}", fmt::join(names, ", ")));
+  std::vector<FaultKind> known;
+  for (const FaultName& one : simulation::kFaults) known.push_back(one.kind);
+  auto kinds = read_kinds(setting, known);
+  if (!kinds.ok()) return kinds.error();
+  options.kinds = std::move(*kinds);
   return {};
 }
 
@@ -121,19 +97,13 @@ Result<void> set_defect(ChaosOptions& options, const SimulationSetting& setting)
   }
   std::vector<std::string_view> names;
   for (const cluster::DefectName& one : cluster::kDefects) names.push_back(one.name);
-  return wrong_value(setting, fmt::format("a protection such as '{}' (all: {})",
-                                          nearest_name(setting.value, names), fmt::join(names, ", ")));
+  return no_protection(setting, names);
 }
 
 Result<void> set_store(ChaosOptions& options, const SimulationSetting& setting) {
-  options.store.reset();
-  if (setting.value == "file") {
-    options.store = StoreKind::kFile;
-  } else if (setting.value == "cluster") {
-    options.store = StoreKind::kCluster;
-  } else if (setting.value != "drawn") {
-    return wrong_value(setting, "file, cluster or drawn");
-  }
+  const auto store = read_store(setting);
+  if (!store.ok()) return store.error();
+  options.store = *store;
   return {};
 }
 
@@ -196,22 +166,9 @@ void apply(ChaosOptions& options, const Numbers& numbers) {
                     .longest_standstill = from_seconds(numbers.longest_standstill_s)};
 }
 
-Error contradiction(const SimulationSetting& setting, std::string what, std::string expected) {
-  return {.kind = ErrorKind::kUsage,
-          .where = setting.where,
-          .what = std::move(what),
-          .got = fmt::format("{}={}", setting.name, setting.value),
-          .expected = std::move(expected),
-          .fix = "change one of the two"};
-}
-
 Result<void> validate(const Scenario& scenario, const ChaosOptions& options) {
   for (const SimulationSetting& setting : scenario.settings) {
-    const bool of_drawn = setting.name == "faults" || setting.name == "kinds" || setting.name == "trouble_s";
-    if (of_drawn && !scenario.faults.empty()) {
-      return contradiction(setting, "this scenario has faults of its own, so none are drawn",
-                           "[[fault]] or the keys faults, kinds, trouble_s");
-    }
+    if (auto done = check_drawn(scenario, setting); !done.ok()) return done;
     const bool of_size = setting.name == "members" || setting.name == "first_members";
     if (of_size && options.first_members > options.members) {
       return contradiction(setting, "the first step waits for more members than there are",
@@ -219,12 +176,6 @@ Result<void> validate(const Scenario& scenario, const ChaosOptions& options) {
     }
   }
   return {};
-}
-
-template <class Probe, std::size_t n>
-void add_probes(std::vector<SimulationProbe>& out, const std::array<ProbeName<Probe>, n>& names,
-                const ProbeCounts<Probe>& counts) {
-  for (const ProbeName<Probe>& one : names) out.push_back({one.name, one.sentence, counts.count(one.probe)});
 }
 
 SeedReport to_seed_report(const simulation::ChaosReport& report) {
@@ -273,8 +224,7 @@ Result<RunSeed> prepare_cluster_chaos(const Scenario& scenario) {
 
 std::string cluster_chaos_keys_help() {
   std::string text;
-  for (const Word& word : kWords)
-    text += fmt::format("  {:<26} {}\n", fmt::format("{}={}", word.name, word.standard), word.help);
+  for (const SimulationWord& word : kWords) text += help_of(word);
   Numbers numbers;
   return text + bench_options_help(table(numbers));
 }

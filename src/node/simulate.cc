@@ -209,7 +209,7 @@ std::string to_text(const SimulateRequest& request, const SimulateResult& result
     text +=
         figure.fold == Fold::kSum
             ? fmt::format("  {:<24} {}\n", figure.name, human_count(static_cast<std::uint64_t>(figure.value)))
-            : fmt::format("  {:<24} {:.2f}, in seed {}\n", figure.name, figure.value, result.most_at[i]);
+            : fmt::format("  {:<24} {:.4g}, in seed {}\n", figure.name, figure.value, result.most_at[i]);
   }
   const std::vector<SimulationProbe> unreached = result.unreached();
   text += fmt::format("  {:<24} {} of {} reached", "rare branches", result.probes.size() - unreached.size(),

@@ -9,16 +9,22 @@
 
 #include "base/nearest_name.h"
 #include "node/cluster_chaos_keys.h"
+#include "node/sparse_chaos_keys.h"
 
 namespace gossamer::node {
 
 std::span<const SimulationPreset> simulation_presets() {
-  static constexpr std::array<SimulationPreset, 1> kPresets{{
+  static constexpr std::array<SimulationPreset, 2> kPresets{{
       {.name = "cluster-chaos",
        .help = "a coordinator, its store, its members: who is in the run, who holds what, under faults",
        .keys_help = cluster_chaos_keys_help,
        .defects_help = cluster_chaos_defects_help,
        .prepare = prepare_cluster_chaos},
+      {.name = "sparse-chaos",
+       .help = "members that train a sparse network together, under faults: it is what one would train alone",
+       .keys_help = sparse_chaos_keys_help,
+       .defects_help = sparse_chaos_defects_help,
+       .prepare = prepare_sparse_chaos},
   }};
   return kPresets;
 }

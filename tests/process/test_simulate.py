@@ -61,6 +61,21 @@ class GoodUse(unittest.TestCase):
         for line in done.out.splitlines():
             self.assertGreater(len(line.split()), 3, line)
 
+    # The sparse engine: beside the common figures it says how far its weights are from those of one learner.
+    def test_sparse(self):
+        done = simulate("sparse-chaos", "faults=2", "--seeds", "3", "--json", "--quiet")
+        self.assertEqual((done.status, done.err), (0, ""))
+        figures = done.json()["figures"]
+        for name in [*FIGURES, "recoveries", "steps_replayed", "runs_lost"]:
+            self.assertIn(name, figures)
+        self.assertGreater(figures["max_relative_weight_error"], 0)
+        self.assertLess(figures["max_relative_weight_error"], 1e-4)
+        trace = simulate("sparse-chaos", "faults=2", "--seed", "1", "--trace")
+        self.assertIn("takes up epoch", trace.out)
+        broken = simulate("sparse-chaos", "break=skip-replay-step", "--seeds", "30", "--json", "--quiet")
+        self.assertEqual(broken.status, 1)
+        self.assertGreater(broken.json()["violations"], 0)
+
     # A scenario file; what stands on the command line overrules it.
     def test_file(self):
         with tempfile.TemporaryDirectory() as directory:
@@ -119,6 +134,10 @@ class WrongWords(unittest.TestCase):
         self.refused(["cluster-chaos", "kinds=kll"], 2, "'kill'")
         self.refused(["cluster-chaos", "break=no-fence"], 2, "'no-fencing'")
         self.refused(["cluster-chaos", "--sed", "3"], 2, "--seed")
+        self.refused(["sparse-chaos", "kinds=hostile"], 2, "all: kill, join")
+        self.refused(["sparse-chaos", "break=apply-once"], 2, "'apply-twice'")
+        self.refused(["sparse-chaos", "driver=slow"], 2, "prompt, batches")
+        self.refused(["sparse-chaos", "dense=9"], 2, "drawn")
 
     # Values out of range name the range; what is missing or contradicts is said.
     def test_values(self):
@@ -139,10 +158,11 @@ class WrongWords(unittest.TestCase):
                 ("preset = \n", ":1:", "as TOML"),
                 ('preset = "cluster-chaos"\nmembrs = 3\n', ":2:10", "'members'"),
                 ('preset = "cluster-chaos"\n[[fault]]\nkind = "kill"\nat_s = -1\n', ":4:8", "0..3600"),
+                ('preset = "sparse-chaos"\n[[fault]]\nkind = "lie"\nat_s = 1\n', "", "'lie'"),
             ]:
                 with open(path, "w", encoding="utf-8") as file:
                     file.write(text)
-                self.refused([path], 2, path + where, part)
+                self.refused([path], 2, path + where if where else "sparse-chaos", part)
 
 
 class Signals(unittest.TestCase):

@@ -30,8 +30,8 @@ TEST(SparseChaos, SeedsHold) {
   EXPECT_LE(lost, 10u);
 }
 
-// Claim: so do those that have broken something: a piece had no copy while it moved (303); a snapshot of which
-// there were too few copies counted, while the one before was still there (499).
+// Claim: so do those that have broken something: a piece had no copy while it moved (303); a snapshot of
+// which there were too few copies counted, while the one before was still there (499).
 TEST(SparseChaos, SeedsThatBrokeHold) {
   for (const std::uint64_t seed : {303, 499}) {
     const SparseChaosReport report = run_sparse_chaos({.seed = seed});
