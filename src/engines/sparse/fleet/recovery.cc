@@ -220,9 +220,16 @@ void Recovery::load_copies(sparse::Network& network) {
 
 PieceSources Recovery::sources() const {
   PieceSources sources;
+  // A recovery that was cut short may have left a piece with who gave it and with who got it: the later one
+  // counts, as in the plan.
+  Pieces of_later;
+  for (std::size_t rank = me_ + 1; rank < layout_.members.size(); ++rank) {
+    if (layout_.members[rank].before) of_later.merge(pieces_of(job_.shape, *layout_.members[rank].before));
+  }
   if (learner_.holds()) {
-    for (const PieceId& piece : pieces_of(job_.shape, learner_.network().part))
-      sources[piece] = &learner_.network();
+    for (const PieceId& piece : pieces_of(job_.shape, learner_.network().part)) {
+      if (!of_later.contains(piece)) sources[piece] = &learner_.network();
+    }
   }
   for (const Patch& patch : patches_) {
     for (const PieceId& piece : pieces_of(job_.shape, patch.network->part))

@@ -51,7 +51,7 @@ class Recovery {
   // after the other; `got` by rank is what all gave in the stage before. Of kSnapshot nothing: sources() are
   // then complete.
   [[nodiscard]] Slices stage(RecoveryStage stage, std::span<const Slices> got);
-  // All pieces that this member has, those computed anew among them.
+  // All pieces that this member has, those computed anew among them; of those that two have the later one's.
   [[nodiscard]] PieceSources sources() const;
 
  private:
