@@ -60,7 +60,7 @@ TEST(FleetEngine, RoundsWhatTravels) {
 // can take, and a step costs at most 1.3 one-way delays for each.
 TEST(FleetEngine, CostsLittleMoreThanItMust) {
   const TinyProblem problem(
-      {.steps = 60, .codec = net::Codec::kBf16, .hidden = 128, .samples = 256, .snapshot_every = 1000});
+      {.hidden = 128, .samples = 256, .steps = 60, .snapshot_every = 1000, .codec = net::Codec::kBf16});
   SparseFleet fleet(problem, {.longest_work = Duration{1}});
   while (fleet.step() < StepNumber(10)) fleet->run_for(0.001);
   const Instant begin = fleet->timeline().now();
