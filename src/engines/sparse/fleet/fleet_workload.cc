@@ -153,7 +153,7 @@ cluster::Decision FleetWorkload::decide(const cluster::Rest& rest) {
                   std::ranges::count_if(
                       layout.members, [](const LayoutMember& member) { return member.before.has_value(); })),
               .expected = "a copy of each part with those that are left",
-              .fix = "begin the run again; more copies survive more deaths at once (cluster.copies)"};
+              .fix = "begin the run again; nodes that die one after another, a snapshot apart, cost nothing"};
     if (behind) result.committed = rest.committed;
   }
   return result;
