@@ -7,7 +7,7 @@ FUZZ_SECONDS ?= 60
 SEEDS ?= 100000
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test bench bench-links bench-sparse check asan tsan fuzz sim install clean
+.PHONY: help build demo test bench bench-cluster bench-links bench-sparse check asan tsan fuzz sim install clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "make %-12s %s\n", $$1, $$2}'
@@ -27,12 +27,18 @@ test: ## build and run every test that CI runs: release, ASan+UBSan, TSan
 	@tools/dev/setup test
 	@JOBS=$(JOBS) tools/dev/run-tests release debug tsan
 
-bench: bench-sparse bench-links ## every table of docs/benchmarks.md (hours with the peers; needs real data, see bench/README.md)
+bench: bench-sparse bench-links bench-cluster ## every table of docs/benchmarks.md (hours with the peers; needs real data, see bench/README.md)
 
 bench-links: build ## the tables of the links on slow lines, in tools/lab (as root; half an hour)
 	@tools/dev/setup bench
 	@cmake --build build/release -j $(JOBS) --target delay_queue
 	@build/bench-venv/bin/python bench/links.py --write
+
+bench-cluster: build ## the tables of steps over several nodes, in tools/lab, beside PyTorch over gloo (as root; an hour)
+	@tools/dev/setup bench
+	@cmake --build build/release -j $(JOBS) --target delay_queue
+	@build/bench-venv/bin/python bench/cluster.py --write
+	@build/bench-venv/bin/python bench/plots.py --write
 
 bench-sparse: build ## the tables of the sparse engine: accuracy, step, scale, sessions, word2vec, serving, reading
 	@tools/dev/setup bench

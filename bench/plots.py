@@ -6,6 +6,7 @@ accuracy  training CPU against P@1 of all tools on each set (sparse_accuracy.jso
 step      step time against outputs, ours and PyTorch's (sparse_step.json)
 roofline  phases of our step, and every kernel, against the bounds of one core (sparse_step.json, kernels.json, which
           is the output of `gossamer bench kernels --json`)
+cluster   step time against the links' rate, four nodes, ours and PyTorch over gloo (cluster.json)
 A plot whose files are missing is left out with a message.
 """
 
@@ -14,10 +15,12 @@ import json
 import pathlib
 import sys
 
+import cluster_tables
 import matplotlib
 import measure
 import sparse_accuracy
 import sparse_step
+from cluster_runs import DENSE, DENSE_BF16, OURS, SPARSE
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402  the drawing backend is chosen before
@@ -151,9 +154,30 @@ def roofline(files):
     return figure
 
 
-PLOTS = {accuracy: ["sparse_accuracy"], step: ["sparse_step"], roofline: ["sparse_step", "kernels"]}
+def cluster(files):
+    rows = [row for row in files["cluster"]["cells"] if row["kind"] == "steps" and row["nodes"] == 4
+            and cluster_tables.of(row, "step_s")]
+    delays = sorted({row["rtt_ms"] for row in rows})
+    figure, axes = plt.subplots(1, len(delays), figsize=(9.5, 4), layout="constrained", sharey=True, squeeze=False)
+    for rtt, axis in zip(delays, axes[0]):
+        for tool, colour, marker in ((OURS, 0, "*"), (SPARSE, 7, "s"), (DENSE_BF16, 6, "s"), (DENSE, 5, "s")):
+            mine = sorted((row for row in rows if (row["rtt_ms"], row["tool"]) == (rtt, tool)), key=lambda row: row["rate_mbps"])
+            rates = [row["rate_mbps"] for row in mine]
+            axis.plot(rates, [1e3 * cluster_tables.of(row, "step_s") for row in mine], marker + "-", color=COLOURS[colour],
+                      label=tool, markersize=12 if marker == "*" else 7)
+            axis.plot(rates, [1e3 * cluster_tables.bound_s(row) for row in mine], ":", color=COLOURS[colour])
+        axis.set(xscale="log", yscale="log", xlabel="Mb/s of a node", title=f"RTT {rtt} ms")
+        plain_ticks(axis.xaxis)
+    axes[0][0].set_ylabel("a step, ms; dotted: what its CPU and bytes allow")
+    plain_ticks(axes[0][0].yaxis)
+    figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False, fontsize=9)
+    return figure
+
+
+PLOTS = {accuracy: ["sparse_accuracy"], step: ["sparse_step"], roofline: ["sparse_step", "kernels"], cluster: ["cluster"]}
 CAPTIONS = {accuracy: "Training CPU against P@1", step: "CPU of a step against outputs",
-            roofline: "Phases of a step and kernels against the bounds of one core"}
+            roofline: "Phases of a step and kernels against the bounds of one core",
+            cluster: "A step on four nodes against the rate of their links"}
 
 
 def main():

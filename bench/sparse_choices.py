@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a setting is worth, on records held out of the training part: P@1/3/5 of the fusion and of the net alone.
 
-sparse_choices.py [--data DIR] [--set NAME] [--seeds N] [--threads N] [SETTINGS ...]
+sparse_choices.py [--data DIR] [--set NAME] [--seeds N] [--threads N] [--nodes N] [SETTINGS ...]
 SETTINGS is one row of the table: KEY=VALUE pairs separated by commas; the defaults are always the first row.
 Every eighth training record is held out; test records are never looked at.
 """
@@ -31,14 +31,15 @@ def split(train, out):
     return paths
 
 
-def run(paths, settings, seed, threads, out):
+def run(paths, settings, seed, machine, out):
     """Metrics of one run, fused and net alone."""
     directory = out / "choices-run"
     shutil.rmtree(directory, ignore_errors=True)
-    measure.run([measure.binary(), "train", "xmc", f"data.train={paths[0]}", f"seed={seed}", *settings,
-                 "--threads", str(threads), "--out", str(directory), "--quiet"])
-    evaluate = [measure.binary(), "eval", str(directory), "--data", str(paths[1]), "--threads", str(threads),
-                "--json", "--quiet"]
+    threads = ["--threads", str(machine.threads)]
+    nodes = ["--nodes", str(machine.nodes)] if machine.nodes else []
+    measure.run([measure.binary(), "train", "xmc", f"data.train={paths[0]}", f"seed={seed}", *settings, *threads, *nodes,
+                 "--out", str(directory), "--quiet"])
+    evaluate = [measure.binary(), "eval", str(directory), "--data", str(paths[1]), *threads, "--json", "--quiet"]
     fused, _ = measure.run(evaluate)
     alone, _ = measure.run([*evaluate, "--net-alone"])
     return [measure.last_json(text)["metrics"][name] for text in (fused, alone) for name in METRICS]
@@ -64,6 +65,7 @@ def main():
     parser.add_argument("--set", default="citeulike-t")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--nodes", type=int, default=0, help="train by so many processes; 0: by one that is no node")
     parser.add_argument("settings", nargs="*", metavar="SETTINGS")
     arguments = parser.parse_args()
     source = pathlib.Path(arguments.data) / arguments.set / "train.txt.zst"
@@ -77,7 +79,8 @@ def main():
     results = {name: [] for name in names}
     for seed in range(1, arguments.seeds + 1):
         for name in names:
-            results[name].append(run(paths, [] if name == "defaults" else name.split(","), seed, arguments.threads, out))
+            settings = [] if name == "defaults" else name.split(",")
+            results[name].append(run(paths, settings, seed, arguments, out))
     print("| settings | " + " | ".join(METRICS) + " | " + " | ".join(f"net alone {m}" for m in METRICS) + " |")
     print("|---|" + "---|" * (2 * len(METRICS)))
     for name in names:

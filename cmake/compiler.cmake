@@ -14,21 +14,28 @@ endif()
 
 find_program(GOSSAMER_CCACHE ccache)
 if(GOSSAMER_CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${GOSSAMER_CCACHE})
+  # Precompiled headers need to be named to it.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${GOSSAMER_CCACHE})
 endif()
 
 add_library(gossamer_flags INTERFACE)
 # One binary runs on any x86-64-v2; faster instruction sets are chosen at run time (src/kernels).
 target_compile_options(gossamer_flags INTERFACE
-  -march=x86-64-v2 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor -Werror
-  $<$<CONFIG:Release>:-O3>)
+  -march=x86-64-v2 -pthread -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor -Werror)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # g++ 12 reports these falsely in inlined standard library code at -O3.
   target_compile_options(gossamer_flags INTERFACE -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds
     -Wno-maybe-uninitialized)
 endif()
+# What tests themselves do is cheap; compiling them is not.
+add_library(gossamer_test_flags INTERFACE)
+target_link_libraries(gossamer_test_flags INTERFACE gossamer_flags)
+target_compile_options(gossamer_test_flags INTERFACE -O1)
 if(GOSSAMER_SANITIZE)
   add_compile_options(-fsanitize=${GOSSAMER_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  if(GOSSAMER_SANITIZE_EXCEPT)
+    add_compile_options(-fno-sanitize=${GOSSAMER_SANITIZE_EXCEPT})
+  endif()
   add_link_options(-fsanitize=${GOSSAMER_SANITIZE})
 endif()
 if(GOSSAMER_FUZZ)

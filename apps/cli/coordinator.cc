@@ -11,6 +11,7 @@
 #include "apps/cli/command.h"
 #include "apps/cli/flat_toml.h"
 #include "apps/cli/machine.h"
+#include "apps/cli/train_settings.h"
 #include "engines/check/check_config.h"
 #include "engines/check/check_workload.h"
 #include "engines/sparse/fleet/fleet_workload.h"
@@ -18,7 +19,10 @@
 #include "host/posix/signals.h"
 #include "node/cluster/chosen_engine.h"
 #include "node/cluster/coordinator_node.h"
+#include "node/fleet/fleet_companion.h"
+#include "node/fleet/lead_runner.h"
 #include "node/fleet/member_job.h"
+#include "node/train_run.h"
 
 namespace gossamer::cli {
 namespace {
@@ -52,7 +56,7 @@ std::unique_ptr<CLI::App> make_coordinator_parser(const Command& self, Coordinat
                                          engine::check_config_help(), self.example)});
   parser
       ->add_option("CONFIG", flags.config,
-                   "what the run does: check, or the run.toml of a run that 'train --nodes' prepared")
+                   "what the run does: check, or what 'train' takes: a preset or a TOML file")
       ->required()
       ->type_name("");
   parser->add_option("KEYS", flags.settings, "key=value: keys of that config")->type_name("");
@@ -198,6 +202,7 @@ struct Led {
   std::string_view engine;
   std::string configuration;
   std::string keys;  // lines of run.toml
+  node::MakeCompanion make_companion = {};
 };
 
 Result<Led> lead_check(const CoordinatorFlags& flags, const RunFile& run) {
@@ -213,17 +218,11 @@ Result<Led> lead_check(const CoordinatorFlags& flags, const RunFile& run) {
                                  config->elements, config->pause_ms, config->steps)};
 }
 
-Error no_such_run(const CoordinatorFlags& flags) {
-  return {.kind = ErrorKind::kUsage,
-          .where = "CONFIG",
-          .what = fmt::format("there is no cluster run '{}'", flags.config),
-          .expected = "check, or the run.toml of a run that 'gossamer train --nodes' prepared",
-          .fix = "'gossamer train' trains on this machine; what clusters do is in --help"};
-}
+// The run.toml that 'train --nodes' has prepared, whose launcher trains with what members deliver.
+bool is_prepared(const CoordinatorFlags& flags) { return flags.config.ends_with("/run.toml"); }
 
 // All of the run's keys stand in its file.
 Result<Led> lead_sparse(const node::NodeHost& host, const CoordinatorFlags& flags, const RunFile& run) {
-  if (!flags.config.ends_with("/run.toml")) return no_such_run(flags);
   if (!flags.settings.empty()) {
     return Error{.kind = ErrorKind::kUsage,
                  .where = "KEYS",
@@ -238,17 +237,30 @@ Result<Led> lead_sparse(const node::NodeHost& host, const CoordinatorFlags& flag
   if (!lead.ok()) return lead.error();
   auto workload = std::make_unique<engine::FleetWorkload>(lead->shape, lead->workload);
   auto tracks = workload->tracks();
+  auto configuration = node::fleet_configuration_bytes(lead->configuration);
   return Led{.workload = std::move(workload),
              .tracks = std::move(tracks),
              .engine = kSparseEngine,
-             .configuration = node::fleet_configuration_bytes(lead->configuration),
-             .keys = {}};
+             .configuration = std::move(configuration),
+             .keys = {},
+             .make_companion = [&host, lead = *std::move(lead)](const node::Aside& aside) {
+               return std::make_unique<node::FleetCompanion>(host.disk, lead, aside, nullptr,
+                                                             host.clock.now());
+             }};
 }
 
 Result<Led> choose_led(const node::NodeHost& host, const CoordinatorFlags& flags, const RunFile& run) {
   auto led = flags.config == kCheckEngine ? lead_check(flags, run) : lead_sparse(host, flags, run);
   if (!led.ok() || run.engine.empty() || run.engine == led->engine) return led;
   return other_than_kept(flags.out + "/run.toml", flags.config, "a run of " + run.engine);
+}
+
+// Prints the line with which others join; without a token for who has joined before.
+Result<void> print_join_line(Context& context, const node::CoordinatorNode& lead, const std::string& token) {
+  std::string line = "gossamer join " + host::to_string(lead.address());
+  if (!token.empty()) line += " --token " + token;
+  context.output.line(line);
+  return context.output.flush();
 }
 
 Result<ExitStatus> lead(Context& context, const CoordinatorFlags& flags) {
@@ -267,20 +279,79 @@ Result<ExitStatus> lead(Context& context, const CoordinatorFlags& flags) {
   options->configuration = node::engine_configuration(led->engine, program_name(), led->configuration);
   options->run_toml = to_toml(led->engine, run, led->keys);
   options->tracks = std::move(led->tracks);
+  options->make_companion = std::move(led->make_companion);
 
   const host::PosixSignals signals;
   auto node = node::CoordinatorNode::start(host, std::move(*options), *led->workload);
   if (!node.ok()) return node.error();
-  std::string line = "gossamer join " + host::to_string((*node)->address());
+  std::string token;
   if ((*node)->new_run()) {
-    const auto token = (*node)->new_token("printed at the start");
-    if (!token.ok()) return token.error();
-    line += " --token " + *token;
+    auto made = (*node)->new_token("printed at the start");
+    if (!made.ok()) return made.error();
+    token = *std::move(made);
   }
-  context.output.line(line);
-  if (auto flushed = context.output.flush(); !flushed.ok()) return flushed.error();
+  if (auto told = print_join_line(context, **node, token); !told.ok()) return told.error();
   if (auto done = (*node)->run(signals); !done.ok()) return done.error();
   return signals.stop_requested() ? 128 + signals.signal_number() : 0;
+}
+
+// The config that the user wrote, as 'train' reads it.
+Result<node::TrainRequest> train_request(Context& context, const CoordinatorFlags& flags,
+                                         FunctionRef<bool()> stop) {
+  auto settings =
+      all_settings(context, {.config = flags.config, .overrides = flags.settings, .other_words = {"check"}});
+  if (!settings.ok()) return settings.error();
+  engine::TrainConfig config;
+  if (auto done = engine::apply_settings(config, *settings); !done.ok()) return done.error();
+  if (auto done = engine::validate(config); !done.ok()) return done.error();
+  return node::TrainRequest{.directory = absolute_path(flags.out),
+                            .resume = flags.resume ? node::Continue::kResume : node::Continue::kNo,
+                            .config = config,
+                            .settings = std::move(*settings),
+                            .stop_requested = stop};
+}
+
+// The coordinator's own directory lies in the run's.
+Result<node::CoordinatorOptions> lead_options(Context& context, CoordinatorFlags flags) {
+  if (!flags.standbys.empty()) {
+    return Error{.kind = ErrorKind::kUsage,
+                 .where = "--standby",
+                 .what = "a training run has one coordinator, which has its data",
+                 .expected = "no --standby",
+                 .fix = "after a crash lead on with --resume, on this machine"};
+  }
+  flags.out = node::lead_directory(flags.out);
+  auto kept = read_run_file(context, flags);
+  if (!kept.ok()) return kept.error();
+  const RunFile run = merged(*std::move(kept), flags);
+  auto options = coordinator_options(context, flags, run);
+  if (options.ok()) options->run_toml = to_toml(kSparseEngine, run, {});
+  return options;
+}
+
+Result<ExitStatus> lead_training(Context& context, const CoordinatorFlags& flags) {
+  const host::PosixSignals signals;
+  const auto stop = [&signals] { return signals.stop_requested(); };
+  auto request = train_request(context, flags, stop);
+  if (!request.ok()) return request.error();
+  auto options = lead_options(context, flags);
+  if (!options.ok()) return options.error();
+  auto machine = Machine::create(context, flags.common);
+  if (!machine.ok()) return machine.error();
+  const node::NodeHost host = (*machine).host();
+  node::LeadRunner runner(host, signals,
+                          {.lead = *std::move(options),
+                           .engine = std::string(kSparseEngine),
+                           .leads = [&context](const node::CoordinatorNode& lead, const std::string& token) {
+                             return print_join_line(context, lead, token);
+                           }});
+  request->runner = &runner;
+  const auto result = node::run_training(host, *request);
+  if (!result.ok()) return result.error();
+  if (result->stopped) return signals.stop_requested() ? 128 + signals.signal_number() : 0;
+  context.output.line(
+      fmt::format("the model is in {0}/model; try: gossamer predict {0} ...", request->directory));
+  return 0;
 }
 
 Result<ExitStatus> run(Context& context, const Command& self, std::span<const std::string> arguments) {
@@ -289,7 +360,8 @@ Result<ExitStatus> run(Context& context, const Command& self, std::span<const st
   auto parsed = parse(*parser, arguments);
   if (!parsed.ok()) return parsed.error();
   if (*parsed == Parsed::kHelp) return context.output.write(help_text(*parser)), 0;
-  return lead(context, flags);
+  const bool trains = flags.config != kCheckEngine && !is_prepared(flags);
+  return trains ? lead_training(context, flags) : lead(context, flags);
 }
 
 }  // namespace
@@ -298,9 +370,15 @@ Command coordinator_command() {
   return {.name = "coordinator",
           .help = "leads a run that other machines join; prints the line with which they do",
           .example =
-              "Members go on without it for ten minutes: after Ctrl-C, a crash or a reboot lead on with\n"
-              "--resume. 'gossamer stop' ends the run.\n\n"
+              "Members need no files: they get the data from here and from each other, and the model is put\n"
+              "together in --out. They go on without the coordinator for ten minutes: after Ctrl-C, a crash "
+              "or a reboot lead on with\n"
+              "--resume. 'gossamer stop' ends the run; one that trains goes on with --resume from where it "
+              "stopped,\n"
+              "with any machines.\n\n"
               "Example:\n"
+              "  gossamer coordinator xmc data.train=train.txt.gz --listen 10.0.0.1:7070 --first 3 --out "
+              "runs/many\n"
               "  gossamer coordinator check --listen 10.0.0.1:7070 --out runs/fleet\n"
               "  gossamer coordinator check --resume --out runs/fleet",
           .run = run};

@@ -23,6 +23,7 @@
 #include "node/cluster/chosen_engine.h"
 #include "node/cluster/member_node.h"
 #include "node/fleet/member_job.h"
+#include "node/fleet/supplied_engine.h"
 
 namespace gossamer::cli {
 namespace {
@@ -186,6 +187,7 @@ Result<node::MemberOptions> member_options(Context& context, const JoinFlags& fl
 struct MemberSelf {
   cluster::MemberProcess& process;
   NodeId node;
+  std::string directory;
 };
 
 // What this program can do in a run.
@@ -197,12 +199,15 @@ std::vector<node::ChosenEngine::Kind> engines(const Context& context, const node
                  process, engine::CheckEngine::Options{.clock = &context.clock});
            }},
           {std::string(kSparseEngine), [&host, self] {
-             return std::make_unique<engine::FleetEngine>(
+             auto engine = std::make_unique<engine::FleetEngine>(
                  self.process,
                  [&host, node = self.node](const std::string& configuration) {
                    return node::make_member_job(host, configuration, node);
                  },
                  &host.clock);
+             return std::make_unique<node::SuppliedEngine>(
+                 host, self.process, std::move(engine),
+                 node::SuppliedEngine::Options{.directory = self.directory, .seed = self.node.value});
            }}};
 }
 
@@ -216,10 +221,11 @@ Result<ExitStatus> join(Context& context, const JoinFlags& flags) {
   const node::NodeHost host = (*machine).host();
   if (options->memory_bytes == 0) options->memory_bytes = host.compute.memory_limit_bytes();
 
+  const std::string directory = absolute_path(options->directory.path);
   auto node =
       node::MemberNode::start(host, std::move(*options), [&](cluster::MemberProcess& process, NodeId self) {
-        return std::make_unique<node::ChosenEngine>(process, engines(context, host, {process, self}),
-                                                    program_name());
+        return std::make_unique<node::ChosenEngine>(
+            process, engines(context, host, {process, self, directory}), program_name());
       });
   if (!node.ok()) return node.error();
   const host::PosixSignals signals;  // until here, Ctrl-C ends it at once

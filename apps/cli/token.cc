@@ -29,7 +29,8 @@ void add_directory(CLI::App& parser, TokenFlags& flags) {
 }
 
 // A directory of another kind would look like a run without tokens.
-Result<node::RunAddress> run_address(Context& context, const TokenFlags& flags) {
+Result<node::RunAddress> run_address(Context& context, TokenFlags& flags) {
+  flags.directory = node::coordinator_directory(context.disk, flags.directory);
   auto address = node::load_address(context.disk, flags.directory);
   if (!address.ok() || address->control) return address;
   return Error{.kind = ErrorKind::kUsage,

@@ -10,13 +10,11 @@
 #include "apps/cli/cluster_words.h"
 #include "apps/cli/command.h"
 #include "apps/cli/machine.h"
-#include "base/nearest_name.h"
+#include "apps/cli/train_settings.h"
 #include "engines/sparse/config_toml.h"
 #include "engines/sparse/presets.h"
-#include "host/api/files.h"
 #include "host/posix/child_process.h"
 #include "host/posix/signals.h"
-#include "node/fleet/fleet_plan.h"
 #include "node/fleet/fleet_runner.h"
 #include "node/train_run.h"
 
@@ -56,50 +54,6 @@ std::unique_ptr<CLI::App> make_train_parser(const Command& self, TrainFlags& fla
   return parser;
 }
 
-Error unknown_preset(const std::string& word) {
-  std::vector<std::string_view> names;
-  for (const engine::Preset& preset : engine::presets()) names.push_back(preset.name);
-  return {.kind = ErrorKind::kUsage,
-          .where = {},
-          .what = fmt::format("there is no preset '{}'", word),
-          .got = {},
-          .expected = fmt::format("a preset such as '{}' (all: {}), or the path of a TOML file",
-                                  nearest_name(word, names), fmt::join(names, ", ")),
-          .fix = "'gossamer train --help' describes the presets"};
-}
-
-// The settings of a preset or file.
-Result<std::vector<engine::KeySetting>> read_settings(Context& context, const std::string& config) {
-  if (const engine::Preset* preset = engine::find_preset(config); preset != nullptr) {
-    return engine::parse_toml(preset->toml, fmt::format("preset {}", preset->name));
-  }
-  const bool looks_like_path = config.find('/') != std::string::npos || config.ends_with(".toml");
-  auto there = context.disk.exists(config);
-  if (!looks_like_path && (!there.ok() || !*there)) return unknown_preset(config);
-  auto text = host::read_text(context.disk, config, std::size_t{1} << 20);
-  if (!text.ok()) return text.error();
-  return engine::parse_toml(*text, config);
-}
-
-// Everything the user wrote, in order: preset or file, overrides, --skip-bad.
-Result<std::vector<engine::KeySetting>> all_settings(Context& context, const TrainFlags& flags) {
-  std::vector<engine::KeySetting> settings;
-  if (!flags.config.empty()) {
-    auto base = read_settings(context, flags.config);
-    if (!base.ok()) return base.error();
-    settings = std::move(*base);
-  }
-  for (const std::string& text : flags.overrides) {
-    auto setting = engine::parse_override(text);
-    if (!setting.ok()) return setting.error();
-    settings.push_back(std::move(*setting));
-  }
-  if (!flags.skip_bad.empty()) {
-    settings.push_back({.name = "data.skip_bad", .text = flags.skip_bad, .where = "--skip-bad"});
-  }
-  return settings;
-}
-
 std::string keys_text(const engine::TrainConfig& config) {
   std::string text;
   for (const engine::ConfigKey& key : engine::config_keys()) {
@@ -123,15 +77,7 @@ Error missing(std::string_view what, std::string_view expected, std::string_view
 Result<std::size_t> nodes_of(const TrainFlags& flags, node::TrainRequest& request) {
   const auto nodes = parse_count(flags.nodes, {.flag = "--nodes", .min = 1, .max = node::kMostNodes});
   if (!nodes.ok()) return nodes.error();
-  if (flags.resume) {
-    return Error{.kind = ErrorKind::kUsage,
-                 .where = "--resume",
-                 .what = "nodes cannot continue a run yet",
-                 .expected = "--nodes or --resume",
-                 .fix = "leave --nodes out, or start a new run"};
-  }
   request.directory = absolute_path(flags.out);
-  if (auto can = node::check_fleet_config(request.config); !can.ok()) return can.error();
   return *nodes;
 }
 
@@ -177,7 +123,8 @@ Result<ExitStatus> run(Context& context, const Command& self, std::span<const st
     return missing("CONFIG", "a preset such as xmc, or a TOML file",
                    "gossamer train xmc data.train=FILE --out DIR");
   }
-  auto settings = all_settings(context, flags);
+  auto settings = all_settings(
+      context, {.config = flags.config, .overrides = flags.overrides, .skip_bad = flags.skip_bad});
   if (!settings.ok()) return settings.error();
   engine::TrainConfig config;
   if (auto done = engine::apply_settings(config, *settings); !done.ok()) return done.error();

@@ -45,6 +45,24 @@ void Rng::refill() {
   if (++counter_[0] == 0) ++counter_[1];
 }
 
+void Rng::discard(std::uint64_t numbers) {
+  CHECK(!has_spare_);
+  const std::uint64_t left = block_.size() - used_;
+  if (numbers <= left) {
+    used_ += static_cast<unsigned>(numbers);
+    return;
+  }
+  numbers -= left;
+  const std::uint64_t drawn = (std::uint64_t{counter_[1]} << 32) | counter_[0];
+  const std::uint64_t next = drawn + numbers / block_.size();
+  counter_[0] = low(next);
+  counter_[1] = high(next);
+  used_ = static_cast<unsigned>(block_.size());
+  if (numbers % block_.size() == 0) return;
+  refill();
+  used_ = static_cast<unsigned>(numbers % block_.size());
+}
+
 std::uint64_t Rng::below(std::uint64_t bound) {
   CHECK(bound > 0);
   // Reject the incomplete last interval so that every value is equally likely.

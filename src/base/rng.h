@@ -56,8 +56,11 @@ class Rng {
   std::uint64_t below(std::uint64_t bound);
   // Uniform in [0, 1), 24 random bits.
   float uniform() { return static_cast<float>(next_u32() >> 8) * 0x1p-24F; }
-  // Standard normal (Box-Muller).
+  // Standard normal (Box-Muller): two of them from two numbers.
   float normal();
+  // Goes on as if next_u32() had been called so often, at the cost of one call at most. Requires that
+  // normal() has been called an even number of times.
+  void discard(std::uint64_t numbers);
 
  private:
   void refill();

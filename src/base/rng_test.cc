@@ -37,6 +37,38 @@ TEST(Rng, StreamsAreNamed) {
   EXPECT_EQ(seen.size(), 8U * 8U * 8U * 2U);
 }
 
+// discard(n) goes on as n draws do, wherever in a block the stream stands and ends, and beyond 2^32 blocks.
+TEST(Rng, DiscardingEqualsDrawing) {
+  for (std::uint64_t before = 0; before < 9; ++before) {
+    for (std::uint64_t discarded = 0; discarded < 21; ++discarded) {
+      Rng drawing(5, Purpose::kTest, 3, 4);
+      Rng skipping = drawing;
+      for (std::uint64_t i = 0; i < before + discarded; ++i) (void)drawing.next_u32();
+      for (std::uint64_t i = 0; i < before; ++i) (void)skipping.next_u32();
+      skipping.discard(discarded);
+      for (int i = 0; i < 6; ++i)
+        EXPECT_EQ(skipping.next_u32(), drawing.next_u32()) << before << " " << discarded;
+    }
+  }
+  Rng at_once(5, Purpose::kTest);
+  Rng in_two = at_once;
+  at_once.discard(5'000'000'000'007);
+  in_two.discard(4'999'999'999'990);
+  for (int i = 0; i < 17; ++i) (void)in_two.next_u32();
+  EXPECT_EQ(at_once.next_u64(), in_two.next_u64());
+}
+
+// Normals behind an even number of discarded ones are those that would have followed them.
+TEST(Rng, NormalsCanBeDiscarded) {
+  for (const std::uint64_t normals : {0, 2, 16, 22, 48}) {
+    Rng drawing(5, Purpose::kTest, 3);
+    Rng skipping = drawing;
+    for (std::uint64_t i = 0; i < normals; ++i) (void)drawing.normal();
+    skipping.discard(normals);
+    for (int i = 0; i < 5; ++i) EXPECT_EQ(skipping.normal(), drawing.normal()) << normals;
+  }
+}
+
 // below(n) covers its range evenly: a chi-square statistic with 9 degrees of freedom stays under its 0.001
 // tail.
 TEST(Rng, BelowIsUniform) {

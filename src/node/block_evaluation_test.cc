@@ -43,8 +43,8 @@ TEST(BlockEvaluation, AsksForEveryRecordOnce) {
       labelled += i % 5 != 0 ? 1 : 0;
       right += i % 5 != 0 && i % 2 == 0 ? 1 : 0;
     }
-    evaluation.run();
-    evaluation.run();  // nothing is left
+    ASSERT_TRUE(evaluation.run().ok());
+    ASSERT_TRUE(evaluation.run().ok());  // nothing is left
     EXPECT_EQ(predictor.seen, records);
     const engine::Metrics metrics = evaluation.metrics();
     EXPECT_EQ(metrics.samples, labelled);

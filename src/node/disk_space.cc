@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "base/human_bytes.h"
@@ -45,6 +46,15 @@ Contents contents_of(host::Disk& disk, const std::string& directory) {
   contents.names = *names;
   for (const std::string& name : contents.names) contents.bytes += size_of(disk, directory + "/" + name);
   return contents;
+}
+
+// Nodes write several files for each.
+std::uint64_t checkpoints_in(const std::vector<std::string>& names) {
+  std::set<std::string> steps;
+  for (const std::string& name : names) {
+    if (name.ends_with(".ckpt") || name.ends_with(".part")) steps.insert(name.substr(0, name.find('.')));
+  }
+  return steps.size();
 }
 
 bool switched_on(const engine::CheckpointConfig& when) {
@@ -157,8 +167,7 @@ Result<void> check_run_space(host::Disk& disk, const RunSpace& run) {
   const Contents kept = contents_of(disk, run.paths.checkpoints());
   const bool trained =
       std::ranges::find(kept.names, engine::checkpoint_name(StepNumber{run.steps})) != kept.names.end();
-  const auto kept_now = static_cast<std::uint64_t>(
-      std::ranges::count_if(kept.names, [](const std::string& name) { return name.ends_with(".ckpt"); }));
+  const std::uint64_t kept_now = checkpoints_in(kept.names);
   const std::uint64_t at_once =
       trained ? kept_now : checkpoints_at_once({.when = when, .steps = run.steps, .kept_now = kept_now});
   const std::uint64_t peak = trained ? kept.bytes + run.needed.model : peak_bytes(run, at_once);

@@ -52,7 +52,7 @@ std::string describe_unknown(const UnknownNames& names) {
 
 // Every position from the second on is a test record, or the target alone.
 Result<data::ReadReport> read_test_sessions(data::ByteSource& source, const data::ReadOptions& options,
-                                            BlockEvaluation& evaluation) {
+                                            TestBlocks& evaluation) {
   data::NameTable labels = label_table(evaluation.model());
   std::vector<std::uint32_t> known;  // items before the position
   return data::read_sessions(source, options, [&](const data::Session& session) -> Result<void> {
@@ -77,7 +77,7 @@ Result<data::ReadReport> read_test_sessions(data::ByteSource& source, const data
 // Every word that the model knows is a test record: the words around it, as many as a window held in
 // training; words that it does not know are left out before.
 Result<data::ReadReport> read_test_words(data::ByteSource& source, const data::ReadOptions& options,
-                                         BlockEvaluation& evaluation) {
+                                         TestBlocks& evaluation) {
   data::TokenText text;
   auto report = data::read_words(source, options, [&](std::string_view word) -> Result<void> {
     if (word.empty()) {
@@ -102,7 +102,7 @@ Result<data::ReadReport> read_test_words(data::ByteSource& source, const data::R
 }
 
 Result<data::ReadReport> read_test(data::ByteSource& source, const data::ReadOptions& options,
-                                   RecordFormat format, BlockEvaluation& evaluation) {
+                                   RecordFormat format, TestBlocks& evaluation) {
   const engine::Model& model = evaluation.model();
   const auto features = static_cast<std::uint32_t>(model.network.shape.features);
   if (format == RecordFormat::kXmc) {
@@ -136,7 +136,7 @@ std::vector<std::uint32_t> label_numbers(const data::Dataset& dataset, const eng
 
 // The numbers of a test set's features in the model; empty when they are the same. A name that the model does
 // not have becomes a number that it does not have either.
-std::vector<std::uint32_t> feature_numbers(const data::Dataset& dataset, BlockEvaluation& evaluation) {
+std::vector<std::uint32_t> feature_numbers(const data::Dataset& dataset, TestBlocks& evaluation) {
   std::vector<std::uint32_t> numbers;
   if (!dataset.has_feature_names()) return numbers;
   const auto none = static_cast<std::uint32_t>(evaluation.model().network.shape.features);
@@ -146,7 +146,7 @@ std::vector<std::uint32_t> feature_numbers(const data::Dataset& dataset, BlockEv
   return numbers;
 }
 
-Result<void> read_cached_test(const NodeHost& host, const std::string& path, BlockEvaluation& evaluation) {
+Result<void> read_cached_test(const NodeHost& host, const std::string& path, TestBlocks& evaluation) {
   auto dataset = data::CachedDataset::open(host.disk, path, host.compute);
   if (!dataset.ok()) return dataset.error();
   const FeatureKind wanted = feature_kind(evaluation.model());
@@ -193,42 +193,56 @@ Result<engine::Retrieval> parse_retrieval(std::string_view word) {
                .fix = "leave it out for exact lists"};
 }
 
+namespace {
+
+// The file of a test set that is not imported.
+Result<void> read_test_file(const NodeHost& host, const TestSet& test, TestBlocks& evaluation) {
+  Progress progress(host.console, host.clock, "reading test records", host.verbosity);
+  data::ReadOptions options{.skip_bad = test.skip_bad, .compute = &host.compute};
+  options.progress = [&progress](const data::ReadProgress& now) -> Result<void> {
+    progress.update({.done = now.records, .total = 0, .unit = "records", .detail = {}});
+    return {};
+  };
+  auto source = data::open_bytes(host.disk, test.source.path);
+  if (!source.ok()) return source.error();
+  auto report = read_test(**source, options, test.source.format, evaluation);
+  if (!report.ok()) {
+    Error error = report.error();
+    if (error.where.empty()) error.where = test.source.path;
+    return error;
+  }
+  progress.finish();
+  if ((*report).skipped > 0) host.say(describe_skipped(*report));
+  return {};
+}
+
+}  // namespace
+
+Result<void> read_test_set(const NodeHost& host, const TestSet& test, TestBlocks& evaluation) {
+  const RecordFormat format = test.source.format;
+  if (format == RecordFormat::kXmc || format == RecordFormat::kSessions || format == RecordFormat::kText) {
+    const FeatureKind wanted = feature_kind(evaluation.model());
+    const FeatureKind got = format == RecordFormat::kXmc        ? FeatureKind::kNumbers
+                            : format == RecordFormat::kSessions ? FeatureKind::kSessions
+                                                                : FeatureKind::kWords;
+    if (got != wanted) return wrong_kind({.where = test.source.path, .got = got, .expected = wanted});
+  }
+  const auto read = format == RecordFormat::kCache ? read_cached_test(host, test.source.path, evaluation)
+                                                   : read_test_file(host, test, evaluation);
+  if (!read.ok()) return read;
+  if (auto done = evaluation.run(); !done.ok()) return done;
+  const UnknownNames& unknown = evaluation.parser().unknown_names();
+  if (unknown.unknown > 0) host.say(describe_unknown(unknown));
+  return {};
+}
+
 Result<engine::Metrics> evaluate_model(const NodeHost& host, const engine::Model& model,
                                        const EvaluateRequest& request) {
   auto predictor = make_predictor(host, model, request.scorer, request.retrieval);
   if (!predictor.ok()) return predictor.error();
   BlockEvaluation evaluation(model, **predictor, request.stop);
-  const RecordFormat format = request.source.format;
-  if (format == RecordFormat::kXmc || format == RecordFormat::kSessions || format == RecordFormat::kText) {
-    const FeatureKind wanted = feature_kind(model);
-    const FeatureKind got = format == RecordFormat::kXmc        ? FeatureKind::kNumbers
-                            : format == RecordFormat::kSessions ? FeatureKind::kSessions
-                                                                : FeatureKind::kWords;
-    if (got != wanted) return wrong_kind({.where = request.source.path, .got = got, .expected = wanted});
-  }
-  if (request.source.format == RecordFormat::kCache) {
-    if (auto done = read_cached_test(host, request.source.path, evaluation); !done.ok()) return done.error();
-  } else {
-    Progress progress(host.console, host.clock, "evaluating", host.verbosity);
-    data::ReadOptions options{.skip_bad = request.skip_bad, .compute = &host.compute};
-    options.progress = [&progress](const data::ReadProgress& now) -> Result<void> {
-      progress.update({.done = now.records, .total = 0, .unit = "records", .detail = {}});
-      return {};
-    };
-    auto source = data::open_bytes(host.disk, request.source.path);
-    if (!source.ok()) return source.error();
-    auto report = read_test(**source, options, request.source.format, evaluation);
-    if (!report.ok()) {
-      Error error = report.error();
-      if (error.where.empty()) error.where = request.source.path;
-      return error;
-    }
-    progress.finish();
-    if ((*report).skipped > 0) host.say(describe_skipped(*report));
-  }
-  evaluation.run();
-  const UnknownNames& unknown = evaluation.parser().unknown_names();
-  if (unknown.unknown > 0) host.say(describe_unknown(unknown));
+  const TestSet test{.source = request.source, .skip_bad = request.skip_bad};
+  if (auto read = read_test_set(host, test, evaluation); !read.ok()) return read.error();
   return evaluation.metrics();
 }
 

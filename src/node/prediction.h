@@ -36,6 +36,16 @@ enum class Scorer {
 // "exact" or "lsh"; kUsage for another word.
 [[nodiscard]] Result<engine::Retrieval> parse_retrieval(std::string_view word);
 
+class TestBlocks;
+
+struct TestSet {
+  Source source;
+  std::uint64_t skip_bad = 0;
+};
+// Reads all of it. Labels and features are matched by name where the model has names, else by number. kUsage
+// when it tells its features otherwise than the training records did.
+[[nodiscard]] Result<void> read_test_set(const NodeHost& host, const TestSet& test, TestBlocks& blocks);
+
 struct EvaluateRequest {
   Source source;
   std::uint64_t skip_bad = 0;
@@ -43,8 +53,7 @@ struct EvaluateRequest {
   engine::Retrieval retrieval = engine::Retrieval::kExact;
   std::function<bool()> stop = {};  // asked every thousand records; true: kFailed, "stopped"
 };
-// Labels and features of the test set are matched by name where the model has names, else by number. kUsage
-// when it tells its features otherwise than the training records did.
+// Errors are those of read_test_set().
 [[nodiscard]] Result<engine::Metrics> evaluate_model(const NodeHost& host, const engine::Model& model,
                                                      const EvaluateRequest& request);
 

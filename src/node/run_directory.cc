@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "host/api/durable_directories.h"
 #include "host/api/files.h"
 
 namespace gossamer::node {
@@ -22,12 +23,6 @@ Error usage(std::string where, std::string what) {
 bool is_trace(const std::string& name) { return name == ".lock" || name == "run.toml.tmp"; }
 
 constexpr std::string_view kRunLine = "# run ";
-
-// The id stands in the first line of run.toml, a comment.
-std::string read_run_id(std::string_view text) {
-  if (!text.starts_with(kRunLine)) return "unknown";
-  return std::string(text.substr(kRunLine.size(), text.find('\n') - kRunLine.size()));
-}
 
 Result<TrainConfig> read_config(std::string_view text, const std::string& path) {
   auto settings = engine::parse_toml(text, path);
@@ -65,6 +60,12 @@ Error not_empty(const std::string& directory, bool is_run) {
 
 }  // namespace
 
+// The id stands in the first line, a comment.
+std::string run_id_of(std::string_view text) {
+  if (!text.starts_with(kRunLine)) return "unknown";
+  return std::string(text.substr(kRunLine.size(), text.find('\n') - kRunLine.size()));
+}
+
 Result<RunDirectory> RunDirectory::open(host::Disk& disk, const OpenRun& wanted) {
   const std::string& directory = wanted.directory;
   RunDirectory run(disk, directory);
@@ -79,7 +80,7 @@ Result<RunDirectory> RunDirectory::open(host::Disk& disk, const OpenRun& wanted)
     if (!run.fresh_ && (wanted.resume == Continue::kNo || !is_run)) return not_empty(directory, is_run);
   } else {
     run.fresh_ = true;
-    if (auto done = disk.make_directories(directory); !done.ok()) return done.error();
+    if (auto done = host::make_durable_directories(disk, directory); !done.ok()) return done.error();
   }
   auto lock = disk.lock(directory);
   if (!lock.ok()) return lock.error();
@@ -98,7 +99,7 @@ Result<RunDirectory> RunDirectory::open(host::Disk& disk, const OpenRun& wanted)
   auto config = read_config(*text, run.paths_.config());
   if (!config.ok()) return config.error();
   run.config_ = std::move(*config);
-  run.run_id_ = read_run_id(*text);
+  run.run_id_ = run_id_of(*text);
   if (auto same = check_same(run.config_, wanted.settings, run.paths_.config()); !same.ok())
     return same.error();
   auto finished = disk.exists(run.paths_.summary());

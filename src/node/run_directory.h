@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -45,6 +46,9 @@ struct OpenRun {
   std::vector<engine::KeySetting> settings;
   std::string run_id;  // of a new run: letters and digits
 };
+
+// That of a run.toml, of which `text` has at least the first line; "unknown" where it names none.
+[[nodiscard]] std::string run_id_of(std::string_view text);
 
 class RunDirectory {
  public:

@@ -36,10 +36,14 @@ struct Numbers {
   double most_error = 1e-4;
 };
 
-constexpr std::array<SimulationWord, 5> kWords{{
+constexpr std::array<SimulationWord, 8> kWords{{
     {"store", "drawn", "file: one coordinator; cluster: a standby takes over; drawn: either"},
     {"driver", "drawn", "prompt: engines hear of all at once; batches: of 20 ms together; drawn: either"},
     {"dense", "drawn", "layers between the first and the output, 0..4; drawn: 0, 1 or 2"},
+    {"staleness", "drawn", "steps whose updates a step does without, 0 or 1; drawn: either"},
+    {"exchange", "drawn", "of scores: shares, or dslide, all of them; drawn: either"},
+    {"power_off", "drawn",
+     "yes: all lose power at once, others go on from the newest checkpoint; drawn: one run in four"},
     {"kinds", "all", "of the faults that are drawn, separated by commas"},
     {"break", "none", "a protection to switch off; break=list names them"},
 }};
@@ -56,7 +60,7 @@ BenchOptions table(Numbers& n) {
            {"calm_s", "after the last fault has ended, until all steps must be done", &n.calm_s, 15, 3600},
            {"expect.relative_weight_error", "distance of all weights to those of one learner", &n.most_error,
             0, 1}},
-          {"store", "driver", "dense", "kinds", "break"}};
+          {"store", "driver", "dense", "staleness", "exchange", "power_off", "kinds", "break"}};
 }
 
 Result<void> set_defect(SparseChaosOptions& options, const SimulationSetting& setting) {
@@ -90,6 +94,30 @@ Result<void> set_dense(SparseChaosOptions& options, const SimulationSetting& set
   return {};
 }
 
+Result<void> set_staleness(SparseChaosOptions& options, const SimulationSetting& setting) {
+  options.staleness.reset();
+  if (setting.value == "0") options.staleness = 0;
+  if (setting.value == "1") options.staleness = 1;
+  if (!options.staleness && setting.value != "drawn") return wrong_value(setting, "0, 1 or drawn");
+  return {};
+}
+
+Result<void> set_power_off(SparseChaosOptions& options, const SimulationSetting& setting) {
+  options.power_off.reset();
+  if (setting.value == "yes") options.power_off = true;
+  if (setting.value == "no") options.power_off = false;
+  if (!options.power_off && setting.value != "drawn") return wrong_value(setting, "yes, no or drawn");
+  return {};
+}
+
+Result<void> set_exchange(SparseChaosOptions& options, const SimulationSetting& setting) {
+  options.exchange.reset();
+  if (setting.value == "shares") options.exchange = engine::ExchangeKind::kShares;
+  if (setting.value == "dslide") options.exchange = engine::ExchangeKind::kDslide;
+  if (!options.exchange && setting.value != "drawn") return wrong_value(setting, "shares, dslide or drawn");
+  return {};
+}
+
 Result<void> set_kinds(SparseChaosOptions& options, const SimulationSetting& setting) {
   auto kinds = read_kinds(setting, simulation::sparse_chaos_kinds());
   if (!kinds.ok()) return kinds.error();
@@ -110,6 +138,9 @@ Result<void> set_key(SparseChaosOptions& options, Numbers& numbers, const Simula
   if (setting.name == "store") return set_store(options, setting);
   if (setting.name == "driver") return set_driver(options, setting);
   if (setting.name == "dense") return set_dense(options, setting);
+  if (setting.name == "exchange") return set_exchange(options, setting);
+  if (setting.name == "power_off") return set_power_off(options, setting);
+  if (setting.name == "staleness") return set_staleness(options, setting);
   const Result<void> done =
       set_bench_option(table(numbers), fmt::format("{}={}", setting.name, setting.value));
   if (done.ok()) return {};
@@ -143,6 +174,7 @@ SeedReport to_seed_report(const simulation::SparseChaosReport& report) {
                              {"member_lives", number(report.lives)},
                              {"recoveries", reached(engine::FleetProbe::kRecovered)},
                              {"steps_replayed", reached(engine::FleetProbe::kReplayedStep)},
+                             {"steps_saved", number(report.steps_saved)},
                              {"runs_lost", report.lost ? 1.0 : 0.0},
                              {"max_relative_weight_error", report.relative_weight_error, Fold::kMost}},
                  .probes = {}};

@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "base/human_bytes.h"
+#include "engines/sparse/fleet/fleet_job.h"
+#include "engines/sparse/fleet/fleet_resume.h"
 #include "engines/sparse/fusion_learning.h"
 #include "engines/sparse/model_assembly.h"
 #include "engines/sparse/model_file.h"
@@ -19,7 +21,9 @@
 #include "node/disk_space.h"
 #include "node/prediction.h"
 #include "node/run_log.h"
+#include "node/run_refusals.h"
 #include "node/step_watch.h"
+#include "node/test_cache.h"
 #include "node/train_summary.h"
 #include "node/training_data.h"
 #include "node/training_samples.h"
@@ -28,68 +32,6 @@
 
 namespace gossamer::node {
 namespace {
-
-Error missing_data() {
-  return {.kind = ErrorKind::kUsage,
-          .where = "data.train",
-          .what = "there is nothing to train on",
-          .got = "no file",
-          .expected = "the path of the training records",
-          .fix = "add data.train=FILE"};
-}
-
-Error no_test_from_stdin() {
-  return {.kind = ErrorKind::kUsage,
-          .where = "data.test",
-          .what = "the test set cannot come from standard input",
-          .got = "'-'",
-          .expected = "a file or an imported directory, which can be read twice",
-          .fix = "write it to a file first"};
-}
-
-Error no_text_from_stdin() {
-  return {.kind = ErrorKind::kUsage,
-          .where = "data.train",
-          .what = "JSON lines cannot be trained on from standard input, they are read twice",
-          .got = "'-'",
-          .expected = "a file or an imported directory",
-          .fix = "import first: gossamer data import jsonl - --out DIR"};
-}
-
-// Peak bytes of a run, whoever does its steps.
-std::uint64_t memory_of(const NodeHost& host, const TrainRequest& request, const engine::TrainConfig& config,
-                        const engine::Recipe& recipe, const engine::DataShape& shape) {
-  const std::uint64_t own = engine::memory_needed(config, recipe, shape, host.compute.workers());
-  return request.runner == nullptr ? own
-                                   : std::max(own, request.runner->memory_needed(config, recipe, shape));
-}
-
-Error too_little_memory(const NodeHost& host, const TrainRequest& request, const engine::TrainConfig& config,
-                        const engine::DataShape& shape, std::uint64_t needed) {
-  const std::uint64_t limit = host.compute.memory_limit_bytes();
-  const auto would_fit = [&](const engine::TrainConfig& smaller) {
-    const auto recipe = engine::derive_recipe(smaller, shape);
-    return recipe.ok() && memory_of(host, request, smaller, *recipe, shape) <= limit;
-  };
-  engine::TrainConfig smaller = config;
-  smaller.optimizer.moments = engine::MomentsKind::kBlock;
-  std::string fits = would_fit(smaller) ? "optimizer.moments=block" : "";
-  for (std::uint32_t hidden = 2048; hidden >= 16 && fits.empty(); hidden /= 2) {
-    if (hidden >= config.model.hidden.value_or(0)) continue;
-    smaller = config;
-    smaller.model.hidden = hidden;
-    if (would_fit(smaller)) fits = fmt::format("model.hidden={}", hidden);
-  }
-  if (fits.empty()) fits = "fewer features (text.max_features) or labels";
-  return {.kind = ErrorKind::kFailed,
-          .where = "memory",
-          .what = "the run would not fit",
-          .got = fmt::format("{} needed for {} features and {} labels at model.hidden = {}",
-                             human_bytes(needed), human_count(shape.features), human_count(shape.labels),
-                             config.model.hidden.value_or(0)),
-          .expected = fmt::format("at most {}, what this process may use", human_bytes(limit)),
-          .fix = fmt::format("would fit: {}", fits)};
-}
 
 double rate(double count, double seconds) { return seconds > 0 ? count / seconds : 0; }
 
@@ -114,11 +56,10 @@ class TrainingJob {
     auto outcome = train();
     if (!outcome.ok()) return outcome.error();
     if (!(*outcome).network.has_value()) {
-      host_.say(request_.runner == nullptr
-                    ? fmt::format("stopped after step {}; continue with: --resume", (*outcome).steps)
-                    : fmt::format("stopped after step {}, of which nothing is kept: nodes cannot continue a "
-                                  "run yet; in {} is what was read",
-                                  (*outcome).steps, directory_.paths().cache()));
+      auto parts = take_parts();
+      if (!parts.ok()) return parts.error();
+      if (parts->has_value()) return finish_parts(*outcome, **std::move(parts));
+      host_.say(fmt::format("stopped after step {}; continue with: --resume", (*outcome).steps));
       return TrainResult{.stopped = true, .summary = {}};
     }
     return finish(std::move(*outcome));
@@ -257,10 +198,10 @@ class TrainingJob {
     config_.train.steps = recipe_.steps;
     // Each process has the words of a text.
     const std::uint64_t processes = request_.runner != nullptr ? 1 + nodes() : 1;
-    const std::uint64_t needed = memory_of(host_, request_, config_, recipe_, shape_) +
+    const std::uint64_t needed = run_memory(host_, request_.runner, config_, recipe_, shape_) +
                                  (data_.words != nullptr ? processes * data_.words->bytes() : 0);
     if (needed > host_.compute.memory_limit_bytes())
-      return too_little_memory(host_, request_, config_, shape_, needed);
+      return too_little_memory(host_, request_.runner, config_, shape_, needed);
     if (auto fits =
             check_run_space(host_.disk, {.config = config_,
                                          .paths = directory_.paths(),
@@ -280,6 +221,13 @@ class TrainingJob {
     return {};
   }
 
+  static Result<engine::TrainOutcome> train_alone(const engine::TrainInputs& inputs,
+                                                  const engine::TrainHooks& hooks) {
+    if (auto joined = engine::join_fleet_checkpoint(inputs, hooks.events); !joined.ok())
+      return joined.error();
+    return engine::train(inputs, hooks);
+  }
+
   Result<engine::TrainOutcome> train() {
     const auto events = [this](std::string_view name, EventFields fields) { log_.event(name, fields); };
     events("run_started", {{"run_id", directory_.run_id()},
@@ -289,6 +237,7 @@ class TrainingJob {
     const auto on_step = [&watch](const engine::TrainProgress& progress) { watch.on_step(progress); };
     const Instant begin = host_.clock.now();
     samples_.emplace(data_, weighting_, config_, recipe_, host_.compute);
+    if (auto done = import_test(); !done.ok()) return done.error();
     const engine::TrainInputs inputs{.disk = host_.disk,
                                      .compute = host_.compute,
                                      .clock = host_.clock,
@@ -303,7 +252,7 @@ class TrainingJob {
                                      .load_seconds = load_seconds_};
     const engine::TrainHooks hooks{
         .on_step = on_step, .stop_requested = request_.stop_requested, .events = events};
-    auto outcome = request_.runner == nullptr ? engine::train(inputs, hooks)
+    auto outcome = request_.runner == nullptr ? train_alone(inputs, hooks)
                                               : request_.runner->train(directory_.paths(), inputs, hooks);
     watch.finish();
     steps_seconds_ = (host_.clock.now() - begin).seconds();
@@ -331,19 +280,42 @@ class TrainingJob {
                                   host_.kernels, host_.compute);
   }
 
+  // The network is untouched, and takes no memory, where only its shape matters.
+  [[nodiscard]] engine::Model assemble_records(sparse::Network network) const {
+    return engine::assemble_model({.network = std::move(network),
+                                   .schema = samples_->kept(),
+                                   .records = &samples_->kept(),
+                                   .weighting = weighting_,
+                                   .featurizer = data_.featurizer,
+                                   .task = of_sessions() ? "next-item" : "xmc",
+                                   .line = line(),
+                                   .config = config_},
+                                  host_.kernels, host_.compute);
+  }
+  [[nodiscard]] engine::Model assemble_shape() const {
+    return assemble_records(sparse::Network(engine::network_shape(recipe_, shape_.features, shape_.labels),
+                                            sparse::Moments::kNone));
+  }
+
+  [[nodiscard]] std::string test_cache() const {
+    return fmt::format("{}/{}", directory_.paths().cache(), kTestCache);
+  }
+  // For the nodes, which measure what they have trained.
+  Result<void> import_test() {
+    const bool by_nodes = request_.runner != nullptr && engine::stays_in_parts(config_);
+    if (!by_nodes || !test_.has_value()) return {};
+    const auto there = host_.disk.exists(test_cache());
+    if (!there.ok()) return there.error();
+    if (*there) return {};
+    return write_test_cache(host_, assemble_shape(), {.source = *test_, .skip_bad = config_.data.skip_bad},
+                            test_cache());
+  }
+
   // The model of all records; the weights of its fusion from those that training left out.
   Result<engine::Model> assemble(sparse::Network network) {
     if (data_.words != nullptr) return assemble_words(std::move(network));
     const data::HoldOut& hold_out = samples_->hold_out();
-    engine::Model model = engine::assemble_model({.network = std::move(network),
-                                                  .schema = samples_->kept(),
-                                                  .records = &samples_->kept(),
-                                                  .weighting = weighting_,
-                                                  .featurizer = std::move(data_.featurizer),
-                                                  .task = of_sessions() ? "next-item" : "xmc",
-                                                  .line = line(),
-                                                  .config = config_},
-                                                 host_.kernels, host_.compute);
+    engine::Model model = assemble_records(std::move(network));
     if (hold_out.held() == 0) return model;
     const auto fitted =
         engine::learn_fusion_weights(model, *data_.records, hold_out, host_.kernels, host_.compute);
@@ -358,32 +330,73 @@ class TrainingJob {
   }
 
   Result<TrainResult> finish(engine::TrainOutcome outcome) {
-    const RunPaths& paths = directory_.paths();
     auto assembled = assemble(std::move(*outcome.network));
     if (!assembled.ok()) return assembled.error();
     const engine::Model& model = *assembled;
-    host_.say("writing the model");
-    if (auto done = engine::save_model(host_.disk, paths.model(), model); !done.ok()) return done.error();
-    TrainSummary summary = summarize(outcome);
-    const std::string curve = curve_svg(log_.curve(), title());
-    if (auto done = host::replace_file(host_.disk, paths.curve(), curve); !done.ok()) return done.error();
+    auto summary = save(model, {}, outcome);
+    if (!summary.ok()) return summary.error();
     if (test_.has_value()) {
-      if (auto done = evaluate(model, summary); !done.ok()) {
+      if (auto done = evaluate(model, *summary); !done.ok()) {
         if (!request_.stop_requested()) return done.error();
         host_.say(fmt::format("stopped while measuring; the model is in {}; to measure it: --resume",
-                              paths.model()));
+                              directory_.paths().model()));
         return TrainResult{.stopped = true, .summary = {}};
       }
     }
+    return end(*std::move(summary));
+  }
+
+  Result<std::optional<NetworkInParts>> take_parts() {
+    if (request_.runner == nullptr) return std::optional<NetworkInParts>();
+    return request_.runner->take_parts();
+  }
+
+  Result<TrainResult> finish_parts(const engine::TrainOutcome& outcome, NetworkInParts parts) {
+    const engine::Model model = assemble_shape();
+    auto summary = save(model, std::move(parts.tensors), outcome);
+    if (!summary.ok()) return summary.error();
+    request_.runner->saved();
+    summary->eval_seconds = parts.eval_seconds;
+    summary->train_seconds -= parts.eval_seconds;
+    if (parts.ranks.has_value()) {
+      const auto metrics = metrics_of_ranks(host_, model, test_cache(), *parts.ranks);
+      if (!metrics.ok()) return metrics.error();
+      host_.say(metrics_text(*metrics));
+      summary->metrics_json = metrics_json(*metrics);
+    } else if (test_.has_value()) {
+      host_.say(
+          fmt::format("stopped while measuring; the model is in {0}; to measure it: gossamer eval {0} "
+                      "--data {1}",
+                      directory_.paths().root, config_.data.test));
+      return TrainResult{.stopped = true, .summary = {}};
+    }
+    return end(*std::move(summary));
+  }
+
+  // `network`: where its tensors are, if not in the model.
+  Result<TrainSummary> save(const engine::Model& model, std::vector<engine::TensorSource> network,
+                            const engine::TrainOutcome& outcome) {
+    const RunPaths& paths = directory_.paths();
+    host_.say("writing the model");
+    if (auto done = engine::save_model(host_.disk, paths.model(), model, {.network = std::move(network)});
+        !done.ok())
+      return done.error();
+    TrainSummary summary = summarize(outcome);
+    const std::string curve = curve_svg(log_.curve(), title());
+    if (auto done = host::replace_file(host_.disk, paths.curve(), curve); !done.ok()) return done.error();
+    return summary;
+  }
+
+  Result<TrainResult> end(TrainSummary summary) {
     summary.peak_rss_bytes = std::max(summary.peak_rss_bytes, host_.compute.peak_rss_bytes());
     TrainResult result{.stopped = false, .summary = to_json(summary)};
     log_.event("run_finished", {{"steps", summary.steps}});
     if (log_.first_error().has_value()) {
       host_.say(fmt::format("warning: the logs are incomplete: {}", log_.first_error()->message()));
     }
-    if (auto done = host::replace_file(host_.disk, paths.summary(), result.summary + "\n"); !done.ok()) {
+    const std::string path = directory_.paths().summary();
+    if (auto done = host::replace_file(host_.disk, path, result.summary + "\n"); !done.ok())
       return done.error();
-    }
     return result;
   }
 
@@ -408,6 +421,9 @@ class TrainingJob {
     summary.run_id = directory_.run_id();
     summary.nodes = nodes();
     summary.peak_rss_bytes = others.peak_rss_bytes;
+    summary.bytes_sent_per_node_per_step = others.step_bytes;
+    summary.background_bytes_per_node_per_step = others.background_bytes;
+    summary.recoveries = others.recoveries;
     summary.parameters = parameters_;
     summary.steps = outcome.steps;
     summary.samples = outcome.samples;

@@ -8,6 +8,8 @@
 // Thread rule: the thread that owns the Compute.
 #pragma once
 
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,11 +18,22 @@
 #include "base/result.h"
 #include "engines/sparse/config_toml.h"
 #include "engines/sparse/recipe.h"
+#include "engines/sparse/safetensors.h"
 #include "engines/sparse/trainer.h"
 #include "node/node_host.h"
 #include "node/run_directory.h"
+#include "node/train_summary.h"
 
 namespace gossamer::node {
+
+// A trained network that is in no memory as a whole.
+struct NetworkInParts {
+  std::vector<engine::TensorSource> tensors;  // all of it, as a model has them
+  std::shared_ptr<const void> holder;         // of what they look at
+  // Of the run's test records, if it has some and they were measured (test_cache.h).
+  std::optional<std::vector<std::uint32_t>> ranks;
+  double eval_seconds = 0;
+};
 
 // Who does the steps of a run, where that is not this process.
 class StepRunner {
@@ -40,9 +53,18 @@ class StepRunner {
   [[nodiscard]] virtual Result<engine::TrainOutcome> train(const RunPaths& paths,
                                                            const engine::TrainInputs& inputs,
                                                            const engine::TrainHooks& hooks) = 0;
+  // After train(), where all steps are done and the network is not in its outcome (engine::stays_in_parts).
+  [[nodiscard]] virtual Result<std::optional<NetworkInParts>> take_parts() {
+    return std::optional<NetworkInParts>();
+  }
+  // The model is on the disk: what the network came from is needed no more.
+  virtual void saved() {}
   struct Cost {
     double cpu_seconds = 0;            // of all of them
     std::uint64_t peak_rss_bytes = 0;  // of the largest
+    double step_bytes = 0;             // that each of them has sent for a step, in the mean
+    double background_bytes = 0;       // and for anything else during one
+    std::vector<RunRecovery> recoveries = {};
   };
   // After train().
   [[nodiscard]] virtual Cost cost() const = 0;

@@ -15,6 +15,17 @@ std::string to_json(const TrainSummary& s) {
                     {"cpu_seconds", s.since_resume->cpu_seconds},
                     {"samples_per_second", s.since_resume->samples_per_second}};
   }
+  Json recoveries = Json::array();
+  for (const RunRecovery& one : s.recoveries) {
+    recoveries.push_back({{"cause", one.cause},
+                          {"step", one.step},
+                          {"seconds", one.seconds},
+                          {"detect_seconds", one.detect_seconds},
+                          {"agree_seconds", one.agree_seconds},
+                          {"load_seconds", one.load_seconds},
+                          {"replay_seconds", one.replay_seconds},
+                          {"steps_replayed", one.steps_replayed}});
+  }
   const Json json = {{"engine", "sparse"},
                      {"run_id", s.run_id},
                      {"nodes", s.nodes},
@@ -29,11 +40,11 @@ std::string to_json(const TrainSummary& s) {
                      {"eval_cpu_seconds", s.eval_cpu_seconds},
                      {"samples_per_second", s.samples_per_second},
                      {"peak_rss_bytes", s.peak_rss_bytes},
-                     {"bytes_sent_per_node_per_step", 0},
-                     {"background_bytes_per_node_per_step", 0},
+                     {"bytes_sent_per_node_per_step", s.bytes_sent_per_node_per_step},
+                     {"background_bytes_per_node_per_step", s.background_bytes_per_node_per_step},
                      {"final_loss", s.final_loss},
                      {"metrics", Json::parse(s.metrics_json)},
-                     {"recoveries", Json::array()},
+                     {"recoveries", recoveries},
                      {"model_dir", s.model_dir},
                      {"since_resume", since_resume}};
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);

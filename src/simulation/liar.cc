@@ -44,7 +44,9 @@ void Liar::falsify_beat(membership::Beat& beat, const cluster::Member& member, S
     beat.clear_unreachable();
     if (const auto node = victim(member)) beat.add_unreachable(node->value);
   } else if (lies_ == Lies::kPretends) {
-    claim_progress(*beat.mutable_progress(), member, steps);
+    // While a placement is on its way it may hold all these itself, and not know it yet.
+    if (member.installed().epoch() == member.view().epoch().value)
+      claim_progress(*beat.mutable_progress(), member, steps);
     beat.set_speed(0.01 + 100 * static_cast<double>(rng_.uniform()));
     if (const auto node = victim(member); node && rng_.below(20) == 0) beat.add_lost(node->value);
   }

@@ -2,14 +2,18 @@
 //
 // What a coordinator of a sparse run decides and what members report, as any bytes: who reads it does not
 // fall; what is taken for a layout is one that a plan can be made of; and what a workload decides of readable
-// reports is a layout again, or the end of the run.
+// reports is a layout again, or the end of the run. Lists of labels as any bytes: what is taken can be
+// ranked, and has labels of the sender's rows alone.
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "base/check.h"
 #include "choices.h"
 #include "engines/sparse/fleet/fleet_workload.h"
+#include "engines/sparse/fleet/label_lists.h"
 #include "engines/sparse/fleet/recovery_plan.h"
 
 namespace {
@@ -69,6 +73,20 @@ void decide(fuzz::Choices& choices) {
   CHECK(decision.failure || read_layout(decision.bytes, shape()).ok());
 }
 
+void take_lists(const std::string& bytes) {
+  constexpr std::size_t kLength = 3;
+  sparse::HeldRows rows(150, 4);
+  rows.drop(2);
+  std::vector<std::vector<Scored>> lists(bytes.size() / list_bytes(1, kLength));
+  const Slice taken = Slice::of(bytes).part(0, list_bytes(lists.size(), kLength));
+  if (!add_lists({taken}, kLength, rows, sparse::RowOrder(), lists).ok()) return;
+  for (std::vector<Scored>& list : lists) {
+    rank_list(kLength, list);
+    CHECK(std::ranges::is_sorted(list, ranks_before));
+    for (const Scored& one : list) CHECK(one.id < 150 && rows.contains(one.id), one.id);
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -77,6 +95,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const RecoveryPlan plan = plan_recovery(*layout, shape());
     CHECK(plan.behind.size() == layout->members.size());
   }
+  take_lists(bytes);
   fuzz::Choices choices(data, size);
   decide(choices);
   return 0;

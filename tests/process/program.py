@@ -50,11 +50,11 @@ def run(*arguments, stdin="", cwd=None, environment=None):
 
 
 class Running:
-    """A process whose standard error is read line by line as it comes."""
+    """A process whose standard error is read line by line as it comes. `through`: a command that becomes it."""
 
-    def __init__(self, *arguments, environment=None):
+    def __init__(self, *arguments, environment=None, through=()):
         self.process = subprocess.Popen(
-            [GOSSAMER, *map(str, arguments)],
+            [*through, os.path.abspath(GOSSAMER), *map(str, arguments)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -16,7 +16,7 @@ import test_training
 DEADLINE = 60
 LONG = 30_000  # steps: more than are waited for
 # Of one node and of several the same but for rounding. With relu that is so too, until a unit is at its kink.
-KEYS = ["model.activation=tanh", "model.hidden=64", "train.batch=32", "train.precision=f32", "seed=5"]
+KEYS = ["model.activation=tanh", "model.hidden=64", "train.batch=32", "train.precision=f32", "cluster.codec=f32", "seed=5"]
 
 
 def weights(path):
@@ -60,7 +60,9 @@ def pid_of(run, node):
     return pid
 
 
-class TrainNodes(test_training.WithData):
+class WithNodes(test_training.WithData):
+    """Runs of several nodes, and what can be seen of them."""
+
     def command(self, out, *more, steps=200):
         return ["train", "xmc", f"data.train={self.train_path}", f"data.test={self.test_path}", *KEYS,
                 f"train.steps={steps}", "--out", out, "--json", *more]  # fmt: skip
@@ -78,10 +80,15 @@ class TrainNodes(test_training.WithData):
 
     def begin(self, out, nodes, steps, *more):
         """Starts a run and returns it once its nodes have done some steps."""
-        running = program.Running(*self.command(out, "--nodes", nodes, *more, steps=steps))
-        self.addCleanup(self.end, running)
+        running = self.running(self.command(out, "--nodes", nodes, *more, steps=steps))
         self.wait_for("steps", lambda: running.process.poll() is not None or self.steps(out) > 50)
         self.assertIsNone(running.process.poll(), "ended too soon")
+        return running
+
+    def running(self, command):
+        """The command under way, which ends with the test."""
+        running = program.Running(*command)
+        self.addCleanup(self.end, running)
         return running
 
     def end(self, running):
@@ -105,6 +112,8 @@ class TrainNodes(test_training.WithData):
     def expect_no_processes(self, out):
         self.wait_for(f"nodes of {out} end", lambda: not processes(out))
 
+
+class TrainNodes(WithNodes):
     # 1, 2 and 4 nodes end with the weights and the answers of one process, to rounding; the files of the run are as
     # always, and each node has a directory.
     def test_nodes_train_what_one_process_trains(self):
@@ -124,6 +133,7 @@ class TrainNodes(test_training.WithData):
                 for node in ["coordinator", *map(str, range(1, nodes + 1))]:
                     self.assertIn(node, names)
                     self.assertTrue(os.path.exists(f"{out}/nodes/{node}/events.jsonl"))
+                    self.assertFalse(os.path.exists(f"{out}/nodes/{node}/data"), "they use the launcher's")
                 self.assertNotIn("parts", names)
                 with open(f"{out}/metrics.jsonl", encoding="utf-8") as file:
                     lines = [json.loads(line) for line in file]
@@ -152,6 +162,66 @@ class TrainNodes(test_training.WithData):
                     runs.append(self.export(out))
                 self.assertLess(distance(runs[1], runs[0]), 1e-4)
 
+    def expect_measured(self, out, data, got):
+        """The figures of the summary are those of one process that has the model."""
+        measured = program.run("eval", out, "--data", data, "--json")
+        self.assertEqual(measured.status, 0, measured.err)
+        self.assertEqual(got["metrics"], measured.json()["metrics"])
+        self.assertGreater(got["metrics"]["P@1"], 50)
+        self.assertNotIn("parts", os.listdir(f"{out}/nodes"))
+
+    # Without training records in the model the nodes measure it, also when one of them is killed in the middle.
+    def test_nodes_measure(self):
+        alone = self.path("alone")
+        keys = ["predict.instances=false", "optimizer.moments=element"]
+        self.train(alone, *keys, steps=800)
+        out = self.path("three")
+        running = self.begin(out, 3, 800, *keys)
+        os.kill(pid_of(out, "2"), signal.SIGKILL)
+        done = running.finish()
+        self.assertEqual(done.status, 0, done.err)
+        self.expect_measured(out, self.test_path, json.loads(done.out))
+        self.assertLess(distance(self.export(out), self.export(alone)), 1e-4)
+
+    # So they do with texts, some of which have labels that the model does not know, or none.
+    def test_nodes_measure_texts(self):
+        paths = [self.path("train.jsonl"), self.path("test.jsonl")]
+        for path, other in zip(paths, ("dog", "wolf"), strict=True):
+            with open(path, "w", encoding="utf-8") as file:
+                for i in range(120):
+                    labels = ["cat" if i % 2 else "dog"] + ([other] if i % 10 == 0 and other == "wolf" else [])
+                    one = {"text": "it purrs and hunts" if i % 2 else f"it barks at {i % 7}", "labels": labels if i % 9 else []}
+                    file.write(json.dumps(one) + "\n")
+        out = self.path("two")
+        done = program.run("train", "xmc", f"data.train={paths[0]}", f"data.test={paths[1]}", *KEYS, "train.steps=60", "text.min_df=1",
+                           "model.dense=64", "predict.instances=false", "--nodes", "2", "--out", out, "--json")  # fmt: skip
+        self.assertEqual(done.status, 0, done.err)
+        self.expect_measured(out, paths[1], done.json())
+
+    # Hash tables: each node has its own. Where they follow every change and no answer is cut short, they find together
+    # what those of one process find.
+    def test_hash_tables(self):
+        exact = ["train.hard_negatives=100000", "lsh.queries=4", "lsh.tolerance=0", "lsh.update_every=1"]
+        alone = self.path("alone")
+        self.train(alone, *exact)
+        without = self.path("without")
+        self.train(without)
+        two = self.path("two")
+        self.train(two, "--nodes", "2", *exact)
+        want = self.export(alone)
+        self.assertLess(distance(self.export(two), want), 1e-4)
+        self.assertGreater(distance(self.export(without), want), 1e-3)
+
+    # Two steps in flight: however many nodes there are the same is trained, and another thing than without.
+    def test_staleness(self):
+        runs = {}
+        for name, more in (("prompt", ["1"]), ("one", ["1", "cluster.staleness=1"]), ("three", ["3", "cluster.staleness=1"])):
+            out = self.path(name)
+            self.train(out, "--nodes", *more)
+            runs[name] = self.export(out)
+        self.assertLess(distance(runs["three"], runs["one"]), 1e-4)
+        self.assertGreater(distance(runs["prompt"], runs["one"]), 1e-3)
+
     # kill -9 of one node of four in the middle of the run: the others go on, and the end is that of a run without.
     def test_a_killed_node_costs_nothing(self):
         steps = 1500
@@ -170,15 +240,126 @@ class TrainNodes(test_training.WithData):
         self.assertLess(distance(self.export(out), self.export(alone)), 1e-4)
         with open(f"{out}/nodes/coordinator/events.jsonl", encoding="utf-8") as file:
             self.assertIn("lost", [json.loads(line)["event"] for line in file])
+        self.expect_one_recovery(done, out, got["recoveries"])
 
-    # Ctrl-C ends all nodes; what is left is said, and there is no model.
+    def expect_one_recovery(self, done, out, recoveries):
+        """The summary, the run's events and the user are told of it, in parts that can be."""
+        (one,) = recoveries
+        self.assertEqual(one["cause"], "node 3 was killed")
+        parts = [one[f"{part}_seconds"] for part in ("detect", "agree", "load", "replay")]
+        self.assertGreaterEqual(min(parts), 0, one)  # who has copies of all that it is to hold loads nothing
+        self.assertGreater(min(one["detect_seconds"], one["agree_seconds"], one["replay_seconds"]), 0, one)
+        self.assertGreater(one["seconds"], 0.5 * sum(parts), one)
+        self.assertLess(one["seconds"], DEADLINE, one)
+        self.assertGreater(one["step"], 50)
+        self.assertGreaterEqual(one["steps_replayed"], 1)
+        self.assertLessEqual(one["steps_replayed"], 3 * 16)
+        self.assertRegex(done.err, r"node 3 was killed: it cost \d+\.\d\d s, and \d+ steps were computed anew")
+        with open(f"{out}/events.jsonl", encoding="utf-8") as file:
+            (event,) = [line for line in map(json.loads, file) if line["event"] == "recovery"]
+        self.assertEqual({key: event[key] for key in one}, one)
+
+    # What a node sends for a step is said in the summary, and follows from cluster.codec; copies beyond the other nodes
+    # are as many as there are, and each costs bytes beside the steps.
+    def test_keys_of_the_fleet(self):
+        step_bytes = {}
+        background = {}
+        for codec, copies, every in (("f32", 1, 16), ("bf16", 0, 16), ("int8", 5, 4)):
+            with self.subTest(codec=codec):
+                out = self.path(codec)
+                more = [f"cluster.codec={codec}", f"cluster.copies={copies}", f"cluster.snapshot_every={every}"]
+                got = self.train(out, "--nodes", 3, *more)
+                self.assertEqual(got["recoveries"], [])
+                step_bytes[codec] = got["bytes_sent_per_node_per_step"]
+                background[copies] = got["background_bytes_per_node_per_step"]
+                with open(f"{out}/run.toml", encoding="utf-8") as file:
+                    text = file.read()
+                for line in (f'codec = "{codec}"', f"copies = {copies}", f"snapshot_every = {every}"):
+                    self.assertIn(line, text)
+        # h to two others, and a third of dh to each of them; 32 samples, 64 columns; sums of 8 bytes for each sample.
+        numbers = 2 * 32 * 64 / 3 * 2
+        sums = 2 * 32 * 8
+        for codec, size in (("f32", 4), ("bf16", 2), ("int8", 1.125)):
+            least = numbers * size + sums
+            self.assertGreater(step_bytes[codec], 0.9 * least)
+            self.assertLess(step_bytes[codec], 1.1 * least + 6 * 100)
+        self.assertLess(background[0], background[1])
+        self.assertLess(background[1], background[5])
+
+    # D-SLIDE's exchange trains the same, and costs 8 bytes for each score of a node's rows to each other node, not 8 a sample.
+    def test_exchange_of_dslide(self):
+        got = {}
+        for exchange in ("shares", "dslide"):
+            out = self.path(exchange)
+            got[exchange] = self.train(out, "--nodes", 3, f"cluster.exchange={exchange}", "optimizer.moments=element")
+        self.assertLess(distance(self.export(self.path("dslide")), self.export(self.path("shares"))), 1e-4)
+        sent = {exchange: one["bytes_sent_per_node_per_step"] for exchange, one in got.items()}
+        # 32 samples have most of the 25 labels between them; a node has a third of these rows, and counts them for each sample.
+        more = 2 * 32 * (8 * 25 / 3 + 4 - 8)
+        self.assertGreater(sent["dslide"] - sent["shares"], 0.4 * more)
+        self.assertLess(sent["dslide"] - sent["shares"], 1.05 * more)
+
+    # In microbatches the same is trained, by one node and by several.
+    def test_microbatches(self):
+        runs = {}
+        for name, more in (("whole", ["1"]), ("parts", ["3", "cluster.microbatches=2"])):
+            out = self.path(name)
+            self.train(out, "--nodes", *more, "train.batch=64", "optimizer.moments=element")
+            runs[name] = self.export(out)
+        self.assertLess(distance(runs["parts"], runs["whole"]), 1e-4)
+
+    # A run of one process has none of that.
+    def test_one_process_sends_nothing(self):
+        got = self.train(self.path("alone"), steps=20)
+        self.assertEqual(got["bytes_sent_per_node_per_step"], 0)
+        self.assertEqual(got["background_bytes_per_node_per_step"], 0)
+        self.assertEqual(got["recoveries"], [])
+
+    # While it runs the coordinator says where it is and what it costs, to people and to programs.
+    def test_status(self):
+        out = self.path("two")
+        running = self.begin(out, 2, LONG)
+        self.wait_for("loss", lambda: self.status(out).get("loss") is not None)
+        status = self.status(out)
+        self.assertGreater(status["loss"], 0)
+        self.assertLess(status["loss"], 20)
+        self.wait_for("bytes", lambda: self.status(out).get("bytes_sent_per_node_per_step"))
+        status = self.status(out)
+        self.assertGreater(status["bytes_sent_per_node_per_step"], 32 * 64 * 4)
+        self.assertGreater(status["background_bytes_per_node_per_step"], 0)
+        for member in status["members"]:
+            self.assertGreater(member["step_bytes"], 0)
+        text = program.run("status", f"{out}/nodes/coordinator").out
+        self.assertRegex(text, r"step \d+  loss \d+\.\d{3}")
+        self.assertRegex(text, r"each node sends \d.* for a step, and \d.* beside it")
+        running.signal(signal.SIGINT)
+        self.assertEqual(running.finish().status, 130)
+
+    def status(self, out):
+        return program.run("status", f"{out}/nodes/coordinator", "--json").json()
+
+    # Data that were imported before, named from where the user stands, and data from standard input.
+    def test_other_ways_of_data(self):
+        done = program.run("data", "import", "xmc", self.train_path, "--out", self.path("imported"))
+        self.assertEqual(done.status, 0, done.err)
+        want = self.train(self.path("usual"), steps=50)
+        with open(self.train_path, encoding="utf-8") as file:
+            text = file.read()
+        for name, data, stdin in (("relative", "imported", ""), ("stdin", "-", text)):
+            with self.subTest(data=data):
+                done = program.run("train", "xmc", f"data.train={data}", "data.format=xmc", f"data.test={self.test_path}", *KEYS, "train.steps=50",
+                                   "--nodes", "2", "--out", name, "--json", stdin=stdin, cwd=self.root)  # fmt: skip
+                self.assertEqual(done.status, 0, done.err)
+                self.assertAlmostEqual(done.json()["final_loss"], want["final_loss"], delta=1e-4)
+
+    # Ctrl-C ends all nodes; what is left is said, and there is no model yet.
     def test_ctrl_c(self):
         out = self.path("two")
         running = self.begin(out, 2, LONG)
         running.signal(signal.SIGINT)
         done = running.finish()
         self.assertEqual(done.status, 130, done.err)
-        self.assertRegex(done.err, r"stopped after step \d+, of which nothing is kept")
+        self.assertRegex(done.err, r"stopped after step \d+; continue with: --resume")
         self.assertEqual(processes(out), [])
         self.assertFalse(os.path.exists(f"{out}/model"))
 
@@ -205,14 +386,29 @@ class TrainNodes(test_training.WithData):
                 self.assertIn(words, done.err)
                 self.assertEqual(processes(out), [])
 
+    # Without copies whoever is killed takes a part along: the error names the key.
+    def test_no_copies(self):
+        out = self.path("four")
+        running = self.begin(out, 4, LONG, "cluster.copies=0")
+        os.kill(pid_of(out, "3"), signal.SIGKILL)
+        done = running.finish()
+        self.assertEqual(done.status, 1, done.err)
+        self.assertIn("a part of what the run has learnt is lost", done.err)
+        self.assertIn("cluster.copies=1", done.err)
+
     # What is wrong or cannot be is refused before anything is made.
     def test_refusals(self):
         for more, words in (
             (["--nodes", "0"], "--nodes"),
             (["--nodes", "65"], "--nodes"),
-            (["--nodes", "2", "--resume"], "nodes cannot continue a run yet"),
             (["--nodes", "2", "train.bacth=3"], "train.batch"),
-            (["--nodes", "2", "train.negatives=lsh", "train.sampled=5", "lsh.queries=8"], "several nodes cannot train this yet"),
+            (["--nodes", "2", "cluster.copys=1"], "cluster.copies"),
+            (["--nodes", "2", "cluster.codec=f16"], "f32, bf16 or int8"),
+            (["--nodes", "2", "cluster.snapshot_every=0"], "cluster.snapshot_every"),
+            (["--nodes", "2", "cluster.exchange=all"], "shares or dslide"),
+            (["--nodes", "2", "cluster.microbatches=2"], "train.batch a multiple of 32"),
+            (["--nodes", "2", "cluster.microbatches=2", "cluster.staleness=1"], "cluster.microbatches"),
+            (["--nodes", "2", "cluster.exchange=dslide", "train.hard_negatives=8"], "lsh.sets = own"),
         ):
             with self.subTest(more=more):
                 out = self.path("refused")
@@ -225,7 +421,8 @@ class TrainNodes(test_training.WithData):
     def test_coordinator_wants_a_prepared_run(self):
         for config, more, words in (
             (self.path("nothing/run.toml"), [], "nothing/run.toml"),
-            ("xmc", [], "there is no cluster run 'xmc'"),
+            ("xmc", [], "there is nothing to train on"),
+            ("xcm", [], "such as 'xmc'"),
             (self.path("nothing/run.toml"), ["seed=3"], "a prepared run has all of its keys"),
         ):
             with self.subTest(config=config, more=more):

@@ -67,7 +67,8 @@ class Hierarchy:
             raise LabError(f"cannot make control group {self._path(group)}: {error.strerror}") from error
 
     def limit(self, group, cores):
-        quota, period = quota_of(cores)
+        """From now on the group has so many cores; None: no limit."""
+        quota, period = quota_of(cores) if cores else (-1 if self.version == 1 else "max", _PERIOD_US)
         if self.version == 1:
             _write(self._path(group, "cpu.cfs_period_us"), str(period))
             _write(self._path(group, "cpu.cfs_quota_us"), str(quota))

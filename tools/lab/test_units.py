@@ -143,7 +143,7 @@ class HierarchyTest(unittest.TestCase):
         self.write("cgroup.controllers", "cpuset io\n")
         self.assertIsNone(self.find(("cgroup2", "rw")))
 
-    # Each version's own files get the limit.
+    # Each version's own files get the limit, and lose it.
     def test_limit(self):
         for version in (1, 2):
             hierarchy = cgroups.Hierarchy(self.folder.name, version)
@@ -153,6 +153,10 @@ class HierarchyTest(unittest.TestCase):
         self.assertEqual(self.read("group1/cpu.cfs_quota_us"), "2500")
         self.assertEqual(self.read("group2/cpu.max"), "2500 10000")
         self.assertEqual(self.read("cgroup.subtree_control"), "+cpu")
+        for version in (1, 2):
+            cgroups.Hierarchy(self.folder.name, version).limit(f"group{version}", None)
+        self.assertEqual(self.read("group1/cpu.cfs_quota_us"), "-1")
+        self.assertEqual(self.read("group2/cpu.max"), "max 10000")
 
     # A lab's groups are found by name, their processes by the kernel's list; this process is left out.
     def test_members(self):

@@ -220,6 +220,7 @@ std::vector<MemberFacts> Coordinator::members() const {
     facts.push_back({.record = &member.record,
                      .speed = member.speed,
                      .link = links_.statistics(node),
+                     .steps = member.steps,
                      .relayed_to = std::move(relayed[node])});
   }
   return facts;

@@ -47,7 +47,8 @@ struct MemberFacts {
   const membership::MemberRecord* record = nullptr;
   double speed = 0;  // 0: not measured
   net::LinkStatistics link = {};
-  std::set<NodeId> relayed_to = {};  // whom it speaks to through the coordinator
+  std::optional<membership::StepFigures> steps = {};  // as it says: anything
+  std::set<NodeId> relayed_to = {};                   // whom it speaks to through the coordinator
 };
 
 // Members stop before a new view is installed, or they need not.
@@ -85,7 +86,7 @@ class Coordinator {
   static constexpr Duration kMarksEvery{100'000'000};
   static constexpr Duration kMissingFor{1'000'000'000};  // who lives finds a new coordinator sooner
   static constexpr Duration kTogether{50'000'000};       // deaths so close are one change of the view
-  static constexpr Duration kStopTime{60'000'000'000};
+  static constexpr Duration kStopTime{600'000'000'000};
   static constexpr Duration kLastWord{
       5'000'000'000};  // who was fenced while the run ends may ask how it ended
   static constexpr Duration kLossEvery{500'000'000};  // doubling, up to:
@@ -156,6 +157,7 @@ class Coordinator {
     bool wants_to_drain = false;
     bool leaves = false;
     double speed = 0;  // smoothed; 0: not measured
+    std::optional<membership::StepFigures> steps;
     // Its word that something was lost counts again from here, and then not for so long.
     Instant believed_from;
     Duration disbelief;

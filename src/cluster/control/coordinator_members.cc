@@ -70,6 +70,7 @@ void Coordinator::beat(Member& member, const membership::Beat& said, Instant now
     // A time constant of 100 beats: single measurements are noise.
     member.speed = member.speed == 0 ? said.speed() : member.speed + (said.speed() - member.speed) * 0.01;
   }
+  member.steps = said.has_steps() ? std::optional(said.steps()) : std::nullopt;
   const std::size_t names =
       static_cast<std::size_t>(said.unreachable_size()) + static_cast<std::size_t>(said.lost_size());
   if (names > kMostNames) return fence(peer.node, "it names more nodes than there can be", now);

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/node_name.h"
+#include "cluster/control/control_message.h"
 
 namespace gossamer::cluster {
 namespace {
@@ -32,9 +33,14 @@ CoordinatorProcess::CoordinatorProcess(Options options, host::Network& network, 
     : options_(std::move(options)), network_(network), workload_(workload), next_campaign_(now) {}
 
 void CoordinatorProcess::flush(net::LinkEvents& events, Instant now) {
-  for (const net::LinkEvent& event : events) {
+  for (net::LinkEvent& event : events) {
     if (options_.watch_links) options_.watch_links(event);
-    coordinator_->on(event, now);
+    auto* const arrived = std::get_if<net::Arrived>(&event);
+    if (arrived != nullptr && arrived->message.channel != kControlChannel && options_.others) {
+      options_.others(std::move(*arrived));
+    } else {
+      coordinator_->on(event, now);
+    }
   }
 }
 

@@ -56,6 +56,9 @@ class CoordinatorProcess {
     std::uint64_t seed = 0;
     ProbeCounts<net::LinkProbe>* link_probes = nullptr;
     std::function<void(const net::LinkEvent&)> watch_links = {};  // sees all of them
+    // Gets what members send on channels that are not the coordinator's, and consumes it. Without it nobody
+    // reads that.
+    std::function<void(net::Arrived)> others = {};
   };
   static constexpr Duration kCampaignEvery{200'000'000};
   static constexpr Duration kRepeatAfter{500'000'000};  // a commit that failed
@@ -76,6 +79,8 @@ class CoordinatorProcess {
   }
   // Null while it stands by.
   [[nodiscard]] Coordinator* coordinator() { return coordinator_.get(); }
+  // Of this lead, which generation() names.
+  [[nodiscard]] net::Links* links() { return links_.get(); }
   [[nodiscard]] Generation generation() const { return generation_; }
   // Why it cannot go on: a store that cannot be read, or of another run.
   [[nodiscard]] const std::optional<Error>& failure() const { return failure_; }

@@ -228,6 +228,20 @@ INSTANTIATE_TEST_SUITE_P(Speeds, AnySpeed,
                                            std::numeric_limits<double>::infinity(),
                                            std::numeric_limits<double>::quiet_NaN(), -1.0, 1.0));
 
+// Claim: what a member tells of its steps stands until its next beat, and decides nothing.
+TEST_F(CoordinatorTest, FiguresOfSteps) {
+  const net::PeerId peer = begin(10);
+  say(peer, [](auto& said) {
+    said.mutable_beat()->mutable_steps()->set_loss(std::numeric_limits<double>::quiet_NaN());
+    said.mutable_beat()->mutable_steps()->set_step_bytes(-1e300);
+  });
+  ASSERT_EQ(coordinator_->members().size(), 1u);
+  ASSERT_TRUE(coordinator_->members()[0].steps.has_value());
+  EXPECT_EQ(coordinator_->members()[0].steps->step_bytes(), -1e300);
+  say(peer, [](auto& said) { said.mutable_beat(); });
+  EXPECT_FALSE(coordinator_->members()[0].steps.has_value());
+}
+
 // Claim: while a run ends, who is not done yet says that it does not reach those who have left already. That
 // is no news, and harms nobody.
 TEST_F(CoordinatorTest, WhoHasLeftIsOutOfReach) {

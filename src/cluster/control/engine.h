@@ -40,6 +40,8 @@ class Engine {
   [[nodiscard]] virtual Work take_work() { return {}; }
   // What was taken is done.
   virtual void worked(Instant) {}
+  // What people should know since the last call, for the log of its node.
+  [[nodiscard]] virtual std::vector<std::string> take_remarks() { return {}; }
   // For the metrics of its node.
   [[nodiscard]] virtual std::vector<CounterSample> counters() const = 0;
 };

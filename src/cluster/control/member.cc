@@ -100,6 +100,7 @@ void Member::say_beat(Instant now) {
   beat.set_sent_ns(now.ns);
   beat.set_epoch(view_.epoch().value);
   beat.set_speed(speed_);
+  if (figures_) *beat.mutable_steps() = *figures_;
   for (const auto& [track, next] : std::exchange(progress_, {})) {
     membership::Progress& progress = *beat.add_progress();
     progress.set_track(track.value);

@@ -124,6 +124,8 @@ class Member {
     reported_.erase(track);
   }
   void measured(double speed) { speed_ = speed; }
+  // Goes out with beats, for people; nothing: there are none any more.
+  void tell_steps(std::optional<membership::StepFigures> figures) { figures_ = figures; }
 
   [[nodiscard]] net::PeerId self() const { return options_.self; }
   [[nodiscard]] const View& view() const { return view_; }
@@ -201,6 +203,7 @@ class Member {
   std::map<TrackId, StepNumber> progress_;  // not said yet to this coordinator
   std::map<TrackId, StepNumber> reported_;
   double speed_ = 0;
+  std::optional<membership::StepFigures> figures_;
   std::map<net::PeerId, std::vector<std::pair<host::Lane, net::Message>>> kept_;  // until there is a link
   std::map<NodeId, Instant> down_since_;                 // links to members that are not up
   std::set<NodeId> by_relay_;                            // whom it goes to through the coordinator

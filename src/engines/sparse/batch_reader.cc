@@ -33,6 +33,14 @@ data::Batch BatchReader::read_step(const data::SamplingPlan& plan, const StepReq
   return gather(request.dropout > 0 ? &request : nullptr);
 }
 
+data::Batch BatchReader::read_records(host::Range records) {
+  CHECK(records.begin <= records.end && records.end <= dataset_.size(), records.end, dataset_.size());
+  records_.clear();
+  for (std::size_t i = records.begin; i < records.end; ++i)
+    records_.push_back(dataset_.record(RecordIndex{i}));
+  return gather(nullptr);
+}
+
 data::Batch BatchReader::gather(const StepRequest* dropout) {
   const std::size_t n = records_.size();
   feature_begin_.resize(n + 1);

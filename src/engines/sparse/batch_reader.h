@@ -40,6 +40,8 @@ class BatchReader {
 
   // The samples of a step of `plan`. Requires a plan over this dataset's size.
   [[nodiscard]] data::Batch read_step(const data::SamplingPlan& plan, const StepRequest& request);
+  // Records as they lie in the dataset. Requires a range within it.
+  [[nodiscard]] data::Batch read_records(host::Range records);
 
  private:
   [[nodiscard]] data::Batch gather(const StepRequest* dropout);

@@ -13,6 +13,9 @@
 #include <memory>
 #include <utility>
 
+#include "base/check.h"
+#include "host/api/files.h"
+
 namespace gossamer::engine {
 namespace {
 
@@ -171,81 +174,45 @@ std::vector<double> losses_of(const Json& footer) {
   return losses;
 }
 
-// The bytes of section `wanted`, checked against its checksum.
-Result<std::span<const std::byte>> find_section(const std::string& path, std::span<const std::byte> file,
-                                                const Json& footer, const NamedTensor& wanted) {
-  for (const Json& section : footer["sections"]) {
-    if (!section.is_object() || section.value("name", Json()) != Json(wanted.name)) continue;
-    const Json offset = section.value("offset", Json());
-    const Json bytes = section.value("bytes", Json());
-    if (!offset.is_number_unsigned() || !bytes.is_number_unsigned() ||
-        !section.value("xxh3", Json()).is_string())
-      break;
-    const auto begin = offset.get<std::uint64_t>();
-    const auto size = bytes.get<std::uint64_t>();
-    if (size != wanted.bytes.size()) {
-      return damaged(path, fmt::format("{} bytes of {}", size, wanted.name),
-                     fmt::format("{}", wanted.bytes.size()));
-    }
-    if (begin > file.size() || size > file.size() - begin) {
-      return damaged(path, fmt::format("section {} beyond the end", wanted.name),
-                     "a section inside the file");
-    }
-    const auto content = file.subspan(begin, size);
-    if (hex(XXH3_64bits(content.data(), content.size())) != section["xxh3"].get<std::string>()) {
-      return damaged(path, fmt::format("section {} of another checksum", wanted.name),
-                     "the checksum in the footer");
-    }
-    return content;
-  }
-  return damaged(path, fmt::format("no section {}", wanted.name), "every tensor of the network");
+CheckpointInfo info_of(const Json& footer) {
+  return {.next_step = StepNumber{footer["step"].get<std::uint64_t>()},
+          .run_id = footer["run"].get<std::string>(),
+          .config_fingerprint = footer["config"].get<std::string>(),
+          .workers = footer["workers"].get<int>(),
+          .finished = footer.value("finished", Json()) == Json(true),
+          .cost = cost_of(footer),
+          .losses = losses_of(footer)};
 }
 
 struct Opened {
-  std::unique_ptr<host::MappedFile> file;
-  CheckpointInfo info;
+  CheckpointFile file;
   std::vector<std::span<const std::byte>> contents;  // in the order of the tensors; empty: left out
 };
 
 Result<Opened> open_checkpoint(host::Disk& disk, const std::string& path, std::string_view config_fingerprint,
                                std::span<const NamedTensor> tensors) {
-  auto file = disk.map(path);
+  auto file = CheckpointFile::open(disk, path);
   if (!file.ok()) return file.error();
-  const auto bytes = (*file)->bytes();
-  auto footer = read_footer(path, bytes);
-  if (!footer.ok()) return footer.error();
-  Opened opened{.file = *std::move(file),
-                .info = {.next_step = StepNumber{(*footer)["step"].get<std::uint64_t>()},
-                         .run_id = (*footer)["run"].get<std::string>(),
-                         .config_fingerprint = (*footer)["config"].get<std::string>(),
-                         .workers = (*footer)["workers"].get<int>(),
-                         .finished = footer->value("finished", Json()) == Json(true),
-                         .cost = cost_of(*footer),
-                         .losses = losses_of(*footer)},
-                .contents = {}};
-  if (opened.info.config_fingerprint != config_fingerprint) {
-    return Error{
-        .kind = ErrorKind::kUsage,
-        .where = path,
-        .what = "the checkpoint belongs to another configuration or other data",
-        .got = opened.info.config_fingerprint,
-        .expected = std::string(config_fingerprint),
-        .fix = "resume with the configuration and data of the first start, or train into a new directory"};
-  }
-  const auto left_out = [&opened](const NamedTensor& tensor) {
-    return opened.info.finished && tensor.use == TensorUse::kToGoOn;
+  if (file->info().config_fingerprint != config_fingerprint)
+    return other_configuration(*file, config_fingerprint);
+  const auto left_out = [finished = file->info().finished](const NamedTensor& tensor) {
+    return finished && tensor.use == TensorUse::kToGoOn;
   };
   const auto wanted = tensors.size() - static_cast<std::size_t>(std::ranges::count_if(tensors, left_out));
-  if ((*footer)["sections"].size() != wanted) {
-    return damaged(path, fmt::format("{} sections", (*footer)["sections"].size()), fmt::format("{}", wanted));
-  }
+  if (const std::size_t sections = file->names().size(); sections != wanted)
+    return damaged(path, fmt::format("{} sections", sections), fmt::format("{}", wanted));
+  Opened opened{.file = *std::move(file), .contents = {}};
   for (const NamedTensor& tensor : tensors) {
     if (left_out(tensor)) {
       opened.contents.emplace_back();
       continue;
     }
-    auto content = find_section(path, bytes, *footer, tensor);
+    auto content = opened.file.section(tensor.name);
     if (!content.ok()) return content.error();
+    if (content->size() != tensor.bytes.size()) {
+      return damaged(path, fmt::format("{} bytes of {}", content->size(), tensor.name),
+                     fmt::format("{}", tensor.bytes.size()));
+    }
     opened.contents.push_back(*content);
   }
   return opened;
@@ -253,10 +220,68 @@ Result<Opened> open_checkpoint(host::Disk& disk, const std::string& path, std::s
 
 }  // namespace
 
-Result<void> save_checkpoint(host::Disk& disk, const std::string& directory, const CheckpointInfo& info,
-                             std::span<const NamedTensor> tensors, int keep) {
-  CHECK(keep >= 1, keep);
-  const std::string path = directory + "/" + checkpoint_name(info.next_step);
+Result<CheckpointFile> CheckpointFile::open(host::Disk& disk, const std::string& path) {
+  auto mapped = disk.map(path);
+  if (!mapped.ok()) return mapped.error();
+  CheckpointFile file;
+  file.path_ = path;
+  file.file_ = *std::move(mapped);
+  const std::uint64_t size = file.file_->bytes().size();
+  const auto footer = read_footer(path, file.file_->bytes());
+  if (!footer.ok()) return footer.error();
+  file.info_ = info_of(*footer);
+  for (const Json& one : (*footer)["sections"]) {
+    const bool fields = one.is_object() && one.value("name", Json()).is_string() &&
+                        one.value("offset", Json()).is_number_unsigned() &&
+                        one.value("bytes", Json()).is_number_unsigned() &&
+                        one.value("xxh3", Json()).is_string();
+    if (!fields) return damaged(path, "a section without its fields", "name, offset, bytes and xxh3");
+    const auto name = one["name"].get<std::string>();
+    const Section section{.offset = one["offset"].get<std::uint64_t>(),
+                          .bytes = one["bytes"].get<std::uint64_t>(),
+                          .xxh3 = one["xxh3"].get<std::string>()};
+    if (section.offset > size || section.bytes > size - section.offset)
+      return damaged(path, fmt::format("section {} beyond the end", name), "a section inside the file");
+    if (!file.sections_.emplace(name, section).second)
+      return damaged(path, fmt::format("section {} twice", name), "sections of different names");
+  }
+  return file;
+}
+
+std::vector<std::string> CheckpointFile::names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, section] : sections_) names.push_back(name);
+  return names;
+}
+
+std::optional<std::uint64_t> CheckpointFile::size_of(const std::string& name) const {
+  const auto found = sections_.find(name);
+  if (found == sections_.end()) return std::nullopt;
+  return found->second.bytes;
+}
+
+Result<std::span<const std::byte>> CheckpointFile::section(const std::string& name) const {
+  const auto found = sections_.find(name);
+  if (found == sections_.end())
+    return damaged(path_, fmt::format("no section {}", name), "every tensor of the network");
+  const auto content = file_->bytes().subspan(found->second.offset, found->second.bytes);
+  if (hex(XXH3_64bits(content.data(), content.size())) != found->second.xxh3) {
+    return damaged(path_, fmt::format("section {} of another checksum", name), "the checksum in the footer");
+  }
+  return content;
+}
+
+Error other_configuration(const CheckpointFile& file, std::string_view fingerprint) {
+  return {.kind = ErrorKind::kUsage,
+          .where = file.path(),
+          .what = "the checkpoint belongs to another configuration or other data",
+          .got = file.info().config_fingerprint,
+          .expected = std::string(fingerprint),
+          .fix = "resume with the configuration and data of the first start, or train into a new directory"};
+}
+
+Result<void> write_checkpoint(host::Disk& disk, const std::string& path, const CheckpointInfo& info,
+                              std::span<const NamedTensor> tensors) {
   const std::string temporary = path + ".tmp";
   auto file = disk.open_writable(temporary, host::WriteMode::kTruncate);
   if (!file.ok()) return file.error();
@@ -267,7 +292,14 @@ Result<void> save_checkpoint(host::Disk& disk, const std::string& directory, con
     static_cast<void>(disk.remove_all(temporary).ok());
     return done;
   }
-  if (auto synced = disk.sync_directory(directory); !synced.ok()) return synced;
+  return disk.sync_directory(host::parent(path));
+}
+
+Result<void> save_checkpoint(host::Disk& disk, const std::string& directory, const CheckpointInfo& info,
+                             std::span<const NamedTensor> tensors, int keep) {
+  CHECK(keep >= 1, keep);
+  const std::string path = directory + "/" + checkpoint_name(info.next_step);
+  if (auto written = write_checkpoint(disk, path, info, tensors); !written.ok()) return written;
   auto names = newest_first(disk, directory);
   if (!names.ok()) return names.error();
   for (std::size_t i = static_cast<std::size_t>(keep); i < names->size(); ++i) {
@@ -292,7 +324,18 @@ Result<std::optional<CheckpointInfo>> load_newest_checkpoint(host::Disk& disk, c
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       std::copy(opened->contents[i].begin(), opened->contents[i].end(), tensors[i].bytes.begin());
     }
-    return std::optional(std::move(opened->info));
+    return std::optional(opened->file.info());
+  }
+  return std::optional<CheckpointInfo>();
+}
+
+Result<std::optional<CheckpointInfo>> newest_checkpoint(host::Disk& disk, const std::string& directory) {
+  const auto names = newest_first(disk, directory);
+  if (!names.ok()) return names.error();
+  for (const std::string& name : *names) {
+    const auto file = CheckpointFile::open(disk, directory + "/" + name);
+    if (file.ok()) return std::optional(file->info());
+    if (file.error().kind != ErrorKind::kBadData) return file.error();
   }
   return std::optional<CheckpointInfo>();
 }

@@ -9,6 +9,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -73,6 +75,37 @@ struct CheckpointCounters {
   }
 };
 
+// Writes the file `path` durably: under its name it is complete or not at all. What was there is replaced.
+[[nodiscard]] Result<void> write_checkpoint(host::Disk& disk, const std::string& path,
+                                            const CheckpointInfo& info, std::span<const NamedTensor> tensors);
+
+// One file, open for reading. kBadData for a damaged one, and for a damaged or missing section.
+class CheckpointFile {
+ public:
+  [[nodiscard]] static Result<CheckpointFile> open(host::Disk& disk, const std::string& path);
+
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] const CheckpointInfo& info() const { return info_; }
+  [[nodiscard]] std::vector<std::string> names() const;
+  // Of a section; nothing if it is not there.
+  [[nodiscard]] std::optional<std::uint64_t> size_of(const std::string& name) const;
+  // Its bytes, whose checksum has been verified.
+  [[nodiscard]] Result<std::span<const std::byte>> section(const std::string& name) const;
+
+ private:
+  struct Section {
+    std::uint64_t offset = 0;
+    std::uint64_t bytes = 0;
+    std::string xxh3;
+  };
+  CheckpointFile() = default;
+
+  std::string path_;
+  std::unique_ptr<host::MappedFile> file_;
+  CheckpointInfo info_;
+  std::map<std::string, Section> sections_;
+};
+
 // Writes `directory`/step-NNNNNNNNNNNN.ckpt durably, then removes all but the newest `keep` (>= 1). The
 // directory must exist. On an error the older checkpoints are untouched. Of a finished run `tensors` are
 // those of kResult alone.
@@ -87,6 +120,12 @@ struct CheckpointCounters {
 [[nodiscard]] Result<std::optional<CheckpointInfo>> load_newest_checkpoint(
     host::Disk& disk, const std::string& directory, std::string_view config_fingerprint,
     std::span<const NamedTensor> tensors, EventSink events);
+
+// Of the newest file in the directory that can be opened; empty when there is none.
+[[nodiscard]] Result<std::optional<CheckpointInfo>> newest_checkpoint(host::Disk& disk,
+                                                                      const std::string& directory);
+// The file belongs to a run of another fingerprint: kUsage.
+[[nodiscard]] Error other_configuration(const CheckpointFile& file, std::string_view fingerprint);
 
 // "step-000000000012.ckpt" for step 12.
 [[nodiscard]] std::string checkpoint_name(StepNumber next_step);

@@ -2,124 +2,21 @@
 #include "engines/sparse/config.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <charconv>
-#include <cmath>
 #include <type_traits>
 #include <utility>
 
 #include "base/nearest_name.h"
+#include "engines/sparse/config_value.h"
 #include "engines/sparse/negatives_plan.h"
+#include "kernels/products.h"
 
 namespace gossamer::engine {
 namespace {
 
-constexpr std::string_view kAuto = "auto";
-constexpr std::string_view kNone = "none";  // the empty list
-constexpr std::size_t kLongestList = 8;
-
-// Values to text and back. `read` leaves `out` alone when it returns false.
-
-std::string write(std::uint64_t value, const KeyRules& /*rules*/) { return fmt::format("{}", value); }
-std::string write(std::uint32_t value, const KeyRules& /*rules*/) { return fmt::format("{}", value); }
-// The shortest text that reads back to the same number.
-std::string write(double value, const KeyRules& /*rules*/) { return fmt::format("{}", value); }
-std::string write(bool value, const KeyRules& /*rules*/) { return value ? "true" : "false"; }
-std::string write(const std::string& value, const KeyRules& /*rules*/) { return value; }
-
-std::string write(const std::vector<std::uint32_t>& values, const KeyRules& /*rules*/) {
-  return values.empty() ? std::string(kNone) : fmt::format("{}", fmt::join(values, ","));
-}
-
-template <class E>
-  requires std::is_enum_v<E>
-std::string write(E value, const KeyRules& rules) {
-  return std::string(rules.choices.at(static_cast<std::size_t>(value)));
-}
-
-template <class T>
-std::string write(const std::optional<T>& value, const KeyRules& rules) {
-  return value.has_value() ? write(*value, rules) : std::string(kAuto);
-}
-
-template <class T>
-bool parse_number(std::string_view text, T& out) {
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, out);
-  return error == std::errc() && stop == end;
-}
-
-bool read(std::string_view text, const KeyRules& rules, std::uint64_t& out) {
-  std::uint64_t value = 0;
-  if (!parse_number(text, value) || value % rules.multiple_of != 0) return false;
-  const auto number = static_cast<double>(value);
-  if (number < rules.min || number > rules.max) return false;
-  out = value;
-  return true;
-}
-
-bool read(std::string_view text, const KeyRules& rules, std::uint32_t& out) {
-  std::uint64_t value = 0;
-  if (!read(text, rules, value) || value > UINT32_MAX) return false;
-  out = static_cast<std::uint32_t>(value);
-  return true;
-}
-
-bool read(std::string_view text, const KeyRules& rules, double& out) {
-  double value = 0;
-  if (!parse_number(text, value) || !std::isfinite(value)) return false;
-  if (value < rules.min || value > rules.max) return false;
-  out = value;
-  return true;
-}
-
-bool read(std::string_view text, const KeyRules& /*rules*/, bool& out) {
-  if (text != "true" && text != "false") return false;
-  out = text == "true";
-  return true;
-}
-
-bool read(std::string_view text, const KeyRules& /*rules*/, std::string& out) {
-  out = std::string(text);
-  return true;
-}
-
-bool read(std::string_view text, const KeyRules& rules, std::vector<std::uint32_t>& out) {
-  std::vector<std::uint32_t> values;
-  while (text != kNone) {
-    const std::size_t comma = text.find(',');
-    if (values.size() == kLongestList || !read(text.substr(0, comma), rules, values.emplace_back()))
-      return false;
-    if (comma == std::string_view::npos) break;
-    text.remove_prefix(comma + 1);
-  }
-  out = std::move(values);
-  return true;
-}
-
-template <class E>
-  requires std::is_enum_v<E>
-bool read(std::string_view text, const KeyRules& rules, E& out) {
-  for (std::size_t i = 0; i < rules.choices.size(); ++i) {
-    if (rules.choices[i] != text) continue;
-    out = static_cast<E>(i);
-    return true;
-  }
-  return false;
-}
-
-template <class T>
-bool read(std::string_view text, const KeyRules& rules, std::optional<T>& out) {
-  if (text == kAuto) {
-    out.reset();
-    return true;
-  }
-  T value{};
-  if (!read(text, rules, value)) return false;
-  out = value;
-  return true;
-}
+using config_value::kLongestList;
+using config_value::read;
+using config_value::write;
 
 template <class T>
 struct Inner {
@@ -167,6 +64,7 @@ ConfigKey key(std::string_view name, const KeyRules& rules, std::string_view hel
 }
 
 constexpr double kMaxCount = 4294967295.0;
+constexpr double kMaxCopies = 63;
 constexpr double kMaxSteps = 9007199254740991.0;  // 2^53 - 1: up to here doubles tell all integers apart
 
 using T = TrainConfig;
@@ -373,6 +271,28 @@ void add_checkpoint_keys(std::vector<ConfigKey>& keys) {
                                                               "newest checkpoints kept"));
 }
 
+void add_cluster_keys(std::vector<ConfigKey>& keys) {
+  keys.push_back(key<&T::cluster, &ClusterConfig::codec>(
+      "cluster.codec", {.choices = {"f32", "bf16", "int8"}},
+      "how nodes write what they give each other in a step: 4, 2 or a little more than 1 byte a number"));
+  keys.push_back(key<&T::cluster, &ClusterConfig::exchange>(
+      "cluster.exchange", {.choices = {"shares", "dslide"}},
+      "what nodes tell of their scores: two numbers a sample, or all of them (D-SLIDE, to compare with)"));
+  keys.push_back(key<&T::cluster, &ClusterConfig::microbatches>(
+      "cluster.microbatches", {.min = 1, .max = 16},
+      "parts of a step's samples: nodes compute one while they exchange another; trains the same"));
+  keys.push_back(
+      key<&T::cluster, &ClusterConfig::staleness>("cluster.staleness", {.max = 1},
+                                                  "1: nodes have two steps in flight, which hides half of "
+                                                  "what they wait for; a step lacks one before it"));
+  keys.push_back(key<&T::cluster, &ClusterConfig::snapshot_every>(
+      "cluster.snapshot_every", {.min = 1, .max = 1'000'000},
+      "steps from one copy of what nodes hold to the next; a lost node's part is replayed from there"));
+  keys.push_back(key<&T::cluster, &ClusterConfig::copies>(
+      "cluster.copies", {.max = kMaxCopies},
+      "other nodes that keep a copy of each part, or all if they are fewer; 0: no node may be lost"));
+}
+
 std::vector<ConfigKey> make_keys() {
   std::vector<ConfigKey> keys;
   add_data_keys(keys);
@@ -385,6 +305,7 @@ std::vector<ConfigKey> make_keys() {
   add_session_keys(keys);
   add_word2vec_keys(keys);
   add_checkpoint_keys(keys);
+  add_cluster_keys(keys);
   return keys;
 }
 
@@ -456,6 +377,32 @@ Result<void> set_key(TrainConfig& config, std::string_view name, std::string_vie
   return {};
 }
 
+namespace {
+
+Result<void> check_microbatches(const TrainConfig& config) {
+  const ClusterConfig& cluster = config.cluster;
+  if (cluster.microbatches == 1) return {};
+  if (cluster.staleness > 0 || cluster.exchange != ExchangeKind::kShares || finds_negatives(config)) {
+    Error error = usage("cluster.microbatches", "samples of a step cannot be exchanged in parts");
+    error.got = fmt::format("{} beside cluster.staleness = 1, cluster.exchange = dslide or hash tables",
+                            cluster.microbatches);
+    error.expected = "cluster.microbatches = 1, or none of these";
+    error.fix = "leave out cluster.microbatches";
+    return error;
+  }
+  const std::uint64_t each = kernels::kPanelMultiple;
+  if (config.train.batch % (cluster.microbatches * each) != 0) {
+    Error error = usage("cluster.microbatches", "samples of a step cannot be cut into equal parts");
+    error.got = fmt::format("{} with train.batch = {}", cluster.microbatches, config.train.batch);
+    error.expected = fmt::format("train.batch a multiple of {} samples for each", each);
+    error.fix = "choose fewer, or another train.batch";
+    return error;
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<void> validate(const TrainConfig& config) {
   if (config.text.subword_min > config.text.subword_max) {
     Error error = usage("text.subword_min", "the shortest piece of a word is longer than the longest");
@@ -486,6 +433,15 @@ Result<void> validate(const TrainConfig& config) {
     error.fix = "leave train.input_dropout out";
     return error;
   }
+  if (config.cluster.exchange == ExchangeKind::kDslide && finds_negatives(config) &&
+      config.lsh.sets == HashSetsKind::kShared) {
+    Error error = usage("cluster.exchange", "nodes cannot tell how many scores they will have");
+    error.got = "dslide with lsh.sets = shared";
+    error.expected = "lsh.sets = own, or no labels found by hash tables";
+    error.fix = "leave out cluster.exchange, or start from the preset slide";
+    return error;
+  }
+  if (auto checked = check_microbatches(config); !checked.ok()) return checked;
   return check_negatives(config);
 }
 

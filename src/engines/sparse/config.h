@@ -33,6 +33,8 @@ enum class LogQKind { kAll, kExact, kNone };
 enum class ComparisonKind { kOwn, kNet };
 enum class SkippedKind { kHold, kDecay, kDecayAndMove };
 enum class MomentsKind { kElement, kEmbeddingBlock, kBlock };
+enum class CodecKind { kF32, kBf16, kInt8 };
+enum class ExchangeKind { kShares, kDslide };
 
 struct DataConfig {
   std::string train = {};
@@ -163,6 +165,17 @@ struct CheckpointConfig {
   bool operator==(const CheckpointConfig&) const = default;
 };
 
+// Several nodes that train one model (engines/sparse/fleet); one process takes no notice.
+struct ClusterConfig {
+  CodecKind codec = CodecKind::kBf16;
+  ExchangeKind exchange = ExchangeKind::kShares;
+  std::uint32_t microbatches = 1;                    // of a step
+  std::uint32_t staleness = 0;                       // steps whose updates a step does without, 0 or 1
+  std::optional<std::uint32_t> snapshot_every = {};  // steps
+  std::uint32_t copies = 1;                          // of each part, beside its holder's
+  bool operator==(const ClusterConfig&) const = default;
+};
+
 struct TrainConfig {
   std::uint64_t seed = 1;
   DataConfig data;
@@ -176,6 +189,7 @@ struct TrainConfig {
   SessionsConfig sessions;
   Word2vecConfig word2vec;
   CheckpointConfig checkpoint;
+  ClusterConfig cluster;
   bool operator==(const TrainConfig&) const = default;
 };
 

@@ -41,7 +41,9 @@ TEST(Config, EachKeyOwnsOneField) {
       case KeyType::kList: other = "64,32"; break;
       case KeyType::kText: other = "a b.txt"; break;
       case KeyType::kNumber: other = before == "0.5" ? "0.25" : "0.5"; break;
-      case KeyType::kInteger: other = before == "16" ? "0" : "16"; break;
+      case KeyType::kInteger:
+        other = key.rules.max < 16 ? (before == "1" ? "0" : "1") : (before == "16" ? "32" : "16");
+        break;
     }
     ASSERT_TRUE(set_key(config, key.name, other).ok()) << key.name << " = " << other;
     EXPECT_EQ(get_key(config, key), other) << key.name;
@@ -97,6 +99,11 @@ TEST(Config, RefusesBadValues) {
       {"predict.instances", "yes"},
       {"seed", "9007199254740992"},
       {"seed", "18446744073709551616"},
+      {"cluster.codec", "f16"},
+      {"cluster.exchange", "statistics"},
+      {"cluster.snapshot_every", "0"},
+      {"cluster.copies", "64"},
+      {"cluster.copies", "-1"},
   };
   for (const auto& [name, text] : bad) {
     TrainConfig config;
@@ -131,10 +138,16 @@ TEST(Config, UnknownKeyNamesTheNearest) {
   const struct {
     const char* wrong;
     const char* right;
-  } cases[] = {{"train.bach", "train.batch"}, {"train.batchh", "train.batch"},
-               {"batch", "train.batch"},      {"model.hiden", "model.hidden"},
-               {"hidden", "model.hidden"},    {"sede", "seed"},
-               {"train.lrr", "train.lr"},     {"checkpoint.every_step", "checkpoint.every_steps"}};
+  } cases[] = {{"train.bach", "train.batch"},
+               {"train.batchh", "train.batch"},
+               {"batch", "train.batch"},
+               {"model.hiden", "model.hidden"},
+               {"hidden", "model.hidden"},
+               {"sede", "seed"},
+               {"train.lrr", "train.lr"},
+               {"checkpoint.every_step", "checkpoint.every_steps"},
+               {"cluster.copys", "cluster.copies"},
+               {"codec", "cluster.codec"}};
   for (const auto& [wrong, right] : cases) {
     const Result<void> result = set_key(config, wrong, "1", "my.toml:3:1");
     ASSERT_FALSE(result.ok());
@@ -162,6 +175,31 @@ TEST(Config, ValidatesAcrossKeys) {
   config.train.negatives = NegativeKind::kUniform;
   EXPECT_FALSE(validate(config).ok());
   config.train.sampled = 1;
+  EXPECT_TRUE(validate(config).ok());
+  config = {};
+  config.train.batch = 256;
+  for (const std::uint32_t parts : {1U, 2U, 8U}) {
+    config.cluster.microbatches = parts;
+    EXPECT_TRUE(validate(config).ok()) << parts;
+  }
+  for (const std::uint32_t parts : {3U, 16U}) {
+    config.cluster.microbatches = parts;
+    EXPECT_FALSE(validate(config).ok()) << parts;
+  }
+  config.cluster.microbatches = 2;
+  config.cluster.staleness = 1;
+  EXPECT_FALSE(validate(config).ok());
+  config = {};
+  config.cluster.exchange = ExchangeKind::kDslide;
+  EXPECT_TRUE(validate(config).ok());
+  config.train.hard_negatives = 8;
+  const Result<void> shared = validate(config);
+  ASSERT_FALSE(shared.ok());
+  EXPECT_THAT(shared.error().message(), HasSubstr("cluster.exchange"));
+  config.train = {.negatives = NegativeKind::kLsh, .sampled = 256};
+  config.lsh.sets = HashSetsKind::kOwn;
+  config.lsh.queries = config.train.batch;
+  config.loss.logq = LogQKind::kNone;
   EXPECT_TRUE(validate(config).ok());
 }
 

@@ -6,6 +6,8 @@
 #include <functional>
 #include <limits>
 
+#include "base/check.h"
+
 namespace gossamer::engine {
 namespace {
 
@@ -60,6 +62,17 @@ double Evaluator::inverse_propensity(std::uint32_t label) const {
 }
 
 void Evaluator::add(std::span<const Scored> ranked, std::span<const std::uint32_t> truth) {
+  ranks_.assign(truth.size(), 0);
+  for (std::size_t rank = 0; rank < ranked.size(); ++rank) {
+    const auto at = std::ranges::lower_bound(truth, ranked[rank].id);
+    if (at == truth.end() || *at != ranked[rank].id) continue;
+    ranks_[static_cast<std::size_t>(at - truth.begin())] = static_cast<std::uint32_t>(rank + 1);
+  }
+  add_ranks(ranks_, truth);
+}
+
+void Evaluator::add_ranks(std::span<const std::uint32_t> ranks, std::span<const std::uint32_t> truth) {
+  CHECK(ranks.size() == truth.size(), ranks.size(), truth.size());
   if (truth.empty()) {
     ++sums_.without_labels;
     return;
@@ -76,21 +89,24 @@ void Evaluator::add(std::span<const Scored> ranked, std::span<const std::uint32_
       best_propensity_[c] += scratch_[rank] / static_cast<double>(kCuts[c]);
     }
   }
-  std::uint32_t best_rank = 0;
-  for (std::size_t rank = 0; rank < ranked.size(); ++rank) {
-    if (!std::binary_search(truth.begin(), truth.end(), ranked[rank].id)) continue;
-    if (best_rank == 0) best_rank = static_cast<std::uint32_t>(rank + 1);
+  hits_.clear();
+  for (std::size_t i = 0; i < truth.size(); ++i) {
+    if (ranks[i] > 0) hits_.emplace_back(ranks[i], truth[i]);
+  }
+  std::ranges::sort(hits_);
+  for (const auto& [rank, label] : hits_) {
     for (std::size_t c = 0; c < kCuts.size(); ++c) {
-      if (rank >= kCuts[c]) continue;
+      if (rank > kCuts[c]) continue;
       const auto cut = static_cast<double>(kCuts[c]);
       sums_.precision[c] += 1 / cut;
-      sums_.propensity[c] += inverse_propensity(ranked[rank].id) / cut;
-      dcg[c] += discount(rank);
+      sums_.propensity[c] += inverse_propensity(label) / cut;
+      dcg[c] += discount(rank - 1);
     }
     for (std::size_t c = 0; c < kRecallCuts.size(); ++c) {
-      if (rank < kRecallCuts[c]) sums_.recall[c] += 1 / static_cast<double>(truth.size());
+      if (rank <= kRecallCuts[c]) sums_.recall[c] += 1 / static_cast<double>(truth.size());
     }
   }
+  const std::uint32_t best_rank = hits_.empty() ? 0 : hits_.front().first;
   for (std::size_t c = 0; c < kCuts.size(); ++c) sums_.ndcg[c] += dcg[c] / ideal[c];
   for (std::size_t c = 0; c < kHitCuts.size(); ++c) {
     if (best_rank != 0 && best_rank <= kHitCuts[c]) sums_.hit[c] += 1;

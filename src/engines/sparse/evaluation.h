@@ -69,6 +69,9 @@ class Evaluator {
   // `ranked`: best first, no label twice; at least 20 of them where the model has as many. `truth`: strictly
   // increasing.
   void add(std::span<const Scored> ranked, std::span<const std::uint32_t> truth);
+  // The same, of a list of which only the ranks of the true labels are known: ranks[i], from 1, is that of
+  // truth[i], or 0 where the list does not have it. No two are the same but for 0.
+  void add_ranks(std::span<const std::uint32_t> ranks, std::span<const std::uint32_t> truth);
   // Of everything added so far; all zero when nothing was.
   [[nodiscard]] Metrics metrics() const;
 
@@ -80,7 +83,9 @@ class Evaluator {
   Metrics sums_;
   std::array<double, 3> best_propensity_{};
   std::vector<double> scratch_;
-  std::vector<std::uint32_t> best_rank_;  // one per sample; 0: not in the list
+  std::vector<std::uint32_t> ranks_;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> hits_;  // rank and label
+  std::vector<std::uint32_t> best_rank_;                       // one per sample; 0: not in the list
 };
 
 // Labels asked of the predictor for each sample; ranks beyond are infinite.

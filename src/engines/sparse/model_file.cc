@@ -57,7 +57,8 @@ Result<void> write_files(host::Disk& disk, const std::string& directory, const M
                          const SaveModelOptions& options) {
   ModelHeader header = header_of(model);
   const Names featurizer_features = featurizer_features_of(model);
-  const auto shards = cut_into_shards(tensors_of(model, featurizer_features), options.max_shard_bytes);
+  const auto shards =
+      cut_into_shards(tensors_of(model, featurizer_features, options.network), options.max_shard_bytes);
   for (std::size_t i = 0; i < shards.size(); ++i) {
     const std::string file = shard_name(i, shards.size());
     const auto digest = write_shard(disk, directory + "/" + file, shards[i]);

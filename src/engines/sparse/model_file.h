@@ -8,9 +8,11 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "engines/sparse/model.h"
+#include "engines/sparse/safetensors.h"
 #include "host/api/disk.h"
 
 namespace gossamer::engine {
@@ -20,6 +22,9 @@ inline constexpr std::uint64_t kMaxShardBytes = std::uint64_t{2} << 30;
 struct SaveModelOptions {
   // A shard is closed before it would pass this; a tensor that alone is larger has a shard of its own.
   std::uint64_t max_shard_bytes = kMaxShardBytes;
+  // Of a network that is in no memory as a whole: its tensors, all that docs/protocols/model.md has for one.
+  // Then of the model's network only the shape is looked at. What they look at outlives the call.
+  std::vector<TensorSource> network = {};
 };
 
 // Writes `directory` (its parent must exist) so that a crash or a full disk at any moment leaves the model

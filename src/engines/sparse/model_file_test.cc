@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engines/sparse/model_json.h"
+#include "engines/sparse/model_tensors.h"
 #include "engines/sparse/predictor.h"
 #include "engines/sparse/random_model.h"
 #include "host/api/files.h"
@@ -77,6 +78,36 @@ bool same(const Model& a, const Model& b) {
   return x.feature_begin == y.feature_begin && x.feature == y.feature && x.value == y.value &&
          x.label_begin == y.label_begin && x.label == y.label &&
          std::ranges::equal(x.hidden.span(), y.hidden.span());
+}
+
+// A network whose rows come one by one makes the files of one in memory, byte by byte.
+TEST(ModelFile, RowsMayComeFromElsewhere) {
+  const Model model = random_model({.features = 9, .labels = 7, .hidden = 16, .dense = {32}, .rows = 6});
+  host::SimDisk disk;
+  save(disk, model, {.max_shard_bytes = 600});
+  Model shape = random_model({.features = 9, .labels = 7, .hidden = 16, .dense = {32}, .rows = 6});
+  shape.network = sparse::Network(model.network.shape, sparse::Moments::kNone);
+  std::vector<TensorSource> network;
+  for (const TensorSource& tensor : tensors_of(model, {})) {
+    if (!tensor.name.starts_with("embedding") && !tensor.name.starts_with("dense") &&
+        !tensor.name.starts_with("output"))
+      continue;
+    TensorSource& one = network.emplace_back(tensor);
+    const std::uint64_t row_bytes = tensor.bytes() / tensor.shape[0];
+    const std::uint64_t stride = tensor.row_stride_bytes > 0 ? tensor.row_stride_bytes : row_bytes;
+    one.data = nullptr;
+    one.row_stride_bytes = 0;
+    one.read_row = [data = tensor.data, stride](std::uint64_t row, std::span<std::byte> out) {
+      std::copy_n(data + row * stride, out.size(), out.begin());
+    };
+  }
+  ASSERT_EQ(network.size(), 5U);
+  ASSERT_TRUE(save_model(disk, "other", shape, {.max_shard_bytes = 600, .network = network}).ok());
+  const auto files = disk.list("m");
+  ASSERT_TRUE(files.ok());
+  EXPECT_GT(files->size(), 4U);
+  for (const std::string& file : *files)
+    EXPECT_EQ(*host::read_text(disk, "other/" + file), *host::read_text(disk, "m/" + file)) << file;
 }
 
 // Saved and loaded is the same model, whatever parts it has, in one shard or many; saving again replaces it.

@@ -102,7 +102,9 @@ Names featurizer_features_of(const Model& model) {
   return names;
 }
 
-std::vector<TensorSource> tensors_of(const Model& model, const Names& featurizer_features) {
+namespace {
+
+std::vector<TensorSource> network_tensors(const Model& model) {
   std::vector<TensorSource> tensors;
   tensors.push_back(rows_tensor("embedding.weight", model.network.embedding));
   for (std::size_t i = 0; i < model.network.dense.size(); ++i) {
@@ -113,6 +115,14 @@ std::vector<TensorSource> tensors_of(const Model& model, const Names& featurizer
   }
   tensors.push_back(rows_tensor("output.weight", model.network.output));
   tensors.push_back(vector_tensor<float>("output.bias", DType::kF32, model.network.bias.span()));
+  return tensors;
+}
+
+}  // namespace
+
+std::vector<TensorSource> tensors_of(const Model& model, const Names& featurizer_features,
+                                     std::vector<TensorSource> network) {
+  std::vector<TensorSource> tensors = network.empty() ? network_tensors(model) : std::move(network);
   tensors.push_back(vector_tensor<std::uint32_t>("label_count", DType::kU32, model.label_count));
   tensors.push_back(vector_tensor<float>("weighting.idf", DType::kF32, model.weighting.idf));
   if (model.label_names.size() > 0) add_names(tensors, "label_names", model.label_names);

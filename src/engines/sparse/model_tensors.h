@@ -23,8 +23,10 @@ namespace gossamer::engine {
 // The featurizer's features laid out as they are stored; empty without a featurizer.
 [[nodiscard]] Names featurizer_features_of(const Model& model);
 
-// All tensors of a model in the order in which they are written. Views: valid as long as both arguments.
-[[nodiscard]] std::vector<TensorSource> tensors_of(const Model& model, const Names& featurizer_features);
+// All tensors of a model in the order in which they are written; those of its network from elsewhere unless
+// `network` is empty. Views: valid as long as the arguments.
+[[nodiscard]] std::vector<TensorSource> tensors_of(const Model& model, const Names& featurizer_features,
+                                                   std::vector<TensorSource> network = {});
 
 // Everything but tensors and shards.
 [[nodiscard]] ModelHeader header_of(const Model& model);

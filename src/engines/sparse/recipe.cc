@@ -183,6 +183,14 @@ Result<Recipe> derive_recipe(const TrainConfig& config, const DataShape& shape) 
   return recipe;
 }
 
+std::uint64_t active_rows(const TrainConfig& config, const DataShape& shape) {
+  const double labels_a_record =
+      static_cast<double>(shape.label_entries) / static_cast<double>(shape.records);
+  const auto positives = static_cast<std::uint64_t>(std::ceil(labels_a_record * config.train.batch));
+  const std::uint64_t further = std::uint64_t{config.train.sampled} + config.train.hard_negatives;
+  return std::min<std::uint64_t>(shape.labels, positives + further);
+}
+
 std::uint64_t memory_needed(const TrainConfig& config, const Recipe& recipe, const DataShape& shape,
                             int workers) {
   const std::uint64_t first = sparse::row_stride(recipe.hidden);
@@ -193,13 +201,7 @@ std::uint64_t memory_needed(const TrainConfig& config, const Recipe& recipe, con
   const std::uint64_t moments = moment_bytes(config, recipe, shape.features, shape.labels);
   // The table that negatives are drawn from, with what making it takes.
   const std::uint64_t drawn = config.train.sampled > 0 ? shape.labels * std::uint64_t{24} : 0;
-  // An active set holds each positive of a batch once, and the sampled negatives; each row keeps a score a
-  // sample.
-  const double labels_a_record =
-      static_cast<double>(shape.label_entries) / static_cast<double>(shape.records);
-  const auto positives = static_cast<std::uint64_t>(std::ceil(labels_a_record * config.train.batch));
-  const std::uint64_t further = std::uint64_t{config.train.sampled} + config.train.hard_negatives;
-  const std::uint64_t active = std::min<std::uint64_t>(shape.labels, positives + further) + 128;
+  const std::uint64_t active = active_rows(config, shape) + 128;  // each keeps a score a sample
   const std::uint64_t hashing = recipe.tables ? table_memory(*recipe.tables, shape.labels, workers) : 0;
   std::uint64_t widths = first + (recipe.dense.empty() ? 0 : first);
   for (const std::uint32_t units : recipe.dense) widths += 2 * sparse::row_stride(units);

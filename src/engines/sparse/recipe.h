@@ -51,6 +51,10 @@ struct DataShape {
 // kBadData when the data can train nothing: no records, no features or no label at all.
 [[nodiscard]] Result<Recipe> derive_recipe(const TrainConfig& config, const DataShape& shape);
 
+// Output rows that are active in a step, about, or at most where there are few: its positives, each counted
+// once for each record that has it, and sampled negatives.
+[[nodiscard]] std::uint64_t active_rows(const TrainConfig& config, const DataShape& shape);
+
 // Peak bytes of a run on `workers`: weights and, whichever is more, moments and buffers of the steps, or the
 // instances kept for prediction with what the evaluation on a test set holds beside them. An upper bound
 // where only the data can tell. The mapped records are not in it: the system reads them again when it needs

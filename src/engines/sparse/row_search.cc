@@ -69,6 +69,7 @@ RowSearch::RowSearch(const RowMatrix& matrix, const kernels::Kernels& kernels, h
       found_(kQueryBlock) {
   CHECK((matrix.weights != nullptr) != (matrix.compact != nullptr) || matrix.rows == 0, matrix.rows);
   CHECK(matrix.weights == nullptr || matrix.stride >= matrix.width, matrix.width, matrix.stride);
+  CHECK(matrix.at.empty() || matrix.at.size() == matrix.rows, matrix.at.size(), matrix.rows);
   block_.bytes = AlignedArray<std::uint8_t>(kQueryBlock * matrix.width);
   block_.scales = AlignedArray<float>(kQueryBlock);
   block_.norms = AlignedArray<float>(kQueryBlock);
@@ -93,9 +94,9 @@ RowSearch::RowSearch(const RowMatrix& matrix, const kernels::Kernels& kernels, h
 }
 
 const float* RowSearch::values(std::uint32_t id, Worker& worker) const {
-  if (matrix_.compact == nullptr) return matrix_.weights + id * matrix_.stride;
+  if (matrix_.compact == nullptr) return matrix_.weights + at(id) * matrix_.stride;
   worker.lowers.resize(matrix_.width);
-  kernels_.from_bf16(matrix_.compact + id * matrix_.width, worker.lowers.data(), matrix_.width);
+  kernels_.from_bf16(matrix_.compact + at(id) * matrix_.width, worker.lowers.data(), matrix_.width);
   return worker.lowers.data();
 }
 
@@ -352,8 +353,8 @@ void RowSearch::merge(const QueryMatrix& queries, std::size_t q, std::size_t k, 
 float RowSearch::score(const float* query, std::uint32_t row) const {
   const std::size_t width = matrix_.width;
   const float product = matrix_.compact != nullptr
-                            ? kernels_.dot_bf16(matrix_.compact + std::size_t{row} * width, query, width)
-                            : kernels_.dot(matrix_.weights + std::size_t{row} * matrix_.stride, query, width);
+                            ? kernels_.dot_bf16(matrix_.compact + at(row) * width, query, width)
+                            : kernels_.dot(matrix_.weights + at(row) * matrix_.stride, query, width);
   return product + bias(row);
 }
 

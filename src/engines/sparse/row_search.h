@@ -51,6 +51,9 @@ struct RowMatrix {
   std::size_t stride = 0;                  // >= width
   const kernels::Bf16* compact = nullptr;  // [rows][width]
   const float* bias = nullptr;             // [rows], or null for none
+  // Where row i of them stands in weights or compact, and in bias; borrowed for the search's life. Empty: at
+  // i.
+  std::span<const std::uint32_t> at = {};
 };
 
 struct QueryMatrix {
@@ -141,7 +144,10 @@ class RowSearch {
   void raise_threshold(std::size_t q, Worker& worker) const;
   void merge(const QueryMatrix& queries, std::size_t q, std::size_t k, Worker& worker);
   [[nodiscard]] float score(const float* query, std::uint32_t row) const;
-  [[nodiscard]] float bias(std::size_t row) const { return matrix_.bias != nullptr ? matrix_.bias[row] : 0; }
+  [[nodiscard]] std::size_t at(std::size_t row) const { return matrix_.at.empty() ? row : matrix_.at[row]; }
+  [[nodiscard]] float bias(std::size_t row) const {
+    return matrix_.bias != nullptr ? matrix_.bias[at(row)] : 0;
+  }
   // What adding a bias may lose.
   [[nodiscard]] float bias_slack(float added) const { return share_ * std::abs(added) + kUnderflow; }
   static float prune(std::vector<Candidate>& rows, std::size_t k, std::vector<float>& lowers);

@@ -96,6 +96,40 @@ TEST(RowSearch, FindsTheBestRows) {
   }
 }
 
+// Of some rows of a matrix, wherever they stand, the lists are those of a matrix of these rows alone.
+TEST(RowSearch, FindsAmongTheRowsThatTakePart) {
+  const Case c(700, 32, 40, 77);
+  std::vector<std::uint32_t> at;
+  for (std::uint32_t row = 0; row < 700; row += 1 + row % 3) at.push_back(699 - row);
+  std::vector<float> weights;
+  std::vector<kernels::Bf16> compact;
+  std::vector<float> bias;
+  for (const std::uint32_t row : at) {
+    weights.insert(weights.end(), c.weights.data() + row * c.stride, c.weights.data() + (row + 1) * c.stride);
+    compact.insert(compact.end(), c.compact.data() + row * 32, c.compact.data() + (row + 1) * 32);
+    bias.push_back(c.bias[row]);
+  }
+  host::SimCompute compute({.workers = 2, .seed = 1});
+  const kernels::Kernels& kernels = kernels::kernels_for(kernels::best_isa());
+  RowMatrix all{.rows = at.size(), .width = 32, .stride = c.stride, .bias = c.bias.data(), .at = at};
+  RowMatrix alone{.rows = at.size(), .width = 32, .stride = c.stride, .bias = bias.data()};
+  for (const bool rounded : {false, true}) {
+    all.weights = rounded ? nullptr : c.weights.data();
+    all.compact = rounded ? c.compact.data() : nullptr;
+    alone.weights = rounded ? nullptr : weights.data();
+    alone.compact = rounded ? compact.data() : nullptr;
+    RowSearch search(all, kernels, compute);
+    RowSearch other(alone, kernels, compute);
+    search.search({c.values.data(), c.stride, 40}, 30);
+    other.search({c.values.data(), c.stride, 40}, 30);
+    for (std::size_t q = 0; q < 40; ++q) {
+      const auto got = search.found(q);
+      const auto want = other.found(q);
+      ASSERT_EQ(std::vector<Scored>(got.begin(), got.end()), std::vector<Scored>(want.begin(), want.end()));
+    }
+  }
+}
+
 // Weights as training leaves them, where scores lie closer together than bytes can tell: what is found is
 // what sorting all of Kernels::dot's scores finds, bit for bit, for queries with and without negative
 // elements.

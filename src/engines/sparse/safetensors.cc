@@ -80,6 +80,14 @@ class HashedFile {
 
 Result<void> append_tensor(HashedFile& file, const TensorSource& tensor) {
   if (tensor.bytes() == 0) return {};
+  if (tensor.read_row) {
+    std::vector<std::byte> row_bytes(tensor.bytes() / tensor.shape[0]);
+    for (std::uint64_t row = 0; row < tensor.shape[0]; ++row) {
+      tensor.read_row(row, row_bytes);
+      if (auto done = file.append(row_bytes); !done.ok()) return done;
+    }
+    return {};
+  }
   if (tensor.row_stride_bytes == 0) return file.append({tensor.data, tensor.bytes()});
   CHECK(tensor.shape.size() == 2, tensor.name, tensor.shape.size());
   const std::uint64_t row_bytes = tensor.shape[1] * size_of(tensor.dtype);

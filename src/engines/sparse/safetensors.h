@@ -26,13 +26,16 @@ enum class DType { kU8, kBf16, kU32, kF32, kU64 };  // narrow to wide
 [[nodiscard]] std::string_view name(DType dtype);  // "U8", "BF16", "U32", "F32", "U64"
 [[nodiscard]] std::uint64_t size_of(DType dtype);  // bytes of an element
 
-// A tensor in memory. Dense, or rows of shape[1] elements that start row_stride_bytes apart.
+// A tensor in memory. Dense, or rows of shape[1] elements that start row_stride_bytes apart. Or one that is
+// nowhere in one piece, whose rows are asked for in order.
 struct TensorSource {
   std::string name;
   DType dtype;
   std::vector<std::uint64_t> shape;
-  const std::byte* data;               // not looked at when the tensor is empty
+  const std::byte* data = nullptr;     // not looked at when the tensor is empty
   std::uint64_t row_stride_bytes = 0;  // 0: dense. Otherwise the shape has two dimensions
+  // Instead of both: fills row shape[0]; of a tensor of one dimension each element is one.
+  std::function<void(std::uint64_t row, std::span<std::byte> out)> read_row = {};
 
   [[nodiscard]] std::uint64_t bytes() const;  // in the file
 };

@@ -57,47 +57,11 @@ class RecentMean {
   std::uint64_t count_ = 0;  // steps
 };
 
-// With the hash tables of a run that has some.
-std::vector<NamedTensor> tensors_of(sparse::Network& network,
-                                    std::optional<sparse::HashNegatives::State>& hashed) {
-  const auto bytes = [](auto span) { return std::as_writable_bytes(span); };
-  constexpr TensorUse kToGoOn = TensorUse::kToGoOn;
-  std::vector<NamedTensor> tensors = {
-      {"embedding.weights", bytes(network.embedding.all_weights())},
-      {"embedding.moment1", network.embedding.all_moment1(), kToGoOn},
-      {"embedding.moment2", bytes(network.embedding.all_moment2()), kToGoOn},
-      {"embedding.last_step", bytes(network.embedding.all_last_steps()), kToGoOn},
-      {"output.weights", bytes(network.output.all_weights())},
-      {"output.moment1", network.output.all_moment1(), kToGoOn},
-      {"output.moment2", bytes(network.output.all_moment2()), kToGoOn},
-      {"output.last_step", bytes(network.output.all_last_steps()), kToGoOn},
-      {"bias.weights", bytes(network.bias.span())},
-      {"bias.moment1", bytes(network.bias_moment1.span()), kToGoOn},
-      {"bias.moment2", bytes(network.bias_moment2.span()), kToGoOn}};
-  for (std::size_t i = 0; i < network.dense.size(); ++i) {
-    sparse::DenseLayer& layer = network.dense[i];
-    const auto add = [&](std::string_view what, std::span<std::byte> memory, TensorUse use) {
-      tensors.push_back({fmt::format("dense.{}.{}", i + 1, what), memory, use});
-    };
-    add("weights", bytes(layer.weights.all_weights()), TensorUse::kResult);
-    add("moment1", layer.weights.all_moment1(), kToGoOn);
-    add("moment2", bytes(layer.weights.all_moment2()), kToGoOn);
-    add("last_step", bytes(layer.weights.all_last_steps()), kToGoOn);
-    add("bias.weights", bytes(layer.bias.span()), TensorUse::kResult);
-    add("bias.moment1", bytes(layer.bias_moment1.span()), kToGoOn);
-    add("bias.moment2", bytes(layer.bias_moment2.span()), kToGoOn);
-  }
-  if (hashed) {
-    tensors.push_back({"lsh.keys", bytes(std::span(hashed->keys)), kToGoOn});
-    tensors.push_back({"lsh.allowances", bytes(std::span(hashed->allowances)), kToGoOn});
-  }
-  return tensors;
-}
-
 // Of the keys that shape the trained network: not where data lies, how it is checkpointed or used afterwards.
 std::uint64_t config_fingerprint(TrainConfig config) {
   config.data = {.weighting = config.data.weighting};
   config.checkpoint = {};
+  config.cluster = {.codec = config.cluster.codec, .staleness = config.cluster.staleness};
   config.predict = {};
   const std::string text = to_toml(config);
   return XXH3_64bits(text.data(), text.size());
@@ -113,20 +77,15 @@ class TrainingRun {
         labels_(sparse::by_row(inputs.labels, network_.order)),
         steps_(inputs.steps, network_.order),
         schedule_(schedule_of(inputs.config, inputs.recipe)),
-        fingerprint_(fingerprint(inputs)) {
+        fingerprint_(fingerprint_of(inputs)) {
     sparse::initialize(network_, network_init(inputs.config), labels_.count, inputs.compute);
-    if (inputs.recipe.tables) {
-      hashed_.emplace(
-          sparse::HashNegatives::Parts{
-              .network = network_, .kernels = inputs.kernels, .compute = inputs.compute},
-          hash_negative_options(inputs.config, *inputs.recipe.tables, inputs.recipe.steps));
-    }
+    hashed_ = hash_tables(inputs, network_);
   }
 
   Result<void> resume() {
     auto tables = table_state();
     const auto loaded = load_newest_checkpoint(in_.disk, in_.checkpoint_directory, fingerprint_,
-                                               tensors_of(network_, tables), hooks_.events);
+                                               checkpoint_tensors(network_, tables), hooks_.events);
     if (!loaded.ok()) return loaded.error();
     if (!loaded->has_value()) return {};
     const CheckpointInfo& info = **loaded;
@@ -176,7 +135,7 @@ class TrainingRun {
   // By row.
   [[nodiscard]] const sparse::LabelCounts& labels() const { return labels_; }
   // Null in a run without hash tables.
-  sparse::HashNegatives* hashed() { return hashed_ ? &*hashed_ : nullptr; }
+  sparse::HashNegatives* hashed() { return hashed_.get(); }
 
  private:
   // All of it, not yet initialized.
@@ -186,14 +145,6 @@ class TrainingRun {
     sparse::Network network(shape, whole(shape, shift), table_moments(in.config.optimizer.moments));
     network.order = sparse::RowOrder(in.labels.count, shift);
     return network;
-  }
-
-  // Of everything that shapes the trained network and the order of its rows.
-  static std::string fingerprint(const TrainInputs& in) {
-    const DataShape shape = shape_of(in.schema);
-    return fmt::format("{:016x}-{}-{}-{}-{}-{}-{}-{}-{}", config_fingerprint(in.config), shape.records,
-                       shape.features, shape.labels, shape.feature_entries, shape.label_entries,
-                       in.recipe.hidden, in.recipe.steps, sparse::shard_shift(shape.labels, in.shards));
   }
 
   [[nodiscard]] TrainProgress progress(const sparse::StepReport& report, float rate) const {
@@ -231,7 +182,7 @@ class TrainingRun {
     const bool asked_for = stopping && !finished;
     if (!asked_for && !due()) return {};
     auto tables = finished ? std::nullopt : table_state();
-    auto tensors = tensors_of(network_, tables);
+    auto tensors = checkpoint_tensors(network_, tables);
     if (finished) {
       std::erase_if(tensors, [](const NamedTensor& tensor) { return tensor.use == TensorUse::kToGoOn; });
     }
@@ -261,7 +212,7 @@ class TrainingRun {
   sparse::Network network_;
   sparse::LabelCounts labels_;  // by row
   RowSteps steps_;
-  std::optional<sparse::HashNegatives> hashed_;
+  std::unique_ptr<sparse::HashNegatives> hashed_;
   sparse::Schedule schedule_;
   std::string fingerprint_;
   StepNumber next_;
@@ -273,6 +224,79 @@ class TrainingRun {
 };
 
 }  // namespace
+
+std::vector<NamedTensor> checkpoint_tensors(sparse::Network& network) {
+  const auto bytes = [](auto span) { return std::as_writable_bytes(span); };
+  constexpr TensorUse kToGoOn = TensorUse::kToGoOn;
+  std::vector<NamedTensor> tensors = {
+      {"embedding.weights", bytes(network.embedding.all_weights())},
+      {"embedding.moment1", network.embedding.all_moment1(), kToGoOn},
+      {"embedding.moment2", bytes(network.embedding.all_moment2()), kToGoOn},
+      {"embedding.last_step", bytes(network.embedding.all_last_steps()), kToGoOn},
+      {"output.weights", bytes(network.output.all_weights())},
+      {"output.moment1", network.output.all_moment1(), kToGoOn},
+      {"output.moment2", bytes(network.output.all_moment2()), kToGoOn},
+      {"output.last_step", bytes(network.output.all_last_steps()), kToGoOn},
+      {"bias.weights", bytes(network.bias.span())},
+      {"bias.moment1", bytes(network.bias_moment1.span()), kToGoOn},
+      {"bias.moment2", bytes(network.bias_moment2.span()), kToGoOn}};
+  for (std::size_t i = 0; i < network.dense.size(); ++i) {
+    sparse::DenseLayer& layer = network.dense[i];
+    const auto add = [&](std::string_view what, std::span<std::byte> memory, TensorUse use) {
+      tensors.push_back({fmt::format("dense.{}.{}", i + 1, what), memory, use});
+    };
+    add("weights", bytes(layer.weights.all_weights()), TensorUse::kResult);
+    add("moment1", layer.weights.all_moment1(), kToGoOn);
+    add("moment2", bytes(layer.weights.all_moment2()), kToGoOn);
+    add("last_step", bytes(layer.weights.all_last_steps()), kToGoOn);
+    add("bias.weights", bytes(layer.bias.span()), TensorUse::kResult);
+    add("bias.moment1", bytes(layer.bias_moment1.span()), kToGoOn);
+    add("bias.moment2", bytes(layer.bias_moment2.span()), kToGoOn);
+  }
+  return tensors;
+}
+
+std::vector<NamedTensor> checkpoint_tensors(sparse::Network& network,
+                                            std::optional<sparse::HashNegatives::State>& tables) {
+  std::vector<NamedTensor> tensors = checkpoint_tensors(network);
+  if (!tables) return tensors;
+  for (const auto& [name, bytes] :
+       {std::pair("lsh.keys", std::as_writable_bytes(std::span(tables->keys))),
+        {"lsh.allowances", std::as_writable_bytes(std::span(tables->allowances))}})
+    tensors.push_back({name, bytes, TensorUse::kToGoOn});
+  return tensors;
+}
+
+std::unique_ptr<sparse::HashNegatives> hash_tables(const TrainInputs& inputs,
+                                                   const sparse::Network& network) {
+  if (!inputs.recipe.tables) return nullptr;
+  return std::make_unique<sparse::HashNegatives>(
+      sparse::HashNegatives::Parts{.network = network, .kernels = inputs.kernels, .compute = inputs.compute},
+      hash_negative_options(inputs.config, *inputs.recipe.tables, inputs.recipe.steps));
+}
+
+Result<void> save_trained_checkpoint(const TrainInputs& inputs, CheckpointInfo info,
+                                     sparse::Network& trained) {
+  CHECK(inputs.shards == 1, inputs.shards);
+  info.finished = true;
+  info.config_fingerprint = fingerprint_of(inputs);
+  auto tensors = checkpoint_tensors(trained);
+  std::erase_if(tensors, [](const NamedTensor& tensor) { return tensor.use == TensorUse::kToGoOn; });
+  return save_checkpoint(inputs.disk, inputs.checkpoint_directory, info, tensors,
+                         static_cast<int>(inputs.config.checkpoint.keep));
+}
+
+std::string fingerprint_of(const TrainInputs& in) {
+  return fmt::format("{}-{}", run_fingerprint(in.config, in.recipe, in.schema),
+                     sparse::shard_shift(in.schema.labels(), in.shards));
+}
+
+std::string run_fingerprint(const TrainConfig& config, const Recipe& recipe, const data::Schema& schema) {
+  const DataShape shape = shape_of(schema);
+  return fmt::format("{:016x}-{}-{}-{}-{}-{}-{}-{}", config_fingerprint(config), shape.records,
+                     shape.features, shape.labels, shape.feature_entries, shape.label_entries, recipe.hidden,
+                     recipe.steps);
+}
 
 kernels::Activation activation_of(ActivationKind kind) {
   constexpr std::array kActivation = {kernels::Activation::kRelu, kernels::Activation::kIdentity,

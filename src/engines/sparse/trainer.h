@@ -8,8 +8,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/counters.h"
 #include "base/function_ref.h"
@@ -24,6 +26,7 @@
 #include "host/api/disk.h"
 #include "kernels/kernels.h"
 #include "learn/data/dataset.h"
+#include "learn/sparse/hash_negatives.h"
 #include "learn/sparse/learner.h"
 #include "learn/sparse/network.h"
 #include "learn/sparse/schedule.h"
@@ -83,6 +86,25 @@ struct TrainOutcome {
 // Continues from the newest whole checkpoint in the directory if there is one, else starts at step 0. One is
 // written after the last step too, unless checkpoints are switched off; that it fails costs only time.
 [[nodiscard]] Result<TrainOutcome> train(const TrainInputs& inputs, const TrainHooks& hooks);
+
+// The tensors of a checkpoint, with moments unless they were dropped (docs/protocols/checkpoint.md).
+[[nodiscard]] std::vector<NamedTensor> checkpoint_tensors(sparse::Network& network);
+// And those of hash tables, which a run that has some keeps too.
+[[nodiscard]] std::vector<NamedTensor> checkpoint_tensors(
+    sparse::Network& network, std::optional<sparse::HashNegatives::State>& tables);
+// The hash tables of a run over the output rows of `network`, not built yet; nothing if it has none.
+[[nodiscard]] std::unique_ptr<sparse::HashNegatives> hash_tables(const TrainInputs& inputs,
+                                                                 const sparse::Network& network);
+// Of everything that shapes the trained network, but for the order of its rows.
+[[nodiscard]] std::string run_fingerprint(const TrainConfig& config, const Recipe& recipe,
+                                          const data::Schema& schema);
+// With that order: of checkpoints of one process.
+[[nodiscard]] std::string fingerprint_of(const TrainInputs& inputs);
+
+// The checkpoint that train() writes after the last step, of a network that others have trained: `trained`
+// has no moments, and output rows in the order of labels. Requires inputs.shards == 1.
+[[nodiscard]] Result<void> save_trained_checkpoint(const TrainInputs& inputs, CheckpointInfo info,
+                                                   sparse::Network& trained);
 
 [[nodiscard]] kernels::Activation activation_of(ActivationKind kind);
 // How config and recipe set up a run; `bench sparse-step` measures the same learner.

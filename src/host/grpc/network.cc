@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/grpc/network.h"
 
+#include <absl/synchronization/mutex.h>
 #include <fmt/format.h>
 #include <grpc/support/log.h>
 #include <grpcpp/create_channel.h>
@@ -64,6 +65,8 @@ class GrpcNetwork final : public Network {
                                                    : GrpcQuestions::Strangers::kNone) {
     // What it would say arrives as an error's text; on stderr it would stand beside no run, node or peer.
     gpr_set_log_function([](gpr_log_func_args*) {});
+    // Debian's Abseil looks for cycles among gRPC's locks whenever one is taken, under a lock of its own.
+    absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   }
   ~GrpcNetwork() override;
 

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
+#include <ctime>
 
 #include "base/check.h"
 #include "host/system/descriptor.h"
@@ -102,6 +103,14 @@ const std::optional<ChildProcess::End>& ChildProcess::end() {
 
 void ChildProcess::kill() {
   if (!end_) ::kill(id_, SIGKILL);
+}
+
+double ChildProcess::cpu_seconds() {
+  if (end()) return end_->cpu_seconds;
+  clockid_t clock = 0;
+  timespec time{};
+  if (::clock_getcpuclockid(id_, &clock) != 0 || ::clock_gettime(clock, &time) != 0) return 0;
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
 void ChildProcess::collect(int options) {

@@ -47,6 +47,8 @@ class ChildProcess {
   // How it ended, once it has; does not wait.
   [[nodiscard]] const std::optional<End>& end();
   void kill();
+  // User and system time of it alone, by now or at its end.
+  [[nodiscard]] double cpu_seconds();
 
  private:
   explicit ChildProcess(pid_t id) : id_(id) {}

@@ -60,6 +60,19 @@ TEST(ChildProcess, TellsOfASignal) {
   EXPECT_EQ(end.status, 128 + SIGTERM);
 }
 
+// What it has taken so far is known while it runs, and no less at its end.
+TEST(ChildProcess, TellsOfItsTime) {
+  const auto child = shell("while :; do :; done");
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (child->cpu_seconds() < 0.01 && std::chrono::steady_clock::now() < deadline)
+    std::this_thread::yield();
+  const double so_far = child->cpu_seconds();
+  EXPECT_GE(so_far, 0.01);
+  child->kill();
+  EXPECT_GE(wait_for(*child).cpu_seconds, so_far - 0.01);
+  EXPECT_EQ(child->cpu_seconds(), child->end()->cpu_seconds);
+}
+
 // Whoever lets go of it has killed it, and nothing of it is left.
 TEST(ChildProcess, EndsWithItsObject) {
   auto child = shell("read line < /dev/zero");

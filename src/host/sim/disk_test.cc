@@ -9,6 +9,7 @@
 #include <set>
 #include <string>
 
+#include "host/api/durable_directories.h"
 #include "host/api/files.h"
 
 namespace gossamer::host {
@@ -109,6 +110,20 @@ TEST(SimDisk, NamesAreIndependent) {
     seen.insert(*disk.after_crash()->list("/"));
   }
   EXPECT_EQ(seen, (std::set<std::vector<std::string>>{{}, {"a"}, {"old"}, {"a", "old"}}));
+}
+
+// make_durable_directories(): all on the way outlive any crash; what is there already is left as it is.
+TEST(SimDisk, DurableDirectoriesOutliveCrashes) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SimDisk disk({.seed = seed});
+    ASSERT_TRUE(make_durable_directories(disk, "/runs/one/checkpoints").ok());
+    EXPECT_TRUE(*disk.after_crash()->exists("/runs/one/checkpoints")) << "seed " << seed;
+    const std::uint64_t operations = disk.operations();
+    ASSERT_TRUE(make_durable_directories(disk, "/runs/one").ok());
+    EXPECT_LE(disk.operations(), operations + 2) << "seed " << seed;
+    ASSERT_TRUE(make_durable_directories(disk, "runs/two").ok());
+    EXPECT_TRUE(*disk.after_crash()->exists("/runs/two")) << "seed " << seed;
+  }
 }
 
 // Both names of an unsynced rename change or neither, across directories and in a chain; nothing is lost or

@@ -113,10 +113,21 @@ void DenseLayers::update_rows(std::size_t layer, std::size_t first, Share& share
   }
 }
 
+host::Range DenseLayers::blocks_of(std::size_t layer, int worker) const {
+  return host::worker_range(parts_.network.dense[layer].weights.rows() / kRows, worker,
+                            static_cast<int>(shares_.size()));
+}
+
+void DenseLayers::read_weights(int worker) {
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    const host::Range blocks = blocks_of(i, worker);
+    pack(i, {blocks.begin * kRows, blocks.end * kRows});
+  }
+}
+
 void DenseLayers::update(int worker, const BatchState& state) {
   for (std::size_t i = 0; i < layers_.size(); ++i) {
-    const host::Range blocks = host::worker_range(parts_.network.dense[i].weights.rows() / kRows, worker,
-                                                  static_cast<int>(shares_.size()));
+    const host::Range blocks = blocks_of(i, worker);
     for (std::size_t block = blocks.begin; block < blocks.end; ++block) {
       update_rows(i, block * kRows, shares_[static_cast<std::size_t>(worker)], state.layers[i + 1]);
     }

@@ -57,6 +57,9 @@ class DenseLayers {
   void backward(std::size_t i, host::Range samples, BatchState& state) const;
   // Requires dh of all samples by the layers' inputs.
   void update(int worker, const BatchState& state);
+  // Steps see the weights as this object's update() left them, or as they were when it was made; or as they
+  // are now.
+  void read_weights(int worker);
 
   [[nodiscard]] std::uint64_t bytes() const;
 
@@ -79,6 +82,8 @@ class DenseLayers {
   };
 
   void pack(std::size_t layer, kernels::SampleRange rows);
+  // Of kLanes rows, that the worker updates.
+  [[nodiscard]] host::Range blocks_of(std::size_t layer, int worker) const;
   void update_rows(std::size_t layer, std::size_t first, Share& share, const LayerState& outputs);
 
   Parts parts_;

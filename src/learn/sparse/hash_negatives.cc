@@ -41,10 +41,8 @@ HashNegatives::HashNegatives(const Parts& parts, const HashNegativeOptions& opti
     : parts_(parts),
       options_(options),
       rows_(parts.network.part.rows),
-      limit_(std::max<std::size_t>(1, options.found / options.queries)),
       family_(make_hash_family(options, parts.network.shape.last_hidden(), parts.kernels.isa)),
-      found_(options.queries * limit_),
-      found_count_(options.queries) {
+      found_(options.sets, options.queries, found_limit(options)) {
   CHECK(options.queries >= 1 && options.update_every >= 1, options.queries, options.update_every);
   CHECK(options.key_bits >= 1 && options.key_bits <= 16, options.key_bits);
   CHECK(options.update_growth >= 0, options.update_growth);
@@ -67,7 +65,7 @@ void HashNegatives::make_tables() {
       *family_, rows_.size(),
       lsh::TablesOptions{.key_bits = options_.key_bits, .tolerance = options_.tolerance});
   const bool capped = options_.bucket_cap > 0;
-  const lsh::BucketQueryOptions ask = {.limit = limit_,
+  const lsh::BucketQueryOptions ask = {.limit = found_.limit,
                                        .cap = capped ? lsh::BucketCap::kFifo : lsh::BucketCap::kNone,
                                        .cap_rows = std::max<std::size_t>(1, options_.bucket_cap)};
   askers_.clear();
@@ -112,9 +110,8 @@ void HashNegatives::find(int worker, const BatchState& batch, StepNumber step, s
   const auto candidates = options_.selection == HashSelection::kBest
                               ? asker.query.find_codes(asker.codes)
                               : asker.query.sample_codes(asker.codes, order);
-  found_count_[sample] = static_cast<std::uint32_t>(candidates.size());
-  std::ranges::transform(candidates, found_.begin() + static_cast<std::ptrdiff_t>(sample * limit_),
-                         [this](const lsh::Candidate& found) { return rows_.row(found.row); });
+  found_.count[sample] = 0;
+  for (const lsh::Candidate& candidate : candidates) found_.add(sample, rows_.row(candidate.row));
 }
 
 HashNegatives::State HashNegatives::state() const {

@@ -37,6 +37,7 @@
 #include "learn/lsh/hash_family.h"
 #include "learn/lsh/tables.h"
 #include "learn/sparse/batch_state.h"
+#include "learn/sparse/found_rows.h"
 #include "learn/sparse/network.h"
 #include "learn/sparse/packed_rows.h"
 
@@ -50,11 +51,6 @@ enum class HashSelection {
   kBest,    // the rows that most tables support
   kRandom,  // the buckets of tables in random order, until there are enough rows (SLIDE's "vanilla")
 };
-enum class HashSets {
-  kShared,  // what one sample finds is scored for all
-  kOwn,     // each sample scores its own labels and what it found itself (SLIDE); requires LogQ::kNone
-};
-
 struct HashNegativeOptions {
   HashKind kind = HashKind::kSimHash;
   std::size_t functions = 9;  // K
@@ -71,6 +67,11 @@ struct HashNegativeOptions {
   double update_growth = 0;         // >= 0
   std::uint64_t seed = 1;
 };
+
+// Rows that a sample finds at most.
+[[nodiscard]] inline std::size_t found_limit(const HashNegativeOptions& options) {
+  return std::max<std::size_t>(1, options.found / options.queries);
+}
 
 // The family of these options for vectors of `dimension`.
 [[nodiscard]] std::unique_ptr<lsh::HashFamily> make_hash_family(const HashNegativeOptions& options,
@@ -93,15 +94,10 @@ class HashNegatives {
   // Before each step: builds or updates the tables if it is time. Steps count up.
   void prepare(StepNumber step);
 
-  // How many samples of a batch ask: the first ones.
-  [[nodiscard]] std::size_t asking(std::size_t batch) const { return std::min(batch, options_.queries); }
-  // The sample's h asks. Requires begun(step), sample < asking(batch).
+  // The sample's h asks. Requires begun(step), sample < found().asking(batch).
   void find(int worker, const BatchState& batch, StepNumber step, std::size_t sample);
-  // What it found in the last step: different rows, in the order of selection.
-  [[nodiscard]] std::span<const std::uint32_t> found(std::size_t sample) const {
-    return {found_.data() + sample * limit_, found_count_[sample]};
-  }
-  [[nodiscard]] HashSets sets() const { return options_.sets; }
+  // What they found when they asked last.
+  [[nodiscard]] const FoundRows& found() const { return found_; }
 
   // The output row, one that is held, has changed by this Euclidean length or less.
   void note_change(std::uint32_t row, float length) {
@@ -132,15 +128,13 @@ class HashNegatives {
   Parts parts_;
   HashNegativeOptions options_;
   PackedRows rows_;
-  std::size_t limit_;
   std::unique_ptr<lsh::HashFamily> family_;
   std::unique_ptr<lsh::Tables> tables_;  // none over no rows
   std::vector<Asker> askers_;
   std::vector<std::uint32_t> due_;
-  std::vector<std::uint32_t> found_;        // [queries][limit]
-  std::vector<std::uint32_t> found_count_;  // [queries]
-  double next_update_ = 0;                  // a step; the schedule's sum may be broken
-  double updates_ = 0;                      // before that
+  FoundRows found_;
+  double next_update_ = 0;  // a step; the schedule's sum may be broken
+  double updates_ = 0;      // before that
 };
 
 }  // namespace gossamer::sparse

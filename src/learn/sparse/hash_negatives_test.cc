@@ -54,7 +54,8 @@ BatchState random_hidden(std::size_t samples, std::uint64_t seed) {
 std::vector<std::uint32_t> found(HashNegatives& hashed, const BatchState& state, StepNumber step,
                                  std::size_t sample) {
   hashed.find(0, state, step, sample);
-  return {hashed.found(sample).begin(), hashed.found(sample).end()};
+  const auto rows = hashed.found().of(sample);
+  return {rows.begin(), rows.end()};
 }
 
 // The rows by support, counted one by one.
@@ -89,8 +90,8 @@ TEST(HashNegatives, FindsTheBestSupported) {
         .kind = kind, .functions = 2, .tables = 9, .queries = 4, .found = 30};
     HashNegatives hashed({network, best(), compute}, options);
     hashed.prepare(StepNumber{0});
-    EXPECT_EQ(hashed.asking(6), 4U);
-    EXPECT_EQ(hashed.asking(3), 3U);
+    EXPECT_EQ(hashed.found().asking(6), 4U);
+    EXPECT_EQ(hashed.found().asking(3), 3U);
     for (std::size_t sample = 0; sample < 4; ++sample) {
       const std::span<const float> h(state.last().h.data() + sample * state.last().stride, kShape.hidden);
       const auto want = by_support(network, options, h, 7);

@@ -72,21 +72,29 @@ Learner::Learner(const Parts& parts, const LearnerOptions& options)
              hidden_options(options), {.padded = state_.padded, .workers = parts.compute.workers()}),
       timer_(parts.clock) {
   CHECK(options.batch_max >= 1, options.batch_max);
+  const std::size_t parts_of_batch = kernels::kPanelMultiple * options.microbatches;
+  CHECK(options.microbatches == 1 || (options.microbatches > 1 && options.batch_max % parts_of_batch == 0 &&
+                                      parts.hashed == nullptr && !options.keep_scores),
+        options.microbatches, options.batch_max);
   // One sample's own set says nothing about what others may score.
-  CHECK(parts.hashed == nullptr || parts.hashed->sets() == HashSets::kShared || options.logq == LogQ::kNone);
+  CHECK(parts.hashed == nullptr || parts.hashed->found().sets == HashSets::kShared ||
+        options.logq == LogQ::kNone);
   CHECK(parts.network.embedding.has_moments() && parts.network.output.has_moments());
   CHECK(parts.labels.count.size() == parts.network.shape.labels, parts.labels.count.size(),
         parts.network.shape.labels);
   const int workers = parts.compute.workers();
+  if (options.keep_scores) scores_.resize(static_cast<std::size_t>(workers));
   softmax_ =
       make_panel_softmax({.network = parts.network,
                           .labels = parts.labels,
                           .logq = logq_,
                           .optimizer = optimizer_,
-                          .hashed = parts.hashed},
+                          .hashed = parts.hashed,
+                          .scores = options.keep_scores ? &scores_ : nullptr},
                          {.element = options.element.value_or(kernels::preferred_element(parts.kernels.isa)),
                           .shape = {.hidden = state_.last().stride, .batch = state_.padded},
-                          .workers = workers},
+                          .workers = workers,
+                          .microbatches = options.microbatches},
                          parts.kernels);
   for (int worker = 0; worker < workers; ++worker) {
     const Ownership features = {.worker = static_cast<std::uint32_t>(worker),
@@ -102,10 +110,27 @@ Learner::Learner(const Parts& parts, const LearnerOptions& options)
 
 Learner::~Learner() = default;
 
+host::Range Learner::microbatch() const {
+  const std::size_t each = state_.padded / options_.microbatches;
+  return {microbatch_ * each, (microbatch_ + 1) * each};
+}
+
 host::Range Learner::samples_of(int worker) const {
+  const host::Range all = microbatch();
+  const host::Range blocks =
+      host::worker_range((all.end - all.begin) / kSampleBlock, worker, parts_.compute.workers());
+  return {all.begin + blocks.begin * kSampleBlock, all.begin + blocks.end * kSampleBlock};
+}
+
+host::Range Learner::all_samples_of(int worker) const {
   const host::Range blocks =
       host::worker_range(state_.padded / kSampleBlock, worker, parts_.compute.workers());
   return {blocks.begin * kSampleBlock, blocks.end * kSampleBlock};
+}
+
+void Learner::take_up(std::size_t microbatch) {
+  CHECK(microbatch < options_.microbatches, microbatch, options_.microbatches);
+  microbatch_ = microbatch;
 }
 
 template <class Task>
@@ -121,25 +146,24 @@ void Learner::select(Worker& worker) const {
   worker.active.build(batch_.labels);
   Rng rng(options_.seed, Purpose::kNegatives, step_.value);
   sampler_.draw_all(rng, [&](std::uint32_t label) { worker.active.add(label); });
-  if (finding_) add_found(worker);
+  if (found_ != nullptr) add_found(worker);
   worker.timer.lap(worker.phases.select);
 }
 
 void Learner::add_found(Worker& worker) const {
-  const HashNegatives& hashed = *parts_.hashed;
-  const std::size_t asking = hashed.asking(batch_.size());
+  const std::size_t asking = found_->asking(batch_.size());
   for (std::size_t sample = 0; sample < asking; ++sample) {
-    if (hashed.sets() == HashSets::kOwn) {
-      for (const std::uint32_t label : hashed.found(sample)) {
+    if (found_->sets == HashSets::kOwn) {
+      for (const std::uint32_t label : found_->of(sample)) {
         worker.active.add_finder(label, static_cast<std::uint32_t>(sample));
       }
       continue;
     }
-    for (const std::uint32_t label : hashed.found(sample)) worker.active.add_certain(label);
+    for (const std::uint32_t label : found_->of(sample)) worker.active.add_certain(label);
     if (!logq_.own_labels_certain()) continue;
     for (const std::uint32_t label : batch_.labels.row(sample)) worker.active.add_certain(label);
   }
-  if (hashed.sets() == HashSets::kOwn) worker.active.end_finders();
+  if (found_->sets == HashSets::kOwn) worker.active.end_finders();
 }
 
 void Learner::update_embedding(Worker& worker) const {
@@ -164,7 +188,9 @@ void Learner::update_embedding(Worker& worker) const {
 void Learner::begin(const data::Batch& batch, StepNumber step, const StepSchedule& schedule) {
   CHECK(batch.size() >= 1 && batch.size() <= options_.batch_max, batch.size(), options_.batch_max);
   CHECK(batch.labels.rows() == batch.size(), batch.labels.rows(), batch.size());
+  CHECK(options_.microbatches == 1 || batch.size() == options_.batch_max, batch.size(), options_.batch_max);
   batch_ = batch;
+  microbatch_ = 0;
   step_ = step;
   bytes_before_ = bytes();
   timer_.start();
@@ -172,21 +198,32 @@ void Learner::begin(const data::Batch& batch, StepNumber step, const StepSchedul
   state_.samples = batch.size();
   rows_updated_ = false;
   optimizer_.begin_step(step, schedule.learning_rate);
-  finding_ = parts_.hashed != nullptr && parts_.hashed->begun(step);
-  logq_.set_batch(batch.size(), finding_ ? parts_.hashed->asking(batch.size()) : 0);
-  if (finding_) parts_.hashed->prepare(step);
+  asking_ = parts_.hashed != nullptr && parts_.hashed->begun(step);
+  found_ = asking_ ? &parts_.hashed->found() : nullptr;
+  if (asking_) parts_.hashed->prepare(step);
   upkeep_ms_ = 0;
   timer_.lap(upkeep_ms_);
 }
 
+void Learner::recall(const FoundRows& found) {
+  asking_ = false;
+  found_ = &found;
+}
+
 void Learner::embed() {
+  logq_.set_batch(batch_.size(), found_ == nullptr ? 0 : found_->asking(batch_.size()));
   run([&](int w, Worker& worker) {
-    if (!finding_) select(worker);
-    worker.features.build(batch_.features);
+    if (microbatch_ == 0) {
+      if (dense_changed_) dense_.read_weights(w);
+      if (!asking_) select(worker);
+      // Without columns there is no embedding to read or to update.
+      if (state_.first().own.begin < state_.first().own.end) worker.features.build(batch_.features);
+    }
     worker.timer.lap(worker.phases.select);
     samples_.embed(batch_, step_, samples_of(w), state_);
     worker.timer.lap(worker.phases.embed);
   });
+  dense_changed_ = false;
 }
 
 void Learner::deepen(std::size_t layer) {
@@ -199,8 +236,7 @@ void Learner::deepen(std::size_t layer) {
 // The labels that the first samples find by their last h.
 void Learner::find_negatives() {
   run([&](int w, Worker& worker) {
-    const host::Range asking =
-        host::worker_range(parts_.hashed->asking(batch_.size()), w, parts_.compute.workers());
+    const host::Range asking = host::worker_range(found_->asking(batch_.size()), w, parts_.compute.workers());
     for (std::size_t sample = asking.begin; sample < asking.end; ++sample) {
       parts_.hashed->find(w, state_, step_, sample);
     }
@@ -208,21 +244,36 @@ void Learner::find_negatives() {
   });
 }
 
+std::uint64_t Learner::most_scores() const {
+  std::uint64_t most = 0;
+  if (!asking_) {
+    for (const Worker& worker : workers_) most += worker.active.size() * batch_.size();
+    return most;
+  }
+  CHECK(found_->sets == HashSets::kOwn, static_cast<int>(found_->sets));
+  for (std::size_t sample = 0; sample < batch_.size(); ++sample) {
+    for (const std::uint32_t label : batch_.labels.row(sample)) {
+      if (parts_.network.part.rows.contains(label)) ++most;
+    }
+  }
+  return most + found_->asking(batch_.size()) * found_->limit;
+}
+
 void Learner::score() {
-  if (finding_) find_negatives();
+  if (asking_) find_negatives();
   run([&](int w, Worker& worker) {
-    if (finding_) select(worker);
+    if (asking_) select(worker);
     softmax_->pack_hidden(state_, samples_of(w));
     worker.timer.lap(worker.phases.embed);
     samples_.score_positives(batch_, samples_of(w), state_);
     worker.timer.lap(worker.phases.positives);
   });
-  SamplePhases::fill_shifts(state_);
+  SamplePhases::fill_shifts(microbatch(), state_);
   run([&](int w, Worker& worker) {
-    softmax_->forward(w, worker.active, state_);
+    softmax_->forward(w, worker.active, state_, microbatch_);
     worker.timer.lap(worker.phases.forward);
   });
-  SamplePhases::add_shares(parts_of_hidden_gradient_, state_);
+  SamplePhases::add_shares(parts_of_hidden_gradient_, microbatch(), state_);
 }
 
 void Learner::normalise(std::span<const PartitionShare> sums, Company company) {
@@ -256,7 +307,7 @@ void Learner::descend(std::size_t layer) {
 StepReport Learner::finish() {
   if (!alone_) {
     run([&](int w, Worker& worker) {
-      samples_.through_activation(0, samples_of(w), state_);
+      samples_.through_activation(0, all_samples_of(w), state_);
       worker.timer.lap(worker.phases.reduce);
     });
   }
@@ -311,6 +362,7 @@ StepReport Learner::step(const data::Batch& batch, StepNumber step, const StepSc
 std::uint64_t Learner::bytes() const {
   std::uint64_t total = state_.bytes() + softmax_->bytes() + dense_.bytes();
   for (const Worker& worker : workers_) total += worker.active.bytes() + worker.features.bytes();
+  for (const RowScores& scores : scores_) total += scores.bytes();
   return total;
 }
 

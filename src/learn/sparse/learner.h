@@ -20,7 +20,7 @@
 //   descend(i)  dh of the layer below dense layer i           then: likewise; from the last layer to the
 //   first finish      dense rows and embedding rows
 // Where hash tables find further labels (hash_negatives.h), samples ask before the scores; tables are built
-// and updated before the step.
+// and updated before the step. A step that is computed anew is told what they found (recall()).
 //
 // What is called a label here is the number of its output row (row_order.h): batches and counts come with
 // rows for labels.
@@ -54,6 +54,7 @@
 #include "learn/sparse/network.h"
 #include "learn/sparse/panel_softmax.h"
 #include "learn/sparse/phase_timer.h"
+#include "learn/sparse/row_scores.h"
 #include "learn/sparse/sample_phases.h"
 #include "learn/sparse/schedule.h"
 
@@ -67,6 +68,10 @@ struct LearnerOptions {
   LogQ logq = LogQ::kAll;
   std::optional<kernels::Element> element = {};  // of the products; empty: the faster one on this CPU
   OptimizerOptions optimizer = {};
+  bool keep_scores = false;  // what rows score is kept, for scores()
+  // Equal parts of a step's samples that go through the phases by sample one after the other. More than one:
+  // multiples of kernels::kPanelMultiple of them, in every batch batch_max, no hash tables, no keep_scores.
+  std::size_t microbatches = 1;
   std::uint64_t seed = 1;  // of dropout and negatives
 };
 
@@ -126,6 +131,14 @@ class Learner {
 
   // The same in phases. `batch` must live until finish().
   void begin(const data::Batch& batch, StepNumber step, const StepSchedule& schedule);
+  // Before begin(): another learner has changed the network since this one's last step.
+  void others_changed() { dense_changed_ = true; }
+  // The phases from embed() to descend() are of the samples of this microbatch until the next call; begin()
+  // takes up the first, whose embed() comes before all others.
+  void take_up(std::size_t microbatch);
+  // Between begin() and embed(): nobody asks, since this is what was found in the step before; on any node,
+  // with hash tables or without. `found` must live until finish().
+  void recall(const FoundRows& found);
   void embed();
   void deepen(std::size_t layer);
   void score();
@@ -136,6 +149,11 @@ class Learner {
   // The loss is the share of the labels whose rows are here: the sum over nodes is that of the step.
   StepReport finish();
   [[nodiscard]] BatchState& state() { return state_; }
+  // With options.keep_scores, after score(): by worker, what the rows held here have scored.
+  [[nodiscard]] std::span<const RowScores> scores() const { return scores_; }
+  // After embed(): how many scores of samples there will be, at most; without hash tables exactly. Requires
+  // that what these find is not shared.
+  [[nodiscard]] std::uint64_t most_scores() const;
 
   [[nodiscard]] kernels::Element element() const { return softmax_->element(); }
   // Bytes of all buffers, without the network.
@@ -149,7 +167,10 @@ class Learner {
   void run(Task&& task);
   void select(Worker& worker) const;
   void update_embedding(Worker& worker) const;
+  // Of the microbatch, and of the step.
   [[nodiscard]] host::Range samples_of(int worker) const;
+  [[nodiscard]] host::Range all_samples_of(int worker) const;
+  [[nodiscard]] host::Range microbatch() const;
   void find_negatives();
   void add_found(Worker& worker) const;
   [[nodiscard]] StepReport report() const;
@@ -162,15 +183,19 @@ class Learner {
   BatchState state_;
   SamplePhases samples_;
   DenseLayers dense_;
+  std::vector<RowScores> scores_;  // by worker; none: they are not kept
   std::unique_ptr<PanelSoftmax> softmax_;
   std::vector<Worker> workers_;
   std::vector<SamplePhases::Part> parts_of_hidden_gradient_;
   // Of the present step.
   data::Batch batch_ = {};
   StepNumber step_ = {};
-  bool finding_ = false;  // whether samples ask
-  bool alone_ = true;     // no other node adds anything
+  std::size_t microbatch_ = 0;
+  bool asking_ = false;               // whether samples ask
+  const FoundRows* found_ = nullptr;  // null: nothing is found
+  bool alone_ = true;                 // no other node adds anything
   bool rows_updated_ = false;
+  bool dense_changed_ = false;  // by another learner
   std::uint64_t bytes_before_ = 0;
   double upkeep_ms_ = 0;
   PhaseTimer timer_;  // from begin()

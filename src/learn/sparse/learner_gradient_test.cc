@@ -75,9 +75,10 @@ void expect_gradient(const Case& c, const ProblemShape& shape, kernels::Isa isa)
                   options);
   const StepReport report = learner.step(owned.view(), step, {.learning_rate = 1});
   if (hashed) {
-    reference.sets = hashed->sets();
-    for (std::size_t sample = 0; sample < hashed->asking(shape.samples); ++sample) {
-      reference.found.emplace_back(hashed->found(sample).begin(), hashed->found(sample).end());
+    reference.sets = hashed->found().sets;
+    for (std::size_t sample = 0; sample < hashed->found().asking(shape.samples); ++sample) {
+      const auto rows = hashed->found().of(sample);
+      reference.found.emplace_back(rows.begin(), rows.end());
     }
   }
   Parameters expected = reference.gradient(owned.view(), step);

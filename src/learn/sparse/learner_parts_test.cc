@@ -248,10 +248,15 @@ TEST_P(LearnerParts, GoOnFromPieces) {
   Fleet fleet(shape.network, 3, GetParam(), counts);
   constexpr std::uint64_t kHandedOver = 30;
   for (std::uint64_t t = 0; t < kHandedOver; ++t) alone.step(random_batch(shape, t), StepNumber{t});
+  Network& from = alone.nodes().front()->network;
   for (const auto& node : fleet.nodes()) {
     for (const NetworkPiece& piece : pieces_of(node->network.part)) {
+      if (node == fleet.nodes().front()) {
+        copy_piece(node->network, from, piece);
+        continue;
+      }
       std::vector<std::byte> bytes(piece_bytes(shape.network, GetParam(), piece));
-      save_piece(alone.nodes().front()->network, piece, bytes);
+      save_piece(from, piece, bytes);
       load_piece(node->network, piece, bytes);
     }
   }

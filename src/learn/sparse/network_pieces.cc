@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "base/check.h"
 #include "base/function_ref.h"
@@ -133,6 +134,25 @@ void load_piece(Network& to, const NetworkPiece& piece, std::span<const std::byt
   CHECK(rows == 0 ? bytes.empty() : bytes.size() % rows == 0, bytes.size(), rows);
   for (std::size_t row = 0; row < rows; ++row)
     load_row(to, piece, row, bytes.subspan(row * (bytes.size() / rows), bytes.size() / rows));
+}
+
+void copy_piece(Network& to, Network& from, const NetworkPiece& piece) {
+  const TableMoments moments{.embedding = from.embedding.moments(), .output = from.output.moments()};
+  std::vector<std::byte> bytes(piece_row_bytes(from.shape, moments, piece));
+  for (std::size_t row = 0; row < piece_rows(from.shape, piece); ++row) {
+    save_row(from, piece, row, bytes);
+    load_row(to, piece, row, bytes);
+  }
+}
+
+void load_updated_rows(Network& to, const NetworkPiece& piece, std::span<const std::byte> bytes) {
+  const std::size_t rows = piece_rows(to.shape, piece);
+  CHECK(rows == 0 ? bytes.empty() : bytes.size() % rows == 0, bytes.size(), rows);
+  for (std::size_t row = 0; row < rows; ++row) {
+    const auto saved = bytes.subspan(row * (bytes.size() / rows), bytes.size() / rows);
+    const bool updated = std::ranges::any_of(saved, [](std::byte byte) { return byte != std::byte{}; });
+    if (updated) load_row(to, piece, row, saved);
+  }
 }
 
 }  // namespace gossamer::sparse

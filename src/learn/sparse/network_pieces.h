@@ -44,5 +44,9 @@ void load_row(Network& to, const NetworkPiece& piece, std::size_t row, std::span
 // All rows one after the other: piece_bytes().
 void save_piece(Network& from, const NetworkPiece& piece, std::span<std::byte> bytes);
 void load_piece(Network& to, const NetworkPiece& piece, std::span<const std::byte> bytes);
+// Requires that both hold the piece.
+void copy_piece(Network& to, Network& from, const NetworkPiece& piece);
+// Leaves out rows of zeros, which no row is that was ever updated.
+void load_updated_rows(Network& to, const NetworkPiece& piece, std::span<const std::byte> bytes);
 
 }  // namespace gossamer::sparse

@@ -17,8 +17,6 @@ using kernels::kPanelRows;
 
 // How many rows ahead of the update the next ones are fetched.
 constexpr std::size_t kUpdateAhead = 4;
-// The score of a label that a sample does not score.
-constexpr float kExcluded = -1e30F;
 // More than the roundings of a sum of squares take away.
 constexpr float kRoundUp = 1 + 0x1p-10F;
 
@@ -29,37 +27,56 @@ class PanelSoftmaxOf final : public PanelSoftmax {
                  const kernels::Kernels& kernels)
       : layer_(layer),
         kernels_(kernels),
-        products_(kernels.isa, options.shape),
-        packed_hidden_(products_.packed_size()),
-        packed_scaled_(products_.packed_size()) {
-    for (int worker = 0; worker < options.workers; ++worker) shares_.emplace_back(products_);
+        microbatches_(options.microbatches),
+        products_(kernels.isa,
+                  {.hidden = options.shape.hidden, .batch = options.shape.batch / options.microbatches}),
+        packed_hidden_(microbatches_ * products_.packed_size()),
+        packed_scaled_(microbatches_ * products_.packed_size()) {
+    for (int worker = 0; worker < options.workers; ++worker)
+      shares_.emplace_back(products_, options.microbatches);
   }
 
   void pack_hidden(const BatchState& batch, host::Range samples) override {
-    products_.pack_hidden(batch.last().h.data(), packed_hidden_.data(), {samples.begin, samples.end});
+    if (samples.begin == samples.end) return;
+    const Microbatch at = microbatch_of(samples.begin);
+    products_.pack_hidden(batch.last().h.data() + at.first * products_.shape().hidden,
+                          packed_hidden_.data() + at.number * products_.packed_size(),
+                          {samples.begin - at.first, samples.end - at.first});
   }
   void pack_scaled_hidden(const BatchState& batch, host::Range samples) override {
-    products_.pack_scaled_hidden(batch.last().h.data(), batch.inv.data(), packed_scaled_.data(),
-                                 {samples.begin, samples.end});
+    if (samples.begin == samples.end) return;
+    const Microbatch at = microbatch_of(samples.begin);
+    products_.pack_scaled_hidden(batch.last().h.data() + at.first * products_.shape().hidden,
+                                 batch.inv.data() + at.first,
+                                 packed_scaled_.data() + at.number * products_.packed_size(),
+                                 {samples.begin - at.first, samples.end - at.first});
   }
 
-  void forward(int worker, const ActiveSet& active, const BatchState& batch) override {
+  void forward(int worker, const ActiveSet& active, const BatchState& batch,
+               std::size_t microbatch) override {
     Share& share = shares_[static_cast<std::size_t>(worker)];
-    const auto [hidden, padded] = products_.shape();
+    const auto [hidden, each] = products_.shape();
+    const std::size_t first = microbatch * each;
     const std::size_t panels = panels_of(active);
     for (std::size_t slot = 0; slot < std::min(kPanelRows, active.size()); ++slot)
       prefetch_label(active, slot);
-    share.reserve(panels * kPanelRows * padded);
-    std::fill_n(share.dh.data(), padded * hidden, 0.0F);
-    std::fill_n(share.sums.data(), padded, 0.0F);
+    share.reserve(microbatches_ * panels * kPanelRows * each);
+    RowScores* const recorded =
+        layer_.scores == nullptr ? nullptr : &(*layer_.scores)[static_cast<std::size_t>(worker)];
+    if (recorded != nullptr) recorded->clear();
+    float* const dh = share.dh.data() + first * hidden;
+    std::fill_n(dh, each * hidden, 0.0F);
+    std::fill_n(share.sums.data() + first, each, 0.0F);
     for (std::size_t panel = 0; panel < panels; ++panel) {
-      E* const p = share.probabilities.data() + panel * kPanelRows * padded;
+      E* const p = share.probabilities.data() + (microbatch * panels + panel) * kPanelRows * each;
       gather(share, active, panel);
       float* const scores = scores_of(share, p);
-      products_.scores(share.panel.data(), packed_hidden_.data(), scores);
-      probabilities(share, active, batch, {.panel = panel, .scores = scores, .p = p});
+      products_.scores(share.panel.data(), packed_hidden_.data() + microbatch * products_.packed_size(),
+                       scores);
+      probabilities(share, active, batch,
+                    {.panel = panel, .scores = scores, .p = p, .recorded = recorded, .first = first});
       products_.hidden_gradient(
-          {.p = p, .panel = share.panel.data(), .scratch = share.scratch.data(), .dh = share.dh.data()});
+          {.p = p, .panel = share.panel.data(), .scratch = share.scratch.data(), .dh = dh});
     }
   }
 
@@ -72,18 +89,28 @@ class PanelSoftmaxOf final : public PanelSoftmax {
 
   void backward(int worker, const ActiveSet& active, const BatchState& batch) override {
     Share& share = shares_[static_cast<std::size_t>(worker)];
-    const auto [hidden, padded] = products_.shape();
+    const auto [hidden, each] = products_.shape();
+    const std::size_t panels = panels_of(active);
     for (std::size_t slot = 0; slot < std::min(kUpdateAhead, active.size()); ++slot) {
       prefetch_update(active.ids()[slot]);
     }
-    for (std::size_t panel = 0; panel < panels_of(active); ++panel) {
-      const E* const p = share.probabilities.data() + panel * kPanelRows * padded;
-      products_.weight_gradient(p, packed_scaled_.data(), share.dw.data());
+    for (std::size_t panel = 0; panel < panels; ++panel) {
+      const auto p = [&](std::size_t microbatch) {
+        return share.probabilities.data() + (microbatch * panels + panel) * kPanelRows * each;
+      };
+      products_.weight_gradient(p(0), packed_scaled_.data(), share.dw.data());
+      for (std::size_t other = 1; other < microbatches_; ++other) {
+        products_.weight_gradient(p(other), packed_scaled_.data() + other * products_.packed_size(),
+                                  share.further_dw.data());
+        kernels_.add_scaled(share.dw.data(), share.further_dw.data(), 1, kPanelRows * hidden);
+      }
       const std::size_t rows = rows_of(active, panel);
       for (std::size_t i = 0; i < rows; ++i) {
         const std::size_t slot = panel * kPanelRows + i;
         if (slot + kUpdateAhead < active.size()) prefetch_update(active.ids()[slot + kUpdateAhead]);
-        const float dbias = kernels::dot(kernels_, p + i * padded, batch.inv.data(), padded);
+        float dbias = 0;
+        for (std::size_t one = 0; one < microbatches_; ++one)
+          dbias += kernels::dot(kernels_, p(one) + i * each, batch.inv.data() + one * each, each);
         update(share, active, slot, {.dw = share.dw.data() + i * hidden, .dbias = dbias}, batch);
       }
     }
@@ -102,13 +129,14 @@ class PanelSoftmaxOf final : public PanelSoftmax {
  private:
   // One worker's buffers.
   struct Share {
-    explicit Share(const kernels::PanelProducts<E>& products)
+    Share(const kernels::PanelProducts<E>& products, std::size_t microbatches)
         : panel(products.panel_size()),
           scratch(products.scratch_size()),
           scores(std::is_same_v<E, float> ? 0 : kPanelRows * products.shape().batch),
           dw(kPanelRows * products.shape().hidden),
-          dh(products.shape().batch * products.shape().hidden),
-          sums(products.shape().batch),
+          further_dw(microbatches > 1 ? dw.size() : 0),
+          dh(microbatches * products.shape().batch * products.shape().hidden),
+          sums(microbatches * products.shape().batch),
           kept(products.shape().batch),
           before(products.shape().hidden) {}
 
@@ -121,17 +149,18 @@ class PanelSoftmaxOf final : public PanelSoftmax {
     }
     [[nodiscard]] std::uint64_t bytes() const {
       return sizeof(E) * (panel.size() + scratch.size() + probabilities.size()) +
-             sizeof(float) * (scores.size() + dw.size() + dh.size() + sums.size() + bias.size() +
-                              kept.size() + before.size());
+             sizeof(float) * (scores.size() + dw.size() + further_dw.size() + dh.size() + sums.size() +
+                              bias.size() + kept.size() + before.size());
     }
 
     AlignedArray<E> panel;                       // [64][panel stride] weights
     AlignedArray<E> scratch;                     // of the products
     AlignedArray<float> scores;                  // [64][padded] where P has another type
     AlignedArray<float> dw;                      // [64][hidden]
+    AlignedArray<float> further_dw;              // likewise, of a microbatch that is not the first
     AlignedArray<float> dh;                      // [padded][hidden]
     AlignedArray<float> sums;                    // [padded]
-    AlignedArray<E> probabilities;               // [panels][64][padded]
+    AlignedArray<E> probabilities;               // [microbatches][panels][64][padded / microbatches]
     std::array<float, kPanelRows> bias{};        // with the correction
     std::array<float, kPanelRows> correction{};  // -ln q
     std::array<float, kPanelRows> own_extra{};   // what it differs by for the samples that have the label
@@ -142,6 +171,8 @@ class PanelSoftmaxOf final : public PanelSoftmax {
     std::size_t panel;
     float* scores;
     E* p;
+    RowScores* recorded;  // there too; null: nobody wants it
+    std::size_t first;    // sample of the microbatch
   };
   struct RowGradient {
     float* dw;
@@ -164,6 +195,15 @@ class PanelSoftmaxOf final : public PanelSoftmax {
     }
   }
 
+  struct Microbatch {
+    std::size_t number;
+    std::size_t first;  // sample
+  };
+  [[nodiscard]] Microbatch microbatch_of(std::size_t sample) const {
+    const std::size_t each = products_.shape().batch;
+    return {.number = sample / each, .first = sample / each * each};
+  }
+
   struct SlotRow {
     std::size_t slot;
     std::size_t row;  // in its panel
@@ -181,7 +221,7 @@ class PanelSoftmaxOf final : public PanelSoftmax {
   void keep_own(Share& share, const ActiveSet& active, std::size_t slot, float* scores) const {
     const std::size_t padded = products_.shape().batch;
     std::copy_n(scores, padded, share.kept.data());
-    std::fill_n(scores, padded, kExcluded);
+    std::fill_n(scores, padded, kNotScored);
     for (const std::uint32_t sample : active.samples(slot)) scores[sample] = share.kept[sample];
     for (const std::uint32_t sample : active.finders(slot)) scores[sample] = share.kept[sample];
   }
@@ -219,26 +259,30 @@ class PanelSoftmaxOf final : public PanelSoftmax {
   // Scores into exponentials, row by row, while the next panel's rows are on their way.
   void probabilities(Share& share, const ActiveSet& active, const BatchState& batch,
                      const PanelScores& at) const {
-    const std::size_t padded = batch.padded;
+    const std::size_t each = products_.shape().batch;
     const std::size_t rows = rows_of(active, at.panel);
     for (std::size_t i = 0; i < rows; ++i) {
       const std::size_t slot = at.panel * kPanelRows + i;
-      float* const scores = at.scores + i * padded;
+      float* const scores = at.scores + i * each;
       if (share.own_extra[i] != 0) {
-        for (const std::uint32_t sample : active.samples(slot)) scores[sample] += share.own_extra[i];
+        for (const std::uint32_t sample : active.samples(slot)) {
+          if (sample - at.first < each) scores[sample - at.first] += share.own_extra[i];
+        }
       }
       if (layer_.logq.asking() > 0) correct_for_asking(share, active, {.slot = slot, .row = i}, scores);
       if (active.own_sets()) keep_own(share, active, slot, scores);
+      if (at.recorded != nullptr)
+        at.recorded->add(active.ids()[slot], {scores, batch.samples}, share.bias[i]);
       kernels::exp_row(kernels_,
                        {.scores = scores,
                         .bias = share.bias[i],
-                        .shift = batch.shift.data(),
-                        .sums = share.sums.data(),
-                        .n = padded},
-                       at.p + i * padded);
+                        .shift = batch.shift.data() + at.first,
+                        .sums = share.sums.data() + at.first,
+                        .n = each},
+                       at.p + i * each);
       if (slot + kPanelRows < active.size()) prefetch_label(active, slot + kPanelRows);
     }
-    std::fill(at.p + rows * padded, at.p + kPanelRows * padded, E{});
+    std::fill(at.p + rows * each, at.p + kPanelRows * each, E{});
   }
 
   // Subtracts the targets (exact, in f32) and updates the row and its bias.
@@ -266,7 +310,8 @@ class PanelSoftmaxOf final : public PanelSoftmax {
 
   OutputLayer layer_;
   const kernels::Kernels& kernels_;
-  kernels::PanelProducts<E> products_;
+  const std::size_t microbatches_;
+  kernels::PanelProducts<E> products_;  // of a microbatch
   AlignedArray<E> packed_hidden_;
   AlignedArray<E> packed_scaled_;
   std::vector<Share> shares_;

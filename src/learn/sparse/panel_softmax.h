@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "host/api/compute.h"
 #include "kernels/isa.h"
@@ -28,6 +29,7 @@
 #include "learn/sparse/hash_negatives.h"
 #include "learn/sparse/logq.h"
 #include "learn/sparse/network.h"
+#include "learn/sparse/row_scores.h"
 
 namespace gossamer::sparse {
 
@@ -37,13 +39,15 @@ struct OutputLayer {
   const LabelCounts& labels;
   const LogQCorrection& logq;
   const RowOptimizer& optimizer;
-  HashNegatives* hashed = nullptr;  // learns of every change of a row
+  HashNegatives* hashed = nullptr;           // learns of every change of a row
+  std::vector<RowScores>* scores = nullptr;  // by worker: what forward leaves there; null: nobody wants it
 };
 
 struct PanelSoftmaxOptions {
   kernels::Element element = kernels::Element::kF32;
   kernels::PanelShape shape = {};
   int workers = 1;
+  std::size_t microbatches = 1;  // equal parts of shape.batch, each a multiple of kernels::kPanelMultiple
 };
 
 class PanelSoftmax {
@@ -53,16 +57,19 @@ class PanelSoftmax {
   PanelSoftmax& operator=(const PanelSoftmax&) = delete;
   virtual ~PanelSoftmax() = default;
 
-  // h into the products' layout. Ranges of samples begin and end at multiples of kernels::kLanes.
+  // h into the products' layout. Ranges of samples begin and end at multiples of kernels::kLanes, and lie in
+  // one microbatch.
   virtual void pack_hidden(const BatchState& batch, host::Range samples) = 0;
-  // The rows `active` (all owned by `worker`, first those with samples).
-  virtual void forward(int worker, const ActiveSet& active, const BatchState& batch) = 0;
+  // The rows `active` (all owned by `worker`, first those with samples), the same for all microbatches of a
+  // step; the samples of this one.
+  virtual void forward(int worker, const ActiveSet& active, const BatchState& batch,
+                       std::size_t microbatch) = 0;
   // What a worker's forward left: sums of exp [padded], and its part of P^T W [padded][stride].
   [[nodiscard]] virtual const float* sums(int worker) const = 0;
   [[nodiscard]] virtual const float* hidden_gradient(int worker) const = 0;
   // inv * h into the products' layout.
   virtual void pack_scaled_hidden(const BatchState& batch, host::Range samples) = 0;
-  // Requires forward with the same rows and inv in `batch`.
+  // Of all samples. Requires forward of them with the same rows and inv in `batch`.
   virtual void backward(int worker, const ActiveSet& active, const BatchState& batch) = 0;
 
   [[nodiscard]] virtual kernels::Element element() const = 0;

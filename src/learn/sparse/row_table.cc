@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "learn/sparse/row_table.h"
 
+#include "base/check.h"
 #include "base/prefetch.h"
 
 namespace gossamer::sparse {
@@ -87,12 +88,13 @@ void prefetch_row(RowTable& table, std::size_t row) {
 }
 
 void initialize_normal(RowTable& table, host::Range rows, const NormalInit& init, host::Compute& compute) {
+  CHECK(init.first_column % 2 == 0, init.first_column);  // normals come in twos
   compute.run([&](int worker) {
     const host::Range share = host::worker_range(rows.end - rows.begin, worker, compute.workers());
     for (std::size_t row = rows.begin + share.begin; row < rows.begin + share.end; ++row) {
       const std::size_t stream = init.streams.empty() ? init.first_row + row : init.streams[row];
       Rng rng(init.seed, init.purpose, stream, init.layer);
-      for (std::size_t i = 0; i < init.first_column; ++i) (void)rng.normal();
+      rng.discard(init.first_column);
       float* w = table.weights(row);
       for (std::size_t i = 0; i < table.width(); ++i) w[i] = init.stddev * rng.normal();
       if (table.has_moments()) table.touch_moments(row);

@@ -104,7 +104,7 @@ struct NormalInit {
   std::uint32_t layer = 0;
   // Where the table's first row and column stand in the whole layer, of which it may be a part.
   std::size_t first_row = 0;
-  std::size_t first_column = 0;
+  std::size_t first_column = 0;  // even
   // [rows of the table], or empty: the numbers in the names of the rows' streams, where they are not r.
   std::span<const std::uint32_t> streams = {};
 };

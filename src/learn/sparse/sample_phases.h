@@ -40,16 +40,16 @@ class SamplePhases {
   // target, positives, positive_sum; starts dh with minus the targets' rows.
   void score_positives(const data::Batch& batch, host::Range range, BatchState& state) const;
   // Where a sample's labels are all held by others, its scores are shifted by the mean of the others' shifts:
-  // any number will do that keeps exp() in range. All samples.
-  static void fill_shifts(BatchState& state);
+  // any number will do that keeps exp() in range. All samples of a microbatch.
+  static void fill_shifts(host::Range range, BatchState& state);
 
   // One worker's results of PanelSoftmax::forward.
   struct Part {
     const float* sums;
     const float* hidden_gradient;
   };
-  // Adds up the workers' sums, in the order given: shares. All samples.
-  static void add_shares(std::span<const Part> parts, BatchState& state);
+  // Adds up the workers' sums, in the order given: shares.
+  static void add_shares(std::span<const Part> parts, host::Range range, BatchState& state);
   // From the partition sums of all nodes together, [samples]: inv and loss; adds the workers' parts to dh of
   // the last hidden layer.
   void normalise(std::span<const PartitionShare> sums, std::span<const Part> parts, host::Range range,

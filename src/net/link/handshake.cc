@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/check.h"
@@ -61,6 +63,7 @@ Refused refused_by(wire::Refusal::Reason reason) {
 
 void Links::send_frame(Connection& connection, Slices frame) {
   connection.unwritten += total_bytes(frame);
+  sent_bytes_ += total_bytes(frame);
   if (Relay::is_inner(connection.id)) return relay_.send(connection.id, std::move(frame));
   network_.send(connection.id, std::move(frame));
 }
@@ -266,7 +269,7 @@ void Links::on_welcome(Connection& connection, const wire::Welcome& welcome, Ins
   const PeerId peer{NodeId{welcome.from().node()}, Incarnation{welcome.from().incarnation()}};
   const std::string claimed = certificate_name(peer.node);
   const auto fenced = fenced_.find(peer.node);
-  std::string wrong;
+  std::string_view wrong;
   ErrorKind kind = ErrorKind::kRefused;
   if (peer.node != link.peer.node || peer.incarnation.value == 0) wrong = "another node answers";
   if (!connection.name.certificate.empty() && connection.name.certificate != claimed) {
@@ -286,7 +289,7 @@ void Links::on_welcome(Connection& connection, const wire::Welcome& welcome, Ins
     return end(link.peer.node,
                Error{.kind = kind,
                      .where = connection.where,
-                     .what = wrong,
+                     .what = std::string(wrong),
                      .got = fmt::format("{} incarnation {}, wire {}", claimed, peer.incarnation.value,
                                         welcome.wire()),
                      .expected = certificate_name(link.peer.node)},

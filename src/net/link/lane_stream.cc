@@ -74,10 +74,11 @@ Result<void> LaneStream::attach(const wire::Progress& theirs) {
 
 // Frames leave in the order of their numbers: what was kept first, then a new piece if their window has room
 // for it.
-std::optional<Slices> LaneStream::next_frame() {
+std::optional<LaneStream::NextFrame> LaneStream::next_frame() {
   if (next_to_send_ == kept_.size()) cut_piece();
   if (next_to_send_ == kept_.size()) return std::nullopt;
-  return encode(kept_[next_to_send_++]);
+  const Kept& kept = kept_[next_to_send_++];
+  return NextFrame{.bytes = encode(kept), .channel = kept.channel};
 }
 
 void LaneStream::cut_piece() {
@@ -88,6 +89,7 @@ void LaneStream::cut_piece() {
   const std::uint64_t bytes = (message.started ? 0 : kMessageCost) + body + payload;
   if (sent_bytes_ + bytes > their_window_) return;
   Kept kept;
+  kept.channel = message.channel;
   kept.data.set_number(++last_frame_);
   if (!message.started) {
     wire::Data::Start* const start = kept.data.mutable_start();

@@ -50,8 +50,12 @@ class LaneStream {
   // Whether attach() would succeed.
   [[nodiscard]] bool can_attach(const wire::Progress& theirs) const;
 
+  struct NextFrame {
+    Slices bytes;
+    std::uint32_t channel = 0;  // of the message that it is a piece of
+  };
   // The next frame for the connection; nothing while the window or the queue is exhausted.
-  [[nodiscard]] std::optional<Slices> next_frame();
+  [[nodiscard]] std::optional<NextFrame> next_frame();
 
   // A Data frame from the other side. Gives the message that it completes, if it does. An error (kBadData)
   // for whatever a correct peer never sends: the connection must then be closed.
@@ -80,6 +84,7 @@ class LaneStream {
     wire::Data data;
     Slices payload;
     std::uint64_t bytes = 0;
+    std::uint32_t channel = 0;
     MessageNumber completes = 0;  // 0: no message
   };
   struct Arriving {

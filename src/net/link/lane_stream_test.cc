@@ -42,8 +42,8 @@ struct Pair {
   // Carries all that `from` would send to `to`; the messages that arrive.
   static std::vector<Message> carry(LaneStream& from, LaneStream& to) {
     std::vector<Message> arrived;
-    while (auto bytes = from.next_frame()) {
-      const Frame frame = decode(std::move(*bytes));
+    while (auto next = from.next_frame()) {
+      const Frame frame = decode(std::move(next->bytes));
       auto message = to.on_data(frame.header.data(), frame.payload, Instant{});
       EXPECT_TRUE(message.ok()) << message.error().message();
       if (message.ok() && message->has_value()) arrived.push_back(std::move(**message));
@@ -123,7 +123,7 @@ TEST(LaneStream, AckIsDue) {
   pair.connect();
   EXPECT_FALSE(pair.b.ack_due().has_value());
   pair.a.send(message_of(1, "x", {}));
-  const Frame frame = decode(*pair.a.next_frame());
+  const Frame frame = decode(pair.a.next_frame()->bytes);
   ASSERT_TRUE(pair.b.on_data(frame.header.data(), frame.payload, Instant{1000}).ok());
   ASSERT_TRUE(pair.b.ack_due().has_value());
   EXPECT_EQ(*pair.b.ack_due(), Instant{1000} + LaneStream::kAckDelay);
@@ -146,7 +146,7 @@ TEST(LaneStream, Cancel) {
     pair.a.send(message_of(2, "kept", "k"));
     std::vector<Message> arrived;
     for (int i = 0; i < sent; ++i) {
-      const Frame frame = decode(*pair.a.next_frame());
+      const Frame frame = decode(pair.a.next_frame()->bytes);
       auto message = pair.b.on_data(frame.header.data(), frame.payload, {});
       ASSERT_TRUE(message.ok());
       if (message->has_value()) arrived.push_back(std::move(**message));
@@ -205,7 +205,7 @@ TEST(LaneStream, SurvivesConnections) {
         case 3:
         case 4:
         case 5:
-          if (auto frame = here.next_frame()) wire[from].push_back(std::move(*frame));
+          if (auto frame = here.next_frame()) wire[from].push_back(std::move(frame->bytes));
           break;
         default:
           if (!wire[from].empty()) {

@@ -149,6 +149,12 @@ bool Links::cancel(const Ticket& ticket) {
          found->second.lanes[lane_index(ticket.lane)].stream.cancel(ticket.number);
 }
 
+bool Links::settled(const Ticket& ticket) const {
+  const auto found = links_.find(ticket.node);
+  return found == links_.end() || found->second.serial != ticket.link ||
+         found->second.lanes[lane_index(ticket.lane)].stream.acknowledged() >= ticket.number;
+}
+
 void Links::consumed(const Receipt& receipt, Instant now) {
   const auto found = links_.find(receipt.node);
   if (found == links_.end() || found->second.serial != receipt.link) return;
@@ -314,7 +320,8 @@ void Links::serve_lane(Link& link, host::Lane lane, Instant now) {
     while (connection.unwritten < kUnwritten) {
       auto frame = state.stream.next_frame();
       if (!frame.has_value()) break;
-      send_frame(connection, std::move(*frame));
+      sent_on_channel_[frame->channel] += total_bytes(frame->bytes);
+      send_frame(connection, std::move(frame->bytes));
     }
     while (connection.unwritten < kUnwritten) {
       auto frame = relay_.next_frame(connection.id);
@@ -323,6 +330,11 @@ void Links::serve_lane(Link& link, host::Lane lane, Instant now) {
     }
   }
   schedule(link, now);
+}
+
+std::uint64_t Links::sent_bytes(std::uint32_t channel) const {
+  const auto found = sent_on_channel_.find(channel);
+  return found == sent_on_channel_.end() ? 0 : found->second;
 }
 
 void Links::schedule(Link& link, Instant now) {
@@ -411,6 +423,7 @@ LinkStatistics Links::statistics(NodeId node) const {
     statistics.acknowledged_bytes += lane.stream.acknowledged_bytes();
     statistics.received_bytes += lane.stream.received_bytes();
   }
+  statistics.link = link.serial;
   return statistics;
 }
 

@@ -103,6 +103,7 @@ struct LinkStatistics {
   std::uint64_t acknowledged_bytes = 0;
   std::uint64_t received_bytes = 0;
   std::optional<NodeId> relayed_by = {};  // what is up goes through this node
+  std::uint64_t link = 0;  // another one for each link with the node, as in Ticket; 0: there is none
 };
 
 // Names a message that was sent.
@@ -158,6 +159,8 @@ class Links {
   [[nodiscard]] std::optional<Ticket> send(PeerId to, host::Lane lane, Message message, Instant now);
   // Takes back what is not wholly sent; false if it is, or the link is gone.
   bool cancel(const Ticket& ticket);
+  // The other side has all of it, or the link is gone.
+  [[nodiscard]] bool settled(const Ticket& ticket) const;
   // The user is done with a message that arrived. Nothing happens if its link is gone.
   void consumed(const Receipt& receipt, Instant now);
 
@@ -168,6 +171,10 @@ class Links {
   [[nodiscard]] std::optional<Instant> next_wakeup() const;
 
   [[nodiscard]] LinkStatistics statistics(NodeId node) const;
+  // Handed to connections since the beginning, with headers and what was sent again: all, and the pieces of
+  // messages on a channel.
+  [[nodiscard]] std::uint64_t sent_bytes() const { return sent_bytes_; }
+  [[nodiscard]] std::uint64_t sent_bytes(std::uint32_t channel) const;
   // Who speaks to whom through this node; each pair both ways round.
   [[nodiscard]] std::map<NodeId, std::set<NodeId>> relayed() const { return relay_.pairs(); }
   // What waits here to be relayed.
@@ -257,6 +264,8 @@ class Links {
   // The newest session that each node opened to us: a Hello may have been under way for long.
   std::map<NodeId, std::pair<Incarnation, std::uint64_t>> newest_session_;
   std::set<std::pair<Instant, NodeId>> wakes_;
+  std::uint64_t sent_bytes_ = 0;
+  std::map<std::uint32_t, std::uint64_t> sent_on_channel_;
   Strangers strangers_;
   Relay relay_;
 };

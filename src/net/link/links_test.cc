@@ -144,6 +144,32 @@ TEST_F(LinksTest, WindowBoundsMemory) {
   EXPECT_EQ(b.bodies(Lane::kBulk).size(), 100U);
 }
 
+// Whether the other side has a message, and that a link is another one than before, can be asked.
+TEST_F(LinksTest, Settled) {
+  Node& a = start(1);
+  Node& b = start(2);
+  join(a, b);
+  const std::uint64_t link = a.links->statistics(b.id.node).link;
+  EXPECT_NE(link, 0U);
+  EXPECT_EQ(a.links->statistics(NodeId(9)).link, 0U);
+  const auto ticket = a.links->send(
+      b.id, Lane::kBulk, {.channel = 1, .body = {}, .payload = {Slice::of(std::string(1'000'000, 'x'))}},
+      timeline_.now());
+  ASSERT_TRUE(ticket.has_value());
+  EXPECT_EQ(ticket->link, link);
+  EXPECT_FALSE(a.links->settled(*ticket));
+  run_for(5);
+  EXPECT_TRUE(a.links->settled(*ticket));
+  internet_.cut("m1", "m2");
+  const auto lost =
+      a.links->send(b.id, Lane::kBulk, {.channel = 1, .body = "b", .payload = {}}, timeline_.now());
+  run_for(5);
+  EXPECT_FALSE(a.links->settled(*lost));
+  a.fence(b.id);
+  EXPECT_TRUE(a.links->settled(*lost)) << "its link is gone";
+  EXPECT_EQ(a.links->statistics(b.id.node).link, 0U);
+}
+
 // A node that is killed is noticed within a one-way delay; a machine that vanishes, by silence.
 TEST_F(LinksTest, DeathIsNoticed) {
   Node& a = start(1);
@@ -208,6 +234,27 @@ TEST_F(LinksTest, Fence) {
     EXPECT_THAT(b.all<LinkEnded>().back().reason.message(), HasSubstr("declared dead"));
     b.open(a);
   }
+}
+
+// What was handed to connections is counted, by the channel of the messages; the rest is the link's own.
+TEST_F(LinksTest, CountsWhatItSends) {
+  Node& a = start(1);
+  Node& b = start(2);
+  join(a, b);
+  const std::uint64_t own = a.links->sent_bytes();
+  EXPECT_GT(own, 0U);
+  EXPECT_EQ(a.links->sent_bytes(3), 0U);
+  const auto payload = [](std::size_t bytes) { return Slices{Slice::of(std::string(bytes, 'x'))}; };
+  a.send(b.id, Lane::kBulk, {.channel = 3, .body = {}, .payload = payload(1'000'000)});
+  a.send(b.id, Lane::kControl, {.channel = 4, .body = {}, .payload = payload(200'000)});
+  run_for(1);
+  EXPECT_GT(a.links->sent_bytes(3), 1'000'000U);
+  EXPECT_LT(a.links->sent_bytes(3), 1'005'000U);
+  EXPECT_GT(a.links->sent_bytes(4), 200'000U);
+  EXPECT_LT(a.links->sent_bytes(4), 201'000U);
+  EXPECT_GE(a.links->sent_bytes(), own + a.links->sent_bytes(3) + a.links->sent_bytes(4));
+  EXPECT_LE(a.links->sent_bytes(), internet_.bytes_sent(a.machine));
+  EXPECT_EQ(b.links->sent_bytes(3), 0U);
 }
 
 // Goodbye ends a link at once on the other side, as no failure.

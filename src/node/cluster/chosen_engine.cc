@@ -78,6 +78,10 @@ void ChosenEngine::worked(Instant now) {
   if (chosen_ != nullptr) chosen_->worked(now);
 }
 
+std::vector<std::string> ChosenEngine::take_remarks() {
+  return chosen_ != nullptr ? chosen_->take_remarks() : std::vector<std::string>();
+}
+
 std::vector<CounterSample> ChosenEngine::counters() const {
   return chosen_ != nullptr ? chosen_->counters() : std::vector<CounterSample>();
 }

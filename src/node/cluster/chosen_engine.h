@@ -41,6 +41,7 @@ class ChosenEngine final : public cluster::Engine {
   [[nodiscard]] std::optional<Error> failure() const override;
   [[nodiscard]] Work take_work() override;
   void worked(Instant now) override;
+  [[nodiscard]] std::vector<std::string> take_remarks() override;
   [[nodiscard]] std::vector<CounterSample> counters() const override;
 
  private:

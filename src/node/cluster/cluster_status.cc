@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/human_bytes.h"
 #include "base/printable.h"
 
 namespace gossamer::node {
@@ -59,7 +60,13 @@ ordered_json member_json(const cluster::MemberFacts& member, const Held& held, I
                        {"silent_ms", nullptr},
                        {"queued_bytes", member.link.queued_bytes},
                        {"received_bytes", member.link.received_bytes},
-                       {"relayed_to", ordered_json::array()}};
+                       {"relayed_to", ordered_json::array()},
+                       {"step_bytes", nullptr},
+                       {"background_bytes", nullptr}};
+  if (member.steps) {
+    json["step_bytes"] = member.steps->step_bytes();
+    json["background_bytes"] = member.steps->background_bytes();
+  }
   if (cluster::listens(record.listening()))
     json["address"] = printable(host::to_string(cluster::address_of({}, record.listening()).control));
   if (held.runs.size() <= kMostRuns) json["held"] = held.runs;
@@ -67,6 +74,27 @@ ordered_json member_json(const cluster::MemberFacts& member, const Held& held, I
   if (member.link.last_heard) json["silent_ms"] = (now - *member.link.last_heard).milliseconds();
   for (const NodeId other : member.relayed_to) json["relayed_to"].push_back(other.value);
   return json;
+}
+
+// Of the run, as members tell: the loss is the sum of their shares, and unknown while one is missing.
+void add_steps(ordered_json& json, const std::vector<cluster::MemberFacts>& members,
+               const std::map<NodeId, Held>& held) {
+  double loss = 0;
+  double step_bytes = 0;
+  double background_bytes = 0;
+  double count = 0;
+  for (const cluster::MemberFacts& member : members) {
+    if (!member.steps && held.contains(NodeId(member.record->node()))) return;
+    if (!member.steps) continue;
+    loss += member.steps->loss();
+    step_bytes += member.steps->step_bytes();
+    background_bytes += member.steps->background_bytes();
+    ++count;
+  }
+  if (count == 0) return;
+  json["loss"] = loss;
+  json["bytes_sent_per_node_per_step"] = step_bytes / count;
+  json["background_bytes_per_node_per_step"] = background_bytes / count;
 }
 
 // What another version answers may lack fields, or have others.
@@ -102,6 +130,31 @@ Error unreadable_status() {
           .what = "cannot read the coordinator's answer",
           .expected = "the object of docs/protocols/status.md",
           .fix = "run the same version of gossamer on both sides"};
+}
+
+// Numbers of other machines: any.
+std::string bytes_in(const ordered_json& json, const char* key) {
+  return human_bytes(static_cast<std::uint64_t>(std::clamp(number_in(json, key), 0.0, 1e18)));
+}
+
+// Where the run is, what comes of it and what it costs; fields that are null are left out.
+std::string progress_line(const ordered_json& status) {
+  const auto known = [&status](const char* key) {
+    const auto found = status.find(key);
+    return found != status.end() && found->is_number();
+  };
+  std::string text = fmt::format("run {}  {}  epoch {}", text_in(status, "run"), text_in(status, "phase"),
+                                 number_in(status, "epoch"));
+  if (known("step")) text += fmt::format("  step {}", number_in(status, "step"));
+  if (known("loss")) text += fmt::format("  loss {:.3f}", number_in(status, "loss"));
+  if (known("steps_per_second"))
+    text += fmt::format("  {:.1f} steps/s", number_in(status, "steps_per_second"));
+  if (known("bytes_sent_per_node_per_step")) {
+    text += fmt::format("\neach node sends {} for a step, and {} beside it",
+                        bytes_in(status, "bytes_sent_per_node_per_step"),
+                        bytes_in(status, "background_bytes_per_node_per_step"));
+  }
+  return text + '\n';
 }
 
 Result<ordered_json> read_status(const std::string& json) {
@@ -150,12 +203,16 @@ std::string status_json(const cluster::Coordinator& coordinator, const StatusFac
                        {"installed_epoch", coordinator.installed().value},
                        {"step", nullptr},
                        {"steps_per_second", nullptr},
+                       {"loss", nullptr},
+                       {"bytes_sent_per_node_per_step", nullptr},
+                       {"background_bytes_per_node_per_step", nullptr},
                        {"things", coordinator.holdings().size()},
                        {"fenced", coordinator.fenced().runs().size()},
                        {"members_left_out", members.size() - std::min(members.size(), kMostMembers)},
                        {"members", ordered_json::array()}};
   if (coordinator.marks()) json["step"] = coordinator.marks()->committed().value;
   for (const std::string& alarm : facts.alarms) json["alarms"].push_back(printable(alarm, kAllBytes));
+  add_steps(json, members, held);
   if (facts.steps_per_second) json["steps_per_second"] = *facts.steps_per_second;
   for (const cluster::MemberFacts& member : std::span(members).first(std::min(members.size(), kMostMembers)))
     json["members"].push_back(member_json(member, held[NodeId(member.record->node())], now));
@@ -174,13 +231,7 @@ Result<StatusFacts> status_facts(const std::string& json) {
 Result<std::string> status_text(const std::string& json) {
   const auto status = read_status(json);
   if (!status.ok()) return status.error();
-  std::string text = fmt::format("run {}  {}  epoch {}", text_in(*status, "run"), text_in(*status, "phase"),
-                                 number_in(*status, "epoch"));
-  if ((*status).contains("step") && (*status)["step"].is_number())
-    text += fmt::format("  step {}", number_in(*status, "step"));
-  if ((*status).contains("steps_per_second") && (*status)["steps_per_second"].is_number())
-    text += fmt::format("  {:.1f} steps/s", number_in(*status, "steps_per_second"));
-  text += '\n';
+  std::string text = progress_line(*status);
   const std::string shortage = text_in(*status, "shortage");
   if (!shortage.empty()) text += fmt::format("waits: {}\n", shortage);
   if ((*status).contains("alarms") && (*status)["alarms"].is_array()) {

@@ -18,6 +18,7 @@
 #include "cluster/control/coordinator_process.h"
 #include "cluster/control/workload.h"
 #include "host/posix/signals.h"
+#include "node/cluster/companion.h"
 #include "node/cluster/credentials.h"
 #include "node/cluster/event_loop.h"
 #include "node/cluster/metrics_endpoint.h"
@@ -27,6 +28,9 @@
 #include "node/node_host.h"
 
 namespace gossamer::node {
+
+// Of all certificates of a run.
+inline constexpr int kCertificateDays = 3650;
 
 struct CoordinatorOptions {
   std::string directory;  // absolute
@@ -43,6 +47,7 @@ struct CoordinatorOptions {
   std::vector<cluster::TrackId> tracks;
   std::string program;
   ReportOptions report;
+  MakeCompanion make_companion;  // may be empty
 };
 
 class CoordinatorNode {
@@ -64,6 +69,8 @@ class CoordinatorNode {
   // Until a signal comes or the run is stopped. Members are not asked to leave by a signal: they wait for a
   // coordinator that comes back.
   [[nodiscard]] Result<void> run(const host::PosixSignals& signals);
+  // All members have left it for good, whatever the reason: nobody leads this run again.
+  [[nodiscard]] bool ended() const;
 
  private:
   CoordinatorNode(const NodeHost& host, CoordinatorOptions options, cluster::Workload& workload);
@@ -125,6 +132,7 @@ class CoordinatorNode {
   std::unique_ptr<cluster::CoordinatorProcess> process_;
   std::unique_ptr<MetricsEndpoint> metrics_;
   // Their threads post to the loop: they end first.
+  std::unique_ptr<Accompanied> companion_;
   std::unique_ptr<StoreThread> store_;
   std::unique_ptr<host::Network> network_;
 };

@@ -287,6 +287,7 @@ std::optional<Instant> MemberNode::work(const host::PosixSignals& signals) {
     process_->member()->leave("it was told to stop, and nobody took its part over in time", now);
   }
   worker_->take();
+  for (const std::string& text : engine_->take_remarks()) log_.remark(LogLevel::kInfo, epoch(), text);
   if (metrics_ != nullptr && metrics_->due() <= now) show_metrics();
   std::optional<Instant> wake = process_->next_wakeup();
   const auto sooner = [&](std::optional<Instant> other) {

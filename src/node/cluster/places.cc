@@ -156,6 +156,13 @@ Result<RunAddress> load_address(host::Disk& disk, const std::string& directory) 
   return address;
 }
 
+std::string coordinator_directory(host::Disk& disk, const std::string& directory) {
+  const std::string inner = directory + "/nodes/coordinator";
+  const auto itself = disk.exists(address_path(directory));
+  const auto there = disk.exists(address_path(inner));
+  return (!itself.ok() || !*itself) && there.ok() && *there ? inner : directory;
+}
+
 Result<void> note_coordinator(host::Disk& disk, const std::string& state, std::uint16_t port,
                               const std::string& directory) {
   if (auto made = disk.make_directories(state + "/coordinators"); !made.ok()) return made;
@@ -201,11 +208,12 @@ Result<OwnDirectory> take_node_directory(host::Disk& disk, const JoinPlace& plac
 
 Result<Target> find_target(host::Disk& disk, const AskPlace& place) {
   Asker asker{.token = place.token, .directory = place.directory};
-  const auto is_run = disk.exists(address_path(place.target));
+  const std::string run = coordinator_directory(disk, place.target);
+  const auto is_run = disk.exists(address_path(run));
   if (is_run.ok() && *is_run) {
-    const auto address = load_address(disk, place.target);
+    const auto address = load_address(disk, run);
     if (!address.ok()) return address.error();
-    if (asker.directory.empty()) asker.directory = place.target;
+    if (asker.directory.empty()) asker.directory = run;
     return Target{.at = address->coordinator, .asker = std::move(asker)};
   }
   const auto at = host::parse_endpoint(place.target);

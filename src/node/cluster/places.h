@@ -53,6 +53,10 @@ struct RunAddress {
 // kBadData for a file that is none.
 [[nodiscard]] Result<RunAddress> load_address(host::Disk& disk, const std::string& directory);
 
+// Of the coordinator of the run in DIR: that directory itself, or DIR/nodes/coordinator of a run that several
+// nodes train.
+[[nodiscard]] std::string coordinator_directory(host::Disk& disk, const std::string& directory);
+
 // Notes that the run in `directory`, an absolute path, is served at that port from now on.
 [[nodiscard]] Result<void> note_coordinator(host::Disk& disk, const std::string& state, std::uint16_t port,
                                             const std::string& directory);

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "engines/sparse/negatives_plan.h"
+#include "engines/sparse/fleet/fleet_job.h"
 #include "learn/sparse/row_order.h"
 
 namespace gossamer::node {
@@ -12,29 +12,59 @@ namespace {
 constexpr std::size_t kShardsOfNode = 16;
 constexpr std::size_t kFewestShards = 64;
 constexpr std::uint64_t kFloat = 4;
-// Since the last snapshot that all have, while the next one is under way (sparse-step.md, "Snapshots").
-constexpr std::uint64_t kLoggedSteps = 48;
-// Copies of the network: the last snapshot, the next one, and what of it is on the way at both ends.
-constexpr std::uint64_t kCopies = 4;
+constexpr std::uint64_t kFewestSteps = 16;
+constexpr std::uint64_t kMostSteps = 128;
+// Of the network, before the next snapshot.
+constexpr std::uint64_t kLoggedPart = 4;
+// Intervals between snapshots: since the last one that all have, and since the next one, which is under way;
+// a third one waits for it.
+constexpr std::uint64_t kLoggedIntervals = 2;
+// For each copy of the network: the last snapshot, the next one, and what of it is on the way at both ends.
+constexpr std::uint64_t kForEachCopy = 4;
+// Of a row that is searched, beside its bytes.
+constexpr std::uint64_t kForEachRow = 32;
+// A score that is kept, three of them with row numbers.
+constexpr std::uint64_t kForEachScore = 4 + 3 * 8;
+// One more while a checkpoint is written.
+constexpr std::uint64_t kWritten = 1;
+
+// Columns of all hidden layers.
+std::uint64_t hidden_columns(const sparse::NetworkShape& shape) {
+  std::uint64_t columns = sparse::row_stride(shape.hidden);
+  for (const std::size_t units : shape.dense) columns += sparse::row_stride(units);
+  return columns;
+}
+
+// Of a step: h and what was added to dh of each layer, and two numbers of the partition sum.
+std::uint64_t logged_bytes(const sparse::NetworkShape& shape, std::size_t batch) {
+  return batch * (2 * hidden_columns(shape) + 2) * kFloat;
+}
+
+// Where all outputs are exchanged: what a node keeps of its own scores, and all of them as they travel,
+// written and read.
+std::uint64_t output_bytes(const engine::TrainConfig& config, const engine::DataShape& shape) {
+  if (config.cluster.exchange == engine::ExchangeKind::kShares) return 0;
+  return engine::active_rows(config, shape) * config.train.batch * kForEachScore;
+}
 
 }  // namespace
-
-Result<void> check_fleet_config(const engine::TrainConfig& config) {
-  if (!engine::finds_negatives(config)) return {};
-  return Error{.kind = ErrorKind::kUsage,
-               .where = "train.negatives",
-               .what = "several nodes cannot train this yet",
-               .got = "negatives found by hash tables",
-               .expected = "in-batch, uniform or frequency, without train.hard_negatives",
-               .fix = "leave --nodes out to train it in one process"};
-}
 
 unsigned fleet_shard_shift(std::size_t labels, std::size_t nodes) {
   return sparse::shard_shift(labels, std::max(kFewestShards, kShardsOfNode * nodes));
 }
 
+std::size_t fleet_copies(const engine::TrainConfig& config, std::size_t nodes) {
+  return std::min<std::size_t>(config.cluster.copies, nodes - 1);
+}
+
 std::uint64_t trained_bytes(const sparse::NetworkShape& shape) {
   return 3 * kFloat * engine::parameter_count(shape);
+}
+
+std::uint64_t snapshot_steps(const engine::TrainConfig& config, const sparse::NetworkShape& shape) {
+  if (config.cluster.snapshot_every) return *config.cluster.snapshot_every;
+  return std::clamp(trained_bytes(shape) / kLoggedPart / logged_bytes(shape, config.train.batch),
+                    kFewestSteps, kMostSteps);
 }
 
 std::uint64_t fleet_memory_needed(const engine::TrainConfig& config, const engine::Recipe& recipe,
@@ -46,16 +76,19 @@ std::uint64_t fleet_memory_needed(const engine::TrainConfig& config, const engin
   engine::Recipe all = recipe;
   all.held_out = 0;
   const std::uint64_t shared = engine::memory_needed(training, all, shape, 1);
-  std::uint64_t widths = sparse::row_stride(recipe.hidden);
-  for (const std::uint32_t units : recipe.dense) widths += sparse::row_stride(units);
+  const sparse::NetworkShape trained = engine::network_shape(recipe, shape.features, shape.labels);
   const std::uint64_t batch = config.train.batch;
-  // h and what was added to dh of each layer, and two numbers of the partition sum.
-  const std::uint64_t logged = batch * (2 * widths + 2) * kFloat;
+  const std::uint64_t steps = std::min(recipe.steps, kLoggedIntervals * snapshot_steps(config, trained));
   const std::uint64_t drawn = config.train.sampled > 0 ? shape.labels * std::uint64_t{24} : 0;
-  const std::uint64_t own = logged * std::min(recipe.steps, kLoggedSteps) + 8 * widths * batch * kFloat +
-                            shape.labels * 2 * kFloat + drawn + (std::uint64_t{64} << 20);
-  const std::uint64_t network = trained_bytes(engine::network_shape(recipe, shape.features, shape.labels));
-  return shared + (nodes > 1 ? kCopies * network : 0) + nodes * own;
+  const std::uint64_t own = logged_bytes(trained, batch) * steps + output_bytes(config, shape) +
+                            8 * hidden_columns(trained) * batch * kFloat + shape.labels * 2 * kFloat + drawn +
+                            (std::uint64_t{64} << 20);
+  // The rows as bytes, where members measure what they have trained.
+  const bool measured = engine::stays_in_parts(config) && !config.data.test.empty();
+  const std::uint64_t search =
+      measured ? shape.labels * (sparse::row_stride(trained.last_hidden()) + kForEachRow) : 0;
+  return shared + search + (kWritten + kForEachCopy * fleet_copies(config, nodes)) * trained_bytes(trained) +
+         nodes * own;
 }
 
 }  // namespace gossamer::node

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a run is shared out among nodes of one machine: what can be, into how many shards, with which memory.
+// How a run is shared out among nodes of one machine: into how many shards, with which memory.
 //
 // Thread rule: pure functions on plain values.
 #pragma once
@@ -8,22 +8,27 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/result.h"
 #include "engines/sparse/config.h"
 #include "engines/sparse/recipe.h"
 #include "learn/sparse/network_shape.h"
 
 namespace gossamer::node {
 
-// kUsage for what several nodes cannot train yet, named by its key.
-[[nodiscard]] Result<void> check_fleet_config(const engine::TrainConfig& config);
-
 // Shards have 2^shift rows: the largest shift (learn/sparse/row_order.h) with at least 16 shards a node and
 // 64 in all, if there are labels enough.
 [[nodiscard]] unsigned fleet_shard_shift(std::size_t labels, std::size_t nodes);
 
+// Copies of each part beside its holder's: as cluster.copies says, or as many as there are other nodes.
+[[nodiscard]] std::size_t fleet_copies(const engine::TrainConfig& config, std::size_t nodes);
+
 // Bytes of a network with its moments, at most.
 [[nodiscard]] std::uint64_t trained_bytes(const sparse::NetworkShape& shape);
+
+// A snapshot is made every so many steps (docs/protocols/sparse-step.md): what the config says, or those of
+// which a node's log is a quarter of the network, but 16 to 128. With fewer, snapshots would be more traffic
+// than the steps; with more, what is lost would take long to be computed anew.
+[[nodiscard]] std::uint64_t snapshot_steps(const engine::TrainConfig& config,
+                                           const sparse::NetworkShape& shape);
 
 // Peak bytes of all nodes together while they train. The network is there once, and its copies at other
 // nodes; what each node has of every sample, and its log of steps, once for each.

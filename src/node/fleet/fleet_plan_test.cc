@@ -32,14 +32,6 @@ TEST(FleetPlan, ShardsAreAsLargeAsTheyMayBe) {
   EXPECT_EQ(fleet_shard_shift(670'091, 4), 13U);
 }
 
-// What nodes cannot train is refused by the name of its key.
-TEST(FleetPlan, RefusesWhatNodesCannotTrain) {
-  engine::TrainConfig config;
-  EXPECT_TRUE(check_fleet_config(config).ok());
-  config.train.hard_negatives = 10;
-  EXPECT_EQ(check_fleet_config(config).error().where, "train.negatives");
-}
-
 // The network and its copies are there once however many nodes there are; each has a log of its own, of the
 // steps since a snapshot.
 TEST(FleetPlan, MemoryGrowsWithNodesByWhatEachHas) {
@@ -64,6 +56,51 @@ TEST(FleetPlan, MemoryGrowsWithNodesByWhatEachHas) {
   const std::uint64_t long_run = needed(2);
   recipe.steps = 1'000'000;
   EXPECT_EQ(needed(2), long_run);
+}
+
+// A snapshot is made every 16 to 128 steps; between, of steps whose logs are a quarter of the network.
+TEST(FleetPlan, SnapshotsAreRareWhereTheNetworkIsLarge) {
+  const auto steps = [](std::size_t labels, std::size_t batch) {
+    engine::TrainConfig config;
+    config.train.batch = static_cast<std::uint32_t>(batch);
+    return snapshot_steps(config, {.features = 1000, .labels = labels, .hidden = 128});
+  };
+  EXPECT_EQ(steps(100, 256), 16U);
+  EXPECT_EQ(steps(10'000'000, 256), 128U);
+  EXPECT_EQ(steps(60'000, 256), 89U);  // 94 MB; 0.26 MB a step
+  EXPECT_EQ(steps(60'000, 512), 44U);
+}
+
+// There are as many copies as cluster.copies says, and no more than other nodes; each takes memory, and so do
+// the steps between two snapshots.
+TEST(FleetPlan, CopiesAndSnapshotsTakeMemory) {
+  engine::TrainConfig config;
+  config.optimizer.moments = engine::MomentsKind::kElement;
+  const engine::DataShape shape{.records = 100'000,
+                                .features = 50'000,
+                                .labels = 200'000,
+                                .feature_entries = 1'000'000,
+                                .label_entries = 300'000};
+  const engine::Recipe recipe{.hidden = 128, .steps = 1'000'000};
+  const auto needed = [&](std::uint32_t copies) {
+    config.cluster.copies = copies;
+    return fleet_memory_needed(config, recipe, shape, 4);
+  };
+  EXPECT_GT(needed(1), needed(0));
+  EXPECT_EQ(needed(3) - needed(2), needed(1) - needed(0));
+  EXPECT_EQ(needed(63), needed(3));
+  EXPECT_EQ(fleet_copies(config, 1), 0U);
+  EXPECT_EQ(fleet_copies(config, 4), 3U);
+  EXPECT_EQ(fleet_copies(config, 64), 63U);
+  const std::uint64_t shares = needed(1);
+  config.cluster.exchange = engine::ExchangeKind::kDslide;
+  // Three labels a record: four nodes keep and read all of their scores.
+  EXPECT_GT(needed(1) - shares, std::uint64_t{4} * 3 * 256 * 256 * (4 + 8));
+  config.cluster.exchange = engine::ExchangeKind::kShares;
+  config.cluster.snapshot_every = 20;
+  const std::uint64_t before = needed(1);
+  config.cluster.snapshot_every = 21;
+  EXPECT_EQ(needed(1) - before, 2 * 4 * config.train.batch * (2 * 128 + 2) * 4);
 }
 
 }  // namespace

@@ -3,39 +3,37 @@
 
 #include <fmt/format.h>
 
-#include <deque>
-#include <memory>
-#include <numeric>
 #include <optional>
 #include <utility>
-#include <vector>
 
+#include "engines/sparse/fleet/fleet_job.h"
+#include "engines/sparse/fleet/fleet_resume.h"
 #include "engines/sparse/fleet/layout.h"
 #include "node/cluster/event_loop.h"
+#include "node/fleet/checkpoint_keeper.h"
 #include "node/fleet/fleet_plan.h"
+#include "node/fleet/fleet_progress.h"
 #include "node/fleet/member_job.h"
 #include "node/fleet/node_processes.h"
-#include "node/fleet/part_file.h"
-#include "node/fleet/step_reports.h"
 
 namespace gossamer::node {
 namespace {
 
-constexpr std::size_t kLossWindow = 100;
-
 // One training, from the start of the nodes to their end.
 class FleetTraining {
  public:
-  FleetTraining(const NodeHost& host, std::string run, const engine::TrainInputs& inputs,
-                const engine::TrainHooks& hooks, NodeProcesses& nodes, engine::FleetShape shape)
+  FleetTraining(const NodeHost& host, const engine::TrainInputs& inputs, const engine::TrainHooks& hooks,
+                FleetProgress& progress, NodeProcesses& nodes)
       : host_(host),
         in_(inputs),
         hooks_(hooks),
+        progress_(progress),
         nodes_(nodes),
-        shape_(std::move(shape)),
-        parts_at_(deliver_directory(run)),
-        schedule_(engine::schedule_of(inputs.config, inputs.recipe)),
-        reports_(host.disk, parts_at_) {}
+        keeper_(host.disk, {.directory = inputs.checkpoint_directory,
+                            .run = engine::checkpointed_run(inputs),
+                            .keep = inputs.config.checkpoint.keep,
+                            .start = StepNumber(progress.steps())}),
+        begin_(host.clock.now()) {}
 
   Result<engine::TrainOutcome> run() {
     EventLoop loop(host_.clock);
@@ -45,50 +43,51 @@ class FleetTraining {
           return std::nullopt;
         },
         [this] { return ending_ && nodes_.all_ended(); });
-    tell_steps();  // what they wrote last
+    look();  // what they wrote last
+    progress_.tell_recoveries(FleetProgress::Until::kEnd);
     if (failure_) return *failure_;
-    engine::TrainOutcome outcome;
-    outcome.steps = parts_.empty() ? steps_ : in_.recipe.steps;
-    outcome.samples = outcome.steps * in_.config.train.batch;
-    outcome.final_loss = std::accumulate(losses_.begin(), losses_.end(), 0.0) /
-                         static_cast<double>(std::max<std::size_t>(1, losses_.size()));
-    if (parts_.empty()) return outcome;
-    const sparse::RowOrder order(in_.labels.count, shape_.shard_shift);
-    auto network = put_together(host_.disk, parts_, shape_, order);
-    if (!network.ok()) return network.error();
-    outcome.network = *std::move(network);
-    // Only room is lost if they stay.
-    static_cast<void>(host_.disk.remove_all(parts_at_));
+    if (progress_.parts() == 0 && keeper_.newest().value < progress_.steps())
+      return progress_.not_saved(keeper_.newest());
+    auto outcome = progress_.outcome();
+    if (!outcome.ok() || !outcome->network) return outcome;
+    save_trained(*outcome->network);
     return outcome;
   }
 
  private:
-  void work() {
-    tell_steps();
-    if (ending_) return;
-    if (hooks_.stop_requested()) return end();
-    if (auto parts = list_parts(host_.disk, parts_at_, shape_, StepNumber(in_.recipe.steps)); !parts.ok()) {
-      return fail(parts.error());
-    } else if (cover(*parts, shape_)) {
-      parts_ = *std::move(parts);
-      return end();
-    }
-    if (auto good = nodes_.look(steps_ > 0); !good.ok()) fail(good.error());
+  void look() {
+    progress_.tell_steps();
+    progress_.tell_recoveries(FleetProgress::Until::kNow);
+    keeper_.look(info(), hooks_.events);
   }
 
-  void tell_steps() {
-    for (const StepLoss& one : reports_.read()) {
-      steps_ = one.step.value + 1;
-      losses_.push_back(one.loss);
-      if (losses_.size() > kLossWindow) losses_.pop_front();
-      const std::uint64_t samples = steps_ * in_.config.train.batch;
-      hooks_.on_step({.steps_done = steps_,
-                      .steps_total = in_.recipe.steps,
-                      .samples_done = samples,
-                      .epoch = static_cast<double>(samples) / static_cast<double>(in_.schema.size()),
-                      .loss = one.loss,
-                      .learning_rate = schedule_.learning_rate(one.step)});
+  void work() {
+    look();
+    if (ending_) return;
+    if (hooks_.stop_requested()) return end();
+    if (const auto delivered = progress_.delivered(); !delivered.ok()) {
+      return fail(delivered.error());
+    } else if (*delivered) {
+      return end();
     }
+    if (auto good = nodes_.look(progress_.stepping()); !good.ok()) fail(good.error());
+  }
+
+  [[nodiscard]] engine::CheckpointInfo info() const {
+    return progress_.info({.load_seconds = in_.load_seconds,
+                           .train_seconds = (host_.clock.now() - begin_).seconds(),
+                           .cpu_seconds = host_.clock.process_cpu().seconds() + nodes_.cost().cpu_seconds});
+  }
+
+  // As one process keeps it: what is still to do, any number of nodes can. A failure costs only time.
+  void save_trained(sparse::Network& network) {
+    const engine::CheckpointConfig& when = in_.config.checkpoint;
+    if (when.every_steps == 0 && when.every_minutes == 0) return;
+    engine::CheckpointInfo trained = info();
+    trained.next_step = StepNumber(in_.recipe.steps);
+    auto saved = engine::save_trained_checkpoint(in_, std::move(trained), network);
+    if (saved.ok()) return keeper_.add(StepNumber(in_.recipe.steps));
+    hooks_.events("checkpoint_failed", {{"step", in_.recipe.steps}, {"error", saved.error().message()}});
   }
 
   void end() {
@@ -104,14 +103,10 @@ class FleetTraining {
   const NodeHost& host_;
   const engine::TrainInputs& in_;
   const engine::TrainHooks& hooks_;
+  FleetProgress& progress_;
   NodeProcesses& nodes_;
-  const engine::FleetShape shape_;
-  const std::string parts_at_;
-  const sparse::Schedule schedule_;
-  StepReportReader reports_;
-  std::uint64_t steps_ = 0;  // that are known to be done
-  std::deque<double> losses_;
-  std::vector<PartFile> parts_;  // of the trained network, all of it
+  CheckpointKeeper keeper_;
+  const Instant begin_;
   bool ending_ = false;
   std::optional<Error> failure_;
 };
@@ -125,9 +120,21 @@ std::uint64_t FleetRunner::memory_needed(const engine::TrainConfig& config, cons
 
 Result<engine::TrainOutcome> FleetRunner::train(const RunPaths& paths, const engine::TrainInputs& inputs,
                                                 const engine::TrainHooks& hooks) {
+  const auto start = engine::prepare_fleet_start(inputs, hooks.events);
+  if (!start.ok()) return start.error();
+  if (start->trained) return engine::train(inputs, hooks);
+  const engine::CheckpointInfo& from = start->from;
+  tell_start(host_, from, hooks);
   const engine::FleetShape shape{
       .network = engine::network_shape(inputs.recipe, inputs.schema.features(), inputs.schema.labels()),
       .shard_shift = fleet_shard_shift(inputs.schema.labels(), options_.nodes)};
+  run_ = paths.root;
+  if (engine::stays_in_parts(inputs.config)) {
+    FleetProgress before(host_, paths.root, inputs, hooks, shape);
+    if (auto outcome = trained_before(before)) return *std::move(outcome);
+  }
+  if (auto written = write_start(host_.disk, paths.root, from.next_step); !written.ok())
+    return written.error();
   auto nodes = NodeProcesses::start(host_, {.run = paths.root,
                                             .nodes = options_.nodes,
                                             .threads_each = options_.threads_each,
@@ -135,10 +142,32 @@ Result<engine::TrainOutcome> FleetRunner::train(const RunPaths& paths, const eng
   if (!nodes.ok()) return nodes.error();
   host_.say(fmt::format("{} nodes, {} threads each; what they say is in {}/nodes/*.log", options_.nodes,
                         options_.threads_each, paths.root));
-  FleetTraining training(host_, paths.root, inputs, hooks, **nodes, shape);
+  FleetProgress progress(host_, paths.root, inputs, hooks, shape, from);
+  progress.name_causes([&nodes](std::string cause) { return (*nodes)->as_seen(std::move(cause)); });
+  FleetTraining training(host_, inputs, hooks, progress, **nodes);
   auto outcome = training.run();
   cost_ = (*nodes)->cost();
+  progress.add_to(cost_);
+  if (!outcome.ok()) return outcome;
+  if (outcome->network) remove_delivered(host_.disk, run_);
+  auto parts = progress.in_parts();
+  if (!parts.ok()) return parts.error();
+  parts_ = *std::move(parts);
   return outcome;
 }
+
+// What cannot be used, as of another number of nodes, is trained anew.
+std::optional<engine::TrainOutcome> FleetRunner::trained_before(FleetProgress& progress) {
+  const auto there = progress.delivered();
+  if (!there.ok() || !*there) return std::nullopt;
+  progress.tell_steps();
+  auto parts = progress.in_parts();
+  auto outcome = progress.outcome();
+  if (!parts.ok() || !outcome.ok()) return std::nullopt;
+  parts_ = *std::move(parts);
+  return *std::move(outcome);
+}
+
+void FleetRunner::saved() { remove_delivered(host_.disk, run_); }
 
 }  // namespace gossamer::node

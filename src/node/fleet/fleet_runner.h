@@ -6,15 +6,21 @@
 //
 //   DIR/nodes/coordinator, DIR/nodes/1 ...  their directories; *.log beside them what they say
 //   DIR/nodes/parts                         what they have trained; removed when it is put together
+//   DIR/checkpoints                         what all of them go on from when the run is resumed
+//
+// A run that is asked to stop ends when all nodes have written the same step there.
 //
 // Thread rule: one thread, which lives as long as the nodes are to.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "base/result.h"
+#include "node/fleet/fleet_progress.h"
 #include "node/node_host.h"
 #include "node/train_run.h"
 
@@ -37,11 +43,20 @@ class FleetRunner final : public StepRunner {
                                             const engine::DataShape& shape) const override;
   [[nodiscard]] Result<engine::TrainOutcome> train(const RunPaths& paths, const engine::TrainInputs& inputs,
                                                    const engine::TrainHooks& hooks) override;
+  [[nodiscard]] Result<std::optional<NetworkInParts>> take_parts() override {
+    return std::exchange(parts_, std::nullopt);
+  }
+  void saved() override;
   [[nodiscard]] Cost cost() const override { return cost_; }
 
  private:
+  // By nodes that have ended since; nothing: they have not delivered all of it.
+  [[nodiscard]] std::optional<engine::TrainOutcome> trained_before(FleetProgress& progress);
+
   const NodeHost& host_;
   const Options options_;
+  std::string run_;
+  std::optional<NetworkInParts> parts_;
   Cost cost_;
 };
 

@@ -11,6 +11,7 @@
 #include "engines/sparse/fleet/fleet_learner.h"
 #include "engines/sparse/model_file.h"
 #include "learn/sparse/learner.h"
+#include "node/fleet/fleet_data.h"
 #include "node/sim_machine.h"
 #include "node/train_run.h"
 
@@ -139,18 +140,113 @@ TEST(MemberJob, TrainsWordsAlike) {
   expect_same_job(sentences(), config);
 }
 
+// What the user says of the fleet comes to members and to the coordinator.
+TEST(MemberJob, DoesAsTheKeysSay) {
+  engine::TrainConfig config = tiny_config();
+  const Prepared usual(two_classes(40), config);
+  EXPECT_EQ(usual.lead.workload.copies, 1U);
+  config.cluster = {.codec = engine::CodecKind::kInt8,
+                    .exchange = engine::ExchangeKind::kDslide,
+                    .snapshot_every = 7,
+                    .copies = 3};
+  Prepared prepared(two_classes(40), config);
+  EXPECT_EQ(prepared.lead.workload.copies, 3U);
+  EXPECT_GT(prepared.lead.workload.shard_bytes, usual.lead.workload.shard_bytes);
+  const auto job = prepared.job();
+  ASSERT_TRUE(job.ok()) << job.error().message();
+  EXPECT_EQ(name((*job)->codec), "int8");
+  EXPECT_EQ((*job)->exchange, engine::ExchangeKind::kDslide);
+  EXPECT_EQ((*job)->snapshot_every, 7U);
+}
+
 // A member delivers under its own name, and all that it was given.
 TEST(MemberJob, DeliversAndReports) {
   Prepared prepared(two_classes(40), tiny_config());
   const auto job = prepared.job();
   ASSERT_TRUE(job.ok()) << job.error().message();
-  (*job)->stepped({.epoch = Epoch(1), .step = StepNumber(0), .rank = 0, .members = 1, .loss = 0.5});
+  (*job)->stepped(
+      {.epoch = Epoch(1), .step = StepNumber(0), .rank = 0, .members = 1, .loss = 0.5, .sent = {}});
   sparse::Network network = train_alone(**job);
   network.part = engine::with_shards(engine::no_part((*job)->shape), (*job)->shape, {0, 1});
   network.part.columns = {0, 32};
   ASSERT_TRUE((*job)->deliver(network).ok());
   EXPECT_THAT(*prepared.machine.disk.list("/run/nodes/parts"),
               ::testing::ElementsAre("7.steps", "part-7-30"));
+}
+
+// What a member saves another goes on with: a job that begins with that step has its state, in whatever part.
+TEST(MemberJob, GoesOnFromACheckpoint) {
+  Prepared prepared(two_classes(40), tiny_config());
+  EXPECT_EQ(prepared.lead.workload.start, StepNumber());
+  const auto job = prepared.job();
+  ASSERT_TRUE(job.ok()) << job.error().message();
+  EXPECT_FALSE((*job)->restore);
+  sparse::Network trained = train_alone(**job);
+  (*job)->checkpoints.save(StepNumber(20), trained);
+  (*job)->checkpoints.finish();
+  ASSERT_TRUE(write_start(prepared.machine.disk, "/run", StepNumber(20)).ok());
+  auto later = prepare_lead(prepared.host, "/run", 2);
+  ASSERT_TRUE(later.ok()) << later.error().message();
+  EXPECT_EQ(later->workload.start, StepNumber(20));
+  EXPECT_EQ(later->configuration.run, prepared.lead.configuration.run);
+  const auto goes_on =
+      make_member_job(prepared.host, fleet_configuration_bytes(later->configuration), NodeId(9));
+  ASSERT_TRUE(goes_on.ok()) << goes_on.error().message();
+  EXPECT_EQ((*goes_on)->start, StepNumber(20));
+  auto network =
+      engine::starting_network(**goes_on, sparse::whole(trained.shape, later->configuration.shard_shift));
+  ASSERT_TRUE(network.ok()) << network.error().message();
+  EXPECT_EQ(distance((*network)->output.all_weights(), trained.output.all_weights()), 0);
+  EXPECT_EQ(distance((*network)->embedding.all_moment2(), trained.embedding.all_moment2()), 0);
+  // Of a step that nobody saved nothing can be made, and the error says so.
+  later->configuration.start = StepNumber(21);
+  const auto nowhere =
+      make_member_job(prepared.host, fleet_configuration_bytes(later->configuration), NodeId(9));
+  ASSERT_TRUE(nowhere.ok());
+  const auto nothing = engine::starting_network(**nowhere, sparse::whole(trained.shape));
+  ASSERT_FALSE(nothing.ok());
+  EXPECT_THAT(nothing.error().message(), HasSubstr("step 21"));
+  write(prepared.machine.disk, "/run/nodes/start", "twenty");
+  EXPECT_EQ(prepare_lead(prepared.host, "/run", 2).error().kind, ErrorKind::kBadData);
+}
+
+// Members elsewhere are told of every file of the data by content: with copies of these alone, under a
+// directory of their own, they train the same.
+TEST(MemberJob, DataMayLieElsewhere) {
+  for (const std::string& data : {two_classes(40), records_of_text()}) {
+    Prepared prepared(data, tiny_config());
+    FleetConfiguration& told = prepared.lead.configuration;
+    ASSERT_EQ(told.data.size(), prepared.lead.data.size());
+    ASSERT_TRUE(prepared.machine.disk.make_directories("/own/data").ok());
+    for (std::size_t i = 0; i < told.data.size(); ++i) {
+      const StoredFile& file = prepared.lead.data[i];
+      const DataFile& named = told.data[i];
+      EXPECT_EQ(named.manifest, file.manifest.id());
+      EXPECT_TRUE(find_stored(prepared.machine.disk, data_place(told.places(), named.name), named.manifest));
+      const auto bytes = host::read_text(prepared.machine.disk, file.path);
+      ASSERT_TRUE(bytes.ok());
+      EXPECT_EQ(named.bytes, bytes->size());
+      write(prepared.machine.disk, "/own/data/" + named.name, *bytes);
+    }
+    ASSERT_TRUE(prepared.machine.disk.remove_all("/run/cache").ok());
+    told.cache.directory = "/own/data";
+    const auto job = prepared.job();
+    ASSERT_TRUE(job.ok()) << job.error().message();
+  }
+}
+
+// Of an imported directory, which a run does not copy, the records are among the data; nothing is written
+// beside them.
+TEST(MemberJob, RecordsOfAnImportedDirectory) {
+  Prepared prepared(two_classes(40), tiny_config());
+  host::Disk& disk = prepared.machine.disk;
+  const CachePlace place{.directory = "/other/cache", .records = "/run/cache/train.cache"};
+  const auto files = describe_data(disk, place);
+  ASSERT_TRUE(files.ok()) << files.error().message();
+  ASSERT_EQ(files->size(), 1U);
+  EXPECT_EQ((*files)[0].manifest.name(), "records");
+  EXPECT_EQ((*files)[0].path, place.records);
+  EXPECT_THAT(*disk.list("/other/cache"), ::testing::ElementsAre("records.manifest"));
 }
 
 // Data that are not those of the coordinator train nothing, and a directory without a prepared run leads

@@ -15,7 +15,8 @@ namespace {
 
 // A coordinator whose run has failed ends by itself, with the reason, soon after its members.
 constexpr Duration kAloneTime{3'000'000'000};
-constexpr Duration kLeaveTime{10'000'000'000};
+// They may have much to write.
+constexpr Duration kLeaveTime{120'000'000'000};
 constexpr std::size_t kMostLog = std::size_t{64} << 20;
 
 // The last error that a process printed, on one line.
@@ -42,7 +43,6 @@ std::string last_error(host::Disk& disk, const std::string& log) {
 Result<std::unique_ptr<NodeProcesses>> NodeProcesses::start(const NodeHost& host, Options options) {
   std::unique_ptr<NodeProcesses> all(new NodeProcesses(host, std::move(options)));
   const Options& own = all->options_;
-  if (auto made = host.disk.make_directories(all->path("parts")); !made.ok()) return made.error();
   auto coordinator =
       all->begin("coordinator", {"coordinator", own.run + "/run.toml", "--listen", "127.0.0.1:0", "--first",
                                  fmt::format("{}", own.nodes), "--out", all->path("coordinator")});
@@ -101,7 +101,7 @@ Result<void> NodeProcesses::look(bool stepping) {
                .what = "all nodes are gone",
                .got = fmt::format("{} that were killed or left", members_.size()),
                .expected = "one that goes on",
-               .fix = "train again in another directory"};
+               .fix = "go on from the newest checkpoint with: --resume"};
 }
 
 Result<void> NodeProcesses::look_at_member(Node& member, bool stepping) {
@@ -124,7 +124,7 @@ Error NodeProcesses::failed(const Node& node, const host::ChildProcess::End& end
           .what = fmt::format("{}{} has ended", &node == &*coordinator_ ? "the " : "node ", node.name),
           .got = said.empty() ? fmt::format("status {}", end.status) : said,
           .expected = "that it ends with the run",
-          .fix = "look into that file; then train again in another directory"};
+          .fix = "look into that file; go on from the newest checkpoint with: --resume"};
 }
 
 void NodeProcesses::stop() {
@@ -148,12 +148,24 @@ bool NodeProcesses::all_ended() {
   return all;
 }
 
+std::string NodeProcesses::as_seen(std::string cause) {
+  for (Node& member : members_) {
+    const auto& end = member.process->end();
+    const std::string lost = "node " + member.name + " was lost";
+    const std::size_t at = cause.find(lost);
+    const std::size_t after = at + lost.size();
+    if (!end || at == std::string::npos || (after < cause.size() && cause[after] != ',')) continue;
+    cause.replace(at, lost.size(), "node " + member.name + (end->by_signal ? " was killed" : " left"));
+  }
+  return cause;
+}
+
 StepRunner::Cost NodeProcesses::cost() const {
   StepRunner::Cost cost;
   const auto add = [&](const Node& node) {
+    cost.cpu_seconds += node.process->cpu_seconds();
     const auto& end = node.process->end();
     if (!end) return;
-    cost.cpu_seconds += end->cpu_seconds;
     cost.peak_rss_bytes = std::max(cost.peak_rss_bytes, end->peak_rss_bytes);
   };
   add(*coordinator_);

@@ -23,7 +23,7 @@ namespace gossamer::node {
 class NodeProcesses {
  public:
   struct Options {
-    std::string run;  // directory of the run, from the root, with resolved config and imported data
+    std::string run;  // directory of the run, from the root, with config and data, and a start (member_job.h)
     std::size_t nodes = 1;
     std::size_t threads_each = 1;
     std::string program;
@@ -40,7 +40,9 @@ class NodeProcesses {
   void stop();
   void kill();
   [[nodiscard]] bool all_ended();
-  // Of those that have ended.
+  // What members said of each other, with what is known of their processes: "node 3 was lost" was killed.
+  [[nodiscard]] std::string as_seen(std::string cause);
+  // Memory only of those that have ended.
   [[nodiscard]] StepRunner::Cost cost() const;
 
  private:

@@ -25,23 +25,18 @@ constexpr std::string_view kPrefix = "part-";
 
 using Visit = FunctionRef<void(std::span<float>)>;
 
-// What of it is no padding.
-host::Range within(const host::Range& range, std::size_t width) {
-  return {std::min(range.begin, width), std::min(range.end, width)};
-}
-
 // The weights of `part`, of which `network` has at least as much.
 void visit_weights(sparse::Network& network, const sparse::NetworkPart& part, Visit visit) {
   const auto run = [&](float* begin, std::size_t count) {
     if (count > 0) visit(std::span(begin, count));
   };
-  const host::Range columns = within(part.columns, network.shape.hidden);
+  const host::Range columns = without_padding(part.columns, network.shape.hidden);
   for (std::size_t row = 0; row < network.shape.features && columns.begin < columns.end; ++row)
     run(network.embedding.weights(row) + (columns.begin - network.part.columns.begin),
         columns.end - columns.begin);
   for (std::size_t i = 0; i < network.dense.size(); ++i) {
     sparse::DenseLayer& layer = network.dense[i];
-    const host::Range units = within(part.units[i], network.shape.dense[i]);
+    const host::Range units = without_padding(part.units[i], network.shape.dense[i]);
     const std::size_t first = network.part.units[i].begin;
     for (std::size_t unit = units.begin; unit < units.end; ++unit)
       run(layer.weights.weights(unit - first), layer.weights.width());
@@ -98,15 +93,6 @@ Result<void> write_part(host::WritableFile& file, const std::string& header, con
   return file.close();
 }
 
-Error damaged(const std::string& path, std::string got) {
-  return {.kind = ErrorKind::kBadData,
-          .where = path,
-          .what = "a node's part of the network is damaged",
-          .got = std::move(got),
-          .expected = "the part as the node wrote it",
-          .fix = "look after the disk, and train again"};
-}
-
 std::uint64_t number_at(std::span<const std::byte> bytes) {
   std::uint64_t number = 0;
   std::memcpy(&number, bytes.data(), kNumber);
@@ -126,35 +112,56 @@ Result<PartHeader> read_header(const std::string& path, std::span<const std::byt
   const auto bytes = header_bytes(file);
   sparse_fleet::Delivered message;
   if (!bytes || !message.ParseFromArray(bytes->data(), static_cast<int>(bytes->size())))
-    return damaged(path, "no header");
+    return damaged_part(path, "no header");
   auto part = engine::read_part(message.part(), shape);
-  if (!part) return damaged(path, "a part of another network");
+  if (!part) return damaged_part(path, "a part of another network");
   return PartHeader{
       .node = NodeId(message.node()), .step = StepNumber(message.step()), .part = *std::move(part)};
 }
 
 Result<void> load_part(host::Disk& disk, const PartFile& part, sparse::Network& network) {
-  const auto mapped = disk.map(part.path);
+  const auto mapped = map_part(disk, part);
   if (!mapped.ok()) return mapped.error();
-  const std::span<const std::byte> file = (*mapped)->bytes();
-  const auto header = header_bytes(file);
-  if (!header) return damaged(part.path, "no header");
-  std::span<const std::byte> rest = file.subspan(kNumber + header->size());
-  const std::uint64_t sum = number_at(rest.last(kNumber));
-  if (XXH3_64bits(file.data(), file.size() - kNumber) != sum) return damaged(part.path, "a wrong checksum");
-  rest = rest.first(rest.size() - kNumber);
+  std::span<const std::byte> rest = mapped->weights;
   bool fits = true;
   visit_weights(network, part.header.part, [&](std::span<float> run) {
     fits = fits && rest.size() >= run.size_bytes();
-    if (!fits) return;
+    if (!fits || run.empty()) return;
     std::memcpy(run.data(), rest.data(), run.size_bytes());
     rest = rest.subspan(run.size_bytes());
   });
   if (fits && rest.empty()) return {};
-  return damaged(part.path, "weights of another shape");
+  return damaged_part(part.path, "weights of another shape");
 }
 
 }  // namespace
+
+host::Range without_padding(const host::Range& range, std::size_t width) {
+  return {std::min(range.begin, width), std::min(range.end, width)};
+}
+
+Error damaged_part(const std::string& path, std::string got) {
+  return {.kind = ErrorKind::kBadData,
+          .where = path,
+          .what = "a node's part of the network is damaged",
+          .got = std::move(got),
+          .expected = "the part as the node wrote it",
+          .fix = "look after the disk, and train again"};
+}
+
+Result<MappedPart> map_part(host::Disk& disk, const PartFile& part) {
+  auto mapped = disk.map(part.path);
+  if (!mapped.ok()) return mapped.error();
+  const std::shared_ptr<const host::MappedFile> kept = *std::move(mapped);
+  const std::span<const std::byte> file = kept->bytes();
+  const auto header = header_bytes(file);
+  if (!header) return damaged_part(part.path, "no header");
+  const std::span<const std::byte> rest = file.subspan(kNumber + header->size());
+  const std::uint64_t sum = number_at(rest.last(kNumber));
+  if (XXH3_64bits(file.data(), file.size() - kNumber) != sum)
+    return damaged_part(part.path, "a wrong checksum");
+  return MappedPart{.header = part.header, .file = kept, .weights = rest.first(rest.size() - kNumber)};
+}
 
 Result<void> save_part(host::Disk& disk, const std::string& directory, const PartHeader& header,
                        sparse::Network& network) {

@@ -13,6 +13,9 @@
 // Thread rule: plain functions.
 #pragma once
 
+#include <cstddef>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -42,6 +45,18 @@ struct PartFile {
 [[nodiscard]] Result<std::vector<PartFile>> list_parts(host::Disk& disk, const std::string& directory,
                                                        const engine::FleetShape& shape, StepNumber step);
 [[nodiscard]] bool cover(const std::vector<PartFile>& parts, const engine::FleetShape& shape);
+
+// A part's weights, where they lie.
+struct MappedPart {
+  PartHeader header;
+  std::shared_ptr<const host::MappedFile> file;
+  std::span<const std::byte> weights;  // in the order above; not aligned
+};
+// kBadData for a damaged file.
+[[nodiscard]] Result<MappedPart> map_part(host::Disk& disk, const PartFile& part);
+[[nodiscard]] Error damaged_part(const std::string& path, std::string got);
+// Of a run of columns or units, what is no padding.
+[[nodiscard]] host::Range without_padding(const host::Range& range, std::size_t width);
 
 // The whole network, without moments, its output rows no longer in `order`, that of the parts, but in that of
 // labels. Requires cover(). kBadData for a damaged file.

@@ -6,10 +6,13 @@
 #include <algorithm>
 #include <map>
 
+#include "engines/sparse/model.h"
+#include "engines/sparse/model_file.h"
 #include "host/api/files.h"
 #include "host/sim/compute.h"
 #include "host/sim/disk.h"
 #include "learn/sparse/random_problem.h"
+#include "node/fleet/part_tensors.h"
 
 namespace gossamer::node {
 namespace {
@@ -74,6 +77,39 @@ TEST_F(PartFileTest, PartsAreTheWhole) {
   EXPECT_TRUE(equal(got->dense[0].bias.span(), want.dense[0].bias.span()));
   EXPECT_TRUE(equal(got->output.all_weights(), want.output.all_weights()));
   EXPECT_TRUE(equal(got->bias.span(), want.bias.span()));
+}
+
+// Read row by row they are the tensors of a model, output rows in the order of labels, without the network in
+// memory. Damage is noticed before that.
+TEST_F(PartFileTest, PartsAreTensors) {
+  save(2, 9, part({0, 32}, {32, 64}, {0, 3}));
+  save(5, 9, part({16, 64}, {0, 32}, {1, 2, 4, 3}));
+  save(6, 9, engine::no_part(shape_));
+  const auto parts = listed(9);
+  auto whole = put_together(disk_, parts, shape_, order_);
+  ASSERT_TRUE(whole.ok());
+  const auto from_files = PartTensors::open(disk_, parts, shape_, order_);
+  ASSERT_TRUE(from_files.ok()) << from_files.error().message();
+  engine::Model model;
+  model.network = *std::move(whole);
+  model.label_count = counts_.count;
+  engine::Model shape;
+  shape.network = sparse::Network(shape_.network, sparse::Moments::kNone);
+  shape.label_count = counts_.count;
+  ASSERT_TRUE(engine::save_model(disk_, "/memory", model).ok());
+  ASSERT_TRUE(engine::save_model(disk_, "/files", shape, {.network = (*from_files)->tensors()}).ok());
+  const auto files = disk_.list("/memory");
+  ASSERT_TRUE(files.ok());
+  EXPECT_GE(files->size(), 2U);
+  for (const std::string& file : *files)
+    EXPECT_EQ(*host::read_text(disk_, "/files/" + file), *host::read_text(disk_, "/memory/" + file)) << file;
+
+  std::string bad = *host::read_text(disk_, parts[1].path);
+  bad[bad.size() / 2] = static_cast<char>(bad[bad.size() / 2] ^ 1);
+  ASSERT_TRUE(host::replace_file(disk_, parts[1].path, bad).ok());
+  const auto refused = PartTensors::open(disk_, parts, shape_, order_);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().kind, ErrorKind::kBadData);
 }
 
 // Without a block of columns, of units or a shard the parts are not all; those of another step do not count.

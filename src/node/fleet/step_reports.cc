@@ -3,15 +3,15 @@
 
 #include <fmt/format.h>
 
-#include <array>
+#include <algorithm>
 #include <charconv>
 #include <span>
-#include <string_view>
 
 namespace gossamer::node {
 namespace {
 
 constexpr std::string_view kSuffix = ".steps";
+constexpr std::string_view kFailed = "failed ";
 
 // The next word of `line`, which loses it, as a number.
 template <class T>
@@ -27,31 +27,37 @@ bool take_number(std::string_view& line, T& number) {
 
 StepReports::StepReports(host::Disk& disk, const std::string& directory, NodeId self) {
   if (!disk.make_directories(directory).ok()) return;
-  auto file =
-      disk.open_writable(fmt::format("{}/{}{}", directory, self.value, kSuffix), host::WriteMode::kAppend);
+  auto file = disk.open_writable(fmt::format("{}/{}.steps", directory, self.value), host::WriteMode::kAppend);
   if (file.ok()) file_ = *std::move(file);
 }
 
 void StepReports::add(const engine::FleetStep& step) {
-  if (file_ == nullptr) return;
-  const std::string line =
-      fmt::format("{} {} {} {} {}\n", step.epoch.value, step.step.value, step.rank, step.members, step.loss);
-  if (!file_->append(std::as_bytes(std::span(line.data(), line.size()))).ok()) file_.reset();
+  tell_failures();
+  static_cast<void>(append(fmt::format("{} {} {} {} {} {} {}\n", step.epoch.value, step.step.value, step.rank,
+                                       step.members, step.loss, step.sent.steps, step.sent.background)));
+}
+
+void StepReports::add_failure(StepNumber checkpoint, const Error& error) {
+  std::string message = error.message();
+  std::ranges::replace(message, '\n', ' ');
+  untold_ += fmt::format("{}{} {}\n", kFailed, checkpoint.value, message);
+  tell_failures();
+}
+
+void StepReports::tell_failures() {
+  if (!untold_.empty() && append(untold_)) untold_.clear();
+}
+
+bool StepReports::append(const std::string& lines) {
+  if (file_ == nullptr) return false;
+  const std::string text = (torn_ ? "\n" : "") + lines;
+  torn_ = !file_->append(std::as_bytes(std::span(text.data(), text.size()))).ok();
+  return !torn_;
 }
 
 std::vector<StepLoss> StepReportReader::read() {
-  const auto names = disk_.list(directory_);
-  if (!names.ok()) return {};
-  for (const std::string& name : *names) {
-    if (!name.ends_with(kSuffix)) continue;
-    Source& source = sources_[name];
-    if (source.file == nullptr) {
-      auto file = disk_.open_sequential(directory_ + "/" + name);
-      if (!file.ok()) continue;
-      source.file = *std::move(file);
-    }
-    read_from(source);
-  }
+  const auto take = [this](const std::string& file, std::string_view line) { this->take(file, line); };
+  tails_.read(take);
   std::vector<StepLoss> steps;
   for (const auto& [step, loss] : std::exchange(whole_, {})) {
     steps.push_back({.step = step, .loss = loss});
@@ -62,32 +68,25 @@ std::vector<StepLoss> StepReportReader::read() {
   return steps;
 }
 
-void StepReportReader::read_from(Source& source) {
-  std::array<char, 1 << 16> buffer{};
-  for (;;) {
-    const auto got = source.file->read(std::as_writable_bytes(std::span(buffer)));
-    if (!got.ok() || *got == 0) return;
-    source.rest.append(buffer.data(), *got);
-    std::size_t begin = 0;
-    for (std::size_t end = source.rest.find('\n'); end != std::string::npos;
-         end = source.rest.find('\n', begin)) {
-      take(source.rest.substr(begin, end - begin));
-      begin = end + 1;
-    }
-    source.rest.erase(0, begin);
-  }
+void StepReportReader::take_failure(std::string_view line) {
+  StepNumber step;
+  if (take_number(line, step.value)) failures_.push_back({.step = step, .message = std::string(line)});
 }
 
-void StepReportReader::take(const std::string& line) {
-  std::string_view words = line;
+void StepReportReader::take(const std::string& file, std::string_view line) {
+  if (line.starts_with(kFailed)) return take_failure(line.substr(kFailed.size()));
   Epoch epoch;
   StepNumber step;
   std::size_t rank = 0;
   std::size_t members = 0;
   double loss = 0;
-  const bool good = take_number(words, epoch.value) && take_number(words, step.value) &&
-                    take_number(words, rank) && take_number(words, members) && take_number(words, loss);
-  if (!good || rank >= members || step < next_) return;
+  engine::SentBytes sent;
+  const bool good = take_number(line, epoch.value) && take_number(line, step.value) &&
+                    take_number(line, rank) && take_number(line, members) && take_number(line, loss) &&
+                    take_number(line, sent.steps) && take_number(line, sent.background);
+  if (!good || rank >= members) return;
+  take_sent(senders_[file], sent);
+  if (step < next_) return;
   Told& told = told_[{step, epoch}];
   told.members = members;
   told.loss[rank] = loss;
@@ -96,6 +95,28 @@ void StepReportReader::take(const std::string& line) {
   for (const auto& [of, share] : told.loss) sum += share;
   whole_[step] = sum;
   told_.erase({step, epoch});
+}
+
+// A new life counts from the beginning.
+void StepReportReader::take_sent(Sender& sender, const engine::SentBytes& sent) {
+  ++sender.steps;
+  if (sent.steps < sender.life.steps || sent.background < sender.life.background) {
+    sender.before.steps += sender.life.steps;
+    sender.before.background += sender.life.background;
+  }
+  sender.life = sent;
+}
+
+StepReportReader::BytesOfStep StepReportReader::bytes_of_step() const {
+  BytesOfStep sum;
+  double steps = 0;
+  for (const auto& [file, sender] : senders_) {
+    sum.steps += static_cast<double>(sender.before.steps + sender.life.steps);
+    sum.background += static_cast<double>(sender.before.background + sender.life.background);
+    steps += static_cast<double>(sender.steps);
+  }
+  if (steps == 0) return {};
+  return {.steps = sum.steps / steps, .background = sum.background / steps};
 }
 
 }  // namespace gossamer::node

@@ -4,9 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
+#include <memory>
+#include <set>
 #include <utility>
 
 #include "base/rng.h"
+#include "host/sim/disk.h"
 #include "simulation/sparse/sparse_fleet.h"
 #include "simulation/sparse/sparse_shape.h"
 #include "simulation/sparse/tiny_problem.h"
@@ -16,28 +20,50 @@ namespace {
 
 constexpr Duration kLookEvery{50'000'000};
 
+// What outlives a fleet.
+struct History {
+  std::unique_ptr<host::SimDisk> disk;
+  std::set<StepNumber> fresh;  // steps that waited for all before them
+  ProbeCounts<engine::FleetProbe> probes;
+};
+
 // The one who watches a run.
 class Run {
  public:
-  Run(const SparseChaosOptions& options, SparseShape shape, ProbeCounts<engine::FleetProbe>& probes)
+  // `history` outlives it.
+  Run(const SparseChaosOptions& options, SparseShape shape, History& history)
       : options_(options),
         shape_(std::move(shape)),
         rng_(options.seed, Purpose::kFault, 14),
-        problem_(counted(shape_.problem, probes)),
-        fleet_(problem_, shape_.fleet) {}
+        history_(history),
+        problem_(watched(shape_, history)),
+        fleet_(problem_, shape_.fleet) {
+    std::erase_if(history_.fresh, [this](StepNumber step) { return step >= problem_.start(); });
+  }
 
+  // To its end.
   SparseChaosReport run();
+  // Until all machines lose power.
+  SparseChaosReport run_for(Duration time);
 
  private:
-  static TinyProblem::Options counted(TinyProblem::Options problem, ProbeCounts<engine::FleetProbe>& probes) {
-    problem.probes = &probes;
+  static TinyProblem::Options watched(const SparseShape& shape, History& history) {
+    TinyProblem::Options problem = shape.problem;
+    problem.probes = &history.probes;
+    problem.fresh = &history.fresh;
+    if (shape.power_off) problem.disk = history.disk.get();
     return problem;
   }
   void say_shape() const;
+  [[nodiscard]] SparseChaosReport told();
   void look();
   void shake();
   // Why the run is not yet what it should come to.
   [[nodiscard]] std::optional<std::string> unfinished();
+  // The end of the last fault.
+  Instant begin();
+  // Whether the run has failed, rightly or not.
+  bool judge_failure();
   void judge();
   void judge_weights();
   void broke(std::string what) { fleet_->invariants().broke(std::move(what)); }
@@ -45,6 +71,7 @@ class Run {
   const SparseChaosOptions& options_;
   SparseShape shape_;
   Rng rng_;
+  History& history_;
   const TinyProblem problem_;
   SparseFleet fleet_;
   Epoch shaken_;
@@ -76,7 +103,7 @@ void Run::shake() {
 }
 
 void Run::judge_weights() {
-  sparse::Network alone = problem_.train_alone();
+  sparse::Network alone = problem_.train_alone(history_.fresh);
   report_.relative_weight_error = fleet_.distance_to(alone);
   if (const auto what = fleet_.other_last_step(alone)) broke(*what);
   if (report_.relative_weight_error <= options_.most_error) return;
@@ -90,13 +117,17 @@ std::optional<std::string> Run::unfinished() {
   return fleet_.unfinished();
 }
 
-void Run::judge() {
-  if (fleet_->invariants().violation()) return;
+bool Run::judge_failure() {
+  if (fleet_->invariants().violation()) return true;
   const auto failed = fleet_->failure();
   const bool gave_up = fleet_->leader() != nullptr && fleet_->leader()->failure();
   report_.lost = gave_up && fleet_.may_have_lost();
-  if (report_.lost) return;
-  if (failed) return broke(*failed);
+  if (!report_.lost && failed) broke(*failed);
+  return report_.lost || failed;
+}
+
+void Run::judge() {
+  if (judge_failure()) return;
   if (const auto why = unfinished()) return broke("long after the last fault " + *why);
   judge_weights();
 }
@@ -106,12 +137,14 @@ void Run::say_shape() const {
   const TinyProblem::Options& problem = shape_.problem;
   options_.trace(
       0, "seed",
-      fmt::format("{} members, {} copies; {} columns, {} dense layers; {} steps, a snapshot every {}",
-                  shape_.fleet.first_members, shape_.fleet.copies, problem.hidden, problem.dense.size(),
-                  problem.steps, problem.snapshot_every));
+      fmt::format(
+          "{} members, {} copies; {} columns, {} dense layers; {} steps, staleness {}, a snapshot every {}{}",
+          shape_.fleet.first_members, shape_.fleet.copies, problem.hidden, problem.dense.size(),
+          problem.steps, problem.staleness, problem.snapshot_every,
+          problem.exchange == engine::ExchangeKind::kDslide ? ", all outputs exchanged" : ""));
 }
 
-SparseChaosReport Run::run() {
+Instant Run::begin() {
   say_shape();
   Instant last_end;
   for (const Fault& fault : shape_.faults) {
@@ -119,6 +152,18 @@ SparseChaosReport Run::run() {
     fleet_->timeline().at(fault.at, [this, fault] { fleet_->inject(fault); });
   }
   look();
+  return last_end;
+}
+
+SparseChaosReport Run::run_for(Duration time) {
+  begin();
+  while (fleet_->timeline().now() < Instant{} + time && !fleet_->failure()) fleet_->run_for(0.01);
+  judge_failure();
+  return told();
+}
+
+SparseChaosReport Run::run() {
+  const Instant last_end = begin();
   const Instant end = last_end + options_.calm;
   // It need not stand idle until then.
   const auto over = [&] {
@@ -126,22 +171,50 @@ SparseChaosReport Run::run() {
   };
   while (fleet_->timeline().now() < end && !over()) fleet_->run_for(0.01);
   judge();
+  return told();
+}
+
+SparseChaosReport Run::told() {
   report_.violation = fleet_->invariants().violation();
   report_.state_hash = fleet_->invariants().hash();
   report_.events = fleet_->timeline().events_run();
   report_.faults_injected = fleet_->faults_injected();
   report_.steps_committed = fleet_->invariants().committed_step().value;
   report_.lives = fleet_->lives();
+  report_.steps_saved = problem_.start().value;
   report_.virtual_seconds = (fleet_->timeline().now() - Instant{}).seconds();
   return report_;
+}
+
+void add(SparseChaosReport& report, const SparseChaosReport& earlier) {
+  // Any change of either changes it.
+  report.state_hash ^= std::rotl(earlier.state_hash, 1);
+  report.events += earlier.events;
+  report.faults_injected += earlier.faults_injected;
+  report.lives += earlier.lives;
+  report.virtual_seconds += earlier.virtual_seconds;
 }
 
 }  // namespace
 
 SparseChaosReport run_sparse_chaos(const SparseChaosOptions& options) {
-  ProbeCounts<engine::FleetProbe> probes;
-  SparseChaosReport report = Run(options, sparse_shape_of(options), probes).run();
-  report.probes = probes;
+  History history{.disk = std::make_unique<host::SimDisk>(host::SimDiskOptions{.seed = options.seed}),
+                  .fresh = {},
+                  .probes = {}};
+  SparseShape shape = sparse_shape_of(options);
+  std::optional<SparseChaosReport> earlier;
+  if (shape.power_off) {
+    earlier = Run(options, shape, history).run_for(shape.power_off->after);
+    earlier->probes = history.probes;
+    if (earlier->violation) return *earlier;
+    history.disk = history.disk->after_crash();
+    shape.fleet.first_members = shape.power_off->members;
+    shape.problem.shard_shift = shape.power_off->shard_shift;
+    if (options.trace) options.trace(shape.power_off->after.seconds(), "power", "goes everywhere");
+  }
+  SparseChaosReport report = Run(options, shape, history).run();
+  if (earlier) add(report, *earlier);
+  report.probes = history.probes;
   return report;
 }
 

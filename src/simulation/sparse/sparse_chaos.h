@@ -16,6 +16,7 @@
 #include "base/probe.h"
 #include "base/time.h"
 #include "cluster/control/defect.h"
+#include "engines/sparse/config.h"
 #include "engines/sparse/fleet/fleet_defect.h"
 #include "engines/sparse/fleet/fleet_probe.h"
 #include "simulation/cluster_chaos.h"
@@ -31,6 +32,10 @@ struct SparseChaosOptions {
   std::size_t members = 0;
   std::size_t copies = 0;                           // of each piece, beside the holder's
   std::optional<std::size_t> dense = std::nullopt;  // layers
+  std::optional<std::size_t> staleness = std::nullopt;
+  // All machines lose power at once, and a fleet of others goes on from the newest checkpoint.
+  std::optional<bool> power_off = std::nullopt;
+  std::optional<engine::ExchangeKind> exchange = std::nullopt;
   std::uint64_t steps = 0;
   std::uint64_t snapshot_every = 0;
   std::optional<StoreKind> store = std::nullopt;
@@ -55,7 +60,8 @@ struct SparseChaosReport {
   std::uint64_t events = 0;
   std::uint64_t faults_injected = 0;
   std::uint64_t steps_committed = 0;
-  std::uint64_t lives = 0;  // of members
+  std::uint64_t steps_saved = 0;  // that the second fleet did not have to do again
+  std::uint64_t lives = 0;        // of members
   double relative_weight_error = 0;
   double virtual_seconds = 0;
   ProbeCounts<engine::FleetProbe> probes;

@@ -71,7 +71,7 @@ std::vector<cluster::TrackId> tracks_of(const cluster::Workload& workload) {
 SparseFleet::SparseFleet(const TinyProblem& problem, const Options& options)
     : problem_(problem),
       options_(options),
-      workload_({problem.shape(), {.copies = options.copies}}, fleet_),
+      workload_({problem.shape(), {.copies = options.copies, .start = problem.start()}}, fleet_),
       fleet_({.workload = workload_,
               .configuration = "tiny",
               .tracks = tracks_of(workload_),
@@ -109,7 +109,7 @@ EngineProcess::Options SparseFleet::new_member() {
                 return std::make_unique<FleetEngine>(
                     process,
                     [this, seed](const std::string&) -> Result<std::shared_ptr<const engine::FleetJob>> {
-                      return problem_.make_job(seed);
+                      return problem_.make_job(seed, NodeId(seed));
                     });
               },
           .watch = [this](EngineProcess& process) { watch_.saw(process, engine_of(process)); }};

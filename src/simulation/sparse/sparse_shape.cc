@@ -9,6 +9,8 @@
 namespace gossamer::simulation {
 namespace {
 
+using engine::ExchangeKind;
+
 constexpr Instant kFirstFault{1'500'000'000};
 
 // Of the widths some give fewer blocks of columns than there are members: then somebody has none.
@@ -70,6 +72,16 @@ std::vector<Fault> draw(const SparseChaosOptions& options, std::size_t copies, R
   return faults;
 }
 
+void draw_power_off(const SparseChaosOptions& options, SparseShape& shape, Rng& rng) {
+  const bool drawn = options.script.empty() && options.faults > 0 && options.kinds.empty();
+  if (!options.power_off.value_or(drawn && rng.below(4) == 0)) return;
+  shape.power_off = {.after = kFirstFault - Instant{} +
+                              from_seconds(options.trouble.seconds() * static_cast<double>(rng.uniform())),
+                     .members = options.members > 0 ? options.members : 1 + rng.below(6),
+                     .shard_shift = 1 + static_cast<unsigned>(rng.below(3))};
+  shape.problem.checkpoint_every = 1 + rng.below(8);
+}
+
 }  // namespace
 
 std::vector<FaultKind> sparse_chaos_kinds() {
@@ -86,12 +98,17 @@ SparseShape sparse_shape_of(const SparseChaosOptions& options) {
   SparseShape shape{.problem = draw_problem(options, rng),
                     .fleet = draw_fleet(options, rng),
                     .faults = {},
-                    .aftershocks = {}};
+                    .aftershocks = {},
+                    .power_off = {}};
   shape.faults = draw(options, shape.fleet.copies, rng);
   const bool drawn =
       options.script.empty() && options.faults > 0 && options.kinds.empty() && shape.fleet.copies > 1;
   for (std::uint64_t i = rng.below(3); drawn && i > 0; --i)
     shape.aftershocks.push_back(from_seconds(0.5 * static_cast<double>(rng.uniform())));
+  shape.problem.staleness = options.staleness.value_or(rng.below(3) == 0 ? 1 : 0);
+  shape.problem.exchange =
+      options.exchange.value_or(rng.below(4) == 0 ? ExchangeKind::kDslide : ExchangeKind::kShares);
+  draw_power_off(options, shape, rng);
   return shape;
 }
 

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "simulation/sparse/sparse_chaos.h"
@@ -14,6 +15,13 @@
 
 namespace gossamer::simulation {
 
+// After it others go on with what is on the disk.
+struct PowerOff {
+  Duration after;  // of the start
+  std::size_t members;
+  unsigned shard_shift;
+};
+
 struct SparseShape {
   TinyProblem::Options problem;
   SparseFleet::Options fleet;
@@ -21,6 +29,7 @@ struct SparseShape {
   // After changes of the view, as they come: a member is killed so long after, for ever or until it begins
   // again.
   std::vector<Duration> aftershocks;
+  std::optional<PowerOff> power_off;
 };
 
 [[nodiscard]] SparseShape sparse_shape_of(const SparseChaosOptions& options);

@@ -1,11 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "simulation/sparse/tiny_problem.h"
 
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
+#include "base/check.h"
+#include "engines/sparse/batch_reader.h"
 #include "engines/sparse/fleet/fleet_learner.h"
+#include "engines/sparse/fleet/step_order.h"
+#include "engines/sparse/model.h"
+#include "engines/sparse/predictor.h"
 #include "engines/sparse/step_source.h"
+#include "host/api/durable_directories.h"
 #include "host/sim/compute.h"
+#include "learn/data/batch_copy.h"
+#include "learn/data/in_memory_dataset.h"
+#include "learn/sparse/hash_negatives.h"
 #include "learn/sparse/learner.h"
 #include "learn/sparse/random_problem.h"
 
@@ -30,6 +45,46 @@ class RandomSteps final : public engine::StepSource {
   sparse::OwnedBatch batch_;
 };
 
+constexpr std::string_view kCheckpoints = "/checkpoints";
+constexpr sparse::TableMoments kMoments{.embedding = sparse::Moments::kBlock,
+                                        .output = sparse::Moments::kElement};
+
+// Each writes at once what it holds.
+engine::FleetCheckpoints checkpoints_of(const TinyProblem::Options& options,
+                                        const engine::CheckpointedRun& run, const engine::FleetShape& shape,
+                                        NodeId node) {
+  if (options.disk == nullptr) return {};
+  return {.every_steps = options.checkpoint_every,
+          .save =
+              [disk = options.disk, run, shape, node](StepNumber step, sparse::Network& part) {
+                // A disk that fails costs the checkpoint.
+                static_cast<void>(
+                    engine::PartCopy(shape, run.moments, part)
+                        .write(*disk, std::string(kCheckpoints), node,
+                               {.next_step = step, .run_id = "tiny", .config_fingerprint = run.fingerprint}));
+              },
+          .lasts = options.lasts};
+}
+
+// One sample's own set says nothing about what others may score.
+sparse::LogQ logq_of(const TinyProblem::Options& options) {
+  const bool own = options.hashed && options.hashed->sets == sparse::HashSets::kOwn;
+  return own ? sparse::LogQ::kNone : sparse::LogQ::kExact;
+}
+
+// The same for every job.
+data::InMemoryDataset test_records(const engine::FleetShape& shape, std::size_t records) {
+  const auto features = static_cast<std::uint32_t>(shape.network.features);
+  const auto labels = static_cast<std::uint32_t>(shape.network.labels);
+  data::InMemoryDataset set({.features = features, .labels = labels});
+  const sparse::OwnedBatch batch =
+      sparse::random_batch({.network = shape.network, .samples = records, .unlabelled = true}, 99);
+  const data::Batch view = batch.view();
+  for (std::size_t i = 0; i < records; ++i)
+    set.add({.features = view.features.row(i), .labels = view.labels.row(i)});
+  return set;
+}
+
 // A job and what it borrows.
 struct OwnedJob {
   OwnedJob(const engine::FleetShape& shape, const TinyProblem::Options& options,
@@ -39,22 +94,33 @@ struct OwnedJob {
         samples(shape, options.samples),
         steps(samples, order),
         compute({.workers = 1 + static_cast<int>(seed % 3), .seed = seed}),
+        tested(test_records(shape, options.test_records)),
+        reader(tested, weighting, compute),
         job{.shape = shape,
             .order = order,
-            .moments = {.embedding = sparse::Moments::kBlock, .output = sparse::Moments::kElement},
+            .moments = kMoments,
             .init = {.embedding_stddev = 0.5F, .output_stddev = 0.5F, .seed = 6},
             .learner = {.batch_max = options.samples,
                         .dropout = 0.3,
                         .negatives = {.kind = sparse::Negatives::kUniform, .sampled = options.sampled},
-                        .logq = sparse::LogQ::kExact,
+                        .logq = logq_of(options),
                         .element = kernels::Element::kF32},
+            .hashed = options.hashed,
             .schedule = {.peak = 0.01, .warmup_steps = 5, .total_steps = options.steps},
             .snapshot_every = options.snapshot_every,
             .codec = options.codec,
+            .exchange = options.exchange,
+            .microbatches = options.microbatches,
+            .staleness = options.staleness,
             .labels = labels,
             .steps = steps,
             .kernels = kernels::kernels_for(kernels::best_isa()),
             .compute = compute,
+            .stepped =
+                [fresh = options.fresh](const engine::FleetStep& step) {
+                  if (fresh != nullptr && step.fresh) fresh->insert(step.step);
+                },
+            .recovered = options.recovered,
             .defect = options.defect,
             .probes = options.probes} {}
 
@@ -63,6 +129,9 @@ struct OwnedJob {
   RandomSteps samples;
   engine::RowSteps steps;
   host::SimCompute compute;
+  const data::InMemoryDataset tested;
+  const text::FeatureWeighting weighting;
+  engine::BatchReader reader;
   engine::FleetJob job;
 };
 
@@ -75,23 +144,122 @@ TinyProblem::TinyProblem(Options options)
                          .hidden = options_.hidden,
                          .dense = options_.dense},
              .shard_shift = options_.shard_shift},
-      labels_(sparse::random_counts(options_.labels, 5)) {}
+      labels_(sparse::random_counts(options_.labels, 5)) {
+  if (options_.disk == nullptr) return;
+  CHECK(host::make_durable_directories(*options_.disk, std::string(kCheckpoints)).ok());
+  const auto nobody = [](std::string_view, EventFields) {};
+  const auto newest = engine::FleetCheckpoint::open_newest(*options_.disk, std::string(kCheckpoints), run(),
+                                                           engine::FleetCheckpoint::Verify::kAll, nobody);
+  CHECK(newest.ok(), newest.error().message());
+  if (newest->has_value()) start_ = (*newest)->step();
+}
 
-std::shared_ptr<const engine::FleetJob> TinyProblem::make_job(std::uint64_t seed) const {
+engine::CheckpointedRun TinyProblem::run() const {
+  return {.network = shape_.network, .moments = kMoments, .fingerprint = "tiny"};
+}
+
+std::shared_ptr<const engine::FleetJob> TinyProblem::make_job(std::uint64_t seed, NodeId node) const {
   auto owned = std::make_shared<OwnedJob>(shape_, options_, labels_, seed);
-  const engine::FleetJob* const job = &owned->job;
+  engine::FleetJob* const job = &owned->job;
+  job->checkpoints = checkpoints_of(options_, run(), shape_, node);
+  job->start = start_;
+  if (options_.test_records > 0) {
+    job->test.emplace(engine::FleetTest{
+        .reader = owned->reader,
+        .records = options_.test_records,
+        .tested = [tell = options_.tested, node](std::span<const std::uint32_t> ranks) -> Result<void> {
+          tell(node, ranks);
+          return {};
+        }});
+  }
+  if (start_ > StepNumber()) {
+    job->restore = [disk = options_.disk, run = run(), count = labels_.count,
+                    step = start_](sparse::Network& part) -> Result<void> {
+      const auto from = engine::FleetCheckpoint::open(*disk, std::string(kCheckpoints), run, step);
+      return from.ok() ? from->restore(part, count) : from.error();
+    };
+  }
   return {std::move(owned), job};
 }
 
-sparse::Network TinyProblem::train_alone() const {
+std::vector<std::uint32_t> TinyProblem::ranks_alone(sparse::Network network) const {
+  const auto job = make_job();
+  engine::Model model;
+  network.drop_moments();
+  sparse::order_by_label(network);
+  model.network = std::move(network);
+  const data::InMemoryDataset records = test_records(shape_, options_.test_records);
+  auto predictor = engine::Predictor::create(model, job->kernels, job->compute, {.parts = engine::kNetAlone});
+  CHECK(predictor.ok());
+  std::vector<std::uint32_t> ranks;
+  engine::PredictionBlock out;
+  for (std::uint64_t i = 0; i < records.size(); ++i) {
+    const data::Record record = records.record(RecordIndex{i});
+    const std::vector<std::uint32_t> begin = {0, static_cast<std::uint32_t>(record.features.index.size())};
+    (*predictor)
+        ->predict({begin, record.features.index, record.features.value}, engine::kEvaluationDepth, out);
+    for (const std::uint32_t label : record.labels) {
+      const auto at = std::ranges::find(out.row(0), label, &engine::Scored::id);
+      ranks.push_back(at == out.row(0).end() ? 0 : static_cast<std::uint32_t>(at - out.row(0).begin()) + 1);
+    }
+  }
+  return ranks;
+}
+
+namespace {
+
+// A round of a step by a learner that holds everything.
+void compute_alone(const engine::FleetJob& job, sparse::Learner& learner, data::BatchCopy& batch,
+                   const engine::StepOrder::Item& item) {
+  using Kind = engine::FleetRound::Kind;
+  const engine::FleetRound round = engine::step_rounds(job.shape.layers())[item.round];
+  switch (round.kind) {
+    case Kind::kHidden:
+      if (round.layer > 0) return learner.deepen(round.layer - 1);
+      batch.take(job.steps.read(item.step));
+      learner.others_changed();
+      learner.begin(batch.view(), item.step, {.learning_rate = job.schedule.learning_rate(item.step)});
+      return learner.embed();
+    case Kind::kShares: return learner.score();
+    case Kind::kGradient:
+      if (round.layer + 1 < job.shape.layers()) return learner.descend(round.layer);
+      return learner.normalise(learner.state().shares.span(), sparse::Company::kAlone);
+    case Kind::kFinish: (void)learner.finish(); return;
+  }
+}
+
+}  // namespace
+
+sparse::Network TinyProblem::train_alone(const std::set<StepNumber>& fresh) const {
   const auto job = make_job();
   auto network = engine::initial_network(*job, sparse::whole(shape_.network));
-  sparse::Learner learner(
-      {.network = *network, .labels = job->labels, .kernels = job->kernels, .compute = job->compute},
-      job->learner);
-  for (StepNumber step; step.value < options_.steps; ++step)
-    learner.step(job->steps.read(step), step, {.learning_rate = job->schedule.learning_rate(step)});
-  return std::move(*network);
+  std::optional<sparse::HashNegatives> hashed;
+  if (job->hashed) {
+    hashed.emplace(
+        sparse::HashNegatives::Parts{.network = *network, .kernels = job->kernels, .compute = job->compute},
+        *job->hashed);
+  }
+  std::vector<std::unique_ptr<sparse::Learner>> learners;
+  for (std::size_t i = 0; i <= job->staleness; ++i) {
+    learners.push_back(
+        std::make_unique<sparse::Learner>(sparse::Learner::Parts{.network = *network,
+                                                                 .labels = job->labels,
+                                                                 .kernels = job->kernels,
+                                                                 .compute = job->compute,
+                                                                 .hashed = hashed ? &*hashed : nullptr},
+                                          job->learner));
+  }
+  std::vector<data::BatchCopy> batches(learners.size());
+  engine::StepOrder order(engine::step_rounds(shape_.layers()).size(), job->staleness);
+  while (true) {
+    const StepNumber next = order.next_step();
+    const bool waits = next.value % options_.snapshot_every == 0 || fresh.contains(next);
+    const auto item = order.next(next.value < options_.steps && (!waits || order.idle()));
+    if (!item) return std::move(*network);
+    const std::size_t at = item->step.value % learners.size();
+    compute_alone(*job, *learners[at], batches[at], *item);
+    order.computed(*item);
+  }
 }
 
 }  // namespace gossamer::simulation

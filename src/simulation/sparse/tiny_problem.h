@@ -6,14 +6,23 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
+#include <set>
+#include <span>
 #include <vector>
 
+#include "base/ids.h"
 #include "base/probe.h"
+#include "engines/sparse/config.h"
+#include "engines/sparse/fleet/fleet_checkpoint.h"
 #include "engines/sparse/fleet/fleet_defect.h"
 #include "engines/sparse/fleet/fleet_job.h"
 #include "engines/sparse/fleet/fleet_probe.h"
 #include "engines/sparse/fleet/layout.h"
+#include "host/api/disk.h"
+#include "learn/sparse/hash_negatives.h"
 #include "learn/sparse/negatives.h"
 #include "learn/sparse/network.h"
 #include "net/codec/codec.h"
@@ -29,26 +38,51 @@ class TinyProblem {
     std::vector<std::size_t> dense = {};
     std::size_t samples = 24;  // of a step
     std::size_t sampled = 10;  // negatives
+    // What hash tables find beside them.
+    std::optional<sparse::HashNegativeOptions> hashed = {};
     unsigned shard_shift = 2;
     std::uint64_t steps = 0;
     std::uint64_t snapshot_every = 5;
     net::Codec codec = net::Codec::kF32;  // of what is exchanged in a step
+    engine::ExchangeKind exchange = engine::ExchangeKind::kShares;
+    // Of checkpoints, in "/checkpoints"; outlives all jobs. Jobs begin with the newest that is whole.
+    host::Disk* disk = nullptr;
+    std::uint64_t checkpoint_every = 0;
+    std::function<bool()> lasts = {};  // FleetCheckpoints::lasts, of all members
+    std::size_t microbatches = 1;
+    std::size_t staleness = 0;
+    std::set<StepNumber>* fresh =
+        nullptr;  // steps that members began with all before them; outlives all jobs
     engine::FleetDefect defect = engine::FleetDefect::kNone;
     ProbeCounts<engine::FleetProbe>* probes = nullptr;  // outlives all jobs
+    // Told by all members.
+    std::function<void(const engine::FleetRecovery&)> recovered = {};
+    // The trained network is measured on so many records, and members tell of the ranks.
+    std::size_t test_records = 0;
+    std::function<void(NodeId node, std::span<const std::uint32_t> ranks)> tested = {};
   };
   explicit TinyProblem(Options options);
 
-  // A job of its own, as another machine would make it.
-  [[nodiscard]] std::shared_ptr<const engine::FleetJob> make_job(std::uint64_t seed = 1) const;
+  // A job of its own, as another machine would make it; one that keeps checkpoints does so as `node`.
+  [[nodiscard]] std::shared_ptr<const engine::FleetJob> make_job(std::uint64_t seed = 1,
+                                                                 NodeId node = NodeId(1)) const;
   [[nodiscard]] const engine::FleetShape& shape() const { return shape_; }
   [[nodiscard]] std::uint64_t steps() const { return options_.steps; }
-  // By one learner that holds everything.
-  [[nodiscard]] sparse::Network train_alone() const;
+  // The ranks of the true labels of the test records, by one process that has what train_alone() gives.
+  [[nodiscard]] std::vector<std::uint32_t> ranks_alone(sparse::Network network) const;
+  // With which jobs begin.
+  [[nodiscard]] StepNumber start() const { return start_; }
+  // By one process that holds everything. `fresh`: steps that wait for all before them, beside those that do
+  // so because a snapshot is due; what a fleet has found when its view changed.
+  [[nodiscard]] sparse::Network train_alone(const std::set<StepNumber>& fresh = {}) const;
 
  private:
+  [[nodiscard]] engine::CheckpointedRun run() const;
+
   const Options options_;
   engine::FleetShape shape_;
   sparse::LabelCounts labels_;
+  StepNumber start_;
 };
 
 }  // namespace gossamer::simulation

@@ -16,13 +16,6 @@ namespace {
 // Larger exchanges would hold up what is small and urgent.
 constexpr std::uint64_t kBulkBytes = 1ULL << 20;
 
-bool holds_nothing(const sparse::NetworkPart& part, std::size_t layers) {
-  for (std::size_t layer = 0; layer < layers; ++layer) {
-    if (columns_of(part, layer).begin != columns_of(part, layer).end) return false;
-  }
-  return shards_of(part).empty();
-}
-
 }  // namespace
 
 // In the batch of a life's end, events that came before it are told when there is no member any more.
@@ -56,15 +49,15 @@ void FleetEngine::prepared(Instant now) {
   life_->job = job_;
   life_->bench->learner = std::make_unique<FleetLearner>(*job_);
   life_->bench->vault = std::make_unique<Vault>(*job_);
-  life_->rounds = step_rounds(job_->shape.layers());
+  life_->rounds = step_rounds(job_->shape.layers(), job_->microbatches);
+  life_->order.emplace(life_->rounds.size(), job_->staleness);
   process_.member()->ready(now);
 }
 
 void FleetEngine::on_one(const cluster::LifeEnded&, Instant) { life_.reset(); }
 
 void FleetEngine::on_one(const cluster::MemberEvent& event, Instant now) {
-  if (const auto* const stop = std::get_if<cluster::StopRequested>(&event))
-    return process_.member()->leave(stop->reason, now);
+  if (const auto* const asked = std::get_if<cluster::StopRequested>(&event)) return stop(asked->reason, now);
   if (!life_) return;
   const auto* const view = std::get_if<cluster::ViewChanged>(&event);
   if (view != nullptr && view->freeze) return rest(now);
@@ -118,20 +111,24 @@ void FleetEngine::worked(Instant now) {
   if (!life_ || process_.member() == nullptr || failure_) return;
   if (life_->bench != at) return prepare(now);
   if (done == Doing::kPreparing) return at->job.ok() ? prepared(now) : fail(at->job.error(), now);
-  if (!at->kept.ok()) return fail(at->kept.error(), now);
+  if (!at->taken.ok()) return fail(at->taken.error(), now);
   if (done == Doing::kRecovering) stage_done(now);
   if (done == Doing::kSnapshot) give_snapshot(now);
   if (done == Doing::kStepping) round_done(now);
-  if (done == Doing::kDelivering && !at->delivered.ok()) return fail(at->delivered.error(), now);
+  if (done == Doing::kSaving) go_on_stepping(now);
+  if (!at->delivered.ok()) return fail(at->delivered.error(), now);
+  if (done == Doing::kDelivering) evaluate();
+  if (done == Doing::kEvaluating) evaluation_computed(now);
   if (life_ && life_->must_rest && doing_ == Doing::kNothing) report_rest(now);
 }
 
 void FleetEngine::rest(Instant now) {
+  life_->watch.frozen(now);
   life_->working = false;
   life_->must_rest = true;
   // What still comes of the old epoch is dropped, and what is of the next is kept.
   lost(process_.member()->self(), now);
-  if (doing_ == Doing::kNothing) report_rest(now);
+  if (life_ && doing_ == Doing::kNothing) report_rest(now);
 }
 
 void FleetEngine::report_rest(Instant now) {
@@ -140,6 +137,7 @@ void FleetEngine::report_rest(Instant now) {
   if (life_->snapshot)
     reach(life_->snapshot->stored ? FleetProbe::kSnapshotStored : FleetProbe::kSnapshotUnfinished);
   life_->bench->recovery.reset();
+  if (life_->evaluating) life_->upkeep.emplace_back([](Bench& bench) { bench.evaluation.reset(); });
   sparse_fleet::Report report;
   report.set_applied(life_->applied.value);
   if (life_->part) write_part(*life_->part, *report.mutable_part());
@@ -171,12 +169,19 @@ void FleetEngine::go_on(Instant now) {
     keep(std::move(*snapshot));
   }
   life_->waits_for_snapshot = false;
+  life_->evaluating.reset();
   life_->copies = {.step = layout->base, .kept = {}};
   for (const LayoutMember& one : layout->members) life_->copies.kept.push_back(one.copies_before);
   life_->layout = std::move(*layout);
   life_->plan = plan_recovery(*life_->layout, life_->job->shape);
   if (life_->job->defect == FleetDefect::kNoSnapshotBeforeMoves) life_->plan.snapshot = false;
   life_->rank = *rank;
+  std::map<NodeId, RecoveryWatch::Known> known;
+  for (const auto& [node, record] : member.view().members())
+    known[node] = {.name = record.name(), .drains = record.state() == membership::DRAINING};
+  life_->watch.installed(life_->installed, *life_->layout, life_->plan, known, now);
+  life_->recent.clear();
+  member.tell_steps(std::nullopt);
   life_->stages = recovery_stages(life_->plan, life_->job->shape.layers());
   // In another view than the installed one the next freeze is under way.
   if (member.view().epoch() == life_->installed) begin_exchanges(now);
@@ -196,36 +201,52 @@ void FleetEngine::begin_exchanges(Instant now) {
   life_->recovery.install(view, {}, events);
   const bool large = std::ranges::any_of(life_->rounds, [this](const FleetRound& round) {
     return std::ranges::any_of(life_->layout->members, [&](const LayoutMember& one) {
-      return FleetLearner::round_bytes(*life_->job, round, one.after) > kBulkBytes;
+      return FleetLearner::most_round_bytes(*life_->job, round, one.after) > kBulkBytes;
     });
   });
   life_->lane = large ? host::Lane::kBulk : host::Lane::kControl;
   life_->working = true;
   life_->next_stage = 0;
-  life_->next_round = 0;
+  life_->arrived.clear();
   life_->bench->got.clear();
   life_->bench->recovery =
       std::make_unique<Recovery>(*life_->bench->learner, *life_->bench->vault, *life_->layout, life_->rank);
   carry_out(std::move(events), now);
-  if (life_ && life_->working) compute_stage();
+  if (life_ && life_->working) compute_stage(now);
 }
 
-void FleetEngine::compute_stage() {
+void FleetEngine::compute_stage(Instant now) {
+  life_->watch.computes(life_->stages[life_->next_stage].kind, now);
   const std::shared_ptr<Bench> bench = life_->bench;
   want(Doing::kRecovering, [bench, stage = life_->stages[life_->next_stage]] {
-    bench->given = bench->recovery->stage(stage, bench->got);
+    bench->give(bench->recovery->stage(stage, bench->got));
+    if (!bench->recovery->restored().ok()) bench->taken = bench->recovery->restored();
   });
 }
 
-void FleetEngine::compute_round() {
+void FleetEngine::compute_round(const StepOrder::Item& item) {
   const std::shared_ptr<Bench> bench = life_->bench;
-  const FleetRound round = life_->rounds[life_->next_round];
-  want(Doing::kStepping, [bench, clock = clock_, round, epoch = life_->installed] {
-    const Instant before = clock == nullptr ? Instant{} : clock->now();
-    bench->given = bench->learner->round(round, bench->got);
-    if (clock != nullptr) bench->computed = bench->computed + (clock->now() - before);
-    if (round.kind == FleetRound::Kind::kFinish) bench->learner->tell(epoch);
-  });
+  const FleetRound round = life_->rounds[item.round];
+  life_->computing = item;
+  bench->got.clear();
+  if (const auto needed = needed_by(item)) {
+    auto got = life_->arrived.extract(*needed);
+    bench->got = std::move(got.mapped());
+  } else if (item.round == 0 && life_->order->idle()) {
+    life_->agreed = StepWish::kNothing;
+  }
+  const StepWish wish = stopping_ ? StepWish::kHalt : StepWish::kNothing;
+  want(Doing::kStepping,
+       [bench, clock = clock_, round, wish, step = item.step, epoch = life_->installed, sent = sent()] {
+         const Instant before = clock == nullptr ? Instant{} : clock->now();
+         const auto& due = bench->learner->job().checkpoints.due;
+         const bool last = round.microbatch + 1 == bench->learner->job().microbatches;
+         const bool last_to_give = last && round.kind == FleetRound::Kind::kGradient && round.layer == 0;
+         if (last_to_give) bench->learner->wish(due && due() ? std::max(wish, StepWish::kCheckpoint) : wish);
+         bench->give(bench->learner->round(step, round, bench->got));
+         if (clock != nullptr) bench->computed = bench->computed + (clock->now() - before);
+         if (last && round.kind == FleetRound::Kind::kFinish) bench->learner->tell(epoch, sent);
+       });
 }
 
 // What a recovery has done lasts, whatever has happened since.
@@ -233,6 +254,7 @@ void FleetEngine::stage_done(Instant now) {
   const FleetLearner& learner = *life_->bench->learner;
   if (learner.holds()) life_->applied = learner.applied();
   const RecoveryStage stage = life_->stages[life_->next_stage];
+  life_->watch.exchanges(stage.kind, now);
   if (stage.kind == RecoveryStage::Kind::kSnapshot) {
     reach(FleetProbe::kSnapshotBeforeMoves);
     life_->waits_for_snapshot = true;
@@ -240,7 +262,7 @@ void FleetEngine::stage_done(Instant now) {
     return;
   }
   if (stage.kind == RecoveryStage::Kind::kFinish) return parts_put_together(now);
-  if (life_->working) exchange(operation_of(stage), now);
+  if (life_->working) exchange(operation_of(stage), kStages + life_->next_stage, now);
 }
 
 void FleetEngine::parts_put_together(Instant now) {
@@ -250,18 +272,22 @@ void FleetEngine::parts_put_together(Instant now) {
   }
   life_->part = life_->layout->members[life_->rank].after;
   life_->recovered = life_->installed;
+  life_->saved.reset();
+  life_->agreed = StepWish::kNothing;
   next_stage(now);
 }
 
 void FleetEngine::next_stage(Instant now) {
   if (++life_->next_stage < life_->stages.size()) {
-    if (life_->working) compute_stage();
+    if (life_->working) compute_stage(now);
     return;
   }
+  life_->watch.recovered(now);
   life_->bench->recovery.reset();
   life_->bench->got.clear();
   ++counters_.recoveries;
   reach(FleetProbe::kRecovered);
+  life_->order->restart(life_->applied);
   step_done(now);
 }
 
@@ -270,27 +296,61 @@ void FleetEngine::step_done(Instant now) {
   cluster::Member& member = *process_.member();
   for (const std::size_t shard : shards_of(*life_->part))
     member.applied(cluster::TrackId(shard), life_->applied);
-  life_->next_round = 0;
-  if (leaving_ && life_->working && holds_nothing(*life_->part, life_->job->shape.layers())) {
+  if (leaving_ && life_->working && holds_nothing(*life_->part)) {
     reach(FleetProbe::kLeftEmpty);
     return member.leave(*leaving_, now);
   }
   go_on_stepping(now);
 }
 
-void FleetEngine::go_on_stepping(Instant) {
+void FleetEngine::go_on_stepping(Instant now) {
   life_->waits_for_snapshot = false;
-  if (!life_->working) return;
+  if (!life_->working || doing_ != Doing::kNothing) return;
+  if (life_->order->idle() && between_steps(now)) return;
+  const auto item = life_->order->next(may_begin());
+  if (!item) return;
+  const auto needed = needed_by(*item);
+  if (!needed || life_->arrived.contains(*needed)) compute_round(*item);
+}
+
+// What all have given in it the round begins with; nothing for the first.
+std::optional<StepOrder::Item> FleetEngine::needed_by(const StepOrder::Item& item) const {
+  const std::size_t before = life_->job->microbatches;
+  if (item.round < before) return std::nullopt;
+  return StepOrder::Item{.step = item.step, .round = item.round - before};
+}
+
+// No step is in flight. Whether there is something to do before the next one.
+bool FleetEngine::between_steps(Instant now) {
+  if (checkpoint_due()) {
+    save_checkpoint();
+    return true;
+  }
+  if (halts()) {
+    if (saved_lasts(now)) halt(now);
+    return true;
+  }
   if (snapshot_due()) {
     // Of two at once the second would be larger than the first.
     life_->waits_for_snapshot = life_->snapshot.has_value();
     if (life_->waits_for_snapshot) reach(FleetProbe::kWaitedForSnapshot);
     if (!life_->snapshot) begin_snapshot();
-  } else if (life_->applied.value < life_->job->schedule.total_steps) {
-    compute_round();
-  } else if (life_->job->deliver) {
-    deliver();
+    return true;
   }
+  const bool done = life_->applied.value >= life_->job->schedule.total_steps;
+  if (done && !life_->evaluating) deliver();
+  return done;
+}
+
+// Whether the next step may, if it is its turn: at all members the same. Snapshots and checkpoints are of a
+// state between two steps.
+bool FleetEngine::may_begin() const {
+  const std::uint64_t next = life_->order->next_step().value;
+  if (next >= life_->job->schedule.total_steps) return false;
+  if (life_->order->idle()) return true;
+  const std::uint64_t every = life_->job->checkpoints.every_steps;
+  return life_->agreed == StepWish::kNothing && next % life_->job->snapshot_every != 0 &&
+         (every == 0 || next % every != 0);
 }
 
 // One of steps has the numbers of steps; those of recoveries and snapshots lie above them.
@@ -299,36 +359,60 @@ void FleetEngine::exchanged(cluster::Completed completed, Instant now) {
     return snapshot_exchanged((completed.id.value - kSnapshots) % kSnapshotParts, std::move(completed.result),
                               now);
   }
-  life_->bench->got = std::move(completed.result);
-  if (completed.id.value >= kStages) return next_stage(now);
-  ++life_->next_round;
-  compute_round();
+  if (completed.id.value == kHalted) return left_alone(now);
+  if (completed.id.value >= kEvaluation) {
+    life_->bench->got = std::move(completed.result);
+    ++*life_->evaluating;
+    return evaluate();
+  }
+  if (completed.id.value >= kStages) {
+    life_->bench->got = std::move(completed.result);
+    return next_stage(now);
+  }
+  const std::uint64_t rounds = life_->rounds.size();
+  life_->arrived[{.step = StepNumber(completed.id.value / rounds), .round = completed.id.value % rounds}] =
+      std::move(completed.result);
+  go_on_stepping(now);
 }
 
 // Shards a second: columns go with them.
 void FleetEngine::measure() {
   const Duration computed = std::exchange(life_->bench->computed, {});
   const std::size_t shards = shards_of(*life_->part).size();
-  if (computed.ns <= 0 || shards == 0) return;
+  if (computed.ns <= 0 || shards == 0 || life_->job->one_machine) return;
   process_.member()->measured(static_cast<double>(shards) / computed.seconds());
 }
 
-void FleetEngine::deliver() {
-  const std::shared_ptr<Bench> bench = life_->bench;
-  want(Doing::kDelivering,
-       [bench, job = life_->job] { bench->delivered = job->deliver(bench->learner->network()); });
+SentBytes FleetEngine::sent() const {
+  const net::Links& links = *process_.links();
+  const std::uint64_t steps = links.sent_bytes(kStepChannel);
+  return {.steps = steps, .background = links.sent_bytes() - steps};
+}
+
+// Those who watch, and the job: what a recovery has cost is known with the step after it.
+void FleetEngine::tell_step(Instant now) {
+  life_->recent.add(life_->bench->learner->loss(), sent());
+  process_.member()->tell_steps(life_->recent.figures());
+  const auto recovery = life_->watch.stepped(StepNumber(life_->applied.value - 1), now);
+  if (!recovery || !life_->job->recovered) return;
+  life_->upkeep.emplace_back([job = life_->job, recovery = *recovery](Bench&) { job->recovered(recovery); });
 }
 
 void FleetEngine::round_done(Instant now) {
-  const FleetRound round = life_->rounds[life_->next_round];
-  if (round.kind != FleetRound::Kind::kFinish) {
-    if (life_->working) exchange(operation_of(round), now);
+  const StepOrder::Item item = life_->computing;
+  life_->order->computed(item);
+  life_->bench->got.clear();
+  if (life_->rounds[item.round].kind != FleetRound::Kind::kFinish) {
+    if (life_->working) exchange(operation_of(item), step_exchange(item), now);
+    if (life_ && life_->working) go_on_stepping(now);
     return;
   }
+  if (item.round + 1 < life_->rounds.size()) return go_on_stepping(now);
   ++counters_.steps;
   measure();
   life_->applied = life_->bench->learner->applied();
-  life_->bench->got.clear();
+  life_->agreed = std::max(life_->agreed, life_->bench->learner->agreed());
+  tell_step(now);
   step_done(now);
 }
 
@@ -341,25 +425,24 @@ cluster::Operation FleetEngine::operation_of(RecoveryStage stage) const {
   return operation;
 }
 
-cluster::Operation FleetEngine::operation_of(FleetRound round) const {
+cluster::Operation FleetEngine::operation_of(const StepOrder::Item& item) const {
+  const FleetRound round = life_->rounds[item.round];
   const bool gradient = round.kind == FleetRound::Kind::kGradient;
   cluster::Operation operation{
       .kind = gradient ? cluster::OperationKind::kAllToAll : cluster::OperationKind::kAllGather,
-      .parts = {},
+      .parts = life_->bench->learner->round_bytes(item.step, round),
       .from = {}};
-  const auto& members = life_->layout->members;
-  for (const LayoutMember& member : members)
-    operation.parts.push_back(FleetLearner::round_bytes(*life_->job, round, member.after));
-  if (gradient) operation.from.assign(members.size(), operation.parts[life_->rank]);
+  if (gradient) operation.from.assign(operation.parts.size(), operation.parts[life_->rank]);
   return operation;
 }
 
-void FleetEngine::exchange(const cluster::Operation& operation, Instant now) {
-  const bool recovering = life_->bench->recovery != nullptr;
-  const std::uint64_t id = recovering ? kStages + life_->next_stage
-                                      : life_->applied.value * life_->rounds.size() + life_->next_round;
+std::uint64_t FleetEngine::step_exchange(const StepOrder::Item& item) const {
+  return item.step.value * life_->rounds.size() + item.round;
+}
+
+void FleetEngine::exchange(const cluster::Operation& operation, std::uint64_t id, Instant now) {
   cluster::CollectiveEvents events;
-  (recovering ? life_->recovery : life_->steps)
+  (id >= kStages ? life_->recovery : life_->steps)
       .begin(cluster::OperationId(id), operation, std::move(life_->bench->given), events);
   carry_out(std::move(events), now);
 }
@@ -378,7 +461,9 @@ void FleetEngine::carry_out(cluster::CollectiveEvents events, Instant now) {
     } else if (auto* const broken = std::get_if<cluster::RuleBroken>(&event)) {
       fail(std::move(broken->error), now);
     } else {
-      life_->working = false;  // until the view has changed
+      const bool ends = stopping_ || life_->halted;
+      lost_somebody(now);
+      if (ends) return;
     }
   }
 }

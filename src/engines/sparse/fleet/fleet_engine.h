@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,12 +25,16 @@
 #include "cluster/collective/collectives.h"
 #include "cluster/control/engine.h"
 #include "cluster/control/member_process.h"
+#include "engines/sparse/fleet/fleet_evaluation.h"
 #include "engines/sparse/fleet/fleet_job.h"
 #include "engines/sparse/fleet/fleet_learner.h"
 #include "engines/sparse/fleet/fleet_probe.h"
 #include "engines/sparse/fleet/layout.h"
+#include "engines/sparse/fleet/recent_steps.h"
 #include "engines/sparse/fleet/recovery.h"
 #include "engines/sparse/fleet/recovery_plan.h"
+#include "engines/sparse/fleet/recovery_watch.h"
+#include "engines/sparse/fleet/step_order.h"
 #include "engines/sparse/fleet/vault.h"
 #include "host/api/clock.h"
 
@@ -71,8 +76,10 @@ class FleetEngine final : public cluster::Engine {
       : process_(process), make_job_(std::move(make_job)), clock_(clock) {}
 
   void on(const cluster::ProcessEvent& event, Instant now) override;
-  void tick(Instant) override {}
-  [[nodiscard]] std::optional<Instant> next_wakeup() const override { return std::nullopt; }
+  void tick(Instant now) override;
+  [[nodiscard]] std::optional<Instant> next_wakeup() const override {
+    return life_ ? life_->look_again : std::nullopt;
+  }
   void drain(const std::string& reason, Instant now) override;
   [[nodiscard]] Work take_work() override;
   void worked(Instant now) override;
@@ -108,11 +115,16 @@ class FleetEngine final : public cluster::Engine {
     std::unique_ptr<FleetLearner> learner;
     std::unique_ptr<Vault> vault;
     std::unique_ptr<Recovery> recovery;
+    std::unique_ptr<FleetEvaluation> evaluation;  // of one layout
     std::vector<Slices> got;
     Slices given;
     Duration computed;           // in this step, without what was waited for
     std::vector<Slices> deltas;  // by rank
-    Result<void> kept;           // what has come of others' pieces
+    Result<void> taken;          // whether what others gave can be true
+    void give(Result<Slices> what) {
+      if (what.ok()) given = *std::move(what);
+      if (!what.ok()) taken = what.error();
+    }
   };
   // Of others' pieces, all as of one step.
   struct Copies {
@@ -144,23 +156,47 @@ class FleetEngine final : public cluster::Engine {
     std::size_t rank = 0;
     std::vector<RecoveryStage> stages;
     std::vector<FleetRound> rounds;
-    Epoch recovered;             // whose layout it holds its part of
-    std::size_t next_stage = 0;  // of the recovery, until all are done
-    std::size_t next_round = 0;
+    Epoch recovered;                 // whose layout it holds its part of
+    std::size_t next_stage = 0;      // of the recovery, until all are done
+    std::optional<StepOrder> order;  // once there is a job
+    StepOrder::Item computing;       // in Work that steps
+    // What all have given in a round, until the next one is computed.
+    std::map<StepOrder::Item, std::vector<Slices>> arrived;
     StepNumber applied;
     std::optional<sparse::NetworkPart> part;  // what it holds
     Copies copies;                            // that all have
     std::optional<Snapshot> snapshot;
     bool waits_for_snapshot = false;
+    StepWish agreed = StepWish::kNothing;  // when the step before `applied` was done
+    std::optional<StepNumber> saved;       // the checkpoint that has what it holds
+    // Of the evaluation in this layout: the exchange that is computed for, or waited for; nothing before it.
+    std::optional<std::uint64_t> evaluating;
+    std::optional<Instant> look_again = {};  // whether what it has saved lasts, or others have halted too
+    bool alone = false;                      // leaves as soon as what it has saved lasts
+    bool halted = false;                     // has saved what it holds, and takes no further step
     std::vector<std::function<void(Bench&)>> upkeep;  // before the next Work
-    bool working = false;                             // not at rest
-    bool must_rest = false;                           // as soon as nothing is computed
+    RecoveryWatch watch;
+    RecentSteps recent;
+    bool working = false;    // not at rest
+    bool must_rest = false;  // as soon as nothing is computed
   };
-  // Numbers of exchanges: rounds of steps, stages of a recovery, three for each snapshot.
+  // Numbers of exchanges: rounds of steps, stages of a recovery, those of an evaluation, three for each
+  // snapshot.
   static constexpr std::uint64_t kStages = 1ULL << 62;
+  static constexpr std::uint64_t kEvaluation = kStages + (1ULL << 61);
   static constexpr std::uint64_t kSnapshots = 1ULL << 63;
+  static constexpr std::uint64_t kHalted = kSnapshots - 1;
   enum SnapshotPart : std::uint64_t { kSizes, kDeltas, kStored, kSnapshotParts };
-  enum class Doing { kNothing, kPreparing, kRecovering, kSnapshot, kStepping, kDelivering };
+  enum class Doing {
+    kNothing,
+    kPreparing,
+    kRecovering,
+    kSnapshot,
+    kStepping,
+    kSaving,
+    kDelivering,
+    kEvaluating
+  };
 
   void on_one(const cluster::LifeBegun& event, Instant now);
   void on_one(const cluster::LifeEnded& event, Instant now);
@@ -174,15 +210,31 @@ class FleetEngine final : public cluster::Engine {
   void report_rest(Instant now);
   void go_on(Instant now);
   void begin_exchanges(Instant now);
-  void compute_stage();
-  void compute_round();
+  void compute_stage(Instant now);
+  void compute_round(const StepOrder::Item& item);
+  [[nodiscard]] std::optional<StepOrder::Item> needed_by(const StepOrder::Item& item) const;
   void stage_done(Instant now);
   void parts_put_together(Instant now);
   void next_stage(Instant now);
   void round_done(Instant now);
   void measure();
+  void tell_step(Instant now);
+  [[nodiscard]] SentBytes sent() const;
   void deliver();
+  void evaluate();
+  void evaluation_computed(Instant now);
   void go_on_stepping(Instant now);
+  void stop(const std::string& reason, Instant now);
+  [[nodiscard]] bool checkpoint_due() const;
+  void save_checkpoint();
+  [[nodiscard]] bool halts() const;
+  [[nodiscard]] bool saved_lasts(Instant now);
+  void halt(Instant now);
+  void left_alone(Instant now);
+  void lost_somebody(Instant now);
+  [[nodiscard]] bool between_steps(Instant now);
+  [[nodiscard]] bool may_begin() const;
+  [[nodiscard]] std::uint64_t step_exchange(const StepOrder::Item& item) const;
   [[nodiscard]] bool snapshot_due() const;
   [[nodiscard]] bool all_kept() const;
   void reach(FleetProbe probe) const { reached(life_->job->probes, probe); }
@@ -194,10 +246,10 @@ class FleetEngine final : public cluster::Engine {
   void exchange_snapshot(std::uint64_t part, const cluster::Operation& operation, Slices given, Instant now);
   void exchanged(cluster::Completed completed, Instant now);
   void step_done(Instant now);
-  void exchange(const cluster::Operation& operation, Instant now);
+  void exchange(const cluster::Operation& operation, std::uint64_t id, Instant now);
   void lost(net::PeerId peer, Instant now);
   [[nodiscard]] cluster::Operation operation_of(RecoveryStage stage) const;
-  [[nodiscard]] cluster::Operation operation_of(FleetRound round) const;
+  [[nodiscard]] cluster::Operation operation_of(const StepOrder::Item& item) const;
   void carry_out(cluster::CollectiveEvents events, Instant now);
   void fail(Error error, Instant now);
 
@@ -211,6 +263,7 @@ class FleetEngine final : public cluster::Engine {
   std::shared_ptr<Bench> at_;  // whose Work is wanted or done at present
   Work wanted_;
   std::optional<std::string> leaving_;
+  std::optional<std::string> stopping_;  // the run ends: as soon as all have saved the same step
   std::optional<Error> failure_;
   FleetCounters counters_;
 };

@@ -9,9 +9,12 @@
 #include <cstdlib>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/rng.h"
 #include "simulation/sparse/sparse_fleet.h"
 #include "simulation/sparse/tiny_problem.h"
 
@@ -32,6 +35,23 @@ TEST(FleetEngine, TrainsLikeOneNode) {
       ASSERT_EQ(fleet->failure(), std::nullopt) << *fleet->failure();
       ASSERT_TRUE(fleet.done()) << nodes << " nodes\n" << fleet->log();
       EXPECT_LT(fleet.distance_to(alone), 1e-4) << nodes << " nodes, " << dense.size() << " dense layers";
+    }
+  }
+}
+
+// Claim: however many columns there are, also where rows in memory have more that are padding.
+TEST(FleetEngine, AnyNumberOfColumns) {
+  for (const std::size_t hidden : {5, 16, 36, 48, 100}) {
+    const TinyProblem problem({.hidden = hidden, .steps = 40});
+    sparse::Network alone = problem.train_alone();
+    for (const std::size_t nodes : {2, 4}) {
+      SparseFleet fleet(problem, {.first_members = nodes});
+      while (fleet.step() < StepNumber(12)) fleet->run_for(0.01);
+      if (nodes == 4) fleet->kill("m2");
+      fleet->run_for(60);
+      ASSERT_EQ(fleet->failure(), std::nullopt) << *fleet->failure();
+      ASSERT_TRUE(fleet.done()) << hidden << " columns, " << nodes << " nodes\n" << fleet->log();
+      EXPECT_LT(fleet.distance_to(alone), 1e-4) << hidden << " columns, " << nodes << " nodes";
     }
   }
 }
@@ -103,6 +123,93 @@ TEST(FleetEngine, KilledMembersCostNoStep) {
   }
 }
 
+// Tables that are as if built anew before each step, of which no answer is cut short: what they find depends
+// on the weights alone.
+sparse::HashNegativeOptions exact_tables(sparse::HashSets sets) {
+  return {.functions = 3,
+          .tables = 3,
+          .key_bits = 3,
+          .sets = sets,
+          .queries = 8,
+          .found = std::size_t{8} * 150,
+          .tolerance = 0,
+          .first_step = 7,
+          .update_every = 1};
+}
+
+// Claim: with hash tables, of which each member has its own, the same is trained too, and who is killed costs
+// nothing: what its tables had found is known to the others.
+TEST(FleetEngine, FindsWhatOneNodeFinds) {
+  for (const auto& [sets, exchange] : {std::pair(sparse::HashSets::kShared, ExchangeKind::kShares),
+                                       std::pair(sparse::HashSets::kOwn, ExchangeKind::kShares),
+                                       std::pair(sparse::HashSets::kOwn, ExchangeKind::kDslide)}) {
+    const TinyProblem problem({.hashed = exact_tables(sets), .steps = 50, .exchange = exchange});
+    const TinyProblem without({.steps = 50});
+    sparse::Network alone = problem.train_alone();
+    for (const std::size_t nodes : {1, 2, 4, 8}) {
+      SparseFleet fleet(problem, {.first_members = nodes, .copies = 2});
+      while (fleet.step() < StepNumber(18)) fleet->run_for(0.01);
+      if (nodes > 2) {
+        fleet->kill("m2");
+        fleet->kill("m3");
+        fleet.join();
+      }
+      fleet->run_for(60);
+      ASSERT_EQ(fleet->failure(), std::nullopt) << *fleet->failure();
+      ASSERT_TRUE(fleet.done()) << nodes << " nodes\n" << fleet->log();
+      EXPECT_LT(fleet.distance_to(alone), 1e-4) << nodes << " nodes";
+      sparse::Network other = without.train_alone();
+      EXPECT_GT(fleet.distance_to(other), 1e-3) << "hash tables change nothing";
+    }
+  }
+}
+
+// Claim: with staleness 1 all numbers of members train the same too. After a change of the view steps begin
+// with all before them; but for that, who is killed costs nothing.
+TEST(FleetEngine, TwoStepsInFlight) {
+  for (const std::vector<std::size_t>& dense : {std::vector<std::size_t>{}, {96, 64}}) {
+    for (const bool kill : {false, true}) {
+      for (const std::size_t nodes : {1, 2, 4, 8}) {
+        if (kill && nodes < 4) continue;
+        std::set<StepNumber> fresh;
+        const TinyProblem problem(
+            {.dense = dense, .steps = 80, .snapshot_every = 16, .staleness = 1, .fresh = &fresh});
+        SparseFleet fleet(problem, {.first_members = nodes, .copies = 2, .seed = nodes});
+        while (fleet.step() < StepNumber(20)) fleet->run_for(0.01);
+        if (kill) {
+          fleet->kill("m2");
+          fleet->kill("m4");
+          fleet.join();
+        }
+        while (fleet.step() < StepNumber(40)) fleet->run_for(0.01);
+        if (kill) fleet->kill("m1");
+        fleet->run_for(60);
+        ASSERT_EQ(fleet->failure(), std::nullopt) << *fleet->failure();
+        ASSERT_TRUE(fleet.done()) << nodes << " nodes\n" << fleet->log();
+        if (!kill) {
+          EXPECT_EQ(fresh, (std::set<StepNumber>{
+                               {}, StepNumber(16), StepNumber(32), StepNumber(48), StepNumber(64)}));
+        }
+        sparse::Network alone = problem.train_alone(fresh);
+        EXPECT_LT(fleet.distance_to(alone), 1e-4) << nodes << " nodes" << (kill ? ", killed" : "");
+        sparse::Network prompt = TinyProblem({.dense = dense, .steps = 80}).train_alone();
+        EXPECT_GT(fleet.distance_to(prompt), 1e-3) << "nothing is stale";
+      }
+    }
+  }
+}
+
+// Claim: with staleness 1 a step takes half of its exchanges' delays, and the snapshots' pauses.
+TEST(FleetEngine, TwoStepsShareTheirDelays) {
+  const TinyProblem problem({.steps = 160, .snapshot_every = 16, .staleness = 1});
+  SparseFleet fleet(problem, {.longest_work = Duration{1}});
+  while (fleet.step() < StepNumber(16)) fleet->run_for(0.001);
+  const Instant begin = fleet->timeline().now();
+  while (fleet.step() < StepNumber(144)) fleet->run_for(0.001);
+  // Three exchanges of 10 ms, one way; of 16 steps one more begins alone.
+  EXPECT_LE((fleet->timeline().now() - begin).seconds() / 128, 1.08 * (17.0 / 16) * 1.5 * 0.010);
+}
+
 // Claim: members that join get a part, and members that leave in order give theirs away, without a step that
 // is computed again.
 TEST(FleetEngine, MembersComeAndGo) {
@@ -129,6 +236,139 @@ TEST(FleetEngine, MembersComeAndGo) {
       EXPECT_LT(fleet.distance_to(alone), 1e-4) << "seed " << seed;
     }
   }
+}
+
+// Claim: all that stay tell of a member that is killed, of one that joins and of one that leaves, what that
+// has cost them; the parts add up to it, but for what the first step takes more or less than others.
+TEST(FleetEngine, TellsWhatRecoveriesCost) {
+  std::map<Epoch, std::vector<FleetRecovery>> told;
+  const TinyProblem problem({.dense = {96}, .steps = 150, .recovered = [&](const FleetRecovery& one) {
+                               told[one.epoch].push_back(one);
+                             }});
+  SparseFleet fleet(problem, {});
+  const auto go_to = [&](std::uint64_t step) {
+    while (fleet.step() < StepNumber(step)) fleet->run_for(0.001);
+  };
+  go_to(23);
+  EXPECT_TRUE(told.empty());
+  const double before = (fleet->timeline().now() - Instant{}).seconds();
+  fleet->kill("m2");
+  while (told.empty()) fleet->run_for(0.001);
+  const double passed = (fleet->timeline().now() - Instant{}).seconds() - before;
+  go_to(60);
+  const std::string fifth = fleet.join();
+  go_to(100);
+  fleet->member(fifth).drain("it was told to");
+  fleet->run_for(60);
+  ASSERT_TRUE(fleet.done()) << fleet->log();
+  ASSERT_EQ(told.size(), 3U);
+
+  const std::vector<FleetRecovery>& killed = told.begin()->second;
+  EXPECT_EQ(killed.size(), 3U);
+  for (const FleetRecovery& one : killed) {
+    EXPECT_EQ(one.cause, "m2 was lost");
+    EXPECT_LE(one.total.seconds(), passed);
+    EXPECT_GT(one.total.seconds(), 0.5 * passed);
+    EXPECT_GT(one.detect.ns, 0);
+    EXPECT_GT(one.agree.ns, 0);
+    EXPECT_GT(one.load.ns, 0);
+    EXPECT_GT(one.replay.ns, 0);
+    // From the snapshot of step 20, or the one before.
+    EXPECT_GE(one.steps_replayed, 3U);
+    EXPECT_LE(one.steps_replayed, 9U);
+    const Duration parts = one.detect + one.agree + one.load + one.replay;
+    EXPECT_NEAR(parts.seconds(), one.total.seconds(), 0.1);
+  }
+  const std::vector<FleetRecovery>& joined = std::next(told.begin())->second;
+  EXPECT_EQ(joined.size(), 3U);
+  EXPECT_EQ(joined.front().cause, fifth + " joined");
+  EXPECT_EQ(joined.front().steps_replayed, 0U);
+  const std::vector<FleetRecovery>& left = std::next(told.begin(), 2)->second;
+  EXPECT_EQ(left.size(), 3U);
+  EXPECT_EQ(left.front().cause, fifth + " left");
+  EXPECT_EQ(left.front().steps_replayed, 0U);
+}
+
+// How many are the same of as many.
+double agreement(const std::vector<std::uint32_t>& one, const std::vector<std::uint32_t>& other) {
+  EXPECT_EQ(one.size(), other.size());
+  double same = 0;
+  for (std::size_t i = 0; i < std::min(one.size(), other.size()); ++i) same += one[i] == other[i] ? 1 : 0;
+  return same / static_cast<double>(one.size());
+}
+
+// Claim: after the last step all members have the ranks that one process finds, also where members are
+// killed, join and leave while they evaluate: then it begins anew, and nobody tells of anything but all
+// records. (What members have trained differs from one process's by rounding, which may move a rank.)
+TEST(FleetEngine, EvaluatesWhatItHasTrained) {
+  for (const std::vector<std::size_t>& dense : {std::vector<std::size_t>{}, {96, 64}}) {
+    std::vector<std::uint32_t> want;
+    for (std::uint64_t seed = 0; seed < 8; ++seed) {
+      SCOPED_TRACE(::testing::Message() << dense.size() << " dense layers, seed " << seed);
+      std::map<NodeId, std::vector<std::uint32_t>> told;
+      const TinyProblem problem({.hidden = 112,
+                                 .dense = dense,
+                                 .steps = 30,
+                                 .test_records = 3000,
+                                 .tested = [&](NodeId node, std::span<const std::uint32_t> ranks) {
+                                   told[node] = {ranks.begin(), ranks.end()};
+                                 }});
+      if (want.empty()) want = problem.ranks_alone(problem.train_alone());
+      SparseFleet fleet(problem, {.first_members = 4, .copies = 2, .seed = 1 + seed});
+      while (!fleet.step() || fleet.step() < StepNumber(30)) fleet->run_for(0.001);
+      fleet->run_for(0.03 * static_cast<double>(seed));
+      EXPECT_TRUE(told.empty());
+      if (seed % 4 == 1) fleet->kill("m2");
+      if (seed % 4 == 2) fleet.join();
+      if (seed % 4 == 3) fleet->member("m3").drain("it was told to");
+      if (seed % 4 == 2) {
+        fleet->run_for(0.2);
+        fleet->kill("m1");
+      }
+      fleet->run_for(60);
+      ASSERT_EQ(fleet->failure(), std::nullopt) << *fleet->failure();
+      ASSERT_TRUE(fleet.done()) << fleet->log();
+      EXPECT_GE(told.size(), 3U) << fleet->log();
+      for (const auto& [node, ranks] : told) {
+        EXPECT_GT(agreement(ranks, want), 0.99) << "node " << node.value;
+        EXPECT_EQ(ranks, told.begin()->second) << "node " << node.value;
+      }
+    }
+  }
+}
+
+// Claim: whoever is killed at whatever moment of an evaluation, one after the other or at once, those that
+// are left end it, and all that tell of ranks tell of the same.
+TEST(FleetEngine, KilledMembersEndNoEvaluation) {
+  std::uint64_t in_between = 0;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
+    std::map<NodeId, std::vector<std::uint32_t>> told;
+    const TinyProblem problem({.hidden = 64,
+                               .steps = 12,
+                               .test_records = 2000,
+                               .tested = [&](NodeId node, std::span<const std::uint32_t> ranks) {
+                                 told[node] = {ranks.begin(), ranks.end()};
+                               }});
+    SparseFleet fleet(problem, {.first_members = 5, .copies = 4, .seed = seed});
+    Rng rng(seed, Purpose::kTest);
+    while (!fleet.step() || fleet.step() < StepNumber(12)) fleet->run_for(0.001);
+    for (std::size_t left = 5; left > 1;) {
+      fleet->run_for(0.4 * static_cast<double>(rng.uniform()) + (rng.below(2) == 0 ? 2.5 : 0));
+      in_between += told.empty() ? 1 : 0;
+      for (std::size_t k = 1 + rng.below(left - 1); k > 0; --k, --left) {
+        const auto at = static_cast<std::ptrdiff_t>(rng.below(left));
+        fleet->kill(std::next(fleet->members().begin(), at)->first);
+      }
+    }
+    fleet->run_for(60);
+    ASSERT_EQ(fleet->failure(), std::nullopt) << *fleet->failure() << "\n" << fleet->log();
+    ASSERT_TRUE(fleet.done()) << fleet->log();
+    ASSERT_FALSE(told.empty()) << fleet->log();
+    for (const auto& [node, ranks] : told)
+      EXPECT_GT(agreement(ranks, told.begin()->second), 0.99) << "node " << node.value;
+  }
+  EXPECT_GT(in_between, 10U);
 }
 
 }  // namespace

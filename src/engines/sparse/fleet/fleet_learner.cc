@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "base/check.h"
+#include "engines/sparse/fleet/found_records.h"
+#include "engines/sparse/fleet/output_records.h"
 
 namespace gossamer::engine {
 
@@ -18,26 +20,77 @@ using Kind = FleetRound::Kind;
 
 namespace {
 
-// Who has no columns would need nothing of the others in the last exchange, and be steps ahead of them.
+bool gathers_outputs(const FleetJob& job) { return job.exchange == ExchangeKind::kDslide; }
+
+// What stands behind a matrix: how many scores will follow, or a wish. Without it who has no columns would
+// need nothing of the others in the last exchange, and be steps ahead of them.
 std::size_t mark_bytes(const FleetJob& job, FleetRound round) {
-  const bool marked = round.kind == Kind::kGradient && round.layer == 0;
-  return marked && job.defect != FleetDefect::kNoBarrier ? 1 : 0;
+  const bool last = round.layer + 1 == job.shape.layers();
+  if (round.kind == Kind::kHidden) return last && gathers_outputs(job) ? sizeof(std::uint64_t) : 0;
+  const bool wished =
+      round.layer == 0 && round.microbatch + 1 == job.microbatches && job.defect != FleetDefect::kNoBarrier;
+  return wished ? 1 : 0;
+}
+
+// Of the matrix alone, which has the samples of a microbatch.
+std::uint64_t matrix_bytes(const FleetJob& job, std::size_t layer, const NetworkPart& part) {
+  const host::Range& columns = columns_of(part, layer);
+  return net::encoded_bytes(
+      job.codec, {.rows = job.learner.batch_max / job.microbatches, .columns = columns.end - columns.begin});
+}
+
+// Of what a member tells of its scores, of which it has so many at most.
+std::uint64_t share_bytes(const FleetJob& job, std::uint64_t scores) {
+  return gathers_outputs(job) ? output_bytes(job, scores)
+                              : job.learner.batch_max / job.microbatches * sizeof(PartitionShare);
+}
+
+// What nobody can wish is no wish.
+StepWish read_wish(const Slices& mark) {
+  std::uint8_t wish = 0;
+  copy_front(mark, std::as_writable_bytes(std::span(&wish, 1)));
+  return wish <= static_cast<std::uint8_t>(StepWish::kHalt) ? static_cast<StepWish>(wish)
+                                                            : StepWish::kNothing;
+}
+
+void add_shares(const Slices& told, std::span<PartitionShare> sums) {
+  std::vector<PartitionShare> shares(sums.size());
+  copy_front(told, std::as_writable_bytes(std::span(shares)));
+  for (std::size_t sample = 0; sample < sums.size(); ++sample)
+    sparse::add_share(sums[sample], shares[sample]);
+}
+
+// Of the samples of a microbatch, behind those of the ones before: rows of a matrix are bytes of their own.
+void log_piece(std::vector<ColumnPiece>& logged, std::size_t rank, const ColumnPiece& piece) {
+  if (logged.size() == rank) return logged.push_back(piece);
+  Slices& bytes = logged[rank].bytes;
+  bytes.insert(bytes.end(), piece.bytes.begin(), piece.bytes.end());
 }
 
 }  // namespace
 
-std::vector<FleetRound> step_rounds(std::size_t layers) {
+std::vector<FleetRound> step_rounds(std::size_t layers, std::size_t microbatches) {
   std::vector<FleetRound> rounds;
-  for (std::size_t layer = 0; layer < layers; ++layer) rounds.push_back({Kind::kHidden, layer});
-  rounds.push_back({Kind::kShares});
-  for (std::size_t layer = layers; layer-- > 0;) rounds.push_back({Kind::kGradient, layer});
-  rounds.push_back({Kind::kFinish});
+  const auto add = [&](Kind kind, std::size_t layer) {
+    for (std::size_t i = 0; i < microbatches; ++i) rounds.push_back({kind, layer, i});
+  };
+  for (std::size_t layer = 0; layer < layers; ++layer) add(Kind::kHidden, layer);
+  add(Kind::kShares, 0);
+  for (std::size_t layer = layers; layer-- > 0;) add(Kind::kGradient, layer);
+  add(Kind::kFinish, 0);
   return rounds;
 }
 
 std::unique_ptr<sparse::Network> empty_network(const FleetJob& job, NetworkPart part) {
   auto network = std::make_unique<sparse::Network>(job.shape.network, std::move(part), job.moments);
   network->order = job.order;
+  return network;
+}
+
+Result<std::unique_ptr<sparse::Network>> starting_network(const FleetJob& job, NetworkPart part) {
+  if (!job.restore) return initial_network(job, std::move(part));
+  auto network = empty_network(job, std::move(part));
+  if (auto restored = job.restore(*network); !restored.ok()) return restored.error();
   return network;
 }
 
@@ -54,32 +107,65 @@ void fill_hidden(const LoggedStep& logged, const PieceCodec& codec, sparse::Batc
   }
 }
 
-void set_columns(std::span<const float> sum, std::size_t rows, LayerState& layer) {
+void set_columns(std::span<const float> sum, const host::Range& samples, LayerState& layer) {
   const std::size_t width = layer.own.end - layer.own.begin;
-  CHECK(sum.size() == rows * width, sum.size(), rows, width);
-  for (std::size_t row = 0; row < rows; ++row) {
-    std::copy_n(sum.data() + row * width, width, layer.dh.data() + row * layer.stride + layer.own.begin);
+  CHECK(sum.size() == (samples.end - samples.begin) * width, sum.size(), samples.begin, samples.end, width);
+  for (std::size_t sample = samples.begin; sample < samples.end; ++sample) {
+    std::copy_n(sum.data() + (sample - samples.begin) * width, width,
+                layer.dh.data() + sample * layer.stride + layer.own.begin);
   }
 }
 
-FleetLearner::FleetLearner(const FleetJob& job) : job_(job), codec_(job.kernels, job.learner.batch_max) {}
+FleetLearner::FleetLearner(const FleetJob& job)
+    : job_(job),
+      codec_(job.kernels, job.learner.batch_max),
+      travel_codec_(job.kernels, job.learner.batch_max / job.microbatches) {}
 
-std::uint64_t FleetLearner::round_bytes(const FleetJob& job, FleetRound round, const NetworkPart& part) {
-  const std::uint64_t rows = job.learner.batch_max;
-  if (round.kind == Kind::kShares) return rows * sizeof(PartitionShare);
+host::Range FleetLearner::samples_of(std::size_t microbatch) const {
+  const std::size_t each = rows() / job_.microbatches;
+  return {microbatch * each, (microbatch + 1) * each};
+}
+
+std::uint64_t FleetLearner::most_round_bytes(const FleetJob& job, FleetRound round, const NetworkPart& part) {
+  if (round.kind == Kind::kShares)
+    return share_bytes(job, most_scores(job, part)) + found_bytes(job, found_limit(job, part));
   if (round.kind == Kind::kFinish) return 0;
-  const host::Range& columns = columns_of(part, round.layer);
-  return net::encoded_bytes(job.codec, {.rows = rows, .columns = columns.end - columns.begin}) +
-         mark_bytes(job, round);
+  return matrix_bytes(job, round.layer, part) + mark_bytes(job, round);
+}
+
+std::vector<std::uint64_t> FleetLearner::round_bytes(StepNumber step, FleetRound round) const {
+  std::vector<std::uint64_t> bytes;
+  for (std::size_t rank = 0; rank < parts_.size(); ++rank) {
+    const bool shares = round.kind == Kind::kShares;
+    bytes.push_back(shares ? share_bytes(job_, scores(step, rank)) +
+                                 found_bytes(job_, found_limit(job_, parts_[rank]))
+                           : most_round_bytes(job_, round, parts_[rank]));
+  }
+  return bytes;
 }
 
 void FleetLearner::hold(std::unique_ptr<sparse::Network> network) {
-  learner_.reset();
+  stepping_.clear();
+  hashed_.reset();
   network_ = std::move(network);
-  learner_ = std::make_unique<sparse::Learner>(
-      sparse::Learner::Parts{
-          .network = *network_, .labels = job_.labels, .kernels = job_.kernels, .compute = job_.compute},
-      job_.learner);
+  if (found_limit(job_, network_->part) > 0) {
+    hashed_ = std::make_unique<sparse::HashNegatives>(
+        sparse::HashNegatives::Parts{.network = *network_, .kernels = job_.kernels, .compute = job_.compute},
+        hash_options(job_, network_->part));
+  }
+  sparse::LearnerOptions options = job_.learner;
+  options.keep_scores = gathers_outputs(job_);
+  options.microbatches = job_.microbatches;
+  for (std::size_t i = 0; i <= job_.staleness; ++i) {
+    stepping_.push_back(
+        {.learner = std::make_unique<sparse::Learner>(sparse::Learner::Parts{.network = *network_,
+                                                                             .labels = job_.labels,
+                                                                             .kernels = job_.kernels,
+                                                                             .compute = job_.compute,
+                                                                             .hashed = hashed_.get()},
+                                                      options),
+         .batch = {}});
+  }
 }
 
 void FleetLearner::join(std::vector<NetworkPart> parts, std::size_t rank) {
@@ -88,137 +174,186 @@ void FleetLearner::join(std::vector<NetworkPart> parts, std::size_t rank) {
   me_ = rank;
 }
 
-Slices FleetLearner::round(FleetRound round, std::span<const Slices> got) {
+Result<Slices> FleetLearner::round(StepNumber step, FleetRound round, std::span<const Slices> got) {
   const std::size_t layers = job_.shape.layers();
+  const std::size_t microbatch = round.microbatch;
+  const auto of = [&](Kind kind, std::size_t layer) { return FleetRound{kind, layer, microbatch}; };
+  const bool begins = round.kind == Kind::kHidden && round.layer == 0;
+  if (begins && microbatch == 0) begin_step(step);
+  learner(step).take_up(microbatch);
   switch (round.kind) {
     case Kind::kHidden:
-      if (round.layer == 0) {
-        begin_step();
+      if (begins) {
+        learner(step).embed();
       } else {
-        take_hidden(round.layer - 1, got);
-        learner_->deepen(round.layer - 1);
+        if (auto taken = take_hidden(step, of(Kind::kHidden, round.layer - 1), got); !taken.ok())
+          return taken.error();
+        learner(step).deepen(round.layer - 1);
       }
-      return give_hidden(round.layer);
+      return give_hidden(step, round);
     case Kind::kShares:
-      take_hidden(layers - 1, got);
-      learner_->score();
-      return give_shares();
+      if (auto taken = take_hidden(step, of(Kind::kHidden, layers - 1), got); !taken.ok())
+        return taken.error();
+      learner(step).score();
+      return give_shares(step, microbatch);
     case Kind::kGradient:
       if (round.layer + 1 == layers) {
-        take_shares(got);
+        if (auto taken = take_shares(step, microbatch, got); !taken.ok()) return taken.error();
       } else {
-        take_gradient(round.layer + 1, got);
-        learner_->descend(round.layer);
+        take_gradient(step, of(Kind::kGradient, round.layer + 1), got);
+        learner(step).descend(round.layer);
       }
-      return give_gradient(round.layer);
+      return give_gradient(step, round);
     case Kind::kFinish:
-      take_gradient(0, got);
-      finish();
-      return {};
+      take_gradient(step, of(Kind::kGradient, 0), got);
+      if (microbatch + 1 == job_.microbatches) finish(step);
+      return Slices();
   }
   CHECK(false, static_cast<int>(round.kind));
+  return Slices();
+}
+
+void FleetLearner::begin_step(StepNumber step) {
+  LoggedStep& logged = log_[step] = {};
+  logged.fresh = step == applied_;
+  logged.hidden.resize(job_.shape.layers());
+  logged.gradients.resize(job_.shape.layers());
+  data::BatchCopy& batch = stepping_[step.value % stepping_.size()].batch;
+  batch.take(job_.steps.read(step));
+  if (job_.staleness > 0) learner(step).others_changed();
+  learner(step).begin(batch.view(), step, {.learning_rate = job_.schedule.learning_rate(step)});
+}
+
+Slices FleetLearner::give_hidden(StepNumber step, FleetRound round) {
+  LayerState& state = learner(step).state().layers[round.layer];
+  const std::span<float> h = state.h.span().subspan(samples_of(round.microbatch).begin * state.stride);
+  const ColumnPiece piece =
+      travel_codec_.encode(job_.codec, h, state.stride, columns_of(parts_[me_], round.layer));
+  // This member goes on with what the others see.
+  if (job_.codec != net::Codec::kF32) travel_codec_.copy(piece, state.stride, h);
+  Slices all = piece.bytes;
+  if (mark_bytes(job_, round) > 0) {
+    const std::uint64_t most = learner(step).most_scores();
+    all.push_back(Slice::copy_of(std::as_bytes(std::span(&most, 1))));
+  }
+  return all;
+}
+
+Result<void> FleetLearner::take_hidden(StepNumber step, FleetRound of, std::span<const Slices> got) {
+  const std::size_t layer = of.layer;
+  LayerState& state = learner(step).state().layers[layer];
+  const std::span<float> h = state.h.span().subspan(samples_of(of.microbatch).begin * state.stride);
+  stepping(step).scores.assign(parts_.size(), 0);
+  for (std::size_t rank = 0; rank < parts_.size(); ++rank) {
+    SliceReader reader(got[rank]);
+    const ColumnPiece piece{columns_of(parts_[rank], layer), job_.codec,
+                            reader.take(matrix_bytes(job_, layer, parts_[rank]))};
+    if (rank != me_) travel_codec_.copy(piece, state.stride, h);
+    log_piece(log_[step].hidden[layer], rank, piece);
+    if (reader.left() == 0) continue;
+    auto counted = read_score_count(job_, reader.take(reader.left()), parts_[rank]);
+    if (!counted.ok()) return counted.error();
+    stepping(step).scores[rank] = *counted;
+  }
   return {};
 }
 
-void FleetLearner::begin_step() {
-  LoggedStep& logged = log_[applied_] = {};
-  logged.hidden.resize(job_.shape.layers());
-  logged.gradients.resize(job_.shape.layers());
-  const data::Batch batch = job_.steps.read(applied_);
-  learner_->begin(batch, applied_, {.learning_rate = job_.schedule.learning_rate(applied_)});
-  learner_->embed();
+Slices FleetLearner::own_shares(StepNumber step, std::size_t microbatch) {
+  sparse::Learner& own = learner(step);
+  const host::Range samples = samples_of(microbatch);
+  if (gathers_outputs(job_)) return write_outputs(job_, own.scores(), own.state().samples, scores(step, me_));
+  return {Slice::copy_of(
+      std::as_bytes(std::span(own.state().shares.data() + samples.begin, samples.end - samples.begin)))};
 }
 
-Slices FleetLearner::give_hidden(std::size_t layer) {
-  LayerState& state = learner_->state().layers[layer];
-  const ColumnPiece piece =
-      codec_.encode(job_.codec, state.h.span(), state.stride, columns_of(parts_[me_], layer));
-  // This member goes on with what the others see.
-  if (job_.codec != net::Codec::kF32) codec_.copy(piece, state.stride, state.h.span());
-  return piece.bytes;
+Slices FleetLearner::give_shares(StepNumber step, std::size_t microbatch) {
+  Slices all = own_shares(step, microbatch);
+  if (!hashed_) return all;
+  const bool asked = hashed_->begun(step);
+  const Slices found =
+      write_found(asked ? hashed_->found() : nothing_found(job_), found_limit(job_, parts_[me_]));
+  all.insert(all.end(), found.begin(), found.end());
+  return all;
 }
 
-void FleetLearner::take_hidden(std::size_t layer, std::span<const Slices> got) {
-  LayerState& state = learner_->state().layers[layer];
-  for (std::size_t rank = 0; rank < parts_.size(); ++rank) {
-    const ColumnPiece piece{columns_of(parts_[rank], layer), job_.codec, got[rank]};
-    if (rank != me_) codec_.copy(piece, state.stride, state.h.span());
-    log_[applied_].hidden[layer].push_back(piece);
-  }
-}
-
-Slices FleetLearner::give_shares() {
-  const auto bytes = std::as_bytes(std::span(learner_->state().shares.data(), rows()));
-  return {Slice::copy_of(bytes)};
-}
-
-void FleetLearner::take_shares(std::span<const Slices> got) {
-  std::vector<PartitionShare>& sums = log_[applied_].sums;
-  sums.assign(rows(), {});
-  std::vector<PartitionShare> shares(rows());
-  for (const Slices& one : got) {
-    copy_front(one, std::as_writable_bytes(std::span(shares)));
-    for (std::size_t sample = 0; sample < rows(); ++sample) sparse::add_share(sums[sample], shares[sample]);
+Result<void> FleetLearner::take_shares(StepNumber step, std::size_t microbatch, std::span<const Slices> got) {
+  LoggedStep& logged = log_[step];
+  logged.sums.resize(rows());
+  const host::Range samples = samples_of(microbatch);
+  const std::span<PartitionShare> sums =
+      std::span(logged.sums).subspan(samples.begin, samples.end - samples.begin);
+  if (job_.hashed && step.value >= job_.hashed->first_step) logged.found = nothing_found(job_);
+  for (std::size_t rank = 0; rank < got.size(); ++rank) {
+    SliceReader reader(got[rank]);
+    const Slices told = reader.take(share_bytes(job_, scores(step, rank)));
+    if (gathers_outputs(job_)) {
+      if (auto added = add_outputs(job_, told, parts_[rank], sums); !added.ok()) return added;
+    } else {
+      add_shares(told, sums);
+    }
+    if (logged.found) {
+      const Slices rest = reader.take(reader.left());
+      auto added = add_found(job_, rest, found_limit(job_, parts_[rank]), *logged.found);
+      if (!added.ok()) return added;
+    }
   }
   // Also where nobody else is left: what is logged of dh must not have gone through the activation.
-  learner_->normalise(sums, Company::kOthers);
+  learner(step).normalise(logged.sums, Company::kOthers);
+  return {};
 }
 
-Slices FleetLearner::give_gradient(std::size_t layer) {
-  const LayerState& state = learner_->state().layers[layer];
+Slices FleetLearner::give_gradient(StepNumber step, FleetRound round) {
+  const LayerState& state = learner(step).state().layers[round.layer];
+  const std::span<const float> dh =
+      state.dh.span().subspan(samples_of(round.microbatch).begin * state.stride);
   Slices all;
-  for (const NetworkPart& part : parts_) {
-    ColumnPiece piece = codec_.encode(job_.codec, state.dh.span(), state.stride, columns_of(part, layer));
+  for (std::size_t rank = 0; rank < parts_.size(); ++rank) {
+    const ColumnPiece piece =
+        travel_codec_.encode(job_.codec, dh, state.stride, columns_of(parts_[rank], round.layer));
     for (const Slice& slice : piece.bytes) all.push_back(slice);
-    all.push_back(Slice::of(std::string(mark_bytes(job_, {Kind::kGradient, layer}), '\0')));
-    if (job_.defect != FleetDefect::kLostLog) log_[applied_].gradients[layer].push_back(std::move(piece));
+    all.push_back(Slice::of(std::string(mark_bytes(job_, round), static_cast<char>(wish_))));
+    if (job_.defect != FleetDefect::kLostLog) log_piece(log_[step].gradients[round.layer], rank, piece);
   }
   return all;
 }
 
 // In the order of ranks.
-void FleetLearner::take_gradient(std::size_t layer, std::span<const Slices> got) {
-  const host::Range columns = columns_of(parts_[me_], layer);
-  std::vector<float> sum(rows() * (columns.end - columns.begin));
-  const std::size_t bytes =
-      net::encoded_bytes(job_.codec, {.rows = rows(), .columns = columns.end - columns.begin});
-  for (const Slices& one : got) codec_.add({columns, job_.codec, SliceReader(one).take(bytes)}, columns, sum);
-  set_columns(sum, rows(), learner_->state().layers[layer]);
+void FleetLearner::take_gradient(StepNumber step, FleetRound of, std::span<const Slices> got) {
+  const host::Range columns = columns_of(parts_[me_], of.layer);
+  const host::Range samples = samples_of(of.microbatch);
+  std::vector<float> sum((samples.end - samples.begin) * (columns.end - columns.begin));
+  const std::uint64_t bytes = matrix_bytes(job_, of.layer, parts_[me_]);
+  agreed_ = StepWish::kNothing;
+  for (const Slices& one : got) {
+    SliceReader reader(one);
+    travel_codec_.add({columns, job_.codec, reader.take(bytes)}, columns, sum);
+    if (reader.left() > 0) agreed_ = std::max(agreed_, read_wish(reader.take(1)));
+  }
+  set_columns(sum, samples, learner(step).state().layers[of.layer]);
 }
 
-void FleetLearner::finish() {
-  loss_ = learner_->finish().loss;
+void FleetLearner::finish(StepNumber step) {
+  CHECK(step == applied_, step.value, applied_.value);
+  loss_ = learner(step).finish().loss;
   ++applied_;
 }
 
-void FleetLearner::tell(Epoch epoch) const {
+void FleetLearner::tell(Epoch epoch, const SentBytes& sent) const {
   if (!job_.stepped) return;
   job_.stepped({.epoch = epoch,
                 .step = StepNumber(applied_.value - 1),
                 .rank = me_,
                 .members = parts_.size(),
-                .loss = loss_});
+                .loss = loss_,
+                .fresh = log_.at(StepNumber(applied_.value - 1)).fresh,
+
+                .sent = sent});
 }
 
-void FleetLearner::catch_up(std::span<const std::vector<float>> gradients) {
-  const auto logged = log_.find(applied_);
-  CHECK(logged != log_.end(), applied_.value);
-  const data::Batch batch = job_.steps.read(applied_);
-  learner_->begin(batch, applied_, {.learning_rate = job_.schedule.learning_rate(applied_)});
-  learner_->embed();
-  for (std::size_t layer = 0; layer + 1 < job_.shape.layers(); ++layer) {
-    fill_hidden(logged->second, codec_, learner_->state());
-    learner_->deepen(layer);
-  }
-  fill_hidden(logged->second, codec_, learner_->state());
-  learner_->score();
-  learner_->normalise(logged->second.sums, Company::kOthers);
-  for (std::size_t layer = job_.shape.layers(); layer-- > 0;) {
-    set_columns(gradients[layer], rows(), learner_->state().layers[layer]);
-    if (layer > 0) learner_->descend(layer - 1);
-  }
-  loss_ = learner_->finish().loss;
-  ++applied_;
+void FleetLearner::catch_up(std::span<const float> gradient) {
+  set_columns(gradient, {0, rows()}, learner(applied_).state().first());
+  finish(applied_);
+  agreed_ = StepWish::kNothing;
 }
 
 }  // namespace gossamer::engine

@@ -7,6 +7,11 @@
 //   learner.join({parts by rank}, my rank);
 //   for each round of step_rounds(): given = learner.round(step, round, got);   // got: by rank
 //
+// The samples of a step may go through its rounds in microbatches: exchanges of one are under way while
+// another is computed.
+//
+// Two steps may be in flight where the job has staleness, in the order of step_order.h.
+//
 // Weights change in the last round alone, which needs everybody's gradients: a step is applied as a whole or
 // not at all, and one that was begun can be begun again. A matrix has as many rows as the largest step has
 // samples. Thread rule: one thread, that of the job's Compute.
@@ -20,10 +25,13 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "base/result.h"
 #include "base/slice.h"
 #include "engines/sparse/fleet/fleet_job.h"
 #include "engines/sparse/fleet/layout.h"
 #include "engines/sparse/fleet/step_log.h"
+#include "learn/data/batch_copy.h"
+#include "learn/sparse/hash_negatives.h"
 #include "learn/sparse/learner.h"
 #include "learn/sparse/network.h"
 
@@ -34,22 +42,27 @@ struct FleetRound {
     kHidden,    // gathers h of the layer
     kShares,    // gathers shares of the partition sums
     kGradient,  // each gives each the receiver's columns of dh of the layer
-    kFinish,    // nothing more is given
+    kFinish,    // nothing more is given; the last microbatch's ends the step
   };
   Kind kind;
-  std::size_t layer = 0;  // a hidden one
+  std::size_t layer = 0;       // a hidden one
+  std::size_t microbatch = 0;  // whose samples
 };
-// Of a step with so many hidden layers.
-[[nodiscard]] std::vector<FleetRound> step_rounds(std::size_t layers);
+// What a member may ask of all when a step is done. Who has applied the step knows the most that anybody
+// asked, so all do it at the same step.
+enum class StepWish : std::uint8_t { kNothing, kCheckpoint, kHalt };
+// Of a step with so many hidden layers. A round needs what was given in the one of the same microbatch
+// before, which lies `microbatches` before it.
+[[nodiscard]] std::vector<FleetRound> step_rounds(std::size_t layers, std::size_t microbatches = 1);
 
 class FleetLearner {
  public:
   explicit FleetLearner(const FleetJob& job);
 
-  // Bytes that the member of `rank` gives everybody (kHidden, kShares), or each member gives that of `rank`
-  // (kGradient).
-  [[nodiscard]] static std::uint64_t round_bytes(const FleetJob& job, FleetRound round,
-                                                 const sparse::NetworkPart& part);
+  // Bytes that whoever holds the part gives everybody (kHidden, kShares), or each member gives it
+  // (kGradient): in any step, at most.
+  [[nodiscard]] static std::uint64_t most_round_bytes(const FleetJob& job, FleetRound round,
+                                                      const sparse::NetworkPart& part);
 
   // Takes up a part, with values from elsewhere: initial ones, or what a Replay has made anew.
   void hold(std::unique_ptr<sparse::Network> network);
@@ -60,50 +73,80 @@ class FleetLearner {
   void set_applied(StepNumber applied) { applied_ = applied; }
 
   void join(std::vector<sparse::NetworkPart> parts, std::size_t rank);
-  // Requires that rounds come in order, of step applied(). What this member gives: parts for all ranks one
-  // after the other in a round of gradients.
-  [[nodiscard]] Slices round(FleetRound round, std::span<const Slices> got);
+  // Requires that a step's rounds come in order, and steps end in order. What this member gives: parts for
+  // all ranks one after the other in a round of gradients. kBadData for what no member can have given.
+  [[nodiscard]] Result<Slices> round(StepNumber step, FleetRound round, std::span<const Slices> got);
+  // By rank what that member gives everybody, or everybody gives it, in a round that this one has computed.
+  [[nodiscard]] std::vector<std::uint64_t> round_bytes(StepNumber step, FleetRound round) const;
+  // What this member asks for from now on.
+  void wish(StepWish wish) { wish_ = wish; }
+  // What was asked for in the step that was applied last; nothing if that was done in a recovery.
+  [[nodiscard]] StepWish agreed() const { return agreed_; }
   // Of the step that was applied last: this member's share of the loss.
   [[nodiscard]] double loss() const { return loss_; }
   // Tells the job of that step, which was one of the epoch's.
-  void tell(Epoch epoch) const;
+  void tell(Epoch epoch, const SentBytes& sent) const;
 
   [[nodiscard]] StepLog& log() { return log_; }
   [[nodiscard]] const PieceCodec& codec() const { return codec_; }
   [[nodiscard]] const FleetJob& job() const { return job_; }
   [[nodiscard]] std::size_t rows() const { return job_.learner.batch_max; }
 
-  // One step at once, from the log and sums of dh that others have sent: [rows][columns held], by layer.
-  void catch_up(std::span<const std::vector<float>> gradients);
+  // Ends the step that only lacks everybody's gradients of the first layer, with their sum: [rows][columns
+  // held].
+  void catch_up(std::span<const float> gradient);
 
  private:
-  void begin_step();
-  void take_hidden(std::size_t layer, std::span<const Slices> got);
-  void take_shares(std::span<const Slices> got);
-  void take_gradient(std::size_t layer, std::span<const Slices> got);
-  [[nodiscard]] Slices give_hidden(std::size_t layer);
-  [[nodiscard]] Slices give_shares();
-  [[nodiscard]] Slices give_gradient(std::size_t layer);
-  void finish();
+  // A step in flight.
+  struct Stepping {
+    std::unique_ptr<sparse::Learner> learner;
+    data::BatchCopy batch;
+    std::vector<std::uint64_t> scores = {};  // by rank, of the job's exchange of outputs: how many at most
+  };
+  [[nodiscard]] Stepping& stepping(StepNumber step) { return stepping_[step.value % stepping_.size()]; }
+  [[nodiscard]] sparse::Learner& learner(StepNumber step) { return *stepping(step).learner; }
+  void begin_step(StepNumber step);
+  // Of the samples of a microbatch.
+  [[nodiscard]] host::Range samples_of(std::size_t microbatch) const;
+  [[nodiscard]] Result<void> take_hidden(StepNumber step, FleetRound of, std::span<const Slices> got);
+  [[nodiscard]] Result<void> take_shares(StepNumber step, std::size_t microbatch,
+                                         std::span<const Slices> got);
+  void take_gradient(StepNumber step, FleetRound of, std::span<const Slices> got);
+  [[nodiscard]] Slices give_hidden(StepNumber step, FleetRound round);
+  [[nodiscard]] Slices give_shares(StepNumber step, std::size_t microbatch);
+  [[nodiscard]] Slices own_shares(StepNumber step, std::size_t microbatch);
+  // How many the member of `rank` may tell of; 0 where they are not exchanged.
+  [[nodiscard]] std::uint64_t scores(StepNumber step, std::size_t rank) const {
+    return stepping_[step.value % stepping_.size()].scores[rank];
+  }
+  [[nodiscard]] Slices give_gradient(StepNumber step, FleetRound round);
+  void finish(StepNumber step);
 
   const FleetJob job_;
-  const PieceCodec codec_;
+  const PieceCodec codec_;         // of all samples
+  const PieceCodec travel_codec_;  // of a microbatch
   std::unique_ptr<sparse::Network> network_;
-  std::unique_ptr<sparse::Learner> learner_;
+  std::unique_ptr<sparse::HashNegatives> hashed_;  // null: none, or no rows are held
+  std::vector<Stepping> stepping_;
   std::vector<sparse::NetworkPart> parts_;  // by rank
   std::size_t me_ = 0;
   StepNumber applied_;
-  StepLog log_;  // with the step that is under way, which may be begun again
+  StepLog log_;  // with the steps that are in flight, which may be begun again
   double loss_ = 0;
+  StepWish wish_ = StepWish::kNothing;
+  StepWish agreed_ = StepWish::kNothing;
 };
 
 // All zeros.
 [[nodiscard]] std::unique_ptr<sparse::Network> empty_network(const FleetJob& job, sparse::NetworkPart part);
+// A network in the state that the run begins with, whoever holds it. Fails where that cannot be read.
+[[nodiscard]] Result<std::unique_ptr<sparse::Network>> starting_network(const FleetJob& job,
+                                                                        sparse::NetworkPart part);
 // A network of initial values, whoever holds it.
 [[nodiscard]] std::unique_ptr<sparse::Network> initial_network(const FleetJob& job, sparse::NetworkPart part);
 // Fills h of all layers from the log.
 void fill_hidden(const LoggedStep& logged, const PieceCodec& codec, sparse::BatchState& state);
-// dh of the layer's own columns becomes `sum`, [rows][own columns].
-void set_columns(std::span<const float> sum, std::size_t rows, sparse::LayerState& layer);
+// dh of the layer's own columns becomes `sum`, [samples][own columns], for these samples.
+void set_columns(std::span<const float> sum, const host::Range& samples, sparse::LayerState& layer);
 
 }  // namespace gossamer::engine

@@ -34,6 +34,8 @@ enum class FleetProbe : std::uint8_t {
   kSameStepSnapshot,
   kWaitedForSnapshot,
   kNoColumns,
+  kRowsStay,
+  kRowsGiven,
   kLeftEmpty,
   kCount,
 };
@@ -72,6 +74,8 @@ inline constexpr std::array<ProbeName<FleetProbe>, static_cast<std::size_t>(Flee
         {FleetProbe::kWaitedForSnapshot, "sparse.waited-for-snapshot",
          "a snapshot waited for the one before"},
         {FleetProbe::kNoColumns, "sparse.no-columns", "a member took up a part without columns"},
+        {FleetProbe::kRowsStay, "sparse.rows-stay", "a member went on with the table of its output rows"},
+        {FleetProbe::kRowsGiven, "sparse.rows-given", "a member that gave output rows away kept the others"},
         {FleetProbe::kLeftEmpty, "sparse.left-empty", "a member that had given all away left"},
     }};
 

@@ -16,7 +16,7 @@ bool FleetEngine::snapshot_due() const {
   if (step > life_->copies.step)
     return step == life_->layout->resume || step.value % life_->job->snapshot_every == 0;
   // As of this step, but perhaps not all where they should be.
-  if (step == StepNumber() || all_kept()) return false;
+  if (step == life_->job->start || all_kept()) return false;
   reach(FleetProbe::kSameStepSnapshot);
   return true;
 }
@@ -109,7 +109,7 @@ void FleetEngine::snapshot_complete(Instant now) {
 
 void FleetEngine::keep(Snapshot snapshot) {
   life_->upkeep.emplace_back([snapshot = std::move(snapshot)](Bench& bench) {
-    if (auto kept = bench.vault->apply(snapshot.step, snapshot.got); !kept.ok()) bench.kept = kept;
+    if (auto kept = bench.vault->apply(snapshot.step, snapshot.got); !kept.ok()) bench.taken = kept;
     StepLog& log = bench.learner->log();
     log.erase(log.begin(), log.lower_bound(snapshot.step));
   });

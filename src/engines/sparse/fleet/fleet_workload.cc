@@ -48,7 +48,7 @@ Reports reports_of(const cluster::Rest& rest) {
 
 // As of which step there are copies, the newest first: what all have stored who hold something, for whoever
 // has forgotten an older one knows that they do; and what was before, as long as nobody has.
-std::vector<StepNumber> bases_of(const Reports& reports) {
+std::vector<StepNumber> bases_of(const Reports& reports, StepNumber start) {
   std::optional<std::uint64_t> newest;
   std::uint64_t kept = 0;
   for (const auto& [node, report] : reports) {
@@ -58,7 +58,7 @@ std::vector<StepNumber> bases_of(const Reports& reports) {
     newest = std::min(newest.value_or(stored), stored);
     if (report.copies_size() > 0) kept = std::max(kept, report.copies(0).step());
   }
-  const std::uint64_t base = newest.value_or(0);
+  const std::uint64_t base = newest.value_or(start.value);
   if (kept < base) return {StepNumber(base), StepNumber(kept)};
   return {StepNumber(base)};
 }
@@ -70,7 +70,7 @@ Layout FleetWorkload::layout_of(const cluster::Rest& rest, StepNumber base) cons
   std::map<NodeId, std::size_t> weights;
   for (const auto& [thing, node] : rest.after) shards[node].insert(thing.value);
   const Reports reports = reports_of(rest);
-  Layout layout{.resume = {}, .base = base, .members = {}};
+  Layout layout{.resume = options_.start, .base = base, .members = {}};
   for (const auto& [node, report] : reports) {
     LayoutMember& member = layout.members.emplace_back();
     member.node = node;
@@ -99,9 +99,9 @@ Layout FleetWorkload::layout_of(const cluster::Rest& rest, StepNumber base) cons
   return layout;
 }
 
-// A piece that nobody has, and of which there is no copy; initial values everybody can make.
+// A piece that nobody has, and of which there is no copy; what the run began with everybody can make.
 bool FleetWorkload::recoverable(const Layout& layout) const {
-  if (layout.base == StepNumber()) return true;
+  if (layout.base == options_.start) return true;
   Pieces known;
   Pieces needed;
   for (const LayoutMember& member : layout.members) {
@@ -139,7 +139,7 @@ std::optional<Error> contradiction(const Reports& reports) {
 
 cluster::Decision FleetWorkload::decide(const cluster::Rest& rest) {
   if (auto failure = contradiction(reports_of(rest))) return {.failure = std::move(failure)};
-  const std::vector<StepNumber> bases = bases_of(reports_of(rest));
+  const std::vector<StepNumber> bases = bases_of(reports_of(rest), options_.start);
   Layout layout = layout_of(rest, bases.front());
   if (!recoverable(layout)) layout = layout_of(rest, bases.back());
   cluster::Decision result{.bytes = write_layout(layout), .committed = layout.resume};
@@ -153,7 +153,11 @@ cluster::Decision FleetWorkload::decide(const cluster::Rest& rest) {
                   std::ranges::count_if(
                       layout.members, [](const LayoutMember& member) { return member.before.has_value(); })),
               .expected = "a copy of each part with those that are left",
-              .fix = "begin the run again; nodes that die one after another, a snapshot apart, cost nothing"};
+              .fix = fmt::format(
+                  "resume the run from its newest checkpoint; next time with cluster.copies={} if so many "
+                  "nodes may "
+                  "die at once; those that die a snapshot apart (cluster.snapshot_every) cost nothing",
+                  options_.copies + 1)};
     if (behind) result.committed = rest.committed;
   }
   return result;

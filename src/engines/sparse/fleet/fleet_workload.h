@@ -22,6 +22,7 @@ class FleetWorkload final : public cluster::Workload {
     std::uint64_t shard_bytes =
         1;                   // memory that a member needs for each of its shards, with what goes with it
     std::size_t copies = 1;  // of each piece, beside its holder's
+    StepNumber start = {};   // the run begins with this step, in a state that every member can make
   };
   FleetWorkload(FleetShape shape, const Options& options) : shape_(std::move(shape)), options_(options) {}
 

@@ -109,7 +109,7 @@ std::size_t all_pieces(const FleetShape& shape) {
 Pieces pieces_of(const FleetShape& shape, std::size_t layer, const Range& columns) {
   Pieces pieces;
   const std::size_t block = shape.block(layer);
-  for (std::size_t at = columns.begin; at < columns.end; at += block)
+  for (std::size_t at = columns.begin; at < std::min(columns.end, shape.width(layer)); at += block)
     pieces.insert({.layer = layer, .index = at / block});
   return pieces;
 }
@@ -162,6 +162,13 @@ void assign_copies(Layout& layout, const FleetShape& shape, std::size_t copies) 
       --missing;
     }
   }
+}
+
+bool holds_nothing(const NetworkPart& part) {
+  for (std::size_t layer = 0; layer <= part.units.size(); ++layer) {
+    if (columns_of(part, layer).begin != columns_of(part, layer).end) return false;
+  }
+  return shards_of(part).empty();
 }
 
 NetworkPart no_part(const FleetShape& shape) {

@@ -31,9 +31,11 @@ struct FleetShape {
   unsigned shard_shift = 0;  // output shards of 2^shift rows
 
   [[nodiscard]] std::size_t layers() const { return 1 + network.dense.size(); }
-  // Of a hidden layer: the columns that can be held, and of how many at once.
+  // Of a hidden layer: the columns that can be held, and of how many at once. Nobody holds a block that has
+  // padding alone, which stays zero.
   [[nodiscard]] std::size_t width(std::size_t layer) const {
-    return sparse::row_stride(layer == 0 ? network.hidden : network.dense[layer - 1]);
+    const std::size_t columns = layer == 0 ? network.hidden : network.dense[layer - 1];
+    return (columns + block(layer) - 1) / block(layer) * block(layer);
   }
   [[nodiscard]] std::size_t block(std::size_t layer) const {
     return layer == 0 ? sparse::kColumnBlock : sparse::kUnitBlock;
@@ -55,7 +57,7 @@ using Pieces = std::set<PieceId>;
 // How many there are.
 [[nodiscard]] std::size_t all_pieces(const FleetShape& shape);
 [[nodiscard]] Pieces pieces_of(const FleetShape& shape, const sparse::NetworkPart& part);
-// Of a run of columns or units of a layer.
+// Of a run of columns or units of a layer; the padding of a node that holds everything is none.
 [[nodiscard]] Pieces pieces_of(const FleetShape& shape, std::size_t layer, const host::Range& columns);
 
 // Nothing of the network.
@@ -66,6 +68,7 @@ using Pieces = std::set<PieceId>;
 [[nodiscard]] host::Range& columns_of(sparse::NetworkPart& part, std::size_t layer);
 [[nodiscard]] const host::Range& columns_of(const sparse::NetworkPart& part, std::size_t layer);
 [[nodiscard]] std::set<std::size_t> shards_of(const sparse::NetworkPart& part);
+[[nodiscard]] bool holds_nothing(const sparse::NetworkPart& part);
 [[nodiscard]] sparse::NetworkPart with_shards(sparse::NetworkPart part, const FleetShape& shape,
                                               const std::set<std::size_t>& shards);
 

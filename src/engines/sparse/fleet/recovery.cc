@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "base/check.h"
+#include "engines/sparse/fleet/found_records.h"
 
 namespace gossamer::engine {
 
 using host::Range;
-using sparse::LayerState;
 using sparse::NetworkPart;
 using sparse::NetworkPiece;
 using sparse::PartitionShare;
@@ -21,11 +21,14 @@ namespace {
 
 std::size_t size_of(const Range& range) { return range.end - range.begin; }
 
+// Of a logged step: whether it was begun when all before it were applied.
+constexpr std::uint64_t kFreshBytes = 1;
+
 std::uint64_t logged_bytes(const FleetJob& job) {
   std::uint64_t bytes = sizeof(PartitionShare);
   for (std::size_t layer = 0; layer < job.shape.layers(); ++layer)
     bytes += job.shape.width(layer) * sizeof(float);
-  return bytes * job.learner.batch_max;
+  return bytes * job.learner.batch_max + found_bytes(job, most_found(job)) + kFreshBytes;
 }
 
 Slice slice_of(std::vector<float> values) {
@@ -39,10 +42,12 @@ Range common(const Range& a, const Range& b) {
   return both.begin < both.end ? both : Range{};
 }
 
-void copy_piece(sparse::Network& to, sparse::Network& from, const FleetJob& job, const NetworkPiece& piece) {
-  std::vector<std::byte> bytes(sparse::piece_bytes(job.shape.network, job.moments, piece));
-  sparse::save_piece(from, piece, bytes);
-  sparse::load_piece(to, piece, bytes);
+// Both have places for all rows; those of `to` are empty.
+void take_rows(sparse::Network& to, sparse::Network& from) {
+  to.output = std::move(from.output);
+  to.bias = std::move(from.bias);
+  to.bias_moment1 = std::move(from.bias_moment1);
+  to.bias_moment2 = std::move(from.bias_moment2);
 }
 
 }  // namespace
@@ -102,8 +107,10 @@ Recovery::Recovery(FleetLearner& learner, const Vault& vault, const Layout& layo
   CHECK(rank < layout_.members.size(), rank, layout_.members.size());
 }
 
-Slices Recovery::stage(RecoveryStage stage, std::span<const Slices> got) {
-  if (before_) take(*before_, got);
+Result<Slices> Recovery::stage(RecoveryStage stage, std::span<const Slices> got) {
+  if (before_) {
+    if (auto taken = take(*before_, got); !taken.ok()) return taken.error();
+  }
   before_ = stage;
   switch (stage.kind) {
     case Kind::kLogs: return give_logs();
@@ -112,7 +119,7 @@ Slices Recovery::stage(RecoveryStage stage, std::span<const Slices> got) {
     case Kind::kSnapshot:
       replay_above(0);
       catch_up();
-      return {};
+      return Slices();
     case Kind::kMoves:
       replay_above(0);
       catch_up();
@@ -121,27 +128,28 @@ Slices Recovery::stage(RecoveryStage stage, std::span<const Slices> got) {
       replay_above(0);
       catch_up();
       finish();
-      return {};
-    case Kind::kDone: return {Slice::of(std::string(layout_.members.size(), '\0'))};
+      return Slices();
+    case Kind::kDone: return Slices{Slice::of(std::string(layout_.members.size(), '\0'))};
   }
   CHECK(false, static_cast<int>(stage.kind));
+  return Slices();
+}
+
+Result<void> Recovery::take(RecoveryStage stage, std::span<const Slices> got) {
+  switch (stage.kind) {
+    case Kind::kLogs: return take_log(got[plan_.log_donor]);
+    case Kind::kCopies: take_copies(got); break;
+    case Kind::kGradients: take_gradients(stage.layer, got); break;
+    case Kind::kSnapshot: break;
+    case Kind::kMoves: take_moves(got); break;
+    case Kind::kFinish: break;
+    case Kind::kDone: CHECK(false, "nothing comes after it");
+  }
   return {};
 }
 
-void Recovery::take(RecoveryStage stage, std::span<const Slices> got) {
-  switch (stage.kind) {
-    case Kind::kLogs: return take_log(got[plan_.log_donor]);
-    case Kind::kCopies: return take_copies(got);
-    case Kind::kGradients: return take_gradients(stage.layer, got);
-    case Kind::kSnapshot: return;
-    case Kind::kMoves: return take_moves(got);
-    case Kind::kFinish: return;
-    case Kind::kDone: CHECK(false, "nothing comes after it");
-  }
-}
-
-void Recovery::take_log(const Slices& bytes) {
-  if (total_bytes(bytes) == 0) return;
+Result<void> Recovery::take_log(const Slices& bytes) {
+  if (total_bytes(bytes) == 0) return {};
   SliceReader reader(bytes);
   const std::size_t rows = learner_.rows();
   for (StepNumber step = plan_.base; step < plan_.resume; ++step) {
@@ -155,7 +163,16 @@ void Recovery::take_log(const Slices& bytes) {
     }
     logged.sums.resize(rows);
     copy_front(reader.take(rows * sizeof(PartitionShare)), std::as_writable_bytes(std::span(logged.sums)));
+    std::uint8_t fresh = 0;
+    copy_front(reader.take(kFreshBytes), std::as_writable_bytes(std::span(&fresh, 1)));
+    logged.fresh = fresh != 0;
+    if (!job_.hashed) continue;
+    const Slices found = reader.take(found_bytes(job_, most_found(job_)));
+    if (step.value < job_.hashed->first_step) continue;
+    logged.found = nothing_found(job_);
+    if (auto added = add_found(job_, found, most_found(job_), *logged.found); !added.ok()) return added;
   }
+  return {};
 }
 
 Slices Recovery::give_logs() const {
@@ -172,6 +189,10 @@ Slices Recovery::give_logs() const {
       whole.push_back(slice_of(std::move(matrix)));
     }
     whole.push_back(Slice::copy_of(std::as_bytes(std::span(logged.sums))));
+    whole.push_back(Slice::of(std::string(kFreshBytes, logged.fresh ? '\1' : '\0')));
+    if (!job_.hashed) continue;
+    for (Slice& slice : write_found(logged.found ? *logged.found : nothing_found(job_), most_found(job_)))
+      whole.push_back(std::move(slice));
   }
   for (std::size_t i = 0; i < plan_.without_log.size(); ++i) {
     reached(job_.probes, FleetProbe::kLogSent);
@@ -202,19 +223,19 @@ void Recovery::take_copies(std::span<const Slices> got) {
   }
 }
 
-// As it was at the last snapshot.
+// As it was at the last snapshot. Requires initial values, which copies leave out.
 void Recovery::load_copies(sparse::Network& network) {
   for (const RecoveryPlan::Fetch& fetch : plan_.fetches) {
     if (fetch.to != me_ || !pieces_of(job_.shape, network.part).contains(fetch.piece)) continue;
     const sparse::NetworkPiece piece = piece_of(job_.shape, fetch.piece);
     reached(job_.probes, fetch.from == me_ ? FleetProbe::kOwnCopy : FleetProbe::kOthersCopy);
     if (fetch.from == me_) {
-      sparse::load_piece(network, piece, vault_.bytes(fetch.piece));
+      sparse::load_updated_rows(network, piece, vault_.bytes(fetch.piece));
       continue;
     }
     std::vector<std::byte> bytes(sparse::piece_bytes(job_.shape.network, job_.moments, piece));
     copy_front(copies_.at(fetch.piece), bytes);
-    sparse::load_piece(network, piece, bytes);
+    sparse::load_updated_rows(network, piece, bytes);
   }
 }
 
@@ -238,6 +259,16 @@ PieceSources Recovery::sources() const {
   return sources;
 }
 
+// What copies, if there are some, go into.
+std::unique_ptr<sparse::Network> Recovery::begin_with(NetworkPart part) {
+  if (plan_.base != job_.start) return initial_network(job_, std::move(part));
+  reached(job_.probes, FleetProbe::kFromInitial);
+  auto network = starting_network(job_, part);
+  if (network.ok()) return *std::move(network);
+  restored_ = network.error();
+  return empty_network(job_, std::move(part));
+}
+
 void Recovery::make_patches() {
   Patch rows{.piece = {.layer = layers_, .range = {}}, .network = nullptr};
   NetworkPart rows_part = no_part(job_.shape);
@@ -248,12 +279,11 @@ void Recovery::make_patches() {
       rows_part.rows.add(one.piece.range.begin >> job_.shape.shard_shift);
       any = true;
     } else {
-      patches_.push_back(
-          {.piece = one.piece, .network = initial_network(job_, part_of(job_.shape, one.piece))});
+      patches_.push_back({.piece = one.piece, .network = begin_with(part_of(job_.shape, one.piece))});
     }
   }
   if (any) {
-    rows.network = initial_network(job_, std::move(rows_part));
+    rows.network = begin_with(std::move(rows_part));
     patches_.push_back(std::move(rows));
   }
   for (Patch& patch : patches_) {
@@ -261,7 +291,6 @@ void Recovery::make_patches() {
     reached(job_.probes, layer == layers_ ? FleetProbe::kRowsAnew
                          : layer == 0     ? FleetProbe::kColumnsAnew
                                           : FleetProbe::kUnitsAnew);
-    if (plan_.base == StepNumber()) reached(job_.probes, FleetProbe::kFromInitial);
     load_copies(*patch.network);
   }
   std::ranges::sort(patches_, std::greater(), [](const Patch& patch) { return patch.piece.layer; });
@@ -274,54 +303,6 @@ void Recovery::replay_above(std::size_t layer) {
   for (Patch& patch : patches_) {
     if (!patch.replayed && (finishing || patch.piece.layer > layer)) replay(patch);
   }
-}
-
-void Recovery::replay(Patch& patch) {
-  sparse::Learner learner(
-      {.network = *patch.network, .labels = job_.labels, .kernels = job_.kernels, .compute = job_.compute},
-      job_.learner);
-  const bool skips = job_.defect == FleetDefect::kSkipReplayStep && plan_.base < plan_.resume;
-  const StepNumber end(plan_.resume.value - (skips ? 1 : 0));
-  for (StepNumber step = plan_.base; step < end; ++step) replay_step(patch, learner, step);
-  patch.replayed = true;
-}
-
-void Recovery::replay_step(Patch& patch, sparse::Learner& learner, StepNumber step) {
-  reached(job_.probes, FleetProbe::kReplayedStep);
-  const LoggedStep& logged = learner_.log().at(step);
-  const std::size_t rows = learner_.rows();
-  const std::size_t level = patch.piece.layer;
-  learner.begin(job_.steps.read(step), step, {.learning_rate = job_.schedule.learning_rate(step)});
-  learner.embed();
-  fill_hidden(logged, learner_.codec(), learner.state());
-  if (level > 0 && level < layers_) {
-    learner.deepen(level - 1);
-    fill_hidden(logged, learner_.codec(), learner.state());
-  }
-  learner.score();
-  learner.normalise(logged.sums, sparse::Company::kOthers);
-  if (level < layers_) {
-    const Sum& sum = sum_of(level, patch.piece.range);
-    set_columns(sum.steps[step.value - sum.want.begin.value], rows, learner.state().layers[level]);
-    if (level > 0) learner.descend(level - 1);
-  }
-  if (level > 0) {
-    const LayerState& below = learner.state().layers[level - 1];
-    Gradients& added = added_[step];
-    added.resize(layers_);
-    added[level - 1].push_back(
-        learner_.codec().encode(net::Codec::kF32, below.dh.span(), below.stride, {0, below.stride}));
-  }
-  (void)learner.finish();
-}
-
-const Recovery::Sum& Recovery::sum_of(std::size_t layer, const Range& columns) const {
-  const auto found = std::ranges::find_if(sums_, [&](const Sum& sum) {
-    return sum.want.layer == layer && sum.want.columns.begin == columns.begin &&
-           sum.want.columns.end == columns.end;
-  });
-  CHECK(found != sums_.end(), layer, columns.begin, columns.end);
-  return *found;
 }
 
 void Recovery::add_logged(StepNumber step, const RecoveryPlan::Want& want, std::span<float> out) const {
@@ -370,20 +351,16 @@ void Recovery::take_gradients(std::size_t layer, std::span<const Slices> got) {
 
 void Recovery::catch_up() {
   if (!plan_.behind[me_] || learner_.applied() == plan_.resume) return;
-  std::vector<std::vector<float>> gradients(layers_);
-  const NetworkPart& part = learner_.network().part;
-  for (std::size_t layer = 0; layer < layers_; ++layer) {
-    const Range columns = columns_of(part, layer);
-    if (size_of(columns) == 0) continue;
-    // Of its own columns; another want of this member's are columns that nobody has.
-    gradients[layer] = sum_of(layer, columns).steps.front();
-  }
   if (job_.defect == FleetDefect::kNoCatchUp) return learner_.set_applied(plan_.resume);
+  const Range columns = columns_of(learner_.network().part, 0);
+  // Of its own columns; another want of this member's are columns that nobody has.
+  std::vector<float> gradient;
+  if (size_of(columns) > 0) gradient = sum_of(0, columns).steps.front();
   reached(job_.probes, FleetProbe::kCaughtUp);
-  learner_.catch_up(gradients);
+  learner_.catch_up(gradient);
   if (job_.defect != FleetDefect::kApplyTwice) return;
   learner_.set_applied(StepNumber(plan_.resume.value - 1));
-  learner_.catch_up(gradients);
+  learner_.catch_up(gradient);
 }
 
 Slices Recovery::give_moves() {
@@ -411,28 +388,44 @@ void Recovery::take_moves(std::span<const Slices> got) {
   }
 }
 
+// What stays of the part that this member had, which is worth nothing afterwards.
+void Recovery::take_over(sparse::Network& network, sparse::Network& before) const {
+  const NetworkPart& after = network.part;
+  for (std::size_t layer = 0; layer < layers_; ++layer) {
+    const Range stays = common(columns_of(before.part, layer), columns_of(after, layer));
+    if (size_of(stays) > 0) sparse::copy_piece(network, before, {.layer = layer, .range = stays});
+  }
+  const auto had = shards_of(before.part);
+  const auto has = shards_of(after);
+  // Rows stand in the same place whoever holds them: where none is given away nothing need be copied.
+  if (std::ranges::includes(has, had)) {
+    reached(job_.probes, FleetProbe::kRowsStay);
+    return take_rows(network, before);
+  }
+  reached(job_.probes, FleetProbe::kRowsGiven);
+  for (const std::size_t shard : has) {
+    if (had.contains(shard))
+      sparse::copy_piece(network, before, {.layer = layers_, .range = after.rows.rows_of(shard)});
+  }
+}
+
 std::unique_ptr<sparse::Network> Recovery::put_together() {
   const NetworkPart& after = layout_.members[me_].after;
   auto network = empty_network(job_, after);
-  if (learner_.holds()) {
-    sparse::Network& before = learner_.network();
-    for (std::size_t layer = 0; layer < layers_; ++layer) {
-      const Range stays = common(columns_of(before.part, layer), columns_of(after, layer));
-      if (size_of(stays) > 0) copy_piece(*network, before, job_, {.layer = layer, .range = stays});
-    }
-    for (const std::size_t shard : shards_of(after)) {
-      if (before.part.rows.holds(shard))
-        copy_piece(*network, before, job_, {.layer = layers_, .range = after.rows.rows_of(shard)});
-    }
-  }
+  if (learner_.holds()) take_over(*network, learner_.network());
   for (Patch& patch : patches_) {
     if (patch.piece.layer < layers_) {
-      copy_piece(*network, *patch.network, job_, patch.piece);
-      continue;
+      sparse::copy_piece(*network, *patch.network, patch.piece);
+    } else if (!learner_.holds()) {
+      // So a member that begins has what it holds once in memory, not twice.
+      take_rows(*network, *patch.network);
+    } else {
+      for (const std::size_t shard : shards_of(patch.network->part))
+        sparse::copy_piece(*network, *patch.network, {.layer = layers_, .range = after.rows.rows_of(shard)});
     }
-    for (const std::size_t shard : shards_of(patch.network->part))
-      copy_piece(*network, *patch.network, job_, {.layer = layers_, .range = after.rows.rows_of(shard)});
+    patch.network.reset();
   }
+  patches_.clear();
   for (const auto& [piece, slices] : moved_here_) {
     std::vector<std::byte> bytes(total_bytes(slices));
     copy_front(slices, bytes);

@@ -25,9 +25,11 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "base/result.h"
 #include "base/slice.h"
 #include "engines/sparse/fleet/fleet_learner.h"
 #include "engines/sparse/fleet/recovery_plan.h"
+#include "engines/sparse/fleet/step_order.h"
 #include "engines/sparse/fleet/vault.h"
 
 namespace gossamer::engine {
@@ -49,8 +51,10 @@ class Recovery {
 
   // Requires that stages come in the order of recovery_stages(). What this member gives, for all ranks one
   // after the other; `got` by rank is what all gave in the stage before. Of kSnapshot nothing: sources() are
-  // then complete.
-  [[nodiscard]] Slices stage(RecoveryStage stage, std::span<const Slices> got);
+  // then complete. kBadData for what no member can have given.
+  [[nodiscard]] Result<Slices> stage(RecoveryStage stage, std::span<const Slices> got);
+  // An error where the state that the run began with could not be read: then the rest is worth nothing.
+  [[nodiscard]] const Result<void>& restored() const { return restored_; }
   // All pieces that this member has, those computed anew among them; of those that two have the later one's.
   [[nodiscard]] PieceSources sources() const;
 
@@ -68,16 +72,20 @@ class Recovery {
   };
   using Gradients = std::vector<std::vector<ColumnPiece>>;  // by layer
 
+  [[nodiscard]] std::unique_ptr<sparse::Network> begin_with(sparse::NetworkPart part);
   void make_patches();
   void load_copies(sparse::Network& network);
-  void take(RecoveryStage stage, std::span<const Slices> got);
-  void take_log(const Slices& bytes);
+  [[nodiscard]] Result<void> take(RecoveryStage stage, std::span<const Slices> got);
+  [[nodiscard]] Result<void> take_log(const Slices& bytes);
   void take_copies(std::span<const Slices> got);
   void take_gradients(std::size_t layer, std::span<const Slices> got);
   void take_moves(std::span<const Slices> got);
   void replay_above(std::size_t layer);
   void replay(Patch& patch);
-  void replay_step(Patch& patch, sparse::Learner& learner, StepNumber step);
+  void replay_round(const Patch& patch, sparse::Learner& learner, const StepOrder::Item& item);
+  void begin_again(sparse::Learner& learner, StepNumber step);
+  void take_sum(const Patch& patch, sparse::Learner& learner, StepNumber step);
+  void log_added(const Patch& patch, sparse::Learner& learner, StepNumber step);
   [[nodiscard]] const Sum& sum_of(std::size_t layer, const host::Range& columns) const;
   void catch_up();
   [[nodiscard]] Slices give_logs() const;
@@ -85,6 +93,7 @@ class Recovery {
   [[nodiscard]] Slices give_gradients(std::size_t layer) const;
   [[nodiscard]] Slices give_moves();
   void add_logged(StepNumber step, const RecoveryPlan::Want& want, std::span<float> out) const;
+  void take_over(sparse::Network& network, sparse::Network& before) const;
   [[nodiscard]] std::unique_ptr<sparse::Network> put_together();
   void finish();
 
@@ -96,11 +105,13 @@ class Recovery {
   const std::size_t me_;
   const std::size_t layers_;
   std::vector<Patch> patches_;
-  std::map<PieceId, Slices> copies_;       // from others
-  std::vector<Sum> sums_;                  // for this member's wants
-  std::map<StepNumber, Gradients> added_;  // by patches to dh: what the log will have beside its own
+  std::map<PieceId, Slices> copies_;               // from others
+  std::vector<Sum> sums_;                          // for this member's wants
+  std::map<StepNumber, Gradients> added_;          // by patches to dh: what the log will have beside its own
+  std::map<StepNumber, data::BatchCopy> batches_;  // of steps that are computed anew
   std::vector<std::pair<sparse::NetworkPiece, Slices>> moved_here_;
   std::optional<RecoveryStage> before_;
+  Result<void> restored_;
 };
 
 }  // namespace gossamer::engine

@@ -89,6 +89,9 @@ RecoveryPlan plan_recovery(const Layout& layout, const FleetShape& shape) {
   for (const LayoutMember& member : layout.members) plan.keeps.push_back(member.copies_after);
   for (const RecoveryPlan::Move& move : plan.moves)
     plan.keeps[move.to].merge(pieces_of(shape, part_of(shape, move.piece)));
+  // What is computed anew is nobody's until the recovery has finished.
+  for (const RecoveryPlan::Lost& one : plan.lost)
+    plan.keeps[one.rank].merge(pieces_of(shape, part_of(shape, one.piece)));
   bool all_there = true;
   for (std::size_t rank = 0; rank < layout.members.size(); ++rank)
     all_there = all_there && std::ranges::includes(layout.members[rank].copies_before, plan.keeps[rank]);
@@ -101,12 +104,10 @@ RecoveryPlan plan_recovery(const Layout& layout, const FleetShape& shape) {
   }
   for (std::size_t rank = 0; rank < layout.members.size(); ++rank) {
     if (!plan.behind[rank]) continue;
-    for (std::size_t layer = 0; layer < shape.layers(); ++layer) {
-      const Range columns = columns_of(*layout.members[rank].before, layer);
-      if (empty(columns)) continue;
-      plan.wants.push_back(
-          {.rank = rank, .layer = layer, .columns = columns, .begin = StepNumber(plan.resume.value - 1)});
-    }
+    const Range columns = columns_of(*layout.members[rank].before, 0);
+    if (empty(columns)) continue;
+    plan.wants.push_back(
+        {.rank = rank, .layer = 0, .columns = columns, .begin = StepNumber(plan.resume.value - 1)});
   }
   return plan;
 }

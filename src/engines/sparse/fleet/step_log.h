@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "host/api/compute.h"
 #include "kernels/kernels.h"
 #include "learn/sparse/batch_state.h"
+#include "learn/sparse/found_rows.h"
 #include "net/codec/codec.h"
 
 namespace gossamer::engine {
@@ -30,9 +32,11 @@ struct ColumnPiece {
 };
 
 struct LoggedStep {
+  bool fresh = true;  // begun when all steps before it were applied (step_order.h)
   // By hidden layer: pieces that are all of h together.
   std::vector<std::vector<ColumnPiece>> hidden;
   std::vector<sparse::PartitionShare> sums;  // by sample, of all nodes
+  std::optional<sparse::FoundRows> found;    // by all nodes; nothing without hash tables
   // By hidden layer: what this member's part added to dh, of all columns; what a part added that it has
   // computed anew since comes on top.
   std::vector<std::vector<ColumnPiece>> gradients;

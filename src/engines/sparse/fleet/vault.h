@@ -3,6 +3,8 @@
 // Vault: the copies that a member keeps of others' pieces of the network, all as of one step
 // (docs/protocols/sparse-step.md, "Snapshots"). A snapshot changes them all at once: of each piece its holder
 // sends the rows that have changed since the last one, or, for a new keeper, since the initial values.
+// Initial values are not kept, for everybody can make them, and few copies are ever needed: rows that no step
+// has changed are zeros, and take no memory where whole pages are.
 //
 // Thread rule: the thread that computes.
 #pragma once
@@ -12,6 +14,7 @@
 #include <span>
 #include <vector>
 
+#include "base/aligned_array.h"
 #include "base/ids.h"
 #include "base/result.h"
 #include "base/slice.h"
@@ -44,20 +47,19 @@ class Vault {
   // what is here.
   [[nodiscard]] Result<void> apply(StepNumber step, std::span<const Slices> deltas);
   [[nodiscard]] bool has(PieceId piece) const { return pieces_.contains(piece); }
-  // piece_bytes() of it. Requires that it is here.
-  [[nodiscard]] std::span<const std::byte> bytes(PieceId piece) const { return pieces_.at(piece); }
+  // piece_bytes() of it, zeros for rows with their initial values. Requires that it is here.
+  [[nodiscard]] std::span<const std::byte> bytes(PieceId piece) const { return pieces_.at(piece).span(); }
 
  private:
-  using Copies = std::map<PieceId, std::vector<std::byte>>;
-  // What a delta says of one piece; `rows` lie in the delta.
+  using Copies = std::map<PieceId, AlignedArray<std::byte>>;
+  // What a delta says of one piece.
   struct Change {
     PieceId id;
     bool from_initial = false;
     std::vector<std::uint32_t> numbers;
-    std::span<const std::byte> rows;
+    Slices rows;
   };
-  [[nodiscard]] Result<void> parse(std::span<const std::byte> delta, std::vector<Change>& changes) const;
-  [[nodiscard]] std::vector<std::byte> initial(PieceId piece) const;
+  [[nodiscard]] Result<void> parse(SliceReader delta, std::vector<Change>& changes) const;
 
   const FleetJob& job_;
   StepNumber step_;

@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sparse engine on several slow-linked nodes, against what people would pick instead, in tools/lab. Needs root.
+
+cluster.py [--only steps,acl,quality,scaling,exchange,uneven,recovery] [--rounds N] [--quick] [--write]
+
+steps     a step at Amazon-670K's shape: 1, 2 and 4 nodes, 100 Mb/s to 10 Gb/s, RTT 0 and 20 ms; also with the
+          exchange of D-SLIDE in our own program (docs/protocols/sparse-step.md)
+acl       the same on acl-authors ($GOSSAMER_DATA)
+quality   seconds to the same P@1 on acl-authors, 4 nodes, 1 Gb/s; with acl, whose steps it needs
+scaling   a large batch on 1 and on 4 nodes
+exchange  what one exchange of a step takes beside the one-way delay
+uneven    one of four nodes gets a quarter of the others' CPU while the run goes on
+recovery  one of four nodes is killed, at the size of `make demo`; what snapshots send, against recovery
+
+Nodes have equal quotas of CPU but where it says otherwise. Tools alternate within a lab. --quick: a few short cells, to
+see that all of it works. --write updates docs/benchmarks.md.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import signal
+import sys
+import tempfile
+import time
+
+import cluster_lab
+import cluster_runs
+import cluster_tables
+import measure
+from cluster_runs import DENSE, DENSE_BF16, DSLIDE, FLEETS, OURS, SPARSE
+
+KINDS = ("steps", "acl", "quality", "scaling", "exchange", "uneven", "recovery")
+HIDDEN, BATCH, LARGE_BATCH = 128, 256, 4096
+CORES = 0.4  # of a node: four of them leave room for the links and the coordinator on two cores
+RATES, RTTS = (10_000, 1000, 100), (0, 20)
+RECORDS = 40_000
+SNAPSHOT_KEY, SNAPSHOTS = "cluster.snapshot_every", (4, 16, 64, 256)
+# Until steady: steps before the quota holds, steps after it; then seconds and steps that are measured.
+PACE = {OURS: (40, 34, 4.0, 80), DSLIDE: (40, 34, 4.0, 80), SPARSE: (3, 2, 4.0, 6), DENSE: (1, 0, 0.0, 2), DENSE_BF16: (1, 0, 0.0, 2)}
+LARGE_PACE = (8, 4, 4.0, 32)
+SLOW_MBPS = 100  # one dense step takes a minute there: one is measured
+LIMIT_S = 400
+KILL_AFTER = (66, 74, 80)  # steps: just after a snapshot, halfway, and when the next begins
+UNEVEN_S = 60
+
+
+def settings(batch, **more):
+    return {"model.hidden": HIDDEN, "train.batch": batch, **more}
+
+
+def cell(kind, data, nodes, rate, rtt, tool, batch=BATCH, cores=CORES):
+    return {"kind": kind, "data": data, "nodes": nodes, "rate_mbps": rate, "rtt_ms": rtt, "tool": tool, "batch": batch,
+            "hidden": HIDDEN, "cores": cores, "runs": []}
+
+
+def peers_of(kind, nodes, rate, rtt):
+    """Dense layers take minutes where lines are slow; they run where goals are, and once with a delay. One node exchanges nothing."""
+    sparse = (DSLIDE, SPARSE) if nodes > 1 else (SPARSE,)
+    everywhere = (*sparse, DENSE_BF16, DENSE)
+    if rate == 1000 and rtt == 0:
+        return everywhere
+    if kind == "acl":
+        return ()
+    return everywhere if nodes == 4 and (rtt == 0 or rate == 1000) else sparse
+
+
+def step_cells(kind, data, quick):
+    if quick:
+        yield from (cell(kind, data, 4, 1000, 0, tool) for tool in (OURS, DSLIDE, SPARSE))
+        return
+    links = [(1, 1000, 0), *((nodes, rate, rtt) for nodes in (2, 4) for rate in RATES for rtt in RTTS)]
+    for nodes, rate, rtt in links:
+        yield from (cell(kind, data, nodes, rate, rtt, tool) for tool in (OURS, *peers_of(kind, nodes, rate, rtt)))
+
+
+def cells(kind, arguments):
+    if kind == "steps":
+        yield from step_cells(kind, "amazon", arguments.quick)
+    elif kind == "acl":
+        yield from step_cells(kind, "acl-authors", arguments.quick)
+    elif kind == "scaling":
+        yield from (cell(kind, "amazon", nodes, 1000, 0, OURS, LARGE_BATCH) for nodes in (1, 4))
+    elif kind == "exchange":
+        yield cell(kind, "amazon", 4, 1000, 20, OURS, cores=None)
+
+
+def run_cell(here, data, one, folder):
+    """One run of a cell's tool; what a step costs."""
+    before, settle, seconds, least = LARGE_PACE if one["batch"] == LARGE_BATCH else PACE[one["tool"]]
+    if one["tool"] in (DENSE, DENSE_BF16) and one["rate_mbps"] <= SLOW_MBPS:
+        least = 1
+    try:
+        fleet = cluster_runs.start(one["tool"], here, data, settings(one["batch"]), one["nodes"], folder)
+        fleet.steps.wait(before, LIMIT_S, fleet.members)
+        if one["cores"]:
+            for node in range(1, one["nodes"] + 1):
+                here.limit(node, one["cores"])
+        if settle:
+            fleet.steps.wait(fleet.steps.done + settle, LIMIT_S, fleet.members)
+        return cluster_lab.observe(here, fleet.steps, fleet.members, seconds=seconds, least_steps=least, limit_s=LIMIT_S,
+                                   pages=one["tool"] in FLEETS, just_done=settle == 0)
+    finally:
+        here.kill_all()
+        for node in range(1, one["nodes"] + 1):
+            here.limit(node, None)
+
+
+def run_cells(rows, sets, folder, rounds, keep):
+    """All runs of some cells: one lab for those with the same links, in which tools alternate."""
+    groups = {}
+    for one in rows:
+        groups.setdefault((one["rate_mbps"], one["rtt_ms"]), []).append(one)
+    for (rate, rtt), group in groups.items():
+        with cluster_lab.lab(1 + max(one["nodes"] for one in group), rate, rtt) as here:
+            for number in range(rounds):
+                for one in group:
+                    if number and one["tool"] in (DENSE, DENSE_BF16) or any("failed" in run for run in one["runs"]):
+                        continue
+                    one["runs"].append(attempt(lambda: run_cell(here, sets[one["data"]], one, folder / "run")))
+                    say(one)
+                    keep()
+
+
+def attempt(measured):
+    """What measured() gives, or {"failed": why}: the rest of an hour is worth having."""
+    try:
+        return measured()
+    except measure.Failed as failure:
+        print(failure, file=sys.stderr, flush=True)
+        return {"failed": str(failure)}
+
+
+def say(one):
+    last = one["runs"][-1]
+    if "failed" in last:
+        return
+    print(f"{one['kind']} n={one['nodes']} {one['rate_mbps']} Mb/s RTT {one['rtt_ms']} B={one['batch']} {one['tool']}: "
+          f"{1e3 * last['step_s']:.1f} ms, sent {last['sent_bytes'] / 1e3:.0f} kB, CPU {1e3 * last['cpu_s']:.1f} ms "
+          f"(computing {1e3 * last['computing_s']:.1f}, wants a CPU {1e3 * last['queued_s']:.1f}, waits "
+          f"{1e3 * last['asleep_s']:.1f}) [load {last['load']:.1f}]", file=sys.stderr, flush=True)
+
+
+def run_quality(sets, folder, steps_of, keep, quick):
+    """P@1 after several lengths of training, and what a step takes in the lab: together, seconds to a P@1.
+
+    Lengths are trained by one process, which does the same as four nodes; so no tool pays for evaluation.
+    """
+    data = sets["acl-authors"]
+    epoch = data.shape["records"] // BATCH
+    lengths = {OURS: (0.25, 0.5, 1, 2), SPARSE: (1, 2, 4), DENSE_BF16: (1, 3)}
+    if quick:
+        lengths = {OURS: (0.1,), SPARSE: (0.1,)}
+    for tool, epochs in lengths.items():
+        for count in epochs:
+            steps = round(count * epoch)
+            if tool == OURS:
+                found = cluster_runs.precision_of_ours(data, HIDDEN, BATCH, steps)
+            else:
+                found = cluster_runs.precision_of_peer(tool, data, HIDDEN, BATCH, steps, 4)
+            steps_of.append({"tool": tool, "steps": steps, "P@1": found})
+            print(f"quality {tool}: P@1 {found:.2f} after {steps} steps", file=sys.stderr, flush=True)
+            keep()
+
+
+def run_uneven(data, folder, quick):
+    """Four equal nodes, of which one becomes weak; a step before, and once parts have moved."""
+    with cluster_lab.lab(5, 1000, 0) as here:
+        fleet = cluster_runs.start(OURS, here, data, settings(LARGE_BATCH), 4, folder / "run")
+        fleet.steps.wait(8, LIMIT_S, fleet.members)
+        for node in range(1, 5):
+            here.limit(node, CORES)
+        fleet.steps.wait(fleet.steps.done + 16, LIMIT_S, fleet.members)
+        even = cluster_lab.observe(here, fleet.steps, fleet.members, seconds=6, least_steps=32, limit_s=LIMIT_S)
+        here.limit(4, CORES / 4)
+        since = time.monotonic()
+        first = len(fleet.steps.arrivals)
+        while time.monotonic() < since + (10 if quick else UNEVEN_S):
+            fleet.steps.wait_for_next(LIMIT_S, fleet.members)
+        worst = cluster_tables.paces(fleet.steps.arrivals[first:], since)
+        weak = cluster_lab.observe(here, fleet.steps, fleet.members, seconds=6, least_steps=32, limit_s=LIMIT_S)
+        events = cluster_runs.coordinator_events(fleet)
+    return {"even": even, "weak": weak, "paces": worst, "placements": sum(event["event"] == "installed" for event in events)}
+
+
+def run_recovery(data, folder, every, kill_after):
+    """Kills one of four nodes; seconds from the last step before to the first after, without a median step."""
+    more = {} if every is None else {SNAPSHOT_KEY: every}
+    with cluster_lab.lab(5, 1000, 0) as here:
+        fleet = cluster_runs.start(OURS, here, data, settings(1024, **more), 4, folder / "run")
+        fleet.steps.wait(kill_after, LIMIT_S, fleet.members)
+        cost = cluster_lab.observe(here, fleet.steps, fleet.members, seconds=3, least_steps=2 * (every or 16),
+                                   limit_s=LIMIT_S, pages=True)
+        phase = kill_after % (every or 16)
+        while fleet.steps.done % (every or 16) != phase:
+            fleet.steps.wait_for_next(LIMIT_S, fleet.members)
+        victim, *others = fleet.members
+        killed, done = time.monotonic(), fleet.steps.done
+        wall = time.time()  # as events have it
+        before = cluster_lab.read(here, fleet.steps, others, False)
+        victim.process.kill()
+        fleet.steps.wait(done + 3, LIMIT_S, others)
+        after = cluster_lab.read(here, fleet.steps, others, False)
+        computing = max(cluster_lab.computing_thread(one, before, after)[0] for one in others)
+        fleet.steps.wait(done + 20, LIMIT_S, others)
+        events = [event for event in cluster_runs.coordinator_events(fleet) if event["time"] >= wall]
+        noticed = next((event["time"] - wall for event in events if event["event"] == "lost"), None)
+        seconds = cluster_tables.longest_gap(fleet.steps.arrivals, killed) - cost["step_s"]
+    return {"snapshot_every": every, "cost": cost, "seconds": seconds, "noticed_s": noticed, "computing_s": computing, "events": events, "step": done}
+
+
+def run_kind(kind, result, sets, folder, arguments, keep):
+    if kind == "quality":
+        run_quality(sets, folder, result.setdefault("quality", []), keep, arguments.quick)
+    elif kind == "uneven":
+        result["uneven"] = [attempt(lambda: run_uneven(sets["amazon"], folder, arguments.quick))]
+    elif kind == "recovery":
+        tunable = cluster_runs.has_key(SNAPSHOT_KEY)
+        if not tunable:
+            print(f"recovery: at the default interval alone, there is no key {SNAPSHOT_KEY}", file=sys.stderr)
+        rows = result.setdefault("recovery", [])
+        for every in (SNAPSHOTS if tunable and not arguments.quick else (None,)):
+            for after in KILL_AFTER[:1 if arguments.quick else None]:
+                rows.append(attempt(lambda: run_recovery(sets["demo"], folder, every, after)))
+                print("recovery", every or "default", rows[-1].get("seconds"), file=sys.stderr, flush=True)
+                keep()
+    else:
+        rows = list(cells(kind, arguments))
+        result["cells"] += rows
+        rounds = 1 if arguments.quick or kind == "acl" else arguments.rounds + (kind == "scaling")
+        run_cells(rows, sets, folder, rounds, keep)
+    keep()
+
+
+def needed_sets(kinds, folder, count):
+    """{name: Data} of what the kinds train on."""
+    sets = {}
+    if {"steps", "scaling", "exchange", "uneven"} & set(kinds):
+        sets["amazon"] = cluster_runs.made_up("amazon", count, folder / "amazon")
+    if "recovery" in kinds:
+        sets["demo"] = cluster_runs.made_up("demo", count, folder / "demo")
+    if {"acl", "quality"} & set(kinds):
+        sets["acl-authors"] = cluster_runs.acl_authors(folder / "acl-authors")
+    return sets
+
+
+def parse():
+    def words(text):
+        chosen = text.split(",")
+        if unknown := set(chosen) - set(KINDS):
+            raise argparse.ArgumentTypeError(f"{', '.join(unknown)}: expected some of {', '.join(KINDS)}")
+        return chosen
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default=list(KINDS), type=words, metavar="KIND,...")
+    parser.add_argument("--rounds", default=2, type=int, help="runs of each cell, alternating; of dense layers one")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--write", action="store_true")
+    return parser.parse_args()
+
+
+def main():
+    arguments = parse()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # labs are taken down
+    os.environ.setdefault("GOSSAMER_DELAY_QUEUE", str(measure.ROOT / "build/release/tools/lab/delay_queue"))
+    if missing := cluster_lab.can_work():
+        sys.exit(f"the lab cannot work here (bench/cluster.py needs root):\n{missing}")
+    begin = time.monotonic()
+    result = {"machine": measure.machine(), "commit": measure.commit(), "cells": []}
+
+    def keep():
+        result["minutes"] = (time.monotonic() - begin) / 60
+        measure.save("cluster", result)
+    with tempfile.TemporaryDirectory(prefix="gossamer-cluster-") as scratch:
+        folder = pathlib.Path(scratch)
+        sets = needed_sets(arguments.only, folder, RECORDS)
+        result["data"] = {name: data.shape for name, data in sets.items() if data}
+        for kind in arguments.only:
+            if kind in ("acl", "quality") and sets["acl-authors"] is None:
+                print(f"{kind}: skipped, $GOSSAMER_DATA has no acl-authors", file=sys.stderr)
+                continue
+            run_kind(kind, result, sets, folder, arguments, keep)
+    for name, lines in cluster_tables.tables(result).items():
+        print("\n".join(["", name, *lines]), flush=True)
+        if arguments.write:
+            measure.write_table(name, lines)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What cluster.py found, as tables with the goals and with what the links allow beside it. Measures nothing."""
+
+import measure
+from cluster_runs import DENSE, DENSE_BF16, FLEETS, OURS, SPARSE
+
+HEADERS = 1514 / 1448  # what Ethernet, IP and TCP with time stamps make of a line
+F32, BF16 = 4, 2
+EXCHANGES = 3  # of a step of ours, with one hidden layer
+GOAL_BYTES, GOAL_EXCHANGE, GOAL_SCALING, GOAL_UNEVEN, GOAL_RECOVERY_S = 1.15, 1.3, 2.8, 1.15, 2.0
+GOALS_OVER_DENSE = {1000: 300, 100: 1000}  # at RTT 0, by Mb/s
+GOAL_OVER_SPARSE = 5
+
+
+def step_bytes(nodes, batch, hidden, number):
+    """What a node has to send in a step: hidden activations and gradients of `number` bytes each, softmax shares."""
+    return 2 * (nodes - 1) / nodes * batch * hidden * number + 8 * batch * (nodes - 1)
+
+
+def transfer_s(size, rate_mbps):
+    return size * HEADERS * 8 / (rate_mbps * 1e6)
+
+
+def of(row, key):
+    """The median over runs; None when there is none."""
+    values = [run[key] for run in row["runs"] if run.get(key) is not None]
+    return measure.median(values) if values else None
+
+
+def bound_s(row):
+    """The least that a step can take with its own CPU and bytes: the quota, or computing, delays and transfer in turn.
+
+    Bytes of ours are those of steps: snapshots go beside them. A peer's two collectives take a one-way delay each at least.
+    """
+    cores = row["cores"] or 1
+    if row["nodes"] == 1:
+        return max(of(row, "most_cpu_s") / cores, of(row, "most_computing_s"))
+    ours = row["tool"] in FLEETS
+    size = of(row, "step_bytes") if ours and of(row, "step_bytes") else of(row, "sent_bytes") / HEADERS
+    delays = (EXCHANGES if ours else 2) * row["rtt_ms"] / 2e3
+    return max(of(row, "most_cpu_s") / cores, of(row, "most_computing_s") + delays + transfer_s(size, row["rate_mbps"]))
+
+
+def longest_gap(arrivals, since):
+    """Seconds of the longest time without a new step that ends after the moment `since`."""
+    return max(b[0] - a[0] for a, b in zip(arrivals, arrivals[1:]) if b[0] > since)
+
+
+def paces(arrivals, since, window_s=2.0):
+    """[(seconds since, seconds a step)], window after window."""
+    found, begin = [], arrivals[0]
+    for one in arrivals:
+        if one[0] - begin[0] >= window_s:
+            found.append((one[0] - since, (one[0] - begin[0]) / (one[1] - begin[1])))
+            begin = one
+    return found
+
+
+def milliseconds(seconds):
+    return "" if seconds is None else f"{1e3 * seconds:.1f}" if seconds < 1 else f"{1e3 * seconds:,.0f}"
+
+
+def kilobytes(size):
+    return "" if size is None else f"{size / 1e3:,.0f}"
+
+
+def heading(*columns):
+    return [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
+
+
+def measured(result, kind):
+    return [row for row in result["cells"] if row["kind"] == kind and row["runs"]]
+
+
+def same(rows, row, **other):
+    """The row that differs from another in these values alone, if it was measured."""
+    keys = ("data", "nodes", "rate_mbps", "rtt_ms", "batch", "tool")
+    wanted = {**{key: row[key] for key in keys}, **other}
+    found = [one for one in rows if all(one[key] == wanted[key] for key in keys) and of(one, "step_s")]
+    return found[0] if found else None
+
+
+def steps_table(result, kind):
+    rows = measured(result, kind)
+    lines = heading("nodes", "Mb/s", "RTT ms", "tool", "ms a step", "the median one", "bound", "over ours", "kB sent a step",
+                    "of these by its own count: step, background", "CPU ms a step", "computes", "wants a CPU", "waits")
+    for row in rows:
+        head = f"| {row['nodes']} | {row['rate_mbps'] if row['nodes'] > 1 else ''} | {row['rtt_ms'] if row['nodes'] > 1 else ''} | {row['tool']} |"
+        step = of(row, "step_s")
+        if step is None:
+            lines.append(f"{head} failed: {measure.cell(row['runs'][-1]['failed'])} | | | | | | | | | |")
+            continue
+        ours = same(rows, row, tool=OURS)
+        over = measure.times(step / of(ours, "step_s")) if ours else ""
+        own = ", ".join(filter(None, (kilobytes(of(row, "step_bytes")), kilobytes(of(row, "background_bytes")))))
+        times = " | ".join(milliseconds(of(row, key)) for key in ("cpu_s", "computing_s", "queued_s", "asleep_s"))
+        lines.append(f"{head} {milliseconds(step)} | {milliseconds(of(row, 'median_step_s'))} | {milliseconds(bound_s(row))} | {over} | {kilobytes(of(row, 'sent_bytes'))} | "
+                     f"{own} | {times} |")
+    return lines
+
+
+def goals_table(result):
+    """The goals of a step on four nodes."""
+    rows = measured(result, "steps")
+    lines = heading("goal, 4 nodes", "asked", "found", "reached")
+
+    def add(what, asked, found, reached, digits=".0f"):
+        lines.append(f"| {what} | {asked} | {found:{digits}} | {'yes' if reached else 'no'} |")
+    for row in rows:
+        if row["tool"] != OURS or row["nodes"] != 4 or of(row, "step_s") is None:
+            continue
+        where = f"{row['rate_mbps']} Mb/s, RTT {row['rtt_ms']} ms"
+        if row["rtt_ms"] == 0:
+            for tool in (DENSE, DENSE_BF16):
+                other, least = same(rows, row, tool=tool), GOALS_OVER_DENSE.get(row["rate_mbps"])
+                if other and least:
+                    ratio = of(other, "step_s") / of(row, "step_s")
+                    add(f"{tool} over ours, {where}", f">= {least}", ratio, ratio >= least)
+            other = same(rows, row, tool=SPARSE)
+            if other and row["rate_mbps"] in GOALS_OVER_DENSE:
+                ratio = of(other, "step_s") / of(row, "step_s")
+                add(f"{SPARSE} over ours, {where}", f">= {GOAL_OVER_SPARSE}", ratio, ratio >= GOAL_OVER_SPARSE, ".1f")
+        if (row["rate_mbps"], row["rtt_ms"]) == (1000, 0) and of(row, "step_bytes"):
+            for number, name in ((BF16, "bf16"), (F32, "f32")):
+                least = GOAL_BYTES * step_bytes(row["nodes"], row["batch"], row["hidden"], number)
+                size = of(row, "step_bytes")
+                add(f"kB of a step, as for {name}", f"<= {least / 1e3:.0f}", size / 1e3, size <= least)
+    return lines
+
+
+def exchange_table(result):
+    lines = heading("Mb/s", "RTT ms", "the median step ms", "computes, at most", "one exchange ms", "one-way delay and bytes", "asked", "reached")
+    for row in measured(result, "exchange"):
+        if of(row, "step_s") is None:
+            continue
+        one = (of(row, "median_step_s") - of(row, "most_computing_s")) / EXCHANGES
+        delay, sending = row["rtt_ms"] / 2e3, transfer_s(of(row, "step_bytes") or of(row, "sent_bytes"), row["rate_mbps"]) / EXCHANGES
+        asked = GOAL_EXCHANGE * delay + sending
+        lines.append(f"| {row['rate_mbps']} | {row['rtt_ms']} | {milliseconds(of(row, 'median_step_s'))} | "
+                     f"{milliseconds(of(row, 'most_computing_s'))} | {milliseconds(one)} | {milliseconds(delay + sending)} | "
+                     f"<= {milliseconds(asked)} | {'yes' if one <= asked else 'no'} |")
+    return lines
+
+
+def scaling_table(result):
+    rows = measured(result, "scaling")
+    lines = heading("nodes", "ms a step", "bound", "CPU ms a node", "times as fast", "its bound", "asked")
+    alone = next((row for row in rows if row["nodes"] == 1 and of(row, "step_s")), None)
+    for row in rows:
+        if of(row, "step_s") is None:
+            continue
+        faster, possible = ((of(alone, "step_s") / seconds for seconds in (of(row, "step_s"), bound_s(row))) if alone else ("", ""))
+        cells = " | ".join(f"{value:.2f}" if alone else "" for value in (faster, possible))
+        lines.append(f"| {row['nodes']} | {milliseconds(of(row, 'step_s'))} | {milliseconds(bound_s(row))} | "
+                     f"{milliseconds(of(row, 'cpu_s'))} | {cells} | {f'>= {GOAL_SCALING}' if row['nodes'] > 1 else ''} |")
+    return lines
+
+
+def quality_table(result):
+    """Seconds to the P@1 that the dense softmax ends with."""
+    lines = heading("tool", "steps", "P@1 of the network", "ms a step, 4 nodes, 1 Gb/s", "seconds", "over ours at that P@1 or more")
+    found = result.get("quality", [])
+    step = {row["tool"]: of(row, "step_s") for row in measured(result, "acl")
+            if (row["nodes"], row["rate_mbps"], row["rtt_ms"]) == (4, 1000, 0)}
+
+    def seconds(one):
+        return one["steps"] * step[one["tool"]] if step.get(one["tool"]) else None
+    mine = [one for one in found if one["tool"] == OURS and seconds(one)]
+    for one in found:
+        took = seconds(one)
+        as_good = [seconds(other) for other in mine if other["P@1"] >= one["P@1"]]
+        over = measure.times(took / min(as_good)) if took and as_good and one["tool"] != OURS else ""
+        lines.append(f"| {one['tool']} | {one['steps']:,} | {one['P@1']:.1f} | {milliseconds(step.get(one['tool']))} | "
+                     f"{'' if took is None else f'{took:,.0f}'} | {over} |")
+    return lines
+
+
+def uneven_table(result):
+    lines = heading("ms a step, equal nodes", "one with a quarter: first", "after a minute", "ideal", "over ideal", "asked")
+    for run in result.get("uneven", []):
+        if "failed" in run:
+            continue
+        even, weak = run["even"]["step_s"], run["weak"]["step_s"]
+        ideal = even * 4 / 3.25
+        lines.append(f"| {milliseconds(even)} | {milliseconds(run['paces'][0][1]) if run['paces'] else ''} | {milliseconds(weak)} | "
+                     f"{milliseconds(ideal)} | {weak / ideal:.2f} | <= {GOAL_UNEVEN} |")
+    return lines
+
+
+def recovery_table(result):
+    lines = heading("snapshot every, steps", "ms a step", "kB a step: step, background", "recovery s, median", "most", "noticed after",
+                    "a survivor computes, s", "asked")
+    runs = {}
+    for run in result.get("recovery", []):
+        if "failed" not in run:
+            runs.setdefault(run["snapshot_every"], []).append(run)
+    for every, found in runs.items():
+        row = {"runs": [run["cost"] for run in found]}
+        seconds = [run["seconds"] for run in found]
+        lines.append(f"| {every or 'default'} | {milliseconds(of(row, 'step_s'))} | {kilobytes(of(row, 'step_bytes'))}, "
+                     f"{kilobytes(of(row, 'background_bytes'))} | {measure.median(seconds):.2f} | {max(seconds):.2f} | "
+                     f"{of({'runs': found}, 'noticed_s') or float('nan'):.2f} | {of({'runs': found}, 'computing_s'):.2f} | "
+                     f"< {GOAL_RECOVERY_S:.0f} |")
+    return lines
+
+
+def tables(result):
+    """{name of its place in docs/benchmarks.md: lines} of all that was measured."""
+    made = {"cluster-steps": steps_table(result, "steps"), "cluster-goals": goals_table(result),
+            "cluster-acl": steps_table(result, "acl"), "cluster-quality": quality_table(result),
+            "cluster-scaling": scaling_table(result), "cluster-exchange": exchange_table(result),
+            "cluster-uneven": uneven_table(result), "cluster-recovery": recovery_table(result)}
+    return {name: lines for name, lines in made.items() if len(lines) > 2}

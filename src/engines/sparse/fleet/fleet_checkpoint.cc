@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engines/sparse/fleet/fleet_checkpoint.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+#include <utility>
+
+#include "learn/sparse/network_pieces.h"
+#include "learn/sparse/row_order.h"
+
+namespace gossamer::engine {
+namespace {
+
+constexpr std::string_view kPrefix = "step-";
+constexpr std::string_view kPart = ".part";
+constexpr std::string_view kRecord = ".run";
+constexpr std::string_view kUnfinished = ".tmp";
+constexpr std::size_t kStepDigits = 12;
+
+std::string stem(StepNumber step) { return fmt::format("{}{:012}", kPrefix, step.value); }
+
+template <class T>
+bool take_number(std::string_view& text, T& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc()) return false;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return true;
+}
+
+bool take_word(std::string_view& text, std::string_view word) {
+  if (!text.starts_with(word)) return false;
+  text.remove_prefix(word.size());
+  return true;
+}
+
+// Of a finished file.
+std::optional<StepNumber> step_of(std::string_view name) {
+  StepNumber step;
+  if (!take_word(name, kPrefix) || name.size() <= kStepDigits || name[kStepDigits] != '.' ||
+      !take_number(name, step.value))
+    return std::nullopt;
+  std::uint64_t node = 0;
+  const bool good = name == kRecord || (take_word(name, ".") && take_number(name, node) && name == kPart);
+  return good ? std::optional(step) : std::nullopt;
+}
+
+std::string section_name(const FleetShape& shape, PieceId id) {
+  if (id.layer == 0) return fmt::format("columns.{}", id.index);
+  if (id.layer < shape.layers()) return fmt::format("units.{}.{}", id.layer, id.index);
+  return fmt::format("rows.{}.{}", shape.shard_shift, id.index);
+}
+
+// The shift of a section of output rows.
+std::optional<unsigned> shift_of(std::string_view section) {
+  unsigned shift = 0;
+  if (!take_word(section, "rows.") || !take_number(section, shift) || shift > sparse::kOneShardShift)
+    return std::nullopt;
+  return shift;
+}
+
+// Files of a step are of one run, whose shards have one size; without any file of output rows it matters not.
+unsigned shift_of(const std::vector<CheckpointFile>& files) {
+  for (const CheckpointFile& file : files) {
+    for (const std::string& name : file.names()) {
+      if (const auto shift = shift_of(name)) return *shift;
+    }
+  }
+  return sparse::kOneShardShift;
+}
+
+Error not_whole(const std::string& directory, StepNumber step) {
+  return {.kind = ErrorKind::kBadData,
+          .where = directory,
+          .what = fmt::format("there is no whole checkpoint of step {}", step.value),
+          .got = "files that lack a part of the network, or none",
+          .expected = "what the nodes wrote when that step began",
+          .fix = "resume the run with gossamer train --resume, which takes the newest whole one"};
+}
+
+}  // namespace
+
+PartCopy::PartCopy(const FleetShape& shape, const sparse::TableMoments& moments, sparse::Network& part) {
+  for (const PieceId& id : pieces_of(shape, part.part)) {
+    const sparse::NetworkPiece piece = piece_of(shape, id);
+    Section& section = sections_.emplace_back();
+    section.name = section_name(shape, id);
+    section.bytes.resize(sparse::piece_bytes(shape.network, moments, piece));
+    sparse::save_piece(part, piece, section.bytes);
+  }
+}
+
+Result<void> PartCopy::write(host::Disk& disk, const std::string& directory, NodeId node,
+                             const CheckpointInfo& info) {
+  std::vector<NamedTensor> tensors;
+  for (Section& section : sections_) tensors.push_back({section.name, section.bytes});
+  const std::string name = fmt::format("{}.{}{}", stem(info.next_step), node.value, kPart);
+  return write_checkpoint(disk, directory + "/" + name, info, tensors);
+}
+
+bool is_fleet_checkpoint_file(std::string_view name) { return step_of(name).has_value(); }
+
+Result<std::map<StepNumber, std::vector<std::string>>> fleet_checkpoint_files(host::Disk& disk,
+                                                                              const std::string& directory) {
+  std::map<StepNumber, std::vector<std::string>> files;
+  const auto there = disk.exists(directory);
+  if (!there.ok()) return there.error();
+  if (!*there) return files;
+  const auto names = disk.list(directory);
+  if (!names.ok()) return names.error();
+  for (const std::string& name : *names) {
+    std::string_view text = name;
+    if (text.ends_with(kUnfinished)) text.remove_suffix(kUnfinished.size());
+    if (const auto step = step_of(text)) files[*step].push_back(name);
+  }
+  return files;
+}
+
+Result<void> write_run_record(host::Disk& disk, const std::string& directory, const CheckpointInfo& info) {
+  return write_checkpoint(disk, fmt::format("{}/{}{}", directory, stem(info.next_step), kRecord), info, {});
+}
+
+// All that can be read of a step, whole or not; nothing if no file can.
+Result<std::optional<FleetCheckpoint>> FleetCheckpoint::gather(host::Disk& disk, const std::string& directory,
+                                                               const CheckpointedRun& run, StepNumber step,
+                                                               EventSink events) {
+  const auto all = fleet_checkpoint_files(disk, directory);
+  if (!all.ok()) return all.error();
+  FleetCheckpoint found;
+  found.step_ = step;
+  found.moments_ = run.moments;
+  std::optional<CheckpointInfo> record;
+  const auto names = all->find(step);
+  if (names == all->end()) return std::optional<FleetCheckpoint>();
+  for (const std::string& name : names->second) {
+    if (name.ends_with(kUnfinished)) continue;
+    auto file = CheckpointFile::open(disk, directory + "/" + name);
+    if (!file.ok()) {
+      if (file.error().kind != ErrorKind::kBadData) return file.error();
+      events("checkpoint_damaged", {{"file", name}, {"error", file.error().message()}});
+      continue;
+    }
+    if (file->info().config_fingerprint != run.fingerprint)
+      return other_configuration(*file, run.fingerprint);
+    if (name.ends_with(kRecord)) {
+      record = file->info();
+    } else if (file->info().next_step == step) {
+      found.files_.push_back(*std::move(file));
+    }
+  }
+  if (found.files_.empty()) return std::optional<FleetCheckpoint>();
+  found.info_ = record.value_or(found.files_.front().info());
+  found.shape_ = {.network = run.network, .shard_shift = shift_of(found.files_)};
+  found.find_pieces();
+  return std::optional(std::move(found));
+}
+
+void FleetCheckpoint::find_pieces() {
+  for (const PieceId& id : pieces_of(shape_, sparse::whole(shape_.network, shape_.shard_shift))) {
+    const std::uint64_t bytes = sparse::piece_bytes(shape_.network, moments_, piece_of(shape_, id));
+    const std::string name = section_name(shape_, id);
+    for (std::size_t i = 0; i < files_.size(); ++i) {
+      if (files_[i].size_of(name) == bytes) pieces_[id].push_back(i);
+    }
+  }
+}
+
+// Forgets what is damaged.
+void FleetCheckpoint::verify(EventSink events) {
+  for (auto& [id, files] : pieces_) {
+    std::erase_if(files, [&](std::size_t i) {
+      const auto section = files_[i].section(section_name(shape_, id));
+      if (section.ok()) return false;
+      events("checkpoint_damaged", {{"file", files_[i].path()}, {"error", section.error().message()}});
+      return true;
+    });
+  }
+  std::erase_if(pieces_, [](const auto& one) { return one.second.empty(); });
+}
+
+Result<std::optional<FleetCheckpoint>> FleetCheckpoint::open_newest(host::Disk& disk,
+                                                                    const std::string& directory,
+                                                                    const CheckpointedRun& run, Verify verify,
+                                                                    EventSink events) {
+  const auto all = fleet_checkpoint_files(disk, directory);
+  if (!all.ok()) return all.error();
+  for (auto step = all->rbegin(); step != all->rend(); ++step) {
+    auto found = gather(disk, directory, run, step->first, events);
+    if (!found.ok()) return found.error();
+    if (!found->has_value() || !(*found)->whole()) continue;
+    if (verify == Verify::kAll) (*found)->verify(events);
+    if ((*found)->whole()) return found;
+  }
+  return std::optional<FleetCheckpoint>();
+}
+
+Result<FleetCheckpoint> FleetCheckpoint::open(host::Disk& disk, const std::string& directory,
+                                              const CheckpointedRun& run, StepNumber step) {
+  const auto nobody = [](std::string_view, EventFields) {};
+  auto found = gather(disk, directory, run, step, nobody);
+  if (!found.ok()) return found.error();
+  if (!found->has_value() || !(*found)->whole()) return not_whole(directory, step);
+  return **std::move(found);
+}
+
+Result<std::span<const std::byte>> FleetCheckpoint::bytes_of(PieceId piece) const {
+  const CheckpointFile& file = files_[pieces_.at(piece).front()];
+  return file.section(section_name(shape_, piece));
+}
+
+Result<void> FleetCheckpoint::restore(sparse::Network& part,
+                                      std::span<const std::uint32_t> label_count) const {
+  const std::size_t layers = shape_.layers();
+  for (std::size_t layer = 0; layer < layers; ++layer) {
+    for (const PieceId& id : pieces_of(shape_, layer, columns_of(part.part, layer))) {
+      const auto bytes = bytes_of(id);
+      if (!bytes.ok()) return bytes.error();
+      sparse::load_piece(part, piece_of(shape_, id), *bytes);
+    }
+  }
+  // Its rows may lie in another order than those of the checkpoint.
+  const sparse::RowOrder order(label_count, shape_.shard_shift);
+  const sparse::NetworkPiece rows{.layer = layers, .range = {0, shape_.network.labels}};
+  const std::size_t row_bytes = sparse::piece_row_bytes(shape_.network, moments_, rows);
+  std::map<std::size_t, std::span<const std::byte>> shards;
+  for (std::uint32_t row = 0; row < shape_.network.labels; ++row) {
+    if (!part.part.rows.contains(row)) continue;
+    const std::size_t from = order.row_of(part.order.label_of(row));
+    const std::size_t shard = from >> shape_.shard_shift;
+    auto bytes = shards.find(shard);
+    if (bytes == shards.end()) {
+      const auto read = bytes_of({.layer = layers, .index = shard});
+      if (!read.ok()) return read.error();
+      bytes = shards.emplace(shard, *read).first;
+    }
+    const std::size_t first = from - (shard << shape_.shard_shift);
+    sparse::load_row(part, rows, row, bytes->second.subspan(first * row_bytes, row_bytes));
+  }
+  return {};
+}
+
+}  // namespace gossamer::engine

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engines/sparse/fleet/fleet_checkpoint.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "host/api/files.h"
+#include "host/sim/compute.h"
+#include "host/sim/disk.h"
+#include "learn/sparse/negatives.h"
+#include "learn/sparse/network_pieces.h"
+#include "learn/sparse/random_problem.h"
+
+namespace gossamer::engine {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+const std::string kDirectory = "/checkpoints";
+
+// Widths that are not multiples of their blocks: 36 of 48 columns, 48 of 64 units.
+const sparse::NetworkShape kNetwork{.features = 30, .labels = 19, .hidden = 36, .dense = {48}};
+const sparse::TableMoments kMoments{.embedding = sparse::Moments::kBlock,
+                                    .output = sparse::Moments::kElement};
+
+class FleetCheckpointTest : public ::testing::Test {
+ protected:
+  // Values follow from the seed, the same whatever the part and the order of its rows; moments and last steps
+  // too.
+  sparse::Network network(const sparse::NetworkPart& part, unsigned shift, std::uint64_t seed) {
+    sparse::Network one(kNetwork, part, kMoments);
+    one.order = sparse::RowOrder(counts_.count, shift);
+    sparse::initialize(one, {.embedding_stddev = 0.5F, .output_stddev = 0.5F, .seed = seed},
+                       sparse::by_row(counts_, one.order).count, compute_);
+    for (std::uint32_t row = 0; row < one.output.rows(); ++row) {
+      if (!one.part.rows.contains(row)) continue;
+      one.output.last_step(row) = 1 + one.order.label_of(row);
+      std::fill_n(one.output.moment1(row), one.output.width(), 0.5F + one.output.weights(row)[0]);
+      one.bias_moment2[row] = 2.0F + one.output.weights(row)[0];
+    }
+    return one;
+  }
+  sparse::NetworkPart part(host::Range columns, host::Range units, const std::set<std::size_t>& shards,
+                           unsigned shift = 2) {
+    const FleetShape shape{.network = kNetwork, .shard_shift = shift};
+    sparse::NetworkPart one = with_shards(no_part(shape), shape, shards);
+    one.columns = columns;
+    one.units[0] = units;
+    return one;
+  }
+  Result<void> save(std::uint64_t node, std::uint64_t step, const sparse::NetworkPart& held) {
+    sparse::Network one = network(held, 2, step);
+    return PartCopy({.network = kNetwork, .shard_shift = 2}, kMoments, one)
+        .write(disk(), kDirectory, NodeId(node),
+               {.next_step = StepNumber(step), .run_id = "a", .config_fingerprint = run_.fingerprint});
+  }
+  // By two nodes, of which each has what the other lacks, and some of it both.
+  void save_whole(std::uint64_t step) {
+    ASSERT_TRUE(save(1, step, part({0, 32}, {0, 32}, {0, 2, 4})).ok());
+    ASSERT_TRUE(save(2, step, part({16, 48}, {32, 64}, {1, 2, 3})).ok());
+  }
+  std::string file(std::uint64_t node, std::uint64_t step) {
+    return kDirectory + "/step-" + std::string(10, '0') + std::to_string(step) + "." + std::to_string(node) +
+           ".part";
+  }
+  void damage(const std::string& path, std::size_t at) {
+    auto text = host::read_text(disk(), path);
+    ASSERT_TRUE(text.ok());
+    (*text)[at] ^= 1;
+    ASSERT_TRUE(host::replace_file(disk(), path, *text).ok());
+  }
+  std::uint64_t newest() {
+    const auto found =
+        FleetCheckpoint::open_newest(disk(), kDirectory, run_, FleetCheckpoint::Verify::kAll, told());
+    EXPECT_TRUE(found.ok()) << found.error().message();
+    return found.ok() && found->has_value() ? (*found)->step().value : 0;
+  }
+  EventSink told() { return tell_; }
+  void expect_restored(std::uint64_t step, const sparse::NetworkPart& held, unsigned shift) {
+    const auto from = FleetCheckpoint::open(disk(), kDirectory, run_, StepNumber(step));
+    ASSERT_TRUE(from.ok()) << from.error().message();
+    sparse::Network got(kNetwork, held, kMoments);
+    got.order = sparse::RowOrder(counts_.count, shift);
+    const auto restored = from->restore(got, counts_.count);
+    ASSERT_TRUE(restored.ok()) << restored.error().message();
+    sparse::Network want = network(held, shift, step);
+    const FleetShape shape{.network = kNetwork, .shard_shift = shift};
+    for (const PieceId& id : pieces_of(shape, held)) {
+      const sparse::NetworkPiece piece = piece_of(shape, id);
+      std::vector<std::byte> got_bytes(sparse::piece_bytes(kNetwork, kMoments, piece));
+      std::vector<std::byte> want_bytes(got_bytes.size());
+      sparse::save_piece(got, piece, got_bytes);
+      sparse::save_piece(want, piece, want_bytes);
+      EXPECT_TRUE(got_bytes == want_bytes) << "piece " << id.index << " of layer " << id.layer;
+    }
+  }
+
+  const CheckpointedRun run_{.network = kNetwork, .moments = kMoments, .fingerprint = "f"};
+  const sparse::LabelCounts counts_ = sparse::random_counts(19, 4);
+  host::SimCompute compute_{host::SimComputeOptions{.workers = 2}};
+  [[nodiscard]] host::SimDisk& disk() { return use_ != nullptr ? *use_ : *disk_; }
+  std::optional<host::SimDisk> disk_{std::in_place};
+  host::SimDisk* use_ = nullptr;
+  std::vector<std::string> events_;
+  std::function<void(std::string_view, EventFields)> tell_ = [this](std::string_view name, EventFields) {
+    events_.emplace_back(name);
+  };
+};
+
+// What two nodes had, others have bit by bit, in parts and with shards of any size; one that has all, too.
+TEST_F(FleetCheckpointTest, GoesToAnyParts) {
+  ASSERT_TRUE(disk().make_directories(kDirectory).ok());
+  save_whole(12);
+  EXPECT_EQ(newest(), 12u);
+  expect_restored(12, sparse::whole(kNetwork), sparse::kOneShardShift);
+  for (const unsigned shift : {1U, 2U, 3U}) {
+    expect_restored(12, sparse::whole(kNetwork, shift), shift);
+    expect_restored(12, part({16, 48}, {32, 64}, {1}, shift), shift);
+    expect_restored(12, part({}, {}, {0, 2}, shift), shift);
+  }
+  EXPECT_TRUE(events_.empty());
+}
+
+// Files that lack a piece are no checkpoint; the one before is.
+TEST_F(FleetCheckpointTest, CountsOnlyWhatIsWhole) {
+  EXPECT_EQ(newest(), 0u);
+  ASSERT_TRUE(disk().make_directories(kDirectory).ok());
+  EXPECT_EQ(newest(), 0u);
+  save_whole(12);
+  ASSERT_TRUE(save(1, 24, part({0, 32}, {0, 32}, {0, 2, 4})).ok());
+  EXPECT_EQ(newest(), 12u);
+  EXPECT_EQ(FleetCheckpoint::open(disk(), kDirectory, run_, StepNumber(24)).error().kind,
+            ErrorKind::kBadData);
+  ASSERT_TRUE(save(2, 24, part({32, 48}, {32, 64}, {1})).ok());
+  EXPECT_EQ(newest(), 12u);
+  ASSERT_TRUE(save(3, 24, part({}, {}, {3})).ok());
+  EXPECT_EQ(newest(), 24u);
+  const auto files = fleet_checkpoint_files(disk(), kDirectory);
+  ASSERT_TRUE(files.ok());
+  EXPECT_EQ(files->at(StepNumber(24)).size(), 3u);
+}
+
+// A damaged file is told of, and the checkpoint before taken, unless others have what it lacks. Every byte of
+// a file may be wrong, and its end may be missing.
+TEST_F(FleetCheckpointTest, DamagedFiles) {
+  ASSERT_TRUE(disk().make_directories(kDirectory).ok());
+  save_whole(12);
+  save_whole(24);
+  const auto good = host::read_text(disk(), file(1, 24));
+  ASSERT_TRUE(good.ok());
+  for (std::size_t at = 0; at < good->size(); at += 97) {
+    damage(file(1, 24), at);
+    const std::uint64_t step = newest();
+    // Padding between sections, the magic word at the beginning, and what the other file has too.
+    EXPECT_TRUE(step == 12 || step == 24) << at;
+    EXPECT_TRUE(step == 24 || !events_.empty()) << at;
+    if (step == 24) expect_restored(24, part({32, 48}, {32, 64}, {1, 3}), 2);
+    events_.clear();
+    damage(file(1, 24), at);
+  }
+  for (const std::size_t size : {std::size_t{0}, std::size_t{7}, good->size() / 2, good->size() - 1}) {
+    ASSERT_TRUE(host::replace_file(disk(), file(1, 24), good->substr(0, size)).ok());
+    EXPECT_EQ(newest(), 12u);
+    EXPECT_THAT(std::exchange(events_, {}), ElementsAre("checkpoint_damaged"));
+  }
+  ASSERT_TRUE(host::replace_file(disk(), file(1, 24), *good).ok());
+  EXPECT_EQ(newest(), 24u);
+}
+
+// Who reads a damaged piece names the file.
+TEST_F(FleetCheckpointTest, NamesTheDamagedFile) {
+  ASSERT_TRUE(disk().make_directories(kDirectory).ok());
+  save_whole(12);
+  damage(file(1, 12), 64);
+  const auto from = FleetCheckpoint::open(disk(), kDirectory, run_, StepNumber(12));
+  ASSERT_TRUE(from.ok()) << from.error().message();
+  sparse::Network got(kNetwork, sparse::whole(kNetwork), kMoments);
+  const auto restored = from->restore(got, counts_.count);
+  ASSERT_FALSE(restored.ok());
+  EXPECT_EQ(restored.error().kind, ErrorKind::kBadData);
+  EXPECT_EQ(restored.error().where, file(1, 12));
+}
+
+// Of another configuration or other data nothing is taken.
+TEST_F(FleetCheckpointTest, RefusesAnotherRun) {
+  ASSERT_TRUE(disk().make_directories(kDirectory).ok());
+  save_whole(12);
+  CheckpointedRun other = run_;
+  other.fingerprint = "g";
+  const auto found =
+      FleetCheckpoint::open_newest(disk(), kDirectory, other, FleetCheckpoint::Verify::kAll, told());
+  ASSERT_FALSE(found.ok());
+  EXPECT_EQ(found.error().kind, ErrorKind::kUsage);
+  EXPECT_THAT(found.error().message(), HasSubstr("another configuration"));
+}
+
+// Whichever operation of the disk is the last before the power fails, or fails alone, while a newer
+// checkpoint is written: the older one stays, or the newer one is whole.
+TEST_F(FleetCheckpointTest, FailuresLoseNothing) {
+  const auto begin = [this](const host::SimDiskOptions& options) {
+    disk_.emplace();
+    ASSERT_TRUE(disk().make_directories(kDirectory).ok());
+    ASSERT_TRUE(disk().sync_directory("/").ok());
+    save_whole(12);
+    disk().restart_count(options);
+    static_cast<void>(save(1, 24, part({0, 32}, {0, 32}, {0, 2, 4})));
+    static_cast<void>(save(2, 24, part({16, 48}, {32, 64}, {1, 2, 3})));
+  };
+  begin({});
+  const std::uint64_t operations = disk().operations();
+  for (std::uint64_t at = 0; at <= operations; ++at) {
+    begin({.fail_at_operation = at});
+    disk().restart_count({});
+    expect_restored(newest(), sparse::whole(kNetwork), sparse::kOneShardShift);
+    begin({.seed = at, .crash_at_operation = at});
+    const auto later = disk().after_crash();
+    use_ = later.get();
+    const std::uint64_t step = newest();
+    EXPECT_TRUE(step == 12 || step == 24) << step;
+    expect_restored(step, sparse::whole(kNetwork), sparse::kOneShardShift);
+    use_ = nullptr;
+  }
+  EXPECT_TRUE(events_.empty());
+}
+
+}  // namespace
+}  // namespace gossamer::engine

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FleetEvaluation: a member's share of the evaluation of a network whose parts lie with several members
+// (docs/protocols/sparse-step.md, "Evaluation"). Test records go in blocks; of each its members gather the
+// hidden vectors, each finds the best labels among the rows that it holds, and the lists of a record meet at
+// the member that merges them. Like FleetLearner it knows ranks, not peers: in each exchange it computes from
+// what all gave in the one before, and gives something.
+//
+//   FleetEvaluation evaluation(job, my part, {parts by rank}, my rank);
+//   for (e = 0; e <= evaluation.exchanges(); ++e) given = evaluation.round(e, got);    // got: by rank
+//   evaluation.ranks();
+//
+// Lists and ranks are those of a Predictor that has the whole network, by the net alone, to the bit. Nothing
+// of the network changes. Memory: for each row held width + 32 bytes, and buffers of a block. Thread rule:
+// one thread, that of the job's Compute; the network is not changed meanwhile.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/aligned_array.h"
+#include "base/result.h"
+#include "base/slice.h"
+#include "cluster/collective/operation.h"
+#include "engines/sparse/evaluation.h"
+#include "engines/sparse/fleet/fleet_job.h"
+#include "engines/sparse/fleet/step_log.h"
+#include "engines/sparse/fusion.h"
+#include "engines/sparse/predictor.h"
+#include "engines/sparse/row_search.h"
+#include "learn/data/rows.h"
+#include "learn/sparse/network.h"
+
+namespace gossamer::engine {
+
+class FleetEvaluation {
+ public:
+  // Requires job.test. Borrows job and network, which is the part of this rank, for its life.
+  FleetEvaluation(const FleetJob& job, const sparse::Network& network, std::vector<sparse::NetworkPart> parts,
+                  std::size_t rank);
+  FleetEvaluation(const FleetEvaluation&) = delete;
+  FleetEvaluation& operator=(const FleetEvaluation&) = delete;
+
+  [[nodiscard]] std::uint64_t exchanges() const { return blocks() * rounds_ + 1; }
+  // Requires exchange < exchanges(), and of the last one that round() has been called for it.
+  [[nodiscard]] cluster::Operation operation(std::uint64_t exchange) const;
+  // What this member gives in an exchange: of an all-to-all the parts for all ranks one after the other.
+  // `got` is what all gave in the one before. Requires that exchanges come in order; the call for exchanges()
+  // gives nothing. kBadData for what no member can have given.
+  [[nodiscard]] Result<Slices> round(std::uint64_t exchange, std::span<const Slices> got);
+
+  // After the first exchange of a block, or the last of all: the answers to the records of the block before
+  // that this member has merged.
+  [[nodiscard]] const PredictionBlock& answers() const { return answers_; }
+  [[nodiscard]] host::Range answered() const { return answered_; }
+  // After round(exchanges()): the rank of each true label among the best kEvaluationDepth, from 1, or 0, of
+  // all records in their order.
+  [[nodiscard]] std::span<const std::uint32_t> ranks() const { return ranks_; }
+
+ private:
+  [[nodiscard]] std::uint64_t blocks() const { return (records_ + kQueryBlock - 1) / kQueryBlock; }
+  // Records of a block, in all; and of these, counted from the first, those that a member merges.
+  [[nodiscard]] host::Range block_of(std::uint64_t block) const;
+  [[nodiscard]] host::Range merged_by(std::size_t rank, std::uint64_t block) const;
+  [[nodiscard]] std::size_t limit(std::size_t rank) const;
+
+  void begin_block(std::uint64_t block);
+  void embed();
+  void deepen(std::size_t layer);
+  [[nodiscard]] Slices give_hidden(std::size_t layer) const;
+  void take_hidden(std::size_t layer, std::span<const Slices> got);
+  [[nodiscard]] Slices give_lists(std::uint64_t block);
+  [[nodiscard]] Result<void> take_lists(std::uint64_t block, std::span<const Slices> got);
+  void rank_answers(std::span<std::vector<Scored>> lists);
+  [[nodiscard]] Result<void> take_ranks(std::span<const Slices> got);
+  void activate(std::size_t layer, std::size_t record, host::Range columns);
+  [[nodiscard]] float* hidden(std::size_t layer, std::size_t record) {
+    return hidden_[layer].data() + record * strides_[layer];
+  }
+
+  const FleetJob& job_;
+  const sparse::Network& network_;
+  const std::vector<sparse::NetworkPart> parts_;  // by rank
+  const std::size_t me_;
+  const std::uint64_t records_;
+  const std::uint64_t rounds_;  // of a block
+  const std::size_t wished_;    // labels of a list
+  const PieceCodec codec_;
+  std::vector<std::size_t> strides_;         // by hidden layer
+  std::vector<AlignedArray<float>> hidden_;  // by layer, [kQueryBlock][stride]
+  // The rows held here: their labels, rising, so that the order of ties is that of labels; where they stand.
+  std::vector<std::uint32_t> labels_;
+  std::vector<std::uint32_t> rows_;
+  std::optional<RowSearch> search_;  // nothing: no rows are held
+  std::vector<Fusion> fusions_;      // by worker
+  data::Batch batch_ = {};           // of the block
+  host::Range answered_;
+  PredictionBlock answers_;
+  std::vector<std::uint32_t> own_ranks_;         // of the records that this member has merged
+  std::vector<std::vector<std::uint32_t>> due_;  // by rank: how many ranks it has for each block
+  std::vector<std::uint32_t> ranks_;
+};
+
+}  // namespace gossamer::engine

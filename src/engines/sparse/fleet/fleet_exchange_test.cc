@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What members exchange in a step, in other ways than the usual one: all outputs, or in microbatches.
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "engines/sparse/config.h"
+#include "engines/sparse/fleet/fleet_engine.h"
+#include "net/codec/codec.h"
+#include "simulation/sparse/sparse_fleet.h"
+#include "simulation/sparse/tiny_problem.h"
+
+namespace gossamer::engine {
+namespace {
+
+using simulation::SparseFleet;
+using simulation::TinyProblem;
+
+// To the end. Of four or more two are killed at once when so many steps are taken, and another one joins.
+void train_with_deaths(SparseFleet& fleet, std::size_t nodes, StepNumber deaths) {
+  while (fleet.step() < deaths && !fleet->failure()) fleet->run_for(0.01);
+  if (nodes >= 4) {
+    fleet->kill("m2");
+    fleet->kill("m4");
+    fleet.join();
+  }
+  fleet->run_for(60);
+  ASSERT_EQ(fleet->failure(), std::nullopt) << *fleet->failure();
+  ASSERT_TRUE(fleet.done()) << nodes << " nodes\n" << fleet->log();
+}
+
+// Claim: where all outputs are exchanged, as D-SLIDE does it, the same is trained too; who is killed costs
+// nothing, with one step in flight or two.
+TEST(FleetExchange, GathersOutputs) {
+  for (const std::vector<std::size_t>& dense : {std::vector<std::size_t>{}, {96, 64}}) {
+    for (const std::size_t staleness : {0, 1}) {
+      for (const std::size_t nodes : {1, 2, 4, 8}) {
+        std::set<StepNumber> fresh;
+        const TinyProblem problem({.dense = dense,
+                                   .steps = 100,
+                                   .exchange = ExchangeKind::kDslide,
+                                   .staleness = staleness,
+                                   .fresh = &fresh});
+        SparseFleet fleet(problem, {.first_members = nodes, .copies = 2, .seed = nodes});
+        ASSERT_NO_FATAL_FAILURE(train_with_deaths(fleet, nodes, StepNumber(20)));
+        sparse::Network alone = problem.train_alone(fresh);
+        EXPECT_LT(fleet.distance_to(alone), 1e-4)
+            << nodes << " nodes, " << dense.size() << " dense layers, staleness " << staleness;
+      }
+    }
+  }
+}
+
+// Claim: then a member sends 8 bytes for each score of its rows to each other member, and 4 for each sample:
+// here all rows are scored by all samples.
+TEST(FleetExchange, OutputsCostWhatThePageSays) {
+  const auto bytes_of_a_step = [](ExchangeKind exchange) {
+    const TinyProblem problem({.labels = 512,
+                               .hidden = 128,
+                               .samples = 256,
+                               .sampled = 4096,
+                               .steps = 30,
+                               .snapshot_every = 1000,
+                               .codec = net::Codec::kBf16,
+                               .exchange = exchange});
+    SparseFleet fleet(problem, {});
+    const auto go_to = [&](std::uint64_t step) {
+      while (fleet.step() < StepNumber(step) && !fleet->failure()) fleet->run_for(0.001);
+    };
+    go_to(5);
+    const FleetCounters before = fleet.engine("m1").fleet_counters();
+    go_to(25);
+    EXPECT_EQ(fleet->failure(), std::nullopt) << *fleet->failure();
+    const FleetCounters after = fleet.engine("m1").fleet_counters();
+    return static_cast<double>(after.step_bytes - before.step_bytes) /
+           static_cast<double>(after.steps - before.steps);
+  };
+  const double own = bytes_of_a_step(ExchangeKind::kShares);
+  const double all = bytes_of_a_step(ExchangeKind::kDslide);
+  const double scored = 3 * (4.0 * 256 + 8.0 * 256 * 512 / 4);
+  EXPECT_NEAR(all - own, scored - 3 * 8.0 * 256, 0.02 * scored);
+}
+
+// Claim: where samples go through a step in microbatches, the same is trained too, by any number of members,
+// with dense layers or without; who is killed costs nothing.
+TEST(FleetExchange, Microbatches) {
+  for (const std::vector<std::size_t>& dense : {std::vector<std::size_t>{}, {96, 64}}) {
+    for (const std::size_t microbatches : {2, 4}) {
+      for (const std::size_t nodes : {1, 2, 4, 8}) {
+        const TinyProblem problem(
+            {.dense = dense, .samples = 128, .steps = 60, .microbatches = microbatches});
+        SparseFleet fleet(problem, {.first_members = nodes, .copies = 2, .seed = nodes});
+        ASSERT_NO_FATAL_FAILURE(train_with_deaths(fleet, nodes, StepNumber(17)));
+        sparse::Network alone = problem.train_alone();
+        EXPECT_LT(fleet.distance_to(alone), 1e-4)
+            << nodes << " nodes, " << dense.size() << " dense layers, " << microbatches << " microbatches";
+      }
+    }
+  }
+}
+
+// Claim: so it is, to what is rounded, where fewer bits travel.
+TEST(FleetExchange, MicrobatchesRoundWhatTravels) {
+  for (const auto& [codec, distance] :
+       {std::pair(net::Codec::kBf16, 0.05), std::pair(net::Codec::kInt8, 0.07)}) {
+    const TinyProblem problem(
+        {.dense = {96, 64}, .samples = 128, .steps = 60, .codec = codec, .microbatches = 4});
+    SparseFleet fleet(problem, {});
+    while (fleet.step() < StepNumber(18) && !fleet->failure()) fleet->run_for(0.01);
+    fleet->kill("m2");
+    fleet->run_for(60);
+    ASSERT_EQ(fleet->failure(), std::nullopt) << *fleet->failure();
+    ASSERT_TRUE(fleet.done()) << fleet->log();
+    sparse::Network alone = problem.train_alone();
+    EXPECT_LT(fleet.distance_to(alone), distance) << name(codec);
+  }
+}
+
+// Claim: the exchanges of microbatches are under way together: four cost no more delays than one.
+TEST(FleetExchange, MicrobatchesShareTheirDelays) {
+  const TinyProblem problem({.samples = 128, .steps = 60, .snapshot_every = 1000, .microbatches = 4});
+  SparseFleet fleet(problem, {.longest_work = Duration{1}});
+  const auto go_to = [&](std::uint64_t step) {
+    while (fleet.step() < StepNumber(step) && !fleet->failure()) fleet->run_for(0.001);
+  };
+  go_to(10);
+  const Instant begin = fleet->timeline().now();
+  go_to(50);
+  EXPECT_EQ(fleet->failure(), std::nullopt) << *fleet->failure();
+  // Three exchanges of 10 ms, one way.
+  EXPECT_LE((fleet->timeline().now() - begin).seconds() / 40, 1.08 * 3 * 0.010);
+}
+
+}  // namespace
+}  // namespace gossamer::engine

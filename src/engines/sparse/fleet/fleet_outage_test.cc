@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is left of a run when several die together, or all do.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/rng.h"
+#include "engines/sparse/fleet/fleet_engine.h"
+#include "host/sim/disk.h"
+#include "simulation/sparse/sparse_fleet.h"
+#include "simulation/sparse/tiny_problem.h"
+
+namespace gossamer::engine {
+namespace {
+
+using simulation::SparseFleet;
+using simulation::TinyProblem;
+
+// A part of a run that keeps checkpoints on `disk`, until its members have taken so many steps or more. Then
+// all are gone at once, the coordinator too.
+void run_until(StepNumber step, std::size_t nodes, TinyProblem::Options options) {
+  const TinyProblem problem(std::move(options));
+  SparseFleet fleet(problem, {.first_members = nodes});
+  while (!fleet.step() || *fleet.step() < step) fleet->run_for(0.01);
+  EXPECT_EQ(fleet->failure(), std::nullopt) << *fleet->failure();
+}
+
+// Claim: when all nodes and the coordinator die, the run goes on from the last checkpoint, on any number of
+// nodes with shards of any size, and ends with what one node trains.
+TEST(FleetOutage, AllDieAndOthersGoOn) {
+  for (const std::vector<std::size_t>& dense : {std::vector<std::size_t>{}, {96, 64}}) {
+    host::SimDisk disk;
+    TinyProblem::Options options{.dense = dense, .steps = 90, .disk = &disk, .checkpoint_every = 8};
+    run_until(StepNumber(27), 4, options);
+    options.shard_shift = 4;
+    EXPECT_EQ(TinyProblem(options).start(), StepNumber(24));
+    run_until(StepNumber(50), 2, options);
+    options.shard_shift = 1;
+    EXPECT_EQ(TinyProblem(options).start(), StepNumber(48));
+    run_until(StepNumber(66), 1, options);
+    const TinyProblem problem(options);
+    EXPECT_EQ(problem.start(), StepNumber(64));
+    SparseFleet fleet(problem, {.first_members = 5, .copies = 2});
+    while (!fleet.step() || *fleet.step() < StepNumber(66)) fleet->run_for(0.01);
+    // Before the first snapshot, and after it.
+    fleet->kill("m2");
+    while (*fleet.step() < StepNumber(80)) fleet->run_for(0.01);
+    fleet->kill("m1");
+    fleet->run_for(60);
+    ASSERT_EQ(fleet->failure(), std::nullopt) << *fleet->failure() << "\n" << fleet->log();
+    ASSERT_TRUE(fleet.done()) << fleet->log();
+    sparse::Network alone = problem.train_alone();
+    EXPECT_LT(fleet.distance_to(alone), 1e-4) << dense.size() << " dense layers";
+    EXPECT_EQ(fleet.other_last_step(alone), std::nullopt);
+  }
+}
+
+// Claim: with two copies of each piece two may die, the second one at whatever moment of the recovery from
+// the first, also if pieces are about to move in it.
+TEST(FleetOutage, OneDiesWhileAnotherIsMadeGood) {
+  const TinyProblem problem({.features = 24,
+                             .labels = 40,
+                             .hidden = 64,
+                             .dense = {64, 32},
+                             .samples = 6,
+                             .shard_shift = 3,
+                             .steps = 200,
+                             .snapshot_every = 4});
+  std::vector<std::string> machines{"m1", "m2", "m3", "m4"};
+  std::uint64_t seed = 0;
+  do {
+    for (std::uint64_t later = 0; later < 12; ++later) {
+      SparseFleet fleet(problem, {.first_members = 4,
+                                  .copies = 2,
+                                  .seed = ++seed,
+                                  .longest_work = from_milliseconds(20),
+                                  .path = {.delay = from_milliseconds(40)}});
+      const auto run_until = [&](const auto& there) {
+        while (!fleet->failure() && !there()) fleet->run_for(0.002);
+      };
+      run_until([&] { return fleet.step() && *fleet.step() >= StepNumber(2 + later); });
+      fleet->member(machines[0]).drain("it was told to");
+      run_until([&] { return fleet->member(machines[0]).done(); });
+      fleet->run_for(0.4);  // the others go on without it
+      const Epoch before = fleet->durable().installed();
+      fleet->kill(machines[1]);
+      run_until([&] { return fleet->durable().installed() > before; });
+      fleet->run_for(0.03 * static_cast<double>(later));
+      fleet->kill(machines[2]);
+      const Epoch second = fleet->durable().installed();
+      run_until([&] { return fleet->durable().installed() > second; });
+      fleet->run_for(1);
+      ASSERT_EQ(fleet->failure(), std::nullopt) << seed << ": " << *fleet->failure() << "\n" << fleet->log();
+    }
+  } while (std::ranges::next_permutation(machines).found);
+}
+
+// Claim: so it is at whatever moment they die, also while one that died before is made good.
+TEST(FleetOutage, AllDieAtAnyMoment) {
+  std::uint64_t resumed = 0;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    Rng rng(seed, Purpose::kTest);
+    host::SimDisk disk;
+    TinyProblem::Options options{
+        .features = 24,
+        .labels = 40,
+        .hidden = 64,
+        .dense = seed % 2 == 0 ? std::vector<std::size_t>{} : std::vector<std::size_t>{64},
+        .samples = 6,
+        .steps = 60,
+        .disk = &disk,
+        .checkpoint_every = 1 + rng.below(8)};
+    for (int part = 0; part < 4; ++part) {
+      options.shard_shift = 1 + static_cast<unsigned>(rng.below(3));
+      const TinyProblem problem(options);
+      resumed += problem.start() > StepNumber() ? 1 : 0;
+      SparseFleet fleet(problem, {.first_members = 2 + rng.below(4), .seed = seed * 10 + rng.below(10)});
+      while (!fleet.step()) fleet->run_for(0.01);
+      fleet->run_for(1.5 * static_cast<double>(rng.uniform()));
+      if (rng.below(2) == 0) fleet->kill("m1");
+      fleet->run_for(3 * static_cast<double>(rng.uniform()));
+      ASSERT_EQ(fleet->failure(), std::nullopt) << "seed " << seed << ": " << *fleet->failure();
+    }
+    const TinyProblem problem(options);
+    SparseFleet fleet(problem, {.first_members = 1 + rng.below(4)});
+    fleet->run_for(60);
+    ASSERT_EQ(fleet->failure(), std::nullopt) << *fleet->failure();
+    ASSERT_TRUE(fleet.done()) << "seed " << seed << "\n" << fleet->log();
+    sparse::Network alone = problem.train_alone();
+    EXPECT_LT(fleet.distance_to(alone), 1e-4) << "seed " << seed;
+    EXPECT_EQ(fleet.other_last_step(alone), std::nullopt) << "seed " << seed;
+  }
+  EXPECT_GT(resumed, 40U);
+}
+
+// Claim: a run that is stopped saves the same step at all members before they leave, whichever of them hears
+// of it first.
+TEST(FleetOutage, StopsWithACheckpoint) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    host::SimDisk disk;
+    const TinyProblem::Options options{.steps = 1000, .disk = &disk};
+    const TinyProblem problem(options);
+    SparseFleet fleet(problem, {.first_members = 1 + seed % 5, .seed = seed});
+    while (!fleet.step() || *fleet.step() < StepNumber(20)) fleet->run_for(0.01);
+    fleet->run_for(0.001 * static_cast<double>(seed));
+    fleet->stop("enough");
+    fleet->run_for(3);
+    for (const auto& [machine, member] : fleet->members()) EXPECT_TRUE(member->done()) << machine;
+    const StepNumber start = TinyProblem(options).start();
+    EXPECT_GE(start, StepNumber(20)) << "seed " << seed;
+    EXPECT_LT(start, StepNumber(60)) << "seed " << seed;
+  }
+}
+
+// Claim: where what was saved does not outlive its member yet, as when it is still on its way to the
+// coordinator, nobody leaves; one that dies meanwhile holds the others up for seconds only.
+TEST(FleetOutage, StopsOnceWhatWasSavedLasts) {
+  for (const bool one_dies : {false, true}) {
+    host::SimDisk disk;
+    bool lasts = false;
+    const TinyProblem::Options options{.steps = 1000, .disk = &disk, .lasts = [&lasts] { return lasts; }};
+    const TinyProblem problem(options);
+    SparseFleet fleet(problem, {.first_members = 3});
+    while (!fleet.step() || *fleet.step() < StepNumber(20)) fleet->run_for(0.01);
+    fleet->stop("enough");
+    fleet->run_for(3);
+    const StepNumber saved = TinyProblem(options).start();
+    EXPECT_GE(saved, StepNumber(20));
+    for (const auto& [machine, member] : fleet->members()) EXPECT_FALSE(member->done()) << machine;
+    if (one_dies) fleet->kill("m1");
+    fleet->run_for(5);
+    lasts = true;
+    fleet->run_for(one_dies ? 12 : 1);
+    for (const auto& [machine, member] : fleet->members()) {
+      const bool dead = one_dies && machine == "m1";
+      EXPECT_EQ(member->done(), !dead) << machine;
+    }
+    EXPECT_EQ(TinyProblem(options).start(), saved);
+  }
+}
+
+}  // namespace
+}  // namespace gossamer::engine

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Recovery, the part that trains lost pieces anew.
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "base/check.h"
+#include "engines/sparse/fleet/recovery.h"
+#include "engines/sparse/fleet/step_order.h"
+
+namespace gossamer::engine {
+
+using host::Range;
+using sparse::LayerState;
+
+// In the order in which the lost part was trained: what it read lacked the same steps.
+void Recovery::replay(Patch& patch) {
+  patch.replayed = true;
+  if (plan_.base == plan_.resume) return;
+  const bool skips = job_.defect == FleetDefect::kSkipReplayStep;
+  const StepNumber end(plan_.resume.value - (skips ? 1 : 0));
+  std::vector<std::unique_ptr<sparse::Learner>> learners;
+  for (std::size_t i = 0; i <= job_.staleness; ++i) {
+    learners.push_back(std::make_unique<sparse::Learner>(sparse::Learner::Parts{.network = *patch.network,
+                                                                                .labels = job_.labels,
+                                                                                .kernels = job_.kernels,
+                                                                                .compute = job_.compute},
+                                                         job_.learner));
+  }
+  StepOrder order(step_rounds(layers_).size(), job_.staleness);
+  order.restart(plan_.base);
+  while (true) {
+    const StepNumber begins = order.next_step();
+    const bool waits = begins < end && learner_.log().at(begins).fresh && !order.idle();
+    const auto item = order.next(begins < end && !waits);
+    if (!item) break;
+    replay_round(patch, *learners[item->step.value % learners.size()], *item);
+    order.computed(*item);
+  }
+}
+
+void Recovery::replay_round(const Patch& patch, sparse::Learner& learner, const StepOrder::Item& item) {
+  using Round = FleetRound::Kind;
+  const FleetRound round = step_rounds(layers_)[item.round];
+  const std::size_t level = patch.piece.layer;
+  const LoggedStep& logged = learner_.log().at(item.step);
+  switch (round.kind) {
+    case Round::kHidden:
+      if (round.layer == 0) return begin_again(learner, item.step);
+      if (round.layer != level) return;
+      learner.deepen(level - 1);
+      return fill_hidden(logged, learner_.codec(), learner.state());
+    case Round::kShares: return learner.score();
+    case Round::kGradient:
+      if (round.layer + 1 == layers_) learner.normalise(logged.sums, sparse::Company::kOthers);
+      if (round.layer + 1 != level) return;
+      if (level < layers_) {
+        take_sum(patch, learner, item.step);
+        learner.descend(round.layer);
+      }
+      return log_added(patch, learner, item.step);
+    case Round::kFinish:
+      if (level == 0) take_sum(patch, learner, item.step);
+      (void)learner.finish();
+      if (&patch == &patches_.back()) batches_.erase(item.step);
+      return;
+  }
+}
+
+void Recovery::begin_again(sparse::Learner& learner, StepNumber step) {
+  reached(job_.probes, FleetProbe::kReplayedStep);
+  const LoggedStep& logged = learner_.log().at(step);
+  const auto [place, first] = batches_.try_emplace(step);
+  data::BatchCopy& batch = place->second;
+  if (first) batch.take(job_.steps.read(step));
+  if (job_.staleness > 0) learner.others_changed();
+  learner.begin(batch.view(), step, {.learning_rate = job_.schedule.learning_rate(step)});
+  if (logged.found) learner.recall(*logged.found);
+  learner.embed();
+  fill_hidden(logged, learner_.codec(), learner.state());
+}
+
+// What all added to dh of the patch's columns.
+void Recovery::take_sum(const Patch& patch, sparse::Learner& learner, StepNumber step) {
+  const Sum& sum = sum_of(patch.piece.layer, patch.piece.range);
+  set_columns(sum.steps[step.value - sum.want.begin.value], {0, learner_.rows()},
+              learner.state().layers[patch.piece.layer]);
+}
+
+// What the patch added to dh of the layer below.
+void Recovery::log_added(const Patch& patch, sparse::Learner& learner, StepNumber step) {
+  const std::size_t layer = patch.piece.layer - 1;
+  const LayerState& below = learner.state().layers[layer];
+  Gradients& added = added_[step];
+  added.resize(layers_);
+  added[layer].push_back(
+      learner_.codec().encode(net::Codec::kF32, below.dh.span(), below.stride, {0, below.stride}));
+}
+
+const Recovery::Sum& Recovery::sum_of(std::size_t layer, const Range& columns) const {
+  const auto found = std::ranges::find_if(sums_, [&](const Sum& sum) {
+    return sum.want.layer == layer && sum.want.columns.begin == columns.begin &&
+           sum.want.columns.end == columns.end;
+  });
+  CHECK(found != sums_.end(), layer, columns.begin, columns.end);
+  return *found;
+}
+
+}  // namespace gossamer::engine

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/cluster/file_delivery.h"
+
+#include <gmock/gmock.h>
+#include <gossamer/delivery.pb.h>
+#include <gtest/gtest.h>
+
+#include "node/cluster/exchanging_node.h"
+#include "node/cluster/file_collection.h"
+
+namespace gossamer::node {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using testing::ExchangingNode;
+using ::testing::HasSubstr;
+using testing::make_bytes;
+
+// A coordinator, which is node 1, and a member.
+class Delivering : public ::testing::Test {
+ protected:
+  void lead(std::shared_ptr<host::SimDisk> disk = nullptr) {
+    const std::uint64_t incarnation = ++leads_;
+    collection_.reset();
+    coordinator_.emplace(timeline_, internet_, 1, incarnation, std::move(disk));
+    collection_.emplace(
+        *coordinator_->disk, *coordinator_->exchange,
+        FileCollection::Options{.directory = "/run/parts", .growing = {".steps"}, .most_bytes = 10'000'000});
+    coordinator_->on_other = [this](const net::Arrived& arrived) {
+      return collection_->on(arrived, *coordinator_->node.links, timeline_.now());
+    };
+    coordinator_->on_tick = [this] { collection_->tick(*coordinator_->node.links, timeline_.now()); };
+  }
+  void join(std::shared_ptr<host::SimDisk> disk = nullptr) {
+    delivery_.reset();
+    member_.emplace(timeline_, internet_, 7, ++lives_, std::move(disk));
+    auto delivery = FileDelivery::start(*member_->disk, *member_->exchange, member_->aside,
+                                        {.directory = "/own/deliver", .growing = {".steps"}});
+    ASSERT_TRUE(delivery.ok()) << delivery.error().message();
+    delivery_ = *std::move(delivery);
+    member_->on_other = [this](const net::Arrived& arrived) {
+      return delivery_->on(arrived, coordinator_->node.id, *member_->node.links, timeline_.now());
+    };
+    member_->on_tick = [this] {
+      delivery_->tick(coordinator_->node.id, *member_->node.links, timeline_.now());
+    };
+    member_->node.open(coordinator_->node);
+  }
+  void run_for(double seconds) {
+    for (int i = 0; i < seconds * 100; ++i) {
+      timeline_.run_until(timeline_.now() + from_seconds(0.01));
+      if (coordinator_) coordinator_->tick();
+      if (member_) member_->tick();
+    }
+  }
+  void write(const std::string& name, const std::string& bytes) {
+    ASSERT_TRUE(host::replace_file(*member_->disk, "/own/deliver/" + name, bytes).ok());
+  }
+  void append(const std::string& name, const std::string& text) {
+    auto file = member_->disk->open_writable("/own/deliver/" + name, host::WriteMode::kAppend);
+    ASSERT_TRUE(file.ok());
+    ASSERT_TRUE((*file)->append(std::as_bytes(std::span(text))).ok());
+  }
+  std::string collected(const std::string& name) {
+    const auto text = host::read_text(*coordinator_->disk, "/run/parts/" + name);
+    return text.ok() ? *text : "none";
+  }
+  void say(const wire::Delivery& body) {
+    EXPECT_TRUE(
+        member_->node.send(coordinator_->node.id, host::Lane::kControl,
+                           {.channel = kDeliveries, .body = body.SerializeAsString(), .payload = {}}));
+  }
+
+  host::Timeline timeline_{3};
+  host::SimInternet internet_{timeline_, 3};
+  std::uint64_t leads_ = 0;
+  std::uint64_t lives_ = 0;
+  std::optional<ExchangingNode> coordinator_;
+  std::optional<FileCollection> collection_;
+  std::optional<ExchangingNode> member_;
+  std::unique_ptr<FileDelivery> delivery_;
+};
+
+// Whole files come whole and are gone at the member then; those that grow come as they grow and stay.
+TEST_F(Delivering, WholeAndGrowing) {
+  lead();
+  join();
+  const std::string part = make_bytes(3'500'000);
+  append("7.steps", "1 2 3\n");
+  write("part-7-200", part);
+  run_for(0.9);
+  EXPECT_EQ(collected("7.steps"), "1 2 3\n");
+  append("7.steps", make_bytes(300'000));
+  run_for(5);
+  EXPECT_TRUE(collected("part-7-200") == part);
+  EXPECT_TRUE(collected("7.steps") == "1 2 3\n" + make_bytes(300'000));
+  EXPECT_THAT(*member_->disk->list("/own/deliver"), ElementsAre("7.steps", "outgoing"));
+  EXPECT_TRUE(member_->disk->list("/own/deliver/outgoing")->empty());
+  EXPECT_TRUE(coordinator_->disk->list("/run/parts.incoming")->empty());
+}
+
+// A newer file of the same name takes the older one's place, also while that is under way.
+TEST_F(Delivering, TheNewestOfAName) {
+  lead();
+  join();
+  internet_.set_rates("m7", {.up_bytes_per_second = 1e6, .down_bytes_per_second = 1e6});
+  write("part-7-200", make_bytes(4'000'000));
+  run_for(2);
+  EXPECT_EQ(collected("part-7-200"), "none");
+  const std::string newer = make_bytes(2'000'000, 5);
+  write("part-7-200", newer);
+  run_for(20);
+  EXPECT_TRUE(collected("part-7-200") == newer);
+  write("part-7-200", make_bytes(1'000'000, 6));
+  run_for(10);
+  EXPECT_TRUE(collected("part-7-200") == make_bytes(1'000'000, 6));
+}
+
+// A coordinator that starts again, and connections that break, lose and double nothing.
+TEST_F(Delivering, AnotherCoordinator) {
+  lead();
+  join();
+  internet_.set_rates("m7", {.up_bytes_per_second = 1e6, .down_bytes_per_second = 1e6});
+  std::string steps;
+  for (int i = 0; i < 8; ++i) {
+    const std::string more = make_bytes(90'000, static_cast<std::size_t>(i));
+    append("7.steps", more);
+    steps += more;
+    if (i == 3) write("part-7-9", make_bytes(4'000'000));
+    run_for(0.5);
+    if (i == 2) internet_.reset("m1", "m7");
+    if (i != 5) continue;
+    const std::shared_ptr<host::SimDisk> disk = coordinator_->disk;
+    member_->node.fence(coordinator_->node.id);
+    lead(disk);
+    member_->node.open(coordinator_->node);
+  }
+  run_for(30);
+  EXPECT_TRUE(collected("7.steps") == steps);
+  EXPECT_TRUE(collected("part-7-9") == make_bytes(4'000'000));
+}
+
+// A member that starts again goes on with what grows; whole files of before are of no use.
+TEST_F(Delivering, AnotherLifeOfTheMember) {
+  lead();
+  join();
+  append("7.steps", "first\n");
+  run_for(1);
+  const std::shared_ptr<host::SimDisk> disk = member_->disk;
+  write("part-7-9", "of before");
+  member_.reset();
+  run_for(1);
+  join(disk);
+  append("7.steps", "second\n");
+  run_for(3);
+  EXPECT_EQ(collected("7.steps"), "first\nsecond\n");
+  EXPECT_EQ(collected("part-7-9"), "none");
+}
+
+// Names that lead elsewhere or are another node's, and files that are too large, are refused and told of; a
+// full disk is told of, and the file comes once there is room.
+TEST_F(Delivering, Refusals) {
+  lead();
+  join();
+  run_for(1);
+  const auto offer = [&](const std::string& name) {
+    wire::Delivery body;
+    body.set_kind(wire::Delivery::OFFER);
+    body.set_name(name);
+    body.set_manifest(std::string(32, 'x'));
+    say(body);
+    run_for(0.3);
+    return coordinator_->remarks;
+  };
+  coordinator_->on_tick = [this] {
+    collection_->tick(*coordinator_->node.links, timeline_.now());
+    for (const std::string& one : collection_->take_remarks()) coordinator_->remarks.push_back(one);
+  };
+  for (const char* const name : {"../escape", "a/b", ".hidden", "", "x.tmp"}) {
+    coordinator_->remarks.clear();
+    EXPECT_THAT(offer(name), Contains(HasSubstr("under a name that cannot be"))) << name;
+  }
+  write("part-7-1", make_bytes(10'500'000));
+  run_for(3);
+  EXPECT_THAT(coordinator_->remarks, Contains(HasSubstr("larger than it may be")));
+  EXPECT_EQ(collected("part-7-1"), "none");
+
+  coordinator_->disk->restart_count({.capacity_bytes = 1'000'000});
+  write("part-7-2", make_bytes(2'000'000));
+  run_for(3);
+  EXPECT_THAT(coordinator_->remarks, Contains(HasSubstr("too little room")));
+  coordinator_->disk->restart_count({});
+  run_for(10);
+  EXPECT_TRUE(collected("part-7-2") == make_bytes(2'000'000));
+}
+
+// What a node has delivered under a name, no other one replaces.
+TEST_F(Delivering, NamesBelongToNodes) {
+  lead();
+  join();
+  write("part-7-1", "mine");
+  run_for(2);
+  ExchangingNode other(timeline_, internet_, 8);
+  other.node.open(coordinator_->node);
+  run_for(1);
+  wire::Delivery body;
+  body.set_kind(wire::Delivery::OFFER);
+  body.set_name("part-7-1");
+  body.set_manifest(std::string(32, 'x'));
+  EXPECT_TRUE(other.node.send(coordinator_->node.id, host::Lane::kControl,
+                              {.channel = kDeliveries, .body = body.SerializeAsString(), .payload = {}}));
+  run_for(1);
+  EXPECT_THAT(collection_->take_remarks(), Contains(HasSubstr("not node 7's")));
+  EXPECT_EQ(collected("part-7-1"), "mine");
+}
+
+}  // namespace
+}  // namespace gossamer::node

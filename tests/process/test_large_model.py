@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A network larger than the memory of any node: four members and their coordinator, each in a control group that holds
+less than its weights, train it, measure it, and put it together on the disk.
+
+Where control groups cannot limit memory, or this user may not make one, these tests say so and are skipped.
+"""
+
+import ctypes
+import json
+import os
+import re
+import sys
+import unittest
+
+import program
+import test_train_nodes
+import test_training
+
+FEATURES = 100_000
+LABELS = 400_000
+HIDDEN = 128
+WEIGHTS = 4 * (FEATURES + LABELS) * HIDDEN  # bytes, 244 MiB; moments are half as much again
+LIMIT = 243 << 20  # of each process
+KEYS = [f"model.hidden={HIDDEN}", "train.batch=32", "train.steps=150", "seed=5", "predict.instances=false",
+        "optimizer.moments=block"]  # fmt: skip
+# Shards of this network are smaller than a huge page, which would bring the rows of others into memory too.
+_WITHOUT_HUGE_PAGES = 41  # PR_SET_THP_DISABLE
+
+
+class MemoryGroup:
+    """A control group that limits memory, of version 1 or 2."""
+
+    def __init__(self, folder, version):
+        self.folder = folder
+        self.version = version
+
+    @classmethod
+    def make(cls, name, limit):
+        """The group; none where that is not possible."""
+        with open("/proc/mounts", encoding="ascii") as file:
+            rows = [line.split() for line in file]
+        for _, top, kind, options, *_ in rows:
+            controls = cls._controls(top, kind, options)
+            if not controls:
+                continue
+            group = cls(os.path.join(top, name), 1 if kind == "cgroup" else 2)
+            try:
+                if group.version == 2:
+                    group.write("+memory", os.path.join(top, "cgroup.subtree_control"))
+                os.mkdir(group.folder)
+                group.write(str(limit), group.file("limit_in_bytes", "max"))
+                return group
+            except OSError:
+                group.remove()
+        return None
+
+    @staticmethod
+    def _controls(top, kind, options):
+        if kind == "cgroup":
+            return "memory" in options.split(",")
+        if kind != "cgroup2":
+            return False
+        with open(os.path.join(top, "cgroup.controllers"), encoding="ascii") as file:
+            return "memory" in file.read().split()
+
+    def file(self, first, second):
+        return os.path.join(self.folder, f"memory.{first if self.version == 1 else second}")
+
+    @staticmethod
+    def write(text, path):
+        with open(path, "w", encoding="ascii") as file:
+            file.write(text)
+
+    def enter(self):
+        """A command that goes into the group, and becomes what follows it."""
+        procs = os.path.join(self.folder, "cgroup.procs")
+        program_text = (
+            "import ctypes, os, sys\n"
+            f"ctypes.CDLL(None).prctl({_WITHOUT_HUGE_PAGES}, 1, 0, 0, 0)\n"
+            f"open({procs!r}, 'w').write(str(os.getpid()))\n"
+            "os.execv(sys.argv[1], sys.argv[1:])\n"
+        )
+        return [sys.executable, "-c", program_text]
+
+    def remove(self):
+        """Once all that were in it have ended."""
+        if os.path.isdir(self.folder):
+            os.rmdir(self.folder)
+
+
+def may_limit():
+    group = MemoryGroup.make(f"gossamer.test.{os.getpid()}", LIMIT)
+    if group is None:
+        return False
+    group.remove()
+    return hasattr(ctypes.CDLL(None), "prctl")
+
+
+def widen(path, wider):
+    """The same records, of a data set with many more features and labels."""
+    with open(path, encoding="utf-8") as file:
+        records = file.readlines()
+    with open(wider, "w", encoding="utf-8") as file:
+        file.write(f"{len(records) - 1} {FEATURES} {LABELS}\n")
+        file.writelines(records[1:])
+
+
+@unittest.skipUnless(may_limit(), "limiting memory needs control groups of memory: run as root")
+class LargeModel(test_training.WithData):
+    end = test_train_nodes.TrainNodes.end
+
+    def setUp(self):
+        super().setUp()
+        self.wide_path = self.path("wide.txt")
+        widen(self.train_path, self.wide_path)
+
+    def start(self, name, *arguments):
+        group = MemoryGroup.make(f"gossamer.test.{os.getpid()}.{name}", LIMIT)
+        self.assertIsNotNone(group)
+        self.addCleanup(group.remove)
+        process = program.Running(*arguments, through=group.enter(), environment={"XDG_STATE_HOME": self.path("state")})
+        self.addCleanup(self.end, process)
+        return process
+
+    def lead(self, *more):
+        return self.start("lead", "coordinator", "xmc", f"data.train={self.wide_path}", f"data.test={self.test_path}",
+                          *KEYS, *more, "--listen", "127.0.0.1:0", "--first", 4, "--out", self.out)  # fmt: skip
+
+    # What four limited members measure is, to the last digit, what one unlimited process measures of the model that the
+    # limited coordinator has put together; and one process trains as good a one.
+    def test_nodes_train_and_measure_what_none_can_hold(self):
+        self.assertLess(LIMIT, WEIGHTS)
+        leader = self.lead()
+        line = leader.process.stdout.readline()
+        found = re.fullmatch(r"gossamer join (\S+) --token (\S+)\n", line)
+        if found is None:
+            self.fail(leader.finish().err)
+        members = [self.start(name, "join", found[1], "--token", found[2], "--name", name, "--cores", "1",
+                              "--memory", "400M", "--dir", self.path(name))
+                   for name in ("one", "two", "three", "four")]  # fmt: skip
+        done = leader.finish()
+        self.assertEqual(done.status, 0, done.err)
+        for member in members:
+            ended = member.finish()
+            self.assertEqual(ended.status, 0, ended.err)
+        with open(f"{self.out}/summary.json", encoding="utf-8") as file:
+            got = json.load(file)
+        self.assertEqual(got["steps"], 150)
+        self.assertEqual(got["nodes"], 4)
+        self.assertGreater(got["parameters"], WEIGHTS / 4)
+        self.assertFalse(os.path.exists(f"{self.out}/nodes/parts"))
+
+        measured = program.run("eval", self.out, "--data", self.test_path, "--json")
+        self.assertEqual(measured.status, 0, measured.err)
+        self.assertEqual(measured.json()["metrics"], got["metrics"])
+        self.assertGreater(got["metrics"]["P@1"], 60)
+
+        alone = self.path("alone")
+        want = program.run("train", "xmc", f"data.train={self.wide_path}", f"data.test={self.test_path}", *KEYS,
+                           "--out", alone, "--json")  # fmt: skip
+        self.assertEqual(want.status, 0, want.err)
+        self.assertAlmostEqual(got["metrics"]["P@1"], want.json()["metrics"]["P@1"], delta=2)
+        self.assertGreater(measured.json()["peak_rss_bytes"], LIMIT)
+        self.assertGreater(want.json()["peak_rss_bytes"], LIMIT)
+
+    # With training rows the lead needs the network in its memory, and says before the first step that it has too little.
+    def test_what_would_not_fit_is_refused(self):
+        leader = self.lead("predict.instances=true")
+        done = leader.finish()
+        self.assertEqual(done.status, 1, done.err)
+        self.assertIn("the run would not fit", done.err)
+        self.assertIn("would fit: predict.instances=false", done.err)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`coordinator CONFIG` and `join`: machines that share no file train what one process would.
+
+A member sees nothing of the coordinator's directory: in a mount namespace of its own an empty file system lies over
+it. Where this user may not make one, these tests say so and are skipped.
+"""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import unittest
+
+import program
+import test_train_nodes
+import test_training
+
+# Rounding of others' bf16 adds up to 1e-3, in one process too.
+KEYS = [*test_train_nodes.KEYS, "optimizer.moments=element"]
+
+
+def unshare():
+    """The command that gives a process mounts of its own; none where that is not allowed."""
+    for command in (["unshare", "--mount"], ["unshare", "--map-root-user", "--mount"]):
+        try:
+            if subprocess.run([*command, "true"], capture_output=True, check=False).returncode == 0:
+                return command
+        except OSError:
+            pass
+    return None
+
+
+UNSHARE = unshare()
+
+
+@unittest.skipIf(UNSHARE is None, "hiding directories needs mount namespaces: run as root")
+class Machines(test_training.WithData):
+    export = test_train_nodes.TrainNodes.export
+    wait_for = test_train_nodes.TrainNodes.wait_for
+    end = test_train_nodes.TrainNodes.end
+
+    def setUp(self):
+        super().setUp()
+        self.lead_directory = self.path("lead")
+        os.mkdir(self.lead_directory)
+        self.run_directory = os.path.join(self.lead_directory, "run")
+        self.members = {}
+
+    def start(self, name, *arguments, hidden=(), sizes=""):
+        """A process that sees nothing of what lies in the hidden directories."""
+        mounts = "".join(f'mount -t tmpfs{sizes} none "{one}" && ' for one in hidden)
+        through = [*UNSHARE, "sh", "-c", mounts + 'exec "$@"', "sh"] if hidden else []
+        process = program.Running(*arguments, through=through, environment={"XDG_STATE_HOME": self.path(f"state-{name}")})
+        self.addCleanup(self.end, process)
+        return process
+
+    def lead(self, *more, steps, first=3):
+        """Starts the coordinator; sets where and with which token others join."""
+        where = [] if "--resume" in more else ["--listen", "127.0.0.1:0"]
+        leader = self.start("lead", "coordinator", "xmc", f"data.train={self.train_path}", f"data.test={self.test_path}",
+                            *KEYS, f"train.steps={steps}", *where, "--first", first, "--out", self.run_directory,
+                            *more)  # fmt: skip
+        return self.read_join_line(leader)
+
+    def read_join_line(self, leader):
+        line = leader.process.stdout.readline()
+        if not line:
+            self.fail(leader.finish().err)
+        found = re.fullmatch(r"gossamer join (\S+)(?: --token (\S+))?\n", line)
+        self.assertIsNotNone(found, line)
+        self.address = found[1]
+        self.token = found[2] or self.token
+        return leader
+
+    def join(self, name, hidden=None, sizes=""):
+        member = self.start(name, "join", self.address, "--token", self.token, "--name", name, "--cores", "1",
+                            "--dir", self.path(name), hidden=hidden or [self.lead_directory], sizes=sizes)  # fmt: skip
+        self.members[name] = member
+        return member
+
+    def status(self):
+        done = program.run("status", self.run_directory, "--json")
+        return done.json() if done.status == 0 else {"step": None, "members": []}
+
+    def wait_for_steps(self, beyond):
+        self.wait_for(f"steps beyond {beyond}", lambda: (self.status()["step"] or 0) > beyond)
+
+    def train_alone(self, steps):
+        alone = self.path("alone")
+        done = program.run("train", "xmc", f"data.train={self.train_path}", f"data.test={self.test_path}", *KEYS,
+                           f"train.steps={steps}", "--out", alone, "--json")  # fmt: skip
+        self.assertEqual(done.status, 0, done.err)
+        return done.json(), self.export(alone)
+
+    def expect_model(self, leader, want, want_weights):
+        done = leader.finish()
+        self.assertEqual(done.status, 0, done.err)
+        with open(f"{self.run_directory}/summary.json", encoding="utf-8") as file:
+            got = json.load(file)
+        self.assertEqual(got["steps"], want["steps"])
+        self.assertAlmostEqual(got["final_loss"], want["final_loss"], delta=1e-4)
+        self.assertAlmostEqual(got["metrics"]["P@1"], want["metrics"]["P@1"], delta=1)
+        self.assertLess(test_train_nodes.distance(self.export(self.run_directory), want_weights), 1e-4)
+        with open(f"{self.run_directory}/metrics.jsonl", encoding="utf-8") as file:
+            steps = [json.loads(line)["step"] for line in file]
+        self.assertEqual(steps, sorted(set(steps)))
+        self.assertEqual(steps[-1], want["steps"])
+        self.assertFalse(os.path.exists(f"{self.run_directory}/nodes/parts"))
+        return got
+
+    # Three machines get the data and train. One is killed and its directory is gone, one comes late; the files that were
+    # imported are gone, too. The model is that of one process, and nobody keeps the data.
+    def test_machines_train_what_one_process_trains(self):
+        steps = 2000
+        want, want_weights = self.train_alone(steps)
+        leader = self.lead(steps=steps)
+        os.remove(self.train_path)
+        for name in ("one", "two", "three"):
+            self.join(name)
+        self.wait_for_steps(50)
+        for name in ("one", "two", "three"):
+            self.assertTrue(os.path.exists(self.path(name) + "/data/train.cache"), name)
+        self.members["two"].signal(signal.SIGKILL)
+        self.members["two"].process.wait()
+        shutil.rmtree(self.path("two"))
+        self.join("four").wait_for_line("data: all here")
+        got = self.expect_model(leader, want, want_weights)
+        self.assertGreaterEqual(got["nodes"], 2)
+        for name in ("one", "three", "four"):
+            done = self.members[name].finish()
+            self.assertEqual(done.status, 0, done.err)
+            self.assertFalse(os.path.exists(self.path(name) + "/data"), name)
+
+    # Without training records in the model the machines measure it: they get the test records with the data, and what they
+    # find comes back with what they have trained.
+    def test_machines_measure_what_they_have_trained(self):
+        leader = self.lead("predict.instances=false", steps=300)
+        for name in ("one", "two", "three"):
+            self.join(name)
+        done = leader.finish()
+        self.assertEqual(done.status, 0, done.err)
+        with open(f"{self.run_directory}/summary.json", encoding="utf-8") as file:
+            got = json.load(file)
+        measured = program.run("eval", self.run_directory, "--data", self.test_path, "--json")
+        self.assertEqual(measured.status, 0, measured.err)
+        self.assertEqual(got["metrics"], measured.json()["metrics"])
+        self.assertGreater(got["metrics"]["P@1"], 50)
+        for name in ("one", "two", "three"):
+            self.assertEqual(self.members[name].finish().status, 0, name)
+
+    # The coordinator is killed while members train, and leads on with --resume: members have gone on meanwhile.
+    def test_the_coordinator_leads_on(self):
+        steps = 3000
+        want, want_weights = self.train_alone(steps)
+        leader = self.lead(steps=steps, first=2)
+        for name in ("one", "two"):
+            self.join(name)
+        self.wait_for_steps(50)
+        leader.signal(signal.SIGKILL)
+        leader.finish()
+        self.expect_model(self.lead("--resume", steps=steps, first=2), want, want_weights)
+
+    # A member whose disk has no room for the data says so and leaves; the others train.
+    def test_a_disk_without_room(self):
+        program.write_xmlc(self.train_path, 20_000, seed=1)
+        steps = 300
+        want, want_weights = self.train_alone(steps)
+        leader = self.lead(steps=steps, first=1)
+        small = self.path("small")
+        os.mkdir(small)
+        done = self.join("small", hidden=[self.lead_directory, small], sizes=" -o size=1m").finish()
+        self.assertEqual(done.status, 1, done.err)
+        self.assertIn("too little room", done.err)
+        self.join("large")
+        self.expect_model(leader, want, want_weights)
+
+    def events(self):
+        try:
+            with open(f"{self.run_directory}/events.jsonl", encoding="utf-8") as file:
+                return [json.loads(line) for line in file if line.endswith("\n")]
+        except FileNotFoundError:
+            return []
+
+    def has_checkpoint(self):
+        return any(event["event"] == "checkpoint_written" for event in self.events())
+
+    # The run's directory names its coordinator for status, token and stop, which ends all with status 0 once all machines have
+    # brought what they hold. Resumed, other machines in another number go on from there to what one process trains.
+    def test_stop_and_resume(self):
+        steps = 1500
+        want, want_weights = self.train_alone(steps)
+        leader = self.lead(steps=steps, first=2)
+        for name in ("one", "two"):
+            self.join(name)
+        self.wait_for_steps(50)
+        token = program.run("token", "create", self.run_directory)
+        self.assertEqual(token.status, 0, token.err)
+        self.assertIn(f"gossamer join {self.address} --token ", token.out)
+        done = program.run("stop", self.run_directory)
+        self.assertEqual(done.status, 0, done.err)
+        for name in ("one", "two"):
+            self.assertEqual(self.members[name].finish().status, 0, name)
+        ended = leader.finish()
+        self.assertEqual(ended.status, 0, ended.err)
+        self.assertIn("continue with: --resume", ended.err)
+        self.assertTrue(self.has_checkpoint())
+        self.assertFalse(os.path.exists(f"{self.run_directory}/model"))
+        before, address = self.token, self.address
+        leader = self.lead("--resume", steps=steps, first=3)
+        self.assertNotEqual(self.token, before)
+        self.assertEqual(self.address, address)
+        for name in ("three", "four", "five"):
+            self.join(name)
+        self.expect_model(leader, want, want_weights)
+        self.assertEqual([event["event"] for event in self.events()].count("resumed"), 1)
+        again = program.run("coordinator", "xmc", f"data.train={self.train_path}", f"data.test={self.test_path}", *KEYS,
+                            f"train.steps={steps}", "--resume", "--out", self.run_directory)  # fmt: skip
+        self.assertEqual(again.status, 0, again.err)
+        self.assertIn("is finished already", again.err)
+
+    # All machines and the coordinator are killed. Led on, the run ends, for what was learnt since the last checkpoint is nowhere;
+    # resumed once more it goes on from there.
+    def test_all_are_killed(self):
+        steps = 1500
+        want, want_weights = self.train_alone(steps)
+        every = "checkpoint.every_steps=100"
+        leader = self.lead(every, steps=steps, first=2)
+        for name in ("one", "two"):
+            self.join(name)
+        self.wait_for("a checkpoint", self.has_checkpoint)
+        for process in (leader, *self.members.values()):
+            process.signal(signal.SIGKILL)
+            process.process.wait()
+        leader = self.lead("--resume", every, steps=steps, first=2)
+        for name in ("one", "two"):
+            self.join(name)
+        ended = leader.finish()
+        self.assertEqual(ended.status, 1, ended.err)
+        self.assertIn("is lost", ended.err)
+        leader = self.lead("--resume", every, steps=steps, first=2)
+        for name in ("three", "four"):
+            self.join(name)
+        self.expect_model(leader, want, want_weights)
+
+    # What cannot be is refused before anything is made.
+    def test_refusals_of_coordinator(self):
+        for more, words in (
+            (["--standby", "b:7070"], "has one coordinator"),
+            (["train.bacth=3"], "train.batch"),
+        ):
+            with self.subTest(more=more):
+                done = program.run("coordinator", "xmc", f"data.train={self.train_path}", *more,
+                                   "--listen", "127.0.0.1:0", "--out", self.run_directory)  # fmt: skip
+                self.assertEqual(done.status, 2, done.err)
+                self.assertIn(words, done.err)
+                self.assertFalse(os.path.exists(self.run_directory))
+
+
+if __name__ == "__main__":
+    unittest.main()

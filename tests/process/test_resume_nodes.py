@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`train --nodes N --resume`: whatever ends all nodes and the command, the run goes on from its newest whole checkpoint,
+on any number of nodes or in one process, and ends with the weights of a run that nobody disturbed."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import unittest
+
+import program
+from test_train_nodes import LONG, WithNodes, distance, pid_of, processes
+
+STEPS = 1200
+EVERY = 100  # steps between two checkpoints
+# Rounding of others' bf16 adds up to 1e-3, in one process too.
+KEYS = ["optimizer.moments=element", f"checkpoint.every_steps={EVERY}", "checkpoint.every_minutes=0"]
+
+
+class ResumeNodes(WithNodes):
+    def setUp(self):
+        super().setUp()
+        self.out = self.path("run")
+        self.alone = None  # what one process makes of it
+
+    def events(self, name):
+        path = f"{self.out}/events.jsonl"
+        if not os.path.exists(path):
+            return []
+        with open(path, encoding="utf-8") as file:
+            events = [json.loads(line) for line in file if line.endswith("\n")]
+        return [event for event in events if event["event"] == name]
+
+    def newest(self):
+        """The step of the checkpoint that was written last."""
+        written = self.events("checkpoint_written")
+        return written[-1]["step"] if written else 0
+
+    def start(self, nodes, *more, until=0, steps=STEPS):
+        """Begins or continues the run on so many nodes; returns it once it has a checkpoint of step `until` or later."""
+        running = self.running(self.command(self.out, "--nodes", nodes, *KEYS, *more, steps=steps))
+        self.wait_for(
+            f"a checkpoint of step {until}",
+            lambda: running.process.poll() is not None or self.newest() >= until,
+        )
+        self.assertIsNone(running.process.poll(), "ended too soon")
+        return running
+
+    def kill_all(self, running):
+        """The command, the coordinator and all nodes."""
+        running.signal(signal.SIGKILL)
+        for pid, _ in processes(self.out):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass  # the command's end has killed it
+        running.finish()
+        self.expect_no_processes(self.out)
+
+    def finish(self, *more, steps=STEPS):
+        got = self.train(self.out, "--resume", *KEYS, *more, steps=steps)
+        self.assertEqual(got["steps"], steps)
+        return got
+
+    def expect_same(self, got, steps=STEPS, lost=0):
+        """The end and the curve are those of one process; of the curve up to so many steps may lack, which the nodes had
+        done when everything was killed, and the command had not heard of."""
+        if self.alone is None:
+            out = self.path("alone")
+            summary = self.train(out, "optimizer.moments=element", steps=steps)
+            self.alone = summary, self.export(out)
+        want, weights = self.alone
+        self.assertLess(distance(self.export(self.out), weights), 1e-4)
+        self.assertAlmostEqual(got["final_loss"], want["final_loss"], delta=1e-4)
+        self.assertAlmostEqual(got["metrics"]["P@1"], want["metrics"]["P@1"], delta=1)
+        with open(f"{self.out}/metrics.jsonl", encoding="utf-8") as file:
+            lines = [json.loads(line)["step"] for line in file]
+        every = steps // 1000
+        self.assertEqual(lines, sorted(set(lines)))
+        self.assertLessEqual(set(lines), set(range(every, steps + 1, every)))
+        self.assertGreaterEqual(len(lines), (steps - lost) // every)
+
+    # kill -9 of everything, twice: on other numbers of nodes the run goes on where it was, and the end is that of a run
+    # that nobody disturbed.
+    def test_all_killed(self):
+        self.kill_all(self.start(3, until=2 * EVERY))
+        first = self.newest()
+        self.kill_all(self.start(2, "--resume", until=first + 2 * EVERY))
+        second = self.newest()
+        got = self.finish("--nodes", "4")
+        resumed = [event["step"] for event in self.events("resumed")]
+        self.assertEqual(len(resumed), 2)
+        self.assertGreaterEqual(resumed[0], 2 * EVERY)
+        self.assertGreaterEqual(resumed[1], second)
+        self.assertEqual(got["nodes"], 4)
+        self.expect_same(got, lost=4 * EVERY)
+        left = [name for name in os.listdir(f"{self.out}/checkpoints") if not name.endswith(".ckpt")]
+        self.assertEqual({name.split(".")[0] for name in left}, {f"step-{STEPS - EVERY:012}"})
+
+    # What one process began nodes go on with, and one process ends it; each says where.
+    def test_one_process_and_back(self):
+        steps = 4 * STEPS  # one process is fast
+        running = self.running(self.command(self.out, *KEYS, steps=steps))
+        self.wait_for("a checkpoint", lambda: self.newest() >= EVERY or running.process.poll() is not None)
+        running.signal(signal.SIGTERM)
+        self.assertEqual(running.finish().status, 143)
+        alone = self.newest()
+        running = self.start(3, "--resume", until=alone + EVERY, steps=steps)
+        running.signal(signal.SIGTERM)
+        done = running.finish()
+        self.assertEqual(done.status, 143, done.err)
+        nodes = self.newest()
+        got = self.finish(steps=steps)
+        self.assertEqual([event["step"] for event in self.events("resumed")], [alone, nodes])
+        self.assertEqual(sorted(os.listdir(f"{self.out}/checkpoints")),
+                         [f"step-{steps - EVERY:012}.ckpt", f"step-{steps:012}.ckpt"])  # fmt: skip
+        self.expect_same(got, steps)
+
+    # Nodes and one process go on from each other's checkpoints where hash tables find labels: they build their own anew.
+    def test_hash_tables(self):
+        tables = ["train.hard_negatives=100000", "train.hard_after=0", "lsh.queries=4", "lsh.tolerance=0", "lsh.update_every=1"]
+        out = self.path("alone")
+        want = self.train(out, "optimizer.moments=element", *tables, steps=STEPS)
+        self.alone = want, self.export(out)
+        self.kill_all(self.start(2, *tables, until=EVERY))
+        running = self.running([*self.command(self.out, *KEYS, *tables, "--resume", steps=STEPS)])
+        first = self.newest()
+        self.wait_for("a checkpoint", lambda: self.newest() > first or running.process.poll() is not None)
+        running.signal(signal.SIGTERM)
+        self.assertEqual(running.finish().status, 143)
+        self.expect_same(self.finish("--nodes", "3", *tables), lost=2 * EVERY)
+
+    # SIGTERM and Ctrl-C: all nodes write the step that they have come to, and the run goes on from there. Without a key
+    # that asks for checkpoints, too.
+    def test_signals(self):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with self.subTest(signal=number):
+                self.out = self.path(number.name)
+                running = self.begin(self.out, 3, STEPS, "optimizer.moments=element", "checkpoint.every_minutes=0")
+                running.signal(number)
+                done = running.finish()
+                self.assertEqual(done.status, 128 + number, done.err)
+                said = re.search(r"stopped after step (\d+); continue with: --resume", done.err)
+                self.assertTrue(said, done.err)
+                self.assertEqual(self.newest(), int(said[1]))
+                self.assertFalse(os.path.exists(f"{self.out}/model"))
+                got = self.train(self.out, "--nodes", "2", "--resume", steps=STEPS)
+                self.assertEqual([event["step"] for event in self.events("resumed")], [int(said[1])])
+                self.expect_same(got)
+
+    # By time, as by steps: all nodes write the same step.
+    def test_by_time(self):
+        running = self.running(self.command(self.out, "--nodes", "3", "checkpoint.every_minutes=0.01", steps=LONG))
+        self.wait_for("two checkpoints", lambda: len(self.events("checkpoint_written")) >= 2)
+        running.signal(signal.SIGTERM)
+        self.assertEqual(running.finish().status, 143)
+
+    # A damaged file of the newest checkpoint is named, and the one before taken; with none left it starts anew.
+    def test_damaged(self):
+        self.kill_all(self.start(2, until=4 * EVERY))
+        place = f"{self.out}/checkpoints"
+        parts = sorted(name for name in os.listdir(place) if name.endswith(".part"))
+        steps = [int(name[len("step-"):].split(".")[0]) for name in parts]
+        # Of both nodes, whether the command has heard of it or not.
+        newest = max(step for step in steps if steps.count(step) == 2)
+        damaged = [name for name in parts if name.startswith(f"step-{newest:012}")]
+        self.damage(f"{place}/{damaged[0]}")
+        running = self.start(3, "--resume")
+        self.wait_for("the start", lambda: self.events("resumed"))
+        self.kill_all(running)
+        self.assertIn(damaged[0], self.events("checkpoint_damaged")[0]["file"])
+        self.assertEqual(self.events("resumed")[0]["step"], newest - EVERY)
+        for name in os.listdir(place):
+            self.damage(f"{place}/{name}")
+        got = self.finish("--nodes", "2")
+        self.assertEqual(len(self.events("resumed")), 1)
+        self.expect_same(got)
+
+    def damage(self, path):
+        with open(path, "r+b") as file:
+            file.seek(os.path.getsize(path) // 2)
+            byte = file.read(1)
+            file.seek(-1, os.SEEK_CUR)
+            file.write(bytes([byte[0] ^ 1]))
+
+    # A full disk costs checkpoints, says so, and nothing else: the ones before stay, and later ones are written.
+    def test_full_disk(self):
+        mount = self.path("small")
+        os.mkdir(mount)
+        made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "gossamer-test", mount], capture_output=True,
+                              text=True, check=False)  # fmt: skip
+        if made.returncode != 0:
+            self.skipTest(f"cannot mount a small file system: {made.stderr.strip()}")
+        self.addCleanup(subprocess.run, ["umount", "-l", mount], check=False)
+        self.out = f"{mount}/run"
+        running = self.start(3, until=EVERY, steps=LONG)
+        with open(f"{mount}/filler", "wb", buffering=0) as file:
+            try:
+                while True:
+                    file.write(bytes(4096))
+            except OSError:
+                pass  # no room is left
+            file.truncate(file.tell() - (24 << 10))  # but for logs: less than a checkpoint
+        self.wait_for("a checkpoint that failed", self.no_room)
+        self.assertIsNone(running.process.poll())
+        kept = self.newest()
+        os.remove(f"{mount}/filler")
+        self.wait_for("a checkpoint again", lambda: self.newest() > kept)
+        running.signal(signal.SIGTERM)
+        done = running.finish()
+        self.assertEqual(done.status, 143, done.err)
+
+    def no_room(self):
+        failed = self.events("checkpoint_failed")
+        return failed and "space" in failed[-1]["error"]
+
+    # Keys that differ are refused, a finished run prints its summary, an empty directory starts a run.
+    def test_rules(self):
+        done = self.run_nodes("2", "train.lr=0.02")
+        self.assertEqual(done.status, 0, done.err)
+        again = self.run_nodes("3")
+        self.assertEqual((again.status, again.out), (0, done.out))
+        os.remove(f"{self.out}/summary.json")
+        other = self.run_nodes("2", "train.lr=0.03")
+        self.assertEqual(other.status, 2, other.err)
+        self.assertIn("train.lr", other.err)
+        # The trained network is there: no node is needed for what is left.
+        last = self.run_nodes("2")
+        self.assertEqual(last.status, 0, last.err)
+        self.assertEqual(last.json()["final_loss"], done.json()["final_loss"])
+        self.assertEqual(last.json()["metrics"], done.json()["metrics"])
+
+    def run_nodes(self, nodes, *more):
+        return program.run(*self.command(self.out, "--nodes", nodes, "--resume", *more))
+
+    # Nothing of one node's death is forgotten by the next: with one killed before everything is, the run goes on.
+    def test_a_node_and_then_all(self):
+        running = self.start(4, until=EVERY)
+        os.kill(pid_of(self.out, "2"), signal.SIGKILL)
+        with_three = self.newest() + 2 * EVERY
+        self.wait_for("later checkpoints", lambda: self.newest() >= with_three)
+        self.kill_all(running)
+        self.expect_same(self.finish("--nodes", "3"), lost=3 * EVERY)
+
+    # Of a network that stays in parts what nodes have delivered and measured is there when the command ends before all is
+    # written: --resume starts no node again.
+    def test_what_was_delivered_is_not_trained_again(self):
+        keys = ["predict.instances=false", "checkpoint.every_steps=0", "checkpoint.every_minutes=0"]
+        running = self.begin(self.out, 2, STEPS, *keys)
+        in_the_way = f"{self.out}/curve.svg/file"
+        os.makedirs(in_the_way)
+        done = running.finish()
+        self.assertEqual(done.status, 1, done.err)
+        self.assertIn("curve.svg", done.err)
+        os.removedirs(in_the_way)
+        done = program.run(*self.command(self.out, "--nodes", 2, "--resume", *keys, steps=STEPS))
+        self.assertEqual(done.status, 0, done.err)
+        self.assertNotIn("threads each", done.err)
+        got = done.json()
+        self.assertEqual(got["steps"], STEPS)
+        self.assertGreater(got["metrics"]["P@1"], 50)
+        measured = program.run("eval", self.out, "--data", self.test_path, "--json").json()
+        self.assertEqual(got["metrics"], measured["metrics"])
+        with open(f"{self.out}/metrics.jsonl", encoding="utf-8") as file:
+            self.assertEqual([json.loads(line)["step"] for line in file], list(range(1, STEPS + 1)))
+        self.assertNotIn("parts", os.listdir(f"{self.out}/nodes"))
+
+
+
+if __name__ == "__main__":
+    unittest.main()
