@@ -53,17 +53,17 @@ bench-sparse: build ## the tables of the sparse engine: accuracy, step, scale, s
 	@build/release/gossamer bench kernels --json --quiet >build/bench/kernels.json
 	@build/bench-venv/bin/python bench/plots.py --write
 
-check: ## format, tidy, shellcheck, clang-tidy on changed files (ALL=1: on all)
+check: ## format, tidy, shellcheck, every header alone, clang-tidy on changed files (ALL=1: on all)
 	@tools/dev/setup check
 	@ALL=$(ALL) JOBS=$(JOBS) tools/dev/run-checks
 
-asan: ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer
+asan: ## all tests under AddressSanitizer and UndefinedBehaviorSanitizer (make test: those of the parts)
 	@tools/dev/setup test
-	@JOBS=$(JOBS) tools/dev/run-tests debug
+	@SANITIZE_ALL=1 JOBS=$(JOBS) tools/dev/run-tests debug
 
 tsan: ## all tests under ThreadSanitizer (make test: only those with threads)
 	@tools/dev/setup test
-	@TSAN_ALL=1 JOBS=$(JOBS) tools/dev/run-tests tsan
+	@SANITIZE_ALL=1 JOBS=$(JOBS) tools/dev/run-tests tsan
 
 fuzz: ## every fuzz target for FUZZ_SECONDS=60
 	@tools/dev/setup fuzz

@@ -14,8 +14,9 @@ endif()
 
 find_program(GOSSAMER_CCACHE ccache)
 if(GOSSAMER_CCACHE)
-  # Precompiled headers need to be named to it.
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${GOSSAMER_CCACHE})
+  # Precompiled headers need to be named to it. Clones in other folders share what one of them has compiled.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros
+    CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${GOSSAMER_CCACHE})
 endif()
 
 add_library(gossamer_flags INTERFACE)

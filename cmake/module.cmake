@@ -3,7 +3,7 @@
 #                 [TESTS ...] [TEST_DEPS ...] [TEST_LABELS ...])
 #
 # One folder of src/ as one target `gossamer::NAME`. DEPS are our modules, LIBS are libraries of others
-# (PRIVATE: they do not leak to users of the module). Every header is compiled alone by the target
+# (PRIVATE: they do not leak to users of the module). Headers are compiled alone by the target
 # `all_verify_interface_header_sets`. TESTS become one program NAME_test, each case one ctest.
 function(gossamer_module name)
   cmake_parse_arguments(M "" "" "HEADERS;SOURCES;DEPS;LIBS;PUBLIC_LIBS;TESTS;TEST_DEPS;TEST_LABELS" ${ARGN})
@@ -18,7 +18,7 @@ function(gossamer_module name)
     set(scope INTERFACE)
   endif()
   add_library(gossamer::${name} ALIAS ${target})
-  target_sources(${target} ${scope} FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/src FILES ${M_HEADERS})
+  gossamer_headers(${target} ${scope} ${M_HEADERS})
   target_include_directories(${target} ${scope} ${PROJECT_SOURCE_DIR}/src)
   foreach(dep IN LISTS M_DEPS)
     target_link_libraries(${target} ${scope} gossamer::${dep})
@@ -30,9 +30,31 @@ function(gossamer_module name)
   endif()
 endfunction()
 
+# Headers that no source of the same name includes first are compiled alone by every build of tests; the others are
+# too with GOSSAMER_VERIFY_ALL_HEADERS (`make check`).
+function(gossamer_headers target scope)
+  set(alone)
+  set(with_source)
+  foreach(header IN LISTS ARGN)
+    string(REGEX REPLACE "[.]h$" ".cc" source ${header})
+    if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${source} AND NOT GOSSAMER_VERIFY_ALL_HEADERS)
+      list(APPEND with_source ${header})
+    else()
+      list(APPEND alone ${header})
+    endif()
+  endforeach()
+  target_sources(${target} ${scope} FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/src FILES ${alone})
+  target_sources(${target} ${scope}
+    FILE_SET with_source TYPE HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/src FILES ${with_source})
+  set_target_properties(${target} PROPERTIES INTERFACE_HEADER_SETS_TO_VERIFY HEADERS)
+endfunction()
+
 # gossamer_test(NAME SOURCES ... [DEPS ...] [LIBS ...] [LABELS ...]): a GoogleTest program, each case one ctest.
-# Labels: `threads` runs under ThreadSanitizer in `make test`; `slow` is left out under the sanitizers.
+# Labels say where it runs beside the release build: `threads` under ThreadSanitizer in `make test`; `whole`, which tests
+# what others test below it, only in `make asan` and `make tsan`; all others are labelled `memory` and run under
+# AddressSanitizer in `make test`.
 add_custom_target(threads_tests COMMENT "Test programs labelled threads")
+add_custom_target(memory_tests COMMENT "Test programs labelled memory")
 function(gossamer_test name)
   cmake_parse_arguments(T "" "" "SOURCES;DEPS;LIBS;LABELS" ${ARGN})
   add_executable(${name} ${T_SOURCES})
@@ -41,11 +63,13 @@ function(gossamer_test name)
   foreach(dep IN LISTS T_DEPS)
     target_link_libraries(${name} PRIVATE gossamer::${dep})
   endforeach()
-  if("threads" IN_LIST T_LABELS)
-    add_dependencies(threads_tests ${name})
+  set(label ${T_LABELS})
+  if(NOT label)
+    set(label memory)
   endif()
-  # gtest_discover_tests takes no list as a value; ctest matches labels as patterns, so one joined label does.
-  list(JOIN T_LABELS "-" label)
+  if(NOT label STREQUAL "whole")
+    add_dependencies(${label}_tests ${name})
+  endif()
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 600 LABELS "${label}")
 endfunction()
 
