@@ -243,7 +243,7 @@ Result<Led> lead_sparse(const node::NodeHost& host, const CoordinatorFlags& flag
              .engine = kSparseEngine,
              .configuration = std::move(configuration),
              .keys = {},
-             .make_companion = [&host, lead = *std::move(lead)](const node::Aside& aside) {
+             .make_companion = [&host, lead = *std::move(lead)](const node::Aside& aside, const node::Post&) {
                return std::make_unique<node::FleetCompanion>(host.disk, lead, aside, nullptr,
                                                              host.clock.now());
              }};
@@ -291,7 +291,8 @@ Result<ExitStatus> lead(Context& context, const CoordinatorFlags& flags) {
     token = *std::move(made);
   }
   if (auto told = print_join_line(context, **node, token); !told.ok()) return told.error();
-  if (auto done = (*node)->run(signals); !done.ok()) return done.error();
+  if (auto done = (*node)->run([&signals] { return signals.stop_requested(); }); !done.ok())
+    return done.error();
   return signals.stop_requested() ? 128 + signals.signal_number() : 0;
 }
 

@@ -3,6 +3,7 @@
 // gossamer eval: how good a model is on a test set.
 #include <fmt/format.h>
 
+#include "apps/cli/answering.h"
 #include "apps/cli/arguments.h"
 #include "apps/cli/command.h"
 #include "apps/cli/machine.h"
@@ -19,6 +20,8 @@ struct EvalFlags {
   bool net_alone = false;
   std::string baseline;
   std::string retrieval = "exact";
+  std::string nodes;
+  std::string join_at;
 };
 
 Result<node::Scorer> scorer_of(const EvalFlags& flags) {
@@ -32,6 +35,29 @@ Result<node::Scorer> scorer_of(const EvalFlags& flags) {
                .got = "'" + flags.baseline + "'",
                .expected = "nearest or frequent",
                .fix = "leave it out to measure the model itself"};
+}
+
+// With --nodes `fleet` has the network.
+Result<engine::Model> open_measured(Context& context, const node::NodeHost& host, const EvalFlags& flags,
+                                    engine::Retrieval retrieval, std::unique_ptr<node::ServingFleet>& fleet) {
+  if (flags.nodes.empty() && flags.join_at.empty()) return node::open_model(host, flags.directory);
+  if (!flags.baseline.empty()) {
+    return Error{.kind = ErrorKind::kUsage,
+                 .where = "--nodes",
+                 .what = "baselines do not ask the net",
+                 .got = "--baseline " + flags.baseline,
+                 .expected = "one of the two",
+                 .fix = "leave one of the flags out"};
+  }
+  auto nodes = open_model_nodes(context, host,
+                                {.directory = flags.directory,
+                                 .nodes = flags.nodes,
+                                 .join_at = flags.join_at,
+                                 .net_alone = flags.net_alone,
+                                 .retrieval = retrieval});
+  if (!nodes.ok()) return nodes.error();
+  fleet = std::move(nodes->fleet);
+  return std::move(nodes->model);
 }
 
 Result<ExitStatus> evaluate(Context& context, const EvalFlags& flags) {
@@ -53,17 +79,20 @@ Result<ExitStatus> evaluate(Context& context, const EvalFlags& flags) {
   if (!machine.ok()) return machine.error();
   const node::NodeHost host = (*machine).host();
   const Instant begin = host.clock.now();
-  auto model = node::open_model(host, flags.directory);
+  std::unique_ptr<node::ServingFleet> fleet;
+  auto model = open_measured(context, host, flags, *retrieval, fleet);
   if (!model.ok()) return model.error();
   auto source = node::find_source(host.disk, flags.data, node::test_format(*model));
   if (!source.ok()) return source.error();
   const Instant loaded = host.clock.now();
   const bool exact = *retrieval == engine::Retrieval::kExact;
-  auto metrics = node::evaluate_model(host, *model,
-                                      {.source = *source,
-                                       .skip_bad = *skip_bad,
-                                       .scorer = *scorer,
-                                       .retrieval = exact ? *retrieval : engine::Retrieval::kHashedMeasured});
+  const node::EvaluateRequest request{.source = *source,
+                                      .skip_bad = *skip_bad,
+                                      .scorer = *scorer,
+                                      .retrieval = exact ? *retrieval : engine::Retrieval::kHashedMeasured};
+  const auto predictor = fleet ? node::fleet_predictor(*fleet, *model) : nullptr;
+  auto metrics = predictor ? node::evaluate_model(host, *model, *predictor, request)
+                           : node::evaluate_model(host, *model, request);
   if (!metrics.ok()) return metrics.error();
   const double seconds = (host.clock.now() - loaded).seconds();
   const double rate = seconds > 0 ? static_cast<double>((*metrics).samples) / seconds : 0;
@@ -101,6 +130,7 @@ Result<ExitStatus> run(Context& context, const Command& self, std::span<const st
                    "exact, or lsh (hash tables find the net's labels; what they miss is measured as "
                    "retrieval@10 and @100)")
       ->type_name("NAME");
+  add_nodes(*parser, flags.nodes, flags.join_at);
   parser->add_option("--skip-bad", flags.skip_bad, "leave out up to N bad lines; default 0")->type_name("N");
   add_threads(*parser, flags.common);
   add_json(*parser, flags.common, "one JSON object; metrics in percent, unrounded");

@@ -16,6 +16,7 @@
 #include "cluster/admission/token.h"
 #include "engines/check/check_engine.h"
 #include "engines/sparse/fleet/fleet_engine.h"
+#include "engines/sparse/fleet/serving_engine.h"
 #include "host/api/files.h"
 #include "host/posix/environment.h"
 #include "host/posix/route.h"
@@ -23,6 +24,7 @@
 #include "node/cluster/chosen_engine.h"
 #include "node/cluster/member_node.h"
 #include "node/fleet/member_job.h"
+#include "node/fleet/serving_job.h"
 #include "node/fleet/supplied_engine.h"
 
 namespace gossamer::cli {
@@ -198,7 +200,8 @@ std::vector<node::ChosenEngine::Kind> engines(const Context& context, const node
              return std::make_unique<engine::CheckEngine>(
                  process, engine::CheckEngine::Options{.clock = &context.clock});
            }},
-          {std::string(kSparseEngine), [&host, self] {
+          {std::string(kSparseEngine),
+           [&host, self] {
              auto engine = std::make_unique<engine::FleetEngine>(
                  self.process,
                  [&host, node = self.node](const std::string& configuration) {
@@ -208,6 +211,12 @@ std::vector<node::ChosenEngine::Kind> engines(const Context& context, const node
              return std::make_unique<node::SuppliedEngine>(
                  host, self.process, std::move(engine),
                  node::SuppliedEngine::Options{.directory = self.directory, .seed = self.node.value});
+           }},
+          {std::string(kServingEngine), [&host, self] {
+             return std::make_unique<engine::ServingEngine>(
+                 self.process, [&host](const std::string& configuration) {
+                   return node::make_serving_job(host, configuration);
+                 });
            }}};
 }
 

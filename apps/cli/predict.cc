@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "apps/cli/answering.h"
 #include "apps/cli/arguments.h"
 #include "apps/cli/command.h"
 #include "apps/cli/line_input.h"
@@ -15,11 +16,8 @@ namespace {
 
 struct PredictFlags {
   CommonFlags common;
-  std::string directory;
+  AnswerFlags answer;
   std::vector<std::string> queries;
-  std::string top = "5";
-  bool net_alone = false;
-  std::string retrieval = "exact";
 };
 
 Result<void> answer_arguments(Context& context, node::PredictSession& session,
@@ -55,26 +53,18 @@ Result<void> answer_stdin(Context& context, node::PredictSession& session) {
 }
 
 Result<ExitStatus> predict(Context& context, const PredictFlags& flags) {
-  auto top = parse_count(flags.top, {.flag = "--top", .min = 1, .max = 10'000});
+  auto top = parse_count(flags.answer.top, {.flag = "--top", .min = 1, .max = 10'000});
   if (!top.ok()) return top.error();
-  const auto retrieval = node::parse_retrieval(flags.retrieval);
-  if (!retrieval.ok()) return retrieval.error();
   auto machine = Machine::create(context, flags.common);
   if (!machine.ok()) return machine.error();
   const node::NodeHost host = (*machine).host();
-  auto model = node::open_model(host, flags.directory);
-  if (!model.ok()) return model.error();
-  auto session =
-      node::PredictSession::create(host, std::move(*model),
-                                   {.top = static_cast<std::size_t>(*top),
-                                    .scorer = flags.net_alone ? node::Scorer::kNet : node::Scorer::kFused,
-                                    .retrieval = *retrieval});
-  if (!session.ok()) return session.error();
+  auto answering = open_answering(context, host, flags.answer, *top, {});
+  if (!answering.ok()) return answering.error();
   if (flags.queries.empty() && context.console.terminal() && ::isatty(STDIN_FILENO) != 0) {
     host.say("one query a line; Ctrl-D ends");
   }
-  const auto done = flags.queries.empty() ? answer_stdin(context, **session)
-                                          : answer_arguments(context, **session, flags.queries);
+  const auto done = flags.queries.empty() ? answer_stdin(context, *answering->session)
+                                          : answer_arguments(context, *answering->session, flags.queries);
   if (!done.ok()) return done.error();
   return 0;
 }
@@ -82,14 +72,9 @@ Result<ExitStatus> predict(Context& context, const PredictFlags& flags) {
 Result<ExitStatus> run(Context& context, const Command& self, std::span<const std::string> arguments) {
   PredictFlags flags;
   auto parser = make_parser({self.name, self.help, self.example});
-  parser->add_option("DIR", flags.directory, "of a finished run, or its model/")->required()->type_name("");
+  add_answering(*parser, flags.answer);
   parser->add_option("TEXT", flags.queries, "queries; none: the lines of standard input")->type_name("");
-  parser->add_option("--top", flags.top, "labels to answer with; default 5")->type_name("K");
-  parser->add_flag("--net-alone", flags.net_alone, "without the training records that the model keeps");
-  parser
-      ->add_option("--retrieval", flags.retrieval,
-                   "exact, or lsh (hash tables find the net's labels; 'eval' measures what they miss)")
-      ->type_name("NAME");
+  parser->add_option("--top", flags.answer.top, "labels to answer with; default 5")->type_name("K");
   add_threads(*parser, flags.common);
   add_json(*parser, flags.common, "answers are JSON lines with and without it");
   add_quiet(*parser, flags.common);

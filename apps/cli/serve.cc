@@ -5,6 +5,7 @@
 
 #include <array>
 
+#include "apps/cli/answering.h"
 #include "apps/cli/arguments.h"
 #include "apps/cli/command.h"
 #include "apps/cli/machine.h"
@@ -19,15 +20,12 @@ namespace {
 
 struct ServeFlags {
   CommonFlags common;
-  std::string directory;
+  AnswerFlags answer;
   std::string listen;
-  std::string top = "5";
   std::string connections = "256";
   std::string waiting = "128";
   std::string body_bytes = "1048576";
   std::string timeout = "5";
-  std::string retrieval = "exact";
-  bool net_alone = false;
 };
 
 // HOST:PORT into `options`.
@@ -55,7 +53,7 @@ Result<host::HttpOptions> http_options(const ServeFlags& flags, std::size_t& top
   if (auto done = parse_listen(flags.listen, options); !done.ok()) return done.error();
   std::size_t seconds = 0;
   const std::array<Limit, 5> limits = {
-      {{flags.top, {.flag = "--top", .min = 1, .max = node::kMostLabels}, top},
+      {{flags.answer.top, {.flag = "--top", .min = 1, .max = node::kMostLabels}, top},
        {flags.connections, {.flag = "--connections", .min = 1, .max = 900}, options.max_connections},
        {flags.waiting, {.flag = "--waiting", .min = 1, .max = 100'000}, options.max_waiting},
        {flags.body_bytes, {.flag = "--body-bytes", .min = 1, .max = 1 << 30}, options.max_body_bytes},
@@ -85,30 +83,24 @@ Result<ExitStatus> serve(Context& context, const ServeFlags& flags) {
   std::size_t top = 0;
   auto options = http_options(flags, top);
   if (!options.ok()) return options.error();
-  const auto retrieval = node::parse_retrieval(flags.retrieval);
-  if (!retrieval.ok()) return retrieval.error();
   auto machine = Machine::create(context, flags.common);
   if (!machine.ok()) return machine.error();
   const node::NodeHost host = (*machine).host();
   const host::PosixSignals signals;
-  auto model = node::open_model(host, flags.directory);
-  if (!model.ok()) return model.error();
-  auto session =
-      node::PredictSession::create(host, std::move(*model),
-                                   {.top = top,
-                                    .scorer = flags.net_alone ? node::Scorer::kNet : node::Scorer::kFused,
-                                    .retrieval = *retrieval});
-  if (!session.ok()) return session.error();
+  auto answering =
+      open_answering(context, host, flags.answer, top, [&signals] { return signals.stop_requested(); });
+  if (signals.stop_requested()) return 128 + signals.signal_number();
+  if (!answering.ok()) return answering.error();
   options->pages = {{"/healthz", {.body = "{\"status\":\"ok\"}\n"}},
-                    {"/model", {.body = node::describe_json(**session, flags.directory)}}};
+                    {"/model", {.body = node::describe_json(*answering->session, flags.answer.directory)}}};
   auto server = host::HttpServer::start(*options);
   if (!server.ok()) return server.error();
   const std::string shown =
       options->host.find(':') == std::string::npos ? options->host : "[" + options->host + "]";
   context.output.line(
-      fmt::format("serving {} on http://{}:{}/predict", flags.directory, shown, (*server)->port()));
+      fmt::format("serving {} on http://{}:{}/predict", flags.answer.directory, shown, (*server)->port()));
   if (auto flushed = context.output.flush(); !flushed.ok()) return flushed.error();
-  node::PredictionService service(**session);
+  node::PredictionService service(*answering->session);
   serve_until_signal(**server, service, signals);
   return 128 + signals.signal_number();
 }
@@ -116,17 +108,14 @@ Result<ExitStatus> serve(Context& context, const ServeFlags& flags) {
 Result<ExitStatus> run(Context& context, const Command& self, std::span<const std::string> arguments) {
   ServeFlags flags;
   auto parser = make_parser({self.name, self.help, self.example});
-  parser->add_option("DIR", flags.directory, "of a finished run, or its model/")->required()->type_name("");
+  add_answering(*parser, flags.answer);
   parser->add_option("--listen", flags.listen, "where; port 0 takes a free one and prints it")
       ->required()
       ->type_name("HOST:PORT");
-  parser->add_option("--top", flags.top, "labels to answer with, unless ?top=K says otherwise; default 5")
-      ->type_name("K");
-  parser->add_flag("--net-alone", flags.net_alone, "without the training records that the model keeps");
   parser
-      ->add_option("--retrieval", flags.retrieval,
-                   "exact, or lsh (hash tables find the net's labels; 'eval' measures what they miss)")
-      ->type_name("NAME");
+      ->add_option("--top", flags.answer.top,
+                   "labels to answer with, unless ?top=K says otherwise; default 5")
+      ->type_name("K");
   parser->add_option("--connections", flags.connections, "open at once; default 256")->type_name("N");
   parser->add_option("--waiting", flags.waiting, "requests that may wait, 503 beyond; default 128")
       ->type_name("N");

@@ -131,6 +131,7 @@ Result<ExitStatus> simulate(Context& context, const SimulateFlags& flags) {
   if (result.stopped) {
     host.say(fmt::format("stopped after {} of {} seeds, {} broke", result.seeds, request.seeds,
                          result.violations));
+    if (result.violations > 0) return *node::judge(request, result);
     return 128 + signals.signal_number();
   }
   context.output.write(flags.common.json ? node::to_json(request, result) + "\n"

@@ -81,6 +81,14 @@ Result<std::size_t> nodes_of(const TrainFlags& flags, node::TrainRequest& reques
   return *nodes;
 }
 
+// Keys that only several nodes look at.
+void tell_unused(const node::NodeHost& host, const std::vector<engine::KeySetting>& settings) {
+  for (const engine::KeySetting& setting : settings) {
+    if (setting.name.starts_with("cluster."))
+      host.say(fmt::format("{} is not looked at without --nodes", setting.name));
+  }
+}
+
 Result<ExitStatus> train(Context& context, const TrainFlags& flags, const host::PosixSignals& signals,
                          node::TrainRequest request) {
   std::size_t nodes = 0;
@@ -93,6 +101,7 @@ Result<ExitStatus> train(Context& context, const TrainFlags& flags, const host::
   if (!machine.ok()) return machine.error();
   const node::NodeHost host = (*machine).host();
   std::optional<node::FleetRunner> runner;
+  if (nodes == 0) tell_unused(host, request.settings);
   if (nodes > 0) {
     const auto threads = static_cast<std::size_t>(host.compute.workers());
     runner.emplace(host, node::FleetRunner::Options{.nodes = nodes,

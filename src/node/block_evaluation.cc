@@ -25,7 +25,7 @@ Result<void> TestBlocks::run() {
 }
 
 Result<void> BlockEvaluation::take(const data::SparseRows& queries, const data::LabelSets& truth) {
-  predictor_.predict(queries, kEvaluationDepth, out_);
+  if (auto done = predictor_.predict(queries, kEvaluationDepth, out_); !done.ok()) return done;
   for (std::size_t q = 0; q < queries.rows(); ++q) evaluator_.add(out_.row(q), truth.row(q));
   return {};
 }

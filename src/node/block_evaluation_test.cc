@@ -11,7 +11,9 @@ namespace {
 // Names every query's first feature as its only label, and counts the queries.
 class EchoPredictor final : public engine::Predictor {
  public:
-  void predict(const data::SparseRows& queries, std::size_t top_k, engine::PredictionBlock& out) override {
+  Result<void> predict(const data::SparseRows& queries, std::size_t top_k,
+                       engine::PredictionBlock& out) override {
+    if (fails) return Error{.where = "nodes"};
     EXPECT_LE(queries.rows(), kPredictBlock);
     EXPECT_EQ(top_k, kEvaluationDepth);
     seen += queries.rows();
@@ -19,8 +21,10 @@ class EchoPredictor final : public engine::Predictor {
     out.count.assign(queries.rows(), 1);
     out.entries.assign(queries.rows() * top_k, {});
     for (std::size_t q = 0; q < queries.rows(); ++q) out.entries[q * top_k].id = queries.row(q).index[0];
+    return {};
   }
   std::size_t seen = 0;
+  bool fails = false;
 };
 
 // Every record is asked for once, across blocks, and its answer meets its own labels: also where records have
@@ -71,6 +75,21 @@ TEST(BlockEvaluation, StopsBetweenBlocks) {
   }
   EXPECT_EQ(records, 2 * kPredictBlock);
   EXPECT_EQ(predictor.seen, records);
+}
+
+// A predictor that fails ends the evaluation.
+TEST(BlockEvaluation, FailsWithItsPredictor) {
+  engine::Model model;
+  EchoPredictor predictor;
+  predictor.fails = true;
+  BlockEvaluation evaluation(model, predictor);
+  const std::vector<std::uint32_t> index = {0};
+  const std::vector<float> value = {1};
+  evaluation.queries().add({index, value}, 1);
+  ASSERT_TRUE(evaluation.truth({}).ok());
+  const auto done = evaluation.run();
+  ASSERT_FALSE(done.ok());
+  EXPECT_EQ(done.error().where, "nodes");
 }
 
 }  // namespace

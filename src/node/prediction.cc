@@ -240,7 +240,12 @@ Result<engine::Metrics> evaluate_model(const NodeHost& host, const engine::Model
                                        const EvaluateRequest& request) {
   auto predictor = make_predictor(host, model, request.scorer, request.retrieval);
   if (!predictor.ok()) return predictor.error();
-  BlockEvaluation evaluation(model, **predictor, request.stop);
+  return evaluate_model(host, model, **predictor, request);
+}
+
+Result<engine::Metrics> evaluate_model(const NodeHost& host, const engine::Model& model,
+                                       engine::Predictor& predictor, const EvaluateRequest& request) {
+  BlockEvaluation evaluation(model, predictor, request.stop);
   const TestSet test{.source = request.source, .skip_bad = request.skip_bad};
   if (auto read = read_test_set(host, test, evaluation); !read.ok()) return read.error();
   return evaluation.metrics();
@@ -278,11 +283,11 @@ std::string metrics_text(const engine::Metrics& metrics) {
   return text;
 }
 
-Result<engine::Model> open_model(const NodeHost& host, const std::string& directory) {
+Result<std::string> find_model(const NodeHost& host, const std::string& directory) {
   for (const std::string& path : {directory + "/model", directory}) {
     auto there = host.disk.exists(path + "/model.json");
     if (!there.ok()) return there.error();
-    if (*there) return engine::load_model(host.disk, path);
+    if (*there) return path;
   }
   auto run = host.disk.exists(directory + "/run.toml");
   const bool unfinished = run.ok() && *run;
@@ -292,6 +297,20 @@ Result<engine::Model> open_model(const NodeHost& host, const std::string& direct
                .got = unfinished ? "a run that has not finished" : "no model/model.json",
                .expected = "the directory of a finished run (train --out DIR), or its model/",
                .fix = unfinished ? "finish it: gossamer train ... --resume" : "check the path"};
+}
+
+Result<engine::Model> open_model(const NodeHost& host, const std::string& directory) {
+  const auto path = find_model(host, directory);
+  if (!path.ok()) return path.error();
+  return engine::load_model(host.disk, *path);
+}
+
+std::unique_ptr<PredictSession> PredictSession::create(
+    engine::Model model, std::size_t top,
+    FunctionRef<std::unique_ptr<engine::Predictor>(const engine::Model& model)> make) {
+  std::unique_ptr<PredictSession> session(new PredictSession(std::move(model), top));
+  session->predictor_ = make(session->model_);
+  return session;
 }
 
 Result<std::unique_ptr<PredictSession>> PredictSession::create(const NodeHost& host, engine::Model model,
@@ -331,9 +350,10 @@ Result<void> PredictSession::answer(std::span<const Query> queries,
       if (!read.ok()) break;
       unknown_.push_back(parser_.unknown_names().unknown - before);
     }
-    if (block_.size() > 0) predictor_->predict(block_.rows(), top_, out_);
-    for (std::size_t q = 0; q < block_.size(); ++q) sink(render(out_.row(q), unknown_[q]));
+    const auto answered = block_.size() > 0 ? predictor_->predict(block_.rows(), top_, out_) : Result<void>();
+    for (std::size_t q = 0; answered.ok() && q < block_.size(); ++q) sink(render(out_.row(q), unknown_[q]));
     block_.clear();
+    if (!answered.ok()) return answered;
     if (!read.ok()) return read;
   }
   return {};
@@ -355,8 +375,10 @@ void PredictSession::answer_each(
       readable.push_back(i);
       unknown_.push_back(parser_.unknown_names().unknown - before);
     }
-    if (block_.size() > 0) predictor_->predict(block_.rows(), top, out_);
-    for (std::size_t q = 0; q < readable.size(); ++q) sink(readable[q], render(out_.row(q), unknown_[q]));
+    const auto answered = block_.size() > 0 ? predictor_->predict(block_.rows(), top, out_) : Result<void>();
+    for (std::size_t q = 0; q < readable.size(); ++q)
+      sink(readable[q],
+           answered.ok() ? Result<std::string>(render(out_.row(q), unknown_[q])) : answered.error());
     block_.clear();
   }
 }

@@ -56,6 +56,10 @@ struct EvaluateRequest {
 // Errors are those of read_test_set().
 [[nodiscard]] Result<engine::Metrics> evaluate_model(const NodeHost& host, const engine::Model& model,
                                                      const EvaluateRequest& request);
+// By that predictor: scorer and retrieval of the request are not looked at.
+[[nodiscard]] Result<engine::Metrics> evaluate_model(const NodeHost& host, const engine::Model& model,
+                                                     engine::Predictor& predictor,
+                                                     const EvaluateRequest& request);
 
 // What data.format of a test file has to be where its content does not tell.
 [[nodiscard]] std::optional<engine::DataFormat> test_format(const engine::Model& model);
@@ -65,7 +69,9 @@ struct EvaluateRequest {
 // The same as a small table for people.
 [[nodiscard]] std::string metrics_text(const engine::Metrics& metrics);
 
-// The model of DIR: a run directory or a model directory. kFailed when there is none, kBadData when damaged.
+// The model of DIR, a run directory or a model directory: kFailed when there is none.
+[[nodiscard]] Result<std::string> find_model(const NodeHost& host, const std::string& directory);
+// kBadData when it is damaged.
 [[nodiscard]] Result<engine::Model> open_model(const NodeHost& host, const std::string& directory);
 
 class PredictSession {
@@ -78,6 +84,12 @@ class PredictSession {
   [[nodiscard]] static Result<std::unique_ptr<PredictSession>> create(const NodeHost& host,
                                                                       engine::Model model,
                                                                       const Options& options);
+
+  // Of a predictor that is elsewhere in part: of the model's network nothing but the shape is needed. `make`
+  // is called with the model in its place.
+  [[nodiscard]] static std::unique_ptr<PredictSession> create(
+      engine::Model model, std::size_t top,
+      FunctionRef<std::unique_ptr<engine::Predictor>(const engine::Model& model)> make);
 
   struct Query {
     std::string text;

@@ -181,7 +181,7 @@ struct Job {
   std::optional<host::HttpReply> reply;
 
   void refuse(const Error& error) {
-    if (!reply.has_value()) reply = host::http_error(error.kind == ErrorKind::kFailed ? 500 : 400, error);
+    if (!reply.has_value()) reply = host::http_error(error.kind == ErrorKind::kFailed ? 503 : 400, error);
   }
 };
 

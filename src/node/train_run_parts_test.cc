@@ -96,7 +96,7 @@ class KeepingRunner final : public StepRunner {
       const data::Record record = (*records)->record(RecordIndex{i});
       query.clear();
       query.add(record.features, (*records)->features());
-      (*predictor)->predict(query.rows(), engine::kEvaluationDepth, out);
+      EXPECT_TRUE((*predictor)->predict(query.rows(), engine::kEvaluationDepth, out).ok());
       for (const std::uint32_t label : record.labels) {
         const auto at = std::ranges::find(out.row(0), label, &engine::Scored::id);
         ranks_->push_back(at == out.row(0).end() ? 0

@@ -87,6 +87,14 @@ std::unique_ptr<SimCoordinator> EngineFleet::make_coordinator(const std::string&
   options.candidate = {.name = machine, .address = machine + ":7000"};
   options.program = "test";
   options.seed = options_.seed + ++coordinator_lives_;
+  if (options_.others) {
+    options.others = [this](const net::Arrived& arrived) {
+      SimCoordinator* const led = leading();
+      if (led == nullptr) return;
+      led->consumed(arrived.receipt);
+      options_.others(arrived);
+    };
+  }
   const Trace note = [this](const std::string& who, const std::string& what) {
     log_ += fmt::format("{:8.3f} {} {}\n", (timeline_.now() - Instant{}).seconds(), who, what);
     if (const Trace out = trace()) out(who, what);
@@ -171,6 +179,10 @@ void EngineFleet::stop(const std::string& reason) { leading()->stop(reason); }
 cluster::Coordinator* EngineFleet::leader() {
   SimCoordinator* const led = leading();
   return led == nullptr ? nullptr : led->leader();
+}
+
+void EngineFleet::send(net::PeerId to, host::Lane lane, net::Message message) {
+  if (SimCoordinator* const led = leading()) led->send(to, lane, std::move(message));
 }
 
 void EngineFleet::note_failure(const std::string& what) {

@@ -46,6 +46,8 @@ class EngineFleet : public FaultyFleet {
     Duration freeze_time = from_seconds(30);
     cluster::Defect defect = cluster::Defect::kNone;
     TimedTrace trace = {};
+    // What arrives at the leader on channels that are not the coordinator's.
+    std::function<void(const net::Arrived&)> others = {};
     // Those that faults begin and replace_done() puts in others' places, without machine and seed.
     std::function<EngineProcess::Options()> new_member = {};
   };
@@ -65,6 +67,8 @@ class EngineFleet : public FaultyFleet {
   [[nodiscard]] std::map<std::string, std::unique_ptr<EngineProcess>>& members() { return members_; }
   [[nodiscard]] EngineProcess& member(const std::string& machine) { return *members_.at(machine); }
   [[nodiscard]] cluster::Coordinator* leader();
+  // From the leader; lost while nobody leads.
+  void send(net::PeerId to, host::Lane lane, net::Message message);
   [[nodiscard]] const Durable& durable() const { return durable_; }
   [[nodiscard]] Invariants& invariants() { return invariants_; }
   // Of members.

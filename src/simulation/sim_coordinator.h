@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/rng.h"
 #include "cluster/control/coordinator_process.h"
@@ -43,6 +44,15 @@ class SimCoordinator final : public SimProcess, private cluster::Witness {
 
   // Null while it stands by.
   [[nodiscard]] cluster::Coordinator* leader() { return process_->coordinator(); }
+  // On channels that are not the coordinator's.
+  void send(net::PeerId to, host::Lane lane, net::Message message) {
+    if (process_->links() == nullptr) return;
+    static_cast<void>(process_->links()->send(to, lane, std::move(message), now()));
+    go_on();
+  }
+  void consumed(const net::Receipt& receipt) {
+    if (process_->links() != nullptr) process_->links()->consumed(receipt, now());
+  }
   [[nodiscard]] host::SimStore& store() { return *store_; }
   [[nodiscard]] const std::optional<Error>& failure() const { return process_->failure(); }
   // After `skip` calls of the store that succeed, `count` fail: every second one, and the last, after it was

@@ -51,7 +51,7 @@ void predict(const engine::Model& model) {
   const std::vector<std::uint32_t> index = {static_cast<std::uint32_t>(model.network.shape.features - 1)};
   const std::vector<float> value = {1};
   engine::PredictionBlock out;
-  (*predictor)->predict({begin, index, value}, 5, out);
+  CHECK((*predictor)->predict({begin, index, value}, 5, out).ok());
   for (std::size_t q = 0; q < out.queries(); ++q) {
     for (const engine::Scored& entry : out.row(q)) CHECK(entry.id < model.network.shape.labels, entry.id);
   }

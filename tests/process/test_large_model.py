@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A network larger than the memory of any node: four members and their coordinator, each in a control group that holds
-less than its weights, train it, measure it, and put it together on the disk.
+less than its weights, train it, measure it, put it together on the disk, and serve it.
 
 Where control groups cannot limit memory, or this user may not make one, these tests say so and are skipped.
 """
@@ -150,6 +150,7 @@ class LargeModel(test_training.WithData):
         self.assertGreater(got["parameters"], WEIGHTS / 4)
         self.assertFalse(os.path.exists(f"{self.out}/nodes/parts"))
 
+        self.served_by_members()
         measured = program.run("eval", self.out, "--data", self.test_path, "--json")
         self.assertEqual(measured.status, 0, measured.err)
         self.assertEqual(measured.json()["metrics"], got["metrics"])
@@ -162,6 +163,23 @@ class LargeModel(test_training.WithData):
         self.assertAlmostEqual(got["metrics"]["P@1"], want.json()["metrics"]["P@1"], delta=2)
         self.assertGreater(measured.json()["peak_rss_bytes"], LIMIT)
         self.assertGreater(want.json()["peak_rss_bytes"], LIMIT)
+
+    # What four limited members answer is what one unlimited process predicts.
+    def served_by_members(self):
+        with open(self.test_path, encoding="utf-8") as file:
+            queries = [line.split(" ", 1)[1].strip() for line in file.readlines()[1:]]
+        front = self.start("front", "predict", self.out, *queries[:20], "--nodes", 4, "--join-at", "127.0.0.1:0")
+        found = re.fullmatch(r"gossamer join (\S+) --token (\S+)\n", front.wait_for_line("gossamer join"))
+        members = [self.start(f"serve.{name}", "join", found[1], "--token", found[2], "--name", name, "--cores", "1",
+                              "--memory", "400M", "--dir", self.path(f"serve.{name}"))
+                   for name in ("one", "two", "three", "four")]  # fmt: skip
+        done = front.finish()
+        self.assertEqual(done.status, 0, done.err)
+        for member in members:
+            ended = member.finish()
+            self.assertEqual(ended.status, 0, ended.err)
+        want = program.run("predict", self.out, *queries[:20])
+        self.assertEqual(done.out, want.out, want.err)
 
     # With training rows the lead needs the network in its memory, and says before the first step that it has too little.
     def test_what_would_not_fit_is_refused(self):

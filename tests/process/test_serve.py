@@ -17,8 +17,9 @@ JSON = {"Content-Type": "application/json"}
 class Server:
     """A serving process on a free port of this machine."""
 
-    def __init__(self, run, *more):
-        self.running = program.Running("serve", run, "--listen", "127.0.0.1:0", "--threads", "2", *more)
+    def __init__(self, run, *more, environment=None):
+        self.running = program.Running(
+            "serve", run, "--listen", "127.0.0.1:0", "--threads", "2", *more, environment=environment)
         line = self.running.process.stdout.readline()
         found = re.fullmatch(r"serving .* on http://127\.0\.0\.1:(\d+)/predict\n", line)
         assert found, f"{line!r}\n{''.join(self.running.seen)}"

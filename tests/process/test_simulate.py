@@ -177,6 +177,15 @@ class Signals(unittest.TestCase):
             self.assertEqual(done.out, "")
             self.assertRegex(done.err, r"stopped after \d+ of 1000000 seeds, 0 broke")
 
+    # A seed that broke before is worth more than where it was stopped.
+    def test_interrupt_after_a_broken_seed(self):
+        running = program.Running("simulate", "cluster-chaos", "break=no-fencing", "--seeds", "1000000", "--threads", "2")
+        running.wait_for_line("broke")
+        running.signal(signal.SIGINT)
+        done = running.finish()
+        self.assertEqual((done.status, done.out), (1, ""), done.err)
+        self.assertRegex(done.err, r"cluster-chaos, seed \d+: \d+ of \d+ seeds broke")
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -48,6 +48,12 @@ class WithData(unittest.TestCase):
 
 
 class EndToEnd(WithData):
+    # Keys of several nodes are taken by one process, which says that it does not look at them.
+    def test_keys_of_nodes(self):
+        done = program.run(*self.arguments("cluster.codec=bf16", "train.epochs=1"))
+        self.assertEqual(done.status, 0, done.err)
+        self.assertIn("cluster.codec is not looked at without --nodes\n", done.err)
+
     # The summary has every field of the contract, the model learns, and eval says the same about it.
     def test_train_eval_predict(self):
         done = program.run(*self.arguments("--json"))

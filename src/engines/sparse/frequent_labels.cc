@@ -19,7 +19,7 @@ class FrequentLabels final : public Predictor {
     std::sort(ranking_.begin(), ranking_.end(), ranks_before);
   }
 
-  void predict(const data::SparseRows& queries, std::size_t top_k, PredictionBlock& out) override {
+  Result<void> predict(const data::SparseRows& queries, std::size_t top_k, PredictionBlock& out) override {
     CHECK(top_k >= 1, top_k);
     const std::size_t count = std::min(top_k, ranking_.size());
     out.top_k = top_k;
@@ -28,6 +28,7 @@ class FrequentLabels final : public Predictor {
     for (std::size_t q = 0; q < queries.rows(); ++q) {
       std::copy_n(ranking_.begin(), count, out.entries.begin() + static_cast<std::ptrdiff_t>(q * top_k));
     }
+    return {};
   }
 
  private:

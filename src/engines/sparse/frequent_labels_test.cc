@@ -13,13 +13,13 @@ TEST(FrequentLabels, RanksByTrainingCount) {
   const auto predictor = frequent_labels(model);
   const std::vector<std::uint32_t> begin = {0, 0, 0};
   PredictionBlock out;
-  predictor->predict({.begin = begin, .index = {}, .value = {}}, 3, out);
+  EXPECT_TRUE(predictor->predict({.begin = begin, .index = {}, .value = {}}, 3, out).ok());
   ASSERT_EQ(out.queries(), 2U);
   const std::vector<Scored> expected = {{2, 7}, {0, 2}, {3, 2}};
   for (std::size_t q = 0; q < 2; ++q) {
     EXPECT_EQ(std::vector<Scored>(out.row(q).begin(), out.row(q).end()), expected);
   }
-  predictor->predict({.begin = begin, .index = {}, .value = {}}, 10, out);
+  EXPECT_TRUE(predictor->predict({.begin = begin, .index = {}, .value = {}}, 10, out).ok());
   EXPECT_EQ(out.row(1).size(), 4U);
 }
 

@@ -142,7 +142,8 @@ Result<FittedFusion> learn_fusion_weights(const Model& model, const data::Datase
       value.insert(value.end(), row.value.begin(), row.value.end());
       begin.push_back(static_cast<std::uint32_t>(index.size()));
     }
-    (*predictor)->predict({begin, index, value}, kCandidates, block);
+    if (auto done = (*predictor)->predict({begin, index, value}, kCandidates, block); !done.ok())
+      return done.error();
     for (std::uint64_t i = 0; i < count; ++i) {
       const data::Record record = dataset.record(hold_out.held_record(first + i));
       const auto ranked = block.row(i);

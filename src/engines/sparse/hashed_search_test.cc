@@ -129,7 +129,7 @@ TEST(Predictor, MeasuresHashedRetrieval) {
   const auto predict = [&](Retrieval retrieval, PredictionBlock& out) {
     auto predictor = Predictor::create(model, best(), compute, {.parts = kNetAlone, .retrieval = retrieval});
     EXPECT_TRUE(predictor.ok());
-    (*predictor)->predict(rows, 10, out);
+    EXPECT_TRUE((*predictor)->predict(rows, 10, out).ok());
     return (*predictor)->recall();
   };
   PredictionBlock exact;

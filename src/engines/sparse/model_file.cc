@@ -109,25 +109,6 @@ Error damaged(const std::string& path, std::string got, std::string expected) {
           .fix = "restore the model directory from its origin or train again"};
 }
 
-Result<void> load_shard(host::Disk& disk, const std::string& path, const ShardEntry& shard,
-                        ModelBuilder& builder) {
-  const auto file = disk.map(path);
-  if (!file.ok()) return file.error();
-  const auto bytes = (*file)->bytes();
-  if (bytes.size() != shard.bytes) {
-    return damaged(path, fmt::format("{} bytes", bytes.size()), fmt::format("{}", shard.bytes));
-  }
-  if (const std::uint64_t hash = XXH3_64bits(bytes.data(), bytes.size()); hash != shard.xxh3) {
-    return damaged(path, fmt::format("XXH3-64 {:016x}", hash), fmt::format("{:016x}", shard.xxh3));
-  }
-  const auto tensors = parse_safetensors(path, bytes);
-  if (!tensors.ok()) return tensors.error();
-  for (const auto& [name, tensor] : *tensors) {
-    if (auto added = builder.add(path, name, tensor); !added.ok()) return added;
-  }
-  return {};
-}
-
 }  // namespace
 
 Result<void> save_model(host::Disk& disk, const std::string& directory, const Model& model,
@@ -146,7 +127,29 @@ Result<void> save_model(host::Disk& disk, const std::string& directory, const Mo
   return done;
 }
 
-Result<Model> load_model(host::Disk& disk, const std::string& directory) {
+Result<void> read_model_shard(
+    host::Disk& disk, const std::string& directory, const ShardEntry& shard,
+    FunctionRef<Result<void>(const std::string& path, const std::string& name, const TensorView& tensor)>
+        take) {
+  const std::string path = directory + "/" + shard.file;
+  const auto file = disk.map(path);
+  if (!file.ok()) return file.error();
+  const auto bytes = (*file)->bytes();
+  if (bytes.size() != shard.bytes) {
+    return damaged(path, fmt::format("{} bytes", bytes.size()), fmt::format("{}", shard.bytes));
+  }
+  if (const std::uint64_t hash = XXH3_64bits(bytes.data(), bytes.size()); hash != shard.xxh3) {
+    return damaged(path, fmt::format("XXH3-64 {:016x}", hash), fmt::format("{:016x}", shard.xxh3));
+  }
+  const auto tensors = parse_safetensors(path, bytes);
+  if (!tensors.ok()) return tensors.error();
+  for (const auto& [name, tensor] : *tensors) {
+    if (auto taken = take(path, name, tensor); !taken.ok()) return taken;
+  }
+  return {};
+}
+
+Result<OpenedModel> open_model_header(host::Disk& disk, const std::string& directory) {
   std::string source = without_trailing_slash(directory);
   const auto exists = disk.exists(source);
   if (!exists.ok()) return exists.error();
@@ -157,15 +160,25 @@ Result<Model> load_model(host::Disk& disk, const std::string& directory) {
   }
   const auto text = host::read_text(disk, header_path(source), kMaxHeaderBytes);
   if (!text.ok()) return text.error();
-  const auto header = parse_header(header_path(source), *text);
+  auto header = parse_header(header_path(source), *text);
   if (!header.ok()) return header.error();
-  ModelBuilder builder(*header);
-  for (const ShardEntry& shard : header->shards) {
-    if (auto loaded = load_shard(disk, source + "/" + shard.file, shard, builder); !loaded.ok()) {
-      return loaded.error();
-    }
+  return OpenedModel{.directory = std::move(source),
+                     .header_hash = XXH3_64bits(text->data(), text->size()),
+                     .header = *std::move(header)};
+}
+
+Result<Model> load_model(host::Disk& disk, const std::string& directory, Reading reading) {
+  const auto opened = open_model_header(disk, directory);
+  if (!opened.ok()) return opened.error();
+  ModelBuilder builder(opened->header, reading);
+  for (const ShardEntry& shard : opened->header.shards) {
+    auto loaded =
+        read_model_shard(disk, opened->directory, shard,
+                         [&builder](const std::string& path, const std::string& name,
+                                    const TensorView& tensor) { return builder.add(path, name, tensor); });
+    if (!loaded.ok()) return loaded.error();
   }
-  return builder.finish(source);
+  return builder.finish(opened->directory);
 }
 
 }  // namespace gossamer::engine

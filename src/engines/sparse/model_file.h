@@ -10,8 +10,11 @@
 #include <string>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "base/result.h"
 #include "engines/sparse/model.h"
+#include "engines/sparse/model_json.h"
+#include "engines/sparse/model_tensors.h"
 #include "engines/sparse/safetensors.h"
 #include "host/api/disk.h"
 
@@ -35,6 +38,20 @@ struct SaveModelOptions {
 
 // Reads and checks everything: checksums, shapes, types, every index, every number finite. Errors: kBadData
 // with the file and the field or tensor; kRefused for a format number that this program does not know.
-[[nodiscard]] Result<Model> load_model(host::Disk& disk, const std::string& directory);
+[[nodiscard]] Result<Model> load_model(host::Disk& disk, const std::string& directory,
+                                       Reading reading = Reading::kAll);
+
+// The same in steps, for who wants parts of it.
+struct OpenedModel {
+  std::string directory;          // where its files are: after a crash NAME.old may be the model NAME
+  std::uint64_t header_hash = 0;  // XXH3-64 of model.json, which names the contents of all other files
+  ModelHeader header;
+};
+[[nodiscard]] Result<OpenedModel> open_model_header(host::Disk& disk, const std::string& directory);
+// All tensors of a shard whose checksum is right; an error of `take` ends it.
+[[nodiscard]] Result<void> read_model_shard(
+    host::Disk& disk, const std::string& directory, const ShardEntry& shard,
+    FunctionRef<Result<void>(const std::string& path, const std::string& name, const TensorView& tensor)>
+        take);
 
 }  // namespace gossamer::engine

@@ -11,18 +11,10 @@
 #include <utility>
 
 #include "base/check.h"
+#include "engines/sparse/model_part.h"
 
 namespace gossamer::engine {
 namespace {
-
-Error bad_tensor(const std::string& path, std::string_view tensor, std::string got, std::string expected) {
-  return {.kind = ErrorKind::kBadData,
-          .where = path,
-          .what = fmt::format("cannot use tensor {} of the model", tensor),
-          .got = std::move(got),
-          .expected = std::move(expected),
-          .fix = "restore the model directory from its origin or train again"};
-}
 
 // Floats and bf16 must be finite: every exponent bit set means infinity or NaN.
 template <class T>
@@ -92,6 +84,15 @@ Result<void> check_distinct(const std::string& path, std::string_view tensor, co
 }
 
 }  // namespace
+
+Error bad_tensor(const std::string& path, std::string_view tensor, std::string got, std::string expected) {
+  return {.kind = ErrorKind::kBadData,
+          .where = path,
+          .what = fmt::format("cannot use tensor {} of the model", tensor),
+          .got = std::move(got),
+          .expected = std::move(expected),
+          .fix = "restore the model directory from its origin or train again"};
+}
 
 Names featurizer_features_of(const Model& model) {
   Names names;
@@ -197,7 +198,7 @@ ModelHeader header_of(const Model& model) {
   return header;
 }
 
-ModelBuilder::ModelBuilder(const ModelHeader& header) {
+ModelBuilder::ModelBuilder(const ModelHeader& header, Reading reading) {
   model_.task = header.task;
   model_.line = header.line;
   model_.activation = header.activation;
@@ -206,7 +207,9 @@ ModelBuilder::ModelBuilder(const ModelHeader& header) {
   if (header.instances) model_.neighbours = header.instances->weighting;
   model_.weighting.l2 = header.l2;
   model_.fusion = header.fusion;
-  expect_network(header);
+  model_.network.shape = network_shape(header);
+  const bool all = reading == Reading::kAll;
+  if (all) expect_network();
   expect_vector("label_count", DType::kU32, header.labels, model_.label_count);
   expect_vector("weighting.idf", DType::kF32, header.idf ? kAnySize : 0, model_.weighting.idf);
   if (header.label_names) expect_names("label_names", header.labels, model_.label_names);
@@ -219,7 +222,7 @@ ModelBuilder::ModelBuilder(const ModelHeader& header) {
     expect_vector("featurizer.document_frequency", DType::kU32, header.featurizer->features,
                   model_.featurizer->document_frequency);
   }
-  if (header.instances) expect_instances(*header.instances, model_.network.shape.last_hidden());
+  if (all && header.instances) expect_instances(*header.instances, model_.network.shape.last_hidden());
 }
 
 template <class T>
@@ -259,24 +262,21 @@ void ModelBuilder::expect_rows(const std::string& name, const sparse::RowTableSh
                      }};
 }
 
-void ModelBuilder::expect_network(const ModelHeader& header) {
+void ModelBuilder::expect_network() {
   sparse::Network& network = model_.network;
-  network.shape = {.features = header.features,
-                   .labels = header.labels,
-                   .hidden = header.hidden,
-                   .dense = {header.dense.begin(), header.dense.end()}};
-  expect_rows("embedding.weight", {.rows = header.features, .width = header.hidden}, network.embedding);
-  network.dense.resize(header.dense.size());
-  std::uint64_t inputs = header.hidden;
-  for (std::size_t i = 0; i < header.dense.size(); ++i) {
+  const sparse::NetworkShape& shape = network.shape;
+  expect_rows("embedding.weight", {.rows = shape.features, .width = shape.hidden}, network.embedding);
+  network.dense.resize(shape.dense.size());
+  std::uint64_t inputs = shape.hidden;
+  for (std::size_t i = 0; i < shape.dense.size(); ++i) {
     sparse::DenseLayer& layer = network.dense[i];
-    const std::uint64_t units = header.dense[i];
+    const std::uint64_t units = shape.dense[i];
     expect_rows(fmt::format("dense.{}.weight", i + 1), {.rows = units, .width = inputs}, layer.weights);
     expect_array(fmt::format("dense.{}.bias", i + 1).c_str(), DType::kF32, {units}, layer.bias);
     inputs = units;
   }
-  expect_rows("output.weight", {.rows = header.labels, .width = inputs}, network.output);
-  expect_array("output.bias", DType::kF32, {header.labels}, network.bias);
+  expect_rows("output.weight", {.rows = shape.labels, .width = inputs}, network.output);
+  expect_array("output.bias", DType::kF32, {shape.labels}, network.bias);
 }
 
 void ModelBuilder::expect_names(const char* prefix, std::uint64_t count, Names& names) {

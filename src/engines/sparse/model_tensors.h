@@ -11,6 +11,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -19,6 +20,10 @@
 #include "engines/sparse/safetensors.h"
 
 namespace gossamer::engine {
+
+// kBadData for a tensor of the model in `path`.
+[[nodiscard]] Error bad_tensor(const std::string& path, std::string_view tensor, std::string got,
+                               std::string expected);
 
 // The featurizer's features laid out as they are stored; empty without a featurizer.
 [[nodiscard]] Names featurizer_features_of(const Model& model);
@@ -31,11 +36,18 @@ namespace gossamer::engine {
 // Everything but tensors and shards.
 [[nodiscard]] ModelHeader header_of(const Model& model);
 
+// Of a model, what is read.
+enum class Reading {
+  kAll,
+  kWithoutNetwork,  // of the network only its shape, and no training rows
+};
+
 // Builds a model from its header and then its tensors in any order. Memory is taken for a tensor only once
 // its bytes have been seen, so a header that lies costs nothing.
 class ModelBuilder {
  public:
-  explicit ModelBuilder(const ModelHeader& header);
+  // kWithoutNetwork: tensors of the network and of training rows are ignored.
+  ModelBuilder(const ModelHeader& header, Reading reading);
   ModelBuilder(const ModelBuilder&) = delete;
   ModelBuilder& operator=(const ModelBuilder&) = delete;
 
@@ -55,7 +67,7 @@ class ModelBuilder {
     bool seen = false;
   };
 
-  void expect_network(const ModelHeader& header);
+  void expect_network();
   void expect_names(const char* prefix, std::uint64_t count, Names& names);
   void expect_instances(const InstanceCounts& counts, std::uint64_t hidden);
   template <class T>

@@ -44,7 +44,7 @@ class FusedPredictor final : public Predictor {
   FusedPredictor(const Model& model, const kernels::Kernels& kernels, host::Compute& compute,
                  const PredictOptions& options);
 
-  void predict(const data::SparseRows& queries, std::size_t top_k, PredictionBlock& out) override;
+  Result<void> predict(const data::SparseRows& queries, std::size_t top_k, PredictionBlock& out) override;
   // Instead of the exact search, or beside it.
   void retrieve_by(std::unique_ptr<HashedSearch> hashed) { hashed_ = std::move(hashed); }
   [[nodiscard]] std::optional<RetrievalRecall> recall() const override;
@@ -251,7 +251,8 @@ void FusedPredictor::rank_all(const Block& block, host::Range queries, Worker& w
   }
 }
 
-void FusedPredictor::predict(const data::SparseRows& queries, std::size_t top_k, PredictionBlock& out) {
+Result<void> FusedPredictor::predict(const data::SparseRows& queries, std::size_t top_k,
+                                     PredictionBlock& out) {
   CHECK(top_k >= 1, top_k);
   out.top_k = top_k;
   out.count.assign(queries.rows(), 0);
@@ -275,6 +276,7 @@ void FusedPredictor::predict(const data::SparseRows& queries, std::size_t top_k,
                workers_[static_cast<std::size_t>(w)], out);
     });
   }
+  return {};
 }
 
 Error cannot_use(std::string what, std::string got, std::string expected, std::string fix) {

@@ -76,8 +76,9 @@ class Predictor {
   // Ranks labels for queries as they came, not weighted (any number of rows, indices below the network's
   // features). Requires top_k >= 1. Fewer than
   // top_k labels come back only where all parts together name fewer. Scores are comparable within a query
-  // only.
-  virtual void predict(const data::SparseRows& queries, std::size_t top_k, PredictionBlock& out) = 0;
+  // only. An error leaves `out` unspecified; predictors of one process have none.
+  [[nodiscard]] virtual Result<void> predict(const data::SparseRows& queries, std::size_t top_k,
+                                             PredictionBlock& out) = 0;
 
   // Of Retrieval::kHashedMeasured, over all queries so far.
   [[nodiscard]] virtual std::optional<RetrievalRecall> recall() const { return std::nullopt; }

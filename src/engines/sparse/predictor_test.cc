@@ -225,7 +225,7 @@ PredictionBlock predict(const Model& model, const PredictOptions& options, const
   auto predictor = Predictor::create(model, best(), compute, options);
   EXPECT_TRUE(predictor.ok()) << predictor.error().message();
   PredictionBlock out;
-  (*predictor)->predict(queries, top_k, out);
+  EXPECT_TRUE((*predictor)->predict(queries, top_k, out).ok());
   return out;
 }
 
@@ -309,7 +309,7 @@ TEST(Predictor, AnswersDependOnTheQueryAlone) {
       for (std::size_t q = first; q <= first + size; ++q) begins.push_back(queries.begin[q] - begin);
       const auto index = std::span(queries.index).subspan(begin, begins.back());
       const auto value = std::span(queries.value).subspan(begin, begins.back());
-      (*predictor)->predict({begins, index, value}, 10, out);
+      EXPECT_TRUE((*predictor)->predict({begins, index, value}, 10, out).ok());
       for (std::size_t q = 0; q < size; ++q) {
         ASSERT_TRUE(std::ranges::equal(out.row(q), all.row(first + q)))
             << "query " << q << " of " << size << " from " << first;

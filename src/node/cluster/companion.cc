@@ -8,13 +8,15 @@ namespace gossamer::node {
 Accompanied::Accompanied(EventLoop& loop, cluster::CoordinatorProcess& process, const MakeCompanion& make)
     : loop_(loop),
       process_(process),
-      companion_(make([this](std::function<void()> work, std::function<void(Instant)> then) {
-        thread_.give([this, work = std::move(work), then = std::move(then)]() mutable {
-          work();
-          work = {};
-          loop_.post({}, [this, then = std::move(then)] { then(loop_.now()); });
-        });
-      })) {}
+      companion_(make(
+          [this](std::function<void()> work, std::function<void(Instant)> then) {
+            thread_.give([this, work = std::move(work), then = std::move(then)]() mutable {
+              work();
+              work = {};
+              loop_.post({}, [this, then = std::move(then)] { then(loop_.now()); });
+            });
+          },
+          [this](std::function<void()> action) { loop_.post({}, std::move(action)); })) {}
 
 void Accompanied::connect() {
   const std::optional<Generation> leads =

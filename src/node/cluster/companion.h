@@ -42,7 +42,9 @@ class Companion {
   // What went wrong since the last call, for people.
   [[nodiscard]] virtual std::vector<std::string> take_remarks() = 0;
 };
-using MakeCompanion = std::function<std::unique_ptr<Companion>(Aside)>;
+// Has the loop thread run an action, and then tick() the companion. Any thread, as long as the node lives.
+using Post = std::function<void(std::function<void()>)>;
+using MakeCompanion = std::function<std::unique_ptr<Companion>(Aside, Post)>;
 
 class Accompanied {
  public:

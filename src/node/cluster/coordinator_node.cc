@@ -345,9 +345,8 @@ bool CoordinatorNode::ended() const {
   return process_->coordinator() != nullptr && process_->coordinator()->stopped();
 }
 
-Result<void> CoordinatorNode::run(const host::PosixSignals& signals) {
-  loop_.run([this] { return work(); },
-            [&] { return signals.stop_requested() || process_->failure().has_value() || ended(); });
+Result<void> CoordinatorNode::run(const std::function<bool()>& stop) {
+  loop_.run([this] { return work(); }, [&] { return stop() || process_->failure().has_value() || ended(); });
   if (process_->failure()) return *process_->failure();
   if (ended() && process_->coordinator()->failure()) return *process_->coordinator()->failure();
   if (ended()) remark(LogLevel::kInfo, "the run has ended: all members have left");

@@ -7,6 +7,7 @@
 // Thread rule: everything on the loop thread, which is the caller's.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,7 +18,6 @@
 #include "cluster/admission/token_book.h"
 #include "cluster/control/coordinator_process.h"
 #include "cluster/control/workload.h"
-#include "host/posix/signals.h"
 #include "node/cluster/companion.h"
 #include "node/cluster/credentials.h"
 #include "node/cluster/event_loop.h"
@@ -38,16 +38,16 @@ struct CoordinatorOptions {
   bool resume = false;
   // The control lane; bulk is the next port, or a free one for port 0. Without it, where it listened before.
   std::optional<host::Endpoint> listen;
-  std::string advertise;                 // how nodes reach this machine; empty: listen.host
-  std::string store;                     // sqlite:FILE or etcd:URL,...; empty: a file in the directory
-  std::vector<host::Endpoint> standbys;  // other coordinators of the run
+  std::string advertise = {};                 // how nodes reach this machine; empty: listen.host
+  std::string store = {};                     // sqlite:FILE or etcd:URL,...; empty: a file in the directory
+  std::vector<host::Endpoint> standbys = {};  // other coordinators of the run
   std::size_t first_members = 1;
   std::string configuration;  // for the members' engines
-  std::string run_toml;       // the same for people, kept in the directory
-  std::vector<cluster::TrackId> tracks;
+  std::string run_toml = {};  // the same for people, kept in the directory
+  std::vector<cluster::TrackId> tracks = {};
   std::string program;
   ReportOptions report;
-  MakeCompanion make_companion;  // may be empty
+  MakeCompanion make_companion = {};  // may be empty
 };
 
 class CoordinatorNode {
@@ -66,9 +66,9 @@ class CoordinatorNode {
   // A token of this run, good for a day.
   [[nodiscard]] Result<std::string> new_token(const std::string& note);
 
-  // Until a signal comes or the run is stopped. Members are not asked to leave by a signal: they wait for a
-  // coordinator that comes back.
-  [[nodiscard]] Result<void> run(const host::PosixSignals& signals);
+  // Until `stop`, which is asked again and again, or the run's end. Members are not asked to leave by the
+  // first: they wait for a coordinator that comes back.
+  [[nodiscard]] Result<void> run(const std::function<bool()>& stop);
   // All members have left it for good, whatever the reason: nobody leads this run again.
   [[nodiscard]] bool ended() const;
 

@@ -157,7 +157,7 @@ Result<bool> LeadRunner::lead_on(const FleetLead& lead, bool known, const FleetC
   options.configuration =
       engine_configuration(options_.engine, options.program, fleet_configuration_bytes(lead.configuration));
   options.tracks = workload.tracks();
-  options.make_companion = [&](const Aside& aside) {
+  options.make_companion = [&](const Aside& aside, const Post&) {
     return std::make_unique<FleetCompanion>(host_.disk, lead, aside, over, host_.clock.now());
   };
   auto node = CoordinatorNode::start(host_, std::move(options), workload);
@@ -169,7 +169,7 @@ Result<bool> LeadRunner::lead_on(const FleetLead& lead, bool known, const FleetC
     token = *std::move(made);
   }
   if (auto told = options_.leads(**node, token); !told.ok()) return told.error();
-  const auto done = (*node)->run(signals_);
+  const auto done = (*node)->run([this] { return signals_.stop_requested(); });
   if ((*node)->ended()) {
     // Should it fail, the next process finds a run that ends at once.
     static_cast<void>(host::replace_file(host_.disk, ended_file(run_), ""));

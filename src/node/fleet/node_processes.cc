@@ -43,6 +43,10 @@ std::string last_error(host::Disk& disk, const std::string& log) {
 Result<std::unique_ptr<NodeProcesses>> NodeProcesses::start(const NodeHost& host, Options options) {
   std::unique_ptr<NodeProcesses> all(new NodeProcesses(host, std::move(options)));
   const Options& own = all->options_;
+  if (own.lead) {
+    if (auto joined = all->join(*own.lead); !joined.ok()) return joined.error();
+    return all;
+  }
   auto coordinator =
       all->begin("coordinator", {"coordinator", own.run + "/run.toml", "--listen", "127.0.0.1:0", "--first",
                                  fmt::format("{}", own.nodes), "--out", all->path("coordinator")});
@@ -73,22 +77,30 @@ Result<void> NodeProcesses::start_members() {
   const auto token =
       make_token(host_, directory, {.at = address->coordinator, .note = "for this run's nodes"});
   if (!token.ok()) return token.error();
-  const std::string token_file = path("token");
-  if (auto kept = host::replace_private_file(host_.disk, token_file, *token); !kept.ok()) return kept;
+  return join({.at = address->coordinator, .token = *token});
+}
+
+Result<void> NodeProcesses::join(const Options::Lead& lead) {
+  led_at_ = lead.at;
+  if (auto kept = host::replace_private_file(host_.disk, path("token"), lead.token); !kept.ok()) return kept;
   for (std::size_t i = 1; i <= options_.nodes; ++i) {
-    const std::string name = fmt::format("{}", i);
-    auto member = begin(
-        name, {"join", host::to_string(address->coordinator), "--token-file", token_file, "--dir", path(name),
-               "--name", "node " + name, "--cores", fmt::format("{}", options_.threads_each)});
+    auto member = begin_member(i);
     if (!member.ok()) return member.error();
     members_.push_back(*std::move(member));
   }
   return {};
 }
 
+Result<NodeProcesses::Node> NodeProcesses::begin_member(std::size_t i) const {
+  const std::string name = fmt::format("{}", i);
+  return begin(name, {"join", host::to_string(*led_at_), "--token-file", path("token"), "--dir", path(name),
+                      "--name", "node " + name, "--cores", fmt::format("{}", options_.threads_each)});
+}
+
 Result<void> NodeProcesses::look(bool stepping) {
-  const auto& end = coordinator_->process->end();
-  if (end) return failed(*coordinator_, *end);
+  if (coordinator_) {
+    if (const auto& end = coordinator_->process->end()) return failed(*coordinator_, *end);
+  }
   if (members_.empty()) return start_members();
   for (Node& member : members_) {
     if (auto good = look_at_member(member, stepping); !good.ok()) return good;
@@ -108,6 +120,13 @@ Result<void> NodeProcesses::look_at_member(Node& member, bool stepping) {
   const auto& end = member.process->end();
   if (!end || member.told) return {};
   constexpr int kSignal = 128;  // exit status of those that a signal asked to leave, too
+  if (options_.lead && end->by_signal) {
+    host_.say(fmt::format("node {} was killed and is started again", member.name));
+    auto again = begin_member(static_cast<std::size_t>(&member - members_.data()) + 1);
+    if (!again.ok()) return again.error();
+    member = *std::move(again);
+    return {};
+  }
   const bool left = end->status == 0 || end->status > kSignal;
   if (!left || !stepping) return failed(member, *end);
   member.told = true;
@@ -121,15 +140,18 @@ Error NodeProcesses::failed(const Node& node, const host::ChildProcess::End& end
   const std::string said = last_error(host_.disk, node.log);
   return {.kind = kind_is_known ? static_cast<ErrorKind>(end.status) : ErrorKind::kFailed,
           .where = node.log,
-          .what = fmt::format("{}{} has ended", &node == &*coordinator_ ? "the " : "node ", node.name),
+          .what = fmt::format("{}{} has ended", coordinator_ && &node == &*coordinator_ ? "the " : "node ",
+                              node.name),
           .got = said.empty() ? fmt::format("status {}", end.status) : said,
           .expected = "that it ends with the run",
-          .fix = "look into that file; go on from the newest checkpoint with: --resume"};
+          .fix = options_.lead ? "look into that file"
+                               : "look into that file; go on from the newest checkpoint with: --resume"};
 }
 
 void NodeProcesses::stop() {
   if (kill_at_) return;
-  kill_at_ = host_.clock.now() + kLeaveTime;
+  kill_at_ = host_.clock.now() + (options_.lead ? kAloneTime : kLeaveTime);
+  if (options_.lead) return;
   const auto address = load_address(host_.disk, path("coordinator"));
   const bool asked =
       address.ok() && ask_stop(host_, address->coordinator, {.directory = path("coordinator")}).ok();
@@ -138,12 +160,12 @@ void NodeProcesses::stop() {
 
 void NodeProcesses::kill() {
   for (Node& member : members_) member.process->kill();
-  coordinator_->process->kill();
+  if (coordinator_) coordinator_->process->kill();
 }
 
 bool NodeProcesses::all_ended() {
   if (kill_at_ && *kill_at_ <= host_.clock.now()) kill();
-  bool all = coordinator_->process->end().has_value();
+  bool all = !coordinator_ || coordinator_->process->end().has_value();
   for (Node& member : members_) all = member.process->end().has_value() && all;
   return all;
 }
@@ -168,7 +190,7 @@ StepRunner::Cost NodeProcesses::cost() const {
     if (!end) return;
     cost.peak_rss_bytes = std::max(cost.peak_rss_bytes, end->peak_rss_bytes);
   };
-  add(*coordinator_);
+  if (coordinator_) add(*coordinator_);
   for (const Node& member : members_) add(member);
   return cost;
 }

@@ -14,6 +14,7 @@
 
 #include "base/result.h"
 #include "base/time.h"
+#include "host/api/endpoint.h"
 #include "host/posix/child_process.h"
 #include "node/node_host.h"
 #include "node/train_run.h"
@@ -27,9 +28,17 @@ class NodeProcesses {
     std::size_t nodes = 1;
     std::size_t threads_each = 1;
     std::string program;
+    // This process leads, and keeps nothing in DIR but what nodes need: then nodes that were killed are
+    // started again. Nothing: a process of its own leads the prepared run.
+    struct Lead {
+      host::Endpoint at;
+      std::string token;
+    };
+    std::optional<Lead> lead = {};
   };
 
-  // Starts the coordinator. A node's end before `began` is a failure, since the others would wait for it.
+  // Starts the coordinator, or the nodes of a lead. A node's end before the first step is a failure, since
+  // the others would wait for it.
   [[nodiscard]] static Result<std::unique_ptr<NodeProcesses>> start(const NodeHost& host, Options options);
 
   // To be called again and again: starts members when the coordinator can be reached, and looks who has
@@ -57,12 +66,15 @@ class NodeProcesses {
   [[nodiscard]] std::string path(const std::string& name) const { return options_.run + "/nodes/" + name; }
   [[nodiscard]] Result<Node> begin(const std::string& name, std::vector<std::string> arguments) const;
   [[nodiscard]] Result<void> start_members();
+  [[nodiscard]] Result<void> join(const Options::Lead& lead);
+  [[nodiscard]] Result<Node> begin_member(std::size_t i) const;
   [[nodiscard]] Result<void> look_at_member(Node& member, bool stepping);
   [[nodiscard]] Error failed(const Node& node, const host::ChildProcess::End& end) const;
 
   const NodeHost& host_;
   const Options options_;
-  std::optional<Node> coordinator_;
+  std::optional<Node> coordinator_;  // nothing: this process leads
+  std::optional<host::Endpoint> led_at_;
   std::vector<Node> members_;
   std::optional<Instant> alone_since_;  // all members have ended, the coordinator has not
   std::optional<Instant> kill_at_;

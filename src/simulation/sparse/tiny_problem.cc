@@ -196,8 +196,9 @@ std::vector<std::uint32_t> TinyProblem::ranks_alone(sparse::Network network) con
   for (std::uint64_t i = 0; i < records.size(); ++i) {
     const data::Record record = records.record(RecordIndex{i});
     const std::vector<std::uint32_t> begin = {0, static_cast<std::uint32_t>(record.features.index.size())};
-    (*predictor)
-        ->predict({begin, record.features.index, record.features.value}, engine::kEvaluationDepth, out);
+    CHECK((*predictor)
+              ->predict({begin, record.features.index, record.features.value}, engine::kEvaluationDepth, out)
+              .ok());
     for (const std::uint32_t label : record.labels) {
       const auto at = std::ranges::find(out.row(0), label, &engine::Scored::id);
       ranks.push_back(at == out.row(0).end() ? 0 : static_cast<std::uint32_t>(at - out.row(0).begin()) + 1);

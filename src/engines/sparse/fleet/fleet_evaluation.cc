@@ -33,33 +33,18 @@ Error no_rank(std::uint32_t rank) {
 FleetEvaluation::FleetEvaluation(const FleetJob& job, const sparse::Network& network,
                                  std::vector<sparse::NetworkPart> parts, std::size_t rank)
     : job_(job),
-      network_(network),
       parts_(std::move(parts)),
       me_(rank),
       records_(job.test->records),
       rounds_(job.shape.layers() + 1),
       wished_(std::max<std::size_t>(job.test->fusion.candidates, kEvaluationDepth)),
       codec_(job.kernels, kQueryBlock),
+      scorer_(network, job.learner.activation, job.kernels, job.compute),
       due_(parts_.size()) {
   CHECK(rank < parts_.size(), rank, parts_.size());
   strides_.push_back(sparse::row_stride(job.shape.network.hidden));
   for (const std::size_t units : job.shape.network.dense) strides_.push_back(sparse::row_stride(units));
   for (const std::size_t stride : strides_) hidden_.emplace_back(kQueryBlock * stride);
-  for (std::uint32_t label = 0; label < job.shape.network.labels; ++label) {
-    const std::uint32_t row = job.order.row_of(label);
-    if (!network.part.rows.contains(row)) continue;
-    labels_.push_back(label);
-    rows_.push_back(row);
-  }
-  if (!rows_.empty()) {
-    search_.emplace(RowMatrix{.rows = rows_.size(),
-                              .width = job.shape.network.last_hidden(),
-                              .weights = network.output.all_weights().data(),
-                              .stride = network.output.stride(),
-                              .bias = network.bias.data(),
-                              .at = rows_},
-                    job.kernels, job.compute);
-  }
   for (int w = 0; w < job.compute.workers(); ++w)
     fusions_.emplace_back(job.test->fusion, kNetAlone, Fusion::Sources());
 }
@@ -109,12 +94,12 @@ Result<Slices> FleetEvaluation::round(std::uint64_t exchange, std::span<const Sl
   if (block == blocks()) return Slices{Slice::copy_of(std::as_bytes(std::span(own_ranks_)))};
   if (round == 0) {
     begin_block(block);
-    embed();
+    scorer_.embed(batch_.features, hidden(0));
     return give_hidden(0);
   }
   take_hidden(round - 1, got);
   if (round + 1 == rounds_) return give_lists(block);
-  deepen(round);
+  scorer_.deepen(round, batch_.size(), hidden(round - 1), hidden(round));
   return give_hidden(round);
 }
 
@@ -124,50 +109,6 @@ void FleetEvaluation::begin_block(std::uint64_t block) {
     const host::Range merged = merged_by(rank, block);
     due_[rank].push_back(batch_.labels.begin[merged.end] - batch_.labels.begin[merged.begin]);
   }
-}
-
-void FleetEvaluation::activate(std::size_t layer, std::size_t record, host::Range columns) {
-  float* const values = hidden(layer, record) + columns.begin;
-  job_.kernels.activate[static_cast<std::size_t>(job_.learner.activation)](
-      {.y = values, .h = values, .kept = nullptr, .scale = 1, .n = width_of(columns)});
-}
-
-void FleetEvaluation::embed() {
-  const host::Range own = parts_[me_].columns;
-  if (width_of(own) == 0) return;
-  job_.compute.run([&](int worker) {
-    const host::Range mine = host::worker_range(batch_.size(), worker, job_.compute.workers());
-    for (std::size_t record = mine.begin; record < mine.end; ++record) {
-      const data::SparseRow features = batch_.features.row(record);
-      job_.kernels.weighted_sum({.out = hidden(0, record) + own.begin,
-                                 .table = network_.embedding.weights(0),
-                                 .stride = network_.embedding.stride(),
-                                 .indices = features.index.data(),
-                                 .values = features.value.data(),
-                                 .count = features.index.size(),
-                                 .width = width_of(own)});
-      activate(0, record, own);
-    }
-  });
-}
-
-// The products of sparse::HiddenLayer, for the units that are here.
-void FleetEvaluation::deepen(std::size_t layer) {
-  const sparse::DenseLayer& dense = network_.dense[layer - 1];
-  const host::Range own = parts_[me_].units[layer - 1];
-  job_.compute.run([&](int worker) {
-    const host::Range mine = host::worker_range(batch_.size(), worker, job_.compute.workers());
-    for (std::size_t record = mine.begin; record < mine.end; ++record) {
-      float* const out = hidden(layer, record) + own.begin;
-      const float* const in = hidden(layer - 1, record);
-      for (std::size_t unit = 0; unit < dense.weights.rows(); ++unit) {
-        out[unit] =
-            dense.bias[unit] + job_.kernels.dot(dense.weights.weights(unit), in, dense.weights.stride());
-      }
-      std::fill(out + dense.weights.rows(), out + width_of(own), 0.0F);
-      activate(layer, record, own);
-    }
-  });
 }
 
 Slices FleetEvaluation::give_hidden(std::size_t layer) const {
@@ -184,8 +125,7 @@ void FleetEvaluation::take_hidden(std::size_t layer, std::span<const Slices> got
 
 Slices FleetEvaluation::give_lists(std::uint64_t block) {
   const std::size_t k = limit(me_);
-  if (search_ && batch_.size() > 0)
-    search_->search({hidden_.back().data(), strides_.back(), batch_.size()}, k);
+  if (batch_.size() > 0) scorer_.search({hidden_.back().data(), strides_.back(), batch_.size()}, k);
   Slices all;
   std::vector<Scored> list;
   for (std::size_t rank = 0; rank < parts_.size(); ++rank) {
@@ -194,9 +134,7 @@ Slices FleetEvaluation::give_lists(std::uint64_t block) {
     bytes.reserve(list_bytes(width_of(merged), k));
     for (std::size_t record = merged.begin; record < merged.end; ++record) {
       list.clear();
-      if (search_) {
-        for (const Scored& found : search_->found(record)) list.push_back({labels_[found.id], found.score});
-      }
+      scorer_.found(record, list);
       append_list(list, k, bytes);
     }
     all.push_back(Slice::of(std::move(bytes)));

@@ -17,7 +17,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -27,6 +26,7 @@
 #include "cluster/collective/operation.h"
 #include "engines/sparse/evaluation.h"
 #include "engines/sparse/fleet/fleet_job.h"
+#include "engines/sparse/fleet/part_scorer.h"
 #include "engines/sparse/fleet/step_log.h"
 #include "engines/sparse/fusion.h"
 #include "engines/sparse/predictor.h"
@@ -38,7 +38,8 @@ namespace gossamer::engine {
 
 class FleetEvaluation {
  public:
-  // Requires job.test. Borrows job and network, which is the part of this rank, for its life.
+  // Requires job.test. Borrows job and network, which is the part of this rank in the job's order, for its
+  // life.
   FleetEvaluation(const FleetJob& job, const sparse::Network& network, std::vector<sparse::NetworkPart> parts,
                   std::size_t rank);
   FleetEvaluation(const FleetEvaluation&) = delete;
@@ -68,21 +69,15 @@ class FleetEvaluation {
   [[nodiscard]] std::size_t limit(std::size_t rank) const;
 
   void begin_block(std::uint64_t block);
-  void embed();
-  void deepen(std::size_t layer);
   [[nodiscard]] Slices give_hidden(std::size_t layer) const;
   void take_hidden(std::size_t layer, std::span<const Slices> got);
   [[nodiscard]] Slices give_lists(std::uint64_t block);
   [[nodiscard]] Result<void> take_lists(std::uint64_t block, std::span<const Slices> got);
   void rank_answers(std::span<std::vector<Scored>> lists);
   [[nodiscard]] Result<void> take_ranks(std::span<const Slices> got);
-  void activate(std::size_t layer, std::size_t record, host::Range columns);
-  [[nodiscard]] float* hidden(std::size_t layer, std::size_t record) {
-    return hidden_[layer].data() + record * strides_[layer];
-  }
+  [[nodiscard]] HiddenRows hidden(std::size_t layer) { return {hidden_[layer].data(), strides_[layer]}; }
 
   const FleetJob& job_;
-  const sparse::Network& network_;
   const std::vector<sparse::NetworkPart> parts_;  // by rank
   const std::size_t me_;
   const std::uint64_t records_;
@@ -91,12 +86,9 @@ class FleetEvaluation {
   const PieceCodec codec_;
   std::vector<std::size_t> strides_;         // by hidden layer
   std::vector<AlignedArray<float>> hidden_;  // by layer, [kQueryBlock][stride]
-  // The rows held here: their labels, rising, so that the order of ties is that of labels; where they stand.
-  std::vector<std::uint32_t> labels_;
-  std::vector<std::uint32_t> rows_;
-  std::optional<RowSearch> search_;  // nothing: no rows are held
-  std::vector<Fusion> fusions_;      // by worker
-  data::Batch batch_ = {};           // of the block
+  PartScorer scorer_;
+  std::vector<Fusion> fusions_;  // by worker
+  data::Batch batch_ = {};       // of the block
   host::Range answered_;
   PredictionBlock answers_;
   std::vector<std::uint32_t> own_ranks_;         // of the records that this member has merged

@@ -112,7 +112,7 @@ class Divided {
       begin.push_back(static_cast<std::uint32_t>(index.size()));
     }
     PredictionBlock out;
-    (*predictor)->predict({begin, index, value}, kEvaluationDepth, out);
+    EXPECT_TRUE((*predictor)->predict({begin, index, value}, kEvaluationDepth, out).ok());
     return out;
   }
   [[nodiscard]] const data::InMemoryDataset& records() const { return records_; }
@@ -159,6 +159,7 @@ class Divided {
         if (holder == rank) part.rows.add(shard);
       }
       networks_.push_back(std::make_unique<sparse::Network>(shape_.network, part, kMoments));
+      networks_.back()->order = order_;
       for (const PieceId& id : pieces_of(shape_, part)) {
         const sparse::NetworkPiece piece = piece_of(shape_, id);
         std::vector<std::byte> bytes(sparse::piece_bytes(shape_.network, kMoments, piece));

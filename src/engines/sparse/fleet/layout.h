@@ -45,6 +45,11 @@ struct FleetShape {
   }
 };
 
+// From one row of a hidden layer to the next.
+[[nodiscard]] inline std::size_t hidden_stride(const FleetShape& shape, std::size_t layer) {
+  return sparse::row_stride(layer == 0 ? shape.network.hidden : shape.network.dense[layer - 1]);
+}
+
 // What is kept a copy of as one: a block of columns or units, or an output shard.
 struct PieceId {
   std::size_t layer = 0;  // shape.layers(): of the output

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/cli/answering.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <utility>
+
+#include "apps/cli/arguments.h"
+#include "apps/cli/cluster_words.h"
+#include "engines/sparse/model_file.h"
+#include "host/posix/child_process.h"
+#include "node/fleet/fleet_runner.h"
+
+namespace gossamer::cli {
+namespace {
+
+Error cannot_do(std::string what, std::string got, std::string fix) {
+  return {.kind = ErrorKind::kUsage,
+          .where = "--nodes",
+          .what = std::move(what),
+          .got = std::move(got),
+          .expected = "exact lists of the net alone",
+          .fix = std::move(fix)};
+}
+
+// Reading parts of a large model takes a while; who joins from elsewhere comes when he likes.
+constexpr double kStartSeconds = 1800;
+constexpr double kUntilTold = 1e8;
+
+std::function<Result<void>(const host::Endpoint&, const std::string&)> print_join(Context& context) {
+  return [&context](const host::Endpoint& at, const std::string& token) {
+    context.console.write(fmt::format("gossamer join {} --token {}\n", host::to_string(at), token));
+    return Result<void>();
+  };
+}
+
+}  // namespace
+
+void add_nodes(CLI::App& parser, std::string& nodes, std::string& join_at) {
+  parser
+      .add_option("--nodes", nodes,
+                  "processes of this machine that have the network in parts; by the net alone, exact lists")
+      ->type_name("N");
+  parser
+      .add_option(
+          "--join-at", join_at,
+          "where the N nodes join from other machines, which have DIR under the same path; prints how")
+      ->type_name("HOST:PORT");
+}
+
+void add_answering(CLI::App& parser, AnswerFlags& flags) {
+  parser.add_option("DIR", flags.directory, "of a finished run, or its model/")->required()->type_name("");
+  parser.add_flag("--net-alone", flags.net_alone, "without the training records that the model keeps");
+  parser
+      .add_option("--retrieval", flags.retrieval,
+                  "exact, or lsh (hash tables find the net's labels; 'eval' measures what they miss)")
+      ->type_name("NAME");
+  add_nodes(parser, flags.nodes, flags.join_at);
+}
+
+Result<Answering> open_answering(Context& context, const node::NodeHost& host, const AnswerFlags& flags,
+                                 std::size_t top, const std::function<bool()>& stop) {
+  const auto retrieval = node::parse_retrieval(flags.retrieval);
+  if (!retrieval.ok()) return retrieval.error();
+  if (!flags.nodes.empty() || !flags.join_at.empty()) {
+    auto nodes = open_model_nodes(context, host,
+                                  {.directory = flags.directory,
+                                   .nodes = flags.nodes,
+                                   .join_at = flags.join_at,
+                                   .net_alone = flags.net_alone,
+                                   .retrieval = *retrieval,
+                                   .stop = stop});
+    if (!nodes.ok()) return nodes.error();
+    auto session = node::PredictSession::create(
+        std::move(nodes->model), top,
+        [&](const engine::Model& model) { return node::fleet_predictor(*nodes->fleet, model); });
+    return Answering{.fleet = std::move(nodes->fleet), .session = std::move(session)};
+  }
+  auto model = node::open_model(host, flags.directory);
+  if (!model.ok()) return model.error();
+  auto session =
+      node::PredictSession::create(host, std::move(*model),
+                                   {.top = top,
+                                    .scorer = flags.net_alone ? node::Scorer::kNet : node::Scorer::kFused,
+                                    .retrieval = *retrieval});
+  if (!session.ok()) return session.error();
+  return Answering{.fleet = nullptr, .session = *std::move(session)};
+}
+
+Result<ModelNodes> open_model_nodes(Context& context, const node::NodeHost& host,
+                                    const NodesRequest& request) {
+  if (request.nodes.empty()) {
+    return Error{.kind = ErrorKind::kUsage,
+                 .where = "--join-at",
+                 .what = "it is not known how many nodes are to come",
+                 .expected = "--nodes N beside it",
+                 .fix = "add --nodes"};
+  }
+  const auto nodes = parse_count(request.nodes, {.flag = "--nodes", .min = 1, .max = node::kMostNodes});
+  if (!nodes.ok()) return nodes.error();
+  std::optional<host::Endpoint> join_at;
+  if (!request.join_at.empty()) {
+    const auto at = parse_at(request.join_at, "--join-at");
+    if (!at.ok()) return at.error();
+    join_at = *at;
+  }
+  const auto found = node::find_model(host, absolute_path(request.directory));
+  if (!found.ok()) return found.error();
+  const auto opened = engine::open_model_header(host.disk, *found);
+  if (!opened.ok()) return opened.error();
+  if (request.retrieval != engine::Retrieval::kExact)
+    return cannot_do("nodes have no hash tables for queries", "--retrieval lsh",
+                     "leave one of the flags out");
+  if (opened->header.instances && !request.net_alone) {
+    return cannot_do("the training records that the model keeps are not shared out among nodes",
+                     "a model with training records", "add --net-alone");
+  }
+  auto model = engine::load_model(host.disk, *found, engine::Reading::kWithoutNetwork);
+  if (!model.ok()) return model.error();
+  const auto state = state_directory();
+  if (!state.ok()) return state.error();
+  const auto threads = static_cast<std::size_t>(host.compute.workers());
+  auto fleet =
+      node::ServingFleet::start(host, *opened,
+                                {.directory = fmt::format("{}/serving/{}", absolute_path(*state), ::getpid()),
+                                 .nodes = *nodes,
+                                 .threads_each = std::max<std::size_t>(1, threads / *nodes),
+                                 .program = host::own_program(),
+                                 .program_name = program_name(),
+                                 .engine = std::string(kServingEngine),
+                                 .start_patience = from_seconds(join_at ? kUntilTold : kStartSeconds),
+                                 .join_at = join_at,
+                                 .joined_at = join_at ? print_join(context) : nullptr,
+                                 .stop = request.stop});
+  if (!fleet.ok()) return fleet.error();
+  return ModelNodes{.model = *std::move(model), .fleet = *std::move(fleet)};
+}
+
+}  // namespace gossamer::cli

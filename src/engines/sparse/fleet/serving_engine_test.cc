@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Members with parts of a model, and the lead that asks them, in virtual time.
+#include "engines/sparse/fleet/serving_engine.h"
+
+#include <gossamer/sparse_serving.pb.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/rng.h"
+#include "engines/sparse/fleet/fleet_queries.h"
+#include "engines/sparse/fleet/fleet_workload.h"
+#include "engines/sparse/model_file.h"
+#include "engines/sparse/model_part.h"
+#include "engines/sparse/random_model.h"
+#include "engines/sparse/row_search.h"
+#include "host/sim/compute.h"
+#include "host/sim/disk.h"
+#include "kernels/kernels.h"
+#include "learn/sparse/hidden_layer.h"
+#include "simulation/engine_fleet.h"
+
+namespace gossamer::engine {
+namespace {
+
+using Lists = FleetQueries::Lists;
+
+const kernels::Kernels& best() { return kernels::kernels_for(kernels::best_isa()); }
+
+// A model on a disk, and what one process finds with it.
+class Served {
+ public:
+  explicit Served(const testing::RandomModelShape& shape) : model_(testing::random_model(shape)) {
+    EXPECT_TRUE(save_model(disk_, "model", model_, {.max_shard_bytes = 20'000}).ok());
+  }
+  [[nodiscard]] Lists one_process(const data::SparseRows& queries, std::size_t labels) {
+    const sparse::HiddenLayer layer(model_.network, model_.activation, best());
+    AlignedArray<float> hidden(queries.rows() * layer.stride());
+    for (std::size_t q = 0; q < queries.rows(); ++q)
+      layer.forward(queries.row(q), hidden.data() + q * layer.stride());
+    RowSearch search({.rows = model_.network.shape.labels,
+                      .width = model_.network.shape.last_hidden(),
+                      .weights = model_.network.output.all_weights().data(),
+                      .stride = layer.stride(),
+                      .bias = model_.network.bias.data()},
+                     best(), compute_);
+    search.search({hidden.data(), layer.stride(), queries.rows()}, labels);
+    Lists lists;
+    for (std::size_t q = 0; q < queries.rows(); ++q)
+      lists.emplace_back(search.found(q).begin(), search.found(q).end());
+    return lists;
+  }
+  [[nodiscard]] FleetShape shape() const { return {.network = model_.network.shape, .shard_shift = 3}; }
+  [[nodiscard]] std::shared_ptr<const ServingJob> job() {
+    return std::make_shared<const ServingJob>(ServingJob{
+        .shape = shape(),
+        .activation = model_.activation,
+        .kernels = best(),
+        .compute = compute_,
+        .load = [this](const sparse::NetworkPart& part) { return load_network_part(disk_, "model", part); }});
+  }
+
+ private:
+  Model model_;
+  host::SimDisk disk_;
+  host::SimCompute compute_{{.workers = 2, .seed = 3}};
+};
+
+class Fleet {
+ public:
+  Fleet(Served& served, std::size_t members, std::uint64_t seed = 1)
+      : served_(served),
+        workload_(served.shape(), {.copies = 0}),
+        queries_(served.shape()),
+        fleet_({.workload = workload_,
+                .configuration = "model",
+                .tracks = workload_.tracks(),
+                .first_members = members,
+                .seed = seed,
+                .path = {.delay = from_milliseconds(5)},
+                .others = [this](const net::Arrived& arrived) {
+                  if (arrived.message.channel == kQueryChannel) queries_.on(arrived.from, arrived.message);
+                }}) {
+    for (std::size_t i = 0; i < members; ++i) join();
+  }
+
+  std::string join() {
+    return fleet_.join({.make_engine = [this](cluster::MemberProcess& process) {
+      return std::make_unique<ServingEngine>(process, [this](const std::string& configuration) {
+        EXPECT_EQ(configuration, "model");
+        return Result(served_.job());
+      });
+    }});
+  }
+  void ask(const data::SparseRows& queries, std::size_t labels) { queries_.ask(queries, labels); }
+  // What is there after so many milliseconds at the latest.
+  std::optional<Result<Lists>> answer(int milliseconds) {
+    for (int i = 0; i < milliseconds; ++i) {
+      fleet_.run_for(0.001);
+      flush();
+      if (auto answer = queries_.take_answer()) return answer;
+    }
+    return std::nullopt;
+  }
+  void flush() {
+    for (FleetQueries::Sending& each : queries_.take_out())
+      fleet_.send(each.to, each.lane, std::move(each.message));
+  }
+  [[nodiscard]] FleetQueries& queries() { return queries_; }
+  [[nodiscard]] simulation::EngineFleet* operator->() { return &fleet_; }
+
+ private:
+  Served& served_;
+  FleetWorkload workload_;
+  FleetQueries queries_;
+  simulation::EngineFleet fleet_;
+};
+
+// Claim: any number of nodes finds what one process finds, to the bit, with dense layers and without, however
+// many labels are wanted; one without a part, because there are too few shards, does no harm.
+TEST(ServingEngine, AnswersAsOneProcess) {
+  for (const std::vector<std::size_t>& dense : {std::vector<std::size_t>{}, {64, 32}}) {
+    Served served({.features = 60, .labels = 77, .hidden = 48, .dense = dense});
+    Rng rng(4, Purpose::kTest);
+    const testing::OwnedRows queries = testing::random_rows(rng, 60, 20);
+    for (const std::size_t members : {1, 2, 3, 5, 12}) {
+      Fleet fleet(served, members);
+      for (const std::size_t labels : {1, 10, 77}) {
+        fleet.ask(queries.view(), labels);
+        const auto answer = fleet.answer(60'000);
+        ASSERT_TRUE(answer) << members << " members\n" << fleet->log();
+        ASSERT_TRUE(answer->ok()) << answer->error().message();
+        ASSERT_EQ(**answer, served.one_process(queries.view(), labels)) << members << " members";
+      }
+    }
+  }
+}
+
+// Claim: members that are killed, leave or join, while there is a query or between two, change no answer, and
+// each query gets one.
+TEST(ServingEngine, MembersComeAndGo) {
+  Served served({.features = 60, .labels = 200, .hidden = 96, .dense = {64}});
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+    Rng rng(seed, Purpose::kTest);
+    Fleet fleet(served, 4, seed);
+    for (int round = 0; round < 12; ++round) {
+      const testing::OwnedRows queries =
+          testing::random_rows(rng, 60, 1 + static_cast<std::uint32_t>(rng.below(30)));
+      fleet.ask(queries.view(), 10);
+      auto answer = fleet.answer(static_cast<int>(rng.below(40)));
+      auto victim = fleet->members().begin();
+      std::advance(victim, rng.below(fleet->members().size()));
+      if (round % 3 == 0) fleet->kill(victim->first);
+      if (round % 3 == 1) victim->second->drain("it was told to");
+      fleet.join();
+      if (!answer) answer = fleet.answer(60'000);
+      ASSERT_TRUE(answer) << "seed " << seed << ", round " << round << "\n" << fleet->log();
+      ASSERT_TRUE(answer->ok()) << answer->error().message();
+      ASSERT_EQ(**answer, served.one_process(queries.view(), 10)) << "seed " << seed << ", round " << round;
+    }
+    EXPECT_EQ(fleet->failure(), std::nullopt) << *fleet->failure();
+  }
+}
+
+// Claim: a number that overflows finds nothing for its own query alone, as in one process.
+TEST(ServingEngine, OverflowsAlone) {
+  Served served({.features = 60, .labels = 77, .hidden = 48});
+  testing::OwnedRows queries;
+  queries.begin = {0, 1, 2};
+  queries.index = {3, 5};
+  queries.value = {3e38F, 0.5F};
+  Fleet fleet(served, 3);
+  fleet.ask(queries.view(), 5);
+  const auto answer = fleet.answer(60'000);
+  ASSERT_TRUE(answer && answer->ok());
+  EXPECT_EQ(**answer, served.one_process(queries.view(), 5));
+  EXPECT_EQ((**answer)[1].size(), 5U);
+}
+
+net::Message question(Epoch epoch, std::uint32_t layer, std::uint32_t queries, std::uint32_t labels,
+                      std::vector<std::byte> payload) {
+  sparse_serving::Body body;
+  body.mutable_question()->set_number(1);
+  body.mutable_question()->set_epoch(epoch.value);
+  body.mutable_question()->set_layer(layer);
+  body.mutable_question()->set_queries(queries);
+  body.mutable_question()->set_labels(labels);
+  return {
+      .channel = kQueryChannel, .body = body.SerializeAsString(), .payload = {Slice::of(std::move(payload))}};
+}
+
+std::vector<std::byte> words(const std::vector<std::uint32_t>& values) {
+  const auto bytes = std::as_bytes(std::span(values));
+  return {bytes.begin(), bytes.end()};
+}
+
+// Claim: a question that no lead asks makes a member leave, with what was wrong with it; nothing is read
+// beyond what was sent.
+TEST(ServingEngine, RefusesQuestionsThatNobodyAsks) {
+  Served served({.features = 60, .labels = 77, .hidden = 48});
+  const auto make = [](Epoch epoch) {
+    return std::vector<net::Message>{
+        question(epoch, 0, 0, 0, {}),
+        question(epoch, 0, 300, 0, {}),
+        question(epoch, 2, 1, 5, {}),
+        question(epoch, 0, 1, 0, words({0})),
+        question(epoch, 0, 1, 0, words({0, 1})),
+        question(epoch, 0, 1, 0, words({0, 4'000'000'000, 1, 0})),
+        question(epoch, 0, 1, 0, words({1, 1, 3, 0})),
+        question(epoch, 0, 2, 0, words({0, 2, 1, 3, 0})),
+        question(epoch, 0, 1, 0, words({0, 1, 60, 0})),
+        question(epoch, 1, 1, 5, words({0, 0})),
+        question(epoch, 1, 1, 0, std::vector<std::byte>(64 * 4)),
+        question(epoch, 1, 1, 78, std::vector<std::byte>(64 * 4)),
+    };
+  };
+  for (std::size_t i = 0; i < make(Epoch()).size(); ++i) {
+    Fleet fleet(served, 1);
+    fleet.ask(testing::OwnedRows{.begin = {0, 1}, .index = {1}, .value = {1}}.view(), 5);
+    ASSERT_TRUE(fleet.answer(60'000));
+    auto& [machine, process] = *fleet->members().begin();
+    net::Message bad = make(Epoch(process->member()->installed().epoch()))[i];
+    fleet->send(process->member()->self(), host::Lane::kControl, std::move(bad));
+    for (int k = 0; k < 2000 && !process->done(); ++k) fleet->run_for(0.001);
+    ASSERT_TRUE(process->engine().failure()) << i;
+    EXPECT_EQ(process->engine().failure()->what, "the lead asked what cannot be answered") << i;
+  }
+}
+
+// What a member of that number says of itself, and answers.
+net::Message ready(Epoch epoch, const sparse::NetworkPart& part) {
+  sparse_serving::Body body;
+  body.mutable_ready()->set_epoch(epoch.value);
+  write_part(part, *body.mutable_ready()->mutable_part());
+  return {.channel = kQueryChannel, .body = body.SerializeAsString(), .payload = {}};
+}
+net::Message answer_to(const net::Message& asked, std::vector<std::byte> payload) {
+  sparse_serving::Body body;
+  EXPECT_TRUE(body.ParseFromString(asked.body));
+  const std::uint64_t number = body.question().number();
+  body.mutable_answer()->set_number(number);
+  return {
+      .channel = kQueryChannel, .body = body.SerializeAsString(), .payload = {Slice::of(std::move(payload))}};
+}
+
+class OneMember : public ::testing::Test {
+ protected:
+  OneMember() {
+    part_ = with_shards(no_part(shape_), shape_, {0, 1});
+    columns_of(part_, 0) = {0, 16};
+  }
+  net::Message asked() {
+    const auto out = queries_.take_out();
+    EXPECT_EQ(out.size(), 1U);
+    return out.empty() ? net::Message() : out.front().message;
+  }
+  void ask() {
+    const testing::OwnedRows rows{.begin = {0, 1}, .index = {2}, .value = {1}};
+    queries_.ask(rows.view(), 3);
+  }
+
+  FleetShape shape_{.network = {.features = 4, .labels = 10, .hidden = 16}, .shard_shift = 3};
+  sparse::NetworkPart part_;
+  FleetQueries queries_{shape_};
+  const net::PeerId peer_{NodeId(5), Incarnation(9)};
+};
+
+// Claim: nobody is asked while a part is missing; who tells of it again is asked again, under another number.
+TEST_F(OneMember, WaitsForAllParts) {
+  ask();
+  EXPECT_TRUE(queries_.take_out().empty());
+  sparse::NetworkPart half = part_;
+  half.rows.drop(1);
+  queries_.on(peer_, ready(Epoch(3), half));
+  EXPECT_FALSE(queries_.whole());
+  EXPECT_TRUE(queries_.take_out().empty());
+  queries_.on(peer_, ready(Epoch(4), part_));
+  const net::Message first = asked();
+  queries_.on(peer_, ready(Epoch(3), half));  // late
+  EXPECT_TRUE(queries_.whole());
+  queries_.on(peer_, ready(Epoch(5), part_));
+  const net::Message second = asked();
+  EXPECT_NE(first.body, second.body);
+  queries_.on(peer_, answer_to(first, std::vector<std::byte>(64)));  // nobody waits for it any more
+  EXPECT_TRUE(queries_.take_out().empty());
+  queries_.on(peer_, answer_to(second, std::vector<std::byte>(64)));
+  queries_.on(peer_, answer_to(second, std::vector<std::byte>(64)));  // twice
+  std::vector<Scored> list{{.id = 7, .score = 2}, {.id = 1, .score = 1}, {.id = 0, .score = 0}};
+  const auto bytes = std::as_bytes(std::span(list));
+  queries_.on(peer_, answer_to(asked(), {bytes.begin(), bytes.end()}));
+  const auto answer = queries_.take_answer();
+  ASSERT_TRUE(answer && answer->ok());
+  EXPECT_EQ((**answer)[0], list);
+  EXPECT_EQ(queries_.take_answer(), std::nullopt);
+}
+
+// Claim: an answer that no member can have given ends the query, and names the member; what a stranger
+// answers is not looked at.
+TEST_F(OneMember, NamesWhoAnswersWhatCannotBe) {
+  queries_.on(peer_, ready(Epoch(4), part_));
+  ask();
+  const net::Message first = asked();
+  queries_.on({NodeId(6), Incarnation(9)}, answer_to(first, {}));
+  queries_.on({NodeId(5), Incarnation(8)}, answer_to(first, {}));
+  EXPECT_FALSE(queries_.take_answer());
+  queries_.on(peer_, answer_to(first, std::vector<std::byte>(63)));
+  auto answer = queries_.take_answer();
+  ASSERT_TRUE(answer && !answer->ok());
+  EXPECT_EQ(answer->error().where, "node 5");
+  ask();
+  queries_.on(peer_, answer_to(asked(), std::vector<std::byte>(64)));
+  std::vector<Scored> list{{.id = 12, .score = 2}, {.id = 1, .score = 1}, {.id = 0, .score = 0}};
+  const auto bytes = std::as_bytes(std::span(list));
+  queries_.on(peer_, answer_to(asked(), {bytes.begin(), bytes.end()}));
+  answer = queries_.take_answer();
+  ASSERT_TRUE(answer && !answer->ok());
+  EXPECT_EQ(answer->error().where, "node 5");
+}
+
+// Claim: bytes that are none of ours are dropped.
+TEST_F(OneMember, DropsWhatItCannotRead) {
+  queries_.on(peer_, {.channel = kQueryChannel, .body = "\xff\xff", .payload = {}});
+  queries_.on(peer_, {.channel = kQueryChannel, .body = "", .payload = {}});
+  sparse::NetworkPart other = part_;
+  columns_of(other, 0) = {0, 160};
+  queries_.on(peer_, ready(Epoch(4), other));
+  EXPECT_EQ(queries_.members(), 0U);
+}
+
+}  // namespace
+}  // namespace gossamer::engine

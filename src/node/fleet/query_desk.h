@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// QueryDesk: where the thread that has queries and the one that leads the nodes that answer them meet
+// (serving_fleet.h). One block is under way at a time. The one that leads does not end its loop before
+// ending() says so: until then it may be woken.
+//
+// Thread rule: each part says whose it is.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "engines/sparse/fleet/fleet_queries.h"
+#include "host/api/clock.h"
+#include "host/api/endpoint.h"
+#include "host/posix/mailbox.h"
+#include "node/cluster/companion.h"
+
+namespace gossamer::node {
+
+// Queries as the network sees them, for FleetQueries::ask().
+struct AskedBlock {
+  std::uint64_t number = 0;  // another one for each
+  std::vector<std::uint32_t> begin;
+  std::vector<std::uint32_t> index;
+  std::vector<float> value;
+  std::size_t labels = 0;
+};
+
+class QueryDesk {
+ public:
+  using Lists = engine::FleetQueries::Lists;
+  // How members come to the lead, and how its loop is woken.
+  struct Led {
+    host::Endpoint at;
+    std::string token;
+    Post wake;
+  };
+  struct Ready {
+    std::size_t members = 0;
+    bool whole = false;  // all parts are there
+    bool operator==(const Ready&) const = default;
+  };
+  struct Answer {
+    std::uint64_t number = 0;  // of the block
+    Result<Lists> lists;
+  };
+  struct Patience {
+    Duration time;
+    std::function<bool()> stop = {};  // asked again and again: true ends waiting; may be empty
+  };
+
+  // Of the thread that asks. Errors: what fails() was told; kFailed when the patience is over or nobody leads
+  // any more.
+  [[nodiscard]] Result<Led> wait_until_led(const host::Clock& clock, const Patience& patience);
+  [[nodiscard]] Result<void> wait_until_whole(const host::Clock& clock, const Patience& patience);
+  // Requires wait_until_led().
+  [[nodiscard]] Result<Lists> ask(AskedBlock block, const host::Clock& clock, const Patience& patience);
+  // There are no more queries.
+  void end() { asked_.push(End()); }
+
+  // Of the thread that leads.
+  void leads(Led led) { said_.push(std::move(led)); }
+  void shows(Ready ready) { said_.push(ready); }
+  void gives(Answer answer) { said_.push(std::move(answer)); }
+  void fails(Error error) { said_.push(std::move(error)); }
+  void closes() { said_.push(Closed()); }
+  [[nodiscard]] std::optional<AskedBlock> take_question();
+  [[nodiscard]] bool ending();
+  // Waits for it, with all that is asked before unanswered.
+  void wait_for_end();
+
+ private:
+  struct Closed {};
+  struct End {};
+  using Said = std::variant<Led, Ready, Answer, Error, Closed>;
+  using Asked = std::variant<AskedBlock, End>;
+
+  [[nodiscard]] Result<void> wait(const host::Clock& clock, const Patience& patience,
+                                  const std::function<bool()>& there);
+  void hear(Said said);
+  void take_asked(Duration patience);
+  [[nodiscard]] Error not_there(std::string got) const;
+
+  host::Mailbox<Said> said_;
+  host::Mailbox<Asked> asked_;
+
+  // Of the thread that asks, as far as it has heard.
+  std::optional<Led> led_;
+  Ready ready_;
+  std::optional<Answer> answer_;
+  std::optional<Error> failure_;
+  bool closed_ = false;
+
+  // Of the thread that leads.
+  std::optional<AskedBlock> question_;
+  bool ending_ = false;
+};
+
+}  // namespace gossamer::node

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ServingFleet: several nodes that answer queries of one model, each with a part of its network in memory
+// (docs/protocols/sparse-serving.md). This process leads them, on a thread of its own. Nodes are processes
+// `gossamer join`: of this same program on this machine, and one that is killed is started again; or whoever
+// joins, from any machine that has the model directory under the same path. Queries wait until all parts are
+// there.
+//
+//   DIR/nodes/coordinator, DIR/nodes/1 ...  their directories; *.log beside them what they say
+//
+//   auto fleet = ServingFleet::start(host, {...});
+//   auto lists = (*fleet)->ask(queries, 100);
+//
+// Thread rule: one thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "engines/sparse/fleet/fleet_queries.h"
+#include "engines/sparse/model_file.h"
+#include "engines/sparse/predictor.h"
+#include "host/api/disk.h"
+#include "host/api/endpoint.h"
+#include "host/posix/serial_thread.h"
+#include "learn/data/rows.h"
+#include "node/fleet/query_desk.h"
+#include "node/node_host.h"
+
+namespace gossamer::node {
+
+class ServingFleet {
+ public:
+  struct Options {
+    std::string directory;  // DIR, from the root; made, and what is in it is gone at the end
+    std::size_t nodes = 1;  // 1..kMostNodes, to begin with
+    std::size_t threads_each = 1;
+    std::string program;                           // path of the file
+    std::string program_name;                      // for peers
+    std::string engine;                            // for engine_configuration()
+    Duration patience = from_seconds(120);         // without all parts, of a query
+    Duration start_patience = from_seconds(1800);  // until they are there for the first time
+    // Where others join: then no node is started here. Told where that is, once it is known.
+    std::optional<host::Endpoint> join_at = {};
+    std::function<Result<void>(const host::Endpoint& at, const std::string& token)> joined_at = {};
+    std::function<bool()> stop = {};  // asked while start() waits: true ends waiting
+  };
+  // Returns when the nodes have read their parts. The model's directory is a path from the root. The host and
+  // what it borrows outlive it. Errors: what a node ended with.
+  [[nodiscard]] static Result<std::unique_ptr<ServingFleet>> start(const NodeHost& host,
+                                                                   const engine::OpenedModel& model,
+                                                                   Options options);
+  ~ServingFleet();
+  ServingFleet(const ServingFleet&) = delete;
+  ServingFleet& operator=(const ServingFleet&) = delete;
+
+  // As FleetQueries::ask(). kFailed: the nodes were not all there in time, or a node has failed.
+  [[nodiscard]] Result<engine::FleetQueries::Lists> ask(const data::SparseRows& queries, std::size_t labels);
+
+ private:
+  ServingFleet(const NodeHost& host, Options options);
+
+  const NodeHost& host_;
+  const Options options_;
+  std::unique_ptr<host::DirectoryLock> lock_;  // of its directory
+  QueryDesk desk_;
+  std::uint64_t asked_ = 0;                   // blocks
+  std::unique_ptr<host::SerialThread> lead_;  // whose loop leads; ends first
+};
+
+// Ranks as the predictor of one process does by the net alone (PredictOptions::parts = kNetAlone); names,
+// weighting and options are the model's, whose network is not looked at. Both outlive it.
+[[nodiscard]] std::unique_ptr<engine::Predictor> fleet_predictor(ServingFleet& fleet,
+                                                                 const engine::Model& model);
+
+}  // namespace gossamer::node

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a lead is told by those that have parts of a model, mostly half right, and what a member is asked, as
+// any bytes: nobody falls; what is taken for queries has features that there are; an answer has labels that
+// there are, best first.
+#include <gossamer/sparse_serving.pb.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "choices.h"
+#include "engines/sparse/fleet/fleet_queries.h"
+#include "engines/sparse/fleet/query_rows.h"
+
+namespace {
+
+using namespace gossamer;
+using namespace gossamer::engine;
+
+FleetShape shape() {
+  return {.network = {.features = 60, .labels = 40, .hidden = 48, .dense = {32}}, .shard_shift = 4};
+}
+
+void take_rows(const std::string& bytes) {
+  const auto rows = read_query_rows({Slice::of(bytes)}, 2, 60);
+  if (!rows) return;
+  CHECK(rows->view().rows() == 2);
+  for (std::size_t q = 0; q < 2; ++q) {
+    for (const std::uint32_t feature : rows->view().row(q).index) CHECK(feature < 60, feature);
+  }
+  CHECK(joined({write_query_rows(rows->view())}) == bytes);
+}
+
+net::PeerId member(fuzz::Choices& choices) {
+  return {NodeId(2 + choices.below(3)), Incarnation(choices.below(2))};
+}
+
+std::string ready(fuzz::Choices& choices) {
+  sparse_serving::Body body;
+  body.mutable_ready()->set_epoch(choices.number());
+  sparse_fleet::Part& part = *body.mutable_ready()->mutable_part();
+  const bool all = choices.flip();
+  part.mutable_columns()->set_end(all ? 48 : 16 * choices.below(5));
+  part.add_units()->set_end(all ? 32 : 32 * choices.below(3));
+  for (std::size_t shard = 0; shard < 3; ++shard) {
+    if (all || choices.flip()) part.add_shards(shard);
+  }
+  return body.SerializeAsString();
+}
+
+// Of the size that is wanted, mostly.
+net::Message answer(fuzz::Choices& choices, std::uint64_t number) {
+  sparse_serving::Body body;
+  body.mutable_answer()->set_number(choices.below(8) == 0 ? choices.number() : number);
+  constexpr std::size_t kSizes[] = {2 * 48 * 4, 2 * 32 * 4, 2 * 5 * 8, 2 * 16 * 4};
+  std::string payload = choices.text(2 * 48 * 4);
+  if (choices.below(8) != 0) payload.resize(kSizes[choices.below(4)]);
+  return {.channel = kQueryChannel, .body = body.SerializeAsString(), .payload = {Slice::of(payload)}};
+}
+
+void ask(fuzz::Choices& choices) {
+  FleetQueries queries(shape());
+  const QueryRows rows{.begin = {0, 1, 2}, .index = {3, 7}, .value = {1, 2}};
+  queries.ask(rows.view(), 5);
+  std::uint64_t number = 1;
+  while (choices.left()) {
+    const net::PeerId from = member(choices);
+    switch (choices.below(4)) {
+      case 0: queries.on(from, {.channel = kQueryChannel, .body = choices.text(80), .payload = {}}); break;
+      case 1: queries.on(from, {.channel = kQueryChannel, .body = ready(choices), .payload = {}}); break;
+      default: queries.on(from, answer(choices, number));
+    }
+    for (const FleetQueries::Sending& sent : queries.take_out()) {
+      sparse_serving::Body body;
+      CHECK(body.ParseFromString(sent.message.body) && body.has_question());
+      number = body.question().number();
+    }
+    const auto lists = queries.take_answer();
+    if (!lists) continue;
+    for (const std::vector<Scored>& list : lists->ok() ? **lists : FleetQueries::Lists()) {
+      CHECK(std::ranges::is_sorted(list, ranks_before) && list.size() <= 5, list.size());
+      for (const Scored& one : list) CHECK(one.id < 40, one.id);
+    }
+    queries.ask(rows.view(), 5);
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  take_rows({reinterpret_cast<const char*>(data), size});
+  fuzz::Choices choices(data, size);
+  ask(choices);
+  return 0;
+}

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""predict, serve and eval by several nodes: the bytes of one process, whatever happens to the nodes."""
+
+import json
+import os
+import re
+import signal
+import threading
+
+import program
+import test_serve
+import test_train_nodes
+import test_training
+
+TEXT = {"Content-Type": "text/plain"}
+
+
+class ServeNodes(test_training.WithData):
+    end = test_train_nodes.WithNodes.end
+    wait_for = test_train_nodes.WithNodes.wait_for
+
+    def setUp(self):
+        super().setUp()
+        done = program.run(*self.arguments("predict.instances=false"))
+        self.assertEqual(done.status, 0, done.err)
+        self.environment = {"XDG_STATE_HOME": self.path("state")}
+        self.queries = [line.split(" ", 1)[1].strip() for line in self.test_lines]
+
+    def run_nodes(self, *arguments, **more):
+        return program.run(*arguments, environment=self.environment, **more)
+
+    def expected(self, *more):
+        done = program.run("predict", self.out, *more, stdin="\n".join(self.queries))
+        self.assertEqual(done.status, 0, done.err)
+        return done.out
+
+    def left_over(self):
+        folder = self.path("state/gossamer/serving")
+        return os.listdir(folder) if os.path.isdir(folder) else []
+
+    def node_pids(self):
+        """By directory of the node."""
+        return {words[words.index("--dir") + 1]: pid for pid, words in test_train_nodes.processes(self.root)
+                if "join" in words}  # fmt: skip
+
+    # Any number of nodes prints what one process prints, and measures what it measures; nothing is left behind.
+    def test_same_bytes(self):
+        for nodes in (1, 2, 3, 8):
+            done = self.run_nodes("predict", self.out, "--nodes", nodes, stdin="\n".join(self.queries))
+            self.assertEqual((done.status, done.out, done.err), (0, self.expected(), ""))
+        done = self.run_nodes("predict", self.out, self.queries[0], "--top", 25, "--nodes", 2)
+        self.assertEqual(done.out, program.run("predict", self.out, self.queries[0], "--top", 25).out)
+        want = program.run("eval", self.out, "--data", self.test_path, "--json").json()
+        got = self.run_nodes("eval", self.out, "--data", self.test_path, "--json", "--nodes", 3).json()
+        self.assertEqual(got["metrics"], want["metrics"])
+        self.assertEqual(self.left_over(), [])
+
+    # Plain text and dense layers go the same way.
+    def test_dense_layers(self):
+        deep = self.path("deep")
+        done = program.run(*self.arguments("predict.instances=false", "model.dense=64,32", out=deep))
+        self.assertEqual(done.status, 0, done.err)
+        want = program.run("predict", deep, stdin="\n".join(self.queries)).out
+        done = self.run_nodes("predict", deep, "--nodes", 3, stdin="\n".join(self.queries))
+        self.assertEqual((done.status, done.out), (0, want))
+
+    def serve(self, *more):
+        server = test_serve.Server(self.out, *more, environment=self.environment)
+        self.addCleanup(lambda: server.running.process.poll() is None and server.stop(signal.SIGKILL))
+        return server
+
+    # Nodes that are killed, all of them too, come back, and every request is answered as before.
+    def test_killed_nodes_come_back(self):
+        server = self.serve("--nodes", "3")
+        want = self.expected()
+        body = "\n".join(self.queries)
+        self.assertEqual(server.ask("POST", "/predict", body, TEXT)[::2], (200, want))
+        for victims in (1, 3):
+            before = self.node_pids()
+            self.assertEqual(len(before), 3)
+            answers = []
+            asking = threading.Thread(
+                target=lambda: answers.extend(server.ask("POST", "/predict", body, TEXT) for _ in range(20)))
+            asking.start()
+            for pid in list(before.values())[:victims]:
+                os.kill(pid, signal.SIGKILL)
+            for _ in range(victims):
+                server.running.wait_for_line("was killed and is started again")
+            asking.join()
+            self.assertEqual({answer[::2] for answer in answers}, {(200, want)})
+        done = server.stop()
+        self.assertEqual(done.status, 143, done.err)
+        self.assertEqual(self.left_over(), [])
+
+    # What a killed front end leaves, the next one takes away; nodes end with it.
+    def test_killed_front_end(self):
+        server = self.serve("--nodes", "2")
+        pids = self.node_pids().values()
+        server.stop(signal.SIGKILL)
+        self.wait_for("nodes end with their front end", lambda: not self.node_pids())
+        self.assertEqual(len(pids), 2)
+        self.assertEqual(len(self.left_over()), 1)
+        self.assertEqual(self.run_nodes("predict", self.out, self.queries[0], "--nodes", 2).status, 0)
+        self.assertEqual(self.left_over(), [])
+
+    # Members that come with a token, from wherever the model lies under the same path.
+    def test_members_join(self):
+        running = program.Running("serve", self.out, "--listen", "127.0.0.1:0", "--nodes", 2, "--join-at",
+                                  "127.0.0.1:0", environment=self.environment)  # fmt: skip
+        self.addCleanup(self.end, running)
+        found = re.fullmatch(r"gossamer join (\S+) --token (\S+)\n", running.wait_for_line("gossamer join"))
+        members = []
+        for name in ("one", "two"):
+            members.append(program.Running("join", found[1], "--token", found[2], "--name", name, "--dir",
+                                           self.path(name), environment=self.environment))  # fmt: skip
+            self.addCleanup(self.end, members[-1])
+        line = running.process.stdout.readline()
+        port = re.fullmatch(r"serving .* on http://127\.0\.0\.1:(\d+)/predict\n", line)
+        server = test_serve.Server.__new__(test_serve.Server)
+        server.running, server.port = running, int(port[1])
+        body = "\n".join(self.queries)
+        self.assertEqual(server.ask("POST", "/predict", body, TEXT)[::2], (200, self.expected()))
+        # One gives its part to the other and goes.
+        members[0].signal(signal.SIGTERM)
+        self.assertEqual(members[0].finish().status, 143)
+        self.assertEqual(server.ask("POST", "/predict", body, TEXT)[::2], (200, self.expected()))
+        self.assertEqual(server.stop().status, 143)
+        self.assertEqual(members[1].finish().status, 0)
+
+    # A model that is damaged, or that changes while it is served, is named; so is what nodes cannot do.
+    def test_what_cannot_be(self):
+        shard = f"{self.out}/model/model-00001-of-00001.safetensors"
+        with open(shard, "r+b") as file:
+            file.seek(5000)
+            file.write(b"\xff\xff")
+        done = self.run_nodes("predict", self.out, self.queries[0], "--nodes", 2)
+        self.assertEqual(done.status, 3, done.err)
+        self.assertIn("model-00001-of-00001.safetensors", done.err)
+        fused = self.path("fused")
+        self.assertEqual(program.run(*self.arguments(out=fused)).status, 0)
+        done = self.run_nodes("predict", fused, self.queries[0], "--nodes", 2)
+        self.assertEqual(done.status, 2, done.err)
+        self.assertIn("add --net-alone", done.err)
+        want = program.run("predict", fused, self.queries[0], "--net-alone").out
+        done = self.run_nodes("predict", fused, self.queries[0], "--nodes", 2, "--net-alone")
+        self.assertEqual((done.status, done.out), (0, want))
+        for wrong in (["--nodes", "0"], ["--nodes", "65"], ["--nodes", "x"], ["--join-at", "127.0.0.1:0"],
+                      ["--nodes", "2", "--join-at", "nowhere"], ["--nodes", "2", "--retrieval", "lsh"]):  # fmt: skip
+            self.assertEqual(self.run_nodes("predict", fused, "1:1", "--net-alone", *wrong).status, 2, wrong)
+        self.assertEqual(json.loads(want)["labels"][0].keys(), {"label", "score"})
+
+    # Ctrl-C while members are awaited ends it.
+    def test_stopped_while_it_waits(self):
+        running = program.Running("serve", self.out, "--listen", "127.0.0.1:0", "--nodes", 2, "--join-at",
+                                  "127.0.0.1:0", environment=self.environment)  # fmt: skip
+        self.addCleanup(self.end, running)
+        running.wait_for_line("gossamer join")
+        running.signal(signal.SIGINT)
+        done = running.finish()
+        self.assertEqual(done.status, 130, done.err)
+        self.assertEqual(self.left_over(), [])
