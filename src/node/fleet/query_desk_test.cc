@@ -83,6 +83,7 @@ TEST_F(QueryDeskTest, WaitsNoLongerThanIsOfUse) {
   EXPECT_EQ(failed.error().where, "nodes/2.log");
 }
 
+// Claim: nor longer than somebody leads.
 TEST_F(QueryDeskTest, NobodyLeadsAnyMore) {
   desk_.closes();
   const auto led = desk_.wait_until_led(clock_, kLong);
