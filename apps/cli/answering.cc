@@ -106,6 +106,14 @@ Result<ModelNodes> open_model_nodes(Context& context, const node::NodeHost& host
   if (!request.join_at.empty()) {
     const auto at = parse_at(request.join_at, "--join-at");
     if (!at.ok()) return at.error();
+    if (node::is_wildcard(at->host)) {
+      return Error{.kind = ErrorKind::kUsage,
+                   .where = "--join-at",
+                   .what = "others cannot reach this address",
+                   .got = request.join_at,
+                   .expected = "an address of this machine",
+                   .fix = "write the one by which the nodes reach it"};
+    }
     join_at = *at;
   }
   const auto found = node::find_model(host, absolute_path(request.directory));

@@ -145,7 +145,8 @@ class ServeNodes(test_training.WithData):
         done = self.run_nodes("predict", fused, self.queries[0], "--nodes", 2, "--net-alone")
         self.assertEqual((done.status, done.out), (0, want))
         for wrong in (["--nodes", "0"], ["--nodes", "65"], ["--nodes", "x"], ["--join-at", "127.0.0.1:0"],
-                      ["--nodes", "2", "--join-at", "nowhere"], ["--nodes", "2", "--retrieval", "lsh"]):  # fmt: skip
+                      ["--nodes", "2", "--join-at", "nowhere"], ["--nodes", "2", "--join-at", "0.0.0.0:0"],
+                      ["--nodes", "2", "--retrieval", "lsh"]):  # fmt: skip
             self.assertEqual(self.run_nodes("predict", fused, "1:1", "--net-alone", *wrong).status, 2, wrong)
         self.assertEqual(json.loads(want)["labels"][0].keys(), {"label", "score"})
 
