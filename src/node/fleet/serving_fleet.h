@@ -11,8 +11,8 @@
 //   auto fleet = ServingFleet::start(host, {...});
 //   auto lists = (*fleet)->ask(queries, 100);
 //
-// Thread rule: one thread. The one that leads uses the host's disk, clock and console meanwhile: they take any
-// thread, as the real ones do.
+// Thread rule: one thread. The one that leads uses the host's disk, clock and console meanwhile: they take
+// any thread, as the real ones do.
 #pragma once
 
 #include <cstddef>
