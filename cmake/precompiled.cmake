@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Headers of the standard library and of GoogleTest, parsed once for all: a fifth to a half of the time that a file
-# takes. Headers are also compiled alone, without these (all_verify_interface_header_sets).
+# takes. They hide a missing #include <vector> from sources: `make check` compiles every header alone, without these.
 set(standard_headers <algorithm> <array> <cmath> <cstdint> <functional> <limits> <map> <memory> <optional> <set> <span>
   <string> <string_view> <utility> <variant> <vector>)
 
