@@ -185,11 +185,13 @@ void Learner::update_embedding(Worker& worker) const {
   }
 }
 
-void Learner::begin(const data::Batch& batch, StepNumber step, const StepSchedule& schedule) {
+void Learner::begin(const data::Batch& batch, StepNumber step, const StepSchedule& schedule,
+                    Company company) {
   CHECK(batch.size() >= 1 && batch.size() <= options_.batch_max, batch.size(), options_.batch_max);
   CHECK(batch.labels.rows() == batch.size(), batch.labels.rows(), batch.size());
   CHECK(options_.microbatches == 1 || batch.size() == options_.batch_max, batch.size(), options_.batch_max);
   batch_ = batch;
+  alone_ = company == Company::kAlone;
   microbatch_ = 0;
   step_ = step;
   bytes_before_ = bytes();
@@ -276,9 +278,7 @@ void Learner::score() {
   SamplePhases::add_shares(parts_of_hidden_gradient_, microbatch(), state_);
 }
 
-void Learner::normalise(std::span<const PartitionShare> sums, Company company) {
-  // Then dh of a layer is complete as soon as it is made.
-  alone_ = company == Company::kAlone;
+void Learner::normalise(std::span<const PartitionShare> sums) {
   run([&](int w, Worker& worker) {
     samples_.normalise(sums, parts_of_hidden_gradient_, samples_of(w), state_);
     softmax_->pack_scaled_hidden(state_, samples_of(w));
@@ -354,7 +354,7 @@ StepReport Learner::step(const data::Batch& batch, StepNumber step, const StepSc
   const std::size_t deep = parts_.network.dense.size();
   for (std::size_t layer = 0; layer < deep; ++layer) deepen(layer);
   score();
-  normalise(state_.shares.span(), Company::kAlone);
+  normalise(state_.shares.span());
   for (std::size_t layer = deep; layer-- > 0;) descend(layer);
   return finish();
 }

@@ -19,6 +19,9 @@
 //   update_rows output rows
 //   descend(i)  dh of the layer below dense layer i           then: likewise; from the last layer to the
 //   first finish      dense rows and embedding rows
+// A node that only wants to bring some of its rows up to date, from what a step is known to have given, need
+// not go through the others: without score and normalise finish() updates no output row, and takes dh as it
+// stands in state().
 // Where hash tables find further labels (hash_negatives.h), samples ask before the scores; tables are built
 // and updated before the step. A step that is computed anew is told what they found (recall()).
 //
@@ -104,7 +107,7 @@ struct StepReport {
   LearnerPhases phases = {};
 };
 
-// Whether other nodes have a share in the step.
+// Whether other nodes have a share in the step. Alone, dh of a layer is complete as soon as it is made.
 enum class Company { kAlone, kOthers };
 
 class Learner {
@@ -130,7 +133,8 @@ class Learner {
   StepReport step(const data::Batch& batch, StepNumber step, const StepSchedule& schedule);
 
   // The same in phases. `batch` must live until finish().
-  void begin(const data::Batch& batch, StepNumber step, const StepSchedule& schedule);
+  void begin(const data::Batch& batch, StepNumber step, const StepSchedule& schedule,
+             Company company = Company::kAlone);
   // Before begin(): another learner has changed the network since this one's last step.
   void others_changed() { dense_changed_ = true; }
   // The phases from embed() to descend() are of the samples of this microbatch until the next call; begin()
@@ -143,7 +147,7 @@ class Learner {
   void deepen(std::size_t layer);
   void score();
   // `sums`: the shares of all nodes, added up in the same order everywhere (add_share), [samples].
-  void normalise(std::span<const PartitionShare> sums, Company company);
+  void normalise(std::span<const PartitionShare> sums);
   void update_rows();
   void descend(std::size_t layer);
   // The loss is the share of the labels whose rows are here: the sum over nodes is that of the step.

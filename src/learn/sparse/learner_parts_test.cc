@@ -94,7 +94,8 @@ class Fleet {
   double step(OwnedBatch samples, StepNumber step) {
     for (std::uint32_t& label : samples.label) label = order().row_of(label);
     const data::Batch batch = samples.view();
-    for (auto& node : nodes_) node->learner.begin(batch, step, {.learning_rate = 0.01F});
+    const Company company = nodes_.size() == 1 ? Company::kAlone : Company::kOthers;
+    for (auto& node : nodes_) node->learner.begin(batch, step, {.learning_rate = 0.01F}, company);
     for (auto& node : nodes_) node->learner.embed();
     gather(0);
     const std::size_t deep = nodes_.front()->network.dense.size();
@@ -107,8 +108,7 @@ class Fleet {
       node->learner.score();
       for (std::size_t i = 0; i < kSamples; ++i) add_share(sums[i], node->learner.state().shares[i]);
     }
-    const Company company = nodes_.size() == 1 ? Company::kAlone : Company::kOthers;
-    for (auto& node : nodes_) node->learner.normalise(sums, company);
+    for (auto& node : nodes_) node->learner.normalise(sums);
     scatter(deep);
     for (std::size_t i = 0; i < nodes_.size(); i += 2) nodes_[i]->learner.update_rows();
     for (std::size_t layer = deep; layer-- > 0;) {

@@ -108,6 +108,7 @@ void initialize(Network& network, const NetworkInit& init, std::span<const std::
                        .streams = network.order.labels()},
                       compute);
     for (std::size_t row = rows.begin; row < rows.end; ++row) {
+      if (network.output.has_moments() && network.output.last_step(row) != 0) continue;
       network.bias[row] = count_of_row[row] == 0 ? kUnseenBias : 0.0F;
     }
   }

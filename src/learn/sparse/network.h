@@ -89,8 +89,9 @@ struct NetworkInit {
 // The bias of a label that no training record has: low enough never to be predicted.
 inline constexpr float kUnseenBias = -50.0F;
 
-// Random weights; biases 0, or kUnseenBias where count_of_row is 0. count_of_row is [labels], by row. A
-// label's row gets the same values for any number of workers, any part and any order.
+// Random weights; biases 0, or kUnseenBias where count_of_row is 0; of rows alone that no step has updated.
+// count_of_row is [labels], by row. A label's row gets the same values for any number of workers, any part
+// and any order.
 void initialize(Network& network, const NetworkInit& init, std::span<const std::uint32_t> count_of_row,
                 host::Compute& compute);
 

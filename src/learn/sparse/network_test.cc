@@ -50,6 +50,28 @@ TEST(Network, PutsUnseenLabelsAside) {
   EXPECT_EQ(network.bias[2], 0.0F);
 }
 
+// Who has rows from elsewhere draws the others alone.
+TEST(Network, LeavesRowsThatAStepHasUpdated) {
+  host::SimCompute compute({.workers = 2});
+  const std::vector<std::uint32_t> counts = {0, 0, 3};
+  const auto make = [] {
+    return Network({.features = 3, .labels = 3, .hidden = 8},
+                   {.embedding = Moments::kBlock, .output = Moments::kBlock});
+  };
+  Network whole_new = make();
+  initialize(whole_new, {.seed = 7}, counts, compute);
+  Network network = make();
+  network.embedding.last_step(1) = 4;
+  network.output.last_step(0) = 9;
+  initialize(network, {.seed = 7}, counts, compute);
+  for (std::size_t row = 0; row < 3; ++row) {
+    SCOPED_TRACE(row);
+    EXPECT_EQ(network.embedding.weights(row)[5], row == 1 ? 0.0F : whole_new.embedding.weights(row)[5]);
+    EXPECT_EQ(network.output.weights(row)[5], row == 0 ? 0.0F : whole_new.output.weights(row)[5]);
+    EXPECT_EQ(network.bias[row], row == 0 ? 0.0F : whole_new.bias[row]);
+  }
+}
+
 // Labels start with the same weights wherever the order puts their rows, also in a part, which gets no
 // others; to end the order is to have the network that never had one.
 TEST(Network, StartsTheSameInAnyOrder) {

@@ -92,6 +92,7 @@ void initialize_normal(RowTable& table, host::Range rows, const NormalInit& init
   compute.run([&](int worker) {
     const host::Range share = host::worker_range(rows.end - rows.begin, worker, compute.workers());
     for (std::size_t row = rows.begin + share.begin; row < rows.begin + share.end; ++row) {
+      if (table.has_moments() && table.last_step(row) != 0) continue;
       const std::size_t stream = init.streams.empty() ? init.first_row + row : init.streams[row];
       Rng rng(init.seed, init.purpose, stream, init.layer);
       rng.discard(init.first_column);

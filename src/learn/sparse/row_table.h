@@ -108,11 +108,11 @@ struct NormalInit {
   // [rows of the table], or empty: the numbers in the names of the rows' streams, where they are not r.
   std::span<const std::uint32_t> streams = {};
 };
-// Fills the weights of these rows with N(0, stddev^2). Row r of the layer uses the random stream (seed,
-// purpose, r, layer): the values do not depend on the number of workers, nor on who holds which part.
-// Requires moments, if any, that are still zero: their pages are brought into memory, so that no step waits
-// for one (clearing a huge page costs as much as many rows' updates) and a machine with too little memory
-// stops before the first step, not in the middle of a run.
+// Fills the weights of these rows with N(0, stddev^2), but for rows that some step has updated. Row r of the
+// layer uses the random stream (seed, purpose, r, layer): the values do not depend on the number of workers,
+// nor on who holds which part. Requires moments, if any, that are still zero: their pages are brought into
+// memory, so that no step waits for one (clearing a huge page costs as much as many rows' updates) and a
+// machine with too little memory stops before the first step, not in the middle of a run.
 void initialize_normal(RowTable& table, host::Range rows, const NormalInit& init, host::Compute& compute);
 
 }  // namespace gossamer::sparse

@@ -40,11 +40,14 @@ void SamplePhases::prefetch_labels(std::span<const std::uint32_t> labels) const 
 void SamplePhases::embed(const data::Batch& batch, StepNumber step, host::Range range,
                          BatchState& state) const {
   for (std::size_t sample = range.begin; sample < range.end; ++sample) {
+    state.target[sample] = 0;
     if (sample >= batch.size()) {
       std::fill_n(state.first().h.data() + sample * state.first().stride, state.first().stride, 0.0F);
       continue;
     }
-    prefetch_labels(batch.labels.row(sample));
+    const auto labels = batch.labels.row(sample);
+    if (!labels.empty()) state.target[sample] = 1.0F / static_cast<float>(labels.size());
+    prefetch_labels(labels);
     if (state.first().own.begin < state.first().own.end)
       embed_sample(batch.features.row(sample), step, sample, state);
   }
@@ -58,17 +61,15 @@ void SamplePhases::score_positives(const data::Batch& batch, host::Range range, 
     const float* const h = layer.h.data() + sample * layer.stride;
     std::fill_n(dh, layer.stride, 0.0F);
     state.shift[sample] = 0;
-    state.target[sample] = 0;
     state.positives[sample] = 0;
     state.positive_sum[sample] = 0;
     if (sample + kSamplesAhead < std::min(range.end, batch.size())) {
       prefetch_labels(batch.labels.row(sample + kSamplesAhead));
     }
-    if (sample >= batch.size() || batch.labels.row(sample).empty()) continue;
-    const auto labels = batch.labels.row(sample);
-    const float target = 1.0F / static_cast<float>(labels.size());
+    const float target = state.target[sample];
+    if (target == 0) continue;
     float largest = kNoShift;
-    for (const std::uint32_t label : labels) {
+    for (const std::uint32_t label : batch.labels.row(sample)) {
       if (!parts_.network.part.rows.contains(label)) continue;
       const float* const w = parts_.network.output.weights(label);
       const float correction = parts_.logq.own_correction(parts_.labels.count[label]);
@@ -79,7 +80,6 @@ void SamplePhases::score_positives(const data::Batch& batch, host::Range range, 
       k.add_scaled(dh, w, -target / static_cast<float>(state.samples), layer.stride);
     }
     state.shift[sample] = largest;
-    state.target[sample] = target;
   }
 }
 

@@ -33,11 +33,11 @@ class SamplePhases {
   SamplePhases(const Parts& parts, const HiddenOptions& options)
       : parts_(parts), activation_(options, parts.kernels) {}
 
-  // The own columns of h (and y, kept) of the first hidden layer for the samples in `range`; rows from
-  // batch.size() on become padding.
+  // target, and the own columns of h (and y, kept) of the first hidden layer for the samples in `range`; rows
+  // from batch.size() on become padding.
   void embed(const data::Batch& batch, StepNumber step, host::Range range, BatchState& state) const;
   // Scores of those of the samples' own labels whose rows are here: shift (kNoShift where there are none),
-  // target, positives, positive_sum; starts dh with minus the targets' rows.
+  // positives, positive_sum; starts dh with minus the targets' rows. Requires targets.
   void score_positives(const data::Batch& batch, host::Range range, BatchState& state) const;
   // Where a sample's labels are all held by others, its scores are shifted by the mean of the others' shifts:
   // any number will do that keeps exp() in range. All samples of a microbatch.

@@ -224,7 +224,7 @@ void compute_alone(const engine::FleetJob& job, sparse::Learner& learner, data::
     case Kind::kShares: return learner.score();
     case Kind::kGradient:
       if (round.layer + 1 < job.shape.layers()) return learner.descend(round.layer);
-      return learner.normalise(learner.state().shares.span(), sparse::Company::kAlone);
+      return learner.normalise(learner.state().shares.span());
     case Kind::kFinish: (void)learner.finish(); return;
   }
 }

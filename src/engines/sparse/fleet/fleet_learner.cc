@@ -221,7 +221,9 @@ void FleetLearner::begin_step(StepNumber step) {
   data::BatchCopy& batch = stepping_[step.value % stepping_.size()].batch;
   batch.take(job_.steps.read(step));
   if (job_.staleness > 0) learner(step).others_changed();
-  learner(step).begin(batch.view(), step, {.learning_rate = job_.schedule.learning_rate(step)});
+  // Also where nobody else is left: what is logged of dh must not have gone through the activation.
+  learner(step).begin(batch.view(), step, {.learning_rate = job_.schedule.learning_rate(step)},
+                      Company::kOthers);
 }
 
 Slices FleetLearner::give_hidden(StepNumber step, FleetRound round) {
@@ -297,8 +299,7 @@ Result<void> FleetLearner::take_shares(StepNumber step, std::size_t microbatch, 
       if (!added.ok()) return added;
     }
   }
-  // Also where nobody else is left: what is logged of dh must not have gone through the activation.
-  learner(step).normalise(logged.sums, Company::kOthers);
+  learner(step).normalise(logged.sums);
   return {};
 }
 

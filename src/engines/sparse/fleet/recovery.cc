@@ -223,7 +223,7 @@ void Recovery::take_copies(std::span<const Slices> got) {
   }
 }
 
-// As it was at the last snapshot. Requires initial values, which copies leave out.
+// As it was at the last snapshot, but for initial values, which copies leave out.
 void Recovery::load_copies(sparse::Network& network) {
   for (const RecoveryPlan::Fetch& fetch : plan_.fetches) {
     if (fetch.to != me_ || !pieces_of(job_.shape, network.part).contains(fetch.piece)) continue;
@@ -259,14 +259,23 @@ PieceSources Recovery::sources() const {
   return sources;
 }
 
-// What copies, if there are some, go into.
+// As it was at the last snapshot, or where the run began. Of a network that has been trained for long most
+// rows are in the copies, and drawing a row takes longer than loading it.
 std::unique_ptr<sparse::Network> Recovery::begin_with(NetworkPart part) {
-  if (plan_.base != job_.start) return initial_network(job_, std::move(part));
+  if (plan_.base != job_.start) {
+    auto network = empty_network(job_, std::move(part));
+    load_copies(*network);
+    sparse::initialize(*network, job_.init, job_.labels.count, job_.compute);
+    return network;
+  }
   reached(job_.probes, FleetProbe::kFromInitial);
   auto network = starting_network(job_, part);
-  if (network.ok()) return *std::move(network);
-  restored_ = network.error();
-  return empty_network(job_, std::move(part));
+  if (!network.ok()) {
+    restored_ = network.error();
+    return empty_network(job_, std::move(part));
+  }
+  load_copies(**network);
+  return *std::move(network);
 }
 
 void Recovery::make_patches() {
@@ -286,12 +295,11 @@ void Recovery::make_patches() {
     rows.network = begin_with(std::move(rows_part));
     patches_.push_back(std::move(rows));
   }
-  for (Patch& patch : patches_) {
+  for (const Patch& patch : patches_) {
     const std::size_t layer = patch.piece.layer;
     reached(job_.probes, layer == layers_ ? FleetProbe::kRowsAnew
                          : layer == 0     ? FleetProbe::kColumnsAnew
                                           : FleetProbe::kUnitsAnew);
-    load_copies(*patch.network);
   }
   std::ranges::sort(patches_, std::greater(), [](const Patch& patch) { return patch.piece.layer; });
 }

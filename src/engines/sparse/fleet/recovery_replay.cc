@@ -14,7 +14,8 @@ namespace gossamer::engine {
 using host::Range;
 using sparse::LayerState;
 
-// In the order in which the lost part was trained: what it read lacked the same steps.
+// In the order in which the lost part was trained: what it read lacked the same steps. Of each step it goes
+// through the phases alone that its own rows depend on.
 void Recovery::replay(Patch& patch) {
   patch.replayed = true;
   if (plan_.base == plan_.resume) return;
@@ -51,11 +52,14 @@ void Recovery::replay_round(const Patch& patch, sparse::Learner& learner, const 
       if (round.layer != level) return;
       learner.deepen(level - 1);
       return fill_hidden(logged, learner_.codec(), learner.state());
-    case Round::kShares: return learner.score();
+    case Round::kShares:
+      if (level == layers_) learner.score();
+      return;
     case Round::kGradient:
-      if (round.layer + 1 == layers_) learner.normalise(logged.sums, sparse::Company::kOthers);
       if (round.layer + 1 != level) return;
-      if (level < layers_) {
+      if (level == layers_) {
+        learner.normalise(logged.sums);
+      } else {
         take_sum(patch, learner, item.step);
         learner.descend(round.layer);
       }
@@ -75,7 +79,8 @@ void Recovery::begin_again(sparse::Learner& learner, StepNumber step) {
   data::BatchCopy& batch = place->second;
   if (first) batch.take(job_.steps.read(step));
   if (job_.staleness > 0) learner.others_changed();
-  learner.begin(batch.view(), step, {.learning_rate = job_.schedule.learning_rate(step)});
+  learner.begin(batch.view(), step, {.learning_rate = job_.schedule.learning_rate(step)},
+                sparse::Company::kOthers);
   if (logged.found) learner.recall(*logged.found);
   learner.embed();
   fill_hidden(logged, learner_.codec(), learner.state());
