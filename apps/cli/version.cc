@@ -8,6 +8,7 @@
 #include "apps/cli/command.h"
 #include "apps/cli/machine.h"
 #include "node/cluster/enrolling.h"
+#include "node/fleet/fleet_plan.h"
 
 namespace gossamer::cli {
 namespace {
@@ -39,16 +40,16 @@ Result<ExitStatus> run(Context& context, const Command& self, std::span<const st
         {"build", {{"type", GOSSAMER_BUILD_TYPE}, {"compiler", GOSSAMER_COMPILER}}},
         {"isa", isa},
         {"isas_supported", supported},
-        {"codecs", nlohmann::ordered_json::array()},
+        {"codecs", node::codec_names()},
         {"wire_versions", {{"link", {{"min", node::wire_range().least}, {"max", node::wire_range().most}}}}}};
     context.output.line(json.dump());
     return 0;
   }
   context.output.write(
       fmt::format("gossamer {}\nbuild     {}, {}\nisa       {} (supported: {})\n"
-                  "wire      {} (a run's nodes must have one in common)\n",
+                  "codecs    {}\nwire      {} (a run's nodes must have one in common)\n",
                   GOSSAMER_VERSION, GOSSAMER_BUILD_TYPE, GOSSAMER_COMPILER, isa, fmt::join(supported, " "),
-                  wire_versions()));
+                  fmt::join(node::codec_names(), " "), wire_versions()));
   return 0;
 }
 

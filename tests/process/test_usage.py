@@ -156,6 +156,7 @@ class Machine(unittest.TestCase):
     def test_json(self):
         version = program.run("version", "--json").json()
         self.assertIn(version["isa"], version["isas_supported"])
+        self.assertEqual(version["codecs"], ["f32", "bf16", "int8"])
         self.assertRegex(version["version"], r"^\d+\.\d+\.\d+$")
         doctor = program.run("doctor", "--json").json()
         self.assertIs(doctor["ok"], True)

@@ -57,6 +57,13 @@ std::size_t fleet_copies(const engine::TrainConfig& config, std::size_t nodes) {
   return std::min<std::size_t>(config.cluster.copies, nodes - 1);
 }
 
+std::vector<std::string_view> codec_names() {
+  std::vector<std::string_view> names;
+  for (const auto kind : {engine::CodecKind::kF32, engine::CodecKind::kBf16, engine::CodecKind::kInt8})
+    names.push_back(net::name(engine::exchange_codec(kind)));
+  return names;
+}
+
 std::uint64_t trained_bytes(const sparse::NetworkShape& shape) {
   return 3 * kFloat * engine::parameter_count(shape);
 }

@@ -7,6 +7,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
+#include <vector>
 
 #include "engines/sparse/config.h"
 #include "engines/sparse/recipe.h"
@@ -20,6 +22,9 @@ namespace gossamer::node {
 
 // Copies of each part beside its holder's: as cluster.copies says, or as many as there are other nodes.
 [[nodiscard]] std::size_t fleet_copies(const engine::TrainConfig& config, std::size_t nodes);
+
+// What cluster.codec can be.
+[[nodiscard]] std::vector<std::string_view> codec_names();
 
 // Bytes of a network with its moments, at most.
 [[nodiscard]] std::uint64_t trained_bytes(const sparse::NetworkShape& shape);
