@@ -10,7 +10,7 @@ import subprocess
 import unittest
 
 import program
-from test_train_nodes import LONG, WithNodes, distance, pid_of, processes
+from test_train_nodes import LONG, WithNodes, distance, processes
 
 STEPS = 1200
 EVERY = 100  # steps between two checkpoints
@@ -237,7 +237,7 @@ class ResumeNodes(WithNodes):
     # Nothing of one node's death is forgotten by the next: with one killed before everything is, the run goes on.
     def test_a_node_and_then_all(self):
         running = self.start(4, until=EVERY)
-        os.kill(pid_of(self.out, "2"), signal.SIGKILL)
+        self.lose(self.out, "2")
         with_three = self.newest() + 2 * EVERY
         self.wait_for("later checkpoints", lambda: self.newest() >= with_three)
         self.kill_all(running)
