@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The sparse engine on several slow-linked nodes, against what people would pick instead, in tools/lab. Needs root.
 
-cluster.py [--only steps,acl,quality,scaling,exchange,uneven,recovery] [--rounds N] [--quick] [--write]
+cluster.py [--only steps,acl,quality,scaling,exchange,uneven,recovery] [--add] [--rounds N] [--quick] [--write]
 
 steps     a step at Amazon-670K's shape: 1, 2 and 4 nodes, 100 Mb/s to 10 Gb/s, RTT 0 and 20 ms; also with the
           exchange of D-SLIDE in our own program (docs/protocols/sparse-step.md)
@@ -13,7 +13,8 @@ uneven    one of four nodes gets a quarter of the others' CPU while the run goes
 recovery  one of four nodes is killed, at the size of `make demo`; what snapshots send, against recovery
 
 Nodes have equal quotas of CPU but where it says otherwise. Tools alternate within a lab. --quick: a few short cells, to
-see that all of it works. --write updates docs/benchmarks.md.
+see that all of it works. --add keeps what this machine has measured of other kinds (build/bench/cluster.json has the commit
+of each). --write updates docs/benchmarks.md.
 """
 
 import argparse
@@ -36,13 +37,14 @@ HIDDEN, BATCH, LARGE_BATCH = 128, 256, 4096
 CORES = 0.4  # of a node: four of them leave room for the links and the coordinator on two cores
 RATES, RTTS = (10_000, 1000, 100), (0, 20)
 RECORDS = 40_000
-SNAPSHOT_KEY, SNAPSHOTS = "cluster.snapshot_every", (4, 16, 64, 256)
+SNAPSHOT_KEY, SNAPSHOTS = "cluster.snapshot_every", (16, 64, None, 256)  # None: the default,
+DEFAULT_SNAPSHOT = 128  # which is this at the size of `make demo` (src/node/fleet/fleet_plan.cc)
 # Until steady: steps before the quota holds, steps after it; then seconds and steps that are measured.
 PACE = {OURS: (40, 34, 4.0, 80), DSLIDE: (40, 34, 4.0, 80), SPARSE: (3, 2, 4.0, 6), DENSE: (1, 0, 0.0, 2), DENSE_BF16: (1, 0, 0.0, 2)}
 LARGE_PACE = (8, 4, 4.0, 32)
 SLOW_MBPS = 100  # one dense step takes a minute there: one is measured
 LIMIT_S = 400
-KILL_AFTER = (66, 74, 80)  # steps: just after a snapshot, halfway, and when the next begins
+KILL_AT = (0.05, 0.5, 0.97)  # of the steps from one snapshot to the next: while it is on its way, halfway, and before the next
 UNEVEN_S = 60
 
 
@@ -149,7 +151,7 @@ def run_quality(sets, folder, steps_of, keep, quick):
     """
     data = sets["acl-authors"]
     epoch = data.shape["records"] // BATCH
-    lengths = {OURS: (0.25, 0.5, 1, 2), SPARSE: (1, 2, 4), DENSE_BF16: (1, 3)}
+    lengths = {OURS: (0.25, 0.5, 1, 2), SPARSE: (1, 2, 4), DENSE_BF16: (1, 2)}
     if quick:
         lengths = {OURS: (0.1,), SPARSE: (0.1,)}
     for tool, epochs in lengths.items():
@@ -184,17 +186,16 @@ def run_uneven(data, folder, quick):
     return {"even": even, "weak": weak, "paces": worst, "placements": sum(event["event"] == "installed" for event in events)}
 
 
-def run_recovery(data, folder, every, kill_after):
+def run_recovery(data, folder, every, kill_at):
     """Kills one of four nodes; seconds from the last step before to the first after, without a median step."""
     more = {} if every is None else {SNAPSHOT_KEY: every}
+    steps = every or DEFAULT_SNAPSHOT
     with cluster_lab.lab(5, 1000, 0) as here:
         fleet = cluster_runs.start(OURS, here, data, settings(1024, **more), 4, folder / "run")
-        fleet.steps.wait(kill_after, LIMIT_S, fleet.members)
-        cost = cluster_lab.observe(here, fleet.steps, fleet.members, seconds=3, least_steps=2 * (every or 16),
-                                   limit_s=LIMIT_S, pages=True)
-        phase = kill_after % (every or 16)
-        while fleet.steps.done % (every or 16) != phase:
-            fleet.steps.wait_for_next(LIMIT_S, fleet.members)
+        fleet.steps.wait(max(steps, 64), LIMIT_S, fleet.members)
+        cost = cluster_lab.observe(here, fleet.steps, fleet.members, seconds=3, least_steps=steps, limit_s=LIMIT_S, pages=True)
+        # Before the kill the next snapshot has begun, and its steps are all that must be computed anew, or it is on its way.
+        fleet.steps.wait((fleet.steps.done // steps + 1) * steps + round(kill_at * steps), LIMIT_S, fleet.members)
         victim, *others = fleet.members
         killed, done = time.monotonic(), fleet.steps.done
         wall = time.time()  # as events have it
@@ -207,7 +208,9 @@ def run_recovery(data, folder, every, kill_after):
         events = [event for event in cluster_runs.coordinator_events(fleet) if event["time"] >= wall]
         noticed = next((event["time"] - wall for event in events if event["event"] == "lost"), None)
         seconds = cluster_tables.longest_gap(fleet.steps.arrivals, killed) - cost["step_s"]
-    return {"snapshot_every": every, "cost": cost, "seconds": seconds, "noticed_s": noticed, "computing_s": computing, "events": events, "step": done}
+        told = cluster_runs.told_recovery(fleet)
+    return {"snapshot_every": every, "cost": cost, "seconds": seconds, "noticed_s": noticed, "computing_s": computing, "told": told,
+            "events": events, "step": done}
 
 
 def run_kind(kind, result, sets, folder, arguments, keep):
@@ -221,8 +224,8 @@ def run_kind(kind, result, sets, folder, arguments, keep):
             print(f"recovery: at the default interval alone, there is no key {SNAPSHOT_KEY}", file=sys.stderr)
         rows = result.setdefault("recovery", [])
         for every in (SNAPSHOTS if tunable and not arguments.quick else (None,)):
-            for after in KILL_AFTER[:1 if arguments.quick else None]:
-                rows.append(attempt(lambda: run_recovery(sets["demo"], folder, every, after)))
+            for kill_at in KILL_AT[:1 if arguments.quick else None]:
+                rows.append(attempt(lambda: run_recovery(sets["demo"], folder, every, kill_at)))
                 print("recovery", every or "default", rows[-1].get("seconds"), file=sys.stderr, flush=True)
                 keep()
     else:
@@ -231,6 +234,21 @@ def run_kind(kind, result, sets, folder, arguments, keep):
         rounds = 1 if arguments.quick or kind == "acl" else arguments.rounds + (kind == "scaling")
         run_cells(rows, sets, folder, rounds, keep)
     keep()
+
+
+def begun(arguments):
+    """A result without figures, or with those of kinds that are not measured now."""
+    result = {"machine": measure.machine(), "commits": {}, "data": {}, "cells": []}
+    path = measure.ROOT / "build/bench/cluster.json"
+    earlier = json.loads(path.read_text()) if arguments.add and path.exists() else {}
+    if earlier.get("machine") == result["machine"]:
+        kept = set(KINDS) - set(arguments.only)
+        result["cells"] = [one for one in earlier["cells"] if one["kind"] in kept]
+        result["data"] = earlier["data"]
+        result["commits"] = {kind: commit for kind, commit in earlier["commits"].items() if kind in kept}
+        result.update({kind: earlier[kind] for kind in ("quality", "uneven", "recovery") if kind in kept and kind in earlier})
+    result["commits"].update({kind: measure.commit() for kind in arguments.only})
+    return result
 
 
 def needed_sets(kinds, folder, count):
@@ -253,6 +271,7 @@ def parse():
         return chosen
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default=list(KINDS), type=words, metavar="KIND,...")
+    parser.add_argument("--add", action="store_true", help="to what was measured before, of other kinds")
     parser.add_argument("--rounds", default=2, type=int, help="runs of each cell, alternating; of dense layers one")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--write", action="store_true")
@@ -266,7 +285,7 @@ def main():
     if missing := cluster_lab.can_work():
         sys.exit(f"the lab cannot work here (bench/cluster.py needs root):\n{missing}")
     begin = time.monotonic()
-    result = {"machine": measure.machine(), "commit": measure.commit(), "cells": []}
+    result = begun(arguments)
 
     def keep():
         result["minutes"] = (time.monotonic() - begin) / 60
@@ -274,7 +293,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="gossamer-cluster-") as scratch:
         folder = pathlib.Path(scratch)
         sets = needed_sets(arguments.only, folder, RECORDS)
-        result["data"] = {name: data.shape for name, data in sets.items() if data}
+        result["data"].update({name: data.shape for name, data in sets.items() if data})
         for kind in arguments.only:
             if kind in ("acl", "quality") and sets["acl-authors"] is None:
                 print(f"{kind}: skipped, $GOSSAMER_DATA has no acl-authors", file=sys.stderr)

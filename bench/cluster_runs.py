@@ -184,3 +184,9 @@ def coordinator_events(fleet):
     """What the coordinator of a run of ours has noted, in order."""
     path = fleet.folder / "nodes/coordinator/events.jsonl"
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def told_recovery(fleet):
+    """What the slowest member of a run of ours has told of its last recovery; empty when nobody has."""
+    last = [json.loads(path.read_text().splitlines()[-1]) for path in (fleet.folder / "nodes/parts").glob("*.recoveries")]
+    return max(last, key=lambda one: one["seconds"], default={})

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """python3 -m unittest discover -s bench"""
 
+import argparse
 import importlib.util
 import json
 import os
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -116,7 +118,7 @@ class Tables(unittest.TestCase):
         self.result["cells"] += [{**row(cluster_runs.OURS, 0.01), "kind": kind} for kind in ("scaling", "exchange")]
         self.result["uneven"] = [{"even": {"step_s": 1.0}, "weak": {"step_s": 1.3}, "paces": [(2.0, 4.0)]}]
         self.result["recovery"] = [{"snapshot_every": None, "cost": self.result["cells"][0]["runs"][0], "seconds": 0.5,
-                                    "noticed_s": 0.2, "computing_s": 0.3}]
+                                    "noticed_s": 0.2, "computing_s": 0.3, "told": {"detect": 0.2, "load": 0, "replay": 0.2, "steps_replayed": 9}}]
         self.result["quality"] = [{"tool": cluster_runs.OURS, "steps": 100, "P@1": 10.0}]
         made = cluster_tables.tables(self.result)
         self.assertEqual(len(made), 7)
@@ -128,6 +130,21 @@ class Tables(unittest.TestCase):
         self.assertIn(">= 300 | 600 | yes", goals["| DDP dense f32 over ours, 1000 Mb/s, RTT 0 ms"])
         self.assertIn(">= 5 | 4.0 | no", goals["| sampled softmax, sparse all-gather over ours, 1000 Mb/s, RTT 0 ms"])
         self.assertIn("<= 120 | 105 | yes", goals["| kB of a step, as for bf16"])
+
+    # --add keeps what the same machine has measured of other kinds, and says of which commit it is.
+    def test_add(self):
+        earlier = {"machine": {"cpu": "x"}, "commits": {"steps": "a", "uneven": "b"}, "data": {}, "uneven": [1],
+                   "cells": [{"kind": "steps"}, {"kind": "acl"}]}
+        arguments = argparse.Namespace(add=True, only=["steps"])
+        for cpu, cells, commits in (("x", [{"kind": "acl"}], {"steps": "c", "uneven": "b"}), ("y", [], {"steps": "c"})):
+            with tempfile.TemporaryDirectory() as scratch, mock.patch.object(cluster.measure, "ROOT", pathlib.Path(scratch)), \
+                    mock.patch.object(cluster.measure, "machine", lambda: {"cpu": cpu}), \
+                    mock.patch.object(cluster.measure, "commit", lambda: "c"):
+                cluster.measure.save("cluster", earlier)
+                result = cluster.begun(arguments)
+            self.assertEqual(result["cells"], cells)
+            self.assertEqual(result["commits"], commits)
+            self.assertEqual("uneven" in result, cpu == "x")
 
     # Each table has its place on the page.
     def test_places(self):
