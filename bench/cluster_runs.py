@@ -82,12 +82,6 @@ def save_arrays(source, folder):
         numpy.save(folder / f"{name}.npy", getattr(source, name))
 
 
-def has_key(name):
-    """Whether our configuration has the key."""
-    text, _ = measure.run([measure.binary(), "train", "--keys"])
-    return any(line.split()[:1] == [name] for line in text.splitlines())
-
-
 @dataclasses.dataclass
 class Fleet:
     """Members of a running training, their steps, and where a run of ours lies."""
