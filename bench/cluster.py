@@ -151,7 +151,7 @@ def run_quality(sets, folder, steps_of, keep, quick):
     """
     data = sets["acl-authors"]
     epoch = data.shape["records"] // BATCH
-    lengths = {OURS: (0.25, 0.5, 1, 2), SPARSE: (1, 2, 4), DENSE_BF16: (1, 2)}
+    lengths = {OURS: (0.5, 1, 2, 4, 8), SPARSE: (1, 2, 4), DENSE_BF16: (1, 2)}
     if quick:
         lengths = {OURS: (0.1,), SPARSE: (0.1,)}
     for tool, epochs in lengths.items():
