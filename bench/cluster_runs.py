@@ -106,22 +106,21 @@ def toml(settings):
 
 
 def start_gossamer(here, data, settings, count, folder):
-    """A prepared run, whose coordinator and members are started one by one."""
+    """A coordinator and members, as users start them on machines of their own; here they all find the data in place."""
     config = {"data.train": str(data.imported), "train.steps": MANY_STEPS, **settings}
-    (folder / "run.toml").write_text(toml(config))
+    (folder / "config.toml").write_text(toml(config))
     lead, at = count + 1, f"{here.address(count + 1)}:{PORT}"
     environment = {"XDG_STATE_HOME": str(folder / "state")}
     log = folder / "coordinator.log"
-    words = [measure.binary(), "coordinator", folder / "run.toml", "--listen", at, "--first", count, "--out",
-             folder / "nodes/coordinator"]
+    words = [measure.binary(), "coordinator", folder / "config.toml", "--listen", at, "--first", count, "--out", folder / "run"]
     token = join_token(cluster_lab.Member(lead, here.start(lead, words, log, environment), False, log))
     members = []
     for node in range(1, count + 1):
         log = folder / f"{node}.log"
-        words = [measure.binary(), "join", at, "--token", token, "--dir", folder / f"nodes/{node}", "--name", f"node-{node}",
+        words = [measure.binary(), "join", at, "--token", token, "--dir", folder / f"{node}", "--name", f"node-{node}",
                  "--cores", 1, "--metrics", f"{here.address(node)}:{cluster_lab.METRICS_PORT}"]
         members.append(cluster_lab.Member(node, here.start(node, words, log, environment), False, log))
-    return Fleet(members, cluster_lab.Steps(folder / "nodes/parts"), folder)
+    return Fleet(members, cluster_lab.Steps(folder / "run/nodes/parts"), folder)
 
 
 def join_token(coordinator):
@@ -176,11 +175,11 @@ def precision_of_peer(tool, data, hidden, batch, steps, shares):
 
 def coordinator_events(fleet):
     """What the coordinator of a run of ours has noted, in order."""
-    path = fleet.folder / "nodes/coordinator/events.jsonl"
+    path = fleet.folder / "run/nodes/coordinator/events.jsonl"
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def told_recovery(fleet):
     """What the slowest member of a run of ours has told of its last recovery; empty when nobody has."""
-    last = [json.loads(path.read_text().splitlines()[-1]) for path in (fleet.folder / "nodes/parts").glob("*.recoveries")]
+    last = [json.loads(path.read_text().splitlines()[-1]) for path in (fleet.folder / "run/nodes/parts").glob("*.recoveries")]
     return max(last, key=lambda one: one["seconds"], default={})
