@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The sparse engine on several slow-linked nodes, against what people would pick instead, in tools/lab. Needs root.
 
-cluster.py [--only steps,acl,quality,scaling,exchange,uneven,recovery] [--add] [--rounds N] [--quick] [--write]
+cluster.py [--only steps,acl,quality,scaling,exchange,staleness,uneven,recovery] [--add] [--rounds N] [--quick] [--write]
 
 steps     a step at Amazon-670K's shape: 1, 2 and 4 nodes, 100 Mb/s to 10 Gb/s, RTT 0 and 20 ms; also with the
           exchange of D-SLIDE in our own program (docs/protocols/sparse-step.md)
@@ -9,6 +9,7 @@ acl       the same on acl-authors ($GOSSAMER_DATA)
 quality   seconds to the same P@1 on acl-authors, 4 nodes, 1 Gb/s; with acl, whose steps it needs
 scaling   a large batch on 1 and on 4 nodes
 exchange  what one exchange of a step takes beside the one-way delay
+staleness a step with and without the next one in flight, B = 1024, RTT 20 ms
 uneven    one of four nodes gets a quarter of the others' CPU while the run goes on
 recovery  one of four nodes is killed, at the size of `make demo`; what snapshots send, against recovery
 
@@ -32,8 +33,8 @@ import cluster_tables
 import measure
 from cluster_runs import DENSE, DENSE_BF16, DSLIDE, FLEETS, OURS, SPARSE
 
-KINDS = ("steps", "acl", "quality", "scaling", "exchange", "uneven", "recovery")
-HIDDEN, BATCH, LARGE_BATCH = 128, 256, 4096
+KINDS = ("steps", "acl", "quality", "scaling", "exchange", "staleness", "uneven", "recovery")
+HIDDEN, BATCH, MIDDLE_BATCH, LARGE_BATCH = 128, 256, 1024, 4096
 CORES = 0.4  # of a node: four of them leave room for the links and the coordinator on two cores
 RATES, RTTS = (10_000, 1000, 100), (0, 20)
 RECORDS = 40_000
@@ -52,9 +53,9 @@ def settings(batch, **more):
     return {"model.hidden": HIDDEN, "train.batch": batch, **more}
 
 
-def cell(kind, data, nodes, rate, rtt, tool, batch=BATCH, cores=CORES):
+def cell(kind, data, nodes, rate, rtt, tool, batch=BATCH, cores=CORES, **keys):
     return {"kind": kind, "data": data, "nodes": nodes, "rate_mbps": rate, "rtt_ms": rtt, "tool": tool, "batch": batch,
-            "hidden": HIDDEN, "cores": cores, "runs": []}
+            "hidden": HIDDEN, "cores": cores, "keys": keys, "runs": []}
 
 
 def peers_of(kind, nodes, rate, rtt):
@@ -86,6 +87,8 @@ def cells(kind, arguments):
         yield from (cell(kind, "amazon", nodes, 1000, 0, OURS, LARGE_BATCH) for nodes in (1, 4))
     elif kind == "exchange":
         yield cell(kind, "amazon", 4, 1000, 20, OURS, cores=None)
+    elif kind == "staleness":
+        yield from (cell(kind, "amazon", 4, 1000, 20, OURS, MIDDLE_BATCH, **{"cluster.staleness": steps}) for steps in (0, 1))
 
 
 def run_cell(here, data, one, folder):
@@ -94,7 +97,7 @@ def run_cell(here, data, one, folder):
     if one["tool"] in (DENSE, DENSE_BF16) and one["rate_mbps"] <= SLOW_MBPS:
         least = 1
     try:
-        fleet = cluster_runs.start(one["tool"], here, data, settings(one["batch"]), one["nodes"], folder)
+        fleet = cluster_runs.start(one["tool"], here, data, settings(one["batch"], **one["keys"]), one["nodes"], folder)
         fleet.steps.wait(before, LIMIT_S, fleet.members)
         if one["cores"]:
             for node in range(1, one["nodes"] + 1):
@@ -251,7 +254,7 @@ def begun(arguments):
 def needed_sets(kinds, folder, count):
     """{name: Data} of what the kinds train on."""
     sets = {}
-    if {"steps", "scaling", "exchange", "uneven"} & set(kinds):
+    if {"steps", "scaling", "exchange", "staleness", "uneven"} & set(kinds):
         sets["amazon"] = cluster_runs.made_up("amazon", count, folder / "amazon")
     if "recovery" in kinds:
         sets["demo"] = cluster_runs.made_up("demo", count, folder / "demo")

@@ -116,12 +116,13 @@ class Tables(unittest.TestCase):
     def test_widths(self):
         self.result["cells"].append({**row(cluster_runs.DENSE_BF16, 1), "runs": [{"failed": "a\nno | memory"}]})
         self.result["cells"] += [{**row(cluster_runs.OURS, 0.01), "kind": kind} for kind in ("scaling", "exchange")]
+        self.result["cells"] += [{**row(cluster_runs.OURS, 0.01), "kind": "staleness", "keys": {"cluster.staleness": number}} for number in (0, 1)]
         self.result["uneven"] = [{"even": {"step_s": 1.0}, "weak": {"step_s": 1.3}, "paces": [(2.0, 4.0)]}]
         self.result["recovery"] = [{"snapshot_every": None, "cost": self.result["cells"][0]["runs"][0], "seconds": 0.5,
                                     "noticed_s": 0.2, "computing_s": 0.3, "told": {"detect": 0.2, "load": 0, "replay": 0.2, "steps_replayed": 9}}]
         self.result["quality"] = [{"tool": cluster_runs.OURS, "steps": 100, "P@1": 10.0}]
         made = cluster_tables.tables(self.result)
-        self.assertEqual(len(made), 7)
+        self.assertEqual(len(made), 8)
         for name, lines in made.items():
             self.assertEqual({line.count("|") for line in lines}, {lines[0].count("|")}, name)
 
@@ -149,7 +150,7 @@ class Tables(unittest.TestCase):
     # Each table has its place on the page.
     def test_places(self):
         page = (HERE.parent / "docs/benchmarks.md").read_text(encoding="utf-8")
-        for name in ("steps", "goals", "acl", "quality", "scaling", "exchange", "uneven", "recovery"):
+        for name in ("steps", "goals", "acl", "quality", "scaling", "exchange", "staleness", "uneven", "recovery"):
             self.assertTrue(0 < page.find(f"<!-- cluster-{name} -->") < page.find(f"<!-- /cluster-{name} -->"), name)
 
 
