@@ -41,8 +41,9 @@ RECORDS = 40_000
 SNAPSHOT_KEY, SNAPSHOTS = "cluster.snapshot_every", (16, 64, None, 256)  # None: the default,
 DEFAULT_SNAPSHOT = 128  # which is this at the size of `make demo` (src/node/fleet/fleet_plan.cc)
 # Until steady: steps before the quota holds, steps after it; then seconds and steps that are measured.
-PACE = {OURS: (40, 34, 4.0, 80), DSLIDE: (40, 34, 4.0, 80), SPARSE: (3, 2, 4.0, 6), DENSE: (1, 0, 0.0, 2), DENSE_BF16: (1, 0, 0.0, 2)}
-LARGE_PACE = (8, 4, 4.0, 32)
+# Of ours as many as from one snapshot to the next, by default at that size (src/node/fleet/fleet_plan.cc).
+PACE = {OURS: (40, 34, 0.0, 128), DSLIDE: (40, 34, 0.0, 128), SPARSE: (3, 2, 4.0, 6), DENSE: (1, 0, 0.0, 2), DENSE_BF16: (1, 0, 0.0, 2)}
+LARGE_PACE = (8, 4, 0.0, 73)
 SLOW_MBPS = 100  # one dense step takes a minute there: one is measured
 LIMIT_S = 400
 KILL_AT = (0.05, 0.5, 0.97)  # of the steps from one snapshot to the next: while it is on its way, halfway, and before the next
@@ -177,14 +178,14 @@ def run_uneven(data, folder, quick):
         for node in range(1, 5):
             here.limit(node, CORES)
         fleet.steps.wait(fleet.steps.done + 16, LIMIT_S, fleet.members)
-        even = cluster_lab.observe(here, fleet.steps, fleet.members, seconds=6, least_steps=32, limit_s=LIMIT_S)
+        even = cluster_lab.observe(here, fleet.steps, fleet.members, seconds=0, least_steps=LARGE_PACE[-1], limit_s=LIMIT_S)
         here.limit(4, CORES / 4)
         since = time.monotonic()
         first = len(fleet.steps.arrivals)
         while time.monotonic() < since + (10 if quick else UNEVEN_S):
             fleet.steps.wait_for_next(LIMIT_S, fleet.members)
         worst = cluster_tables.paces(fleet.steps.arrivals[first:], since)
-        weak = cluster_lab.observe(here, fleet.steps, fleet.members, seconds=6, least_steps=32, limit_s=LIMIT_S)
+        weak = cluster_lab.observe(here, fleet.steps, fleet.members, seconds=0, least_steps=LARGE_PACE[-1], limit_s=LIMIT_S)
         events = cluster_runs.coordinator_events(fleet)
     return {"even": even, "weak": weak, "paces": worst, "placements": sum(event["event"] == "installed" for event in events)}
 
@@ -196,7 +197,7 @@ def run_recovery(data, folder, every, kill_at):
     with cluster_lab.lab(5, 1000, 0) as here:
         fleet = cluster_runs.start(OURS, here, data, settings(1024, **more), 4, folder / "run")
         fleet.steps.wait(max(steps, 64), LIMIT_S, fleet.members)
-        cost = cluster_lab.observe(here, fleet.steps, fleet.members, seconds=3, least_steps=steps, limit_s=LIMIT_S, pages=True)
+        cost = cluster_lab.observe(here, fleet.steps, fleet.members, seconds=0, least_steps=steps, limit_s=LIMIT_S, pages=True)
         # Before the kill the next snapshot has begun, and its steps are all that must be computed anew, or it is on its way.
         fleet.steps.wait((fleet.steps.done // steps + 1) * steps + round(kill_at * steps), LIMIT_S, fleet.members)
         victim, *others = fleet.members

@@ -24,7 +24,6 @@ import plans  # noqa: E402
 import units  # noqa: E402
 
 POLL_S = 0.005
-WINDOWS = 5
 METRICS_PORT = 9464
 
 
@@ -154,14 +153,6 @@ def tail(path):
     return path.read_text(errors="replace")[-1500:] if path.exists() else ""
 
 
-def step_seconds(arrivals):
-    """The median over up to five windows of seconds for a step: a window has all that comes once in some steps."""
-    last = len(arrivals) - 1
-    count = min(WINDOWS, last)
-    edges = [arrivals[last * window // count] for window in range(count + 1)]
-    return measure.median([(b[0] - a[0]) / (b[1] - a[1]) for a, b in zip(edges, edges[1:])])
-
-
 def median_step_seconds(arrivals):
     """Of single steps: without what comes only once in some steps."""
     each = [(b[0] - a[0]) / (b[1] - a[1]) for a, b in zip(arrivals, arrivals[1:]) for _ in range(b[1] - a[1])]
@@ -227,9 +218,8 @@ def cost(members, before, after, arrivals):
     on_cpu, queued = (mean([times[i] for times in threads]) / count for i in (0, 1))
     return {
         "steps": count,
-        "step_s": step_seconds(arrivals),
+        "step_s": wall,
         "median_step_s": median_step_seconds(arrivals),
-        "mean_step_s": wall,  # of the same steps, as all that follows
         "sent_bytes": mean([after.sent[one.node] - before.sent[one.node] for one in members]) / count,
         "step_bytes": mean([said(one, before, after, "step") for one in members]),
         "background_bytes": mean([said(one, before, after, "background") for one in members]),
