@@ -8,11 +8,12 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/small_pages.h"
 
 namespace gossamer::aligned_detail {
 namespace {
 
-constexpr std::size_t kHugePage = std::size_t{2} << 20;
+constexpr std::size_t kHugePage = kHugePageBytes;
 constexpr std::size_t kCacheLine = 64;
 
 // The allocation's first cache line holds its mapped size (0 = from malloc), so that Free needs no second

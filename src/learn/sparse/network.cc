@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/small_pages.h"
 
 namespace gossamer::sparse {
 namespace {
@@ -13,6 +14,19 @@ namespace {
 // How much of [begin, end) lies below n.
 std::size_t size_within(host::Range range, std::size_t n) {
   return std::min(range.end, n) - std::min(range.begin, n);
+}
+
+// Whether others hold shards that lie between those of `part`, all of them smaller than a huge page.
+bool scattered(const NetworkShape& shape, const NetworkPart& part) {
+  if (part.rows.shards() == 0) return false;
+  const host::Range first = part.rows.rows_of(0);
+  if (sizeof(float) * row_stride(shape.last_hidden()) * (first.end - first.begin) >= kHugePageBytes) {
+    return false;
+  }
+  for (std::size_t shard = 0; shard < part.rows.shards(); ++shard) {
+    if (!part.rows.holds(shard)) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -47,6 +61,7 @@ Network::Network(NetworkShape network_shape, NetworkPart held, TableMoments mome
   CHECK(trained == (moments.output != Moments::kNone));
   CHECK(part.columns.begin % kColumnBlock == 0 && part.columns.end % kColumnBlock == 0);
   CHECK(part.units.size() == shape.dense.size(), part.units.size(), shape.dense.size());
+  if (scattered(shape, part)) output.expect_scattered_rows();
   std::size_t inputs = shape.hidden;
   for (std::size_t i = 0; i < shape.dense.size(); ++i) {
     CHECK(part.units[i].begin % kUnitBlock == 0 && part.units[i].end % kUnitBlock == 0);

@@ -2,6 +2,8 @@
 #include "learn/sparse/network.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -104,6 +106,31 @@ TEST(Network, StartsTheSameInAnyOrder) {
     EXPECT_TRUE(std::ranges::equal(network.output.all_weights(), plain.output.all_weights()));
     EXPECT_TRUE(std::ranges::equal(network.bias.span(), plain.bias.span()));
   }
+}
+
+// Bytes of `array` that are in memory.
+std::size_t resident_bytes(std::span<const float> array) {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const auto address = reinterpret_cast<std::uintptr_t>(array.data()) / page * page;
+  const std::size_t pages = (array.size_bytes() + page - 1) / page;
+  std::vector<unsigned char> there(pages);
+  EXPECT_EQ(::mincore(reinterpret_cast<void*>(address), pages * page, there.data()), 0);
+  return page * static_cast<std::size_t>(std::ranges::count_if(there, [](auto is) { return (is & 1) != 0; }));
+}
+
+// Shards that are smaller than a huge page take their own memory, not that of those between them.
+TEST(Network, ScatteredShardsTakeTheirOwnMemory) {
+  constexpr unsigned kShift = 10;
+  const NetworkShape shape = {.features = 3, .labels = std::size_t{1} << 17, .hidden = 64};
+  NetworkPart part = whole(shape, kShift);
+  for (std::size_t shard = 0; shard < part.rows.shards(); ++shard) {
+    if (shard % 8 != 3) part.rows.drop(shard);
+  }
+  host::SimCompute compute({.workers = 1});
+  Network network(shape, std::move(part), {.embedding = Moments::kNone, .output = Moments::kNone});
+  initialize(network, {}, std::vector<std::uint32_t>(shape.labels, 1), compute);
+  const auto weights = network.output.all_weights();
+  EXPECT_EQ(resident_bytes(weights), weights.size_bytes() / 8);
 }
 
 // Dropping the moments frees two thirds of the memory and keeps the weights.

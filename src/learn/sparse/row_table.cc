@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "base/prefetch.h"
+#include "base/small_pages.h"
 
 namespace gossamer::sparse {
 namespace {
@@ -50,6 +51,12 @@ void RowTable::drop_moments() {
   block_moment1_ = {};
   moment2_ = {};
   last_step_ = {};
+}
+
+void RowTable::expect_scattered_rows() {
+  use_small_pages(std::as_writable_bytes(weights_.span()));
+  use_small_pages(all_moment1());
+  use_small_pages(std::as_writable_bytes(moment2_.span()));
 }
 
 std::span<std::byte> RowTable::all_moment1() {

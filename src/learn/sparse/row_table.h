@@ -72,6 +72,8 @@ class RowTable {
 
   // Frees what only training needs.
   void drop_moments();
+  // Of a table of which only scattered rows are used (base/small_pages.h). Before any is touched.
+  void expect_scattered_rows();
   // Writes to every page that the row's moments reach into. Requires moments, all of them zero.
   void touch_moments(std::size_t row);
   // Brings the row's moments and its last step towards the cache. Requires moments.

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// use_small_pages: memory whose used parts lie scattered, each smaller than a huge page, and between them
+// much that is never touched. Huge pages, which large AlignedArrays wish for, would bring the neighbours of
+// each used part into memory too.
+//
+// Thread rule: before anything in the range is touched, as pages that are there stay as they are.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+namespace gossamer {
+
+// What a huge page has on the machines that have them.
+inline constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
+
+// A wish, for the whole pages of `memory`: where the kernel does not grant it, more memory is used.
+void use_small_pages(std::span<std::byte> memory);
+
+}  // namespace gossamer
