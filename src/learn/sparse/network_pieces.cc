@@ -3,15 +3,11 @@
 
 #include <algorithm>
 #include <cstring>
-#include <vector>
 
 #include "base/check.h"
-#include "base/function_ref.h"
 
 namespace gossamer::sparse {
 namespace {
-
-using Visit = FunctionRef<void(std::span<std::byte>)>;
 
 std::size_t size_of(const host::Range& range) { return range.end - range.begin; }
 
@@ -20,59 +16,9 @@ host::Range within(const host::Range& range, std::size_t width) {
   return {std::min(range.begin, width), std::min(range.end, width)};
 }
 
-// Where a row of a piece lies in a part of the network.
-struct Place {
-  RowTable* table;
-  std::size_t row;
-  host::Range columns;  // of the table
-  DenseLayer* layer = nullptr;
-};
-
-Place place_of(Network& network, const NetworkPiece& piece, std::size_t row) {
-  const std::size_t dense = network.shape.dense.size();
-  if (piece.layer == 0) {
-    const host::Range columns = within(piece.range, network.shape.hidden);
-    const std::size_t first = network.part.columns.begin;
-    return {.table = &network.embedding, .row = row, .columns = {columns.begin - first, columns.end - first}};
-  }
-  if (piece.layer <= dense) {
-    DenseLayer& layer = network.dense[piece.layer - 1];
-    const std::size_t unit = piece.range.begin + row - network.part.units[piece.layer - 1].begin;
-    return {.table = &layer.weights, .row = unit, .columns = {0, layer.weights.stride()}, .layer = &layer};
-  }
-  return {.table = &network.output, .row = piece.range.begin + row, .columns = {0, network.output.stride()}};
-}
-
 // Second moments of so many columns, which begin with a block; the last block may be short.
 std::size_t moment_blocks(std::size_t columns) {
   return (columns + kernels::kMomentBlock - 1) / kernels::kMomentBlock;
-}
-
-template <class T>
-void visit_run(T* begin, std::size_t count, Visit visit) {
-  visit(std::as_writable_bytes(std::span(begin, count)));
-}
-
-void visit_row(Network& network, const NetworkPiece& piece, std::size_t row, Visit visit) {
-  const Place place = place_of(network, piece, row);
-  RowTable& table = *place.table;
-  CHECK(table.moments() != Moments::kNone);
-  CHECK(place.row < table.rows() && place.columns.end <= table.stride(), place.row, place.columns.end);
-  const std::size_t begin = place.columns.begin;
-  const std::size_t columns = size_of(place.columns);
-  visit_run(table.weights(place.row) + begin, columns, visit);
-  if (table.moments() == Moments::kBlock) {
-    visit_run(table.block_moment1(place.row) + begin, columns, visit);
-    visit_run(table.block_moment2(place.row) + begin / kernels::kMomentBlock, moment_blocks(columns), visit);
-  } else {
-    visit_run(table.moment1(place.row) + begin, columns, visit);
-    visit_run(table.moment2(place.row) + begin, columns, visit);
-  }
-  visit(std::as_writable_bytes(std::span(&table.last_step(place.row), 1)));
-  if (piece.layer == 0) return;
-  const AdamScalar bias = place.layer != nullptr ? place.layer->bias_scalar(place.row)
-                                                 : network.bias_scalar(static_cast<std::uint32_t>(place.row));
-  for (float* const one : {bias.w, bias.m, bias.v}) visit_run(one, 1, visit);
 }
 
 }  // namespace
@@ -99,59 +45,111 @@ std::uint64_t piece_row_bytes(const NetworkShape& shape, const TableMoments& mom
   return bytes(kind, row_stride(below)) + 3 * sizeof(float);
 }
 
-void save_row(Network& from, const NetworkPiece& piece, std::size_t row, std::span<std::byte> bytes) {
-  visit_row(from, piece, row, [&](std::span<std::byte> run) {
-    CHECK(run.size() <= bytes.size(), run.size(), bytes.size());
-    std::memcpy(bytes.data(), run.data(), run.size());
-    bytes = bytes.subspan(run.size());
-  });
-  CHECK(bytes.empty(), bytes.size());
-}
-
-void load_row(Network& to, const NetworkPiece& piece, std::size_t row, std::span<const std::byte> bytes) {
-  visit_row(to, piece, row, [&](std::span<std::byte> run) {
-    CHECK(run.size() <= bytes.size(), run.size(), bytes.size());
-    std::memcpy(run.data(), bytes.data(), run.size());
-    bytes = bytes.subspan(run.size());
-  });
-  CHECK(bytes.empty(), bytes.size());
-}
-
-std::uint32_t last_step_of(Network& network, const NetworkPiece& piece, std::size_t row) {
-  const Place place = place_of(network, piece, row);
-  return place.table->last_step(place.row);
-}
-
-void save_piece(Network& from, const NetworkPiece& piece, std::span<std::byte> bytes) {
-  const std::size_t rows = piece_rows(from.shape, piece);
-  CHECK(rows == 0 ? bytes.empty() : bytes.size() % rows == 0, bytes.size(), rows);
-  for (std::size_t row = 0; row < rows; ++row)
-    save_row(from, piece, row, bytes.subspan(row * (bytes.size() / rows), bytes.size() / rows));
-}
-
-void load_piece(Network& to, const NetworkPiece& piece, std::span<const std::byte> bytes) {
-  const std::size_t rows = piece_rows(to.shape, piece);
-  CHECK(rows == 0 ? bytes.empty() : bytes.size() % rows == 0, bytes.size(), rows);
-  for (std::size_t row = 0; row < rows; ++row)
-    load_row(to, piece, row, bytes.subspan(row * (bytes.size() / rows), bytes.size() / rows));
-}
-
-void copy_piece(Network& to, Network& from, const NetworkPiece& piece) {
-  const TableMoments moments{.embedding = from.embedding.moments(), .output = from.output.moments()};
-  std::vector<std::byte> bytes(piece_row_bytes(from.shape, moments, piece));
-  for (std::size_t row = 0; row < piece_rows(from.shape, piece); ++row) {
-    save_row(from, piece, row, bytes);
-    load_row(to, piece, row, bytes);
+PieceRows::PieceRows(Network& network, const NetworkPiece& piece) : rows_(piece_rows(network.shape, piece)) {
+  if (rows_ == 0) return;
+  if (piece.layer == 0) {
+    const host::Range columns = within(piece.range, network.shape.hidden);
+    const std::size_t first = network.part.columns.begin;
+    add_table(network.embedding, 0, {columns.begin - first, columns.end - first});
+  } else if (piece.layer <= network.shape.dense.size()) {
+    DenseLayer& layer = network.dense[piece.layer - 1];
+    const std::size_t unit = piece.range.begin - network.part.units[piece.layer - 1].begin;
+    add_table(layer.weights, unit, {0, layer.weights.stride()});
+    add_bias(layer.bias_scalar(unit));
+  } else {
+    add_table(network.output, piece.range.begin, {0, network.output.stride()});
+    add_bias(network.bias_scalar(static_cast<std::uint32_t>(piece.range.begin)));
   }
 }
 
+template <class T>
+void PieceRows::add(T* first, std::size_t count, std::size_t stride) {
+  runs_[count_++] = {reinterpret_cast<std::byte*>(first), count * sizeof(T), stride * sizeof(T)};
+  row_bytes_ += count * sizeof(T);
+}
+
+void PieceRows::add_table(RowTable& table, std::size_t row, const host::Range& columns) {
+  CHECK(table.moments() != Moments::kNone);
+  CHECK(row + rows_ <= table.rows() && columns.end <= table.stride(), row, rows_, columns.end);
+  const std::size_t begin = columns.begin;
+  const std::size_t count = size_of(columns);
+  const std::size_t stride = table.stride();
+  add(table.weights(row) + begin, count, stride);
+  if (table.moments() == Moments::kBlock) {
+    add(table.block_moment1(row) + begin, count, stride);
+    add(table.block_moment2(row) + begin / kernels::kMomentBlock, moment_blocks(count),
+        moment_blocks(stride));
+  } else {
+    add(table.moment1(row) + begin, count, stride);
+    add(table.moment2(row) + begin, count, stride);
+  }
+  last_steps_ = &table.last_step(row);
+  add(last_steps_, 1, 1);
+}
+
+void PieceRows::add_bias(const AdamScalar& bias) {
+  for (float* const one : {bias.w, bias.m, bias.v}) add(one, 1, 1);
+}
+
+void PieceRows::save(std::size_t row, std::span<std::byte> bytes) const {
+  CHECK(row < rows_ && bytes.size() == row_bytes_, row, rows_, bytes.size(), row_bytes_);
+  std::byte* to = bytes.data();
+  for (std::size_t i = 0; i < count_; ++i) {
+    std::memcpy(to, runs_[i].first + row * runs_[i].stride, runs_[i].bytes);
+    to += runs_[i].bytes;
+  }
+}
+
+void PieceRows::load(std::size_t row, std::span<const std::byte> bytes) {
+  CHECK(row < rows_ && bytes.size() == row_bytes_, row, rows_, bytes.size(), row_bytes_);
+  const std::byte* from = bytes.data();
+  for (std::size_t i = 0; i < count_; ++i) {
+    std::memcpy(runs_[i].first + row * runs_[i].stride, from, runs_[i].bytes);
+    from += runs_[i].bytes;
+  }
+}
+
+// Where rows follow each other without gaps on both sides, all of them at once.
+void PieceRows::copy(const PieceRows& from) {
+  CHECK(rows_ == from.rows_ && count_ == from.count_, rows_, from.rows_, count_, from.count_);
+  for (std::size_t i = 0; i < count_; ++i) {
+    const Run& target = runs_[i];
+    const Run& source = from.runs_[i];
+    CHECK(target.bytes == source.bytes, i, target.bytes, source.bytes);
+    if (target.bytes == target.stride && source.bytes == source.stride) {
+      std::memcpy(target.first, source.first, rows_ * target.bytes);
+      continue;
+    }
+    for (std::size_t row = 0; row < rows_; ++row)
+      std::memcpy(target.first + row * target.stride, source.first + row * source.stride, target.bytes);
+  }
+}
+
+void save_piece(Network& from, const NetworkPiece& piece, std::span<std::byte> bytes) {
+  const PieceRows rows(from, piece);
+  CHECK(bytes.size() == rows.size() * rows.row_bytes(), bytes.size(), rows.size(), rows.row_bytes());
+  for (std::size_t row = 0; row < rows.size(); ++row)
+    rows.save(row, bytes.subspan(row * rows.row_bytes(), rows.row_bytes()));
+}
+
+void load_piece(Network& to, const NetworkPiece& piece, std::span<const std::byte> bytes) {
+  PieceRows rows(to, piece);
+  CHECK(bytes.size() == rows.size() * rows.row_bytes(), bytes.size(), rows.size(), rows.row_bytes());
+  for (std::size_t row = 0; row < rows.size(); ++row)
+    rows.load(row, bytes.subspan(row * rows.row_bytes(), rows.row_bytes()));
+}
+
+void copy_piece(Network& to, Network& from, const NetworkPiece& piece) {
+  PieceRows(to, piece).copy(PieceRows(from, piece));
+}
+
 void load_updated_rows(Network& to, const NetworkPiece& piece, std::span<const std::byte> bytes) {
-  const std::size_t rows = piece_rows(to.shape, piece);
-  CHECK(rows == 0 ? bytes.empty() : bytes.size() % rows == 0, bytes.size(), rows);
-  for (std::size_t row = 0; row < rows; ++row) {
-    const auto saved = bytes.subspan(row * (bytes.size() / rows), bytes.size() / rows);
+  PieceRows rows(to, piece);
+  CHECK(bytes.size() == rows.size() * rows.row_bytes(), bytes.size(), rows.size(), rows.row_bytes());
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    const auto saved = bytes.subspan(row * rows.row_bytes(), rows.row_bytes());
     const bool updated = std::ranges::any_of(saved, [](std::byte byte) { return byte != std::byte{}; });
-    if (updated) load_row(to, piece, row, saved);
+    if (updated) rows.load(row, saved);
   }
 }
 

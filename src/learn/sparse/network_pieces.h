@@ -7,6 +7,7 @@
 // Thread rule: the caller owns the networks; nothing is shared.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -34,12 +35,42 @@ struct NetworkPiece {
   return piece_rows(shape, piece) * piece_row_bytes(shape, moments, piece);
 }
 
-// The rest requires that the network holds the piece, with moments. `row` is one of piece_rows(), `bytes` has
-// piece_row_bytes().
-void save_row(Network& from, const NetworkPiece& piece, std::size_t row, std::span<std::byte> bytes);
-void load_row(Network& to, const NetworkPiece& piece, std::size_t row, std::span<const std::byte> bytes);
-// 1 + the step that last updated the row; 0 = never.
-[[nodiscard]] std::uint32_t last_step_of(Network& network, const NetworkPiece& piece, std::size_t row);
+// The rest requires that the network holds the piece, with moments.
+
+// The rows of a piece where they lie in a network, which it borrows.
+class PieceRows {
+ public:
+  PieceRows(Network& network, const NetworkPiece& piece);
+
+  [[nodiscard]] std::size_t size() const { return rows_; }
+  [[nodiscard]] std::size_t row_bytes() const { return row_bytes_; }
+  // 1 + the step that last updated the row, below size(); 0 = never.
+  [[nodiscard]] std::uint32_t last_step(std::size_t row) const { return last_steps_[row]; }
+  // `bytes` has row_bytes().
+  void save(std::size_t row, std::span<std::byte> bytes) const;
+  void load(std::size_t row, std::span<const std::byte> bytes);
+  // From where the same piece lies in another network.
+  void copy(const PieceRows& from);
+
+ private:
+  // What each row has in one array.
+  struct Run {
+    std::byte* first = nullptr;  // of row 0
+    std::size_t bytes = 0;
+    std::size_t stride = 0;  // bytes from one row to the next
+  };
+
+  template <class T>
+  void add(T* first, std::size_t count, std::size_t stride);
+  void add_table(RowTable& table, std::size_t row, const host::Range& columns);
+  void add_bias(const AdamScalar& bias);
+
+  std::size_t rows_ = 0;
+  std::size_t row_bytes_ = 0;
+  std::uint32_t* last_steps_ = nullptr;
+  std::array<Run, 7> runs_;  // weights, two moments and the last step; a bias and its moments
+  std::size_t count_ = 0;    // of runs_
+};
 
 // All rows one after the other: piece_bytes().
 void save_piece(Network& from, const NetworkPiece& piece, std::span<std::byte> bytes);

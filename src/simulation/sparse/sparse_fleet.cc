@@ -174,9 +174,11 @@ std::optional<std::string> SparseFleet::other_last_step(sparse::Network& whole) 
     if (one == nullptr) continue;
     for (const PieceId& id : pieces_of(problem_.shape(), one->network().part)) {
       const sparse::NetworkPiece piece = piece_of(problem_.shape(), id);
-      for (std::size_t row = 0; row < sparse::piece_rows(problem_.shape().network, piece); ++row) {
-        const std::uint32_t got = sparse::last_step_of(one->network(), piece, row);
-        const std::uint32_t want = sparse::last_step_of(whole, piece, row);
+      const sparse::PieceRows held(one->network(), piece);
+      const sparse::PieceRows wanted(whole, piece);
+      for (std::size_t row = 0; row < held.size(); ++row) {
+        const std::uint32_t got = held.last_step(row);
+        const std::uint32_t want = wanted.last_step(row);
         if (got == want) continue;
         return fmt::format("row {} of piece {} of layer {} at {} was last updated in step {}, not in {}", row,
                            id.index, id.layer, machine, got, want);

@@ -223,7 +223,8 @@ Result<void> FleetCheckpoint::restore(sparse::Network& part,
   // Its rows may lie in another order than those of the checkpoint.
   const sparse::RowOrder order(label_count, shape_.shard_shift);
   const sparse::NetworkPiece rows{.layer = layers, .range = {0, shape_.network.labels}};
-  const std::size_t row_bytes = sparse::piece_row_bytes(shape_.network, moments_, rows);
+  sparse::PieceRows here(part, rows);
+  const std::size_t row_bytes = here.row_bytes();
   std::map<std::size_t, std::span<const std::byte>> shards;
   for (std::uint32_t row = 0; row < shape_.network.labels; ++row) {
     if (!part.part.rows.contains(row)) continue;
@@ -236,7 +237,7 @@ Result<void> FleetCheckpoint::restore(sparse::Network& part,
       bytes = shards.emplace(shard, *read).first;
     }
     const std::size_t first = from - (shard << shape_.shard_shift);
-    sparse::load_row(part, rows, row, bytes->second.subspan(first * row_bytes, row_bytes));
+    here.load(row, bytes->second.subspan(first * row_bytes, row_bytes));
   }
   return {};
 }

@@ -35,9 +35,10 @@ Error unreadable(const std::string& got) {
 // A head, the numbers of the rows, the rows.
 Slice changes_of(const FleetJob& job, sparse::Network& from, PieceId id, std::optional<StepNumber> since) {
   const sparse::NetworkPiece piece = piece_of(job.shape, id);
+  const sparse::PieceRows here(from, piece);
   std::vector<std::uint32_t> changed;
-  for (std::size_t row = 0; row < sparse::piece_rows(job.shape.network, piece); ++row) {
-    if (sparse::last_step_of(from, piece, row) > since.value_or(StepNumber()).value)
+  for (std::size_t row = 0; row < here.size(); ++row) {
+    if (here.last_step(row) > since.value_or(StepNumber()).value)
       changed.push_back(static_cast<std::uint32_t>(row));
   }
   if (job.defect == FleetDefect::kStaleCopy && !changed.empty()) changed.pop_back();
@@ -54,7 +55,7 @@ Slice changes_of(const FleetJob& job, sparse::Network& from, PieceId id, std::op
   std::ranges::copy(std::as_bytes(std::span(changed)), numbers.begin());
   std::span<std::byte> rows = all.subspan(sizeof(head) + numbers.size());
   for (const std::uint32_t row : changed) {
-    sparse::save_row(from, piece, row, rows.first(row_bytes));
+    here.save(row, rows.first(row_bytes));
     rows = rows.subspan(row_bytes);
   }
   return {std::move(memory), all};

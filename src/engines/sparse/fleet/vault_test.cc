@@ -87,10 +87,10 @@ TEST_F(VaultTest, KeepsNoInitialValues) {
   std::size_t untouched = 0;
   for (const PieceId& id : keeps_) {
     const sparse::NetworkPiece piece = piece_of(problem_.shape(), id);
-    const std::size_t rows = sparse::piece_rows(problem_.shape().network, piece);
-    for (std::size_t row = 0; row < rows; ++row) {
-      if (sparse::last_step_of(*network_, piece, row) != 0) continue;
-      const std::size_t bytes = vault_.bytes(id).size() / rows;
+    const sparse::PieceRows rows(*network_, piece);
+    for (std::size_t row = 0; row < rows.size(); ++row) {
+      if (rows.last_step(row) != 0) continue;
+      const std::size_t bytes = vault_.bytes(id).size() / rows.size();
       for (const std::byte byte : vault_.bytes(id).subspan(row * bytes, bytes)) EXPECT_EQ(byte, std::byte{});
       ++untouched;
     }
