@@ -205,14 +205,15 @@ def run_recovery(data, folder, every, kill_at):
         wall = time.time()  # as events have it
         before = cluster_lab.read(here, fleet.steps, others, False)
         victim.process.kill()
-        fleet.steps.wait(done + 3, LIMIT_S, others)
+        while not cluster_runs.told_recovery(fleet, done):
+            fleet.steps.wait_for_next(LIMIT_S, others)
         after = cluster_lab.read(here, fleet.steps, others, False)
         computing = max(cluster_lab.computing_thread(one, before, after)[0] for one in others)
         fleet.steps.wait(done + 20, LIMIT_S, others)
         events = [event for event in cluster_runs.coordinator_events(fleet) if event["time"] >= wall]
         noticed = next((event["time"] - wall for event in events if event["event"] == "lost"), None)
         seconds = cluster_tables.longest_gap(fleet.steps.arrivals, killed) - cost["step_s"]
-        told = cluster_runs.told_recovery(fleet)
+        told = cluster_runs.told_recovery(fleet, done)
     return {"snapshot_every": every, "cost": cost, "seconds": seconds, "noticed_s": noticed, "computing_s": computing, "told": told,
             "events": events, "step": done}
 

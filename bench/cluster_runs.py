@@ -179,7 +179,8 @@ def coordinator_events(fleet):
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def told_recovery(fleet):
-    """What the slowest member of a run of ours has told of its last recovery; empty when nobody has."""
-    last = [json.loads(path.read_text().splitlines()[-1]) for path in (fleet.folder / "run/nodes/parts").glob("*.recoveries")]
-    return max(last, key=lambda one: one["seconds"], default={})
+def told_recovery(fleet, step):
+    """What the slowest member of a run of ours has told of a recovery that ended with this step or later; empty when nobody has."""
+    told = [json.loads(line) for path in (fleet.folder / "run/nodes/parts").glob("*.recoveries")
+            for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
+    return max((one for one in told if one["step"] >= step), key=lambda one: one["seconds"], default={})
