@@ -34,8 +34,15 @@ Result<std::unique_ptr<FileDelivery>> FileDelivery::start(host::Disk& disk, File
     if (has_suffix(name, delivery->options_.growing)) continue;
     if (auto removed = disk.remove_all(directory + "/" + name); !removed.ok()) return removed.error();
   }
-  if (auto made = disk.make_directories(delivery->outgoing()); !made.ok()) return made.error();
+  if (auto made = disk.make_directories(outgoing(directory)); !made.ok()) return made.error();
   return delivery;
+}
+
+bool FileDelivery::under_way(host::Disk& disk, const std::string& directory) {
+  const auto there = disk.exists(outgoing(directory));
+  if (there.ok() && !*there) return false;
+  const auto names = disk.list(outgoing(directory));
+  return !names.ok() || !names->empty();
 }
 
 void FileDelivery::look() {
@@ -54,7 +61,7 @@ void FileDelivery::look() {
 // Under a name of its own, so that a newer one of the same name is another file.
 void FileDelivery::take_whole(const std::string& name) {
   const std::uint64_t number = ++last_number_;
-  const std::string path = fmt::format("{}/{}", outgoing(), number);
+  const std::string path = fmt::format("{}/{}", outgoing(options_.directory), number);
   if (auto moved = disk_.rename(options_.directory + "/" + name, path); !moved.ok())
     return remark(moved.error());
   const auto older = std::ranges::find_if(whole_, [&](const auto& one) { return one.second.name == name; });

@@ -38,6 +38,10 @@ class FileDelivery {
   [[nodiscard]] static Result<std::unique_ptr<FileDelivery>> start(host::Disk& disk, FileExchange& exchange,
                                                                    Aside aside, Options options);
 
+  // Whether a file has gone from that directory, which some delivery brings away, and the coordinator may not
+  // have it yet. Any thread.
+  [[nodiscard]] static bool under_way(host::Disk& disk, const std::string& directory);
+
   // False for what is no message of a delivery.
   [[nodiscard]] bool on(const net::Arrived& arrived, net::PeerId coordinator, net::Links& links, Instant now);
   void tick(net::PeerId coordinator, net::Links& links, Instant now);
@@ -63,7 +67,7 @@ class FileDelivery {
   FileDelivery(host::Disk& disk, FileExchange& exchange, Aside aside, Options options)
       : disk_(disk), exchange_(exchange), aside_(std::move(aside)), options_(std::move(options)) {}
 
-  [[nodiscard]] std::string outgoing() const { return options_.directory + "/outgoing"; }
+  [[nodiscard]] static std::string outgoing(const std::string& directory) { return directory + "/outgoing"; }
   void look();
   void take_whole(const std::string& name);
   void described(std::uint64_t number, Result<StoredFile> stored);

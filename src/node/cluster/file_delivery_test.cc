@@ -100,6 +100,26 @@ TEST_F(Delivering, WholeAndGrowing) {
   EXPECT_TRUE(coordinator_->disk->list("/run/parts.incoming")->empty());
 }
 
+// Who waits until the coordinator has a file sees it in one of the two places for as long.
+TEST_F(Delivering, IsUnderWayUntilItIsThere) {
+  lead();
+  join();
+  EXPECT_FALSE(FileDelivery::under_way(*member_->disk, "/own/deliver"));
+  EXPECT_FALSE(FileDelivery::under_way(*member_->disk, "/own/nothing"));
+  internet_.set_rates("m7", {.up_bytes_per_second = 1e6, .down_bytes_per_second = 1e6});
+  write("part-7-200", make_bytes(2'000'000));
+  int looks = 0;
+  for (; collected("part-7-200") == "none" && looks < 2000; ++looks) {
+    const bool here = *member_->disk->exists("/own/deliver/part-7-200");
+    ASSERT_TRUE(here || FileDelivery::under_way(*member_->disk, "/own/deliver")) << looks;
+    run_for(0.01);
+  }
+  EXPECT_GT(looks, 100);
+  EXPECT_LT(looks, 2000);
+  run_for(1);
+  EXPECT_FALSE(FileDelivery::under_way(*member_->disk, "/own/deliver"));
+}
+
 // A newer file of the same name takes the older one's place, also while that is under way.
 TEST_F(Delivering, TheNewestOfAName) {
   lead();

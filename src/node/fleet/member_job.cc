@@ -18,6 +18,7 @@
 #include "engines/sparse/trainer.h"
 #include "host/api/files.h"
 #include "learn/data/cached_dataset.h"
+#include "node/cluster/file_delivery.h"
 #include "node/fleet/checkpoint_writer.h"
 #include "node/fleet/fleet_data.h"
 #include "node/fleet/fleet_plan.h"
@@ -225,7 +226,8 @@ class MemberJob {
   [[nodiscard]] std::function<bool()> delivered(host::Disk& disk) const {
     return [&disk, directory = told_.checkpoints] {
       const auto files = engine::fleet_checkpoint_files(disk, directory);
-      return !files.ok() || files->empty();
+      // In this order: what is being brought goes from the one place to the other.
+      return (!files.ok() || files->empty()) && !FileDelivery::under_way(disk, directory);
     };
   }
   std::optional<engine::FleetTest> measured_on(const NodeHost& host, NodeId self) {
