@@ -23,7 +23,7 @@ Error cannot_do(std::string what, std::string got, std::string fix) {
           .where = "--nodes",
           .what = std::move(what),
           .got = std::move(got),
-          .expected = "exact lists of the net alone",
+          .expected = "exact lists",
           .fix = std::move(fix)};
 }
 
@@ -41,9 +41,7 @@ std::function<Result<void>(const host::Endpoint&, const std::string&)> print_joi
 }  // namespace
 
 void add_nodes(CLI::App& parser, std::string& nodes, std::string& join_at) {
-  parser
-      .add_option("--nodes", nodes,
-                  "processes of this machine that have the network in parts; by the net alone, exact lists")
+  parser.add_option("--nodes", nodes, "processes of this machine that have the model in parts; exact lists")
       ->type_name("N");
   parser
       .add_option(
@@ -123,27 +121,25 @@ Result<ModelNodes> open_model_nodes(Context& context, const node::NodeHost& host
   if (request.retrieval != engine::Retrieval::kExact)
     return cannot_do("nodes have no hash tables for queries", "--retrieval lsh",
                      "leave one of the flags out");
-  if (opened->header.instances && !request.net_alone) {
-    return cannot_do("the training records that the model keeps are not shared out among nodes",
-                     "a model with training records", "add --net-alone");
-  }
+  const bool fuses = opened->header.instances && !request.net_alone;
   auto model = engine::load_model(host.disk, *found, engine::Reading::kWithoutNetwork);
   if (!model.ok()) return model.error();
   const auto state = state_directory();
   if (!state.ok()) return state.error();
   const auto threads = static_cast<std::size_t>(host.compute.workers());
-  auto fleet =
-      node::ServingFleet::start(host, *opened,
-                                {.directory = fmt::format("{}/serving/{}", absolute_path(*state), ::getpid()),
-                                 .nodes = *nodes,
-                                 .threads_each = std::max<std::size_t>(1, threads / *nodes),
-                                 .program = host::own_program(),
-                                 .program_name = program_name(),
-                                 .engine = std::string(kServingEngine),
-                                 .start_patience = from_seconds(join_at ? kUntilTold : kStartSeconds),
-                                 .join_at = join_at,
-                                 .joined_at = join_at ? print_join(context) : nullptr,
-                                 .stop = request.stop});
+  auto fleet = node::ServingFleet::start(
+      host, *opened,
+      {.directory = fmt::format("{}/serving/{}", absolute_path(*state), ::getpid()),
+       .nodes = *nodes,
+       .threads_each = std::max<std::size_t>(1, threads / *nodes),
+       .instances = fuses ? engine::PartInstances::kShare : engine::PartInstances::kNone,
+       .program = host::own_program(),
+       .program_name = program_name(),
+       .engine = std::string(kServingEngine),
+       .start_patience = from_seconds(join_at ? kUntilTold : kStartSeconds),
+       .join_at = join_at,
+       .joined_at = join_at ? print_join(context) : nullptr,
+       .stop = request.stop});
   if (!fleet.ok()) return fleet.error();
   return ModelNodes{.model = *std::move(model), .fleet = *std::move(fleet)};
 }

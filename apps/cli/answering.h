@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Who answers queries of a model: this process, or with --nodes several, of which each has a part of the
-// network; then this one has only names and weighting. Thread rule: one thread.
+// network and of the training records; then this one has only names and weighting. Thread rule: one thread.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a lead is told by those that have parts of a model, mostly half right, and what a member is asked, as
-// any bytes: nobody falls; what is taken for queries has features that there are; an answer has labels that
-// there are, best first.
+// any bytes: nobody falls; what is taken for queries has features that there are, and what is taken for
+// labels rises; an answer has labels that there are, best first.
 #include <gossamer/sparse_serving.pb.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "choices.h"
 #include "engines/sparse/fleet/fleet_queries.h"
 #include "engines/sparse/fleet/query_rows.h"
+#include "engines/sparse/fusion.h"
 
 namespace {
 
@@ -33,6 +35,17 @@ void take_rows(const std::string& bytes) {
     for (const std::uint32_t feature : rows->view().row(q).index) CHECK(feature < 60, feature);
   }
   CHECK(joined({write_query_rows(rows->view())}) == bytes);
+}
+
+void take_labels(const std::string& bytes) {
+  SliceReader reader({Slice::of(bytes)});
+  const auto sets = read_label_sets(reader, 2, 60);
+  if (!sets) return;
+  for (std::size_t q = 0; q < 2; ++q) {
+    const auto set = sets->view().row(q);
+    CHECK(std::ranges::is_sorted(set) && (set.empty() || set.back() < 60));
+  }
+  CHECK(joined({write_label_sets(sets->view())}) == bytes);
 }
 
 net::PeerId member(fuzz::Choices& choices) {
@@ -56,16 +69,35 @@ std::string ready(fuzz::Choices& choices) {
 net::Message answer(fuzz::Choices& choices, std::uint64_t number) {
   sparse_serving::Body body;
   body.mutable_answer()->set_number(choices.below(8) == 0 ? choices.number() : number);
-  constexpr std::size_t kSizes[] = {2 * 48 * 4, 2 * 32 * 4, 2 * 5 * 8, 2 * 16 * 4};
+  // Hidden layers, lists by the net and fused, labels of no, three and five rows, terms of five labels.
+  constexpr std::size_t kSizes[] = {
+      2 * 48 * 4, 2 * 32 * 4, 2 * 5 * 8,  2 * 16 * 4, 2 * 5 * 8 + 2 * 2 * 3 * 12,
+      4,          4 * 4,      6 * 4 + 20, 5 * 16};
   std::string payload = choices.text(2 * 48 * 4);
-  if (choices.below(8) != 0) payload.resize(kSizes[choices.below(4)]);
+  if (choices.below(8) != 0) payload.resize(kSizes[choices.below(std::size(kSizes))]);
   return {.channel = kQueryChannel, .body = body.SerializeAsString(), .payload = {Slice::of(payload)}};
 }
 
+// Numbers of a liar may have no order; labels there are in any case.
+void check(const FleetQueries::Answer& answer) {
+  for (std::size_t q = 0; q < answer.net.size(); ++q) {
+    const std::vector<Scored>& list = answer.net[q];
+    CHECK(std::ranges::is_sorted(list, ranks_before) && list.size() <= 5, list.size());
+    for (const Scored& one : list) CHECK(one.id < 40, one.id);
+    if (!answer.fused) continue;
+    Fusion fusion({}, PredictParts(), Fusion::Sources());
+    std::vector<Scored> out(10);
+    out.resize(answer.fused->rank(fusion, {}, q, list, out));
+    for (const Scored& one : out) CHECK(one.id < 40, one.id);
+  }
+}
+
 void ask(fuzz::Choices& choices) {
-  FleetQueries queries(shape());
+  FleetQueries queries(shape(), 9);
   const QueryRows rows{.begin = {0, 1, 2}, .index = {3, 7}, .value = {1, 2}};
-  queries.ask(rows.view(), 5);
+  const FleetQueries::Block alone{.rows = rows.view(), .labels = 5};
+  const FleetQueries::Block fused{.rows = rows.view(), .labels = 5, .compared = rows.value, .neighbours = 3};
+  queries.ask(choices.flip() ? fused : alone);
   std::uint64_t number = 1;
   while (choices.left()) {
     const net::PeerId from = member(choices);
@@ -79,20 +111,19 @@ void ask(fuzz::Choices& choices) {
       CHECK(body.ParseFromString(sent.message.body) && body.has_question());
       number = body.question().number();
     }
-    const auto lists = queries.take_answer();
-    if (!lists) continue;
-    for (const std::vector<Scored>& list : lists->ok() ? **lists : FleetQueries::Lists()) {
-      CHECK(std::ranges::is_sorted(list, ranks_before) && list.size() <= 5, list.size());
-      for (const Scored& one : list) CHECK(one.id < 40, one.id);
-    }
-    queries.ask(rows.view(), 5);
+    const auto answer = queries.take_answer();
+    if (!answer) continue;
+    if (answer->ok()) check(**answer);
+    queries.ask(choices.flip() ? fused : alone);
   }
 }
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  take_rows({reinterpret_cast<const char*>(data), size});
+  const std::string bytes(reinterpret_cast<const char*>(data), size);
+  take_rows(bytes);
+  take_labels(bytes);
   fuzz::Choices choices(data, size);
   ask(choices);
   return 0;

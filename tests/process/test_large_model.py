@@ -164,22 +164,38 @@ class LargeModel(test_training.WithData):
         self.assertGreater(measured.json()["peak_rss_bytes"], LIMIT)
         self.assertGreater(want.json()["peak_rss_bytes"], LIMIT)
 
-    # What four limited members answer is what one unlimited process predicts.
+    # What four limited members answer, for a limited process that asks, is what one unlimited process predicts.
     def served_by_members(self):
         with open(self.test_path, encoding="utf-8") as file:
             queries = [line.split(" ", 1)[1].strip() for line in file.readlines()[1:]]
-        front = self.start("front", "predict", self.out, *queries[:20], "--nodes", 4, "--join-at", "127.0.0.1:0")
+        answered = self.by_members("predict", self.out, *queries[:20])
+        want = program.run("predict", self.out, *queries[:20])
+        self.assertEqual(answered.out, want.out, want.err)
+
+    def by_members(self, *arguments):
+        front = self.start(f"{arguments[0]}.front", *arguments, "--nodes", 4, "--join-at", "127.0.0.1:0")
         found = re.fullmatch(r"gossamer join (\S+) --token (\S+)\n", front.wait_for_line("gossamer join"))
-        members = [self.start(f"serve.{name}", "join", found[1], "--token", found[2], "--name", name, "--cores", "1",
-                              "--memory", "400M", "--dir", self.path(f"serve.{name}"))
+        members = [self.start(f"{arguments[0]}.{name}", "join", found[1], "--token", found[2], "--name", name,
+                              "--cores", "1", "--memory", "400M", "--dir", self.path(f"{arguments[0]}.{name}"))
                    for name in ("one", "two", "three", "four")]  # fmt: skip
         done = front.finish()
         self.assertEqual(done.status, 0, done.err)
         for member in members:
             ended = member.finish()
             self.assertEqual(ended.status, 0, ended.err)
-        want = program.run("predict", self.out, *queries[:20])
-        self.assertEqual(done.out, want.out, want.err)
+        return done
+
+    # A model that keeps its training records is too large for one of them too; each holds a share of both.
+    def test_nodes_serve_with_training_records(self):
+        keys = [key for key in KEYS if not key.startswith("predict.instances")]
+        done = program.run("train", "xmc", f"data.train={self.wide_path}", *keys, "--out", self.out)
+        self.assertEqual(done.status, 0, done.err)
+        self.assertLess(LIMIT, WEIGHTS)
+        self.served_by_members()
+        measured = self.by_members("eval", self.out, "--data", self.test_path, "--json")
+        want = program.run("eval", self.out, "--data", self.test_path, "--json")
+        self.assertEqual(measured.json()["metrics"], want.json()["metrics"])
+        self.assertGreater(want.json()["peak_rss_bytes"], LIMIT)
 
     # With training rows the lead needs the network in its memory, and says before the first step that it has too little.
     def test_what_would_not_fit_is_refused(self):

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """predict, serve and eval by several nodes: the bytes of one process, whatever happens to the nodes."""
 
-import json
 import os
 import re
 import signal
@@ -15,13 +14,14 @@ import test_training
 TEXT = {"Content-Type": "text/plain"}
 
 
-class ServeNodes(test_training.WithData):
+class WithServed(test_training.WithData):
     end = test_train_nodes.WithNodes.end
     wait_for = test_train_nodes.WithNodes.wait_for
+    instances = "false"  # the model keeps its training records
 
     def setUp(self):
         super().setUp()
-        done = program.run(*self.arguments("predict.instances=false"))
+        done = program.run(*self.arguments(f"predict.instances={self.instances}"))
         self.assertEqual(done.status, 0, done.err)
         self.environment = {"XDG_STATE_HOME": self.path("state")}
         self.queries = [line.split(" ", 1)[1].strip() for line in self.test_lines]
@@ -43,6 +43,27 @@ class ServeNodes(test_training.WithData):
         return {words[words.index("--dir") + 1]: pid for pid, words in test_train_nodes.processes(self.root)
                 if "join" in words}  # fmt: skip
 
+    def serve(self, *more):
+        server = test_serve.Server(self.out, *more, environment=self.environment)
+        self.addCleanup(lambda: server.running.process.poll() is None and server.stop(signal.SIGKILL))
+        return server
+
+    # While requests come, so many nodes are killed: all requests are answered with what was asked for before.
+    def kill_nodes(self, server, victims, body, want):
+        before = self.node_pids()
+        answers = []
+        asking = threading.Thread(
+            target=lambda: answers.extend(server.ask("POST", "/predict", body, TEXT) for _ in range(20)))
+        asking.start()
+        for pid in list(before.values())[:victims]:
+            os.kill(pid, signal.SIGKILL)
+        for _ in range(victims):
+            server.running.wait_for_line("was killed and is started again")
+        asking.join()
+        self.assertEqual({answer[::2] for answer in answers}, {(200, want)})
+
+
+class ServeNodes(WithServed):
     # Any number of nodes prints what one process prints, and measures what it measures; nothing is left behind.
     def test_same_bytes(self):
         for nodes in (1, 2, 3, 8):
@@ -64,11 +85,6 @@ class ServeNodes(test_training.WithData):
         done = self.run_nodes("predict", deep, "--nodes", 3, stdin="\n".join(self.queries))
         self.assertEqual((done.status, done.out), (0, want))
 
-    def serve(self, *more):
-        server = test_serve.Server(self.out, *more, environment=self.environment)
-        self.addCleanup(lambda: server.running.process.poll() is None and server.stop(signal.SIGKILL))
-        return server
-
     # Nodes that are killed, all of them too, come back, and every request is answered as before.
     def test_killed_nodes_come_back(self):
         server = self.serve("--nodes", "3")
@@ -76,18 +92,8 @@ class ServeNodes(test_training.WithData):
         body = "\n".join(self.queries)
         self.assertEqual(server.ask("POST", "/predict", body, TEXT)[::2], (200, want))
         for victims in (1, 3):
-            before = self.node_pids()
-            self.assertEqual(len(before), 3)
-            answers = []
-            asking = threading.Thread(
-                target=lambda: answers.extend(server.ask("POST", "/predict", body, TEXT) for _ in range(20)))
-            asking.start()
-            for pid in list(before.values())[:victims]:
-                os.kill(pid, signal.SIGKILL)
-            for _ in range(victims):
-                server.running.wait_for_line("was killed and is started again")
-            asking.join()
-            self.assertEqual({answer[::2] for answer in answers}, {(200, want)})
+            self.assertEqual(len(self.node_pids()), 3)
+            self.kill_nodes(server, victims, body, want)
         done = server.stop()
         self.assertEqual(done.status, 143, done.err)
         self.assertEqual(self.left_over(), [])
@@ -136,19 +142,10 @@ class ServeNodes(test_training.WithData):
         done = self.run_nodes("predict", self.out, self.queries[0], "--nodes", 2)
         self.assertEqual(done.status, 3, done.err)
         self.assertIn("model-00001-of-00001.safetensors", done.err)
-        fused = self.path("fused")
-        self.assertEqual(program.run(*self.arguments(out=fused)).status, 0)
-        done = self.run_nodes("predict", fused, self.queries[0], "--nodes", 2)
-        self.assertEqual(done.status, 2, done.err)
-        self.assertIn("add --net-alone", done.err)
-        want = program.run("predict", fused, self.queries[0], "--net-alone").out
-        done = self.run_nodes("predict", fused, self.queries[0], "--nodes", 2, "--net-alone")
-        self.assertEqual((done.status, done.out), (0, want))
         for wrong in (["--nodes", "0"], ["--nodes", "65"], ["--nodes", "x"], ["--join-at", "127.0.0.1:0"],
                       ["--nodes", "2", "--join-at", "nowhere"], ["--nodes", "2", "--join-at", "0.0.0.0:0"],
                       ["--nodes", "2", "--retrieval", "lsh"]):  # fmt: skip
-            self.assertEqual(self.run_nodes("predict", fused, "1:1", "--net-alone", *wrong).status, 2, wrong)
-        self.assertEqual(json.loads(want)["labels"][0].keys(), {"label", "score"})
+            self.assertEqual(self.run_nodes("predict", self.out, "1:1", *wrong).status, 2, wrong)
 
     # Ctrl-C while members are awaited ends it.
     def test_stopped_while_it_waits(self):
@@ -160,3 +157,55 @@ class ServeNodes(test_training.WithData):
         done = running.finish()
         self.assertEqual(done.status, 130, done.err)
         self.assertEqual(self.left_over(), [])
+
+
+class ServeFused(WithServed):
+    """A model that keeps its training records, of which each node has a share."""
+
+    instances = "true"
+
+    # Any number of nodes prints what one process prints, and measures what it measures; with and without the records.
+    def test_same_bytes(self):
+        want = self.expected()
+        alone = self.expected("--net-alone")
+        self.assertNotEqual(want, alone)
+        for nodes in (1, 2, 3, 8):
+            done = self.run_nodes("predict", self.out, "--nodes", nodes, stdin="\n".join(self.queries))
+            self.assertEqual((done.status, done.out, done.err), (0, want, ""))
+        done = self.run_nodes("predict", self.out, "--nodes", 2, "--net-alone", stdin="\n".join(self.queries))
+        self.assertEqual((done.status, done.out), (0, alone))
+        done = self.run_nodes("predict", self.out, self.queries[0], "--top", 25, "--nodes", 2)
+        self.assertEqual(done.out, program.run("predict", self.out, self.queries[0], "--top", 25).out)
+        want = program.run("eval", self.out, "--data", self.test_path, "--json").json()
+        for nodes in (2, 3):
+            got = self.run_nodes("eval", self.out, "--data", self.test_path, "--json", "--nodes", nodes).json()
+            self.assertEqual(got["metrics"], want["metrics"])
+        self.assertEqual(self.left_over(), [])
+
+    # Dense layers, and what the preset leaves out otherwise.
+    def test_dense_layers(self):
+        deep = self.path("deep")
+        done = program.run(*self.arguments("model.dense=64,32", out=deep))
+        self.assertEqual(done.status, 0, done.err)
+        want = program.run("predict", deep, stdin="\n".join(self.queries)).out
+        done = self.run_nodes("predict", deep, "--nodes", 3, stdin="\n".join(self.queries))
+        self.assertEqual((done.status, done.out), (0, want))
+
+    # Nodes that are killed come back, and every request is answered as before.
+    def test_killed_nodes_come_back(self):
+        server = self.serve("--nodes", "3")
+        want = self.expected()
+        body = "\n".join(self.queries)
+        self.assertEqual(server.ask("POST", "/predict", body, TEXT)[::2], (200, want))
+        for victims in (1, 3):
+            self.kill_nodes(server, victims, body, want)
+        done = server.stop()
+        self.assertEqual(done.status, 143, done.err)
+        self.assertEqual(self.left_over(), [])
+
+    # Baselines ask no net, and nodes no hash tables.
+    def test_what_cannot_be(self):
+        done = self.run_nodes("eval", self.out, "--data", self.test_path, "--nodes", 2, "--baseline", "nearest")
+        self.assertEqual(done.status, 2, done.err)
+        done = self.run_nodes("predict", self.out, "1:1", "--nodes", 2, "--retrieval", "lsh")
+        self.assertEqual(done.status, 2, done.err)

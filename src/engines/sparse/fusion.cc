@@ -13,8 +13,6 @@
 namespace gossamer::engine {
 namespace {
 
-constexpr std::uint32_t kMaxListed = 10000;
-
 // A net's score stops this far below its best.
 constexpr float kNetRange = 20;
 
@@ -88,8 +86,6 @@ Result<void> validate(const FusionOptions& options) {
 Fusion::Fusion(const FusionOptions& options, const PredictParts& parts, const Sources& sources)
     : options_(options), parts_(parts), sources_(sources) {
   CHECK(parts.net || parts.input_neighbours || parts.hidden_neighbours);
-  CHECK(sources.instances != nullptr || !(parts.input_neighbours || parts.hidden_neighbours));
-  CHECK(sources.index != nullptr || !parts.centroids);
   options_.weights = weights_of(options, parts);
   if (single_view(parts)) options_.vote_floor = 0;
 }
@@ -100,7 +96,28 @@ Fusion::Candidate& Fusion::candidate(std::uint32_t label) {
   return candidates_[slot];
 }
 
-void Fusion::add_votes(std::span<const Scored> rows, float power, float Candidate::* view) {
+std::span<const std::uint32_t> Fusion::labels_of(std::uint32_t row, const QueryViews& views) const {
+  if (views.answers != nullptr) return views.answers->labels_of(row);
+  CHECK(sources_.instances != nullptr);
+  return sources_.instances->labels().row(row);
+}
+
+float Fusion::net_score(std::uint32_t label, const QueryViews& views) const {
+  if (views.answers != nullptr) return views.answers->net_score(label);
+  CHECK(sources_.network != nullptr);
+  const sparse::Network& network = *sources_.network;
+  return dot(*sources_.kernels, network.output.weights(label), views.layer, network.output.stride()) +
+         network.bias[label];
+}
+
+float Fusion::centroid_cosine(std::uint32_t label, const QueryViews& views) const {
+  if (views.answers != nullptr) return views.answers->centroid_cosine(label);
+  CHECK(sources_.index != nullptr);
+  return sources_.index->centroid_cosine(label, views.cosines);
+}
+
+void Fusion::add_votes(const QueryViews& views, std::span<const Scored> rows, float power,
+                       float Candidate::* view) {
   votes_.clear();
   double sum = 0;
   for (const Scored& row : rows) {
@@ -112,9 +129,7 @@ void Fusion::add_votes(std::span<const Scored> rows, float power, float Candidat
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const auto share = static_cast<float>(votes_[i] / sum);
     if (share <= 0) continue;
-    for (const std::uint32_t label : sources_.instances->labels().row(rows[i].id)) {
-      candidate(label).*view += share;
-    }
+    for (const std::uint32_t label : labels_of(rows[i].id, views)) candidate(label).*view += share;
   }
 }
 
@@ -124,17 +139,11 @@ FusionVector Fusion::terms_of(std::size_t slot, const QueryViews& views) const {
   FusionVector terms;
   if (parts_.net && !views.net.empty()) {
     float score = found.net;
-    if (std::isnan(score)) {
-      const sparse::Network& network = *sources_.network;
-      score = dot(*sources_.kernels, network.output.weights(label), views.layer, network.output.stride()) +
-              network.bias[label];
-    }
+    if (std::isnan(score)) score = net_score(label, views);
     const float least = parts_.need_instances() ? -kNetRange : std::numeric_limits<float>::lowest();
     terms[FusionTerm::kNet] = std::max(score - views.net.front().score, least);
   }
-  if (parts_.centroids) {
-    terms[FusionTerm::kCentroid] = sources_.index->centroid_cosine(label, views.cosines);
-  }
+  if (parts_.centroids) terms[FusionTerm::kCentroid] = centroid_cosine(label, views);
   const auto vote = [this](float share) { return std::log(share + options_.vote_floor); };
   if (parts_.input_neighbours) {
     terms[FusionTerm::kInput] = vote(found.input);
@@ -152,12 +161,12 @@ std::size_t Fusion::rank(const QueryViews& views, std::size_t top_k, std::span<S
   slots_.clear();
   candidates_.clear();
   for (const Scored& label : views.net) candidate(label.id).net = label.score;
-  add_votes(views.input, options_.input_vote_power, &Candidate::input);
+  add_votes(views, views.input, options_.input_vote_power, &Candidate::input);
   if (options_.weights[FusionTerm::kSharp] != 0) {
-    add_votes(views.input, options_.sharp_vote_power, &Candidate::sharp);
+    add_votes(views, views.input, options_.sharp_vote_power, &Candidate::sharp);
   }
-  add_votes(views.hidden, options_.hidden_vote_power, &Candidate::hidden);
-  add_votes(views.mixed, options_.mixed_vote_power, &Candidate::mixed);
+  add_votes(views, views.hidden, options_.hidden_vote_power, &Candidate::hidden);
+  add_votes(views, views.mixed, options_.mixed_vote_power, &Candidate::mixed);
   ranked_.clear();
   terms_.clear();
   for (std::size_t slot = 0; slot < candidates_.size(); ++slot) {

@@ -60,6 +60,9 @@ inline constexpr FusionVector kDefaultFusionWeights{{0.3F, 2.2F, 0.2F, 0.2F, 0.1
 // "net 0.25, centroid 0.9, ...".
 [[nodiscard]] std::string describe(const FusionVector& weights);
 
+// Labels taken from the net, or rows per cosine, at most.
+inline constexpr std::uint32_t kMaxListed = 10000;
+
 struct FusionOptions {
   std::uint32_t candidates = 100;                // labels taken from the net, 1..10000
   std::uint32_t neighbours = 100;                // training rows taken per cosine, 1..10000
@@ -99,6 +102,20 @@ inline constexpr PredictParts kNearestRowsAlone{
 class InstanceIndex;
 struct Instances;
 
+// What nodes that have the model between them have answered about one query (fleet/fused_block.h): of all
+// labels and rows that its views lead to.
+class FusionAnswers {
+ public:
+  FusionAnswers() = default;
+  FusionAnswers(const FusionAnswers&) = delete;
+  FusionAnswers& operator=(const FusionAnswers&) = delete;
+  virtual ~FusionAnswers() = default;
+
+  [[nodiscard]] virtual std::span<const std::uint32_t> labels_of(std::uint32_t row) const = 0;
+  [[nodiscard]] virtual float net_score(std::uint32_t label) const = 0;
+  [[nodiscard]] virtual float centroid_cosine(std::uint32_t label) const = 0;
+};
+
 // What the parts found for one query. Lists of parts that are switched off are empty.
 struct QueryViews {
   std::span<const Scored> net = {};     // labels with the net's scores, best first
@@ -107,13 +124,15 @@ struct QueryViews {
   std::span<const Scored> hidden = {};  // with their hidden cosines
   std::span<const Scored> mixed = {};   // with the mean of both
   std::span<const float> cosines = {};  // input cosines of all rows (InstanceIndex::cosines); for centroids
+  const FusionAnswers* answers =
+      nullptr;  // instead of the sources; then neither layer nor cosines are needed
 };
 
 class Fusion {
  public:
-  // Borrows what it looks up, null where no part needs it: the network for scores of labels that only
-  // neighbours name, `instances` for the labels of neighbours, `index` for centroids. Requires one part that
-  // names candidates.
+  // Borrows what it looks up, null where no part needs it or others are asked (QueryViews::answers): the
+  // network for scores of labels that only neighbours name, `instances` for the labels of neighbours, `index`
+  // for centroids. Requires one part that names candidates.
   struct Sources {
     const sparse::Network* network = nullptr;
     const kernels::Kernels* kernels = nullptr;
@@ -137,7 +156,10 @@ class Fusion {
   };
 
   Candidate& candidate(std::uint32_t label);
-  void add_votes(std::span<const Scored> rows, float power, float Candidate::* view);
+  void add_votes(const QueryViews& views, std::span<const Scored> rows, float power, float Candidate::* view);
+  [[nodiscard]] std::span<const std::uint32_t> labels_of(std::uint32_t row, const QueryViews& views) const;
+  [[nodiscard]] float net_score(std::uint32_t label, const QueryViews& views) const;
+  [[nodiscard]] float centroid_cosine(std::uint32_t label, const QueryViews& views) const;
   [[nodiscard]] FusionVector terms_of(std::size_t slot, const QueryViews& views) const;
 
   FusionOptions options_;

@@ -14,6 +14,18 @@ namespace {
 constexpr std::size_t kAhead = 2;
 constexpr std::uint32_t kSparse = std::numeric_limits<std::uint32_t>::max();
 
+// Of fewer rows no column is worth it to be dense.
+constexpr std::size_t kLeastRows = 128;
+
+// Sums of cosines are formed in units of 1 / kCosineUnits.
+constexpr double kCosineUnits = 8589934592.0;  // 2^33
+
+std::uint64_t in_units(float cosine) {
+  constexpr float kMost = 1 << 20;  // cosines are far below; neither infinity nor NaN is
+  if (!(std::abs(cosine) <= kMost)) return 0;
+  return static_cast<std::uint64_t>(std::llrint(static_cast<double>(cosine) * kCosineUnits));
+}
+
 // begin[i + 1] = entries of i in `ids`, summed up: the offsets of lists by id.
 std::vector<std::uint32_t> list_offsets(std::span<const std::uint32_t> ids, std::size_t bound) {
   std::vector<std::uint32_t> begin(bound + 1, 0);
@@ -24,29 +36,64 @@ std::vector<std::uint32_t> list_offsets(std::span<const std::uint32_t> ids, std:
 
 }  // namespace
 
-InstanceIndex::InstanceIndex(const Instances& instances, IndexShape shape, const kernels::Kernels& kernels,
-                             host::Compute& compute)
-    : instances_(instances),
-      shape_(shape),
-      kernels_(kernels),
-      segments_((instances.rows() + kSegment - 1) / kSegment) {
-  CHECK(instances.label_begin.size() == instances.feature_begin.size(), instances.label_begin.size(),
-        instances.feature_begin.size());
-  build_columns();
-  build_label_rows();
-  build_centroid_norms(compute);
+bool is_dense(std::uint32_t rows_with_it, std::size_t rows) {
+  return rows_with_it > std::max(rows, kLeastRows) / kDenseShare;
 }
 
-void InstanceIndex::build_columns() {
-  const data::SparseRows rows = instances_.features();
+float centroid_cosine(std::int64_t sum, float inverse_length) {
+  return static_cast<float>(static_cast<double>(sum) / kCosineUnits) * inverse_length;
+}
+
+void CentroidLengths::add(const data::SparseRow& row) {
+  for (std::size_t j = 0; j < row.index.size(); ++j) {
+    if (sum_[row.index[j]] == 0) touched_.push_back(row.index[j]);
+    sum_[row.index[j]] += static_cast<double>(row.value[j]);
+  }
+}
+
+float CentroidLengths::take_inverse() {
+  double squares = 0;
+  for (const std::uint32_t feature : touched_) {
+    squares += sum_[feature] * sum_[feature];
+    sum_[feature] = 0;  // a feature that came back to 0 on its way stands here twice, the second time as 0
+  }
+  touched_.clear();
+  return squares > 0 ? static_cast<float>(1 / std::sqrt(squares)) : 0;
+}
+
+InstanceIndex::InstanceIndex(const Instances& instances, IndexShape shape, const kernels::Kernels& kernels,
+                             host::Compute& compute)
+    : shape_(shape), kernels_(kernels), segments_((instances.rows() + kSegment - 1) / kSegment) {
+  CHECK(instances.label_begin.size() == instances.feature_begin.size(), instances.label_begin.size(),
+        instances.feature_begin.size());
+  const data::SparseRows rows = instances.features();
+  std::vector<std::uint32_t> size(shape.features, 0);
+  for (const std::uint32_t feature : rows.index) ++size[feature];
+  std::vector<std::uint8_t> dense(shape.features, 0);
+  for (std::size_t f = 0; f < shape.features; ++f)
+    dense[f] = static_cast<std::uint8_t>(is_dense(size[f], rows.rows()));
+  build_columns(rows, dense);
+  build_label_rows(instances.labels());
+  build_centroid_norms(rows, compute);
+}
+
+InstanceIndex::InstanceIndex(const Instances& part, IndexShape shape, std::span<const std::uint8_t> dense,
+                             const kernels::Kernels& kernels)
+    : shape_(shape), kernels_(kernels), segments_((part.rows() + kSegment - 1) / kSegment) {
+  CHECK(dense.size() == shape.features && part.label_begin.size() == part.feature_begin.size(), dense.size(),
+        shape.features);
+  build_columns(part.features(), dense);
+  build_label_rows(part.labels());
+}
+
+void InstanceIndex::build_columns(const data::SparseRows& rows, std::span<const std::uint8_t> dense) {
   std::vector<std::uint32_t> size(shape_.features, 0);
   for (const std::uint32_t feature : rows.index) ++size[feature];
   dense_column_.assign(shape_.features, kSparse);
   column_begin_.assign(shape_.features + 1, 0);
   for (std::size_t f = 0; f < shape_.features; ++f) {
-    const bool dense = size[f] > std::max(rows.rows(), kSegment) / kDenseShare;
-    if (dense) dense_column_[f] = static_cast<std::uint32_t>(dense_columns_++);
-    column_begin_[f + 1] = column_begin_[f] + (dense ? 0 : size[f]);
+    if (dense[f] != 0) dense_column_[f] = static_cast<std::uint32_t>(dense_columns_++);
+    column_begin_[f + 1] = column_begin_[f] + (dense[f] != 0 ? 0 : size[f]);
   }
   dense_ = AlignedArray<float>(segments_ * dense_columns_ * kSegment);
   entry_.resize(column_begin_.back());
@@ -64,8 +111,7 @@ void InstanceIndex::build_columns() {
   }
 }
 
-void InstanceIndex::build_label_rows() {
-  const data::LabelSets sets = instances_.labels();
+void InstanceIndex::build_label_rows(const data::LabelSets& sets) {
   label_row_begin_ = list_offsets(sets.label, shape_.labels);
   label_row_.resize(sets.label.size());
   std::vector<std::uint32_t> next(label_row_begin_.begin(), label_row_begin_.end() - 1);
@@ -74,29 +120,16 @@ void InstanceIndex::build_label_rows() {
   }
 }
 
-void InstanceIndex::build_centroid_norms(host::Compute& compute) {
-  const data::SparseRows rows = instances_.features();
+void InstanceIndex::build_centroid_norms(const data::SparseRows& rows, host::Compute& compute) {
   inverse_centroid_norm_.assign(shape_.labels, 0);
   compute.run([&](int worker) {
-    std::vector<double> sum(shape_.features, 0);
-    std::vector<std::uint32_t> touched;
+    CentroidLengths lengths(shape_.features);
     // Neighbouring labels can differ much in work: dealt out in turns.
     for (std::size_t label = static_cast<std::size_t>(worker); label < shape_.labels;
          label += static_cast<std::size_t>(compute.workers())) {
-      touched.clear();
-      for (std::uint32_t i = label_row_begin_[label]; i < label_row_begin_[label + 1]; ++i) {
-        const data::SparseRow row = rows.row(label_row_[i]);
-        for (std::size_t j = 0; j < row.index.size(); ++j) {
-          if (sum[row.index[j]] == 0) touched.push_back(row.index[j]);
-          sum[row.index[j]] += static_cast<double>(row.value[j]);
-        }
-      }
-      double squares = 0;
-      for (const std::uint32_t feature : touched) {
-        squares += sum[feature] * sum[feature];
-        sum[feature] = 0;  // a feature that came back to 0 on its way stands here twice, the second time as 0
-      }
-      if (squares > 0) inverse_centroid_norm_[label] = static_cast<float>(1 / std::sqrt(squares));
+      for (std::uint32_t i = label_row_begin_[label]; i < label_row_begin_[label + 1]; ++i)
+        lengths.add(rows.row(label_row_[i]));
+      inverse_centroid_norm_[label] = lengths.take_inverse();
     }
   });
 }
@@ -186,12 +219,16 @@ void InstanceIndex::nearest(std::span<const float> cosines, std::size_t count,
   std::sort(out.begin(), out.end(), ranks_before);
 }
 
-float InstanceIndex::centroid_cosine(std::uint32_t label, std::span<const float> cosines) const {
+std::int64_t InstanceIndex::centroid_sum(std::uint32_t label, std::span<const float> cosines) const {
   const std::uint32_t* row = label_row_.data() + label_row_begin_[label];
   const std::uint32_t* const end = label_row_.data() + label_row_begin_[label + 1];
-  float sum = 0;
-  for (; row != end; ++row) sum += cosines[*row];
-  return sum * inverse_centroid_norm_[label];
+  std::uint64_t sum = 0;  // of a model that makes no sense it may overflow, and that is no error
+  for (; row != end; ++row) sum += in_units(cosines[*row]);
+  return static_cast<std::int64_t>(sum);
+}
+
+float InstanceIndex::centroid_cosine(std::uint32_t label, std::span<const float> cosines) const {
+  return engine::centroid_cosine(centroid_sum(label, cosines), inverse_centroid_norm_[label]);
 }
 
 }  // namespace gossamer::engine

@@ -9,9 +9,14 @@
 // kIndexQueries queries go together through the rows, kChunk rows at a time. Nothing is skipped or bounded:
 // results are exact up to rounding, and depend on the query alone.
 //
-// Borrows the instances and kernels for its life. Thread rule: immutable after construction, any thread; the
-// buffers that a caller passes are its own. Memory: 8 bytes a feature entry in lists; a dense column costs
-// 4 bytes a row, that is at most 4 kDenseShare bytes an entry.
+// A part of the rows has, bit for bit, the cosines of the whole: a column is dense or not by how frequent its
+// feature is among all rows, so that the terms of a cosine are added up in the same order. Sums over the rows
+// of a label are formed of cosines rounded to multiples of 2^-33, as whole numbers: those of parts add up to
+// that of the whole, in any order. A cosine of 2^-9 and more is such a multiple already.
+//
+// Borrows the kernels for its life, the instances while it is built. Thread rule: immutable after
+// construction, any thread; the buffers that a caller passes are its own. Memory: 8 bytes a feature entry in
+// lists; a dense column costs 4 bytes a row, that is at most 4 kDenseShare bytes an entry.
 #pragma once
 
 #include <cstddef>
@@ -37,11 +42,35 @@ struct IndexShape {
   std::size_t labels = 0;
 };
 
+// Whether a feature of so many of all `rows` rows has a dense column.
+[[nodiscard]] bool is_dense(std::uint32_t rows_with_it, std::size_t rows);
+
+// The sum of a query's cosines to the rows of a label, in units of 2^-33, as a cosine to the label's
+// centroid.
+[[nodiscard]] float centroid_cosine(std::int64_t sum, float inverse_length);
+
+// 1 / the length of sums of rows, one label after the other.
+class CentroidLengths {
+ public:
+  // Indices of rows are below `features`.
+  explicit CentroidLengths(std::size_t features) : sum_(features, 0) {}
+  void add(const data::SparseRow& row);
+  // Of the rows added since the last time; 0 for a sum of length 0. Depends on the order of the rows.
+  [[nodiscard]] float take_inverse();
+
+ private:
+  std::vector<double> sum_;
+  std::vector<std::uint32_t> touched_;
+};
+
 class InstanceIndex {
  public:
   // Requires instances whose indices are below the shape. Builds centroid norms on all workers.
   InstanceIndex(const Instances& instances, IndexShape shape, const kernels::Kernels& kernels,
                 host::Compute& compute);
+  // Of some of all rows; dense[f] != 0 where feature f is_dense() among all. Has no centroid_cosine().
+  InstanceIndex(const Instances& part, IndexShape shape, std::span<const std::uint8_t> dense,
+                const kernels::Kernels& kernels);
 
   // Size of a query's cosines: a value per row, then zeros.
   [[nodiscard]] std::size_t padded_rows() const { return segments_ * kSegment; }
@@ -67,6 +96,9 @@ class InstanceIndex {
   // The `count` rows of the highest cosines above 0, best first; fewer where fewer are above 0.
   void nearest(std::span<const float> cosines, std::size_t count, std::vector<Scored>& out) const;
 
+  // The sum of the cosines to the label's rows, in units of 2^-33. One that is not finite, or beyond
+  // 2^20, counts nothing.
+  [[nodiscard]] std::int64_t centroid_sum(std::uint32_t label, std::span<const float> cosines) const;
   // Cosine to the centroid of the label's rows; 0 for a label without rows.
   [[nodiscard]] float centroid_cosine(std::uint32_t label, std::span<const float> cosines) const;
 
@@ -84,11 +116,10 @@ class InstanceIndex {
 
   void plan(std::span<const data::SparseRow> queries, Scratch& scratch) const;
   void add_lists(Scratch& scratch, std::size_t q, std::size_t end, float* sum) const;
-  void build_columns();
-  void build_label_rows();
-  void build_centroid_norms(host::Compute& compute);
+  void build_columns(const data::SparseRows& rows, std::span<const std::uint8_t> dense);
+  void build_label_rows(const data::LabelSets& sets);
+  void build_centroid_norms(const data::SparseRows& rows, host::Compute& compute);
 
-  const Instances& instances_;
   IndexShape shape_;
   const kernels::Kernels& kernels_;
   std::size_t segments_ = 0;

@@ -127,13 +127,11 @@ Result<void> save_model(host::Disk& disk, const std::string& directory, const Mo
   return done;
 }
 
-Result<void> read_model_shard(
-    host::Disk& disk, const std::string& directory, const ShardEntry& shard,
-    FunctionRef<Result<void>(const std::string& path, const std::string& name, const TensorView& tensor)>
-        take) {
+Result<std::unique_ptr<host::MappedFile>> map_model_shard(host::Disk& disk, const std::string& directory,
+                                                          const ShardEntry& shard) {
   const std::string path = directory + "/" + shard.file;
-  const auto file = disk.map(path);
-  if (!file.ok()) return file.error();
+  auto file = disk.map(path);
+  if (!file.ok()) return file;
   const auto bytes = (*file)->bytes();
   if (bytes.size() != shard.bytes) {
     return damaged(path, fmt::format("{} bytes", bytes.size()), fmt::format("{}", shard.bytes));
@@ -141,7 +139,17 @@ Result<void> read_model_shard(
   if (const std::uint64_t hash = XXH3_64bits(bytes.data(), bytes.size()); hash != shard.xxh3) {
     return damaged(path, fmt::format("XXH3-64 {:016x}", hash), fmt::format("{:016x}", shard.xxh3));
   }
-  const auto tensors = parse_safetensors(path, bytes);
+  return file;
+}
+
+Result<void> read_model_shard(
+    host::Disk& disk, const std::string& directory, const ShardEntry& shard,
+    FunctionRef<Result<void>(const std::string& path, const std::string& name, const TensorView& tensor)>
+        take) {
+  const auto file = map_model_shard(disk, directory, shard);
+  if (!file.ok()) return file.error();
+  const std::string path = directory + "/" + shard.file;
+  const auto tensors = parse_safetensors(path, (*file)->bytes());
   if (!tensors.ok()) return tensors.error();
   for (const auto& [name, tensor] : *tensors) {
     if (auto taken = take(path, name, tensor); !taken.ok()) return taken;

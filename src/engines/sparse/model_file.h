@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,10 @@ struct OpenedModel {
   ModelHeader header;
 };
 [[nodiscard]] Result<OpenedModel> open_model_header(host::Disk& disk, const std::string& directory);
+// A shard whose size and checksum are right, as it lies on the disk.
+[[nodiscard]] Result<std::unique_ptr<host::MappedFile>> map_model_shard(host::Disk& disk,
+                                                                        const std::string& directory,
+                                                                        const ShardEntry& shard);
 // All tensors of a shard whose checksum is right; an error of `take` ends it.
 [[nodiscard]] Result<void> read_model_shard(
     host::Disk& disk, const std::string& directory, const ShardEntry& shard,

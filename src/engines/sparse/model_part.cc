@@ -9,6 +9,8 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -133,19 +135,36 @@ sparse::NetworkShape network_shape(const ModelHeader& header) {
           .dense = {header.dense.begin(), header.dense.end()}};
 }
 
-Result<sparse::Network> load_network_part(host::Disk& disk, const std::string& directory,
-                                          const sparse::NetworkPart& part) {
+Result<ModelPart> load_model_part(host::Disk& disk, const std::string& directory,
+                                  const sparse::NetworkPart& part, PartInstances instances,
+                                  host::Compute& compute) {
   const auto opened = open_model_header(disk, directory);
   if (!opened.ok()) return opened.error();
   PartReader reader(network_shape(opened->header), part);
+  std::optional<InstancePartReader> rows;
+  if (instances == PartInstances::kShare) rows.emplace(opened->header, part.rows);
+  std::vector<std::unique_ptr<host::MappedFile>> files;  // what `rows` looks at
   for (const ShardEntry& shard : opened->header.shards) {
-    auto loaded =
-        read_model_shard(disk, opened->directory, shard,
-                         [&reader](const std::string& path, const std::string& name,
-                                   const TensorView& tensor) { return reader.add(path, name, tensor); });
-    if (!loaded.ok()) return loaded.error();
+    auto file = map_model_shard(disk, opened->directory, shard);
+    if (!file.ok()) return file.error();
+    const std::string path = opened->directory + "/" + shard.file;
+    const auto tensors = parse_safetensors(path, (*file)->bytes());
+    if (!tensors.ok()) return tensors.error();
+    for (const auto& [name, tensor] : *tensors) {
+      auto taken = reader.add(path, name, tensor);
+      if (taken.ok() && rows) taken = rows->add(path, name, tensor);
+      if (!taken.ok()) return taken.error();
+    }
+    if (rows) files.push_back(*std::move(file));
   }
-  return reader.finish(opened->directory);
+  auto network = reader.finish(opened->directory);
+  if (!network.ok()) return network.error();
+  ModelPart loaded{.network = *std::move(network), .instances = {}};
+  if (!rows) return loaded;
+  auto share = rows->finish(opened->directory, compute);
+  if (!share.ok()) return share.error();
+  loaded.instances = *std::move(share);
+  return loaded;
 }
 
 }  // namespace gossamer::engine

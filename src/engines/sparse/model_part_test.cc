@@ -13,6 +13,7 @@
 #include "engines/sparse/model_file.h"
 #include "engines/sparse/random_model.h"
 #include "host/api/files.h"
+#include "host/sim/compute.h"
 #include "host/sim/disk.h"
 #include "learn/sparse/network.h"
 
@@ -34,7 +35,10 @@ class ModelPart : public ::testing::Test {
   }
   void save() { ASSERT_TRUE(save_model(disk_, "model", model_, {.max_shard_bytes = 8000}).ok()); }
   Result<sparse::Network> load(const sparse::NetworkPart& part) {
-    return load_network_part(disk_, "model", part);
+    auto loaded = load_model_part(disk_, "model", part, PartInstances::kNone, compute_);
+    if (!loaded.ok()) return loaded.error();
+    EXPECT_FALSE(loaded->instances);
+    return std::move(loaded->network);
   }
   [[nodiscard]] sparse::NetworkPart part() const {
     sparse::NetworkPart part = sparse::whole(model_.network.shape, 3);
@@ -47,6 +51,7 @@ class ModelPart : public ::testing::Test {
   }
 
   host::SimDisk disk_;
+  host::SimCompute compute_{{}};
   Model model_;
 };
 

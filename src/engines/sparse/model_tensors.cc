@@ -16,7 +16,7 @@
 namespace gossamer::engine {
 namespace {
 
-// Floats and bf16 must be finite: every exponent bit set means infinity or NaN.
+// Floats and bf16 must be finite.
 template <class T>
 bool finite(std::span<const T>) {
   return true;
@@ -27,8 +27,7 @@ bool finite(std::span<const float> values) {
 }
 template <>
 bool finite(std::span<const kernels::Bf16> values) {
-  return std::all_of(values.begin(), values.end(),
-                     [](kernels::Bf16 v) { return (v.bits & 0x7F80U) != 0x7F80U; });
+  return all_finite(values);
 }
 
 void copy_bytes(void* out, std::span<const std::byte> bytes) {
@@ -92,6 +91,11 @@ Error bad_tensor(const std::string& path, std::string_view tensor, std::string g
           .got = std::move(got),
           .expected = std::move(expected),
           .fix = "restore the model directory from its origin or train again"};
+}
+
+// Every exponent bit set means infinity or NaN.
+bool all_finite(std::span<const kernels::Bf16> values) {
+  return std::ranges::all_of(values, [](kernels::Bf16 v) { return (v.bits & 0x7F80U) != 0x7F80U; });
 }
 
 Names featurizer_features_of(const Model& model) {

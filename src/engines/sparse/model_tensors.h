@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,8 @@ namespace gossamer::engine {
 // kBadData for a tensor of the model in `path`.
 [[nodiscard]] Error bad_tensor(const std::string& path, std::string_view tensor, std::string got,
                                std::string expected);
+
+[[nodiscard]] bool all_finite(std::span<const kernels::Bf16> values);
 
 // The featurizer's features laid out as they are stored; empty without a featurizer.
 [[nodiscard]] Names featurizer_features_of(const Model& model);

@@ -2,7 +2,6 @@
 #include "engines/sparse/predictor.h"
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,17 +10,11 @@
 #include "base/check.h"
 #include "engines/sparse/hashed_search.h"
 #include "engines/sparse/instance_index.h"
+#include "engines/sparse/neighbours.h"
 #include "learn/sparse/hidden_layer.h"
 
 namespace gossamer::engine {
 namespace {
-
-// The factor that brings a vector to length 1; 0 for the zero vector.
-float inverse_length(std::span<const float> x) {
-  double squares = 0;
-  for (const float v : x) squares += static_cast<double>(v) * static_cast<double>(v);
-  return squares > 0 ? static_cast<float>(1 / std::sqrt(squares)) : 0.0F;
-}
 
 // How many of the best `depth` labels another search found, added up.
 struct Overlap {
@@ -58,6 +51,8 @@ class FusedPredictor final : public Predictor {
     std::vector<float> values;           // of the queries as they are compared
     std::vector<data::SparseRow> units;  // those queries
     std::vector<Scored> input;
+    std::vector<FoundRow> by_input;  // the same, and those by hidden cosine, with both cosines
+    std::vector<FoundRow> by_hidden;
     std::vector<Scored> mixed;
   };
   // Queries [first, first + count) of `rows`.
@@ -135,6 +130,8 @@ FusedPredictor::FusedPredictor(const Model& model, const kernels::Kernels& kerne
                         .values = {},
                         .units = {},
                         .input = {},
+                        .by_input = {},
+                        .by_hidden = {},
                         .mixed = {}});
   }
 }
@@ -151,8 +148,7 @@ void FusedPredictor::compute_hidden(const Block& block) {
       float* const hidden = hidden_.data() + q * stride;
       float* const unit = unit_hidden_.data() + q * stride;
       hidden_layer_.forward({query.index, weighted}, hidden);
-      const float factor = inverse_length({hidden, stride});
-      std::transform(hidden, hidden + stride, unit, [factor](float v) { return v * factor; });
+      to_unit_length({hidden, stride}, unit);
     }
   });
 }
@@ -181,20 +177,15 @@ std::optional<RetrievalRecall> FusedPredictor::recall() const {
 void FusedPredictor::mix(std::size_t q, std::span<const float> cosines, Worker& worker) const {
   const std::size_t width = model_.network.shape.last_hidden();
   const float* const query = unit_hidden_.data() + q * hidden_layer_.stride();
-  std::vector<Scored>& mixed = worker.mixed;
-  const auto hidden = instance_search_->found(q);
-  mixed.assign(worker.input.begin(), worker.input.end());
-  mixed.insert(mixed.end(), hidden.begin(), hidden.end());
-  std::sort(mixed.begin(), mixed.end(), [](const Scored& a, const Scored& b) { return a.id < b.id; });
-  mixed.erase(
-      std::unique(mixed.begin(), mixed.end(), [](const Scored& a, const Scored& b) { return a.id == b.id; }),
-      mixed.end());
-  for (Scored& row : mixed) {
-    const kernels::Bf16* other = model_.instances->hidden.data() + std::size_t{row.id} * width;
-    row.score = (cosines[row.id] + kernels_.dot_bf16(other, query, width)) / 2;
+  worker.by_input.clear();
+  worker.by_hidden.clear();
+  for (const Scored& one : worker.input) {
+    const kernels::Bf16* const row = model_.instances->hidden.data() + std::size_t{one.id} * width;
+    worker.by_input.push_back({one.id, one.score, kernels_.dot_bf16(row, query, width)});
   }
-  std::sort(mixed.begin(), mixed.end(), ranks_before);
-  mixed.resize(std::min<std::size_t>(mixed.size(), options_.fusion.neighbours));
+  for (const Scored& one : instance_search_->found(q))
+    worker.by_hidden.push_back({one.id, cosines[one.id], one.score});
+  mix_neighbours(worker.by_input, worker.by_hidden, options_.fusion.neighbours, worker.mixed);
 }
 
 // The input cosines of at most kIndexQueries queries of the block.

@@ -44,7 +44,7 @@ Error QueryDesk::not_there(std::string got) const {
           .where = "nodes",
           .what = "the nodes that have the model are not all there",
           .got = std::move(got),
-          .expected = "all parts of the network in the memory of nodes that can be reached",
+          .expected = "all parts of the model in the memory of nodes that can be reached",
           .fix = "ask again; if it stays so, look into what the nodes say"};
 }
 
@@ -58,7 +58,7 @@ Result<void> QueryDesk::wait_until_whole(const host::Clock& clock, const Patienc
   return wait(clock, patience, [this] { return ready_.whole; });
 }
 
-Result<QueryDesk::Lists> QueryDesk::ask(AskedBlock block, const host::Clock& clock,
+Result<QueryDesk::Found> QueryDesk::ask(AskedBlock block, const host::Clock& clock,
                                         const Patience& patience) {
   const std::uint64_t number = block.number;
   asked_.push(std::move(block));
@@ -66,7 +66,7 @@ Result<QueryDesk::Lists> QueryDesk::ask(AskedBlock block, const host::Clock& clo
   // One that came too late, for a block before, is not looked at.
   auto waited = wait(clock, patience, [&] { return answer_ && answer_->number == number; });
   if (!waited.ok()) return waited.error();
-  return std::exchange(answer_, std::nullopt)->lists;
+  return std::exchange(answer_, std::nullopt)->found;
 }
 
 void QueryDesk::take_asked(Duration patience) {

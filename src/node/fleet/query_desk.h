@@ -25,18 +25,20 @@
 
 namespace gossamer::node {
 
-// Queries as the network sees them, for FleetQueries::ask().
+// For FleetQueries::ask().
 struct AskedBlock {
   std::uint64_t number = 0;  // another one for each
   std::vector<std::uint32_t> begin;
   std::vector<std::uint32_t> index;
   std::vector<float> value;
   std::size_t labels = 0;
+  std::vector<float> compared = {};
+  std::size_t neighbours = 0;
 };
 
 class QueryDesk {
  public:
-  using Lists = engine::FleetQueries::Lists;
+  using Found = engine::FleetQueries::Answer;
   // How members come to the lead, and how its loop is woken.
   struct Led {
     host::Endpoint at;
@@ -50,7 +52,7 @@ class QueryDesk {
   };
   struct Answer {
     std::uint64_t number = 0;  // of the block
-    Result<Lists> lists;
+    Result<Found> found;
   };
   struct Patience {
     Duration time;
@@ -62,7 +64,7 @@ class QueryDesk {
   [[nodiscard]] Result<Led> wait_until_led(const host::Clock& clock, const Patience& patience);
   [[nodiscard]] Result<void> wait_until_whole(const host::Clock& clock, const Patience& patience);
   // Requires wait_until_led().
-  [[nodiscard]] Result<Lists> ask(AskedBlock block, const host::Clock& clock, const Patience& patience);
+  [[nodiscard]] Result<Found> ask(AskedBlock block, const host::Clock& clock, const Patience& patience);
   // There are no more queries.
   void end() { asked_.push(End()); }
 

@@ -12,7 +12,7 @@
 namespace gossamer::node {
 namespace {
 
-using Lists = QueryDesk::Lists;
+using Found = QueryDesk::Found;
 
 const QueryDesk::Patience kNone{.time = Duration()};
 const QueryDesk::Patience kLong{.time = from_seconds(600)};
@@ -20,7 +20,7 @@ const QueryDesk::Patience kLong{.time = from_seconds(600)};
 AskedBlock block(std::uint64_t number) {
   return {.number = number, .begin = {0, 0}, .index = {}, .value = {}, .labels = 1};
 }
-Lists lists(std::uint32_t label) { return {{{.id = label, .score = 1}}}; }
+Found lists(std::uint32_t label) { return {.net = {{{.id = label, .score = 1}}}, .fused = {}}; }
 
 // The one who asks, with a lead that does `answer` when it is woken.
 class QueryDeskTest : public ::testing::Test {
@@ -42,13 +42,13 @@ TEST_F(QueryDeskTest, LateAnswersAreDropped) {
   lead([this] {
     const auto asked = desk_.take_question();
     ASSERT_TRUE(asked);
-    desk_.gives({.number = asked->number - 1, .lists = lists(99)});
-    desk_.gives({.number = asked->number, .lists = lists(static_cast<std::uint32_t>(asked->number))});
+    desk_.gives({.number = asked->number - 1, .found = lists(99)});
+    desk_.gives({.number = asked->number, .found = lists(static_cast<std::uint32_t>(asked->number))});
   });
   for (std::uint64_t number = 1; number < 4; ++number) {
     const auto answer = desk_.ask(block(number), clock_, kNone);
     ASSERT_TRUE(answer.ok());
-    EXPECT_EQ(*answer, lists(static_cast<std::uint32_t>(number)));
+    EXPECT_EQ(answer->net, lists(static_cast<std::uint32_t>(number)).net);
   }
 }
 
@@ -56,8 +56,8 @@ TEST_F(QueryDeskTest, LateAnswersAreDropped) {
 TEST_F(QueryDeskTest, ErrorOfOneBlock) {
   lead([this] {
     const auto asked = desk_.take_question();
-    if (asked->number == 1) return desk_.gives({.number = 1, .lists = Error{.where = "node 5"}});
-    desk_.gives({.number = asked->number, .lists = lists(2)});
+    if (asked->number == 1) return desk_.gives({.number = 1, .found = Error{.where = "node 5"}});
+    desk_.gives({.number = asked->number, .found = lists(2)});
   });
   const auto wrong = desk_.ask(block(1), clock_, kNone);
   ASSERT_FALSE(wrong.ok());
@@ -99,7 +99,7 @@ TEST_F(QueryDeskTest, LeadsUntilTheEnd) {
     desk_.leads({.at = {}, .token = {}, .wake = [&wakes](const auto&) { wakes.push(1); }});
     while (!desk_.ending()) {
       if (wakes.wait(from_milliseconds(5)).empty()) continue;
-      if (const auto asked = desk_.take_question()) desk_.gives({.number = asked->number, .lists = lists(1)});
+      if (const auto asked = desk_.take_question()) desk_.gives({.number = asked->number, .found = lists(1)});
     }
     desk_.wait_for_end();
   });

@@ -10,6 +10,8 @@
 #include "base/check.h"
 #include "engines/sparse/fleet/fleet_workload.h"
 #include "engines/sparse/fusion.h"
+#include "engines/sparse/instance_index.h"
+#include "engines/sparse/model_json.h"
 #include "engines/sparse/row_search.h"
 #include "host/api/files.h"
 #include "node/cluster/chosen_engine.h"
@@ -21,13 +23,13 @@
 namespace gossamer::node {
 namespace {
 
-using Lists = engine::FleetQueries::Lists;
+using Found = engine::FleetQueries::Answer;
 
 constexpr Duration kLookEvery{50'000'000};
 // Members elsewhere, which hold nothing that is not on the disk.
 constexpr Duration kLeaveTime{3'000'000'000};
 
-// What a part of a network takes in a member's memory: its weights, and what its search has of each row.
+// What all parts take in members' memory: weights, and what their search has of each row.
 std::uint64_t bytes_of(const sparse::NetworkShape& shape) {
   constexpr std::uint64_t kOfRow = 32;
   std::uint64_t floats = std::uint64_t{shape.features} * sparse::row_stride(shape.hidden);
@@ -40,12 +42,22 @@ std::uint64_t bytes_of(const sparse::NetworkShape& shape) {
   return floats * sizeof(float) + std::uint64_t{shape.labels} * (inputs + kOfRow);
 }
 
+// The same of training rows: hidden vectors and their search, rows and the index that is built of them,
+// cosines of a block on one worker.
+std::uint64_t bytes_of(const engine::InstanceCounts& instances, std::size_t width) {
+  constexpr std::uint64_t kOfRow = 40;
+  constexpr std::uint64_t kCosines = engine::kIndexQueries * sizeof(float);
+  return instances.rows * (3 * width + kOfRow + kCosines) + 16 * instances.feature_entries +
+         8 * instances.label_entries;
+}
+
 // The lead's side, on the loop thread.
 class QueryCompanion final : public Companion {
  public:
-  QueryCompanion(const engine::FleetShape& shape, QueryDesk& desk,
-                 const std::unique_ptr<NodeProcesses>& nodes)
-      : queries_(shape), desk_(desk), nodes_(nodes) {}
+  QueryCompanion(const ServingLead& serving, QueryDesk& desk, const std::unique_ptr<NodeProcesses>& nodes)
+      : queries_(serving.shape, serving.instances ? serving.instances->rows : 0),
+        desk_(desk),
+        nodes_(nodes) {}
 
   void connect(net::Links* links) override { links_ = links; }
   void on(net::Arrived arrived, Instant now) override {
@@ -60,7 +72,10 @@ class QueryCompanion final : public Companion {
   void tick(Instant now) override {
     if (const auto asked = desk_.take_question()) {
       number_ = asked->number;
-      queries_.ask({asked->begin, asked->index, asked->value}, asked->labels);
+      queries_.ask({.rows = {asked->begin, asked->index, asked->value},
+                    .labels = asked->labels,
+                    .compared = asked->compared,
+                    .neighbours = asked->neighbours});
     }
     go_on(now);
     if (now < next_look_) return;
@@ -85,7 +100,7 @@ class QueryCompanion final : public Companion {
         static_cast<void>(links_->send(each.to, each.lane, std::move(each.message), now));
     }
     if (auto answer = queries_.take_answer())
-      desk_.gives(QueryDesk::Answer{.number = number_, .lists = *std::move(answer)});
+      desk_.gives(QueryDesk::Answer{.number = number_, .found = *std::move(answer)});
   }
 
   engine::FleetQueries queries_;
@@ -102,8 +117,9 @@ class QueryCompanion final : public Companion {
 Result<void> lead(const NodeHost& host, const ServingFleet::Options& options, const ServingLead& serving,
                   QueryDesk& desk) {
   const std::uint64_t shards = serving.shape.shards();
-  engine::FleetWorkload workload(serving.shape,
-                                 {.shard_bytes = bytes_of(serving.shape.network) / shards + 1, .copies = 0});
+  std::uint64_t bytes = bytes_of(serving.shape.network);
+  if (serving.instances) bytes += bytes_of(*serving.instances, serving.shape.network.last_hidden());
+  engine::FleetWorkload workload(serving.shape, {.shard_bytes = bytes / shards + 1, .copies = 0});
   std::unique_ptr<NodeProcesses> nodes;
   Post wake;
   CoordinatorOptions leading{
@@ -116,7 +132,7 @@ Result<void> lead(const NodeHost& host, const ServingFleet::Options& options, co
       .report = {.log = {.level = options.join_at ? LogLevel::kInfo : LogLevel::kError}},
       .make_companion = [&](const Aside&, const Post& post) {
         wake = post;
-        return std::make_unique<QueryCompanion>(serving.shape, desk, nodes);
+        return std::make_unique<QueryCompanion>(serving, desk, nodes);
       }};
   auto node = CoordinatorNode::start(host, std::move(leading), workload);
   if (!node.ok()) return node.error();
@@ -190,9 +206,10 @@ Result<std::unique_ptr<ServingFleet>> ServingFleet::start(const NodeHost& host,
   if (auto made = host.disk.make_directories(own.directory + "/nodes/coordinator"); !made.ok())
     return made.error();
   fleet->lead_ = std::make_unique<host::SerialThread>();
-  fleet->lead_->give([&host, &own, &desk = fleet->desk_, serving = prepare_serving(model, own.nodes)] {
-    if (const auto led = lead(host, own, serving, desk); !led.ok()) desk.fails(led.error());
-  });
+  fleet->lead_->give(
+      [&host, &own, &desk = fleet->desk_, serving = prepare_serving(model, own.nodes, own.instances)] {
+        if (const auto led = lead(host, own, serving, desk); !led.ok()) desk.fails(led.error());
+      });
   const QueryDesk::Patience patience{.time = own.start_patience, .stop = own.stop};
   const auto led = fleet->desk_.wait_until_led(host.clock, patience);
   if (!led.ok()) return led.error();
@@ -209,13 +226,16 @@ ServingFleet::~ServingFleet() {
   if (lock_ != nullptr) static_cast<void>(host_.disk.remove_all(options_.directory));
 }
 
-Result<Lists> ServingFleet::ask(const data::SparseRows& queries, std::size_t labels) {
-  AskedBlock block{.number = ++asked_,
-                   .begin = {queries.begin.begin(), queries.begin.end()},
-                   .index = {queries.index.begin(), queries.index.end()},
-                   .value = {queries.value.begin(), queries.value.end()},
-                   .labels = labels};
-  return desk_.ask(std::move(block), host_.clock, {.time = options_.patience});
+Result<Found> ServingFleet::ask(const engine::FleetQueries::Block& block) {
+  const data::SparseRows& rows = block.rows;
+  AskedBlock asked{.number = ++asked_,
+                   .begin = {rows.begin.begin(), rows.begin.end()},
+                   .index = {rows.index.begin(), rows.index.end()},
+                   .value = {rows.value.begin(), rows.value.end()},
+                   .labels = block.labels,
+                   .compared = {block.compared.begin(), block.compared.end()},
+                   .neighbours = block.neighbours};
+  return desk_.ask(std::move(asked), host_.clock, {.time = options_.patience});
 }
 
 namespace {
@@ -223,7 +243,11 @@ namespace {
 class FleetPredictor final : public engine::Predictor {
  public:
   FleetPredictor(ServingFleet& fleet, const engine::Model& model)
-      : fleet_(fleet), model_(model), fusion_(model.fusion, engine::kNetAlone, engine::Fusion::Sources()) {}
+      : fleet_(fleet),
+        model_(model),
+        parts_(fleet.fuses() ? engine::PredictParts() : engine::kNetAlone),
+        comparison_(text::comparison_weighting(model.weighting, model.neighbours)),
+        fusion_(model.fusion, parts_, engine::Fusion::Sources()) {}
 
   Result<void> predict(const data::SparseRows& queries, std::size_t top_k,
                        engine::PredictionBlock& out) override {
@@ -232,43 +256,59 @@ class FleetPredictor final : public engine::Predictor {
     out.count.assign(queries.rows(), 0);
     out.entries.assign(queries.rows() * top_k, {});
     out.terms.clear();
-    // As many as one process looks at.
-    const std::size_t candidates = std::min<std::size_t>(
-        std::max<std::size_t>(model_.fusion.candidates, top_k), model_.network.shape.labels);
     for (std::size_t first = 0; first < queries.rows(); first += engine::kQueryBlock) {
       weigh(queries, first, std::min(engine::kQueryBlock, queries.rows() - first));
-      auto lists = fleet_.ask({begin_, index_, value_}, candidates);
-      if (!lists.ok()) return lists.error();
-      for (std::size_t q = 0; q < lists->size(); ++q) {
+      auto found = fleet_.ask({.rows = {begin_, index_, value_},
+                               .labels = candidates(top_k),
+                               .compared = compared_,
+                               .neighbours = fleet_.fuses() ? model_.fusion.neighbours : 0});
+      if (!found.ok()) return found.error();
+      for (std::size_t q = 0; q < found->net.size(); ++q) {
         const auto mine = std::span(out.entries).subspan((first + q) * top_k, top_k);
-        out.count[first + q] = static_cast<std::uint32_t>(fusion_.rank({.net = (*lists)[q]}, top_k, mine));
+        out.count[first + q] = static_cast<std::uint32_t>(rank(*found, q, mine));
       }
     }
     return {};
   }
 
  private:
-  // Queries [first, first + count), as the network sees them.
+  // As many as one process looks at.
+  [[nodiscard]] std::size_t candidates(std::size_t top_k) const {
+    const std::size_t wished = model_.fusion.candidates;
+    return std::min(fleet_.fuses() ? wished : std::max(wished, top_k), model_.network.shape.labels);
+  }
+  std::size_t rank(const Found& found, std::size_t q, std::span<engine::Scored> out) {
+    if (found.fused) return found.fused->rank(fusion_, model_.fusion, q, found.net[q], out);
+    return fusion_.rank({.net = found.net[q]}, out.size(), out);
+  }
+  // Queries [first, first + count), as the network sees them and as training rows are compared.
   void weigh(const data::SparseRows& queries, std::size_t first, std::size_t count) {
     begin_.assign(1, 0);
     index_.clear();
     value_.clear();
+    compared_.clear();
     for (std::size_t q = first; q < first + count; ++q) {
       const data::SparseRow query = queries.row(q);
       index_.insert(index_.end(), query.index.begin(), query.index.end());
       const std::size_t at = value_.size();
-      value_.resize(at + query.value.size());
+      value_.resize(index_.size());
       model_.weighting.apply(query, std::span(value_).subspan(at));
       begin_.push_back(static_cast<std::uint32_t>(index_.size()));
+      if (!fleet_.fuses()) continue;
+      compared_.resize(index_.size());
+      comparison_.apply(query, std::span(compared_).subspan(at));
     }
   }
 
   ServingFleet& fleet_;
   const engine::Model& model_;
+  const engine::PredictParts parts_;
+  const text::FeatureWeighting comparison_;
   engine::Fusion fusion_;
   std::vector<std::uint32_t> begin_;
   std::vector<std::uint32_t> index_;
   std::vector<float> value_;
+  std::vector<float> compared_;
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gossamer/sparse_serving.pb.h>
 
+#include <optional>
 #include <utility>
 
 #include "engines/sparse/model_part.h"
@@ -22,14 +23,18 @@ Error unreadable(std::string got) {
 
 }  // namespace
 
-ServingLead prepare_serving(const engine::OpenedModel& model, std::size_t nodes) {
+ServingLead prepare_serving(const engine::OpenedModel& model, std::size_t nodes,
+                            engine::PartInstances instances) {
+  const bool share = instances == engine::PartInstances::kShare;
   const unsigned shift = fleet_shard_shift(model.header.labels, nodes);
   sparse_serving::Configuration message;
   message.set_model(model.directory);
   message.set_header_hash(model.header_hash);
   message.set_shard_shift(shift);
+  message.set_instances(share);
   return {.configuration = message.SerializeAsString(),
-          .shape = {.network = engine::network_shape(model.header), .shard_shift = shift}};
+          .shape = {.network = engine::network_shape(model.header), .shard_shift = shift},
+          .instances = share ? model.header.instances : std::nullopt};
 }
 
 Result<std::shared_ptr<const engine::ServingJob>> make_serving_job(const NodeHost& host,
@@ -50,13 +55,16 @@ Result<std::shared_ptr<const engine::ServingJob>> make_serving_job(const NodeHos
                  .expected = fmt::format("{:016x}", message.header_hash()),
                  .fix = "serve it anew: it was trained or copied meanwhile"};
   }
+  if (message.instances() && !opened->header.instances)
+    return unreadable("a wish for training records, which the model does not keep");
+  const auto instances = message.instances() ? engine::PartInstances::kShare : engine::PartInstances::kNone;
   return std::make_shared<const engine::ServingJob>(engine::ServingJob{
       .shape = {.network = engine::network_shape(opened->header), .shard_shift = message.shard_shift()},
       .activation = opened->header.activation,
       .kernels = host.kernels,
       .compute = host.compute,
-      .load = [&disk = host.disk, directory = opened->directory](const sparse::NetworkPart& part) {
-        return engine::load_network_part(disk, directory, part);
+      .load = [&host, directory = opened->directory, instances](const sparse::NetworkPart& part) {
+        return engine::load_model_part(host.disk, directory, part, instances, host.compute);
       }});
 }
 

@@ -1,34 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engines/sparse/fleet/serving_engine.h"
 
-#include <fmt/format.h>
 #include <gossamer/sparse_serving.pb.h>
 
-#include <span>
 #include <utility>
 #include <variant>
 
-#include "base/aligned_array.h"
-#include "base/check.h"
 #include "engines/sparse/fleet/fleet_queries.h"
-#include "engines/sparse/fleet/label_lists.h"
-#include "engines/sparse/fleet/query_rows.h"
+#include "engines/sparse/fleet/part_answers.h"
 
 namespace gossamer::engine {
 namespace {
 
 constexpr std::uint64_t kBulkBytes = 1ULL << 20;
-
-std::size_t width_of(const host::Range& range) { return range.end - range.begin; }
-
-Error wrong_question(std::string_view what) {
-  return {.kind = ErrorKind::kBadData,
-          .where = "serving",
-          .what = "the lead asked what cannot be answered",
-          .got = std::string(what),
-          .expected = "a question about the network that this node was told of",
-          .fix = "look whether all nodes run the same version"};
-}
 
 }  // namespace
 
@@ -41,84 +25,19 @@ struct ServingEngine::Question {
 // What the work uses. The loop thread looks at it between two pieces of work alone.
 struct ServingEngine::Bench {
   Result<std::shared_ptr<const ServingJob>> job = std::shared_ptr<const ServingJob>();
-  std::optional<sparse::Network> network;
-  std::unique_ptr<PartScorer> scorer;  // of it
+  std::unique_ptr<PartAnswers> part;
   Result<void> done;
   net::Message answer;
 
-  void load(const ServingJob& its_job, const sparse::NetworkPart& part) {
-    scorer.reset();
-    network.reset();
-    auto loaded = its_job.load(part);
+  void load(const ServingJob& its_job, const sparse::NetworkPart& wanted) {
+    part.reset();
+    auto loaded = its_job.load(wanted);
     done = loaded.ok() ? Result<void>() : loaded.error();
     if (!loaded.ok()) return;
-    network = *std::move(loaded);
-    scorer = std::make_unique<PartScorer>(*network, its_job.activation, its_job.kernels, its_job.compute);
+    part = std::make_unique<PartAnswers>(its_job.shape, *std::move(loaded), its_job.activation,
+                                         its_job.kernels, its_job.compute);
   }
-  [[nodiscard]] Result<std::vector<std::byte>> answer_to(const ServingJob& its_job, const Question& question);
-  [[nodiscard]] std::vector<std::byte> columns(const FleetShape& shape, const sparse_serving::Question& asked,
-                                               const AlignedArray<float>& out) const;
-  [[nodiscard]] std::vector<std::byte> lists(const FleetShape& shape, const sparse_serving::Question& asked,
-                                             const AlignedArray<float>& in);
 };
-
-std::vector<std::byte> ServingEngine::Bench::columns(const FleetShape& shape,
-                                                     const sparse_serving::Question& asked,
-                                                     const AlignedArray<float>& out) const {
-  const host::Range own = columns_of(network->part, asked.layer());
-  const std::size_t stride = hidden_stride(shape, asked.layer());
-  std::vector<std::byte> bytes;
-  bytes.reserve(asked.queries() * width_of(own) * sizeof(float));
-  for (std::size_t q = 0; q < asked.queries(); ++q) {
-    const auto row = std::as_bytes(out.span().subspan(q * stride + own.begin, width_of(own)));
-    bytes.insert(bytes.end(), row.begin(), row.end());
-  }
-  return bytes;
-}
-
-std::vector<std::byte> ServingEngine::Bench::lists(const FleetShape& shape,
-                                                   const sparse_serving::Question& asked,
-                                                   const AlignedArray<float>& in) {
-  const std::size_t k = list_limit(network->part.rows, asked.labels());
-  std::vector<std::byte> bytes;
-  if (k == 0) return bytes;
-  scorer->search({in.data(), hidden_stride(shape, shape.layers() - 1), asked.queries()}, k);
-  bytes.reserve(list_bytes(asked.queries(), k));
-  std::vector<Scored> list;
-  for (std::size_t q = 0; q < asked.queries(); ++q) {
-    list.clear();
-    scorer->found(q, list);
-    append_list(list, k, bytes);
-  }
-  return bytes;
-}
-
-Result<std::vector<std::byte>> ServingEngine::Bench::answer_to(const ServingJob& its_job,
-                                                               const Question& question) {
-  const sparse_serving::Question& asked = question.asked;
-  const FleetShape& shape = its_job.shape;
-  const std::size_t layer = asked.layer();
-  const std::size_t queries = asked.queries();
-  if (queries < 1 || queries > kQueryBlock || layer > shape.layers())
-    return wrong_question(fmt::format("layer {} for {} queries", layer, queries));
-  if (layer == shape.layers() && (asked.labels() < 1 || asked.labels() > shape.network.labels))
-    return wrong_question(fmt::format("{} labels", asked.labels()));
-  AlignedArray<float> out(layer < shape.layers() ? queries * hidden_stride(shape, layer) : 0);
-  if (layer == 0) {
-    const auto given = read_query_rows(question.payload, queries, shape.network.features);
-    if (!given) return wrong_question("queries that do not fit");
-    scorer->embed(given->view(), {out.data(), hidden_stride(shape, 0)});
-    return columns(shape, asked, out);
-  }
-  const std::size_t stride = hidden_stride(shape, layer - 1);
-  AlignedArray<float> in(queries * stride);
-  if (total_bytes(question.payload) != in.span().size_bytes())
-    return wrong_question("a hidden layer of another size");
-  copy_front(question.payload, std::as_writable_bytes(in.span()));
-  if (layer == shape.layers()) return lists(shape, asked, in);
-  scorer->deepen(layer, queries, {in.data(), stride}, {out.data(), hidden_stride(shape, layer)});
-  return columns(shape, asked, out);
-}
 
 ServingEngine::ServingEngine(cluster::MemberProcess& process, MakeJob make_job)
     : process_(process), make_job_(std::move(make_job)), bench_(std::make_shared<Bench>()) {}
@@ -220,8 +139,8 @@ void ServingEngine::answer() {
   doing_ = Doing::kAnswering;
   ++counters_.rounds;
   counters_.queries += question_->asked.queries();
-  wanted_ = [bench = bench_, job = job_, question = std::shared_ptr<Question>(std::move(question_))] {
-    auto answered = bench->answer_to(*job, *question);
+  wanted_ = [bench = bench_, question = std::shared_ptr<Question>(std::move(question_))] {
+    auto answered = bench->part->answer(question->asked, question->payload);
     bench->done = answered.ok() ? Result<void>() : answered.error();
     if (!answered.ok()) return;
     sparse_serving::Body body;
@@ -246,7 +165,7 @@ void ServingEngine::worked(Instant now) {
   if (!bench_->done.ok()) return fail(bench_->done.error(), now);
   if (done == Doing::kLoading) {
     ++counters_.parts_loaded;
-    held_ = pieces_of(job_->shape, bench_->network->part);
+    held_ = pieces_of(job_->shape, bench_->part->part());
   }
   if (!alive_ || process_.member() == nullptr) return;
   if (done == Doing::kAnswering) send(std::move(bench_->answer), now);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ServingEngine: a member's side of serving by several nodes (docs/protocols/sparse-serving.md). It holds the
-// part of a model's network that the view gives it, and answers the lead's questions. When the view changes
+// part of a model that the view gives it, and answers the lead's questions. When the view changes
 // it reads what it has not; nothing is ever lost that is not in the model directory.
 //
 // Thread rule: the loop thread; reading and computing are Work.
@@ -19,7 +19,7 @@
 #include "cluster/control/engine.h"
 #include "cluster/control/member_process.h"
 #include "engines/sparse/fleet/layout.h"
-#include "engines/sparse/fleet/part_scorer.h"
+#include "engines/sparse/model_part.h"
 #include "host/api/compute.h"
 #include "kernels/kernels.h"
 #include "learn/sparse/network.h"
@@ -32,8 +32,8 @@ struct ServingJob {
   kernels::Activation activation;
   const kernels::Kernels& kernels;  // borrowed for the job's life
   host::Compute& compute;
-  // That part of the network, output rows in the order of labels.
-  std::function<Result<sparse::Network>(const sparse::NetworkPart& part)> load;
+  // That part of the network, and the training rows that go with it where members share them out.
+  std::function<Result<ModelPart>(const sparse::NetworkPart& part)> load;
 };
 
 // Of this process, over all its lives.
@@ -43,7 +43,7 @@ struct ServingCounters {
   std::uint64_t queries = 0;
   template <class Visitor>
   void describe(Visitor&& v) const {
-    v("gossamer_serving_parts_loaded_total", "parts", "Parts of the network read.", parts_loaded);
+    v("gossamer_serving_parts_loaded_total", "parts", "Parts of the model read.", parts_loaded);
     v("gossamer_serving_rounds_total", "rounds", "Questions answered.", rounds);
     v("gossamer_serving_queries_total", "queries", "Queries in them.", queries);
   }

@@ -7,119 +7,20 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/rng.h"
 #include "engines/sparse/fleet/fleet_queries.h"
-#include "engines/sparse/fleet/fleet_workload.h"
-#include "engines/sparse/model_file.h"
-#include "engines/sparse/model_part.h"
+#include "engines/sparse/fleet/served_fleet.h"
 #include "engines/sparse/random_model.h"
-#include "engines/sparse/row_search.h"
-#include "host/sim/compute.h"
-#include "host/sim/disk.h"
-#include "kernels/kernels.h"
-#include "learn/sparse/hidden_layer.h"
-#include "simulation/engine_fleet.h"
 
 namespace gossamer::engine {
 namespace {
 
-using Lists = FleetQueries::Lists;
-
-const kernels::Kernels& best() { return kernels::kernels_for(kernels::best_isa()); }
-
-// A model on a disk, and what one process finds with it.
-class Served {
- public:
-  explicit Served(const testing::RandomModelShape& shape) : model_(testing::random_model(shape)) {
-    EXPECT_TRUE(save_model(disk_, "model", model_, {.max_shard_bytes = 20'000}).ok());
-  }
-  [[nodiscard]] Lists one_process(const data::SparseRows& queries, std::size_t labels) {
-    const sparse::HiddenLayer layer(model_.network, model_.activation, best());
-    AlignedArray<float> hidden(queries.rows() * layer.stride());
-    for (std::size_t q = 0; q < queries.rows(); ++q)
-      layer.forward(queries.row(q), hidden.data() + q * layer.stride());
-    RowSearch search({.rows = model_.network.shape.labels,
-                      .width = model_.network.shape.last_hidden(),
-                      .weights = model_.network.output.all_weights().data(),
-                      .stride = layer.stride(),
-                      .bias = model_.network.bias.data()},
-                     best(), compute_);
-    search.search({hidden.data(), layer.stride(), queries.rows()}, labels);
-    Lists lists;
-    for (std::size_t q = 0; q < queries.rows(); ++q)
-      lists.emplace_back(search.found(q).begin(), search.found(q).end());
-    return lists;
-  }
-  [[nodiscard]] FleetShape shape() const { return {.network = model_.network.shape, .shard_shift = 3}; }
-  [[nodiscard]] std::shared_ptr<const ServingJob> job() {
-    return std::make_shared<const ServingJob>(ServingJob{
-        .shape = shape(),
-        .activation = model_.activation,
-        .kernels = best(),
-        .compute = compute_,
-        .load = [this](const sparse::NetworkPart& part) { return load_network_part(disk_, "model", part); }});
-  }
-
- private:
-  Model model_;
-  host::SimDisk disk_;
-  host::SimCompute compute_{{.workers = 2, .seed = 3}};
-};
-
-class Fleet {
- public:
-  Fleet(Served& served, std::size_t members, std::uint64_t seed = 1)
-      : served_(served),
-        workload_(served.shape(), {.copies = 0}),
-        queries_(served.shape()),
-        fleet_({.workload = workload_,
-                .configuration = "model",
-                .tracks = workload_.tracks(),
-                .first_members = members,
-                .seed = seed,
-                .path = {.delay = from_milliseconds(5)},
-                .others = [this](const net::Arrived& arrived) {
-                  if (arrived.message.channel == kQueryChannel) queries_.on(arrived.from, arrived.message);
-                }}) {
-    for (std::size_t i = 0; i < members; ++i) join();
-  }
-
-  std::string join() {
-    return fleet_.join({.make_engine = [this](cluster::MemberProcess& process) {
-      return std::make_unique<ServingEngine>(process, [this](const std::string& configuration) {
-        EXPECT_EQ(configuration, "model");
-        return Result(served_.job());
-      });
-    }});
-  }
-  void ask(const data::SparseRows& queries, std::size_t labels) { queries_.ask(queries, labels); }
-  // What is there after so many milliseconds at the latest.
-  std::optional<Result<Lists>> answer(int milliseconds) {
-    for (int i = 0; i < milliseconds; ++i) {
-      fleet_.run_for(0.001);
-      flush();
-      if (auto answer = queries_.take_answer()) return answer;
-    }
-    return std::nullopt;
-  }
-  void flush() {
-    for (FleetQueries::Sending& each : queries_.take_out())
-      fleet_.send(each.to, each.lane, std::move(each.message));
-  }
-  [[nodiscard]] FleetQueries& queries() { return queries_; }
-  [[nodiscard]] simulation::EngineFleet* operator->() { return &fleet_; }
-
- private:
-  Served& served_;
-  FleetWorkload workload_;
-  FleetQueries queries_;
-  simulation::EngineFleet fleet_;
-};
+using testing::Served;
+using testing::ServedFleet;
 
 // Claim: any number of nodes finds what one process finds, to the bit, with dense layers and without, however
 // many labels are wanted; one without a part, because there are too few shards, does no harm.
@@ -129,13 +30,13 @@ TEST(ServingEngine, AnswersAsOneProcess) {
     Rng rng(4, Purpose::kTest);
     const testing::OwnedRows queries = testing::random_rows(rng, 60, 20);
     for (const std::size_t members : {1, 2, 3, 5, 12}) {
-      Fleet fleet(served, members);
+      ServedFleet fleet(served, members);
       for (const std::size_t labels : {1, 10, 77}) {
         fleet.ask(queries.view(), labels);
         const auto answer = fleet.answer(60'000);
         ASSERT_TRUE(answer) << members << " members\n" << fleet->log();
         ASSERT_TRUE(answer->ok()) << answer->error().message();
-        ASSERT_EQ(**answer, served.one_process(queries.view(), labels)) << members << " members";
+        ASSERT_EQ((*answer)->net, served.one_process(queries.view(), labels)) << members << " members";
       }
     }
   }
@@ -147,7 +48,7 @@ TEST(ServingEngine, MembersComeAndGo) {
   Served served({.features = 60, .labels = 200, .hidden = 96, .dense = {64}});
   for (std::uint64_t seed = 1; seed <= 8; ++seed) {
     Rng rng(seed, Purpose::kTest);
-    Fleet fleet(served, 4, seed);
+    ServedFleet fleet(served, 4, seed);
     for (int round = 0; round < 12; ++round) {
       const testing::OwnedRows queries =
           testing::random_rows(rng, 60, 1 + static_cast<std::uint32_t>(rng.below(30)));
@@ -161,7 +62,8 @@ TEST(ServingEngine, MembersComeAndGo) {
       if (!answer) answer = fleet.answer(60'000);
       ASSERT_TRUE(answer) << "seed " << seed << ", round " << round << "\n" << fleet->log();
       ASSERT_TRUE(answer->ok()) << answer->error().message();
-      ASSERT_EQ(**answer, served.one_process(queries.view(), 10)) << "seed " << seed << ", round " << round;
+      ASSERT_EQ((*answer)->net, served.one_process(queries.view(), 10))
+          << "seed " << seed << ", round " << round;
     }
     EXPECT_EQ(fleet->failure(), std::nullopt) << *fleet->failure();
   }
@@ -174,12 +76,12 @@ TEST(ServingEngine, OverflowsAlone) {
   queries.begin = {0, 1, 2};
   queries.index = {3, 5};
   queries.value = {3e38F, 0.5F};
-  Fleet fleet(served, 3);
+  ServedFleet fleet(served, 3);
   fleet.ask(queries.view(), 5);
   const auto answer = fleet.answer(60'000);
   ASSERT_TRUE(answer && answer->ok());
-  EXPECT_EQ(**answer, served.one_process(queries.view(), 5));
-  EXPECT_EQ((**answer)[1].size(), 5U);
+  EXPECT_EQ((*answer)->net, served.one_process(queries.view(), 5));
+  EXPECT_EQ((*answer)->net[1].size(), 5U);
 }
 
 net::Message question(Epoch epoch, std::uint32_t layer, std::uint32_t queries, std::uint32_t labels,
@@ -220,7 +122,7 @@ TEST(ServingEngine, RefusesQuestionsThatNobodyAsks) {
     };
   };
   for (std::size_t i = 0; i < make(Epoch()).size(); ++i) {
-    Fleet fleet(served, 1);
+    ServedFleet fleet(served, 1);
     fleet.ask(testing::OwnedRows{.begin = {0, 1}, .index = {1}, .value = {1}}.view(), 5);
     ASSERT_TRUE(fleet.answer(60'000));
     auto& [machine, process] = *fleet->members().begin();
@@ -261,7 +163,7 @@ class OneMember : public ::testing::Test {
   }
   void ask() {
     const testing::OwnedRows rows{.begin = {0, 1}, .index = {2}, .value = {1}};
-    queries_.ask(rows.view(), 3);
+    queries_.ask({.rows = rows.view(), .labels = 3});
   }
 
   FleetShape shape_{.network = {.features = 4, .labels = 10, .hidden = 16}, .shard_shift = 3};
@@ -295,8 +197,8 @@ TEST_F(OneMember, WaitsForAllParts) {
   queries_.on(peer_, answer_to(asked(), {bytes.begin(), bytes.end()}));
   const auto answer = queries_.take_answer();
   ASSERT_TRUE(answer && answer->ok());
-  EXPECT_EQ((**answer)[0], list);
-  EXPECT_EQ(queries_.take_answer(), std::nullopt);
+  EXPECT_EQ((*answer)->net[0], list);
+  EXPECT_FALSE(queries_.take_answer());
 }
 
 // Claim: an answer that no member can have given ends the query, and names the member; what a stranger

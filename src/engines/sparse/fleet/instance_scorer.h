@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// InstanceScorer: what a member that holds a share of the training rows finds for a block of queries: the
+// nearest of its rows by input cosine and by hidden cosine, and its share of the cosines to centroids.
+//
+//   InstanceScorer scorer(part, {.features, .labels}, width, kernels, compute);
+//   scorer.search(queries as they are compared, {hidden vectors}, 100); scorer.by_input(q);
+//   scorer.by_hidden(q); scorer.sum(queries, labels of each, sums);
+//
+// A number is the same as that of a Predictor that has all rows, to the bit. Memory: 8 bytes a feature entry
+// (16 while it is built), 4 a feature twice, for each row width * 3 + 40 bytes, and 128 for each worker.
+// Thread rule: one thread, that of the Compute.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/aligned_array.h"
+#include "engines/sparse/instance_index.h"
+#include "engines/sparse/instance_part.h"
+#include "engines/sparse/neighbours.h"
+#include "engines/sparse/row_search.h"
+#include "host/api/compute.h"
+#include "kernels/kernels.h"
+#include "learn/data/rows.h"
+
+namespace gossamer::engine {
+
+class InstanceScorer {
+ public:
+  // Of hidden vectors of `width`. Builds the index of the rows. Borrows kernels and Compute.
+  InstanceScorer(InstancePart part, IndexShape shape, std::size_t width, const kernels::Kernels& kernels,
+                 host::Compute& compute);
+  InstanceScorer(const InstanceScorer&) = delete;
+  InstanceScorer& operator=(const InstanceScorer&) = delete;
+
+  // The best `neighbours` >= 1 rows of each of hidden.count queries, and as many hidden vectors, which are
+  // not of length 1 yet and are padded with zeros to their stride.
+  void search(const data::SparseRows& queries, const QueryMatrix& hidden, std::size_t neighbours);
+  // What the last search found for query q, best first.
+  [[nodiscard]] std::span<const FoundRow> by_input(std::size_t q) const { return by_input_[q]; }
+  [[nodiscard]] std::span<const FoundRow> by_hidden(std::size_t q) const { return by_hidden_[q]; }
+
+  // InstanceIndex::centroid_sum() of each label of each query, one after the other. Requires sums of that
+  // size.
+  void sum(const data::SparseRows& queries, const data::LabelSets& labels, std::span<std::int64_t> sums);
+  // 1 / the length of the centroid. Requires that the label's output row is held.
+  [[nodiscard]] float inverse_length(std::uint32_t label) const { return part_.inverse_lengths[label]; }
+  [[nodiscard]] std::size_t rows() const { return part_.number.size(); }
+  // Of a row, by its number among all; nothing where it is not here.
+  [[nodiscard]] std::optional<std::span<const std::uint32_t>> labels_of(std::uint32_t number) const;
+
+ private:
+  struct Worker {
+    InstanceIndex::Scratch scratch;
+    AlignedArray<float> cosines;         // [kIndexQueries][padded rows of the index]
+    std::vector<data::SparseRow> block;  // queries that go together
+    std::vector<Scored> nearest;
+  };
+
+  // Of queries [range.begin, range.end), at most kIndexQueries.
+  void compute_cosines(const data::SparseRows& queries, const host::Range& range, Worker& worker) const;
+  [[nodiscard]] std::span<const float> cosines(const Worker& worker, std::size_t i) const;
+  void list(std::size_t q, std::span<const float> cosines, const float* unit, std::size_t neighbours,
+            Worker& worker);
+
+  InstancePart part_;
+  const std::size_t width_;
+  const kernels::Kernels& kernels_;
+  host::Compute& compute_;
+  InstanceIndex index_;
+  std::optional<RowSearch> search_;  // nothing: no rows are held
+  AlignedArray<float> units_;        // [kQueryBlock][stride] hidden vectors of length 1
+  std::vector<Worker> workers_;
+  std::vector<std::vector<FoundRow>> by_input_;
+  std::vector<std::vector<FoundRow>> by_hidden_;
+};
+
+}  // namespace gossamer::engine

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PartAnswers: what a member that holds a part of a model answers to a lead's questions
+// (docs/protocols/sparse-serving.md). Keeps nothing from one to the next.
+//
+// Thread rule: one thread, that of the Compute.
+#pragma once
+
+#include <gossamer/sparse_serving.pb.h>
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "base/aligned_array.h"
+#include "base/result.h"
+#include "base/slice.h"
+#include "engines/sparse/fleet/instance_scorer.h"
+#include "engines/sparse/fleet/layout.h"
+#include "engines/sparse/fleet/part_scorer.h"
+#include "engines/sparse/model_part.h"
+#include "host/api/compute.h"
+#include "kernels/kernels.h"
+
+namespace gossamer::engine {
+
+class PartAnswers {
+ public:
+  // Borrows kernels and Compute. The part is one of a network of that shape.
+  PartAnswers(const FleetShape& shape, ModelPart part, kernels::Activation activation,
+              const kernels::Kernels& kernels, host::Compute& compute);
+  PartAnswers(const PartAnswers&) = delete;
+  PartAnswers& operator=(const PartAnswers&) = delete;
+
+  // The payload of the answer. kBadData for what no lead asks of such a part.
+  [[nodiscard]] Result<std::vector<std::byte>> answer(const sparse_serving::Question& asked,
+                                                      const Slices& payload);
+  [[nodiscard]] const sparse::NetworkPart& part() const { return network_.part; }
+
+ private:
+  [[nodiscard]] Result<std::vector<std::byte>> hidden(const sparse_serving::Question& asked,
+                                                      const Slices& payload);
+  [[nodiscard]] std::vector<std::byte> columns(std::size_t layer, std::size_t queries,
+                                               const AlignedArray<float>& out) const;
+  [[nodiscard]] Result<std::vector<std::byte>> lists(const sparse_serving::Question& asked,
+                                                     SliceReader reader);
+  [[nodiscard]] std::vector<std::byte> label_lists(const QueryMatrix& hidden, std::size_t labels);
+  void append_row_lists(std::size_t queries, std::size_t neighbours, std::vector<std::byte>& bytes);
+  [[nodiscard]] Result<std::vector<std::byte>> labels(const Slices& payload) const;
+  [[nodiscard]] Result<std::vector<std::byte>> terms(std::size_t queries, SliceReader reader);
+  // A whole hidden layer, from the front of what is left.
+  [[nodiscard]] bool take_layer(SliceReader& reader, AlignedArray<float>& layer) const;
+
+  const FleetShape shape_;
+  const sparse::Network network_;
+  const kernels::Kernels& kernels_;
+  PartScorer scorer_;
+  std::unique_ptr<InstanceScorer> instances_;  // null: by the net alone
+};
+
+}  // namespace gossamer::engine

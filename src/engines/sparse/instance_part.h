@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// InstancePart: a share of a model's training rows, as a node has it that answers queries with others
+// (docs/protocols/sparse-serving.md). Rows are shared out with the shards of the output layer: as many runs
+// as there are shards, one for each.
+//
+// Memory: that of the rows; while they are read besides 4 bytes a feature, and for each worker 8; all
+// training rows are looked at once, in mapped files.
+//
+// Thread rule: one owner.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "engines/sparse/model.h"
+#include "engines/sparse/model_json.h"
+#include "engines/sparse/safetensors.h"
+#include "host/api/compute.h"
+#include "learn/sparse/network_shape.h"
+
+namespace gossamer::engine {
+
+struct InstancePart {
+  Instances rows;
+  std::vector<std::uint32_t> number;  // of each row, among all of the model; rising
+  std::vector<std::uint8_t> dense;    // per feature: is_dense() among all rows, for InstanceIndex
+  std::vector<float>
+      inverse_lengths;  // per label whose output row is held: 1 / the length of its centroid; else 0
+};
+
+// The rows that go with an output shard. Requires shard < shards.
+[[nodiscard]] constexpr host::Range instance_run(std::size_t rows, std::size_t shards, std::size_t shard) {
+  return {rows * shard / shards, rows * (shard + 1) / shards};
+}
+// How many go with the shards that are held.
+[[nodiscard]] std::size_t instance_rows(std::size_t rows, const sparse::HeldRows& held);
+// Whether row `number` is among them. Requires number < rows.
+[[nodiscard]] bool holds_instance(std::size_t rows, const sparse::HeldRows& held, std::uint32_t number);
+
+// From the tensors of a model, in any order; their bytes are looked at until finish() returns.
+class InstancePartReader {
+ public:
+  // Requires a header with instances, and held rows of an output layer of its size.
+  InstancePartReader(const ModelHeader& header, sparse::HeldRows held);
+
+  // Others than those of instances are ignored. kBadData: a wrong type or shape, a tensor seen twice.
+  [[nodiscard]] Result<void> add(const std::string& path, const std::string& name, const TensorView& tensor);
+  // `path` is the model's directory. kBadData: a tensor is missing; of all rows an offset that does not fit,
+  // an index out of its bounds or order, a value that is not finite; of those held, a hidden vector.
+  [[nodiscard]] Result<InstancePart> finish(const std::string& path, host::Compute& compute) const;
+
+ private:
+  struct Expected {
+    DType dtype;
+    std::vector<std::uint64_t> shape;
+  };
+  struct LabelRows {
+    std::vector<std::uint32_t> begin;
+    std::vector<std::uint32_t> row;
+  };
+
+  [[nodiscard]] const TensorView& tensor(std::string_view name) const;
+  [[nodiscard]] Result<void> check(const std::string& path) const;
+  [[nodiscard]] bool offsets_fit(std::string_view name, std::uint64_t entries) const;
+  [[nodiscard]] bool rows_rise(std::string_view begin, std::string_view index, std::uint64_t bound) const;
+  [[nodiscard]] std::vector<std::uint8_t> dense_features() const;
+  [[nodiscard]] LabelRows rows_of_labels() const;
+  [[nodiscard]] std::vector<float> inverse_lengths(host::Compute& compute) const;
+  void take_run(const host::Range& run, InstancePart& part) const;
+
+  const InstanceCounts counts_;
+  const std::size_t features_;
+  const std::size_t labels_;
+  const std::size_t width_;  // of hidden vectors
+  const sparse::HeldRows held_;
+  std::map<std::string, Expected, std::less<>> expected_;
+  TensorMap tensors_;
+};
+
+}  // namespace gossamer::engine
