@@ -66,7 +66,7 @@ class GoodUse(unittest.TestCase):
         done = simulate("sparse-chaos", "faults=2", "--seeds", "3", "--json", "--quiet")
         self.assertEqual((done.status, done.err), (0, ""))
         figures = done.json()["figures"]
-        for name in [*FIGURES, "recoveries", "steps_replayed", "runs_lost"]:
+        for name in [*FIGURES, "recoveries", "steps_replayed", "evaluations", "runs_lost"]:
             self.assertIn(name, figures)
         self.assertGreater(figures["max_relative_weight_error"], 0)
         self.assertLess(figures["max_relative_weight_error"], 1e-4)
@@ -138,6 +138,12 @@ class WrongWords(unittest.TestCase):
         self.refused(["sparse-chaos", "break=apply-once"], 2, "'apply-twice'")
         self.refused(["sparse-chaos", "driver=slow"], 2, "prompt, batches")
         self.refused(["sparse-chaos", "dense=9"], 2, "drawn")
+        self.refused(["sparse-chaos", "lsh=yes"], 2, "none, shared, own")
+        self.refused(["sparse-chaos", "microbatches=3"], 2, "1, 2, 4")
+        self.refused(["sparse-chaos", "evaluation=maybe"], 2, "yes, no")
+        self.refused(["sparse-chaos", "codec=f16"], 2, "f32, bf16")
+        self.refused(["sparse-chaos", "microbatches=2", "staleness=1"], 2, "microbatches=2", "staleness=1")
+        self.refused(["sparse-chaos", "exchange=dslide", "lsh=shared"], 2, "lsh=shared", "lsh=own")
 
     # Values out of range name the range; what is missing or contradicts is said.
     def test_values(self):
