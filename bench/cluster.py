@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The sparse engine on several slow-linked nodes, against what people would pick instead, in tools/lab. Needs root.
 
-cluster.py [--only steps,acl,quality,scaling,exchange,staleness,uneven,recovery] [--add] [--rounds N] [--quick] [--write]
+cluster.py [--only steps,acl,quality,scaling,exchange,staleness,uneven,recovery,simulated]
+           [--add] [--rounds N] [--quick] [--write]
 
 steps     a step at Amazon-670K's shape: 1, 2 and 4 nodes, 100 Mb/s to 10 Gb/s, RTT 0 and 20 ms; also with the
           exchange of D-SLIDE in our own program (docs/protocols/sparse-step.md)
@@ -12,6 +13,8 @@ exchange  what one exchange of a step takes beside the one-way delay
 staleness a step with and without the next one in flight, B = 1024, RTT 20 ms
 uneven    one of four nodes gets a quarter of the others' CPU while the run goes on
 recovery  one of four nodes is killed, at the size of `make demo`; what snapshots send, against recovery
+simulated a step on 8 nodes in virtual time (`gossamer simulate sparse-steps`), which compute as the nodes of `steps`
+          lead one to expect; needs no lab
 
 Nodes have equal quotas of CPU but where it says otherwise. Tools alternate within a lab. --quick: a few short cells, to
 see that all of it works. --add keeps what this machine has measured of other kinds (build/bench/cluster.json has the commit
@@ -33,7 +36,7 @@ import cluster_tables
 import measure
 from cluster_runs import DENSE, DENSE_BF16, DSLIDE, FLEETS, OURS, SPARSE
 
-KINDS = ("steps", "acl", "quality", "scaling", "exchange", "staleness", "uneven", "recovery")
+KINDS = ("steps", "acl", "quality", "scaling", "exchange", "staleness", "uneven", "recovery", "simulated")
 HIDDEN, BATCH, MIDDLE_BATCH, LARGE_BATCH = 128, 256, 1024, 4096
 CORES = 0.4  # of a node: four of them leave room for the links and the coordinator on two cores
 RATES, RTTS = (10_000, 1000, 100), (0, 20)
@@ -48,6 +51,8 @@ SLOW_MBPS = 100  # one dense step takes a minute there: one is measured
 LIMIT_S = 400
 KILL_AT = (0.05, 0.5, 0.97)  # of the steps from one snapshot to the next: while it is on its way, halfway, and before the next
 UNEVEN_S = 60
+SIMULATED_NODES = 8
+SIMULATED_SHAPE = {"features": 135_909, "labels": 670_091, "nonzeros": 75}  # Amazon-670K
 
 
 def settings(batch, **more):
@@ -218,9 +223,29 @@ def run_recovery(data, folder, every, kill_at):
             "events": events, "step": done}
 
 
+def simulate_step(rate, rtt, compute_s):
+    """One cell: what the simulation says of a step, whose computing takes so many seconds (None: nothing)."""
+    keys = {"members": SIMULATED_NODES, "units": HIDDEN, "batch": BATCH, **SIMULATED_SHAPE, "rate_mbps": rate, "rtt_ms": rtt,
+            "compute_ms": 1e3 * (compute_s or 0)}
+    words = [f"{key}={value}" for key, value in keys.items()]
+    done, _ = measure.run([measure.binary(), "simulate", "sparse-steps", *words, "--json", "--quiet"], limit_s=LIMIT_S)
+    return {"rate_mbps": rate, "rtt_ms": rtt, "nodes": SIMULATED_NODES, "batch": BATCH, "hidden": HIDDEN, "compute_s": compute_s,
+            "figures": json.loads(done)["figures"]}
+
+
+def run_simulated(result, keep, quick):
+    compute_s = cluster_tables.computing_expected(result, SIMULATED_NODES)
+    rows = result["simulated"] = []
+    for rate, rtt in ((1000, 20),) if quick else [(rate, rtt) for rate in RATES for rtt in RTTS]:
+        rows.append(attempt(lambda: simulate_step(rate, rtt, compute_s)))
+        keep()
+
+
 def run_kind(kind, result, sets, folder, arguments, keep):
     if kind == "quality":
         run_quality(sets, folder, result.setdefault("quality", []), keep, arguments.quick)
+    elif kind == "simulated":
+        run_simulated(result, keep, arguments.quick)
     elif kind == "uneven":
         result["uneven"] = [attempt(lambda: run_uneven(sets["amazon"], folder, arguments.quick))]
     elif kind == "recovery":
@@ -248,7 +273,7 @@ def begun(arguments):
         result["cells"] = [one for one in earlier["cells"] if one["kind"] in kept]
         result["data"] = earlier["data"]
         result["commits"] = {kind: commit for kind, commit in earlier["commits"].items() if kind in kept}
-        result.update({kind: earlier[kind] for kind in ("quality", "uneven", "recovery") if kind in kept and kind in earlier})
+        result.update({kind: earlier[kind] for kind in ("quality", "uneven", "recovery", "simulated") if kind in kept and kind in earlier})
     result["commits"].update({kind: measure.commit() for kind in arguments.only})
     return result
 
@@ -284,7 +309,7 @@ def main():
     arguments = parse()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # labs are taken down
     os.environ.setdefault("GOSSAMER_DELAY_QUEUE", str(measure.ROOT / "build/release/tools/lab/delay_queue"))
-    if missing := cluster_lab.can_work():
+    if set(arguments.only) != {"simulated"} and (missing := cluster_lab.can_work()):
         sys.exit(f"the lab cannot work here (bench/cluster.py needs root):\n{missing}")
     begin = time.monotonic()
     result = begun(arguments)

@@ -171,6 +171,35 @@ def scaling_table(result):
     return lines
 
 
+def computing_expected(result, nodes):
+    """Seconds that a node computes in a step of ours: a part that all do, and one that is shared, from 1 and 4 measured nodes.
+
+    From one of them alone all is shared; None: neither was measured.
+    """
+    found = {row["nodes"]: of(row, "computing_s") for row in measured(result, "steps")
+             if row["tool"] == OURS and (row["rate_mbps"], row["rtt_ms"]) == (1000, 0)}
+    one, four = found.get(1), found.get(4)
+    if one is not None and four is not None:
+        shared = max(0.0, (one - four) * 4 / 3)
+        return max(0.0, one - shared) + shared / nodes
+    return one / nodes if one is not None else four * 4 / nodes if four is not None else None
+
+
+def simulated_table(result):
+    lines = heading("nodes", "Mb/s", "RTT ms", "computing, assumed ms", "ms a step", "bound", "over the bound", "kB sent a step", "bound kB",
+                    "one-way delays an exchange")
+    for row in result.get("simulated", []):
+        if "failed" in row:
+            continue
+        figures = row["figures"]
+        step, least = figures["seconds_per_step"], figures["least_seconds_per_step"]
+        compute = "none: not measured" if row["compute_s"] is None else milliseconds(row["compute_s"])
+        delays = f"{figures['delays_per_exchange']:.3f}" if row["rtt_ms"] else ""
+        lines.append(f"| {row['nodes']} | {row['rate_mbps']} | {row['rtt_ms']} | {compute} | {1e3 * step:.2f} | {1e3 * least:.2f} | "
+                     f"{step / least:.3f} | {figures['bytes_per_step'] / 1e3:.1f} | {figures['least_bytes_per_step'] / 1e3:.1f} | {delays} |")
+    return lines
+
+
 def quality_table(result):
     """Seconds to the P@1 that the dense softmax ends with."""
     lines = heading("tool", "steps", "P@1 of the network", "ms a step, 4 nodes, 1 Gb/s", "seconds", "over ours at that P@1 or more")
@@ -226,6 +255,6 @@ def tables(result):
     made = {"cluster-steps": steps_table(result, "steps"), "cluster-goals": goals_table(result),
             "cluster-acl": steps_table(result, "acl"), "cluster-quality": quality_table(result),
             "cluster-scaling": scaling_table(result), "cluster-exchange": exchange_table(result),
-            "cluster-staleness": staleness_table(result),
+            "cluster-staleness": staleness_table(result), "cluster-simulated": simulated_table(result),
             "cluster-uneven": uneven_table(result), "cluster-recovery": recovery_table(result)}
     return {name: lines for name, lines in made.items() if len(lines) > 2}

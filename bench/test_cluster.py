@@ -87,6 +87,12 @@ class Physics(unittest.TestCase):
         self.assertAlmostEqual(cluster_tables.bound_s(one), 0.002)
 
 
+def simulated(rtt, compute_s):
+    return {"rate_mbps": 1000, "rtt_ms": rtt, "nodes": 8, "batch": 256, "hidden": 128, "compute_s": compute_s,
+            "figures": {"seconds_per_step": 0.03124, "least_seconds_per_step": 0.03108, "bytes_per_step": 129_600.0,
+                        "least_bytes_per_step": 129_024.0, "delays_per_exchange": 1.005}}
+
+
 @unittest.skipUnless(cluster, "bench/requirements.txt is not installed: no numpy")
 class Tables(unittest.TestCase):
     def setUp(self):
@@ -115,8 +121,9 @@ class Tables(unittest.TestCase):
         self.result["recovery"] = [{"snapshot_every": None, "cost": self.result["cells"][0]["runs"][0], "seconds": 0.5,
                                     "noticed_s": 0.2, "computing_s": 0.3, "told": {"detect": 0.2, "load": 0, "replay": 0.2, "steps_replayed": 9}}]
         self.result["quality"] = [{"tool": cluster_runs.OURS, "steps": 100, "P@1": 10.0}]
+        self.result["simulated"] = [simulated(20, 0.004), simulated(0, None), {"failed": "no memory"}]
         made = cluster_tables.tables(self.result)
-        self.assertEqual(len(made), 8)
+        self.assertEqual(len(made), 9)
         for name, lines in made.items():
             self.assertEqual({line.count("|") for line in lines}, {lines[0].count("|")}, name)
 
@@ -125,6 +132,41 @@ class Tables(unittest.TestCase):
         self.assertIn(">= 300 | 600 | yes", goals["| DDP dense f32 over ours, 1000 Mb/s, RTT 0 ms"])
         self.assertIn(">= 5 | 4.0 | no", goals["| sampled softmax, sparse all-gather over ours, 1000 Mb/s, RTT 0 ms"])
         self.assertIn("<= 120 | 105 | yes", goals["| kB of a step, as for bf16"])
+
+    # What a node of eight computes: what all do, and an eighth of what they share; from one measured row all is shared.
+    def test_computing_expected(self):
+        def cell(nodes, seconds):
+            one = {**row(cluster_runs.OURS, 0.05), "kind": "steps", "nodes": nodes}
+            one["runs"][0]["computing_s"] = seconds
+            return one
+        self.assertIsNone(cluster_tables.computing_expected({"cells": []}, 8))
+        self.assertAlmostEqual(cluster_tables.computing_expected({"cells": [cell(1, 0.010)]}, 8), 0.00125)
+        self.assertAlmostEqual(cluster_tables.computing_expected({"cells": [cell(4, 0.003)]}, 8), 0.0015)
+        both = {"cells": [cell(1, 0.010), cell(4, 0.004)]}  # 2 ms and 8 ms
+        self.assertAlmostEqual(cluster_tables.computing_expected(both, 8), 0.003)
+        # Other lines say nothing of computing.
+        self.assertIsNone(cluster_tables.computing_expected({"cells": [{**cell(4, 0.003), "rtt_ms": 20}]}, 8))
+
+    # The table says what was assumed, and nothing of delays where there are none.
+    def test_simulated(self):
+        far, near = cluster_tables.simulated_table({"simulated": [simulated(20, 0.004), simulated(0, None), {"failed": "x"}]})[2:]
+        self.assertEqual(far, "| 8 | 1000 | 20 | 4.0 | 31.24 | 31.08 | 1.005 | 129.6 | 129.0 | 1.005 |")
+        self.assertIn("none: not measured", near)
+        self.assertTrue(near.endswith("|  |"))
+
+    # One command for each cell, with the shape of the other cells; what is computed is passed on in milliseconds.
+    def test_simulated_command(self):
+        with mock.patch.object(cluster.measure, "binary", lambda: "gossamer"), \
+                mock.patch.object(cluster.measure, "run", return_value=('{"figures": {"seconds_per_step": 1}}', {})) as ran:
+            result = {"cells": []}
+            cluster.run_simulated(result, lambda: None, False)
+            self.assertEqual([(one["rate_mbps"], one["rtt_ms"]) for one in result["simulated"]],
+                             [(rate, rtt) for rate in cluster.RATES for rtt in cluster.RTTS])
+            one = cluster.simulate_step(100, 20, 0.004)
+        words = ran.call_args.args[0]
+        for word in ("sparse-steps", "members=8", "units=128", "batch=256", "labels=670091", "rate_mbps=100", "rtt_ms=20", "compute_ms=4.0", "--json"):
+            self.assertIn(word, words)
+        self.assertEqual(one["figures"], {"seconds_per_step": 1})
 
     # --add keeps what the same machine has measured of other kinds, and says of which commit it is.
     def test_add(self):
@@ -144,7 +186,7 @@ class Tables(unittest.TestCase):
     # Each table has its place on the page.
     def test_places(self):
         page = (HERE.parent / "docs/benchmarks.md").read_text(encoding="utf-8")
-        for name in ("steps", "goals", "acl", "quality", "scaling", "exchange", "staleness", "uneven", "recovery"):
+        for name in ("steps", "goals", "acl", "quality", "scaling", "exchange", "staleness", "uneven", "recovery", "simulated"):
             self.assertTrue(0 < page.find(f"<!-- cluster-{name} -->") < page.find(f"<!-- /cluster-{name} -->"), name)
 
 

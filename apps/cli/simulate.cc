@@ -17,7 +17,6 @@
 namespace gossamer::cli {
 namespace {
 
-constexpr std::uint64_t kStandardSeeds = 100;
 constexpr std::uint64_t kMostSeeds = 1'000'000'000;
 
 struct SimulateFlags {
@@ -42,7 +41,9 @@ std::unique_ptr<CLI::App> make_simulate_parser(const Command& self, SimulateFlag
       ->type_name("");
   parser->add_option("KEYS", flags.words, "key=value: what to change")->type_name("");
   parser->add_option("--seed", flags.seed, "the first seed; default 1")->type_name("N");
-  parser->add_option("--seeds", flags.seeds, "how many; default 100, or 1 where --seed is given")
+  parser
+      ->add_option("--seeds", flags.seeds,
+                   "how many; default 100, or 1 where --seed is given and of sparse-steps")
       ->type_name("N");
   parser->add_flag("--check", flags.check, "run every seed twice, not only the first two");
   parser->add_flag("--trace", flags.trace, "of one seed: what happens, line by line");
@@ -72,13 +73,13 @@ Result<node::Scenario> read_scenario(Context& context, const SimulateFlags& flag
   return scenario;
 }
 
-Result<void> set_seeds(const SimulateFlags& flags, node::SimulateRequest& request) {
+Result<void> set_seeds(const SimulateFlags& flags, std::uint64_t standard, node::SimulateRequest& request) {
   if (!flags.seed.empty()) {
     auto seed = parse_count(flags.seed, {.flag = "--seed", .min = 0, .max = std::uint64_t{1} << 62});
     if (!seed.ok()) return seed.error();
     request.first_seed = *seed;
   }
-  request.seeds = flags.seed.empty() && !flags.trace ? kStandardSeeds : 1;
+  request.seeds = flags.seed.empty() && !flags.trace ? standard : 1;
   if (!flags.seeds.empty()) {
     auto seeds = parse_count(flags.seeds, {.flag = "--seeds", .min = 1, .max = kMostSeeds});
     if (!seeds.ok()) return seeds.error();
@@ -118,7 +119,7 @@ Result<ExitStatus> simulate(Context& context, const SimulateFlags& flags) {
 
   const host::PosixSignals signals;
   node::SimulateRequest request{.name = flags.scenario, .words = flags.words, .run_seed = *run_seed};
-  if (auto done = set_seeds(flags, request); !done.ok()) return done.error();
+  if (auto done = set_seeds(flags, (*preset)->seeds, request); !done.ok()) return done.error();
   request.twice = flags.check ? node::Twice::kEverySeed : node::Twice::kFirstSeeds;
   request.needs_probes = scenario->settings.empty() && scenario->faults.empty();
   request.stop = [&signals] { return signals.stop_requested(); };
@@ -161,6 +162,7 @@ Command simulate_command() {
               "  gossamer simulate cluster-chaos --seeds 1000\n"
               "  gossamer simulate cluster-chaos break=stale-lease --seeds 200\n"
               "  gossamer simulate sparse-chaos copies=2 kinds=kill,drain --seeds 200\n"
+              "  gossamer simulate sparse-steps members=16 rate_mbps=100 rtt_ms=50 compute_ms=8 --json\n"
               "  gossamer simulate cluster-chaos members=6 kinds=cut,kill-coordinator --seed 17 --trace",
           .run = run};
 }

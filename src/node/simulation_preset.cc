@@ -10,11 +10,12 @@
 #include "base/nearest_name.h"
 #include "node/cluster_chaos_keys.h"
 #include "node/sparse_chaos_keys.h"
+#include "node/sparse_steps_keys.h"
 
 namespace gossamer::node {
 
 std::span<const SimulationPreset> simulation_presets() {
-  static constexpr std::array<SimulationPreset, 2> kPresets{{
+  static constexpr std::array<SimulationPreset, 3> kPresets{{
       {.name = "cluster-chaos",
        .help = "a coordinator, its store, its members: who is in the run, who holds what, under faults",
        .keys_help = cluster_chaos_keys_help,
@@ -25,6 +26,12 @@ std::span<const SimulationPreset> simulation_presets() {
        .keys_help = sparse_chaos_keys_help,
        .defects_help = sparse_chaos_defects_help,
        .prepare = prepare_sparse_chaos},
+      {.name = "sparse-steps",
+       .help = "what steps of a sparse run cost on given lines, beside the least that they can cost",
+       .keys_help = sparse_steps_keys_help,
+       .defects_help = sparse_steps_defects_help,
+       .prepare = prepare_sparse_steps,
+       .seeds = 1},
   }};
   return kPresets;
 }

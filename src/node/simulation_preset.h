@@ -68,6 +68,7 @@ struct SimulationPreset {
   std::string (*defects_help)();
   // kUsage for a key or value that will not do, with its place.
   Result<RunSeed> (*prepare)(const Scenario& scenario);
+  std::uint64_t seeds = 100;  // where nobody says how many
 };
 
 [[nodiscard]] std::span<const SimulationPreset> simulation_presets();

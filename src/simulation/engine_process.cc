@@ -103,8 +103,9 @@ void EngineProcess::go_on() {
   }
   if (const cluster::Engine::Work work = engine_->take_work()) {
     work();
-    const auto longest = static_cast<std::uint64_t>(options_.longest_work.ns);
-    after(Duration{static_cast<std::int64_t>(rng_.below(longest))}, [this] { worked(); });
+    const Duration drawn = options_.longest_work - options_.shortest_work;
+    const std::uint64_t more = drawn.ns > 0 ? rng_.below(static_cast<std::uint64_t>(drawn.ns)) : 0;
+    after(options_.shortest_work + Duration{static_cast<std::int64_t>(more)}, [this] { worked(); });
   }
   std::optional<Instant> wake = process_->next_wakeup();
   const auto other = engine_->next_wakeup();

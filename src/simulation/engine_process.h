@@ -35,6 +35,7 @@ class EngineProcess final : public SimProcess {
     Driver driver = Driver::kPrompt;
     std::uint64_t memory_bytes = 1 << 20;
     Duration longest_work = from_milliseconds(5);  // what the engine computes takes up to so long
+    Duration shortest_work = {};                   // and at least so long
     cluster::Defect defect = cluster::Defect::kNone;
     MakeEngine make_engine = {};
     // After each event that the engine was told of.

@@ -66,7 +66,7 @@ class GoodUse(unittest.TestCase):
         done = simulate("sparse-chaos", "faults=2", "--seeds", "3", "--json", "--quiet")
         self.assertEqual((done.status, done.err), (0, ""))
         figures = done.json()["figures"]
-        for name in [*FIGURES, "recoveries", "steps_replayed", "runs_lost"]:
+        for name in [*FIGURES, "recoveries", "steps_replayed", "evaluations", "runs_lost"]:
             self.assertIn(name, figures)
         self.assertGreater(figures["max_relative_weight_error"], 0)
         self.assertLess(figures["max_relative_weight_error"], 1e-4)
@@ -75,6 +75,19 @@ class GoodUse(unittest.TestCase):
         broken = simulate("sparse-chaos", "break=skip-replay-step", "--seeds", "30", "--json", "--quiet")
         self.assertEqual(broken.status, 1)
         self.assertGreater(broken.json()["violations"], 0)
+
+    # What steps cost on given lines, beside the least: one run, near the bound; nothing can go wrong in it.
+    def test_sparse_steps(self):
+        done = simulate("sparse-steps", "members=4", "labels=512", "features=512", "steps=8", "compute_ms=5", "--json",
+                        "--quiet")
+        self.assertEqual((done.status, done.err), (0, ""))
+        result = done.json()
+        self.assertEqual((result["seeds"], result["violations"]), (1, 0))
+        figures = result["figures"]
+        self.assertAlmostEqual(figures["least_seconds_per_step"], 0.035 + 8e-9 * figures["least_bytes_per_step"])
+        self.assertAlmostEqual(figures["seconds_per_step"], figures["least_seconds_per_step"], delta=0.001)
+        self.assertGreater(figures["bytes_per_step"], figures["least_bytes_per_step"])
+        self.assertLess(figures["delays_per_exchange"], 1.05)
 
     # A scenario file; what stands on the command line overrules it.
     def test_file(self):
@@ -138,6 +151,15 @@ class WrongWords(unittest.TestCase):
         self.refused(["sparse-chaos", "break=apply-once"], 2, "'apply-twice'")
         self.refused(["sparse-chaos", "driver=slow"], 2, "prompt, batches")
         self.refused(["sparse-chaos", "dense=9"], 2, "drawn")
+        self.refused(["sparse-steps", "member=4"], 2, "members")
+        self.refused(["sparse-steps", "codec=f16"], 2, "f32, bf16")
+        self.refused(["sparse-steps", "rate_mbps=0"], 2, "rate_mbps")
+        self.refused(["sparse-chaos", "lsh=yes"], 2, "none, shared, own")
+        self.refused(["sparse-chaos", "microbatches=3"], 2, "1, 2, 4")
+        self.refused(["sparse-chaos", "evaluation=maybe"], 2, "yes, no")
+        self.refused(["sparse-chaos", "codec=f16"], 2, "f32, bf16")
+        self.refused(["sparse-chaos", "microbatches=2", "staleness=1"], 2, "microbatches=2", "staleness=1")
+        self.refused(["sparse-chaos", "exchange=dslide", "lsh=shared"], 2, "lsh=shared", "lsh=own")
 
     # Values out of range name the range; what is missing or contradicts is said.
     def test_values(self):

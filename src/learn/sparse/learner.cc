@@ -23,6 +23,14 @@ std::vector<LayerColumns> layer_columns(const Network& network) {
   return columns;
 }
 
+std::uint64_t rows_of(const HeldRows& held) {
+  std::uint64_t rows = 0;
+  for (std::size_t shard = 0; shard < held.shards(); ++shard) {
+    if (held.holds(shard)) rows += held.rows_of(shard).end - held.rows_of(shard).begin;
+  }
+  return rows;
+}
+
 HiddenOptions hidden_options(const LearnerOptions& options) {
   return {.activation = options.activation, .dropout = options.dropout, .seed = options.seed};
 }
@@ -253,12 +261,17 @@ std::uint64_t Learner::most_scores() const {
     return most;
   }
   CHECK(found_->sets == HashSets::kOwn, static_cast<int>(found_->sets));
+  const HeldRows& held = parts_.network.part.rows;
+  const std::uint64_t rows = rows_of(held);
+  const std::size_t asking = found_->asking(batch_.size());
   for (std::size_t sample = 0; sample < batch_.size(); ++sample) {
-    for (const std::uint32_t label : batch_.labels.row(sample)) {
-      if (parts_.network.part.rows.contains(label)) ++most;
-    }
+    const auto labels = std::ranges::count_if(batch_.labels.row(sample),
+                                              [&](std::uint32_t label) { return held.contains(label); });
+    const std::uint64_t found = sample < asking ? found_->limit : 0;
+    // A label that was found too is scored once.
+    most += std::min(rows, static_cast<std::uint64_t>(labels) + found);
   }
-  return most + found_->asking(batch_.size()) * found_->limit;
+  return most;
 }
 
 void Learner::score() {

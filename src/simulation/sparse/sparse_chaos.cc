@@ -5,12 +5,17 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
 #include <memory>
 #include <set>
+#include <span>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/rng.h"
 #include "host/sim/disk.h"
+#include "learn/sparse/hash_negatives.h"
 #include "simulation/sparse/sparse_fleet.h"
 #include "simulation/sparse/sparse_shape.h"
 #include "simulation/sparse/tiny_problem.h"
@@ -24,8 +29,17 @@ constexpr Duration kLookEvery{50'000'000};
 struct History {
   std::unique_ptr<host::SimDisk> disk;
   std::set<StepNumber> fresh;  // steps that waited for all before them
+  AppliedFound found;
+  std::map<NodeId, std::vector<std::uint32_t>> ranks;  // by job, of a trained network
   ProbeCounts<engine::FleetProbe> probes;
 };
+
+std::string words_of(const std::optional<sparse::HashNegativeOptions>& hashed) {
+  if (!hashed) return "";
+  return fmt::format(", {} hash tables from step {} on, {} samples find {} rows{}", hashed->tables,
+                     hashed->first_step, hashed->queries, hashed->found,
+                     hashed->sets == sparse::HashSets::kOwn ? " of their own" : "");
+}
 
 // The one who watches a run.
 class Run {
@@ -39,6 +53,8 @@ class Run {
         problem_(watched(shape_, history)),
         fleet_(problem_, shape_.fleet) {
     std::erase_if(history_.fresh, [this](StepNumber step) { return step >= problem_.start(); });
+    std::erase_if(history_.found.steps, [this](const auto& one) { return one.first >= problem_.start(); });
+    history_.ranks.clear();
   }
 
   // To its end.
@@ -51,6 +67,10 @@ class Run {
     TinyProblem::Options problem = shape.problem;
     problem.probes = &history.probes;
     problem.fresh = &history.fresh;
+    problem.found = &history.found;
+    problem.tested = [&history](NodeId job, std::span<const std::uint32_t> ranks) {
+      history.ranks[job] = {ranks.begin(), ranks.end()};
+    };
     if (shape.power_off) problem.disk = history.disk.get();
     return problem;
   }
@@ -66,6 +86,7 @@ class Run {
   bool judge_failure();
   void judge();
   void judge_weights();
+  void judge_ranks(sparse::Network alone);
   void broke(std::string what) { fleet_->invariants().broke(std::move(what)); }
 
   const SparseChaosOptions& options_;
@@ -103,18 +124,44 @@ void Run::shake() {
 }
 
 void Run::judge_weights() {
-  sparse::Network alone = problem_.train_alone(history_.fresh);
+  if (!history_.found.disputed.empty())
+    broke(fmt::format("members have applied step {} with different rows that hash tables had found",
+                      history_.found.disputed.begin()->value));
+  sparse::Network alone = problem_.train_alone(history_.fresh, &history_.found);
   report_.relative_weight_error = fleet_.distance_to(alone);
   if (const auto what = fleet_.other_last_step(alone)) broke(*what);
-  if (report_.relative_weight_error <= options_.most_error) return;
-  broke(fmt::format("all weights together are {:.3g} from those of one learner, at most {:.3g} is rounding",
+  if (report_.relative_weight_error > options_.most_error) {
+    return broke(
+        fmt::format("all weights together are {:.3g} from those of one learner, at most {:.3g} is rounding",
                     report_.relative_weight_error, options_.most_error));
+  }
+  if (shape_.problem.codec == net::Codec::kF32) judge_ranks(std::move(alone));
+}
+
+// Rounding may move a rank.
+void Run::judge_ranks(sparse::Network alone) {
+  if (history_.ranks.empty()) return;
+  const std::vector<std::uint32_t> want = problem_.ranks_alone(std::move(alone));
+  for (const auto& [job, ranks] : history_.ranks) {
+    std::size_t same = 0;
+    for (std::size_t i = 0; i < std::min(ranks.size(), want.size()); ++i) same += ranks[i] == want[i] ? 1 : 0;
+    if (ranks.size() == want.size() && 100 * same >= 99 * want.size()) continue;
+    return broke(
+        fmt::format("m{} tells of {} ranks of true labels, {} of which are those of one process, of {}",
+                    job.value, ranks.size(), same, want.size()));
+  }
 }
 
 std::optional<std::string> Run::unfinished() {
   const StepNumber committed = fleet_->invariants().committed_step();
   if (committed.value < problem_.steps()) return fmt::format("{} steps are committed", committed.value);
-  return fleet_.unfinished();
+  if (auto why = fleet_.unfinished()) return why;
+  if (shape_.problem.test_records == 0) return std::nullopt;
+  const std::vector<NodeId> holders = fleet_.holders();
+  const auto silent =
+      std::ranges::find_if(holders, [this](NodeId job) { return !history_.ranks.contains(job); });
+  if (silent == holders.end()) return std::nullopt;
+  return fmt::format("m{} has not measured what is trained", silent->value);
 }
 
 bool Run::judge_failure() {
@@ -138,10 +185,14 @@ void Run::say_shape() const {
   options_.trace(
       0, "seed",
       fmt::format(
-          "{} members, {} copies; {} columns, {} dense layers; {} steps, staleness {}, a snapshot every {}{}",
+          "{} members, {} copies; {} columns, {} dense layers; {} steps, staleness {}, a snapshot every "
+          "{}{}{}{}{}",
           shape_.fleet.first_members, shape_.fleet.copies, problem.hidden, problem.dense.size(),
           problem.steps, problem.staleness, problem.snapshot_every,
-          problem.exchange == engine::ExchangeKind::kDslide ? ", all outputs exchanged" : ""));
+          problem.exchange == engine::ExchangeKind::kDslide ? ", all outputs exchanged" : "",
+          problem.microbatches > 1 ? fmt::format(", {} microbatches", problem.microbatches) : "",
+          words_of(problem.hashed),
+          problem.test_records > 0 ? fmt::format(", measured on {} records", problem.test_records) : ""));
 }
 
 Instant Run::begin() {
@@ -181,6 +232,7 @@ SparseChaosReport Run::told() {
   report_.faults_injected = fleet_->faults_injected();
   report_.steps_committed = fleet_->invariants().committed_step().value;
   report_.lives = fleet_->lives();
+  report_.evaluations = history_.ranks.size();
   report_.steps_saved = problem_.start().value;
   report_.virtual_seconds = (fleet_->timeline().now() - Instant{}).seconds();
   return report_;
@@ -200,6 +252,8 @@ void add(SparseChaosReport& report, const SparseChaosReport& earlier) {
 SparseChaosReport run_sparse_chaos(const SparseChaosOptions& options) {
   History history{.disk = std::make_unique<host::SimDisk>(host::SimDiskOptions{.seed = options.seed}),
                   .fresh = {},
+                  .found = {},
+                  .ranks = {},
                   .probes = {}};
   SparseShape shape = sparse_shape_of(options);
   std::optional<SparseChaosReport> earlier;

@@ -19,6 +19,7 @@
 #include "engines/sparse/config.h"
 #include "engines/sparse/fleet/fleet_defect.h"
 #include "engines/sparse/fleet/fleet_probe.h"
+#include "net/codec/codec.h"
 #include "simulation/cluster_chaos.h"
 #include "simulation/engine_process.h"
 #include "simulation/fault.h"
@@ -26,7 +27,11 @@
 
 namespace gossamer::simulation {
 
-// What is 0 or none is drawn (sparse_shape.h).
+// Whether hash tables find negatives, and what a sample scores of them (learn/sparse/found_rows.h).
+enum class HashTables { kNone, kShared, kOwn };
+
+// What is 0 or none is drawn (sparse_shape.h). Requires that what is not drawn can be together
+// (engines/sparse/fleet/fleet_job.h).
 struct SparseChaosOptions {
   std::uint64_t seed = 1;
   std::size_t members = 0;
@@ -36,6 +41,11 @@ struct SparseChaosOptions {
   // All machines lose power at once, and a fleet of others goes on from the newest checkpoint.
   std::optional<bool> power_off = std::nullopt;
   std::optional<engine::ExchangeKind> exchange = std::nullopt;
+  std::optional<HashTables> lsh = std::nullopt;
+  // 1, 2 or 4 of a step; more than one: no staleness, no hash tables, the usual exchange.
+  std::optional<std::size_t> microbatches = std::nullopt;
+  std::optional<bool> evaluation = std::nullopt;  // of what is trained, by all members together
+  net::Codec codec = net::Codec::kF32;            // of what is exchanged in a step
   std::uint64_t steps = 0;
   std::uint64_t snapshot_every = 0;
   std::optional<StoreKind> store = std::nullopt;
@@ -63,6 +73,7 @@ struct SparseChaosReport {
   std::uint64_t steps_saved = 0;  // that the second fleet did not have to do again
   std::uint64_t lives = 0;        // of members
   double relative_weight_error = 0;
+  std::uint64_t evaluations = 0;  // that members have ended
   double virtual_seconds = 0;
   ProbeCounts<engine::FleetProbe> probes;
 };

@@ -35,7 +35,8 @@ TEST(SparseChaos, SeedsHold) {
 // both gave it (485).
 TEST(SparseChaos, SeedsThatBrokeHold) {
   for (const std::uint64_t seed : {303, 499, 485}) {
-    const SparseChaosReport report = run_sparse_chaos({.seed = seed, .power_off = false});
+    const SparseChaosReport report = run_sparse_chaos(
+        {.seed = seed, .power_off = false, .lsh = HashTables::kNone, .microbatches = 1, .evaluation = false});
     EXPECT_EQ(report.violation, std::nullopt) << "seed " << seed << ": " << *report.violation;
   }
 }
@@ -48,6 +49,28 @@ TEST(SparseChaos, QuietFleetTrains) {
     EXPECT_EQ(report.lives, 4u);
     EXPECT_EQ(report.probes.count(FleetProbe::kReplayedStep), 0u);
     EXPECT_GE(report.steps_committed, 24u);
+  }
+}
+
+// Claim: options that were said are kept, whatever a seed would have drawn beside them; each kind of step
+// trains what one learner trains, and ends with an evaluation where one is wanted.
+TEST(SparseChaos, KeepsWhatWasSaid) {
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+    for (const SparseChaosOptions& options :
+         {SparseChaosOptions{.lsh = HashTables::kShared},
+          {.lsh = HashTables::kOwn},
+          {.exchange = engine::ExchangeKind::kDslide, .lsh = HashTables::kOwn},
+          {.microbatches = 4}}) {
+      SparseChaosOptions own = options;
+      own.seed = seed;
+      own.faults = 2;
+      own.evaluation = true;
+      const SparseChaosReport report = run_sparse_chaos(own);
+      EXPECT_EQ(report.violation, std::nullopt) << "seed " << seed << ": " << *report.violation;
+      EXPECT_TRUE(report.lost || report.evaluations > 0) << "seed " << seed;
+      EXPECT_EQ(report.probes.count(options.lsh ? FleetProbe::kReplayedParts : FleetProbe::kReplayedFound),
+                0U);
+    }
   }
 }
 

@@ -100,10 +100,18 @@ cluster::Decision SparseFleet::Decider::decide(const cluster::Rest& rest) {
   return workload_.decide(rest);
 }
 
+std::string SparseFleet::join() {
+  std::string machine = fleet_.join(new_member());
+  fleet_.internet().set_rates(machine, options_.rates);
+  return machine;
+}
+
 EngineProcess::Options SparseFleet::new_member() {
   const std::uint64_t seed = ++joined_;
   return {.driver = options_.driver,
+          .memory_bytes = options_.memory_bytes,
           .longest_work = options_.longest_work,
+          .shortest_work = options_.shortest_work,
           .make_engine =
               [this, seed](cluster::MemberProcess& process) {
                 return std::make_unique<FleetEngine>(
@@ -112,7 +120,11 @@ EngineProcess::Options SparseFleet::new_member() {
                       return problem_.make_job(seed, NodeId(seed));
                     });
               },
-          .watch = [this](EngineProcess& process) { watch_.saw(process, engine_of(process)); }};
+          .watch =
+              [this, seed](EngineProcess& process) {
+                jobs_[process.machine()] = NodeId(seed);
+                watch_.saw(process, engine_of(process));
+              }};
 }
 
 void SparseFleet::look() {
@@ -123,6 +135,16 @@ void SparseFleet::look() {
 bool SparseFleet::holds_nothing(const std::string& machine) {
   const auto part = engine(machine).part();
   return !part || pieces_of(problem_.shape(), *part).empty();
+}
+
+std::vector<NodeId> SparseFleet::holders() {
+  std::vector<NodeId> jobs;
+  for (const auto& [machine, member] : fleet_.members()) {
+    FleetLearner* const one = learner(*member);
+    if (one != nullptr && !pieces_of(problem_.shape(), one->network().part).empty())
+      jobs.push_back(jobs_.at(machine));
+  }
+  return jobs;
 }
 
 std::optional<StepNumber> SparseFleet::step() {

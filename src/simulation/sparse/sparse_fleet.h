@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,6 +17,7 @@
 #include "cluster/control/workload.h"
 #include "engines/sparse/fleet/fleet_engine.h"
 #include "engines/sparse/fleet/fleet_workload.h"
+#include "host/sim/internet.h"
 #include "learn/sparse/network.h"
 #include "simulation/engine_fleet.h"
 #include "simulation/sparse/sparse_watch.h"
@@ -31,6 +33,9 @@ class SparseFleet final {
     std::uint64_t seed = 1;
     Driver driver = Driver::kPrompt;
     Duration longest_work = from_milliseconds(5);
+    Duration shortest_work = {};
+    std::uint64_t memory_bytes = 1 << 20;  // of a member
+    host::MachineRates rates = {};         // of a member's line
     StoreKind store = StoreKind::kFile;
     host::PathQuality path = {};
     double clock_error = 0;
@@ -41,7 +46,7 @@ class SparseFleet final {
   // `problem` outlives it.
   SparseFleet(const TinyProblem& problem, const Options& options);
 
-  std::string join() { return fleet_.join(new_member()); }
+  std::string join();
   [[nodiscard]] EngineFleet* operator->() { return &fleet_; }
   [[nodiscard]] engine::FleetEngine& engine(const std::string& machine) {
     return engine_of(fleet_.member(machine));
@@ -51,6 +56,9 @@ class SparseFleet final {
   // placement; nothing: it is trained.
   [[nodiscard]] std::optional<std::string> unfinished();
   [[nodiscard]] bool done() { return !unfinished(); }
+  // The jobs of those that hold something by the last placement (TinyProblem::make_job); none while they
+  // compute.
+  [[nodiscard]] std::vector<NodeId> holders();
   // The lowest of all members that hold something; nothing without one.
   [[nodiscard]] std::optional<StepNumber> step();
 
@@ -92,6 +100,7 @@ class SparseFleet final {
   const TinyProblem& problem_;
   const Options options_;
   std::uint64_t joined_ = 0;
+  std::map<std::string, NodeId> jobs_;  // by machine
   Decider workload_;
   EngineFleet fleet_;
   SparseWatch watch_;

@@ -5,6 +5,8 @@
 #include <array>
 
 #include "base/rng.h"
+#include "kernels/products.h"
+#include "learn/sparse/hash_negatives.h"
 
 namespace gossamer::simulation {
 namespace {
@@ -72,6 +74,61 @@ std::vector<Fault> draw(const SparseChaosOptions& options, std::size_t copies, R
   return faults;
 }
 
+// Where each sample scores what it found itself, all of them find much: one that scored its own label alone
+// would leave a gradient of nothing but rounding, which Adam makes as large as any other.
+sparse::HashNegativeOptions draw_tables(sparse::HashSets sets, std::size_t samples, Rng& rng) {
+  constexpr std::array<std::size_t, 3> kEach{8, 40, 2};  // rows that a sample finds
+  const bool own = sets == sparse::HashSets::kOwn;
+  const std::size_t queries = own || rng.below(2) == 0 ? samples : 2;
+  return {.kind = rng.below(3) == 0 ? sparse::HashKind::kWinner : sparse::HashKind::kSimHash,
+          .functions = own ? 1 : 1 + rng.below(3),
+          .tables = own ? 4 : 1 + rng.below(4),
+          .key_bits = 3,
+          .selection = rng.below(2) == 0 ? sparse::HashSelection::kBest : sparse::HashSelection::kRandom,
+          .sets = sets,
+          .queries = queries,
+          .found = queries * kEach[rng.below(own ? 2 : 3)],
+          .bucket_cap = rng.below(2) == 0 ? 0U : 4U,
+          .tolerance = rng.below(2) == 0 ? 0 : 0.1,
+          .first_step = rng.below(8),
+          .update_every = 1 + rng.below(5),
+          .update_growth = rng.below(2) == 0 ? 0 : 0.1};
+}
+
+// Microbatches go without two steps in flight, hash tables and the exchange of all outputs, and this one
+// without shared tables: what the options say is kept, and what is drawn gives way. A stream of its own, so
+// that fleets and faults of a seed are the same whatever is drawn here.
+void draw_step(const SparseChaosOptions& options, SparseShape& shape, Rng own) {
+  TinyProblem::Options& problem = shape.problem;
+  const std::uint64_t kind = own.below(8);  // 0..2: hash tables, 3 and 4: microbatches
+  const bool tables_fit = options.microbatches.value_or(1) == 1;
+  const bool parts_fit = options.lsh.value_or(HashTables::kNone) == HashTables::kNone &&
+                         options.staleness.value_or(0) == 0 &&
+                         options.exchange.value_or(ExchangeKind::kShares) == ExchangeKind::kShares;
+  HashTables tables = HashTables::kNone;
+  if (kind <= 2 && tables_fit) tables = own.below(2) == 0 ? HashTables::kShared : HashTables::kOwn;
+  std::size_t parts = (kind == 3 || kind == 4) && parts_fit ? 2 * (kind - 2) : 1;
+  tables = options.lsh.value_or(tables);
+  parts = options.microbatches.value_or(parts);
+  if (parts > 1) {
+    problem.microbatches = parts;
+    problem.samples = parts * kernels::kPanelMultiple;
+    problem.staleness = 0;
+    problem.exchange = ExchangeKind::kShares;
+    // A step takes as long as others do.
+    shape.fleet.longest_work.ns /= static_cast<std::int64_t>(parts);
+  }
+  if (tables == HashTables::kShared && problem.exchange == ExchangeKind::kDslide) {
+    if (options.lsh) problem.exchange = ExchangeKind::kShares;
+    tables = options.lsh.value_or(HashTables::kOwn);
+  }
+  const auto sets = tables == HashTables::kOwn ? sparse::HashSets::kOwn : sparse::HashSets::kShared;
+  if (tables != HashTables::kNone) problem.hashed = draw_tables(sets, problem.samples, own);
+  const bool measured = options.evaluation.value_or(own.below(4) == 0);
+  if (measured) problem.test_records = 200 + own.below(1800);
+  problem.codec = options.codec;
+}
+
 void draw_power_off(const SparseChaosOptions& options, SparseShape& shape, Rng& rng) {
   const bool drawn = options.script.empty() && options.faults > 0 && options.kinds.empty();
   if (!options.power_off.value_or(drawn && rng.below(4) == 0)) return;
@@ -109,6 +166,7 @@ SparseShape sparse_shape_of(const SparseChaosOptions& options) {
   shape.problem.exchange =
       options.exchange.value_or(rng.below(4) == 0 ? ExchangeKind::kDslide : ExchangeKind::kShares);
   draw_power_off(options, shape, rng);
+  draw_step(options, shape, Rng(options.seed, Purpose::kFault, 15));
   return shape;
 }
 

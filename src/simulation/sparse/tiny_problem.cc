@@ -29,11 +29,11 @@ namespace {
 
 class RandomSteps final : public engine::StepSource {
  public:
-  RandomSteps(const engine::FleetShape& shape, std::size_t samples)
+  RandomSteps(const engine::FleetShape& shape, const TinyProblem::Options& options)
       : shape_{.network = shape.network,
-               .samples = samples,
-               .features_each = 6,
-               .labels_each = 4,
+               .samples = options.samples,
+               .features_each = options.features_each,
+               .labels_each = options.labels_each,
                .unlabelled = true} {}
   [[nodiscard]] data::Batch read(StepNumber step) override {
     batch_ = sparse::random_batch(shape_, 100 + step.value);
@@ -44,6 +44,17 @@ class RandomSteps final : public engine::StepSource {
   const sparse::ProblemShape shape_;
   sparse::OwnedBatch batch_;
 };
+
+// What members tell of a step that they have applied. A member that has been fenced may do so late.
+void note_found(const engine::FleetStep& step, const sparse::RowOrder& order, AppliedFound& found) {
+  sparse::FoundRows labels = *step.found;
+  for (std::uint32_t& row : labels.rows) row = order.label_of(row);
+  const auto [place, first] = found.steps.try_emplace(step.step, step.epoch, labels);
+  AppliedFound::Found& known = place->second;
+  if (step.epoch == known.epoch && (labels.rows != known.labels.rows || labels.count != known.labels.count))
+    found.disputed.insert(step.step);
+  if (step.epoch > known.epoch) known = {.epoch = step.epoch, .labels = std::move(labels)};
+}
 
 constexpr std::string_view kCheckpoints = "/checkpoints";
 constexpr sparse::TableMoments kMoments{.embedding = sparse::Moments::kBlock,
@@ -91,7 +102,7 @@ struct OwnedJob {
            const sparse::LabelCounts& counts, std::uint64_t seed)
       : order(counts.count, shape.shard_shift),
         labels(sparse::by_row(counts, order)),
-        samples(shape, options.samples),
+        samples(shape, options),
         steps(samples, order),
         compute({.workers = 1 + static_cast<int>(seed % 3), .seed = seed}),
         tested(test_records(shape, options.test_records)),
@@ -117,8 +128,9 @@ struct OwnedJob {
             .kernels = kernels::kernels_for(kernels::best_isa()),
             .compute = compute,
             .stepped =
-                [fresh = options.fresh](const engine::FleetStep& step) {
+                [this, fresh = options.fresh, found = options.found](const engine::FleetStep& step) {
                   if (fresh != nullptr && step.fresh) fresh->insert(step.step);
+                  if (found != nullptr && step.found != nullptr) note_found(step, order, *found);
                 },
             .recovered = options.recovered,
             .defect = options.defect,
@@ -209,17 +221,32 @@ std::vector<std::uint32_t> TinyProblem::ranks_alone(sparse::Network network) con
 
 namespace {
 
-// A round of a step by a learner that holds everything.
-void compute_alone(const engine::FleetJob& job, sparse::Learner& learner, data::BatchCopy& batch,
-                   const engine::StepOrder::Item& item) {
+// A step in flight of one process that holds everything.
+struct Alone {
+  std::unique_ptr<sparse::Learner> learner;
+  data::BatchCopy batch = {};
+  sparse::FoundRows found = {};
+};
+
+void recall(const engine::FleetJob& job, const AppliedFound* found, StepNumber step, Alone& alone) {
+  if (found == nullptr || !found->steps.contains(step)) return;
+  alone.found = found->steps.at(step).labels;
+  for (std::uint32_t& row : alone.found.rows) row = job.order.row_of(row);
+  alone.learner->recall(alone.found);
+}
+
+void compute_alone(const engine::FleetJob& job, Alone& alone, const engine::StepOrder::Item& item,
+                   const AppliedFound* found) {
+  sparse::Learner& learner = *alone.learner;
   using Kind = engine::FleetRound::Kind;
   const engine::FleetRound round = engine::step_rounds(job.shape.layers())[item.round];
   switch (round.kind) {
     case Kind::kHidden:
       if (round.layer > 0) return learner.deepen(round.layer - 1);
-      batch.take(job.steps.read(item.step));
+      alone.batch.take(job.steps.read(item.step));
       learner.others_changed();
-      learner.begin(batch.view(), item.step, {.learning_rate = job.schedule.learning_rate(item.step)});
+      learner.begin(alone.batch.view(), item.step, {.learning_rate = job.schedule.learning_rate(item.step)});
+      recall(job, found, item.step, alone);
       return learner.embed();
     case Kind::kShares: return learner.score();
     case Kind::kGradient:
@@ -231,34 +258,32 @@ void compute_alone(const engine::FleetJob& job, sparse::Learner& learner, data::
 
 }  // namespace
 
-sparse::Network TinyProblem::train_alone(const std::set<StepNumber>& fresh) const {
+sparse::Network TinyProblem::train_alone(const std::set<StepNumber>& fresh, const AppliedFound* found) const {
   const auto job = make_job();
   auto network = engine::initial_network(*job, sparse::whole(shape_.network));
   std::optional<sparse::HashNegatives> hashed;
-  if (job->hashed) {
+  if (job->hashed && found == nullptr) {
     hashed.emplace(
         sparse::HashNegatives::Parts{.network = *network, .kernels = job->kernels, .compute = job->compute},
         *job->hashed);
   }
-  std::vector<std::unique_ptr<sparse::Learner>> learners;
+  std::vector<Alone> steps;
   for (std::size_t i = 0; i <= job->staleness; ++i) {
-    learners.push_back(
-        std::make_unique<sparse::Learner>(sparse::Learner::Parts{.network = *network,
-                                                                 .labels = job->labels,
-                                                                 .kernels = job->kernels,
-                                                                 .compute = job->compute,
-                                                                 .hashed = hashed ? &*hashed : nullptr},
-                                          job->learner));
+    steps.push_back({.learner = std::make_unique<sparse::Learner>(
+                         sparse::Learner::Parts{.network = *network,
+                                                .labels = job->labels,
+                                                .kernels = job->kernels,
+                                                .compute = job->compute,
+                                                .hashed = hashed ? &*hashed : nullptr},
+                         job->learner)});
   }
-  std::vector<data::BatchCopy> batches(learners.size());
   engine::StepOrder order(engine::step_rounds(shape_.layers()).size(), job->staleness);
   while (true) {
     const StepNumber next = order.next_step();
     const bool waits = next.value % options_.snapshot_every == 0 || fresh.contains(next);
     const auto item = order.next(next.value < options_.steps && (!waits || order.idle()));
     if (!item) return std::move(*network);
-    const std::size_t at = item->step.value % learners.size();
-    compute_alone(*job, *learners[at], batches[at], *item);
+    compute_alone(*job, steps[item->step.value % steps.size()], *item, found);
     order.computed(*item);
   }
 }

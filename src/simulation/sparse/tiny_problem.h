@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -22,12 +23,24 @@
 #include "engines/sparse/fleet/fleet_probe.h"
 #include "engines/sparse/fleet/layout.h"
 #include "host/api/disk.h"
+#include "learn/sparse/found_rows.h"
 #include "learn/sparse/hash_negatives.h"
 #include "learn/sparse/negatives.h"
 #include "learn/sparse/network.h"
 #include "net/codec/codec.h"
 
 namespace gossamer::simulation {
+
+// What hash tables had found for the steps that were applied. Which tables there were depends on who held
+// what and since when; a step that begins again may be taken with others.
+struct AppliedFound {
+  struct Found {
+    Epoch epoch;
+    sparse::FoundRows labels;  // with the numbers of labels for rows, which jobs number in ways of their own
+  };
+  std::map<StepNumber, Found> steps;
+  std::set<StepNumber> disputed;  // that members of one epoch have applied with different rows
+};
 
 class TinyProblem {
  public:
@@ -36,8 +49,10 @@ class TinyProblem {
     std::size_t labels = 150;
     std::size_t hidden = 116;
     std::vector<std::size_t> dense = {};
-    std::size_t samples = 24;  // of a step
-    std::size_t sampled = 10;  // negatives
+    std::size_t samples = 24;       // of a step
+    std::size_t features_each = 6;  // at most
+    std::size_t labels_each = 4;    // at most
+    std::size_t sampled = 10;       // negatives
     // What hash tables find beside them.
     std::optional<sparse::HashNegativeOptions> hashed = {};
     unsigned shard_shift = 2;
@@ -52,7 +67,8 @@ class TinyProblem {
     std::size_t microbatches = 1;
     std::size_t staleness = 0;
     std::set<StepNumber>* fresh =
-        nullptr;  // steps that members began with all before them; outlives all jobs
+        nullptr;                    // steps that members began with all before them; outlives all jobs
+    AppliedFound* found = nullptr;  // by members; outlives all jobs
     engine::FleetDefect defect = engine::FleetDefect::kNone;
     ProbeCounts<engine::FleetProbe>* probes = nullptr;  // outlives all jobs
     // Told by all members.
@@ -73,8 +89,10 @@ class TinyProblem {
   // With which jobs begin.
   [[nodiscard]] StepNumber start() const { return start_; }
   // By one process that holds everything. `fresh`: steps that wait for all before them, beside those that do
-  // so because a snapshot is due; what a fleet has found when its view changed.
-  [[nodiscard]] sparse::Network train_alone(const std::set<StepNumber>& fresh = {}) const;
+  // so because a snapshot is due; what a fleet has found when its view changed. `found`: what samples find in
+  // each step, in place of what tables over all rows would; null: those find it.
+  [[nodiscard]] sparse::Network train_alone(const std::set<StepNumber>& fresh = {},
+                                            const AppliedFound* found = nullptr) const;
 
  private:
   [[nodiscard]] engine::CheckpointedRun run() const;

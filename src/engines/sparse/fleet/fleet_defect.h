@@ -20,6 +20,7 @@ enum class FleetDefect {
   kEarlyForget,            // a snapshot counts for all as soon as one member has stored it
   kStaleCopy,              // a snapshot leaves out a row that has changed
   kNoSnapshotBeforeMoves,  // pieces move though the log tells of who held them before
+  kForgetFound,            // what is lost is computed anew without what hash tables had found
 };
 
 struct FleetDefectName {
@@ -28,7 +29,7 @@ struct FleetDefectName {
   std::string_view sentence;
 };
 
-inline constexpr std::array<FleetDefectName, 9> kFleetDefects{{
+inline constexpr std::array<FleetDefectName, 10> kFleetDefects{{
     {FleetDefect::kSkipReplayStep, "skip-replay-step", "what is lost is computed anew without the last step"},
     {FleetDefect::kApplyTwice, "apply-twice", "who was a step behind applies it twice"},
     {FleetDefect::kNoCatchUp, "no-catch-up", "who was a step behind goes on without it"},
@@ -41,6 +42,8 @@ inline constexpr std::array<FleetDefectName, 9> kFleetDefects{{
     {FleetDefect::kStaleCopy, "stale-copy", "a snapshot leaves out a row that has changed"},
     {FleetDefect::kNoSnapshotBeforeMoves, "no-snapshot-before-moves",
      "pieces move though the log tells of who held them before"},
+    {FleetDefect::kForgetFound, "forget-found",
+     "what is lost is computed anew without what hash tables had found"},
 }};
 
 }  // namespace gossamer::engine

@@ -136,6 +136,9 @@ void FleetEngine::report_rest(Instant now) {
   if (life_->bench->recovery != nullptr) reach(FleetProbe::kCutShort);
   if (life_->snapshot)
     reach(life_->snapshot->stored ? FleetProbe::kSnapshotStored : FleetProbe::kSnapshotUnfinished);
+  if (life_->bench->evaluation != nullptr) reach(FleetProbe::kEvaluationCut);
+  if (life_->order && life_->order->rounds_left() % life_->job->microbatches != 0)
+    reach(FleetProbe::kRestAmongParts);
   life_->bench->recovery.reset();
   if (life_->evaluating) life_->upkeep.emplace_back([](Bench& bench) { bench.evaluation.reset(); });
   sparse_fleet::Report report;

@@ -56,6 +56,33 @@ TEST(FleetExchange, GathersOutputs) {
   }
 }
 
+// Claim: so it is where hash tables find all rows of a part for all samples: a sample scores a row once,
+// whether it found it, has it for a label, or both.
+TEST(FleetExchange, GathersOutputsThatAllSamplesFind) {
+  const std::size_t samples = 6;
+  const std::size_t labels = 40;
+  const TinyProblem problem({.features = 24,
+                             .labels = labels,
+                             .hidden = 32,
+                             .samples = samples,
+                             .hashed = {{.functions = 1,
+                                         .tables = 4,
+                                         .key_bits = 1,
+                                         .sets = sparse::HashSets::kOwn,
+                                         .queries = samples,
+                                         .found = samples * labels,
+                                         .tolerance = 0,
+                                         .update_every = 1}},
+                             .steps = 30,
+                             .exchange = ExchangeKind::kDslide});
+  sparse::Network alone = problem.train_alone();
+  for (const std::size_t nodes : {2, 4}) {
+    SparseFleet fleet(problem, {.first_members = nodes, .copies = 2, .seed = nodes});
+    ASSERT_NO_FATAL_FAILURE(train_with_deaths(fleet, nodes, StepNumber(11)));
+    EXPECT_LT(fleet.distance_to(alone), 1e-4) << nodes << " nodes";
+  }
+}
+
 // Claim: then a member sends 8 bytes for each score of its rows to each other member, and 4 for each sample:
 // here all rows are scored by all samples.
 TEST(FleetExchange, OutputsCostWhatThePageSays) {

@@ -58,6 +58,8 @@ struct FleetStep {
   double loss = 0;          // this member's share: the sum over members is the loss of the step
   bool fresh = true;        // it had all steps before it
   SentBytes sent;           // before its last round
+  // By all hash tables, of members that may be gone; null without them. For the call.
+  const sparse::FoundRows* found = nullptr;
 };
 
 // What a change of the view that lost or moved something has cost this member (recovery_watch.h).

@@ -341,14 +341,15 @@ void FleetLearner::finish(StepNumber step) {
 
 void FleetLearner::tell(Epoch epoch, const SentBytes& sent) const {
   if (!job_.stepped) return;
+  const LoggedStep& logged = log_.at(StepNumber(applied_.value - 1));
   job_.stepped({.epoch = epoch,
                 .step = StepNumber(applied_.value - 1),
                 .rank = me_,
                 .members = parts_.size(),
                 .loss = loss_,
-                .fresh = log_.at(StepNumber(applied_.value - 1)).fresh,
-
-                .sent = sent});
+                .fresh = logged.fresh,
+                .sent = sent,
+                .found = logged.found ? &*logged.found : nullptr});
 }
 
 void FleetLearner::catch_up(std::span<const float> gradient) {

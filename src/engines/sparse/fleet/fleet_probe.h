@@ -37,6 +37,12 @@ enum class FleetProbe : std::uint8_t {
   kRowsStay,
   kRowsGiven,
   kLeftEmpty,
+  kReplayedFound,
+  kFoundSent,
+  kReplayedParts,
+  kRestAmongParts,
+  kCaughtUpParts,
+  kEvaluationCut,
   kCount,
 };
 
@@ -77,6 +83,18 @@ inline constexpr std::array<ProbeName<FleetProbe>, static_cast<std::size_t>(Flee
         {FleetProbe::kRowsStay, "sparse.rows-stay", "a member went on with the table of its output rows"},
         {FleetProbe::kRowsGiven, "sparse.rows-given", "a member that gave output rows away kept the others"},
         {FleetProbe::kLeftEmpty, "sparse.left-empty", "a member that had given all away left"},
+        {FleetProbe::kReplayedFound, "sparse.replayed-found",
+         "a step of lost output rows was computed anew with what hash tables had found"},
+        {FleetProbe::kFoundSent, "sparse.found-sent",
+         "a member without a log got what hash tables had found with it"},
+        {FleetProbe::kReplayedParts, "sparse.replayed-microbatches",
+         "a step that went in microbatches was computed anew"},
+        {FleetProbe::kRestAmongParts, "sparse.rest-among-microbatches",
+         "a member came to rest when some microbatches of a step were ahead of the others"},
+        {FleetProbe::kCaughtUpParts, "sparse.caught-up-microbatches",
+         "a member that was behind applied a step that went in microbatches"},
+        {FleetProbe::kEvaluationCut, "sparse.evaluation-cut",
+         "a member came to rest while it measured the trained network"},
     }};
 
 }  // namespace gossamer::engine

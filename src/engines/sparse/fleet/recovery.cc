@@ -196,6 +196,7 @@ Slices Recovery::give_logs() const {
   }
   for (std::size_t i = 0; i < plan_.without_log.size(); ++i) {
     reached(job_.probes, FleetProbe::kLogSent);
+    if (job_.hashed) reached(job_.probes, FleetProbe::kFoundSent);
     all.insert(all.end(), whole.begin(), whole.end());
   }
   return all;
@@ -365,6 +366,7 @@ void Recovery::catch_up() {
   std::vector<float> gradient;
   if (size_of(columns) > 0) gradient = sum_of(0, columns).steps.front();
   reached(job_.probes, FleetProbe::kCaughtUp);
+  if (job_.microbatches > 1) reached(job_.probes, FleetProbe::kCaughtUpParts);
   learner_.catch_up(gradient);
   if (job_.defect != FleetDefect::kApplyTwice) return;
   learner_.set_applied(StepNumber(plan_.resume.value - 1));

@@ -53,8 +53,10 @@ void Recovery::replay_round(const Patch& patch, sparse::Learner& learner, const 
       learner.deepen(level - 1);
       return fill_hidden(logged, learner_.codec(), learner.state());
     case Round::kShares:
-      if (level == layers_) learner.score();
-      return;
+      if (level < layers_) return;
+      if (logged.found && std::ranges::any_of(logged.found->count, [](auto count) { return count > 0; }))
+        reached(job_.probes, FleetProbe::kReplayedFound);
+      return learner.score();
     case Round::kGradient:
       if (round.layer + 1 != level) return;
       if (level == layers_) {
@@ -74,6 +76,7 @@ void Recovery::replay_round(const Patch& patch, sparse::Learner& learner, const 
 
 void Recovery::begin_again(sparse::Learner& learner, StepNumber step) {
   reached(job_.probes, FleetProbe::kReplayedStep);
+  if (job_.microbatches > 1) reached(job_.probes, FleetProbe::kReplayedParts);
   const LoggedStep& logged = learner_.log().at(step);
   const auto [place, first] = batches_.try_emplace(step);
   data::BatchCopy& batch = place->second;
@@ -81,7 +84,7 @@ void Recovery::begin_again(sparse::Learner& learner, StepNumber step) {
   if (job_.staleness > 0) learner.others_changed();
   learner.begin(batch.view(), step, {.learning_rate = job_.schedule.learning_rate(step)},
                 sparse::Company::kOthers);
-  if (logged.found) learner.recall(*logged.found);
+  if (logged.found && job_.defect != FleetDefect::kForgetFound) learner.recall(*logged.found);
   learner.embed();
   fill_hidden(logged, learner_.codec(), learner.state());
 }

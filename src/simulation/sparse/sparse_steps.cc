@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "simulation/sparse/sparse_steps.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engines/sparse/fleet/fleet_learner.h"
+#include "learn/sparse/row_order.h"
+#include "simulation/sparse/sparse_fleet.h"
+#include "simulation/sparse/tiny_problem.h"
+
+namespace gossamer::simulation {
+namespace {
+
+constexpr std::uint64_t kWarmUp = 5;    // steps, until all links are in use
+constexpr std::size_t kExchanges = 3;   // of a step
+constexpr std::size_t kShareBytes = 8;  // of a sample's partition sum
+// At least so many shards for each member.
+constexpr std::size_t kShardsEach = 16;
+// A step that takes so many times the bound, and a second, never ends.
+constexpr double kPatience = 20;
+
+TinyProblem::Options problem_of(const SparseStepsOptions& options) {
+  const std::uint64_t steps = kWarmUp + options.steps;
+  return {.features = options.features,
+          .labels = options.labels,
+          .hidden = options.units,
+          .samples = options.batch,
+          .features_each = options.nonzeros,
+          .shard_shift = sparse::shard_shift(options.labels, kShardsEach * options.members),
+          .steps = steps + 1,
+          .snapshot_every = steps + 2,
+          .codec = options.codec};
+}
+
+SparseFleet::Options fleet_of(const SparseStepsOptions& options) {
+  // A step's Work: one for each of its rounds.
+  const auto rounds = static_cast<std::int64_t>(engine::step_rounds(1).size());
+  const Duration work{options.compute.ns / rounds};
+  const double rate = options.rate_mbps * 1e6 / 8;
+  return {.first_members = options.members,
+          .seed = options.seed,
+          .longest_work = work,
+          .shortest_work = work,
+          .memory_bytes = std::uint64_t{1} << 50,
+          .rates = {.up_bytes_per_second = rate, .down_bytes_per_second = rate},
+          .path = {.delay = Duration{options.rtt.ns / 2}},
+          .trace = options.trace};
+}
+
+// That have left all members.
+std::uint64_t sent_bytes(SparseFleet& fleet) {
+  std::uint64_t bytes = 0;
+  for (const auto& [machine, member] : fleet->members()) bytes += fleet->internet().bytes_sent(machine);
+  return bytes;
+}
+
+struct Passed {
+  Instant at;
+  std::uint64_t bytes = 0;
+};
+
+// All members have applied so many steps; nothing: something else has happened.
+std::optional<Passed> pass(SparseFleet& fleet, std::uint64_t step, Duration most) {
+  const Instant end = fleet->timeline().now() + most;
+  const double slice = 1e-4;
+  while (!fleet.step() || *fleet.step() < StepNumber(step)) {
+    if (fleet->failure() || fleet->timeline().now() >= end) return std::nullopt;
+    fleet->run_for(slice);
+  }
+  return Passed{.at = fleet->timeline().now(), .bytes = sent_bytes(fleet)};
+}
+
+}  // namespace
+
+SparseStepsBound least_of_step(const SparseStepsOptions& options) {
+  const auto members = static_cast<double>(options.members);
+  const double matrix = static_cast<double>(
+      net::encoded_bytes(options.codec, {.rows = options.batch, .columns = options.units}));
+  const double shares = static_cast<double>(options.batch * kShareBytes);
+  SparseStepsBound least;
+  // Of h and of its gradient each member has a part, and gives it to, or gets it from, all others.
+  least.bytes = 2 * (members - 1) / members * matrix + (members - 1) * shares;
+  const double delays = options.members > 1 ? kExchanges * options.rtt.seconds() / 2 : 0;
+  least.seconds = delays + least.bytes * 8 / (options.rate_mbps * 1e6) + options.compute.seconds();
+  return least;
+}
+
+SparseStepsReport run_sparse_steps(const SparseStepsOptions& options) {
+  const SparseStepsBound least = least_of_step(options);
+  const TinyProblem problem(problem_of(options));
+  SparseFleet fleet(problem, fleet_of(options));
+  const auto patience = [&](std::uint64_t steps) {
+    return from_seconds(60 + static_cast<double>(steps) * (1 + kPatience * least.seconds));
+  };
+  SparseStepsReport report;
+  const auto begin = pass(fleet, kWarmUp, patience(kWarmUp));
+  const auto end =
+      begin ? pass(fleet, kWarmUp + options.steps, patience(options.steps)) : std::optional<Passed>();
+  report.virtual_seconds = (fleet->timeline().now() - Instant{}).seconds();
+  report.state_hash = fleet->invariants().hash();
+  report.violation = fleet->invariants().violation();
+  if (!end) {
+    report.violation = fleet->failure().value_or("the members did not take their steps in time");
+    return report;
+  }
+  const auto steps = static_cast<double>(options.steps);
+  report.seconds_per_step = (end->at - begin->at).seconds() / steps;
+  report.bytes_per_step =
+      static_cast<double>(end->bytes - begin->bytes) / steps / static_cast<double>(options.members);
+  const double one_way = options.rtt.seconds() / 2;
+  const double waited = report.seconds_per_step - (least.seconds - kExchanges * one_way);
+  if (one_way > 0 && options.members > 1) report.delays_per_exchange = waited / (kExchanges * one_way);
+  return report;
+}
+
+}  // namespace gossamer::simulation
