@@ -137,6 +137,29 @@ std::optional<Pieces> read_pieces(const google::protobuf::RepeatedField<std::uin
   return out;
 }
 
+namespace {
+
+// The member to whom columns go that are lost (recut()): of the holder's run the lower half to the one whose
+// run lies before it, the upper half to the one after, at an edge all to the one that there is.
+std::optional<std::size_t> heir_of(const Layout& layout, const FleetShape& shape, PieceId piece,
+                                   std::size_t holder) {
+  if (piece.layer == shape.layers()) return std::nullopt;
+  const Range& run = columns_of(layout.members[holder].after, piece.layer);
+  std::optional<std::size_t> below;
+  std::optional<std::size_t> above;
+  for (std::size_t rank = 0; rank < layout.members.size(); ++rank) {
+    const Range& other = columns_of(layout.members[rank].after, piece.layer);
+    if (size_of(other) == 0) continue;
+    if (other.end == run.begin) below = rank;
+    if (other.begin == run.end) above = rank;
+  }
+  if (!below || !above) return below ? below : above;
+  const Range columns = piece_of(shape, piece).range;
+  return columns.begin + columns.end < run.begin + run.end ? below : above;
+}
+
+}  // namespace
+
 void assign_copies(Layout& layout, const FleetShape& shape, std::size_t copies) {
   std::map<PieceId, std::size_t> holders;
   std::vector<std::size_t> keepers;
@@ -150,10 +173,13 @@ void assign_copies(Layout& layout, const FleetShape& shape, std::size_t copies) 
     idle.push_back(own.empty());
   }
   for (const auto& [piece, holder] : holders) {
-    // Who is about to leave last; of the others those that have one first, then those that have few.
+    // Who is about to leave last; of the others those that have one first, then who would need it, then those
+    // that have few.
+    const auto heir = heir_of(layout, shape, piece, holder);
     std::ranges::stable_sort(keepers, {}, [&](std::size_t rank) {
       const LayoutMember& member = layout.members[rank];
-      return std::tuple(bool{idle[rank]}, !member.copies_before.contains(piece), member.copies_after.size());
+      return std::tuple(bool{idle[rank]}, !member.copies_before.contains(piece), heir != rank,
+                        member.copies_after.size());
     });
     std::size_t missing = copies;
     for (const std::size_t rank : keepers) {
