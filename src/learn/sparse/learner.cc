@@ -225,7 +225,8 @@ void Learner::embed() {
   run([&](int w, Worker& worker) {
     if (microbatch_ == 0) {
       if (dense_changed_) dense_.read_weights(w);
-      if (!asking_) select(worker);
+      // Without output rows there are none to score or to update.
+      if (!asking_ && parts_.network.part.rows.shards() > 0) select(worker);
       // Without columns there is no embedding to read or to update.
       if (state_.first().own.begin < state_.first().own.end) worker.features.build(batch_.features);
     }

@@ -100,10 +100,12 @@ std::unique_ptr<sparse::Network> initial_network(const FleetJob& job, NetworkPar
   return network;
 }
 
-void fill_hidden(const LoggedStep& logged, const PieceCodec& codec, sparse::BatchState& state) {
-  for (std::size_t layer = 0; layer < state.layers.size(); ++layer) {
-    LayerState& to = state.layers[layer];
-    for (const ColumnPiece& piece : logged.hidden[layer]) codec.copy(piece, to.stride, to.h.span());
+void fill_hidden(const LoggedStep& logged, const PieceCodec& codec, const sparse::NetworkPiece& wanted,
+                 sparse::BatchState& state) {
+  LayerState& to = state.layers[wanted.layer];
+  for (const ColumnPiece& piece : logged.hidden[wanted.layer]) {
+    if (piece.columns.begin < wanted.range.end && wanted.range.begin < piece.columns.end)
+      codec.copy(piece, to.stride, to.h.span());
   }
 }
 

@@ -144,8 +144,9 @@ class FleetLearner {
                                                                         sparse::NetworkPart part);
 // A network of initial values, whoever holds it.
 [[nodiscard]] std::unique_ptr<sparse::Network> initial_network(const FleetJob& job, sparse::NetworkPart part);
-// Fills h of all layers from the log.
-void fill_hidden(const LoggedStep& logged, const PieceCodec& codec, sparse::BatchState& state);
+// Fills columns of h of a hidden layer from the log.
+void fill_hidden(const LoggedStep& logged, const PieceCodec& codec, const sparse::NetworkPiece& wanted,
+                 sparse::BatchState& state);
 // dh of the layer's own columns becomes `sum`, [samples][own columns], for these samples.
 void set_columns(std::span<const float> sum, const host::Range& samples, sparse::LayerState& layer);
 

@@ -83,7 +83,7 @@ class Recovery {
   void replay_above(std::size_t layer);
   void replay(Patch& patch);
   void replay_round(const Patch& patch, sparse::Learner& learner, const StepOrder::Item& item);
-  void begin_again(sparse::Learner& learner, StepNumber step);
+  void begin_again(const Patch& patch, sparse::Learner& learner, StepNumber step);
   void take_sum(const Patch& patch, sparse::Learner& learner, StepNumber step);
   void log_added(const Patch& patch, sparse::Learner& learner, StepNumber step);
   [[nodiscard]] const Sum& sum_of(std::size_t layer, const host::Range& columns) const;

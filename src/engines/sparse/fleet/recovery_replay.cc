@@ -48,10 +48,10 @@ void Recovery::replay_round(const Patch& patch, sparse::Learner& learner, const 
   const LoggedStep& logged = learner_.log().at(item.step);
   switch (round.kind) {
     case Round::kHidden:
-      if (round.layer == 0) return begin_again(learner, item.step);
+      if (round.layer == 0) return begin_again(patch, learner, item.step);
       if (round.layer != level) return;
       learner.deepen(level - 1);
-      return fill_hidden(logged, learner_.codec(), learner.state());
+      return fill_hidden(logged, learner_.codec(), patch.piece, learner.state());
     case Round::kShares:
       if (level < layers_) return;
       if (logged.found && std::ranges::any_of(logged.found->count, [](auto count) { return count > 0; }))
@@ -74,7 +74,7 @@ void Recovery::replay_round(const Patch& patch, sparse::Learner& learner, const 
   }
 }
 
-void Recovery::begin_again(sparse::Learner& learner, StepNumber step) {
+void Recovery::begin_again(const Patch& patch, sparse::Learner& learner, StepNumber step) {
   reached(job_.probes, FleetProbe::kReplayedStep);
   if (job_.microbatches > 1) reached(job_.probes, FleetProbe::kReplayedParts);
   const LoggedStep& logged = learner_.log().at(step);
@@ -86,7 +86,10 @@ void Recovery::begin_again(sparse::Learner& learner, StepNumber step) {
                 sparse::Company::kOthers);
   if (logged.found && job_.defect != FleetDefect::kForgetFound) learner.recall(*logged.found);
   learner.embed();
-  fill_hidden(logged, learner_.codec(), learner.state());
+  // What it reads: all of the layer below; for the activation's derivative, its own columns.
+  sparse::NetworkPiece read = patch.piece;
+  if (read.layer > 0) read = {.layer = read.layer - 1, .range = {0, job_.shape.width(read.layer - 1)}};
+  fill_hidden(logged, learner_.codec(), read, learner.state());
 }
 
 // What all added to dh of the patch's columns.
