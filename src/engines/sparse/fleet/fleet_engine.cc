@@ -149,12 +149,16 @@ void FleetEngine::report_rest(Instant now) {
     copies.set_step(step.value);
     write_pieces(pieces, *copies.mutable_pieces());
   };
+  std::vector<std::uint64_t> shards;  // of which there is a copy here: best computed anew here
   if (life_->layout) {
+    for (const PieceId& piece : life_->copies.kept[life_->rank]) {
+      if (piece.layer == life_->job->shape.layers()) shards.push_back(piece.index);
+    }
     add(life_->copies.step, life_->copies.kept[life_->rank]);
     if (life_->snapshot && life_->snapshot->stored)
       add(life_->snapshot->step, life_->snapshot->keeps[life_->rank]);
   }
-  process_.member()->frozen(report.SerializeAsString(), {}, now);
+  process_.member()->frozen(report.SerializeAsString(), std::move(shards), now);
 }
 
 void FleetEngine::go_on(Instant now) {

@@ -98,6 +98,41 @@ TEST(FleetEngine, CostsLittleMoreThanItMust) {
   RecordProperty("milliseconds_of_a_step", std::to_string(1000 * seconds));
 }
 
+// Claim: what a killed member held is computed anew where copies of it are, so that few of them travel:
+// columns at neighbours, and output shards as far as those have an even share then.
+TEST(FleetEngine, CopiesAreWhereTheyAreNeeded) {
+  const TinyProblem problem({.hidden = 128, .steps = 200});
+  for (const char* const victim : {"m1", "m2", "m4"}) {
+    SparseFleet fleet(problem, {});
+    while (!fleet.step() || fleet.step() < StepNumber(60)) fleet->run_for(0.01);
+    const std::string other = std::string(victim) == "m3" ? "m2" : "m3";
+    const Epoch before = fleet.engine(other).taken_up()->epoch;
+    fleet->kill(victim);
+    const auto next = [&] {
+      const auto taken_up = fleet.engine(other).taken_up();
+      return taken_up && taken_up->epoch > before && !taken_up->plan.lost.empty();
+    };
+    for (int i = 0; i < 2000 && !next(); ++i) fleet->run_for(0.005);
+    ASSERT_TRUE(next()) << fleet->log();
+    const RecoveryPlan& plan = fleet.engine(other).taken_up()->plan;
+    std::size_t columns = 0;
+    std::size_t shards = 0;
+    std::size_t shards_travel = 0;
+    for (const RecoveryPlan::Fetch& fetch : plan.fetches) {
+      if (fetch.piece.layer < problem.shape().layers()) {
+        ++columns;
+        EXPECT_EQ(fetch.from, fetch.to) << victim << ", columns " << fetch.piece.index;
+        continue;
+      }
+      ++shards;
+      shards_travel += fetch.from != fetch.to ? 1 : 0;
+    }
+    EXPECT_GE(columns, 2U) << victim;
+    EXPECT_GE(shards, 4U) << victim;
+    EXPECT_LE(2 * shards_travel, shards) << victim;
+  }
+}
+
 // Claim: however many members are killed, one after the other or at once, at any moment, the others compute
 // anew what is lost and lose no step, as long as one is left.
 TEST(FleetEngine, KilledMembersCostNoStep) {

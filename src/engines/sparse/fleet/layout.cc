@@ -173,12 +173,12 @@ void assign_copies(Layout& layout, const FleetShape& shape, std::size_t copies) 
     idle.push_back(own.empty());
   }
   for (const auto& [piece, holder] : holders) {
-    // Who is about to leave last; of the others those that have one first, then who would need it, then those
+    // Who is about to leave last; of the others who would need it first, then those that have one, then those
     // that have few.
     const auto heir = heir_of(layout, shape, piece, holder);
     std::ranges::stable_sort(keepers, {}, [&](std::size_t rank) {
       const LayoutMember& member = layout.members[rank];
-      return std::tuple(bool{idle[rank]}, !member.copies_before.contains(piece), heir != rank,
+      return std::tuple(bool{idle[rank]}, heir != rank, !member.copies_before.contains(piece),
                         member.copies_after.size());
     });
     std::size_t missing = copies;

@@ -118,8 +118,8 @@ void write_pieces(const Pieces& pieces, google::protobuf::RepeatedField<std::uin
                                                 const FleetShape& shape);
 
 // Who keeps a copy of what: every piece has `copies` keepers beside its holder, if there are so many members;
-// those that have one already go on, then of columns whoever would hold them next, so that a copy need not
-// travel when they are lost; the others are spread evenly. Who holds nothing, and may be about to
+// of columns whoever would hold them next, so that a copy need not travel when they are lost; then those that
+// have one already; the others are spread evenly. Who holds nothing, and may be about to
 // leave, keeps only what nobody else can.
 void assign_copies(Layout& layout, const FleetShape& shape, std::size_t copies);
 

@@ -2,7 +2,9 @@
 //
 // Recovery, the part that trains lost pieces anew.
 #include <algorithm>
+#include <iterator>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "base/check.h"
@@ -99,14 +101,20 @@ void Recovery::take_sum(const Patch& patch, sparse::Learner& learner, StepNumber
               learner.state().layers[patch.piece.layer]);
 }
 
-// What the patch added to dh of the layer below.
+// What the patch added to dh of the layer below. In pieces: whoever wants some columns reads those alone.
 void Recovery::log_added(const Patch& patch, sparse::Learner& learner, StepNumber step) {
   const std::size_t layer = patch.piece.layer - 1;
   const LayerState& below = learner.state().layers[layer];
   Gradients& added = added_[step];
   added.resize(layers_);
-  added[layer].push_back(
-      learner_.codec().encode(net::Codec::kF32, below.dh.span(), below.stride, {0, below.stride}));
+  std::set<std::size_t> cuts = {0, below.stride};
+  for (const RecoveryPlan::Want& want : plan_.wants) {
+    if (want.layer == layer) cuts.insert({want.columns.begin, want.columns.end});
+  }
+  for (auto cut = cuts.begin(); std::next(cut) != cuts.end(); ++cut) {
+    const Range columns{*cut, *std::next(cut)};
+    added[layer].push_back(learner_.codec().encode(net::Codec::kF32, below.dh.span(), below.stride, columns));
+  }
 }
 
 const Recovery::Sum& Recovery::sum_of(std::size_t layer, const Range& columns) const {
