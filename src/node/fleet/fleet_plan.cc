@@ -13,7 +13,10 @@ constexpr std::size_t kShardsOfNode = 16;
 constexpr std::size_t kFewestShards = 64;
 constexpr std::uint64_t kFloat = 4;
 constexpr std::uint64_t kFewestSteps = 16;
-constexpr std::uint64_t kMostSteps = 128;
+// What takes time when a part is computed anew are samples: so many at most, but for batches of more than
+// kMostSamples / kLargeSteps, whose snapshots would cost too much beside the steps.
+constexpr std::uint64_t kMostSamples = 96 * 1024;
+constexpr std::uint64_t kLargeSteps = 96;
 // Of the network, before the next snapshot.
 constexpr std::uint64_t kLoggedPart = 4;
 // Intervals between snapshots: since the last one that all have, and since the next one, which is under way;
@@ -70,8 +73,9 @@ std::uint64_t trained_bytes(const sparse::NetworkShape& shape) {
 
 std::uint64_t snapshot_steps(const engine::TrainConfig& config, const sparse::NetworkShape& shape) {
   if (config.cluster.snapshot_every) return *config.cluster.snapshot_every;
+  const std::uint64_t most = std::max<std::uint64_t>(kLargeSteps, kMostSamples / config.train.batch);
   return std::clamp(trained_bytes(shape) / kLoggedPart / logged_bytes(shape, config.train.batch),
-                    kFewestSteps, kMostSteps);
+                    kFewestSteps, most);
 }
 
 std::uint64_t fleet_memory_needed(const engine::TrainConfig& config, const engine::Recipe& recipe,

@@ -58,7 +58,8 @@ TEST(FleetPlan, MemoryGrowsWithNodesByWhatEachHas) {
   EXPECT_EQ(needed(2), long_run);
 }
 
-// A snapshot is made every 16 to 128 steps; between, of steps whose logs are a quarter of the network.
+// A snapshot is made every 16 to 96 steps, of small batches every 98,304 samples; between, of steps whose
+// logs are a quarter of the network.
 TEST(FleetPlan, SnapshotsAreRareWhereTheNetworkIsLarge) {
   const auto steps = [](std::size_t labels, std::size_t batch) {
     engine::TrainConfig config;
@@ -66,7 +67,9 @@ TEST(FleetPlan, SnapshotsAreRareWhereTheNetworkIsLarge) {
     return snapshot_steps(config, {.features = 1000, .labels = labels, .hidden = 128});
   };
   EXPECT_EQ(steps(100, 256), 16U);
-  EXPECT_EQ(steps(10'000'000, 256), 128U);
+  EXPECT_EQ(steps(10'000'000, 256), 384U);
+  EXPECT_EQ(steps(10'000'000, 1024), 96U);
+  EXPECT_EQ(steps(10'000'000, 4096), 96U);
   EXPECT_EQ(steps(60'000, 256), 89U);  // 94 MB; 0.26 MB a step
   EXPECT_EQ(steps(60'000, 512), 44U);
 }
