@@ -13,7 +13,8 @@ void use_small_pages(std::span<std::byte> memory) {
   const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
   const std::uintptr_t begin = (address + page - 1) / page * page;
   const std::uintptr_t end = (address + memory.size()) / page * page;
-  if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_NOHUGEPAGE);
+  if (begin < end && memory.size() >= kHugePageBytes)
+    ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_NOHUGEPAGE);
 }
 
 }  // namespace gossamer

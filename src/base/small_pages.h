@@ -15,7 +15,8 @@ namespace gossamer {
 // What a huge page has on the machines that have them.
 inline constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 
-// A wish, for the whole pages of `memory`: where the kernel does not grant it, more memory is used.
+// A wish, for the whole pages of `memory`, if it is large enough to have huge ones: where the kernel does not
+// grant it, more memory is used.
 void use_small_pages(std::span<std::byte> memory);
 
 }  // namespace gossamer

@@ -206,6 +206,28 @@ std::vector<float> InstancePartReader::inverse_lengths(host::Compute& compute) c
   return inverse;
 }
 
+void InstancePartReader::reserve(InstancePart& part) const {
+  std::size_t features = 0;
+  std::size_t labels = 0;
+  for (std::size_t shard = 0; shard < held_.shards(); ++shard) {
+    if (!held_.holds(shard)) continue;
+    const host::Range run = instance_run(counts_.rows, held_.shards(), shard);
+    for (std::size_t r = run.begin; r < run.end; ++r) {
+      const host::Range of_features = entries_of(tensor(kFeatureBegin), r);
+      const host::Range of_labels = entries_of(tensor(kLabelBegin), r);
+      features += of_features.end - of_features.begin;
+      labels += of_labels.end - of_labels.begin;
+    }
+  }
+  const std::size_t rows = instance_rows(counts_.rows, held_);
+  part.number.reserve(rows);
+  part.rows.feature_begin.reserve(rows + 1);
+  part.rows.label_begin.reserve(rows + 1);
+  part.rows.feature.reserve(features);
+  part.rows.value.reserve(features);
+  part.rows.label.reserve(labels);
+}
+
 void InstancePartReader::take_run(const host::Range& run, InstancePart& part) const {
   Instances& rows = part.rows;
   for (std::size_t r = run.begin; r < run.end; ++r) {
@@ -224,6 +246,7 @@ Result<InstancePart> InstancePartReader::finish(const std::string& path, host::C
   InstancePart part;
   part.dense = dense_features();
   part.inverse_lengths = inverse_lengths(compute);
+  reserve(part);
   part.rows.feature_begin.push_back(0);
   part.rows.label_begin.push_back(0);
   part.rows.hidden = AlignedArray<kernels::Bf16>(instance_rows(counts_.rows, held_) * width_);

@@ -72,6 +72,7 @@ class InstancePartReader {
   [[nodiscard]] std::vector<std::uint8_t> dense_features() const;
   [[nodiscard]] LabelRows rows_of_labels() const;
   [[nodiscard]] std::vector<float> inverse_lengths(host::Compute& compute) const;
+  void reserve(InstancePart& part) const;
   void take_run(const host::Range& run, InstancePart& part) const;
 
   const InstanceCounts counts_;

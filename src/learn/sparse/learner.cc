@@ -78,6 +78,7 @@ Learner::Learner(const Parts& parts, const LearnerOptions& options)
                hidden_options(options)),
       dense_({.network = parts.network, .optimizer = optimizer_, .kernels = parts.kernels},
              hidden_options(options), {.padded = state_.padded, .workers = parts.compute.workers()}),
+      holds_rows_(rows_of(parts.network.part.rows) > 0),
       timer_(parts.clock) {
   CHECK(options.batch_max >= 1, options.batch_max);
   const std::size_t parts_of_batch = kernels::kPanelMultiple * options.microbatches;
@@ -226,7 +227,7 @@ void Learner::embed() {
     if (microbatch_ == 0) {
       if (dense_changed_) dense_.read_weights(w);
       // Without output rows there are none to score or to update.
-      if (!asking_ && parts_.network.part.rows.shards() > 0) select(worker);
+      if (!asking_ && holds_rows_) select(worker);
       // Without columns there is no embedding to read or to update.
       if (state_.first().own.begin < state_.first().own.end) worker.features.build(batch_.features);
     }

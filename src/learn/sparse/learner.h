@@ -202,7 +202,8 @@ class Learner {
   bool dense_changed_ = false;  // by another learner
   std::uint64_t bytes_before_ = 0;
   double upkeep_ms_ = 0;
-  PhaseTimer timer_;  // from begin()
+  const bool holds_rows_;  // any of the output
+  PhaseTimer timer_;       // from begin()
 };
 
 }  // namespace gossamer::sparse

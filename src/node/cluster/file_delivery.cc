@@ -88,7 +88,8 @@ void FileDelivery::described(std::uint64_t number, Result<StoredFile> stored) {
 
 void FileDelivery::forget(std::map<std::uint64_t, Whole>::iterator whole) {
   if (whole->second.stored) exchange_.withdraw(whole->second.stored->manifest.id());
-  static_cast<void>(disk_.remove_all(whole->second.path));  // only room is lost if it stays
+  // If it stays, this member waits for it when the run ends (under_way()), as long as a coordinator waits.
+  if (auto removed = disk_.remove_all(whole->second.path); !removed.ok()) remark(removed.error());
   whole_.erase(whole);
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "engines/sparse/fleet/fleet_job.h"
+#include "engines/sparse/negatives_plan.h"
 #include "learn/sparse/row_order.h"
 
 namespace gossamer::node {
@@ -17,6 +18,8 @@ constexpr std::uint64_t kFewestSteps = 16;
 // kMostSamples / kLargeSteps, whose snapshots would cost too much beside the steps.
 constexpr std::uint64_t kMostSamples = 96 * 1024;
 constexpr std::uint64_t kLargeSteps = 96;
+// A step of a small batch has more beside its samples.
+constexpr std::uint64_t kMostSteps = 1024;
 // Of the network, before the next snapshot.
 constexpr std::uint64_t kLoggedPart = 4;
 // Intervals between snapshots: since the last one that all have, and since the next one, which is under way;
@@ -41,6 +44,16 @@ std::uint64_t hidden_columns(const sparse::NetworkShape& shape) {
 // Of a step: h and what was added to dh of each layer, and two numbers of the partition sum.
 std::uint64_t logged_bytes(const sparse::NetworkShape& shape, std::size_t batch) {
   return batch * (2 * hidden_columns(shape) + 2) * kFloat;
+}
+
+// Of a step: what hash tables found (found_records.h).
+std::uint64_t found_bytes(const engine::TrainConfig& config, const engine::Recipe& recipe, std::size_t labels,
+                          std::size_t nodes) {
+  if (!recipe.tables) return 0;
+  const sparse::HashNegativeOptions tables =
+      engine::hash_negative_options(config, *recipe.tables, recipe.steps);
+  const std::uint64_t shards = (labels >> fleet_shard_shift(labels, nodes)) + 1;
+  return tables.queries * (2 + tables.found / tables.queries + shards) * sizeof(std::uint32_t);
 }
 
 // Where all outputs are exchanged: what a node keeps of its own scores, and all of them as they travel,
@@ -73,7 +86,7 @@ std::uint64_t trained_bytes(const sparse::NetworkShape& shape) {
 
 std::uint64_t snapshot_steps(const engine::TrainConfig& config, const sparse::NetworkShape& shape) {
   if (config.cluster.snapshot_every) return *config.cluster.snapshot_every;
-  const std::uint64_t most = std::max<std::uint64_t>(kLargeSteps, kMostSamples / config.train.batch);
+  const std::uint64_t most = std::clamp(kMostSamples / config.train.batch, kLargeSteps, kMostSteps);
   return std::clamp(trained_bytes(shape) / kLoggedPart / logged_bytes(shape, config.train.batch),
                     kFewestSteps, most);
 }
@@ -91,7 +104,9 @@ std::uint64_t fleet_memory_needed(const engine::TrainConfig& config, const engin
   const std::uint64_t batch = config.train.batch;
   const std::uint64_t steps = std::min(recipe.steps, kLoggedIntervals * snapshot_steps(config, trained));
   const std::uint64_t drawn = config.train.sampled > 0 ? shape.labels * std::uint64_t{24} : 0;
-  const std::uint64_t own = logged_bytes(trained, batch) * steps + output_bytes(config, shape) +
+  const std::uint64_t logged =
+      logged_bytes(trained, batch) + found_bytes(config, recipe, shape.labels, nodes);
+  const std::uint64_t own = logged * steps + output_bytes(config, shape) +
                             8 * hidden_columns(trained) * batch * kFloat + shape.labels * 2 * kFloat + drawn +
                             (std::uint64_t{64} << 20);
   // The rows as bytes, where members measure what they have trained.

@@ -31,8 +31,8 @@ namespace gossamer::node {
 
 // A snapshot is made every so many steps (docs/protocols/sparse-step.md): what the config says, or those of
 // which a node's log is a quarter of the network, but at least 16 and at most 96, or 98,304 samples if that
-// is more. With fewer, snapshots would be more traffic than the steps; with more, what is lost would take
-// long to be computed anew.
+// is more, and never more than 1,024. With fewer, snapshots would be more traffic than the steps; with more,
+// what is lost would take long to be computed anew.
 [[nodiscard]] std::uint64_t snapshot_steps(const engine::TrainConfig& config,
                                            const sparse::NetworkShape& shape);
 

@@ -70,6 +70,7 @@ TEST(FleetPlan, SnapshotsAreRareWhereTheNetworkIsLarge) {
   EXPECT_EQ(steps(10'000'000, 256), 384U);
   EXPECT_EQ(steps(10'000'000, 1024), 96U);
   EXPECT_EQ(steps(10'000'000, 4096), 96U);
+  EXPECT_EQ(steps(10'000'000, 32), 1024U);
   EXPECT_EQ(steps(60'000, 256), 89U);  // 94 MB; 0.26 MB a step
   EXPECT_EQ(steps(60'000, 512), 44U);
 }

@@ -13,6 +13,7 @@
 #include "engines/sparse/instance_index.h"
 #include "engines/sparse/model_json.h"
 #include "engines/sparse/row_search.h"
+#include "host/api/compute.h"
 #include "host/api/files.h"
 #include "node/cluster/chosen_engine.h"
 #include "node/cluster/coordinator_node.h"
@@ -257,21 +258,34 @@ class FleetPredictor final : public engine::Predictor {
     out.entries.assign(queries.rows() * top_k, {});
     out.terms.clear();
     for (std::size_t first = 0; first < queries.rows(); first += engine::kQueryBlock) {
-      weigh(queries, first, std::min(engine::kQueryBlock, queries.rows() - first));
-      auto found = fleet_.ask({.rows = {begin_, index_, value_},
-                               .labels = candidates(top_k),
-                               .compared = compared_,
-                               .neighbours = fleet_.fuses() ? model_.fusion.neighbours : 0});
-      if (!found.ok()) return found.error();
-      for (std::size_t q = 0; q < found->net.size(); ++q) {
-        const auto mine = std::span(out.entries).subspan((first + q) * top_k, top_k);
-        out.count[first + q] = static_cast<std::uint32_t>(rank(*found, q, mine));
-      }
+      const std::size_t end = std::min(first + engine::kQueryBlock, queries.rows());
+      if (auto answered = answer(queries, {first, end}, out); !answered.ok()) return answered;
     }
     return {};
   }
 
  private:
+  // Those that have too many labels to rank together are asked in halves; an answer is that of its query
+  // alone.
+  Result<void> answer(const data::SparseRows& queries, const host::Range& range,
+                      engine::PredictionBlock& out) {
+    weigh(queries, range.begin, range.end - range.begin);
+    auto found = fleet_.ask({.rows = {begin_, index_, value_},
+                             .labels = candidates(out.top_k),
+                             .compared = compared_,
+                             .neighbours = fleet_.fuses() ? model_.fusion.neighbours : 0});
+    if (!found.ok() && found.error().kind == ErrorKind::kRefused && range.end - range.begin > 1) {
+      const std::size_t middle = range.begin + (range.end - range.begin) / 2;
+      auto half = answer(queries, {range.begin, middle}, out);
+      return half.ok() ? answer(queries, {middle, range.end}, out) : half;
+    }
+    if (!found.ok()) return found.error();
+    for (std::size_t q = 0; q < found->net.size(); ++q) {
+      const auto mine = std::span(out.entries).subspan((range.begin + q) * out.top_k, out.top_k);
+      out.count[range.begin + q] = static_cast<std::uint32_t>(rank(*found, q, mine));
+    }
+    return {};
+  }
   // As many as one process looks at.
   [[nodiscard]] std::size_t candidates(std::size_t top_k) const {
     const std::size_t wished = model_.fusion.candidates;

@@ -151,7 +151,8 @@ void FleetEngine::report_rest(Instant now) {
   };
   std::vector<std::uint64_t> shards;  // of which there is a copy here: best computed anew here
   if (life_->layout) {
-    for (const PieceId& piece : life_->copies.kept[life_->rank]) {
+    const bool newer = life_->snapshot && life_->snapshot->stored;
+    for (const PieceId& piece : (newer ? life_->snapshot->keeps : life_->copies.kept)[life_->rank]) {
       if (piece.layer == life_->job->shape.layers()) shards.push_back(piece.index);
     }
     add(life_->copies.step, life_->copies.kept[life_->rank]);

@@ -105,7 +105,7 @@ TEST(FleetEngine, CopiesAreWhereTheyAreNeeded) {
   for (const char* const victim : {"m1", "m2", "m4"}) {
     SparseFleet fleet(problem, {});
     while (!fleet.step() || fleet.step() < StepNumber(60)) fleet->run_for(0.01);
-    const std::string other = std::string(victim) == "m3" ? "m2" : "m3";
+    const std::string other = "m3";
     const Epoch before = fleet.engine(other).taken_up()->epoch;
     fleet->kill(victim);
     const auto next = [&] {

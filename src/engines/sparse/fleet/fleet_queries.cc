@@ -32,12 +32,12 @@ Error wrong_answer(NodeId node, std::string what) {
 // Of a block. What is told of them fits into a message.
 constexpr std::size_t kMostCandidates = std::size_t{1} << 25;
 
-Error too_many(std::size_t labels) {
+Error too_many() {
   return {.kind = ErrorKind::kRefused,
           .where = "prediction",
           .what = "too many labels to rank at once",
-          .got = fmt::format("{}", labels),
-          .expected = fmt::format("at most {} for a block of queries", kMostCandidates),
+          .got = fmt::format("more than {} of a block of queries", kMostCandidates),
+          .expected = "fewer",
           .fix = "ask fewer queries together"};
 }
 
@@ -193,8 +193,7 @@ void FleetQueries::labels_done() {
     if (auto added = fused_->add_labels(*ready.answer, ready.part.rows); !added.ok())
       return end(wrong_answer(node, added.error().message()));
   }
-  fused_->gather(net_);
-  if (fused_->candidate_count() > kMostCandidates) return end(too_many(fused_->candidate_count()));
+  if (!fused_->gather(net_, kMostCandidates)) return end(too_many());
   ++layer_;
   given_.push_back(fused_->candidates());
   ask_round();

@@ -139,7 +139,7 @@ Result<void> FusedBlock::add_labels(const Slices& bytes, const sparse::HeldRows&
   return {};
 }
 
-void FusedBlock::gather(const std::vector<std::vector<Scored>>& net) {
+bool FusedBlock::gather(const std::vector<std::vector<Scored>>& net, std::size_t most) {
   CHECK(net.size() == by_input_.size(), net.size(), by_input_.size());
   candidate_begin_.assign(1, 0);
   candidate_.clear();
@@ -155,10 +155,12 @@ void FusedBlock::gather(const std::vector<std::vector<Scored>>& net) {
       }
     }
     sort_distinct(labels);
+    if (candidate_.size() + labels.size() > most) return false;
     candidate_.insert(candidate_.end(), labels.begin(), labels.end());
     candidate_begin_.push_back(static_cast<std::uint32_t>(candidate_.size()));
   }
   terms_.assign(candidate_.size(), {});
+  return true;
 }
 
 Slice FusedBlock::candidates() const {

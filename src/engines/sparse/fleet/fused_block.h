@@ -50,9 +50,9 @@ class FusedBlock {
 
   // All have said what they found.
   void rank_found();
-  // The labels that are to be ranked: those of the net's lists, and of all rows found.
-  void gather(const std::vector<std::vector<Scored>>& net);
-  [[nodiscard]] std::size_t candidate_count() const { return candidate_.size(); }
+  // The labels that are to be ranked: those of the net's lists, and of all rows found. False: they are more
+  // than `most`, of all queries together, and the block is of no more use.
+  [[nodiscard]] bool gather(const std::vector<std::vector<Scored>>& net, std::size_t most);
   [[nodiscard]] Slice candidates() const;
 
   // Once all terms are there: as Fusion::rank(), of query q. The fusion has these options and no sources.

@@ -2,7 +2,9 @@
 #include "engines/sparse/fleet/instance_scorer.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "learn/sparse/network_shape.h"
@@ -20,9 +22,10 @@ InstanceScorer::InstanceScorer(InstancePart part, IndexShape shape, std::size_t 
       workers_(static_cast<std::size_t>(compute.workers())),
       by_input_(kQueryBlock),
       by_hidden_(kQueryBlock) {
-  // The index has them now.
-  part_.rows.feature = {};
-  part_.rows.value = {};
+  // The index has them now; assigned, they would keep their memory.
+  std::vector<std::uint32_t>().swap(part_.rows.feature);
+  std::vector<float>().swap(part_.rows.value);
+  std::vector<std::uint8_t>().swap(part_.dense);
   for (Worker& worker : workers_) worker.cosines = AlignedArray<float>(kIndexQueries * index_.padded_rows());
   if (part_.number.empty()) return;
   search_.emplace(RowMatrix{.rows = part_.number.size(), .width = width, .compact = part_.rows.hidden.data()},

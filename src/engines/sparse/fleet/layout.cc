@@ -139,8 +139,9 @@ std::optional<Pieces> read_pieces(const google::protobuf::RepeatedField<std::uin
 
 namespace {
 
-// The member to whom columns go that are lost (recut()): of the holder's run the lower half to the one whose
-// run lies before it, the upper half to the one after, at an edge all to the one that there is.
+// The member to whom columns go that are lost (recut()), if neighbours have equal loads: of the holder's run
+// the lower half to the one whose run lies before it, the upper half to the one after, at an edge all to the
+// one that there is.
 std::optional<std::size_t> heir_of(const Layout& layout, const FleetShape& shape, PieceId piece,
                                    std::size_t holder) {
   if (piece.layer == shape.layers()) return std::nullopt;

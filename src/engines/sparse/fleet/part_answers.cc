@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,6 +16,7 @@
 #include "engines/sparse/fleet/query_rows.h"
 #include "engines/sparse/fleet/row_lists.h"
 #include "engines/sparse/fusion.h"
+#include "net/link/message.h"
 
 namespace gossamer::engine {
 namespace {
@@ -151,11 +153,15 @@ Result<std::vector<std::byte>> PartAnswers::labels(const Slices& payload) const 
   if (total_bytes(payload) % sizeof(std::uint32_t) != 0) return wrong_question("records that do not fit");
   std::vector<std::uint32_t> rows(total_bytes(payload) / sizeof(std::uint32_t));
   copy_front(payload, std::as_writable_bytes(std::span(rows)));
+  if (std::ranges::adjacent_find(rows, std::ranges::greater_equal()) != rows.end())
+    return wrong_question("records that do not rise");
   OwnedLabelSets sets{.begin = {0}, .label = {}};
   for (const std::uint32_t row : rows) {
     const auto own = instances_->labels_of(row);
     if (!own) return wrong_question(fmt::format("record {}, which is not here", row));
     sets.label.insert(sets.label.end(), own->begin(), own->end());
+    if ((rows.size() + 1 + sets.label.size()) * sizeof(std::uint32_t) > net::kMaxPayloadBytes)
+      return wrong_question("records whose labels fit into no answer");
     sets.begin.push_back(static_cast<std::uint32_t>(sets.label.size()));
   }
   std::vector<std::byte> bytes;
