@@ -171,7 +171,7 @@ TEST(FusedServing, RefusesQuestionsThatNobodyAsks) {
         question(epoch, 1, 10, hidden + words({0, 1, 60, 0})),  // of a feature that there is not
         question(epoch, 1, 10, hidden + query + query),         // and more
         question(epoch, 1, 0, hidden + query),
-        question(epoch, 2, 0, words({50})),  // labels of a record that there is not
+        question(epoch, 2, 0, words({50})),    // labels of a record that there is not
         question(epoch, 2, 0, words({3, 3})),  // of one twice
         question(epoch, 2, 0, "abc"),
         question(epoch, 3, 0, hidden + query),                         // terms of no labels
