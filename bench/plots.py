@@ -168,7 +168,7 @@ def cluster(files):
             axis.plot(rates, [1e3 * cluster_tables.bound_s(row) for row in mine], ":", color=COLOURS[colour])
         axis.set(xscale="log", yscale="log", xlabel="Mb/s of a node", title=f"RTT {rtt} ms")
         plain_ticks(axis.xaxis)
-    axes[0][0].set_ylabel("a step, ms; dotted: what its CPU and bytes allow")
+    axes[0][0].set_ylabel("ms a step; dotted: its bound")
     plain_ticks(axes[0][0].yaxis)
     figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False, fontsize=9)
     return figure
