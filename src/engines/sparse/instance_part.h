@@ -4,8 +4,9 @@
 // (docs/protocols/sparse-serving.md). Rows are shared out with the shards of the output layer: as many runs
 // as there are shards, one for each.
 //
-// Memory: that of the rows; while they are read besides 4 bytes a feature, and for each worker 8; all
-// training rows are looked at once, in mapped files.
+// Memory: that of the rows, a float for each label of the model and a byte for each feature; while they are
+// read besides 4 bytes a feature, for each worker 8, and 8 for each label. All training rows are looked at,
+// in mapped files: to check them in order, and for the lengths of centroids in the order of labels.
 //
 // Thread rule: one owner.
 #pragma once
