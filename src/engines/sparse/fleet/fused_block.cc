@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "engines/sparse/fleet/payload_values.h"
 #include "engines/sparse/fleet/query_rows.h"
 #include "engines/sparse/instance_index.h"
 #include "engines/sparse/instance_part.h"
@@ -26,13 +27,6 @@ std::vector<Scored> scored(std::span<const FoundRow> list, float FoundRow::* sco
   out.reserve(list.size());
   for (const FoundRow& one : list) out.push_back({one.row, one.*score});
   return out;
-}
-
-template <class T>
-std::vector<T> take(SliceReader& reader, std::size_t count) {
-  std::vector<T> values(count);
-  copy_front(reader.take(count * sizeof(T)), std::as_writable_bytes(std::span(values)));
-  return values;
 }
 
 }  // namespace
@@ -177,8 +171,8 @@ std::uint64_t FusedBlock::terms_bytes(const sparse::HeldRows& held) const {
 void FusedBlock::add_terms(const Slices& bytes, const sparse::HeldRows& held) {
   CHECK(total_bytes(bytes) == terms_bytes(held), total_bytes(bytes), terms_bytes(held));
   SliceReader reader(bytes);
-  const auto sums = take<std::uint64_t>(reader, candidate_.size());
-  const auto own = take<float>(reader, reader.left() / sizeof(float));
+  const auto sums = take_values<std::uint64_t>(reader, candidate_.size());
+  const auto own = take_values<float>(reader, reader.left() / sizeof(float));
   std::size_t next = 0;
   for (std::size_t i = 0; i < candidate_.size(); ++i) {
     terms_[i].sum += sums[i];

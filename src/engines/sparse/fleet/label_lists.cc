@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "engines/sparse/fleet/payload_values.h"
 
 namespace gossamer::engine {
 namespace {
@@ -40,8 +41,7 @@ void append_list(std::span<const Scored> list, std::size_t k, std::vector<std::b
   CHECK(list.size() <= k, list.size(), k);
   std::size_t left = k;
   const auto append = [&](const Scored& one) {
-    const auto bytes = std::as_bytes(std::span(&one, 1));
-    out.insert(out.end(), bytes.begin(), bytes.end());
+    append_values(std::span(&one, 1), out);
     --left;
   };
   for (const Scored& one : list) {

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "engines/sparse/fleet/label_lists.h"
+#include "engines/sparse/fleet/payload_values.h"
 #include "engines/sparse/fleet/query_rows.h"
 #include "engines/sparse/fleet/row_lists.h"
 #include "engines/sparse/fusion.h"
@@ -30,12 +31,6 @@ Error wrong_question(std::string_view what) {
           .got = std::string(what),
           .expected = "a question about the model that this node was told of",
           .fix = "look whether all nodes run the same version"};
-}
-
-template <class T>
-void append(std::span<const T> values, std::vector<std::byte>& out) {
-  const auto bytes = std::as_bytes(values);
-  out.insert(out.end(), bytes.begin(), bytes.end());
 }
 
 }  // namespace
@@ -99,7 +94,7 @@ std::vector<std::byte> PartAnswers::columns(std::size_t layer, std::size_t queri
   std::vector<std::byte> bytes;
   bytes.reserve(queries * width_of(own) * sizeof(float));
   for (std::size_t q = 0; q < queries; ++q)
-    append(out.span().subspan(q * stride + own.begin, width_of(own)), bytes);
+    append_values(out.span().subspan(q * stride + own.begin, width_of(own)), bytes);
   return bytes;
 }
 
@@ -165,8 +160,8 @@ Result<std::vector<std::byte>> PartAnswers::labels(const Slices& payload) const 
     sets.begin.push_back(static_cast<std::uint32_t>(sets.label.size()));
   }
   std::vector<std::byte> bytes;
-  append(std::span<const std::uint32_t>(sets.begin), bytes);
-  append(std::span<const std::uint32_t>(sets.label), bytes);
+  append_values(std::span<const std::uint32_t>(sets.begin), bytes);
+  append_values(std::span<const std::uint32_t>(sets.label), bytes);
   return bytes;
 }
 
@@ -181,7 +176,7 @@ Result<std::vector<std::byte>> PartAnswers::terms(std::size_t queries, SliceRead
   std::vector<std::int64_t> sums(labels->label.size());
   instances_->sum(compared->view(), labels->view(), sums);
   std::vector<std::byte> bytes;
-  append(std::span<const std::int64_t>(sums), bytes);
+  append_values(std::span<const std::int64_t>(sums), bytes);
   for (std::size_t q = 0; q < queries; ++q) {
     for (const std::uint32_t label : labels->view().row(q)) {
       if (!network_.part.rows.contains(label)) continue;
@@ -190,7 +185,7 @@ Result<std::vector<std::byte>> PartAnswers::terms(std::size_t queries, SliceRead
           dot(kernels_, network_.output.weights(label), layer.data() + q * stride, network_.output.stride()) +
           network_.bias[label];
       const std::array term{score, instances_->inverse_length(label)};
-      append(std::span<const float>(term), bytes);
+      append_values(std::span<const float>(term), bytes);
     }
   }
   return bytes;

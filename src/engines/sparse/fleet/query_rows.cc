@@ -3,45 +3,29 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <span>
 #include <utility>
 
+#include "engines/sparse/fleet/payload_values.h"
+
 namespace gossamer::engine {
-namespace {
-
-template <class T>
-void append(std::span<const T> values, std::vector<std::byte>& out) {
-  const auto bytes = std::as_bytes(values);
-  out.insert(out.end(), bytes.begin(), bytes.end());
-}
-
-template <class T>
-std::vector<T> take(SliceReader& reader, std::size_t count) {
-  std::vector<T> values(count);
-  copy_front(reader.take(count * sizeof(T)), std::as_writable_bytes(std::span(values)));
-  return values;
-}
-
-}  // namespace
-
 Slice write_query_rows(const data::SparseRows& queries) {
   std::vector<std::byte> bytes;
-  append(queries.begin, bytes);
-  append(queries.index, bytes);
-  append(queries.value, bytes);
+  append_values(queries.begin, bytes);
+  append_values(queries.index, bytes);
+  append_values(queries.value, bytes);
   return Slice::of(std::move(bytes));
 }
 
 std::optional<QueryRows> take_query_rows(SliceReader& reader, std::size_t queries, std::size_t features) {
   QueryRows rows;
   if (reader.left() < (queries + 1) * sizeof(std::uint32_t)) return std::nullopt;
-  rows.begin = take<std::uint32_t>(reader, queries + 1);
+  rows.begin = take_values<std::uint32_t>(reader, queries + 1);
   const std::uint64_t entries = rows.begin.back();
   const bool fits = rows.begin.front() == 0 && std::ranges::is_sorted(rows.begin) &&
                     reader.left() >= entries * (sizeof(std::uint32_t) + sizeof(float));
   if (!fits) return std::nullopt;
-  rows.index = take<std::uint32_t>(reader, entries);
-  rows.value = take<float>(reader, entries);
+  rows.index = take_values<std::uint32_t>(reader, entries);
+  rows.value = take_values<float>(reader, entries);
   const auto beyond = [features](std::uint32_t one) { return one >= features; };
   if (std::ranges::any_of(rows.index, beyond)) return std::nullopt;
   return rows;
@@ -55,20 +39,20 @@ std::optional<QueryRows> read_query_rows(const Slices& bytes, std::size_t querie
 
 Slice write_label_sets(const data::LabelSets& sets) {
   std::vector<std::byte> bytes;
-  append(sets.begin, bytes);
-  append(sets.label, bytes);
+  append_values(sets.begin, bytes);
+  append_values(sets.label, bytes);
   return Slice::of(std::move(bytes));
 }
 
 std::optional<OwnedLabelSets> read_label_sets(SliceReader& reader, std::size_t sets, std::size_t labels) {
   OwnedLabelSets read;
   if (reader.left() < (sets + 1) * sizeof(std::uint32_t)) return std::nullopt;
-  read.begin = take<std::uint32_t>(reader, sets + 1);
+  read.begin = take_values<std::uint32_t>(reader, sets + 1);
   const std::uint64_t entries = read.begin.back();
   const bool fits = read.begin.front() == 0 && std::ranges::is_sorted(read.begin) &&
                     reader.left() == entries * sizeof(std::uint32_t);
   if (!fits) return std::nullopt;
-  read.label = take<std::uint32_t>(reader, entries);
+  read.label = take_values<std::uint32_t>(reader, entries);
   for (std::size_t i = 0; i < sets; ++i) {
     const auto set = read.view().row(i);
     const auto falls = [](std::uint32_t a, std::uint32_t b) { return a >= b; };

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "engines/sparse/fleet/payload_values.h"
 #include "engines/sparse/instance_part.h"
 
 namespace gossamer::engine {
@@ -34,8 +35,7 @@ void append_rows(std::span<const FoundRow> list, std::size_t k, RankedBy by, std
   CHECK(list.size() <= k, list.size(), k);
   std::size_t left = k;
   const auto append = [&](const FoundRow& one) {
-    const auto bytes = std::as_bytes(std::span(&one, 1));
-    out.insert(out.end(), bytes.begin(), bytes.end());
+    append_values(std::span(&one, 1), out);
     --left;
   };
   for (const FoundRow& one : list) {

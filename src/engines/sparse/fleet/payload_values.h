@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Numbers in the payload of a message, back to back and little-endian as this machine has them
+// (docs/protocols/sparse-serving.md), at whatever address a network has put them.
+//
+// Thread rule: plain functions.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+#include "base/slice.h"
+
+namespace gossamer::engine {
+
+template <class T>
+  requires std::is_trivially_copyable_v<T>
+void append_values(std::span<const T> values, std::vector<std::byte>& payload) {
+  const auto bytes = std::as_bytes(values);
+  payload.insert(payload.end(), bytes.begin(), bytes.end());
+}
+
+// From the front of what is left. Requires so many values there.
+template <class T>
+  requires std::is_trivially_copyable_v<T>
+[[nodiscard]] std::vector<T> take_values(SliceReader& reader, std::size_t count) {
+  std::vector<T> values(count);
+  copy_front(reader.take(count * sizeof(T)), std::as_writable_bytes(std::span(values)));
+  return values;
+}
+
+}  // namespace gossamer::engine
