@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a lead is told by those that have parts of a model, mostly half right, and what a member is asked, as
-// any bytes: nobody falls; what is taken for queries has features that there are, and what is taken for
-// labels rises; an answer has labels that there are, best first.
+// any bytes, also while something is computed: nobody falls; what is taken for queries has features that
+// there are, and what is taken for labels rises; an answer has labels that there are, best first.
 #include <gossamer/sparse_serving.pb.h>
 
 #include <algorithm>
@@ -99,12 +99,19 @@ void ask(fuzz::Choices& choices) {
   const FleetQueries::Block fused{.rows = rows.view(), .labels = 5, .compared = rows.value, .neighbours = 3};
   queries.ask(choices.flip() ? fused : alone);
   std::uint64_t number = 1;
+  FleetQueries::Work working;  // under way
   while (choices.left()) {
     const net::PeerId from = member(choices);
     switch (choices.below(4)) {
       case 0: queries.on(from, {.channel = kQueryChannel, .body = choices.text(80), .payload = {}}); break;
       case 1: queries.on(from, {.channel = kQueryChannel, .body = ready(choices), .payload = {}}); break;
       default: queries.on(from, answer(choices, number));
+    }
+    // Much may come while something is computed.
+    if (!working) working = queries.take_work();
+    if (working && choices.below(4) != 0) {
+      std::exchange(working, {})();
+      queries.worked();
     }
     for (const FleetQueries::Sending& sent : queries.take_out()) {
       sparse_serving::Body body;

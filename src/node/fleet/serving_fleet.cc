@@ -52,11 +52,13 @@ std::uint64_t bytes_of(const engine::InstanceCounts& instances, std::size_t widt
          8 * instances.label_entries;
 }
 
-// The lead's side, on the loop thread.
+// The lead's side, on the loop thread; what takes long is done aside.
 class QueryCompanion final : public Companion {
  public:
-  QueryCompanion(const ServingLead& serving, QueryDesk& desk, const std::unique_ptr<NodeProcesses>& nodes)
-      : queries_(serving.shape, serving.instances ? serving.instances->rows : 0),
+  QueryCompanion(const ServingLead& serving, QueryDesk& desk, const std::unique_ptr<NodeProcesses>& nodes,
+                 Aside aside)
+      : aside_(std::move(aside)),
+        queries_(serving.shape, serving.instances ? serving.instances->rows : 0),
         desk_(desk),
         nodes_(nodes) {}
 
@@ -102,8 +104,15 @@ class QueryCompanion final : public Companion {
     }
     if (auto answer = queries_.take_answer())
       desk_.gives(QueryDesk::Answer{.number = number_, .found = *std::move(answer)});
+    auto work = queries_.take_work();
+    if (!work) return;
+    aside_(std::move(work), [this](Instant then) {
+      queries_.worked();
+      go_on(then);
+    });
   }
 
+  const Aside aside_;
   engine::FleetQueries queries_;
   QueryDesk& desk_;
   const std::unique_ptr<NodeProcesses>& nodes_;  // null until they are started
@@ -131,9 +140,9 @@ Result<void> lead(const NodeHost& host, const ServingFleet::Options& options, co
       .configuration = engine_configuration(options.engine, options.program_name, serving.configuration),
       .program = options.program_name,
       .report = {.log = {.level = options.join_at ? LogLevel::kInfo : LogLevel::kError}},
-      .make_companion = [&](const Aside&, const Post& post) {
+      .make_companion = [&](const Aside& aside, const Post& post) {
         wake = post;
-        return std::make_unique<QueryCompanion>(serving, desk, nodes);
+        return std::make_unique<QueryCompanion>(serving, desk, nodes, aside);
       }};
   auto node = CoordinatorNode::start(host, std::move(leading), workload);
   if (!node.ok()) return node.error();

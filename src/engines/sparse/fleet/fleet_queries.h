@@ -2,34 +2,33 @@
 //
 // FleetQueries: the lead's side of serving by several nodes (docs/protocols/sparse-serving.md): asks the
 // members that hold a model's parts, round by round, and puts together what they answer. A pure state
-// machine: messages come in by on(), what is to be sent is taken out.
+// machine: messages come in by on(), what is to be sent is taken out, and what takes long is Work, as an
+// engine's is (cluster/control/engine.h).
 //
 //   queries.ask({.rows = rows, .labels = 100});
 //   for (auto& each : queries.take_out()) links.send(each.to, each.lane, each.message);
+//   if (auto work = queries.take_work()) ...  // on another thread; then queries.worked()
 //   if (auto answer = queries.take_answer()) ...
 //
 // The lists, and all that the fusion looks at, are those that one process finds, to the bit, whoever comes
-// and goes meanwhile. Thread rule: one owner.
+// and goes meanwhile. Thread rule: one owner; Work any thread, one piece after the other, and it may outlive
+// its queries.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
-#include <span>
-#include <string>
 #include <vector>
 
-#include "base/aligned_array.h"
 #include "base/ids.h"
 #include "base/result.h"
 #include "base/slice.h"
-#include "engines/sparse/fleet/fused_block.h"
+#include "cluster/control/engine.h"
+#include "engines/sparse/fleet/block_rounds.h"
 #include "engines/sparse/fleet/layout.h"
-#include "engines/sparse/ranking.h"
 #include "host/api/network.h"
-#include "learn/data/rows.h"
-#include "learn/sparse/row_order.h"
 #include "net/link/message.h"
 #include "net/link/peer_id.h"
 
@@ -44,19 +43,10 @@ class FleetQueries {
     host::Lane lane = host::Lane::kControl;
     net::Message message;
   };
-  // Of each query the best labels of the net, best first.
-  using Lists = std::vector<std::vector<Scored>>;
-
-  struct Block {
-    data::SparseRows rows;                 // 1..kQueryBlock queries as the network sees them, weighted
-    std::size_t labels = 1;                // of the net for each, at least 1
-    std::span<const float> compared = {};  // their values as training rows are compared; only for neighbours
-    std::size_t neighbours = 0;  // training rows for each list, at most kMaxListed; 0: by the net alone
-  };
-  struct Answer {
-    Lists net;
-    std::optional<FusedBlock> fused;  // where neighbours were asked for
-  };
+  using Work = cluster::Engine::Work;
+  using Lists = BlockRounds::Lists;
+  using Block = BlockRounds::Block;
+  using Answer = BlockRounds::Answer;
 
   // Members hold shares of so many training rows.
   explicit FleetQueries(FleetShape shape, std::size_t instances = 0);
@@ -66,6 +56,10 @@ class FleetQueries {
   // A message of the channel. What nobody asked for is dropped.
   void on(net::PeerId from, const net::Message& message);
   [[nodiscard]] std::vector<Sending> take_out();
+  // Nothing as long as a piece is under way, or there is nothing to compute.
+  [[nodiscard]] Work take_work();
+  // The piece that was taken is done.
+  void worked();
   // Once for each ask(): kBadData for an answer that no member can have given.
   [[nodiscard]] std::optional<Result<Answer>> take_answer();
 
@@ -77,39 +71,31 @@ class FleetQueries {
  private:
   struct Ready {
     net::PeerId peer;
-    sparse::NetworkPart part;
-    std::optional<Slices> answer;  // of the round under way
+    std::shared_ptr<const sparse::NetworkPart> part;
+    std::optional<std::uint64_t> answer_bytes;  // of the round under way, if its question says
+    std::optional<Slices> answer;
   };
+  struct Bench;
 
   void on_ready(net::PeerId from, Epoch epoch, sparse::NetworkPart part);
+  void want_questions();
+  void want_next();
   void ask_round();
-  [[nodiscard]] Slices question_for(const Ready& ready) const;
-  void round_done();
-  void hidden_done();
-  void take_hidden(const Ready& from);
-  void lists_done();
-  [[nodiscard]] Result<void> take_lists(const Ready& from);
-  void labels_done();
-  void terms_done();
-  // Nothing: any that the round then finds to be right.
-  [[nodiscard]] std::optional<std::uint64_t> answer_bytes(const sparse::NetworkPart& part) const;
   void end(Result<Answer> answer);
 
   const FleetShape shape_;
   const std::size_t instances_;
-  const sparse::RowOrder order_;  // row = label
   Epoch epoch_;
   std::map<NodeId, Ready> ready_;  // of that epoch
+  std::uint64_t changes_ = 0;      // of ready_
   bool whole_ = false;
-  std::uint64_t number_ = 0;
-  bool under_way_ = false;
-  std::size_t layer_ = 0;  // of the round; after the hidden ones the lists, the labels of rows, the terms
-  std::size_t queries_ = 0;
-  std::size_t labels_ = 0;
-  Lists net_;
-  std::optional<FusedBlock> fused_;
-  Slices given_;  // what the round begins with
-  std::vector<float> hidden_;
+  std::shared_ptr<Bench> block_;  // under way, if any
+  std::uint64_t number_ = 0;      // of the last round
+  bool waiting_ = false;          // for answers to it
+  Work wanted_;
+  bool working_ = false;           // it was taken
+  std::shared_ptr<Bench> at_;      // whose Work is wanted or taken
+  std::uint64_t written_for_ = 0;  // changes that it knows
   std::vector<Sending> out_;
   std::optional<Result<Answer>> answer_;
 };

@@ -225,6 +225,7 @@ class OneLiar : public ::testing::Test {
     queries_.ask({.rows = rows_.view(), .labels = 1, .compared = rows_.value, .neighbours = 2});
   }
   void answer(std::string payload) {
+    testing::do_work(queries_);
     const auto out = queries_.take_out();
     ASSERT_EQ(out.size(), 1U);
     sparse_serving::Body asked;
@@ -234,6 +235,7 @@ class OneLiar : public ::testing::Test {
     queries_.on(peer_, {.channel = kQueryChannel,
                         .body = body.SerializeAsString(),
                         .payload = {Slice::of(std::move(payload))}});
+    testing::do_work(queries_);
     asked_ = joined(out.front().message.payload);
   }
   template <class T>

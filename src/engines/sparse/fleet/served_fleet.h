@@ -83,6 +83,14 @@ class Served {
   host::SimCompute compute_{{.workers = 2, .seed = 3}};
 };
 
+// All that is wanted, at once.
+inline void do_work(FleetQueries& queries) {
+  while (const auto work = queries.take_work()) {
+    work();
+    queries.worked();
+  }
+}
+
 class ServedFleet {
  public:
   ServedFleet(Served& served, std::size_t members, std::uint64_t seed = 1)
@@ -122,7 +130,13 @@ class ServedFleet {
     }
     return std::nullopt;
   }
+  // A piece of work takes until the next time: much may come meanwhile.
   void flush() {
+    if (working_) {
+      std::exchange(working_, {})();
+      queries_.worked();
+    }
+    working_ = queries_.take_work();
     for (FleetQueries::Sending& each : queries_.take_out())
       fleet_.send(each.to, each.lane, std::move(each.message));
   }
@@ -133,6 +147,7 @@ class ServedFleet {
   Served& served_;
   FleetWorkload workload_;
   FleetQueries queries_;
+  FleetQueries::Work working_;  // under way
   simulation::EngineFleet fleet_;
 };
 

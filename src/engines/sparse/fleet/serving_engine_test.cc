@@ -157,6 +157,7 @@ class OneMember : public ::testing::Test {
     columns_of(part_, 0) = {0, 16};
   }
   net::Message asked() {
+    testing::do_work(queries_);
     const auto out = queries_.take_out();
     EXPECT_EQ(out.size(), 1U);
     return out.empty() ? net::Message() : out.front().message;
@@ -180,6 +181,7 @@ TEST_F(OneMember, WaitsForAllParts) {
   half.rows.drop(1);
   queries_.on(peer_, ready(Epoch(3), half));
   EXPECT_FALSE(queries_.whole());
+  EXPECT_FALSE(queries_.take_work());
   EXPECT_TRUE(queries_.take_out().empty());
   queries_.on(peer_, ready(Epoch(4), part_));
   const net::Message first = asked();
@@ -189,16 +191,86 @@ TEST_F(OneMember, WaitsForAllParts) {
   const net::Message second = asked();
   EXPECT_NE(first.body, second.body);
   queries_.on(peer_, answer_to(first, std::vector<std::byte>(64)));  // nobody waits for it any more
+  testing::do_work(queries_);
   EXPECT_TRUE(queries_.take_out().empty());
   queries_.on(peer_, answer_to(second, std::vector<std::byte>(64)));
   queries_.on(peer_, answer_to(second, std::vector<std::byte>(64)));  // twice
   std::vector<Scored> list{{.id = 7, .score = 2}, {.id = 1, .score = 1}, {.id = 0, .score = 0}};
   const auto bytes = std::as_bytes(std::span(list));
   queries_.on(peer_, answer_to(asked(), {bytes.begin(), bytes.end()}));
+  testing::do_work(queries_);
   const auto answer = queries_.take_answer();
   ASSERT_TRUE(answer && answer->ok());
   EXPECT_EQ((*answer)->net[0], list);
   EXPECT_FALSE(queries_.take_answer());
+}
+
+// Claim: neither a block nor an answer makes the owner of the queries compute: questions and answers are
+// there when Work is done, and there is one piece of it at a time.
+TEST_F(OneMember, ComputesNothingItself) {
+  queries_.on(peer_, ready(Epoch(4), part_));
+  ask();
+  auto work = queries_.take_work();
+  ASSERT_TRUE(work);
+  EXPECT_FALSE(queries_.take_work());
+  EXPECT_TRUE(queries_.take_out().empty());
+  work();
+  EXPECT_TRUE(queries_.take_out().empty());
+  queries_.worked();
+  queries_.on(peer_, answer_to(asked(), std::vector<std::byte>(64)));
+  EXPECT_TRUE(queries_.take_out().empty());
+  std::vector<Scored> list{{.id = 7, .score = 2}, {.id = 1, .score = 1}, {.id = 0, .score = 0}};
+  const auto bytes = std::as_bytes(std::span(list));
+  queries_.on(peer_, answer_to(asked(), {bytes.begin(), bytes.end()}));
+  EXPECT_FALSE(queries_.take_answer());
+  work = queries_.take_work();
+  ASSERT_TRUE(work);
+  work();
+  queries_.worked();
+  const auto answer = queries_.take_answer();
+  ASSERT_TRUE(answer && answer->ok());
+  EXPECT_EQ((*answer)->net[0], list);
+}
+
+// Claim: while answers are taken the view may change: the round that they belong to is not asked again, and
+// the next one is asked of those who are there then.
+TEST_F(OneMember, ChangesWhileItComputes) {
+  queries_.on(peer_, ready(Epoch(4), part_));
+  ask();
+  queries_.on(peer_, answer_to(asked(), std::vector<std::byte>(64)));
+  const auto work = queries_.take_work();
+  const net::PeerId other{NodeId(6), Incarnation(2)};
+  queries_.on(other, ready(Epoch(5), part_));
+  EXPECT_FALSE(queries_.take_work());
+  work();
+  queries_.worked();
+  testing::do_work(queries_);
+  const auto out = queries_.take_out();
+  ASSERT_EQ(out.size(), 1U);
+  EXPECT_EQ(out.front().to, other);
+  sparse_serving::Body body;
+  ASSERT_TRUE(body.ParseFromString(out.front().message.body));
+  EXPECT_EQ(body.question().layer(), 1U);
+  EXPECT_EQ(body.question().epoch(), 5U);
+}
+
+// Claim: a block that is given up while something is computed for it gets no answer, and the next one does.
+TEST_F(OneMember, GivesUpWhatItComputes) {
+  queries_.on(peer_, ready(Epoch(4), part_));
+  ask();
+  queries_.on(peer_, answer_to(asked(), std::vector<std::byte>(64)));
+  std::vector<Scored> list{{.id = 7, .score = 2}, {.id = 1, .score = 1}, {.id = 0, .score = 0}};
+  const auto bytes = std::as_bytes(std::span(list));
+  queries_.on(peer_, answer_to(asked(), {bytes.begin(), bytes.end()}));
+  const auto work = queries_.take_work();
+  ask();
+  EXPECT_FALSE(queries_.take_work());
+  work();
+  queries_.worked();
+  EXPECT_FALSE(queries_.take_answer());
+  sparse_serving::Body body;
+  ASSERT_TRUE(body.ParseFromString(asked().body));
+  EXPECT_EQ(body.question().layer(), 0U);
 }
 
 // Claim: an answer that no member can have given ends the query, and names the member; what a stranger
@@ -219,6 +291,7 @@ TEST_F(OneMember, NamesWhoAnswersWhatCannotBe) {
   std::vector<Scored> list{{.id = 12, .score = 2}, {.id = 1, .score = 1}, {.id = 0, .score = 0}};
   const auto bytes = std::as_bytes(std::span(list));
   queries_.on(peer_, answer_to(asked(), {bytes.begin(), bytes.end()}));
+  testing::do_work(queries_);
   answer = queries_.take_answer();
   ASSERT_TRUE(answer && !answer->ok());
   EXPECT_EQ(answer->error().where, "node 5");
