@@ -72,7 +72,7 @@ net::Message answer(fuzz::Choices& choices, std::uint64_t number) {
   // Hidden layers, lists by the net and fused, labels of no, three and five rows, terms of five labels.
   constexpr std::size_t kSizes[] = {
       2 * 48 * 4, 2 * 32 * 4, 2 * 5 * 8,  2 * 16 * 4, 2 * 5 * 8 + 2 * 2 * 3 * 12,
-      4,          4 * 4,      6 * 4 + 20, 5 * 16};
+      2 * 4,      5 * 4,      7 * 4 + 20, 5 * 16};
   std::string payload = choices.text(2 * 48 * 4);
   if (choices.below(8) != 0) payload.resize(kSizes[choices.below(std::size(kSizes))]);
   return {.channel = kQueryChannel, .body = body.SerializeAsString(), .payload = {Slice::of(payload)}};

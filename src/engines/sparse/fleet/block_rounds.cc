@@ -136,6 +136,7 @@ void BlockRounds::take_labels(const std::vector<Member>& members) {
       return;
     }
   }
+  if (!fused_->has_labels()) return;  // what did not fit is asked for again
   if (!fused_->gather(net_, kMostCandidates)) {
     answer_ = too_many();
     return;

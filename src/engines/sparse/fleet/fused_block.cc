@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -97,13 +98,18 @@ void FusedBlock::rank_found() {
   }
   sort_distinct(row_);
   label_of_.assign(row_.size(), {});
+  labelled_.assign(row_.size(), 0);
 }
 
-// Of row_, those that such a member holds.
+bool FusedBlock::has_labels() const {
+  return std::ranges::find(labelled_, std::uint8_t{0}) == labelled_.end();
+}
+
+// Of row_, those that such a member holds and nobody has said the labels of.
 std::vector<std::size_t> FusedBlock::places_of(const sparse::HeldRows& held) const {
   std::vector<std::size_t> places;
   for (std::size_t i = 0; i < row_.size(); ++i) {
-    if (holds_instance(shape_.rows, held, row_[i])) places.push_back(i);
+    if (labelled_[i] == 0 && holds_instance(shape_.rows, held, row_[i])) places.push_back(i);
   }
   return places;
 }
@@ -117,18 +123,23 @@ Slice FusedBlock::rows_of(const sparse::HeldRows& held) const {
 Result<void> FusedBlock::add_labels(const Slices& bytes, const sparse::HeldRows& held) {
   const std::vector<std::size_t> places = places_of(held);
   SliceReader reader(bytes);
-  const auto sets = read_label_sets(reader, places.size(), shape_.labels);
+  std::size_t count = 0;
+  if (reader.left() >= sizeof(std::uint32_t)) count = take_values<std::uint32_t>(reader, 1).front();
+  std::optional<OwnedLabelSets> sets;
+  if (count <= places.size() && (count > 0 || places.empty()))
+    sets = read_label_sets(reader, count, shape_.labels);
   if (!sets) {
     return Error{.kind = ErrorKind::kBadData,
                  .where = "serving",
                  .what = "a member gave labels of training records that none can have",
                  .got = fmt::format("{} bytes for {} records", total_bytes(bytes), places.size()),
-                 .expected = "rising labels of the network, for each record",
+                 .expected = "rising labels of the network, for one record at least",
                  .fix = "look whether all members run the same version"};
   }
-  for (std::size_t i = 0; i < places.size(); ++i) {
+  for (std::size_t i = 0; i < count; ++i) {
     const auto own = sets->view().row(i);
     label_of_[places[i]].assign(own.begin(), own.end());
+    labelled_[places[i]] = 1;
   }
   return {};
 }

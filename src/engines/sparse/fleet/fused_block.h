@@ -6,7 +6,8 @@
 //
 //   FusedBlock block({...}, compared, 100);
 //   block.add_found(...) of each member; block.rank_found();
-//   block.rows_of(held) are asked for, block.add_labels(...) of each member; block.gather(net);
+//   block.rows_of(held) are asked for, block.add_labels(...) of each member, until block.has_labels();
+//   block.gather(net);
 //   block.candidates() are asked for, block.add_terms(...) of each member; block.rank(fusion, ...)
 //
 // Memory: the lists, the labels of the rows in them, and 20 bytes a label that is ranked. Thread rule: one
@@ -43,15 +44,18 @@ class FusedBlock {
   // Of a member with these output rows. Errors: kBadData for what none can have.
   [[nodiscard]] std::uint64_t found_bytes(const sparse::HeldRows& held) const;
   [[nodiscard]] Result<void> add_found(SliceReader& bytes, const sparse::HeldRows& held);  // so many bytes
+  // Those whose labels nobody has said yet.
   [[nodiscard]] Slice rows_of(const sparse::HeldRows& held) const;
+  // Of the first of rows_of() that it was asked for, one at least.
   [[nodiscard]] Result<void> add_labels(const Slices& bytes, const sparse::HeldRows& held);
+  [[nodiscard]] bool has_labels() const;
   [[nodiscard]] std::uint64_t terms_bytes(const sparse::HeldRows& held) const;
   void add_terms(const Slices& bytes, const sparse::HeldRows& held);  // so many bytes
 
   // All have said what they found.
   void rank_found();
-  // The labels that are to be ranked: those of the net's lists, and of all rows found. False: they are more
-  // than `most`, of all queries together, and the block is of no more use.
+  // Once it has labels: those that are to be ranked, of the net's lists and of all rows found. False: they
+  // are more than `most`, of all queries together, and the block is of no more use.
   [[nodiscard]] bool gather(const std::vector<std::vector<Scored>>& net, std::size_t most);
   [[nodiscard]] Slice candidates() const;
 
@@ -77,6 +81,7 @@ class FusedBlock {
   std::vector<std::vector<FoundRow>> by_hidden_;
   std::vector<std::uint32_t> row_;                    // in a list; rising
   std::vector<std::vector<std::uint32_t>> label_of_;  // of each of them
+  std::vector<std::uint8_t> labelled_;                // whether somebody has said them
   std::vector<std::uint32_t> candidate_begin_;        // by query
   std::vector<std::uint32_t> candidate_;              // of a query rising
   std::vector<Terms> terms_;                          // of each of them

@@ -97,6 +97,29 @@ TEST(FusedServing, AnswersAsOneProcess) {
   }
 }
 
+// Claim: labels of records that do not fit into one answer come in several, and answers are as before,
+// whoever comes and goes between two of them.
+TEST(FusedServing, LabelsInSeveralAnswers) {
+  Served served({.features = 60, .labels = 200, .hidden = 96, .rows = 300}, PartInstances::kShare);
+  served.limit_label_bytes(100);
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+    Rng rng(seed, Purpose::kTest);
+    ServedFleet fleet(served, 3, seed);
+    for (int round = 0; round < 4; ++round) {
+      const Queries queries(served.model(), testing::random_rows(rng, 60, 20));
+      fleet.ask(queries.block(served.model()));
+      auto answer = fleet.answer(static_cast<int>(rng.below(400)));
+      if (round % 2 == 0) fleet->kill(fleet->members().begin()->first);
+      fleet.join();
+      if (!answer) answer = fleet.answer(60'000);
+      ASSERT_TRUE(answer) << "seed " << seed << ", round " << round << "\n" << fleet->log();
+      ASSERT_TRUE(answer->ok()) << answer->error().message();
+      ASSERT_EQ(ranked(served.model(), **answer), one_process(served, queries.raw.view()))
+          << "seed " << seed << ", round " << round;
+    }
+  }
+}
+
 // Claim: members that are killed, leave or join, in whichever round, change no answer.
 TEST(FusedServing, MembersComeAndGo) {
   Served served({.features = 60, .labels = 200, .hidden = 96, .rows = 300}, PartInstances::kShare);
@@ -263,7 +286,7 @@ class OneLiar : public ::testing::Test {
 TEST_F(OneLiar, TellsTheTruth) {
   answer(std::string(64, '\0'));
   answer(lists(3));
-  answer(bytes<std::uint32_t>({0, 1, 3, 3, 2, 0, 9}));  // of rows 1, 3 and 4
+  answer(bytes<std::uint32_t>({3, 0, 1, 3, 3, 2, 0, 9}));  // of rows 1, 3 and 4
   EXPECT_EQ(asked_, bytes<std::uint32_t>({1, 3, 4}));
   // Labels 0, 2, 7 and 9.
   answer(bytes<std::int64_t>({1LL << 33, 0, -(1LL << 32), 0}) + bytes<float>({1, 2, 1, 1, 5, 3, 6, 4}));
@@ -279,6 +302,19 @@ TEST_F(OneLiar, TellsTheTruth) {
   ASSERT_EQ((*found)->fused->rank(fusion, options, 0, (*found)->net[0], out), 4U);
   // Net: the listed score for 7, those told for the others, less the best; centroids: 2, 0, -1.5, 0.
   EXPECT_EQ(out, (std::vector<Scored>{{9, 4}, {0, 1}, {2, -1}, {7, -1.5F}}));
+}
+
+// Claim: labels that one answer does not have are asked for again, and no others.
+TEST_F(OneLiar, TellsTheTruthInParts) {
+  answer(std::string(64, '\0'));
+  answer(lists(3));
+  answer(bytes<std::uint32_t>({1, 0, 1, 2}));  // of row 1
+  answer(bytes<std::uint32_t>({2, 0, 2, 2, 0, 9}));
+  EXPECT_EQ(asked_, bytes<std::uint32_t>({3, 4}));
+  answer(bytes<std::int64_t>({1LL << 33, 0, -(1LL << 32), 0}) + bytes<float>({1, 2, 1, 1, 5, 3, 6, 4}));
+  EXPECT_TRUE(asked_.ends_with(bytes<std::uint32_t>({0, 4, 0, 2, 7, 9})));
+  const auto found = queries_.take_answer();
+  EXPECT_TRUE(found && found->ok());
 }
 
 // Claim: a record that there is not ends the block, and names the member.
@@ -298,9 +334,11 @@ TEST_F(OneLiar, ListsOfAnotherSize) {
 // Claim: so do labels of records that are cut off, too many, out of order or of no network.
 TEST_F(OneLiar, LabelsThatCannotBe) {
   for (const std::string& wrong :
-       {std::string(), bytes<std::uint32_t>({0, 1, 3, 3, 2, 0}), bytes<std::uint32_t>({0, 1, 3, 3, 2, 0, 10}),
-        bytes<std::uint32_t>({0, 1, 3, 3, 2, 9, 0}), bytes<std::uint32_t>({0, 1, 3, 2, 0, 9}),
-        bytes<std::uint32_t>({0, 0, 0, 0}) + "x"}) {
+       {std::string(), bytes<std::uint32_t>({3, 0, 1, 3, 3, 2, 0}),
+        bytes<std::uint32_t>({3, 0, 1, 3, 3, 2, 0, 10}), bytes<std::uint32_t>({3, 0, 1, 3, 3, 2, 9, 0}),
+        bytes<std::uint32_t>({3, 0, 1, 3, 2, 0, 9}), bytes<std::uint32_t>({3, 0, 0, 0, 0}) + "x",
+        bytes<std::uint32_t>({4, 0, 0, 0, 0, 0}), bytes<std::uint32_t>({0, 0}),
+        bytes<std::uint32_t>({4'000'000'000, 0})}) {
     static_cast<void>(queries_.take_out());
     queries_.ask({.rows = rows_.view(), .labels = 1, .compared = rows_.value, .neighbours = 2});
     answer(std::string(64, '\0'));
@@ -314,7 +352,7 @@ TEST_F(OneLiar, LabelsThatCannotBe) {
 TEST_F(OneLiar, TermsOfAnotherSize) {
   answer(std::string(64, '\0'));
   answer(lists(3));
-  answer(bytes<std::uint32_t>({0, 1, 3, 3, 2, 0, 9}));
+  answer(bytes<std::uint32_t>({3, 0, 1, 3, 3, 2, 0, 9}));
   answer(std::string(4 * 8 + 8 * 4 - 1, '\0'));
   expect_refused();
 }

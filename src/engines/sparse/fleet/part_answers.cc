@@ -17,7 +17,6 @@
 #include "engines/sparse/fleet/query_rows.h"
 #include "engines/sparse/fleet/row_lists.h"
 #include "engines/sparse/fusion.h"
-#include "net/link/message.h"
 
 namespace gossamer::engine {
 namespace {
@@ -36,10 +35,12 @@ Error wrong_question(std::string_view what) {
 }  // namespace
 
 PartAnswers::PartAnswers(const FleetShape& shape, ModelPart part, kernels::Activation activation,
-                         const kernels::Kernels& kernels, host::Compute& compute)
+                         const kernels::Kernels& kernels, host::Compute& compute,
+                         std::uint64_t most_label_bytes)
     : shape_(shape),
       network_(std::move(part.network)),
       kernels_(kernels),
+      most_label_bytes_(most_label_bytes),
       scorer_(network_, activation, kernels, compute) {
   if (!part.instances) return;
   instances_ = std::make_unique<InstanceScorer>(
@@ -154,12 +155,16 @@ Result<std::vector<std::byte>> PartAnswers::labels(const Slices& payload) const 
   for (const std::uint32_t row : rows) {
     const auto own = instances_->labels_of(row);
     if (!own) return wrong_question(fmt::format("record {}, which is not here", row));
+    // Of the others the lead asks again.
+    const std::uint64_t with_it = (2 + sets.begin.size() + sets.label.size() + own->size()) * sizeof(row);
+    if (with_it > most_label_bytes_ && sets.begin.size() > 1) break;
     sets.label.insert(sets.label.end(), own->begin(), own->end());
-    if ((rows.size() + 1 + sets.label.size()) * sizeof(std::uint32_t) > net::kMaxPayloadBytes)
-      return wrong_question("records whose labels fit into no answer");
     sets.begin.push_back(static_cast<std::uint32_t>(sets.label.size()));
   }
+  const auto count = static_cast<std::uint32_t>(sets.begin.size() - 1);
   std::vector<std::byte> bytes;
+  bytes.reserve((1 + sets.begin.size() + sets.label.size()) * sizeof(std::uint32_t));
+  append_values(std::span(&count, 1), bytes);
   append_values(std::span<const std::uint32_t>(sets.begin), bytes);
   append_values(std::span<const std::uint32_t>(sets.label), bytes);
   return bytes;

@@ -26,9 +26,10 @@ namespace gossamer::engine {
 
 class PartAnswers {
  public:
-  // Borrows kernels and Compute. The part is one of a network of that shape.
+  // Borrows kernels and Compute. The part is one of a network of that shape. An answer has so many bytes of
+  // labels of training rows at most, or the labels of one row.
   PartAnswers(const FleetShape& shape, ModelPart part, kernels::Activation activation,
-              const kernels::Kernels& kernels, host::Compute& compute);
+              const kernels::Kernels& kernels, host::Compute& compute, std::uint64_t most_label_bytes);
   PartAnswers(const PartAnswers&) = delete;
   PartAnswers& operator=(const PartAnswers&) = delete;
 
@@ -54,6 +55,7 @@ class PartAnswers {
   const FleetShape shape_;
   const sparse::Network network_;
   const kernels::Kernels& kernels_;
+  const std::uint64_t most_label_bytes_;
   PartScorer scorer_;
   std::unique_ptr<InstanceScorer> instances_;  // null: by the net alone
 };

@@ -64,21 +64,26 @@ class Served {
   [[nodiscard]] std::size_t rows() const {
     return instances_ == PartInstances::kShare ? model_.instances->rows() : 0;
   }
+  // From now on, of labels in an answer.
+  void limit_label_bytes(std::uint64_t most) { most_label_bytes_ = most; }
   [[nodiscard]] FleetShape shape() const { return {.network = model_.network.shape, .shard_shift = 3}; }
   [[nodiscard]] std::shared_ptr<const ServingJob> job() {
     return std::make_shared<const ServingJob>(ServingJob{.shape = shape(),
                                                          .activation = model_.activation,
                                                          .kernels = best(),
                                                          .compute = compute_,
-                                                         .load = [this](const sparse::NetworkPart& part) {
-                                                           return load_model_part(disk_, "model", part,
-                                                                                  instances_, compute_);
-                                                         }});
+                                                         .load =
+                                                             [this](const sparse::NetworkPart& part) {
+                                                               return load_model_part(disk_, "model", part,
+                                                                                      instances_, compute_);
+                                                             },
+                                                         .most_label_bytes = most_label_bytes_});
   }
 
  private:
   Model model_;
   PartInstances instances_;
+  std::uint64_t most_label_bytes_ = 1 << 20;
   host::SimDisk disk_;
   host::SimCompute compute_{{.workers = 2, .seed = 3}};
 };

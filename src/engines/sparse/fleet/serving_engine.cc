@@ -35,7 +35,7 @@ struct ServingEngine::Bench {
     done = loaded.ok() ? Result<void>() : loaded.error();
     if (!loaded.ok()) return;
     part = std::make_unique<PartAnswers>(its_job.shape, *std::move(loaded), its_job.activation,
-                                         its_job.kernels, its_job.compute);
+                                         its_job.kernels, its_job.compute, its_job.most_label_bytes);
   }
 };
 

@@ -7,6 +7,7 @@
 // Thread rule: the loop thread; reading and computing are Work.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -34,6 +35,8 @@ struct ServingJob {
   host::Compute& compute;
   // That part of the network, and the training rows that go with it where members share them out.
   std::function<Result<ModelPart>(const sparse::NetworkPart& part)> load;
+  // An answer has no more of labels of training rows, but for those of a single one.
+  std::uint64_t most_label_bytes = std::uint64_t{64} << 20;
 };
 
 // Of this process, over all its lives.
