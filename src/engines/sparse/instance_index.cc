@@ -134,8 +134,17 @@ void InstanceIndex::build_centroid_norms(const data::SparseRows& rows, host::Com
   });
 }
 
-// Parts the features of each query into dense columns and lists.
-void InstanceIndex::plan(std::span<const data::SparseRow> queries, Scratch& scratch) const {
+// Of a feature's list, the first entry of a row that is not before `row`.
+std::uint32_t InstanceIndex::entry_from(std::uint32_t feature, std::size_t row) const {
+  const auto list =
+      std::span(entry_).subspan(column_begin_[feature], column_begin_[feature + 1] - column_begin_[feature]);
+  const auto found = std::ranges::lower_bound(list, row, {}, &Entry::row);
+  return column_begin_[feature] + static_cast<std::uint32_t>(found - list.begin());
+}
+
+// Parts the features of each query into dense columns and lists, from `first_row` on.
+void InstanceIndex::plan(std::span<const data::SparseRow> queries, std::size_t first_row,
+                         Scratch& scratch) const {
   scratch.column.clear();
   scratch.column_value.clear();
   scratch.column_begin.assign(1, 0);
@@ -147,9 +156,11 @@ void InstanceIndex::plan(std::span<const data::SparseRow> queries, Scratch& scra
       if (const std::uint32_t column = dense_column_[feature]; column != kSparse) {
         scratch.column.push_back(column);
         scratch.column_value.push_back(query.value[i]);
-      } else if (column_begin_[feature] < column_begin_[feature + 1]) {
-        scratch.list.push_back({column_begin_[feature], column_begin_[feature + 1], query.value[i]});
+        continue;
       }
+      const std::uint32_t from = first_row == 0 ? column_begin_[feature] : entry_from(feature, first_row);
+      const std::uint32_t end = column_begin_[feature + 1];
+      if (from < end) scratch.list.push_back({from, end, query.value[i]});
     }
     scratch.column_begin.push_back(scratch.column.size());
     scratch.list_begin.push_back(scratch.list.size());
@@ -158,11 +169,23 @@ void InstanceIndex::plan(std::span<const data::SparseRow> queries, Scratch& scra
 
 void InstanceIndex::cosines(std::span<const data::SparseRow> queries, Scratch& scratch,
                             std::span<float> out) const {
+  cosines(queries, {0, padded_rows()}, scratch, out);
+}
+
+host::Range InstanceIndex::rows_of_worker(int worker, int workers) const {
+  const host::Range segments = host::worker_range(segments_, worker, workers);
+  return {segments.begin * kSegment, segments.end * kSegment};
+}
+
+void InstanceIndex::cosines(std::span<const data::SparseRow> queries, const host::Range& rows,
+                            Scratch& scratch, std::span<float> out) const {
   CHECK(queries.size() <= kIndexQueries && out.size() == queries.size() * padded_rows(), queries.size(),
         out.size());
-  plan(queries, scratch);
-  for (std::size_t begin = 0; begin < padded_rows(); begin += kChunk) {
-    const std::size_t end = std::min(begin + kChunk, padded_rows());
+  CHECK(rows.begin % kSegment == 0 && rows.end % kSegment == 0 && rows.end <= padded_rows(), rows.begin,
+        rows.end);
+  plan(queries, rows.begin, scratch);
+  for (std::size_t begin = rows.begin; begin < rows.end; begin += kChunk) {
+    const std::size_t end = std::min(begin + kChunk, rows.end);
     for (std::size_t row = begin; row < end; row += kSegment) {
       for (std::size_t q = 0; q < queries.size(); ++q) {
         const std::size_t columns = scratch.column_begin[q];

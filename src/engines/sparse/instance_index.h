@@ -92,6 +92,10 @@ class InstanceIndex {
   // out[q][r] = query q . row r, for a query of length 1 a cosine. At most kIndexQueries queries; out is
   // [queries][padded_rows()].
   void cosines(std::span<const data::SparseRow> queries, Scratch& scratch, std::span<float> out) const;
+  // Those of a worker's rows alone: of all workers together, the same. Elsewhere `out` is left as it is.
+  void cosines(std::span<const data::SparseRow> queries, const host::Range& rows, Scratch& scratch,
+               std::span<float> out) const;
+  [[nodiscard]] host::Range rows_of_worker(int worker, int workers) const;
 
   // The `count` rows of the highest cosines above 0, best first; fewer where fewer are above 0.
   void nearest(std::span<const float> cosines, std::size_t count, std::vector<Scored>& out) const;
@@ -114,7 +118,8 @@ class InstanceIndex {
     float value;
   };
 
-  void plan(std::span<const data::SparseRow> queries, Scratch& scratch) const;
+  void plan(std::span<const data::SparseRow> queries, std::size_t first_row, Scratch& scratch) const;
+  [[nodiscard]] std::uint32_t entry_from(std::uint32_t feature, std::size_t row) const;
   void add_lists(Scratch& scratch, std::size_t q, std::size_t end, float* sum) const;
   void build_columns(const data::SparseRows& rows, std::span<const std::uint8_t> dense);
   void build_label_rows(const data::LabelSets& sets);

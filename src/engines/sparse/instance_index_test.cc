@@ -87,6 +87,28 @@ TEST(InstanceIndex, QueriesTogether) {
   }
 }
 
+// Claim: workers that each have some of the rows have together, bit for bit, the cosines of one that has all;
+// also where there are more workers than rows to share.
+TEST(InstanceIndex, RowsOfWorkers) {
+  Rng rng(6, Purpose::kTest);
+  const Instances instances =
+      random_instances(rng, {.features = 80, .labels = 5, .hidden = 16, .rows = 20'000});
+  host::SimCompute compute({});
+  const InstanceIndex index(instances, {.features = 80, .labels = 5}, best(), compute);
+  const OwnedRows queries = random_rows(rng, 80, 5);
+  std::vector<data::SparseRow> rows;
+  for (std::size_t q = 0; q < 5; ++q) rows.push_back(queries.view().row(q));
+  InstanceIndex::Scratch scratch;
+  std::vector<float> whole(5 * index.padded_rows());
+  index.cosines(rows, scratch, whole);
+  for (const int workers : {1, 2, 3, 7, 500}) {
+    std::vector<float> shared(whole.size(), 99);
+    for (int w = workers - 1; w >= 0; --w)
+      index.cosines(rows, index.rows_of_worker(w, workers), scratch, shared);
+    ASSERT_EQ(shared, whole) << workers;
+  }
+}
+
 // Queries of many dense columns.
 TEST(InstanceIndex, ManyDenseColumns) {
   constexpr std::uint32_t kFeatures = 150;

@@ -43,6 +43,10 @@ void append(const TensorView& tensor, const host::Range& range, std::vector<T>& 
               (range.end - range.begin) * sizeof(T));
 }
 
+// A worker that forms centroids has a double for each feature. More of them would finish sooner, but memory
+// that is needed while a part is read should not depend on the machine.
+constexpr int kLengthWorkers = 4;
+
 host::Range entries_of(const TensorView& begin, std::size_t row) {
   return {at<std::uint32_t>(begin, row), at<std::uint32_t>(begin, row + 1)};
 }
@@ -65,6 +69,16 @@ bool holds_instance(std::size_t rows, const sparse::HeldRows& held, std::uint32_
   std::size_t shard = std::size_t{number} * held.shards() / rows;
   while (instance_run(rows, held.shards(), shard).end <= number) ++shard;
   return held.holds(shard);
+}
+
+HeldFloats::HeldFloats(const sparse::HeldRows& held) : shift_(held.shift()) {
+  std::size_t rows = 0;
+  for (std::size_t shard = 0; shard < held.shards(); ++shard) {
+    begin_.push_back(rows);
+    const host::Range own = held.rows_of(shard);
+    if (held.holds(shard)) rows += own.end - own.begin;
+  }
+  value_.assign(rows, 0);
 }
 
 InstancePartReader::InstancePartReader(const ModelHeader& header, sparse::HeldRows held)
@@ -183,15 +197,18 @@ InstancePartReader::LabelRows InstancePartReader::rows_of_labels() const {
   return rows;
 }
 
-std::vector<float> InstancePartReader::inverse_lengths(host::Compute& compute) const {
+HeldFloats InstancePartReader::inverse_lengths(host::Compute& compute) const {
   const LabelRows rows = rows_of_labels();
-  std::vector<float> inverse(labels_, 0);
+  HeldFloats inverse(held_);
+  const int workers = std::min(compute.workers(), kLengthWorkers);
   compute.run([&](int worker) {
+    if (worker >= workers) return;
     CentroidLengths lengths(features_);
     std::vector<std::uint32_t> index;
     std::vector<float> value;
     for (std::size_t label = static_cast<std::size_t>(worker); label < labels_;
-         label += static_cast<std::size_t>(compute.workers())) {
+         label += static_cast<std::size_t>(workers)) {
+      if (!held_.contains(static_cast<std::uint32_t>(label))) continue;
       for (std::uint32_t i = rows.begin[label]; i < rows.begin[label + 1]; ++i) {
         const host::Range entries = entries_of(tensor(kFeatureBegin), rows.row[i]);
         index.clear();
@@ -200,7 +217,7 @@ std::vector<float> InstancePartReader::inverse_lengths(host::Compute& compute) c
         append(tensor(kValue), entries, value);
         lengths.add({index, value});
       }
-      inverse[label] = lengths.take_inverse();
+      inverse.of(static_cast<std::uint32_t>(label)) = lengths.take_inverse();
     }
   });
   return inverse;

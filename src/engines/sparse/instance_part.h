@@ -4,9 +4,10 @@
 // (docs/protocols/sparse-serving.md). Rows are shared out with the shards of the output layer: as many runs
 // as there are shards, one for each.
 //
-// Memory: that of the rows, a float for each label of the model and a byte for each feature; while they are
-// read besides 4 bytes a feature, for each worker 8, and 8 for each label. All training rows are looked at,
-// in mapped files: to check them in order, and for the lengths of centroids in the order of labels.
+// Memory: that of the rows, a float for each output row held and a byte for each feature; while they are
+// read besides 32 bytes a feature and 8 a label of the model, however many workers there are. All training
+// rows are looked at, in mapped files: to check them in order, and for the lengths of centroids in the order
+// of labels.
 //
 // Thread rule: one owner.
 #pragma once
@@ -27,12 +28,33 @@
 
 namespace gossamer::engine {
 
+// A number for each output row that is held.
+class HeldFloats {
+ public:
+  HeldFloats() = default;
+  explicit HeldFloats(const sparse::HeldRows& held);
+
+  // Requires a row that is held.
+  [[nodiscard]] float& of(std::uint32_t row) { return value_[place_of(row)]; }
+  [[nodiscard]] float of(std::uint32_t row) const { return value_[place_of(row)]; }
+  [[nodiscard]] std::size_t size() const { return value_.size(); }
+
+ private:
+  [[nodiscard]] std::size_t place_of(std::uint32_t row) const {
+    const std::size_t shard = row >> shift_;
+    return begin_[shard] + (row - (shard << shift_));
+  }
+
+  unsigned shift_ = 0;
+  std::vector<std::size_t> begin_;  // by shard
+  std::vector<float> value_;
+};
+
 struct InstancePart {
   Instances rows;
   std::vector<std::uint32_t> number;  // of each row, among all of the model; rising
   std::vector<std::uint8_t> dense;    // per feature: is_dense() among all rows, for InstanceIndex
-  std::vector<float>
-      inverse_lengths;  // per label whose output row is held: 1 / the length of its centroid; else 0
+  HeldFloats inverse_lengths;         // 1 / the length of a label's centroid; row = label
 };
 
 // The rows that go with an output shard. Requires shard < shards.
@@ -72,7 +94,7 @@ class InstancePartReader {
   [[nodiscard]] bool rows_rise(std::string_view begin, std::string_view index, std::uint64_t bound) const;
   [[nodiscard]] std::vector<std::uint8_t> dense_features() const;
   [[nodiscard]] LabelRows rows_of_labels() const;
-  [[nodiscard]] std::vector<float> inverse_lengths(host::Compute& compute) const;
+  [[nodiscard]] HeldFloats inverse_lengths(host::Compute& compute) const;
   void reserve(InstancePart& part) const;
   void take_run(const host::Range& run, InstancePart& part) const;
 

@@ -10,8 +10,6 @@
 #include "base/check.h"
 #include "engines/sparse/fleet/fleet_workload.h"
 #include "engines/sparse/fusion.h"
-#include "engines/sparse/instance_index.h"
-#include "engines/sparse/model_json.h"
 #include "engines/sparse/row_search.h"
 #include "host/api/compute.h"
 #include "host/api/files.h"
@@ -29,28 +27,6 @@ using Found = engine::FleetQueries::Answer;
 constexpr Duration kLookEvery{50'000'000};
 // Members elsewhere, which hold nothing that is not on the disk.
 constexpr Duration kLeaveTime{3'000'000'000};
-
-// What all parts take in members' memory: weights, and what their search has of each row.
-std::uint64_t bytes_of(const sparse::NetworkShape& shape) {
-  constexpr std::uint64_t kOfRow = 32;
-  std::uint64_t floats = std::uint64_t{shape.features} * sparse::row_stride(shape.hidden);
-  std::size_t inputs = shape.hidden;
-  for (const std::size_t units : shape.dense) {
-    floats += std::uint64_t{units} * sparse::row_stride(inputs);
-    inputs = units;
-  }
-  floats += std::uint64_t{shape.labels} * sparse::row_stride(inputs);
-  return floats * sizeof(float) + std::uint64_t{shape.labels} * (inputs + kOfRow);
-}
-
-// The same of training rows: hidden vectors and their search, rows and the index that is built of them,
-// cosines of a block on one worker.
-std::uint64_t bytes_of(const engine::InstanceCounts& instances, std::size_t width) {
-  constexpr std::uint64_t kOfRow = 40;
-  constexpr std::uint64_t kCosines = engine::kIndexQueries * sizeof(float);
-  return instances.rows * (3 * width + kOfRow + kCosines) + 16 * instances.feature_entries +
-         8 * instances.label_entries;
-}
 
 // The lead's side, on the loop thread; what takes long is done aside.
 class QueryCompanion final : public Companion {
@@ -127,9 +103,7 @@ class QueryCompanion final : public Companion {
 Result<void> lead(const NodeHost& host, const ServingFleet::Options& options, const ServingLead& serving,
                   QueryDesk& desk) {
   const std::uint64_t shards = serving.shape.shards();
-  std::uint64_t bytes = bytes_of(serving.shape.network);
-  if (serving.instances) bytes += bytes_of(*serving.instances, serving.shape.network.last_hidden());
-  engine::FleetWorkload workload(serving.shape, {.shard_bytes = bytes / shards + 1, .copies = 0});
+  engine::FleetWorkload workload(serving.shape, {.shard_bytes = serving.bytes / shards + 1, .copies = 0});
   std::unique_ptr<NodeProcesses> nodes;
   Post wake;
   CoordinatorOptions leading{

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "engines/sparse/instance_index.h"
 #include "engines/sparse/model_part.h"
 #include "node/fleet/fleet_plan.h"
 
@@ -21,6 +22,34 @@ Error unreadable(std::string got) {
           .fix = "look whether lead and node run the same version"};
 }
 
+// What all parts take in members' memory: weights, and what their search has of each row.
+std::uint64_t bytes_of(const sparse::NetworkShape& shape) {
+  constexpr std::uint64_t kOfRow = 32;
+  std::uint64_t floats = std::uint64_t{shape.features} * sparse::row_stride(shape.hidden);
+  std::size_t inputs = shape.hidden;
+  for (const std::size_t units : shape.dense) {
+    floats += std::uint64_t{units} * sparse::row_stride(inputs);
+    inputs = units;
+  }
+  floats += std::uint64_t{shape.labels} * sparse::row_stride(inputs);
+  return floats * sizeof(float) + std::uint64_t{shape.labels} * (inputs + kOfRow);
+}
+
+// The same of training rows: hidden vectors and their search, rows and the index that is built of them,
+// cosines of a block.
+std::uint64_t bytes_of(const engine::InstanceCounts& instances, std::size_t width) {
+  constexpr std::uint64_t kOfRow = 40;
+  constexpr std::uint64_t kCosines = engine::kIndexQueries * sizeof(float);
+  return instances.rows * (3 * width + kOfRow + kCosines) + 16 * instances.feature_entries +
+         8 * instances.label_entries;
+}
+
+// Of training rows, what each member has for all features and labels, however few rows: while it reads its
+// part, which takes more than the index does later (instance_part.h).
+std::uint64_t bytes_each(const sparse::NetworkShape& shape) {
+  return std::uint64_t{33} * shape.features + std::uint64_t{8} * shape.labels;
+}
+
 }  // namespace
 
 ServingLead prepare_serving(const engine::OpenedModel& model, std::size_t nodes,
@@ -32,9 +61,14 @@ ServingLead prepare_serving(const engine::OpenedModel& model, std::size_t nodes,
   message.set_header_hash(model.header_hash);
   message.set_shard_shift(shift);
   message.set_instances(share);
+  const sparse::NetworkShape shape = engine::network_shape(model.header);
+  std::uint64_t bytes = bytes_of(shape);
+  if (share)
+    bytes += bytes_of(model.header.instances.value(), shape.last_hidden()) + nodes * bytes_each(shape);
   return {.configuration = message.SerializeAsString(),
-          .shape = {.network = engine::network_shape(model.header), .shard_shift = shift},
-          .instances = share ? model.header.instances : std::nullopt};
+          .shape = {.network = shape, .shard_shift = shift},
+          .instances = share ? model.header.instances : std::nullopt,
+          .bytes = bytes};
 }
 
 Result<std::shared_ptr<const engine::ServingJob>> make_serving_job(const NodeHost& host,

@@ -6,6 +6,8 @@
 // Thread rule: the thread that owns the Compute: of a member the one that does its Work.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,6 +25,7 @@ struct ServingLead {
   std::string configuration;  // for the members' engines
   engine::FleetShape shape;
   std::optional<engine::InstanceCounts> instances = {};  // that members share out; nothing: by the net alone
+  std::uint64_t bytes = 0;  // in the memory of all members together, however many workers each has
 };
 // Of an opened model, whose directory is a path from the root, and so many nodes. kShare: of one that keeps
 // training rows.

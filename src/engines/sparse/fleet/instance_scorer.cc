@@ -19,6 +19,7 @@ InstanceScorer::InstanceScorer(InstancePart part, IndexShape shape, std::size_t 
       compute_(compute),
       index_(part_.rows, shape, part_.dense, kernels),
       units_(kQueryBlock * sparse::row_stride(width)),
+      cosines_(kIndexQueries * index_.padded_rows()),
       workers_(static_cast<std::size_t>(compute.workers())),
       by_input_(kQueryBlock),
       by_hidden_(kQueryBlock) {
@@ -26,22 +27,32 @@ InstanceScorer::InstanceScorer(InstancePart part, IndexShape shape, std::size_t 
   std::vector<std::uint32_t>().swap(part_.rows.feature);
   std::vector<float>().swap(part_.rows.value);
   std::vector<std::uint8_t>().swap(part_.dense);
-  for (Worker& worker : workers_) worker.cosines = AlignedArray<float>(kIndexQueries * index_.padded_rows());
   if (part_.number.empty()) return;
   search_.emplace(RowMatrix{.rows = part_.number.size(), .width = width, .compact = part_.rows.hidden.data()},
                   kernels, compute);
 }
 
-void InstanceScorer::compute_cosines(const data::SparseRows& queries, const host::Range& range,
-                                     Worker& worker) const {
-  worker.block.clear();
-  for (std::size_t q = range.begin; q < range.end; ++q) worker.block.push_back(queries.row(q));
-  index_.cosines(worker.block, worker.scratch,
-                 worker.cosines.span().first(worker.block.size() * index_.padded_rows()));
-}
-
-std::span<const float> InstanceScorer::cosines(const Worker& worker, std::size_t i) const {
-  return worker.cosines.span().subspan(i * index_.padded_rows(), index_.padded_rows());
+// Each worker has some of the rows for all queries that go together, and then some of the queries: cosines of
+// each worker's own queries would take that memory once for each.
+void InstanceScorer::for_each(const data::SparseRows& queries, const UseCosines& use) {
+  const std::size_t padded = index_.padded_rows();
+  std::vector<data::SparseRow> together;
+  for (std::size_t first = 0; first < queries.rows(); first += kIndexQueries) {
+    const std::size_t count = std::min(kIndexQueries, queries.rows() - first);
+    together.clear();
+    for (std::size_t i = 0; i < count; ++i) together.push_back(queries.row(first + i));
+    compute_.run([&](int w) {
+      index_.cosines(together, index_.rows_of_worker(w, compute_.workers()),
+                     workers_[static_cast<std::size_t>(w)].scratch, cosines_.span().first(count * padded));
+    });
+    compute_.run([&](int w) {
+      const host::Range mine = host::worker_range(count, w, compute_.workers());
+      for (std::size_t i = mine.begin; i < mine.end; ++i) {
+        use(first + i, std::as_const(cosines_).span().subspan(i * padded, padded),
+            workers_[static_cast<std::size_t>(w)]);
+      }
+    });
+  }
 }
 
 void InstanceScorer::list(std::size_t q, std::span<const float> cosines, const float* unit,
@@ -67,15 +78,8 @@ void InstanceScorer::search(const data::SparseRows& queries, const QueryMatrix& 
   }
   if (!search_) return;
   search_->search({units_.data(), stride, hidden.count}, neighbours);
-  compute_.run([&](int w) {
-    Worker& worker = workers_[static_cast<std::size_t>(w)];
-    const host::Range mine = host::worker_range(hidden.count, w, compute_.workers());
-    for (std::size_t first = mine.begin; first < mine.end; first += kIndexQueries) {
-      const std::size_t last = std::min(first + kIndexQueries, mine.end);
-      compute_cosines(queries, {first, last}, worker);
-      for (std::size_t q = first; q < last; ++q)
-        list(q, cosines(worker, q - first), units_.data() + q * stride, neighbours, worker);
-    }
+  for_each(queries, [&](std::size_t q, std::span<const float> cosines, Worker& worker) {
+    list(q, cosines, units_.data() + q * stride, neighbours, worker);
   });
 }
 
@@ -83,17 +87,9 @@ void InstanceScorer::sum(const data::SparseRows& queries, const data::LabelSets&
                          std::span<std::int64_t> sums) {
   CHECK(queries.rows() == labels.rows() && sums.size() == labels.label.size(), queries.rows(), labels.rows(),
         sums.size());
-  compute_.run([&](int w) {
-    Worker& worker = workers_[static_cast<std::size_t>(w)];
-    const host::Range mine = host::worker_range(queries.rows(), w, compute_.workers());
-    for (std::size_t first = mine.begin; first < mine.end; first += kIndexQueries) {
-      const std::size_t last = std::min(first + kIndexQueries, mine.end);
-      compute_cosines(queries, {first, last}, worker);
-      for (std::size_t q = first; q < last; ++q) {
-        for (std::size_t i = labels.begin[q]; i < labels.begin[q + 1]; ++i)
-          sums[i] = index_.centroid_sum(labels.label[i], cosines(worker, q - first));
-      }
-    }
+  for_each(queries, [&](std::size_t q, std::span<const float> cosines, Worker&) {
+    for (std::size_t i = labels.begin[q]; i < labels.begin[q + 1]; ++i)
+      sums[i] = index_.centroid_sum(labels.label[i], cosines);
   });
 }
 

@@ -8,12 +8,13 @@
 //   scorer.by_hidden(q); scorer.sum(queries, labels of each, sums);
 //
 // A number is the same as that of a Predictor that has all rows, to the bit. Memory: 8 bytes a feature entry
-// (16 while it is built), 4 a feature twice, for each row width * 3 + 40 bytes, and 128 for each worker.
-// Thread rule: one thread, that of the Compute.
+// (16 while it is built), 4 a feature twice, for each row width * 3 + 40 bytes, and 128 for the cosines of
+// the queries that go together, whose rows all workers share. Thread rule: one thread, that of the Compute.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -48,7 +49,7 @@ class InstanceScorer {
   // size.
   void sum(const data::SparseRows& queries, const data::LabelSets& labels, std::span<std::int64_t> sums);
   // 1 / the length of the centroid. Requires that the label's output row is held.
-  [[nodiscard]] float inverse_length(std::uint32_t label) const { return part_.inverse_lengths[label]; }
+  [[nodiscard]] float inverse_length(std::uint32_t label) const { return part_.inverse_lengths.of(label); }
   [[nodiscard]] std::size_t rows() const { return part_.number.size(); }
   // Of a row, by its number among all; nothing where it is not here.
   [[nodiscard]] std::optional<std::span<const std::uint32_t>> labels_of(std::uint32_t number) const;
@@ -56,14 +57,12 @@ class InstanceScorer {
  private:
   struct Worker {
     InstanceIndex::Scratch scratch;
-    AlignedArray<float> cosines;         // [kIndexQueries][padded rows of the index]
-    std::vector<data::SparseRow> block;  // queries that go together
     std::vector<Scored> nearest;
   };
 
-  // Of queries [range.begin, range.end), at most kIndexQueries.
-  void compute_cosines(const data::SparseRows& queries, const host::Range& range, Worker& worker) const;
-  [[nodiscard]] std::span<const float> cosines(const Worker& worker, std::size_t i) const;
+  // With the cosines of each of the queries, on any worker.
+  using UseCosines = std::function<void(std::size_t q, std::span<const float> cosines, Worker& worker)>;
+  void for_each(const data::SparseRows& queries, const UseCosines& use);
   void list(std::size_t q, std::span<const float> cosines, const float* unit, std::size_t neighbours,
             Worker& worker);
 
@@ -74,6 +73,7 @@ class InstanceScorer {
   InstanceIndex index_;
   std::optional<RowSearch> search_;  // nothing: no rows are held
   AlignedArray<float> units_;        // [kQueryBlock][stride] hidden vectors of length 1
+  AlignedArray<float> cosines_;      // [kIndexQueries][padded rows of the index]
   std::vector<Worker> workers_;
   std::vector<std::vector<FoundRow>> by_input_;
   std::vector<std::vector<FoundRow>> by_hidden_;
