@@ -15,6 +15,7 @@
 #include "engines/sparse/instance_index.h"
 #include "engines/sparse/model_part.h"
 #include "engines/sparse/model_tensors.h"
+#include "engines/sparse/record_checks.h"
 
 namespace gossamer::engine {
 namespace {
@@ -108,60 +109,47 @@ Result<void> InstancePartReader::add(const std::string& path, const std::string&
                       fmt::format("{} [{}]", engine::name(tensor.dtype), fmt::join(tensor.shape, ", ")),
                       fmt::format("{} [{}]", engine::name(expected.dtype), fmt::join(expected.shape, ", ")));
   }
-  if (!tensors_.emplace(name, tensor).second)
-    return bad_tensor(path, name, "the same name in two shards", "each tensor once");
-  return {};
+  const auto [first, fresh] = tensors_.emplace(name, Found{.path = path, .tensor = tensor});
+  if (fresh) return {};
+  return bad_tensor(path, name,
+                    fmt::format("the same name in two shards, the other one {}", first->second.path),
+                    "each tensor once");
 }
 
 const TensorView& InstancePartReader::tensor(std::string_view name) const {
-  return tensors_.find(name)->second;
+  return tensors_.find(name)->second.tensor;
 }
 
-// From 0 to the number of entries, never falling.
-bool InstancePartReader::offsets_fit(std::string_view name, std::uint64_t entries) const {
-  const TensorView& begin = tensor(name);
-  std::uint32_t last = 0;
-  bool good = at<std::uint32_t>(begin, 0) == 0;
-  for (std::size_t r = 0; r <= counts_.rows; ++r) {
-    const auto offset = at<std::uint32_t>(begin, r);
-    good = good && offset >= last;
-    last = offset;
-  }
-  return good && last == entries;
+Error InstancePartReader::bad(std::string_view name, std::string got, std::string expected) const {
+  return bad_tensor(tensors_.find(name)->second.path, name, std::move(got), std::move(expected));
 }
 
-bool InstancePartReader::rows_rise(std::string_view begin, std::string_view index,
-                                   std::uint64_t bound) const {
-  const TensorView& ids = tensor(index);
-  for (std::size_t r = 0; r < counts_.rows; ++r) {
-    const host::Range row = entries_of(tensor(begin), r);
-    for (std::size_t i = row.begin; i < row.end; ++i) {
-      const auto id = at<std::uint32_t>(ids, i);
-      if (id >= bound || (i > row.begin && id <= at<std::uint32_t>(ids, i - 1))) return false;
-    }
-  }
-  return true;
+Result<void> InstancePartReader::check_rows(const Rows& rows) const {
+  const TensorView& begin = tensor(rows.begin);
+  const TensorView& index = tensor(rows.index);
+  const auto offset = [&](std::size_t i) { return at<std::uint32_t>(begin, i); };
+  if (const auto wrong = wrong_offset(counts_.rows + 1, rows.entries, offset))
+    return bad(rows.begin, wrong_offset_text(*wrong, offset(*wrong)), "rising offsets into the entries");
+  const auto wrong = wrong_index(counts_.rows, rows.bound, offset,
+                                 [&](std::size_t i) { return at<std::uint32_t>(index, i); });
+  if (!wrong) return {};
+  const std::size_t record = row_of_entry(counts_.rows, *wrong, offset);
+  return bad(rows.index, wrong_index_text(record, *wrong, at<std::uint32_t>(index, *wrong)),
+             fmt::format("rising indices below {}", rows.bound));
 }
 
-Result<void> InstancePartReader::check(const std::string& path) const {
+Result<void> InstancePartReader::check(const std::string& directory) const {
   for (const auto& [name, expected] : expected_) {
-    if (!tensors_.contains(name)) return bad_tensor(path, name, "nothing", "the tensor in one of the shards");
+    if (!tensors_.contains(name))
+      return bad_tensor(directory, name, "nothing", "the tensor in one of the shards");
   }
-  for (const auto& [begin, entries] :
-       {std::pair(kFeatureBegin, counts_.feature_entries), {kLabelBegin, counts_.label_entries}}) {
-    if (!offsets_fit(begin, entries))
-      return bad_tensor(path, begin, "offsets that do not fit", "rising offsets into the entries");
-  }
-  for (const auto& [begin, index, bound] :
-       {std::tuple(kFeatureBegin, kFeature, features_), {kLabelBegin, kLabel, labels_}}) {
-    if (!rows_rise(begin, index, bound)) {
-      return bad_tensor(path, index, "a row that does not rise or leaves its bounds",
-                        fmt::format("rising indices below {}", bound));
-    }
+  for (const Rows& rows : {Rows{kFeatureBegin, counts_.feature_entries, kFeature, features_},
+                           Rows{kLabelBegin, counts_.label_entries, kLabel, labels_}}) {
+    if (auto good = check_rows(rows); !good.ok()) return good;
   }
   for (std::size_t i = 0; i < counts_.feature_entries; ++i) {
     if (!std::isfinite(at<float>(tensor(kValue), i)))
-      return bad_tensor(path, kValue, "a number that is not finite", "finite numbers");
+      return bad(kValue, not_finite(tensor(kValue)), "finite numbers");
   }
   return {};
 }
@@ -258,8 +246,8 @@ void InstancePartReader::take_run(const host::Range& run, InstancePart& part) co
   }
 }
 
-Result<InstancePart> InstancePartReader::finish(const std::string& path, host::Compute& compute) const {
-  if (auto good = check(path); !good.ok()) return good.error();
+Result<InstancePart> InstancePartReader::finish(const std::string& directory, host::Compute& compute) const {
+  if (auto good = check(directory); !good.ok()) return good.error();
   InstancePart part;
   part.dense = dense_features();
   part.inverse_lengths = inverse_lengths(compute);
@@ -278,7 +266,7 @@ Result<InstancePart> InstancePartReader::finish(const std::string& path, host::C
     hidden = hidden.subspan(from.size());
   }
   if (!all_finite(std::as_const(part.rows.hidden).span()))
-    return bad_tensor(path, kHidden, "a number that is not finite", "finite numbers");
+    return bad(kHidden, not_finite(tensor(kHidden)), "finite numbers");
   return part;
 }
 

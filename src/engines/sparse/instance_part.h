@@ -74,9 +74,9 @@ class InstancePartReader {
 
   // Others than those of instances are ignored. kBadData: a wrong type or shape, a tensor seen twice.
   [[nodiscard]] Result<void> add(const std::string& path, const std::string& name, const TensorView& tensor);
-  // `path` is the model's directory. kBadData: a tensor is missing; of all rows an offset that does not fit,
-  // an index out of its bounds or order, a value that is not finite; of those held, a hidden vector.
-  [[nodiscard]] Result<InstancePart> finish(const std::string& path, host::Compute& compute) const;
+  // kBadData, with the file: a tensor is missing from the model's directory; of all rows an offset that does
+  // not fit, an index out of its bounds or order, a value that is not finite; of those held, a hidden vector.
+  [[nodiscard]] Result<InstancePart> finish(const std::string& directory, host::Compute& compute) const;
 
  private:
   struct Expected {
@@ -88,10 +88,22 @@ class InstancePartReader {
     std::vector<std::uint32_t> row;
   };
 
+  struct Found {
+    std::string path;  // of its file
+    TensorView tensor;
+  };
+  // Offsets of all rows into entries, and these, which are below `bound`.
+  struct Rows {
+    std::string_view begin;
+    std::uint64_t entries;
+    std::string_view index;
+    std::uint64_t bound;
+  };
+
   [[nodiscard]] const TensorView& tensor(std::string_view name) const;
-  [[nodiscard]] Result<void> check(const std::string& path) const;
-  [[nodiscard]] bool offsets_fit(std::string_view name, std::uint64_t entries) const;
-  [[nodiscard]] bool rows_rise(std::string_view begin, std::string_view index, std::uint64_t bound) const;
+  [[nodiscard]] Error bad(std::string_view name, std::string got, std::string expected) const;
+  [[nodiscard]] Result<void> check(const std::string& directory) const;
+  [[nodiscard]] Result<void> check_rows(const Rows& rows) const;
   [[nodiscard]] std::vector<std::uint8_t> dense_features() const;
   [[nodiscard]] LabelRows rows_of_labels() const;
   [[nodiscard]] HeldFloats inverse_lengths(host::Compute& compute) const;
@@ -104,7 +116,7 @@ class InstancePartReader {
   const std::size_t width_;  // of hidden vectors
   const sparse::HeldRows held_;
   std::map<std::string, Expected, std::less<>> expected_;
-  TensorMap tensors_;
+  std::map<std::string, Found, std::less<>> tensors_;
 };
 
 }  // namespace gossamer::engine

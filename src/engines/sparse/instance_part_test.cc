@@ -120,19 +120,25 @@ TEST_F(InstancePartTest, KnowsWhatFollowsFromAllRows) {
   EXPECT_TRUE(dense > 0 && dense < 30) << dense;
 }
 
-// Claim: what is not as the format says is refused by the name of its tensor, whoever holds the row.
+// Claim: what is not as the format says is refused by its file, the name of its tensor and where it is in it,
+// whoever holds the row.
 TEST_F(InstancePartTest, RefusesWhatIsDamaged) {
   const auto nan = std::numeric_limits<float>::quiet_NaN();
-  const std::vector<std::pair<std::string, std::function<void(Instances&)>>> damages{
-      {"instances.feature_begin", [](Instances& rows) { rows.feature_begin[1] = 1'000'000; }},
-      {"instances.feature_begin", [](Instances& rows) { rows.feature_begin[0] = 1; }},
-      {"instances.label_begin", [](Instances& rows) { rows.label_begin[300] = 1'000'000; }},
-      {"instances.feature", [](Instances& rows) { rows.feature[0] = 30; }},
-      {"instances.label", [](Instances& rows) { rows.label.back() = 77; }},
-      {"instances.value", [nan](Instances& rows) { rows.value.back() = nan; }},
-      {"instances.hidden", [](Instances& rows) { rows.hidden[0].bits = 0x7F80; }},
+  struct Damage {
+    std::string name;
+    std::string place;
+    std::function<void(Instances&)> damage;
   };
-  for (const auto& [name, damage] : damages) {
+  const std::vector<Damage> damages{
+      {"instances.feature_begin", "1000000 at 1", [](Instances& rows) { rows.feature_begin[1] = 1'000'000; }},
+      {"instances.feature_begin", "1 at 0", [](Instances& rows) { rows.feature_begin[0] = 1; }},
+      {"instances.label_begin", "1000000 at 300", [](Instances& rows) { rows.label_begin[300] = 1'000'000; }},
+      {"instances.feature", "30 at 0, in record 0", [](Instances& rows) { rows.feature[0] = 30; }},
+      {"instances.label", "77 at ", [](Instances& rows) { rows.label.back() = 77; }},
+      {"instances.value", "at ", [nan](Instances& rows) { rows.value.back() = nan; }},
+      {"instances.hidden", "row 0, column 0", [](Instances& rows) { rows.hidden[0].bits = 0x7F80; }},
+  };
+  for (const auto& [name, place, damage] : damages) {
     model_ = testing::random_model({.features = 30, .labels = 77, .hidden = 48, .rows = 301});
     damage(*model_.instances);
     save();
@@ -140,6 +146,8 @@ TEST_F(InstancePartTest, RefusesWhatIsDamaged) {
     ASSERT_FALSE(loaded.ok()) << name;
     EXPECT_EQ(loaded.error().kind, ErrorKind::kBadData);
     EXPECT_NE(loaded.error().message().find(name), std::string::npos) << loaded.error().message();
+    EXPECT_NE(loaded.error().where.find(".safetensors"), std::string::npos) << loaded.error().message();
+    EXPECT_NE(loaded.error().got.find(place), std::string::npos) << loaded.error().message();
   }
 }
 

@@ -437,29 +437,31 @@ TEST(ModelFile, FeatureNames) {
   refused("'c' twice");
 }
 
-// Indices, offsets and numbers that cannot be used are found although checksums are right.
+// Indices, offsets and numbers that cannot be used are found although checksums are right, and the message
+// names the file, and where in its tensor they are.
 TEST(ModelFile, RefusesContentThatLies) {
   struct Lie {
     const char* tensor;
     std::size_t element;
     std::uint32_t value;
+    const char* place;
   };
   const std::vector<Lie> lies = {
-      {"instances.feature", 0, 9},
-      {"instances.label", 0, 7},
-      {"instances.feature_begin", 0, 1},
-      {"instances.feature_begin", 1, 0xFFFFFFFF},
-      {"instances.label_begin", 6, 100},
-      {"instances.value", 0, 0x7F800000},
-      {"embedding.weight", 5, 0x7FC00000},
-      {"output.weight", 5, 0xFF800000},
-      {"output.bias", 1, 0x7F800001},
-      {"weighting.idf", 2, 0x7F800000},
-      {"instances.hidden", 0, 0x7F803F80},
-      {"label_names.begin", 2, 1000},
-      {"featurizer.features.begin", 2, 1000},
-      {"featurizer.document_frequency", 2, 0},
-      {"featurizer.document_frequency", 0, 91},
+      {"instances.feature", 0, 9, "9 at 0, in record 0"},
+      {"instances.label", 0, 7, "7 at 0, in record"},
+      {"instances.feature_begin", 0, 1, "1 at 0"},
+      {"instances.feature_begin", 1, 0xFFFFFFFF, "4294967295 at 1"},
+      {"instances.label_begin", 6, 100, "100 at 6"},
+      {"instances.value", 0, 0x7F800000, "at 0"},
+      {"embedding.weight", 5, 0x7FC00000, "row 0, column 5"},
+      {"output.weight", 21, 0xFF800000, "row 1, column 5"},
+      {"output.bias", 1, 0x7F800001, "at 1"},
+      {"weighting.idf", 2, 0x7F800000, "at 2"},
+      {"instances.hidden", 0, 0x7F803F80, "row 0, column 1"},
+      {"label_names.begin", 2, 1000, "1000 at 2"},
+      {"featurizer.features.begin", 2, 1000, "1000 at 2"},
+      {"featurizer.document_frequency", 2, 0, "feature 2"},
+      {"featurizer.document_frequency", 0, 91, "feature 0"},
   };
   for (const Lie& lie : lies) {
     host::SimDisk disk;
@@ -478,6 +480,8 @@ TEST(ModelFile, RefusesContentThatLies) {
     ASSERT_FALSE(loaded.ok()) << lie.tensor;
     EXPECT_EQ(loaded.error().kind, ErrorKind::kBadData);
     EXPECT_NE(loaded.error().message().find(lie.tensor), std::string::npos) << loaded.error().message();
+    EXPECT_EQ(loaded.error().where, kShard);
+    EXPECT_NE(loaded.error().got.find(lie.place), std::string::npos) << loaded.error().message();
   }
 }
 

@@ -66,8 +66,7 @@ class PartReader {
                         fmt::format("{} [{}]", engine::name(tensor.dtype), fmt::join(tensor.shape, ", ")),
                         fmt::format("F32 [{}]", fmt::join(expected.shape, ", ")));
     }
-    if (!expected.take(tensor))
-      return bad_tensor(path, name, "a number that is not finite", "finite numbers");
+    if (!expected.take(tensor)) return bad_tensor(path, name, not_finite(tensor), "finite numbers");
     return {};
   }
   Result<sparse::Network> finish(const std::string& path) {

@@ -115,6 +115,8 @@ TEST_F(ModelPart, RefusesWhatIsNotFinite) {
   ASSERT_FALSE(loaded.ok());
   EXPECT_EQ(loaded.error().kind, ErrorKind::kBadData);
   EXPECT_NE(loaded.error().message().find("output.weight"), std::string::npos);
+  EXPECT_NE(loaded.error().where.find(".safetensors"), std::string::npos) << loaded.error().message();
+  EXPECT_NE(loaded.error().got.find("row 3, column 0"), std::string::npos) << loaded.error().message();
 }
 
 // Claim: without its network a model has its shape, names and weighting, and no training rows.

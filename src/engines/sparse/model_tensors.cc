@@ -7,11 +7,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <unordered_set>
+#include <unordered_map>
 #include <utility>
 
 #include "base/check.h"
 #include "engines/sparse/model_part.h"
+#include "engines/sparse/record_checks.h"
 
 namespace gossamer::engine {
 namespace {
@@ -47,39 +48,12 @@ void add_names(std::vector<TensorSource>& tensors, const std::string& prefix, co
   tensors.push_back(vector_tensor<std::uint64_t>(prefix + ".begin", DType::kU64, names.begin));
 }
 
-// begin[0] == 0, never falling, ends at `entries`.
-template <class T>
-bool offsets_fit(const std::vector<T>& begin, std::size_t entries) {
-  return !begin.empty() && begin.front() == 0 && begin.back() == entries &&
-         std::is_sorted(begin.begin(), begin.end());
-}
-
-// Indices of every row rise strictly and are below `bound`. Requires offsets that fit.
-bool rows_rise(const std::vector<std::uint32_t>& begin, const std::vector<std::uint32_t>& index,
-               std::uint64_t bound) {
-  for (std::size_t r = 0; r + 1 < begin.size(); ++r) {
-    for (std::size_t i = begin[r]; i < begin[r + 1]; ++i) {
-      if (index[i] >= bound || (i > begin[r] && index[i] <= index[i - 1])) return false;
-    }
-  }
-  return true;
-}
-
-Result<void> check_offsets(const std::string& path, std::string_view tensor, const Names& names) {
-  if (offsets_fit(names.begin, names.bytes.size())) return {};
-  return bad_tensor(path, fmt::format("{}.begin", tensor), "offsets that do not fit",
-                    fmt::format("rising offsets into {}.bytes", tensor));
-}
-
-// Requires offsets that fit.
-Result<void> check_distinct(const std::string& path, std::string_view tensor, const Names& names) {
-  std::unordered_set<std::string_view> seen;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    if (seen.insert(names[i]).second) continue;
-    return bad_tensor(path, fmt::format("{}.bytes", tensor), fmt::format("'{}' twice", names[i]),
-                      "distinct names");
-  }
-  return {};
+// Of a tensor's numbers, the first that is not finite.
+template <class Finite>
+std::size_t first_wrong(std::size_t count, const Finite& finite) {
+  std::size_t i = 0;
+  while (i < count && finite(i)) ++i;
+  return i;
 }
 
 }  // namespace
@@ -91,6 +65,30 @@ Error bad_tensor(const std::string& path, std::string_view tensor, std::string g
           .got = std::move(got),
           .expected = std::move(expected),
           .fix = "restore the model directory from its origin or train again"};
+}
+
+std::string not_finite(const TensorView& tensor) {
+  const bool wide = tensor.dtype == DType::kF32;
+  const std::size_t size = wide ? sizeof(float) : sizeof(kernels::Bf16);
+  const std::size_t at = first_wrong(tensor.bytes.size() / size, [&](std::size_t i) {
+    float value = 0;
+    // A bf16 is the upper half of an f32.
+    std::memcpy(reinterpret_cast<std::byte*>(&value) + sizeof(value) - size, tensor.bytes.data() + i * size,
+                size);
+    return std::isfinite(value);
+  });
+  if (tensor.shape.size() != 2) return fmt::format("a number that is not finite, the one at {}", at);
+  const std::size_t width = std::max<std::size_t>(tensor.shape[1], 1);
+  return fmt::format("a number that is not finite, in row {}, column {}", at / width, at % width);
+}
+
+std::string wrong_offset_text(std::size_t place, std::uint64_t offset) {
+  return fmt::format("offsets that do not fit: {} at {}", offset, place);
+}
+
+std::string wrong_index_text(std::size_t record, std::size_t entry, std::uint32_t index) {
+  return fmt::format("a row that does not rise or leaves its bounds: {} at {}, in record {}", index, entry,
+                     record);
 }
 
 // Every exponent bit set means infinity or NaN.
@@ -307,8 +305,11 @@ Result<void> ModelBuilder::add(const std::string& path, const std::string& name,
   const auto found = expected_.find(name);
   if (found == expected_.end()) return {};
   Expected& expected = found->second;
-  if (expected.seen) return bad_tensor(path, name, "the same name in two shards", "each tensor once");
-  expected.seen = true;
+  if (!expected.path.empty()) {
+    return bad_tensor(path, name, fmt::format("the same name in two shards, the other one {}", expected.path),
+                      "each tensor once");
+  }
+  expected.path = path;
   bool fits = tensor.dtype == expected.dtype && tensor.shape.size() == expected.shape.size();
   for (std::size_t d = 0; fits && d < expected.shape.size(); ++d) {
     fits = expected.shape[d] == kAnySize || expected.shape[d] == tensor.shape[d];
@@ -318,71 +319,103 @@ Result<void> ModelBuilder::add(const std::string& path, const std::string& name,
                       fmt::format("{} [{}]", engine::name(tensor.dtype), fmt::join(tensor.shape, ", ")),
                       fmt::format("{} of the shape that model.json gives", engine::name(expected.dtype)));
   }
-  if (!expected.take(tensor)) return bad_tensor(path, name, "a number that is not finite", "finite numbers");
+  if (!expected.take(tensor)) return bad_tensor(path, name, not_finite(tensor), "finite numbers");
   return {};
 }
 
-Result<Model> ModelBuilder::finish(const std::string& path) {
+// Of a tensor that was there.
+Error ModelBuilder::bad(std::string_view tensor, std::string got, std::string expected) const {
+  const auto found = expected_.find(tensor);
+  CHECK(found != expected_.end() && !found->second.path.empty(), tensor);
+  return bad_tensor(found->second.path, tensor, std::move(got), std::move(expected));
+}
+
+Result<Model> ModelBuilder::finish(const std::string& directory) {
   for (const auto& [name, expected] : expected_) {
-    if (!expected.seen) return bad_tensor(path, name, "nothing", "the tensor in one of the shards");
+    if (expected.path.empty())
+      return bad_tensor(directory, name, "nothing", "the tensor in one of the shards");
   }
   const sparse::NetworkShape& shape = model_.network.shape;
   if (model_.weighting.idf.size() > shape.features) {
-    return bad_tensor(path, "weighting.idf", fmt::format("{} numbers", model_.weighting.idf.size()),
-                      fmt::format("at most {}", shape.features));
+    return bad("weighting.idf", fmt::format("{} numbers", model_.weighting.idf.size()),
+               fmt::format("at most {}", shape.features));
   }
-  if (auto checked = check_names(path); !checked.ok()) return checked.error();
+  if (auto checked = check_names(); !checked.ok()) return checked.error();
   if (model_.featurizer) {
-    if (auto finished = finish_featurizer(path); !finished.ok()) return finished.error();
+    if (auto finished = finish_featurizer(); !finished.ok()) return finished.error();
   }
   if (model_.instances) {
-    if (auto checked = check_instances(path); !checked.ok()) return checked.error();
+    if (auto checked = check_instances(); !checked.ok()) return checked.error();
   }
   return std::move(model_);
 }
 
-Result<void> ModelBuilder::check_names(const std::string& path) const {
-  if (const Names& names = model_.label_names; !names.begin.empty()) {
-    if (auto fit = check_offsets(path, "label_names", names); !fit.ok()) return fit;
-  }
-  if (const Names& names = model_.feature_names; !names.begin.empty()) {
-    if (auto fit = check_offsets(path, "feature_names", names); !fit.ok()) return fit;
-    return check_distinct(path, "feature_names", names);
+Result<void> ModelBuilder::check_offsets(std::string_view tensor, const Names& names) const {
+  const auto offset = [&](std::size_t i) { return names.begin[i]; };
+  const auto wrong = wrong_offset(names.begin.size(), names.bytes.size(), offset);
+  if (!wrong) return {};
+  return bad(fmt::format("{}.begin", tensor), wrong_offset_text(*wrong, names.begin[*wrong]),
+             fmt::format("rising offsets into {}.bytes", tensor));
+}
+
+// Requires offsets that fit.
+Result<void> ModelBuilder::check_distinct(std::string_view tensor, const Names& names) const {
+  std::unordered_map<std::string_view, std::size_t> seen;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const auto [first, fresh] = seen.emplace(names[i], i);
+    if (fresh) continue;
+    return bad(fmt::format("{}.bytes", tensor),
+               fmt::format("'{}' twice, as {} and {}", names[i], first->second, i), "distinct names");
   }
   return {};
 }
 
-Result<void> ModelBuilder::finish_featurizer(const std::string& path) {
+Result<void> ModelBuilder::check_names() const {
+  if (const Names& names = model_.label_names; !names.begin.empty()) {
+    if (auto fit = check_offsets("label_names", names); !fit.ok()) return fit;
+  }
+  if (const Names& names = model_.feature_names; !names.begin.empty()) {
+    if (auto fit = check_offsets("feature_names", names); !fit.ok()) return fit;
+    return check_distinct("feature_names", names);
+  }
+  return {};
+}
+
+Result<void> ModelBuilder::finish_featurizer() {
   text::FeaturizerState& state = *model_.featurizer;
   const Names& features = featurizer_features_;
-  if (auto fit = check_offsets(path, "featurizer.features", features); !fit.ok()) return fit;
-  if (auto distinct = check_distinct(path, "featurizer.features", features); !distinct.ok()) return distinct;
+  if (auto fit = check_offsets("featurizer.features", features); !fit.ok()) return fit;
+  if (auto distinct = check_distinct("featurizer.features", features); !distinct.ok()) return distinct;
   for (std::size_t i = 0; i < features.size(); ++i) {
     if (state.document_frequency[i] < 1 || state.document_frequency[i] > state.documents) {
-      return bad_tensor(path, "featurizer.document_frequency", fmt::format("{}", state.document_frequency[i]),
-                        fmt::format("1..{}", state.documents));
+      return bad("featurizer.document_frequency",
+                 fmt::format("{}, of feature {}", state.document_frequency[i], i),
+                 fmt::format("1..{}", state.documents));
     }
     state.features.emplace_back(features[i]);
   }
   return {};
 }
 
-Result<void> ModelBuilder::check_instances(const std::string& path) const {
+Result<void> ModelBuilder::check_instances() const {
   const sparse::NetworkShape& shape = model_.network.shape;
-  const Instances& i = *model_.instances;
-  if (!offsets_fit(i.feature_begin, i.feature.size()) || !offsets_fit(i.label_begin, i.label.size())) {
-    return bad_tensor(path, "instances.feature_begin or instances.label_begin", "offsets that do not fit",
-                      "rising offsets into the entries");
-  }
-  if (!rows_rise(i.feature_begin, i.feature, shape.features)) {
-    return bad_tensor(path, "instances.feature", "a row that does not rise or leaves its bounds",
-                      fmt::format("rising indices below {}", shape.features));
-  }
-  if (!rows_rise(i.label_begin, i.label, shape.labels)) {
-    return bad_tensor(path, "instances.label", "a row that does not rise or leaves its bounds",
-                      fmt::format("rising indices below {}", shape.labels));
-  }
-  return {};
+  const Instances& own = *model_.instances;
+  const auto check = [&](const char* begin_name, const std::vector<std::uint32_t>& begin,
+                         const char* index_name, const std::vector<std::uint32_t>& index,
+                         std::uint64_t bound) -> Result<void> {
+    const auto offset = [&](std::size_t i) { return begin[i]; };
+    if (const auto wrong = wrong_offset(begin.size(), index.size(), offset))
+      return bad(begin_name, wrong_offset_text(*wrong, begin[*wrong]), "rising offsets into the entries");
+    const std::size_t rows = begin.size() - 1;
+    const auto wrong = wrong_index(rows, bound, offset, [&](std::size_t i) { return index[i]; });
+    if (!wrong) return {};
+    return bad(index_name, wrong_index_text(row_of_entry(rows, *wrong, offset), *wrong, index[*wrong]),
+               fmt::format("rising indices below {}", bound));
+  };
+  auto good =
+      check("instances.feature_begin", own.feature_begin, "instances.feature", own.feature, shape.features);
+  if (!good.ok()) return good;
+  return check("instances.label_begin", own.label_begin, "instances.label", own.label, shape.labels);
 }
 
 }  // namespace gossamer::engine

@@ -26,6 +26,12 @@ namespace gossamer::engine {
 [[nodiscard]] Error bad_tensor(const std::string& path, std::string_view tensor, std::string got,
                                std::string expected);
 
+// The first number of a tensor that is not finite, for bad_tensor().
+[[nodiscard]] std::string not_finite(const TensorView& tensor);
+// The same of an offset, and of an index of a record.
+[[nodiscard]] std::string wrong_offset_text(std::size_t place, std::uint64_t offset);
+[[nodiscard]] std::string wrong_index_text(std::size_t record, std::size_t entry, std::uint32_t index);
+
 [[nodiscard]] bool all_finite(std::span<const kernels::Bf16> values);
 
 // The featurizer's features laid out as they are stored; empty without a featurizer.
@@ -57,9 +63,9 @@ class ModelBuilder {
   // Checks one tensor and copies it; unknown names are ignored. kBadData with `path` and the name: wrong type
   // or shape, seen twice, a number that is not finite.
   [[nodiscard]] Result<void> add(const std::string& path, const std::string& name, const TensorView& tensor);
-  // The model, after all shards; `path` is the directory. kBadData: a tensor is missing, an index is out of
-  // its bounds, offsets do not fit their entries, features or labels of a row do not rise.
-  [[nodiscard]] Result<Model> finish(const std::string& path);
+  // The model, after all shards; `directory` is where they are. kBadData, with the file: a tensor is missing,
+  // an index is out of its bounds, offsets do not fit their entries, features or labels of a row do not rise.
+  [[nodiscard]] Result<Model> finish(const std::string& directory);
 
  private:
   static constexpr std::uint64_t kAnySize = ~std::uint64_t{0};
@@ -67,7 +73,7 @@ class ModelBuilder {
     DType dtype;
     std::vector<std::uint64_t> shape;             // kAnySize: any
     std::function<bool(const TensorView&)> take;  // false: a number is not finite
-    bool seen = false;
+    std::string path = {};                        // of the file that had it; empty: none yet
   };
 
   void expect_network();
@@ -79,9 +85,12 @@ class ModelBuilder {
   void expect_array(const char* name, DType dtype, std::vector<std::uint64_t> shape, AlignedArray<T>& out);
   void expect_rows(const std::string& name, const sparse::RowTableShape& shape, sparse::RowTable& out);
 
-  [[nodiscard]] Result<void> check_names(const std::string& path) const;
-  [[nodiscard]] Result<void> finish_featurizer(const std::string& path);
-  [[nodiscard]] Result<void> check_instances(const std::string& path) const;
+  [[nodiscard]] Error bad(std::string_view tensor, std::string got, std::string expected) const;
+  [[nodiscard]] Result<void> check_offsets(std::string_view tensor, const Names& names) const;
+  [[nodiscard]] Result<void> check_distinct(std::string_view tensor, const Names& names) const;
+  [[nodiscard]] Result<void> check_names() const;
+  [[nodiscard]] Result<void> finish_featurizer();
+  [[nodiscard]] Result<void> check_instances() const;
 
   Model model_;
   Names featurizer_features_;
