@@ -17,4 +17,8 @@ void use_small_pages(std::span<std::byte> memory) {
     ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_NOHUGEPAGE);
 }
 
+void use_small_pages_of_runs(std::span<std::byte> memory, std::size_t rows, std::size_t run) {
+  if (rows > 0 && memory.size() / rows * run < kHugePageBytes) use_small_pages(memory);
+}
+
 }  // namespace gossamer

@@ -18,5 +18,8 @@ inline constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 // A wish, for the whole pages of `memory`, if it is large enough to have huge ones: where the kernel does not
 // grant it, more memory is used.
 void use_small_pages(std::span<std::byte> memory);
+// The same of memory that has `rows` rows of equal size, where parts are runs of `run` rows: if a run is
+// smaller than a huge page.
+void use_small_pages_of_runs(std::span<std::byte> memory, std::size_t rows, std::size_t run);
 
 }  // namespace gossamer

@@ -16,17 +16,24 @@ std::size_t size_within(host::Range range, std::size_t n) {
   return std::min(range.end, n) - std::min(range.begin, n);
 }
 
-// Whether others hold shards that lie between those of `part`, all of them smaller than a huge page.
-bool scattered(const NetworkShape& shape, const NetworkPart& part) {
-  if (part.rows.shards() == 0) return false;
-  const host::Range first = part.rows.rows_of(0);
-  if (sizeof(float) * row_stride(shape.last_hidden()) * (first.end - first.begin) >= kHugePageBytes) {
-    return false;
-  }
+// Whether others hold shards that lie between those of `part`.
+bool scattered(const NetworkPart& part) {
   for (std::size_t shard = 0; shard < part.rows.shards(); ++shard) {
     if (!part.rows.holds(shard)) return true;
   }
   return false;
+}
+
+// All but the last one's, which may be short.
+std::size_t rows_of_shard(const NetworkPart& part) {
+  const host::Range first = part.rows.rows_of(0);
+  return first.end - first.begin;
+}
+
+// Of a number for each output row.
+void expect_scattered(std::span<float> array, const NetworkShape& shape, const NetworkPart& part) {
+  if (scattered(part))
+    use_small_pages_of_runs(std::as_writable_bytes(array), shape.labels, rows_of_shard(part));
 }
 
 }  // namespace
@@ -61,7 +68,8 @@ Network::Network(NetworkShape network_shape, NetworkPart held, TableMoments mome
   CHECK(trained == (moments.output != Moments::kNone));
   CHECK(part.columns.begin % kColumnBlock == 0 && part.columns.end % kColumnBlock == 0);
   CHECK(part.units.size() == shape.dense.size(), part.units.size(), shape.dense.size());
-  if (scattered(shape, part)) output.expect_scattered_rows();
+  if (scattered(part)) output.expect_scattered_runs(rows_of_shard(part));
+  expect_scattered(bias.span(), shape, part);
   std::size_t inputs = shape.hidden;
   for (std::size_t i = 0; i < shape.dense.size(); ++i) {
     CHECK(part.units[i].begin % kUnitBlock == 0 && part.units[i].end % kUnitBlock == 0);
@@ -72,6 +80,8 @@ Network::Network(NetworkShape network_shape, NetworkPart held, TableMoments mome
   if (!trained) return;
   bias_moment1 = AlignedArray<float>(shape.labels);
   bias_moment2 = AlignedArray<float>(shape.labels);
+  for (AlignedArray<float>* const array : {&bias_moment1, &bias_moment2})
+    expect_scattered(array->span(), shape, part);
 }
 
 std::uint64_t Network::bytes() const {

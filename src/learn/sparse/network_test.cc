@@ -109,7 +109,8 @@ TEST(Network, StartsTheSameInAnyOrder) {
 }
 
 // Bytes of `array` that are in memory.
-std::size_t resident_bytes(std::span<const float> array) {
+template <class T>
+std::size_t resident_bytes(std::span<T> array) {
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   const auto address = reinterpret_cast<std::uintptr_t>(array.data()) / page * page;
   const std::size_t pages = (array.size_bytes() + page - 1) / page;
@@ -131,6 +132,22 @@ TEST(Network, ScatteredShardsTakeTheirOwnMemory) {
   initialize(network, {}, std::vector<std::uint32_t>(shape.labels, 1), compute);
   const auto weights = network.output.all_weights();
   EXPECT_EQ(resident_bytes(weights), weights.size_bytes() / 8);
+}
+
+// So do their moments, where a shard's weights are a huge page and its moments are less.
+TEST(Network, ScatteredMomentsTakeTheirOwnMemory) {
+  constexpr unsigned kShift = 13;
+  const NetworkShape shape = {.features = 3, .labels = std::size_t{1} << 17, .hidden = 64};
+  NetworkPart part = whole(shape, kShift);
+  for (std::size_t shard = 0; shard < part.rows.shards(); ++shard) {
+    if (shard % 8 != 3) part.rows.drop(shard);
+  }
+  host::SimCompute compute({.workers = 1});
+  Network network(shape, std::move(part), {.embedding = Moments::kBlock, .output = Moments::kBlock});
+  initialize(network, {}, std::vector<std::uint32_t>(shape.labels, 1), compute);
+  EXPECT_EQ(resident_bytes(network.output.all_weights()), network.output.all_weights().size_bytes() / 8);
+  EXPECT_EQ(resident_bytes(network.output.all_moment1()), network.output.all_moment1().size() / 8);
+  EXPECT_EQ(resident_bytes(network.output.all_moment2()), network.output.all_moment2().size_bytes() / 8);
 }
 
 // Dropping the moments frees two thirds of the memory and keeps the weights.

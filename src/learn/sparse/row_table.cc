@@ -53,10 +53,13 @@ void RowTable::drop_moments() {
   last_step_ = {};
 }
 
-void RowTable::expect_scattered_rows() {
-  use_small_pages(std::as_writable_bytes(weights_.span()));
-  use_small_pages(all_moment1());
-  use_small_pages(std::as_writable_bytes(moment2_.span()));
+// With moments of blocks, rows of the arrays differ by a factor of 64: what is large in one is small in
+// another.
+void RowTable::expect_scattered_runs(std::size_t run) {
+  use_small_pages_of_runs(std::as_writable_bytes(weights_.span()), shape_.rows, run);
+  use_small_pages_of_runs(all_moment1(), shape_.rows, run);
+  use_small_pages_of_runs(std::as_writable_bytes(moment2_.span()), shape_.rows, run);
+  use_small_pages_of_runs(std::as_writable_bytes(last_step_.span()), shape_.rows, run);
 }
 
 std::span<std::byte> RowTable::all_moment1() {

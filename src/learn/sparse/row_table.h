@@ -72,8 +72,9 @@ class RowTable {
 
   // Frees what only training needs.
   void drop_moments();
-  // Of a table of which only scattered rows are used (base/small_pages.h). Before any is touched.
-  void expect_scattered_rows();
+  // Of a table of which only scattered runs of `run` rows are used: those arrays of which a run is smaller
+  // than a huge page (base/small_pages.h). Before any is touched.
+  void expect_scattered_runs(std::size_t run);
   // Writes to every page that the row's moments reach into. Requires moments, all of them zero.
   void touch_moments(std::size_t row);
   // Brings the row's moments and its last step towards the cache. Requires moments.
