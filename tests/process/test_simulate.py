@@ -70,6 +70,10 @@ class GoodUse(unittest.TestCase):
             self.assertIn(name, figures)
         self.assertGreater(figures["max_relative_weight_error"], 0)
         self.assertLess(figures["max_relative_weight_error"], 1e-4)
+        rounded = simulate("sparse-chaos", "faults=2", "codec=bf16", "--seeds", "3", "--json", "--quiet")
+        figures = rounded.json()["figures"]
+        self.assertGreater(figures["max_rounded_weight_error"], 0)
+        self.assertEqual(figures["max_relative_weight_error"], 0)
         trace = simulate("sparse-chaos", "faults=2", "--seed", "1", "--trace")
         self.assertIn("takes up epoch", trace.out)
         broken = simulate("sparse-chaos", "break=skip-replay-step", "--seeds", "30", "--json", "--quiet")

@@ -130,10 +130,12 @@ void Run::judge_weights() {
   sparse::Network alone = problem_.train_alone(history_.fresh, &history_.found);
   report_.relative_weight_error = fleet_.distance_to(alone);
   if (const auto what = fleet_.other_last_step(alone)) broke(*what);
-  if (report_.relative_weight_error > options_.most_error) {
+  const double most = options_.most_error > 0 ? options_.most_error : most_error_of(shape_.problem.codec);
+  // A weight that is no number is further away than any limit.
+  if (!(report_.relative_weight_error <= most)) {
     return broke(
         fmt::format("all weights together are {:.3g} from those of one learner, at most {:.3g} is rounding",
-                    report_.relative_weight_error, options_.most_error));
+                    report_.relative_weight_error, most));
   }
   if (shape_.problem.codec == net::Codec::kF32) judge_ranks(std::move(alone));
 }
@@ -186,9 +188,10 @@ void Run::say_shape() const {
       0, "seed",
       fmt::format(
           "{} members, {} copies; {} columns, {} dense layers; {} steps, staleness {}, a snapshot every "
-          "{}{}{}{}{}",
+          "{}{}{}{}{}{}",
           shape_.fleet.first_members, shape_.fleet.copies, problem.hidden, problem.dense.size(),
           problem.steps, problem.staleness, problem.snapshot_every,
+          problem.codec == net::Codec::kF32 ? "" : fmt::format(", exchanged in {}", net::name(problem.codec)),
           problem.exchange == engine::ExchangeKind::kDslide ? ", all outputs exchanged" : "",
           problem.microbatches > 1 ? fmt::format(", {} microbatches", problem.microbatches) : "",
           words_of(problem.hashed),
@@ -227,6 +230,7 @@ SparseChaosReport Run::run() {
 
 SparseChaosReport Run::told() {
   report_.violation = fleet_->invariants().violation();
+  report_.codec = shape_.problem.codec;
   report_.state_hash = fleet_->invariants().hash();
   report_.events = fleet_->timeline().events_run();
   report_.faults_injected = fleet_->faults_injected();

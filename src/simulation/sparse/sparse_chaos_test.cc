@@ -11,6 +11,8 @@
 #include <string>
 #include <string_view>
 
+#include "simulation/sparse/sparse_shape.h"
+
 namespace gossamer::simulation {
 namespace {
 
@@ -35,8 +37,12 @@ TEST(SparseChaos, SeedsHold) {
 // both gave it (485).
 TEST(SparseChaos, SeedsThatBrokeHold) {
   for (const std::uint64_t seed : {303, 499, 485}) {
-    const SparseChaosReport report = run_sparse_chaos(
-        {.seed = seed, .power_off = false, .lsh = HashTables::kNone, .microbatches = 1, .evaluation = false});
+    const SparseChaosReport report = run_sparse_chaos({.seed = seed,
+                                                       .power_off = false,
+                                                       .lsh = HashTables::kNone,
+                                                       .microbatches = 1,
+                                                       .evaluation = false,
+                                                       .codec = net::Codec::kF32});
     EXPECT_EQ(report.violation, std::nullopt) << "seed " << seed << ": " << *report.violation;
   }
 }
@@ -72,6 +78,43 @@ TEST(SparseChaos, KeepsWhatWasSaid) {
                 0U);
     }
   }
+}
+
+// Claim: what travels rounded ends near what one learner trains, whatever happens, and what is lost is
+// computed anew from it; with as many faults as not, some seeds have everything.
+TEST(SparseChaos, RoundsWhatTravels) {
+  for (const net::Codec codec : {net::Codec::kBf16, net::Codec::kInt8}) {
+    std::map<FleetProbe, std::uint64_t> probes;
+    double most = 0;
+    for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+      const SparseChaosReport report = run_sparse_chaos({.seed = seed, .codec = codec});
+      EXPECT_EQ(report.violation, std::nullopt) << "seed " << seed << ": " << *report.violation;
+      most = std::max(most, report.relative_weight_error);
+      for (const auto& one : engine::kFleetProbes) probes[one.probe] += report.probes.count(one.probe);
+    }
+    for (const FleetProbe probe :
+         {FleetProbe::kReplayedRounded, FleetProbe::kAddedRounded, FleetProbe::kLogRounded})
+      EXPECT_GT(probes[probe], 0U) << net::name(codec);
+    // It does round.
+    EXPECT_GT(most, 3 * most_error_of(net::Codec::kF32)) << net::name(codec);
+  }
+}
+
+// Claim: codecs are drawn, mostly the one that does not round, and nothing else of a seed depends on that.
+TEST(SparseChaos, DrawsCodecs) {
+  std::map<net::Codec, int> drawn;
+  for (std::uint64_t seed = 1; seed <= 400; ++seed) {
+    const SparseShape shape = sparse_shape_of({.seed = seed});
+    const SparseShape plain = sparse_shape_of({.seed = seed, .codec = net::Codec::kF32});
+    ++drawn[shape.problem.codec];
+    EXPECT_EQ(plain.problem.codec, net::Codec::kF32);
+    EXPECT_EQ(shape.problem.steps, plain.problem.steps);
+    EXPECT_EQ(shape.problem.microbatches, plain.problem.microbatches);
+    EXPECT_EQ(shape.faults.size(), plain.faults.size());
+  }
+  EXPECT_GT(drawn[net::Codec::kF32], 250);
+  EXPECT_GT(drawn[net::Codec::kBf16], 25);
+  EXPECT_GT(drawn[net::Codec::kInt8], 25);
 }
 
 // Claim: one seed is one history, to the last bit of what was seen and of what was trained.

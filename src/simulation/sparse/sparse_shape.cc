@@ -126,7 +126,13 @@ void draw_step(const SparseChaosOptions& options, SparseShape& shape, Rng own) {
   if (tables != HashTables::kNone) problem.hashed = draw_tables(sets, problem.samples, own);
   const bool measured = options.evaluation.value_or(own.below(4) == 0);
   if (measured) problem.test_records = 200 + own.below(1800);
-  problem.codec = options.codec;
+}
+
+// One run in four rounds what travels: what it comes to is known less sharply. A stream of its own, as above.
+void draw_codec(const SparseChaosOptions& options, SparseShape& shape, Rng own) {
+  constexpr std::array kCodecs{net::Codec::kBf16, net::Codec::kInt8};
+  const std::uint64_t kind = own.below(8);
+  shape.problem.codec = options.codec.value_or(kind < kCodecs.size() ? kCodecs[kind] : net::Codec::kF32);
 }
 
 void draw_power_off(const SparseChaosOptions& options, SparseShape& shape, Rng& rng) {
@@ -167,6 +173,7 @@ SparseShape sparse_shape_of(const SparseChaosOptions& options) {
       options.exchange.value_or(rng.below(4) == 0 ? ExchangeKind::kDslide : ExchangeKind::kShares);
   draw_power_off(options, shape, rng);
   draw_step(options, shape, Rng(options.seed, Purpose::kFault, 15));
+  draw_codec(options, shape, Rng(options.seed, Purpose::kFault, 16));
   return shape;
 }
 

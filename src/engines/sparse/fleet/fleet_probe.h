@@ -43,6 +43,9 @@ enum class FleetProbe : std::uint8_t {
   kRestAmongParts,
   kCaughtUpParts,
   kEvaluationCut,
+  kReplayedRounded,
+  kAddedRounded,
+  kLogRounded,
   kCount,
 };
 
@@ -95,6 +98,12 @@ inline constexpr std::array<ProbeName<FleetProbe>, static_cast<std::size_t>(Flee
          "a member that was behind applied a step that went in microbatches"},
         {FleetProbe::kEvaluationCut, "sparse.evaluation-cut",
          "a member came to rest while it measured the trained network"},
+        {FleetProbe::kReplayedRounded, "sparse.replayed-rounded",
+         "a step was computed anew from hidden vectors that had travelled rounded"},
+        {FleetProbe::kAddedRounded, "sparse.added-rounded",
+         "what was lost was computed anew from shares of dh that had travelled rounded"},
+        {FleetProbe::kLogRounded, "sparse.log-rounded",
+         "a member without a log got one of what had travelled rounded"},
     }};
 
 }  // namespace gossamer::engine

@@ -197,6 +197,7 @@ Slices Recovery::give_logs() const {
   for (std::size_t i = 0; i < plan_.without_log.size(); ++i) {
     reached(job_.probes, FleetProbe::kLogSent);
     if (job_.hashed) reached(job_.probes, FleetProbe::kFoundSent);
+    if (job_.codec != net::Codec::kF32) reached(job_.probes, FleetProbe::kLogRounded);
     all.insert(all.end(), whole.begin(), whole.end());
   }
   return all;
@@ -317,8 +318,10 @@ void Recovery::replay_above(std::size_t layer) {
 void Recovery::add_logged(StepNumber step, const RecoveryPlan::Want& want, std::span<float> out) const {
   const auto logged = learner_.log().find(step);
   if (logged != learner_.log().end()) {
-    for (const ColumnPiece& piece : logged->second.gradients[want.layer])
+    for (const ColumnPiece& piece : logged->second.gradients[want.layer]) {
+      if (piece.codec != net::Codec::kF32) reached(job_.probes, FleetProbe::kAddedRounded);
       learner_.codec().add(piece, want.columns, out);
+    }
   }
   const auto added = added_.find(step);
   if (added == added_.end()) return;

@@ -79,6 +79,7 @@ void Recovery::replay_round(const Patch& patch, sparse::Learner& learner, const 
 void Recovery::begin_again(const Patch& patch, sparse::Learner& learner, StepNumber step) {
   reached(job_.probes, FleetProbe::kReplayedStep);
   if (job_.microbatches > 1) reached(job_.probes, FleetProbe::kReplayedParts);
+  if (job_.codec != net::Codec::kF32) reached(job_.probes, FleetProbe::kReplayedRounded);
   const LoggedStep& logged = learner_.log().at(step);
   const auto [place, first] = batches_.try_emplace(step);
   data::BatchCopy& batch = place->second;
