@@ -96,6 +96,17 @@ class Running:
         return Finished(status, out, "".join(self.seen))
 
 
+def fill_disk(path, room):
+    """A file that leaves so many bytes of its file system, a small one."""
+    with open(path, "wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(bytes(4096))
+        except OSError:
+            pass  # no room is left
+        file.truncate(max(0, file.tell() - room))
+
+
 def write_xmlc(path, records, seed):
     """A small data set that can be learnt: label l brings features 3l..3l+2, among others of no meaning.
 

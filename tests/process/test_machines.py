@@ -220,6 +220,39 @@ class Machines(test_training.WithData):
         self.assertEqual(again.status, 0, again.err)
         self.assertIn("is finished already", again.err)
 
+    # A run that is stopped while the coordinator's disk is full says so and ends with status 1, but for the nodes: they keep what
+    # they have saved, and once there is room the coordinator that comes back gets it, and ends the run.
+    def test_stop_without_room(self):
+        made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "gossamer-test", self.lead_directory],
+                              capture_output=True, text=True, check=False)  # fmt: skip
+        if made.returncode != 0:
+            self.skipTest(f"cannot mount a small file system: {made.stderr.strip()}")
+        self.addCleanup(subprocess.run, ["umount", "-l", self.lead_directory], check=False)
+        steps = 1_000_000
+        leader = self.lead(steps=steps, first=2)
+        for name in ("one", "two"):
+            self.join(name)
+        self.wait_for_steps(50)
+        filler = f"{self.lead_directory}/filler"
+        program.fill_disk(filler, room=128 << 10)
+        done = program.run("stop", self.run_directory)
+        self.assertEqual(done.status, 0, done.err)
+        ended = leader.finish()
+        self.assertEqual(ended.status, 1, ended.err)
+        self.assertIn("cannot be stored", ended.err)
+        self.assertIn("too little room", ended.err)
+        self.assertIn("--resume within ten minutes", ended.err)
+        self.assertFalse(self.has_checkpoint())
+        for name in ("one", "two"):
+            self.assertIsNone(self.members[name].process.poll(), name)
+        os.remove(filler)
+        leader = self.lead("--resume", steps=steps, first=2)
+        ended = leader.finish()
+        self.assertEqual(ended.status, 0, ended.err)
+        for name in ("one", "two"):
+            self.assertEqual(self.members[name].finish().status, 0, name)
+        self.assertTrue(self.has_checkpoint())
+
     # All machines and the coordinator are killed. Led on, the run ends, for what was learnt since the last checkpoint is nowhere;
     # resumed once more it goes on from there.
     def test_all_are_killed(self):

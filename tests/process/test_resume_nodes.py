@@ -195,14 +195,9 @@ class ResumeNodes(WithNodes):
         self.addCleanup(subprocess.run, ["umount", "-l", mount], check=False)
         self.out = f"{mount}/run"
         running = self.start(3, until=EVERY, steps=LONG)
-        with open(f"{mount}/filler", "wb", buffering=0) as file:
-            try:
-                while True:
-                    file.write(bytes(4096))
-            except OSError:
-                pass  # no room is left
-            file.truncate(file.tell() - (24 << 10))  # but for logs: less than a checkpoint
-        self.wait_for("a checkpoint that failed", self.no_room)
+        program.fill_disk(f"{mount}/filler", room=24 << 10)  # for logs: less than a checkpoint
+        while not self.no_room():
+            running.wait_for_line("no checkpoint of step")
         self.assertIsNone(running.process.poll())
         kept = self.newest()
         os.remove(f"{mount}/filler")

@@ -14,7 +14,7 @@ import unittest
 import program
 import test_training
 
-DEADLINE = 60
+DEADLINE = 240  # only a failure reaches it, also where other processes want all cores
 LONG = 30_000  # steps: more than are waited for
 # Of one node and of several the same but for rounding. With relu that is so too, until a unit is at its kink.
 KEYS = ["model.activation=tanh", "model.hidden=64", "train.batch=32", "train.precision=f32", "cluster.codec=f32", "seed=5"]
@@ -257,7 +257,7 @@ class TrainNodes(WithNodes):
         self.assertGreaterEqual(min(parts), 0, one)  # who has copies of all that it is to hold loads nothing
         self.assertGreater(min(one["detect_seconds"], one["agree_seconds"], one["replay_seconds"]), 0, one)
         self.assertGreater(one["seconds"], 0.5 * sum(parts), one)
-        self.assertLess(one["seconds"], DEADLINE, one)
+        self.assertLess(one["seconds"], 60, one)
         self.assertGreater(one["step"], 50)
         self.assertGreaterEqual(one["steps_replayed"], 1)
         self.assertLessEqual(one["steps_replayed"], 3 * 16)

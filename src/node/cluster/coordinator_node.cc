@@ -306,7 +306,10 @@ void CoordinatorNode::tell_events() {
     }
     log("leads", self, fmt::format("generation {}", process_->generation().value));
   }
-  for (const cluster::RunEvent& event : coordinator->take_events()) log_.event(event);
+  for (const cluster::RunEvent& event : coordinator->take_events()) {
+    stopping_ = stopping_ || event.kind == "stopping";
+    log_.event(event);
+  }
   if (coordinator->marks()) rate_.saw(coordinator->marks()->committed(), loop_.now());
 }
 

@@ -71,6 +71,8 @@ class CoordinatorNode {
   [[nodiscard]] Result<void> run(const std::function<bool()>& stop);
   // All members have left it for good, whatever the reason: nobody leads this run again.
   [[nodiscard]] bool ended() const;
+  // Members are told to leave, and some have not yet.
+  [[nodiscard]] bool stopping() const { return stopping_ && !ended(); }
 
  private:
   CoordinatorNode(const NodeHost& host, CoordinatorOptions options, cluster::Workload& workload);
@@ -118,6 +120,7 @@ class CoordinatorNode {
   bool led_before_ = false;  // from this directory, now or in an earlier life
   bool led_ = false;
   bool stood_by_ = false;
+  bool stopping_ = false;
   bool shared_ = false;                     // the store, with other coordinators
   std::optional<Generation> tokens_taken_;  // from it, in that lead
   Instant started_;

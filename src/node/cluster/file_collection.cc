@@ -134,6 +134,13 @@ Result<void> FileCollection::put(const std::string& name, const StoredFile& file
   return {};
 }
 
+void FileCollection::fails(const Error& error, Instant now) {
+  remark(error);
+  // What a member should not offer it may offer for ever.
+  if (error.kind == ErrorKind::kFailed)
+    failing_ = Failing{.since = failing_ ? failing_->since : now, .last = error};
+}
+
 void FileCollection::tick(net::Links& links, Instant now) {
   for (FileExchange::Got& got : exchange_.take_got()) {
     const auto found = arriving_.find(got.id);
@@ -142,13 +149,14 @@ void FileCollection::tick(net::Links& links, Instant now) {
     arriving_.erase(found);
     // It is offered again.
     if (!got.file.ok()) {
-      remark(got.file.error());
+      fails(got.file.error(), now);
       continue;
     }
     if (auto put_there = put(arriving.name, *got.file); !put_there.ok()) {
-      remark(put_there.error());
+      fails(put_there.error(), now);
       continue;
     }
+    failing_.reset();
     taken_[arriving.name] = got.id;
     taken(arriving.name, got.id, arriving.from, links, now);
   }

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,6 +42,12 @@ class FileCollection {
   // After the exchange's.
   void tick(net::Links& links, Instant now);
   [[nodiscard]] std::vector<std::string> take_remarks() { return std::exchange(remarks_, {}); }
+  // The disk has failed, or had no room, for files that were offered since, and none has come meanwhile.
+  struct Failing {
+    Instant since;
+    Error last;
+  };
+  [[nodiscard]] const std::optional<Failing>& failing() const { return failing_; }
 
  private:
   struct Arriving {
@@ -56,6 +63,7 @@ class FileCollection {
   [[nodiscard]] std::string incoming() const { return options_.directory + ".incoming"; }
   [[nodiscard]] std::string path(const std::string& name) const { return options_.directory + "/" + name; }
   void remark(const Error& error) { remarks_.push_back(error.message()); }
+  void fails(const Error& error, Instant now);
 
   struct Growing {
     std::unique_ptr<host::WritableFile> file;
@@ -69,6 +77,7 @@ class FileCollection {
   std::map<std::string, Sha256> taken_;
   std::map<Sha256, Arriving> arriving_;
   std::map<std::string, Growing> growing_;
+  std::optional<Failing> failing_;
   std::vector<std::string> remarks_;
 };
 

@@ -179,7 +179,7 @@ TEST_F(Delivering, AnotherLifeOfTheMember) {
 }
 
 // Names that lead elsewhere or are another node's, and files that are too large, are refused and told of; a
-// full disk is told of, and the file comes once there is room.
+// full disk is told of, and since when, and the file comes once there is room.
 TEST_F(Delivering, Refusals) {
   lead();
   join();
@@ -205,13 +205,21 @@ TEST_F(Delivering, Refusals) {
   run_for(3);
   EXPECT_THAT(coordinator_->remarks, Contains(HasSubstr("larger than it may be")));
   EXPECT_EQ(collected("part-7-1"), "none");
+  EXPECT_FALSE(collection_->failing());
 
   coordinator_->disk->restart_count({.capacity_bytes = 1'000'000});
   write("part-7-2", make_bytes(2'000'000));
   run_for(3);
   EXPECT_THAT(coordinator_->remarks, Contains(HasSubstr("too little room")));
+  ASSERT_TRUE(collection_->failing());
+  const Instant since = collection_->failing()->since;
+  run_for(8);
+  ASSERT_TRUE(collection_->failing());
+  EXPECT_EQ(collection_->failing()->since, since);
+  EXPECT_THAT(collection_->failing()->last.message(), HasSubstr("too little room"));
   coordinator_->disk->restart_count({});
   run_for(10);
+  EXPECT_FALSE(collection_->failing());
   EXPECT_TRUE(collected("part-7-2") == make_bytes(2'000'000));
 }
 

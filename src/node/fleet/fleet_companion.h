@@ -31,6 +31,10 @@ class FleetCompanion final : public Companion {
   [[nodiscard]] std::optional<Instant> next_wakeup() const override { return exchange_.next_wakeup(); }
   [[nodiscard]] std::optional<std::string> over() const override { return over_ ? over_() : std::nullopt; }
   [[nodiscard]] std::vector<std::string> take_remarks() override;
+  // Of what members deliver.
+  [[nodiscard]] const std::optional<FileCollection::Failing>& failing() const {
+    return collection_.failing();
+  }
 
  private:
   const Over over_;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/fleet/lead_runner.h"
 
+#include <fmt/format.h>
+
 #include <optional>
 #include <utility>
 
@@ -30,6 +32,20 @@ Result<bool> is_led(host::Disk& disk, const std::string& run) {
   const auto ended = disk.exists(ended_file(run));
   if (!ended.ok() || *ended) return ended.ok() ? Result<bool>(false) : ended.error();
   return has_membership(disk, lead_directory(run));
+}
+
+// Of a run that is to end.
+constexpr Duration kRoomPatience{30'000'000'000};
+
+Error not_stored(const Error& why) {
+  return {.kind = why.kind,
+          .where = why.where,
+          .what = "the run is to end, and what its nodes have saved cannot be stored",
+          .got = why.got.empty() ? why.what : why.got,
+          .expected = why.expected,
+          .fix =
+              "make room, and start this again with --resume within ten minutes: the nodes keep what they "
+              "have saved, and wait so long; after that the run goes on from the checkpoint before"};
 }
 
 // What the run that is led on began with.
@@ -157,8 +173,11 @@ Result<bool> LeadRunner::lead_on(const FleetLead& lead, bool known, const FleetC
   options.configuration =
       engine_configuration(options_.engine, options.program, fleet_configuration_bytes(lead.configuration));
   options.tracks = workload.tracks();
+  const FleetCompanion* companion = nullptr;
   options.make_companion = [&](const Aside& aside, const Post&) {
-    return std::make_unique<FleetCompanion>(host_.disk, lead, aside, over, host_.clock.now());
+    auto made = std::make_unique<FleetCompanion>(host_.disk, lead, aside, over, host_.clock.now());
+    companion = made.get();
+    return made;
   };
   auto node = CoordinatorNode::start(host_, std::move(options), workload);
   if (!node.ok()) return node.error();
@@ -169,13 +188,34 @@ Result<bool> LeadRunner::lead_on(const FleetLead& lead, bool known, const FleetC
     token = *std::move(made);
   }
   if (auto told = options_.leads(**node, token); !told.ok()) return told.error();
-  const auto done = (*node)->run([this] { return signals_.stop_requested(); });
+  const auto done = (*node)->run([&] { return signals_.stop_requested() || gives_up(**node, *companion); });
   if ((*node)->ended()) {
     // Should it fail, the next process finds a run that ends at once.
     static_cast<void>(host::replace_file(host_.disk, ended_file(run_), ""));
   }
   if (!done.ok()) return done.error();
+  if (!(*node)->ended() && no_room_ && !signals_.stop_requested()) return not_stored(no_room_->last);
   return (*node)->ended();
+}
+
+// As long as nodes offer what they have saved and it cannot be stored, the run has not ended: this process
+// says so and gives way to another one, which takes it from them.
+bool LeadRunner::gives_up(const CoordinatorNode& node, const FleetCompanion& companion) {
+  const auto& failing = companion.failing();
+  if (!node.stopping() || !failing) {
+    no_room_.reset();
+    return false;
+  }
+  const Instant now = host_.clock.now();
+  if (!no_room_) {
+    no_room_ = {.since = now, .last = failing->last};
+    host_.say(
+        fmt::format("the run is to end, and what its nodes have saved cannot be stored: {}\n"
+                    "It is tried again for {:.0f} s: make room.",
+                    failing->last.message(), kRoomPatience.seconds()));
+  }
+  no_room_->last = failing->last;
+  return now - no_room_->since >= kRoomPatience;
 }
 
 Result<engine::TrainOutcome> LeadRunner::take_outcome(FleetProgress& progress) {

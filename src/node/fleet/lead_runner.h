@@ -64,6 +64,7 @@ class LeadRunner final : public StepRunner {
  private:
   void stay_where_it_was();
   [[nodiscard]] Result<bool> lead_on(const FleetLead& lead, bool known, const FleetCompanion::Over& over);
+  [[nodiscard]] bool gives_up(const CoordinatorNode& node, const FleetCompanion& companion);
   [[nodiscard]] Result<engine::TrainOutcome> take_outcome(FleetProgress& progress);
 
   const NodeHost& host_;
@@ -72,6 +73,12 @@ class LeadRunner final : public StepRunner {
   std::uint64_t nodes_ = 0;
   std::string run_;
   std::optional<NetworkInParts> parts_;
+  // Since when a run that is to end waits for room on the disk, and for what.
+  struct NoRoom {
+    Instant since;
+    Error last;
+  };
+  std::optional<NoRoom> no_room_;
   Cost cost_;
 };
 
