@@ -90,6 +90,53 @@ TEST(Makespan, SmallFleetsArePlacedOptimally) {
   EXPECT_GE(refused, 3000U);
 }
 
+// The same where each member has work of its own as soon as it holds something: some had better hold nothing.
+TEST(Makespan, WhoCostsMoreThanItTakesOffHoldsNothing) {
+  std::uint64_t idle = 0;
+  for (const double own_work : {0.5, 2.0, 20.0}) {
+    const SmallFleets small{.things = {{1, 1}, {3, 1}}, .members = {{1, 99}, {2, 9}, {4, 99}}};
+    for_each_fleet(small, [&](const Fleet& equal) {
+      Fleet fleet = equal;
+      for (Member& member : fleet.members) member.own_work = own_work;
+      const Result<Decision> decision = place(fleet.things, fleet.members, {}, {.tolerance = 0});
+      ASSERT_TRUE(decision.ok()) << shown(fleet);
+      const Assigned of = assigned(fleet, decision->placement);
+      ASSERT_LE(worth(fleet, of).step_s, shortest_step(fleet) * kRounding) << shown(fleet);
+      ASSERT_LE(decision->bound_s, decision->step_s * kRounding) << shown(fleet);
+      for (std::size_t i = 0; i < fleet.members.size(); ++i) idle += std::ranges::count(of, i) == 0 ? 1 : 0;
+    });
+  }
+  EXPECT_GE(idle, 500U);
+}
+
+// Four members with 64 equal things, until one has a quarter of its speed. What it would do on its own
+// account is more than the others save by it; it gives all away, each thing to the member that has a copy,
+// and the step is as near to the bound as from nothing.
+TEST(Makespan, AWeakMemberGivesAllAwayToWhereCopiesLie) {
+  Fleet fleet;
+  for (std::uint64_t j = 0; j < 64; ++j) fleet.things.push_back({ThingId(j), 1'000'000, 1});
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    fleet.members.push_back({MemberId(i), 1'000'000'000, 50});
+    fleet.members.back().own_work = 8;
+  }
+  const Result<Decision> even = place(fleet.things, fleet.members, {}, {});
+  ASSERT_TRUE(even.ok());
+  EXPECT_DOUBLE_EQ(even->step_s, (16 + 8) / 50.0);
+  const Holders before = holders_of(even->placement);
+  for (Thing& thing : fleet.things)
+    thing.copies = {MemberId((before.at(thing.id).value + 1 + thing.id.value / 4 % 3) % 4)};
+  fleet.members[3].speed /= 4;
+  const Result<Decision> uneven = place(fleet.things, fleet.members, even->placement, {.bandwidth = 1e3});
+  ASSERT_TRUE(uneven.ok());
+  EXPECT_EQ(uneven->change, Change::kRebalancing);
+  for (const auto& [thing, holder] : holders_of(uneven->placement)) {
+    const bool weak = before.at(thing) == MemberId(3);
+    ASSERT_EQ(holder, weak ? fleet.things[thing.value].copies.front() : before.at(thing)) << thing.value;
+  }
+  EXPECT_LE(uneven->step_s, (22 + 8) / 50.0 * kRounding);
+  EXPECT_LE(uneven->step_s, uneven->bound_s * (1 + 1.0 / 16));
+}
+
 // Eight things on three members are too many arrangements to try, and things are filled in one by one: with
 // memory to spare the step is at most 4/3 of the optimum from nothing, and from any running placement that is
 // rebalanced for nothing. Nine of ten are optimal.
@@ -118,14 +165,17 @@ TEST(Makespan, FillingUpIsWithinFourThirdsOfTheOptimum) {
   EXPECT_GE(10 * optimal, 9 * fleets) << optimal;
 }
 
-// With memory to spare a step is at most (W + (m - 1) w) / S, for the work W of all things, the largest w,
-// and m members of speed S together: from nothing, and from any placement once that is rebalanced for
-// nothing.
+// With memory to spare a step is at most (W + (m - 1) w) / S, for the work W of all things and of members'
+// own, the largest w, and m members of speed S together: from nothing, and from any placement once that is
+// rebalanced for nothing.
 TEST(Makespan, WithinOneThingAMemberOfTheFractionalOptimum) {
   for (std::uint64_t seed = 1; seed <= 400; ++seed) {
     Rng rng(seed, Purpose::kTest);
-    const FleetShape shape{
-        .members = 1 + rng.below(40), .things_each = 1 + rng.below(20), .speed = {0.25, 4}, .work = {0, 3}};
+    const FleetShape shape{.members = 1 + rng.below(40),
+                           .things_each = 1 + rng.below(20),
+                           .speed = {0.25, 4},
+                           .work = {0, 3},
+                           .own_work = {0, seed % 2 == 0 ? 0.0 : 9.0}};
     Fleet fleet = random_fleet(shape, rng);
     double work = 0;
     double largest = 0;
@@ -136,7 +186,10 @@ TEST(Makespan, WithinOneThingAMemberOfTheFractionalOptimum) {
       largest = std::max(largest, thing.work);
       start.holdings.push_back({thing.id, fleet.members[rng.below(fleet.members.size())].id});
     }
-    for (const Member& member : fleet.members) speed += member.speed;
+    for (const Member& member : fleet.members) {
+      speed += member.speed;
+      work += member.own_work;
+    }
     const double bound = (work + static_cast<double>(shape.members - 1) * largest) / speed;
     for (const Placement& current : {Placement{}, start}) {
       const Result<Decision> decision =

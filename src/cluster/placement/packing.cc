@@ -86,12 +86,8 @@ Fit best_of_fits(const Problem& problem, const Layout& kept, std::uint64_t& prob
 class Exhaustive {
  public:
   Exhaustive(const Problem& problem, const Freedom& freedom, double target_s)
-      : problem_(problem),
-        liked_(freedom.liked),
-        layout_(freedom.fixed),
-        free_(problem.limit),
-        room_(problem.speed) {
-    for (double& room : room_) room *= target_s;
+      : problem_(problem), liked_(freedom.liked), layout_(freedom.fixed), free_(problem.limit) {
+    for (Index i = 0; i < free_.size(); ++i) room_.push_back(problem.room(i, target_s));
     for (const Index j : largest_first(problem)) {
       if (layout_[j] == kNowhere) {
         order_.push_back(j);

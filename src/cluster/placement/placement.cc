@@ -47,10 +47,10 @@ Result<Layout> house_somehow(const Problem& problem, const Layout& kept, std::ui
   if (problem.all_bytes > problem.all_limits || problem.speed.empty()) return pack(problem, kept, probes);
   const double largest = *std::ranges::max_element(problem.work);
   const double slowest = *std::ranges::min_element(problem.speed);
+  const double all = problem.all_work + problem.all_own_work;
   const double others = static_cast<double>(problem.speed.size() - 1);
-  const double enough_s = (problem.all_work + others * largest) / problem.all_speeds;
-  for (const double target_s :
-       {std::max(enough_s, step_seconds(problem, kept)), 2 * problem.all_work / slowest}) {
+  const double enough_s = (all + others * largest) / problem.all_speeds;
+  for (const double target_s : {std::max(enough_s, step_seconds(problem, kept)), 2 * all / slowest}) {
     std::optional<Layout> housed = settle(problem, kept, {target_s}, probes);
     if (housed) return *std::move(housed);
   }
@@ -75,23 +75,40 @@ Result<Layout> house(const Problem& problem, const Layout& kept, double goal_s, 
   return best;
 }
 
-std::uint64_t bytes_moved(const Problem& problem, const Layout& before, const Layout& after) {
-  std::uint64_t bytes = 0;
-  for (std::size_t j = 0; j < before.size(); ++j) bytes += before[j] == after[j] ? 0 : problem.bytes[j];
-  return bytes;
+bool has_copy(const Problem& problem, Index thing, Index member) {
+  return std::ranges::find(problem.copies_of(thing), member) != problem.copies_of(thing).end();
 }
 
-// Of three ways to reach the target the one that moves the fewest bytes.
+// What a change takes: what goes where its copy lies need not travel.
+struct Cost {
+  std::uint64_t carried = 0;
+  std::uint64_t moved = 0;
+  auto operator<=>(const Cost&) const = default;
+};
+Cost cost_of(const Problem& problem, const Layout& before, const Layout& after) {
+  Cost cost;
+  for (Index j = 0; j < before.size(); ++j) {
+    if (before[j] == after[j]) continue;
+    cost.moved += problem.bytes[j];
+    if (!has_copy(problem, j, after[j])) cost.carried += problem.bytes[j];
+  }
+  return cost;
+}
+
+// Of several ways to reach the target the one that carries the fewest bytes.
 std::optional<Layout> rebalance(const Problem& problem, const Layout& now, double target_s,
                                 std::uint64_t& probes) {
   std::optional<Layout> best;
   const auto consider = [&](std::optional<Layout> found) {
     if (!found) return;
-    if (best && bytes_moved(problem, now, *found) >= bytes_moved(problem, now, *best)) return;
+    if (best && cost_of(problem, now, *found) >= cost_of(problem, now, *best)) return;
     best = std::move(found);
   };
-  consider(settle(problem, stay(problem, now, target_s, Keep::kMostBytes), {target_s}, probes));
-  consider(settle(problem, stay(problem, now, target_s, Keep::kMostDemanding), {target_s}, probes));
+  for (const Keep keep : {Keep::kMostBytes, Keep::kMostDemanding}) {
+    const Layout kept = stay(problem, now, target_s, keep);
+    consider(settle(problem, kept, {target_s}, probes));
+    if (!problem.copies.empty()) consider(settle(problem, kept, {target_s, Copies::kPreferred}, probes));
+  }
   consider(repack(problem, now, target_s, probes));
   return best;
 }
@@ -114,13 +131,15 @@ Layout balance(const Problem& problem, const Layout& housed, double goal_s, std:
   return best;
 }
 
-// How long the change takes beyond what is needed anyway: the busiest link, of things that could have stayed.
+// How long the change takes beyond what is needed anyway: the busiest link, of things that could have stayed
+// and go where no copy of them lies.
 double extra_seconds(const Problem& problem, const Layout& kept, const Layout& housed, const Layout& balanced,
                      double bandwidth) {
   std::vector<double> sent(problem.limit.size(), 0);
   std::vector<double> received(problem.limit.size(), 0);
-  for (std::size_t j = 0; j < kept.size(); ++j) {
+  for (Index j = 0; j < kept.size(); ++j) {
     if (kept[j] == kNowhere || housed[j] != kept[j] || balanced[j] == kept[j]) continue;
+    if (has_copy(problem, j, balanced[j])) continue;
     sent[kept[j]] += static_cast<double>(problem.bytes[j]);
     received[balanced[j]] += static_cast<double>(problem.bytes[j]);
   }
@@ -138,7 +157,7 @@ Placement named(const Problem& problem, const Layout& layout) {
   }
   placement.speeds.reserve(problem.speed.size());
   for (std::size_t i = 0; i < problem.speed.size(); ++i) {
-    placement.speeds.push_back({problem.member_ids[i], problem.speed[i]});
+    placement.speeds.push_back({problem.member_ids[i], problem.speed[i], problem.own_work[i]});
   }
   return placement;
 }

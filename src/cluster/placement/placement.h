@@ -5,8 +5,10 @@
 //   1. no member holds more bytes than its limit; members that drain or are gone hold nothing;
 //   2. what has a holder that may keep it stays, and what has none goes where its snapshot lies, as far as 3
 //      allows it;
-//   3. the time of a step, max over members of (work of its things / its speed), is small: a thing without a
-//      holder goes where it costs least, and a running placement is changed if that pays (Options).
+//   3. the time of a step, max over members that hold something of ((its own work + work of its things) / its
+//      speed), is small: a thing without a holder goes where it costs least, and a running placement is
+//      changed if that pays (Options). So who has more to do on its own account than it takes off the others
+//      holds nothing.
 // docs/placement.md: the method, its bounds (with the papers), what it costs.
 //
 // The result depends on the values only, not on the order of things, members, copies or holdings; ids break
@@ -40,6 +42,9 @@ struct Member {
   std::uint64_t limit_bytes = 0;
   double speed = 1;  // measured, units of work a second, > 0; of a member that drains it is not read
   Service service = Service::kServing;
+  // What it does in a step beside the work of its things as soon as it holds one, whichever: measured, in the
+  // same unit, >= 0; of a member that drains it is not read.
+  double own_work = 0;
 };
 
 struct Holding {
@@ -48,10 +53,12 @@ struct Holding {
   bool operator==(const Holding&) const = default;
 };
 
-// The speed a placement was made for. A later measurement within the dead band of it does not count.
+// The speed and own work a placement was made for. As long as all later measurements of those members are
+// within the dead band of them, none counts.
 struct BelievedSpeed {
   MemberId member;
   double speed = 0;
+  double own_work = 0;
   bool operator==(const BelievedSpeed&) const = default;
 };
 
@@ -64,11 +71,13 @@ struct Placement {
 struct Options {
   // A step at most this much longer than any placement could make it is good enough: nothing moves for less.
   double tolerance = 1.0 / 16;
-  // A member is believed as fast as before until a measurement differs by more than this share. Measurements
-  // that are always within +-e of the truth move nothing when dead_band >= 2e / (1 - e); normal ones had
-  // better have a standard deviation below dead_band / 10.
+  // Members are believed as fast as before until a measurement of one differs by more than this share; then
+  // all are measured anew, as things move anyway. Measurements that are always within +-e of the truth move
+  // nothing when dead_band >= 2e / (1 - e); normal ones had better have a standard deviation below
+  // dead_band / 10.
   double dead_band = 0.2;
-  // A change must save more time within the horizon than it takes to move: 0 never moves what may stay.
+  // A change must save more time within the horizon than it takes to move: 0 never moves what may stay. What
+  // goes where a copy of it lies takes nothing.
   double horizon_s = 600;
   double bandwidth = 12.5e6;  // of one member's link, bytes a second each way
 };

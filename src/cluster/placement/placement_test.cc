@@ -34,7 +34,8 @@ Situation random_situation(std::uint64_t seed) {
                          .speed = alike ? Range{1, 1} : Range{0.25, 4},
                          .work = alike ? Range{1, 1} : Range{0, 3},
                          .bytes = {0, 300},
-                         .limit = tightness};
+                         .limit = tightness,
+                         .own_work = seed % 5 < 2 ? Range{0, 6} : Range{0, 0}};
   Situation situation{.fleet = random_fleet(shape, rng)};
   std::vector<MemberId> ids = {MemberId(900), MemberId(901)};
   for (Member& member : situation.fleet.members) {
@@ -42,7 +43,8 @@ Situation random_situation(std::uint64_t seed) {
     if (rng.below(8) == 0) member.service = Service::kDraining;
     if (rng.below(4) == 0) member.limit_bytes = rng.below(1000);
     if (rng.below(2) == 0)
-      situation.current.speeds.push_back({member.id, member.speed * drawn(rng, {0.7, 1.3})});
+      situation.current.speeds.push_back(
+          {member.id, member.speed * drawn(rng, {0.7, 1.3}), member.own_work * drawn(rng, {0.7, 1.3})});
   }
   for (Thing& thing : situation.fleet.things) {
     for (std::uint64_t copies = rng.below(3); copies > 0; --copies)
@@ -87,7 +89,9 @@ TEST(Placement, KeepsItsPromisesInEverySituation) {
     Fleet believed = situation.fleet;
     for (Member& member : believed.members) {
       for (const BelievedSpeed& speed : decision->placement.speeds) {
-        if (speed.member == member.id) member.speed = speed.speed;
+        if (speed.member != member.id) continue;
+        member.speed = speed.speed;
+        member.own_work = speed.own_work;
       }
     }
     const Worth reached = worth(believed, assigned(believed, decision->placement));

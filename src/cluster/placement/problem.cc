@@ -38,21 +38,33 @@ void add_members(Problem& problem, std::span<const Member> members) {
     const Member& member = members[i];
     if (member.service == Service::kDraining) continue;
     CHECK(std::isfinite(member.speed) && member.speed > 0, member.id.value, member.speed);
+    CHECK(std::isfinite(member.own_work) && member.own_work >= 0, member.id.value, member.own_work);
     problem.member_ids.push_back(member.id);
     problem.limit.push_back(member.limit_bytes);
     problem.speed.push_back(member.speed);
+    problem.own_work.push_back(member.own_work);
     problem.all_limits += std::min(member.limit_bytes, ~std::uint64_t{0} - problem.all_limits);
   }
 }
 
 void believe(Problem& problem, std::span<const BelievedSpeed> before, double dead_band) {
+  const auto near = [&](double measured, double old) { return std::fabs(measured - old) <= dead_band * old; };
+  std::vector<double> speed = problem.speed;
+  std::vector<double> own_work = problem.own_work;
+  bool noise = true;
   for (const BelievedSpeed& old : before) {
     const Index i = position<MemberId>(problem.member_ids, old.member);
     if (i == kNowhere) continue;
-    double& speed = problem.speed[i];
-    if (std::fabs(speed - old.speed) <= dead_band * old.speed) speed = old.speed;
+    noise = noise && near(speed[i], old.speed) && near(own_work[i], old.own_work);
+    speed[i] = old.speed;
+    own_work[i] = old.own_work;
+  }
+  if (noise) {
+    problem.speed = std::move(speed);
+    problem.own_work = std::move(own_work);
   }
   problem.all_speeds = std::accumulate(problem.speed.begin(), problem.speed.end(), 0.0);
+  problem.all_own_work = std::accumulate(problem.own_work.begin(), problem.own_work.end(), 0.0);
 }
 
 void add_things(Problem& problem, std::span<const Thing> things) {
@@ -121,6 +133,24 @@ double bound_of_speeds(const Problem& problem) {
   return bound;
 }
 
+// The least T for which the rooms of all members hold all work: of those that can do more than their own by
+// then, as of any others, (work + own work) / speed is no less.
+double bound_of_rooms(const Problem& problem) {
+  std::vector<Index> soonest_free(problem.speed.size());
+  std::iota(soonest_free.begin(), soonest_free.end(), Index{0});
+  std::ranges::sort(soonest_free, {},
+                    [&](Index i) { return std::pair(problem.own_work[i] / problem.speed[i], i); });
+  double bound = std::numeric_limits<double>::infinity();
+  double work = problem.all_work;
+  double speed = 0;
+  for (const Index i : soonest_free) {
+    work += problem.own_work[i];
+    speed += problem.speed[i];
+    bound = std::min(bound, work / speed);
+  }
+  return bound;
+}
+
 // No byte carries more than `densest` work, so member i never does more than most_i = densest * limit_i: the
 // least T for which min(T * speed_i, most_i) sum to all work. Nothing if they never do.
 double bound_of_limits(const Problem& problem) {
@@ -176,16 +206,21 @@ Layout layout_of(const Problem& problem, std::span<const Holding> holdings) {
 
 double step_seconds(const Problem& problem, const Layout& layout) {
   std::vector<double> load(problem.member_ids.size(), 0);
+  std::vector<bool> holds(load.size(), false);
   for (std::size_t j = 0; j < layout.size(); ++j) {
-    if (layout[j] != kNowhere) load[layout[j]] += problem.work[j];
+    if (layout[j] == kNowhere) continue;
+    load[layout[j]] += problem.work[j];
+    holds[layout[j]] = true;
   }
   double longest = 0;
-  for (std::size_t i = 0; i < load.size(); ++i) longest = std::max(longest, load[i] / problem.speed[i]);
+  for (std::size_t i = 0; i < load.size(); ++i) {
+    if (holds[i]) longest = std::max(longest, (problem.own_work[i] + load[i]) / problem.speed[i]);
+  }
   return longest;
 }
 
 double step_bound(const Problem& problem) {
-  return std::max(bound_of_speeds(problem), bound_of_limits(problem));
+  return std::max({bound_of_speeds(problem), bound_of_rooms(problem), bound_of_limits(problem)});
 }
 
 }  // namespace gossamer::placement

@@ -28,7 +28,8 @@ struct Problem {
 
   std::vector<MemberId> member_ids;
   std::vector<std::uint64_t> limit;
-  std::vector<double> speed;  // believed
+  std::vector<double> speed;     // believed
+  std::vector<double> own_work;  // believed
 
   // Things, most demanding first: by the larger of their shares of all work and of all memory on offer.
   std::vector<Index> order;
@@ -38,25 +39,31 @@ struct Problem {
   std::uint64_t all_limits = 0;  // saturates
   double all_work = 0;
   double all_speeds = 0;
+  double all_own_work = 0;
 
   [[nodiscard]] std::span<const Index> copies_of(Index thing) const;
+  // What the member can take on until `seconds`; < 0: it cannot even do its own work.
+  [[nodiscard]] double room(Index member, double seconds) const {
+    return speed[member] * seconds - own_work[member];
+  }
 };
 
-// Serving members with a speed in `before` are believed to have it, unless the measured one differs by more
-// than the share `dead_band`.
+// Serving members with a speed in `before` are believed to have it, and the own work there, unless the
+// measured one of any of them differs by more than the share `dead_band`.
 [[nodiscard]] Problem make_problem(std::span<const Thing> things, std::span<const Member> members,
                                    std::span<const BelievedSpeed> before, double dead_band);
 
 // What of `holdings` is still true: things and serving members of the problem.
 [[nodiscard]] Layout layout_of(const Problem& problem, std::span<const Holding> holdings);
 
-// The largest member's time; things nowhere cost nothing. Summed in the order of ids: equal layouts, equal
-// bits.
+// The largest member's time; things nowhere cost nothing, nor does who holds none. Summed in the order of
+// ids: equal layouts, equal bits.
 [[nodiscard]] double step_seconds(const Problem& problem, const Layout& layout);
 
 // What no placement within the limits can beat: for each k, the k largest things need time on the k fastest
 // members at least (the optimum if things could be divided and interrupted: Horvath, Lam, Sethi, JACM 1977);
-// and what does not fit into the memory of fast members is left to slow ones. Requires a member.
+// all work needs all the room that members have beside their own; and what does not fit into the memory of
+// fast members is left to slow ones. Requires a member.
 [[nodiscard]] double step_bound(const Problem& problem);
 
 }  // namespace gossamer::placement

@@ -21,9 +21,8 @@ class Filling {
       : problem_(problem),
         layout_(problem.thing_ids.size(), kNowhere),
         free_(problem.limit),
-        room_(problem.speed),
         tree_(problem.speed.size()) {
-    for (double& room : room_) room *= target_s;
+    for (Index i = 0; i < free_.size(); ++i) room_.push_back(problem.room(i, target_s));
   }
 
   [[nodiscard]] bool fits(Index thing, Index member) const {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Filling members up to a target: no member shall need more than `target` seconds for its things. A member's
-// room is the work that it can take on until then. Things are looked at most demanding first, and what needs
-// a place goes where most room is.
+// room is the work that it can take on until then beside its own. Things are looked at most demanding first,
+// and what needs a place goes where most room is.
 //
-// Without regard to memory, settle() fails for a target T only if T < (W + (m-1) w) / S, for the work W of
-// all things, the largest thing w, and m members of speed S together: when a thing of work w_j finds no room,
-// every member has load + w_j > T * speed, and the loads sum to at most W - w_j.
+// Without regard to memory, settle() fails for a target T only if T < (W + O + (m-1) w) / S, for the work W
+// of all things, the own work O of all members, the largest thing w, and m members of speed S together: when
+// a thing of work w_j finds no room, every member has own + load + w_j > T * speed, and the loads sum to at
+// most W - w_j.
 //
 // `probes` counts things and tree nodes looked at. Thread rule: pure functions.
 #pragma once

@@ -221,6 +221,18 @@ TEST(Stability, DeadBandIsAroundTheBelievedSpeed) {
   EXPECT_EQ(believed(4, 3), 4);
 }
 
+// Measurements within the dead band count as soon as one lies beyond: things move anyway.
+TEST(Stability, OneRealChangeHasAllMeasuredAnew) {
+  const std::vector<Thing> things = {{ThingId(1), 1, 1}};
+  const std::vector<Member> members = {{MemberId(1), 10, 1.1}, {MemberId(2), 10, 1, Service::kServing, 2.1}};
+  const auto believed = [&](double own_work) {
+    const Placement current{.holdings = {}, .speeds = {{MemberId(1), 1, 0}, {MemberId(2), 1, own_work}}};
+    return place(things, members, current, {.dead_band = 0.25})->placement.speeds;
+  };
+  EXPECT_EQ(believed(2), (std::vector<BelievedSpeed>{{MemberId(1), 1, 0}, {MemberId(2), 1, 2}}));
+  EXPECT_EQ(believed(1), (std::vector<BelievedSpeed>{{MemberId(1), 1.1, 0}, {MemberId(2), 1, 2.1}}));
+}
+
 // Two members, the faster of which holds nothing yet: moving half of 8 things of 1 byte takes 4 / bandwidth
 // seconds and shortens the step by half, so it is done from a horizon of 8 / bandwidth on.
 TEST(Stability, MovesOnlyWhatPaysBack) {

@@ -33,6 +33,7 @@ struct FleetShape {
   Range work = {1, 1};
   Range bytes = {100, 100};
   std::uint64_t limit = 1'000'000;
+  Range own_work = {0, 0};
 };
 
 inline double drawn(Rng& rng, Range range) {
@@ -43,7 +44,11 @@ inline double drawn(Rng& rng, Range range) {
 inline Fleet random_fleet(const FleetShape& shape, Rng& rng) {
   Fleet fleet;
   for (std::uint64_t i = 0; i < shape.members; ++i) {
-    fleet.members.push_back({MemberId((i * 7 + 3) % 1'000'003), shape.limit, drawn(rng, shape.speed)});
+    Member& member = fleet.members.emplace_back();
+    member.id = MemberId((i * 7 + 3) % 1'000'003);
+    member.limit_bytes = shape.limit;
+    member.speed = drawn(rng, shape.speed);
+    if (shape.own_work.high > 0) member.own_work = drawn(rng, shape.own_work);
   }
   for (std::uint64_t j = 0; j < shape.members * shape.things_each; ++j) {
     fleet.things.push_back({ThingId((j * 5 + 2) % 1'000'003),
@@ -91,15 +96,18 @@ struct Worth {
 inline Worth worth(const Fleet& fleet, const Assigned& of) {
   std::vector<std::uint64_t> bytes(fleet.members.size(), 0);
   std::vector<double> work(fleet.members.size(), 0);
+  std::vector<bool> holds(fleet.members.size(), false);
   Worth result;
   for (std::size_t j = 0; j < of.size(); ++j) {
     if (of[j] == kNobody || fleet.members[of[j]].service == Service::kDraining) return {.allowed = false};
     bytes[of[j]] += fleet.things[j].bytes;
     work[of[j]] += fleet.things[j].work;
+    holds[of[j]] = true;
   }
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     if (bytes[i] > fleet.members[i].limit_bytes) result.allowed = false;
-    result.step_s = std::max(result.step_s, work[i] / fleet.members[i].speed);
+    const double own = holds[i] ? fleet.members[i].own_work : 0;
+    result.step_s = std::max(result.step_s, (own + work[i]) / fleet.members[i].speed);
   }
   return result;
 }
