@@ -40,6 +40,10 @@ constexpr int kConnectTimeoutMs = 5000;
 constexpr int kIdleMs = 10'000;
 // Nobody of ours compresses, and a small message that grows to gigabytes would pass the limit.
 constexpr const char* kDecompression = "grpc.per_message_decompression";
+// What gRPC gathers of frames that wait behind each other before it writes: as much as a step's exchange has
+// for one peer leaves in one go, with fewer system calls and wake-ups.
+constexpr const char* kWriteBuffer = "grpc.http2.write_buffer_size";
+constexpr int kGatheredBytes = 256 << 10;
 
 // TLS with whoever is there.
 std::shared_ptr<grpc::ChannelCredentials> unproven_credentials(const std::string& authority) {
@@ -197,6 +201,7 @@ Result<Endpoint> GrpcNetwork::listen(const Endpoint& at, Lane lane) {
   builder.AddChannelArgument("grpc.server_handshake_timeout_ms", kConnectTimeoutMs);
   builder.AddChannelArgument("grpc.max_connection_idle_ms", kIdleMs);
   builder.AddChannelArgument(kDecompression, 0);
+  builder.AddChannelArgument(kWriteBuffer, kGatheredBytes);
   builder.SetOption(socket_options(lane));
   int port = 0;
   builder.AddListeningPort(to_string(at), server_credentials(lane), &port);
@@ -221,6 +226,7 @@ std::shared_ptr<grpc::Channel> GrpcNetwork::channel_to(const Endpoint& to, const
   arguments.SetInt("grpc.min_reconnect_backoff_ms", kConnectTimeoutMs);
   arguments.SetInt("grpc.enable_http_proxy", 0);
   arguments.SetInt(kDecompression, 0);
+  arguments.SetInt(kWriteBuffer, kGatheredBytes);
   set_socket_options(arguments, use.lane);
   const std::string target = "dns:///" + to_string(to);  // a host may be called like a scheme of gRPC's
   if (!credentials_.has_value())
