@@ -62,7 +62,6 @@ std::vector<RecoveryStage> recovery_stages(const RecoveryPlan& plan, std::size_t
     if (std::ranges::any_of(plan.wants, of_layer)) stages.push_back({Kind::kGradients, layer});
   }
   if (plan.snapshot) stages.push_back({Kind::kSnapshot});
-  if (!plan.moves.empty()) stages.push_back({Kind::kMoves});
   stages.push_back({Kind::kFinish});
   if (!plan.moves.empty()) stages.push_back({Kind::kDone});
   return stages;
@@ -85,12 +84,6 @@ std::uint64_t stage_bytes(const FleetJob& job, const RecoveryPlan& plan, Recover
       if (want.rank != to || want.layer != stage.layer) continue;
       bytes += (plan.resume.value - want.begin.value) * job.learner.batch_max * size_of(want.columns) *
                sizeof(float);
-    }
-  }
-  if (stage.kind == Kind::kMoves) {
-    for (const RecoveryPlan::Move& move : plan.moves) {
-      if (move.from != from || move.to != to) continue;
-      bytes += sparse::piece_bytes(job.shape.network, job.moments, move.piece);
     }
   }
   return bytes;
@@ -120,10 +113,6 @@ Result<Slices> Recovery::stage(RecoveryStage stage, std::span<const Slices> got)
       replay_above(0);
       catch_up();
       return Slices();
-    case Kind::kMoves:
-      replay_above(0);
-      catch_up();
-      return give_moves();
     case Kind::kFinish:
       replay_above(0);
       catch_up();
@@ -141,7 +130,6 @@ Result<void> Recovery::take(RecoveryStage stage, std::span<const Slices> got) {
     case Kind::kCopies: take_copies(got); break;
     case Kind::kGradients: take_gradients(stage.layer, got); break;
     case Kind::kSnapshot: break;
-    case Kind::kMoves: take_moves(got); break;
     case Kind::kFinish: break;
     case Kind::kDone: CHECK(false, "nothing comes after it");
   }
@@ -376,29 +364,35 @@ void Recovery::catch_up() {
   learner_.catch_up(gradient);
 }
 
-Slices Recovery::give_moves() {
-  Slices all;
-  for (std::size_t to = 0; to < layout_.members.size(); ++to) {
-    for (const RecoveryPlan::Move& move : plan_.moves) {
-      if (move.from != me_ || move.to != to) continue;
-      std::vector<std::byte> bytes(sparse::piece_bytes(job_.shape.network, job_.moments, move.piece));
-      sparse::save_piece(learner_.network(), move.piece, bytes);
-      reached(job_.probes, FleetProbe::kMoved);
-      all.push_back(Slice::of(std::move(bytes)));
-    }
+// As the vault has it after a snapshot. Rows that no step has changed are not in copies.
+std::unique_ptr<sparse::Network> Recovery::loaded(NetworkPart part) const {
+  auto network = empty_network(job_, std::move(part));
+  for (const PieceId& piece : pieces_of(job_.shape, network->part)) {
+    if (vault_.has(piece))
+      sparse::load_updated_rows(*network, piece_of(job_.shape, piece), vault_.bytes(piece));
   }
-  return all;
+  sparse::initialize(*network, job_.init, job_.labels.count, job_.compute);
+  return network;
 }
 
-void Recovery::take_moves(std::span<const Slices> got) {
-  for (std::size_t from = 0; from < got.size(); ++from) {
-    SliceReader reader(got[from]);
-    for (const RecoveryPlan::Move& move : plan_.moves) {
-      if (move.from != from || move.to != me_) continue;
-      moved_here_.emplace_back(
-          move.piece, reader.take(sparse::piece_bytes(job_.shape.network, job_.moments, move.piece)));
+// Of the snapshot before them each has a copy of what moves to it.
+void Recovery::take_moved() {
+  NetworkPart rows = no_part(job_.shape);
+  bool any = false;
+  for (const RecoveryPlan::Move& move : plan_.moves) {
+    if (move.to != me_) continue;
+    reached(job_.probes, FleetProbe::kMoved);
+    if (move.piece.layer == layers_) {
+      rows.rows.add(move.piece.range.begin >> job_.shape.shard_shift);
+      any = true;
+    } else {
+      patches_.push_back(
+          {.piece = move.piece, .network = loaded(part_of(job_.shape, move.piece)), .replayed = true});
     }
   }
+  if (any)
+    patches_.push_back(
+        {.piece = {.layer = layers_, .range = {}}, .network = loaded(std::move(rows)), .replayed = true});
 }
 
 // What stays of the part that this member had, which is worth nothing afterwards.
@@ -426,10 +420,11 @@ std::unique_ptr<sparse::Network> Recovery::put_together() {
   const NetworkPart& after = layout_.members[me_].after;
   auto network = empty_network(job_, after);
   if (learner_.holds()) take_over(*network, learner_.network());
+  bool has_rows = learner_.holds();
   for (Patch& patch : patches_) {
     if (patch.piece.layer < layers_) {
       sparse::copy_piece(*network, *patch.network, patch.piece);
-    } else if (!learner_.holds()) {
+    } else if (!std::exchange(has_rows, true)) {
       // So a member that begins has what it holds once in memory, not twice.
       take_rows(*network, *patch.network);
     } else {
@@ -439,11 +434,6 @@ std::unique_ptr<sparse::Network> Recovery::put_together() {
     patch.network.reset();
   }
   patches_.clear();
-  for (const auto& [piece, slices] : moved_here_) {
-    std::vector<std::byte> bytes(total_bytes(slices));
-    copy_front(slices, bytes);
-    sparse::load_piece(*network, piece, bytes);
-  }
   return network;
 }
 
@@ -461,6 +451,7 @@ void Recovery::finish() {
   const NetworkPart& after = layout_.members[me_].after;
   if (plan_.behind[me_] && empty(after)) reached(job_.probes, FleetProbe::kBehindForGood);
   if (size_of(columns_of(after, 0)) == 0 && !empty(after)) reached(job_.probes, FleetProbe::kNoColumns);
+  take_moved();
   learner_.hold(put_together());
   learner_.set_applied(plan_.resume);
   std::vector<NetworkPart> parts;

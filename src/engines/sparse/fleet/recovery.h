@@ -8,10 +8,10 @@
 //   3. gradients of a hidden layer, from the last to the first: lost output rows are trained anew from the
 //      logs, which says what they added to dh of the last layer; with what everybody else added, from the
 //      logs too, lost units and columns are trained anew, layer by layer
-//   4. snapshot, where pieces move: what is kept of the steps before would be wrong of who holds them then
-//   5. moves: pieces that change hands
-//   6. finish: members that were behind apply the step that others have, and the parts are put together
-//   7. done, where pieces have moved: only then may who gave its part away leave
+//   4. snapshot, where pieces move: what is kept of the steps before would be wrong of who holds them then, and
+//      whoever gets one has a copy of it by that
+//   5. finish: members that were behind apply the step that others have, and the parts are put together
+//   6. done, where pieces have moved: only then may who gave its part away leave
 //
 // Until it has finished nothing has changed but that a member that was behind is so no more, and what the
 // log knows: a recovery may be given up at any time. Thread rule: that of the FleetLearner.
@@ -35,7 +35,7 @@
 namespace gossamer::engine {
 
 struct RecoveryStage {
-  enum class Kind { kLogs, kCopies, kGradients, kSnapshot, kMoves, kFinish, kDone };
+  enum class Kind { kLogs, kCopies, kGradients, kSnapshot, kFinish, kDone };
   Kind kind;
   std::size_t layer = 0;  // of kGradients
 };
@@ -59,7 +59,7 @@ class Recovery {
   [[nodiscard]] PieceSources sources() const;
 
  private:
-  // A lost piece of this member's.
+  // A piece that this member gets: lost, or moved to it.
   struct Patch {
     sparse::NetworkPiece piece;  // of output rows: all of them together
     std::unique_ptr<sparse::Network> network;
@@ -75,11 +75,12 @@ class Recovery {
   [[nodiscard]] std::unique_ptr<sparse::Network> begin_with(sparse::NetworkPart part);
   void make_patches();
   void load_copies(sparse::Network& network);
+  [[nodiscard]] std::unique_ptr<sparse::Network> loaded(sparse::NetworkPart part) const;
+  void take_moved();
   [[nodiscard]] Result<void> take(RecoveryStage stage, std::span<const Slices> got);
   [[nodiscard]] Result<void> take_log(const Slices& bytes);
   void take_copies(std::span<const Slices> got);
   void take_gradients(std::size_t layer, std::span<const Slices> got);
-  void take_moves(std::span<const Slices> got);
   void replay_above(std::size_t layer);
   void replay(Patch& patch);
   void replay_round(const Patch& patch, sparse::Learner& learner, const StepOrder::Item& item);
@@ -91,7 +92,6 @@ class Recovery {
   [[nodiscard]] Slices give_logs() const;
   [[nodiscard]] Slices give_copies() const;
   [[nodiscard]] Slices give_gradients(std::size_t layer) const;
-  [[nodiscard]] Slices give_moves();
   void add_logged(StepNumber step, const RecoveryPlan::Want& want, std::span<float> out) const;
   void take_over(sparse::Network& network, sparse::Network& before) const;
   [[nodiscard]] std::unique_ptr<sparse::Network> put_together();
@@ -109,7 +109,6 @@ class Recovery {
   std::vector<Sum> sums_;                          // for this member's wants
   std::map<StepNumber, Gradients> added_;          // by patches to dh: what the log will have beside its own
   std::map<StepNumber, data::BatchCopy> batches_;  // of steps that are computed anew
-  std::vector<std::pair<sparse::NetworkPiece, Slices>> moved_here_;
   std::optional<RecoveryStage> before_;
   Result<void> restored_;
 };
