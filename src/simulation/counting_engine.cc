@@ -232,7 +232,8 @@ void CountingEngine::begin_step() {
 
 void CountingEngine::send_parts(Instant now) {
   cluster::Member& member = *process_.member();
-  member.measured(1 / slowness_);
+  member.measured({.work = 1, .took = from_seconds(slowness_), .cpu = {}, .process_cpu = {}, .all_cpu = {}},
+                  now);
   part_done_ = true;
   for (const net::PeerId& partner : partners_) {
     if (partner == member.self()) continue;
@@ -333,7 +334,9 @@ void CountingEngine::work_on_claims() {
     const std::uint64_t count = all ? kBatch : std::min(kBatch - first, 1 + rng_.below(6));
     const SampleId begin(step.value * kBatch + first);
     cluster::Member& member = *process_.member();
-    if (!lockstep()) member.measured(1 / slowness_);
+    if (!lockstep())
+      member.measured(
+          {.work = 1, .took = from_seconds(slowness_), .cpu = {}, .process_cpu = {}, .all_cpu = {}}, now);
     const std::uint64_t number =
         member.claim(cluster::TrackId(track), step, {begin, SampleId(begin.value + count)}, now);
     claim_requests_[number] = {track, step, now};

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "host/posix/clock.h"
 #include "hosts.h"
 
 namespace {
@@ -60,6 +61,24 @@ TEST_P(ComputeConformance, EveryWorkerOncePerRun) {
     compute_->run([&](int worker) { ++calls[static_cast<std::size_t>(worker)]; });
     for (const int count : calls) ASSERT_EQ(count, run);
   }
+}
+
+// What the owner and all workers have computed is in cpu(), and here nobody else computes; in a simulation
+// nothing takes time.
+TEST_P(ComputeConformance, CpuIsThatOfAllWorkers) {
+  const Duration before = compute_->cpu();
+  if (GetParam().host == HostKind::kSim) {
+    EXPECT_EQ(before, Duration{});
+    return;
+  }
+  const PosixClock clock;
+  const Duration process_before = clock.process_cpu();
+  compute_->run([&](int) {
+    while (clock.process_cpu() - process_before < from_milliseconds(20)) {
+    }
+  });
+  const Duration process = clock.process_cpu() - process_before;
+  EXPECT_GE(compute_->cpu() - before, process);
 }
 
 // A run sees what all workers wrote in the run before and what the caller wrote in between.

@@ -218,7 +218,7 @@ std::vector<MemberFacts> Coordinator::members() const {
   auto relayed = links_.relayed();
   for (const auto& [node, member] : members_) {
     facts.push_back({.record = &member.record,
-                     .speed = member.speed,
+                     .pace = member.pace.pace().value_or(Pace{}),
                      .link = links_.statistics(node),
                      .steps = member.steps,
                      .relayed_to = std::move(relayed[node])});

@@ -28,6 +28,7 @@
 #include "cluster/control/control_probe.h"
 #include "cluster/control/defect.h"
 #include "cluster/control/durable_outbox.h"
+#include "cluster/control/pace.h"
 #include "cluster/control/records.h"
 #include "cluster/control/run_event.h"
 #include "cluster/control/view.h"
@@ -45,7 +46,7 @@ namespace gossamer::cluster {
 // What is known of a member, for people.
 struct MemberFacts {
   const membership::MemberRecord* record = nullptr;
-  double speed = 0;  // 0: not measured
+  Pace pace;  // speed 0: not measured
   net::LinkStatistics link = {};
   std::optional<membership::StepFigures> steps = {};  // as it says: anything
   std::set<NodeId> relayed_to = {};                   // whom it speaks to through the coordinator
@@ -156,7 +157,8 @@ class Coordinator {
     bool wants_to_serve = false;
     bool wants_to_drain = false;
     bool leaves = false;
-    double speed = 0;  // smoothed; 0: not measured
+    SmoothedPace pace;
+    IdleTrial trial;
     std::optional<membership::StepFigures> steps;
     // Its word that something was lost counts again from here, and then not for so long.
     Instant believed_from;
@@ -210,6 +212,7 @@ class Coordinator {
   void release(const Member& member);
   void release_the_leaving();
   [[nodiscard]] std::vector<placement::Thing> things_with_copies() const;
+  [[nodiscard]] std::map<NodeId, Pace> known_paces() const;
   [[nodiscard]] std::vector<placement::Member> placeable() const;
   [[nodiscard]] placement::Placement current_placement() const;
   void install(const HoldingMap& after, const placement::Placement& placed, Instant now);

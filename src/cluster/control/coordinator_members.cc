@@ -13,15 +13,6 @@
 
 namespace gossamer::cluster {
 
-namespace {
-
-// What lies beyond is no measurement, and would leave the range of numbers where speeds are summed and
-// shared.
-constexpr double kLeastSpeed = 1e-15;
-constexpr double kMostSpeed = 1e24;
-
-}  // namespace
-
 using membership::ToMember;
 
 void Coordinator::here(Member& member, const membership::Here& said) {
@@ -66,10 +57,7 @@ void Coordinator::beat(Member& member, const membership::Beat& said, Instant now
   seen.mutable_beat_seen()->set_sent_ns(said.sent_ns());
   say(peer, std::move(seen));  // rests on nothing that was decided
   if (options_.defect == Defect::kChatter && installed_.epoch() != 0) send_install(member);
-  if (said.speed() >= kLeastSpeed && said.speed() <= kMostSpeed) {
-    // A time constant of 100 beats: single measurements are noise.
-    member.speed = member.speed == 0 ? said.speed() : member.speed + (said.speed() - member.speed) * 0.01;
-  }
+  member.pace.add({.speed = said.speed(), .own_work = said.own_work()});
   member.steps = said.has_steps() ? std::optional(said.steps()) : std::nullopt;
   const std::size_t names =
       static_cast<std::size_t>(said.unreachable_size()) + static_cast<std::size_t>(said.lost_size());

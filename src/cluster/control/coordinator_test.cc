@@ -23,10 +23,14 @@ namespace {
 
 using membership::ToCoordinator;
 
-class OneThing final : public Workload {
+class EqualThings final : public Workload {
  public:
+  std::uint64_t count = 1;
   [[nodiscard]] std::vector<placement::Thing> things() const override {
-    return {{.id = placement::ThingId(0), .bytes = 1, .work = 1}};
+    std::vector<placement::Thing> things;
+    for (std::uint64_t i = 0; i < count; ++i)
+      things.push_back({.id = placement::ThingId(i), .bytes = 1, .work = 1});
+    return things;
   }
   [[nodiscard]] bool readable(const std::string&) const override { return true; }
   [[nodiscard]] Decision decide(const Rest&) override { return {}; }
@@ -72,10 +76,36 @@ class CoordinatorTest : public ::testing::Test {
   }
   void serve(net::PeerId peer) {
     say(peer, [](auto& said) { said.mutable_ready(); });
+    rest();
+  }
+  void rest() {
     for (const auto& [node, record] : std::map(coordinator_->view().members())) {
       say(peer_of(record),
           [&](auto& said) { said.mutable_frozen()->set_epoch(coordinator_->view().epoch().value); });
     }
+  }
+  // All beat twice a second, and come to rest when they shall.
+  void live(double seconds) {
+    for (const Instant end = now_ + from_seconds(seconds); now_ < end;) {
+      now_ = now_ + from_milliseconds(500);
+      for (const auto& [node, record] : std::map(coordinator_->view().members()))
+        say(peer_of(record), [](auto& said) { said.mutable_beat(); });
+      coordinator_->tick(now_);
+      store();
+      if (coordinator_->phase() == Coordinator::Phase::kFreezing) rest();
+    }
+  }
+  void measured(net::PeerId peer, double speed, double own_work) {
+    for (std::size_t i = 0; i < SmoothedPace::kWindow; ++i) {
+      say(peer, [&](auto& said) {
+        said.mutable_beat()->set_speed(speed);
+        said.mutable_beat()->set_own_work(own_work);
+      });
+    }
+  }
+  [[nodiscard]] std::int64_t held_by(net::PeerId peer) const {
+    return std::ranges::count_if(coordinator_->holdings(),
+                                 [&](const auto& one) { return one.second == peer.node; });
   }
   // A whole second, in steps of a millisecond: the members whose connections break, each after its own time,
   // are silent from then on; the others beat. After how many milliseconds the view has changed, each time.
@@ -107,7 +137,7 @@ class CoordinatorTest : public ::testing::Test {
 
   Instant now_;
   Nobody nobody_;
-  OneThing workload_;
+  EqualThings workload_;
   Records records_;
   net::Links links_;
   std::optional<Coordinator> coordinator_;
@@ -227,6 +257,39 @@ INSTANTIATE_TEST_SUITE_P(Speeds, AnySpeed,
                                            std::numeric_limits<double>::max() / 2,
                                            std::numeric_limits<double>::infinity(),
                                            std::numeric_limits<double>::quiet_NaN(), -1.0, 1.0));
+
+// Claim: who has become so weak that what it does whatever it holds is longer than a step without it gives
+// all away, within a minute; it is tried after 10 minutes, and as it still is weak, not after 10 more.
+TEST_F(CoordinatorTest, AWeakMemberIsRelievedAndTriedAgain) {
+  workload_.count = 40;
+  const net::PeerId strong = begin(10);
+  const net::PeerId weak = begin(11);
+  serve(strong);
+  serve(weak);
+  measured(strong, 100, 10);
+  measured(weak, 100, 10);
+  live(60);
+  EXPECT_EQ(held_by(weak), 20);
+  measured(weak, 10, 10);
+  live(60);
+  EXPECT_EQ(held_by(weak), 0);
+  EXPECT_EQ(held_by(strong), 40);
+  live(480);
+  EXPECT_EQ(held_by(weak), 0);
+  live(180);
+  EXPECT_GE(held_by(weak), 18);
+  measured(weak, 10, 10);
+  live(660);
+  EXPECT_EQ(held_by(weak), 0);
+  live(700);
+  EXPECT_GE(held_by(weak), 18);
+  const auto told = coordinator_->take_events();
+  const auto why = std::ranges::find(told, "rebalances", &RunEvent::kind);
+  ASSERT_NE(why, told.end());
+  EXPECT_EQ(why->text,
+            "node 10 20 -> 40 things (100 a second, own work 10), node 11 20 -> 0 things "
+            "(10 a second, own work 10)");
+}
 
 // Claim: what a member tells of its steps stands until its next beat, and decides nothing.
 TEST_F(CoordinatorTest, FiguresOfSteps) {

@@ -2,10 +2,15 @@
 //
 // Coordinator, the part that changes the view: epochs, coming to rest, placement.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
+#include <map>
+#include <set>
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "cluster/control/coordinator.h"
@@ -181,29 +186,42 @@ std::vector<placement::Thing> Coordinator::things_with_copies() const {
   return things;
 }
 
-// Measured, or else what was believed at the last placement, or else what others measured for each core.
-std::vector<placement::Member> Coordinator::placeable() const {
-  std::map<NodeId, double> speeds;
+// Measured, or else what was believed at the last placement; nothing of who gets a trial.
+std::map<NodeId, Pace> Coordinator::known_paces() const {
+  std::map<NodeId, Pace> paces;
   for (const membership::Installed::Speed& one : installed_.speeds())
-    speeds[NodeId(one.node())] = one.speed();
+    paces[NodeId(one.node())] = {.speed = one.speed(), .own_work = one.own_work()};
+  for (const auto& [node, member] : members_) {
+    if (const auto measured = member.pace.pace()) paces[node] = *measured;
+    if (member.trial.due(now_)) paces.erase(node);
+  }
+  return paces;
+}
+
+// Of whom nothing is known: what others measured for each core, and their least own work.
+std::vector<placement::Member> Coordinator::placeable() const {
+  const std::map<NodeId, Pace> paces = known_paces();
   double speed = 0;
   double cores = 0;
-  for (const auto& [node, member] : members_) {
-    if (member.speed > 0) speeds[node] = member.speed;
-    if (!speeds.contains(node)) continue;
-    speed += speeds[node];
-    cores += std::max<double>(member.record.cores(), 1);
+  double own_work = std::numeric_limits<double>::infinity();
+  for (const auto& [node, pace] : paces) {
+    const auto member = members_.find(node);
+    if (member == members_.end()) continue;
+    speed += pace.speed;
+    cores += std::max<double>(member->second.record.cores(), 1);
+    own_work = std::min(own_work, pace.own_work);
   }
-  const double per_core = cores > 0 ? speed / cores : 1;
+  const Pace per_core = cores > 0 ? Pace{.speed = speed / cores, .own_work = own_work} : Pace{.speed = 1};
   std::vector<placement::Member> members;
   for (const auto& [node, record] : view_.members()) {
-    const auto known = speeds.find(node);
-    const double guess = per_core * std::max<double>(record.cores(), 1);
+    const auto known = paces.find(node);
+    const double guess = per_core.speed * std::max<double>(record.cores(), 1);
     members.push_back({.id = placement::MemberId(node.value),
                        .limit_bytes = record.memory_bytes(),
-                       .speed = known == speeds.end() ? guess : known->second,
+                       .speed = known == paces.end() ? guess : known->second.speed,
                        .service = record.state() == membership::DRAINING ? placement::Service::kDraining
-                                                                         : placement::Service::kServing});
+                                                                         : placement::Service::kServing,
+                       .own_work = known == paces.end() ? per_core.own_work : known->second.own_work});
   }
   return members;
 }
@@ -213,7 +231,7 @@ placement::Placement Coordinator::current_placement() const {
   for (const auto& [thing, node] : holdings_)
     current.holdings.push_back({thing, placement::MemberId(node.value)});
   for (const membership::Installed::Speed& one : installed_.speeds())
-    current.speeds.push_back({placement::MemberId(one.node()), one.speed()});
+    current.speeds.push_back({placement::MemberId(one.node()), one.speed(), one.own_work()});
   return current;
 }
 
@@ -267,8 +285,16 @@ void Coordinator::install(const HoldingMap& after, const placement::Placement& p
     membership::Installed::Speed& speed = *installed_.add_speeds();
     speed.set_node(one.member.value);
     speed.set_speed(one.speed);
+    speed.set_own_work(one.own_work);
   }
   outbox_.put(put_installed(installed_));
+  std::set<NodeId> holders;
+  for (const auto& [thing, node] : after) holders.insert(node);
+  for (auto& [node, member] : members_) {
+    if (holders.contains(node) && member.trial.due(now))
+      member.pace = {};  // what it had told speaks against it
+    member.trial.placed(holders.contains(node), now);
+  }
   phase_ = Phase::kSettled;
   shortage_.clear();
   next_rebalance_ = now + kRebalanceEvery;
@@ -282,6 +308,31 @@ void Coordinator::install(const HoldingMap& after, const placement::Placement& p
   }
 }
 
+namespace {
+
+using Holdings = std::map<NodeId, std::size_t>;
+
+// Who is to hold more or less than now, and by what measurement.
+std::string changes_of(const Holdings& before, const placement::Placement& placed) {
+  Holdings after;
+  for (const placement::Holding& one : placed.holdings) ++after[NodeId(one.member.value)];
+  std::vector<std::string> changes;
+  for (const placement::BelievedSpeed& one : placed.speeds) {
+    const NodeId node(one.member.value);
+    const auto held = before.find(node);
+    const std::size_t had = held == before.end() ? 0 : held->second;
+    if (had == after[node]) continue;
+    changes.push_back(fmt::format("node {} {} -> {} things ({:.3g} a second, own work {:.3g})", node.value,
+                                  had, after[node], one.speed, one.own_work));
+  }
+  const std::size_t told = std::min<std::size_t>(changes.size(), 16);
+  return fmt::format("{}{}",
+                     fmt::join(changes.begin(), changes.begin() + static_cast<std::ptrdiff_t>(told), ", "),
+                     told < changes.size() ? ", ..." : "");
+}
+
+}  // namespace
+
 void Coordinator::rebalance(Instant now) {
   next_rebalance_ = now + kRebalanceEvery;
   if (phase_ != Phase::kSettled || installed_.epoch() == 0) return;
@@ -289,6 +340,9 @@ void Coordinator::rebalance(Instant now) {
       placement::place(workload_.things(), placeable(), current_placement(), options_.placement);
   if (!placed.ok() || placed->change == placement::Change::kNone) return;
   reach(ControlProbe::kRebalanced);
+  Holdings before;
+  for (const auto& [thing, node] : holdings_) ++before[node];
+  note("rebalances", {}, changes_of(before, placed->placement));
   begin_change(now);
 }
 

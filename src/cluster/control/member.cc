@@ -99,7 +99,10 @@ void Member::say_beat(Instant now) {
   membership::Beat& beat = *said.mutable_beat();
   beat.set_sent_ns(now.ns);
   beat.set_epoch(view_.epoch().value);
-  beat.set_speed(speed_);
+  if (const auto pace = meter_.take(now)) {
+    beat.set_speed(pace->speed);
+    beat.set_own_work(pace->own_work);
+  }
   if (figures_) *beat.mutable_steps() = *figures_;
   for (const auto& [track, next] : std::exchange(progress_, {})) {
     membership::Progress& progress = *beat.add_progress();
@@ -220,6 +223,7 @@ void Member::say_ready(Instant now) {
 void Member::on_install(const membership::Install& install) {
   if (install.epoch() <= installed_.epoch()) return;
   installed_ = install;
+  meter_.restart();
   if (frozen_ && frozen_->epoch() == install.epoch()) frozen_.reset();
   events_.push_back(ViewInstalled{});
 }

@@ -24,6 +24,7 @@
 #include "base/time.h"
 #include "cluster/control/control_probe.h"
 #include "cluster/control/defect.h"
+#include "cluster/control/pace.h"
 #include "cluster/control/view.h"
 #include "cluster/membership/claim_ledger.h"
 #include "cluster/membership/failure_detector.h"
@@ -123,7 +124,8 @@ class Member {
     progress_.erase(track);
     reported_.erase(track);
   }
-  void measured(double speed) { speed_ = speed; }
+  // Goes out with a beat about once a second (pace.h).
+  void measured(const StepWork& step, Instant now) { meter_.add(step, now); }
   // Goes out with beats, for people; nothing: there are none any more.
   void tell_steps(std::optional<membership::StepFigures> figures) { figures_ = figures; }
 
@@ -202,7 +204,7 @@ class Member {
   std::map<std::uint64_t, membership::ToCoordinator> unanswered_;
   std::map<TrackId, StepNumber> progress_;  // not said yet to this coordinator
   std::map<TrackId, StepNumber> reported_;
-  double speed_ = 0;
+  PaceMeter meter_;
   std::optional<membership::StepFigures> figures_;
   std::map<net::PeerId, std::vector<std::pair<host::Lane, net::Message>>> kept_;  // until there is a link
   std::map<NodeId, Instant> down_since_;                 // links to members that are not up

@@ -83,7 +83,8 @@ class Reader {
   bool read_installed(const std::string& value) {
     membership::Installed& installed = records_.installed;
     return installed.ParseFromString(value) && std::ranges::all_of(installed.speeds(), [](const auto& one) {
-             return one.speed() > 1e-100 && one.speed() < 1e100;
+             return one.speed() > 1e-100 && one.speed() < 1e100 && one.own_work() >= 0 &&
+                    one.own_work() < 1e100;
            });
   }
   bool read_epoch(const std::string& value) {

@@ -197,6 +197,10 @@ TEST(Records, WhatCannotBeIsNamed) {
   installed.set_epoch(8);
   membership::Installed speeds;
   speeds.add_speeds()->set_speed(1e300);
+  membership::Installed own_work = installed;
+  own_work.set_epoch(7);
+  own_work.add_speeds()->set_speed(1);
+  own_work.mutable_speeds(0)->set_own_work(-1);
   FencedIncarnations all;
   all.fence(Incarnation(9));
   FencedIncarnations its_own;
@@ -210,7 +214,7 @@ TEST(Records, WhatCannotBeIsNamed) {
   twice.set_incarnation(4);
   for (const host::Change& change :
        {put_member(member), put_member(coordinator), put_installed(installed), put_installed(speeds),
-        put_fenced(all), put_epoch(Epoch(UINT64_MAX), {}), put_epoch(Epoch(7), all),
+        put_installed(own_work), put_fenced(all), put_epoch(Epoch(UINT64_MAX), {}), put_epoch(Epoch(7), all),
         put_lease({{LeaseSpace(1), 7, 9}, living, from_seconds(3)}),
         put_lease({{LeaseSpace(2), 7, 9}, living, {INT64_MAX}}),
         put_claim({TrackId(1), StepNumber(3), {SampleId(38), SampleId(41)}, living}),

@@ -12,7 +12,7 @@
 namespace gossamer::cluster {
 
 struct RunEvent {
-  std::string kind = {};  // "begun", "serving", "lost", "installed", "short", ...
+  std::string kind = {};  // "begun", "serving", "lost", "installed", "rebalances", "short", ...
   net::PeerId peer = {};  // where it is about one
   Epoch epoch = {};
   std::string text = {};

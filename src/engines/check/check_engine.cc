@@ -182,14 +182,17 @@ void CheckEngine::begin_exchanges(Instant now) {
   carry_out(std::move(events), now);
 }
 
-Slice CheckEngine::form_input() {
+Slice CheckEngine::form_input(Instant now) {
   auto input = std::make_shared<AlignedArray<float>>(life_->config.elements);
   const host::Clock* const clock = options_.clock;
   const Instant before = clock == nullptr ? Instant{} : clock->now();
   for (const auto& [thing, chain] : life_->chains)
     life_->numbers.add_input(thing, life_->step, input->span());
   const Duration taken = clock == nullptr ? Duration{} : clock->now() - before;
-  if (taken.ns > 0) process_.member()->measured(static_cast<double>(life_->chains.size()) / taken.seconds());
+  const auto work = static_cast<double>(life_->chains.size());
+  if (taken.ns > 0)
+    process_.member()->measured({.work = work, .took = taken, .cpu = {}, .process_cpu = {}, .all_cpu = {}},
+                                now);
   if (options_.defect == CheckDefect::kWrongSum && options_.defect_step == life_->step)
     input->span().front() += 1;
   const auto bytes = std::as_bytes(std::as_const(*input).span());
@@ -203,7 +206,7 @@ void CheckEngine::begin_step(Instant now) {
   life_->exchanges.begin(cluster::OperationId(life_->step.value),
                          {.kind = cluster::OperationKind::kAllReduce,
                           .parts = cluster::equal_parts(life_->config.elements, life_->members)},
-                         {form_input()}, events);
+                         {form_input(now)}, events);
   carry_out(std::move(events), now);
 }
 

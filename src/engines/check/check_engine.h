@@ -109,7 +109,7 @@ class CheckEngine final : public cluster::Engine {
       const membership::Install& installed, StepNumber& resume) const;
   void begin_exchanges(Instant now);
   void begin_step(Instant now);
-  [[nodiscard]] Slice form_input();
+  [[nodiscard]] Slice form_input(Instant now);
   void carry_out(cluster::CollectiveEvents events, Instant now);
   void apply(const Slices& sum, Instant now);
   void finish(Instant now);

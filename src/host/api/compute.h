@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "base/function_ref.h"
+#include "base/time.h"
 
 namespace gossamer::host {
 
@@ -29,6 +30,8 @@ class Compute {
   // worker 0. Allocates nothing.
   virtual void run(FunctionRef<void(int worker)> task) = 0;
 
+  // User plus system time of the calling thread and of the workers so far; called by the owner.
+  [[nodiscard]] virtual Duration cpu() const = 0;
   // Bytes this process may use (cgroup or machine limit).
   [[nodiscard]] virtual std::uint64_t memory_limit_bytes() const = 0;
   // The most resident memory this process has had so far.

@@ -2,6 +2,7 @@
 #include "host/posix/compute.h"
 
 #include <fmt/format.h>
+#include <pthread.h>
 #include <sys/resource.h>
 
 #include <system_error>
@@ -27,6 +28,12 @@ void await_change(const std::atomic<std::uint32_t>& value, std::uint32_t old, in
   value.wait(old, std::memory_order_acquire);
 }
 
+std::int64_t read_ns(clockid_t id) {
+  timespec t{};
+  CHECK(clock_gettime(id, &t) == 0, id);
+  return static_cast<std::int64_t>(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
+}
+
 }  // namespace
 
 PosixCompute::PosixCompute(int workers, int spins) : workers_(workers), spins_(spins) {}
@@ -45,6 +52,7 @@ Result<void> PosixCompute::start_threads() {
   try {
     for (int worker = 1; worker < workers_; ++worker) {
       threads_.emplace_back([this, worker] { work(worker); });
+      CHECK(pthread_getcpuclockid(threads_.back().native_handle(), &cpu_clocks_.emplace_back()) == 0);
     }
   } catch (const std::system_error& error) {
     return Error{.kind = ErrorKind::kFailed,
@@ -89,6 +97,12 @@ void PosixCompute::work(int worker) {
     // Only the last one wakes the owner.
     if (unfinished_.fetch_sub(1, std::memory_order_acq_rel) == 1) unfinished_.notify_one();
   }
+}
+
+Duration PosixCompute::cpu() const {
+  std::int64_t ns = read_ns(CLOCK_THREAD_CPUTIME_ID);
+  for (const clockid_t clock : cpu_clocks_) ns += read_ns(clock);
+  return {ns};
 }
 
 std::uint64_t PosixCompute::memory_limit_bytes() const {

@@ -9,6 +9,8 @@
 // pool. Thread rule: as for Compute.
 #pragma once
 
+#include <time.h>
+
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -28,6 +30,7 @@ class PosixCompute final : public Compute {
 
   [[nodiscard]] int workers() const override { return workers_; }
   void run(FunctionRef<void(int worker)> task) override;
+  [[nodiscard]] Duration cpu() const override;
   [[nodiscard]] std::uint64_t memory_limit_bytes() const override;
   [[nodiscard]] std::uint64_t peak_rss_bytes() const override;
 
@@ -46,6 +49,7 @@ class PosixCompute final : public Compute {
   alignas(64) std::atomic<std::uint32_t> round_{0};
   alignas(64) std::atomic<std::uint32_t> unfinished_{0};
   std::vector<std::thread> threads_;
+  std::vector<clockid_t> cpu_clocks_;  // of these
 };
 
 }  // namespace gossamer::host

@@ -25,6 +25,7 @@ class SimCompute final : public Compute {
 
   [[nodiscard]] int workers() const override { return options_.workers; }
   void run(FunctionRef<void(int worker)> task) override;
+  [[nodiscard]] Duration cpu() const override { return {}; }
   [[nodiscard]] std::uint64_t memory_limit_bytes() const override { return options_.memory_limit_bytes; }
   [[nodiscard]] std::uint64_t peak_rss_bytes() const override { return options_.peak_rss_bytes; }
 

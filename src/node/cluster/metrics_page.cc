@@ -87,8 +87,10 @@ void add_members(MetricsPage& page, const Coordinator& coordinator) {
     const auto held = things.find(node);
     page.gauge("gossamer_coordinator_member_things", "Things that the member holds.",
                held == things.end() ? 0 : static_cast<double>(held->second), labels);
-    page.gauge("gossamer_coordinator_member_speed", "Work a second, smoothed; 0: not measured.", member.speed,
-               labels);
+    page.gauge("gossamer_coordinator_member_speed", "Work a second, smoothed; 0: not measured.",
+               member.pace.speed, labels);
+    page.gauge("gossamer_coordinator_member_own_work", "Work of a step whatever the member holds, smoothed.",
+               member.pace.own_work, labels);
     add_link(page, node, member.link);
   }
 }

@@ -47,7 +47,7 @@ void FleetEngine::prepare(Instant now) {
 
 void FleetEngine::prepared(Instant now) {
   life_->job = job_;
-  life_->bench->learner = std::make_unique<FleetLearner>(*job_);
+  life_->bench->learner = std::make_unique<FleetLearner>(*job_, clock_);
   life_->bench->vault = std::make_unique<Vault>(*job_);
   life_->rounds = step_rounds(job_->shape.layers(), job_->microbatches);
   life_->order.emplace(life_->rounds.size(), job_->staleness);
@@ -244,17 +244,14 @@ void FleetEngine::compute_round(const StepOrder::Item& item) {
     life_->agreed = StepWish::kNothing;
   }
   const StepWish wish = stopping_ ? StepWish::kHalt : StepWish::kNothing;
-  want(Doing::kStepping,
-       [bench, clock = clock_, round, wish, step = item.step, epoch = life_->installed, sent = sent()] {
-         const Instant before = clock == nullptr ? Instant{} : clock->now();
-         const auto& due = bench->learner->job().checkpoints.due;
-         const bool last = round.microbatch + 1 == bench->learner->job().microbatches;
-         const bool last_to_give = last && round.kind == FleetRound::Kind::kGradient && round.layer == 0;
-         if (last_to_give) bench->learner->wish(due && due() ? std::max(wish, StepWish::kCheckpoint) : wish);
-         bench->give(bench->learner->round(step, round, bench->got));
-         if (clock != nullptr) bench->computed = bench->computed + (clock->now() - before);
-         if (last && round.kind == FleetRound::Kind::kFinish) bench->learner->tell(epoch, sent);
-       });
+  want(Doing::kStepping, [bench, round, wish, step = item.step, epoch = life_->installed, sent = sent()] {
+    const auto& due = bench->learner->job().checkpoints.due;
+    const bool last = round.microbatch + 1 == bench->learner->job().microbatches;
+    const bool last_to_give = last && round.kind == FleetRound::Kind::kGradient && round.layer == 0;
+    if (last_to_give) bench->learner->wish(due && due() ? std::max(wish, StepWish::kCheckpoint) : wish);
+    bench->give(bench->learner->round(step, round, bench->got));
+    if (last && round.kind == FleetRound::Kind::kFinish) bench->learner->tell(epoch, sent);
+  });
 }
 
 // What a recovery has done lasts, whatever has happened since.
@@ -383,12 +380,19 @@ void FleetEngine::exchanged(cluster::Completed completed, Instant now) {
   go_on_stepping(now);
 }
 
-// Shards a second: columns go with them.
-void FleetEngine::measure() {
-  const Duration computed = std::exchange(life_->bench->computed, {});
-  const std::size_t shards = shards_of(*life_->part).size();
-  if (computed.ns <= 0 || shards == 0 || life_->job->one_machine) return;
-  process_.member()->measured(static_cast<double>(shards) / computed.seconds());
+// Work is shards: columns go with them.
+void FleetEngine::measure(Instant now) {
+  const ComputeTime part = life_->bench->learner->take_part_time();
+  if (clock_ == nullptr || life_->job->one_machine) return;
+  const Duration cpu = clock_->process_cpu();
+  const Duration all_cpu = cpu - std::exchange(life_->cpu_before, cpu);
+  const auto shards = static_cast<double>(shards_of(*life_->part).size());
+  process_.member()->measured({.work = shards,
+                               .took = part.took,
+                               .cpu = part.cpu,
+                               .process_cpu = part.process_cpu,
+                               .all_cpu = all_cpu},
+                              now);
 }
 
 SentBytes FleetEngine::sent() const {
@@ -417,7 +421,7 @@ void FleetEngine::round_done(Instant now) {
   }
   if (item.round + 1 < life_->rounds.size()) return go_on_stepping(now);
   ++counters_.steps;
-  measure();
+  measure(now);
   life_->applied = life_->bench->learner->applied();
   life_->agreed = std::max(life_->agreed, life_->bench->learner->agreed());
   tell_step(now);

@@ -118,7 +118,6 @@ class FleetEngine final : public cluster::Engine {
     std::unique_ptr<FleetEvaluation> evaluation;  // of one layout
     std::vector<Slices> got;
     Slices given;
-    Duration computed;           // in this step, without what was waited for
     std::vector<Slices> deltas;  // by rank
     Result<void> taken;          // whether what others gave can be true
     void give(Result<Slices> what) {
@@ -177,8 +176,9 @@ class FleetEngine final : public cluster::Engine {
     std::vector<std::function<void(Bench&)>> upkeep;  // before the next Work
     RecoveryWatch watch;
     RecentSteps recent;
-    bool working = false;    // not at rest
-    bool must_rest = false;  // as soon as nothing is computed
+    Duration cpu_before = {};  // of the process, when the step before was done
+    bool working = false;      // not at rest
+    bool must_rest = false;    // as soon as nothing is computed
   };
   // Numbers of exchanges: rounds of steps, stages of a recovery, those of an evaluation, three for each
   // snapshot.
@@ -217,7 +217,7 @@ class FleetEngine final : public cluster::Engine {
   void parts_put_together(Instant now);
   void next_stage(Instant now);
   void round_done(Instant now);
-  void measure();
+  void measure(Instant now);
   void tell_step(Instant now);
   [[nodiscard]] SentBytes sent() const;
   void deliver();

@@ -118,10 +118,25 @@ void set_columns(std::span<const float> sum, const host::Range& samples, LayerSt
   }
 }
 
-FleetLearner::FleetLearner(const FleetJob& job)
+FleetLearner::FleetLearner(const FleetJob& job, const host::Clock* clock)
     : job_(job),
+      clock_(clock),
       codec_(job.kernels, job.learner.batch_max),
       travel_codec_(job.kernels, job.learner.batch_max / job.microbatches) {}
+
+ComputeTime FleetLearner::time_now() const {
+  if (clock_ == nullptr) return {};
+  return {.took = clock_->now() - Instant{}, .cpu = job_.compute.cpu(), .process_cpu = clock_->process_cpu()};
+}
+
+void FleetLearner::timed(FunctionRef<void()> compute) {
+  const ComputeTime before = time_now();
+  compute();
+  const ComputeTime after = time_now();
+  part_time_.took = part_time_.took + (after.took - before.took);
+  part_time_.cpu = part_time_.cpu + (after.cpu - before.cpu);
+  part_time_.process_cpu = part_time_.process_cpu + (after.process_cpu - before.process_cpu);
+}
 
 host::Range FleetLearner::samples_of(std::size_t microbatch) const {
   const std::size_t each = rows() / job_.microbatches;
@@ -186,24 +201,24 @@ Result<Slices> FleetLearner::round(StepNumber step, FleetRound round, std::span<
   switch (round.kind) {
     case Kind::kHidden:
       if (begins) {
-        learner(step).embed();
+        timed([&] { learner(step).embed(); });
       } else {
         if (auto taken = take_hidden(step, of(Kind::kHidden, round.layer - 1), got); !taken.ok())
           return taken.error();
-        learner(step).deepen(round.layer - 1);
+        timed([&] { learner(step).deepen(round.layer - 1); });
       }
       return give_hidden(step, round);
     case Kind::kShares:
       if (auto taken = take_hidden(step, of(Kind::kHidden, layers - 1), got); !taken.ok())
         return taken.error();
-      learner(step).score();
+      timed([&] { learner(step).score(); });
       return give_shares(step, microbatch);
     case Kind::kGradient:
       if (round.layer + 1 == layers) {
         if (auto taken = take_shares(step, microbatch, got); !taken.ok()) return taken.error();
       } else {
         take_gradient(step, of(Kind::kGradient, round.layer + 1), got);
-        learner(step).descend(round.layer);
+        timed([&] { learner(step).descend(round.layer); });
       }
       return give_gradient(step, round);
     case Kind::kFinish:
@@ -301,7 +316,7 @@ Result<void> FleetLearner::take_shares(StepNumber step, std::size_t microbatch, 
       if (!added.ok()) return added;
     }
   }
-  learner(step).normalise(logged.sums);
+  timed([&] { learner(step).normalise(logged.sums); });
   return {};
 }
 
@@ -337,7 +352,7 @@ void FleetLearner::take_gradient(StepNumber step, FleetRound of, std::span<const
 
 void FleetLearner::finish(StepNumber step) {
   CHECK(step == applied_, step.value, applied_.value);
-  loss_ = learner(step).finish().loss;
+  timed([&] { loss_ = learner(step).finish().loss; });
   ++applied_;
 }
 

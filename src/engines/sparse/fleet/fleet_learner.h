@@ -22,14 +22,18 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "base/ids.h"
 #include "base/result.h"
 #include "base/slice.h"
+#include "base/time.h"
 #include "engines/sparse/fleet/fleet_job.h"
 #include "engines/sparse/fleet/layout.h"
 #include "engines/sparse/fleet/step_log.h"
+#include "host/api/clock.h"
 #include "learn/data/batch_copy.h"
 #include "learn/sparse/hash_negatives.h"
 #include "learn/sparse/learner.h"
@@ -55,9 +59,17 @@ enum class StepWish : std::uint8_t { kNothing, kCheckpoint, kHalt };
 // before, which lies `microbatches` before it.
 [[nodiscard]] std::vector<FleetRound> step_rounds(std::size_t layers, std::size_t microbatches = 1);
 
+// What computing has taken, by the clock and of the CPU of the threads that compute.
+struct ComputeTime {
+  Duration took;
+  Duration cpu;
+  Duration process_cpu;  // of all threads meanwhile
+};
+
 class FleetLearner {
  public:
-  explicit FleetLearner(const FleetJob& job);
+  // The clock, if there is one, outlives it.
+  explicit FleetLearner(const FleetJob& job, const host::Clock* clock = nullptr);
 
   // Bytes that whoever holds the part gives everybody (kHidden, kShares), or each member gives it
   // (kGradient): in any step, at most.
@@ -84,6 +96,9 @@ class FleetLearner {
   [[nodiscard]] StepWish agreed() const { return agreed_; }
   // Of the step that was applied last: this member's share of the loss.
   [[nodiscard]] double loss() const { return loss_; }
+  // Of all rounds since this was last asked, what members that hold less of the network have less of; without
+  // a clock zero. The rest of a round (samples, codec, logs) is the same whatever is held.
+  [[nodiscard]] ComputeTime take_part_time() { return std::exchange(part_time_, {}); }
   // Tells the job of that step, which was one of the epoch's.
   void tell(Epoch epoch, const SentBytes& sent) const;
 
@@ -105,6 +120,9 @@ class FleetLearner {
   };
   [[nodiscard]] Stepping& stepping(StepNumber step) { return stepping_[step.value % stepping_.size()]; }
   [[nodiscard]] sparse::Learner& learner(StepNumber step) { return *stepping(step).learner; }
+  // Computes something of the part that is held.
+  void timed(FunctionRef<void()> compute);
+  [[nodiscard]] ComputeTime time_now() const;
   void begin_step(StepNumber step);
   // Of the samples of a microbatch.
   [[nodiscard]] host::Range samples_of(std::size_t microbatch) const;
@@ -123,6 +141,8 @@ class FleetLearner {
   void finish(StepNumber step);
 
   const FleetJob job_;
+  const host::Clock* const clock_;
+  ComputeTime part_time_;
   const PieceCodec codec_;         // of all samples
   const PieceCodec travel_codec_;  // of a microbatch
   std::unique_ptr<sparse::Network> network_;
