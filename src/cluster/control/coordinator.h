@@ -83,7 +83,8 @@ class Coordinator {
   using Answer = std::function<void(Result<std::string>)>;
 
   static constexpr Duration kHereTime{10'000'000'000};  // from Begin, or a takeover, to Here
-  static constexpr Duration kRebalanceEvery{30'000'000'000};
+  static constexpr Duration kRebalanceEvery{10'000'000'000};
+  static constexpr Duration kSettlesIn{30'000'000'000};  // what members measure after a change
   static constexpr Duration kMarksEvery{100'000'000};
   static constexpr Duration kMissingFor{1'000'000'000};  // who lives finds a new coordinator sooner
   static constexpr Duration kTogether{50'000'000};       // deaths so close are one change of the view

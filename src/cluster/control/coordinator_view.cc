@@ -297,7 +297,7 @@ void Coordinator::install(const HoldingMap& after, const placement::Placement& p
   }
   phase_ = Phase::kSettled;
   shortage_.clear();
-  next_rebalance_ = now + kRebalanceEvery;
+  next_rebalance_ = now + kSettlesIn;
   note("installed", {}, fmt::format("{} members, {} things", view_.members().size(), after.size()));
   for (const auto& [node, member] : members_) {
     if (member.told) send_install(member);
