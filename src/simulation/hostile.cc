@@ -74,6 +74,7 @@ net::Message oddity(Rng& rng) {
     case 2: said.mutable_here()->set_epoch(kHuge); break;
     case 3:
       said.mutable_beat()->set_speed(std::numeric_limits<double>::quiet_NaN());
+      said.mutable_beat()->set_own_work(-std::numeric_limits<double>::infinity());
       for (std::size_t i = 0; i < kMany; ++i) said.mutable_beat()->add_unreachable(1000 + i);
       break;
     default:

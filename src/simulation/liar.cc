@@ -48,6 +48,7 @@ void Liar::falsify_beat(membership::Beat& beat, const cluster::Member& member, S
     if (member.installed().epoch() == member.view().epoch().value)
       claim_progress(*beat.mutable_progress(), member, steps);
     beat.set_speed(0.01 + 100 * static_cast<double>(rng_.uniform()));
+    beat.set_own_work(100 * static_cast<double>(rng_.uniform()));
     if (const auto node = victim(member); node && rng_.below(20) == 0) beat.add_lost(node->value);
   }
 }

@@ -79,6 +79,7 @@ Coordinator::Coordinator(Options options, Records records, Workload& workload, n
     schedule(member);
   }
   if (fenced_ != records.fenced_in_view) fenced_since_ = fenced_.runs();
+  if (installed() != Epoch()) see_who_is_idle(now);
   next_rebalance_ = now + kRebalanceEvery;
   last_heard_ = now;
   if (records.stopping) {

@@ -217,6 +217,7 @@ class Coordinator {
   [[nodiscard]] std::vector<placement::Member> placeable() const;
   [[nodiscard]] placement::Placement current_placement() const;
   void install(const HoldingMap& after, const placement::Placement& placed, Instant now);
+  void see_who_is_idle(Instant now);
   void rebalance(Instant now);
   [[nodiscard]] membership::Install install_message() const;
 

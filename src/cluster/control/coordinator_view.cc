@@ -263,6 +263,16 @@ void Coordinator::decide(Instant now) {
   if (change_wanted_ && phase_ != Phase::kFreezing && phase_ != Phase::kStopping) begin_change(now);
 }
 
+void Coordinator::see_who_is_idle(Instant now) {
+  std::set<NodeId> holders;
+  for (const auto& [thing, node] : holdings_) holders.insert(node);
+  for (auto& [node, member] : members_) {
+    const bool holds = holders.contains(node);
+    if (holds && member.trial.due(now)) member.pace = {};  // what it had told speaks against it
+    member.trial.placed(holds, now);
+  }
+}
+
 void Coordinator::install(const HoldingMap& after, const placement::Placement& placed, Instant now) {
   std::optional<StepNumber> committed;
   if (marks_) committed = marks_->committed();
@@ -288,13 +298,7 @@ void Coordinator::install(const HoldingMap& after, const placement::Placement& p
     speed.set_own_work(one.own_work);
   }
   outbox_.put(put_installed(installed_));
-  std::set<NodeId> holders;
-  for (const auto& [thing, node] : after) holders.insert(node);
-  for (auto& [node, member] : members_) {
-    if (holders.contains(node) && member.trial.due(now))
-      member.pace = {};  // what it had told speaks against it
-    member.trial.placed(holders.contains(node), now);
-  }
+  see_who_is_idle(now);
   phase_ = Phase::kSettled;
   shortage_.clear();
   next_rebalance_ = now + kSettlesIn;
