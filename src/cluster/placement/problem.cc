@@ -48,14 +48,19 @@ void add_members(Problem& problem, std::span<const Member> members) {
 }
 
 void believe(Problem& problem, std::span<const BelievedSpeed> before, double dead_band) {
-  const auto near = [&](double measured, double old) { return std::fabs(measured - old) <= dead_band * old; };
+  const auto near = [&](double measured, double old, double whole) {
+    return std::fabs(measured - old) <= dead_band * whole;
+  };
+  // Of a step. Own work alone may be so little that its share of noise is large, and changes nothing.
+  const double share = problem.all_work / static_cast<double>(std::max<std::size_t>(problem.speed.size(), 1));
   std::vector<double> speed = problem.speed;
   std::vector<double> own_work = problem.own_work;
   bool noise = true;
   for (const BelievedSpeed& old : before) {
     const Index i = position<MemberId>(problem.member_ids, old.member);
     if (i == kNowhere) continue;
-    noise = noise && near(speed[i], old.speed) && near(own_work[i], old.own_work);
+    noise = noise && near(speed[i], old.speed, old.speed) &&
+            near(own_work[i], old.own_work, old.own_work + share);
     speed[i] = old.speed;
     own_work[i] = old.own_work;
   }
@@ -185,8 +190,8 @@ Problem make_problem(std::span<const Thing> things, std::span<const Member> memb
                      std::span<const BelievedSpeed> before, double dead_band) {
   Problem problem;
   add_members(problem, members);
-  believe(problem, before, dead_band);
   add_things(problem, things);
+  believe(problem, before, dead_band);
   rank_things(problem);
   return problem;
 }

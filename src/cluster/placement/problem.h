@@ -49,7 +49,8 @@ struct Problem {
 };
 
 // Serving members with a speed in `before` are believed to have it, and the own work there, unless the
-// measured one of any of them differs by more than the share `dead_band`.
+// measured one of any of them differs by more than the share `dead_band`: of the speed, or of its own work
+// and an equal share of all work together.
 [[nodiscard]] Problem make_problem(std::span<const Thing> things, std::span<const Member> members,
                                    std::span<const BelievedSpeed> before, double dead_band);
 

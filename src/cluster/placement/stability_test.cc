@@ -233,6 +233,28 @@ TEST(Stability, OneRealChangeHasAllMeasuredAnew) {
   EXPECT_EQ(believed(1), (std::vector<BelievedSpeed>{{MemberId(1), 1.1, 0}, {MemberId(2), 1, 2.1}}));
 }
 
+// Own work that is little beside the work of things may be measured as anything near it: no speed is believed
+// anew for it, and nothing moves.
+TEST(Stability, NoiseOfLittleOwnWorkMovesNothing) {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    Rng rng(seed, Purpose::kTest);
+    const Fleet truth = random_fleet({.members = 4, .things_each = 20, .own_work = {0.2, 0.4}}, rng);
+    Placement placement;
+    for (int round = 0; round < 200; ++round) {
+      Fleet measured = truth;
+      for (Member& member : measured.members) {
+        member.speed *= drawn(rng, {0.95, 1.05});
+        member.own_work *= drawn(rng, {0, 3});
+      }
+      const Result<Decision> decision =
+          place(measured.things, measured.members, placement, {.horizon_s = kAlways});
+      ASSERT_TRUE(decision.ok());
+      ASSERT_TRUE(round == 0 || decision->placement == placement) << "seed " << seed << " round " << round;
+      placement = decision->placement;
+    }
+  }
+}
+
 // Two members, the faster of which holds nothing yet: moving half of 8 things of 1 byte takes 4 / bandwidth
 // seconds and shortens the step by half, so it is done from a horizon of 8 / bandwidth on.
 TEST(Stability, MovesOnlyWhatPaysBack) {

@@ -4,9 +4,16 @@
 // wall_seconds() CLOCK_REALTIME. No state, no errors. Thread rule: any thread.
 #pragma once
 
+#include <time.h>
+
+#include <cstdint>
+
 #include "host/api/clock.h"
 
 namespace gossamer::host {
+
+// Of any of the kernel's clocks.
+[[nodiscard]] std::int64_t read_clock_ns(clockid_t id);
 
 class PosixClock final : public Clock {
  public:

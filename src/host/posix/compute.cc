@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "host/posix/blocked_signals.h"
 #include "host/posix/cgroup.h"
+#include "host/posix/clock.h"
 #include "host/posix/disk.h"
 #include "host/posix/environment.h"
 
@@ -26,12 +27,6 @@ void await_change(const std::atomic<std::uint32_t>& value, std::uint32_t old, in
     __builtin_ia32_pause();
   }
   value.wait(old, std::memory_order_acquire);
-}
-
-std::int64_t read_ns(clockid_t id) {
-  timespec t{};
-  CHECK(clock_gettime(id, &t) == 0, id);
-  return static_cast<std::int64_t>(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
 }
 
 }  // namespace
@@ -100,8 +95,8 @@ void PosixCompute::work(int worker) {
 }
 
 Duration PosixCompute::cpu() const {
-  std::int64_t ns = read_ns(CLOCK_THREAD_CPUTIME_ID);
-  for (const clockid_t clock : cpu_clocks_) ns += read_ns(clock);
+  std::int64_t ns = read_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+  for (const clockid_t clock : cpu_clocks_) ns += read_clock_ns(clock);
   return {ns};
 }
 

@@ -8,9 +8,8 @@
 //   3. gradients of a hidden layer, from the last to the first: lost output rows are trained anew from the
 //      logs, which says what they added to dh of the last layer; with what everybody else added, from the
 //      logs too, lost units and columns are trained anew, layer by layer
-//   4. snapshot, where pieces move: what is kept of the steps before would be wrong of who holds them then,
-//   and
-//      whoever gets one has a copy of it by that
+//   4. snapshot, where pieces move, which gives each also to its new holder; what is kept of the steps before
+//      would be wrong of who holds them then
 //   5. finish: members that were behind apply the step that others have, and the parts are put together
 //   6. done, where pieces have moved: only then may who gave its part away leave
 //
