@@ -43,11 +43,14 @@ RATES, RTTS = (10_000, 1000, 100), (0, 20)
 RECORDS = 40_000
 SNAPSHOT_KEY, SNAPSHOTS = "cluster.snapshot_every", (16, 64, None, 256)  # None: the default,
 DEFAULT_SNAPSHOT = 96  # which is this at the size of `make demo` (src/node/fleet/fleet_plan.cc)
-# Until steady: steps before the quota holds, steps after it; then seconds and steps that are measured.
-# Of ours as many as from one snapshot to the next, by default at that size (src/node/fleet/fleet_plan.cc).
-PACE = {OURS: (40, 34, 0.0, 384), DSLIDE: (40, 34, 0.0, 384), SPARSE: (3, 2, 4.0, 6), DENSE: (1, 0, 0.0, 2), DENSE_BF16: (1, 0, 0.0, 2)}
-LARGE_PACE = (8, 4, 0.0, 73)
-SLOW_MBPS = 100  # one dense step takes a minute there: one is measured; of all scores' exchange a quarter
+# Of ours, from one snapshot to the next, by default at that size (src/node/fleet/fleet_plan.cc).
+SNAPSHOT_STEPS = {("amazon", BATCH): 792, ("amazon", MIDDLE_BATCH): 198, ("amazon", LARGE_BATCH): 96, ("acl-authors", BATCH): 384}
+# Until steady: steps before the quota holds, steps after it; then seconds and steps that are measured. Ours begin when the first
+# snapshot has begun, which costs more than those that follow: copies are new to the keepers' memory. As many steps are measured as lie
+# between two.
+PACE = {SPARSE: (3, 2, 4.0, 6), DENSE: (1, 0, 0.0, 2), DENSE_BF16: (1, 0, 0.0, 2)}
+SETTLE = {BATCH: 64, MIDDLE_BATCH: 24, LARGE_BATCH: 24}
+SLOW_MBPS = 100  # one dense step takes a minute there: one is measured
 LIMIT_S = 400
 KILL_AT = (0.05, 0.5, 0.97)  # of the steps from one snapshot to the next: while it is on its way, halfway, and before the next
 UNEVEN_S = 60
@@ -97,15 +100,18 @@ def cells(kind, arguments):
         yield from (cell(kind, "amazon", 4, 1000, 20, OURS, MIDDLE_BATCH, **{"cluster.staleness": steps}) for steps in (0, 1))
 
 
+def pace_of_ours(one):
+    every, settle = SNAPSHOT_STEPS[one["data"], one["batch"]], SETTLE[one["batch"]]
+    if one["tool"] == DSLIDE:
+        return 40, 34, 0.0, 96  # none of which has a snapshot, as steps at 100 Mb/s take long
+    return every + settle // 2, settle // 2, 0.0, every
+
+
 def run_cell(here, data, one, folder):
     """One run of a cell's tool; what a step costs."""
-    before, settle, seconds, least = LARGE_PACE if one["batch"] == LARGE_BATCH else PACE[one["tool"]]
+    before, settle, seconds, least = PACE[one["tool"]] if one["tool"] in PACE else pace_of_ours(one)
     if one["tool"] in (DENSE, DENSE_BF16) and one["rate_mbps"] <= SLOW_MBPS:
         least = 1
-    if one["tool"] == OURS and one["batch"] == BATCH and one["rate_mbps"] <= SLOW_MBPS:
-        settle = 300  # of the steps that are measured the first are those of a snapshot, which takes hundreds there
-    if one["tool"] == DSLIDE and one["rate_mbps"] <= SLOW_MBPS:
-        least //= 4
     try:
         fleet = cluster_runs.start(one["tool"], here, data, settings(one["batch"], **one["keys"]), one["nodes"], folder)
         fleet.steps.wait(before, LIMIT_S, fleet.members)
@@ -181,20 +187,21 @@ def run_quality(sets, folder, steps_of, keep, quick):
 
 def run_uneven(data, folder, quick):
     """Four equal nodes, of which one becomes weak; a step before, and once parts have moved."""
+    every = SNAPSHOT_STEPS["amazon", LARGE_BATCH]
     with cluster_lab.lab(5, 1000, 0) as here:
         fleet = cluster_runs.start(OURS, here, data, settings(LARGE_BATCH), 4, folder / "run")
-        fleet.steps.wait(8, LIMIT_S, fleet.members)
+        fleet.steps.wait(every, LIMIT_S, fleet.members)
         for node in range(1, 5):
             here.limit(node, CORES)
         fleet.steps.wait(fleet.steps.done + 16, LIMIT_S, fleet.members)
-        even = cluster_lab.observe(here, fleet.steps, fleet.members, seconds=0, least_steps=LARGE_PACE[-1], limit_s=LIMIT_S)
+        even = cluster_lab.observe(here, fleet.steps, fleet.members, seconds=0, least_steps=every, limit_s=LIMIT_S)
         here.limit(4, CORES / 4)
         since = time.monotonic()
         first = len(fleet.steps.arrivals)
         while time.monotonic() < since + (10 if quick else UNEVEN_S):
             fleet.steps.wait_for_next(LIMIT_S, fleet.members)
         worst = cluster_tables.paces(fleet.steps.arrivals[first:], since)
-        weak = cluster_lab.observe(here, fleet.steps, fleet.members, seconds=0, least_steps=LARGE_PACE[-1], limit_s=LIMIT_S)
+        weak = cluster_lab.observe(here, fleet.steps, fleet.members, seconds=0, least_steps=every, limit_s=LIMIT_S)
         events = cluster_runs.coordinator_events(fleet)
     return {"even": even, "weak": weak, "paces": worst, "placements": sum(event["event"] == "installed" for event in events)}
 
@@ -227,13 +234,13 @@ def run_recovery(data, folder, every, kill_at):
             "events": events, "step": done}
 
 
-def simulate_step(rate, rtt, compute_s):
+def simulate_step(rate, rtt, compute_s, nodes=SIMULATED_NODES, batch=BATCH, staleness=0):
     """One cell: what the simulation says of a step, whose computing takes so many seconds (None: nothing)."""
-    keys = {"members": SIMULATED_NODES, "units": HIDDEN, "batch": BATCH, **SIMULATED_SHAPE, "rate_mbps": rate, "rtt_ms": rtt,
-            "compute_ms": 1e3 * (compute_s or 0)}
+    keys = {"members": nodes, "units": HIDDEN, "batch": batch, **SIMULATED_SHAPE, "rate_mbps": rate, "rtt_ms": rtt,
+            "compute_ms": 1e3 * (compute_s or 0), "staleness": staleness}
     words = [f"{key}={value}" for key, value in keys.items()]
     done, _ = measure.run([measure.binary(), "simulate", "sparse-steps", *words, "--json", "--quiet"], limit_s=LIMIT_S)
-    return {"rate_mbps": rate, "rtt_ms": rtt, "nodes": SIMULATED_NODES, "batch": BATCH, "hidden": HIDDEN, "compute_s": compute_s,
+    return {"rate_mbps": rate, "rtt_ms": rtt, "nodes": nodes, "batch": batch, "hidden": HIDDEN, "compute_s": compute_s,
             "figures": json.loads(done)["figures"]}
 
 
@@ -243,6 +250,14 @@ def run_simulated(result, keep, quick):
     for rate, rtt in ((1000, 20),) if quick else [(rate, rtt) for rate in RATES for rtt in RTTS]:
         rows.append(attempt(lambda: simulate_step(rate, rtt, compute_s)))
         keep()
+
+
+def simulate_staleness(rows):
+    """The same steps in virtual time, in which each node has a CPU of its own that computes for as long as it was seen to."""
+    for row in rows:
+        if compute_s := cluster_tables.computing_at_quota(row):
+            row["simulated"] = attempt(lambda: simulate_step(row["rate_mbps"], row["rtt_ms"], compute_s, row["nodes"], row["batch"],
+                                                             row["keys"]["cluster.staleness"]))
 
 
 def run_kind(kind, result, sets, folder, arguments, keep):
@@ -264,6 +279,8 @@ def run_kind(kind, result, sets, folder, arguments, keep):
         result["cells"] += rows
         rounds = 1 if arguments.quick or kind == "acl" else arguments.rounds + (kind == "scaling")
         run_cells(rows, sets, folder, rounds, keep)
+        if kind == "staleness":
+            simulate_staleness(rows)
     keep()
 
 

@@ -142,18 +142,27 @@ def exchange_table(result):
     return lines
 
 
+def computing_at_quota(row):
+    """Seconds that the CPU of a step of the busiest node takes; None: it was not measured."""
+    if of(row, "step_s") is None:
+        return None
+    return max(of(row, "most_cpu_s") / (row["cores"] or 1), of(row, "most_computing_s"))
+
+
 def staleness_table(result):
     """With two steps in flight one's delays pass while the other computes: max(compute, half of (three delays + compute))."""
-    lines = heading("steps in flight", "ms a step", "its CPU at the quota", "bound", "over the bound", "asked")
+    lines = heading("steps in flight", "ms a step", "its CPU at the quota", "bound", "over the bound", "asked", "in virtual time: ms", "over its bound")
     for row in measured(result, "staleness"):
-        if of(row, "step_s") is None:
+        compute = computing_at_quota(row)
+        if compute is None:
             continue
         stale = row["keys"]["cluster.staleness"]
-        compute = max(of(row, "most_cpu_s") / (row["cores"] or 1), of(row, "most_computing_s"))
         in_turn = compute + EXCHANGES * row["rtt_ms"] / 2e3
         bound = max(compute, in_turn / 2) if stale else in_turn
+        figures = row.get("simulated", {}).get("figures")
+        virtual = f"{milliseconds(figures['seconds_per_step'])} | {figures['seconds_per_step'] / figures['least_seconds_per_step']:.2f}" if figures else " | "
         lines.append(f"| {1 + stale} | {milliseconds(of(row, 'step_s'))} | {milliseconds(compute)} | {milliseconds(bound)} | "
-                     f"{of(row, 'step_s') / bound:.2f} | {f'<= {GOAL_STALENESS:.2f}' if stale else ''} |")
+                     f"{of(row, 'step_s') / bound:.2f} | {f'<= {GOAL_STALENESS:.2f}' if stale else ''} | {virtual} |")
     return lines
 
 

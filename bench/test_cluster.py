@@ -116,7 +116,7 @@ class Tables(unittest.TestCase):
     def test_widths(self):
         self.result["cells"].append({**row(cluster_runs.DENSE_BF16, 1), "runs": [{"failed": "a\nno | memory"}]})
         self.result["cells"] += [{**row(cluster_runs.OURS, 0.01), "kind": kind} for kind in ("scaling", "exchange")]
-        self.result["cells"] += [{**row(cluster_runs.OURS, 0.01), "kind": "staleness", "keys": {"cluster.staleness": number}} for number in (0, 1)]
+        self.result["cells"] += [{**row(cluster_runs.OURS, 0.01), "kind": "staleness", "keys": {"cluster.staleness": number}, **({"simulated": simulated(20, 0.01)} if number else {})} for number in (0, 1)]
         self.result["uneven"] = [{"even": {"step_s": 1.0}, "weak": {"step_s": 1.3}, "paces": [(2.0, 4.0)]}]
         self.result["recovery"] = [{"snapshot_every": None, "cost": self.result["cells"][0]["runs"][0], "seconds": 0.5,
                                     "noticed_s": 0.2, "computing_s": 0.3, "told": {"detect": 0.2, "load": 0, "replay": 0.2, "steps_replayed": 9}}]

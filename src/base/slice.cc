@@ -71,4 +71,20 @@ Slices SliceReader::take(std::uint64_t count) {
   return taken;
 }
 
+void SliceReader::read(std::span<std::byte> out) {
+  CHECK(out.size() <= left_, out.size(), left_);
+  left_ -= out.size();
+  while (!out.empty()) {
+    Slice& slice = slices_[next_];
+    const std::size_t part = std::min(out.size(), slice.size() - offset_);
+    if (part > 0) std::memcpy(out.data(), slice.bytes().data() + offset_, part);
+    out = out.subspan(part);
+    offset_ += part;
+    if (offset_ < slice.size()) continue;
+    slice = {};
+    ++next_;
+    offset_ = 0;
+  }
+}
+
 }  // namespace gossamer

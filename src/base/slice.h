@@ -52,7 +52,7 @@ void copy_front(const Slices& slices, std::span<std::byte> out);
 // Everything in one piece of memory, for tests and small messages.
 [[nodiscard]] std::string joined(const Slices& slices);
 
-// Takes bytes from the front of a run of slices without copying them.
+// Takes bytes from the front of a run of slices, without copying them or into memory of the caller.
 class SliceReader {
  public:
   explicit SliceReader(Slices slices);
@@ -60,6 +60,8 @@ class SliceReader {
   [[nodiscard]] std::uint64_t left() const { return left_; }
   // The next `count` bytes. Requires count <= left().
   [[nodiscard]] Slices take(std::uint64_t count);
+  // The next out.size() bytes, as a copy. Requires out.size() <= left().
+  void read(std::span<std::byte> out);
 
  private:
   Slices slices_;

@@ -24,6 +24,7 @@ struct Numbers {
   double rate_mbps = 1000;
   double rtt_ms = 20;
   double compute_ms = 0;
+  std::uint64_t staleness = 0;
 };
 
 BenchOptions table(Numbers& n) {
@@ -38,7 +39,8 @@ BenchOptions table(Numbers& n) {
        {"steps", "that are measured, after the first five", &n.steps, 1, 10'000},
        {"rate_mbps", "of each member's line, up and down, 10^6 bits a second", &n.rate_mbps, 1, 1'000'000},
        {"rtt_ms", "between any two members", &n.rtt_ms, 0, 2000},
-       {"compute_ms", "that a member's share of a step takes", &n.compute_ms, 0, 60'000}},
+       {"compute_ms", "that a member's share of a step takes", &n.compute_ms, 0, 60'000},
+       {"staleness", "1: two steps are in flight, 0: one", &n.staleness, 0, 1}},
       {kCodec.name}};
 }
 
@@ -62,6 +64,7 @@ void apply(SparseStepsOptions& options, const Numbers& numbers) {
   options.rate_mbps = numbers.rate_mbps;
   options.rtt = from_milliseconds(numbers.rtt_ms);
   options.compute = from_milliseconds(numbers.compute_ms);
+  options.staleness = numbers.staleness;
 }
 
 SeedReport to_seed_report(const SparseStepsOptions& options, const simulation::SparseStepsReport& report) {

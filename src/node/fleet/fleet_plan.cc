@@ -14,10 +14,12 @@ constexpr std::size_t kShardsOfNode = 16;
 constexpr std::size_t kFewestShards = 64;
 constexpr std::uint64_t kFloat = 4;
 constexpr std::uint64_t kFewestSteps = 16;
-// What takes time when a part is computed anew are samples: so many at most, but for batches of more than
-// kMostSamples / kLargeSteps, whose snapshots would cost too much beside the steps.
+// What takes time when a part is computed anew are samples: so many at most. But snapshots must not cost too
+// much beside the steps: those of large batches, and those of networks with more than kParametersOfValue
+// parameters for each value of h that is exchanged before the next.
 constexpr std::uint64_t kMostSamples = 96 * 1024;
 constexpr std::uint64_t kLargeSteps = 96;
+constexpr std::uint64_t kParametersOfValue = 4;
 // A step of a small batch has more beside its samples.
 constexpr std::uint64_t kMostSteps = 1024;
 // Of the network, before the next snapshot.
@@ -41,9 +43,19 @@ std::uint64_t hidden_columns(const sparse::NetworkShape& shape) {
   return columns;
 }
 
-// Of a step: h and what was added to dh of each layer, and two numbers of the partition sum.
-std::uint64_t logged_bytes(const sparse::NetworkShape& shape, std::size_t batch) {
-  return batch * (2 * hidden_columns(shape) + 2) * kFloat;
+// Of a step: h and what was added to dh of each layer, as they travel, and two numbers of the partition sum.
+std::uint64_t logged_bytes(const engine::TrainConfig& config, const sparse::NetworkShape& shape) {
+  const std::uint64_t batch = config.train.batch;
+  const net::MatrixShape matrix{.rows = batch, .columns = hidden_columns(shape)};
+  return 2 * net::encoded_bytes(engine::exchange_codec(config.cluster.codec), matrix) + 2 * batch * kFloat;
+}
+
+// Between two snapshots, whatever memory there is.
+std::uint64_t most_steps(std::uint64_t batch, const sparse::NetworkShape& shape) {
+  const std::uint64_t values = batch * hidden_columns(shape);
+  const std::uint64_t steps =
+      std::max(kMostSamples / batch, engine::parameter_count(shape) / (kParametersOfValue * values));
+  return std::clamp(steps, kLargeSteps, kMostSteps);
 }
 
 // Of a step: what hash tables found (found_records.h).
@@ -86,9 +98,8 @@ std::uint64_t trained_bytes(const sparse::NetworkShape& shape) {
 
 std::uint64_t snapshot_steps(const engine::TrainConfig& config, const sparse::NetworkShape& shape) {
   if (config.cluster.snapshot_every) return *config.cluster.snapshot_every;
-  const std::uint64_t most = std::clamp(kMostSamples / config.train.batch, kLargeSteps, kMostSteps);
-  return std::clamp(trained_bytes(shape) / kLoggedPart / logged_bytes(shape, config.train.batch),
-                    kFewestSteps, most);
+  return std::clamp(trained_bytes(shape) / kLoggedPart / logged_bytes(config, shape), kFewestSteps,
+                    most_steps(config.train.batch, shape));
 }
 
 std::uint64_t fleet_memory_needed(const engine::TrainConfig& config, const engine::Recipe& recipe,
@@ -105,7 +116,7 @@ std::uint64_t fleet_memory_needed(const engine::TrainConfig& config, const engin
   const std::uint64_t steps = std::min(recipe.steps, kLoggedIntervals * snapshot_steps(config, trained));
   const std::uint64_t drawn = config.train.sampled > 0 ? shape.labels * std::uint64_t{24} : 0;
   const std::uint64_t logged =
-      logged_bytes(trained, batch) + found_bytes(config, recipe, shape.labels, nodes);
+      logged_bytes(config, trained) + found_bytes(config, recipe, shape.labels, nodes);
   const std::uint64_t own = logged * steps + output_bytes(config, shape) +
                             8 * hidden_columns(trained) * batch * kFloat + shape.labels * 2 * kFloat + drawn +
                             (std::uint64_t{64} << 20);

@@ -30,9 +30,10 @@ namespace gossamer::node {
 [[nodiscard]] std::uint64_t trained_bytes(const sparse::NetworkShape& shape);
 
 // A snapshot is made every so many steps (docs/protocols/sparse-step.md): what the config says, or those of
-// which a node's log is a quarter of the network, but at least 16 and at most 96, or 98,304 samples if that
-// is more, and never more than 1,024. With fewer, snapshots would be more traffic than the steps; with more,
-// what is lost would take long to be computed anew.
+// which a node's log is a quarter of the network, but at least 16 and at most what takes not too long to be
+// computed anew: 98,304 samples, or 96 steps, or those that exchange a value of h for every four parameters
+// of the network, whichever are more, and never more than 1,024 steps. With fewer, snapshots would be much
+// more traffic than the steps.
 [[nodiscard]] std::uint64_t snapshot_steps(const engine::TrainConfig& config,
                                            const sparse::NetworkShape& shape);
 

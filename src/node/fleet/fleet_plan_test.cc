@@ -51,28 +51,35 @@ TEST(FleetPlan, MemoryGrowsWithNodesByWhatEachHas) {
   EXPECT_LT(needed(3) - needed(2), network);
   const std::uint64_t before = needed(2);
   recipe.steps = 11;
-  EXPECT_EQ(needed(2) - before, 2 * config.train.batch * (2 * 128 + 2) * 4);
+  EXPECT_EQ(needed(2) - before, 2 * config.train.batch * (2 * 128 * 2 + 2 * 4));
   recipe.steps = 1000;
   const std::uint64_t long_run = needed(2);
   recipe.steps = 1'000'000;
   EXPECT_EQ(needed(2), long_run);
 }
 
-// A snapshot is made every 16 to 96 steps, of small batches every 98,304 samples; between, of steps whose
-// logs are a quarter of the network.
+// A snapshot is made every 16 to 96 steps, of small batches every 98,304 samples, of large networks as often
+// as a quarter of their parameters were exchanged; fewer where the log would be more than a quarter of the
+// network.
 TEST(FleetPlan, SnapshotsAreRareWhereTheNetworkIsLarge) {
-  const auto steps = [](std::size_t labels, std::size_t batch) {
+  const auto steps = [](std::size_t labels, std::size_t batch,
+                        engine::CodecKind codec = engine::CodecKind::kBf16) {
     engine::TrainConfig config;
     config.train.batch = static_cast<std::uint32_t>(batch);
+    config.cluster.codec = codec;
     return snapshot_steps(config, {.features = 1000, .labels = labels, .hidden = 128});
   };
   EXPECT_EQ(steps(100, 256), 16U);
-  EXPECT_EQ(steps(10'000'000, 256), 384U);
-  EXPECT_EQ(steps(10'000'000, 1024), 96U);
-  EXPECT_EQ(steps(10'000'000, 4096), 96U);
-  EXPECT_EQ(steps(10'000'000, 32), 1024U);
-  EXPECT_EQ(steps(60'000, 256), 89U);  // 94 MB; 0.26 MB a step
-  EXPECT_EQ(steps(60'000, 512), 44U);
+  EXPECT_EQ(steps(224'000, 256), 384U);
+  EXPECT_EQ(steps(224'000, 1024), 96U);
+  EXPECT_EQ(steps(800'000, 256), 788U);
+  EXPECT_EQ(steps(800'000, 1024), 197U);
+  EXPECT_EQ(steps(800'000, 4096), 96U);
+  EXPECT_EQ(steps(800'000, 32), 1024U);
+  EXPECT_EQ(steps(60'000, 256), 177U);  // 94 MB; 0.13 MB a step
+  EXPECT_EQ(steps(60'000, 256, engine::CodecKind::kF32), 89U);
+  EXPECT_EQ(steps(60'000, 256, engine::CodecKind::kInt8), 329U);
+  EXPECT_EQ(steps(60'000, 512), 88U);
 }
 
 // There are as many copies as cluster.copies says, and no more than other nodes; each takes memory, and so do
@@ -104,7 +111,7 @@ TEST(FleetPlan, CopiesAndSnapshotsTakeMemory) {
   config.cluster.snapshot_every = 20;
   const std::uint64_t before = needed(1);
   config.cluster.snapshot_every = 21;
-  EXPECT_EQ(needed(1) - before, 2 * 4 * config.train.batch * (2 * 128 + 2) * 4);
+  EXPECT_EQ(needed(1) - before, 2 * 4 * config.train.batch * (2 * 128 * 2 + 2 * 4));
 }
 
 }  // namespace

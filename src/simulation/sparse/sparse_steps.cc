@@ -31,7 +31,8 @@ TinyProblem::Options problem_of(const SparseStepsOptions& options) {
           .shard_shift = sparse::shard_shift(options.labels, kShardsEach * options.members),
           .steps = steps + 1,
           .snapshot_every = steps + 2,
-          .codec = options.codec};
+          .codec = options.codec,
+          .staleness = options.staleness};
 }
 
 SparseFleet::Options fleet_of(const SparseStepsOptions& options) {
@@ -83,7 +84,9 @@ SparseStepsBound least_of_step(const SparseStepsOptions& options) {
   // Of h and of its gradient each member has a part, and gives it to, or gets it from, all others.
   least.bytes = 2 * (members - 1) / members * matrix + (members - 1) * shares;
   const double delays = options.members > 1 ? kExchanges * options.rtt.seconds() / 2 : 0;
-  least.seconds = delays + least.bytes * 8 / (options.rate_mbps * 1e6) + options.compute.seconds();
+  const double line = least.bytes * 8 / (options.rate_mbps * 1e6);
+  least.seconds = delays + line + options.compute.seconds();
+  if (options.staleness > 0) least.seconds = std::max({least.seconds / 2, line, options.compute.seconds()});
   return least;
 }
 
@@ -111,7 +114,8 @@ SparseStepsReport run_sparse_steps(const SparseStepsOptions& options) {
       static_cast<double>(end->bytes - begin->bytes) / steps / static_cast<double>(options.members);
   const double one_way = options.rtt.seconds() / 2;
   const double waited = report.seconds_per_step - (least.seconds - kExchanges * one_way);
-  if (one_way > 0 && options.members > 1) report.delays_per_exchange = waited / (kExchanges * one_way);
+  if (one_way > 0 && options.members > 1 && options.staleness == 0)
+    report.delays_per_exchange = waited / (kExchanges * one_way);
   return report;
 }
 

@@ -31,10 +31,13 @@ struct SparseStepsOptions {
   Duration rtt = from_milliseconds(20);  // between any two
   Duration compute = {};                 // of a member's share of a step
   net::Codec codec = net::Codec::kBf16;
+  std::uint64_t staleness = 0;  // 1: two steps are in flight
   TimedTrace trace = {};
 };
 
-// Where members exchange `bytes` in three exchanges one after the other, and compute in between.
+// Where members exchange `bytes` in three exchanges one after the other, and compute in between. With two
+// steps in flight each takes so long, but one ends in half that time, or as fast as members compute or lines
+// carry, whichever is slower.
 struct SparseStepsBound {
   double bytes = 0;  // that a member sends in a step
   double seconds = 0;
@@ -48,7 +51,7 @@ struct SparseStepsReport {
   double seconds_per_step = 0;
   double bytes_per_step = 0;  // that leave a member, with headers and beats; the mean over members
   // One way, that an exchange waits: what is left of a step without computing and without the time that the
-  // bound's bytes take. 0 where there is no delay.
+  // bound's bytes take. 0 where there is no delay, or two steps are in flight.
   double delays_per_exchange = 0;
 };
 [[nodiscard]] SparseStepsReport run_sparse_steps(const SparseStepsOptions& options);

@@ -119,6 +119,7 @@ class FleetEngine final : public cluster::Engine {
     std::vector<Slices> got;
     Slices given;
     std::vector<Slices> deltas;  // by rank
+    BlockPool snapshot_memory;   // of what they are made of, from one snapshot to the next
     Result<void> taken;          // whether what others gave can be true
     void give(Result<Slices> what) {
       if (what.ok()) given = *std::move(what);

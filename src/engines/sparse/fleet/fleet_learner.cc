@@ -265,8 +265,9 @@ Result<void> FleetLearner::take_hidden(StepNumber step, FleetRound of, std::span
   stepping(step).scores.assign(parts_.size(), 0);
   for (std::size_t rank = 0; rank < parts_.size(); ++rank) {
     SliceReader reader(got[rank]);
+    // Kept for long: as a block of its own, so that what it came in can be used for what comes next.
     const ColumnPiece piece{columns_of(parts_[rank], layer), job_.codec,
-                            reader.take(matrix_bytes(job_, layer, parts_[rank]))};
+                            travel_codec_.contiguous(reader.take(matrix_bytes(job_, layer, parts_[rank])))};
     if (rank != me_) travel_codec_.copy(piece, state.stride, h);
     log_piece(log_[step].hidden[layer], rank, piece);
     if (reader.left() == 0) continue;
@@ -339,15 +340,15 @@ Slices FleetLearner::give_gradient(StepNumber step, FleetRound round) {
 void FleetLearner::take_gradient(StepNumber step, FleetRound of, std::span<const Slices> got) {
   const host::Range columns = columns_of(parts_[me_], of.layer);
   const host::Range samples = samples_of(of.microbatch);
-  std::vector<float> sum((samples.end - samples.begin) * (columns.end - columns.begin));
+  gradient_.assign((samples.end - samples.begin) * (columns.end - columns.begin), 0);
   const std::uint64_t bytes = matrix_bytes(job_, of.layer, parts_[me_]);
   agreed_ = StepWish::kNothing;
   for (const Slices& one : got) {
     SliceReader reader(one);
-    travel_codec_.add({columns, job_.codec, reader.take(bytes)}, columns, sum);
+    travel_codec_.add({columns, job_.codec, reader.take(bytes)}, columns, gradient_);
     if (reader.left() > 0) agreed_ = std::max(agreed_, read_wish(reader.take(1)));
   }
-  set_columns(sum, samples, learner(step).state().layers[of.layer]);
+  set_columns(gradient_, samples, learner(step).state().layers[of.layer]);
 }
 
 void FleetLearner::finish(StepNumber step) {

@@ -145,6 +145,7 @@ class FleetLearner {
   ComputeTime part_time_;
   const PieceCodec codec_;         // of all samples
   const PieceCodec travel_codec_;  // of a microbatch
+  std::vector<float> gradient_;    // of this member's columns, while parts of it are added
   std::unique_ptr<sparse::Network> network_;
   std::unique_ptr<sparse::HashNegatives> hashed_;  // null: none, or no rows are held
   std::vector<Stepping> stepping_;

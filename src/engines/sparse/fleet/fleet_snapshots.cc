@@ -40,9 +40,11 @@ void FleetEngine::begin_snapshot() {
     }
     bench->deltas.clear();
     for (std::size_t rank = 0; rank < keeps.size(); ++rank) {
-      bench->deltas.push_back(
-          make_delta(bench->learner->job(), sources,
-                     {.keeps = keeps[rank], .has = copies.kept[rank], .since = copies.step}));
+      bench->deltas.push_back(make_delta(bench->learner->job(), sources,
+                                         {.keeps = keeps[rank],
+                                          .has = copies.kept[rank],
+                                          .since = copies.step,
+                                          .memory = bench->snapshot_memory}));
     }
   });
 }

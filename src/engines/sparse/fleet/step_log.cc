@@ -5,7 +5,6 @@
 #include <memory>
 #include <utility>
 
-#include "base/aligned_array.h"
 #include "base/check.h"
 
 namespace gossamer::engine {
@@ -13,15 +12,16 @@ namespace {
 
 std::size_t width_of(const host::Range& columns) { return columns.end - columns.begin; }
 
-// In one piece of memory: their own, or a copy in `memory`.
-std::span<const std::byte> contiguous(const Slices& slices, std::vector<std::byte>& memory) {
-  if (slices.size() == 1) return slices.front().bytes();
-  memory.resize(total_bytes(slices));
-  copy_front(slices, memory);
-  return memory;
-}
-
 }  // namespace
+
+Slices PieceCodec::contiguous(Slices bytes) const {
+  if (bytes.size() <= 1) return bytes;
+  const std::uint64_t size = total_bytes(bytes);
+  auto memory = blocks_.take(size);
+  const std::span<std::byte> all(memory.get(), size);
+  copy_front(bytes, all);
+  return {Slice(std::move(memory), all)};
+}
 
 void PieceCodec::add(const ColumnPiece& piece, host::Range columns, std::span<float> out) const {
   const std::size_t begin = std::max(piece.columns.begin, columns.begin);
@@ -29,8 +29,8 @@ void PieceCodec::add(const ColumnPiece& piece, host::Range columns, std::span<fl
   if (begin >= end) return;
   const std::size_t to_width = width_of(columns);
   CHECK(out.size() == rows_ * to_width, out.size(), rows_, to_width);
-  std::vector<std::byte> memory;
-  const std::span<const std::byte> bytes = contiguous(piece.bytes, memory);
+  const Slices together = contiguous(piece.bytes);
+  const std::span<const std::byte> bytes = together.front().bytes();
   const net::MatrixCodec codec(piece.codec, kernels_);
   const net::MatrixShape shape{.rows = rows_, .columns = width_of(piece.columns)};
   if (piece.columns.begin >= columns.begin && piece.columns.end <= columns.end) {
@@ -52,12 +52,12 @@ void PieceCodec::add(const ColumnPiece& piece, host::Range columns, std::span<fl
 void PieceCodec::copy(const ColumnPiece& piece, std::size_t stride, std::span<float> out) const {
   if (width_of(piece.columns) == 0) return;
   CHECK(piece.columns.end <= stride && rows_ * stride <= out.size(), piece.columns.end, stride, out.size());
-  std::vector<std::byte> memory;
-  const auto decoded = net::MatrixCodec(piece.codec, kernels_)
-                           .decode(contiguous(piece.bytes, memory),
-                                   {.data = out.data() + piece.columns.begin,
-                                    .shape = {.rows = rows_, .columns = width_of(piece.columns)},
-                                    .stride = stride});
+  const Slices together = contiguous(piece.bytes);
+  const auto decoded =
+      net::MatrixCodec(piece.codec, kernels_)
+          .decode(together.front().bytes(), {.data = out.data() + piece.columns.begin,
+                                             .shape = {.rows = rows_, .columns = width_of(piece.columns)},
+                                             .stride = stride});
   CHECK(decoded.ok(), decoded.error().message());
 }
 
@@ -66,11 +66,12 @@ ColumnPiece PieceCodec::encode(net::Codec codec, std::span<const float> matrix, 
   ColumnPiece piece{.columns = columns, .codec = codec, .bytes = {}};
   const net::MatrixShape shape{.rows = rows_, .columns = width_of(columns)};
   if (shape.columns == 0) return piece;
-  auto bytes = std::make_shared<AlignedArray<std::byte>>(net::encoded_bytes(codec, shape));
+  const std::size_t size = net::encoded_bytes(codec, shape);
+  auto memory = blocks_.take(size);
+  const std::span<std::byte> bytes(memory.get(), size);
   net::MatrixCodec(codec, kernels_)
-      .encode({.data = matrix.data() + columns.begin, .shape = shape, .stride = stride}, bytes->span());
-  const std::span<const std::byte> view = std::as_const(*bytes).span();
-  piece.bytes.emplace_back(std::move(bytes), view);
+      .encode({.data = matrix.data() + columns.begin, .shape = shape, .stride = stride}, bytes);
+  piece.bytes.emplace_back(std::move(memory), bytes);
   return piece;
 }
 

@@ -15,6 +15,7 @@
 #include <span>
 #include <vector>
 
+#include "base/block_pool.h"
 #include "base/ids.h"
 #include "base/slice.h"
 #include "host/api/compute.h"
@@ -49,6 +50,9 @@ class PieceCodec {
  public:
   PieceCodec(const kernels::Kernels& kernels, std::size_t rows) : kernels_(kernels), rows_(rows) {}
 
+  // The same bytes in one piece of memory.
+  [[nodiscard]] Slices contiguous(Slices bytes) const;
+
   // out[row][column - columns.begin] += the piece, as far as it has these columns.
   void add(const ColumnPiece& piece, host::Range columns, std::span<float> out) const;
   // Overwrites the piece's columns of a matrix of `stride`, which has all columns of the layer.
@@ -60,6 +64,7 @@ class PieceCodec {
  private:
   const kernels::Kernels& kernels_;
   const std::size_t rows_;
+  BlockPool blocks_;
 };
 
 }  // namespace gossamer::engine

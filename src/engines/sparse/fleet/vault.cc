@@ -4,13 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "base/check.h"
+#include "engines/sparse/fleet/payload_values.h"
 
 namespace gossamer::engine {
 namespace {
@@ -32,8 +31,28 @@ Error unreadable(const std::string& got) {
           .fix = "look whether all nodes run the same version"};
 }
 
-// A head, the numbers of the rows, the rows.
-Slice changes_of(const FleetJob& job, sparse::Network& from, PieceId id, std::optional<StepNumber> since) {
+// Rows of a snapshot lie in blocks of so many bytes, or of one row.
+constexpr std::size_t kBlockBytes = std::size_t{256} << 10;
+
+// Appends the rows.
+void add_rows(const sparse::PieceRows& rows, std::span<const std::uint32_t> numbers, const BlockPool& memory,
+              Slices& out) {
+  const std::size_t row_bytes = rows.row_bytes();
+  const std::size_t rows_of_block = std::max<std::size_t>(1, kBlockBytes / row_bytes);
+  while (!numbers.empty()) {
+    const auto these = numbers.first(std::min(rows_of_block, numbers.size()));
+    auto block = memory.take(rows_of_block * row_bytes);
+    for (std::size_t i = 0; i < these.size(); ++i)
+      rows.save(these[i], {block.get() + i * row_bytes, row_bytes});
+    const std::span<const std::byte> bytes(block.get(), these.size() * row_bytes);
+    out.emplace_back(std::move(block), bytes);
+    numbers = numbers.subspan(these.size());
+  }
+}
+
+// Appends a head, the numbers of the rows, the rows.
+void add_changes(const FleetJob& job, sparse::Network& from, PieceId id, std::optional<StepNumber> since,
+                 const BlockPool& memory, Slices& out) {
   const sparse::NetworkPiece piece = piece_of(job.shape, id);
   const sparse::PieceRows here(from, piece);
   std::vector<std::uint32_t> changed;
@@ -46,19 +65,11 @@ Slice changes_of(const FleetJob& job, sparse::Network& from, PieceId id, std::op
                        .index = static_cast<std::uint32_t>(id.index),
                        .from_initial = since ? 0U : 1U,
                        .rows = static_cast<std::uint32_t>(changed.size())};
-  const std::size_t row_bytes = sparse::piece_row_bytes(job.shape.network, job.moments, piece);
-  const std::size_t bytes = sizeof(head) + changed.size() * (sizeof(std::uint32_t) + row_bytes);
-  auto memory = std::make_shared_for_overwrite<std::byte[]>(bytes);
-  const std::span<std::byte> all(memory.get(), bytes);
-  std::memcpy(all.data(), &head, sizeof(head));
-  const std::span<std::byte> numbers = all.subspan(sizeof(head), changed.size() * sizeof(std::uint32_t));
-  std::ranges::copy(std::as_bytes(std::span(changed)), numbers.begin());
-  std::span<std::byte> rows = all.subspan(sizeof(head) + numbers.size());
-  for (const std::uint32_t row : changed) {
-    here.save(row, rows.first(row_bytes));
-    rows = rows.subspan(row_bytes);
-  }
-  return {std::move(memory), all};
+  std::vector<std::byte> front;
+  append_values(std::span(&head, 1), front);
+  append_values(std::span<const std::uint32_t>(changed), front);
+  out.push_back(Slice::of(std::move(front)));
+  add_rows(here, changed, memory, out);
 }
 
 }  // namespace
@@ -69,7 +80,8 @@ Slices make_delta(const FleetJob& job, const PieceSources& sources, const DeltaR
     const auto source = sources.find(id);
     if (source == sources.end()) continue;
     const bool known = request.has.contains(id);
-    out.push_back(changes_of(job, *source->second, id, known ? std::optional(request.since) : std::nullopt));
+    add_changes(job, *source->second, id, known ? std::optional(request.since) : std::nullopt, request.memory,
+                out);
   }
   return out;
 }
@@ -80,18 +92,15 @@ Result<void> Vault::apply(StepNumber step, std::span<const Slices> deltas) {
     if (auto good = parse(SliceReader(delta), changes); !good.ok()) return good;
   }
   Copies next;
-  std::vector<std::byte> rows;  // of one piece, without the seams between messages
-  for (const Change& change : changes) {
+  for (Change& change : changes) {
     AlignedArray<std::byte>& copy = next[change.id];
     copy = change.from_initial ? AlignedArray<std::byte>(sparse::piece_bytes(job_.shape.network, job_.moments,
                                                                              piece_of(job_.shape, change.id)))
                                : std::move(pieces_.at(change.id));
     if (change.numbers.empty()) continue;
-    rows.resize(total_bytes(change.rows));
-    copy_front(change.rows, rows);
-    const std::size_t row_bytes = rows.size() / change.numbers.size();
-    for (std::size_t i = 0; i < change.numbers.size(); ++i)
-      std::memcpy(copy.data() + change.numbers[i] * row_bytes, rows.data() + i * row_bytes, row_bytes);
+    SliceReader rows(std::move(change.rows));
+    const std::size_t row_bytes = rows.left() / change.numbers.size();
+    for (const std::uint32_t row : change.numbers) rows.read(copy.span().subspan(row * row_bytes, row_bytes));
   }
   if (step == step_) next.merge(pieces_);
   pieces_ = std::move(next);

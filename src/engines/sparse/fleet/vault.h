@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/aligned_array.h"
+#include "base/block_pool.h"
 #include "base/ids.h"
 #include "base/result.h"
 #include "base/slice.h"
@@ -33,6 +34,7 @@ struct DeltaRequest {
   const Pieces& keeps;  // from this snapshot on
   const Pieces& has;    // as of `since`
   StepNumber since;
+  const BlockPool& memory;
 };
 [[nodiscard]] Slices make_delta(const FleetJob& job, const PieceSources& sources,
                                 const DeltaRequest& request);

@@ -31,7 +31,8 @@ class VaultTest : public ::testing::Test {
       learner_.step(job_->steps.read(step), step, {.learning_rate = job_->schedule.learning_rate(step)});
   }
   [[nodiscard]] Slices delta(const Pieces& has, std::uint64_t since) {
-    return make_delta(*job_, sources_, {.keeps = keeps_, .has = has, .since = StepNumber(since)});
+    return make_delta(*job_, sources_,
+                      {.keeps = keeps_, .has = has, .since = StepNumber(since), .memory = memory_});
   }
   [[nodiscard]] Result<void> apply(std::uint64_t step, const Slices& delta) {
     return vault_.apply(StepNumber(step), std::vector<Slices>{{}, delta});
@@ -59,6 +60,7 @@ class VaultTest : public ::testing::Test {
       {.network = *network_, .labels = job_->labels, .kernels = job_->kernels, .compute = job_->compute},
       job_->learner};
   PieceSources sources_;
+  BlockPool memory_;
   // The last columns are mostly padding.
   const Pieces keeps_{{0, 0}, {0, 7}, {1, 2}, {2, 0}, {3, 0}, {3, 17}, {3, 37}};
   Vault vault_{*job_};
