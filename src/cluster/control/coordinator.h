@@ -219,6 +219,7 @@ class Coordinator {
   void install(const HoldingMap& after, const placement::Placement& placed, Instant now);
   void see_who_is_idle(Instant now);
   void rebalance(Instant now);
+  [[nodiscard]] double step_seconds() const;
   [[nodiscard]] membership::Install install_message() const;
 
   // coordinator_ledgers.cc

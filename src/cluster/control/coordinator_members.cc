@@ -57,7 +57,7 @@ void Coordinator::beat(Member& member, const membership::Beat& said, Instant now
   seen.mutable_beat_seen()->set_sent_ns(said.sent_ns());
   say(peer, std::move(seen));  // rests on nothing that was decided
   if (options_.defect == Defect::kChatter && installed_.epoch() != 0) send_install(member);
-  member.pace.add({.speed = said.speed(), .own_work = said.own_work()});
+  member.pace.add({.speed = said.speed(), .own_work = said.own_work(), .step_s = said.step_seconds()});
   member.steps = said.has_steps() ? std::optional(said.steps()) : std::nullopt;
   const std::size_t names =
       static_cast<std::size_t>(said.unreachable_size()) + static_cast<std::size_t>(said.lost_size());

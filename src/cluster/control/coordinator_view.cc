@@ -337,11 +337,24 @@ std::string changes_of(const Holdings& before, const placement::Placement& place
 
 }  // namespace
 
+// As the members have measured it, with what they wait for: the median, 0 where nobody has.
+double Coordinator::step_seconds() const {
+  std::vector<double> told;
+  for (const auto& [node, pace] : known_paces()) {
+    if (pace.step_s > 0) told.push_back(pace.step_s);
+  }
+  if (told.empty()) return 0;
+  const auto middle = told.begin() + static_cast<std::ptrdiff_t>(told.size() / 2);
+  std::ranges::nth_element(told, middle);
+  return *middle;
+}
+
 void Coordinator::rebalance(Instant now) {
   next_rebalance_ = now + kRebalanceEvery;
   if (phase_ != Phase::kSettled || installed_.epoch() == 0) return;
-  const auto placed =
-      placement::place(workload_.things(), placeable(), current_placement(), options_.placement);
+  placement::Options options = options_.placement;
+  options.step_s = step_seconds();
+  const auto placed = placement::place(workload_.things(), placeable(), current_placement(), options);
   if (!placed.ok() || placed->change == placement::Change::kNone) return;
   reach(ControlProbe::kRebalanced);
   Holdings before;

@@ -102,6 +102,7 @@ void Member::say_beat(Instant now) {
   if (const auto pace = meter_.take(now)) {
     beat.set_speed(pace->speed);
     beat.set_own_work(pace->own_work);
+    beat.set_step_seconds(pace->step_s);
   }
   if (figures_) *beat.mutable_steps() = *figures_;
   for (const auto& [track, next] : std::exchange(progress_, {})) {

@@ -32,6 +32,7 @@ void PaceMeter::add(const StepWork& step, Instant now) {
   sum_.cpu = sum_.cpu + step.cpu;
   sum_.process_cpu = sum_.process_cpu + step.process_cpu;
   sum_.all_cpu = sum_.all_cpu + step.all_cpu;
+  sum_.whole = sum_.whole + step.whole;
 }
 
 std::optional<Pace> PaceMeter::take(Instant now) {
@@ -41,7 +42,7 @@ std::optional<Pace> PaceMeter::take(Instant now) {
   *this = {};
   began_ = now;
   if (sum.work <= 0 || sum.took.ns <= 0) return std::nullopt;
-  Pace pace{.speed = sum.work / sum.took.seconds(), .own_work = 0};
+  Pace pace{.speed = sum.work / sum.took.seconds(), .own_work = 0, .step_s = sum.whole.seconds() / steps};
   if (sum.cpu.ns <= 0 || sum.all_cpu < sum.cpu) return pace;
   pace.speed *= std::max(1.0, sum.process_cpu.seconds() / sum.cpu.seconds());
   pace.own_work = sum.work / steps * (sum.all_cpu - sum.cpu).seconds() / sum.cpu.seconds();
@@ -51,13 +52,16 @@ std::optional<Pace> PaceMeter::take(Instant now) {
 void SmoothedPace::add(const Pace& told) {
   const bool in_range = told.speed >= kLeast && told.speed <= kMost;
   if (!in_range || !(told.own_work >= 0 && told.own_work <= kMost)) return;
+  if (!(told.step_s >= 0 && told.step_s <= kMost)) return;
   told_.push_back(told);
   if (told_.size() > kWindow) told_.pop_front();
 }
 
 std::optional<Pace> SmoothedPace::pace() const {
   if (told_.empty()) return std::nullopt;
-  return Pace{.speed = median(told_, &Pace::speed), .own_work = median(told_, &Pace::own_work)};
+  return Pace{.speed = median(told_, &Pace::speed),
+              .own_work = median(told_, &Pace::own_work),
+              .step_s = median(told_, &Pace::step_s)};
 }
 
 void IdleTrial::placed(bool holds, Instant now) {

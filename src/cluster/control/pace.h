@@ -20,6 +20,7 @@ namespace gossamer::cluster {
 struct Pace {
   double speed = 0;     // units of work a second, > 0
   double own_work = 0;  // units a step, beside that of its things
+  double step_s = 0;    // that a step takes in all, with what it waits for; 0: not measured
   bool operator==(const Pace&) const = default;
 };
 
@@ -30,6 +31,7 @@ struct StepWork {
   Duration cpu;          // of the threads that compute, for these alone; 0: not measured
   Duration process_cpu;  // of the whole process meanwhile: what it does on the side slows computing down
   Duration all_cpu;      // of the process, from the step before to this one
+  Duration whole = {};   // from the step before to this one; 0: not measured
 };
 
 class PaceMeter {

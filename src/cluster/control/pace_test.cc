@@ -74,6 +74,18 @@ TEST(PaceMeter, WhatRunsBesideComputingCountsOnce) {
   EXPECT_DOUBLE_EQ((16 + pace.own_work) / pace.speed, 0.192 / (0.160 / 1.6));
 }
 
+// Claim: what a step takes in all is its mean over the period, waiting included.
+TEST(PaceMeter, TellsOfWholeSteps) {
+  PaceMeter meter;
+  const StepWork step{
+      .work = 16, .took = ms(10), .cpu = {}, .process_cpu = {}, .all_cpu = {}, .whole = ms(50)};
+  meter.add(step, {});
+  meter.add(step, Instant{} + PaceMeter::kPeriod);
+  meter.add({.work = 16, .took = ms(10), .cpu = {}, .process_cpu = {}, .all_cpu = {}, .whole = ms(70)},
+            Instant{} + PaceMeter::kPeriod);
+  EXPECT_DOUBLE_EQ(meter.take(Instant{} + PaceMeter::kPeriod).value_or(Pace{}).step_s, 0.06);
+}
+
 // Claim: who holds nothing measures nothing.
 TEST(PaceMeter, NothingIsNoMeasurement) {
   PaceMeter meter;

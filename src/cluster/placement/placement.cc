@@ -167,13 +167,16 @@ Placement named(const Problem& problem, const Layout& layout) {
 Result<Decision> place(std::span<const Thing> things, std::span<const Member> members,
                        const Placement& current, const Options& options) {
   CHECK(options.tolerance >= 0 && options.dead_band >= 0 && options.horizon_s >= 0 && options.bandwidth > 0);
+  CHECK(options.step_s >= 0, options.step_s);
   const Problem problem = make_problem(things, members, current.speeds, options.dead_band);
   Decision decision;
   if (!things.empty() && !problem.speed.empty()) decision.bound_s = step_bound(problem);
-  const double goal_s = decision.bound_s * (1 + options.tolerance);
 
   const Layout held = layout_of(problem, current.holdings);
   const Layout kept = stay(problem, held, kForever, Keep::kMostBytes);
+  // Of the step, beside the largest member's time.
+  const double waits_s = std::max(0.0, options.step_s - step_seconds(problem, kept));
+  const double goal_s = decision.bound_s + options.tolerance * (decision.bound_s + waits_s);
   Result<Layout> housed = house(problem, kept, goal_s, decision.probes);
   if (!housed.ok()) return housed.error();
   Layout balanced = balance(problem, *housed, goal_s, decision.probes);
@@ -181,7 +184,7 @@ Result<Decision> place(std::span<const Thing> things, std::span<const Member> me
   const double housed_s = step_seconds(problem, *housed);
   const double balanced_s = step_seconds(problem, balanced);
   const bool pays =
-      balanced_s < housed_s && options.horizon_s * (1 - balanced_s / housed_s) >=
+      balanced_s < housed_s && options.horizon_s * (housed_s - balanced_s) / (housed_s + waits_s) >=
                                    extra_seconds(problem, kept, *housed, balanced, options.bandwidth);
   const Layout& chosen = pays ? balanced : *housed;
   for (std::size_t j = 0; j < chosen.size(); ++j) {

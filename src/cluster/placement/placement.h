@@ -71,6 +71,10 @@ struct Placement {
 struct Options {
   // A step at most this much longer than any placement could make it is good enough: nothing moves for less.
   double tolerance = 1.0 / 16;
+  // What a whole step was seen to take with the running placement, with what members wait for and no
+  // placement changes: where lines take most of it, little is gained by moving. 0: members compute all the
+  // time.
+  double step_s = 0;
   // Members are believed as fast as before until a measurement of one differs by more than this share; then
   // all are measured anew, as things move anyway. Measurements that are always within +-e of the truth move
   // nothing when dead_band >= 2e / (1 - e); normal ones had better have a standard deviation below

@@ -380,18 +380,23 @@ void FleetEngine::exchanged(cluster::Completed completed, Instant now) {
   go_on_stepping(now);
 }
 
-// Work is shards: columns go with them.
+// Work is shards: columns go with them. Steps beside a snapshot do not count: it takes CPU for a while, not
+// the same at all members, and longest over slow lines, and parts that moved for that would need another
+// snapshot.
 void FleetEngine::measure(Instant now) {
   const ComputeTime part = life_->bench->learner->take_part_time();
   if (clock_ == nullptr || life_->job->one_machine) return;
   const Duration cpu = clock_->process_cpu();
   const Duration all_cpu = cpu - std::exchange(life_->cpu_before, cpu);
+  const Duration whole = now - std::exchange(life_->measured_at, now);
+  if (life_->snapshot) return;
   const auto shards = static_cast<double>(shards_of(*life_->part).size());
   process_.member()->measured({.work = shards,
                                .took = part.took,
                                .cpu = part.cpu,
                                .process_cpu = part.process_cpu,
-                               .all_cpu = all_cpu},
+                               .all_cpu = all_cpu,
+                               .whole = whole},
                               now);
 }
 

@@ -178,6 +178,7 @@ class FleetEngine final : public cluster::Engine {
     RecoveryWatch watch;
     RecentSteps recent;
     Duration cpu_before = {};  // of the process, when the step before was done
+    Instant measured_at;       // when it was
     bool working = false;      // not at rest
     bool must_rest = false;    // as soon as nothing is computed
   };
