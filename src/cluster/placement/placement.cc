@@ -172,16 +172,18 @@ Result<Decision> place(std::span<const Thing> things, std::span<const Member> me
   Decision decision;
   if (!things.empty() && !problem.speed.empty()) decision.bound_s = step_bound(problem);
 
+  const double goal_s = decision.bound_s * (1 + options.tolerance);
   const Layout held = layout_of(problem, current.holdings);
   const Layout kept = stay(problem, held, kForever, Keep::kMostBytes);
   // Of the step, beside the largest member's time.
   const double waits_s = std::max(0.0, options.step_s - step_seconds(problem, kept));
-  const double goal_s = decision.bound_s + options.tolerance * (decision.bound_s + waits_s);
   Result<Layout> housed = house(problem, kept, goal_s, decision.probes);
   if (!housed.ok()) return housed.error();
-  Layout balanced = balance(problem, *housed, goal_s, decision.probes);
-
   const double housed_s = step_seconds(problem, *housed);
+  // What moves at all moves for the short step.
+  const bool good = housed_s <= goal_s + options.tolerance * waits_s;
+  const Layout balanced = good && waits_s > 0 ? *housed : balance(problem, *housed, goal_s, decision.probes);
+
   const double balanced_s = step_seconds(problem, balanced);
   const bool pays =
       balanced_s < housed_s && options.horizon_s * (housed_s - balanced_s) / (housed_s + waits_s) >=
