@@ -182,7 +182,7 @@ Result<Decision> place(std::span<const Thing> things, std::span<const Member> me
   const double housed_s = step_seconds(problem, *housed);
   // What moves at all moves for the short step.
   const bool good = housed_s <= goal_s + options.tolerance * waits_s;
-  const Layout balanced = good && waits_s > 0 ? *housed : balance(problem, *housed, goal_s, decision.probes);
+  const Layout balanced = good ? *housed : balance(problem, *housed, goal_s, decision.probes);
 
   const double balanced_s = step_seconds(problem, balanced);
   const bool pays =
