@@ -36,19 +36,31 @@ using nlohmann::json;
 // A busy machine's disk may take seconds for etcd's first syncs.
 constexpr Duration kStartDeadline = from_seconds(60);
 
-// Two that are free now; etcd ends with a message if another program is quicker.
+// Whether a socket of this port can be had; held from then on.
+bool hold(int port, std::vector<Descriptor>& held) {
+  Descriptor descriptor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  CHECK(descriptor.get() >= 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = ::htons(static_cast<std::uint16_t>(port));
+  address.sin_addr.s_addr = ::htonl(INADDR_LOOPBACK);
+  const bool free = ::bind(descriptor.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
+  if (free) held.push_back(std::move(descriptor));
+  return free;
+}
+
+// Two that are free now, below those that the system gives to connections (32768 and more, as Linux comes):
+// beside other tests such a one is soon taken. etcd ends with a message if another program is quicker.
 std::array<int, 2> free_ports() {
+  constexpr int kLowest = 10'000;
+  constexpr int kPorts = 20'000;
   std::array<int, 2> ports{};
   std::vector<Descriptor> held;
+  int next = ::getpid() * 16;  // each test is a process of its own
   for (int& port : ports) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = ::htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof(address);
-    held.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    auto* raw = reinterpret_cast<sockaddr*>(&address);
-    CHECK(::bind(held.back().get(), raw, size) == 0 && ::getsockname(held.back().get(), raw, &size) == 0);
-    port = ::ntohs(address.sin_port);
+    do {
+      port = kLowest + next++ % kPorts;
+    } while (!hold(port, held));
   }
   return ports;
 }

@@ -2,11 +2,9 @@
 """Two coordinators on this machine that share a store in etcd: who leads, what both know, where nodes find them."""
 
 import base64
-import contextlib
 import json
 import shutil
 import signal
-import socket
 import sys
 import time
 import unittest
@@ -14,16 +12,7 @@ import urllib.request
 
 import etcd
 from fleet import DEADLINE, Fleet, incarnations
-
-
-def free_ports(count):
-    """So many ports that follow each other and are free now."""
-    while True:
-        with contextlib.ExitStack() as held, contextlib.suppress(OSError):
-            first = held.enter_context(socket.create_server(("127.0.0.1", 0))).getsockname()[1]
-            for port in range(first + 1, first + count):
-                held.enter_context(socket.create_server(("127.0.0.1", port)))
-            return list(range(first, first + count))
+from ports import free_ports
 
 
 class Standby(unittest.TestCase):

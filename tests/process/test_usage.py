@@ -3,11 +3,11 @@
 
 import json
 import os
-import socket
 import tempfile
 import unittest
 
 import program
+from ports import free_ports
 
 COMMANDS = [
     ["train"],
@@ -219,8 +219,7 @@ class Machine(unittest.TestCase):
         done = program.run("bench", "links", peers, "node=3")
         self.assertEqual(done.status, 2)
         self.assertIn("1..2", done.err)
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
+        (port,) = free_ports(1)
         done = program.run("bench", "links", f"peers=127.0.0.1:{port},127.0.0.1:1", "patience=1")
         self.assertEqual((done.status, done.out), (1, ""))
         self.assertIn("node-2: nothing moved for 1 s", done.err)

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ports for what has to be told one before it listens there."""
+
+import contextlib
+import random
+import socket
+
+
+def free_ports(count):
+    """So many ports that follow each other and are free now.
+
+    None of those that the system gives to connections: beside other tests such a one is soon taken.
+    """
+    with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as file:
+        lowest, highest = map(int, file.read().split())
+    below, above = range(1024, lowest - count + 1), range(highest + 1, 65536 - count + 1)
+    firsts = max(below, above, key=len)
+    while True:
+        first = random.choice(firsts)
+        with contextlib.ExitStack() as held, contextlib.suppress(OSError):
+            for port in range(first, first + count):
+                held.enter_context(socket.create_server(("127.0.0.1", port)))
+            return list(range(first, first + count))
