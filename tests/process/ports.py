@@ -21,3 +21,9 @@ def free_ports(count):
             for port in range(first, first + count):
                 held.enter_context(socket.create_server(("127.0.0.1", port)))
             return list(range(first, first + count))
+
+
+def address_of_its_own():
+    """HOST:PORT for who listens there, ends, and listens there again."""
+    (port,) = free_ports(1)
+    return f"127.0.0.1:{port}"

@@ -19,6 +19,7 @@ import unittest
 
 import program
 from fleet import Fleet, by_name, incarnations
+from ports import address_of_its_own
 
 
 def field_places(message):
@@ -41,7 +42,7 @@ class Life(unittest.TestCase):
     # back as new; nobody begins anew because the coordinator was killed; stop ends all with status 0.
     def test_of_a_run(self):
         fleet = Fleet(self)
-        leader = fleet.lead("--listen", "127.0.0.1:0", "--first", "4")
+        leader = fleet.lead("--listen", address_of_its_own(), "--first", "4")
         for name in "abcd":
             fleet.join(name)
         before = fleet.wait_for_members(4)
@@ -94,7 +95,7 @@ class Life(unittest.TestCase):
     # token, a second node of one machine takes a directory of its own.
     def test_of_a_node(self):
         fleet = Fleet(self)
-        leader = fleet.lead("--listen", "127.0.0.1:0")
+        leader = fleet.lead("--listen", address_of_its_own())
         nodes = [fleet.start("join", fleet.address, "--token", fleet.token, "--name", name) for name in "ab"]
         both = fleet.wait_for_members(2)
         nodes[0].signal(signal.SIGINT)
@@ -223,7 +224,7 @@ class Leaving(unittest.TestCase):
         fleet = Fleet(self)
         store = fleet.path("stores", "run.sqlite")
         os.mkdir(fleet.path("stores"))
-        leader = fleet.lead("--listen", "127.0.0.1:0", "--store", f"sqlite:{store}", "--first", "2")
+        leader = fleet.lead("--listen", address_of_its_own(), "--store", f"sqlite:{store}", "--first", "2")
         leader.wait_for_line("event=leads")
         leader.signal(signal.SIGKILL)
         leader.finish()
@@ -248,7 +249,7 @@ class Leaving(unittest.TestCase):
     # A member that nobody answers says why, once for each reason.
     def test_waits_in_words(self):
         fleet = Fleet(self)
-        leader = fleet.lead("--listen", "127.0.0.1:0")
+        leader = fleet.lead("--listen", address_of_its_own())
         fleet.join("a").wait_for_line("event=installed")
         leader.signal(signal.SIGKILL)
         leader.finish()

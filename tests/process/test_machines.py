@@ -16,6 +16,7 @@ import unittest
 import program
 import test_train_nodes
 import test_training
+from ports import address_of_its_own
 
 # Rounding of others' bf16 adds up to 1e-3, in one process too.
 KEYS = [*test_train_nodes.KEYS, "optimizer.moments=element"]
@@ -58,7 +59,7 @@ class Machines(test_training.WithData):
 
     def lead(self, *more, steps, first=3):
         """Starts the coordinator; sets where and with which token others join."""
-        where = [] if "--resume" in more else ["--listen", "127.0.0.1:0"]
+        where = [] if "--resume" in more else ["--listen", address_of_its_own()]
         leader = self.start("lead", "coordinator", "xmc", f"data.train={self.train_path}", f"data.test={self.test_path}",
                             *KEYS, f"train.steps={steps}", *where, "--first", first, "--out", self.run_directory,
                             *more)  # fmt: skip
