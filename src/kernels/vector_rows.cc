@@ -302,8 +302,9 @@ void activate_backward(const ActivationBackward& a) {
   }
 }
 
-// Rows that the prefetch runs ahead: enough to cover a miss to memory at about 20 ns a row.
-constexpr std::size_t kAhead = 6;
+// Elements that the prefetch runs ahead, in rows: enough to cover a miss to memory at about 20 ns for 128 of
+// them.
+constexpr std::size_t kAhead = 768;
 
 enum class Fetch { kNothing, kRows };
 
@@ -312,12 +313,10 @@ template <std::size_t kVectors, Fetch kFetch>
 void weighted_columns(const WeightedSum& s, std::size_t column) {
   V sum[kVectors];
   for (V& v : sum) v = hn::Zero(d);
+  const std::size_t ahead = kAhead / s.width;
   for (std::size_t i = 0; i < s.count; ++i) {
     if constexpr (kFetch == Fetch::kRows) {
-      if (i + kAhead < s.count) {
-        const float* ahead = s.table + s.indices[i + kAhead] * s.stride;
-        prefetch_elements(ahead, s.width);
-      }
+      if (i + ahead < s.count) prefetch_elements(s.table + s.indices[i + ahead] * s.stride, s.width);
     }
     const float* row = s.table + s.indices[i] * s.stride + column;
     const V factor = hn::Set(d, s.values[i]);
@@ -326,20 +325,22 @@ void weighted_columns(const WeightedSum& s, std::size_t column) {
   for (std::size_t j = 0; j < kVectors; ++j) store(sum[j], s.out + column + j * kWidth);
 }
 
-// The first block of columns fetches whole rows ahead; the others find them in the cache.
-void weighted_sum(const WeightedSum& s) {
-  constexpr std::size_t kBlock = 8;
-  constexpr std::size_t kRest = kLanes / kWidth;
-  std::size_t column = 0;
-  for (; column + kBlock * kWidth <= s.width; column += kBlock * kWidth) {
+// The columns from `column` on in blocks of kVectors vectors, what is left in smaller ones: every pass costs
+// the walk along the list again. The first block fetches whole rows ahead; the others find them in the cache.
+template <std::size_t kVectors>
+void weighted_blocks(const WeightedSum& s, std::size_t column) {
+  constexpr std::size_t kBlock = kVectors * kWidth;
+  for (; column + kBlock <= s.width; column += kBlock) {
     if (column == 0) {
-      weighted_columns<kBlock, Fetch::kRows>(s, column);
+      weighted_columns<kVectors, Fetch::kRows>(s, column);
     } else {
-      weighted_columns<kBlock, Fetch::kNothing>(s, column);
+      weighted_columns<kVectors, Fetch::kNothing>(s, column);
     }
   }
-  for (; column < s.width; column += kLanes) weighted_columns<kRest, Fetch::kRows>(s, column);
+  if constexpr (kBlock > kLanes) weighted_blocks<kVectors / 2>(s, column);
 }
+
+void weighted_sum(const WeightedSum& s) { weighted_blocks<8>(s, 0); }
 
 // The hits among kWidth columns from `first` on, appended behind `count`; returns the new count.
 HWY_NOINLINE std::size_t append_hits(const SelectAbove& s, V upper, std::size_t first, std::size_t count) {

@@ -35,8 +35,9 @@ class DropoutMask {
 
   [[nodiscard]] bool active() const { return drop_below_ > 0; }
   [[nodiscard]] float scale() const { return scale_; }
-  // kept[i] = 1 with probability 1 - dropout; the same for the same seed, step and row. n is even.
-  void draw(StepNumber step, HiddenRow row, std::span<std::uint8_t> kept) const;
+  // kept[i], of column first + i, = 1 with probability 1 - dropout; the same for the same seed, step, row and
+  // column. Both `first` and n are even.
+  void draw(StepNumber step, HiddenRow row, std::size_t first, std::span<std::uint8_t> kept) const;
 
  private:
   std::uint64_t seed_;

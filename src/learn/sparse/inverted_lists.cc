@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "learn/sparse/inverted_lists.h"
 
+#include <algorithm>
+
 namespace gossamer::sparse {
 namespace {
 
 // How many entries ahead the slot table is fetched.
 constexpr std::size_t kAhead = 8;
+// An entry that is looked up costs as much as a few ids that are passed over.
+constexpr std::size_t kIdsPerEntry = 2;
 
 }  // namespace
 
@@ -39,7 +43,50 @@ void InvertedLists::assign_slots() {
   if (sample_.size() < own_count_) sample_.resize(own_count_);
 }
 
-void InvertedLists::build(const data::SparseRows& rows) {
+// Numbers the ids that have entries, and turns their counts into the places where their lists begin.
+void InvertedLists::number_counted() {
+  if (counted_ids_.size() <= cursor_.size()) counted_ids_.resize(cursor_.size() + 1);
+  if (begin_.size() <= cursor_.size()) begin_.resize(cursor_.size() + 1);
+  std::size_t slots = 0;
+  std::uint32_t entries = 0;
+  // Without a branch, as in collect_own().
+  for (std::size_t id = 0; id < cursor_.size(); ++id) {
+    const std::uint32_t count = cursor_[id];
+    counted_ids_[slots] = static_cast<std::uint32_t>(id);
+    begin_[slots] = entries;
+    cursor_[id] = entries;
+    slots += count > 0 ? 1 : 0;
+    entries += count;
+  }
+  begin_[slots] = entries;
+  listed_ = slots;
+}
+
+void InvertedLists::count_out(const data::SparseRows& rows, std::size_t ids) {
+  cursor_.assign(ids, 0);
+  for (std::uint32_t at = rows.begin.front(); at < rows.begin.back(); ++at) {
+    cursor_[rows.index[at]] += ownership_.owns(rows.index[at]) ? 1 : 0;
+  }
+  number_counted();
+  // The last place is for what others own.
+  const std::size_t nowhere = rows.index.size();
+  if (sample_.size() <= nowhere) sample_.resize(nowhere + 1);
+  if (value_.size() <= nowhere) value_.resize(nowhere + 1);
+  for (std::size_t sample = 0; sample + 1 < rows.begin.size(); ++sample) {
+    for (std::uint32_t at = rows.begin[sample]; at < rows.begin[sample + 1]; ++at) {
+      const std::uint32_t id = rows.index[at];
+      const bool own = ownership_.owns(id);
+      const std::size_t to = own ? cursor_[id] : nowhere;
+      cursor_[id] += own ? 1 : 0;
+      sample_[to] = static_cast<std::uint32_t>(sample);
+      value_[to] = rows.value[at];
+    }
+  }
+}
+
+void InvertedLists::build(const data::SparseRows& rows, std::size_t ids) {
+  counted_ = rows.rows() > 0 && ids <= kIdsPerEntry * (rows.begin.back() - rows.begin.front());
+  if (counted_) return count_out(rows, ids);
   collect_own(rows.begin, rows.index);
   assign_slots();
   if (value_.size() < own_count_) value_.resize(own_count_);
@@ -59,7 +106,8 @@ void InvertedLists::build(const data::LabelSets& sets) {
 
 std::uint64_t InvertedLists::bytes() const {
   return own_.capacity() * sizeof(Entry) + sizeof(float) * value_.capacity() +
-         sizeof(std::uint32_t) * (begin_.capacity() + cursor_.capacity() + sample_.capacity());
+         sizeof(std::uint32_t) *
+             (begin_.capacity() + cursor_.capacity() + sample_.capacity() + counted_ids_.capacity());
 }
 
 }  // namespace gossamer::sparse

@@ -51,7 +51,22 @@ TEST(Ownership, DealsOutEvenly) {
   }
 }
 
-// Over all workers the lists are the batch turned round: each (id, sample, value) once, samples rising.
+// Values by id and sample.
+using Entries = std::map<std::pair<std::uint32_t, std::uint32_t>, float>;
+
+void add_entries(const InvertedLists& list, Entries& entries) {
+  for (std::size_t slot = 0; slot < list.size(); ++slot) {
+    const auto members = list.samples(slot);
+    EXPECT_TRUE(std::ranges::is_sorted(members));
+    EXPECT_FALSE(members.empty());
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      EXPECT_TRUE(entries.emplace(std::pair{list.ids()[slot], members[i]}, list.values(slot)[i]).second);
+    }
+  }
+}
+
+// Over all workers the lists are the batch turned round: each (id, sample, value) once, samples rising;
+// looked up as well as counted out, where ids rise too.
 TEST(InvertedLists, AreTheBatchTurnedRound) {
   for (const std::uint32_t workers : {1U, 2U, 5U}) {
     std::vector<InvertedLists> lists;
@@ -67,24 +82,22 @@ TEST(InvertedLists, AreTheBatchTurnedRound) {
                                              .labels_each = 3,
                                              .unlabelled = true},
                                             samples);
-      std::map<std::pair<std::uint32_t, std::uint32_t>, float> want;
+      Entries want;
       for (std::uint32_t s = 0; s < samples; ++s) {
         const data::SparseRow row = batch.view().features.row(s);
         for (std::size_t k = 0; k < row.index.size(); ++k) want[{row.index[k], s}] = row.value[k];
       }
-      std::map<std::pair<std::uint32_t, std::uint32_t>, float> got;
-      for (InvertedLists& list : lists) {
-        list.build(batch.view().features);
-        for (std::size_t slot = 0; slot < list.size(); ++slot) {
-          const auto members = list.samples(slot);
-          EXPECT_TRUE(std::ranges::is_sorted(members));
-          EXPECT_FALSE(members.empty());
-          for (std::size_t i = 0; i < members.size(); ++i) {
-            EXPECT_TRUE(got.emplace(std::pair{list.ids()[slot], members[i]}, list.values(slot)[i]).second);
+      for (const std::size_t ids : {std::size_t{90}, std::size_t{100'000}}) {
+        Entries got;
+        for (InvertedLists& list : lists) {
+          list.build(batch.view().features, ids);
+          if (ids == 90 && samples > 1) {
+            EXPECT_TRUE(std::ranges::is_sorted(list.ids()));
           }
+          add_entries(list, got);
         }
+        EXPECT_EQ(got, want) << workers << " " << samples << " " << ids;
       }
-      EXPECT_EQ(got, want);
     }
   }
 }

@@ -91,6 +91,10 @@ Learner::Learner(const Parts& parts, const LearnerOptions& options)
   CHECK(parts.network.embedding.has_moments() && parts.network.output.has_moments());
   CHECK(parts.labels.count.size() == parts.network.shape.labels, parts.labels.count.size(),
         parts.network.shape.labels);
+  const LayerState& first = state_.first();
+  if (const std::size_t width = first.own.end - first.own.begin; width < first.stride) {
+    own_gradient_ = AlignedArray<float>(state_.padded * width);
+  }
   const int workers = parts.compute.workers();
   if (options.keep_scores) scores_.resize(static_cast<std::size_t>(workers));
   softmax_ =
@@ -175,21 +179,33 @@ void Learner::add_found(Worker& worker) const {
   if (found_->sets == HashSets::kOwn) worker.active.end_finders();
 }
 
+void Learner::gather_own_gradient(host::Range samples) {
+  const LayerState& layer = state_.first();
+  const std::size_t width = layer.own.end - layer.own.begin;
+  if (own_gradient_.size() == 0) return;
+  for (std::size_t sample = samples.begin; sample < samples.end; ++sample) {
+    std::copy_n(layer.dh.data() + sample * layer.stride + layer.own.begin, width,
+                own_gradient_.data() + sample * width);
+  }
+}
+
 void Learner::update_embedding(Worker& worker) const {
   RowTable& table = parts_.network.embedding;
   const LayerState& layer = state_.first();
-  if (layer.own.begin == layer.own.end) return;
+  const std::size_t width = layer.own.end - layer.own.begin;
+  if (width == 0) return;
+  const std::span<const float> gradient = own_gradient_.size() > 0 ? own_gradient_.span() : layer.dh.span();
   const std::span<const std::uint32_t> features = worker.features.ids();
   for (std::size_t slot = 0; slot < features.size(); ++slot) {
     if (slot + kUpdateAhead < features.size()) prefetch_row(table, features[slot + kUpdateAhead]);
     const auto samples = worker.features.samples(slot);
     parts_.kernels.weighted_sum({.out = worker.gradient.data(),
-                                 .table = layer.dh.data() + layer.own.begin,
-                                 .stride = layer.stride,
+                                 .table = gradient.data(),
+                                 .stride = width,
                                  .indices = samples.data(),
                                  .values = worker.features.values(slot).data(),
                                  .count = samples.size(),
-                                 .width = layer.own.end - layer.own.begin});
+                                 .width = width});
     optimizer_.update(parts_.kernels, table, features[slot], worker.gradient.data());
   }
 }
@@ -229,7 +245,8 @@ void Learner::embed() {
       // Without output rows there are none to score or to update.
       if (!asking_ && holds_rows_) select(worker);
       // Without columns there is no embedding to read or to update.
-      if (state_.first().own.begin < state_.first().own.end) worker.features.build(batch_.features);
+      if (state_.first().own.begin < state_.first().own.end)
+        worker.features.build(batch_.features, parts_.network.shape.features);
     }
     worker.timer.lap(worker.phases.select);
     samples_.embed(batch_, step_, samples_of(w), state_);
@@ -320,9 +337,10 @@ void Learner::descend(std::size_t layer) {
 }
 
 StepReport Learner::finish() {
-  if (!alone_) {
+  if (!alone_ || own_gradient_.size() > 0) {
     run([&](int w, Worker& worker) {
-      samples_.through_activation(0, all_samples_of(w), state_);
+      if (!alone_) samples_.through_activation(0, all_samples_of(w), state_);
+      gather_own_gradient(all_samples_of(w));
       worker.timer.lap(worker.phases.reduce);
     });
   }
@@ -375,7 +393,8 @@ StepReport Learner::step(const data::Batch& batch, StepNumber step, const StepSc
 }
 
 std::uint64_t Learner::bytes() const {
-  std::uint64_t total = state_.bytes() + softmax_->bytes() + dense_.bytes();
+  std::uint64_t total =
+      state_.bytes() + sizeof(float) * own_gradient_.size() + softmax_->bytes() + dense_.bytes();
   for (const Worker& worker : workers_) total += worker.active.bytes() + worker.features.bytes();
   for (const RowScores& scores : scores_) total += scores.bytes();
   return total;

@@ -42,6 +42,7 @@
 #include <span>
 #include <vector>
 
+#include "base/aligned_array.h"
 #include "base/ids.h"
 #include "host/api/clock.h"
 #include "host/api/compute.h"
@@ -170,6 +171,7 @@ class Learner {
   template <class Task>
   void run(Task&& task);
   void select(Worker& worker) const;
+  void gather_own_gradient(host::Range samples);
   void update_embedding(Worker& worker) const;
   // Of the microbatch, and of the step.
   [[nodiscard]] host::Range samples_of(int worker) const;
@@ -185,6 +187,9 @@ class Learner {
   LogQCorrection logq_;
   RowOptimizer optimizer_;
   BatchState state_;
+  // The first layer's dh of its own columns, if these are a part: [padded][own]. Where rows are long and only
+  // some of their columns are read, these share few of the cache's sets. Else empty.
+  AlignedArray<float> own_gradient_;
   SamplePhases samples_;
   DenseLayers dense_;
   std::vector<RowScores> scores_;  // by worker; none: they are not kept

@@ -49,7 +49,7 @@ std::set<std::uint32_t> ReferenceLearner::active_set(const data::Batch& batch, S
 void ReferenceLearner::activate(StepNumber step, HiddenRow row, std::vector<double>& h) const {
   const DropoutMask mask({.dropout = options_.dropout, .seed = options_.seed});
   std::vector<std::uint8_t> kept(row_stride(h.size()), 1);
-  if (mask.active()) mask.draw(step, row, kept);
+  if (mask.active()) mask.draw(step, row, 0, kept);
   for (std::size_t i = 0; i < h.size(); ++i) {
     h[i] =
         gossamer::sparse::activate(options_.activation, h[i]) * kept[i] * static_cast<double>(mask.scale());
