@@ -99,6 +99,7 @@ void InvertedLists::build(const data::SparseRows& rows, std::size_t ids) {
 }
 
 void InvertedLists::build(const data::LabelSets& sets) {
+  counted_ = false;
   collect_own(sets.begin, sets.label);
   assign_slots();
   for (std::size_t i = 0; i < own_count_; ++i) sample_[cursor_[own_[i].id_or_slot]++] = own_[i].sample;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // SlotMap: numbers distinct ids 0, 1, 2... in order of first appearance. An open-addressing table sized by
-// the ids of a step, not by the layer, so that it stays in the cache at 10^7 labels; clearing it is one
-// increment.
+// the ids of a step, not by the layer, so that it stays in the cache at 10^7 labels.
 //
 // Owner: one worker's lists (inverted_lists.h). Thread rule: one owner. Grows (allocates) only when it sees
 // more ids than ever before.
