@@ -223,6 +223,7 @@ void Learner::begin(const data::Batch& batch, StepNumber step, const StepSchedul
   timer_.start();
   for (Worker& worker : workers_) worker.phases = {};
   state_.samples = batch.size();
+  listed_ = false;
   rows_updated_ = false;
   optimizer_.begin_step(step, schedule.learning_rate);
   asking_ = parts_.hashed != nullptr && parts_.hashed->begun(step);
@@ -240,19 +241,24 @@ void Learner::recall(const FoundRows& found) {
 void Learner::embed() {
   logq_.set_batch(batch_.size(), found_ == nullptr ? 0 : found_->asking(batch_.size()));
   run([&](int w, Worker& worker) {
-    if (microbatch_ == 0) {
-      if (dense_changed_) dense_.read_weights(w);
-      // Without output rows there are none to score or to update.
-      if (!asking_ && holds_rows_) select(worker);
-      // Without columns there is no embedding to read or to update.
-      if (state_.first().own.begin < state_.first().own.end)
-        worker.features.build(batch_.features, parts_.network.shape.features);
-    }
-    worker.timer.lap(worker.phases.select);
+    if (microbatch_ == 0 && dense_changed_) dense_.read_weights(w);
     samples_.embed(batch_, step_, samples_of(w), state_);
     worker.timer.lap(worker.phases.embed);
   });
   dense_changed_ = false;
+}
+
+void Learner::list() {
+  if (listed_) return;
+  listed_ = true;
+  run([&](int, Worker& worker) {
+    // Without output rows there are none to score or to update.
+    if (!asking_ && holds_rows_) select(worker);
+    // Without columns there is no embedding to update.
+    if (state_.first().own.begin < state_.first().own.end)
+      worker.features.build(batch_.features, parts_.network.shape.features);
+    worker.timer.lap(worker.phases.select);
+  });
 }
 
 void Learner::deepen(std::size_t layer) {
@@ -294,6 +300,7 @@ std::uint64_t Learner::most_scores() const {
 }
 
 void Learner::score() {
+  list();
   if (asking_) find_negatives();
   run([&](int w, Worker& worker) {
     if (asking_) select(worker);
@@ -337,6 +344,7 @@ void Learner::descend(std::size_t layer) {
 }
 
 StepReport Learner::finish() {
+  list();
   if (!alone_ || own_gradient_.size() > 0) {
     run([&](int w, Worker& worker) {
       if (!alone_) samples_.through_activation(0, all_samples_of(w), state_);

@@ -11,8 +11,8 @@
 //
 // A step's phases, and what nodes that hold parts give each other between them, all of them by sample
 // (docs/protocols/sparse-step.md):
-//   begin       the step's active rows and features, those held here
 //   embed       own columns of the first hidden layer         then: all columns of h from their owners
+//   list        the step's active rows and features, those held here; beside that exchange
 //   deepen(i)   own units of dense layer i, from below        then: likewise
 //   score       scores, exponentials and sums of own rows     then: everybody's shares of the partition sum
 //   normalise   loss, gradient of the last h by own rows      then: own columns of dh, summed over nodes
@@ -145,6 +145,9 @@ class Learner {
   // with hash tables or without. `found` must live until finish().
   void recall(const FoundRows& found);
   void embed();
+  // Of the whole step, after the first embed(). Where it was not called, score() or finish() does it.
+  void list();
+  [[nodiscard]] bool listed() const { return listed_; }
   void deepen(std::size_t layer);
   void score();
   // `sums`: the shares of all nodes, added up in the same order everywhere (add_share), [samples].
@@ -156,7 +159,7 @@ class Learner {
   [[nodiscard]] BatchState& state() { return state_; }
   // With options.keep_scores, after score(): by worker, what the rows held here have scored.
   [[nodiscard]] std::span<const RowScores> scores() const { return scores_; }
-  // After embed(): how many scores of samples there will be, at most; without hash tables exactly. Requires
+  // After list(): how many scores of samples there will be, at most; without hash tables exactly. Requires
   // that what these find is not shared.
   [[nodiscard]] std::uint64_t most_scores() const;
 
@@ -203,6 +206,7 @@ class Learner {
   bool asking_ = false;               // whether samples ask
   const FoundRows* found_ = nullptr;  // null: nothing is found
   bool alone_ = true;                 // no other node adds anything
+  bool listed_ = false;
   bool rows_updated_ = false;
   bool dense_changed_ = false;  // by another learner
   std::uint64_t bytes_before_ = 0;

@@ -97,6 +97,8 @@ class Fleet {
     const Company company = nodes_.size() == 1 ? Company::kAlone : Company::kOthers;
     for (auto& node : nodes_) node->learner.begin(batch, step, {.learning_rate = 0.01F}, company);
     for (auto& node : nodes_) node->learner.embed();
+    // Whoever has not listed by then does it in score().
+    for (std::size_t i = 0; i < nodes_.size(); i += 2) nodes_[i]->learner.list();
     gather(0);
     const std::size_t deep = nodes_.front()->network.dense.size();
     for (std::size_t layer = 0; layer < deep; ++layer) {

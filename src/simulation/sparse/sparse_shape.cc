@@ -39,7 +39,7 @@ TinyProblem::Options draw_problem(const SparseChaosOptions& options, Rng& rng) {
 SparseFleet::Options draw_fleet(const SparseChaosOptions& options, Rng& rng) {
   constexpr std::array<std::size_t, 4> kCopies{1, 2, 2, 3};
   constexpr std::array kDelays{1.0, 10.0, 10.0, 40.0};
-  constexpr std::array kLongestWork{20.0, 80.0, 200.0};
+  constexpr std::array kLongestWork{15.0, 50.0, 130.0};
   const double delay = kDelays[rng.below(kDelays.size())];
   SparseFleet::Options fleet{
       .first_members = 3 + rng.below(4),

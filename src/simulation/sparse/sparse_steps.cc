@@ -35,10 +35,18 @@ TinyProblem::Options problem_of(const SparseStepsOptions& options) {
           .staleness = options.staleness};
 }
 
+// A step's Work: one for each of its rounds, and what is done while others are waited for.
+struct WorkOfStep {
+  std::int64_t rounds = static_cast<std::int64_t>(engine::step_rounds(1).size());
+  std::int64_t ahead = 0;
+};
+WorkOfStep work_of_step(const SparseStepsOptions& options) {
+  return {.ahead = options.members > 1 ? engine::kPiecesAhead : 0};
+}
+
 SparseFleet::Options fleet_of(const SparseStepsOptions& options) {
-  // A step's Work: one for each of its rounds.
-  const auto rounds = static_cast<std::int64_t>(engine::step_rounds(1).size());
-  const Duration work{options.compute.ns / rounds};
+  const WorkOfStep works = work_of_step(options);
+  const Duration work{options.compute.ns / (works.rounds + works.ahead)};
   const double rate = options.rate_mbps * 1e6 / 8;
   return {.first_members = options.members,
           .seed = options.seed,
@@ -85,8 +93,12 @@ SparseStepsBound least_of_step(const SparseStepsOptions& options) {
   least.bytes = 2 * (members - 1) / members * matrix + (members - 1) * shares;
   const double delays = options.members > 1 ? kExchanges * options.rtt.seconds() / 2 : 0;
   const double line = least.bytes * 8 / (options.rate_mbps * 1e6);
-  least.seconds = delays + line + options.compute.seconds();
-  if (options.staleness > 0) least.seconds = std::max({least.seconds / 2, line, options.compute.seconds()});
+  const WorkOfStep works = work_of_step(options);
+  const double compute = options.compute.seconds();
+  const double between =
+      compute * static_cast<double>(works.rounds) / static_cast<double>(works.rounds + works.ahead);
+  const double in_turn = delays + line + between;
+  least.seconds = std::max({options.staleness > 0 ? in_turn / 2 : in_turn, line, compute});
   return least;
 }
 

@@ -35,9 +35,9 @@ struct SparseStepsOptions {
   TimedTrace trace = {};
 };
 
-// Where members exchange `bytes` in three exchanges one after the other, and compute in between. With two
-// steps in flight each takes so long, but one ends in half that time, or as fast as members compute or lines
-// carry, whichever is slower.
+// Where members exchange `bytes` in three exchanges one after the other, and compute in between; two of six
+// pieces of the computing while they wait. With two steps in flight each takes so long, but one ends in half
+// that time. No step ends faster than members compute or lines carry.
 struct SparseStepsBound {
   double bytes = 0;  // that a member sends in a step
   double seconds = 0;

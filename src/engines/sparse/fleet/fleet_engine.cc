@@ -115,7 +115,7 @@ void FleetEngine::worked(Instant now) {
   if (done == Doing::kRecovering) stage_done(now);
   if (done == Doing::kSnapshot) give_snapshot(now);
   if (done == Doing::kStepping) round_done(now);
-  if (done == Doing::kSaving) go_on_stepping(now);
+  if (done == Doing::kSaving || done == Doing::kAhead) go_on_stepping(now);
   if (!at->delivered.ok()) return fail(at->delivered.error(), now);
   if (done == Doing::kDelivering) evaluate();
   if (done == Doing::kEvaluating) evaluation_computed(now);
@@ -254,6 +254,19 @@ void FleetEngine::compute_round(const StepOrder::Item& item) {
   });
 }
 
+// What needs nothing of others has its place where they are waited for, at the latest before the round that
+// needs it. Who is alone waits for nobody.
+cluster::Engine::Work FleetEngine::work_ahead(const StepOrder::Item& next, bool waits) const {
+  if (life_->layout->members.size() == 1) return {};
+  const std::shared_ptr<Bench> bench = life_->bench;
+  if (next.round > 0 && !bench->learner->listed(next.step))
+    return [bench, step = next.step] { bench->learner->list(step); };
+  if (next.round > 0 && !waits) return {};
+  const StepNumber step = next.round == 0 ? next.step : life_->order->next_step();
+  if (step.value >= life_->job->schedule.total_steps || bench->learner->has_read(step)) return {};
+  return [bench, step] { bench->learner->read(step); };
+}
+
 // What a recovery has done lasts, whatever has happened since.
 void FleetEngine::stage_done(Instant now) {
   const FleetLearner& learner = *life_->bench->learner;
@@ -315,7 +328,9 @@ void FleetEngine::go_on_stepping(Instant now) {
   const auto item = life_->order->next(may_begin());
   if (!item) return;
   const auto needed = needed_by(*item);
-  if (!needed || life_->arrived.contains(*needed)) compute_round(*item);
+  const bool waits = needed && !life_->arrived.contains(*needed);
+  if (Work ahead = work_ahead(*item, waits)) return want(Doing::kAhead, std::move(ahead));
+  if (!waits) compute_round(*item);
 }
 
 // What all have given in it the round begins with; nothing for the first.
@@ -378,41 +393,6 @@ void FleetEngine::exchanged(cluster::Completed completed, Instant now) {
   life_->arrived[{.step = StepNumber(completed.id.value / rounds), .round = completed.id.value % rounds}] =
       std::move(completed.result);
   go_on_stepping(now);
-}
-
-// Work is shards: columns go with them. Steps beside a snapshot do not count: it takes CPU for a while, not
-// the same at all members, and longest over slow lines, and parts that moved for that would need another
-// snapshot.
-void FleetEngine::measure(Instant now) {
-  const ComputeTime part = life_->bench->learner->take_part_time();
-  if (clock_ == nullptr || life_->job->one_machine) return;
-  const Duration cpu = clock_->process_cpu();
-  const Duration all_cpu = cpu - std::exchange(life_->cpu_before, cpu);
-  const Duration whole = now - std::exchange(life_->measured_at, now);
-  if (life_->snapshot) return;
-  const auto shards = static_cast<double>(shards_of(*life_->part).size());
-  process_.member()->measured({.work = shards,
-                               .took = part.took,
-                               .cpu = part.cpu,
-                               .process_cpu = part.process_cpu,
-                               .all_cpu = all_cpu,
-                               .whole = whole},
-                              now);
-}
-
-SentBytes FleetEngine::sent() const {
-  const net::Links& links = *process_.links();
-  const std::uint64_t steps = links.sent_bytes(kStepChannel);
-  return {.steps = steps, .background = links.sent_bytes() - steps};
-}
-
-// Those who watch, and the job: what a recovery has cost is known with the step after it.
-void FleetEngine::tell_step(Instant now) {
-  life_->recent.add(life_->bench->learner->loss(), sent());
-  process_.member()->tell_steps(life_->recent.figures());
-  const auto recovery = life_->watch.stepped(StepNumber(life_->applied.value - 1), now);
-  if (!recovery || !life_->job->recovered) return;
-  life_->upkeep.emplace_back([job = life_->job, recovery = *recovery](Bench&) { job->recovered(recovery); });
 }
 
 void FleetEngine::round_done(Instant now) {

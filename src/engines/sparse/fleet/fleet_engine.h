@@ -195,6 +195,7 @@ class FleetEngine final : public cluster::Engine {
     kRecovering,
     kSnapshot,
     kStepping,
+    kAhead,
     kSaving,
     kDelivering,
     kEvaluating
@@ -214,6 +215,7 @@ class FleetEngine final : public cluster::Engine {
   void begin_exchanges(Instant now);
   void compute_stage(Instant now);
   void compute_round(const StepOrder::Item& item);
+  [[nodiscard]] Work work_ahead(const StepOrder::Item& next, bool waits) const;
   [[nodiscard]] std::optional<StepOrder::Item> needed_by(const StepOrder::Item& item) const;
   void stage_done(Instant now);
   void parts_put_together(Instant now);

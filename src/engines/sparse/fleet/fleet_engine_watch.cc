@@ -2,6 +2,7 @@
 //
 // FleetEngine, what others may see of it.
 #include <algorithm>
+#include <utility>
 
 #include "engines/sparse/fleet/fleet_engine.h"
 
@@ -43,6 +44,41 @@ std::optional<FleetEngine::TakenUp> FleetEngine::taken_up() const {
 FleetLearner* FleetEngine::learner() const {
   if (!life_ || !life_->part || doing_ != Doing::kNothing) return nullptr;
   return life_->bench->learner.get();
+}
+
+// Work is shards: columns go with them. Steps beside a snapshot do not count: it takes CPU for a while, not
+// the same at all members, and longest over slow lines, and parts that moved for that would need another
+// snapshot.
+void FleetEngine::measure(Instant now) {
+  const ComputeTime part = life_->bench->learner->take_part_time();
+  if (clock_ == nullptr || life_->job->one_machine) return;
+  const Duration cpu = clock_->process_cpu();
+  const Duration all_cpu = cpu - std::exchange(life_->cpu_before, cpu);
+  const Duration whole = now - std::exchange(life_->measured_at, now);
+  if (life_->snapshot) return;
+  const auto shards = static_cast<double>(shards_of(*life_->part).size());
+  process_.member()->measured({.work = shards,
+                               .took = part.took,
+                               .cpu = part.cpu,
+                               .process_cpu = part.process_cpu,
+                               .all_cpu = all_cpu,
+                               .whole = whole},
+                              now);
+}
+
+SentBytes FleetEngine::sent() const {
+  const net::Links& links = *process_.links();
+  const std::uint64_t steps = links.sent_bytes(kStepChannel);
+  return {.steps = steps, .background = links.sent_bytes() - steps};
+}
+
+// Those who watch, and the job: what a recovery has cost is known with the step after it.
+void FleetEngine::tell_step(Instant now) {
+  life_->recent.add(life_->bench->learner->loss(), sent());
+  process_.member()->tell_steps(life_->recent.figures());
+  const auto recovery = life_->watch.stepped(StepNumber(life_->applied.value - 1), now);
+  if (!recovery || !life_->job->recovered) return;
+  life_->upkeep.emplace_back([job = life_->job, recovery = *recovery](Bench&) { job->recovered(recovery); });
 }
 
 }  // namespace gossamer::engine

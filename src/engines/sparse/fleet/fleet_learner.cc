@@ -235,12 +235,23 @@ void FleetLearner::begin_step(StepNumber step) {
   logged.fresh = step == applied_;
   logged.hidden.resize(job_.shape.layers());
   logged.gradients.resize(job_.shape.layers());
-  data::BatchCopy& batch = stepping_[step.value % stepping_.size()].batch;
-  batch.take(job_.steps.read(step));
+  data::BatchCopy& batch = stepping(step).batch;
+  if (!has_read(step)) read(step);
+  std::swap(batch, samples_ahead_);
+  ahead_.reset();
   if (job_.staleness > 0) learner(step).others_changed();
   // Also where nobody else is left: what is logged of dh must not have gone through the activation.
   learner(step).begin(batch.view(), step, {.learning_rate = job_.schedule.learning_rate(step)},
                       Company::kOthers);
+}
+
+void FleetLearner::read(StepNumber step) {
+  samples_ahead_.take(job_.steps.read(step));
+  ahead_ = step;
+}
+
+void FleetLearner::list(StepNumber step) {
+  timed([&] { learner(step).list(); });
 }
 
 Slices FleetLearner::give_hidden(StepNumber step, FleetRound round) {
@@ -252,6 +263,7 @@ Slices FleetLearner::give_hidden(StepNumber step, FleetRound round) {
   if (job_.codec != net::Codec::kF32) travel_codec_.copy(piece, state.stride, h);
   Slices all = piece.bytes;
   if (mark_bytes(job_, round) > 0) {
+    list(step);
     const std::uint64_t most = learner(step).most_scores();
     all.push_back(Slice::copy_of(std::as_bytes(std::span(&most, 1))));
   }

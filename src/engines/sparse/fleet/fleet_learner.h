@@ -66,6 +66,10 @@ struct ComputeTime {
   Duration process_cpu;  // of all threads meanwhile
 };
 
+// What needs nothing of others: reading a step's samples, before its rounds; turning them round, after the
+// first.
+inline constexpr int kPiecesAhead = 2;
+
 class FleetLearner {
  public:
   // The clock, if there is one, outlives it.
@@ -88,6 +92,13 @@ class FleetLearner {
   // Requires that a step's rounds come in order, and steps end in order. What this member gives: parts for
   // all ranks one after the other in a round of gradients. kBadData for what no member can have given.
   [[nodiscard]] Result<Slices> round(StepNumber step, FleetRound round, std::span<const Slices> got);
+  // What can be done while others are waited for; round() does what was not done ahead. The samples of a step
+  // that has not begun, of one at a time:
+  [[nodiscard]] bool has_read(StepNumber step) const { return ahead_ == step; }
+  void read(StepNumber step);
+  // and the rows and features of one that has.
+  [[nodiscard]] bool listed(StepNumber step) const { return learner(step).listed(); }
+  void list(StepNumber step);
   // By rank what that member gives everybody, or everybody gives it, in a round that this one has computed.
   [[nodiscard]] std::vector<std::uint64_t> round_bytes(StepNumber step, FleetRound round) const;
   // What this member asks for from now on.
@@ -120,6 +131,9 @@ class FleetLearner {
   };
   [[nodiscard]] Stepping& stepping(StepNumber step) { return stepping_[step.value % stepping_.size()]; }
   [[nodiscard]] sparse::Learner& learner(StepNumber step) { return *stepping(step).learner; }
+  [[nodiscard]] const sparse::Learner& learner(StepNumber step) const {
+    return *stepping_[step.value % stepping_.size()].learner;
+  }
   // Computes something of the part that is held.
   void timed(FunctionRef<void()> compute);
   [[nodiscard]] ComputeTime time_now() const;
@@ -149,6 +163,8 @@ class FleetLearner {
   std::unique_ptr<sparse::Network> network_;
   std::unique_ptr<sparse::HashNegatives> hashed_;  // null: none, or no rows are held
   std::vector<Stepping> stepping_;
+  std::optional<StepNumber> ahead_;  // the step that `samples_ahead_` is of
+  data::BatchCopy samples_ahead_;
   std::vector<sparse::NetworkPart> parts_;  // by rank
   std::size_t me_ = 0;
   StepNumber applied_;
