@@ -224,7 +224,6 @@ void Learner::begin(const data::Batch& batch, StepNumber step, const StepSchedul
   for (Worker& worker : workers_) worker.phases = {};
   state_.samples = batch.size();
   listed_ = false;
-  rows_updated_ = false;
   optimizer_.begin_step(step, schedule.learning_rate);
   asking_ = parts_.hashed != nullptr && parts_.hashed->begun(step);
   found_ = asking_ ? &parts_.hashed->found() : nullptr;
@@ -326,14 +325,6 @@ void Learner::normalise(std::span<const PartitionShare> sums) {
   });
 }
 
-void Learner::update_rows() {
-  run([&](int w, Worker& worker) {
-    softmax_->backward(w, worker.active, state_);
-    worker.timer.lap(worker.phases.weights);
-  });
-  rows_updated_ = true;
-}
-
 void Learner::descend(std::size_t layer) {
   run([&](int w, Worker& worker) {
     if (!alone_) samples_.through_activation(layer + 1, samples_of(w), state_);
@@ -353,7 +344,7 @@ StepReport Learner::finish() {
     });
   }
   run([&](int w, Worker& worker) {
-    if (!rows_updated_) softmax_->backward(w, worker.active, state_);
+    softmax_->backward(w, worker.active, state_);
     worker.timer.lap(worker.phases.weights);
     dense_.update(w, state_);
     worker.timer.lap(worker.phases.dense);

@@ -16,9 +16,8 @@
 //   deepen(i)   own units of dense layer i, from below        then: likewise
 //   score       scores, exponentials and sums of own rows     then: everybody's shares of the partition sum
 //   normalise   loss, gradient of the last h by own rows      then: own columns of dh, summed over nodes
-//   update_rows output rows
-//   descend(i)  dh of the layer below dense layer i           then: likewise; from the last layer to the
-//   first finish      dense rows and embedding rows
+//   descend(i)  dh of the layer below dense layer i           then: likewise; the last layer first
+//   finish      output rows, dense rows and embedding rows
 // A node that only wants to bring some of its rows up to date, from what a step is known to have given, need
 // not go through the others: without score and normalise finish() updates no output row, and takes dh as it
 // stands in state().
@@ -152,7 +151,6 @@ class Learner {
   void score();
   // `sums`: the shares of all nodes, added up in the same order everywhere (add_share), [samples].
   void normalise(std::span<const PartitionShare> sums);
-  void update_rows();
   void descend(std::size_t layer);
   // The loss is the share of the labels whose rows are here: the sum over nodes is that of the step.
   StepReport finish();
@@ -207,7 +205,6 @@ class Learner {
   const FoundRows* found_ = nullptr;  // null: nothing is found
   bool alone_ = true;                 // no other node adds anything
   bool listed_ = false;
-  bool rows_updated_ = false;
   bool dense_changed_ = false;  // by another learner
   std::uint64_t bytes_before_ = 0;
   double upkeep_ms_ = 0;

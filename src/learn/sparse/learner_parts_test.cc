@@ -112,7 +112,6 @@ class Fleet {
     }
     for (auto& node : nodes_) node->learner.normalise(sums);
     scatter(deep);
-    for (std::size_t i = 0; i < nodes_.size(); i += 2) nodes_[i]->learner.update_rows();
     for (std::size_t layer = deep; layer-- > 0;) {
       for (auto& node : nodes_) node->learner.descend(layer);
       scatter(layer);
