@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "learn/sparse/inverted_lists.h"
 
-#include <algorithm>
-
 namespace gossamer::sparse {
 namespace {
 
