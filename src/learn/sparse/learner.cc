@@ -2,6 +2,7 @@
 #include "learn/sparse/learner.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 #include "learn/sparse/phase_timer.h"
@@ -123,13 +124,13 @@ Learner::Learner(const Parts& parts, const LearnerOptions& options)
 
 Learner::~Learner() = default;
 
-host::Range Learner::microbatch() const {
+host::Range Learner::microbatch(std::size_t number) const {
   const std::size_t each = state_.padded / options_.microbatches;
-  return {microbatch_ * each, (microbatch_ + 1) * each};
+  return {number * each, (number + 1) * each};
 }
 
-host::Range Learner::samples_of(int worker) const {
-  const host::Range all = microbatch();
+host::Range Learner::samples_of(int worker, std::size_t number) const {
+  const host::Range all = microbatch(number);
   const host::Range blocks =
       host::worker_range((all.end - all.begin) / kSampleBlock, worker, parts_.compute.workers());
   return {all.begin + blocks.begin * kSampleBlock, all.begin + blocks.end * kSampleBlock};
@@ -222,6 +223,12 @@ void Learner::begin(const data::Batch& batch, StepNumber step, const StepSchedul
   bytes_before_ = bytes();
   timer_.start();
   for (Worker& worker : workers_) worker.phases = {};
+  embedded_ = std::exchange(embedded_ahead_, std::nullopt) == step;
+  if (embedded_) {
+    std::swap(state_.first().y, ahead_->y);
+    std::swap(state_.first().h, ahead_->h);
+    std::swap(state_.first().kept, ahead_->kept);
+  }
   state_.samples = batch.size();
   listed_ = false;
   optimizer_.begin_step(step, schedule.learning_rate);
@@ -241,10 +248,23 @@ void Learner::embed() {
   logq_.set_batch(batch_.size(), found_ == nullptr ? 0 : found_->asking(batch_.size()));
   run([&](int w, Worker& worker) {
     if (microbatch_ == 0 && dense_changed_) dense_.read_weights(w);
-    samples_.embed(batch_, step_, samples_of(w), state_);
+    if (embedded_)
+      samples_.set_targets(batch_, all_samples_of(w), state_);
+    else
+      samples_.embed(batch_, step_, samples_of(w, microbatch_), state_);
     worker.timer.lap(worker.phases.embed);
   });
   dense_changed_ = false;
+}
+
+void Learner::embed_ahead(const data::Batch& batch, StepNumber step, std::size_t microbatch) {
+  if (!ahead_)
+    ahead_.emplace(state_.padded, LayerColumns{.stride = state_.first().stride, .own = state_.first().own});
+  run([&](int w, Worker& worker) {
+    samples_.embed(batch, step, samples_of(w, microbatch), *ahead_);
+    worker.timer.lap(worker.phases.embed);
+  });
+  embedded_ahead_ = step;
 }
 
 void Learner::list() {
@@ -262,7 +282,7 @@ void Learner::list() {
 
 void Learner::deepen(std::size_t layer) {
   run([&](int w, Worker& worker) {
-    dense_.forward(layer, step_, samples_of(w), state_);
+    dense_.forward(layer, step_, samples_of(w, microbatch_), state_);
     worker.timer.lap(worker.phases.dense);
   });
 }
@@ -303,51 +323,58 @@ void Learner::score() {
   if (asking_) find_negatives();
   run([&](int w, Worker& worker) {
     if (asking_) select(worker);
-    softmax_->pack_hidden(state_, samples_of(w));
+    softmax_->pack_hidden(state_, samples_of(w, microbatch_));
     worker.timer.lap(worker.phases.embed);
-    samples_.score_positives(batch_, samples_of(w), state_);
+    samples_.score_positives(batch_, samples_of(w, microbatch_), state_);
     worker.timer.lap(worker.phases.positives);
   });
-  SamplePhases::fill_shifts(microbatch(), state_);
+  SamplePhases::fill_shifts(microbatch(microbatch_), state_);
   run([&](int w, Worker& worker) {
     softmax_->forward(w, worker.active, state_, microbatch_);
     worker.timer.lap(worker.phases.forward);
   });
-  SamplePhases::add_shares(parts_of_hidden_gradient_, microbatch(), state_);
+  SamplePhases::add_shares(parts_of_hidden_gradient_, microbatch(microbatch_), state_);
 }
 
 void Learner::normalise(std::span<const PartitionShare> sums) {
   run([&](int w, Worker& worker) {
-    samples_.normalise(sums, parts_of_hidden_gradient_, samples_of(w), state_);
-    softmax_->pack_scaled_hidden(state_, samples_of(w));
-    if (alone_) samples_.through_activation(state_.layers.size() - 1, samples_of(w), state_);
+    samples_.normalise(sums, parts_of_hidden_gradient_, samples_of(w, microbatch_), state_);
+    softmax_->pack_scaled_hidden(state_, samples_of(w, microbatch_));
+    if (alone_) samples_.through_activation(state_.layers.size() - 1, samples_of(w, microbatch_), state_);
     worker.timer.lap(worker.phases.reduce);
   });
 }
 
 void Learner::descend(std::size_t layer) {
   run([&](int w, Worker& worker) {
-    if (!alone_) samples_.through_activation(layer + 1, samples_of(w), state_);
-    dense_.backward(layer, samples_of(w), state_);
-    if (alone_) samples_.through_activation(layer, samples_of(w), state_);
+    if (!alone_) samples_.through_activation(layer + 1, samples_of(w, microbatch_), state_);
+    dense_.backward(layer, samples_of(w, microbatch_), state_);
+    if (alone_) samples_.through_activation(layer, samples_of(w, microbatch_), state_);
     worker.timer.lap(worker.phases.dense);
   });
 }
 
-StepReport Learner::finish() {
+void Learner::complete_gradient() {
   list();
-  if (!alone_ || own_gradient_.size() > 0) {
-    run([&](int w, Worker& worker) {
-      if (!alone_) samples_.through_activation(0, all_samples_of(w), state_);
-      gather_own_gradient(all_samples_of(w));
-      worker.timer.lap(worker.phases.reduce);
-    });
-  }
+  if (alone_ && own_gradient_.size() == 0) return;
   run([&](int w, Worker& worker) {
-    softmax_->backward(w, worker.active, state_);
-    worker.timer.lap(worker.phases.weights);
-    dense_.update(w, state_);
-    worker.timer.lap(worker.phases.dense);
+    if (!alone_) samples_.through_activation(0, all_samples_of(w), state_);
+    gather_own_gradient(all_samples_of(w));
+    worker.timer.lap(worker.phases.reduce);
+  });
+}
+
+void Learner::update_rows(int number, Worker& worker) {
+  softmax_->backward(number, worker.active, state_);
+  worker.timer.lap(worker.phases.weights);
+  dense_.update(number, state_);
+  worker.timer.lap(worker.phases.dense);
+}
+
+StepReport Learner::finish() {
+  complete_gradient();
+  run([&](int w, Worker& worker) {
+    update_rows(w, worker);
     update_embedding(worker);
     worker.timer.lap(worker.phases.embedding);
   });
@@ -358,13 +385,29 @@ StepReport Learner::finish() {
   return result;
 }
 
+void Learner::finish_columns() {
+  complete_gradient();
+  run([&](int, Worker& worker) {
+    update_embedding(worker);
+    worker.timer.lap(worker.phases.embedding);
+  });
+}
+
+void Learner::finish_rows() {
+  run([&](int w, Worker& worker) { update_rows(w, worker); });
+}
+
+double Learner::loss() const {
+  double loss = 0;
+  for (std::size_t sample = 0; sample < state_.samples; ++sample) loss += state_.loss[sample];
+  return loss / static_cast<double>(state_.samples);
+}
+
 StepReport Learner::report() const {
   StepReport report;
-  for (std::size_t sample = 0; sample < state_.samples; ++sample) {
-    report.loss += state_.loss[sample];
+  report.loss = loss();
+  for (std::size_t sample = 0; sample < state_.samples; ++sample)
     report.labelled_samples += state_.target[sample] > 0 ? 1 : 0;
-  }
-  report.loss /= static_cast<double>(state_.samples);
   report.grew = bytes() != bytes_before_;
   for (const Worker& worker : workers_) {
     report.active_rows += worker.active.size();
@@ -396,6 +439,7 @@ std::uint64_t Learner::bytes() const {
       state_.bytes() + sizeof(float) * own_gradient_.size() + softmax_->bytes() + dense_.bytes();
   for (const Worker& worker : workers_) total += worker.active.bytes() + worker.features.bytes();
   for (const RowScores& scores : scores_) total += scores.bytes();
+  if (ahead_) total += ahead_->bytes();
   return total;
 }
 

@@ -132,7 +132,7 @@ class Learner {
   // within the network. Steps count from 0 and need not be consecutive.
   StepReport step(const data::Batch& batch, StepNumber step, const StepSchedule& schedule);
 
-  // The same in phases. `batch` must live until finish().
+  // The same in phases. `batch` must live until finish() or finish_rows().
   void begin(const data::Batch& batch, StepNumber step, const StepSchedule& schedule,
              Company company = Company::kAlone);
   // Before begin(): another learner has changed the network since this one's last step.
@@ -144,6 +144,11 @@ class Learner {
   // with hash tables or without. `found` must live until finish().
   void recall(const FoundRows& found);
   void embed();
+  // Before begin() of that step, and while rows of the one before are not finished: own columns of the first
+  // hidden layer of the samples of a microbatch, in ahead(). begin() takes them over, and one embed() does
+  // what else is to be done for all microbatches. May be done again. `batch` is to be that of begin().
+  void embed_ahead(const data::Batch& batch, StepNumber step, std::size_t microbatch);
+  [[nodiscard]] LayerState& ahead() { return *ahead_; }
   // Of the whole step, after the first embed(). Where it was not called, score() or finish() does it.
   void list();
   [[nodiscard]] bool listed() const { return listed_; }
@@ -154,6 +159,12 @@ class Learner {
   void descend(std::size_t layer);
   // The loss is the share of the labels whose rows are here: the sum over nodes is that of the step.
   StepReport finish();
+  // The same in two: the embedding, which the next embed_ahead() reads; and output and dense rows, which need
+  // nothing of others.
+  void finish_columns();
+  void finish_rows();
+  // After normalise() of all samples.
+  [[nodiscard]] double loss() const;
   [[nodiscard]] BatchState& state() { return state_; }
   // With options.keep_scores, after score(): by worker, what the rows held here have scored.
   [[nodiscard]] std::span<const RowScores> scores() const { return scores_; }
@@ -172,12 +183,14 @@ class Learner {
   template <class Task>
   void run(Task&& task);
   void select(Worker& worker) const;
+  void complete_gradient();
   void gather_own_gradient(host::Range samples);
+  void update_rows(int number, Worker& worker);
   void update_embedding(Worker& worker) const;
-  // Of the microbatch, and of the step.
-  [[nodiscard]] host::Range samples_of(int worker) const;
+  // Of a microbatch, and of the step.
+  [[nodiscard]] host::Range samples_of(int worker, std::size_t number) const;
   [[nodiscard]] host::Range all_samples_of(int worker) const;
-  [[nodiscard]] host::Range microbatch() const;
+  [[nodiscard]] host::Range microbatch(std::size_t number) const;
   void find_negatives();
   void add_found(Worker& worker) const;
   [[nodiscard]] StepReport report() const;
@@ -188,6 +201,9 @@ class Learner {
   LogQCorrection logq_;
   RowOptimizer optimizer_;
   BatchState state_;
+  std::optional<LayerState> ahead_;           // the first layer of a step that has not begun; no dh
+  std::optional<StepNumber> embedded_ahead_;  // that step
+  bool embedded_ = false;                     // the present step was it
   // The first layer's dh of its own columns, if these are a part: [padded][own]. Where rows are long and only
   // some of their columns are read, these share few of the cache's sets. Else empty.
   AlignedArray<float> own_gradient_;

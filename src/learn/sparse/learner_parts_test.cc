@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "learn/sparse/learner.h"
@@ -95,6 +96,9 @@ class Fleet {
     for (std::uint32_t& label : samples.label) label = order().row_of(label);
     const data::Batch batch = samples.view();
     const Company company = nodes_.size() == 1 ? Company::kAlone : Company::kOthers;
+    // Every second node has its output rows of the step before to do when this one has embedded.
+    for (std::size_t i = 1; i < nodes_.size(); i += 2) nodes_[i]->learner.embed_ahead(batch, step, 0);
+    finish_rows();
     for (auto& node : nodes_) node->learner.begin(batch, step, {.learning_rate = 0.01F}, company);
     for (auto& node : nodes_) node->learner.embed();
     // Whoever has not listed by then does it in score().
@@ -117,12 +121,18 @@ class Fleet {
       scatter(layer);
     }
     double loss = 0;
-    for (auto& node : nodes_) loss += node->learner.finish().loss;
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      Learner& learner = nodes_[i]->learner;
+      if (i % 2 == 1) learner.finish_columns();
+      loss += i % 2 == 1 ? learner.loss() : learner.finish().loss;
+    }
+    unfinished_ = std::move(samples);
     return loss;
   }
 
   // The network put together, as one that holds everything, without moments and in the order of labels.
-  void collect(Network& whole) const {
+  void collect(Network& whole) {
+    finish_rows();
     for (const auto& node : nodes_) {
       Network& from = node->network;
       for (std::size_t row = 0; row < whole.embedding.rows(); ++row) {
@@ -150,6 +160,11 @@ class Fleet {
   [[nodiscard]] const std::vector<std::unique_ptr<Node>>& nodes() const { return nodes_; }
 
  private:
+  void finish_rows() {
+    if (!unfinished_) return;
+    for (std::size_t i = 1; i < nodes_.size(); i += 2) nodes_[i]->learner.finish_rows();
+    unfinished_.reset();
+  }
   [[nodiscard]] const RowOrder& order() const { return nodes_.front()->network.order; }
   // Everybody has all columns of h.
   void gather(std::size_t layer) {
@@ -183,6 +198,7 @@ class Fleet {
   }
 
   std::vector<std::unique_ptr<Node>> nodes_;
+  std::optional<OwnedBatch> unfinished_;  // its rows are not
 };
 
 // Of all parameters: length of the difference over length.

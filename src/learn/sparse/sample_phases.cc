@@ -15,17 +15,22 @@ constexpr float kNoShift = -INFINITY;
 
 }  // namespace
 
-void SamplePhases::embed_sample(const data::SparseRow& features, StepNumber step, std::size_t sample,
-                                BatchState& state) const {
-  LayerState& layer = state.first();
-  parts_.kernels.weighted_sum({.out = layer.y.data() + sample * layer.stride + layer.own.begin,
+void SamplePhases::embed_sample(const data::Batch& batch, StepNumber step, std::size_t sample,
+                                LayerState& first) const {
+  if (sample >= batch.size()) {
+    std::fill_n(first.h.data() + sample * first.stride, first.stride, 0.0F);
+    return;
+  }
+  if (first.own.begin == first.own.end) return;
+  const data::SparseRow features = batch.features.row(sample);
+  parts_.kernels.weighted_sum({.out = first.y.data() + sample * first.stride + first.own.begin,
                                .table = parts_.network.embedding.weights(0),
                                .stride = parts_.network.embedding.stride(),
                                .indices = features.index.data(),
                                .values = features.value.data(),
                                .count = features.index.size(),
-                               .width = layer.own.end - layer.own.begin});
-  activation_.forward(step, {.layer = 0, .sample = sample}, layer);
+                               .width = first.own.end - first.own.begin});
+  activation_.forward(step, {.layer = 0, .sample = sample}, first);
 }
 
 void SamplePhases::prefetch_labels(std::span<const std::uint32_t> labels) const {
@@ -37,20 +42,30 @@ void SamplePhases::prefetch_labels(std::span<const std::uint32_t> labels) const 
   }
 }
 
+void SamplePhases::set_target(const data::Batch& batch, std::size_t sample, BatchState& state) const {
+  state.target[sample] = 0;
+  if (sample >= batch.size()) return;
+  const auto labels = batch.labels.row(sample);
+  if (!labels.empty()) state.target[sample] = 1.0F / static_cast<float>(labels.size());
+  prefetch_labels(labels);
+}
+
 void SamplePhases::embed(const data::Batch& batch, StepNumber step, host::Range range,
                          BatchState& state) const {
   for (std::size_t sample = range.begin; sample < range.end; ++sample) {
-    state.target[sample] = 0;
-    if (sample >= batch.size()) {
-      std::fill_n(state.first().h.data() + sample * state.first().stride, state.first().stride, 0.0F);
-      continue;
-    }
-    const auto labels = batch.labels.row(sample);
-    if (!labels.empty()) state.target[sample] = 1.0F / static_cast<float>(labels.size());
-    prefetch_labels(labels);
-    if (state.first().own.begin < state.first().own.end)
-      embed_sample(batch.features.row(sample), step, sample, state);
+    set_target(batch, sample, state);
+    embed_sample(batch, step, sample, state.first());
   }
+}
+
+void SamplePhases::set_targets(const data::Batch& batch, host::Range range, BatchState& state) const {
+  for (std::size_t sample = range.begin; sample < range.end; ++sample) set_target(batch, sample, state);
+}
+
+void SamplePhases::embed(const data::Batch& batch, StepNumber step, host::Range range,
+                         LayerState& first) const {
+  for (std::size_t sample = range.begin; sample < range.end; ++sample)
+    embed_sample(batch, step, sample, first);
 }
 
 void SamplePhases::score_positives(const data::Batch& batch, host::Range range, BatchState& state) const {

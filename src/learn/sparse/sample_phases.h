@@ -36,6 +36,9 @@ class SamplePhases {
   // target, and the own columns of h (and y, kept) of the first hidden layer for the samples in `range`; rows
   // from batch.size() on become padding.
   void embed(const data::Batch& batch, StepNumber step, host::Range range, BatchState& state) const;
+  // Of that, the target alone, and the rest alone.
+  void set_targets(const data::Batch& batch, host::Range range, BatchState& state) const;
+  void embed(const data::Batch& batch, StepNumber step, host::Range range, LayerState& first) const;
   // Scores of those of the samples' own labels whose rows are here: shift (kNoShift where there are none),
   // positives, positive_sum; starts dh with minus the targets' rows. Requires targets.
   void score_positives(const data::Batch& batch, host::Range range, BatchState& state) const;
@@ -59,8 +62,8 @@ class SamplePhases {
 
  private:
   void prefetch_labels(std::span<const std::uint32_t> labels) const;
-  void embed_sample(const data::SparseRow& features, StepNumber step, std::size_t sample,
-                    BatchState& state) const;
+  void set_target(const data::Batch& batch, std::size_t sample, BatchState& state) const;
+  void embed_sample(const data::Batch& batch, StepNumber step, std::size_t sample, LayerState& first) const;
 
   Parts parts_;
   HiddenActivation activation_;

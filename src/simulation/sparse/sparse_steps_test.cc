@@ -20,12 +20,12 @@ SparseStepsOptions small(double rate_mbps, double rtt_ms) {
 }
 
 // Claim: the bound is that of the page: at n = 4, B = 256, H = 128 in bf16 2 (n-1)/n B H 2 + 8 B (n-1) bytes,
-// three delays one way, and what the bytes take, and four of six pieces of the computing.
+// three delays one way, and what the bytes take, and four of seven pieces of the computing.
 TEST(SparseSteps, BoundIsThatOfThePage) {
   SparseStepsOptions options = small(1000, 20);
   EXPECT_DOUBLE_EQ(least_of_step(options).bytes, 2.0 * 3 / 4 * 256 * 128 * 2 + 8.0 * 256 * 3);
   options.compute = from_milliseconds(7);
-  EXPECT_NEAR(least_of_step(options).seconds, 0.030 + least_of_step(options).bytes * 8e-9 + 0.007 * 4 / 6,
+  EXPECT_NEAR(least_of_step(options).seconds, 0.030 + least_of_step(options).bytes * 8e-9 + 0.007 * 4 / 7,
               1e-12);
   options.compute = from_milliseconds(700);
   EXPECT_NEAR(least_of_step(options).seconds, 0.7, 1e-12);
@@ -71,8 +71,8 @@ TEST(SparseSteps, TwoInFlightHideDelays) {
     options.staleness = 1;
     options.compute = from_milliseconds(compute_ms);
     const SparseStepsBound least = least_of_step(options);
-    // Of six pieces of work two are done while others are waited for.
-    const double alone = 0.030 + least.bytes * 8e-9 + options.compute.seconds() * 4 / 6;
+    // Of seven pieces of work three are done while others are waited for.
+    const double alone = 0.030 + least.bytes * 8e-9 + options.compute.seconds() * 4 / 7;
     EXPECT_NEAR(least.seconds, std::max(options.compute.seconds(), alone / 2), 1e-12);
     const SparseStepsReport report = run_sparse_steps(options);
     SCOPED_TRACE(::testing::Message() << compute_ms << " ms");

@@ -317,11 +317,12 @@ TEST(FleetEngine, TellsWhatRecoveriesCost) {
   const std::vector<FleetRecovery>& joined = std::next(told.begin())->second;
   EXPECT_EQ(joined.size(), 3U);
   EXPECT_EQ(joined.front().cause, fifth + " joined");
-  EXPECT_EQ(joined.front().steps_replayed, 0U);
+  // But of who was a step behind.
+  EXPECT_LE(joined.front().steps_replayed, 1U);
   const std::vector<FleetRecovery>& left = std::next(told.begin(), 2)->second;
   EXPECT_EQ(left.size(), 3U);
   EXPECT_EQ(left.front().cause, fifth + " left");
-  EXPECT_EQ(left.front().steps_replayed, 0U);
+  EXPECT_LE(left.front().steps_replayed, 1U);
 }
 
 // How many are the same of as many.

@@ -162,6 +162,8 @@ std::vector<std::uint64_t> FleetLearner::round_bytes(StepNumber step, FleetRound
 }
 
 void FleetLearner::hold(std::unique_ptr<sparse::Network> network) {
+  rows_left_.reset();
+  opens_.reset();
   stepping_.clear();
   hashed_.reset();
   network_ = std::move(network);
@@ -196,12 +198,17 @@ Result<Slices> FleetLearner::round(StepNumber step, FleetRound round, std::span<
   const std::size_t microbatch = round.microbatch;
   const auto of = [&](Kind kind, std::size_t layer) { return FleetRound{kind, layer, microbatch}; };
   const bool begins = round.kind == Kind::kHidden && round.layer == 0;
-  if (begins && microbatch == 0) begin_step(step);
-  learner(step).take_up(microbatch);
+  if (begins) {
+    if (microbatch == 0) begin_step(step);
+    CHECK(opens_ == step, step.value, microbatch);
+  } else {
+    open(step);
+    learner(step).take_up(microbatch);
+  }
   switch (round.kind) {
     case Kind::kHidden:
       if (begins) {
-        timed([&] { learner(step).embed(); });
+        timed([&] { learner(step).embed_ahead(samples_ahead_.view(), step, microbatch); });
       } else {
         if (auto taken = take_hidden(step, of(Kind::kHidden, round.layer - 1), got); !taken.ok())
           return taken.error();
@@ -211,6 +218,7 @@ Result<Slices> FleetLearner::round(StepNumber step, FleetRound round, std::span<
     case Kind::kShares:
       if (auto taken = take_hidden(step, of(Kind::kHidden, layers - 1), got); !taken.ok())
         return taken.error();
+      finish_rows();
       timed([&] { learner(step).score(); });
       return give_shares(step, microbatch);
     case Kind::kGradient:
@@ -230,32 +238,55 @@ Result<Slices> FleetLearner::round(StepNumber step, FleetRound round, std::span<
   return Slices();
 }
 
+// The learner may still have what rows of the step before need; open() gives it this one.
 void FleetLearner::begin_step(StepNumber step) {
   LoggedStep& logged = log_[step] = {};
   logged.fresh = step == applied_;
   logged.hidden.resize(job_.shape.layers());
   logged.gradients.resize(job_.shape.layers());
-  data::BatchCopy& batch = stepping(step).batch;
+  opens_.reset();
   if (!has_read(step)) read(step);
+  opens_ = step;
+}
+
+void FleetLearner::open(StepNumber step) {
+  if (opens_ != step) return;
+  finish_rows();
+  opens_.reset();
+  data::BatchCopy& batch = stepping(step).batch;
   std::swap(batch, samples_ahead_);
   ahead_.reset();
   if (job_.staleness > 0) learner(step).others_changed();
   // Also where nobody else is left: what is logged of dh must not have gone through the activation.
   learner(step).begin(batch.view(), step, {.learning_rate = job_.schedule.learning_rate(step)},
                       Company::kOthers);
+  timed([&] { learner(step).embed(); });
 }
 
 void FleetLearner::read(StepNumber step) {
+  if (opens_) open(*opens_);
   samples_ahead_.take(job_.steps.read(step));
   ahead_ = step;
 }
 
 void FleetLearner::list(StepNumber step) {
+  open(step);
   timed([&] { learner(step).list(); });
 }
 
+void FleetLearner::finish_rows() {
+  if (!rows_left_) return;
+  timed([&] { learner(*rows_left_).finish_rows(); });
+  rows_left_.reset();
+}
+
+sparse::Network& FleetLearner::network() {
+  finish_rows();
+  return *network_;
+}
+
 Slices FleetLearner::give_hidden(StepNumber step, FleetRound round) {
-  LayerState& state = learner(step).state().layers[round.layer];
+  LayerState& state = round.layer == 0 ? learner(step).ahead() : learner(step).state().layers[round.layer];
   const std::span<float> h = state.h.span().subspan(samples_of(round.microbatch).begin * state.stride);
   const ColumnPiece piece =
       travel_codec_.encode(job_.codec, h, state.stride, columns_of(parts_[me_], round.layer));
@@ -365,7 +396,10 @@ void FleetLearner::take_gradient(StepNumber step, FleetRound of, std::span<const
 
 void FleetLearner::finish(StepNumber step) {
   CHECK(step == applied_, step.value, applied_.value);
-  timed([&] { loss_ = learner(step).finish().loss; });
+  finish_rows();
+  timed([&] { learner(step).finish_columns(); });
+  loss_ = learner(step).loss();
+  rows_left_ = step;
   ++applied_;
 }
 
@@ -385,6 +419,7 @@ void FleetLearner::tell(Epoch epoch, const SentBytes& sent) const {
 void FleetLearner::catch_up(std::span<const float> gradient) {
   set_columns(gradient, {0, rows()}, learner(applied_).state().first());
   finish(applied_);
+  finish_rows();
   agreed_ = StepWish::kNothing;
 }
 

@@ -13,8 +13,10 @@
 // Two steps may be in flight where the job has staleness, in the order of step_order.h.
 //
 // Weights change in the last round alone, which needs everybody's gradients: a step is applied as a whole or
-// not at all, and one that was begun can be begun again. A matrix has as many rows as the largest step has
-// samples. Thread rule: one thread, that of the job's Compute.
+// not at all, and one that was begun can be begun again. What of it needs nothing of others and is not read
+// by the first round of the next step, output and dense rows, is done after that has been computed
+// (finish_rows() says when at the latest); who looks at the network sees them done. A matrix has as many rows
+// as the largest step has samples. Thread rule: one thread, that of the job's Compute.
 #pragma once
 
 #include <cstddef>
@@ -67,8 +69,8 @@ struct ComputeTime {
 };
 
 // What needs nothing of others: reading a step's samples, before its rounds; turning them round, after the
-// first.
-inline constexpr int kPiecesAhead = 2;
+// first; updating its output rows, after the last.
+inline constexpr int kPiecesAhead = 3;
 
 class FleetLearner {
  public:
@@ -83,7 +85,7 @@ class FleetLearner {
   // Takes up a part, with values from elsewhere: initial ones, or what a Replay has made anew.
   void hold(std::unique_ptr<sparse::Network> network);
   [[nodiscard]] bool holds() const { return network_ != nullptr; }
-  [[nodiscard]] sparse::Network& network() { return *network_; }
+  [[nodiscard]] sparse::Network& network();
   // All steps below it.
   [[nodiscard]] StepNumber applied() const { return applied_; }
   void set_applied(StepNumber applied) { applied_ = applied; }
@@ -96,9 +98,12 @@ class FleetLearner {
   // that has not begun, of one at a time:
   [[nodiscard]] bool has_read(StepNumber step) const { return ahead_ == step; }
   void read(StepNumber step);
-  // and the rows and features of one that has.
-  [[nodiscard]] bool listed(StepNumber step) const { return learner(step).listed(); }
+  // the rows and features of one that has,
+  [[nodiscard]] bool listed(StepNumber step) const { return opens_ != step && learner(step).listed(); }
   void list(StepNumber step);
+  // and the output and dense rows of the step applied last.
+  [[nodiscard]] bool rows_left() const { return rows_left_.has_value(); }
+  void finish_rows();
   // By rank what that member gives everybody, or everybody gives it, in a round that this one has computed.
   [[nodiscard]] std::vector<std::uint64_t> round_bytes(StepNumber step, FleetRound round) const;
   // What this member asks for from now on.
@@ -138,6 +143,7 @@ class FleetLearner {
   void timed(FunctionRef<void()> compute);
   [[nodiscard]] ComputeTime time_now() const;
   void begin_step(StepNumber step);
+  void open(StepNumber step);
   // Of the samples of a microbatch.
   [[nodiscard]] host::Range samples_of(std::size_t microbatch) const;
   [[nodiscard]] Result<void> take_hidden(StepNumber step, FleetRound of, std::span<const Slices> got);
@@ -163,7 +169,9 @@ class FleetLearner {
   std::unique_ptr<sparse::Network> network_;
   std::unique_ptr<sparse::HashNegatives> hashed_;  // null: none, or no rows are held
   std::vector<Stepping> stepping_;
-  std::optional<StepNumber> ahead_;  // the step that `samples_ahead_` is of
+  std::optional<StepNumber> rows_left_;  // the step whose output and dense rows are not updated
+  std::optional<StepNumber> opens_;      // the step that has embedded `samples_ahead_`, and nothing else
+  std::optional<StepNumber> ahead_;      // the step that `samples_ahead_` is of
   data::BatchCopy samples_ahead_;
   std::vector<sparse::NetworkPart> parts_;  // by rank
   std::size_t me_ = 0;
