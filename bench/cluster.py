@@ -8,9 +8,9 @@ steps     a step at Amazon-670K's shape: 1, 2 and 4 nodes, 100 Mb/s to 10 Gb/s, 
           exchange of D-SLIDE in our own program (docs/protocols/sparse-step.md)
 acl       the same on acl-authors ($GOSSAMER_DATA)
 quality   seconds to the same P@1 on acl-authors, 4 nodes, 1 Gb/s; with acl, whose steps it needs
-scaling   a large batch on 1 and on 4 nodes
+scaling   a large batch on 4 nodes and on 1, which has the machine to itself, or has three beside it that train for themselves
 exchange  what one exchange of a step takes beside the one-way delay
-staleness a step with and without the next one in flight, B = 1024, RTT 20 ms
+staleness a step with and without the next one in flight, B = 1024, RTT 20 ms, at two quotas
 uneven    one of four nodes gets a quarter of the others' CPU while the run goes on
 recovery  one of four nodes is killed, at the size of `make demo`; what snapshots send, against recovery
 simulated a step on 8 nodes in virtual time (`gossamer simulate sparse-steps`), which compute as the nodes of `steps`
@@ -39,6 +39,8 @@ from cluster_runs import DENSE, DENSE_BF16, DSLIDE, FLEETS, OURS, SPARSE
 KINDS = ("steps", "acl", "quality", "scaling", "exchange", "staleness", "uneven", "recovery", "simulated")
 HIDDEN, BATCH, MIDDLE_BATCH, LARGE_BATCH = 128, 256, 1024, 4096
 CORES = 0.4  # of a node: four of them leave room for the links and the coordinator on two cores
+# Where what delays packets has a quarter of a core for itself they leave none: with less, nodes get what they are allowed.
+FEWER_CORES = 0.3
 RATES, RTTS = (10_000, 1000, 100), (0, 20)
 RECORDS = 40_000
 SNAPSHOT_KEY, SNAPSHOTS = "cluster.snapshot_every", (16, 64, None, 256)  # None: the default,
@@ -62,9 +64,10 @@ def settings(batch, **more):
     return {"model.hidden": HIDDEN, "train.batch": batch, **more}
 
 
-def cell(kind, data, nodes, rate, rtt, tool, batch=BATCH, cores=CORES, **keys):
+def cell(kind, data, nodes, rate, rtt, tool, batch=BATCH, cores=CORES, beside=0, **keys):
+    """`beside`: so many nodes train for themselves meanwhile."""
     return {"kind": kind, "data": data, "nodes": nodes, "rate_mbps": rate, "rtt_ms": rtt, "tool": tool, "batch": batch,
-            "hidden": HIDDEN, "cores": cores, "keys": keys, "runs": []}
+            "hidden": HIDDEN, "cores": cores, "beside": beside, "keys": keys, "runs": []}
 
 
 def peers_of(kind, nodes, rate, rtt):
@@ -93,11 +96,12 @@ def cells(kind, arguments):
     elif kind == "acl":
         yield from step_cells(kind, "acl-authors", arguments.quick)
     elif kind == "scaling":
-        yield from (cell(kind, "amazon", nodes, 1000, 0, OURS, LARGE_BATCH) for nodes in (1, 4))
+        yield from (cell(kind, "amazon", nodes, 1000, 0, OURS, LARGE_BATCH, beside=beside) for nodes, beside in ((1, 0), (1, 3), (4, 0)))
     elif kind == "exchange":
         yield cell(kind, "amazon", 4, 1000, 20, OURS, cores=None)
     elif kind == "staleness":
-        yield from (cell(kind, "amazon", 4, 1000, 20, OURS, MIDDLE_BATCH, **{"cluster.staleness": steps}) for steps in (0, 1))
+        yield from (cell(kind, "amazon", 4, 1000, 20, OURS, MIDDLE_BATCH, cores, **{"cluster.staleness": steps})
+                    for cores in (CORES, FEWER_CORES) for steps in (0, 1))
 
 
 def pace_of_ours(one):
@@ -112,19 +116,24 @@ def run_cell(here, data, one, folder):
     before, settle, seconds, least = PACE[one["tool"]] if one["tool"] in PACE else pace_of_ours(one)
     if one["tool"] in (DENSE, DENSE_BF16) and one["rate_mbps"] <= SLOW_MBPS:
         least = 1
+    nodes = range(1, one["nodes"] + one["beside"] + 1)
     try:
+        others = [cluster_runs.start_alone(here, data, settings(one["batch"], **one["keys"]), node, folder.parent / f"beside-{node}")
+                  for node in nodes[one["nodes"]:]]
         fleet = cluster_runs.start(one["tool"], here, data, settings(one["batch"], **one["keys"]), one["nodes"], folder)
         fleet.steps.wait(before, LIMIT_S, fleet.members)
         if one["cores"]:
-            for node in range(1, one["nodes"] + 1):
+            for node in nodes:
                 here.limit(node, one["cores"])
         if settle:
-            fleet.steps.wait(fleet.steps.done + settle, LIMIT_S, fleet.members)
-        return cluster_lab.observe(here, fleet.steps, fleet.members, seconds=seconds, least_steps=least, limit_s=LIMIT_S,
-                                   pages=one["tool"] in FLEETS, just_done=settle == 0)
+            fleet.steps.wait(fleet.steps.done + settle, LIMIT_S, [*fleet.members, *others])
+        found = cluster_lab.observe(here, fleet.steps, fleet.members, seconds=seconds, least_steps=least, limit_s=LIMIT_S,
+                                    pages=one["tool"] in FLEETS, just_done=settle == 0)
+        fleet.steps.wait_for_next(LIMIT_S, others)
+        return found
     finally:
         here.kill_all()
-        for node in range(1, one["nodes"] + 1):
+        for node in nodes:
             here.limit(node, None)
 
 
@@ -134,7 +143,7 @@ def run_cells(rows, sets, folder, rounds, keep):
     for one in rows:
         groups.setdefault((one["rate_mbps"], one["rtt_ms"]), []).append(one)
     for (rate, rtt), group in groups.items():
-        with cluster_lab.lab(1 + max(one["nodes"] for one in group), rate, rtt) as here:
+        with cluster_lab.lab(1 + max(one["nodes"] + one["beside"] for one in group), rate, rtt) as here:
             for number in range(rounds):
                 for one in group:
                     if number and one["tool"] in (DENSE, DENSE_BF16) or any("failed" in run for run in one["runs"]):
@@ -157,10 +166,10 @@ def say(one):
     last = one["runs"][-1]
     if "failed" in last:
         return
-    print(f"{one['kind']} n={one['nodes']} {one['rate_mbps']} Mb/s RTT {one['rtt_ms']} B={one['batch']} {one['tool']}: "
+    print(f"{one['kind']} n={one['nodes']}+{one['beside']} {one['cores']} cores {one['rate_mbps']} Mb/s RTT {one['rtt_ms']} B={one['batch']} {one['tool']}: "
           f"{1e3 * last['step_s']:.1f} ms, sent {last['sent_bytes'] / 1e3:.0f} kB, CPU {1e3 * last['cpu_s']:.1f} ms "
           f"(computing {1e3 * last['computing_s']:.1f}, wants a CPU {1e3 * last['queued_s']:.1f}, waits "
-          f"{1e3 * last['asleep_s']:.1f}) [load {last['load']:.1f}]", file=sys.stderr, flush=True)
+          f"{1e3 * last['asleep_s']:.1f}, {last['idle_cores']:.2f} cores idle) [load {last['load']:.1f}]", file=sys.stderr, flush=True)
 
 
 def run_quality(sets, folder, steps_of, keep, quick):

@@ -174,14 +174,22 @@ class Reading:
     """Everything that is counted, at one moment."""
 
     when: float
+    idle: float  # CPU seconds of the machine since it started
     done: int
     sent: dict
     threads: dict  # {node: thread_times}
     pages: dict  # {node: metrics}
 
 
+def idle_seconds():
+    with open("/proc/stat", encoding="ascii") as file:
+        name, _user, _nice, _system, idle, *_ = file.readline().split()
+    assert name == "cpu"
+    return int(idle) / os.sysconf("SC_CLK_TCK")
+
+
 def read(here, steps, members, pages):
-    return Reading(when=time.monotonic(), done=steps.done, sent=here.sent(),
+    return Reading(when=time.monotonic(), idle=idle_seconds(), done=steps.done, sent=here.sent(),
                    threads={one.node: thread_times(one.process.pid) for one in members},
                    pages={one.node: here.metrics(one.node) for one in members} if pages else {})
 
@@ -229,6 +237,7 @@ def cost(members, before, after, arrivals):
         "most_computing_s": max(run for run, _ in threads) / count,
         "queued_s": queued,
         "asleep_s": max(0.0, wall - on_cpu - queued),
+        "idle_cores": (after.idle - before.idle) / (after.when - before.when),  # of the machine
         "load": os.getloadavg()[0],
     }
 

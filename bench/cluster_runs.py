@@ -123,6 +123,16 @@ def start_gossamer(here, data, settings, count, folder):
     return Fleet(members, cluster_lab.Steps(folder / "run/nodes/parts"), folder)
 
 
+def start_alone(here, data, settings, node, folder):
+    """One process on a node of the lab that trains for itself, as long as the lab lasts."""
+    log = folder.parent / f"{folder.name}.log"
+    shutil.rmtree(folder, ignore_errors=True)
+    keys = [f"{key}={value}" for key, value in settings.items()]
+    words = [measure.binary(), "train", "xmc", f"data.train={data.imported}", f"train.steps={MANY_STEPS}", "predict.instances=false", *keys,
+             "--threads", 1, "--out", folder, "--quiet"]
+    return cluster_lab.Member(node, here.start(node, words, log, {"XDG_STATE_HOME": str(folder.parent / "state")}), False, log)
+
+
 def join_token(coordinator):
     """From the line that the coordinator prints when it can be joined."""
     found = []

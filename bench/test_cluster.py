@@ -67,7 +67,7 @@ class StepFiles(unittest.TestCase):
 
 def row(tool, step_s, **more):
     run = {"step_s": step_s, "median_step_s": step_s, "sent_bytes": 250e3, "step_bytes": 105e3, "background_bytes": 90e3, "cpu_s": 0.002,
-           "most_cpu_s": 0.002, "computing_s": 0.001, "most_computing_s": 0.001, "queued_s": 0.0, "asleep_s": 0.004}
+           "most_cpu_s": 0.002, "computing_s": 0.001, "most_computing_s": 0.001, "queued_s": 0.0, "asleep_s": 0.004, "idle_cores": 0.5}
     return {**cluster.cell("steps", "amazon", 4, 1000, 0, tool), "runs": [run], **more} if cluster else None
 
 
@@ -126,6 +126,15 @@ class Tables(unittest.TestCase):
         self.assertEqual(len(made), 9)
         for name, lines in made.items():
             self.assertEqual({line.count("|") for line in lines}, {lines[0].count("|")}, name)
+
+    # Four nodes are compared with one that has the machine to itself, and with one beside others, as they are.
+    def test_scaling(self):
+        rows = [{**row(cluster_runs.OURS, step_s), "kind": "scaling", "nodes": nodes, "beside": beside}
+                for nodes, beside, step_s in ((1, 0, 0.5), (1, 3, 0.6), (4, 0, 0.2))]
+        lines = cluster_tables.scaling_table({"cells": rows})
+        self.assertIn("| 2.50 | 3.00 |", lines[-1])
+        self.assertIn(f">= {cluster_tables.GOAL_SCALING}", lines[-1])
+        self.assertIn("| 2.50 |  |", cluster_tables.scaling_table({"cells": [rows[0], rows[2]]})[-1])
 
     def test_goals(self):
         goals = {line.split(" | ")[0]: line for line in cluster_tables.goals_table(self.result)[2:]}
