@@ -129,7 +129,7 @@ def run_cell(here, data, one, folder):
             fleet.steps.wait(fleet.steps.done + settle, LIMIT_S, [*fleet.members, *others])
         found = cluster_lab.observe(here, fleet.steps, fleet.members, seconds=seconds, least_steps=least, limit_s=LIMIT_S,
                                     pages=one["tool"] in FLEETS, just_done=settle == 0)
-        fleet.steps.wait_for_next(LIMIT_S, others)
+        cluster_lab.must_live(others)
         return found
     finally:
         here.kill_all()

@@ -142,11 +142,17 @@ def await_true(look, limit_s, nodes):
     """Until look() is true; Failed, with the end of a log, when it takes too long or one of the nodes ends before."""
     deadline = time.monotonic() + limit_s
     while not look():
-        ended = [one for one in nodes if one.process.poll() is not None]
-        if ended or time.monotonic() > deadline:
-            what = "has ended" if ended else f"is not so far within {limit_s:.0f} s"
-            raise measure.Failed(f"node {(ended or nodes)[0].node} {what}:\n{tail((ended or nodes)[0].log)}")
+        must_live(nodes)
+        if time.monotonic() > deadline:
+            raise measure.Failed(f"node {nodes[0].node} is not so far within {limit_s:.0f} s:\n{tail(nodes[0].log)}")
         time.sleep(POLL_S)
+
+
+def must_live(nodes):
+    """Failed, with the end of its log, when one of the nodes has ended."""
+    for one in nodes:
+        if one.process.poll() is not None:
+            raise measure.Failed(f"node {one.node} has ended:\n{tail(one.log)}")
 
 
 def tail(path):

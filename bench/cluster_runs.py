@@ -106,10 +106,11 @@ def toml(settings):
 
 
 def start_gossamer(here, data, settings, count, folder):
-    """A coordinator and members, as users start them on machines of their own; here they all find the data in place."""
+    """A coordinator, on the lab's last node, and members, as users start them on machines of their own; here they all find the data in place."""
     config = {"data.train": str(data.imported), "train.steps": MANY_STEPS, **settings}
     (folder / "config.toml").write_text(toml(config))
-    lead, at = count + 1, f"{here.address(count + 1)}:{PORT}"
+    lead = len(here.plan["nodes"])
+    at = f"{here.address(lead)}:{PORT}"
     environment = {"XDG_STATE_HOME": str(folder / "state")}
     log = folder / "coordinator.log"
     words = [measure.binary(), "coordinator", folder / "config.toml", "--listen", at, "--first", count, "--out", folder / "run"]

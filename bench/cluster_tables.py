@@ -161,8 +161,9 @@ def staleness_table(result):
         in_turn = compute + EXCHANGES * row["rtt_ms"] / 2e3
         bound = max(compute, in_turn / 2) if stale else in_turn
         figures = row.get("simulated", {}).get("figures")
+        idle = of(row, "idle_cores")
         virtual = f"{milliseconds(figures['seconds_per_step'])} | {figures['seconds_per_step'] / figures['least_seconds_per_step']:.2f}" if figures else " | "
-        lines.append(f"| {row['cores']} | {of(row, 'cpu_s') / of(row, 'step_s'):.2f} | {of(row, 'idle_cores'):.2f} | {1 + stale} | "
+        lines.append(f"| {row['cores']} | {of(row, 'cpu_s') / of(row, 'step_s'):.2f} | {'' if idle is None else f'{idle:.2f}'} | {1 + stale} | "
                      f"{milliseconds(of(row, 'step_s'))} | {milliseconds(compute)} | {milliseconds(bound)} | "
                      f"{of(row, 'step_s') / bound:.2f} | {f'<= {GOAL_STALENESS:.2f}' if stale else ''} | {virtual} |")
     return lines
@@ -172,13 +173,13 @@ def scaling_table(result):
     """Four nodes of one machine share its caches and its memory, so one that has them to itself is not what four are to be compared with."""
     rows = [row for row in measured(result, "scaling") if of(row, "step_s") is not None]
     lines = heading("nodes", "beside it", "ms a step", "bound", "CPU ms a node", "times as fast as one", "as one beside others", "its bound", "asked")
-    one, beside = (next((row for row in rows if row["nodes"] == 1 and bool(row["beside"]) == others), None) for others in (False, True))
+    one, beside = (next((row for row in rows if row["nodes"] == 1 and bool(row.get("beside")) == others), None) for others in (False, True))
 
     def faster(than, seconds):
         return f"{of(than, 'step_s') / seconds:.2f}" if than else ""
     for row in rows:
         step_s = of(row, "step_s")
-        lines.append(f"| {row['nodes']} | {row['beside'] or ''} | {milliseconds(step_s)} | {milliseconds(bound_s(row))} | {milliseconds(of(row, 'cpu_s'))} | "
+        lines.append(f"| {row['nodes']} | {row.get('beside') or ''} | {milliseconds(step_s)} | {milliseconds(bound_s(row))} | {milliseconds(of(row, 'cpu_s'))} | "
                      f"{faster(one, step_s)} | {faster(beside, step_s)} | {faster(beside, bound_s(row))} | "
                      f"{f'>= {GOAL_SCALING}' if row['nodes'] > 1 else ''} |")
     return lines

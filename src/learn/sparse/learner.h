@@ -201,7 +201,7 @@ class Learner {
   LogQCorrection logq_;
   RowOptimizer optimizer_;
   BatchState state_;
-  std::optional<LayerState> ahead_;           // the first layer of a step that has not begun; no dh
+  std::optional<LayerState> ahead_;           // the first layer of a step that has not begun; dh unused
   std::optional<StepNumber> embedded_ahead_;  // that step
   bool embedded_ = false;                     // the present step was it
   // The first layer's dh of its own columns, if these are a part: [padded][own]. Where rows are long and only

@@ -64,7 +64,7 @@ TEST(SparseSteps, AreNearTheBound) {
 // Claim: with two steps in flight one ends as often as members compute, or in half of what a step takes, to a
 // tenth; at the shape for which sparse.md asks that.
 TEST(SparseSteps, TwoInFlightHideDelays) {
-  for (const double compute_ms : {6.0, 30.0, 45.0}) {
+  for (const double compute_ms : {6.0, 30.0, 45.0, 140.0}) {
     SparseStepsOptions options = small(1000, 20);
     options.batch = 1024;
     options.steps = 20;

@@ -259,9 +259,9 @@ void FleetEngine::compute_round(const StepOrder::Item& item) {
 cluster::Engine::Work FleetEngine::work_ahead(const StepOrder::Item& next, bool waits) const {
   if (life_->layout->members.size() == 1) return {};
   const std::shared_ptr<Bench> bench = life_->bench;
-  if (waits && bench->learner->rows_left()) return [bench] { bench->learner->finish_rows(); };
-  if (needed_by(next) && !bench->learner->listed(next.step))
-    return [bench, step = next.step] { bench->learner->list(step); };
+  const bool lists = needed_by(next) && !bench->learner->listed(next.step);
+  if ((waits || lists) && bench->learner->rows_left()) return [bench] { bench->learner->finish_rows(); };
+  if (lists) return [bench, step = next.step] { bench->learner->list(step); };
   if (next.round > 0 && !waits) return {};
   const StepNumber step = next.round == 0 ? next.step : life_->order->next_step();
   if (step.value >= life_->job->schedule.total_steps || bench->learner->has_read(step)) return {};

@@ -122,7 +122,9 @@ FleetLearner::FleetLearner(const FleetJob& job, const host::Clock* clock)
     : job_(job),
       clock_(clock),
       codec_(job.kernels, job.learner.batch_max),
-      travel_codec_(job.kernels, job.learner.batch_max / job.microbatches) {}
+      travel_codec_(job.kernels, job.learner.batch_max / job.microbatches) {
+  CHECK(job.microbatches == 1 || job.staleness == 0, job.microbatches, job.staleness);
+}
 
 ComputeTime FleetLearner::time_now() const {
   if (clock_ == nullptr) return {};
