@@ -39,7 +39,7 @@ from cluster_runs import DENSE, DENSE_BF16, DSLIDE, FLEETS, OURS, SPARSE
 KINDS = ("steps", "acl", "quality", "scaling", "exchange", "staleness", "uneven", "recovery", "simulated")
 HIDDEN, BATCH, MIDDLE_BATCH, LARGE_BATCH = 128, 256, 1024, 4096
 CORES = 0.4  # of a node: four of them leave room for the links and the coordinator on two cores
-# What delays packets needs CPU too, and then they leave none: with less, nodes get what they are allowed.
+# What delays packets needs CPU too, and then they leave next to none: with less, nodes come near what they are allowed.
 FEWER_CORES = 0.3
 RATES, RTTS = (10_000, 1000, 100), (0, 20)
 RECORDS = 40_000
