@@ -8,7 +8,8 @@ steps     a step at Amazon-670K's shape: 1, 2 and 4 nodes, 100 Mb/s to 10 Gb/s, 
           exchange of D-SLIDE in our own program (docs/protocols/sparse-step.md)
 acl       the same on acl-authors ($GOSSAMER_DATA)
 quality   seconds to the same P@1 on acl-authors, 4 nodes, 1 Gb/s; with acl, whose steps it needs
-scaling   a large batch on 4 nodes and on 1, which has the machine to itself, or has three beside it that train for themselves
+scaling   a large batch on 4 nodes, with two bytes for a number that is exchanged and with one, and on 1, which has the machine
+          to itself, or has three beside it that train for themselves
 exchange  what one exchange of a step takes beside the one-way delay
 staleness a step with and without the next one in flight, B = 1024, RTT 20 ms, at two quotas
 uneven    one of four nodes gets a quarter of the others' CPU while the run goes on
@@ -41,15 +42,16 @@ HIDDEN, BATCH, MIDDLE_BATCH, LARGE_BATCH = 128, 256, 1024, 4096
 CORES = 0.4  # of a node: four of them leave room for the links and the coordinator on two cores
 # What delays packets needs CPU too, and then they leave next to none: with less, nodes come near what they are allowed.
 FEWER_CORES = 0.3
+CODECS = ("bf16", "int8")  # the default first
 RATES, RTTS = (10_000, 1000, 100), (0, 20)
 RECORDS = 40_000
 SNAPSHOT_KEY, SNAPSHOTS = "cluster.snapshot_every", (16, 64, None, 256)  # None: the default,
 DEFAULT_SNAPSHOT = 96  # which is this at the size of `make demo` (src/node/fleet/fleet_plan.cc)
 # Of ours, from one snapshot to the next, by default at that size (src/node/fleet/fleet_plan.cc).
 SNAPSHOT_STEPS = {("amazon", BATCH): 792, ("amazon", MIDDLE_BATCH): 198, ("amazon", LARGE_BATCH): 96, ("acl-authors", BATCH): 384}
-# Until steady: steps before the quota holds, steps after it; then seconds and steps that are measured. Ours begin when the first
-# snapshot has begun, which costs more than those that follow: copies are new to the keepers' memory. As many steps are measured as lie
-# between two.
+# Until steady: steps before the quota holds, steps after it; then seconds and steps that are measured. Ours begin when the second
+# snapshot has begun: until then copies are new to the keepers' memory, and what is logged is to everybody's. As many steps are measured
+# as lie between two.
 PACE = {SPARSE: (3, 2, 4.0, 6), DENSE: (1, 0, 0.0, 2), DENSE_BF16: (1, 0, 0.0, 2)}
 SETTLE = {BATCH: 64, MIDDLE_BATCH: 24, LARGE_BATCH: 24}
 SLOW_MBPS = 100  # one dense step takes a minute there: one is measured
@@ -96,7 +98,8 @@ def cells(kind, arguments):
     elif kind == "acl":
         yield from step_cells(kind, "acl-authors", arguments.quick)
     elif kind == "scaling":
-        yield from (cell(kind, "amazon", nodes, 1000, 0, OURS, LARGE_BATCH, beside=beside) for nodes, beside in ((1, 0), (1, 3), (4, 0)))
+        yield from (cell(kind, "amazon", 1, 1000, 0, OURS, LARGE_BATCH, beside=beside) for beside in (0, 3))
+        yield from (cell(kind, "amazon", 4, 1000, 0, OURS, LARGE_BATCH, **{"cluster.codec": codec}) for codec in CODECS)
     elif kind == "exchange":
         yield cell(kind, "amazon", 4, 1000, 20, OURS, cores=None)
     elif kind == "staleness":
@@ -108,7 +111,7 @@ def pace_of_ours(one):
     every, settle = SNAPSHOT_STEPS[one["data"], one["batch"]], SETTLE[one["batch"]]
     if one["tool"] == DSLIDE:
         return 40, 34, 0.0, 96  # none of which has a snapshot, as steps at 100 Mb/s take long
-    return every + settle // 2, settle // 2, 0.0, every
+    return 2 * every + settle // 2, settle // 2, 0.0, every
 
 
 def run_cell(here, data, one, folder):

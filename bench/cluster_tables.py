@@ -172,14 +172,14 @@ def staleness_table(result):
 def scaling_table(result):
     """Four nodes of one machine share its caches and its memory, so one that has them to itself is not what four are to be compared with."""
     rows = [row for row in measured(result, "scaling") if of(row, "step_s") is not None]
-    lines = heading("nodes", "beside it", "ms a step", "bound", "CPU ms a node", "times as fast as one", "as one beside others", "its bound", "asked")
+    lines = heading("nodes", "beside it", "codec", "ms a step", "the median one", "bound", "CPU ms a node", "times as fast as one", "as one beside others", "its bound", "asked")
     one, beside = (next((row for row in rows if row["nodes"] == 1 and bool(row.get("beside")) == others), None) for others in (False, True))
 
     def faster(than, seconds):
         return f"{of(than, 'step_s') / seconds:.2f}" if than else ""
     for row in rows:
         step_s = of(row, "step_s")
-        lines.append(f"| {row['nodes']} | {row.get('beside') or ''} | {milliseconds(step_s)} | {milliseconds(bound_s(row))} | {milliseconds(of(row, 'cpu_s'))} | "
+        lines.append(f"| {row['nodes']} | {row.get('beside') or ''} | {row['keys'].get('cluster.codec', '')} | {milliseconds(step_s)} | {milliseconds(of(row, 'median_step_s'))} | {milliseconds(bound_s(row))} | {milliseconds(of(row, 'cpu_s'))} | "
                      f"{faster(one, step_s)} | {faster(beside, step_s)} | {faster(beside, bound_s(row))} | "
                      f"{f'>= {GOAL_SCALING}' if row['nodes'] > 1 else ''} |")
     return lines

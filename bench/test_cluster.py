@@ -131,8 +131,10 @@ class Tables(unittest.TestCase):
     def test_scaling(self):
         rows = [{**row(cluster_runs.OURS, step_s), "kind": "scaling", "nodes": nodes, "beside": beside}
                 for nodes, beside, step_s in ((1, 0, 0.5), (1, 3, 0.6), (4, 0, 0.2))]
+        rows[2]["keys"] = {"cluster.codec": "int8"}
         lines = cluster_tables.scaling_table({"cells": rows})
         self.assertIn("| 2.50 | 3.00 |", lines[-1])
+        self.assertIn("| 4 |  | int8 | 200.0 | 200.0 |", lines[-1])
         self.assertIn(f">= {cluster_tables.GOAL_SCALING}", lines[-1])
         self.assertIn("| 2.50 |  |", cluster_tables.scaling_table({"cells": [rows[0], rows[2]]})[-1])
 

@@ -107,7 +107,8 @@ struct ActivationBackward {
 };
 
 // out[0..width) = sum over i of values[i] * table[indices[i] * stride + (0..width)]. Overwrites out.
-// Rows are fetched ahead; order of summation is that of the list. count may be 0 (out = 0).
+// Rows are fetched ahead, those of the `more` indices behind the list too: of sums that come next. Order of
+// summation is that of the list. count may be 0 (out = 0).
 struct WeightedSum {
   float* out;
   const float* table;
@@ -116,6 +117,7 @@ struct WeightedSum {
   const float* values;
   std::size_t count;
   std::size_t width;
+  std::size_t more = 0;
 };
 
 // Which queries (columns) may give one row a score above their thresholds, where products of bytes stand for

@@ -266,7 +266,8 @@ TEST_P(KernelsOnIsa, ActivationsKeepNan) {
   }
 }
 
-// weighted_sum is the sum in double for lists of any length, empty ones and repeated rows included.
+// weighted_sum is the sum in double for lists of any length, empty ones and repeated rows included, and the
+// same for the beginning of a list whose end it only fetches.
 TEST_P(KernelsOnIsa, WeightedSum) {
   constexpr std::uint32_t kRows = 50;
   for (const std::size_t width : kSizes) {
@@ -279,6 +280,14 @@ TEST_P(KernelsOnIsa, WeightedSum) {
       const std::vector<float> values = random_row(count, 2);
       std::vector<float> out(width + 1, kNan);
       kernels().weighted_sum({out.data(), table.data(), stride, indices.data(), values.data(), count, width});
+      std::vector<float> begun(width);
+      std::vector<float> alone(width);
+      const std::size_t part = count / 2;
+      kernels().weighted_sum(
+          {begun.data(), table.data(), stride, indices.data(), values.data(), part, width, count - part});
+      kernels().weighted_sum(
+          {alone.data(), table.data(), stride, indices.data(), values.data(), part, width});
+      ASSERT_EQ(begun, alone) << width << " " << count;
       for (std::size_t j = 0; j < width; ++j) {
         double sum = 0;
         for (std::size_t i = 0; i < count; ++i) sum += wide(values[i]) * wide(table[indices[i] * stride + j]);

@@ -314,9 +314,10 @@ void weighted_columns(const WeightedSum& s, std::size_t column) {
   V sum[kVectors];
   for (V& v : sum) v = hn::Zero(d);
   const std::size_t ahead = kAhead / s.width;
+  const std::size_t known = s.count + s.more;
   for (std::size_t i = 0; i < s.count; ++i) {
     if constexpr (kFetch == Fetch::kRows) {
-      if (i + ahead < s.count) prefetch_elements(s.table + s.indices[i + ahead] * s.stride, s.width);
+      if (i + ahead < known) prefetch_elements(s.table + s.indices[i + ahead] * s.stride, s.width);
     }
     const float* row = s.table + s.indices[i] * s.stride + column;
     const V factor = hn::Set(d, s.values[i]);

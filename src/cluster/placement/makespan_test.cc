@@ -152,8 +152,8 @@ TEST(Makespan, FillingUpIsWithinFourThirdsOfTheOptimum) {
       start.holdings.push_back({thing.id, fleet.members[rng.below(3)].id});
     }
     for (const Placement& current : {Placement{}, start}) {
-      const Result<Decision> decision =
-          place(fleet.things, fleet.members, current, {.tolerance = 0, .horizon_s = kAlways});
+      const Result<Decision> decision = place(fleet.things, fleet.members, current,
+                                              {.tolerance = 0, .settled_tolerance = 0, .horizon_s = kAlways});
       ASSERT_TRUE(decision.ok()) << shown(fleet);
       const Worth reached = worth(fleet, assigned(fleet, decision->placement));
       ASSERT_LE(reached.step_s, 4.0 / 3 * shortest * kRounding) << shown(fleet);
@@ -192,8 +192,8 @@ TEST(Makespan, WithinOneThingAMemberOfTheFractionalOptimum) {
     }
     const double bound = (work + static_cast<double>(shape.members - 1) * largest) / speed;
     for (const Placement& current : {Placement{}, start}) {
-      const Result<Decision> decision =
-          place(fleet.things, fleet.members, current, {.tolerance = 0, .horizon_s = kAlways});
+      const Result<Decision> decision = place(fleet.things, fleet.members, current,
+                                              {.tolerance = 0, .settled_tolerance = 0, .horizon_s = kAlways});
       ASSERT_TRUE(decision.ok()) << "seed " << seed;
       EXPECT_LE(decision->step_s, bound * (1 + 1.0 / 128)) << "seed " << seed;
     }

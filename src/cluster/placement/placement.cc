@@ -75,6 +75,16 @@ Result<Layout> house(const Problem& problem, const Layout& kept, double goal_s, 
   return best;
 }
 
+// Nothing must move, and nobody is new or idle.
+bool is_settled(const Problem& problem, const Layout& kept) {
+  std::vector<bool> holds(problem.speed.size(), false);
+  for (const Index member : kept) {
+    if (member == kNowhere) return false;
+    holds[member] = true;
+  }
+  return std::ranges::find(holds, false) == holds.end();
+}
+
 bool has_copy(const Problem& problem, Index thing, Index member) {
   return std::ranges::find(problem.copies_of(thing), member) != problem.copies_of(thing).end();
 }
@@ -166,7 +176,8 @@ Placement named(const Problem& problem, const Layout& layout) {
 
 Result<Decision> place(std::span<const Thing> things, std::span<const Member> members,
                        const Placement& current, const Options& options) {
-  CHECK(options.tolerance >= 0 && options.dead_band >= 0 && options.horizon_s >= 0 && options.bandwidth > 0);
+  CHECK(options.tolerance >= 0 && options.settled_tolerance >= 0 && options.dead_band >= 0 &&
+        options.horizon_s >= 0 && options.bandwidth > 0);
   CHECK(options.step_s >= 0, options.step_s);
   const Problem problem = make_problem(things, members, current.speeds, options.dead_band);
   Decision decision;
@@ -180,8 +191,10 @@ Result<Decision> place(std::span<const Thing> things, std::span<const Member> me
   Result<Layout> housed = house(problem, kept, goal_s, decision.probes);
   if (!housed.ok()) return housed.error();
   const double housed_s = step_seconds(problem, *housed);
+  const double tolerance =
+      is_settled(problem, kept) ? std::max(options.tolerance, options.settled_tolerance) : options.tolerance;
   // What moves at all moves for the short step.
-  const bool good = housed_s <= goal_s + options.tolerance * waits_s;
+  const bool good = housed_s <= decision.bound_s + tolerance * (decision.bound_s + waits_s);
   const Layout balanced = good ? *housed : balance(problem, *housed, goal_s, decision.probes);
 
   const double balanced_s = step_seconds(problem, balanced);

@@ -71,6 +71,9 @@ struct Placement {
 struct Options {
   // A step at most this much longer than any placement could make it is good enough: nothing moves for less.
   double tolerance = 1.0 / 16;
+  // Likewise, where all things may stay and all members hold some: a change holds everybody up, and equal
+  // members are measured as unequal by chance. What moves then moves for `tolerance`.
+  double settled_tolerance = 1.0 / 8;
   // What a whole step was seen to take with the running placement, with what members wait for and no
   // placement changes: where lines take most of it, little is gained by moving. 0: members compute all the
   // time.

@@ -275,6 +275,32 @@ TEST(Stability, MovesOnlyWhatPaysBack) {
   EXPECT_EQ(moved(0, 1), 0U);
 }
 
+// Four members of like speed that hold 16 things each are all half as fast from now on, and so are measured
+// anew, one as slower by some: nothing moves where the step is up to an eighth longer than it could be;
+// beyond that what moves brings it to a sixteenth. A fifth member that holds nothing gets its share for less.
+TEST(Stability, EqualMembersMeasuredAsUnequalKeepWhatTheyHold) {
+  std::vector<Thing> things;
+  Placement current;
+  for (std::uint64_t j = 0; j < 64; ++j) {
+    things.push_back({ThingId(j), 1, 1});
+    current.holdings.push_back({ThingId(j), MemberId(1 + j % 4)});
+  }
+  for (std::uint64_t i = 1; i <= 4; ++i) current.speeds.push_back({MemberId(i), 16, 0});
+  std::vector<Member> members;
+  for (std::uint64_t i = 1; i <= 4; ++i) members.push_back({MemberId(i), 100, 8});
+  members[0].speed = 7.1;
+  EXPECT_EQ(place(things, members, current, {})->change, Change::kNone);
+  members[0].speed = 6.5;
+  const Decision slow = *place(things, members, current, {});
+  EXPECT_EQ(slow.change, Change::kRebalancing);
+  EXPECT_LE(slow.step_s, slow.bound_s * (1 + Options().tolerance));
+  members[0].speed = 8;
+  members.push_back({MemberId(5), 100, 1.6});
+  EXPECT_EQ(place(things, members, current, {})->change, Change::kNone);
+  members.back().speed = 3;
+  EXPECT_EQ(place(things, members, current, {})->change, Change::kRebalancing);
+}
+
 // Of two equal members with 8 things each one is a quarter slower than believed: with all of the step
 // computing it gives something away; not where lines take four fifths of the step, as that would gain less
 // than the tolerance. Where it has become slow enough to matter beside the lines, it does there too, and then

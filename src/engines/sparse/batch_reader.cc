@@ -4,10 +4,20 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/prefetch.h"
 #include "base/rng.h"
 
 namespace gossamer::engine {
 namespace {
+
+// Records lie anywhere, and each is short: how many ahead their bytes are fetched.
+constexpr std::size_t kAhead = 4;
+
+void prefetch(const data::Record& record) {
+  prefetch_elements(record.features.index.data(), record.features.index.size());
+  prefetch_elements(record.features.value.data(), record.features.value.size());
+  prefetch_elements(record.labels.data(), record.labels.size());
+}
 
 // The mask depends on the seed, the step and the sample alone, so that a replayed step sees the same
 // features.
@@ -60,6 +70,7 @@ data::Batch BatchReader::gather(const StepRequest* dropout) {
   compute_.run([&](int worker) {
     const host::Range mine = host::worker_range(n, worker, compute_.workers());
     for (std::size_t i = mine.begin; i < mine.end; ++i) {
+      if (i + kAhead < mine.end) prefetch(records_[i + kAhead]);
       const data::Record& record = records_[i];
       std::copy(record.features.index.begin(), record.features.index.end(),
                 feature_.begin() + feature_begin_[i]);

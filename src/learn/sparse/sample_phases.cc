@@ -29,7 +29,8 @@ void SamplePhases::embed_sample(const data::Batch& batch, StepNumber step, std::
                                .indices = features.index.data(),
                                .values = features.value.data(),
                                .count = features.index.size(),
-                               .width = first.own.end - first.own.begin});
+                               .width = first.own.end - first.own.begin,
+                               .more = batch.features.begin.back() - batch.features.begin[sample + 1]});
   activation_.forward(step, {.layer = 0, .sample = sample}, first);
 }
 

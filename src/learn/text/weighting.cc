@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -52,6 +53,20 @@ float scaled(float v, CountScale scale) {
   return scale == CountScale::kLog ? log : 1 + std::log(log);
 }
 
+// In four parts: one would wait for each addition.
+double sum_of_squares(std::span<const float> values) {
+  std::array<double, 4> parts{};
+  const std::size_t whole = values.size() - values.size() % parts.size();
+  for (std::size_t i = 0; i < whole; i += parts.size()) {
+    for (std::size_t j = 0; j < parts.size(); ++j) {
+      const double v = values[i + j];
+      parts[j] += v * v;
+    }
+  }
+  for (std::size_t i = whole; i < values.size(); ++i) parts[0] += static_cast<double>(values[i]) * values[i];
+  return (parts[0] + parts[1]) + (parts[2] + parts[3]);
+}
+
 std::vector<float> idf_of(const Survey& survey) {
   std::vector<float> idf(survey.document_frequency.size());
   const auto records = static_cast<double>(survey.records);
@@ -78,15 +93,16 @@ FeatureWeighting comparison_weighting(const FeatureWeighting& learnt, const Neig
 
 void FeatureWeighting::apply(data::SparseRow row, std::span<float> out) const {
   CHECK(out.size() == row.value.size(), out.size(), row.value.size());
-  double squares = 0;
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    float v = row.value[i];
-    v = scaled(v, counts);
-    if (!idf.empty()) v = row.index[i] < idf.size() ? v * idf[row.index[i]] : 0.0F;
-    out[i] = v;
-    squares += static_cast<double>(v) * v;
+  std::transform(row.value.begin(), row.value.end(), out.begin(),
+                 [this](float v) { return scaled(v, counts); });
+  if (!idf.empty()) {
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      out[i] = row.index[i] < idf.size() ? out[i] * idf[row.index[i]] : 0.0F;
+    }
   }
-  if (!l2 || squares == 0) return;
+  if (!l2) return;
+  const double squares = sum_of_squares(out);
+  if (squares == 0) return;
   const auto scale = static_cast<float>(1 / std::sqrt(squares));
   for (float& v : out) v *= scale;
 }
