@@ -54,6 +54,7 @@ SNAPSHOT_STEPS = {("amazon", BATCH): 792, ("amazon", MIDDLE_BATCH): 198, ("amazo
 # as lie between two.
 PACE = {SPARSE: (3, 2, 4.0, 6), DENSE: (1, 0, 0.0, 2), DENSE_BF16: (1, 0, 0.0, 2)}
 SETTLE = {BATCH: 64, MIDDLE_BATCH: 24, LARGE_BATCH: 24}
+ALONE_STEPS = 32  # of a large batch: one node has no snapshots
 SLOW_MBPS = 100  # one dense step takes a minute there: one is measured
 LIMIT_S = 400
 KILL_AT = (0.05, 0.5, 0.97)  # of the steps from one snapshot to the next: while it is on its way, halfway, and before the next
@@ -109,6 +110,8 @@ def cells(kind, arguments):
 
 def pace_of_ours(one):
     every, settle = SNAPSHOT_STEPS[one["data"], one["batch"]], SETTLE[one["batch"]]
+    if one["nodes"] == 1 and one["batch"] == LARGE_BATCH:
+        return settle, settle // 2, 0.0, ALONE_STEPS
     if one["tool"] == DSLIDE:
         return 40, 34, 0.0, 96  # none of which has a snapshot, as steps at 100 Mb/s take long
     return 2 * every + settle // 2, settle // 2, 0.0, every
