@@ -25,6 +25,7 @@
 #include "host/grpc/call.h"
 #include "host/grpc/descriptors.h"
 #include "host/grpc/listen_probe.h"
+#include "host/grpc/poller_hold.h"
 #include "host/grpc/questions.h"
 #include "host/grpc/socket_options.h"
 #include "host/grpc/stream.h"
@@ -114,6 +115,8 @@ class GrpcNetwork final : public Network {
   template <class Stream, class Last>
   [[nodiscard]] std::shared_ptr<Stream> add(std::string where, Last last);
 
+  // First, as it holds the last channel.
+  const std::shared_ptr<PollerHold> hold_ = PollerHold::get();
   const std::optional<NetworkCredentials> credentials_;
   const NetworkSink sink_;
   GrpcQuestions questions_;
