@@ -9,12 +9,12 @@
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/version_info.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
-#include <thread>
 
 namespace gossamer::host {
 namespace {
@@ -24,6 +24,13 @@ constexpr bool kKnownVersion = GRPC_CPP_VERSION_MAJOR == 1 && GRPC_CPP_VERSION_M
 constexpr int kProcessorsPerPoller = 4;
 
 }  // namespace
+
+int usable_processors() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set)
+                                                      : static_cast<int>(gpr_cpu_num_cores());
+}
 
 int useful_pollers(int processors) { return std::max(1, processors / kProcessorsPerPoller); }
 
@@ -83,7 +90,7 @@ void PollerHold::Held::let_go() {
 }
 
 PollerHold::PollerHold() {
-  const int surplus = grpc_pollers() - useful_pollers(static_cast<int>(std::thread::hardware_concurrency()));
+  const int surplus = grpc_pollers() - useful_pollers(usable_processors());
   if (surplus <= 0) return;
   held_ = std::make_unique<Held>();
   held_->call(surplus);

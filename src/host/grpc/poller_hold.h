@@ -14,6 +14,8 @@
 
 namespace gossamer::host {
 
+// Of the machine's, those that this thread may run on.
+[[nodiscard]] int usable_processors();
 // Pollers that `processors` usable ones leave room for: one for each four, and one at least.
 [[nodiscard]] int useful_pollers(int processors);
 // Pollers that gRPC's library has here; 0 where that is not known of its version.
