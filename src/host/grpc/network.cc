@@ -72,6 +72,7 @@ class GrpcNetwork final : public Network {
     gpr_set_log_function([](gpr_log_func_args*) {});
     // Debian's Abseil looks for cycles among gRPC's locks whenever one is taken, under a lock of its own.
     absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+    hold_ = PollerHold::get();  // starts gRPC's threads, which must find both set
   }
   ~GrpcNetwork() override;
 
@@ -115,8 +116,7 @@ class GrpcNetwork final : public Network {
   template <class Stream, class Last>
   [[nodiscard]] std::shared_ptr<Stream> add(std::string where, Last last);
 
-  // First, as it holds the last channel.
-  const std::shared_ptr<PollerHold> hold_ = PollerHold::get();
+  std::shared_ptr<PollerHold> hold_;  // first: it has the last channel
   const std::optional<NetworkCredentials> credentials_;
   const NetworkSink sink_;
   GrpcQuestions questions_;
