@@ -2,7 +2,7 @@
 //
 // gRPC's callback interface polls sockets with half as many threads as the machine has processors, and with
 // two at least. Each time that one of them leaves the poll with something to do it wakes another, which polls
-// in its place: on small machines most of their task switches, and no work done sooner. A PollerHold keeps
+// in its place: a quarter of the task switches of a small node, and no work done sooner. A PollerHold keeps
 // the surplus ones out of the poll (ADR 20).
 //
 // Nobody may wait on a gRPC thread for what another one does: there may be no other.
