@@ -187,6 +187,7 @@ def main():
     parser.add_argument("--format", default="svg", choices=["svg", "png"])
     parser.add_argument("--write", action="store_true")
     arguments = parser.parse_args()
+    arguments.to.mkdir(parents=True, exist_ok=True)
     for plot, needed in PLOTS.items():
         paths = {name: arguments.source / f"{name}.json" for name in needed}
         if missing := [str(path) for path in paths.values() if not path.exists()]:
