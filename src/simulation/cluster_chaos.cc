@@ -160,6 +160,7 @@ ChaosReport Watch::run() {
          !fleet_.durable().stopping())
     timeline.run_until(timeline.now() + from_milliseconds(100));
   report_.state_hash = invariants.hash();
+  report_.frames_hash = fleet_.internet().frames_hash();
   report_.events = timeline.events_run();
   report_.faults_injected = fleet_.faults_injected();
   report_.steps_committed = (fleet_.lockstep() ? invariants.committed_step() : fleet_.steps()).value;

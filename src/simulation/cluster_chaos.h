@@ -71,6 +71,7 @@ struct ChaosProbes {
 struct ChaosReport {
   std::optional<std::string> violation;
   std::uint64_t state_hash = 0;
+  std::uint64_t frames_hash = 0;  // every byte that processes sent
   std::uint64_t events = 0;
   std::uint64_t faults_injected = 0;
   std::uint64_t steps_committed = 0;

@@ -3,16 +3,15 @@
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <memory>
 #include <optional>
 #include <utility>
 
 #include "base/check.h"
+#include "base/digest.h"
 
 namespace gossamer::engine {
 namespace {
@@ -36,11 +35,7 @@ constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
 // Appends to a file through a buffer, hashing what passes.
 class HashedFile {
  public:
-  explicit HashedFile(host::WritableFile& file) : file_(file), state_(XXH3_createState()) {
-    CHECK(state_ != nullptr);
-    XXH3_64bits_reset(state_.get());
-    buffer_.reserve(kBufferBytes);
-  }
+  explicit HashedFile(host::WritableFile& file) : file_(file) { buffer_.reserve(kBufferBytes); }
 
   Result<void> append(std::span<const std::byte> bytes) {
     if (bytes.size() >= kBufferBytes) {
@@ -59,21 +54,17 @@ class HashedFile {
     buffer_.clear();
     return passed;
   }
-  [[nodiscard]] FileDigest digest() const { return {total_, XXH3_64bits_digest(state_.get())}; }
+  [[nodiscard]] FileDigest digest() const { return {total_, hash_.value()}; }
 
  private:
-  struct FreeState {
-    void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
-  };
-
   Result<void> pass(std::span<const std::byte> bytes) {
-    XXH3_64bits_update(state_.get(), bytes.data(), bytes.size());
+    hash_.add(bytes);
     total_ += bytes.size();
     return file_.append(bytes);
   }
 
   host::WritableFile& file_;
-  std::unique_ptr<XXH3_state_t, FreeState> state_;
+  Digest hash_;
   std::vector<std::byte> buffer_;
   std::uint64_t total_ = 0;
 };

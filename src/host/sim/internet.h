@@ -25,6 +25,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/digest.h"
 #include "base/rng.h"
 #include "host/api/network.h"
 #include "host/sim/timeline.h"
@@ -94,6 +95,8 @@ class SimInternet {
 
   // Payload and other bytes of frames that have left a machine.
   [[nodiscard]] std::uint64_t bytes_sent(const std::string& machine) { return machines_[machine].bytes_sent; }
+  // A hash of all frames in the order in which processes gave them: any byte of any message changes it.
+  [[nodiscard]] std::uint64_t frames_hash() const { return frames_.value(); }
 
  private:
   friend class SimNetwork;
@@ -149,6 +152,7 @@ class SimInternet {
   std::set<std::pair<std::string, std::string>> cuts_;
   std::map<std::string, Machine> machines_;
   std::vector<std::weak_ptr<SimConnection>> connections_;
+  Digest frames_;
 };
 
 }  // namespace gossamer::host

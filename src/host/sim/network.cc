@@ -86,6 +86,7 @@ void SimNetwork::send(ConnectionId connection, Slices frame) {
   if (found == connections_.end()) return;
   SimSide& here = found->second.connection->sides[static_cast<std::size_t>(found->second.side)];
   if (here.ended) return;
+  for (const Slice& slice : frame) internet_.frames_.add(slice.bytes());
   if (here.queue.empty()) here.front_left = bytes;
   here.queue.push_back(std::move(frame));
   if (here.open) internet_.want_to_send(found->second);

@@ -7,12 +7,12 @@
 
 #include <algorithm>
 #include <cstring>
-#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
 
 #include "base/check.h"
+#include "base/digest.h"
 #include "base/function_ref.h"
 #include "engines/sparse/buffered_file.h"
 #include "host/api/files.h"
@@ -51,25 +51,18 @@ void visit_weights(sparse::Network& network, const sparse::NetworkPart& part, Vi
   }
 }
 
-struct StateDeleter {
-  void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
-};
-
 // Sums what it writes.
 class SummedFile {
  public:
-  explicit SummedFile(host::WritableFile& file) : file_(file), state_(XXH3_createState()) {
-    CHECK(state_ != nullptr);
-    CHECK(XXH3_64bits_reset(state_.get()) == XXH_OK);
-  }
+  explicit SummedFile(host::WritableFile& file) : file_(file) {}
   void append(std::span<const std::byte> bytes) {
     if (!done_.ok()) return;
-    CHECK(XXH3_64bits_update(state_.get(), bytes.data(), bytes.size()) == XXH_OK);
+    sum_.add(bytes);
     done_ = file_.append(bytes);
   }
   // The sum itself, and the first error of all.
   [[nodiscard]] Result<void> finish() {
-    const std::uint64_t sum = XXH3_64bits_digest(state_.get());
+    const std::uint64_t sum = sum_.value();
     append(std::as_bytes(std::span(&sum, 1)));
     if (!done_.ok()) return done_;
     return file_.flush();
@@ -77,7 +70,7 @@ class SummedFile {
 
  private:
   engine::BufferedFile file_;
-  std::unique_ptr<XXH3_state_t, StateDeleter> state_;
+  Digest sum_;
   Result<void> done_;
 };
 

@@ -232,6 +232,7 @@ SparseChaosReport Run::told() {
   report_.violation = fleet_->invariants().violation();
   report_.codec = shape_.problem.codec;
   report_.state_hash = fleet_->invariants().hash();
+  report_.frames_hash = fleet_->internet().frames_hash();
   report_.events = fleet_->timeline().events_run();
   report_.faults_injected = fleet_->faults_injected();
   report_.steps_committed = fleet_->invariants().committed_step().value;
@@ -245,6 +246,7 @@ SparseChaosReport Run::told() {
 void add(SparseChaosReport& report, const SparseChaosReport& earlier) {
   // Any change of either changes it.
   report.state_hash ^= std::rotl(earlier.state_hash, 1);
+  report.frames_hash ^= std::rotl(earlier.frames_hash, 1);
   report.events += earlier.events;
   report.faults_injected += earlier.faults_injected;
   report.lives += earlier.lives;

@@ -19,6 +19,7 @@
 #include "engines/sparse/config.h"
 #include "engines/sparse/fleet/fleet_defect.h"
 #include "engines/sparse/fleet/fleet_probe.h"
+#include "kernels/isa.h"
 #include "net/codec/codec.h"
 #include "simulation/cluster_chaos.h"
 #include "simulation/engine_process.h"
@@ -57,6 +58,7 @@ struct SparseChaosOptions {
   Duration trouble = from_seconds(10);  // faults begin within it
   Duration calm = from_seconds(60);     // after the last has ended: then all must be done
   double most_error = 0;                // relative distance of all weights; 0: most_error_of() the codec
+  kernels::Isa isa = kernels::best_isa();
   engine::FleetDefect defect = engine::FleetDefect::kNone;
   cluster::Defect cluster_defect = cluster::Defect::kNone;
   TimedTrace trace = {};
@@ -80,6 +82,7 @@ struct SparseChaosReport {
   // The run failed, and may rightly: a part of what it had learnt was lost with all copies.
   bool lost = false;
   std::uint64_t state_hash = 0;
+  std::uint64_t frames_hash = 0;  // every byte that processes sent
   std::uint64_t events = 0;
   std::uint64_t faults_injected = 0;
   std::uint64_t steps_committed = 0;

@@ -27,6 +27,7 @@ TinyProblem::Options draw_problem(const SparseChaosOptions& options, Rng& rng) {
                                .shard_shift = 2,
                                .steps = 24 + rng.below(17),
                                .snapshot_every = 2 + rng.below(15),
+                               .isa = options.isa,
                                .defect = options.defect};
   const std::size_t layers = options.dense.value_or(std::array{0, 0, 1, 2}[rng.below(4)]);
   constexpr std::array<std::size_t, 2> kDense{64, 32};

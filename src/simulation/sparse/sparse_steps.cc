@@ -32,7 +32,8 @@ TinyProblem::Options problem_of(const SparseStepsOptions& options) {
           .steps = steps + 1,
           .snapshot_every = steps + 2,
           .codec = options.codec,
-          .staleness = options.staleness};
+          .staleness = options.staleness,
+          .isa = options.isa};
 }
 
 // A step's Work: one for each of its rounds, and what is done while others are waited for.
@@ -115,6 +116,7 @@ SparseStepsReport run_sparse_steps(const SparseStepsOptions& options) {
       begin ? pass(fleet, kWarmUp + options.steps, patience(options.steps)) : std::optional<Passed>();
   report.virtual_seconds = (fleet->timeline().now() - Instant{}).seconds();
   report.state_hash = fleet->invariants().hash();
+  report.frames_hash = fleet->internet().frames_hash();
   report.violation = fleet->invariants().violation();
   if (!end) {
     report.violation = fleet->failure().value_or("the members did not take their steps in time");

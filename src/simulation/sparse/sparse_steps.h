@@ -13,6 +13,7 @@
 #include <string>
 
 #include "base/time.h"
+#include "kernels/isa.h"
 #include "net/codec/codec.h"
 #include "simulation/faulty_fleet.h"
 
@@ -32,6 +33,7 @@ struct SparseStepsOptions {
   Duration compute = {};                 // of a member's share of a step
   net::Codec codec = net::Codec::kBf16;
   std::uint64_t staleness = 0;  // 1: two steps are in flight
+  kernels::Isa isa = kernels::best_isa();
   TimedTrace trace = {};
 };
 
@@ -47,6 +49,7 @@ struct SparseStepsBound {
 struct SparseStepsReport {
   std::optional<std::string> violation;  // the steps were not taken
   std::uint64_t state_hash = 0;
+  std::uint64_t frames_hash = 0;  // every byte that processes sent
   double virtual_seconds = 0;
   double seconds_per_step = 0;
   double bytes_per_step = 0;  // that leave a member, with headers and beats; the mean over members

@@ -125,7 +125,7 @@ struct OwnedJob {
             .staleness = options.staleness,
             .labels = labels,
             .steps = steps,
-            .kernels = kernels::kernels_for(kernels::best_isa()),
+            .kernels = kernels::kernels_for(options.isa),
             .compute = compute,
             .stepped =
                 [this, fresh = options.fresh, found = options.found](const engine::FleetStep& step) {

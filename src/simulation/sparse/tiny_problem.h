@@ -23,6 +23,7 @@
 #include "engines/sparse/fleet/fleet_probe.h"
 #include "engines/sparse/fleet/layout.h"
 #include "host/api/disk.h"
+#include "kernels/isa.h"
 #include "learn/sparse/found_rows.h"
 #include "learn/sparse/hash_negatives.h"
 #include "learn/sparse/negatives.h"
@@ -69,6 +70,7 @@ class TinyProblem {
     std::set<StepNumber>* fresh =
         nullptr;                    // steps that members began with all before them; outlives all jobs
     AppliedFound* found = nullptr;  // by members; outlives all jobs
+    kernels::Isa isa = kernels::best_isa();
     engine::FleetDefect defect = engine::FleetDefect::kNone;
     ProbeCounts<engine::FleetProbe>* probes = nullptr;  // outlives all jobs
     // Told by all members.
