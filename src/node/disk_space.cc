@@ -82,11 +82,12 @@ class CountingFile final : public host::SequentialFile {
 std::uint64_t peak_bytes(const RunSpace& run, std::uint64_t at_once) {
   const engine::DiskNeeded& needed = run.needed;
   const engine::CheckpointConfig& when = run.config.checkpoint;
-  if (!switched_on(when)) return at_once * needed.checkpoint + needed.model;
+  const std::uint64_t model = needed.parts + needed.model;
+  if (!switched_on(when)) return at_once * needed.checkpoint + model;
   const std::uint64_t before_last = std::min<std::uint64_t>(at_once, when.keep) * needed.checkpoint;
   const std::uint64_t after_last = std::min<std::uint64_t>(at_once, when.keep - 1) * needed.checkpoint;
   return std::max(at_once * needed.checkpoint,
-                  needed.last_checkpoint + std::max(before_last, after_last + needed.model));
+                  needed.last_checkpoint + std::max(before_last, after_last + model));
 }
 
 struct Sample {
@@ -170,18 +171,21 @@ Result<void> check_run_space(host::Disk& disk, const RunSpace& run) {
   const std::uint64_t kept_now = checkpoints_in(kept.names);
   const std::uint64_t at_once =
       trained ? kept_now : checkpoints_at_once({.when = when, .steps = run.steps, .kept_now = kept_now});
-  const std::uint64_t peak = trained ? kept.bytes + run.needed.model : peak_bytes(run, at_once);
+  const std::uint64_t parts_there = contents_of(disk, run.paths.parts()).bytes;
+  const std::uint64_t peak = trained ? kept.bytes + parts_there + run.needed.model : peak_bytes(run, at_once);
   const std::uint64_t wanted = peak + kRunLogBytes;
-  const std::uint64_t there = kept.bytes + contents_of(disk, run.paths.model() + ".tmp").bytes;
+  const std::uint64_t there = kept.bytes + parts_there + contents_of(disk, run.paths.model() + ".tmp").bytes;
   if (wanted <= *free + there) return {};
   const std::string checkpoints =
       at_once == 0 ? ""
                    : fmt::format("up to {} checkpoints of {}, ", at_once, human_bytes(run.needed.checkpoint));
-  const std::string parts = fmt::format("{}: {}{} for the model, the rest for logs", human_bytes(wanted),
-                                        checkpoints, human_bytes(run.needed.model));
+  const std::string delivered =
+      run.needed.parts == 0 ? "" : fmt::format("{} for what nodes deliver, ", human_bytes(run.needed.parts));
+  const std::string parts = fmt::format("{}: {}{}{} for the model, the rest for logs", human_bytes(wanted),
+                                        checkpoints, delivered, human_bytes(run.needed.model));
   std::string fix =
       fmt::format("free {}, or give an --out on a larger disk", human_bytes(wanted - there - *free));
-  if (switched_on(when) && run.needed.model + kRunLogBytes <= *free + there) {
+  if (switched_on(when) && run.needed.parts + run.needed.model + kRunLogBytes <= *free + there) {
     fix += ", or do without checkpoints: checkpoint.every_minutes=0 checkpoint.every_steps=0";
   }
   return Error{.kind = ErrorKind::kFailed,

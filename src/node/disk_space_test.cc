@@ -70,6 +70,22 @@ TEST(DiskSpace, RunSpaceToTheByte) {
   EXPECT_TRUE(fits(15'000'000).ok());
   EXPECT_THAT(fits(14'999'999).error().message(), Not(HasSubstr("checkpoint.every_minutes=0")));
 
+  // What nodes have trained lies beside the model until the run is finished.
+  const RunSpace fleet{
+      .config = config, .paths = paths, .steps = 100, .needed = {.model = 15'000'000, .parts = 3'000'000}};
+  const auto fleet_fits = [&](std::uint64_t free) {
+    const std::uint64_t used = host::SimDiskOptions{}.capacity_bytes - *machine.disk.free_bytes("/");
+    machine.disk.restart_count({.capacity_bytes = used + free + kRunLogBytes});
+    auto result = check_run_space(machine.disk, fleet);
+    machine.disk.restart_count({});
+    return result;
+  };
+  EXPECT_TRUE(fleet_fits(18'000'000).ok());
+  EXPECT_THAT(fleet_fits(17'999'999).error().message(), HasSubstr("3.0 MB for what nodes deliver"));
+  write(machine.disk, "run/nodes/parts/part-2-100", std::string(3'000'000, 'x'));
+  EXPECT_TRUE(fleet_fits(15'000'000).ok());
+  ASSERT_TRUE(machine.disk.remove_all("run/nodes").ok());
+
   // Resumed: what is there already need not be free again; after the last step only the model is left to
   // write.
   config.checkpoint.every_minutes = 5;

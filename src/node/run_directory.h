@@ -30,6 +30,7 @@ struct RunPaths {
   [[nodiscard]] std::string metrics() const { return root + "/metrics.jsonl"; }
   [[nodiscard]] std::string events() const { return root + "/events.jsonl"; }
   [[nodiscard]] std::string checkpoints() const { return root + "/checkpoints"; }
+  [[nodiscard]] std::string parts() const { return root + "/nodes/parts"; }
   [[nodiscard]] std::string cache() const { return root + "/cache"; }
   [[nodiscard]] std::string model() const { return root + "/model"; }
   [[nodiscard]] std::string curve() const { return root + "/curve.svg"; }

@@ -202,11 +202,11 @@ class TrainingJob {
                                  (data_.words != nullptr ? processes * data_.words->bytes() : 0);
     if (needed > host_.compute.memory_limit_bytes())
       return too_little_memory(host_, request_.runner, config_, shape_, needed);
-    if (auto fits =
-            check_run_space(host_.disk, {.config = config_,
-                                         .paths = directory_.paths(),
-                                         .steps = recipe_.steps,
-                                         .needed = engine::disk_needed(config_, recipe_, data_.schema())});
+    engine::DiskNeeded disk = engine::disk_needed(config_, recipe_, data_.schema());
+    if (request_.runner != nullptr) disk.parts = disk.last_checkpoint;
+    if (auto fits = check_run_space(
+            host_.disk,
+            {.config = config_, .paths = directory_.paths(), .steps = recipe_.steps, .needed = disk});
         !fits.ok()) {
       return fits;
     }
@@ -355,7 +355,6 @@ class TrainingJob {
     const engine::Model model = assemble_shape();
     auto summary = save(model, std::move(parts.tensors), outcome);
     if (!summary.ok()) return summary.error();
-    request_.runner->saved();
     summary->eval_seconds = parts.eval_seconds;
     summary->train_seconds -= parts.eval_seconds;
     if (parts.ranks.has_value()) {
@@ -397,6 +396,7 @@ class TrainingJob {
     const std::string path = directory_.paths().summary();
     if (auto done = host::replace_file(host_.disk, path, result.summary + "\n"); !done.ok())
       return done.error();
+    if (request_.runner != nullptr) request_.runner->saved();
     return result;
   }
 

@@ -57,7 +57,7 @@ class StepRunner {
   [[nodiscard]] virtual Result<std::optional<NetworkInParts>> take_parts() {
     return std::optional<NetworkInParts>();
   }
-  // The model is on the disk: what the network came from is needed no more.
+  // The run is finished: what the network came from is needed no more.
   virtual void saved() {}
   struct Cost {
     double cpu_seconds = 0;            // of all of them

@@ -278,6 +278,31 @@ class Machines(test_training.WithData):
             self.join(name)
         self.expect_model(leader, want, want_weights)
 
+    # The coordinator is killed after the last step, while machines leave. What they have delivered is not lost: `--resume`
+    # makes the model of it, without a step.
+    def test_killed_after_the_last_step(self):
+        steps = 300
+        want, want_weights = self.train_alone(steps)
+        for moment in ("the network is trained", "writing the model", "reading test records"):
+            with self.subTest(moment=moment):
+                leader = self.lead(steps=steps, first=2)
+                for name in ("one", "two"):
+                    self.join(name)
+                leader.wait_for_line(moment)
+                leader.signal(signal.SIGKILL)
+                leader.finish()
+                self.expect_model(self.resume_alone(steps), want, want_weights)
+                for name in ("one", "two"):
+                    self.assertEqual(self.members[name].finish().status, 0, name)
+                    shutil.rmtree(self.path(name))
+                shutil.rmtree(self.run_directory)
+                os.remove(f"{self.run_directory}.safetensors")
+
+    def resume_alone(self, steps):
+        """Leads on; no other machine joins."""
+        return self.start("lead", "coordinator", "xmc", f"data.train={self.train_path}", f"data.test={self.test_path}", *KEYS,
+                          f"train.steps={steps}", "--resume", "--out", self.run_directory)  # fmt: skip
+
     # What cannot be is refused before anything is made.
     def test_refusals_of_coordinator(self):
         for more, words in (

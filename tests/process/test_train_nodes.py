@@ -205,6 +205,22 @@ class TrainNodes(WithNodes):
         self.assertEqual(done.status, 0, done.err)
         self.expect_measured(out, paths[1], done.json())
 
+    # Without checkpoints the parts that nodes deliver are all there is of their steps. They stay until the run is finished.
+    def test_killed_after_the_last_step(self):
+        out = self.path("two")
+        off = ["checkpoint.every_steps=0", "checkpoint.every_minutes=0"]
+        running = self.running(self.command(out, "--nodes", 2, *off))
+        running.wait_for_line("writing the model")
+        running.signal(signal.SIGKILL)
+        running.finish()
+        self.expect_no_processes(out)
+        before = os.stat(f"{out}/nodes/1/events.jsonl").st_mtime_ns
+        got = self.train(out, "--nodes", "2", "--resume", *off)
+        self.assertEqual(got["steps"], 200)
+        self.assertGreater(got["metrics"]["P@1"], 50)
+        self.assertEqual(os.stat(f"{out}/nodes/1/events.jsonl").st_mtime_ns, before, "a node has been started")
+        self.assertNotIn("parts", os.listdir(f"{out}/nodes"))
+
     # Hash tables: each node has its own. Where they follow every change and no answer is cut short, they find together
     # what those of one process find.
     def test_hash_tables(self):

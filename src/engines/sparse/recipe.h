@@ -62,12 +62,13 @@ struct DataShape {
 [[nodiscard]] std::uint64_t memory_needed(const TrainConfig& config, const Recipe& recipe,
                                           const DataShape& shape, int workers);
 
-// Bytes on disk of one checkpoint, of the one after the last step, and of the model directory
-// (docs/protocols), a few kB of headers rounded up.
+// Bytes on disk, a few kB of headers rounded up: of one checkpoint, of the checkpoint after the last step, of
+// the model directory (docs/protocols), and of what nodes deliver and the run keeps until it is finished.
 struct DiskNeeded {
   std::uint64_t checkpoint = 0;
   std::uint64_t last_checkpoint = 0;
   std::uint64_t model = 0;
+  std::uint64_t parts = 0;  // 0: one process trains
 };
 [[nodiscard]] DiskNeeded disk_needed(const TrainConfig& config, const Recipe& recipe,
                                      const data::Schema& schema);

@@ -12,6 +12,7 @@
 #include "node/fleet/member_job.h"
 #include "node/fleet/part_tensors.h"
 #include "node/fleet/rank_file.h"
+#include "node/run_directory.h"
 
 namespace gossamer::node {
 namespace {
@@ -28,7 +29,7 @@ FleetProgress::FleetProgress(const NodeHost& host, const std::string& run, const
       hooks_(hooks),
       shape_(std::move(shape)),
       run_(run),
-      parts_at_(deliver_directory(run)),
+      parts_at_(RunPaths(run).parts()),
       schedule_(engine::schedule_of(inputs.config, inputs.recipe)),
       reports_(host.disk, parts_at_),
       recovery_reports_(host.disk, parts_at_),
@@ -151,10 +152,21 @@ Result<std::optional<NetworkInParts>> FleetProgress::in_parts() const {
                                       .eval_seconds = measured_in_.seconds()});
 }
 
-Result<engine::TrainOutcome> FleetProgress::take_outcome() {
-  auto done = outcome();
-  if (done.ok() && done->network) remove_delivered(host_.disk, run_);
-  return done;
+Result<std::optional<TrainedNetwork>> trained_before(FleetProgress& progress) {
+  using Found = std::optional<TrainedNetwork>;
+  const auto unusable = [](const Error& error) -> Result<Found> {
+    if (error.kind == ErrorKind::kBadData) return Found();
+    return error;
+  };
+  const auto there = progress.delivered();
+  if (!there.ok()) return unusable(there.error());
+  if (!*there) return Found();
+  progress.tell_steps();
+  auto parts = progress.in_parts();
+  if (!parts.ok()) return unusable(parts.error());
+  auto outcome = progress.outcome();
+  if (!outcome.ok()) return unusable(outcome.error());
+  return Found(TrainedNetwork{.outcome = *std::move(outcome), .parts = *std::move(parts)});
 }
 
 void tell_start(const NodeHost& host, const engine::CheckpointInfo& from, const engine::TrainHooks& hooks) {
@@ -165,7 +177,7 @@ void tell_start(const NodeHost& host, const engine::CheckpointInfo& from, const 
 
 // The second is where what members elsewhere deliver is on its way.
 void remove_delivered(host::Disk& disk, const std::string& run) {
-  const std::string parts = deliver_directory(run);
+  const std::string parts = RunPaths(run).parts();
   for (const std::string& one : {parts, parts + ".incoming"}) static_cast<void>(disk.remove_all(one));
 }
 

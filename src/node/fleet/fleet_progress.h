@@ -59,8 +59,6 @@ class FleetProgress {
   [[nodiscard]] Result<engine::TrainOutcome> outcome() const;
   // Where it is not: the network that was delivered, if it was.
   [[nodiscard]] Result<std::optional<NetworkInParts>> in_parts() const;
-  // outcome(), and removes what was delivered where that is in its memory.
-  [[nodiscard]] Result<engine::TrainOutcome> take_outcome();
 
  private:
   const NodeHost& host_;
@@ -84,6 +82,15 @@ class FleetProgress {
   std::optional<std::vector<std::uint32_t>> ranks_;
   Duration measured_in_;
 };
+
+// A trained network: in the outcome's memory, or in parts.
+struct TrainedNetwork {
+  engine::TrainOutcome outcome;
+  std::optional<NetworkInParts> parts;
+};
+// The network that nodes of an earlier process delivered, if that process ended before it had made the model.
+// None: parts are missing or damaged, or come from another number of nodes. Then the steps are taken again.
+[[nodiscard]] Result<std::optional<TrainedNetwork>> trained_before(FleetProgress& progress);
 
 // That a run goes on from a checkpoint, if it does.
 void tell_start(const NodeHost& host, const engine::CheckpointInfo& from, const engine::TrainHooks& hooks);

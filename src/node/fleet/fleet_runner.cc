@@ -129,9 +129,12 @@ Result<engine::TrainOutcome> FleetRunner::train(const RunPaths& paths, const eng
       .network = engine::network_shape(inputs.recipe, inputs.schema.features(), inputs.schema.labels()),
       .shard_shift = fleet_shard_shift(inputs.schema.labels(), options_.nodes)};
   run_ = paths.root;
-  if (engine::stays_in_parts(inputs.config)) {
-    FleetProgress before(host_, paths.root, inputs, hooks, shape);
-    if (auto outcome = trained_before(before)) return *std::move(outcome);
+  FleetProgress before(host_, paths.root, inputs, hooks, shape);
+  auto trained = trained_before(before);
+  if (!trained.ok()) return trained.error();
+  if (trained->has_value()) {
+    parts_ = std::move((*trained)->parts);
+    return std::move((*trained)->outcome);
   }
   if (auto written = write_start(host_.disk, paths.root, from.next_step); !written.ok())
     return written.error();
@@ -149,23 +152,10 @@ Result<engine::TrainOutcome> FleetRunner::train(const RunPaths& paths, const eng
   cost_ = (*nodes)->cost();
   progress.add_to(cost_);
   if (!outcome.ok()) return outcome;
-  if (outcome->network) remove_delivered(host_.disk, run_);
   auto parts = progress.in_parts();
   if (!parts.ok()) return parts.error();
   parts_ = *std::move(parts);
   return outcome;
-}
-
-// What cannot be used, as of another number of nodes, is trained anew.
-std::optional<engine::TrainOutcome> FleetRunner::trained_before(FleetProgress& progress) {
-  const auto there = progress.delivered();
-  if (!there.ok() || !*there) return std::nullopt;
-  progress.tell_steps();
-  auto parts = progress.in_parts();
-  auto outcome = progress.outcome();
-  if (!parts.ok() || !outcome.ok()) return std::nullopt;
-  parts_ = *std::move(parts);
-  return *std::move(outcome);
 }
 
 void FleetRunner::saved() { remove_delivered(host_.disk, run_); }

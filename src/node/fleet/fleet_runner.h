@@ -50,9 +50,6 @@ class FleetRunner final : public StepRunner {
   [[nodiscard]] Cost cost() const override { return cost_; }
 
  private:
-  // By nodes that have ended since; nothing: they have not delivered all of it.
-  [[nodiscard]] std::optional<engine::TrainOutcome> trained_before(FleetProgress& progress);
-
   const NodeHost& host_;
   const Options options_;
   std::string run_;

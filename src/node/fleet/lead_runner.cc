@@ -17,6 +17,7 @@
 #include "node/fleet/fleet_configuration.h"
 #include "node/fleet/fleet_progress.h"
 #include "node/fleet/member_job.h"
+#include "node/run_directory.h"
 
 namespace gossamer::node {
 namespace {
@@ -121,6 +122,9 @@ Result<engine::TrainOutcome> LeadRunner::train(const RunPaths& paths, const engi
   const auto led = is_led(host_.disk, run_);
   if (!led.ok()) return led.error();
   if (!*led) {
+    auto trained = trained_by_others(inputs, hooks);
+    if (!trained.ok()) return trained.error();
+    if (trained->has_value()) return **std::move(trained);
     const auto start = engine::prepare_fleet_start(inputs, hooks.events);
     if (!start.ok()) return start.error();
     if (start->trained) return engine::train(inputs, hooks);
@@ -137,22 +141,38 @@ Result<engine::TrainOutcome> LeadRunner::train(const RunPaths& paths, const engi
   const StepNumber start = lead->configuration.start;
   FleetProgress progress(host_, run_, inputs, hooks, lead->shape, began_with(inputs, start));
   progress.tell_steps();
-  // An earlier process may have ended between the last delivery and the model.
-  const auto there = progress.delivered();
-  if (!there.ok()) return there.error();
-  nodes_ = progress.parts();
-  if (*there) return take_outcome(progress);
+  // An earlier process may have ended between the last delivery and the model. Members that are still there
+  // are told of the end like any others.
   Watch watch(host_, inputs, hooks, progress, start, lead->configuration.deliver);
   const auto ended = lead_on(*lead, *led, [&watch] { return watch.over(); });
   watch.look(FleetProgress::Until::kEnd);
   if (watch.failure()) return *watch.failure();
-  if (!ended.ok()) return ended.error();
-  const bool stopped = *ended && progress.parts() == 0;
+  if (!ended.ok() && progress.parts() == 0) return ended.error();
+  const bool stopped = ended.ok() && *ended && progress.parts() == 0;
   if (stopped && watch.newest_checkpoint().value < progress.steps())
     return progress.not_saved(watch.newest_checkpoint());
   progress.add_to(cost_);
   nodes_ = progress.parts();
   return take_outcome(progress);
+}
+
+Result<std::optional<engine::TrainOutcome>> LeadRunner::trained_by_others(const engine::TrainInputs& inputs,
+                                                                          const engine::TrainHooks& hooks) {
+  using Found = std::optional<engine::TrainOutcome>;
+  const auto there = host_.disk.exists(RunPaths(run_).parts());
+  if (!there.ok()) return there.error();
+  if (!*there) return Found();
+  const auto lead = prepare_lead(host_, run_, kMembersInMind);
+  if (!lead.ok()) return lead.error();
+  FleetProgress progress(host_, run_, inputs, hooks, lead->shape,
+                         began_with(inputs, lead->configuration.start));
+  auto trained = trained_before(progress);
+  if (!trained.ok()) return trained.error();
+  if (!trained->has_value()) return Found();
+  nodes_ = progress.parts();
+  progress.add_to(cost_);
+  parts_ = std::move((*trained)->parts);
+  return Found(std::move((*trained)->outcome));
 }
 
 // Machines that are started again look for their coordinator where it was.
@@ -218,11 +238,11 @@ bool LeadRunner::gives_up(const CoordinatorNode& node, const FleetCompanion& com
   return now - no_room_->since >= kRoomPatience;
 }
 
-Result<engine::TrainOutcome> LeadRunner::take_outcome(FleetProgress& progress) {
+Result<engine::TrainOutcome> LeadRunner::take_outcome(const FleetProgress& progress) {
   auto parts = progress.in_parts();
   if (!parts.ok()) return parts.error();
   parts_ = *std::move(parts);
-  return progress.take_outcome();
+  return progress.outcome();
 }
 
 void LeadRunner::saved() { remove_delivered(host_.disk, run_); }

@@ -65,7 +65,10 @@ class LeadRunner final : public StepRunner {
   void stay_where_it_was();
   [[nodiscard]] Result<bool> lead_on(const FleetLead& lead, bool known, const FleetCompanion::Over& over);
   [[nodiscard]] bool gives_up(const CoordinatorNode& node, const FleetCompanion& companion);
-  [[nodiscard]] Result<engine::TrainOutcome> take_outcome(FleetProgress& progress);
+  // By a fleet that has ended since.
+  [[nodiscard]] Result<std::optional<engine::TrainOutcome>> trained_by_others(
+      const engine::TrainInputs& inputs, const engine::TrainHooks& hooks);
+  [[nodiscard]] Result<engine::TrainOutcome> take_outcome(const FleetProgress& progress);
 
   const NodeHost& host_;
   const host::PosixSignals& signals_;

@@ -273,11 +273,9 @@ class MemberJob {
 
 }  // namespace
 
-std::string deliver_directory(const std::string& run) { return nodes_directory(run) + "/parts"; }
-
 Result<void> write_start(host::Disk& disk, const std::string& run, StepNumber start) {
   if (auto removed = disk.remove_all(nodes_directory(run)); !removed.ok()) return removed;
-  if (auto made = disk.make_directories(deliver_directory(run)); !made.ok()) return made;
+  if (auto made = disk.make_directories(RunPaths(run).parts()); !made.ok()) return made;
   return host::replace_file(disk, start_file(run), fmt::format("{}\n", start.value));
 }
 
@@ -316,7 +314,7 @@ Result<FleetLead> prepare_lead(const NodeHost& host, const std::string& run, std
   if (!start.ok()) return start.error();
   FleetLead lead{.configuration = {.config = std::move(config),
                                    .cache = std::move(opened->place),
-                                   .deliver = deliver_directory(run),
+                                   .deliver = RunPaths(run).parts(),
                                    .run = kept->run,
                                    .checkpoints = paths.checkpoints(),
                                    .start = *start,

@@ -22,9 +22,6 @@
 
 namespace gossamer::node {
 
-// Where the nodes of the run in DIR put what they have trained.
-[[nodiscard]] std::string deliver_directory(const std::string& run);
-
 // Says with which step the run in DIR begins. What the nodes have had so far in DIR/nodes is gone.
 [[nodiscard]] Result<void> write_start(host::Disk& disk, const std::string& run, StepNumber start);
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "host/api/files.h"
@@ -19,12 +20,31 @@ constexpr Duration kAloneTime{3'000'000'000};
 constexpr Duration kLeaveTime{120'000'000'000};
 constexpr std::size_t kMostLog = std::size_t{64} << 20;
 
+// "gossamer COMMAND: what has failed". A line without the colon is no error: the join line has a token in it.
+bool begins_error(std::string_view line) {
+  constexpr std::string_view kProgram = "gossamer ";
+  if (!line.starts_with(kProgram)) return false;
+  line.remove_prefix(kProgram.size());
+  const std::size_t command = line.find_first_of(" :\n");
+  return command != std::string_view::npos && line[command] == ':';
+}
+
+// Where the last error in it begins; its length if there is none.
+std::size_t last_error_in(std::string_view text) {
+  for (std::size_t end = text.size(); end > 0;) {
+    const std::size_t newline = text.rfind('\n', end - 1);
+    const std::size_t begin = newline == std::string_view::npos ? 0 : newline + 1;
+    if (begins_error(text.substr(begin))) return begin;
+    end = begin == 0 ? 0 : begin - 1;
+  }
+  return text.size();
+}
+
 // The last error that a process printed, on one line.
 std::string last_error(host::Disk& disk, const std::string& log) {
   const auto text = host::read_text(disk, log, kMostLog);
   if (!text.ok()) return "";
-  std::size_t begin = text->rfind("\ngossamer ");
-  begin = begin == std::string::npos ? (text->starts_with("gossamer ") ? 0 : text->size()) : begin + 1;
+  const std::size_t begin = last_error_in(*text);
   std::string line;
   for (const char c : text->substr(begin)) {
     if (c == '\n' && !line.empty()) {
