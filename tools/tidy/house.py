@@ -112,4 +112,17 @@ def check_names(tree):
                     yield Finding(path, 1, "name", f"'{word}' says nothing; name what it does")
 
 
-RULES = (check_readmes, check_cmake, check_licence, check_headers, check_claims, check_blobs, check_names)
+def check_test_helpers(tree):
+    """Files among product files that only tests use are named test_*, and no others are."""
+    for path in tree.paths(*CODE, under=("src/", "apps/")):
+        name = posixpath.basename(path)
+        if is_data(path) or re.search(r"_test\.(?:cc|h)$", name):
+            continue
+        if tree.is_test(path) and not name.startswith("test_"):
+            yield Finding(path, 1, "test-helper", f"only tests use it; name it test_{name}")
+        if name.startswith("test_") and not tree.is_test(path):
+            yield Finding(path, 1, "test-helper", "a product file; rename it, or list it under TESTS alone")
+
+
+RULES = (check_readmes, check_cmake, check_licence, check_headers, check_claims, check_blobs, check_names,
+         check_test_helpers)

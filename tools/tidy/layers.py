@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers: the table in src/README.md is the rule, every #include is checked against it."""
+"""Layers: the table in src/README.md is the rule, every #include is checked against it; engines stand apart."""
 
 import posixpath
 import re
@@ -8,7 +8,7 @@ from tree import CODE, Finding
 
 TABLE = "src/README.md"
 _ROW = re.compile(r"^\|([^|]*)\|([^|]*)\|.*\|\s*$")
-_INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"([^"\n]+)"', re.MULTILINE)
 
 
 def read_table(tree):
@@ -32,11 +32,13 @@ def folder_of(layer):
 
 def layer_of(path, table):
     """The layer whose folder holds `path`, the longest one; None outside all of them."""
-    best = None
-    for layer in table:
-        if path.startswith(folder_of(layer) + "/") and len(layer) > len(best or ""):
-            best = layer
-    return best
+    folder = posixpath.dirname(path)
+    while folder:
+        layer = folder if folder.startswith("apps/") else folder.removeprefix("src/")
+        if layer in table and folder_of(layer) == folder:
+            return layer
+        folder = posixpath.dirname(folder)
+    return None
 
 
 def resolve(tree, path, include):
@@ -46,6 +48,15 @@ def resolve(tree, path, include):
         if tree.has(candidate):
             return candidate
     return None
+
+
+def includes(tree, path):
+    """(line, what stands between the quotes, the file that it means or None) of each include in `path`."""
+    def find():
+        code = tree.code(path)
+        return [(code.count("\n", 0, found.start(1)) + 1, found.group(1), resolve(tree, path, found.group(1)))
+                for found in _INCLUDE.finditer(code)]
+    return tree.once("includes", path, find)
 
 
 def check_table(tree):
@@ -73,14 +84,10 @@ def check_includes(tree):
     table = read_table(tree)
     for path in tree.paths(*CODE, under=("src/", "apps/", "tests/", "bench/", "examples/")):
         layer = layer_of(path, table)
-        for number, line in enumerate(tree.code(path).splitlines(), 1):
-            include = _INCLUDE.match(line)
-            if not include:
-                continue
-            target = resolve(tree, path, include.group(1))
+        for number, include, target in includes(tree, path):
             if target is None:
                 yield Finding(path, number, "layers",
-                              f'no file "{include.group(1)}" in src/; headers of libraries stand in <>')
+                              f'no file "{include}" in src/; headers of libraries stand in <>')
                 continue
             other = layer_of(target, table)
             if layer is None or tree.is_test(path) or other in (layer, None):
@@ -92,4 +99,67 @@ def check_includes(tree):
                               f"for a wider row in {TABLE} (code for tests only: list it under TESTS)")
 
 
-RULES = (check_table, check_includes)
+def circle(graph):
+    """The first circle of node -> nodes, as [a, b, a]; None without one."""
+    done = set()
+
+    def walk(way):
+        for to in sorted(graph.get(way[-1], ())):
+            if to in way:
+                return way[way.index(to):] + [to]
+            if to not in done and (found := walk(way + [to])):
+                return found
+        done.add(way[-1])
+        return None
+
+    return next((found for node in sorted(graph) if node not in done and (found := walk([node]))), None)
+
+
+def check_circles(tree):
+    """Neither what the table allows nor what product code includes leads from a layer back to it."""
+    table = read_table(tree)
+    allowed = {layer: names - {layer} for layer, (_, names) in table.items()}
+    if found := circle(allowed):
+        yield Finding(TABLE, table[found[0]][0], "circle",
+                      f"layers may include each other in a circle: {' -> '.join(found)}; take one name out of a row")
+    between = {}  # (layer, layer) -> the first include that leads from the one to the other
+    for path in tree.paths(*CODE, under=("src/", "apps/")):
+        for number, _, target in () if tree.is_test(path) else includes(tree, path):
+            pair = (layer_of(path, table), layer_of(target, table) if target else None)
+            if None not in pair and pair[0] != pair[1]:
+                between.setdefault(pair, (path, number))
+    graph = {}
+    for layer, other in between:
+        graph.setdefault(layer, set()).add(other)
+    if found := circle(graph):
+        yield Finding(*between[found[0], found[1]], "circle",
+                      f"layers include each other in a circle: {' -> '.join(found)}; move what both need below them")
+
+
+ENGINES = "src/engines/"
+SHARED = "run"  # the folder of what every engine needs
+
+
+def _engine_of(path):
+    """The engine whose folder holds `path`, or None."""
+    parts = path[len(ENGINES):].split("/") if path.startswith(ENGINES) else []
+    return parts[0] if len(parts) > 1 and parts[0] != SHARED else None
+
+
+def _knows(path, engine):
+    """Whether `path` may include the engine's headers."""
+    return path.startswith(("src/commands/", f"{ENGINES}{engine}/", f"src/simulation/{engine}/"))
+
+
+def check_engines(tree):
+    """Only commands and an engine's own simulation know an engine, and no engine knows another."""
+    for path in tree.paths(*CODE, under=("src/", "apps/", "bench/", "examples/", "tools/")):
+        for number, include, target in () if tree.is_test(path) else includes(tree, path):
+            engine = _engine_of(target or "")
+            if engine and not _knows(path, engine):
+                yield Finding(path, number, "engines",
+                              f'"{include}": only src/commands/, {ENGINES}{engine}/ and src/simulation/{engine}/ know '
+                              "this engine; take a value or an interface from below the engines")
+
+
+RULES = (check_table, check_includes, check_circles, check_engines)

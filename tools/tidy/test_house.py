@@ -68,6 +68,18 @@ class HouseTest(unittest.TestCase):
         self.assertEqual(found(house.check_names, {"src/commons/a.h": "", "src/a/utilisation.h": "", "docs/utils.md": ""}), [])
         self.assertEqual(len(found(house.check_names, {"src/utils/a.h": "", "src/a/string_util.h": "", "src/x_manager.cc": ""})), 3)
 
+    # What only tests use is named test_* or *_test.*; a product file is not, though tests build it once more.
+    def test_test_helpers(self):
+        lists = {"src/a/CMakeLists.txt": "gossamer_module(a SOURCES x.cc\n  TESTS x_test.cc test_y.h)\n"
+                                         "gossamer_test(z SOURCES z_test.cc x.cc DEPS a)  # alone\n"}
+        clean = {**lists, "src/a/x.cc": "", "src/a/x_test.cc": "", "src/a/test_y.h": "", "src/a/z_test.cc": ""}
+        self.assertEqual(found(house.check_test_helpers, clean), [])
+        bad = found(house.check_test_helpers, {
+            "src/a/CMakeLists.txt": "gossamer_module(a HEADERS test_x.h TESTS y.h)\n", "src/a/test_x.h": "", "src/a/y.h": ""})
+        self.assertEqual(len(bad), 2)
+        self.assertIn("src/a/test_x.h:1: test-helper: a product file", bad[0])
+        self.assertIn("src/a/y.h:1: test-helper: only tests use it; name it test_y.h", bad[1])
+
 
 if __name__ == "__main__":
     unittest.main()

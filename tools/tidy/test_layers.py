@@ -68,6 +68,12 @@ class LayersTest(unittest.TestCase):
         self.assertEqual([checked.is_test("src/learn/" + name) for name in ("fake.h", "fake.cc", "b.cc", "model.cc", "x")],
                          [True, True, True, False, False])
 
+    # A product file that a test builds once more stays one.
+    def test_product_in_a_test(self):
+        checked = tree(files={"src/learn/x.cc": "", "src/learn/CMakeLists.txt":
+                              "gossamer_module(learn SOURCES x.cc)\ngossamer_test(more SOURCES b.cc x.cc DEPS y)\n"})
+        self.assertFalse(checked.is_test("src/learn/x.cc"))
+
     # The longest row owns a file; one row's folder may lie in another's.
     def test_nested_layers(self):
         table = layers.read_table(Tree({"src/README.md": TABLE + "| host | | the group |\n"}))
@@ -88,6 +94,56 @@ class LayersTest(unittest.TestCase):
     # Without a table nothing is allowed silently.
     def test_missing_table(self):
         self.assertIn("no layer table", messages(layers.check_table, Tree({"src/README.md": "# src\n"}))[0])
+
+
+class CirclesTest(unittest.TestCase):
+    # Layers above each other are no circle; of a graph with one the way around is told.
+    def test_graphs(self):
+        self.assertIsNone(layers.circle({"a": {"b", "c"}, "b": {"c"}, "c": set()}))
+        self.assertEqual(layers.circle({"a": {"b"}, "b": {"c", "d"}, "d": {"b"}}), ["b", "d", "b"])
+        self.assertEqual(layers.circle({"a": {"b"}, "b": {"c"}, "c": {"a"}}), ["a", "b", "c", "a"])
+
+    # Neither table nor includes of the clean tree have a circle; a test that includes upwards makes none.
+    def test_clean(self):
+        self.assertEqual(messages(layers.check_circles, tree(files={
+            "src/base/result_test.cc": '#include "learn/model.h"\n'})), [])
+
+    # A circle of the table is found at its row, a circle of includes at the include that begins it.
+    def test_found(self):
+        found = messages(layers.check_circles, tree(files={
+            "src/README.md": TABLE.replace("| base | |", "| base | host/api |"),
+            "src/base/result.h": '\n#include "learn/model.h"\n'}))
+        self.assertEqual(len(found), 2)
+        self.assertIn("src/README.md:4: circle: layers may include each other in a circle: base -> host/api -> base",
+                      found[0])
+        self.assertIn("src/learn/model.h:2: circle: layers include each other in a circle: learn -> base -> learn",
+                      found[1])
+
+
+class EnginesTest(unittest.TestCase):
+    FILES = {"src/engines/sparse/a.h": "", "src/engines/check/b.h": "", "src/engines/run/c.h": ""}
+
+    def found(self, path, header):
+        files = {**self.FILES, path: self.FILES.get(path, "") + f'#include "{header}"\n'}
+        return messages(layers.check_engines, tree(files=files))
+
+    # An engine knows itself and what all share; so do its simulation and tests; commands know all.
+    def test_clean(self):
+        for path, header in (
+                ("src/engines/sparse/fleet/x.h", "engines/sparse/a.h"), ("src/node/x.h", "engines/run/c.h"),
+                ("src/engines/check/b.h", "engines/run/c.h"), ("src/commands/x.h", "engines/check/b.h"),
+                ("src/simulation/sparse/x.h", "engines/sparse/a.h"), ("src/node/x_test.cc", "engines/check/b.h")):
+            self.assertEqual(self.found(path, header), [], path)
+
+    # Processes, the program, the other engine and what engines share know none.
+    def test_found(self):
+        for path, header in (
+                ("src/engines/check/b.h", "engines/sparse/a.h"), ("src/node/x.h", "engines/sparse/a.h"),
+                ("apps/cli/x.cc", "engines/check/b.h"), ("src/simulation/x.h", "engines/check/b.h"),
+                ("src/simulation/sparse/x.h", "engines/check/b.h"), ("src/engines/run/c.h", "engines/sparse/a.h")):
+            self.assertEqual(len(self.found(path, header)), 1, path)
+        self.assertIn('src/node/x.h:1: engines: "engines/sparse/a.h": only src/commands/, src/engines/sparse/ and',
+                      self.found("src/node/x.h", "engines/sparse/a.h")[0])
 
 
 if __name__ == "__main__":

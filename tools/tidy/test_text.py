@@ -68,7 +68,7 @@ class WholeTest(unittest.TestCase):
                 Path(folder, path).write_text(content)
             tree = load_tree(folder)
             self.assertEqual(list(tree.paths()), ["a.md", "src/README.md"])
-            rules = {finding.rule for finding in tidy.findings_of(tree)}
+            rules = {finding.rule for finding in tidy.findings_of(tree, {})[0]}
             self.assertEqual(rules, {"line", "layers"})
 
     # Where clang-format is installed a badly formatted file is found, a good one is not.

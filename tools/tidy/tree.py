@@ -23,6 +23,7 @@ class Finding:
     line: int
     rule: str
     message: str
+    subject: str = ""  # what open_work.py names instead of the path, if anything
 
     def __str__(self):
         return f"{self.path}:{self.line}: {self.rule}: {self.message}"
@@ -37,6 +38,7 @@ class Tree:
         self._text = {}
         self._code = {}
         self._tests = {}
+        self._once = {}
         self.folders = {""}
         for path in self._content:
             while path := posixpath.dirname(path):
@@ -73,15 +75,24 @@ class Tree:
             self._code[path] = strip_cpp(self.text(path))
         return self._code[path]
 
+    def once(self, what, path, make):
+        """What `make()` returned when it was first asked for `what` of `path`."""
+        if (what, path) not in self._once:
+            self._once[what, path] = make()
+        return self._once[what, path]
+
     def is_test(self, path):
-        """Code of tests: in tests/, named *_test.*, or listed as a test in the folder's CMakeLists.txt."""
-        if path.startswith("tests/") or path.endswith(("_test.cc", "_test.h")):
+        """Code of tests: in tests/, named *_test.* or test_*.py, or listed for tests alone in its CMakeLists.txt."""
+        if path.startswith("tests/") or _TEST_NAME.search(path):
             return True
         folder, name = posixpath.split(path)
         if folder not in self._tests:
             lists = folder + "/CMakeLists.txt"
             self._tests[folder] = _listed_tests(self.text(lists)) if lists in self._content else set()
         return name in self._tests[folder]
+
+
+_TEST_NAME = re.compile(r"_test\.(?:cc|h)$|(?:^|/)test_[^/]*\.py$")
 
 
 def _bytes(content):
@@ -93,18 +104,23 @@ def is_data(path):
     return bool(DATA_FOLDERS.intersection(path.split("/")[:-1]))
 
 
-_TESTS = re.compile(r"\bgossamer_test\(\s*\w+\s+SOURCES((?:\s+[\w./-]+)+)|\bTESTS((?:\s+[\w./-]+)+)")
+_WORD = re.compile(r"#[^\n]*|[()]|[^\s()#]+")
 
 
 def _listed_tests(cmake_list):
-    """Names behind TESTS of gossamer_module and SOURCES of gossamer_test: code that only tests use."""
-    names = set()
-    for match in _TESTS.finditer(cmake_list):
-        for name in (match.group(1) or match.group(2)).split():
-            if re.fullmatch(r"[A-Z_]+", name):
-                break  # the next keyword
-            names.add(name)
-    return names
+    """Names that stand behind TESTS of gossamer_module or SOURCES of gossamer_test, and nowhere else."""
+    tests, product = set(), set()
+    before = command = keyword = ""
+    for word in _WORD.findall(cmake_list):
+        if word == "(":
+            command, keyword = before, ""
+        elif re.fullmatch(r"[A-Z_]+", word):
+            keyword = word
+        elif not word.startswith("#"):
+            of_tests = keyword == "TESTS" or (command == "gossamer_test" and keyword == "SOURCES")
+            (tests if of_tests else product).add(word)
+        before = word
+    return tests - product
 
 
 def _listed(root):
