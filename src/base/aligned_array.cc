@@ -36,7 +36,8 @@ void* allocate(std::size_t bytes) {
     *reinterpret_cast<Header*>(base) = {base, 0};
     return base + kCacheLine;
   }
-  // Map one huge page more than needed, so that an aligned start with room for the header before it exists.
+  // Two huge pages more than the elements take: there must be an aligned start with room for the header
+  // before it.
   const std::size_t total = round_up(bytes, kHugePage) + 2 * kHugePage;
   void* map =
       ::mmap(nullptr, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

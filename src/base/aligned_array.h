@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// AlignedArray<T>: a fixed-size zeroed array for tensors. Starts on a 64-byte boundary (a cache line, a
-// vector register); large ones start on a 2 MiB boundary and ask the kernel for huge pages, because the
-// engines touch rows scattered over gigabytes and would otherwise spend their time on address translation.
-// Pages are not touched at construction: whoever fills the array does it with the threads that it has.
+// AlignedArray<T>: a fixed-size zeroed array for tensors. It starts on a 64-byte boundary (a cache line, a
+// vector register). An array of 2 MiB or more starts on a 2 MiB boundary and asks the kernel for huge pages.
+// The engines touch rows scattered over gigabytes, and with small pages they would spend their time on
+// address translation. The pages of such a large array are not touched at construction: the threads that fill
+// it touch them first.
 //
-// Owner: whoever holds it; moves, never copies. Thread rule: that of the elements.
+// Owner: one; the array moves, never copies. Thread rule: as for the elements.
 #pragma once
 
 #include <cstddef>

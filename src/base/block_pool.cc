@@ -16,7 +16,8 @@ struct Block {
 
   const std::size_t bytes;
   const std::unique_ptr<std::byte[]> memory;
-  // Set by the pool's thread; cleared by whoever lets the block go, which is when its memory may be written.
+  // Set by the pool's thread; cleared when the last user lets the block go. From then on its memory may be
+  // written.
   std::atomic<bool> used = true;
 };
 
@@ -25,7 +26,8 @@ struct Block {
 class BlockPool::Blocks {
  public:
   [[nodiscard]] std::shared_ptr<Block> take(std::size_t bytes) {
-    // Mostly the one that has been in use for longest: they are let go as they were taken.
+    // The search begins behind the last block taken. Blocks are let go in the order they were taken, so the
+    // first one looked at is mostly free.
     for (std::size_t i = 0; i < blocks_.size(); ++i) {
       next_ = next_ + 1 < blocks_.size() ? next_ + 1 : 0;
       Block& block = *blocks_[next_];
@@ -47,7 +49,7 @@ class BlockPool::Blocks {
  private:
   static bool is_free(const Block& block) { return !block.used.load(std::memory_order_acquire); }
 
-  // Frees as many bytes of blocks that nobody uses, or all that there are.
+  // Frees unused blocks until `bytes` bytes are freed, or all unused ones.
   void drop(std::size_t bytes) {
     std::size_t freed = 0;
     std::erase_if(blocks_, [&](const std::shared_ptr<Block>& block) {
@@ -67,7 +69,7 @@ std::shared_ptr<std::byte[]> BlockPool::take(std::size_t bytes) const {
   CHECK(bytes > 0);
   std::shared_ptr<Block> block = blocks_->take(bytes);
   std::byte* const memory = block->memory.get();
-  // The block lives as long as the pool or whoever uses it.
+  // The block lives as long as the pool or a user of the memory.
   return {memory,
           [block = std::move(block)](std::byte*) { block->used.store(false, std::memory_order_release); }};
 }

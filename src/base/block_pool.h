@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// BlockPool: memory for bytes that come again and again in the same sizes, as the matrices of a step do. What
-// the last owner of a block lets go is the next block of that size. From malloc large blocks are pages that
-// the kernel has to find and to zero each time, and gets back soon.
+// BlockPool: memory for bytes that come again and again in the same sizes, as the matrices of a step do. A
+// block that its last owner lets go is handed out again for the next request of that size. malloc would
+// return a large block to the kernel, which then has to find and zero its pages each time.
 //
 //   const BlockPool pool;
 //   auto block = pool.take(bytes);  // not zeroed
 //   fill({block.get(), bytes});
 //   Slice slice(std::move(block), ...);
 //
-// What the pool has free is no more than what was in use at once: a block of a new size replaces free ones of
-// others. Blocks may outlive their pool. Owner: whoever holds it; copies share their blocks. Thread rule: one
-// thread takes; blocks are let go on any.
+// The pool keeps no more bytes free than were in use at once: a block of a new size replaces free ones of
+// other sizes. Blocks may outlive their pool. Owner: one; copies of a pool share their blocks. Thread rule:
+// one thread takes; any thread lets blocks go.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Counters and events. Each module keeps one plain struct of integers, incremented in place by its owner, and
-// describes every field once; the exporters (JSON today, Prometheus with the cluster) walk the description:
+// Counters and events. Each module keeps one plain struct of integers, which its owner increments in place.
+// The struct describes every field once, and the exporters (JSON, Prometheus) walk the description:
 //
 //   struct ReaderCounters {
 //     std::uint64_t records = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// In a file of its own, so that no compiler inlines one half of the pair and doubts the other.
+// These functions stand in a file of their own. Otherwise a compiler could inline one half of the pair (new,
+// delete) and warn about the other.
 #include "base/counting_new.h"
 
 #include <algorithm>

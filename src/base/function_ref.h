@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // FunctionRef<R(Args...)>: borrows a callable for the length of a call, without allocating. Use it for
-// parameters only; never store one. For plain functions write a lambda. Thread rule: that of the callable.
+// parameters only; never store one. For plain functions write a lambda. Thread rule: as for the callable.
 #pragma once
 
 #include <memory>

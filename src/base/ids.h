@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Strong integers: a step is not a sample id, and the compiler knows. Interfaces use these; inner loops over
-// millions of indices use plain std::uint32_t spans whose names say what they index.
+// StrongId: an integer with a type of its own, so that the compiler refuses a step number where a sample id
+// is expected. Interfaces use these. Inner loops over millions of indices use plain std::uint32_t spans with
+// names that say what they index.
 //
 // Thread rule: plain values.
 #pragma once

@@ -11,8 +11,8 @@
 namespace gossamer {
 
 // The name with the smallest edit distance (insert, remove, replace, swap neighbours), the first among
-// equals; a name of which `word` is the last part ("batch" of "train.batch") counts as near. Empty without
-// names.
+// equals. `word` may also be the last part of a dotted name ("batch" of "train.batch"): that counts as one
+// edit more. Empty without names.
 [[nodiscard]] std::string nearest_name(std::string_view word, std::span<const std::string_view> names);
 
 }  // namespace gossamer

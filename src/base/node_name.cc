@@ -18,7 +18,7 @@ std::optional<NodeId> certified_node(std::string_view name) {
   std::uint64_t number = 0;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
   const bool whole = error == std::errc() && end == name.data() + name.size();
-  // "node-07" is nobody.
+  // "node-07" names no node: a number has one way of being written.
   if (!whole || number == 0 || name.front() == '0') return std::nullopt;
   return NodeId(number);
 }

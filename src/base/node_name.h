@@ -14,7 +14,7 @@ namespace gossamer {
 // The common name in a node's certificate: "node-17".
 [[nodiscard]] std::string certificate_name(NodeId node);
 
-// Whose certificate has that common name; nothing for another name.
+// The node whose certificate has that common name; nothing for any other name.
 [[nodiscard]] std::optional<NodeId> certified_node(std::string_view name);
 
 }  // namespace gossamer

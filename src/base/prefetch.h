@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// prefetch_elements: brings what will be read soon towards the cache. Into the second one: it waits for
-// more lines at once than the first, which a few rows would fill. Never faults, whatever the address.
+// prefetch_elements: brings what will be read soon towards the cache. It fetches into the second-level cache,
+// which waits for more lines at once than the first; a few rows would fill the first. Never faults, whatever
+// the address.
 //
 // Thread rule: any thread.
 #pragma once

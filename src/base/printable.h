@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Texts of others, which may hold anything and be of any length, made fit for a line on a terminal. Thread
+// Makes texts of others fit for a line on a terminal: they may hold anything and be of any length. Thread
 // rule: plain functions.
 #pragma once
 
@@ -10,17 +10,19 @@
 
 namespace gossamer {
 
-// Enough of what another machine says.
+// Enough bytes of what another machine says.
 inline constexpr std::size_t kLineBytes = 300;
 inline constexpr std::size_t kAllBytes = std::string_view::npos;
 
-// At most so many bytes of it, '?' for what is not printable ASCII: an escape may move the cursor.
+// At most `most` bytes of the text, with '?' for what is not printable ASCII: an escape sequence may move the
+// cursor.
 [[nodiscard]] std::string printable(std::string_view text, std::size_t most = kLineBytes);
 
-// All of it, with \xHH for what would move the cursor, ring the bell or end the line; UTF-8 stays.
+// The whole text, with \xHH for what would move the cursor, ring the bell or end the line; UTF-8 stays.
 [[nodiscard]] std::string visible(std::string_view text);
 
-// In quotes, at most so many bytes of it and "..." for the rest, other bytes than printable ASCII as \xHH.
+// The text in quotes: at most `most` bytes of it and "..." for the rest. Bytes other than printable ASCII
+// become \xHH.
 [[nodiscard]] std::string quote(std::string_view text, std::size_t most = 40);
 
 }  // namespace gossamer

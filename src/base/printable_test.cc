@@ -6,7 +6,7 @@
 namespace gossamer {
 namespace {
 
-// Of all bytes, the 95 of printable ASCII stay and the others are replaced.
+// The 95 bytes of printable ASCII stay, and all other bytes are replaced.
 TEST(Printable, EveryByte) {
   int kept = 0;
   for (int byte = 0; byte < 256; ++byte) {

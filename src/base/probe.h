@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Probes: rare branches that a simulation must have taken, or its silence says nothing about them. A module
-// lists its own as an enumeration that ends in kCount, with a name and a sentence each, and marks the branch:
+// Probes mark rare branches of the code. A simulation that never took such a branch says nothing about it, so
+// a farm counts how often each was reached. A module lists its probes as an enumeration that ends in kCount,
+// with a name and a sentence each, and marks the branch:
 //
 //   reached(options_.probes, LinkProbe::kGone);
 //
-// The counts belong to whoever runs the simulation; outside of one the pointer is null and a probe costs a
-// comparison. Thread rule: one owner, that of the modules which count in it.
+// The counts belong to the program that runs the simulation. Outside of a simulation the pointer is null, and
+// a probe costs a comparison. Thread rule: the counts have one owner, the same as the modules that count in
+// them.
 #pragma once
 
 #include <array>
@@ -16,7 +18,7 @@
 
 namespace gossamer {
 
-// What a probe is called, and what has happened where it was reached.
+// The name of a probe, and a sentence that says what has happened where it was reached.
 template <class Probe>
 struct ProbeName {
   Probe probe;

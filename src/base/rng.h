@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Rng: counter-based random numbers (Philox4x32-10, Salmon et al., "Parallel random numbers: as easy as 1, 2,
-// 3", SC 2011). A stream is named by (seed, purpose, a, b), never by a thread or node: whoever needs the
-// numbers of step a, sample b makes them anew and gets the same ones. That is what makes recovery by replay
-// and equal results on any number of nodes possible (docs/ARCHITECTURE.md, "Determinism").
+// 3", SC 2011). A stream is named by (seed, purpose, a, b), never by a thread or node. Any node that needs
+// the numbers of step a, sample b makes them anew and gets the same ones. Recovery by replay, and equal
+// results on any number of nodes, rest on that (docs/ARCHITECTURE.md, "Determinism").
 //
 // Cost: 16 bytes per 10 multiply rounds; construction is free. Thread rule: one owner per object.
 #pragma once
@@ -13,7 +13,8 @@
 
 namespace gossamer {
 
-// What a stream is for. Adding one at the end keeps all older streams as they were.
+// The purpose of a stream. A new one is added at the end, so that all older streams stay as they were. The
+// comments say what `a` and `b` are; an epoch here is one pass over the records.
 enum class Purpose : std::uint32_t {
   kSamplingPlan = 1,   // a = epoch
   kEmbeddingInit = 2,  // a = row

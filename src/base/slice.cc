@@ -64,7 +64,7 @@ Slices SliceReader::take(std::uint64_t count) {
     count -= part;
     offset_ += part;
     if (offset_ < slice.size()) continue;
-    slice = {};  // its memory may go as soon as whoever took the parts is done
+    slice = {};  // its memory may go as soon as the parts taken from it are let go
     ++next_;
     offset_ = 0;
   }

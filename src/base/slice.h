@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Slice: bytes shared by reference, never copied and never changed once they are one. A tensor that is sent
-// to three peers, kept for a resend and cut into pieces lies in memory once; the last slice that looks at it
-// frees it.
+// Slice: bytes shared by reference. They are never copied, and never changed once a slice looks at them. A
+// tensor may be sent to three peers, kept for a resend and cut into pieces: it lies in memory once. The last
+// slice that looks at it frees it.
 //
 // Slices is a run of bytes in parts: a frame, a message's payload. Where one part ends and the next begins
 // means nothing, and a network may cut anew.
@@ -23,11 +23,11 @@ namespace gossamer {
 class Slice {
  public:
   Slice() = default;
-  // `owner` keeps `bytes` alive; whoever makes the slice promises that nobody writes to them any more.
+  // `owner` keeps `bytes` alive. The caller promises that nobody writes to them any more.
   Slice(std::shared_ptr<const void> owner, std::span<const std::byte> bytes)
       : owner_(std::move(owner)), bytes_(bytes) {}
 
-  // Memory of its own with the same content.
+  // A slice of new memory with the same content.
   [[nodiscard]] static Slice copy_of(std::span<const std::byte> bytes);
   [[nodiscard]] static Slice of(std::string text);
   [[nodiscard]] static Slice of(std::vector<std::byte> bytes);
@@ -52,7 +52,8 @@ void copy_front(const Slices& slices, std::span<std::byte> out);
 // Everything in one piece of memory, for tests and small messages.
 [[nodiscard]] std::string joined(const Slices& slices);
 
-// Takes bytes from the front of a run of slices, without copying them or into memory of the caller.
+// Takes bytes from the front of a run of slices: take() shares them, read() copies them into the caller's
+// memory.
 class SliceReader {
  public:
   explicit SliceReader(Slices slices);

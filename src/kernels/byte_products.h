@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ByteProducts: the products of a panel of kPanelRows rows of signed bytes with a batch of queries of
-// unsigned bytes, exact in 32 bits and therefore the same on every instruction set. A byte costs a quarter of
-// a float's memory traffic, and its products half the time of bf16's where the CPU has VNNI instructions.
+// unsigned bytes. They are exact in 32 bits and therefore the same on every instruction set. A byte costs a
+// quarter of a float's memory traffic. Where the CPU has VNNI instructions, a product takes half the time of
+// one in bf16.
 //
 //   const ByteProducts products(isa, {.hidden = 128, .batch = 64});
 //   ByteProducts::Queries packed = products.queries();
 //   products.pack(queries, packed);              // once per block of queries
 //   products.scores(rows, packed, scratch, s);   // s[r][b] = rows[r] . queries[b]
 //
-// LIBXSMM generates the products where the CPU has VNNI; elsewhere Kernels::multiply_int16 takes its place on
-// operands widened to 16 bits. Preconditions: hidden is a multiple of kLanes, at most
-// 65536; batch is a multiple of kPanelMultiple; both > 0. Thread rule: as PanelProducts (products.h).
+// LIBXSMM generates the products where the CPU has VNNI. Elsewhere Kernels::multiply_int16 takes its place,
+// on operands widened to 16 bits. Preconditions: hidden is a multiple of kLanes, at most 65536; batch is a
+// multiple of kPanelMultiple; both > 0. Thread rule: as PanelProducts (products.h).
 #pragma once
 
 #include <cstddef>
@@ -48,7 +49,7 @@ class ByteProducts {
  private:
   const Kernels* kernels_;
   PanelShape shape_;
-  std::size_t block_;  // queries whose part of the batch stays in the first-level cache; divides the batch
+  std::size_t block_;  // queries of a query block, which stays in the first-level cache; divides the batch
   void (*product_)();  // generated (generated.h), or null
 };
 

@@ -48,8 +48,8 @@ struct CodeCase {
   std::vector<float> smallest = std::vector<float>(kCodeRows, -1);
 };
 
-// Every bit of a sign code is the sign of its sum, and the least magnitude is that of the sums, bit by bit
-// the same as adding up in list order.
+// Every bit of a sign code is the sign of its sum, bit by bit the same as adding up in list order. The least
+// magnitude is the least of these sums.
 TEST_P(CodesOnIsa, SignCodesAreSignsOfSums) {
   for (const std::size_t terms : {std::size_t{1}, std::size_t{2}, std::size_t{13}, std::size_t{43}}) {
     CodeCase c(terms);
@@ -73,8 +73,8 @@ TEST_P(CodesOnIsa, SignCodesAreSignsOfSums) {
   }
 }
 
-// Every place of a winner code is the position of the first largest coordinate of its window, and the least
-// lead is that of the sorted windows.
+// Every place of a winner code is the position of the first largest coordinate of its window. The least lead
+// is the one that sorting the windows gives.
 TEST_P(CodesOnIsa, WinnerCodesAreFirstLargest) {
   for (const std::size_t window : {std::size_t{2}, std::size_t{4}, std::size_t{8}, std::size_t{16}}) {
     CodeCase c(window);

@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DenseProduct: C = L R for row-major matrices of floats whose right operand is used by many rows: the
-// products of a dense layer, forward (L = hidden vectors, R = W^T) and backward (gradients by W; W's own
-// gradient).
+// DenseProduct: C = L R for row-major matrices of floats, where many rows of L use the same R. These are the
+// products of a dense layer:
+//
+// - forward: L = the hidden vectors, R = W^T;
+// - backward, for the layer's input: L = the gradients, R = W;
+// - backward, for W's own gradient: L = the gradients transposed, R = the inputs.
 //
 //   const DenseProduct product(isa, {.depth = 256, .columns = 128, .left_stride = 256, .out_stride = 128});
 //   product.pack_rows(right, 128, {0, 256}, packed);         // R [depth][columns], once per change
 //   product.multiply(left, packed, out, 64);                 // out[64][columns] = left[64][depth] R
 //
-// The packed R, of packed_size() elements, stands in blocks of columns that stay in the first-level cache.
-// LIBXSMM generates the product where it can; Kernels::multiply takes its place elsewhere. Preconditions:
-// columns and depth are multiples of kPanelMultiple and > 0, out_stride >= columns, left_stride >= depth;
-// rows of a product are a multiple of kLanes. Sums are formed in an order that does not depend on the number
-// of rows. Thread rule: as PanelProducts (products.h).
+// The packed R, of packed_size() elements, stands in column blocks that stay in the first-level cache.
+// LIBXSMM generates the product where it can; Kernels::multiply takes its place elsewhere. A row's sums are
+// formed in an order that does not depend on the number of rows. Thread rule: as PanelProducts (products.h).
+//
+// Preconditions: columns and depth are multiples of kPanelMultiple and > 0; out_stride >= columns;
+// left_stride >= depth; the rows of a product are a multiple of kLanes.
 #pragma once
 
 #include <cstddef>

@@ -6,8 +6,8 @@
 namespace gossamer::kernels {
 namespace {
 
-// The target to ask LIBXSMM for; unknown where it has no kernel: asked for bf16 below AVX-512, it would
-// answer with what it remembers of a stronger set.
+// The target to ask LIBXSMM for; unknown where it has no kernel. Asked for bf16 below AVX-512, it would
+// answer with the code that it remembers for a stronger set.
 int target_of(Isa isa, Element element) {
   if (element == Element::kBf16 && isa < Isa::kAvx512) return LIBXSMM_TARGET_ARCH_UNKNOWN;
   switch (isa) {
@@ -20,9 +20,9 @@ int target_of(Isa isa, Element element) {
   return LIBXSMM_TARGET_ARCH_UNKNOWN;
 }
 
-// LIBXSMM remembers generated code by shape and flags, not by instruction set. The two sets that differ for
-// one element type are kept apart by the flag for prefetch arguments, which changes the signature and nothing
-// else: every call passes the three arguments it stands for.
+// LIBXSMM remembers generated code by shape and flags, not by instruction set. So the two sets that differ
+// for one element type get different flags for prefetch arguments. The flag changes nothing but the
+// signature: every call passes the three arguments that it stands for.
 int prefetch_of(Isa isa, Element element) {
   const Isa strongest_apart = element == Element::kF32 ? Isa::kAvx512 : Isa::kAvx512Bf16;
   return isa >= strongest_apart ? LIBXSMM_GEMM_PREFETCH_NONE : LIBXSMM_GEMM_PREFETCH_SIGONLY;

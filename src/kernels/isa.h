@@ -50,7 +50,7 @@ enum class Element { kF32, kBf16 };
 // "f32", "bf16".
 [[nodiscard]] std::string_view name(Element element);
 
-// The element type whose products are fastest: bf16 where the CPU multiplies bf16 pairs natively, else f32.
+// The element type with the fastest products: bf16 where the CPU multiplies bf16 pairs natively, else f32.
 // (AVX-512 without BF16 emulates the pair product at two thirds of the speed of f32.)
 [[nodiscard]] Element preferred_element(Isa isa);
 

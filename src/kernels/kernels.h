@@ -9,7 +9,7 @@
 // Sizes: every `n` or `width` is a multiple of kLanes; rows are padded with zeros up to it. Pointers need
 // only the alignment of their type; 64 bytes is fastest. Unless said otherwise outputs do not overlap inputs.
 // The owner of the buffers checks sizes once; the functions do not.
-// Accuracy: sums are formed in an order that depends on the ISA, so ISAs agree to rounding; one ISA on the
+// Accuracy: sums are formed in an order that depends on the ISA, so ISAs agree to rounding. One ISA on the
 // same input always gives the same bits. Thread rule: tables are immutable; the functions write only what
 // their arguments point to.
 #pragma once
@@ -27,7 +27,7 @@ namespace gossamer::kernels {
 // Rows are padded to a multiple of this many elements.
 inline constexpr std::size_t kLanes = 16;
 
-// exp_row: the un-normalised probabilities of one label (row) for all samples of the batch, b in [0, n):
+// exp_row: the un-normalised probabilities of one label (row) for all samples of the batch. For b in [0, n):
 //   e[b] = exp(clamp(scores[b] + bias - shift[b], -60, 60));  out[b] = e[b];  sums[b] += out[b]
 // The sum takes the value as stored (after rounding to bf16), so that the stored row and the sum agree.
 // NaN stays NaN. Relative error at most 5e-7 (f32), 2^-8 (bf16). See panel_softmax.md.
@@ -39,8 +39,8 @@ struct ExpRow {
   std::size_t n;
 };
 
-// What one Adam update does to a row (Kingma and Ba, "Adam", 2015, algorithm 1), preceded by what the steps
-// that skipped this row did to it. All products of powers are the caller's (learn/sparse).
+// The numbers of one Adam update of a row (Kingma and Ba, "Adam", 2015, algorithm 1). It first catches up on
+// the steps that skipped this row. All products of powers are the caller's (learn/sparse).
 struct AdamCoefficients {
   float step_size = 0;       // lr / (1 - beta1^t)
   float inv_sqrt_bias2 = 1;  // 1 / sqrt(1 - beta2^t)
@@ -66,10 +66,10 @@ struct AdamRow {
   std::size_t n;
 };
 
-// The same with one second moment for each block of kMomentBlock weights, which follows the mean of their
-// squared gradients: v is [n / kMomentBlock]; the other arrays are [n], of which the first `used` count: the
-// rest is padding, whose gradient is 0. m is rounded to bf16 when it is stored; the weights take it as it was
-// before that. weight_scale and gradient_scale must be 1.
+// The same with one second moment for each moment block of kMomentBlock weights, which follows the mean of
+// their squared gradients. v is [n / kMomentBlock]; the other arrays are [n]. The first `used` elements of a
+// row count; the rest is padding, with gradient 0. m is rounded to bf16 when it is stored; the weights take
+// it as it was before that. weight_scale and gradient_scale must be 1.
 inline constexpr std::size_t kMomentBlock = 16;
 struct AdamBlocks {
   float* w;
@@ -79,7 +79,8 @@ struct AdamBlocks {
   std::size_t n;
   std::size_t used;
 
-  // Over how many weights the mean of the block at `begin` is taken: never 0, also where all are padding.
+  // The number of weights in the mean of the moment block at `begin`: never 0, also where all of them are
+  // padding.
   [[nodiscard]] std::size_t averaged(std::size_t begin) const {
     return begin < used ? std::min(kMomentBlock, used - begin) : kMomentBlock;
   }
@@ -88,7 +89,7 @@ struct AdamBlocks {
 enum class Activation { kRelu, kIdentity, kTanh };
 
 // Forward: y[i] = f(y[i]) in place, then h[i] = y[i] * scale where kept[i] != 0, else 0.
-//   Without dropout kept is null: h = y (scale is not used). h may be y.
+// Without dropout kept is null: h = y (scale is not used). h may be y.
 struct ActivationForward {
   float* y;
   float* h;
@@ -96,8 +97,8 @@ struct ActivationForward {
   float scale;               // 1 / (1 - dropout)
   std::size_t n;
 };
-// Backward: gradient[i] (of h) becomes that of the input of f, from y = f(z) as forward left it.
-// It equals y or h-without-dropout; relu's slope at 0 is 0.
+// Backward: on entry gradient[i] is the gradient by h[i]; it becomes the gradient by the input z of f. y =
+// f(z) is as forward left it: equal to h where there is no dropout. The slope of relu at 0 is 0.
 struct ActivationBackward {
   const float* y;
   float* gradient;
@@ -106,9 +107,10 @@ struct ActivationBackward {
   std::size_t n;
 };
 
-// out[0..width) = sum over i of values[i] * table[indices[i] * stride + (0..width)]. Overwrites out.
-// Rows are fetched ahead, those of the `more` indices behind the list too: of sums that come next. Order of
-// summation is that of the list. count may be 0 (out = 0).
+// The weighted sum of some rows of a table. Overwrites `out`:
+//   out[0..width) = sum over i of values[i] * table[indices[i] * stride + (0..width)]
+// The terms are added in the order of the list. count may be 0 (out = 0). Rows are fetched ahead. So are the
+// rows of the `more` indices behind the list: those of the sums that come next.
 struct WeightedSum {
   float* out;
   const float* table;
@@ -120,11 +122,11 @@ struct WeightedSum {
   std::size_t more = 0;
 };
 
-// Which queries (columns) may give one row a score above their thresholds, where products of bytes stand for
-// the exact ones: for b in [0, n) with
+// Selects the queries (columns) that may give one row a score above their thresholds. Products of bytes stand
+// for the exact ones. For b in [0, n), rising, appends {b, upper} where upper > thresholds[b]:
 //   upper = scale * scales[b] * (products[b] - offset) + bias + norm * errors[b] + error * norms[b]
-// above thresholds[b], in rising b, appends {b, upper}. `hits` has room for n. NaN is never above. `upper` is
-// rounded a few times; the caller's bounds leave room for that.
+// `hits` has room for n. NaN is never above. `upper` is rounded a few times; the caller's bounds leave room
+// for that.
 struct ScoreHit {
   std::uint32_t column;
   float upper;
@@ -153,10 +155,10 @@ struct Transpose {
   std::size_t in_stride, out_stride;  // elements between rows of in and of out
 };
 
-// C += A B, column-major: a [k][lda], b [n][ldb], c [n][ldc], m, n, k elements used; m a multiple of kLanes,
-// n of 4, k of 2. For Bf16 and int16_t A holds pairs: a [k/2][lda][2], element (i, p) at
-// a[(p/2 * lda + i) * 2 + p%2]. Sums of int16_t are exact as long as they fit their 32 bits.
-// The product that stands in where LIBXSMM has none (products.h, byte_products.h).
+// The product that stands in where LIBXSMM has none (products.h, byte_products.h): C += A B, column-major.
+//   a [k][lda], b [n][ldb], c [n][ldc]: m, n, k elements used; m a multiple of kLanes, n of 4, k of 2
+// For Bf16 and int16_t A holds pairs, a [k/2][lda][2]: element (i, p) is a[(p/2 * lda + i) * 2 + p%2]. Sums
+// of int16_t are exact as long as they fit their 32 bits.
 template <class E>
 using SumOf = std::conditional_t<std::is_same_v<E, std::int16_t>, std::int32_t, float>;
 template <class E>
@@ -168,14 +170,15 @@ struct Multiply {
   std::size_t lda, ldb, ldc;
 };
 
-// Hash codes of kCodeRows vectors at a time (learn/lsh). The vectors stand transposed: coordinate i of vector
-// r is columns[i * kCodeRows + r]. A code joins `functions` functions of one vector, function f in the f-th
-// place from the lowest bit; vector r's code c is out[c * kCodeRows + r]. All ISAs give the same bits.
+// Hash codes of kCodeRows vectors at a time (learn/lsh). All ISAs give the same bits.
+// - The vectors stand transposed: coordinate i of vector r is columns[i * kCodeRows + r].
+// - A code joins `functions` functions of one vector, function f in the f-th place from the lowest bit.
+// - Code c of vector r is out[c * kCodeRows + r].
 inline constexpr std::size_t kCodeRows = 64;
 
-// Signs of sparse projections, one bit each: sum over t in [0, terms) of sign[t] * coordinate index[t], added
-// up in this order; the bit is sum >= 0 (NaN: 0). smallest[r] = the least |sum| of vector r over all
-// functions.
+// Signs of sparse projections, one bit each: sum >= 0 (NaN: 0), where, added up in this order,
+//   sum = sum over t in [0, terms) of sign[t] * coordinate index[t]
+// smallest[r] is the least |sum| of vector r over all functions.
 struct SignCodes {
   const float* columns;
   const std::uint32_t* index;  // [codes][functions][terms]
@@ -186,7 +189,7 @@ struct SignCodes {
 };
 
 // Winners of windows, log2(window) bits each: the position t in [0, window) of the largest coordinate
-// index[t], the first of equals. smallest[r] = the least lead of a winner over the next best, over all
+// index[t], the first of equals. smallest[r] is the least lead of a winner over the next best, over all
 // functions.
 struct WinnerCodes {
   const float* columns;
@@ -197,10 +200,10 @@ struct WinnerCodes {
   float* smallest;     // [kCodeRows]; unspecified for a vector with NaN
 };
 
-// Limits of to_int8. Rows of smaller numbers would have a scale below the normal numbers, and one of the
-// largest number a scale, rounded up, whose 127 fold is infinite.
+// Limits of to_int8. A row of smaller numbers than the first would have a scale below the normal numbers. A
+// scale above the second, times 127, would be infinite.
 inline constexpr float kSmallestByteRow = 0x1.fcp-120F;       // 127 * 2^-126
-inline constexpr float kLargestByteScale = 0x1.020406p+121F;  // the last whose 127 fold is finite
+inline constexpr float kLargestByteScale = 0x1.020406p+121F;  // the last whose product with 127 is finite
 
 struct Kernels {
   Isa isa;
@@ -212,14 +215,15 @@ struct Kernels {
   std::int32_t (*dot_bytes)(const std::uint8_t* x, const std::int8_t* y, std::size_t n);  // exact; n <= 65536
   float (*squared_norm)(const float* x, std::size_t n);
 
-  // Round to nearest even; NaN stays NaN, beyond the largest bf16 becomes infinity.
+  // Round to nearest even; NaN stays NaN, and numbers beyond the largest bf16 become infinity.
   void (*to_bf16)(const float* x, Bf16* out, std::size_t n);
   void (*from_bf16)(const Bf16* x, float* out, std::size_t n);
-  // Round to signed bytes with one scale. With m the largest |x[i]|: the scale, which is returned, is m /
-  // 127, but at most kLargestByteScale, and out[i] is x[i] * (127 / m) to nearest even, in -127..127, so that
-  // |x[i] - scale * out[i]| <= (1/2 + 2^-14) m / 127. For m below kSmallestByteRow all bytes and the scale
-  // are 0; with an infinity or NaN in the row all bytes are 0 and the scale is NaN. All ISAs give the same
-  // bits.
+  // Round to signed bytes with one scale, which is returned. With m the largest |x[i]|:
+  //   scale  = min(m / 127, kLargestByteScale)
+  //   out[i] = x[i] * (127 / m) to nearest even, in -127..127
+  // so that |x[i] - scale * out[i]| <= (1/2 + 2^-14) m / 127. For m below kSmallestByteRow all bytes and the
+  // scale are 0. With an infinity or NaN in the row all bytes are 0 and the scale is NaN. All ISAs give the
+  // same bits.
   float (*to_int8)(const float* x, std::int8_t* out, std::size_t n);
   // out[i] = scale * x[i], rounded once, the same on all ISAs.
   void (*from_int8)(const std::int8_t* x, float scale, float* out, std::size_t n);

@@ -103,8 +103,8 @@ TEST_P(KernelsOnIsa, DotMatchesDouble) {
   }
 }
 
-// bf16 rounding is the nearest of the two neighbours, even at ties: all upper halves x lower halves around
-// the tie, both signs, denormals, infinities and NaN included.
+// bf16 rounding gives the nearest of the two neighbours, the even one at ties. It is tried on all upper
+// halves and lower halves around the tie, both signs, denormals, infinities and NaN included.
 TEST_P(KernelsOnIsa, RoundsToNearestEven) {
   std::vector<float> x;
   for (std::uint32_t top = 0; top < 0x10000U; top += 3) {
@@ -180,8 +180,8 @@ TEST_P(KernelsOnIsa, InterleavesPairs) {
   }
 }
 
-// exp_row: over the whole clamped range the relative error is below 5e-7 in f32 and half a bf16 step in bf16;
-// sums take what was stored; a NaN score stays visible.
+// exp_row: over the whole clamped range the relative error is below 5e-7 in f32 and half a bf16 step in bf16.
+// Sums take what was stored. A NaN score stays visible.
 TEST_P(KernelsOnIsa, ExpRow) {
   constexpr std::size_t kCount = 4096;
   std::vector<float> scores(kCount);
@@ -266,8 +266,8 @@ TEST_P(KernelsOnIsa, ActivationsKeepNan) {
   }
 }
 
-// weighted_sum is the sum in double for lists of any length, empty ones and repeated rows included, and the
-// same for the beginning of a list whose end it only fetches.
+// weighted_sum equals the sum in double for lists of any length, empty ones and repeated rows included. The
+// beginning of a list gives the same bits whether or not the rest of the list is fetched ahead.
 TEST_P(KernelsOnIsa, WeightedSum) {
   constexpr std::uint32_t kRows = 50;
   for (const std::size_t width : kSizes) {
@@ -298,8 +298,8 @@ TEST_P(KernelsOnIsa, WeightedSum) {
   }
 }
 
-// select_above gives exactly the columns whose upper bound is above the threshold, in rising order; ties and
-// NaN are not above. Small integers: every bound is exact, however it is added up.
+// select_above gives exactly the columns with an upper bound above the threshold, in rising order; ties and
+// NaN are not above. The numbers are small integers, so every bound is exact however it is added up.
 TEST_P(KernelsOnIsa, SelectAbove) {
   for (const std::size_t n : kSizes) {
     Rng rng(kSeed, Purpose::kTest, n);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What this core can do at best, for reports of how much of it a kernel uses: loops that do nothing else.
+// Loops that do nothing but reach what this core can do at best, for reports of how much of it a kernel uses.
 //
 // Thread rule: pure functions on the caller's memory. Owner: none.
 #pragma once

@@ -10,8 +10,8 @@
 namespace gossamer::kernels {
 namespace {
 
-// The loop does all its rounds: its value is that of the recurrence s = 0.999 s + 0.001, ten chains of as
-// many lanes as the count of operations says.
+// The loop does all its rounds: its value is the value of the recurrence s = 0.999 s + 0.001. It has ten
+// chains, each of as many lanes as the count of operations says.
 TEST(MachinePeak, LoopDoesWhatItCounts) {
   for (const Isa isa : kAllIsas) {
     if (!supported(isa)) continue;
@@ -31,7 +31,7 @@ TEST(MachinePeak, LoopDoesWhatItCounts) {
   }
 }
 
-// The triad is that of its formula, on every instruction set, and ends where it should.
+// The triad equals its formula on every instruction set, and writes nothing behind its end.
 TEST(MachinePeak, TriadIsTheFormula) {
   for (const Isa isa : kAllIsas) {
     if (!supported(isa)) continue;

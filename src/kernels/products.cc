@@ -83,7 +83,7 @@ PanelProducts<E>::PanelProducts(Isa isa, PanelShape shape) : kernels_(&kernels_f
   hidden_gradient_.first = hidden_gradient_.next = code(hidden_gradient_, Destination::kAdd);
 }
 
-// With ours the caller has zeroed a C that is to be overwritten.
+// Where our own product serves, the caller has zeroed a C that is to be overwritten.
 template <class E>
 void PanelProducts<E>::run(const Plan& plan, const Operands& operands) const {
   for (std::size_t i = 0; i < plan.m; i += plan.block_m) {
@@ -114,7 +114,7 @@ std::size_t PanelProducts<E>::packed_size() const {
 
 template <class E>
 std::size_t PanelProducts<E>::scratch_size() const {
-  // P^T, and for bf16 the panel in pairs.
+  // Room for P^T, and for bf16 also for the panel in pairs.
   return kPanelRows * (shape_.batch + (kElement<E> == Element::kBf16 ? shape_.hidden : 0));
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // PanelProducts<E>: the three dense products of one panel of kPanelRows label rows with a whole batch
-// (panel_softmax.md), for E = float or Bf16, on any instruction set. Sums are f32 throughout.
+// (panel_softmax.md). E is float or Bf16; any instruction set serves. Sums are f32 throughout.
 //
 //   const PanelProducts<float> products(Isa::kAvx2, {.hidden = 128, .batch = 256});
 //   products.pack_hidden(h, packed);                               // once per step
@@ -12,15 +12,18 @@
 //   products.pack_scaled_hidden(h, inv, packed_scaled);            // once per step, between the passes
 //   products.weight_gradient(p, packed_scaled, dw);                // dW = P (inv h)
 //
-// Matrices are row-major: S float[64][batch], P E[64][batch], h and dh float[batch][hidden], dW
-// float[64][hidden], all without gaps; panel E[64][panel_stride()]. The packed operands have a private layout
-// of packed_size() elements (f32: h^T and inv h; bf16: adjacent rows interleaved in pairs, "VNNI-2").
+// Matrices are row-major and without gaps: S float[64][batch], P E[64][batch], h and dh float[batch][hidden],
+// dW float[64][hidden]. Only the panel has gaps between rows: E[64][panel_stride()]. The packed operands have
+// a private layout of packed_size() elements (f32: h^T and inv h; bf16: adjacent rows interleaved in pairs,
+// "VNNI-2").
 //
-// LIBXSMM generates the products where it has a kernel for (E, ISA); Kernels::multiply takes its place
+// LIBXSMM generates the products where it has a kernel for (E, ISA). Kernels::multiply takes its place
 // elsewhere with the same layouts, so that both element types run on every machine. Preconditions: hidden and
-// batch are multiples of kPanelMultiple and > 0. Buffers start on 64 bytes for speed. Thread rule: construct
-// on one thread at a time in the process (LIBXSMM's generator has a process-wide target); a constructed
-// object is immutable and all its functions may run concurrently. Copies are cheap and equal.
+// batch are multiples of kPanelMultiple and > 0. Buffers start on 64 bytes for speed.
+//
+// Thread rule: construct on one thread at a time in the process (LIBXSMM's generator has a process-wide
+// target). A constructed object is immutable, and all its functions may run concurrently. Copies are cheap
+// and equal.
 #pragma once
 
 #include <cstddef>
@@ -60,8 +63,8 @@ class PanelProducts {
   // Whether LIBXSMM's kernels serve (for reports).
   [[nodiscard]] bool generated() const { return scores_.first != nullptr; }
 
-  // Sizes of the caller's buffers, in elements. Rows of a panel are panel_stride() >= hidden apart.
-  // The gap of a cache line keeps rows of powers of two from meeting in one set of the cache.
+  // Sizes of the caller's buffers, in elements. Rows of a panel are panel_stride() >= hidden elements apart.
+  // The gap of a cache line keeps rows with a power of two of elements from meeting in one set of the cache.
   [[nodiscard]] std::size_t panel_stride() const { return shape_.hidden + 64 / sizeof(E); }
   [[nodiscard]] std::size_t panel_size() const { return kPanelRows * panel_stride(); }
   [[nodiscard]] std::size_t packed_size() const;
@@ -97,8 +100,8 @@ class PanelProducts {
   // A generated product (products.cc knows its true type).
   using Generated = void (*)();
 
-  // C = A B or C += A B, column-major, cut into blocks of m and k whose part of A stays in the first-level
-  // cache.
+  // C = A B or C += A B, column-major. m and k are cut into blocks, so that a block of A stays in the
+  // first-level cache.
   struct Plan {
     std::size_t m = 0, n = 0, k = 0;
     std::size_t block_m = 0, block_k = 0;  // divide m and k

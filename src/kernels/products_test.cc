@@ -23,7 +23,7 @@ float element(const Bf16& x) { return reference::from_bf16(x); }
 void set(float& to, float x) { to = x; }
 void set(Bf16& to, float x) { to = reference::to_bf16(x); }
 
-// As the product reads it: rounded to the element type.
+// A number as the product reads it: rounded to the element type.
 template <class E>
 double rounded(float x) {
   E e{};
@@ -38,8 +38,8 @@ AlignedArray<float> random_matrix(std::size_t size, std::uint64_t stream) {
   return matrix;
 }
 
-// A sum of k products in f32 errs by at most about k roundings of the sum of magnitudes; here half of that is
-// never reached, and a wrong element would be off by about 1.
+// A sum of k products in f32 errs by at most about k roundings of the sum of magnitudes. Here half of that is
+// never reached. A wrong element would be off by about 1.
 double tolerance(std::size_t k) { return 1e-6 * static_cast<double>(k) + 1e-5; }
 
 // All operands of the three products for one shape.

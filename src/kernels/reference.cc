@@ -100,7 +100,7 @@ void transpose_pairs(const Transpose<Bf16>& t) {
   }
 }
 
-// NaN passes both comparisons.
+// NaN passes both comparisons unchanged.
 float clamped_exp(float x) {
   if (x < -60.0F) x = -60.0F;
   if (x > 60.0F) x = 60.0F;
@@ -160,7 +160,7 @@ float value(float z) {
   return z;
 }
 
-// The slope at z, told from y = value(z).
+// The slope of the activation at z, from y = value(z).
 template <Activation kActivation>
 float slope(float y) {
   if constexpr (kActivation == Activation::kRelu) return y > 0.0F ? 1.0F : 0.0F;

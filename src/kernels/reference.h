@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The reference: every kernel as the plainest C++ that is right. Its table is that of Isa::kScalar; the
-// vector bodies are tested against it, and it against double precision. Contracts: kernels.h. Thread rule: as
+// The reference: every kernel as the plainest C++ that is right. Its table serves Isa::kScalar. The vector
+// bodies are tested against it, and it is tested against double precision. Contracts and thread rule:
 // kernels.h.
 #pragma once
 

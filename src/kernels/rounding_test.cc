@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rounding to signed bytes and back: every table that this CPU runs against the reference to the bit, and
-// the reference's promises (kernels.h) in double precision.
+// Rounding to signed bytes and back. Every table that this CPU runs must agree with the reference to the bit.
+// The reference must keep the promises of kernels.h in double precision.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -52,7 +52,8 @@ class RoundingOnIsa : public testing::TestWithParam<Isa> {
     if (!supported(GetParam())) GTEST_SKIP() << "this CPU has no " << name(GetParam());
   }
   [[nodiscard]] const Kernels& kernels() const { return kernels_for(GetParam()); }
-  // Of this ISA, after a look that the reference says the same to the bit and nothing is written behind.
+  // Rounds with this ISA's table. Checks that the reference gives the same to the bit and that nothing is
+  // written behind the row.
   [[nodiscard]] Rounded round(const std::vector<float>& row) const {
     const std::size_t n = row.size();
     std::vector<std::int8_t> expected(n + 1, kUntouched);
@@ -95,8 +96,8 @@ TEST_P(RoundingOnIsa, KeepsTheBound) {
   }
 }
 
-// The largest numbers there are, and the smallest that have a scale, one float after the other: the 127 fold
-// of a scale is never infinite, and no bit is lost to numbers below the normal ones.
+// At the largest numbers, and at the smallest that have a scale, one float after the other, the bound holds.
+// 127 times a scale is never infinite, and no bit is lost to numbers below the normal ones.
 TEST_P(RoundingOnIsa, KeepsTheBoundAtTheEnds) {
   float high = kLargest;
   float low = kSmallestByteRow;
@@ -162,8 +163,8 @@ TEST_P(RoundingOnIsa, WhatIsNotFiniteIsSeen) {
   }
 }
 
-// All bytes under all kinds of scales are one product in f32 each, whatever the scale is; nothing is written
-// behind the row.
+// All bytes under all kinds of scales come back as one product in f32 each; nothing is written behind the
+// row.
 TEST_P(RoundingOnIsa, FromBytesIsOneProduct) {
   std::vector<std::int8_t> all(256);
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int8_t>(static_cast<int>(i) - 128);

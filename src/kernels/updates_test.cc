@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What optimizers do to a row, of every table that this CPU runs, against double precision.
+// What optimizers do to a row: every table that this CPU runs, against double precision.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -92,7 +92,7 @@ TEST_P(UpdatesOnIsa, AdamRow) {
   }
 }
 
-// The mean of the squares of block `block`, of which those below `width` are in use; 0 of none.
+// The mean of the squares of moment block `block` over its elements below `width`; 0 where there are none.
 double mean_square(const std::vector<float>& g, std::size_t block, std::size_t width) {
   double sum = 0;
   std::size_t used = 0;
@@ -102,9 +102,9 @@ double mean_square(const std::vector<float>& g, std::size_t block, std::size_t w
   return used == 0 ? 0 : sum / static_cast<double>(used);
 }
 
-// adam_blocks is Adam's algorithm in double to 1e-6, with the mean of a block's squared gradients in place of
-// each; m is stored to the nearest bf16, and the step takes it as it was before that. The last block in use
-// may be short, and blocks of padding may follow.
+// adam_blocks follows Adam's algorithm in double to 1e-6, with the mean of a moment block's squared gradients
+// in place of each square. m is stored to the nearest bf16, and the step takes it as it was before that. The
+// last moment block in use may be short, and blocks of padding may follow.
 TEST_P(UpdatesOnIsa, AdamBlocks) {
   const AdamCoefficients plain = {.step_size = 0.02F, .inv_sqrt_bias2 = 1.25F};
   AdamCoefficients skipping = plain;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The vector bodies' half of the kernel tables: one body per operation, compiled for SSE4, AVX2 and AVX-512.
-// Inside src/kernels only; everybody else asks kernels_for() (kernels.h).
+// Inside src/kernels only; all other code asks kernels_for() (kernels.h).
 // Thread rule: any thread; returns values.
 #pragma once
 

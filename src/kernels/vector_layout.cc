@@ -30,8 +30,8 @@ using Halves = hn::ScalableTag<std::uint16_t>;
 constexpr D d;
 constexpr std::size_t kWidth = HWY_MAX_BYTES / sizeof(float);
 
-// Transpositions work on blocks of 16 bytes, on every target: the shuffles within them are the cheap ones,
-// and a store of 16 bytes a cycle is a small part of the product that follows.
+// Transpositions work on blocks of 16 bytes, on every target. The shuffles within such blocks are the cheap
+// ones. A store of 16 bytes a cycle is a small part of the product that follows.
 using Block16 = hn::FixedTag<std::uint16_t, 8>;
 using Block32 = hn::FixedTag<std::uint32_t, 4>;
 using Block64 = hn::FixedTag<std::uint64_t, 2>;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// This file is compiled once per target of Highway (foreach_target.h includes it again); Lanes(d) floats are
-// handled at a time, and kLanes is a multiple of that on all of them.
+// This file is compiled once per target of Highway: foreach_target.h includes it again. The functions handle
+// Lanes(d) floats at a time, and kLanes is a multiple of that on all targets.
 
-// Targets: what Isa knows. Without this the baseline would fall to SSSE3, for lack of AES in x86-64-v2.
+// The targets are those that Isa knows. Without this macro the baseline would fall to SSSE3, for lack of AES
+// in x86-64-v2.
 #define HWY_DISABLE_PCLMUL_AES
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)
 #undef HWY_TARGET_INCLUDE
@@ -46,7 +47,7 @@ V load(const Bf16* p) {
 }
 void store(V v, float* p) { hn::StoreU(v, d, p); }
 
-// To nearest even (half of the last kept bit, less one where that bit is 0, carries); NaN is kept, made
+// Rounds to nearest even: half of the last kept bit, less one where that bit is 0, carries. NaN is kept, made
 // quiet.
 V store(V v, Bf16* p) {
   const Bits bits;
@@ -106,8 +107,8 @@ float dot(const X* x, const float* y, std::size_t n) {
   return hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(a, b), hn::Add(c, e))));
 }
 
-// Bytes are widened to 16 bits and multiplied in pairs; kLanes of them at a time, or half a vector's worth
-// would be left over at the narrowest rows. The order within the sums does not matter: they are exact.
+// Bytes are widened to 16 bits and multiplied in pairs, kLanes of them at a time. With more at a time, half a
+// vector would be left over at the narrowest rows. The order within the sums does not matter: they are exact.
 std::int32_t dot_bytes(const std::uint8_t* x, const std::int8_t* y, std::size_t n) {
   const hn::CappedTag<std::int16_t, kLanes> words;
   const hn::Rebind<std::uint8_t, decltype(words)> unsigned_bytes;
@@ -302,8 +303,8 @@ void activate_backward(const ActivationBackward& a) {
   }
 }
 
-// Elements that the prefetch runs ahead, in rows: enough to cover a miss to memory at about 20 ns for 128 of
-// them.
+// How many elements the prefetch runs ahead, in whole rows. At about 20 ns for 128 of them the sum takes long
+// enough to cover a miss to memory.
 constexpr std::size_t kAhead = 768;
 
 enum class Fetch { kNothing, kRows };
@@ -326,8 +327,9 @@ void weighted_columns(const WeightedSum& s, std::size_t column) {
   for (std::size_t j = 0; j < kVectors; ++j) store(sum[j], s.out + column + j * kWidth);
 }
 
-// The columns from `column` on in blocks of kVectors vectors, what is left in smaller ones: every pass costs
-// the walk along the list again. The first block fetches whole rows ahead; the others find them in the cache.
+// The columns from `column` on in blocks of kVectors vectors; the columns left over go in smaller blocks.
+// Large blocks are better because every pass costs the walk along the list again. The first block fetches
+// whole rows ahead; the others find them in the cache.
 template <std::size_t kVectors>
 void weighted_blocks(const WeightedSum& s, std::size_t column) {
   constexpr std::size_t kBlock = kVectors * kWidth;

@@ -23,12 +23,12 @@ std::vector<Fault> faults_of(const ChaosOptions& options) {
     for (const FaultName& one : kFaults) {
       if (one.kind != FaultKind::kStop) kinds.push_back(one.kind);
     }
-    // There is one leader to four members, and what happens to it matters to all.
+    // There is one leader to four members, and its faults matter to all. So its kinds are drawn more often.
     kinds.insert(kinds.end(), {FaultKind::kKillCoordinator, FaultKind::kPauseCoordinator,
                                FaultKind::kPauseCoordinator, FaultKind::kPauseCoordinator});
   }
   std::vector<Fault> faults = draw_faults(options.seed, kinds, options.faults, kFirstFault, last);
-  // After a Stop little else can happen: it comes to one run of thirty, beside the other faults.
+  // Little else can happen after a Stop. So it comes to one run of thirty, beside the other faults.
   if (options.kinds.empty() && options.faults > 0 && options.seed % 30 == 7) {
     const auto stop = draw_faults(options.seed + 1, {FaultKind::kStop}, 1, kFirstFault, last);
     faults.insert(faults.end(), stop.begin(), stop.end());
@@ -36,7 +36,7 @@ std::vector<Fault> faults_of(const ChaosOptions& options) {
   return faults;
 }
 
-// The one who watches a fleet.
+// Runs a fleet and watches it from outside.
 class Watch {
  public:
   explicit Watch(const ChaosOptions& options)
@@ -60,14 +60,14 @@ class Watch {
   std::optional<Instant> last_step_;
   std::optional<StepNumber> at_first_fault_;
   std::optional<StepNumber> at_last_fault_end_;
-  std::optional<Calm> settled_;  // once nothing should happen any more
+  std::optional<Calm> settled_;  // the state after which nothing should happen any more
   StepNumber steps_in_calm_;
   StepNumber committed_in_calm_;
   std::uint64_t claimed_in_calm_ = 0;
   ChaosReport report_;
 };
 
-// What can only be seen from outside, now and then.
+// Looks, every kLookEvery, at facts that only an outside view has.
 void Watch::look() {
   fleet_.replace_done();
   look_at_steps();

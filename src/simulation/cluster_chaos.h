@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ClusterChaos: a fleet under faults in virtual time. Real links, coordinators and members over a simulated
-// internet and store; a counting engine in place of training; invariants watched all along, and at the end
-// that everybody is back to work and that what was expected has come true. One seed gives one history.
+// ClusterChaos: a fleet under faults in virtual time. Real links, coordinators and members run over a
+// simulated internet and store, with a counting engine in place of training. Invariants are watched all
+// along. At the end everybody must be back to work, and the expectations must have come true. One seed gives
+// one history.
 //
 // Thread rule: one thread for each run; runs share nothing.
 #pragma once
@@ -24,16 +25,16 @@
 
 namespace gossamer::simulation {
 
-// kFile: one coordinator, that comes back to its file. kCluster: a second one stands by (etcd).
+// kFile: one coordinator, which comes back to its file. kCluster: a second one stands by (etcd).
 enum class StoreKind { kFile, kCluster };
 // kCertified: nodes have certificates and keep their numbers from life to life. kNumbered: they get new ones.
 enum class Identity { kCertified, kNumbered };
 
-// What a run must come up to beside the invariants; the defaults expect nothing.
+// What a run must reach beside keeping the invariants; the defaults expect nothing.
 struct ChaosExpectations {
   std::uint64_t most_lives = std::numeric_limits<std::uint64_t>::max();  // of members
   std::uint64_t least_steps = 0;                                         // committed at the end
-  std::uint64_t least_steps_under_faults = 0;  // applied from the first fault's beginning to the last's end
+  std::uint64_t least_steps_under_faults = 0;  // applied from the first fault's start to the last's end
   Duration recovered_within{std::numeric_limits<std::int64_t>::max()};    // after the last fault's end
   Duration longest_standstill{std::numeric_limits<std::int64_t>::max()};  // without a step applied
 };
@@ -45,9 +46,10 @@ struct ChaosOptions {
   std::size_t things = 8;
   std::optional<StoreKind> store = std::nullopt;    // none: drawn
   std::optional<Identity> identity = std::nullopt;  // none: drawn
-  // Of these four, what is none is drawn where faults are, and otherwise as in plain fleets.
-  std::optional<double> hidden = std::nullopt;         // share of members behind NAT; plain: 0
-  std::optional<double> memory = std::nullopt;         // of each, in shares of all things; plain: 1
+  // If one of the next four is not set, it is drawn for runs with faults. Without faults it has the plain
+  // value.
+  std::optional<double> hidden = std::nullopt;         // fraction of members behind NAT; plain: 0
+  std::optional<double> memory = std::nullopt;         // of each, as a fraction of all things; plain: 1
   std::optional<Duration> freeze_time = std::nullopt;  // plain: 30 s
   std::optional<cluster::ViewChange> view_change = std::nullopt;  // plain: frozen
   double clock_error = 0.02;                                      // rates are drawn from 1 - this to 1 + this
@@ -59,7 +61,7 @@ struct ChaosOptions {
   Duration calm = from_seconds(45);     // after the last has ended
   ChaosExpectations expect = {};
   cluster::Defect defect = cluster::Defect::kNone;
-  // Is told what happens, with the simulated time in seconds: for people who replay a seed.
+  // Called with events and their simulated time in seconds, for people that replay a seed.
   std::function<void(double, const std::string& who, const std::string& what)> trace = {};
 };
 
@@ -77,7 +79,7 @@ struct ChaosReport {
   std::uint64_t steps_committed = 0;
   std::uint64_t steps_under_faults = 0;
   std::uint64_t lives = 0;  // of members
-  // From the last fault's end until all members serve under one installed view and a step was applied.
+  // From the last fault's end until all members serve under one installed view and have applied a step.
   std::optional<Duration> recovery;
   Duration standstill;  // the longest time without a step, from the first one on
   double virtual_seconds = 0;

@@ -17,7 +17,7 @@ namespace {
 using cluster::Defect;
 using cluster::DefectName;
 
-// Claim: without faults a fleet forms, works, and nobody begins twice, whichever store it has.
+// Claim: a fleet without faults forms and works, and no member begins twice, with either store.
 TEST(ClusterChaos, QuietFleetCommitsSteps) {
   for (const StoreKind store : {StoreKind::kFile, StoreKind::kCluster}) {
     const ChaosOptions options{.store = store, .faults = 0};
@@ -28,7 +28,7 @@ TEST(ClusterChaos, QuietFleetCommitsSteps) {
   }
 }
 
-// Claim: one seed is one history, to the last bit of what was seen.
+// Claim: one seed is one history, to the last bit of everything seen.
 TEST(ClusterChaos, OneSeedIsOneHistory) {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     const ChaosReport first = run_cluster_chaos({.seed = seed});
@@ -40,7 +40,7 @@ TEST(ClusterChaos, OneSeedIsOneHistory) {
 }
 
 // Claim: a coordinator that is killed at any moment and comes back to its file within seconds costs no member
-// its life: they go on without it, and find it again.
+// its life. Members go on without it, and find it again.
 TEST(ClusterChaos, KilledCoordinatorCostsNoMember) {
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     ChaosOptions options{.seed = seed, .store = StoreKind::kFile};
@@ -56,7 +56,7 @@ TEST(ClusterChaos, KilledCoordinatorCostsNoMember) {
 }
 
 // Claim: a leader that is stopped for 30 s and goes on (SIGSTOP, SIGCONT) finds that another leads, and harms
-// nothing; members lose neither a step nor a life.
+// nothing. Members lose neither a step nor a life.
 TEST(ClusterChaos, StoppedLeaderIsReplaced) {
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     ChaosOptions options{.seed = seed, .store = StoreKind::kCluster};
@@ -69,8 +69,8 @@ TEST(ClusterChaos, StoppedLeaderIsReplaced) {
   }
 }
 
-// Claim: however many of eight members are killed in the same instant, their going is one change of the view
-// and one placement, within 0.4 s where the disk does not hiccup: 0.25 s until they are declared, two writes
+// Claim: any number of eight members killed in the same instant are one change of the view and one placement.
+// It takes at most 0.4 s if the disk does not hiccup. That is 0.25 s until they are declared dead, two writes
 // of the store and two round trips of 20 ms. (A disk that hiccups takes up to 0.6 s more for each write.)
 TEST(ClusterChaos, KilledTogether) {
   for (const std::size_t killed : {1, 3, 7}) {
@@ -79,7 +79,7 @@ TEST(ClusterChaos, KilledTogether) {
       ChaosOptions options{.seed = seed, .members = 8, .things = 16, .store = StoreKind::kFile};
       const Instant at{from_seconds(10).ns};
       for (std::size_t i = 0; i < killed; ++i) {
-        // Who is left moves up.
+        // Index 0 is another member each time, as the others move up.
         options.script.push_back(
             {.kind = FaultKind::kKill, .at = at, .lasts = from_seconds(30), .member = 0});
       }
@@ -105,8 +105,9 @@ TEST(ClusterChaos, KilledTogether) {
   }
 }
 
-// Claim: whatever befalls coordinators for up to 8 s each, killed, stopped, cut off from every member, their
-// store out of reach, members lose neither a step nor a life: they need no coordinator for a while.
+// Claim: members lose neither a step nor a life while coordinators are in trouble for up to 8 s each.
+// Coordinators are killed, stopped, cut off from every member or from their store. Members need none of them
+// for a while.
 TEST(ClusterChaos, CoordinatorsInTroubleCostNoMember) {
   const std::vector<FaultKind> kinds{FaultKind::kKillCoordinator, FaultKind::kPauseCoordinator,
                                      FaultKind::kCutCoordinator, FaultKind::kStoreFails,
@@ -117,7 +118,7 @@ TEST(ClusterChaos, CoordinatorsInTroubleCostNoMember) {
     for (std::size_t i = 0; i < options.script.size(); ++i) {
       Fault& fault = options.script[i];
       fault.lasts.ns = std::min(fault.lasts.ns, from_seconds(8).ns);
-      // One after the other: two in a row may last longer than members are waited for.
+      // One fault after the other, as two in a row may last longer than members are waited for.
       fault.at = Instant{from_seconds(6 + 22 * static_cast<double>(i)).ns};
     }
     const ChaosReport report = run_cluster_chaos(options);
@@ -126,8 +127,8 @@ TEST(ClusterChaos, CoordinatorsInTroubleCostNoMember) {
   }
 }
 
-// Claim: whatever happens, the invariants hold and the fleet gets back to work; and seeds as few as these
-// lead into the branches that most of the protocol is about. (2,000 seeds: tests/simulation.)
+// Claim: the invariants hold and the fleet gets back to work, whatever happens. Even these few seeds reach
+// the branches that most of the protocol is about. (2,000 seeds: tests/simulation.)
 TEST(ClusterChaos, SeedsHold) {
   using Probe = cluster::ControlProbe;
   std::map<Probe, std::uint64_t> reached;
@@ -145,7 +146,7 @@ TEST(ClusterChaos, SeedsHold) {
   }
 }
 
-// Claim: so do those that have broken something, whatever their histories are by now.
+// Claim: seeds that once broke something hold, whatever their histories are by now.
 TEST(ClusterChaos, SeedsThatBrokeHold) {
   for (const std::uint64_t seed : {2043, 2097, 5987, 6286, 6431, 27273, 50277}) {
     const ChaosReport report = run_cluster_chaos({.seed = seed});
@@ -153,7 +154,7 @@ TEST(ClusterChaos, SeedsThatBrokeHold) {
   }
 }
 
-// Claim: the tables of probes are those of their enumerations, in order, with names of their own.
+// Claim: the tables of probes list their enumerations in order, each with a name of its own.
 TEST(Probes, TablesAreComplete) {
   std::set<std::string_view> names;
   const auto look = [&names](const auto& table) {
@@ -166,7 +167,7 @@ TEST(Probes, TablesAreComplete) {
   look(net::kLinkProbes);
 }
 
-// Claim: each expectation is judged: what a quiet run comes up to holds, a little more is missed.
+// Claim: each expectation is judged. The values of a quiet run pass, and slightly stricter ones fail.
 TEST(ClusterChaos, ExpectationsAreJudged) {
   const ChaosOptions quiet{
       .store = StoreKind::kFile,
@@ -197,7 +198,7 @@ TEST(ClusterChaos, ExpectationsAreJudged) {
 
 class SeededDefect : public ::testing::TestWithParam<DefectName> {};
 
-// Claim: each protection is missed within 200 seeds when it is switched off.
+// Claim: the invariants find each defect within 200 seeds.
 TEST_P(SeededDefect, IsFound) {
   std::uint64_t seed = 1;
   while (seed <= 200 && !run_cluster_chaos({.seed = seed, .defect = GetParam().defect}).violation) ++seed;

@@ -49,14 +49,14 @@ bool CountingWorkload::readable(const std::string& report) const {
 
 namespace {
 
-// Of holders that have the same placement, the first and the last.
+// Compares the steps of holders with the same placement: the fewest and the most may differ by one.
 std::optional<Error> contradiction(const cluster::Rest& rest) {
   std::map<std::uint64_t, std::pair<std::uint64_t, std::uint64_t>> steps;  // by epoch: least and most
   std::set<NodeId> holders;
   for (const auto& [thing, node] : rest.before) holders.insert(node);
   for (const NodeId node : holders) {
     const auto report = rest.reports.find(node);
-    // Of a node that begins anew the former life held something.
+    // A node that begins anew without things is no holder. Its former life was one.
     if (report == rest.reports.end() || report->second.copies().empty()) continue;
     const std::uint64_t taken = number_in(report->second.report());
     auto& [least, most] = steps.try_emplace(report->second.installed(), taken, taken).first->second;
@@ -101,7 +101,7 @@ void CountingEngine::run_after(Duration wait, std::function<void(Instant)> actio
 
 void CountingEngine::hang(Duration lasts, Instant now) {
   hung_until_ = std::max(hung_until_, now + lasts);
-  run_after(lasts, [this](Instant when) { try_step(when); });  // what came meanwhile
+  run_after(lasts, [this](Instant when) { try_step(when); });  // then tries a step, for what came meanwhile
 }
 
 void CountingEngine::on(const cluster::ProcessEvent& event, Instant now) {
@@ -162,7 +162,7 @@ void CountingEngine::on_view(const cluster::ViewChanged& event, Instant now) {
   });
 }
 
-// Where members need not rest, no placement follows if none of the things must move.
+// If members need not rest, a placement follows only if one of the things must move. So it leaves by itself.
 void CountingEngine::leave_if_empty(Instant now) {
   const cluster::Member& member = *process_.member();
   const auto self = member.view().members().find(member.self().node);
@@ -195,7 +195,7 @@ void CountingEngine::on_install(Instant now) {
   std::vector<std::uint64_t> held;
   for (const membership::Holding& holding : installed.holdings()) {
     const NodeId node(holding.node());
-    if (node == member.self().node && member.serving()) {  // not what a former life held
+    if (node == member.self().node && member.serving()) {  // not the holdings of a former life
       things_[holding.thing()] = resume;
       held.push_back(holding.thing());
       member.applied(cluster::TrackId(holding.thing()), resume);
@@ -209,7 +209,7 @@ void CountingEngine::on_install(Instant now) {
   std::erase_if(parts_, [&](const auto& one) { return one.first.first < installed_; });
   if (leaving_ && things_.empty()) return process_.member()->leave(*leaving_, now);
   if (!lockstep() || things_.empty() || member.view().epoch() != installed_) return;
-  // What it did not hold is restored first.
+  // Things that it did not hold before are restored first.
   later(10, 200, [this, epoch = installed_](Instant) {
     if (epoch != installed_ || process_.member()->view().epoch() != epoch) return;
     running_ = true;
@@ -328,7 +328,8 @@ void CountingEngine::work_on_claims() {
   later(200, 900, [this](Instant now) {
     const std::uint64_t track = rng_.below(world_.things);
     const StepNumber step = claim_steps_[track];
-    // Mostly a part of a step; now and then all that is left of it, so that steps become whole.
+    // Claims mostly a part of a step. Now and then it claims all samples that are left, so that steps become
+    // whole.
     const bool all = rng_.below(4) == 0;
     const std::uint64_t first = all ? 0 : rng_.below(kBatch);
     const std::uint64_t count = all ? kBatch : std::min(kBatch - first, 1 + rng_.below(6));

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CountingEngine: stands for a training engine where only agreement is in question. A thing's state is the
-// number of its steps. In each step all members with things tell each other that they have done their part;
-// whoever has heard all of them applies the step. Beside it members lease keys and claim samples, as a
-// pipeline's would. It behaves as engines must: it rests when told to, holds what was installed, and reports.
+// CountingEngine: stands for a training engine in tests of agreement. A thing's state is the number of its
+// steps. In each step all members with things tell each other that they have done their part. A member that
+// has heard all of them applies the step. Beside that, members lease keys and claim samples, as a pipeline's
+// members would. The engine behaves as engines must: it rests when told to, holds the installed things, and
+// reports.
 //
 // Thread rule: the simulation's.
 #pragma once
@@ -27,11 +28,11 @@ inline constexpr std::uint32_t kPartChannel = 2;
 inline constexpr std::uint64_t kBatch = 12;
 inline constexpr std::uint64_t kLeaseKeys = 4;  // leased one by one, or two together
 
-// Where a decision of the workload goes on; none: nowhere, the run has failed.
+// The step at which a decision of the workload goes on; none: the run has failed.
 [[nodiscard]] std::optional<StepNumber> resume_of(const std::string& decision);
 
-// The coordinator's side of it: goes on where the first member is. Fails if holders contradict each other, of
-// whom all take each step.
+// The coordinator's side: goes on where the furthest member is. It fails if holders contradict each other, as
+// all holders take each step.
 class CountingWorkload final : public cluster::Workload {
  public:
   explicit CountingWorkload(std::size_t things) : things_(things) {}
@@ -56,25 +57,25 @@ class CountingEngine {
     std::function<void(Duration, std::function<void()>)> after;  // within this process
     std::function<Instant()> now;                                // on its clock
     std::size_t things = 8;
-    // kAnnounced: nobody rests, and there are no common steps; what is counted is counted by claims.
+    // kAnnounced: nobody rests, and there are no common steps; steps count by claims.
     cluster::ViewChange view_change = cluster::ViewChange::kFrozen;
   };
 
   CountingEngine(World world, cluster::MemberProcess& process, std::uint64_t seed, double slowness);
 
   void on(const cluster::ProcessEvent& event, Instant now);
-  // Hands everything over first.
+  // Hands everything over first, then leaves.
   void wants_to_leave(const std::string& reason, Instant now);
   void leave(const std::string& reason, Instant now);
-  // Does nothing for a while, whatever it is told.
+  // Does nothing for a while, whatever events come.
   void hang(Duration lasts, Instant now);
 
   [[nodiscard]] bool believes(const cluster::LeaseKeys& keys, Instant now) const;
   [[nodiscard]] bool done() const { return done_; }
   [[nodiscard]] StepNumber step() const { return step_; }
-  // Others that are still there have taken steps with it since the last placement.
+  // Other members that are still there have taken steps with it since the last placement.
   [[nodiscard]] bool has_witnesses() const;
-  // For how long the oldest of its requests has been without an answer.
+  // How long its oldest request has been without an answer.
   [[nodiscard]] Duration waits(Instant now) const;
 
  private:
@@ -94,7 +95,7 @@ class CountingEngine {
   void try_step(Instant now);
   void work_on_leases();
   void work_on_claims();
-  // Runs within this life of the process, and not after it.
+  // Runs the action within this life of the process, and never after it.
   void later(double least_ms, double most_ms, std::function<void(Instant)> action);
   void run_after(Duration wait, std::function<void(Instant)> action);
   [[nodiscard]] bool lockstep() const { return world_.view_change == cluster::ViewChange::kFrozen; }
@@ -108,13 +109,13 @@ class CountingEngine {
   std::optional<std::string> leaving_;
   Instant hung_until_;
 
-  // This life's.
+  // The state of this life.
   bool running_ = false;
   Epoch installed_;
   StepNumber step_;
   StepNumber resumed_;  // where the placement began
   bool part_done_ = false;
-  std::map<std::uint64_t, StepNumber> things_;  // held, and how many steps are applied
+  std::map<std::uint64_t, StepNumber> things_;  // the things held, with their applied steps
   std::set<net::PeerId> partners_;
   std::map<std::pair<Epoch, StepNumber>, std::set<net::PeerId>> parts_;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Durable: all that a run's store has ever applied, against which everything is held that a coordinator says.
-// What was applied and removed since still counts: an answer may be overtaken by what came after it.
+// Durable: everything that a run's store has ever applied. All that a coordinator says is compared with it.
+// An entry that was removed since still counts, because an answer may be overtaken by later changes.
 //
 // Thread rule: the simulation's.
 #pragma once
@@ -34,10 +34,11 @@ class Durable {
   [[nodiscard]] bool stopping() const { return stopping_; }
   [[nodiscard]] bool fenced(Incarnation incarnation) const { return fenced_.contains(incarnation); }
   [[nodiscard]] const cluster::FencedIncarnations& fenced() const { return fenced_; }
-  // Steps of all tracks whose whole set of samples was claimed.
+  // Steps, over all tracks, whose whole set of samples was claimed.
   [[nodiscard]] std::uint64_t claimed_steps() const;
 
-  // What the store has not applied, of what this rests on; nothing: all of it is there.
+  // The first thing on which the message rests and which the store has not applied; nothing: all of it is
+  // there.
   [[nodiscard]] std::optional<std::string> missing(const membership::Change& change) const;
   [[nodiscard]] std::optional<std::string> missing(const membership::Install& install) const;
   [[nodiscard]] std::optional<std::string> missing(const membership::BeginAnswer& answer) const;
@@ -62,23 +63,24 @@ class Durable {
   Epoch begun_;
   std::map<std::string, cluster::HoldingMap> pieces_;
   std::map<Epoch, Installation> installs_;
-  std::map<Incarnation, membership::State> members_;  // the furthest that each came
+  std::map<Incarnation, membership::State> members_;  // the furthest state of each
   cluster::FencedIncarnations fenced_;
   std::map<Incarnation, std::set<std::pair<cluster::LeaseKeys, std::int64_t>>> leases_;
-  std::map<std::pair<std::uint64_t, std::uint64_t>, std::set<Incarnation>> claims_;  // of a track's sample
-  std::map<std::uint64_t, std::uint64_t> commits_;                                   // of tracks
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::set<Incarnation>> claims_;  // by track and sample
+  std::map<std::uint64_t, std::uint64_t> commits_;                                   // by track
   StepNumber committed_;
   bool stopping_ = false;
 };
 
-// One coordinator's process: remembers what it was asked, and when the store last showed that it leads.
+// Checks one coordinator's process. It remembers what the process was asked, and when the store last proved
+// its lead.
 class HeldToStore {
  public:
   explicit HeldToStore(const Durable& durable) : durable_(durable) {}
 
   void heard(net::PeerId from, const membership::ToCoordinator& said, Instant now);
   void proven(Instant now) { proven_ = now; }
-  // A coordinator of another generation begins.
+  // A coordinator of another generation begins: drops all requests.
   void forget() { asked_.clear(); }
   [[nodiscard]] std::optional<std::string> missing(net::PeerId to, const membership::ToMember& said) const;
 

@@ -61,10 +61,10 @@ TEST(Durable, ChangesRestOnEpochMembersAndFencings) {
   store.applied(cluster::put_fenced(fenced));
   EXPECT_EQ(store.missing(change), std::nullopt);
   store.applied(cluster::remove_member(kMember.incarnation));
-  EXPECT_EQ(store.missing(change), std::nullopt);  // what was removed since still counts
+  EXPECT_EQ(store.missing(change), std::nullopt);  // entries removed since still count
 }
 
-// Claim: a granted lease rests on its record with these keys; a renewal also on a proof younger than the
+// Claim: a granted lease rests on its record with these keys. A renewal also needs a proof younger than the
 // request.
 TEST(Durable, LeasesRestOnRecordsAndRenewalsOnProof) {
   Durable store;

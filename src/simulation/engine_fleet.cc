@@ -38,7 +38,8 @@ EngineFleet::~EngineFleet() {
   coordinators_.clear();
 }
 
-// A commit is carried out as a whole: a repeated one begins with what was there before.
+// Takes up a commit. It is carried out as a whole, so a repeated one begins with changes that were there
+// before.
 void EngineFleet::stored(std::span<const host::Change> changes) {
   for (const host::Change& change : changes) durable_.applied(change);
   const auto written = [&](const char* key) {
@@ -198,7 +199,7 @@ void EngineFleet::note_failures() {
     note_failure("coordinator: " + leader()->failure()->message());
 }
 
-// Sees to it that nobody takes his failure with him.
+// Notes failures now and then, so that no member takes its failure with it.
 void EngineFleet::look() {
   note_failures();
   timeline_.after(kLookEvery, [this] { look(); });

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// EngineFleet: a run with a real engine in virtual time, with real coordinators and members over the
-// simulated internet and store, and what can go wrong with them (faulty_fleet.h). Thread rule: the
-// simulation's.
+// EngineFleet: a run with a real engine in virtual time. Real coordinators and members run over the simulated
+// internet and store, with faults (faulty_fleet.h). Thread rule: the simulation's.
 #pragma once
 
 #include <cstddef>
@@ -46,20 +45,21 @@ class EngineFleet : public FaultyFleet {
     Duration freeze_time = from_seconds(30);
     cluster::Defect defect = cluster::Defect::kNone;
     TimedTrace trace = {};
-    // What arrives at the leader on channels that are not the coordinator's.
+    // Gets messages that arrive at the leader on channels other than the coordinator's.
     std::function<void(const net::Arrived&)> others = {};
-    // Those that faults begin and replace_done() puts in others' places, without machine and seed.
+    // Options, without machine and seed, of members that faults begin or that replace_done() puts in others'
+    // places.
     std::function<EngineProcess::Options()> new_member = {};
   };
-  // Without members.
+  // A fleet without members.
   explicit EngineFleet(Options options);
   ~EngineFleet() override;
 
-  // The machine of the new member: m1, m2, ... `options` without machine and seed.
+  // Starts a member and returns its machine: m1, m2, ... `options` come without machine and seed.
   std::string join(EngineProcess::Options options);
   void kill(const std::string& machine) { remove(machine); }
   void kill_coordinator_for(Duration time);
-  // Takes away those that are done, and starts others in their place.
+  // Removes members that are done, and starts others in their place.
   void replace_done();
   void run_for(double seconds);
   void stop(const std::string& reason);
@@ -67,15 +67,15 @@ class EngineFleet : public FaultyFleet {
   [[nodiscard]] std::map<std::string, std::unique_ptr<EngineProcess>>& members() { return members_; }
   [[nodiscard]] EngineProcess& member(const std::string& machine) { return *members_.at(machine); }
   [[nodiscard]] cluster::Coordinator* leader();
-  // From the leader; lost while nobody leads.
+  // Sends from the leader. The message is lost while nobody leads.
   void send(net::PeerId to, host::Lane lane, net::Message message);
   [[nodiscard]] const Durable& durable() const { return durable_; }
   [[nodiscard]] Invariants& invariants() { return invariants_; }
-  // Of members.
+  // Lives that members have begun.
   [[nodiscard]] std::uint64_t lives() const;
-  // The first failure of any member, also of those that are gone, or of the coordinator's judgement.
+  // The first failure of any member, a removed one too, or of the coordinator's judgement.
   [[nodiscard]] std::optional<std::string> failure();
-  // What coordinators noted, a line each.
+  // The notes of coordinators, a line each.
   [[nodiscard]] const std::string& log() const { return log_; }
 
  private:
@@ -93,14 +93,14 @@ class EngineFleet : public FaultyFleet {
   }
   void hang(const std::string& member, Duration lasts) override { this->member(member).hang(lasts); }
   [[nodiscard]] ClockError draw_clock();
-  // The store has applied it.
+  // Called when the store has applied the changes.
   void stored(std::span<const host::Change> changes);
   void watch(EngineProcess& process);
   void look();
   void note_failure(const std::string& what);
   void note_failures();
 
-  // What a member has shown so far.
+  // How far a member has come, as seen so far.
   struct Seen {
     Epoch view;
     Epoch installed;

@@ -58,7 +58,7 @@ void EngineProcess::leave(const std::string& reason) {
 
 void EngineProcess::hang(Duration lasts) {
   hung_until_ = std::max(hung_until_, timeline().now() + lasts);
-  after(lasts, [this] { go_on(); });  // what came meanwhile
+  after(lasts, [this] { go_on(); });  // handles the events that came meanwhile
 }
 
 void EngineProcess::on_network(host::NetworkEvent event) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// EngineProcess: a member's process with a real engine, on a simulated machine. What the engine computes is
-// done at once and takes virtual time. Thread rule: the simulation's.
+// EngineProcess: a member's process with a real engine, on a simulated machine. The engine computes at once,
+// and its computing takes virtual time. Thread rule: the simulation's.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@
 
 namespace gossamer::simulation {
 
-// How a driver hands over what the network says: each event at once, or all that came in 20 ms together, as
-// a busy machine's loop does. Then the member is ahead of what its engine has been told.
+// How a driver hands over events of the network: each at once, or those of 20 ms together, as a busy
+// machine's loop does. With batches the member is ahead of what its engine has been told.
 enum class Driver { kPrompt, kBatches };
 
 class EngineProcess final : public SimProcess {
@@ -34,27 +34,27 @@ class EngineProcess final : public SimProcess {
     std::uint64_t seed = 0;
     Driver driver = Driver::kPrompt;
     std::uint64_t memory_bytes = 1 << 20;
-    Duration longest_work = from_milliseconds(5);  // what the engine computes takes up to so long
+    Duration longest_work = from_milliseconds(5);  // the engine's computing takes up to so long
     Duration shortest_work = {};                   // and at least so long
     cluster::Defect defect = cluster::Defect::kNone;
     MakeEngine make_engine = {};
-    // After each event that the engine was told of.
+    // Called after each event that the engine was told of.
     std::function<void(EngineProcess&)> watch = {};
   };
   EngineProcess(host::Timeline& timeline, host::SimInternet& internet, Options options);
   ~EngineProcess() override;
 
   void drain(const std::string& reason);
-  // At once, whatever its engine holds.
+  // Leaves at once, whatever its engine holds.
   void leave(const std::string& reason);
-  // Its engine does nothing, while the process beats on.
+  // Stops its engine for a while. The process beats on.
   void hang(Duration lasts);
-  // It has left or failed, and its process would end.
+  // The member has left or failed, and its process would end.
   [[nodiscard]] bool done() const { return process_->done(); }
   [[nodiscard]] cluster::Engine& engine() { return *engine_; }
   [[nodiscard]] cluster::Member* member() { return process_->member(); }
   [[nodiscard]] std::uint64_t lives() const { return lives_; }
-  // As far as its engine has been told; none between two.
+  // The life that its engine has been told of; none between two.
   [[nodiscard]] std::optional<Incarnation> life() const { return life_; }
 
  private:

@@ -33,19 +33,19 @@ std::vector<Fault> draw_faults(std::uint64_t seed, const std::vector<FaultKind>&
     Fault fault;
     fault.kind = kinds[rng.below(kinds.size())];
     fault.at = from + Duration{static_cast<std::int64_t>(span * static_cast<double>(rng.uniform()))};
-    // From a blink to much longer than anybody waits, small ones as often as large ones.
+    // From a blink to much longer than any timeout, short ones as often as long ones.
     const double exponent = -1.3 + 2.6 * static_cast<double>(rng.uniform());
     double seconds = 1;
     for (double e = exponent; e > 0; e -= 0.1) seconds *= 1.2589254117941673;
     for (double e = exponent; e < 0; e += 0.1) seconds /= 1.2589254117941673;
-    // What ends for good is replaced sooner.
+    // A member that ended for good is replaced sooner.
     const bool ends = fault.kind == FaultKind::kKill || fault.kind == FaultKind::kPowerOff;
-    // An accusation needs 7 s to cost a life.
+    // A liar needs at least 7 s of accusations to cost a life.
     const bool accuses = fault.kind == FaultKind::kLie;
     fault.lasts = from_seconds(ends ? seconds / 4 : accuses ? seconds + 10 : seconds);
     fault.member = rng.next_u64();
     fault.other = rng.next_u64();
-    // Of two at once the first drawn comes first.
+    // Among faults at the same time the first drawn comes first.
     const auto later = std::ranges::upper_bound(faults, fault.at, {}, &Fault::at);
     faults.insert(later, fault);
   }

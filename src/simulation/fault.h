@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Faults: what goes wrong in a simulated fleet, and when. Drawn from a seed, or read from a scenario.
+// Faults: what goes wrong in a simulated fleet, and when. They are drawn from a seed or read from a scenario.
 // Thread rule: plain values.
 #pragma once
 
@@ -26,16 +26,16 @@ enum class FaultKind {
   kLossy,             // the paths of a member lose a fifth of their segments for a while
   kKillCoordinator,   // it is back after a while, or a standby takes over; `other` may give it a bad start
   kPauseCoordinator,  // it is stopped for a while
-  kCutCoordinator,    // it reaches no member for a while, but its store
+  kCutCoordinator,    // it reaches no member for a while, but it reaches its store
   kStoreFails,        // the coordinator's next calls of the store fail
-  kStoreAway,         // all of them do for a while
+  kStoreAway,         // all of them fail for a while
   kJoin,              // one more member
   kDrain,             // a member leaves in order
   kLeave,             // a member leaves at once and hands nothing over
   kNotice,            // a member leaves in order, and is killed after a while whether it has left or not
   kHang,              // a member's engine does nothing for a while; its process beats on
-  kHostile,           // a member says what is malformed, impossible or huge until its life ends
-  kLie,               // a member says what is well-formed and untrue for a while, in all of its lives
+  kHostile,           // a member sends malformed, impossible or huge messages until its life ends
+  kLie,               // a member sends well-formed, untrue messages for a while, in all of its lives
   kStop,              // the run is told to end
 };
 
@@ -73,8 +73,8 @@ struct Fault {
   FaultKind kind = FaultKind::kKill;
   Instant at;
   Duration lasts;
-  std::uint64_t member = 0;  // which of those that are there, modulo their number
-  std::uint64_t other = 0;   // the second of two, likewise
+  std::uint64_t member = 0;  // index among the present members, modulo their number
+  std::uint64_t other = 0;   // index of the second of two, likewise
 };
 
 // `count` faults of the given kinds over (from, to), in order of time. Requires at least one kind.

@@ -152,7 +152,8 @@ void FaultyFleet::inject_on_member(const Fault& fault, const std::string& member
   }
 }
 
-// A fourth of those that come back cannot reach their store at first: to campaign, to load, or to write.
+// Kills a coordinator. A fourth of those that come back cannot reach their store at first: to campaign, to
+// load, or to write.
 void FaultyFleet::kill_coordinator(const std::string& machine, const Fault& fault) {
   coordinators_.erase(machine);
   timeline_.after(fault.lasts, [this, machine, other = fault.other] {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FaultyFleet: what goes wrong with the processes of a simulated run, whatever they compute: carries out the
-// faults of fault.h on coordinators, members and the paths between them. Who the members are is the matter of
-// the class that derives from it, which ends its coordinators before what they work on.
+// FaultyFleet: carries out the faults of fault.h on the processes of a simulated run, and on the paths
+// between them, whatever the processes compute. The derived class knows the members. It must destroy its
+// coordinators before the objects that they use.
 //
 // Thread rule: the simulation's.
 #pragma once
@@ -22,7 +22,7 @@
 
 namespace gossamer::simulation {
 
-// Is told what happens, with the simulated time in seconds. May be empty.
+// Called with events and the simulated time in seconds. May be empty.
 using TimedTrace = std::function<void(double, const std::string& who, const std::string& what)>;
 
 class FaultyFleet {
@@ -35,7 +35,7 @@ class FaultyFleet {
   virtual ~FaultyFleet() = default;
 
   void inject(const Fault& fault);
-  // From all others.
+  // Cuts a machine off from all others.
   void cut_off_for(const std::string& machine, Duration lasts);
   void pause_for(const std::string& member, Duration lasts);
 
@@ -48,23 +48,23 @@ class FaultyFleet {
 
   [[nodiscard]] virtual std::vector<std::string> coordinator_machines() const = 0;
   [[nodiscard]] virtual std::unique_ptr<SimCoordinator> make_coordinator(const std::string& machine) = 0;
-  // Of all members that are there, in their order.
+  // The machines of all present members, in their order.
   [[nodiscard]] virtual std::vector<std::string> member_machines() const = 0;
-  // Null: it is gone.
+  // Null: the member is gone.
   [[nodiscard]] virtual SimProcess* process_of(const std::string& member) = 0;
   virtual void start_new_member() = 0;
-  // Its process ends at once.
+  // Ends the member's process at once.
   virtual void remove(const std::string& member) = 0;
-  // Its process ends at once, and begins again after a while.
+  // Ends the member's process at once, and begins it again after a while.
   virtual void remove_for(const std::string& member, Duration after);
   virtual void drain(const std::string& member, const std::string& reason) = 0;
   virtual void leave(const std::string& member, const std::string& reason) = 0;
   virtual void hang(const std::string& member, Duration lasts) = 0;
-  // What only some fleets know: kHostile and kLie.
+  // Carries out the faults that only some fleets know: kHostile and kLie.
   virtual void misbehave(const std::string& member, const Fault& fault);
 
   void start_coordinator(const std::string& machine) { coordinators_[machine] = make_coordinator(machine); }
-  // Null: nobody leads, or who does is paused.
+  // Null: nobody leads, or the leader is paused.
   [[nodiscard]] SimCoordinator* leading();
   [[nodiscard]] Trace trace();
 
@@ -79,7 +79,7 @@ class FaultyFleet {
   void kill_coordinator(const std::string& machine, const Fault& fault);
   void give_notice(const std::string& member, Duration notice);
   void cut_for(const std::string& a, const std::string& b, Duration lasts);
-  // Another machine: a member's or a coordinator's.
+  // Another machine than `but`, of a member or a coordinator.
   [[nodiscard]] std::string pick_machine(std::uint64_t number, const std::string& but) const;
 
   const Options options_;

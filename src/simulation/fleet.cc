@@ -48,7 +48,8 @@ void Fleet::start() {
   for (std::size_t i = 0; i < options_.members; ++i) start_new_member();
 }
 
-// A commit is carried out as a whole: a repeated one begins with what was there before.
+// Takes up a commit. It is carried out as a whole, so a repeated one begins with changes that were there
+// before.
 void Fleet::stored(std::span<const host::Change> changes) {
   for (const host::Change& change : changes) durable_.applied(change);
   const auto written = [&](const char* key) {
@@ -210,7 +211,7 @@ void Fleet::turn_hostile(SimMember& member) {
 }
 
 void Fleet::turn_liar(SimMember& member, const Fault& fault) {
-  // Half of them accuse: that takes time, and a contradiction ends the run.
+  // Half of the liars accuse: accusations take time, and a contradiction ends the run.
   constexpr std::array kLies{Lies::kAccuses, Lies::kPretends, Lies::kAccuses, Lies::kContradicts};
   const Lies lies = kLies[fault.other % kLies.size()];
   contradicted_ = contradicted_ || lies == Lies::kContradicts;
@@ -269,7 +270,7 @@ std::optional<std::string> Fleet::unsettled() {
   if (led == nullptr) return "nobody leads";
   const cluster::Coordinator& coordinator = *led->leader();
   const cluster::View& view = coordinator.view();
-  // Where views are only announced, placements last longer than they.
+  // With announced views a placement lasts longer than a view.
   const bool older = lockstep() && coordinator.installed() != view.epoch();
   if (coordinator.phase() != cluster::Coordinator::Phase::kSettled || older) {
     return fmt::format("epoch {} is not installed, but {}: {}", view.epoch().value,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fleet: the coordinators and members of one simulated run on their machines, and what is done to them.
-// Thread rule: the simulation's.
+// Fleet: the coordinators and members of one simulated run on their machines, with their faults. Thread rule:
+// the simulation's.
 #pragma once
 
 #include <cstdint>
@@ -34,13 +34,13 @@ class Fleet final : public FaultyFleet {
   ~Fleet() override;
 
   void start();
-  // Takes away those that are done, and starts others in their place.
+  // Removes members that are done, and starts others in their place.
   void replace_done();
-  // Why not all of them work together at this moment; nothing: they do.
+  // Why not all members work together at this moment; nothing: they do.
   [[nodiscard]] std::optional<std::string> unsettled();
-  // Who has asked for something and was not answered for longer than this; nothing: nobody.
+  // A member that has waited longer than this for an answer; nothing: there is none.
   [[nodiscard]] std::optional<std::string> unanswered(Duration longer) const;
-  // For people: how things stand.
+  // Traces the state of all members, for people.
   void describe();
 
   [[nodiscard]] Invariants& invariants() { return invariants_; }
@@ -50,17 +50,17 @@ class Fleet final : public FaultyFleet {
   [[nodiscard]] std::uint64_t lives() const;
   // All members take the same steps at the same time.
   [[nodiscard]] bool lockstep() const { return shape_.view_change == cluster::ViewChange::kFrozen; }
-  // Steps that all have taken together, or that were claimed and committed where there are no common ones.
+  // Steps that all members have taken together. Without common steps: those that were claimed and committed.
   [[nodiscard]] StepNumber steps() const;
-  // A hostile life that nobody has fenced.
+  // A hostile life that is not fenced.
   [[nodiscard]] std::optional<std::string> harboured() const;
-  // The run has failed without anybody's lies.
+  // Why the run has failed, if it has without a lie.
   [[nodiscard]] std::optional<std::string> wronged();
-  // The run was told to end: who or what is still there.
+  // A process that is still there though the run was told to end.
   [[nodiscard]] std::optional<std::string> lingering();
 
  private:
-  // The store has applied it.
+  // Called when the store has applied the changes.
   void stored(std::span<const host::Change> changes);
   [[nodiscard]] std::vector<std::string> coordinator_machines() const override;
   [[nodiscard]] std::unique_ptr<SimCoordinator> make_coordinator(const std::string& machine) override;
@@ -68,7 +68,7 @@ class Fleet final : public FaultyFleet {
   [[nodiscard]] SimProcess* process_of(const std::string& member) override;
   void start_new_member() override { start_member(NodeId(cluster::kCoordinatorNode.value + ++nodes_)); }
   void remove(const std::string& member) override;
-  // The same node again, with its certificate if it has one.
+  // Ends a member. The same node begins again, with its certificate if it has one.
   void remove_for(const std::string& member, Duration after) override;
   void drain(const std::string& member, const std::string& reason) override;
   void leave(const std::string& member, const std::string& reason) override;
@@ -97,7 +97,7 @@ class Fleet final : public FaultyFleet {
   std::uint64_t coordinator_lives_ = 0;
   std::vector<Incarnation> hostile_;
   std::set<Incarnation> liars_;
-  std::set<Incarnation> pretenders_;  // of them: what they say that they did counts for nothing
+  std::set<Incarnation> pretenders_;  // the liars whose claimed deeds count for nothing
   bool contradicted_ = false;
 };
 

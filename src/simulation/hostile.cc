@@ -46,7 +46,7 @@ net::Message nonsense(Rng& rng) {
   using cluster::pack;
   switch (rng.below(8)) {
     case 0: return bytes(std::string(1 + rng.below(40), '\xff'), {});
-    case 1: return bytes({}, {});  // of no kind
+    case 1: return bytes({}, {});  // a message of no kind
     case 2: return bytes(membership::ToCoordinator().SerializeAsString(), "a body is not there twice");
     case 3: return bytes({}, std::string(kMany << rng.below(6), '\xff'));
     case 4: return pack(lease(5, 5, 1'000'000'000));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a hostile member says to its coordinator. Thread rule: plain functions.
+// Messages of a hostile member to its coordinator. Thread rule: plain functions.
 #pragma once
 
 #include "base/rng.h"
@@ -8,10 +8,10 @@
 
 namespace gossamer::simulation {
 
-// Whoever says this is to be fenced: malformed, huge, a lease that is none, a mark that cannot be true (those
-// of members that serve), ...
+// A message for which its sender must be fenced: malformed, huge, an impossible lease, an impossible mark (if
+// the member serves), ...
 [[nodiscard]] net::Message nonsense(Rng& rng);
-// Odd, of no use, and nothing to be fenced for: it must do no harm.
+// An odd, useless message for which its sender must not be fenced. It must do no harm.
 [[nodiscard]] net::Message oddity(Rng& rng);
 
 }  // namespace gossamer::simulation

@@ -17,7 +17,7 @@ bool overlap(const LeaseKeys& a, const LeaseKeys& b) {
 }  // namespace
 
 void Invariants::mix(std::uint64_t value) {
-  // splitmix64's finisher: every bit of what was seen moves every bit of the hash.
+  // splitmix64's finisher: every bit seen moves every bit of the hash.
   hash_ += value + 0x9e3779b97f4a7c15;
   hash_ = (hash_ ^ (hash_ >> 30)) * 0xbf58476d1ce4e5b9;
   hash_ = (hash_ ^ (hash_ >> 27)) * 0x94d049bb133111eb;

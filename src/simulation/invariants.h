@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Invariants: what must hold whatever happens, watched from outside by someone who sees all processes at
-// once. The first that breaks is kept, with what was seen. Thread rule: the simulation's.
+// Invariants: conditions that must hold whatever happens, watched from outside with a view of all processes
+// at once. The first one that breaks is kept, with what was seen. Thread rule: the simulation's.
 #pragma once
 
 #include <cstdint>
@@ -20,18 +20,19 @@ namespace gossamer::simulation {
 
 class Invariants {
  public:
-  // Whether an incarnation is fenced in what is durable: from then on it is nobody.
+  // Whether an incarnation is fenced in the store. From then on it counts for nothing.
   using Fenced = std::function<bool(Incarnation)>;
   explicit Invariants(Fenced fenced) : fenced_(std::move(fenced)) {}
 
-  // Everybody who has an epoch has the same view, and the same installed decision.
+  // Every process with an epoch has the same view of it, and the same installed decision.
   void saw_view(Epoch epoch, const std::string& bytes);
   void saw_install(Epoch epoch, const std::string& bytes);
-  // A step of a thing is taken by one living holder.
+  // Only one living holder takes a step of a thing.
   void applied(std::uint64_t thing, StepNumber step, Incarnation by);
-  // No id of a step is counted by two.
+  // No two incarnations count the same id of a step.
   void counted(const cluster::Claim& claim);
-  // A member that is not fenced believes that it has a lease: nobody else does of any of its keys.
+  // A member that is not fenced believes that it has a lease. No other member believes that it has any of its
+  // keys.
   void believes(const cluster::LeaseKeys& keys, Incarnation holder,
                 const std::function<bool(Incarnation, const cluster::LeaseKeys&)>& still_believes);
   // A member has taken up the placement of an epoch: these things, as far as `next`.
@@ -40,21 +41,22 @@ class Invariants {
   void wrote(Generation writer, Generation newest);
   // The store's epoch never falls.
   void stored(Epoch epoch);
-  // The run's committed step never falls, and no step is committed without a living copy: whoever has taken
-  // up the placement that is in force, and is not fenced, has come so far with all that it holds. (What a
-  // dead holder had is replayed, so between a death and the next placement a thing may have none.)
+  // The run's committed step never falls. No step is committed without a living copy. A member that has taken
+  // up the placement in force, and is not fenced, has come so far with all its things. (Things of a dead
+  // holder are replayed. So a thing may have no copy between a death and the next placement.)
   void committed(StepNumber step, Epoch installed);
-  // A placement goes on from a step that somebody has reached, and from none before what is committed.
+  // A placement goes on from a step that some member has reached, and never from one before the committed
+  // step.
   void resumes(Epoch epoch, StepNumber step);
 
   void broke(std::string what) {
     if (!violation_) violation_ = std::move(what);
   }
   [[nodiscard]] const std::optional<std::string>& violation() const { return violation_; }
-  // Of all that was seen.
+  // A hash of everything seen.
   [[nodiscard]] std::uint64_t hash() const { return hash_; }
   [[nodiscard]] StepNumber committed_step() const { return committed_; }
-  // How many steps the member that is furthest has applied.
+  // The most steps that any member has applied.
   [[nodiscard]] StepNumber applied_steps() const { return applied_steps_; }
 
  private:

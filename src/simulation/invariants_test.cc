@@ -21,8 +21,8 @@ bool always(Incarnation, const LeaseKeys&) { return true; }
 bool never(Incarnation, const LeaseKeys&) { return false; }
 bool nobody(Incarnation) { return false; }
 
-// Claim: two believers in a common key are seen, whatever their ranges; neighbours, the same holder, a holder
-// that has stopped believing, and the fenced are not.
+// Claim: two believers in a common key are seen, whatever their ranges. These are not faults: neighbours, the
+// same holder, a holder that has stopped believing, and a fenced one.
 TEST(Invariants, LeasesMustNotOverlap) {
   struct Case {
     LeaseKeys other;
@@ -49,8 +49,8 @@ TEST(Invariants, LeasesMustNotOverlap) {
   EXPECT_EQ(fenced.violation(), std::nullopt);
 }
 
-// Claim: what is committed is held, as far, by whoever has taken up the placement in force; who does not know
-// of it yet, and who is fenced, does not count.
+// Claim: a committed step is held by every member that has taken up the placement in force. Members that do
+// not know of it yet, and fenced ones, do not count.
 TEST(Invariants, WhatIsCommittedHasALivingCopy) {
   const auto broken = [](Epoch in_force, std::uint64_t committed, Incarnation dead) {
     Invariants watched([dead](Incarnation one) { return one == dead; });
@@ -65,7 +65,7 @@ TEST(Invariants, WhatIsCommittedHasALivingCopy) {
   EXPECT_FALSE(broken(Epoch(4), 6, kFirst));
 }
 
-// Claim: a placement goes on neither before what is committed nor from where nobody has been.
+// Claim: a placement goes on neither before the committed step nor from a step that no member has reached.
 TEST(Invariants, PlacementsGoOnFromWhereSomebodyWas) {
   const auto broken = [](std::uint64_t resume) {
     Invariants watched(nobody);

@@ -16,7 +16,8 @@ Liar::Liar(Lies lies, std::uint64_t seed, std::uint64_t things)
       things_(things),
       last_number_((std::uint64_t{1} << 63) | (seed >> 2)) {}
 
-// The youngest of the others, until it has gone: between two of whom nothing is known the younger goes.
+// The member to accuse: the youngest of the others, until it is gone. Without other differences a dispute
+// would cost the life of the younger one.
 std::optional<NodeId> Liar::victim(const cluster::Member& member) {
   if (victim_ && member.view().find(*victim_) != nullptr) return victim_->node;
   victim_.reset();
@@ -28,7 +29,7 @@ std::optional<NodeId> Liar::victim(const cluster::Member& member) {
   return victim_ ? std::optional(victim_->node) : std::nullopt;
 }
 
-// Of what others hold: who holds something knows best.
+// Adds marks for things that others hold, and whose progress only their holders know.
 void Liar::claim_progress(google::protobuf::RepeatedPtrField<membership::Progress>& progress,
                           const cluster::Member& member, StepNumber steps) {
   for (const membership::Holding& holding : member.installed().holdings()) {
@@ -44,7 +45,7 @@ void Liar::falsify_beat(membership::Beat& beat, const cluster::Member& member, S
     beat.clear_unreachable();
     if (const auto node = victim(member)) beat.add_unreachable(node->value);
   } else if (lies_ == Lies::kPretends) {
-    // While a placement is on its way it may hold all these itself, and not know it yet.
+    // While a placement is on its way, the member may hold all these things itself and not know it yet.
     if (member.installed().epoch() == member.view().epoch().value)
       claim_progress(*beat.mutable_progress(), member, steps);
     beat.set_speed(0.01 + 100 * static_cast<double>(rng_.uniform()));
@@ -62,8 +63,8 @@ void Liar::falsify(ToCoordinator& said, const cluster::Member& member, StepNumbe
     frozen.set_report(std::to_string(ahead ? steps.value + 3 + rng_.below(1000) : 0));
   } else if (lies_ == Lies::kPretends) {
     claim_progress(*frozen.mutable_progress(), member, steps);
-    // Of a life that has just begun that would say that it holds what the one before held, and has lost
-    // steps.
+    // A life that has just begun would say with copies that it holds the things of the life before, and has
+    // lost steps.
     if (steps == StepNumber()) return;
     for (std::uint64_t thing = 0; thing < things_; ++thing) frozen.add_copies(thing);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Liar: what a member says to its coordinator that is well-formed and untrue. Thread rule: the simulation's.
+// Liar: well-formed, untrue messages of a member to its coordinator. Thread rule: the simulation's.
 #pragma once
 
 #include <gossamer/membership.pb.h>
@@ -15,20 +15,20 @@
 namespace gossamer::simulation {
 
 enum class Lies {
-  kAccuses,      // that it does not reach others, one innocent after another
-  kPretends,     // what others hold, lease, claim and have done, and what it has said already
-  kContradicts,  // a number of steps that nobody can have taken with it
+  kAccuses,      // says that it does not reach others, one innocent after another
+  kPretends,     // claims others' things, leases, samples and marks; repeats itself
+  kContradicts,  // reports a number of steps that no member can have taken with it
 };
 
 class Liar {
  public:
   Liar(Lies lies, std::uint64_t seed, std::uint64_t things);
 
-  // What is about to be said becomes what is said. `steps`: that it has taken; `together`: with others that
-  // are still there, who know better.
+  // Changes a message that is about to be sent. `steps`: those that it has taken. `together`: it took them
+  // with others that are still there and know better.
   void falsify(membership::ToCoordinator& said, const cluster::Member& member, StepNumber steps,
                bool together);
-  // What it says beside it.
+  // A message that it sends in addition.
   [[nodiscard]] membership::ToCoordinator invent(const cluster::Member& member, StepNumber steps);
 
  private:
@@ -40,8 +40,8 @@ class Liar {
   Lies lies_;
   Rng rng_;
   std::uint64_t things_;
-  // Of requests. The member's own begin at 1, those of its other lies elsewhere: an answer that comes late is
-  // no answer to another request.
+  // The last number of its invented requests. The member's own begin at 1, and other liars' begin elsewhere.
+  // So a late answer is never taken for the answer to another request.
   std::uint64_t last_number_;
   std::optional<net::PeerId> victim_;
 };

@@ -8,7 +8,7 @@
 namespace gossamer::simulation {
 namespace {
 
-// Ten a second, on clocks that run a little wrong; one more may have been under way.
+// Ten beats a second, on clocks that run slightly wrong; one more may have been under way.
 constexpr double kBeatsPerSecond = 10;
 constexpr double kClockError = 0.03;
 
@@ -22,7 +22,7 @@ std::optional<std::string> disturbance(const Calm& before, const Calm& after) {
   const std::uint64_t rebalanced = since(before.rebalanced, after.rebalanced);
   if (changes > rebalanced)
     return fmt::format("the view changed {} times, {} of them for speed", changes, rebalanced);
-  // Each lead fences the coordinator before.
+  // Each lead fences the coordinator before it.
   if (after.fenced > before.fenced + leads) return "somebody was fenced";
   if (after.lives != before.lives) return fmt::format("{} members began", after.lives - before.lives);
   const auto members = static_cast<double>(std::max(before.members, after.members));
@@ -34,8 +34,8 @@ std::optional<std::string> disturbance(const Calm& before, const Calm& after) {
   if (seen > beats) return fmt::format("{} answers to {} beats", seen, beats);
   const std::uint64_t requests = since(before.traffic.requests, after.traffic.requests);
   const std::uint64_t answers = since(before.traffic.answers, after.traffic.answers);
-  // Some were asked before and wait for the store, which may take more than a second; a step has a few of
-  // them.
+  // Some requests came before, and wait for the store, which may take more than a second. A step has a few
+  // requests.
   if (answers > requests + 8 * after.members)
     return fmt::format("{} answers to {} requests", answers, requests);
   // A change may have been under way before.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Quiet: what may still happen once faults have ended and the fleet has settled. Views change only because
-// measured speeds are worth another placement; nobody is fenced, nobody begins; and what is said costs what
+// Quiet: what may still happen once faults have ended and the fleet has settled. Views change only if
+// measured speeds are worth another placement. No member is fenced, and none begins. Messages cost what
 // docs/protocols/membership.md ("Cost") says.
 //
 // Thread rule: the simulation's.
@@ -22,10 +22,10 @@ struct Traffic {
   std::uint64_t beats_seen = 0;
   std::uint64_t requests = 0;  // for leases, claims and commits
   std::uint64_t answers = 0;
-  std::uint64_t others = 0;  // all else, in both directions
+  std::uint64_t others = 0;  // all other messages, in both directions
 };
 
-// Of a whole run, at one moment.
+// Counts of a whole run, at one moment.
 struct Calm {
   Instant at;
   Generation generation;  // of the last lead: a slow store may cost one
@@ -37,7 +37,7 @@ struct Calm {
   Traffic traffic;
 };
 
-// What happened from one moment to a later one that should not have; nothing: all was quiet.
+// An event between two moments that should not have happened; nothing: all was quiet.
 [[nodiscard]] std::optional<std::string> disturbance(const Calm& before, const Calm& after);
 
 }  // namespace gossamer::simulation

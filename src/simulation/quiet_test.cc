@@ -20,7 +20,7 @@ constexpr Calm kBefore{
     .members = 4,
     .traffic = {.beats = 2000, .beats_seen = 2000, .requests = 90, .answers = 90, .others = 50}};
 
-// Ten seconds of what the protocol's page says for four members.
+// Ten seconds with the messages that the protocol's page allows for four members.
 Calm ten_quiet_seconds() {
   Calm after = kBefore;
   after.at = {from_seconds(70).ns};
@@ -31,8 +31,8 @@ Calm ten_quiet_seconds() {
   return after;
 }
 
-// Claim: beats and answered requests are no disturbance, nor is a change of view for the sake of speed, nor
-// another lead.
+// Claim: beats and answered requests are quiet. So are a change of view for the sake of speed, and another
+// lead.
 TEST(Quiet, WhatThePageSaysIsQuiet) {
   EXPECT_EQ(disturbance(kBefore, ten_quiet_seconds()), std::nullopt);
   Calm rebalanced = ten_quiet_seconds();
@@ -47,7 +47,7 @@ TEST(Quiet, WhatThePageSaysIsQuiet) {
   EXPECT_EQ(disturbance(kBefore, led_anew), std::nullopt);
 }
 
-// Claim: each thing beyond it is one.
+// Claim: each event beyond these is a disturbance.
 TEST(Quiet, WhatIsBeyondIsADisturbance) {
   const std::vector<std::function<void(Calm&)>> beyond{[](Calm& after) { ++after.epoch.value; },
                                                        [](Calm& after) { ++after.fenced; },

@@ -14,9 +14,9 @@ Shape shape_of(const ChaosOptions& options) {
   Rng rng(options.seed, Purpose::kFault, 11);
   const StoreKind store = rng.below(2) == 0 ? StoreKind::kFile : StoreKind::kCluster;
   const Identity identity = rng.below(2) == 0 ? Identity::kCertified : Identity::kNumbered;
-  // Most fleets stay plain, so that what most runs have is tried most.
+  // Most fleets stay plain, so that the usual case is tried most.
   const double hidden = rng.below(5) == 0 ? 0.4 : 0;
-  // So little that one may be missing and no more.
+  // So little memory that one member may be missing and no more.
   const double fewest = static_cast<double>(std::max<std::size_t>(options.members, 2)) - 1;
   const double memory = rng.below(6) == 0 ? 1 / fewest : 1;
   const Duration freeze_time = from_seconds(rng.below(2) == 0 ? 6 : 30);

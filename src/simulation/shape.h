@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shape: what kind of fleet a run has, where its options leave it open. Thread rule: plain values.
+// Shape: the kind of fleet that a run has, with drawn values for options that are not set. Thread rule: plain
+// values.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@ namespace gossamer::simulation {
 struct Shape {
   StoreKind store = StoreKind::kFile;
   Identity identity = Identity::kNumbered;
-  double hidden = 0;         // share of members behind NAT
+  double hidden = 0;         // fraction of members behind NAT
   std::uint64_t memory = 0;  // of each member, in things
   Duration freeze_time = from_seconds(30);
   cluster::ViewChange view_change = cluster::ViewChange::kFrozen;

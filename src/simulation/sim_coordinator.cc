@@ -102,7 +102,7 @@ void SimCoordinator::began(const membership::BeginAnswer& answer) {
     run_.invariants.broke(fmt::format("Begin is answered with {}, before the store has it", *what));
 }
 
-// The call reaches the store after a while, and its answer takes another.
+// Makes a call of the store. It reaches the store after a while, and its answer takes another.
 void SimCoordinator::call(cluster::StoreCall call) {
   // A disk hiccups now and then.
   const auto while_ = [this] {
@@ -114,7 +114,7 @@ void SimCoordinator::call(cluster::StoreCall call) {
       store_->restart_count({.fail_at_operation = 0});
     } else if (failing_ > 0 && --skipped_ < 0) {
       host::SimStoreFaults faults;
-      // Whether it was carried out, its caller cannot know.
+      // The caller cannot know whether a failed call was carried out.
       (failing_ % 2 == 1 ? faults.lose_answer_at_operation : faults.fail_at_operation) = 0;
       store_->restart_count(faults);
       --failing_;

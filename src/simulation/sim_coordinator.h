@@ -23,14 +23,14 @@ namespace gossamer::simulation {
 
 class SimCoordinator final : public SimProcess, private cluster::Witness {
  public:
-  // What the coordinators of a run share, and what is watched of them.
+  // Objects that the coordinators of a run share, and that watch them.
   struct Run {
     host::SimStoreMedium& medium;
     cluster::Workload& workload;
     const Durable& durable;
     Invariants& invariants;
     Traffic& traffic;
-    std::function<bool(Incarnation)> lies;  // whether it is a liar's
+    std::function<bool(Incarnation)> lies;  // whether the incarnation is a liar's
   };
   struct Options {
     std::string machine;
@@ -44,7 +44,7 @@ class SimCoordinator final : public SimProcess, private cluster::Witness {
 
   // Null while it stands by.
   [[nodiscard]] cluster::Coordinator* leader() { return process_->coordinator(); }
-  // On channels that are not the coordinator's.
+  // Sends on a channel other than the coordinator's.
   void send(net::PeerId to, host::Lane lane, net::Message message) {
     if (process_->links() == nullptr) return;
     static_cast<void>(process_->links()->send(to, lane, std::move(message), now()));
@@ -55,18 +55,18 @@ class SimCoordinator final : public SimProcess, private cluster::Witness {
   }
   [[nodiscard]] host::SimStore& store() { return *store_; }
   [[nodiscard]] const std::optional<Error>& failure() const { return process_->failure(); }
-  // After `skip` calls of the store that succeed, `count` fail: every second one, and the last, after it was
-  // carried out.
+  // Lets `skip` calls of the store succeed and then `count` calls fail. Every second failure, and the last
+  // one, comes after the call was carried out.
   void fail_store(int skip, int count) {
     skipped_ = skip;
     failing_ = count;
   }
-  // It leads, and is told to end the run.
+  // Tells the run to end. Requires that it leads.
   void stop(const std::string& reason) {
     process_->coordinator()->stop(reason, now());
     go_on();
   }
-  // It is out of reach for a while.
+  // The store is out of reach for a while.
   void lose_store(Duration lasts) { away_until_ = timeline().now() + lasts; }
 
  private:
@@ -76,7 +76,7 @@ class SimCoordinator final : public SimProcess, private cluster::Witness {
   void call(cluster::StoreCall call);
   void tell_lead();
   void judge_loss(const cluster::RunEvent& lost);
-  // What it hears and says.
+  // The Witness of the coordinator's messages.
   void heard(net::PeerId from, const membership::ToCoordinator& said) override;
   void said(net::PeerId to, const membership::ToMember& said) override;
   void began(const membership::BeginAnswer& answer) override;
@@ -90,7 +90,7 @@ class SimCoordinator final : public SimProcess, private cluster::Witness {
   int skipped_ = 0;
   int failing_ = 0;
   Instant away_until_;
-  Generation led_;  // of the lead that it has; 0: none
+  Generation led_;  // generation of the present lead; 0: none
   std::unique_ptr<cluster::CoordinatorProcess> process_;
 };
 

@@ -20,7 +20,7 @@ class SimMember final : public SimProcess {
  public:
   struct Options {
     std::string machine;
-    NodeId node;              // as the fleet counts them; that of the certificate
+    NodeId node;              // by the fleet's count; in the certificate, too
     std::string certificate;  // empty: the run has none
     ClockError clock;
     bool hidden = false;  // behind NAT
@@ -36,12 +36,13 @@ class SimMember final : public SimProcess {
   void wants_to_leave(const std::string& reason);
   void leave(const std::string& reason);
   void hang(Duration lasts) { engine_->hang(lasts, now()); }
-  // Says nonsense to its coordinator, again and again, until its life ends. 0: it has no life at this moment.
+  // Sends nonsense to its coordinator, again and again, until its life ends. 0: it has no life at this
+  // moment.
   Incarnation turn_hostile();
-  // Says what is untrue, for so long, in all of its lives; `tells` of each.
+  // Lies for so long, in all of its lives. `tells` is called for each of them.
   void lie(Lies lies, Duration lasts, std::function<void(Incarnation)> tells);
   [[nodiscard]] NodeId node() const { return node_; }
-  // It left, or could not go on.
+  // The member left, or could not go on.
   [[nodiscard]] bool done() const { return engine_->done(); }
   // Null between lives.
   [[nodiscard]] cluster::Member* member() { return process_->member(); }
@@ -64,7 +65,7 @@ class SimMember final : public SimProcess {
   std::uint64_t things_;
   std::optional<Liar> liar_;
   std::function<void(Incarnation)> tells_of_liar_;
-  Rng rng_;  // of what it says when it is hostile
+  Rng rng_;  // draws its hostile messages
   std::unique_ptr<cluster::MemberProcess> process_;
   std::unique_ptr<CountingEngine> engine_;
 };

@@ -26,7 +26,7 @@ Instant SimProcess::now() const {
 
 Instant SimProcess::global(Instant local) const {
   const double elapsed = static_cast<double>(local.ns - clock_.offset.ns) / clock_.rate;
-  // A nanosecond late rather than early: at an early call nothing would be due.
+  // A nanosecond late rather than early, because nothing would be due at an early call.
   return {static_cast<std::int64_t>(std::ceil(elapsed)) + 1};
 }
 

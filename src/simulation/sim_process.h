@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SimProcess: a process on a simulated machine of its own: a Network, a clock that runs a little wrong, and
-// one timer. It can be stopped (SIGSTOP) and continued; it is killed by being destroyed.
+// SimProcess: a process on a simulated machine of its own. It has a Network, a clock that runs slightly
+// wrong, and one timer. It can be stopped (SIGSTOP) and continued. It is killed by being destroyed.
 //
-// What runs in it derives from it and is told of events and of its timer. Thread rule: the simulation's.
+// A program derives from it, and is told of events and of its timer. Thread rule: the simulation's.
 #pragma once
 
 #include <functional>
@@ -24,7 +24,7 @@ struct ClockError {
   double rate = 1;
 };
 
-// Who did what, for people who replay a seed. May be empty.
+// Called with a machine and its event, for people that replay a seed. May be empty.
 using Trace = std::function<void(const std::string& who, const std::string& what)>;
 
 class SimProcess {
@@ -46,12 +46,12 @@ class SimProcess {
  protected:
   virtual void on_network(host::NetworkEvent event) = 0;
   virtual void on_timer() = 0;
-  // Replaces what was armed before.
+  // Sets the timer, in place of the time set before.
   void arm(std::optional<Instant> local);
-  // Runs after a time, unless the process has ended; later if it is stopped then.
+  // Runs the action after a time, unless the process has ended. If it is stopped then, the action runs later.
   void after(Duration delay, std::function<void()> action);
   [[nodiscard]] host::Timeline& timeline() { return timeline_; }
-  // For the destructor of the class that is told of events: none come any more.
+  // Stops all events. For the destructor of the derived class.
   void silence() { network_.reset(); }
 
  private:

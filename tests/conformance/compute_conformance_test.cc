@@ -28,7 +28,7 @@ void* counted_allocation(std::size_t bytes) {
 
 }  // namespace
 
-// Array forms call these; aligned forms are not replaced and not used here.
+// Array forms call these functions. Aligned forms are not replaced and not used here.
 void* operator new(std::size_t bytes) { return counted_allocation(bytes); }
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
@@ -52,8 +52,8 @@ class ComputeConformance : public ::testing::TestWithParam<Case> {
   std::unique_ptr<Compute> compute_ = make_compute(GetParam().host, GetParam().workers);
 };
 
-// In each of many runs every worker is called exactly once, and what it wrote is visible afterwards without
-// any further synchronisation.
+// Every worker is called exactly once in each of many runs. Its writes are visible afterwards without further
+// synchronisation.
 TEST_P(ComputeConformance, EveryWorkerOncePerRun) {
   ASSERT_EQ(compute_->workers(), GetParam().workers);
   std::vector<int> calls(workers(), 0);  // plain: a missing hand-over is a data race
@@ -63,7 +63,7 @@ TEST_P(ComputeConformance, EveryWorkerOncePerRun) {
   }
 }
 
-// What the owner and all workers have computed is in cpu(), and here nobody else computes; in a simulation
+// cpu() covers the computing of the owner and all workers, and here nobody else computes. In a simulation
 // nothing takes time.
 TEST_P(ComputeConformance, CpuIsThatOfAllWorkers) {
   const Duration before = compute_->cpu();
@@ -81,7 +81,7 @@ TEST_P(ComputeConformance, CpuIsThatOfAllWorkers) {
   EXPECT_GE(compute_->cpu() - before, process);
 }
 
-// A run sees what all workers wrote in the run before and what the caller wrote in between.
+// A run sees the writes of all workers in the run before, and the caller's writes in between.
 TEST_P(ComputeConformance, EffectsReachTheNextRun) {
   std::vector<std::uint64_t> value(workers(), 1);
   std::vector<std::uint64_t> next(workers(), 0);
@@ -133,7 +133,7 @@ TEST_P(ComputeConformance, ManyPools) {
   }
 }
 
-// The limits are sane: something may be used, and no more was used than the limit allows.
+// The limits are sane: some memory may be used, and no more was used than the limit allows.
 TEST_P(ComputeConformance, MemoryLimits) {
   EXPECT_GT(compute_->memory_limit_bytes(), std::uint64_t{1} << 20);
   EXPECT_GT(compute_->peak_rss_bytes(), 0U);
@@ -146,7 +146,7 @@ INSTANTIATE_TEST_SUITE_P(Hosts, ComputeConformance,
                                            Case{HostKind::kSim, 2}, Case{HostKind::kSim, 5}),
                          ::testing::PrintToStringParamName());
 
-// Ranges of all workers cover n items without gap or overlap, sizes differ by at most one.
+// The ranges of all workers cover n items without gap or overlap. Sizes differ by at most one.
 TEST(WorkerRange, CoversEverythingEvenly) {
   for (std::size_t n = 0; n < 40; ++n) {
     for (int workers = 1; workers < 12; ++workers) {

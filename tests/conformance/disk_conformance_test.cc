@@ -15,7 +15,7 @@ using ::testing::IsEmpty;
 
 class DiskConformance : public DiskTest {
  protected:
-  // A failure of the world that names `name` and the cause.
+  // Expects a failure of the world that names `name` and the cause.
   template <class T>
   void expect_failed(const Result<T>& result, const std::string& name, std::string_view cause) {
     ASSERT_FALSE(result.ok()) << name;
@@ -29,7 +29,7 @@ constexpr std::string_view kMissing = "No such file or directory";
 constexpr std::string_view kIsDirectory = "Is a directory";
 constexpr std::string_view kNotDirectory = "Not a directory";
 
-// Bytes come back as they were written, from appends of all sizes, read in pieces of any size.
+// Bytes come back as they were written, for appends of all sizes and reads in pieces of any size.
 TEST_P(DiskConformance, BytesComeBack) {
   std::string all;
   auto file = disk_->open_writable(path("f"), WriteMode::kTruncate);
@@ -51,7 +51,7 @@ TEST_P(DiskConformance, BytesComeBack) {
       const auto size = (*reader)->read(room);
       ASSERT_TRUE(size.ok());
       if (*size == 0) break;
-      // Fewer than asked only at the end.
+      // A read is shorter than asked only at the end.
       EXPECT_EQ(*size, std::min(piece, all.size() - got.size()));
       got += text_of(std::span(room).first(*size));
     }
@@ -97,7 +97,7 @@ TEST_P(DiskConformance, DestroyedWithoutClose) {
   EXPECT_EQ(read("f"), "kept");
 }
 
-// A map shows the whole file, also after the name is gone; an empty file is an empty span.
+// A map shows the whole file, also after the name is gone. An empty file is an empty span.
 TEST_P(DiskConformance, Map) {
   write("f", "some bytes");
   write("empty", "");
@@ -110,7 +110,7 @@ TEST_P(DiskConformance, Map) {
   EXPECT_THAT((*empty)->bytes(), IsEmpty());
 }
 
-// exists() and file_size() say what is there.
+// exists() and file_size() tell the truth.
 TEST_P(DiskConformance, ExistsAndSize) {
   write("f", "12345");
   EXPECT_TRUE(*disk_->exists(path("f")));
@@ -129,7 +129,7 @@ TEST_P(DiskConformance, ListIsSorted) {
   EXPECT_THAT(*disk_->list(directory_), ElementsAre(".hidden", "Z", "a10", "a9", "b", "c", "\xc3\xa4"));
 }
 
-// make_directories() makes all that is missing and is content with what is there.
+// make_directories() makes all missing directories and is content with existing ones.
 TEST_P(DiskConformance, MakeDirectories) {
   ASSERT_TRUE(disk_->make_directories(path("a/b/c")).ok());
   ASSERT_TRUE(disk_->make_directories(path("a/b/c")).ok());
@@ -172,7 +172,7 @@ TEST_P(DiskConformance, RenameRefuses) {
   EXPECT_THAT(*disk_->list(directory_), ElementsAre("d", "f", "full"));
 }
 
-// remove_all() removes a file, or a directory with all that is in it, and is content with nothing.
+// remove_all() removes a file, or a directory with all of its content. It is content if nothing is there.
 TEST_P(DiskConformance, RemoveAll) {
   ASSERT_TRUE(disk_->make_directories(path("a/b/c")).ok());
   write("a/f", "1");
@@ -186,7 +186,7 @@ TEST_P(DiskConformance, RemoveAll) {
   EXPECT_THAT(*disk_->list(directory_), IsEmpty());
 }
 
-// A removed file can still be read by who has it open.
+// A removed file can still be read through an open handle.
 TEST_P(DiskConformance, OpenFileOutlivesItsName) {
   write("f", "text");
   auto file = disk_->open_sequential(path("f"));

@@ -36,7 +36,7 @@ using nlohmann::json;
 // A busy machine's disk may take seconds for etcd's first syncs.
 constexpr Duration kStartDeadline = from_seconds(60);
 
-// Whether a socket of this port can be had; held from then on.
+// Whether a socket of this port can be had. It is held from then on.
 bool hold(int port, std::vector<Descriptor>& held) {
   Descriptor descriptor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   CHECK(descriptor.get() >= 0);
@@ -49,8 +49,9 @@ bool hold(int port, std::vector<Descriptor>& held) {
   return free;
 }
 
-// Two that are free now, below those that the system gives to connections (32768 and more, as Linux comes):
-// beside other tests such a one is soon taken. etcd ends with a message if another program is quicker.
+// Two ports that are free now, below those that the system gives to connections (32768 and more, as Linux
+// comes). A port of that range is soon taken by other tests. etcd ends with a message if another program is
+// quicker.
 std::array<int, 2> free_ports() {
   constexpr int kLowest = 10'000;
   constexpr int kPorts = 20'000;
@@ -77,7 +78,7 @@ std::string EtcdServer::program() {
 }
 
 Result<std::unique_ptr<EtcdServer>> EtcdServer::start() {
-  // The clients of a server that is killed write to connections that are gone.
+  // The clients of a killed server write to connections that are gone.
   ::signal(SIGPIPE, SIG_IGN);
   std::unique_ptr<EtcdServer> server(new EtcdServer());
   if (auto done = server->run(program()); !done.ok()) return done.error();
@@ -121,7 +122,7 @@ Result<void> EtcdServer::run(const std::string& program) {
   process_ = ::fork();
   CHECK(process_ >= 0);
   if (process_ == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // never outlives the test
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // the server never outlives the test
     ::dup2(log->get(), STDOUT_FILENO);
     ::dup2(log->get(), STDERR_FILENO);
     ::execv(program.c_str(), arguments.data());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A real etcd of one member for a test: on two free ports of the loopback, its data in a temporary directory.
-// It is killed and its data removed when the object goes, and it never outlives the test's process. Owner and
-// thread rule: the test's thread.
+// A real etcd of one member for a test, on two free ports of the loopback, with its data in a temporary
+// directory. The object kills it and removes its data when it goes. The server never outlives the test's
+// process. Owner and thread rule: the test's thread.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -19,9 +19,10 @@ namespace gossamer::host {
 
 class EtcdServer {
  public:
-  // The program's path; empty where it is not installed (Debian: etcd-server).
+  // The program's path; empty if it is not installed (Debian: etcd-server).
   [[nodiscard]] static std::string program();
-  // Starts it and waits until it answers. Requires program(). kFailed, with its last words, if it ends first.
+  // Starts the server and waits until it answers. Requires program(). The error is kFailed, with the server's
+  // last words, if it ends first.
   [[nodiscard]] static Result<std::unique_ptr<EtcdServer>> start();
   EtcdServer(const EtcdServer&) = delete;
   EtcdServer& operator=(const EtcdServer&) = delete;
@@ -31,10 +32,10 @@ class EtcdServer {
   // Stops it (SIGSTOP) and lets it go on (SIGCONT).
   void freeze();
   void thaw();
-  // Returns after `patience`, or at once when the server has ended, which is a failure of the test.
+  // Returns after `patience`, or at once when the server has ended. An ended server is a failure of the test.
   void watch(Duration patience) const;
 
-  // As an operator would: posts a request, or fails the test.
+  // Posts a request as an operator would, or fails the test.
   [[nodiscard]] nlohmann::json ask(const std::string& path, const nlohmann::json& request) const;
   // Ends the lease of the run's leader behind its back.
   void depose(const std::string& run) const;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The promises of host/api/files.h: on both hosts, and on the simulated one also under every fault.
+// The promises of host/api/files.h, on both hosts. On the simulated host they are also tested under every
+// fault.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -44,7 +45,7 @@ TEST_P(FilesConformance, ReplaceFile) {
   }
 }
 
-// replace_private_file() does the same.
+// replace_private_file() makes or replaces a file, too, and leaves no other name behind.
 TEST_P(FilesConformance, ReplacePrivateFile) {
   for (const char* text : {"first", "", "third, longer than the others"}) {
     ASSERT_TRUE(replace_private_file(*disk_, path("f"), text).ok());
@@ -66,7 +67,7 @@ TEST_P(FilesConformance, ReplaceFileFails) {
 INSTANTIATE_TEST_SUITE_P(Hosts, FilesConformance, ::testing::Values(HostKind::kPosix, HostKind::kSim),
                          ::testing::PrintToStringParamName());
 
-// The directory part of a path.
+// parent() is the directory part of a path.
 TEST(Files, Parent) {
   EXPECT_EQ(parent("a/b/c"), "a/b");
   EXPECT_EQ(parent("/a"), "/");
@@ -77,7 +78,7 @@ constexpr std::string_view kOld = "the old content";
 constexpr std::string_view kNew = "the new content, longer";
 constexpr std::uint64_t kSeeds = 64;
 
-// A disk whose file "d/f" holds kOld for certain, with new options from there on.
+// A disk whose file "d/f" durably holds kOld, with new options from there on.
 std::unique_ptr<SimDisk> disk_with_old(const SimDiskOptions& options) {
   auto disk = std::make_unique<SimDisk>();
   CHECK(disk->make_directories("d").ok());
@@ -98,8 +99,8 @@ std::uint64_t operations_of_replace() {
   return disk->operations();
 }
 
-// Whatever operation the crash hits and whatever survives it: the content is old or new, new for certain once
-// replace_file() has returned well, old for certain while the rename has not happened. And both do occur.
+// The content after a crash is old or new, whatever operation it hits and whatever survives it. It is new for
+// certain once replace_file() has returned well, and old for certain before the rename. Both do occur.
 TEST(ReplaceFile, CrashAtEveryOperationLeavesOldOrNew) {
   const std::uint64_t operations = operations_of_replace();
   ASSERT_GE(operations, 6U);  // open, append, sync, close, rename, sync_directory
@@ -123,7 +124,7 @@ TEST(ReplaceFile, CrashAtEveryOperationLeavesOldOrNew) {
   EXPECT_THAT(seen, ElementsAre(kNew, kOld));
 }
 
-// After a crash the file can be replaced again, whatever the crash left beside it.
+// The file can be replaced again after a crash, whatever the crash left beside it.
 TEST(ReplaceFile, WorksAgainAfterACrash) {
   for (std::uint64_t k = 0; k <= operations_of_replace(); ++k) {
     for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
@@ -137,7 +138,7 @@ TEST(ReplaceFile, WorksAgainAfterACrash) {
   }
 }
 
-// On a disk that is full after any number of bytes the old content stays and no temporary file is left.
+// A disk that is full after any number of bytes keeps the old content and no temporary file.
 TEST(ReplaceFile, FullDiskKeepsTheOldContent) {
   for (std::uint64_t room = 0; room <= kNew.size(); ++room) {
     const auto disk = disk_with_old({.capacity_bytes = kOld.size() + room});
@@ -151,8 +152,8 @@ TEST(ReplaceFile, FullDiskKeepsTheOldContent) {
   }
 }
 
-// One failing operation: the error is reported, no temporary file is left, the old content stays unless the
-// rename had happened; another attempt succeeds.
+// A failing operation is reported and leaves no temporary file. The old content stays unless the rename had
+// happened. Another attempt succeeds.
 TEST(ReplaceFile, ErrorAtEveryOperation) {
   const std::uint64_t operations = operations_of_replace();
   for (std::uint64_t k = 0; k < operations; ++k) {

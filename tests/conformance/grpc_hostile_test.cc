@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The real network against clients of gRPC's own that do not behave as ours do.
+// The real network against gRPC clients that do not behave as ours do.
 #include <grpcpp/create_channel.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/security/credentials.h>
@@ -13,7 +13,7 @@
 namespace gossamer::host {
 namespace {
 
-// A client that says that it will write no more, and never reads: no write to it can ever end.
+// A client that says that it will write no more, and that never reads. No write to it can ever end.
 class HalfClosing {
  public:
   explicit HalfClosing(const Endpoint& at)
@@ -52,7 +52,7 @@ class HalfClosing {
 
 class GrpcHostile : public NetworkTest {};
 
-// Whoever half-closes is gone for us, whether or not a write to it hangs, and the network can end.
+// A half-closed client counts as gone, whether or not a write to it hangs. The network can then end.
 TEST_P(GrpcHostile, HalfClosedAndNeverReads) {
   for (const int frames : {0, 1, 16}) {
     Recorder& server = start("server" + std::to_string(frames));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The two hosts as test parameters: each makes its parts anew for a test. Thread rule: the test's thread.
+// The two hosts as test parameters. Each makes its parts anew for a test. Thread rule: the test's thread.
 #pragma once
 
 #include <gtest/gtest.h>

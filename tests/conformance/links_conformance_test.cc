@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Links (net/link) over each Network: what the link relies on is what the networks promise.
+// Links (net/link) over each Network. The networks promise what the link relies on.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -42,7 +42,7 @@ class LinksConformance : public ::testing::TestWithParam<host::NetworkKind> {
     self->id = {NodeId{number}, Incarnation{1}};
     const std::string name = certificate_name(self->id.node);
     self->network = world_->start(name, 0, [this, self](host::NetworkEvent event) {
-      if (self->network == nullptr) return;  // it has ended, and this was still on its way
+      if (self->network == nullptr) return;  // it has ended while this was still on its way
       LinkEvents out;
       self->links->on(std::move(event), world_->now(), out);
       take(*self, out);
@@ -91,8 +91,8 @@ class LinksConformance : public ::testing::TestWithParam<host::NetworkKind> {
   std::vector<Node*> nodes_;
 };
 
-// Messages of both lanes and all sizes arrive once and in order, both ways at once, through windows much
-// smaller than what is sent.
+// Messages of both lanes and all sizes arrive once and in order, both ways at once. The windows are much
+// smaller than the messages.
 TEST_P(LinksConformance, CarriesMessages) {
   const auto a = start(1);
   const auto b = start(2);
@@ -128,7 +128,7 @@ TEST_P(LinksConformance, RefusalArrives) {
   EXPECT_THAT(reason.message(), HasSubstr("another run"));
 }
 
-// A process that ends is noticed at once, and tried again.
+// The end of a process is noticed at once, and its peer tries again.
 TEST_P(LinksConformance, ProcessEnds) {
   const auto a = start(1);
   auto b = start(2);
@@ -140,7 +140,7 @@ TEST_P(LinksConformance, ProcessEnds) {
   ASSERT_TRUE(run_until([&] { return count<OpenFailed>(*a) >= 2; }));
 }
 
-// Through a third node messages pass as over a connection of their own; when it ends both ends know at once.
+// Messages through a third node pass as over a connection of their own. When it ends, both ends know at once.
 TEST_P(LinksConformance, Relayed) {
   const auto a = start(1);
   const auto b = start(2);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where tests that sync often, and do not test syncing, put their files: a file system in memory where there
-// is one. Ends in '/'. Thread rule: any.
+// A directory for tests that sync often and do not test syncing: a file system in memory if there is one.
+// Ends in '/'. Thread rule: any.
 #pragma once
 
 #include <gtest/gtest.h>

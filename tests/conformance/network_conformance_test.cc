@@ -20,14 +20,14 @@ class NetworkConformance : public NetworkTest {};
 
 Slices frame_of(std::string text) { return {Slice::of(std::move(text))}; }
 
-// Bytes that tell where they belong.
+// Bytes that depend on their place and on `salt`.
 std::string pattern(std::size_t size, std::uint64_t salt) {
   std::string text(size, '\0');
   for (std::size_t i = 0; i < size; ++i) text[i] = static_cast<char>((i * 131 + salt * 17 + i / 251) & 0xff);
   return text;
 }
 
-// What one connection received, frame by frame.
+// The frames that one connection received, in order.
 std::vector<std::string> frames(const Recorder& process, ConnectionId connection) {
   std::vector<std::string> all;
   for (const Received& received : process.all<Received>()) {
@@ -88,7 +88,7 @@ TEST_P(NetworkConformance, FramesArriveInOrder) {
   EXPECT_EQ(frames(b, pair.acceptor), sent);
 }
 
-// Frames that go together leave together: the last of a burst does not wait for more to come, and is written.
+// Frames that go together leave together. The last of a burst does not wait for more to come, and is written.
 TEST_P(NetworkConformance, BurstsLeaveWhole) {
   Recorder& a = start("a");
   Recorder& b = start("b");
@@ -105,7 +105,7 @@ TEST_P(NetworkConformance, BurstsLeaveWhole) {
   }
 }
 
-// What is sent before the connection is open waits for it, and goes with it if it never opens.
+// Messages sent before the connection is open wait for it. They are lost with it if it never opens.
 TEST_P(NetworkConformance, SendsBeforeOpened) {
   Recorder& a = start("a");
   Recorder& b = start("b");
@@ -141,8 +141,8 @@ TEST_P(NetworkConformance, SendsBeforeOpened) {
   EXPECT_TRUE(c.all<Written>().empty());
 }
 
-// Who closes before the connection is open hears of it once, and nothing that was sent arrives. (A thread
-// that is interrupted may come too late to close before; then it tries again.)
+// An opener that closes before the connection is open hears of it once, and none of its messages arrives. (A
+// thread that is interrupted may come too late to close before; then it tries again.)
 TEST_P(NetworkConformance, ClosesBeforeOpened) {
   Recorder& a = start("a");
   Recorder& b = start("b");
@@ -183,7 +183,8 @@ TEST_P(NetworkConformance, WrittenCountsBytes) {
   EXPECT_EQ(written(), sent);
 }
 
-// Who does not consume stops the sender after a bounded number of bytes, and loses nothing when it goes on.
+// A receiver that does not consume stops the sender after a bounded number of bytes. It loses nothing when it
+// goes on.
 TEST_P(NetworkConformance, BackPressure) {
   Recorder& a = start("a");
   Recorder& b = start("b");
@@ -213,7 +214,8 @@ TEST_P(NetworkConformance, BackPressure) {
   for (const std::string& frame : frames(b, pair.acceptor)) ASSERT_TRUE(frame == text);
 }
 
-// So does who is sent nothing but empty frames, or ones of one byte: they fill no memory either.
+// A receiver of nothing but empty frames, or frames of one byte, stops the sender, too. They fill no memory
+// either.
 TEST_P(NetworkConformance, BackPressureOfSmallFrames) {
   constexpr std::size_t kMost = Network::kReadAhead / Network::kFrameCost + 1;
   for (const std::size_t size : {0U, 1U}) {
@@ -234,7 +236,7 @@ TEST_P(NetworkConformance, BackPressureOfSmallFrames) {
   }
 }
 
-// Where nobody listens, or for another lane, the opener is told so, once, and by the address it used.
+// An opener is told once, by the address it used, that nobody listens there, or only for another lane.
 TEST_P(NetworkConformance, NobodyListens) {
   Recorder& a = start("a");
   Recorder& b = start("b");
@@ -254,7 +256,7 @@ TEST_P(NetworkConformance, NobodyListens) {
   EXPECT_TRUE(b.all<Accepted>().empty());
 }
 
-// An address that is taken, or that this machine has not, is refused by name.
+// An address that is taken, or not of this machine, is refused by name.
 TEST_P(NetworkConformance, CannotListen) {
   Recorder& a = start("a");
   const Endpoint taken = listen(a);
@@ -267,7 +269,7 @@ TEST_P(NetworkConformance, CannotListen) {
   }
 }
 
-// close() ends a connection at both ends; nothing comes after Closed, and what is sent then is dropped.
+// close() ends a connection at both ends. Nothing comes after Closed, and later messages are dropped.
 TEST_P(NetworkConformance, CloseIsLast) {
   for (const bool opener_closes : {true, false}) {
     Recorder& a = start(opener_closes ? "a1" : "a2");
@@ -309,7 +311,7 @@ TEST_P(NetworkConformance, CloseIsLast) {
   }
 }
 
-// A process that ends takes its connections with it, and its peers hear of it.
+// A process that ends takes its connections with it, and its peers are told.
 TEST_P(NetworkConformance, ProcessEnds) {
   Recorder& a = start("a");
   Recorder& b = start("b");
@@ -323,8 +325,8 @@ TEST_P(NetworkConformance, ProcessEnds) {
   EXPECT_EQ(closed[from_b.acceptor], 1);
 }
 
-// Connections of a process are independent: one that nobody consumes holds up no other, of the same lane or
-// another.
+// The connections of a process are independent. One that nobody consumes holds up no other, of the same lane
+// or another.
 TEST_P(NetworkConformance, ConnectionsAreIndependent) {
   Recorder& a = start("a");
   Recorder& b = start("b");
@@ -344,7 +346,7 @@ INSTANTIATE_TEST_SUITE_P(Networks, NetworkConformance,
                          ::testing::Values(NetworkKind::kPlain, NetworkKind::kTls, NetworkKind::kSim),
                          [](const auto& test) { return name(test.param); });
 
-// Only with TLS: a certificate of another authority, whichever end holds it, makes no connection.
+// A certificate of another authority, at whichever end, makes no connection. Only with TLS.
 TEST_P(NetworkTest, ForeignCertificate) {
   Recorder& ours = start("ours", 0);
   Recorder& foreign = start("foreign", 1);

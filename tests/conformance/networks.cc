@@ -15,7 +15,7 @@
 namespace gossamer::host {
 namespace {
 
-// Far more than anything here takes; only a failing test waits for it.
+// Far more than anything here takes. Only a failing test waits so long.
 constexpr double kPatienceSeconds = 60;
 
 class RealWorld final : public NetworkWorld {
@@ -58,7 +58,7 @@ class RealWorld final : public NetworkWorld {
 
   bool tls_;
   int started_ = 0;
-  using Item = std::pair<int, NetworkEvent>;  // with the number of the process
+  using Item = std::pair<int, NetworkEvent>;  // number of the process, event
   static EventSource source(const Item& item) {
     const auto [kind, id] = source_of(item.second);
     return {kind + 10 * static_cast<std::uint64_t>(item.first), id};

@@ -30,19 +30,19 @@ class NetworkWorld {
   static constexpr int kStranger = -1;
 
   virtual ~NetworkWorld() = default;
-  // `sink` is called on the test's thread, from run_until(). `authority` picks whose certificate the process
-  // holds; kStranger has none.
+  // `sink` is called on the test's thread, from run_until(). `authority` picks the authority of the process's
+  // certificate; kStranger has none.
   [[nodiscard]] virtual std::unique_ptr<Network> start(const std::string& process, int authority,
                                                        NetworkSink sink) = 0;
-  // Where the process may listen; port 0.
+  // Where the process may listen, with port 0.
   [[nodiscard]] virtual Endpoint address(const std::string& process) const = 0;
   [[nodiscard]] virtual Instant now() const = 0;
-  // Hands events over until `done`; false if it does not happen within a time that is ample.
+  // Hands events over until `done`; false if it does not happen within an ample time.
   [[nodiscard]] virtual bool run_until(const std::function<bool()>& done) = 0;
 };
 [[nodiscard]] std::unique_ptr<NetworkWorld> make_world(NetworkKind kind);
 
-// A process that writes down what happens to it, and consumes what it receives unless told not to.
+// A process that records its events, and consumes received bytes unless told not to.
 struct Recorder {
   std::string name;
   std::unique_ptr<Network> network;

@@ -58,8 +58,8 @@ TEST_P(QuestionsConformance, Answered) {
   }
 }
 
-// An error arrives as it was answered, kind and five parts, also when they are long; unless it names
-// something itself, it names the answerer. A second answer to the same question is lost.
+// An error arrives as it was answered, with kind and five parts, also if they are long. It names the
+// answerer, unless it names something itself. A second answer to the same question is lost.
 TEST_P(QuestionsConformance, RefusedWithFiveParts) {
   Recorder& a = start("a");
   Recorder& b = start("b");
@@ -87,7 +87,7 @@ TEST_P(QuestionsConformance, RefusedWithFiveParts) {
   EXPECT_EQ(answered(a, count + 1).answer.error().where, named(at));
 }
 
-// What the server's user does not know by name it says so; the name arrives as it was asked.
+// A server's user that does not know a method by name says so. The name arrives as it was asked.
 TEST_P(QuestionsConformance, UnknownMethod) {
   Recorder& a = start("a");
   Recorder& b = start("b");
@@ -98,7 +98,7 @@ TEST_P(QuestionsConformance, UnknownMethod) {
   EXPECT_EQ(answered(a).answer.error().what, "no such question: Nonsense");
 }
 
-// Where nobody listens, or only for bulk, the asker hears so, by the address it used.
+// An asker is told, by the address it used, that nobody listens there, or only for bulk.
 TEST_P(QuestionsConformance, NobodyListens) {
   Recorder& a = start("a");
   Recorder& b = start("b");
@@ -136,7 +136,7 @@ TEST_P(QuestionsConformance, TimesOut) {
   EXPECT_EQ(a.all<host::Answered>().size(), 2U);
 }
 
-// A server that ends before it has answered leaves an error, at once.
+// A server that ends before it has answered leaves an error at once.
 TEST_P(QuestionsConformance, ServerEnds) {
   Recorder& a = start("a");
   Recorder& b = start("b");
@@ -165,7 +165,7 @@ TEST_P(QuestionsConformance, AskerEnds) {
   EXPECT_EQ(*answered(c).answer, "fine");
 }
 
-// What is too large is not sent, in either direction; the asker hears how large it was.
+// A body that is too large is not sent, in either direction. The asker is told its size.
 TEST_P(QuestionsConformance, TooLarge) {
   Recorder& a = start("a");
   Recorder& b = start("b");
@@ -180,8 +180,8 @@ TEST_P(QuestionsConformance, TooLarge) {
               HasSubstr("the answer is too large: got 1048577 bytes"));
 }
 
-// 2,000 at once (with TLS 200, for time): a server takes as many as it may hold and tells the others that it
-// is busy; each ends once. Later it takes new ones.
+// A server takes as many of 2,000 questions at once (with TLS 200, for time) as it may hold. It tells the
+// others that it is busy. Each question ends once. Later the server takes new ones.
 TEST_P(QuestionsConformance, ManyAtOnce) {
   const std::size_t half = GetParam() == NetworkKind::kTls ? 100 : 1000;
   const std::size_t held = std::min(2 * half, kMaxWaitingQuestions);
@@ -221,8 +221,8 @@ TEST_P(QuestionsConformance, ManyAtOnce) {
   EXPECT_EQ(*answered(a, half + 1).answer, "again");
 }
 
-// One process has no more questions open than its bound, and hears so at once: the others are not yet
-// answered.
+// A process has no more open questions than its bound. It learns at once that a further one is too many, as
+// the others are not yet answered.
 TEST_P(QuestionsConformance, AskerIsBounded) {
   if (GetParam() == NetworkKind::kTls) return;  // a thousand handshakes show nothing new
   Recorder& a = start("a");
@@ -257,8 +257,8 @@ INSTANTIATE_TEST_SUITE_P(Networks, QuestionsConformance,
 
 class StrangersConformance : public QuestionsConformance {};
 
-// Where the run has certificates, a stranger may ask, and is nameless; a connection of its own is refused on
-// both lanes, and the other side never hears of it.
+// A stranger may ask in a run with certificates, and is nameless. Its own connection is refused on both
+// lanes, and the other side never learns of it.
 TEST_P(StrangersConformance, MayOnlyAsk) {
   Recorder& ours = start("ours");
   const Endpoint control = listen(ours);
@@ -278,7 +278,7 @@ TEST_P(StrangersConformance, MayOnlyAsk) {
   EXPECT_TRUE(stranger.all<Opened>().empty());
   EXPECT_TRUE(ours.all<Accepted>().empty());
 }
-// Whose certificate has another name than the one that was asked for gets nothing to read.
+// A process whose certificate has another name than the one that was asked for gets nothing to read.
 TEST_P(StrangersConformance, MeantForAnother) {
   Recorder& a = start("a");
   Recorder& b = start("b");
@@ -300,7 +300,7 @@ INSTANTIATE_TEST_SUITE_P(Certified, StrangersConformance,
 // Only with TLS and certificates of the real network.
 class ForeignQuestions : public QuestionsConformance {};
 
-// Whoever has a certificate of another authority may not even ask, nor be asked.
+// A process with a certificate of another authority may neither ask nor be asked.
 TEST_P(ForeignQuestions, AreNotHeard) {
   Recorder& ours = start("ours", 0);
   Recorder& foreign = start("foreign", 1);
@@ -316,7 +316,7 @@ TEST_P(ForeignQuestions, AreNotHeard) {
   EXPECT_TRUE(foreign.all<Asked>().empty());
 }
 
-// Strangers on one host whose questions wait keep out their like, and no node.
+// Waiting questions of strangers on one host keep out further strangers there, and no node.
 TEST_P(ForeignQuestions, StrangersKeepNobodyOut) {
   Recorder& server = start("server", 0);
   Recorder& stranger = start("stranger", NetworkWorld::kStranger);

@@ -41,7 +41,7 @@ struct Call {
   std::string text;
 };
 
-// What the disk answers, as text.
+// The disk's answer to a call, as text.
 std::string answer(Disk& disk, const Call& call) {
   switch (call.action) {
     case 0: return "truncate " + write(disk, call.from, WriteMode::kTruncate, call.text);
@@ -91,7 +91,7 @@ TEST(SameBehaviour, RandomHistories) {
                       .from = some_path(),
                       .to = some_path(),
                       .text = std::string(rng.below(5), static_cast<char>('a' + i % 26))};
-      // Making what comes before ".." is not promised either way.
+      // Making the part before ".." is not promised either way.
       if (call.action == 2 && call.from.find("..") != std::string::npos) continue;
       const std::string expected = answer(*posix, call);
       history += fmt::format("  {}: {}\n", call.from, expected);

@@ -32,7 +32,7 @@ class StoreConformance : public StoreTest {
     const auto done = store.commit(std::vector<Change>{{.key = key, .value = value}});
     ASSERT_TRUE(done.ok()) << done.error().message();
   }
-  // The answer to one that does not lead, which says what to do.
+  // Expects the answer to a handle that does not lead, which says what to do.
   template <class T>
   static void expect_refused(const Result<T>& result) {
     ASSERT_FALSE(result.ok());
@@ -52,7 +52,7 @@ class StoreConformance : public StoreTest {
   }
 };
 
-// A new store is empty and nobody leads it; generations then rise by every campaign that is won.
+// A new store is empty and nobody leads it. Generations then rise with every campaign that is won.
 TEST_P(StoreConformance, GenerationsRise) {
   Generation last;
   for (int i = 0; i < 5; ++i) {
@@ -66,7 +66,7 @@ TEST_P(StoreConformance, GenerationsRise) {
   }
 }
 
-// While one leads, others win nothing and learn who leads; when it resigns, the next wins at once.
+// Others win nothing while one leads, and learn which one. When it resigns, the next wins at once.
 TEST_P(StoreConformance, OneLeads) {
   const auto first = system_->open();
   const auto second = system_->open();
@@ -94,7 +94,7 @@ TEST_P(StoreConformance, OneLeads) {
   EXPECT_GT(**next, **won);
 }
 
-// Who does not lead may neither load, commit nor keep, and is told what to do; resigning is fine.
+// A handle that does not lead may neither load, commit nor keep, and is told what to do. Resigning is fine.
 TEST_P(StoreConformance, OnlyTheLeaderReadsAndWrites) {
   const auto store = system_->open();
   expect_refused(store->commit({}));
@@ -103,8 +103,8 @@ TEST_P(StoreConformance, OnlyTheLeaderReadsAndWrites) {
   EXPECT_TRUE(store->resign().ok());
 }
 
-// A leader that was replaced without noticing is refused whatever it tries, changes nothing, and knows it
-// from then on; it can campaign again and finds what the other has written.
+// A leader that was replaced without noticing is refused whatever it tries, and changes nothing. It knows so
+// from then on. It can campaign again and finds the other's entries.
 TEST_P(StoreConformance, OldLeaderIsRefused) {
   for (const std::string call : {"commit", "load", "keep"}) {
     system_->start_anew();
@@ -130,7 +130,7 @@ TEST_P(StoreConformance, OldLeaderIsRefused) {
   }
 }
 
-// What was committed is there for the next process, in every detail.
+// Committed entries are there for the next process, in every detail.
 TEST_P(StoreConformance, Reopening) {
   {
     const auto store = system_->open();
@@ -145,7 +145,7 @@ TEST_P(StoreConformance, Reopening) {
   EXPECT_EQ(content(*store), (Model{{"a", "3"}, {"b", "2"}}));
 }
 
-// Entries come sorted by the bytes of their keys, also over many of them, whatever the order of writing.
+// Entries come sorted by the bytes of their keys, also if there are many, whatever the order of writing.
 TEST_P(StoreConformance, LoadIsSorted) {
   const auto store = system_->open();
   static_cast<void>(lead(*store));
@@ -167,7 +167,7 @@ TEST_P(StoreConformance, LoadIsSorted) {
   EXPECT_EQ(got, expected);
 }
 
-// A batch's changes count in their order; removing what is not there is fine; an empty batch is fine.
+// Changes of a batch count in their order. Removing a missing key is fine, and so is an empty batch.
 TEST_P(StoreConformance, ChangesAreOrdered) {
   const auto store = system_->open();
   static_cast<void>(lead(*store));
@@ -186,7 +186,8 @@ TEST_P(StoreConformance, ChangesAreOrdered) {
   EXPECT_EQ(content(*store), (Model{{"back", "y"}, {"twice", "2"}}));
 }
 
-// Keys and values are any bytes up to the limits: empty values, zeros, cut and overlong UTF-8, separators.
+// Keys and values are any bytes up to the limits. Values may be empty, zeros, cut and overlong UTF-8, or
+// separators.
 TEST_P(StoreConformance, HostileBytes) {
   const auto store = system_->open();
   static_cast<void>(lead(*store));
@@ -239,7 +240,7 @@ TEST_P(StoreConformance, BigValues) {
   EXPECT_TRUE(content(*store) == model);  // not EXPECT_EQ: it would print them
 }
 
-// A batch of as many changes as there may be, puts and removals, is carried out whole.
+// A batch with the most changes allowed, puts and removals, is carried out whole.
 TEST_P(StoreConformance, ManyChanges) {
   const auto store = system_->open();
   static_cast<void>(lead(*store));
@@ -262,7 +263,7 @@ TEST_P(StoreConformance, ManyChanges) {
   }
 }
 
-// A batch beyond a limit is refused whole, with the limit in the message, and the lead goes on.
+// A batch beyond a limit is refused whole, with the limit in the message. The lead goes on.
 TEST_P(StoreConformance, Limits) {
   const auto store = system_->open();
   static_cast<void>(lead(*store));
@@ -283,7 +284,7 @@ TEST_P(StoreConformance, Limits) {
   put(*store, "good", "1");
 }
 
-// A process that vanishes without a word is followed within three seconds, and loses nothing it committed.
+// Another process leads within three seconds after one vanishes without a word. No committed entry is lost.
 TEST_P(StoreConformance, TakeoverAfterSilence) {
   system_->use_short_lease();
   auto first = system_->open();
@@ -296,7 +297,7 @@ TEST_P(StoreConformance, TakeoverAfterSilence) {
   EXPECT_EQ(content(*second), (Model{{"x", "1"}}));
 }
 
-// A leader that keeps its lead has it for as long as it likes; one that falls silent loses it if the store
+// A leader that keeps its lead has it for as long as it likes. One that falls silent loses it if the store
 // asks for keeping, and keeps it if not.
 TEST_P(StoreConformance, Keeping) {
   system_->use_short_lease();
@@ -320,7 +321,7 @@ TEST_P(StoreConformance, Keeping) {
   expect_refused(first->commit({}));
 }
 
-// A process that is killed (SIGKILL) while it works is followed within three seconds.
+// Another process leads within three seconds after one is killed (SIGKILL) while it works.
 TEST_P(StoreConformance, TakeoverAfterKill) {
   if (GetParam() == StoreKind::kSimLease || GetParam() == StoreKind::kSimLock) return;  // no processes there
   system_->use_short_lease();
@@ -329,7 +330,7 @@ TEST_P(StoreConformance, TakeoverAfterKill) {
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // never outlives the test
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // the child never outlives the test
     const auto store = system_->open();
     bool good = *store->campaign({.name = "child", .address = "a"}) != std::nullopt;
     for (std::uint64_t i = 0; good; ++i) {
@@ -351,7 +352,7 @@ TEST_P(StoreConformance, TakeoverAfterKill) {
   const auto store = system_->open();
   EXPECT_EQ(lead(*store), Generation(2));
   const Model model = content(*store);
-  // The last one may be there without its answer.
+  // The last commit may be there without its answer.
   EXPECT_THAT(model, ElementsAre(::testing::Pair(
                          "x", ::testing::AnyOf(std::to_string(answers - 1), std::to_string(answers)))));
 }

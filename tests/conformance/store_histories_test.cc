@@ -52,7 +52,7 @@ class StoreHistories : public StoreTest {
     }
   }
 
-  // What all see in the end, and what the next leader loads.
+  // Checks what all handles see in the end, and what the next leader loads.
   void check_end() {
     for (auto& store : stores_) {
       const auto seen = store->leader();
@@ -87,7 +87,7 @@ class StoreHistories : public StoreTest {
 
  private:
   void campaign(Store& store, std::size_t process) {
-    if (believes_[process]) return;  // a precondition
+    if (believes_[process]) return;  // a precondition of campaign()
     const auto won = store.campaign({.name = std::to_string(process), .address = "a"});
     ASSERT_TRUE(won.ok()) << history_ << ": " << won.error().message();
     ASSERT_EQ(won->has_value(), !leader_.has_value()) << history_;
@@ -121,7 +121,7 @@ class StoreHistories : public StoreTest {
   }
 
   std::array<std::unique_ptr<Store>, kProcesses> stores_;
-  std::array<bool, kProcesses> believes_{};  // that it leads
+  std::array<bool, kProcesses> believes_{};  // whether it believes that it leads
   std::optional<std::size_t> leader_;
   std::uint64_t generation_ = 0;
   std::uint64_t values_ = 0;
@@ -129,14 +129,14 @@ class StoreHistories : public StoreTest {
   std::string history_;
 };
 
-// After every history of two processes, of three actions on real stores and of five on simulated ones,
-// answers, leaders, generations and entries are the model's.
+// Answers, leaders, generations and entries are the model's after every short history of two processes.
+// Histories have three actions on real stores and five on simulated ones.
 TEST_P(StoreHistories, AllShortOnes) {
   const bool real = GetParam() == StoreKind::kSqlite || GetParam() == StoreKind::kEtcd;
   all_histories(real ? 3 : 5);
 }
 
-// The same for long random histories.
+// Answers, leaders, generations and entries are the model's after long random histories, too.
 TEST_P(StoreHistories, RandomOnes) {
   const bool real = GetParam() == StoreKind::kSqlite || GetParam() == StoreKind::kEtcd;
   for (std::uint64_t seed = 0; seed < (real ? 8U : 1000U); ++seed) {

@@ -56,7 +56,7 @@ class EtcdUnderTest final : public StoreUnderTest {
   }
 
   std::unique_ptr<Store> open() override {
-    // Generous: a machine at work on something else is no failure of the store.
+    // A generous time-out: a machine that is busy with other work is no failure of the store.
     auto store = EtcdStore::create(
         {.urls = {server_->url()}, .run = run(), .lease = lease_, .reply_timeout = from_seconds(20)});
     CHECK(store.ok(), store.error().message());

@@ -28,14 +28,14 @@ class StoreUnderTest {
   StoreUnderTest& operator=(const StoreUnderTest&) = delete;
   virtual ~StoreUnderTest() = default;
 
-  // A handle as a new process has it.
+  // A handle, as a new process would open it.
   [[nodiscard]] virtual std::unique_ptr<Store> open() = 0;
-  // From now on handles are made with a lease of two seconds, where there are leases to choose. Before, one
-  // is so long that no busy machine outlasts it.
+  // From now on handles have a lease of two seconds, if the store has leases to choose. Before, a lease is so
+  // long that no busy machine outlasts it.
   virtual void use_short_lease() = 0;
-  // From now on handles are of another store, an empty one. Older handles must be gone.
+  // From now on handles are for another store, an empty one. Older handles must be gone.
   virtual void start_anew() = 0;
-  // Makes room for another leader although the one there is lives and has noticed nothing.
+  // Makes room for another leader, although the present one lives and has noticed nothing.
   virtual void depose() = 0;
   // Whether a leader that falls silent loses the lead although it lives.
   [[nodiscard]] virtual bool needs_keeping() const = 0;
@@ -44,10 +44,10 @@ class StoreUnderTest {
   virtual void wait_a_little() = 0;
 };
 
-// Null where the kind needs a program that is not there.
+// Null if the kind needs a program that is not there.
 [[nodiscard]] std::unique_ptr<StoreUnderTest> make_store_under_test(StoreKind kind);
 
-// An empty store in the running test, which is skipped where there can be none.
+// An empty store in the running test. The test is skipped if there can be none.
 class StoreTest : public ::testing::TestWithParam<StoreKind> {
  protected:
   void SetUp() override;

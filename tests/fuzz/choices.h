@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a structured target draws from a fuzzer's bytes: messages that are half right get further than bytes
-// do. Thread rule: one owner.
+// Choices: values that a structured target draws from a fuzzer's bytes. Messages that are half right get
+// further than bytes do. Thread rule: one owner.
 #pragma once
 
 #include <fuzzer/FuzzedDataProvider.h>
@@ -21,7 +21,7 @@ class Choices {
     return input_.ConsumeIntegralInRange<std::size_t>(0, end - 1);
   }
   [[nodiscard]] bool flip() { return input_.ConsumeBool(); }
-  // Mostly small, so that numbers meet each other; sometimes at the ends of the range, or anything.
+  // Mostly small, so that numbers coincide; sometimes at the ends of the range, or anything.
   [[nodiscard]] std::uint64_t number() {
     switch (below(8)) {
       case 0: return input_.ConsumeIntegral<std::uint64_t>();
@@ -29,7 +29,7 @@ class Choices {
       default: return below(16);
     }
   }
-  // May be negative, infinite, or no number.
+  // May be negative, infinite, or NaN.
   [[nodiscard]] double real() {
     switch (below(4)) {
       case 0: return input_.ConsumeFloatingPoint<double>();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes as a dataset cache: opening answers with bad data or with a dataset whose every record keeps the
+// Any bytes as a dataset cache. Opening answers with bad data, or with a dataset whose every record keeps the
 // promises of rows.h. Checksums are made right first, so that the fuzzer gets past them.
 #include <xxhash.h>
 
@@ -22,7 +22,7 @@ using namespace gossamer;
 using data::cache::BlockEntry;
 using data::cache::Trailer;
 
-// In 64-bit words, for the alignment of a mapped file.
+// A mapped file. It lies in 64-bit words, for alignment.
 class MappedWords final : public host::MappedFile {
  public:
   MappedWords(std::vector<std::uint64_t> words, std::size_t size) : words_(std::move(words)), size_(size) {}

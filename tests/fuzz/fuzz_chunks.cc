@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes as a manifest; a donor before any requests; and a fetcher before three donors of whom two lie as
-// the input says. Nobody falls. What the fetcher believes has the right hash, each chunk once; whom it drops
-// spoke and is named; and in the end it gets all from the good donor, whatever the others did.
+// Any bytes as a manifest; a donor before any requests; a fetcher before three donors, of which two lie as
+// the input chooses. Nothing crashes. Each chunk that the fetcher believes has the right hash and comes once.
+// A donor that it drops has spoken and is named. In the end the fetcher gets all from the good donor,
+// whatever the others did.
 #include <gossamer/chunks.pb.h>
 
 #include <cstdint>

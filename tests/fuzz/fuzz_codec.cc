@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes as any matrix in any codec: decoded if and only if there are as many as codec and shape ask for,
-// within the matrix, and to the same numbers by the kernels of every instruction set. What is decoded can be
-// encoded in every codec, to the same bytes everywhere, and a matrix without infinities and NaN comes back
-// from it without NaN.
+// Any bytes as any matrix in any codec. They are decoded if and only if they are as many as codec and shape
+// ask for. Decoding writes within the matrix alone, and the kernels of every instruction set give the same
+// numbers. A decoded matrix can be encoded in every codec, to the same bytes everywhere. A matrix without
+// infinities and NaN comes back without NaN.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -40,7 +40,7 @@ struct Shape {
   [[nodiscard]] std::size_t floats() const { return matrix.rows * stride; }
 };
 
-// With one set of kernels; empty if it was refused.
+// Decodes with one set of kernels; empty if it was refused.
 std::vector<float> decode(const MatrixCodec& codec, std::span<const std::byte> bytes, const Shape& shape) {
   std::vector<float> numbers(shape.floats(), kUntouched);
   std::vector<float> sum(shape.floats(), 0);
@@ -92,7 +92,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const Shape shape{.matrix = matrix, .stride = matrix.columns + choices.below(3)};
   const bool right_size = choices.below(8) != 0;
   std::string text = choices.rest();
-  // Few inputs have the right size of themselves.
+  // Few inputs have the right size by themselves.
   if (right_size) text.resize(net::encoded_bytes(which, matrix), '\x7f');
   look(which, std::as_bytes(std::span(text)), shape);
   return 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Two members of a view of three, and strangers, say to the third what the input chooses: it does not fall,
-// who broke a rule is named and is one who spoke, each operation ends once at most (and once for certain when
-// another view comes), and what it holds for others stays within its limits.
+// Two members of a view of three, and strangers, send the third what the input chooses. It does not crash. A
+// peer that is named for breaking a rule has spoken. Each operation ends at most once, and certainly when
+// another view comes. The bytes that it holds for others stay within its limits.
 #include <gossamer/collective.pb.h>
 
 #include <cstdint>
@@ -88,7 +88,7 @@ class Bench {
       body.set_number(choices_.number());
       message.body = body.SerializeAsString();
     }
-    // In pieces, as a network may.
+    // In pieces, as a network may cut them.
     std::size_t bytes = choices_.flip() ? kLimits.chunk_bytes : choices_.below(64);
     while (bytes > 0) {
       const std::size_t piece = 1 + choices_.below(bytes);

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A coordinator before three members of which the input chooses what they say (bytes, or messages that are
-// half right), what links and store do, and how time goes: it does not fall; who is fenced is the one who
-// spoke or was silent; it never asks to be called at once for ever; once the store works again nothing is
-// left waiting; whoever comes then begins and is heard; and a successor can take up what it has written.
+// A coordinator before three members. The input chooses the members' messages (bytes, or messages that are
+// half right), the events of links and store, and the course of time. Then:
+// - The coordinator does not crash.
+// - A fenced member spoke or was silent.
+// - The coordinator does not ask for ever to be called at once.
+// - Once the store works again nothing is left waiting, and a new member begins and is heard.
+// - A successor can take up the store's entries.
 #include <map>
 #include <memory>
 #include <optional>
@@ -127,7 +130,7 @@ class Bench {
   }
   void work_store() {
     while (auto changes = coordinator_->next_commit()) {
-      // One that fails may have been carried out.
+      // A commit that fails may have been carried out.
       if (store_works_ || choices_.flip()) carry_out(*changes);
       if (!store_works_) return coordinator_->commit_failed();
       coordinator_->committed(now_);
@@ -166,7 +169,7 @@ class Bench {
         now_);
     work_store();
   }
-  // Also those that were fenced go on speaking.
+  // A member that speaks. Fenced ones go on speaking.
   net::PeerId somebody() {
     if (members_.empty() || choices_.below(16) == 0) return {NodeId(choices_.number()), Incarnation(7)};
     return members_[members_.size() - 1 - choices_.below(std::min<std::size_t>(members_.size(), 4))];
@@ -186,7 +189,7 @@ class Bench {
     work_store();
   }
 
-  // As a good member does.
+  // Serves as a good member does.
   void serve(net::PeerId peer) {
     membership::ToCoordinator ready;
     ready.mutable_ready();
@@ -282,7 +285,7 @@ class Bench {
   std::map<std::string, std::string> store_;
   std::unique_ptr<net::Links> links_;
   std::unique_ptr<Coordinator> coordinator_;
-  std::vector<net::PeerId> members_;  // that began, the dead too
+  std::vector<net::PeerId> members_;  // all that began, dead ones too
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes, cut in two at the first zero byte, as a dictd index and its text: the reader answers with
+// Any bytes, cut in two at the first zero byte, as a dictd index and its text. The reader answers with
 // entries of valid UTF-8 and non-empty definitions, or with bad data that has a place.
 #include <cstdint>
 #include <cstring>

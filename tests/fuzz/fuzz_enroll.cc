@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes as a request to enrol and as its answer, before a book with one good token: nobody without its
-// secret gets in, refusals are refusals or bad data, and the good one still gets in afterwards.
+// Any bytes as a request to enrol and as its answer, before a book with one good token. No stranger without
+// its secret gets in. Errors are refusals or bad data. The good stranger still gets in afterwards.
 #include <cstdint>
 #include <string>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes as a JSON lines file: the reader and the assembler answer with records that keep the promises of
-// rows.h or with bad data that has a place; the result does not depend on the chunk size and the workers.
+// Any bytes as a JSON lines file. Reader and assembler answer with records that keep the promises of rows.h,
+// or with bad data that has a place. The result does not depend on the chunk size and the workers.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -47,7 +47,7 @@ Got read(std::span<const std::uint8_t> bytes, const data::ReadOptions& options) 
   };
   const auto report = data::read_jsonl(*source, options, add);
   CHECK(report.ok() || (report.error().kind == ErrorKind::kBadData && !report.error().where.empty()));
-  // How far a read came that failed depends on the chunks; that it failed does not.
+  // A failed read gets to a place that depends on the chunks. That it fails does not depend on them.
   if (!report.ok()) return {};
   got.records = data::collect(set);
   return got;

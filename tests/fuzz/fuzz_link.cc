@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any frames from a stranger, with or without a good Hello before them: Links neither falls nor delivers more
-// than it was sent, and a good peer gets its message through afterwards. The first byte: bit 0 begins with a
-// good Hello, bit 1 takes the bulk lane, bit 2 makes the node a relay that has a link with another, believes
-// the stranger what it relays, and reaches a third node through it; then frames, each behind its length in
-// two bytes.
+// Any frames from a stranger, with or without a good Hello before them. Links does not crash and delivers no
+// more than it was sent. A good peer gets its message through afterwards.
+//
+// The first byte chooses:
+// - bit 0: begin with a good Hello
+// - bit 1: take the bulk lane
+// - bit 2: make the node a relay with a link to another node. It trusts the stranger as a relay, and reaches
+//   a third node through it.
+//
+// Frames follow, each behind its length in two bytes.
 #include <cstdint>
 #include <span>
 #include <string>
@@ -70,7 +75,7 @@ Links make_links(host::Network& network, bool relays) {
   return Links(network, std::move(options));
 }
 
-// Node 4 has a link, to which things can be relayed, and node 5 is opened through the stranger.
+// Node 4 gets a link, to which frames can be relayed, and node 5 is opened through the stranger.
 void make_relay(Links& links, host::Lane lane) {
   LinkEvents events;
   const host::ConnectionId id{3};

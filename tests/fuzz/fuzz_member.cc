@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A member whose coordinator says what the input chooses, in answers to its questions and over its link, in
-// bytes or in messages that are half right; links come and go. It does not fall, never asks to be called at
-// once for ever, never keeps a fenced member in its view, and its last word is an error that says something,
-// or that it left.
+// A member before a coordinator whose answers and messages the input chooses, in bytes or half right. Links
+// come and go. The member does not crash, and does not ask for ever to be called at once. It never keeps a
+// fenced member in its view. It ends with an error that says something, or because it left.
 #include <optional>
 #include <utility>
 #include <vector>
@@ -22,7 +21,7 @@ using fuzz::Choices;
 constexpr int kTicksAtOnce = 64;
 constexpr std::size_t kMostSteps = 400;
 
-// Takes questions and connections, which the bench answers.
+// A network that takes questions and connections, which the bench answers.
 class Asked final : public host::Network {
  public:
   Result<host::Endpoint> listen(const host::Endpoint& at, host::Lane) override { return at; }
@@ -91,7 +90,7 @@ class Bench {
     }
     CHECK(false, "it asks to be called at once for ever");
   }
-  // What an engine does about what it is told.
+  // Reacts to events as an engine does.
   void hear() {
     for (const ProcessEvent& event : process_.take_events()) {
       CHECK(!over_);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes as a model directory: loading answers with an error or with a model that saves, loads again and
-// predicts. The input is model.json, a zero byte, and the shard; checksum and size of the shard are made
+// Any bytes as a model directory. Loading answers with an error, or with a model that saves, loads again and
+// predicts. The input is model.json, a zero byte, and the shard. Checksum and size of the shard are made
 // right first, so that the fuzzer gets past them.
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -26,7 +26,7 @@ namespace {
 using namespace gossamer;
 using Json = nlohmann::json;
 
-// The header text with the true size and checksum of the shard, where it has places for them.
+// The header text with the true size and checksum of the shard, if it has places for them.
 std::string seal(std::string_view header, std::string_view shard) {
   Json json = Json::parse(header, nullptr, false);
   if (!json.is_object() || !json.contains("shards") || !json["shards"].is_array() || json["shards"].empty() ||

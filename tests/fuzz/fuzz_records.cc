@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A coordinator's store of which the input chooses the entries, in bytes or half right: who cannot lead from
-// them gets an error that names an entry (or says that run or configuration are others); who can, leads: a
-// node begins, serves and comes to rest with those that the store had, and the run is told to end.
+// A coordinator's store whose entries the input chooses, in bytes or half right. A coordinator that cannot
+// lead from them gives an error that names an entry, or says that run or configuration are others. A
+// coordinator that can leads: a node begins, serves and comes to rest with the store's members, and the run
+// is told to end.
 #include <map>
 #include <optional>
 #include <string>
@@ -109,7 +110,7 @@ host::Change entry(Choices& choices) {
   }
 }
 
-// Carries out what the coordinator wants written.
+// Carries out the changes that the coordinator wants written.
 void write(Coordinator& coordinator, Instant now) {
   while (auto changes = coordinator.next_commit()) {
     CHECK(host::check_limits(*changes).ok());

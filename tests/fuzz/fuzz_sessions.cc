@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes as a file of sessions, packed or not: the reader answers with sessions of at least one name, none
-// with a blank in it, or with bad data that has a place; they do not depend on the chunk size and the
+// Any bytes as a file of sessions, packed or not. The reader answers with sessions of at least one name, none
+// with a blank in it, or with bad data that has a place. The result does not depend on the chunk size and the
 // workers.
 #include <cstdint>
 #include <span>
@@ -32,7 +32,7 @@ std::vector<std::vector<std::string>> read(std::span<const std::uint8_t> bytes,
         return {};
       });
   CHECK(report.ok() || (report.error().kind == ErrorKind::kBadData && !report.error().where.empty()));
-  // How far a read came that failed depends on the chunks; that it failed does not.
+  // A failed read gets to a place that depends on the chunks. That it fails does not depend on them.
   if (!report.ok()) return {};
   CHECK(report->records == sessions.size() && !sessions.empty());
   return sessions;

@@ -30,7 +30,7 @@ class BytesFile final : public host::SequentialFile {
   std::span<const std::uint8_t> rest_;
 };
 
-// Null where the bytes are an archive that is refused at the start.
+// Null if the bytes are an archive that is refused at the start.
 inline std::unique_ptr<data::ByteSource> open(std::span<const std::uint8_t> bytes) {
   auto source = data::unpack(std::make_unique<BytesFile>(bytes), "fuzz");
   if (source.ok()) return *std::move(source);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a coordinator of a sparse run decides and what members report, as any bytes: who reads it does not
-// fall; what is taken for a layout is one that a plan can be made of; and what a workload decides of readable
-// reports is a layout again, or the end of the run. Lists of labels as any bytes: what is taken can be
-// ranked, and has labels of the sender's rows alone.
+// Any bytes as decisions of a sparse run's coordinator and as reports of its members. Their readers do not
+// crash. An accepted layout is one for which a plan can be made. A workload's decision on readable reports is
+// a layout again, or the end of the run. Any bytes also as lists of labels: accepted lists can be ranked, and
+// have only labels of the sender's rows.
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -31,7 +31,7 @@ void fill(fuzz::Choices& choices, std::size_t block, std::size_t blocks, sparse_
   run.set_end((begin + choices.below(blocks + 1 - begin + 1)) * block);
 }
 
-// Mostly one that a member can have sent.
+// Mostly a report that a member can have sent.
 std::string report_of(fuzz::Choices& choices) {
   if (choices.below(8) == 0) return choices.text(80);
   sparse_fleet::Report report;

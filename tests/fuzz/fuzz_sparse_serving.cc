@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a lead is told by those that have parts of a model, mostly half right, and what a member is asked, as
-// any bytes, also while something is computed: nobody falls; what is taken for queries has features that
-// there are, and what is taken for labels rises; an answer has labels that there are, best first.
+// Any bytes, mostly half right, as messages to a lead from the holders of a model's parts, and as questions
+// to a member. They also come while something is computed. Nothing crashes. Accepted queries have only
+// existing features, and accepted lists of labels rise. An answer has only existing labels, best first.
 #include <gossamer/sparse_serving.pb.h>
 
 #include <algorithm>
@@ -65,11 +65,11 @@ std::string ready(fuzz::Choices& choices) {
   return body.SerializeAsString();
 }
 
-// Of the size that is wanted, mostly.
+// An answer, mostly of the wanted size.
 net::Message answer(fuzz::Choices& choices, std::uint64_t number) {
   sparse_serving::Body body;
   body.mutable_answer()->set_number(choices.below(8) == 0 ? choices.number() : number);
-  // Hidden layers, lists by the net and fused, labels of no, three and five rows, terms of five labels.
+  // Hidden layers; lists by the net and fused; labels of no, three and five rows; terms of five labels.
   constexpr std::size_t kSizes[] = {
       2 * 48 * 4, 2 * 32 * 4, 2 * 5 * 8,  2 * 16 * 4, 2 * 5 * 8 + 2 * 2 * 3 * 12,
       2 * 4,      5 * 4,      7 * 4 + 20, 5 * 16};
@@ -78,7 +78,7 @@ net::Message answer(fuzz::Choices& choices, std::uint64_t number) {
   return {.channel = kQueryChannel, .body = body.SerializeAsString(), .payload = {Slice::of(payload)}};
 }
 
-// Numbers of a liar may have no order; labels there are in any case.
+// Scores of a liar may have no order. The labels exist in any case.
 void check(const FleetQueries::Answer& answer) {
   for (std::size_t q = 0; q < answer.net.size(); ++q) {
     const std::vector<Scored>& list = answer.net[q];
@@ -107,7 +107,7 @@ void ask(fuzz::Choices& choices) {
       case 1: queries.on(from, {.channel = kQueryChannel, .body = ready(choices), .payload = {}}); break;
       default: queries.on(from, answer(choices, number));
     }
-    // Much may come while something is computed.
+    // Many messages may come while something is computed.
     if (!working) working = queries.take_work();
     if (working && choices.below(4) != 0) {
       std::exchange(working, {})();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any text as a coordinator's status and as a file address.json: read, or kBadData; what is shown to people
-// is printable; and an address that was read is the same after it was kept.
+// Any text as a coordinator's status and as a file address.json: read, or kBadData. Text shown to people is
+// printable. An address that was read is the same after it was kept.
 #include <algorithm>
 #include <cstdint>
 #include <string>

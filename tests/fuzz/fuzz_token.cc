@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any text as a token, and any bytes as the content of one, with prefix and checksum made right, so that the
-// fuzzer gets past them: refused, or a token that survives being written and read again. Any text as a record
-// of one, which lies in a file and travels between coordinators.
+// Any text as a token, and any bytes as the content of a token. Prefix and checksum are made right, so that
+// the fuzzer gets past them. The token is refused, or survives being written and read again. Any text also as
+// a token's record, which lies in a file and travels between coordinators.
 #include <absl/strings/escaping.h>
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes as a WordNet data file: the reader answers with synsets that have lemmas and valid UTF-8, or with
+// Any bytes as a WordNet data file. The reader answers with synsets that have lemmas and valid UTF-8, or with
 // bad data that has a place.
 #include <cstdint>
 #include <string>

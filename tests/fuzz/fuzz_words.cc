@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes as a plain text, packed or not: the reader answers with words without blanks, or with bad data
-// that has a place; they do not depend on the size of its buffer.
+// Any bytes as a plain text, packed or not. The reader answers with words without blanks, or with bad data
+// that has a place. The result does not depend on the size of its buffer.
 #include <cstdint>
 #include <span>
 #include <string>

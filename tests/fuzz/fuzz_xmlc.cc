@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes as an XMLC file, packed or not: the reader answers with records that keep the promises of rows.h
-// or with bad data that has a place; the records do not depend on the chunk size and the workers.
+// Any bytes as an XMLC file, packed or not. The reader answers with records that keep the promises of rows.h,
+// or with bad data that has a place. The records do not depend on the chunk size and the workers.
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
@@ -29,7 +29,7 @@ std::vector<data::CollectedRecord> read(std::span<const std::uint8_t> bytes,
     return {};
   });
   CHECK(report.ok() || (report.error().kind == ErrorKind::kBadData && !report.error().where.empty()));
-  // How far a read came that failed depends on the chunks; that it failed does not.
+  // A failed read gets to a place that depends on the chunks. That it fails does not depend on them.
   if (!report.ok()) return {};
   CHECK(report->records == set.size() && set.size() > 0);
   return data::collect(set);

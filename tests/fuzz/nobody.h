@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a coordinator needs beside its members: a network on which there is nobody, and a workload of four
+// The surroundings of a coordinator without members: a network with nobody on it, and a workload of four
 // things. Thread rule: one owner each.
 #pragma once
 

@@ -8,7 +8,7 @@ import unittest
 
 
 def start(fleet, host, ports, machine=1):
-    """Starts one on a machine of the fleet, at two ports there; its URL for clients."""
+    """Starts one on a machine of the fleet, at two ports there. Returns its URL for clients."""
     if shutil.which("etcd") is None:
         raise unittest.SkipTest("etcd is not installed (Debian: etcd-server)")
     client, peer = (f"http://{host}:{port}" for port in ports)

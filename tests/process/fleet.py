@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A fleet on this machine for a test: a coordinator and members as processes, in a directory of its own.
 
-What this machine notes of its runs lies in that directory too, so that fleets of two tests know nothing of each other.
-`machine` is the number of the one that a process runs on; here they are all this one (lab_fleet.py has others).
+Notes that this machine keeps about its runs are in that directory, too, so fleets of two tests know nothing of each
+other. `machine` is the number of the machine that a process runs on. Here all have this one (lab_fleet.py has others).
 Waiting is asking `status --json` again until it is as wanted, with a deadline that only a failure reaches.
 """
 
@@ -37,7 +37,7 @@ class Fleet:
         return os.path.join(self.directory, *parts)
 
     def on(self, _machine):
-        """Within the `with`, what this thread starts runs on that machine."""
+        """Processes that this thread starts within the `with` run on that machine."""
         return contextlib.nullcontext()
 
     def environment(self, machine):
@@ -58,7 +58,7 @@ class Fleet:
                 one.finish()
 
     def lead(self, *more, out=None, machine=1):
-        """Starts a coordinator and returns it; its join line gives address and token."""
+        """Starts a coordinator and returns it. Its join line gives address and token."""
         leader = self.start("coordinator", *self.CONFIG, "--out", out or self.run, *more, machine=machine)
         line = leader.process.stdout.readline()
         if not line:
@@ -67,7 +67,7 @@ class Fleet:
         self.case.assertIsNotNone(found, line)
         leader.address, leader.token = found.groups()
         self.address = leader.address
-        self.token = leader.token or self.token  # a new run alone makes one
+        self.token = leader.token or self.token  # only a new run makes one
         return leader
 
     def join(self, name, *more, machine=1):
@@ -106,12 +106,12 @@ class Fleet:
             return [json.loads(line) for line in file if line != "\n"]
 
     def copy_run(self):
-        """A directory for a standby: what of the run's it needs."""
+        """A directory for a standby, with the part of the run's directory that it needs."""
         shutil.copytree(self.path("run", "credentials"), self.path("run2", "credentials"))
         return self.path("run2")
 
     def words(self):
-        """What all processes have said so far."""
+        """Everything that the processes have printed so far."""
         texts = []
         for one in self.processes:
             while not one.lines.empty():

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A fleet on several machines for a test: each process in a namespace of a lab (tools/lab), with a line of its own.
+"""A fleet on several machines for a test: each process is in a namespace of a lab (tools/lab), with its own line.
 
-Machine 1 is the coordinator's, and the one from which `status` is asked: over its own loopback, so that this works
-when it reaches nobody else.
+Machine 1 is the coordinator's. `status` is asked there, over its own loopback, so that this works when the
+coordinator reaches no other machine.
 """
 
 import collections
@@ -26,18 +26,18 @@ PORT = 7070
 
 
 def require_lab():
-    """Skips the tests, saying what this machine lacks, where a lab cannot work."""
+    """Skips the tests if a lab cannot work here, with a message that says what this machine lacks."""
     done = lab("check")
     if done.returncode != 0:
         raise unittest.SkipTest(f"the lab cannot work here: {' '.join((done.stdout + done.stderr).split())}")
 
 
 class LabFleet(Fleet):
-    # Steps that come as fast as they can would have the processors of a small machine wait for each other.
+    # Steps without a pause would make the processes wait for the processors of a small machine.
     CONFIG = ("check", "things=12", "elements=64", "pause_ms=20")
 
     def __init__(self, case, machines, rate="100mbit", rtt="10ms"):
-        """`case` is a LabCase: the lab is gone when the test ends."""
+        """`case` is a LabCase. The lab is gone when the test ends."""
         self.plan = case.up("--nodes", machines, "--rate", rate, "--rtt", rtt)
         super().__init__(case)
 
@@ -62,18 +62,18 @@ class LabFleet(Fleet):
         self._lab("heal", a, b)
 
     def close_ports(self, machine):
-        """Nobody opens a connection to this machine any more, as behind NAT; what it opens itself is not touched."""
+        """From now on nobody can open a connection to this machine, as behind NAT. Its own connections stay."""
         with self.on(machine):
             commands.run("iptables", "-w", "10", "-A", "INPUT", "-i", "eth0", "-p", "tcp", "--syn", "-j", "DROP")
 
     def change_address(self, machine, address):
-        """From now on that machine has this address and not the one before, as the others know at once."""
+        """From now on that machine has this address and not the one before. The others know at once."""
         nodes = self.plan["nodes"]
         with self.on(machine):
             commands.run("ip", "address", "del", f"{self.host(machine)}/24", "dev", "eth0")
             commands.run("ip", "address", "add", f"{address}/24", "dev", "eth0")
         nodes[machine - 1]["address"] = address
-        # Nobody asks for hardware addresses in a lab, and those that were known went with the last address.
+        # Nobody asks for hardware addresses in a lab, and the known ones went with the last address.
         for here in range(1, len(nodes) + 1):
             for there in {machine} if here != machine else set(range(1, len(nodes) + 1)) - {machine}:
                 with self.on(here):
@@ -81,7 +81,10 @@ class LabFleet(Fleet):
                                  nodes[there - 1]["hardware_address"], "dev", "eth0", "nud", "permanent")  # fmt: skip
 
     def begin(self, *members, flags=()):
-        """A coordinator on machine 1 and a member on each machine from 2 on, all serving; (coordinator, status)."""
+        """Starts a coordinator on machine 1 and a member on each machine from 2 on; returns (coordinator, status).
+
+        All of them serve then.
+        """
         leader = self.lead("--listen", self.at(1), "--first", str(len(members)), *flags)
         for machine, name in enumerate(members, 2):
             self.join(name, machine=machine)
@@ -97,7 +100,7 @@ class LabFleet(Fleet):
         raise AssertionError(f"no such event in {directory}: {self.events(directory)}\n{self.words()}")
 
     def stop_all(self, *processes):
-        """`gossamer stop`: each of these ends with status 0, which a member that saw a wrong sum does not."""
+        """Runs `gossamer stop`. Each process ends with status 0, which a member that saw a wrong sum does not."""
         stopped = self.ask("stop", self.run)
         self.case.assertEqual(stopped.status, 0, stopped.err)
         for process in processes:
@@ -112,7 +115,7 @@ class LabFleet(Fleet):
 
 
 def goes_on_for(seconds, process):
-    """Waits so long for the end of a process that does not end."""
+    """Waits so long for the end of a process that is expected to go on."""
     with contextlib.suppress(subprocess.TimeoutExpired):
         status = process.process.wait(timeout=max(0, seconds))
         raise AssertionError(f"{process.process.args} ended with status {status}")
@@ -122,7 +125,7 @@ Used = collections.namedtuple("Used", "resident_kb most_resident_kb descriptors"
 
 
 def used_by(process):
-    """What a process uses now, as the kernel counts it."""
+    """The resources that a process uses now, as the kernel counts them."""
     pid = process.process.pid
     with open(f"/proc/{pid}/status", encoding="ascii") as file:
         rows = dict(line.split(":", 1) for line in file)
@@ -131,7 +134,7 @@ def used_by(process):
 
 @contextlib.contextmanager
 def small_disk(directory, size="4m"):
-    """Within the `with`, `directory` is a disk of its own, of that size; it is gone afterwards with all on it."""
+    """Makes `directory` a disk of its own, of that size, within the `with`. It is gone afterwards with its content."""
     os.makedirs(directory, exist_ok=True)
     done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "gossamer-test", directory],
                           capture_output=True, text=True, check=False)  # fmt: skip
@@ -144,7 +147,7 @@ def small_disk(directory, size="4m"):
 
 
 def fill(directory):
-    """Takes all the room of the disk, and what is left in the last page of events.jsonl; the path that holds the room."""
+    """Fills the disk, and the rest of the last page of events.jsonl. Returns the path that holds the room."""
     path = os.path.join(directory, "filling")
     for name, block in ((path, bytes(4096)), (os.path.join(directory, "events.jsonl"), b"\n")):
         with open(name, "ab", buffering=0) as file, contextlib.suppress(OSError):

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A peer that speaks only wire version 2, for test_strangers.py. What it is told it prints, one line, and
-// ends with the exit status of `gossamer`.
+// A peer that speaks only wire version 2, for test_strangers.py. It prints the answer that it gets, one line,
+// and ends with the exit status of `gossamer`.
 //
-//   other_version enroll TOKEN           a stranger that shows a token
-//   other_version hello HOST:PORT DIR    the node whose credentials are in DIR opens a link to its
-//   coordinator other_version hello HOST:PORT DIR PEER    the same, to another member other_version lead
-//   HOST:PORT RUN     a coordinator with the credentials in RUN; says "ready" once it listens
+//   other_version enroll TOKEN
+//       a stranger that shows a token
+//   other_version hello HOST:PORT DIR
+//       the node whose credentials are in DIR opens a link to its coordinator
+//   other_version hello HOST:PORT DIR PEER
+//       the same, to another member
+//   other_version lead HOST:PORT RUN
+//       a coordinator with the credentials in RUN; says "ready" once it listens
 #include <fmt/format.h>
 #include <gossamer/membership.pb.h>
 
@@ -51,7 +55,7 @@ int enroll(const std::string& text) {
   return membership.ok() ? 0 : fail(membership.error());
 }
 
-// The coordinator takes the node in: this question carries no version.
+// Begins as a node. The coordinator takes the node in, as this question carries no version.
 Result<Incarnation> begin(const host::Endpoint& at, const node::Membership& membership) {
   membership::BeginAsk ask;
   ask.set_run(membership.run);
@@ -81,7 +85,7 @@ Slices hello(const node::Membership& membership, Incarnation incarnation) {
   return net::encode_frame(header);
 }
 
-// The reason, if the other side has answered with one.
+// The reason of a refusal, if the other side has answered with one.
 std::optional<Error> refusal_in(const host::NetworkEvent& event) {
   if (const auto* const closed = std::get_if<host::Closed>(&event)) return closed->reason;
   const auto* const received = std::get_if<host::Received>(&event);
@@ -146,7 +150,7 @@ class Coordinator {
     return request.ok() ? Error{.what = "a version in common is not expected"} : request.error();
   }
 
-  // Later than any of the run's before it.
+  // An answer with a generation later than any of the run's.
   [[nodiscard]] membership::LeadAnswer lead() const {
     membership::LeadAnswer lead;
     lead.set_generation(1'000'000);
@@ -184,7 +188,7 @@ int lead(const host::Endpoint& at, const std::string& directory) {
   if (auto listens = coordinator.listen(); !listens.ok()) return fail(listens.error());
   fmt::print("ready\n");
   std::fflush(stdout);
-  while (std::getchar() != EOF) {  // until whoever started it has enough
+  while (std::getchar() != EOF) {  // until the process that started it closes its input
   }
   return 0;
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ports for what has to be told one before it listens there."""
+"""Ports for processes that are told their port before they listen on it."""
 
 import contextlib
 import random
@@ -7,9 +7,9 @@ import socket
 
 
 def free_ports(count):
-    """So many ports that follow each other and are free now.
+    """So many ports in a row that are free now.
 
-    None of those that the system gives to connections: beside other tests such a one is soon taken.
+    They lie outside the range that the system gives to connections: a port of that range is soon taken by other tests.
     """
     with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as file:
         lowest, highest = map(int, file.read().split())
@@ -24,6 +24,6 @@ def free_ports(count):
 
 
 def address_of_its_own():
-    """HOST:PORT for who listens there, ends, and listens there again."""
+    """HOST:PORT for a process that listens there, ends, and listens there again."""
     (port,) = free_ports(1)
     return f"127.0.0.1:{port}"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The binary under test as a black box: run it to its end, or start it and wait for what it says.
+"""The binary under test as a black box: run it to its end, or start it and wait for its lines.
 
-$GOSSAMER is the path of the binary (ctest sets it). Nothing here sleeps: every wait is for a line, a file's line or
+$GOSSAMER is the path of the binary (ctest sets it). Nothing here sleeps. Every wait is for a line, a file's line or
 the end of the process, with a timeout that only a failure reaches.
 """
 
@@ -17,7 +17,7 @@ TIMEOUT = 120
 
 
 class Finished:
-    """What a process left behind: exit status, standard output and standard error."""
+    """The results of a process: exit status, standard output and standard error."""
 
     def __init__(self, status, out, err):
         self.status = status
@@ -50,7 +50,7 @@ def run(*arguments, stdin="", cwd=None, environment=None):
 
 
 class Running:
-    """A process whose standard error is read line by line as it comes. `through`: a command that becomes it."""
+    """A process whose standard error is read line by line as it comes. `through`: a command that execs the process."""
 
     def __init__(self, *arguments, environment=None, through=()):
         self.process = subprocess.Popen(
@@ -97,7 +97,7 @@ class Running:
 
 
 def fill_disk(path, room):
-    """A file that leaves so many bytes of its file system, a small one."""
+    """Writes a file that leaves so many bytes of its (small) file system."""
     with open(path, "wb", buffering=0) as file:
         try:
             while True:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the members of a fleet are reached: addresses that change, and those that are good on one machine only."""
+"""The addresses of a fleet's members: addresses that change, and addresses that work on one machine only."""
 
 import unittest
 
@@ -12,7 +12,7 @@ def setUpModule():
 
 
 class Addresses(LabCase):
-    # A member whose machine gets another address is reached there; the others stay, and steps go on.
+    # A member whose machine gets another address is reached there. The others stay, and steps go on.
     def test_changes(self):
         fleet = LabFleet(self, 3)
         leader, before = fleet.begin("a", "b")
@@ -31,8 +31,8 @@ class Addresses(LabCase):
         self.assertEqual([one["relayed_to"] for one in fleet.wait_for_members(2)["members"]], [[], []])
         fleet.stop_all(leader, *fleet.members.values())
 
-    # Members that joined over loopback are on one machine: those reach each other there, and nobody else tries to,
-    # whoever came first; no pair needs the coordinator between them.
+    # Members that joined over loopback are on one machine and reach each other there. Nobody else tries these
+    # addresses, in any order of joining. No pair needs the coordinator between them.
     def test_loopback(self):
         fleet = LabFleet(self, 2)
         leader = fleet.lead("--listen", f"0.0.0.0:{PORT}", "--advertise", fleet.host(1), "--first", "2")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A fleet as processes on this machine: a coordinator and members that are killed, stopped, refused and flooded.
 
-Nothing here may cost the others more than a step: each test ends by seeing that steps go on.
+None of this may cost the others more than a step: each test ends by checking that steps go on.
 """
 
 import base64
@@ -23,7 +23,7 @@ from ports import address_of_its_own
 
 
 def field_places(message):
-    """Where the contents of each bytes field of a serialized message begin, by tag; no field is longer than 127."""
+    """By tag, where the content of each bytes field of a serialized message begins. No field is longer than 127."""
     places, at = {}, 0
     while at < len(message):
         tag, at = message[at], at + 1
@@ -38,8 +38,9 @@ def field_places(message):
 
 
 class Life(unittest.TestCase):
-    # Four members form a run; whoever is killed is fenced and the others go on; whoever was stopped too long comes
-    # back as new; nobody begins anew because the coordinator was killed; stop ends all with status 0.
+    # A run of four members survives kills. A killed member is fenced and the others go on. A member that was stopped
+    # for too long comes back as a new one. No member begins anew because the coordinator was killed. stop ends all with
+    # status 0.
     def test_of_a_run(self):
         fleet = Fleet(self)
         leader = fleet.lead("--listen", address_of_its_own(), "--first", "4")
@@ -80,7 +81,7 @@ class Life(unittest.TestCase):
             self.assertEqual(done.status, 0, f"{name}: {done.err}")
         self.check_events(fleet)
 
-    # Each line of events.jsonl says when, of which run, in which epoch, about which node.
+    # Each line of events.jsonl has a time, a run, an epoch and a node.
     def check_events(self, fleet):
         for directory in ("run", "a"):
             events = fleet.events(directory)
@@ -91,8 +92,8 @@ class Life(unittest.TestCase):
         kinds = {event["event"] for event in events}
         self.assertLessEqual({"begun", "installed", "ended"}, kinds)
 
-    # Ctrl-C at a member gives its part away first; Ctrl-C at the coordinator ends it alone. A second join needs no
-    # token, a second node of one machine takes a directory of its own.
+    # Ctrl-C at a member gives its part away first. Ctrl-C at the coordinator ends it alone. A second join needs no
+    # token, and a second node of one machine takes a directory of its own.
     def test_of_a_node(self):
         fleet = Fleet(self)
         leader = fleet.lead("--listen", address_of_its_own())
@@ -123,8 +124,8 @@ class Life(unittest.TestCase):
 
 
 class Admission(unittest.TestCase):
-    # Tokens that are malformed, expired, revoked or of another run, and certificates of another run: status 4, in
-    # words of their own, and the run does not notice.
+    # Tokens that are malformed, expired, revoked or of another run, and certificates of another run, give status 4.
+    # Each refusal has words of its own, and the run does not notice.
     def test_refusals(self):
         fleet = Fleet(self)
         fleet.lead("--listen", "127.0.0.1:0")
@@ -169,8 +170,8 @@ class Admission(unittest.TestCase):
         self.assertEqual(after["epoch"], before["epoch"])
         self.assertIsNone(good.process.poll())
 
-    # A token of another version, mistyped, or with another id or secret: status 4, and the last two in the same words,
-    # so that nobody learns which ids there are.
+    # A token of another version, a mistyped one, and one with another id or secret give status 4. The last two have the
+    # same words, so that nobody learns which ids there are.
     def test_forged(self):
         fleet = Fleet(self)
         fleet.lead("--listen", "127.0.0.1:0")
@@ -203,8 +204,8 @@ class Admission(unittest.TestCase):
 
 
 class Leaving(unittest.TestCase):
-    # The last member that is told to end does not wait for somebody who could take its part over; nor does one of a
-    # fleet that has not begun.
+    # The last member that is told to end does not wait for another to take its part over. Nor does a member of a fleet
+    # that has not begun.
     def test_of_the_last(self):
         for first in ("1", "2"):
             with self.subTest(first=first):
@@ -218,8 +219,8 @@ class Leaving(unittest.TestCase):
                 self.assertEqual(done.status, 130, done.err)
                 self.assertIn("nobody can take its part over", done.err)
 
-    # A run whose store is gone is not begun a second time under the same name; with its store it goes on, without
-    # being told where that is.
+    # A run whose store is gone is not begun a second time under the same name. With its store it goes on, without being
+    # told where that is.
     def test_store_is_the_runs(self):
         fleet = Fleet(self)
         store = fleet.path("stores", "run.sqlite")
@@ -246,7 +247,7 @@ class Leaving(unittest.TestCase):
         self.assertEqual(fleet.ask("join", fleet.address, "--token-file", fleet.path("none")).status, 1)
         fleet.start("join", fleet.address, "--token-file", fleet.path("token"), "--name", "a").wait_for_line("event=begun")
 
-    # A member that nobody answers says why, once for each reason.
+    # A member without answers says why, once for each reason.
     def test_waits_in_words(self):
         fleet = Fleet(self)
         leader = fleet.lead("--listen", address_of_its_own())
@@ -269,8 +270,8 @@ class Hostile(unittest.TestCase):
             address = json.load(file)
         return [int(address[lane].rsplit(":", 1)[1]) for lane in ("control", "bulk")]
 
-    # Garbage, the first bytes of TLS and HTTP, and 300 connections that say nothing, to both ports: members stay, new
-    # ones come, steps go on.
+    # Garbage, the first bytes of TLS and HTTP, and 300 silent connections to both ports do no harm. Members stay, new
+    # ones come, and steps go on.
     def test_ports(self):
         fleet = Fleet(self)
         leader = fleet.lead("--listen", "127.0.0.1:0")
@@ -294,7 +295,7 @@ class Hostile(unittest.TestCase):
         self.assertIsNone(leader.process.poll())
 
 
-    # While the store fails members go on, `status` says why nothing new is agreed, and a machine that wants to join
+    # Members go on while the store fails, and `status` says why nothing new is agreed. A machine that wants to join
     # gets in as soon as the store works again.
     def test_store(self):
         fleet = Fleet(self)
@@ -315,8 +316,8 @@ class Hostile(unittest.TestCase):
 
 
 class Watching(unittest.TestCase):
-    # `status --watch --json` writes an object a line; Ctrl-C ends it at once and in silence, also while it waits for
-    # an answer that does not come.
+    # `status --watch --json` writes an object a line. Ctrl-C ends it at once and in silence, also while it waits for an
+    # answer that does not come.
     def test_ends_at_once(self):
         fleet = Fleet(self)
         leader = fleet.lead("--listen", "127.0.0.1:0")
@@ -336,7 +337,7 @@ class Watching(unittest.TestCase):
 
 
 class Words(unittest.TestCase):
-    # What a person types wrongly: status 2, the nearest right word or what is there, and nothing is made.
+    # Wrong words give status 2, with the nearest right word or the existing ones. Nothing is made.
     def test_usage(self):
         fleet = Fleet(self)
         for arguments, words in (
@@ -371,8 +372,8 @@ class Words(unittest.TestCase):
                 self.assertIn(words, done.err)
         self.assertFalse(os.path.exists(fleet.path("run", "credentials")))
 
-    # A token that cannot be read is refused in words that name where it came from, before anything is made for it; a
-    # note of a token, which may hold anything, stays on its line.
+    # A token that cannot be read is refused before anything is made for it, in words that name its source. A note of a
+    # token, which may hold anything, stays on its line.
     def test_of_tokens(self):
         fleet = Fleet(self)
         path = fleet.path("token")
@@ -388,7 +389,7 @@ class Words(unittest.TestCase):
         notes = sorted(line.split("UTC  ")[1] for line in fleet.ask("token", "list", fleet.run).out.splitlines())
         self.assertEqual(notes, ["M\u00fcnchen\\x1b[31m\\x0ax", "printed at the start"])
 
-    # A directory without a run, a port that is taken, a name that nobody has: status 1 and the name of the thing.
+    # A directory without a run, a taken port, and an unknown host name give status 1 and the name of the thing.
     def test_world(self):
         fleet = Fleet(self)
         done = fleet.ask("token", "create", fleet.path("none"))
@@ -416,7 +417,8 @@ class Words(unittest.TestCase):
         leader.signal(signal.SIGTERM)
         self.assertEqual(leader.finish().status, 143)
 
-    # doctor names what fails, one after the other: name, port, TLS, token, and says that all is well when it is.
+    # doctor names each thing that fails, one after the other: name, port, TLS, token. It says that all is well when it
+    # is.
     def test_doctor(self):
         fleet = Fleet(self)
 

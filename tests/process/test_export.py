@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exported weights as a Python user loads them, and that they are the weights that predict uses.
+"""Exported weights as a Python user loads them: they are the weights that predict uses.
 
-The torch file is read by PyTorch itself where $GOSSAMER_TORCH_PYTHON has it (build/bench-venv), and everywhere by
-Python's own zipfile and pickle with the names of torch stood in for. $GOSSAMER_TEST_PYTHON has numpy and safetensors.
+PyTorch itself reads the torch file if $GOSSAMER_TORCH_PYTHON has it (build/bench-venv). Everywhere Python's own zipfile
+and pickle read it, with the names of torch stood in for. $GOSSAMER_TEST_PYTHON has numpy and safetensors.
 """
 
 import array
@@ -33,14 +33,14 @@ def python_with(variable, module):
 
 
 def load_with(python, code, path):
-    """What `code` makes of a file at `path`: a JSON object on standard output."""
+    """Runs `code` on a file at `path`, and returns its standard output, a JSON object."""
     done = subprocess.run([python, "-c", code, path], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
 class Unpickler(pickle.Unpickler):
-    """Reads what torch.save writes: tensors become (values, shape)."""
+    """Reads files of torch.save. Tensors become (values, shape)."""
 
     def __init__(self, archive, folder):
         super().__init__(archive.open(f"{folder}/data.pkl"))
@@ -75,8 +75,8 @@ class Export(test_training.WithData):
         done = program.run("train", "dictionary", f"data.train={records}", "train.steps=5", "--out", self.out)
         self.assertEqual(done.status, 0, done.err)
 
-    # The torch file is a sound zip whose pickle names what torch needs and nothing else; scores computed from it are
-    # those of predict.
+    # The torch file is a sound zip whose pickle names only what torch needs. Scores computed from it are those of
+    # predict.
     def test_torch_weights_give_the_scores(self):
         done = program.run(*self.arguments("data.weighting=none", "model.dense=16"))
         self.assertEqual(done.status, 0, done.err)
@@ -108,7 +108,7 @@ class Export(test_training.WithData):
         active = [max(value, 0) for value in summed]
         active = [max(dense_bias[k] + sum(dense[k * hidden + h] * active[h] for h in range(hidden)), 0) for k in range(last)]
         scores = {label: bias[label] + sum(output[label * last + k] * active[k] for k in range(last)) for label in range(25)}
-        # What predict prints is the logarithm of the softmax: the same but for a constant and the net's weight.
+        # predict prints the logarithm of the softmax: the same but for a constant and the net's weight.
         ranked = [(each["label"], each["score"]) for each in answer["labels"]]
         self.assertEqual([label for label, _ in ranked], sorted(scores, key=scores.get, reverse=True))
         (best, most), (worst, least) = ranked[0], ranked[-1]
@@ -116,7 +116,7 @@ class Export(test_training.WithData):
             self.assertAlmostEqual((score - least) / (most - least),
                                    (scores[label] - scores[worst]) / (scores[best] - scores[worst]), places=3)  # fmt: skip
 
-    # PyTorch reads the same values, with and without memory mapping, and allows nothing but weights.
+    # PyTorch reads the same values, with and without memory mapping, and with weights_only.
     def test_torch_reads_it(self):
         python = python_with("GOSSAMER_TORCH_PYTHON", "torch")
         if python is None:
@@ -168,7 +168,7 @@ print(json.dumps({"names": names, "shapes": {key: value.shape for key, value in 
         self.assertEqual(loaded["shapes"]["output.weight"][0], 2)
         self.assertEqual(loaded["shapes"]["embedding.weight"][1], loaded["shapes"]["output.weight"][1])
 
-    # word2vec text: words by default, labels with --labels; blanks are '_', as gensim's reader wants it.
+    # word2vec text has words by default, and labels with --labels. Blanks are '_', as gensim's reader wants it.
     def test_word2vec(self):
         self.train_text()
         done = self.export("--format", "word2vec")
@@ -187,7 +187,8 @@ print(json.dumps({"names": names, "shapes": {key: value.shape for key, value in 
         self.assertEqual(list(found[labels]), ["house_cat", "dog"])
         self.assertIn("mice", found[os.path.join(self.out, "vectors.txt")])
 
-    # What cannot be is said in time: a wrong format, a model without names, a file that is there, a missing directory.
+    # Impossible wishes are refused in time: a wrong format, a model without names, an existing file, a missing
+    # directory.
     def test_refusals(self):
         self.assertEqual(program.run(*self.arguments()).status, 0)
         taken = self.path("taken")
@@ -210,7 +211,7 @@ print(json.dumps({"names": names, "shapes": {key: value.shape for key, value in 
         with open(taken, encoding="utf-8") as file:
             self.assertEqual(file.read(), "mine")
 
-    # A file system that is full is named, and the half file is gone.
+    # A file system that is full is named, and the half-written file is gone.
     def test_full_disk(self):
         self.assertEqual(program.run(*self.arguments()).status, 0)
         mount = self.path("disk")
@@ -227,7 +228,7 @@ print(json.dumps({"names": names, "shapes": {key: value.shape for key, value in 
         finally:
             subprocess.run(["umount", mount], check=True)
 
-    # What lies beside the file is left alone, also under the name that editors give to theirs.
+    # Files beside the output are left alone, also under the name that editors give to theirs.
     def test_neighbours_stay(self):
         self.assertEqual(program.run(*self.arguments()).status, 0)
         path = self.path("weights")
@@ -238,8 +239,8 @@ print(json.dumps({"names": names, "shapes": {key: value.shape for key, value in 
         with open(path + ".tmp", encoding="utf-8") as file:
             self.assertEqual(file.read(), "mine")
 
-    # Ctrl-C while the disk is slow: status 130 and no temporary file. The "disk" is a pipe that is full when the signal
-    # is sent, and three more writes are to come.
+    # Ctrl-C while the disk is slow gives status 130 and leaves no temporary file. The "disk" is a pipe that is full
+    # when the signal is sent, and three more writes are to come.
     def test_interrupt(self):
         done = program.run(*self.arguments("model.hidden=4096", "train.steps=2"))
         self.assertEqual(done.status, 0, done.err)

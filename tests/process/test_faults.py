@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A fleet on machines of a lab (tools/lab) to which happens what happens to machines: kill -9, SIGSTOP, networks that
-part and come together again, full disks.
+"""Faults of machines on a fleet in a lab (tools/lab): kill -9, SIGSTOP, networks that part and come together again,
+full disks.
 
-Every member of the check engine compares each sum with what it must be and ends with an error where one is wrong, so a
+Every member of the check engine compares each sum with the right one, and ends with an error if a sum is wrong. So a
 run that `gossamer stop` ends with status 0 everywhere has computed nothing wrong.
 """
 
@@ -23,8 +23,8 @@ def setUpModule():
 
 
 class Joining(LabCase):
-    # From machines that share nothing but a network: a stranger with a token becomes a node, `status` and `doctor`
-    # answer on a third machine that has the token alone, and nothing to whoever has none.
+    # Machines that share nothing but a network form a run: a stranger with a token becomes a node. `status` and
+    # `doctor` answer on a third machine that has the token alone, and refuse one without it.
     def test_across_machines(self):
         fleet = LabFleet(self, 4)
         leader, status = fleet.begin("a", "b")
@@ -49,7 +49,8 @@ class Joining(LabCase):
 
 
 class Killed(LabCase):
-    # kill -9 of a member: it alone is fenced. kill -9 of the coordinator: no member begins anew, in the same processes.
+    # kill -9 of a member fences it alone. After kill -9 of the coordinator no member begins anew, in the same
+    # processes.
     def test_member_and_coordinator(self):
         fleet = LabFleet(self, 4)
         leader, before = fleet.begin("a", "b", "c")
@@ -75,9 +76,9 @@ class Killed(LabCase):
 
 
 class Parted(LabCase):
-    # A member that reaches nobody is fenced within seconds and comes back as new; the others stay. A coordinator that
-    # reaches nobody fences nobody. Once it reaches them again all serve; as who they were, if TCP, which doubles its
-    # waiting in a silence, tries again in time.
+    # A member that reaches nobody is fenced within seconds and comes back as a new one; the others stay. A coordinator
+    # that reaches nobody fences nobody. Once it reaches them again all serve. They keep their incarnations if TCP tries
+    # again in time, as it doubles its waiting in a silence.
     def test_member_and_coordinator(self):
         fleet = LabFleet(self, 4)
         leader, before = fleet.begin("a", "b", "c")
@@ -98,7 +99,7 @@ class Parted(LabCase):
         self.assertEqual(incarnations(alone), incarnations(three))
         fleet.heal(1)
         fleet.wait_for_steps(alone["step"])
-        # Marks of all members are in a step that counts: so many, and all are heard again.
+        # Marks of all members are in a step that counts. So many steps mean that all are heard again.
         fleet.wait_for_steps(fleet.wait_for_members(3)["step"] + 100)
         last = fleet.wait_for_members(3)
         kept = [name for name in "abc" if incarnations(last)[name] == incarnations(three)[name]]
@@ -108,8 +109,8 @@ class Parted(LabCase):
 
 
 class BehindNat(LabCase):
-    # Two members to which nobody can open a connection speak to each other through the coordinator, which `status`
-    # shows; again so once the coordinator was killed and has come back.
+    # Two members to which nobody can open a connection speak to each other through the coordinator, and `status` shows
+    # it. They do so again after the coordinator was killed and has come back.
     def test_relay(self):
         fleet = LabFleet(self, 4)
         for machine in (2, 3):
@@ -142,8 +143,8 @@ class BehindNat(LabCase):
 
 
 class FullDisk(LabCase):
-    # A member whose disk is full goes on, and says at its end that events were lost. While the coordinator's is full
-    # steps go on, `status` has an alarm, and who wants to join waits until there is room.
+    # A member whose disk is full goes on, and says at its end that events were lost. While the coordinator's disk is
+    # full steps go on, `status` has an alarm, and a joining machine waits until there is room.
     def test_coordinator_and_member(self):
         fleet = LabFleet(self, 4)
         for name in ("run", "c"):
@@ -176,14 +177,14 @@ class FullDisk(LabCase):
 
 
 class HalfAMinute(LabCase):
-    # What takes long happens to fleets side by side, each with a lab of its own.
+    # Tests that take long run side by side, each fleet with a lab of its own.
     def test_side_by_side(self):
         with concurrent.futures.ThreadPoolExecutor() as pool:
             for done in [pool.submit(one) for one in (self.stopped_leader, self.stopped_member, self.nothing_happens)]:
                 done.result()
 
-    # A leader that is stopped for half a minute goes on to find that the standby leads, and stands by: nobody listens
-    # to it, no member is lost. When the new leader is killed it leads again.
+    # A leader that is stopped for half a minute goes on to find that the standby leads, and stands by. Nobody listens
+    # to it, and no member is lost. When the new leader is killed it leads again.
     def stopped_leader(self):
         fleet = LabFleet(self, 5)
         store = "etcd:" + etcd.start(fleet, fleet.host(5), (2379, 2380), machine=5)
@@ -217,7 +218,7 @@ class HalfAMinute(LabCase):
         self.assertEqual(incarnations(last), incarnations(before))
         fleet.stop_all(leader, *fleet.members.values())
 
-    # A member that is stopped for half a minute is fenced, the others go on, and it comes back as new.
+    # A member that is stopped for half a minute is fenced and the others go on. It comes back as a new one.
     def stopped_member(self):
         fleet = LabFleet(self, 4)
         leader, before = fleet.begin("a", "b", "c")
@@ -234,8 +235,8 @@ class HalfAMinute(LabCase):
         fleet.wait_for_steps(three["step"])
         fleet.stop_all(leader, *fleet.members.values())
 
-    # A fleet that runs on undisturbed uses no more memory after a minute than after a third of one. What grows until
-    # then is of a fixed size: gRPC's and malloc's pools, the coordinator's last 256 differences.
+    # A fleet that runs on undisturbed uses no more memory after a minute than after a third of one. Until then pools of
+    # fixed size grow: gRPC's and malloc's, and the coordinator's last 256 differences.
     def nothing_happens(self):
         fleet = LabFleet(self, 4)
         leader, _ = fleet.begin("a", "b", "c")

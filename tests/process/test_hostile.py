@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an unkind world does: wrong kinds of paths, closed streams, readers that leave."""
+"""An unkind world: wrong kinds of paths, closed streams, readers that leave."""
 
 import json
 import os
@@ -53,7 +53,7 @@ class Paths(Hostile):
         self.failed(1, ["predict", self.train_path, "1:1"], "no model")
         self.assertFalse(os.path.exists(out))
 
-    # A file that may not be read is told by its permissions.
+    # A file without read permission is refused with its permissions as the reason.
     def test_unreadable(self):
         os.chmod(self.train_path, 0)
         if os.access(self.train_path, os.R_OK):
@@ -62,7 +62,7 @@ class Paths(Hostile):
 
 
 class Words(Hostile):
-    # What is missing is named as the help names it.
+    # A missing argument is named as the help names it.
     def test_missing(self):
         self.failed(2, ["eval", "x"], "--data is missing", "--data FILE: test records")
         self.failed(2, ["predict"], "DIR is missing")
@@ -120,14 +120,14 @@ class Streams(Hostile):
             env={**os.environ, "G": program.GOSSAMER, "RUN": self.path("run"), "DATA": self.train_path},
         )  # fmt: skip
 
-    # A reader that has seen enough ends the program without a message.
+    # A reader that leaves early ends the program without a message.
     def test_reader_leaves(self):
         self.trained()
         done = self.shell('set -o pipefail; yes 1:1 | head -50000 | "$G" predict "$RUN" | head -1; exit ${PIPESTATUS[2]}')
         self.assertEqual((done.returncode, done.stderr), (1, ""))
         self.assertEqual(len(done.stdout.splitlines()), 1)
 
-    # With streams closed a run trains as ever: no file of it takes the place of a stream and gets what it says.
+    # A run with closed streams trains as ever. No file of it takes the place of a stream and gets the stream's text.
     def test_closed(self):
         self.trained()
         wanted = program.run("predict", self.path("run"), "1:1").out
@@ -142,7 +142,7 @@ class Streams(Hostile):
 
 
 class Killed(Hostile):
-    # What an import that was killed left behind is no obstacle to the next one; anything else is.
+    # The remains of a killed import are no obstacle to the next import. Anything else is.
     def test_left_over(self):
         out = self.path("out")
         os.mkdir(out)

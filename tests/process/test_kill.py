@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """kill -9 at many moments of a run, chosen by a seed and by what can be seen of the run, never by the clock.
 
-Whatever the moment, --resume ends with the model directory of a run that nobody disturbed, byte by byte.
+Whatever the moment, --resume ends with the model directory of an undisturbed run, byte by byte.
 """
 
 import json
@@ -31,7 +31,7 @@ def model_files(run):
 class Kill(test_training.WithData):
     def setUp(self):
         super().setUp()
-        # Long enough to measure that a signal sent when it begins arrives before it ends.
+        # Long enough that a signal sent when measuring begins arrives before it ends.
         program.write_xmlc(self.test_path, 6000, seed=3)
         self.reference = self.path("reference")
         done = self.train(self.reference)
@@ -54,7 +54,7 @@ class Kill(test_training.WithData):
             return 0
 
     def kill_when(self, out, moment):
-        """Starts or continues the run in `out` and kills it once moment() is true; False: it had ended by then."""
+        """Starts or continues the run in `out` and kills it once moment() is true. False: it had ended by then."""
         running = program.Running(*self.command(out, "--resume"))
         patience = time.monotonic() + program.TIMEOUT
         while running.process.poll() is None and not moment():
@@ -66,7 +66,7 @@ class Kill(test_training.WithData):
         return done.status != 0
 
     def finish(self, out):
-        """Continues the run to its end; its summary."""
+        """Continues the run to its end. Returns its summary."""
         done = self.train(out, "--resume")
         self.assertEqual(done.status, 0, done.err)
         self.assertEqual(model_files(out), self.expected)
@@ -78,8 +78,8 @@ class Kill(test_training.WithData):
         self.assertEqual(steps, list(range(1, summary["steps"] + 1)))
         return summary
 
-    # Killed up to four times in one run, after any steps: the same bytes, and no more steps repeated than since the
-    # last checkpoint.
+    # A run that is killed up to four times, after any steps, ends with the same bytes. It repeats no more steps than
+    # those since the last checkpoint.
     def test_while_training(self):
         for seed in range(1, 5):
             random_numbers = random.Random(seed)
@@ -93,8 +93,8 @@ class Kill(test_training.WithData):
                 part = self.finish(out)["since_resume"]
                 self.assertGreaterEqual(part["step"] if part else 0, (moments[-1] - 1) // EVERY * EVERY)
 
-    # Killed as soon as a name appears in the run directory: the imported data, a checkpoint before it is whole, the
-    # model before it is whole and after.
+    # A run is killed as soon as a name appears in its directory. The names are the imported data, a checkpoint before
+    # it is whole, and the model before it is whole and after.
     def test_while_writing(self):
         def appears(out, folder, ending):
             try:
@@ -110,7 +110,7 @@ class Kill(test_training.WithData):
                 self.finish(out)
                 self.assertFalse(appears(out, "", ".tmp"))
 
-    # Killed while the model is measured: no step is repeated, and the figures are the same.
+    # A run that is killed while the model is measured repeats no step, and has the same figures.
     def test_while_evaluating(self):
         out = self.killed(lambda out: os.path.exists(os.path.join(out, "curve.svg")))
         self.assertFalse(os.path.exists(os.path.join(out, "summary.json")))

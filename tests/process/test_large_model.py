@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A network larger than the memory of any node: four members and their coordinator, each in a control group that holds
-less than its weights, train it, measure it, put it together on the disk, and serve it.
+"""A network larger than the memory of any node. Four members and their coordinator are each in a control group that
+holds less than its weights. They train it, measure it, put it together on the disk, and serve it.
 
-Where control groups cannot limit memory, or this user may not make one, these tests say so and are skipped.
+If control groups cannot limit memory, or this user may not make one, these tests say so and are skipped.
 """
 
 import ctypes
@@ -23,7 +23,7 @@ WEIGHTS = 4 * (FEATURES + LABELS) * HIDDEN  # bytes, 244 MiB; moments are half a
 LIMIT = 243 << 20  # of each process
 KEYS = [f"model.hidden={HIDDEN}", "train.batch=32", "train.steps=150", "seed=5", "predict.instances=false",
         "optimizer.moments=block"]  # fmt: skip
-# Shards of this network are smaller than a huge page, which would bring the rows of others into memory too.
+# Shards of this network are smaller than a huge page, which would bring others' rows into memory, too.
 _WITHOUT_HUGE_PAGES = 41  # PR_SET_THP_DISABLE
 
 
@@ -36,7 +36,7 @@ class MemoryGroup:
 
     @classmethod
     def make(cls, name, limit):
-        """The group; none where that is not possible."""
+        """Makes the group; None if that is not possible."""
         with open("/proc/mounts", encoding="ascii") as file:
             rows = [line.split() for line in file]
         for _, top, kind, options, *_ in rows:
@@ -72,7 +72,7 @@ class MemoryGroup:
             file.write(text)
 
     def enter(self):
-        """A command that goes into the group, and becomes what follows it."""
+        """A command that enters the group, and execs the command that follows it."""
         procs = os.path.join(self.folder, "cgroup.procs")
         program_text = (
             "import ctypes, os, sys\n"
@@ -83,7 +83,7 @@ class MemoryGroup:
         return [sys.executable, "-c", program_text]
 
     def remove(self):
-        """Once all that were in it have ended."""
+        """Removes the group once all of its processes have ended."""
         if os.path.isdir(self.folder):
             os.rmdir(self.folder)
 
@@ -97,7 +97,7 @@ def may_limit():
 
 
 def widen(path, wider):
-    """The same records, of a data set with many more features and labels."""
+    """The same records, with the header of a data set with many more features and labels."""
     with open(path, encoding="utf-8") as file:
         records = file.readlines()
     with open(wider, "w", encoding="utf-8") as file:
@@ -126,8 +126,8 @@ class LargeModel(test_training.WithData):
         return self.start("lead", "coordinator", "xmc", f"data.train={self.wide_path}", f"data.test={self.test_path}",
                           *KEYS, *more, "--listen", "127.0.0.1:0", "--first", 4, "--out", self.out)  # fmt: skip
 
-    # What four limited members measure is, to the last digit, what one unlimited process measures of the model that the
-    # limited coordinator has put together; and one process trains as good a one.
+    # Four limited members measure, to the last digit, what one unlimited process measures of the model. The limited
+    # coordinator has put that model together. One process trains an equally good model.
     def test_nodes_train_and_measure_what_none_can_hold(self):
         self.assertLess(LIMIT, WEIGHTS)
         leader = self.lead()
@@ -164,7 +164,7 @@ class LargeModel(test_training.WithData):
         self.assertGreater(measured.json()["peak_rss_bytes"], LIMIT)
         self.assertGreater(want.json()["peak_rss_bytes"], LIMIT)
 
-    # What four limited members answer, for a limited process that asks, is what one unlimited process predicts.
+    # Four limited members answer a limited process with the predictions of one unlimited process.
     def served_by_members(self):
         with open(self.test_path, encoding="utf-8") as file:
             queries = [line.split(" ", 1)[1].strip() for line in file.readlines()[1:]]
@@ -185,7 +185,7 @@ class LargeModel(test_training.WithData):
             self.assertEqual(ended.status, 0, ended.err)
         return done
 
-    # A model that keeps its training records is too large for one of them too; each holds a share of both.
+    # A model that keeps its training records is too large for one member, too. Each holds a share of both.
     def test_nodes_serve_with_training_records(self):
         keys = [key for key in KEYS if not key.startswith("predict.instances")]
         done = program.run("train", "xmc", f"data.train={self.wide_path}", *keys, "--out", self.out)
@@ -197,7 +197,7 @@ class LargeModel(test_training.WithData):
         self.assertEqual(measured.json()["metrics"], want.json()["metrics"])
         self.assertGreater(want.json()["peak_rss_bytes"], LIMIT)
 
-    # With training rows the lead needs the network in its memory, and says before the first step that it has too little.
+    # With training rows the lead needs the network in its memory. It says before the first step that it has too little.
     def test_what_would_not_fit_is_refused(self):
         leader = self.lead("predict.instances=true")
         done = leader.finish()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links over slow and distant lines (tools/lab): what must hold however busy the machine is.
+"""Links over slow and distant lines (tools/lab): conditions that must hold however busy the machine is.
 
-What links reach is measured by bench/links.py; here only what a design that had lost its point would miss by far. Lines
-are so long and so slow that a busy machine's own delays are small beside theirs.
+bench/links.py measures what links reach. Here are only conditions that a design without its point would miss by far.
+Lines are so long and so slow that a busy machine's own delays are small beside theirs.
 """
 
 import json
@@ -22,7 +22,7 @@ class LinksInTheLab(lab_fleet.LabCase):
         lab_fleet.require_lab()
 
     def measure(self, nodes, rate, rtt, *keys):
-        """`gossamer bench links` on all nodes of a lab; {measurement: [that of each node that has it]}."""
+        """`gossamer bench links` on all nodes of a lab; {measurement: [value of each node that has it]}."""
         plan = self.up("--nodes", nodes, "--rate", rate, "--rtt", rtt, "--warm")
         peers = "peers=" + ",".join(f"{node['address']}:7100" for node in plan["nodes"])
         words = [os.path.abspath(program.GOSSAMER), "bench", "links", peers, *keys, "--json", "--quiet"]
@@ -51,8 +51,8 @@ class LinksInTheLab(lab_fleet.LabCase):
         print({name: [round(one["median_ms"], 1) for one in ones] for name, ones in measured.items()}, flush=True)
         return measured
 
-    # Among four nodes 500 ms apart a round of the exchange takes one one-way delay; an algorithm of rounds among
-    # neighbours, or a request and its answer, would take two at least.
+    # A round of the exchange among four nodes 500 ms apart takes one one-way delay. Rounds among neighbours, or a
+    # request and its answer, would take at least two.
     def test_exchange_takes_one_way(self):
         with tempfile.TemporaryDirectory() as directory:
             program.run(*"bench links bytes=1 rounds=1 pings=1 transfers=1".split(), f"authority={directory}/authority")
@@ -64,8 +64,8 @@ class LinksInTheLab(lab_fleet.LabCase):
                     self.assertGreater(min(one["median_ms"] for one in rounds), 475)
                     self.assertLess(max(one["median_ms"] for one in rounds), 950)
 
-    # While bulk fills a line of 2 Mb/s, a control message does not wait for it: even one megabyte of bulk in front
-    # of it would take 4.2 s.
+    # A control message does not wait for bulk that fills a line of 2 Mb/s. Even one megabyte of bulk in front of it
+    # would take 4.2 s.
     def test_control_passes_bulk(self):
         keys = ("measure=control-beside-bulk", "bytes=2000000", "pings=25", "rate_mbps=2")
         measured = self.measure(2, "2mbit", "40ms", *keys)

@@ -2,7 +2,7 @@
 """`coordinator CONFIG` and `join`: machines that share no file train what one process would.
 
 A member sees nothing of the coordinator's directory: in a mount namespace of its own an empty file system lies over
-it. Where this user may not make one, these tests say so and are skipped.
+it. If this user may not make one, these tests say so and are skipped.
 """
 
 import json
@@ -18,12 +18,12 @@ import test_train_nodes
 import test_training
 from ports import address_of_its_own
 
-# Rounding of others' bf16 adds up to 1e-3, in one process too.
+# Rounding of others' bf16 adds up to 1e-3, in one process, too.
 KEYS = [*test_train_nodes.KEYS, "optimizer.moments=element"]
 
 
 def unshare():
-    """The command that gives a process mounts of its own; none where that is not allowed."""
+    """The command that gives a process mounts of its own; None if that is not allowed."""
     for command in (["unshare", "--mount"], ["unshare", "--map-root-user", "--mount"]):
         try:
             if subprocess.run([*command, "true"], capture_output=True, check=False).returncode == 0:
@@ -50,7 +50,7 @@ class Machines(test_training.WithData):
         self.members = {}
 
     def start(self, name, *arguments, hidden=(), sizes=""):
-        """A process that sees nothing of what lies in the hidden directories."""
+        """Starts a process that sees nothing in the hidden directories."""
         mounts = "".join(f'mount -t tmpfs{sizes} none "{one}" && ' for one in hidden)
         through = [*UNSHARE, "sh", "-c", mounts + 'exec "$@"', "sh"] if hidden else []
         process = program.Running(*arguments, through=through, environment={"XDG_STATE_HOME": self.path(f"state-{name}")})
@@ -58,7 +58,7 @@ class Machines(test_training.WithData):
         return process
 
     def lead(self, *more, steps, first=3):
-        """Starts the coordinator; sets where and with which token others join."""
+        """Starts the coordinator, and notes where and with which token others join."""
         where = [] if "--resume" in more else ["--listen", address_of_its_own()]
         leader = self.start("lead", "coordinator", "xmc", f"data.train={self.train_path}", f"data.test={self.test_path}",
                             *KEYS, f"train.steps={steps}", *where, "--first", first, "--out", self.run_directory,
@@ -111,8 +111,8 @@ class Machines(test_training.WithData):
         self.assertFalse(os.path.exists(f"{self.run_directory}/nodes/parts"))
         return got
 
-    # Three machines get the data and train. One is killed and its directory is gone, one comes late; the files that were
-    # imported are gone, too. The model is that of one process, and nobody keeps the data.
+    # Three machines get the data and train. One is killed and its directory is gone, and one comes late. The imported
+    # files are gone, too. The model equals the model of one process, and no machine keeps the data.
     def test_machines_train_what_one_process_trains(self):
         steps = 2000
         want, want_weights = self.train_alone(steps)
@@ -134,8 +134,8 @@ class Machines(test_training.WithData):
             self.assertEqual(done.status, 0, done.err)
             self.assertFalse(os.path.exists(self.path(name) + "/data"), name)
 
-    # Without training records in the model the machines measure it: they get the test records with the data, and what they
-    # find comes back with what they have trained.
+    # Machines measure a model without training records. They get the test records with the data, and their results come
+    # back with the trained parts.
     def test_machines_measure_what_they_have_trained(self):
         leader = self.lead("predict.instances=false", steps=300)
         for name in ("one", "two", "three"):
@@ -151,7 +151,7 @@ class Machines(test_training.WithData):
         for name in ("one", "two", "three"):
             self.assertEqual(self.members[name].finish().status, 0, name)
 
-    # The coordinator is killed while members train, and leads on with --resume: members have gone on meanwhile.
+    # A coordinator that is killed while members train leads on with --resume. Members have gone on meanwhile.
     def test_the_coordinator_leads_on(self):
         steps = 3000
         want, want_weights = self.train_alone(steps)
@@ -163,7 +163,7 @@ class Machines(test_training.WithData):
         leader.finish()
         self.expect_model(self.lead("--resume", steps=steps, first=2), want, want_weights)
 
-    # A member whose disk has no room for the data says so and leaves; the others train.
+    # A member whose disk has no room for the data says so and leaves. The others train.
     def test_a_disk_without_room(self):
         program.write_xmlc(self.train_path, 20_000, seed=1)
         steps = 300
@@ -187,8 +187,9 @@ class Machines(test_training.WithData):
     def has_checkpoint(self):
         return any(event["event"] == "checkpoint_written" for event in self.events())
 
-    # The run's directory names its coordinator for status, token and stop, which ends all with status 0 once all machines have
-    # brought what they hold. Resumed, other machines in another number go on from there to what one process trains.
+    # The run's directory names its coordinator for status, token and stop. stop ends all with status 0 once all
+    # machines have delivered their parts. After --resume other machines, in another number, go on from there. They
+    # train what one process trains.
     def test_stop_and_resume(self):
         steps = 1500
         want, want_weights = self.train_alone(steps)
@@ -221,8 +222,8 @@ class Machines(test_training.WithData):
         self.assertEqual(again.status, 0, again.err)
         self.assertIn("is finished already", again.err)
 
-    # A run that is stopped while the coordinator's disk is full says so and ends with status 1, but for the nodes: they keep what
-    # they have saved, and once there is room the coordinator that comes back gets it, and ends the run.
+    # A run that is stopped while the coordinator's disk is full says so and ends with status 1. Its nodes go on: they
+    # keep their saved parts. Once there is room, the coordinator that comes back gets the parts, and ends the run.
     def test_stop_without_room(self):
         made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "gossamer-test", self.lead_directory],
                               capture_output=True, text=True, check=False)  # fmt: skip
@@ -254,8 +255,8 @@ class Machines(test_training.WithData):
             self.assertEqual(self.members[name].finish().status, 0, name)
         self.assertTrue(self.has_checkpoint())
 
-    # All machines and the coordinator are killed. Led on, the run ends, for what was learnt since the last checkpoint is nowhere;
-    # resumed once more it goes on from there.
+    # All machines and the coordinator are killed. Led on, the run ends with an error, because the steps since the last
+    # checkpoint are nowhere. Resumed once more it goes on from there.
     def test_all_are_killed(self):
         steps = 1500
         want, want_weights = self.train_alone(steps)
@@ -303,7 +304,7 @@ class Machines(test_training.WithData):
         return self.start("lead", "coordinator", "xmc", f"data.train={self.train_path}", f"data.test={self.test_path}", *KEYS,
                           f"train.steps={steps}", "--resume", "--out", self.run_directory)  # fmt: skip
 
-    # What cannot be is refused before anything is made.
+    # Impossible wishes are refused before anything is made.
     def test_refusals_of_coordinator(self):
         for more, words in (
             (["--standby", "b:7070"], "has one coordinator"),

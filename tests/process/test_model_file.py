@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The model directory is what a Python user expects: every tensor that model.json lists is read by the
-`safetensors` package with the type, shape and values of tests/golden/model_tensors.txt.
+"""The model directory is as a Python user expects. The `safetensors` package reads every tensor that model.json lists
+with the type, shape and values of tests/golden/model_tensors.txt.
 
 usage: test_model_file.py WRITE_MODEL_PROGRAM GOLDEN_TEXT
 Exit status 77: skipped, because numpy or safetensors is not installed.
@@ -33,7 +33,7 @@ def read_golden(path):
 
 
 def raw_tensors(path):
-    """The file by hand, for bf16, which numpy does not know: name -> (dtype, shape, bytes)."""
+    """Reads the file by hand, for bf16, which numpy does not know: name -> (dtype, shape, bytes)."""
     return {name: (t["dtype"], t["shape"], bytes(t["data"])) for name, t in
             safetensors.deserialize(path.read_bytes())}
 
@@ -45,7 +45,7 @@ def values_of(dtype, data):
 
 
 def check_numpy_loader(shard, golden):
-    """The two lines of the user's guide, for tensors that numpy can hold."""
+    """Runs the two lines of the user's guide, for tensors that numpy can hold."""
     from safetensors.numpy import load_file
     names = list(raw_tensors(shard))
     if any(golden[name][0] == "BF16" for name in names):

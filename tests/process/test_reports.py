@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What nodes of a fleet tell of themselves: the page for Prometheus, lines of the log, versions."""
+"""Reports of a fleet's nodes about themselves: the page for Prometheus, lines of the log, versions."""
 
 import json
 import os
@@ -21,7 +21,7 @@ def scrape(at):
     samples = {}
     with urllib.request.urlopen(at, timeout=DEADLINE) as answer:
         for line in answer.read().decode().splitlines():
-            if line.startswith("#") or line.startswith("exposer_"):  # the library's own, of scrapes
+            if line.startswith("#") or line.startswith("exposer_"):  # the library's own metrics, about scrapes
                 continue
             name, labels, value = re.fullmatch(r"(\w+)(\{.*\})? (\S+)", line).groups()
             pairs = dict(re.findall(r'(\w+)="([^"]*)"', labels or ""))
@@ -56,8 +56,8 @@ class Reports(unittest.TestCase):
                 return samples
         raise AssertionError(f"{who}: {samples}")
 
-    # On a busy machine a member may be missed and begin again at any time: what belongs together is looked at on one
-    # page, until it fits.
+    # A member may be missed and begin again at any time on a busy machine. So values that belong together are compared
+    # on one page, until they fit.
     def tells_of_the_fleet(self, page):
         begun = [one for one in self.fleet.events() if one["event"] == "begun"]
         held = [number for _, number in page.get("gossamer_coordinator_member_things", [])]
@@ -76,7 +76,7 @@ class Reports(unittest.TestCase):
         both_met = len(page.get("gossamer_link_round_trip_seconds", [])) == 2
         return both_met and (things or 0) > 0 and value(page, "gossamer_member_things") == things
 
-    # Each node's page has just the names of its protocol page, and says what status says.
+    # Each node's page has exactly the names of its protocol page, and the values of status.
     def test_metrics(self):
         with open(PAGE, encoding="utf-8") as file:
             tables = file.read().split("\n## ")
@@ -95,7 +95,7 @@ class Reports(unittest.TestCase):
         steps = value(member, "gossamer_check_steps_total")
         self.wait_for("a", lambda page: value(page, "gossamer_check_steps_total") > steps)
 
-    # Whoever asks for something else gets 404, and a hundred scrapes, one after the other, are answered.
+    # Requests for other paths get 404. A hundred scrapes, one after the other, are answered.
     def test_other_pages(self):
         with self.assertRaises(urllib.error.HTTPError) as error:
             scrape(self.pages["a"].replace("/metrics", "/secrets"))
@@ -105,7 +105,7 @@ class Reports(unittest.TestCase):
         for _ in range(100):
             self.assertIn("gossamer_epoch", scrape(self.pages["leader"]))
 
-    # Every line has time, level, run and epoch; every event stands in events.jsonl and in the log.
+    # Every line has time, level, run and epoch. Every event stands in events.jsonl and in the log.
     def test_log(self):
         self.assertEqual(self.fleet.ask("stop", self.fleet.run).status, 0)
         leader = self.leader.finish().err.splitlines()
@@ -127,7 +127,7 @@ class Reports(unittest.TestCase):
 
 
 class Words(unittest.TestCase):
-    # A port that is taken, a level and a format that nobody knows.
+    # A taken port, and an unknown level or format, are refused.
     def test_of_flags(self):
         fleet = Fleet(self)
         with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -143,7 +143,7 @@ class Words(unittest.TestCase):
                 self.assertIn(words, done.err)
         fleet.lead("--listen", "127.0.0.1:0")  # the directory serves for the next attempt
 
-    # The versions by which nodes agree are in both forms.
+    # The versions by which nodes agree are in both forms of output.
     def test_of_versions(self):
         versions = program.run("version", "--json").json()
         self.assertEqual(versions["wire_versions"], {"link": {"min": 1, "max": 1}})

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`train --nodes N --resume`: whatever ends all nodes and the command, the run goes on from its newest whole checkpoint,
-on any number of nodes or in one process, and ends with the weights of a run that nobody disturbed."""
+"""`train --nodes N --resume`: the run goes on from its newest whole checkpoint, whatever ended all nodes and the
+command. It goes on with any number of nodes or in one process, and ends with the weights of an undisturbed run."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from test_train_nodes import LONG, WithNodes, distance, processes
 
 STEPS = 1200
 EVERY = 100  # steps between two checkpoints
-# Rounding of others' bf16 adds up to 1e-3, in one process too.
+# Rounding of others' bf16 adds up to 1e-3, in one process, too.
 KEYS = ["optimizer.moments=element", f"checkpoint.every_steps={EVERY}", "checkpoint.every_minutes=0"]
 
 
@@ -22,7 +22,7 @@ class ResumeNodes(WithNodes):
     def setUp(self):
         super().setUp()
         self.out = self.path("run")
-        self.alone = None  # what one process makes of it
+        self.alone = None  # the result of one process
 
     def events(self, name):
         path = f"{self.out}/events.jsonl"
@@ -33,12 +33,12 @@ class ResumeNodes(WithNodes):
         return [event for event in events if event["event"] == name]
 
     def newest(self):
-        """The step of the checkpoint that was written last."""
+        """The step of the newest checkpoint."""
         written = self.events("checkpoint_written")
         return written[-1]["step"] if written else 0
 
     def start(self, nodes, *more, until=0, steps=STEPS):
-        """Begins or continues the run on so many nodes; returns it once it has a checkpoint of step `until` or later."""
+        """Begins or continues the run on so many nodes. Returns it once it has a checkpoint of step >= `until`."""
         running = self.running(self.command(self.out, "--nodes", nodes, *KEYS, *more, steps=steps))
         self.wait_for(
             f"a checkpoint of step {until}",
@@ -48,7 +48,7 @@ class ResumeNodes(WithNodes):
         return running
 
     def kill_all(self, running):
-        """The command, the coordinator and all nodes."""
+        """Kills the command, the coordinator and all nodes."""
         running.signal(signal.SIGKILL)
         for pid, _ in processes(self.out):
             try:
@@ -64,8 +64,8 @@ class ResumeNodes(WithNodes):
         return got
 
     def expect_same(self, got, steps=STEPS, lost=0):
-        """The end and the curve are those of one process; of the curve up to so many steps may lack, which the nodes had
-        done when everything was killed, and the command had not heard of."""
+        """The end and the curve are those of one process. The curve may lack up to `lost` steps. The nodes had done
+        them when everything was killed, and the command had not heard of them."""
         if self.alone is None:
             out = self.path("alone")
             summary = self.train(out, "optimizer.moments=element", steps=steps)
@@ -81,8 +81,8 @@ class ResumeNodes(WithNodes):
         self.assertLessEqual(set(lines), set(range(every, steps + 1, every)))
         self.assertGreaterEqual(len(lines), (steps - lost) // every)
 
-    # kill -9 of everything, twice: on other numbers of nodes the run goes on where it was, and the end is that of a run
-    # that nobody disturbed.
+    # The run goes on where it was, on other numbers of nodes, after kill -9 of everything, twice. It ends as an
+    # undisturbed run does.
     def test_all_killed(self):
         self.kill_all(self.start(3, until=2 * EVERY))
         first = self.newest()
@@ -98,7 +98,7 @@ class ResumeNodes(WithNodes):
         left = [name for name in os.listdir(f"{self.out}/checkpoints") if not name.endswith(".ckpt")]
         self.assertEqual({name.split(".")[0] for name in left}, {f"step-{STEPS - EVERY:012}"})
 
-    # What one process began nodes go on with, and one process ends it; each says where.
+    # Nodes go on with a run that one process began, and one process ends it. Each says where it goes on.
     def test_one_process_and_back(self):
         steps = 4 * STEPS  # one process is fast
         running = self.running(self.command(self.out, *KEYS, steps=steps))
@@ -117,7 +117,7 @@ class ResumeNodes(WithNodes):
                          [f"step-{steps - EVERY:012}.ckpt", f"step-{steps:012}.ckpt"])  # fmt: skip
         self.expect_same(got, steps)
 
-    # Nodes and one process go on from each other's checkpoints where hash tables find labels: they build their own anew.
+    # Nodes and one process go on from each other's checkpoints with hash tables for labels. They build their own anew.
     def test_hash_tables(self):
         tables = ["train.hard_negatives=100000", "train.hard_after=0", "lsh.queries=4", "lsh.tolerance=0", "lsh.update_every=1"]
         out = self.path("alone")
@@ -131,8 +131,8 @@ class ResumeNodes(WithNodes):
         self.assertEqual(running.finish().status, 143)
         self.expect_same(self.finish("--nodes", "3", *tables), lost=2 * EVERY)
 
-    # SIGTERM and Ctrl-C: all nodes write the step that they have come to, and the run goes on from there. Without a key
-    # that asks for checkpoints, too.
+    # All nodes write their present step on SIGTERM and Ctrl-C, and the run goes on from there. They do so even without
+    # a key that asks for checkpoints.
     def test_signals(self):
         for number in (signal.SIGTERM, signal.SIGINT):
             with self.subTest(signal=number):
@@ -149,20 +149,21 @@ class ResumeNodes(WithNodes):
                 self.assertEqual([event["step"] for event in self.events("resumed")], [int(said[1])])
                 self.expect_same(got)
 
-    # By time, as by steps: all nodes write the same step.
+    # Checkpoints by time are as those by steps: all nodes write the same step.
     def test_by_time(self):
         running = self.running(self.command(self.out, "--nodes", "3", "checkpoint.every_minutes=0.01", steps=LONG))
         self.wait_for("two checkpoints", lambda: len(self.events("checkpoint_written")) >= 2)
         running.signal(signal.SIGTERM)
         self.assertEqual(running.finish().status, 143)
 
-    # A damaged file of the newest checkpoint is named, and the one before taken; with none left it starts anew.
+    # A damaged file of the newest checkpoint is named, and the checkpoint before is taken. With none left the run
+    # starts anew.
     def test_damaged(self):
         self.kill_all(self.start(2, until=4 * EVERY))
         place = f"{self.out}/checkpoints"
         parts = sorted(name for name in os.listdir(place) if name.endswith(".part"))
         steps = [int(name[len("step-"):].split(".")[0]) for name in parts]
-        # Of both nodes, whether the command has heard of it or not.
+        # Both nodes have written it, whether the command has heard of it or not.
         newest = max(step for step in steps if steps.count(step) == 2)
         damaged = [name for name in parts if name.startswith(f"step-{newest:012}")]
         self.damage(f"{place}/{damaged[0]}")
@@ -184,7 +185,7 @@ class ResumeNodes(WithNodes):
             file.seek(-1, os.SEEK_CUR)
             file.write(bytes([byte[0] ^ 1]))
 
-    # A full disk costs checkpoints, says so, and nothing else: the ones before stay, and later ones are written.
+    # A full disk costs checkpoints and nothing else, and says so. Earlier ones stay, and later ones are written.
     def test_full_disk(self):
         mount = self.path("small")
         os.mkdir(mount)
@@ -210,7 +211,7 @@ class ResumeNodes(WithNodes):
         failed = self.events("checkpoint_failed")
         return failed and "space" in failed[-1]["error"]
 
-    # Keys that differ are refused, a finished run prints its summary, an empty directory starts a run.
+    # Other keys are refused, a finished run prints its summary, an empty directory starts a run.
     def test_rules(self):
         done = self.run_nodes("2", "train.lr=0.02")
         self.assertEqual(done.status, 0, done.err)
@@ -220,7 +221,7 @@ class ResumeNodes(WithNodes):
         other = self.run_nodes("2", "train.lr=0.03")
         self.assertEqual(other.status, 2, other.err)
         self.assertIn("train.lr", other.err)
-        # The trained network is there: no node is needed for what is left.
+        # The trained network is there, so no node is needed for the rest.
         last = self.run_nodes("2")
         self.assertEqual(last.status, 0, last.err)
         self.assertEqual(last.json()["final_loss"], done.json()["final_loss"])
@@ -229,7 +230,7 @@ class ResumeNodes(WithNodes):
     def run_nodes(self, nodes, *more):
         return program.run(*self.command(self.out, "--nodes", nodes, "--resume", *more))
 
-    # Nothing of one node's death is forgotten by the next: with one killed before everything is, the run goes on.
+    # The death of one node is not forgotten by the next: the run goes on with one node killed before everything is.
     def test_a_node_and_then_all(self):
         running = self.start(4, until=EVERY)
         self.lose(self.out, "2")
@@ -238,8 +239,8 @@ class ResumeNodes(WithNodes):
         self.kill_all(running)
         self.expect_same(self.finish("--nodes", "3"), lost=3 * EVERY)
 
-    # Of a network that stays in parts what nodes have delivered and measured is there when the command ends before all is
-    # written: --resume starts no node again.
+    # Nodes have delivered and measured a network that stays in parts before the command ends and has written all. Then
+    # --resume starts no node again.
     def test_what_was_delivered_is_not_trained_again(self):
         keys = ["predict.instances=false", "checkpoint.every_steps=0", "checkpoint.every_minutes=0"]
         running = self.begin(self.out, 2, STEPS, *keys)

@@ -54,7 +54,7 @@ class Serve(test_training.WithData):
         self.addCleanup(lambda: server.running.process.poll() is None and server.stop(signal.SIGKILL))
         return server
 
-    # Every query has the bytes that predict prints: one by one, as an array, as lines, with another number of labels.
+    # Every query gets the bytes that predict prints: one by one, as an array, as lines, with another number of labels.
     def test_same_answers_as_predict(self):
         queries = [line.split(" ", 1)[1].strip() for line in self.test_lines]
         expected = program.run("predict", self.out, stdin="\n".join(queries)).out.splitlines(keepends=True)
@@ -75,7 +75,7 @@ class Serve(test_training.WithData):
         done = server.stop()
         self.assertEqual((done.status, done.err), (143, ""))
 
-    # Hash tables name the candidates of serve as they do those of predict.
+    # Hash tables name the candidates of serve as those of predict.
     def test_retrieval(self):
         query = self.test_lines[0].split(" ", 1)[1].strip()
         expected = program.run("predict", self.out, query, "--net-alone", "--retrieval", "lsh").out
@@ -83,7 +83,7 @@ class Serve(test_training.WithData):
         self.assertEqual(server.ask("POST", "/predict", json.dumps(query), JSON)[::2], (200, expected))
         self.assertEqual(server.stop().status, 143)
 
-    # Sixty-four clients at once, each with its own queries on a connection that stays open: nobody gets another's answer.
+    # Sixty-four clients at once, each with its own queries on an open connection, get no other client's answers.
     def test_64_clients(self):
         queries = [line.split(" ", 1)[1].strip() for line in self.test_lines]
         expected = program.run("predict", self.out, stdin="\n".join(queries)).out.splitlines(keepends=True)
@@ -139,14 +139,14 @@ class Serve(test_training.WithData):
         self.assertEqual(server.ask("POST", "/predict", '"1:1"', JSON)[0], 200)
         self.assertEqual(server.stop().status, 143)
 
-    # A signal while a request is being sent: it is read to its end and answered, then the process ends.
+    # A request that is being sent when a signal comes is read to its end and answered. Then the process ends.
     def test_signal_lets_requests_finish(self):
         expected = program.run("predict", self.out, "1:1 2:1").out
         server = self.serve()
         with socket.create_connection(("127.0.0.1", server.port), timeout=program.TIMEOUT) as client:
             client.sendall(b"POST /predict HTTP/1.1\r\nExpect: 100-continue\r\nContent-Type: text/plain\r\n"
                            b"Content-Length: 7\r\n\r\n")  # fmt: skip
-            # The server has begun with this request, and has 4 bytes yet to get.
+            # The server has begun with this request, and still has to get 4 bytes.
             self.assertIn(b" 100 ", client.recv(1000))
             client.sendall(b"1:1")
             server.running.signal(signal.SIGTERM)
@@ -163,7 +163,7 @@ class Serve(test_training.WithData):
         self.assertTrue(reply.endswith(expected.encode()), reply)
         self.assertEqual(server.running.finish().status, 143)
 
-    # A port in use, an address that is none and a missing model are said before anything is served.
+    # A port in use, an invalid address and a missing model are reported before anything is served.
     def test_refusals(self):
         server = self.serve()
         for words, status, part in (

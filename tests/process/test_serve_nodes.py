@@ -39,7 +39,7 @@ class WithServed(test_training.WithData):
         return os.listdir(folder) if os.path.isdir(folder) else []
 
     def node_pids(self):
-        """By directory of the node."""
+        """Process ids, by directory of the node."""
         return {words[words.index("--dir") + 1]: pid for pid, words in test_train_nodes.processes(self.root)
                 if "join" in words}  # fmt: skip
 
@@ -48,7 +48,7 @@ class WithServed(test_training.WithData):
         self.addCleanup(lambda: server.running.process.poll() is None and server.stop(signal.SIGKILL))
         return server
 
-    # While requests come, so many nodes are killed: all requests are answered with what was asked for before.
+    # All requests get the same answers as before while so many nodes are killed.
     def kill_nodes(self, server, victims, body, want):
         before = self.node_pids()
         answers = []
@@ -64,7 +64,7 @@ class WithServed(test_training.WithData):
 
 
 class ServeNodes(WithServed):
-    # Any number of nodes prints what one process prints, and measures what it measures; nothing is left behind.
+    # Any number of nodes prints what one process prints, and measures what it measures. Nothing is left behind.
     def test_same_bytes(self):
         for nodes in (1, 2, 3, 8):
             done = self.run_nodes("predict", self.out, "--nodes", nodes, stdin="\n".join(self.queries))
@@ -76,7 +76,7 @@ class ServeNodes(WithServed):
         self.assertEqual(got["metrics"], want["metrics"])
         self.assertEqual(self.left_over(), [])
 
-    # Plain text and dense layers go the same way.
+    # Plain text and dense layers are served, too.
     def test_dense_layers(self):
         deep = self.path("deep")
         done = program.run(*self.arguments("predict.instances=false", "model.dense=64,32", out=deep))
@@ -85,7 +85,7 @@ class ServeNodes(WithServed):
         done = self.run_nodes("predict", deep, "--nodes", 3, stdin="\n".join(self.queries))
         self.assertEqual((done.status, done.out), (0, want))
 
-    # Nodes that are killed, all of them too, come back, and every request is answered as before.
+    # Nodes that are killed, even all of them, come back, and every request is answered as before.
     def test_killed_nodes_come_back(self):
         server = self.serve("--nodes", "3")
         want = self.expected()
@@ -98,7 +98,7 @@ class ServeNodes(WithServed):
         self.assertEqual(done.status, 143, done.err)
         self.assertEqual(self.left_over(), [])
 
-    # What a killed front end leaves, the next one takes away; nodes end with it.
+    # The remains of a killed front end are removed by the next one. Nodes end with it.
     def test_killed_front_end(self):
         server = self.serve("--nodes", "2")
         pids = self.node_pids().values()
@@ -109,7 +109,7 @@ class ServeNodes(WithServed):
         self.assertEqual(self.run_nodes("predict", self.out, self.queries[0], "--nodes", 2).status, 0)
         self.assertEqual(self.left_over(), [])
 
-    # Members that come with a token, from wherever the model lies under the same path.
+    # Members come with a token, from any machine that has the model under the same path.
     def test_members_join(self):
         running = program.Running("serve", self.out, "--listen", "127.0.0.1:0", "--nodes", 2, "--join-at",
                                   "127.0.0.1:0", environment=self.environment)  # fmt: skip
@@ -133,7 +133,7 @@ class ServeNodes(WithServed):
         self.assertEqual(server.stop().status, 143)
         self.assertEqual(members[1].finish().status, 0)
 
-    # A model that is damaged, or that changes while it is served, is named; so is what nodes cannot do.
+    # A damaged model is named. Wishes that nodes cannot fulfil are refused.
     def test_what_cannot_be(self):
         shard = f"{self.out}/model/model-00001-of-00001.safetensors"
         with open(shard, "r+b") as file:
@@ -164,7 +164,7 @@ class ServeFused(WithServed):
 
     instances = "true"
 
-    # Any number of nodes prints what one process prints, and measures what it measures; with and without the records.
+    # Any number of nodes prints what one process prints, and measures what it measures, with and without the records.
     def test_same_bytes(self):
         want = self.expected()
         alone = self.expected("--net-alone")
@@ -182,7 +182,7 @@ class ServeFused(WithServed):
             self.assertEqual(got["metrics"], want["metrics"])
         self.assertEqual(self.left_over(), [])
 
-    # Dense layers, and what the preset leaves out otherwise.
+    # Dense layers are served, and views that the preset leaves out otherwise.
     def test_dense_layers(self):
         deep = self.path("deep")
         done = program.run(*self.arguments("model.dense=64,32", out=deep))
@@ -203,7 +203,7 @@ class ServeFused(WithServed):
         self.assertEqual(done.status, 143, done.err)
         self.assertEqual(self.left_over(), [])
 
-    # Baselines ask no net, and nodes no hash tables.
+    # Baselines do not use the net, and nodes no hash tables.
     def test_what_cannot_be(self):
         done = self.run_nodes("eval", self.out, "--data", self.test_path, "--nodes", 2, "--baseline", "nearest")
         self.assertEqual(done.status, 2, done.err)

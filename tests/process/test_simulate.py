@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gossamer simulate: what scripts rely on, words that are wrong, the command that replays a seed, Ctrl-C."""
+"""gossamer simulate: output for scripts, wrong words, the command that replays a seed, Ctrl-C."""
 
 import os
 import shlex
@@ -9,7 +9,7 @@ import unittest
 
 import program
 
-# A defect that nearly every seed shows, and early: cheap.
+# Nearly every seed shows this defect, and early, so it is cheap.
 BROKEN = ["cluster-chaos", "break=stale-lease"]
 FIELDS = ["scenario", "seeds", "violations", "first_bad_seed", "virtual_seconds", "wall_seconds", "figures"]
 FIGURES = ["state_hash", "events", "faults_injected", "steps_committed"]
@@ -20,7 +20,7 @@ def simulate(*arguments):
 
 
 class GoodUse(unittest.TestCase):
-    # One JSON object with the fields of the contract; nothing else on standard output, nothing at all on the other.
+    # Standard output has one JSON object with the fields of the contract, and standard error is empty.
     def test_json(self):
         done = simulate("cluster-chaos", "faults=2", "calm_s=15", "--seeds", "3", "--json", "--quiet")
         self.assertEqual((done.status, done.err), (0, ""))
@@ -34,7 +34,7 @@ class GoodUse(unittest.TestCase):
         self.assertRegex(result["figures"]["state_hash"], "^[0-9a-f]{16}$")
         self.assertEqual(result["figures"]["faults_injected"], 6)
 
-    # The same seeds give the same figures, whatever the number of threads and however often they are run.
+    # The same seeds give the same figures, with any number of threads and in every run.
     def test_one_hash(self):
         words = ["cluster-chaos", "faults=2", "calm_s=15", "--seed", "5", "--seeds", "4", "--json", "--quiet"]
         one, many, checked = (
@@ -43,14 +43,14 @@ class GoodUse(unittest.TestCase):
         self.assertEqual(one["figures"], many["figures"])
         self.assertEqual(one["figures"], checked["figures"])
 
-    # Without --json a page for people; --seed alone means one seed.
+    # Output without --json is a page for people. --seed alone means one seed.
     def test_text(self):
         done = simulate("cluster-chaos", "faults=0", "calm_s=15", "--seed", "9", "--quiet")
         self.assertEqual((done.status, done.err), (0, ""))
         self.assertIn("cluster-chaos: 1 seeds, 0 broke", done.out)
         self.assertIn("state hash", done.out)
 
-    # break=list: a name and a sentence each, one a line; each name is taken.
+    # break=list prints a name and a sentence each, one a line. Each name is accepted.
     def test_defects_are_listed(self):
         done = simulate("cluster-chaos", "break=list")
         self.assertEqual((done.status, done.err), (0, ""))
@@ -61,7 +61,7 @@ class GoodUse(unittest.TestCase):
         for line in done.out.splitlines():
             self.assertGreater(len(line.split()), 3, line)
 
-    # The sparse engine: beside the common figures it says how far its weights are from those of one learner.
+    # The sparse engine adds to the common figures how far its weights are from those of one learner.
     def test_sparse(self):
         done = simulate("sparse-chaos", "faults=2", "--seeds", "3", "--json", "--quiet")
         self.assertEqual((done.status, done.err), (0, ""))
@@ -80,7 +80,8 @@ class GoodUse(unittest.TestCase):
         self.assertEqual(broken.status, 1)
         self.assertGreater(broken.json()["violations"], 0)
 
-    # What steps cost on given lines, beside the least: one run, near the bound; nothing can go wrong in it.
+    # The cost of steps on given lines stands beside the least cost: one run, near the bound. Nothing can go wrong in
+    # it.
     def test_sparse_steps(self):
         done = simulate("sparse-steps", "members=4", "labels=512", "features=512", "steps=8", "compute_ms=5", "--json",
                         "--quiet")
@@ -93,7 +94,7 @@ class GoodUse(unittest.TestCase):
         self.assertGreater(figures["bytes_per_step"], figures["least_bytes_per_step"])
         self.assertLess(figures["delays_per_exchange"], 1.05)
 
-    # A scenario file; what stands on the command line overrules it.
+    # A scenario file works. Keys on the command line overrule it.
     def test_file(self):
         with tempfile.TemporaryDirectory() as directory:
             path = os.path.join(directory, "two words.toml")
@@ -111,7 +112,7 @@ class GoodUse(unittest.TestCase):
 
 
 class BrokenSeeds(unittest.TestCase):
-    # Exit status 1, all seeds are run, the first bad one is named, and the command that is named replays it.
+    # A violation gives exit status 1. All seeds are run, the first bad one is named, and the named command replays it.
     def test_replay(self):
         done = simulate(*BROKEN, "members=5", "--seeds", "4", "--json", "--quiet")
         self.assertEqual(done.status, 1)
@@ -129,7 +130,7 @@ class BrokenSeeds(unittest.TestCase):
         self.assertIn("has the view of epoch", again.out)
         self.assertRegex(again.out, r"(?m)^ +\d+\.\d{3} m1 +begins as node")
 
-    # The trace goes to standard error where standard output is for JSON.
+    # The trace goes to standard error if standard output is for JSON.
     def test_trace_beside_json(self):
         done = simulate(*BROKEN, "--seed", "1", "--trace", "--json")
         self.assertEqual(done.json()["seeds"], 1)
@@ -165,7 +166,7 @@ class WrongWords(unittest.TestCase):
         self.refused(["sparse-chaos", "microbatches=2", "staleness=1"], 2, "microbatches=2", "staleness=1")
         self.refused(["sparse-chaos", "exchange=dslide", "lsh=shared"], 2, "lsh=shared", "lsh=own")
 
-    # Values out of range name the range; what is missing or contradicts is said.
+    # Values out of range name the range. Missing and contradictory keys are reported.
     def test_values(self):
         self.refused([], 2, "SCENARIO")
         self.refused(["cluster-chaos", "members=0"], 2, "1..64")
@@ -175,7 +176,7 @@ class WrongWords(unittest.TestCase):
         self.refused(["cluster-chaos", "first_members=9"], 2, "at most 4")
         self.refused(["cluster-chaos", "--trace", "--seeds", "2"], 2, "one seed")
 
-    # A file that is not there, one that is no TOML, and one with a wrong key: file, line and column.
+    # A missing file, a file that is not TOML, and one with a wrong key are named, with line and column.
     def test_files(self):
         self.refused(["no-such.toml"], 1, "no-such.toml")
         with tempfile.TemporaryDirectory() as directory:
@@ -192,7 +193,7 @@ class WrongWords(unittest.TestCase):
 
 
 class Signals(unittest.TestCase):
-    # Ctrl-C ends between two seeds, says how far it was, and prints no result.
+    # Ctrl-C ends between two seeds, says how far the program was, and prints no result.
     def test_interrupt(self):
         for number, status in [(signal.SIGINT, 130), (signal.SIGTERM, 143)]:
             running = program.Running("simulate", "cluster-chaos", "--seeds", "1000000", "--threads", "2", "--json")
@@ -203,7 +204,7 @@ class Signals(unittest.TestCase):
             self.assertEqual(done.out, "")
             self.assertRegex(done.err, r"stopped after \d+ of 1000000 seeds, 0 broke")
 
-    # A seed that broke before is worth more than where it was stopped.
+    # A seed that broke before counts more than the place of the stop.
     def test_interrupt_after_a_broken_seed(self):
         running = program.Running("simulate", "cluster-chaos", "break=no-fencing", "--seeds", "1000000", "--threads", "2")
         running.wait_for_line("broke")

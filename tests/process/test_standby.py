@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two coordinators on this machine that share a store in etcd: who leads, what both know, where nodes find them."""
+"""Two coordinators on this machine that share a store in etcd: which one leads, what both know, how nodes find them."""
 
 import base64
 import json
@@ -16,8 +16,8 @@ from ports import free_ports
 
 
 class Standby(unittest.TestCase):
-    # A leader that is killed is followed by the standby: members keep their incarnations, steps go on, and the old
-    # leader, started again, stands by.
+    # A standby follows a leader that is killed. Members keep their incarnations and steps go on. The old leader,
+    # started again, stands by.
     def test_takes_over(self):
         fleet = Fleet(self)
         store = "etcd:" + etcd.start(fleet, "127.0.0.1", free_ports(2))
@@ -52,8 +52,8 @@ class Standby(unittest.TestCase):
         self.assertEqual(incarnations(last), incarnations(before))
 
 
-    # Tokens lie in the store that two coordinators share: the standby that takes over knows all that were made and
-    # revoked at either, and no secret of them is in the store.
+    # Tokens lie in the store that two coordinators share. The standby that takes over knows all tokens that were made
+    # and revoked at either. No secret of them is in the store.
     def test_tokens(self):
         fleet = Fleet(self)
         at_store = etcd.start(fleet, "127.0.0.1", free_ports(2))
@@ -119,8 +119,8 @@ class Standby(unittest.TestCase):
         at = body.index(bytes((0x22, 32))) + 2  # field 4 of proto/gossamer/admission.proto
         return body[at : at + 32]
 
-    # A node whose coordinator's old address is another run's by now finds the one that leads; a new address of
-    # another run is a mistake, and refused.
+    # A node whose coordinator's old address is another run's by now finds the one that leads. A new address of another
+    # run is a mistake, and refused.
     def test_old_address(self):
         fleet = Fleet(self)
         store = "etcd:" + etcd.start(fleet, "127.0.0.1", free_ports(2))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who comes to the ports of a fleet on machines of a lab: peers of another version, garbage, connections by the thousand.
+"""Strangers at the ports of a fleet in a lab: peers of another version, garbage, connections by the thousand.
 
-The run goes on, nobody of it is lost, and what strangers cost is bounded.
+The run goes on, none of its nodes is lost, and the cost of strangers is bounded.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ from lab_fleet import PORT, LabCase, LabFleet, require_lab, used_by
 OTHER_VERSION = os.environ.get("GOSSAMER_OTHER_VERSION", "build/release/tests/process/other_version")
 MEMBER_PORT = 7080
 HALF_OPEN = 1000
-# What a login gives; a program that wants more descriptors has to ask for them.
+# The descriptors that a login gives. A program that wants more has to ask for them.
 USUAL_DESCRIPTORS = 1024
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 SETTINGS = b"\0\0\0\x04\0\0\0\0\0"
@@ -47,12 +47,12 @@ class OtherVersion(LabCase):
                                   check=False)  # fmt: skip
 
     def expect_ranges(self, text):
-        """Names what either side speaks."""
+        """The text names the versions that either side speaks."""
         for version in (1, 2):
             self.assertRegex(text, rf"\bversion {version}\b|\b{version} to {version}\b")
 
-    # A stranger, and a node, that speak another version are told both ranges with status 4, by coordinator and member,
-    # and so is who reads the coordinator's events; the run goes on.
+    # A stranger and a node of another version are told both ranges with status 4, by coordinator and member. Readers of
+    # the coordinator's events are told, too. The run goes on.
     def test_comes(self):
         fleet = LabFleet(self, 3)
         leader, before = fleet.begin("a", "b")
@@ -77,8 +77,8 @@ class OtherVersion(LabCase):
         fleet.wait_for_steps(after["step"])
         fleet.stop_all(leader, fleet.members["a"])
 
-    # When a coordinator comes back that speaks another version, its members and who wants to join end with status 4
-    # and say both ranges.
+    # Members and joining machines end with status 4 when a coordinator comes back that speaks another version. They
+    # print both ranges.
     def test_leads(self):
         fleet = LabFleet(self, 3)
         leader, _ = fleet.begin("a")
@@ -118,7 +118,7 @@ class Ports(LabCase):
         return context
 
     def firsts(self, fleet):
-        """Pairs of TLS to speak, if any, and what is said first."""
+        """Pairs of the TLS to speak, if any, and the first bytes to send."""
         noise = random.Random(1).randbytes(1 << 16)
         hello = b"\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03" + noise[:200]
         plain = [b"", b"\0" * 4096, noise, hello[:11], hello, PREFACE, PREFACE + SETTINGS]
@@ -129,7 +129,7 @@ class Ports(LabCase):
         return [(None, first) for first in plain] + [(tls, first) for tls in callers for first in inside]
 
     def expect_end(self, connection, what):
-        """The other side closes it."""
+        """Expects that the other side closes the connection."""
         connection.settimeout(DEADLINE)
         try:
             while connection.recv(1 << 16):
@@ -144,8 +144,8 @@ class Ports(LabCase):
         for name in "ab":
             self.assertEqual(incarnations(after)[name], incarnations(before)[name])
 
-    # Garbage and what was cut off, before TLS and inside of it, with a certificate of the run, of another and without:
-    # every connection is closed by the side that listens, the run goes on.
+    # Garbage and truncated messages come before TLS and inside of it, with a certificate of the run, of another run and
+    # without. The listening side closes every connection, and the run goes on.
     def test_garbage(self):
         fleet, leader, before, ports = self.begin()
         with contextlib.ExitStack() as open_ones, fleet.on(4):
@@ -165,9 +165,9 @@ class Ports(LabCase):
         self.expect_undisturbed(fleet, during)
         fleet.stop_all(leader, *fleet.members.values())
 
-    # A thousand connections that say nothing to each port of a coordinator and of a member, with the 1,024 descriptors
-    # that a login gives: steps go on, a member joins. Each costs the listener a descriptor for the five seconds of its
-    # handshake, and less than 64 KiB, which malloc may keep.
+    # A thousand silent connections to each port of a coordinator and of a member do no harm, with the 1,024 descriptors
+    # that a login gives. Steps go on, and a member joins. Each connection costs the listener a descriptor for the five
+    # seconds of its handshake, and less than 64 KiB, which malloc may keep.
     def test_half_open(self):
         fleet, leader, before, ports = self.begin()
         processes = (leader, fleet.members["a"])
@@ -202,7 +202,7 @@ class Ports(LabCase):
             self.assertTrue(poll.poll(DEADLINE * 1000))
             self.assertEqual(one.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR), 0)
 
-    # The flood's own ends stay open: the listener has closed them.
+    # The flood's own ends stay open. The listener has closed its ends.
     def wait_for_descriptors(self, fleet, processes, calm):
         end = time.monotonic() + DEADLINE
         while True:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tasks next-item and word2vec through the binary: import, train, evaluate, ask, and what is refused."""
+"""The tasks next-item and word2vec through the binary: import, train, evaluate, ask, and refusals."""
 
 import os
 import random
@@ -41,7 +41,7 @@ class NextItem(unittest.TestCase):
         keys = ["model.hidden=16", "train.batch=32", "train.epochs=20", "--threads", "2"]
         return program.run("train", "next-item", f"data.train={data}", *keys, *more)
 
-    # Imported or straight from the file: the same model; it learns what follows, and predict answers with names.
+    # Imported data and the file give the same model. It learns the order of items, and predict answers with names.
     def test_import_train_eval_predict(self):
         imported = program.run("data", "import", "sessions", self.train, "--out", self.path("data"), "--json")
         self.assertEqual(imported.status, 0, imported.err)
@@ -64,7 +64,7 @@ class NextItem(unittest.TestCase):
         looked = program.run("data", "inspect", self.path("data"))
         self.assertIn("20", looked.out)
 
-    # A bad line has its place; other records are refused by name, and so are sessions where others are wanted.
+    # A bad line is reported with its place. Other records are refused by name, and so are sessions for other tasks.
     def test_refused(self):
         bad = self.write("bad.txt", ["a b", "a\tb c"])
         done = program.run("data", "import", "sessions", bad, "--out", self.path("data"))
@@ -105,7 +105,7 @@ class Word2vec(unittest.TestCase):
         keys = ["model.hidden=16", "train.batch=64", "train.epochs=40", "word2vec.sample=0", "--threads", "1"]
         return program.run("train", "word2vec", f"data.train={data}", *keys, *more)
 
-    # From text to answers, in both modes; imported text gives the same model.
+    # Text leads to answers in both modes. Imported text gives the same model.
     def test_train_eval_predict(self):
         for mode in ("cbow", "skip-gram"):
             out = self.out + mode

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`train --nodes N`: several processes train what one would, whoever of them is killed, and end with the command."""
+"""`train --nodes N`: processes train what one would, whichever of them are killed, and end with the command."""
 
 import array
 import json
@@ -15,8 +15,8 @@ import program
 import test_training
 
 DEADLINE = 240  # only a failure reaches it, also where other processes want all cores
-LONG = 30_000  # steps: more than are waited for
-# Of one node and of several the same but for rounding. With relu that is so too, until a unit is at its kink.
+LONG = 30_000  # steps: more than a test waits for
+# One node and several give the same but for rounding. With relu that is so, too, until a unit is at its kink.
 KEYS = ["model.activation=tanh", "model.hidden=64", "train.batch=32", "train.precision=f32", "cluster.codec=f32", "seed=5"]
 
 
@@ -56,13 +56,13 @@ def processes(run):
 
 
 def pid_of(run, node):
-    """Of node "1", "2" ... or of the "coordinator"."""
+    """The process of node "1", "2" ... or of the "coordinator"."""
     (pid,) = [pid for pid, words in processes(run) if f"{run}/nodes/{node}" in words]
     return pid
 
 
 class WithNodes(test_training.WithData):
-    """Runs of several nodes, and what can be seen of them."""
+    """Runs of several nodes, and ways to observe them."""
 
     def command(self, out, *more, steps=200):
         return ["train", "xmc", f"data.train={self.train_path}", f"data.test={self.test_path}", *KEYS,
@@ -87,7 +87,7 @@ class WithNodes(test_training.WithData):
         return running
 
     def running(self, command):
-        """The command under way, which ends with the test."""
+        """Starts a command that ends with the test."""
         running = program.Running(*command)
         self.addCleanup(self.end, running)
         return running
@@ -104,14 +104,14 @@ class WithNodes(test_training.WithData):
             self.assertLess(time.monotonic(), end, what)
 
     def steps(self, out):
-        """That are applied everywhere, as the coordinator says; nobody is asked before there is one."""
+        """Steps applied everywhere, by the coordinator's status; 0 before there is a coordinator."""
         if not os.path.exists(f"{out}/nodes/coordinator/address.json"):
             return 0
         status = program.run("status", f"{out}/nodes/coordinator", "--json")
         return status.json()["step"] or 0 if status.status == 0 else 0
 
     def lose(self, out, node):
-        """kill -9 of a node; nothing of its own is left on the disk, as when its machine is gone."""
+        """Does kill -9 to a node, and removes its directory, as if its machine were gone."""
         os.kill(pid_of(out, node), signal.SIGKILL)
         self.wait_for("its end", lambda: not any(f"{out}/nodes/{node}" in words for _, words in processes(out)))
         shutil.rmtree(f"{out}/nodes/{node}")
@@ -121,8 +121,8 @@ class WithNodes(test_training.WithData):
 
 
 class TrainNodes(WithNodes):
-    # 1, 2, 4 and 8 nodes end with the weights and the answers of one process, to rounding; the files of the run are as
-    # always, and each node has a directory.
+    # 1, 2, 4 and 8 nodes end with the weights and the answers of one process, to rounding. The run has its usual files,
+    # and each node has a directory.
     def test_nodes_train_what_one_process_trains(self):
         alone = self.path("alone")
         want = self.train(alone)
@@ -147,7 +147,7 @@ class TrainNodes(WithNodes):
                 self.assertEqual([line["step"] for line in lines], list(range(1, 201)))
                 self.expect_no_processes(out)
 
-    # Words of a plain text, and records of text, go to nodes as they do to one process.
+    # Words of a plain text, and records of text, go to nodes as to one process.
     def test_words_and_texts(self):
         text = self.path("text.txt")
         with open(text, "w", encoding="utf-8") as file:
@@ -177,7 +177,7 @@ class TrainNodes(WithNodes):
         self.assertGreater(got["metrics"]["P@1"], 50)
         self.assertNotIn("parts", os.listdir(f"{out}/nodes"))
 
-    # Without training records in the model the nodes measure it, also when one of them is killed in the middle.
+    # Nodes measure a model without training records, also when one of them is killed in the middle.
     def test_nodes_measure(self):
         alone = self.path("alone")
         keys = ["predict.instances=false", "optimizer.moments=element"]
@@ -190,7 +190,7 @@ class TrainNodes(WithNodes):
         self.expect_measured(out, self.test_path, json.loads(done.out))
         self.assertLess(distance(self.export(out), self.export(alone)), 1e-4)
 
-    # So they do with texts, some of which have labels that the model does not know, or none.
+    # Nodes measure texts, too, some with labels that the model does not know, or without labels.
     def test_nodes_measure_texts(self):
         paths = [self.path("train.jsonl"), self.path("test.jsonl")]
         for path, other in zip(paths, ("dog", "wolf"), strict=True):
@@ -221,8 +221,8 @@ class TrainNodes(WithNodes):
         self.assertEqual(os.stat(f"{out}/nodes/1/events.jsonl").st_mtime_ns, before, "a node has been started")
         self.assertNotIn("parts", os.listdir(f"{out}/nodes"))
 
-    # Hash tables: each node has its own. Where they follow every change and no answer is cut short, they find together
-    # what those of one process find.
+    # Each node has its own hash tables. If tables follow every change and no answer is cut short, they find together
+    # what the tables of one process find.
     def test_hash_tables(self):
         exact = ["train.hard_negatives=100000", "lsh.queries=4", "lsh.tolerance=0", "lsh.update_every=1"]
         alone = self.path("alone")
@@ -235,7 +235,7 @@ class TrainNodes(WithNodes):
         self.assertLess(distance(self.export(two), want), 1e-4)
         self.assertGreater(distance(self.export(without), want), 1e-3)
 
-    # Two steps in flight: however many nodes there are the same is trained, and another thing than without.
+    # Two steps in flight train the same with any number of nodes, and something else than one step in flight.
     def test_staleness(self):
         runs = {}
         for name, more in (("prompt", ["1"]), ("one", ["1", "cluster.staleness=1"]), ("three", ["3", "cluster.staleness=1"])):
@@ -245,10 +245,10 @@ class TrainNodes(WithNodes):
         self.assertLess(distance(runs["three"], runs["one"]), 1e-4)
         self.assertGreater(distance(runs["prompt"], runs["one"]), 1e-3)
 
-    # kill -9 of one node of four in the middle of the run: the others go on, and the end is that of a run without.
+    # The run goes on after kill -9 of one node of four in the middle, and ends as an undisturbed run does.
     def test_a_killed_node_costs_nothing(self):
         steps = 1500
-        f32 = "optimizer.moments=element"  # rounding of others' bf16 adds up to 1e-3, in one process too
+        f32 = "optimizer.moments=element"  # rounding of others' bf16 adds up to 1e-3, in one process, too
         alone = self.path("alone")
         want = self.train(alone, f32, steps=steps)
         out = self.path("four")
@@ -266,16 +266,16 @@ class TrainNodes(WithNodes):
         self.expect_one_recovery(done, out, got["recoveries"])
 
     def expect_one_recovery(self, done, out, recoveries):
-        """The summary, the run's events and the user are told of it, in parts that can be."""
+        """The summary, the run's events and the user's text report it, in plausible parts."""
         (one,) = recoveries
         self.assertEqual(one["cause"], "node 3 was killed")
         parts = [one[f"{part}_seconds"] for part in ("detect", "agree", "load", "replay")]
-        self.assertGreaterEqual(min(parts), 0, one)  # who has copies of all that it is to hold loads nothing
+        self.assertGreaterEqual(min(parts), 0, one)  # a node with copies of all that it is to hold loads nothing
         self.assertGreater(min(one["detect_seconds"], one["agree_seconds"], one["replay_seconds"]), 0, one)
         self.assertGreater(one["seconds"], 0.5 * sum(parts), one)
         self.assertLess(one["seconds"], 60, one)
         self.assertGreater(one["step"], 50)
-        anew = one["steps_replayed"]  # none where a snapshot was just done
+        anew = one["steps_replayed"]  # none if a snapshot was just done
         self.assertLessEqual(anew, 3 * 16)
         message = r"node 3 was killed: it cost \d+\.\d\d s"
         self.assertRegex(done.err, message + (f", and {anew} steps were computed anew" if anew else ""))
@@ -283,8 +283,8 @@ class TrainNodes(WithNodes):
             (event,) = [line for line in map(json.loads, file) if line["event"] == "recovery"]
         self.assertEqual({key: event[key] for key in one}, one)
 
-    # What a node sends for a step is said in the summary, and follows from cluster.codec; copies beyond the other nodes
-    # are as many as there are, and each costs bytes beside the steps.
+    # The summary has the bytes that a node sends for a step; they follow from cluster.codec. There are as many copies
+    # as asked for, but at most one on each other node. Each costs bytes beside the steps.
     def test_keys_of_the_fleet(self):
         step_bytes = {}
         background = {}
@@ -300,7 +300,8 @@ class TrainNodes(WithNodes):
                     text = file.read()
                 for line in (f'codec = "{codec}"', f"copies = {copies}", f"snapshot_every = {every}"):
                     self.assertIn(line, text)
-        # h to two others, and a third of dh to each of them; 32 samples, 64 columns; sums of 8 bytes for each sample.
+        # h goes to two others, and a third of dh to each of them: 32 samples, 64 columns; sums of 8 bytes for each
+        # sample.
         numbers = 2 * 32 * 64 / 3 * 2
         sums = 2 * 32 * 8
         for codec, size in (("f32", 4), ("bf16", 2), ("int8", 1.125)):
@@ -310,7 +311,8 @@ class TrainNodes(WithNodes):
         self.assertLess(background[0], background[1])
         self.assertLess(background[1], background[5])
 
-    # D-SLIDE's exchange trains the same, and costs 8 bytes for each score of a node's rows to each other node, not 8 a sample.
+    # D-SLIDE's exchange trains the same. It sends 8 bytes for each score of a node's rows to each other node, not 8 a
+    # sample.
     def test_exchange_of_dslide(self):
         got = {}
         for exchange in ("shares", "dslide"):
@@ -318,12 +320,13 @@ class TrainNodes(WithNodes):
             got[exchange] = self.train(out, "--nodes", 3, f"cluster.exchange={exchange}", "optimizer.moments=element")
         self.assertLess(distance(self.export(self.path("dslide")), self.export(self.path("shares"))), 1e-4)
         sent = {exchange: one["bytes_sent_per_node_per_step"] for exchange, one in got.items()}
-        # 32 samples have most of the 25 labels between them; a node has a third of these rows, and counts them for each sample.
+        # 32 samples have most of the 25 labels between them. A node has a third of these rows, and counts them for each
+        # sample.
         more = 2 * 32 * (8 * 25 / 3 + 4 - 8)
         self.assertGreater(sent["dslide"] - sent["shares"], 0.4 * more)
         self.assertLess(sent["dslide"] - sent["shares"], 1.05 * more)
 
-    # In microbatches the same is trained, by one node and by several.
+    # Microbatches train the same, with one node and with several.
     def test_microbatches(self):
         runs = {}
         for name, more in (("whole", ["1"]), ("parts", ["3", "cluster.microbatches=2"])):
@@ -332,14 +335,14 @@ class TrainNodes(WithNodes):
             runs[name] = self.export(out)
         self.assertLess(distance(runs["parts"], runs["whole"]), 1e-4)
 
-    # A run of one process has none of that.
+    # A run of one process has none of these figures.
     def test_one_process_sends_nothing(self):
         got = self.train(self.path("alone"), steps=20)
         self.assertEqual(got["bytes_sent_per_node_per_step"], 0)
         self.assertEqual(got["background_bytes_per_node_per_step"], 0)
         self.assertEqual(got["recoveries"], [])
 
-    # While it runs the coordinator says where it is and what it costs, to people and to programs.
+    # The coordinator reports progress and costs while it runs, to people and to programs.
     def test_status(self):
         out = self.path("two")
         running = self.begin(out, 2, LONG)
@@ -362,7 +365,7 @@ class TrainNodes(WithNodes):
     def status(self, out):
         return program.run("status", f"{out}/nodes/coordinator", "--json").json()
 
-    # Data that were imported before, named from where the user stands, and data from standard input.
+    # Data that were imported before are found by a path relative to the user's directory. Standard input works, too.
     def test_other_ways_of_data(self):
         done = program.run("data", "import", "xmc", self.train_path, "--out", self.path("imported"))
         self.assertEqual(done.status, 0, done.err)
@@ -376,7 +379,7 @@ class TrainNodes(WithNodes):
                 self.assertEqual(done.status, 0, done.err)
                 self.assertAlmostEqual(done.json()["final_loss"], want["final_loss"], delta=1e-4)
 
-    # Ctrl-C ends all nodes; what is left is said, and there is no model yet.
+    # Ctrl-C ends all nodes. The command says what is left, and there is no model yet.
     def test_ctrl_c(self):
         out = self.path("two")
         running = self.begin(out, 2, LONG)
@@ -387,7 +390,7 @@ class TrainNodes(WithNodes):
         self.assertEqual(processes(out), [])
         self.assertFalse(os.path.exists(f"{out}/model"))
 
-    # Nobody outlives the command, also when it is killed.
+    # No process outlives the command, even when it is killed.
     def test_nodes_end_with_the_command(self):
         out = self.path("two")
         running = self.begin(out, 2, LONG)
@@ -396,7 +399,7 @@ class TrainNodes(WithNodes):
         running.finish()
         self.expect_no_processes(out)
 
-    # Without any node left, and without the coordinator, the run ends with an error.
+    # A run without any node left, or without the coordinator, ends with an error.
     def test_errors_of_nodes(self):
         for name, victims, words in (("nodes", ["1", "2"], "all nodes are gone"),
                                      ("lead", ["coordinator"], "the coordinator has ended")):  # fmt: skip
@@ -410,7 +413,7 @@ class TrainNodes(WithNodes):
                 self.assertIn(words, done.err)
                 self.assertEqual(processes(out), [])
 
-    # Without copies whoever is killed takes a part along: the error names the key.
+    # A killed node takes a part along if there are no copies. The error names the key.
     def test_no_copies(self):
         out = self.path("four")
         running = self.begin(out, 4, LONG, "cluster.copies=0")
@@ -420,7 +423,7 @@ class TrainNodes(WithNodes):
         self.assertIn("a part of what the run has learnt is lost", done.err)
         self.assertIn("cluster.copies=1", done.err)
 
-    # What is wrong or cannot be is refused before anything is made.
+    # Wrong and impossible wishes are refused before anything is made.
     def test_refusals(self):
         for more, words in (
             (["--nodes", "0"], "--nodes"),

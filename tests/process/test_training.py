@@ -48,7 +48,7 @@ class WithData(unittest.TestCase):
 
 
 class EndToEnd(WithData):
-    # Keys of several nodes are taken by one process, which says that it does not look at them.
+    # Keys of several nodes are accepted by one process, which says that it ignores them.
     def test_keys_of_nodes(self):
         done = program.run(*self.arguments("cluster.codec=bf16", "train.epochs=1"))
         self.assertEqual(done.status, 0, done.err)
@@ -94,8 +94,8 @@ class EndToEnd(WithData):
         self.assertEqual(models[0], models[1])
         self.assertNotEqual(models[0], models[2])
 
-    # Hash tables: negatives by them learn too, the preset of SLIDE runs, and eval says what their retrieval misses,
-    # here nothing: 25 labels share few buckets.
+    # Hash tables for negatives learn, too, and the preset of SLIDE runs. eval says what their retrieval misses, here
+    # nothing, as 25 labels share few buckets.
     def test_hash_tables(self):
         lsh = ("train.negatives=lsh", "train.sampled=64", "lsh.queries=8")
         summary = program.run(*self.arguments(*lsh, "--json")).json()
@@ -146,7 +146,7 @@ class EndToEnd(WithData):
         self.assertEqual(done.status, 0, done.err)
         self.assertEqual(shards(self.out), shards(other))
 
-    # A query that cannot be read is named with its place; those before it are answered.
+    # A query that cannot be read is named with its place. Queries before it are answered.
     def test_bad_query(self):
         self.assertEqual(program.run(*self.arguments()).status, 0)
         done = program.run("predict", self.out, stdin="0:1\n\n5:1 x\n6:1\n")
@@ -193,8 +193,8 @@ class Text(WithData):
 
 
 class NamedFeatures(WithData):
-    # Records whose features have names train a model that measures, imports and answers by those names, in any
-    # order; names it does not know are counted and change nothing.
+    # Records whose features have names train a model that measures, imports and answers by those names, in any order.
+    # Unknown names are counted and change nothing.
     def test_names(self):
         def as_names(path):
             with open(path, encoding="utf-8") as file:
@@ -248,7 +248,7 @@ class BeforeTraining(WithData):
         self.assertNotIn("step 1/", done.err)
         self.assertFalse(os.path.exists(self.out))
 
-    # What is wrong with the test set is told before the training, and leaves nothing behind.
+    # Errors in the test set are reported before the training, and leave nothing behind.
     def test_bad_test_set(self):
         self.refused(1, "/no/such", "data.test=/no/such/file.txt")
         with open(self.test_path, "a", encoding="utf-8") as file:
@@ -259,7 +259,7 @@ class BeforeTraining(WithData):
             file.write('{"text": "deer", "labels": [1]}\n')
         self.refused(2, "data.test", f"data.test={words}")
 
-    # What cannot be read twice, or told apart, is refused; so is a test set whose features have names where those
+    # Inputs that cannot be read twice, or told apart, are refused. So is a test set whose features have names if those
     # of the training records have numbers.
     def test_unfit_sources(self):
         named = self.path("named.jsonl")
@@ -269,7 +269,7 @@ class BeforeTraining(WithData):
         self.refused(2, "data.format", "data.train=-")
         self.refused(2, "data import jsonl", "data.train=-", "data.format=jsonl", "data.test=")
 
-    # A run that would not fit into memory is refused with what would.
+    # A run that would not fit into memory is refused with advice that would fit.
     def test_memory(self):
         huge = self.path("huge.txt")
         with open(huge, "w", encoding="utf-8") as file:
@@ -278,7 +278,7 @@ class BeforeTraining(WithData):
 
 
 class Dictionaries(WithData):
-    # A dictionary becomes records to train on and records held out, and both are used by their directory's name.
+    # A dictionary becomes records to train on and records held out. Both are used by their directory's name.
     def test_import(self):
         book = self.path("book.jsonl")
         with open(book, "w", encoding="utf-8") as file:
@@ -311,7 +311,7 @@ class Continuing(WithData):
             self.assertIn(self.out, done.err)
         self.assertEqual(os.listdir(self.out), ["note.txt"])
 
-    # Ctrl-C: 130, a checkpoint, and --resume ends with the bytes of a run that was never stopped.
+    # Ctrl-C gives status 130 and a checkpoint. --resume ends with the bytes of a run that was never stopped.
     def test_interrupt_and_resume(self):
         long = ["train.epochs=200", "checkpoint.every_minutes=0"]
         for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
@@ -336,8 +336,7 @@ class Continuing(WithData):
             steps = [json.loads(line)["step"] for line in file]
         self.assertEqual(steps, sorted(set(steps)))
 
-    # The summary of a resumed run is that of the whole run, but for the times, which add up; what the last part
-    # took stands beside it.
+    # The summary of a resumed run covers the whole run; its times add up. The times of the last part stand beside them.
     def test_resumed_summary(self):
         long = ["train.epochs=100", "--json"]
         whole = program.run(*self.arguments(*long, out=self.path("whole"))).json()
@@ -353,7 +352,8 @@ class Continuing(WithData):
         self.assertTrue(0 < part["step"] < resumed["steps"], part)
         for key in ("train_seconds", "load_seconds", "cpu_seconds"):
             self.assertTrue(0 < part[key] < resumed[key], (key, part, resumed))
-        # One rate for all samples and all seconds; the last part writes the model and so takes longer than its steps.
+        # One rate covers all samples and all seconds. The last part writes the model and so takes longer than its
+        # steps.
         self.assertGreaterEqual(resumed["samples_per_second"], resumed["samples"] / resumed["train_seconds"])
 
     # A finished run gives its summary again; a key that differs is refused by name.
@@ -374,8 +374,8 @@ class Continuing(WithData):
 
 
 class FullDisk(WithData):
-    # A disk that is too small is a failure of the world that is told before the work, with what is needed and what
-    # is free; nothing is left on it.
+    # A disk that is too small is a failure of the world that is reported before the work, with the bytes needed and
+    # free. Nothing is left on it.
     def test_small_disk(self):
         mount = self.path("disk")
         os.mkdir(mount)

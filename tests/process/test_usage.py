@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a person meets first: help, wrong words, missing files, wrong data. Exit statuses are a contract."""
+"""First encounters: help, wrong words, missing files, wrong data. Exit statuses are a contract."""
 
 import json
 import os
@@ -42,7 +42,7 @@ class Help(unittest.TestCase):
                 example = done.out[done.out.index("Example:") :]
                 self.assertIn("gossamer " + " ".join(command), example)
 
-    # The general help names all commands; without any command it goes to standard error with status 2.
+    # The general help names all commands. Without any command it goes to standard error with status 2.
     def test_general(self):
         done = program.run("--help")
         self.assertEqual(done.status, 0)
@@ -53,7 +53,7 @@ class Help(unittest.TestCase):
         self.assertEqual((nothing.status, nothing.out), (2, ""))
         self.assertIn("Usage: gossamer COMMAND", nothing.err)
 
-    # `gossamer help train` and `gossamer data --help` lead on.
+    # `gossamer help train` and `gossamer data --help` print the help of the command.
     def test_ways_to_ask(self):
         self.assertEqual(program.run("help", "train").out, program.run("train", "--help").out)
         group = program.run("data", "--help")
@@ -139,7 +139,7 @@ class World(unittest.TestCase):
                     self.assertIn("/no/such", done.err)
             self.assertFalse(os.path.exists(out))
 
-    # Standard output that cannot be written is an error, not silence.
+    # Standard output that cannot be written is an error. The program does not stay silent.
     def test_full_output(self):
         if not os.path.exists("/dev/full"):
             self.skipTest("no /dev/full on this machine")
@@ -177,12 +177,12 @@ class Machine(unittest.TestCase):
         self.assertGreater(result["cpu_ms_per_step"], 0)
         self.assertGreaterEqual(result["active_rows"], 5)
         self.assertGreater(result["peak_rss_bytes"], 5000 * 32 * 12)
-        # Between steps another process may have had the cores for any time.
+        # Another process may have had the cores for any time between steps.
         self.assertGreater(sum(result["phases_ms"].values()), 0)
         self.assertLess(sum(result["phases_ms"].values()), result["wall_ms_per_step"] + 0.001)
         self.assertEqual(result["options"]["batch"], 32)
 
-    # So are those of the search; every key has its line in the help, a wrong one is named.
+    # The figures of the search are there, too. Every key has its line in the help, and a wrong one is named.
     def test_bench_search(self):
         done = program.run(
             *"bench sparse-search labels=2000 hidden=32 batch=32 queries=64 singles=3 --threads 2 --json".split()
@@ -197,8 +197,8 @@ class Machine(unittest.TestCase):
             self.assertIn(f"  {name}=", shown)
         self.assertIn("'queries'", program.run("bench", "sparse-search", "querys=3").err)
 
-    # A mesh of three nodes in one process, with and without TLS: every measurement has its figures, those of the
-    # exchange for each node, and the authority that the first one made is taken by the second.
+    # A mesh of three nodes in one process works with and without TLS. Every measurement has its figures, those of the
+    # exchange for each node. The second mesh takes the authority that the first one made.
     def test_bench_links(self):
         with tempfile.TemporaryDirectory() as directory:
             words = "bench links bytes=200000 pings=3 rounds=5 transfers=2 --json".split()
@@ -213,7 +213,7 @@ class Machine(unittest.TestCase):
                 counts = [one["count"] for one in result["nodes"][0]["measurements"]]
                 self.assertEqual(counts, [3, 1, 1, 5, 3])
 
-    # Who does not come is named, with what the last attempt said; wrong words name the right ones.
+    # A node that does not come is named, with the text of the last attempt. Wrong words name the right ones.
     def test_bench_links_alone(self):
         peers = "peers=127.0.0.1:1,127.0.0.1:3"
         done = program.run("bench", "links", peers, "node=3")
@@ -250,7 +250,7 @@ class BadData(unittest.TestCase):
         with open(self.path, "wb") as file:
             file.write(text if isinstance(text, bytes) else text.encode())
 
-    # Bad records: status 3 with FILE:LINE:COLUMN, and nothing left behind, by import and by train alike.
+    # Bad records give status 3 with FILE:LINE:COLUMN, and leave nothing behind, by import and by train alike.
     def test_place(self):
         for text, place in (
             ("3 10 5\n0,1 1:0.5 9:1\n2 x:1\n4 0:2\n", ":3:3"),
@@ -273,7 +273,7 @@ class BadData(unittest.TestCase):
                     self.assertIn(self.path + place, done.err)
                     self.assertFalse(os.path.exists(self.out), done.err)
 
-    # --skip-bad leaves out as many bad lines as it says, tells them, and not one more.
+    # --skip-bad leaves out at most as many bad lines as it says, and reports them.
     def test_skip(self):
         self.write("0 1:0.5\n0 x\n1 2:1\n1 y\n2 3:1\n")
         done = program.run("data", "import", "xmc", self.path, "--out", self.out, "--skip-bad", "2", "--json")

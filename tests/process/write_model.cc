@@ -22,7 +22,7 @@ engine::Model small_model() {
   engine::Model model;
   model.network =
       sparse::Network({.features = kFeatures, .labels = kLabels, .hidden = kHidden}, sparse::Moments::kNone);
-  // Powers of two and small integers: exact in decimal, f32 and bf16.
+  // Powers of two and small integers are exact in decimal, f32 and bf16.
   const auto fill = [](sparse::RowTable& table, float base) {
     for (std::size_t r = 0; r < table.rows(); ++r) {
       for (std::size_t h = 0; h < kHidden; ++h) {

@@ -12,7 +12,7 @@
 namespace gossamer::costs {
 namespace {
 
-// Machines that have been up for ten days and have addresses of the usual length: both go into messages.
+// Machines have been up for ten days and have addresses of the usual length, as both go into messages.
 constexpr simulation::ClockError kClock{.offset = {864'000'000'000'000}, .rate = 1};
 constexpr std::uint64_t kMemory = 16'000'000'000;
 constexpr std::uint16_t kPort = 7070;

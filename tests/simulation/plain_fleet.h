@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PlainFleet: a run of real coordinators and members over the simulated internet, whose engines need no time
-// to prepare or to rest, and whose store none to write. All that is left to see is what the protocol says,
-// and when; it is counted.
+// PlainFleet: a run of real coordinators and members over the simulated internet. Its engines need no time to
+// prepare or to rest, and its store none to write. So the messages and times of the protocol alone are left,
+// and are counted.
 //
-// Thread rule: one thread, that of the timeline.
+// Thread rule: one thread, the timeline's.
 #pragma once
 
 #include <cstddef>
@@ -39,7 +39,8 @@ struct Tally {
   }
 };
 
-// What was said. Bytes are those of the protobuf messages; of frames, all that links handed to the network.
+// Counts of messages. Bytes are those of the protobuf messages; for frames, all bytes that links handed to
+// the network.
 struct Book {
   std::map<membership::ToCoordinator::KindCase, Tally> to_coordinator;
   std::map<membership::ToMember::KindCase, Tally> to_members;
@@ -58,9 +59,9 @@ class PlainMember final : public simulation::SimProcess {
   [[nodiscard]] cluster::Member* member() { return process_->member(); }
   [[nodiscard]] bool linked_with(NodeId node) const;
   [[nodiscard]] bool linked_with_all() const;
-  // Has taken up the placement of the view that it has.
+  // The member has taken up the placement of its view.
   [[nodiscard]] bool installed() const;
-  // From now on everything that it holds takes a step between any two beats.
+  // From now on every thing that it holds takes a step between any two beats.
   void work();
   void lease();
   void claim();
@@ -107,7 +108,7 @@ class PlainFleet {
     Duration delay = from_milliseconds(10);  // one way, between any two machines
     std::uint64_t seed = 1;
   };
-  // All members serve when it is made.
+  // A fleet whose members all serve.
   explicit PlainFleet(const Options& options);
 
   [[nodiscard]] Book& book() { return book_; }
@@ -116,16 +117,16 @@ class PlainFleet {
   [[nodiscard]] std::vector<std::unique_ptr<PlainMember>>& members() { return members_; }
 
   void run_for(Duration time) { timeline_.run_until(timeline_.now() + time); }
-  // Until the event after which it holds. Requires that it comes within a minute.
+  // Runs until the event after which it holds. Requires that it comes within a minute.
   void run_until(const std::function<bool()>& holds);
-  // All members have taken up one view, and the coordinator knows.
+  // Whether all members have taken up one view, and the coordinator knows.
   [[nodiscard]] bool settled() const;
 
-  // One more, at the end of members().
+  // Starts one more member, at the end of members().
   void start_member();
-  // kill -9 of the last member.
+  // Kills the last member as kill -9 does.
   void kill_member() { members_.pop_back(); }
-  // The power of the last member's machine.
+  // Switches off the power of the last member's machine.
   void switch_member_off() { internet_.vanish(members_.back()->machine()); }
   void start_coordinator();
   void kill_coordinator() { coordinator_.reset(); }

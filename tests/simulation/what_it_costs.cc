@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Prints the tables of docs/threads-and-lives.md, as what_it_costs.py compares and writes them: messages and
-// bytes of each kind, round trips of a join, and how long a death takes, all counted in virtual time.
+// Prints the tables of docs/threads-and-lives.md, which what_it_costs.py compares and writes. They have the
+// messages and bytes of each kind, round trips of a join, and how long a death takes, all counted in virtual
+// time.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -39,7 +40,7 @@ std::string cell(const Tally& tally, double share = 1) {
                      static_cast<double>(tally.bytes) / static_cast<double>(tally.messages));
 }
 
-// What a fleet of one size says, a row for each kind of message; the rows of another size have other cells.
+// The messages of a fleet of one size, a row for each kind. The rows of another size have other cells.
 class Sizes {
  public:
   explicit Sizes(const PlainFleet::Options& options) : fleet_(options) {}
@@ -79,7 +80,7 @@ class Sizes {
     return all;
   }
 
-  // Until the view has changed and what was said of it has arrived.
+  // Runs until the view has changed and all messages about it have arrived.
   void settle() {
     fleet_.run_until([this] { return fleet_.settled(); });
     fleet_.run_for(from_seconds(1));
@@ -94,7 +95,7 @@ class Sizes {
     const Tally seen = book.to_members[ToMember::kBeatSeen];
     row(when, "Beat" + with, beats, second);
     row("", "BeatSeen", seen, second);
-    // All that links say then, Acks and Pings among it, and the frames around the messages.
+    // All other frames of links, Acks and Pings among them, and the frames around the messages.
     const Tally around{.messages = book.frames.messages,
                        .bytes = book.frames.bytes - beats.bytes - seen.bytes};
     row("", "all frames of links, without these messages", around, second);
@@ -160,7 +161,7 @@ void print_messages() {
   print_rows("cost-messages", head, rows);
 }
 
-// When each step of a join is reached, in round trips since the node began.
+// Prints when each step of a join is reached, in round trips since the node began.
 void print_join() {
   const PlainFleet::Options options{.delay = from_milliseconds(50)};
   PlainFleet fleet(options);
@@ -194,8 +195,8 @@ void print_join() {
   print_rows("cost-join", {"what", "between", "round trips", "since the beginning"}, rows);
 }
 
-// From the moment at which a member falls silent until it is fenced: the least and the most of many moments
-// between two beats, and what all of them took until the others went on.
+// Prints the time from a member's silence until it is fenced, and until the others go on. Silences begin at
+// many moments between two beats; the least and the most time are printed.
 void print_death() {
   std::vector<Row> rows;
   for (const bool killed : {true, false}) {

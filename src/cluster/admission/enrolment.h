@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The question Enroll, from both ends: docs/protocols/admission.md, "Enrolling". The coordinator checks a
-// request, takes a node id in its own way (it must be persisted before it is answered), and admits; the node
-// reads what it is given. Keys and certificates are texts here; whoever has OpenSSL makes and checks them.
+// The question Enroll, from both ends (docs/protocols/admission.md, "Enrolling"). The coordinator checks a
+// request, then takes a node id, then admits. It takes the id in its own way, because the id must be
+// persisted before the answer. The node reads the answer. Keys and certificates are texts here: code that has
+// OpenSSL makes and checks them.
 //
 // Thread rule: plain functions.
 #pragma once
@@ -27,26 +28,26 @@ struct WireRange {
   std::uint32_t most = 0;
 };
 
-// What every node of the run is told.
+// Facts that every node of the run is told.
 struct RunIdentity {
   std::string run;        // its id
   std::string authority;  // PEM
   WireRange wire;         // what the coordinator speaks
 };
 
-// Whether whoever asks may enrol: a request that can be read (else kBadData), a wire version in common, a
-// token that is good (else kRefused). Nothing has happened yet.
+// Checks whether a stranger may enrol, and changes nothing. The request must be readable (else kBadData). A
+// wire version must be in common, and the book must find the token good (else kRefused, or the book's error).
 [[nodiscard]] Result<wire::EnrollRequest> check_enroll(const std::string& body, const RunIdentity& run,
                                                        TokenBook& tokens, std::int64_t now);
 
 // Signs a certificate for the key in a certificate request, under a name.
 using Signer = std::function<Result<std::string>(const std::string& request, const std::string& name)>;
 
-// The answer for a request that was checked, as bytes. The error is the signer's.
+// Returns the answer to a checked request, as bytes. The error is the signer's.
 [[nodiscard]] Result<std::string> admit(const wire::EnrollRequest& request, NodeId node,
                                         const RunIdentity& run, const Signer& signer);
 
-// The node's half. Requires texts that fit into a question.
+// The node's half of the question. Requires texts that fit into a question.
 struct EnrollProof {
   Token token;
   std::string request;  // certificate request, PEM
@@ -55,7 +56,7 @@ struct EnrollProof {
 };
 [[nodiscard]] std::string enroll_request(const EnrollProof& proof);
 
-// A membership as the coordinator gives it. Whether the certificate is what it says is for others to check.
+// A membership as the coordinator gives it. The caller checks whether the certificate is what it says.
 struct Enrolled {
   NodeId node;
   std::string run;
@@ -63,7 +64,7 @@ struct Enrolled {
   std::string authority;
   std::uint32_t wire = 0;
 };
-// kBadData for what is no answer.
+// The error is kBadData for a body that is no complete answer.
 [[nodiscard]] Result<Enrolled> read_enroll_answer(const std::string& body);
 
 }  // namespace gossamer::cluster

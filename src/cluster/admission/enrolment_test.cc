@@ -30,8 +30,8 @@ class EnrolmentTest : public ::testing::Test {
   TokenBook book_{disk_, "tokens"};
 };
 
-// A good token becomes a certificate under the name of the node id given, and the node reads what the
-// coordinator said, with the highest version of both.
+// A good token becomes a certificate under the name of the node id given. The node reads the coordinator's
+// answer, with the highest version of both.
 TEST_F(EnrolmentTest, GoodToken) {
   const auto request = check({.token = token_, .request = "REQUEST", .wire = {1, 3}, .program = "p"});
   ASSERT_TRUE(request.ok()) << request.error().message();
@@ -65,7 +65,7 @@ TEST_F(EnrolmentTest, WireRanges) {
   }
 }
 
-// What is no request is bad data; a wrong secret is the book's refusal; what the signer says reaches the
+// A body that is no request is bad data. A wrong secret is the book's refusal. The signer's error reaches the
 // asker.
 TEST_F(EnrolmentTest, Refusals) {
   EXPECT_EQ(check_enroll("\xff\xff", kRun, book_, kNow).error().kind, ErrorKind::kBadData);

@@ -30,8 +30,8 @@ struct Token {
 // Requires what Token says of its fields.
 [[nodiscard]] std::string encode_token(const Token& token);
 
-// Understands what encode_token() writes and nothing else. Errors are kRefused, and never repeat the text: it
-// may hold most of a secret.
+// Reads what encode_token() writes, and nothing else. Errors are kRefused. They never repeat the text,
+// because it may hold most of a secret.
 [[nodiscard]] Result<Token> decode_token(std::string_view text);
 
 }  // namespace gossamer::cluster

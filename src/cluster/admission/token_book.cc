@@ -91,7 +91,7 @@ Result<TokenRecord> parse_token_record(std::string_view text, const std::string&
 }
 
 std::string utc_text(std::int64_t seconds) {
-  // Dates that no calendar of the library reaches.
+  // The library's calendar does not reach later dates.
   constexpr std::int64_t kFar = 250'000'000'000;
   if (seconds < 0 || seconds > kFar) return fmt::format("{} s after 1970", seconds);
   return fmt::format("{:%Y-%m-%d %H:%M:%S} UTC", fmt::gmtime(static_cast<std::time_t>(seconds)));
@@ -132,7 +132,7 @@ Result<TokenBook::List> TokenBook::list() {
   const auto names = disk_.list(directory_);
   if (!names.ok()) return names.error();
   for (const std::string& name : *names) {
-    if (!name.ends_with(kSuffix)) continue;  // what a crash left of a replaced file
+    if (!name.ends_with(kSuffix)) continue;  // a crash may leave a temporary file of a replacement
     const std::string id = name.substr(0, name.size() - kSuffix.size());
     if (!is_hex(id, kTokenIdBytes)) continue;
     auto record = read(id);
@@ -187,7 +187,7 @@ Result<TokenRecord> TokenBook::check(const std::string& id, std::string_view sec
   if (!there.ok()) return there.error();
   if (!*there) return refused(id, kUnknown, "");
   const auto record = read(id);
-  // The file's fault, not the stranger's, who need not know more.
+  // The file is at fault and not the stranger, so the stranger learns no details.
   if (!record.ok())
     return Error{.where = "token " + id, .what = "cannot be checked: its record is unreadable"};
   if (!equal_secrets(to_hex(sha256(secret)), record->secret_sha256)) return refused(id, kUnknown, "");

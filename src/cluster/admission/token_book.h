@@ -22,20 +22,20 @@ struct TokenRecord {
   std::string id;             // 16 hexadecimal digits
   std::string secret_sha256;  // 64 hexadecimal digits
   std::int64_t created = 0;
-  std::int64_t expires = 0;  // from then on it is refused
+  std::int64_t expires = 0;  // the token is refused from then on
   std::optional<std::int64_t> revoked;
   std::string note;  // for people
 
   bool operator==(const TokenRecord&) const = default;
 };
 
-// What is kept of a token; not enough to make it.
+// The record of a token. It is not enough to make the token, as it has only a hash of the secret.
 [[nodiscard]] TokenRecord record_of(const Token& token, std::int64_t created, std::int64_t expires,
                                     std::string note);
 
-// As its file has it, and as it lies in a store that coordinators share.
+// The record as text, for its own file and for a store that coordinators share.
 [[nodiscard]] std::string to_text(const TokenRecord& record);
-// kBadData, with `where`, for what is none.
+// The error is kBadData, with `where`, for a text that is no record.
 [[nodiscard]] Result<TokenRecord> parse_token_record(std::string_view text, const std::string& where);
 
 // "2026-01-31 23:59:59 UTC".
@@ -43,10 +43,11 @@ struct TokenRecord {
 
 class TokenBook {
  public:
-  // Files lie in `directory`, which the first add() makes, in the run directory. The disk outlives the book.
+  // Files lie in `directory`, inside the run directory. The first add() makes it. The disk outlives the book.
   TokenBook(host::Disk& disk, std::string directory) : disk_(disk), directory_(std::move(directory)) {}
 
-  // Durable when it returns. Requires good hexadecimal digits; refuses an id that is there already.
+  // Adds a record, durable when it returns. Requires an id and a hash of good hexadecimal digits. Refuses an
+  // id that is there already.
   [[nodiscard]] Result<void> add(const TokenRecord& record);
 
   struct List {
@@ -55,16 +56,18 @@ class TokenBook {
   };
   [[nodiscard]] Result<List> list();
 
-  // From now on check() refuses it; durable when it returns. Revoking again keeps the first time. An id that
-  // is not there is kUsage.
+  // Revokes a token: from now on check() refuses it. Durable when it returns. A second call keeps the first
+  // time. An unknown id is kUsage.
   [[nodiscard]] Result<TokenRecord> revoke(const std::string& id, std::int64_t now);
 
-  // Takes up what another place knows of a token, which may be new here. A token that is revoked there or
-  // here is revoked, at the earlier time; all else stays as it is here. Returns what is here now; durable.
+  // Takes up a record from another place. The token may be new here. A token revoked there or here is
+  // revoked, at the earlier time, and all else stays as it is here. A record that cannot be read here is
+  // replaced. Returns what is here now; durable.
   [[nodiscard]] Result<TokenRecord> merge(const TokenRecord& other);
 
-  // Whether somebody with this id and secret may enrol now; whatever speaks against it is kRefused, in words
-  // of its own. `id` and `secret` may be anything a stranger sends.
+  // Checks whether a stranger with this id and secret may enrol now. Each reason against it is kRefused, in
+  // words of its own; a record that cannot be read is kFailed. `id` and `secret` may be any bytes that a
+  // stranger sends.
   [[nodiscard]] Result<TokenRecord> check(const std::string& id, std::string_view secret, std::int64_t now);
 
  private:

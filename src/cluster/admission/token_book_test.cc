@@ -35,7 +35,7 @@ class TokenBookTest : public ::testing::Test {
   TokenBook book_{disk_, "run/tokens"};
 };
 
-// A token is good from its creation until it expires, for as many as have its secret.
+// A token is good from its creation until it expires, for every stranger with its secret.
 TEST_F(TokenBookTest, GoodUntilItExpires) {
   ASSERT_TRUE(book_.add(hour('a')).ok());
   const Token token = token_of('a');
@@ -49,8 +49,8 @@ TEST_F(TokenBookTest, GoodUntilItExpires) {
   EXPECT_EQ(late.error().got, "expired at 2027-01-15 09:00:00 UTC");
 }
 
-// Unknown, wrong secret and what is no id at all are refused in the same words; a wrong secret does not learn
-// whether the token has expired.
+// An unknown id, a wrong secret and a malformed id are refused in the same words. A stranger with a wrong
+// secret does not learn whether the token has expired.
 TEST_F(TokenBookTest, WrongOnesLearnNothing) {
   ASSERT_TRUE(book_.add(hour('a')).ok());
   const std::string id = token_of('a').id;
@@ -69,8 +69,8 @@ TEST_F(TokenBookTest, WrongOnesLearnNothing) {
   }
 }
 
-// Revoking works for another book on the same directory at once, is told in its own words, and keeps its
-// first time; who does not exist cannot be revoked.
+// Revoking takes effect at once for another book on the same directory. The refusal has words of its own, and
+// the first time stays. An unknown token cannot be revoked.
 TEST_F(TokenBookTest, Revoked) {
   ASSERT_TRUE(book_.add(hour('a')).ok());
   TokenBook other(disk_, "run/tokens");
@@ -90,7 +90,7 @@ TEST_F(TokenBookTest, Revoked) {
   }
 }
 
-// The list has every record as it was added, oldest first, and names files that cannot be read; those admit
+// The list has every record as it was added, oldest first. It names files that cannot be read; those admit
 // nobody.
 TEST_F(TokenBookTest, ListNamesCorruptFiles) {
   EXPECT_TRUE((*book_.list()).records.empty());
@@ -150,8 +150,8 @@ TEST(TokenBookCrash, OldOrNew) {
   EXPECT_GT(visited, 10);
 }
 
-// Two books that take up each other's records end with the same, in whichever order, and however often:
-// revoked in either is revoked, at the earlier time, and what one lacks comes from the other.
+// Two books that take up each other's records end alike, in either order and however often. A token revoked
+// in either is revoked, at the earlier time. A record that one book lacks comes from the other.
 TEST_F(TokenBookTest, MergingKnowsNoOrder) {
   const std::vector<std::optional<TokenRecord>> states = [] {
     std::vector<std::optional<TokenRecord>> all{std::nullopt, hour('a')};
@@ -168,7 +168,8 @@ TEST_F(TokenBookTest, MergingKnowsNoOrder) {
       if (states[here]) {
         ASSERT_TRUE(book.add(*states[here]).ok());
       }
-      // States stand in the order of what wins: none, good, revoked late; revoked early before late.
+      // The states stand in the order in which they win: none, good, revoked late. An early revocation wins
+      // over a late one.
       const bool early = here == 2 || there == 2;
       const auto& expected = early ? states[2] : states[std::max(here, there)];
       for (int times = 0; times < 2; ++times) {
@@ -181,8 +182,8 @@ TEST_F(TokenBookTest, MergingKnowsNoOrder) {
   }
 }
 
-// A damaged file gives way to what another book has; a record survives the way as text, and text that is none
-// does not become one.
+// A damaged file gives way to another book's record. A record survives the way as text, and a text that is no
+// record does not become one.
 TEST_F(TokenBookTest, RecordsTravel) {
   ASSERT_TRUE(book_.add(hour('a')).ok());
   ASSERT_TRUE(host::replace_file(disk_, "run/tokens/aaaaaaaaaaaaaaaa.json", std::string_view("{")).ok());

@@ -34,7 +34,7 @@ Token token_of(std::uint64_t seed, const std::string& host = "coordinator.exampl
           .authority = digits_of(rng, 64)};
 }
 
-// What is written is read again, for names and addresses of all lengths, in characters that no shell touches.
+// A written token reads back, for names and addresses of all lengths, in characters that no shell touches.
 TEST(TokenText, ReadsWhatItWrites) {
   std::uint64_t seed = 0;
   for (const std::string& host :
@@ -52,8 +52,8 @@ TEST(TokenText, ReadsWhatItWrites) {
   }
 }
 
-// Every cut, every lengthening and every change of one character is noticed, is refused with exit status 4
-// and says so without repeating the text.
+// Every cut, every added character and every change of one is noticed. The refusal has exit status 4 and does
+// not repeat the text.
 TEST(TokenText, DamageIsNoticed) {
   const std::string text = encode_token(token_of(1));
   std::set<std::string> damaged;

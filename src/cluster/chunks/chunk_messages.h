@@ -22,7 +22,7 @@ struct ChunkChannels {
   std::uint32_t answers = 0;   // OFFER, CHUNK, BUSY, GONE
 };
 
-// To be sent, on the bulk lane.
+// A message to be sent, on the bulk lane.
 struct ChunkSend {
   net::PeerId to;
   net::Message message;

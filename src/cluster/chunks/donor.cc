@@ -77,7 +77,7 @@ void Donor::serve(net::PeerId from, const Sha256& id, std::uint64_t chunk, Insta
   if (!has) return answer(from, chunks_body(id, wire::Chunks::GONE, chunk), {}, out);
   if (const auto wait = admission(now); wait.has_value()) {
     wire::Chunks body = chunks_body(id, wire::Chunks::BUSY, chunk);
-    // Rounded up, so that whoever waits so long finds something left.
+    // Rounded up, so that a fetcher that waits so long finds something left.
     body.set_retry_ms(static_cast<std::uint32_t>(std::min(std::floor(wait->milliseconds()) + 1, 60'000.0)));
     return answer(from, body, {}, out);
   }

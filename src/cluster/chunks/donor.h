@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Donor: gives chunks of what it holds to whoever asks, within limits, so that helping others does not eat
-// this node's own uplink (docs/protocols/chunks.md, "Donor").
+// Donor: gives chunks of its holdings to any peer that asks (docs/protocols/chunks.md, "Donor"). Limits keep
+// this help from eating the node's own uplink.
 //
-// A pure state machine but for Read, the caller's, which it calls from within on(). Thread rule: one owner.
+// A pure state machine, but for the caller's Read, which on() calls. Thread rule: one owner.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ namespace gossamer::cluster {
 
 class Donor {
  public:
-  // The bytes of a chunk. An error is told to nobody but the fetcher, as GONE.
+  // Reads the bytes of a chunk. The fetcher learns of an error as GONE, and nobody else does.
   using Read = std::function<Result<Slice>(const Manifest& manifest, std::uint64_t chunk)>;
 
   struct Options {
@@ -34,12 +34,13 @@ class Donor {
 
   Donor(const Options& options, Instant now);
 
-  // From now on gives `has` of it (nothing: all). A second call for the same id replaces the first.
+  // From now on gives the chunks `has` of the manifest (nothing: all). A second call for the same id replaces
+  // the first.
   void give(Manifest manifest, std::optional<ChunkSet> has, Read read);
   void withdraw(const Sha256& id) { holdings_.erase(id); }
 
-  // A message on the channel of requests. An error for whatever a correct fetcher never sends. Each CHUNK
-  // among `out` is in service until served() or lost().
+  // Takes a message on the channel of requests. The error is for a message that a correct fetcher never
+  // sends. Each CHUNK among `out` is in service until served() or lost().
   [[nodiscard]] Result<void> on(net::PeerId from, const net::Message& message, Instant now,
                                 std::vector<ChunkSend>& out);
   // The link has carried one chunk to `peer`.
@@ -61,7 +62,7 @@ class Donor {
   void serve(net::PeerId from, const Sha256& id, std::uint64_t chunk, Instant now,
              std::vector<ChunkSend>& out);
   void answer(net::PeerId to, const wire::Chunks& body, Slices payload, std::vector<ChunkSend>& out) const;
-  // How long to wait; nothing: serve it.
+  // How long the fetcher has to wait; nothing: serve it now.
   [[nodiscard]] std::optional<Duration> admission(Instant now);
 
   const Options options_;

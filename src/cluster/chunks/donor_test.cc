@@ -53,7 +53,7 @@ class DonorTest : public ::testing::Test {
   std::uint64_t unreadable_ = 1000;
 };
 
-// It offers what it has, with the manifest if asked: all, some, nothing.
+// The donor offers all, some or none of the chunks, and adds the manifest if asked.
 TEST_F(DonorTest, Offers) {
   Donor donor = make(16, 1e9);
   Chunks body = chunks_body(content_.manifest.id(), Chunks::ASK);
@@ -74,7 +74,7 @@ TEST_F(DonorTest, Offers) {
   EXPECT_EQ(ask(donor, body).second, "");
 }
 
-// It serves what it has; for what it has not, cannot read, or never heard of, the answer is GONE.
+// The donor serves chunks that it has. The answer is GONE for a chunk that is missing, unreadable or unknown.
 TEST_F(DonorTest, ServesOrSaysGone) {
   Donor donor = make(16, 1e9);
   EXPECT_EQ(kind_of(donor, 3), Chunks::GONE);
@@ -93,14 +93,15 @@ TEST_F(DonorTest, ServesOrSaysGone) {
   EXPECT_EQ(donor.in_service(), 1U);
 }
 
-// At most N requests are in service, whoever asks; one that arrived, or whose fetcher is lost, makes room.
+// At most N requests are in service, from whichever peers. A chunk that arrived and a fetcher that is lost
+// make room.
 TEST_F(DonorTest, AtMostNInService) {
   Donor donor = make(3, 1e9);
   give(donor);
   for (std::uint64_t chunk = 0; chunk < 3; ++chunk) EXPECT_EQ(kind_of(donor, chunk), Chunks::CHUNK);
   EXPECT_EQ(kind_of(donor, 3, {}, kOther), Chunks::BUSY);
   EXPECT_EQ(ask(donor, want(3)).first.retry_ms(), 51U);
-  donor.served(kOther);  // nothing of it is in service
+  donor.served(kOther);  // no chunk to this peer is in service
   EXPECT_EQ(donor.in_service(), 3U);
   donor.served(kPeer);
   EXPECT_EQ(kind_of(donor, 3, {}, kOther), Chunks::CHUNK);
@@ -110,8 +111,8 @@ TEST_F(DonorTest, AtMostNInService) {
   EXPECT_EQ(donor.in_service(), 1U);
 }
 
-// Over any time it gives at most B bytes a second, one second's worth at once, and one chunk; a fetcher that
-// comes back when it was told to is served.
+// The donor gives at most B bytes a second over any time, with one second's worth and one chunk at once. A
+// fetcher that comes back when it was told to is served.
 TEST_F(DonorTest, TokenBucket) {
   Donor donor = make(1'000'000, 500);
   give(donor);
@@ -132,7 +133,7 @@ TEST_F(DonorTest, TokenBucket) {
   EXPECT_GE(static_cast<double>(given), 500 * (now - Instant{}).seconds() - 600);
 }
 
-// What is no request names the peer and changes nothing.
+// A message that is no request names the peer and changes nothing.
 TEST_F(DonorTest, Malformed) {
   Donor donor = make(16, 1e9);
   give(donor);

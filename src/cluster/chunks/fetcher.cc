@@ -71,15 +71,15 @@ void Fetcher::release(Source& source) {
   for (const std::uint64_t chunk : std::exchange(source.asked, {})) --askers_[chunk];
 }
 
-// One request of a donor is answered, one way or another.
+// Ends one request to a donor, answered in whichever way.
 void Fetcher::let_go(Source& source, std::uint64_t chunk) {
   std::erase(source.asked, chunk);
   --askers_[chunk];
   if (open(chunk)) returned_.insert(chunk);
 }
 
-// Rarest first (B. Cohen: Incentives build robustness in BitTorrent, 2003); ties in an order of this
-// fetcher's own.
+// Puts the rarest chunk first (B. Cohen: Incentives build robustness in BitTorrent, 2003). Ties stand in an
+// order of this fetcher's own.
 void Fetcher::reorder() {
   order_.clear();
   returned_.clear();
@@ -146,7 +146,8 @@ void Fetcher::ask_all(Instant now, FetchEvents& out) {
   for (const net::PeerId peer : idle) take_over(peer, sources_.at(peer), out);
 }
 
-// The end-game: the younger half of what the most loaded donor was asked for, and nobody else.
+// The end-game: asks an idle donor for the younger half of the chunks that only the most loaded donor was
+// asked for.
 void Fetcher::take_over(net::PeerId idle, Source& source, FetchEvents& out) {
   std::vector<std::uint64_t> most;
   for (const auto& [peer, other] : sources_) {

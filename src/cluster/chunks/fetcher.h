@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fetcher: gets something large, by its manifest's id, from several donors at once
-// (docs/protocols/chunks.md). Donors may have parts of it, be slow, busy, die or lie; only bytes that hash
-// right are believed.
+// Fetcher: gets a large content, named by its manifest's id, from several donors at once
+// (docs/protocols/chunks.md). Donors may have parts of it, be slow, busy, die or lie. The fetcher believes
+// only bytes with the right hash.
 //
 //   Fetcher fetcher({.id = id, .channels = channels, .seed = node});
 //   fetcher.add_donor(peer, now, out);
 //   ... ChunkHere: write it; DonorDropped: tell membership; tick() at next_wakeup() ...
 //
-// A pure state machine. What to resume from is the caller's to keep: the manifest, and the chunks it has
-// written.
+// A pure state machine. The caller keeps what a later fetcher resumes from: the manifest, and the chunks it
+// has written.
 //
 // Cost: a hash over each chunk inside on(). Thread rule: one owner.
 #pragma once
@@ -30,14 +30,14 @@
 
 namespace gossamer::cluster {
 
-// The manifest came, with the right hash; chunks follow.
+// The manifest came and has the right hash; chunks follow.
 struct ManifestHere {};
-// A chunk of the right content, each once.
+// A chunk with the right content came. Each chunk comes once.
 struct ChunkHere {
   std::uint64_t chunk = 0;
   Slices content;
 };
-// A donor lied or broke the rules, and is asked no more.
+// A donor lied or broke the rules. It is asked no more.
 struct DonorDropped {
   net::PeerId donor;
   Error error;
@@ -52,19 +52,20 @@ class Fetcher {
   struct Options {
     Sha256 id{};
     ChunkChannels channels;
-    std::uint64_t seed = 0;     // another one for each fetcher of the same id
+    std::uint64_t seed = 0;     // differs among the fetchers of one id
     std::uint64_t window = 16;  // requests out to one donor
   };
 
   explicit Fetcher(const Options& options) : options_(options) {}
-  // Knows the manifest, and has some chunks already. Requires a manifest of options.id, and a bit for each
-  // chunk.
+  // A fetcher that knows the manifest and has the chunks `here`. Requires a manifest of options.id, and a bit
+  // for each chunk.
   Fetcher(const Options& options, Manifest manifest, ChunkSet here);
 
-  // Asks a peer what it has. Also one that was lost and is back; not one that is a donor already.
+  // Asks a peer what it has. The peer may be one that was lost and is back. Requires that it is no donor now.
   void add_donor(net::PeerId donor, Instant now, FetchEvents& out);
   void lost(net::PeerId donor, Instant now, FetchEvents& out);
-  // A message on the channel of answers. Those of other ids, and of peers that are no donors, change nothing.
+  // Takes a message on the channel of answers. Messages about other ids, or from peers that are no donors,
+  // change nothing.
   void on(net::PeerId from, net::Message message, Instant now, FetchEvents& out);
   void tick(Instant now, FetchEvents& out);
   [[nodiscard]] std::optional<Instant> next_wakeup() const;
@@ -73,9 +74,9 @@ class Fetcher {
   // Null until it is known.
   [[nodiscard]] const Manifest* manifest() const { return manifest_.has_value() ? &*manifest_ : nullptr; }
   [[nodiscard]] const ChunkSet& here() const { return here_; }
-  // Missing chunks that no donor has: without another one the fetch cannot end.
+  // How many missing chunks no donor has. While it is above 0, the fetch cannot end without another donor.
   [[nodiscard]] std::uint64_t unavailable() const;
-  // Payload of chunks that came twice or wrong.
+  // Payload bytes of chunks that came twice or with wrong bytes.
   [[nodiscard]] std::uint64_t wasted_bytes() const { return wasted_bytes_; }
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A fetcher and donors joined by queues: parts, lies, losses, silence, business, restarts.
+// A fetcher and donors joined by queues. Donors have parts, lie, get lost, fall silent, are busy or restart.
 #include "cluster/chunks/fetcher.h"
 
 #include <gmock/gmock.h>
@@ -30,7 +30,8 @@ net::PeerId donor_id(std::uint64_t number) { return {NodeId{number}, Incarnation
 
 enum class Nature { kHonest, kLiar, kSilent };
 
-// Donors, one fetcher, and queues between them; what the fetcher hands on is compared with the content.
+// Donors, one fetcher, and queues between them. Each chunk that the fetcher hands on is compared with the
+// content.
 class Transfer {
  public:
   Transfer(const Content& content, std::uint64_t seed)
@@ -73,7 +74,7 @@ class Transfer {
     act([&](FetchEvents& out) { fetcher_->on(donor_id(number), std::move(message), now, out); });
   }
 
-  // One message arrives, or time passes; false if neither can change anything.
+  // Delivers one message, or lets time pass. Returns false if neither can change anything.
   bool step() {
     std::vector<std::pair<bool, net::PeerId>> pending;
     for (const auto& [peer, queue] : to_donor_) {
@@ -181,8 +182,8 @@ ChunkSet random_set(std::uint64_t chunks, Rng& rng) {
   return set;
 }
 
-// Donors that have everything, any number of chunks, any order of events: all bytes arrive once, and at most
-// (k-1) windows beside.
+// Donors with everything deliver all bytes once, for any number of chunks and any order of events. At most
+// (k-1) windows of chunks come a second time.
 TEST(Fetcher, WholeDonors) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -199,8 +200,8 @@ TEST(Fetcher, WholeDonors) {
   }
 }
 
-// Donors with parts: the fetch ends exactly with what somebody has, says how much is missing, and goes on
-// when another donor brings it.
+// The fetch ends exactly with the chunks that some donor has, and says how many are missing. It goes on when
+// another donor brings them.
 TEST(Fetcher, PartialDonors) {
   int missing = 0;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
@@ -228,7 +229,7 @@ TEST(Fetcher, PartialDonors) {
   EXPECT_GT(missing, 20);
 }
 
-// What only one donor has is asked for first, of that donor.
+// Chunks that only one donor has are asked for first, of that donor.
 TEST(Fetcher, RarestFirst) {
   const Content content = make_content(2000, 10, 1);
   Transfer transfer(content, 1);
@@ -251,7 +252,7 @@ TEST(Fetcher, RarestFirst) {
   EXPECT_EQ((std::set{of_third[0], of_third[1]}), (std::set<std::uint64_t>{70, 120}));
 }
 
-// A chunk that a donor cannot give after all is asked of it once, and of the next that has it.
+// A chunk that a donor cannot give after all is asked of it once, and then of the next donor that has it.
 TEST(Fetcher, GoneIsNotAskedAgain) {
   const Content content = make_content(200, 10, 1);
   Transfer transfer(content, 1);
@@ -269,7 +270,7 @@ TEST(Fetcher, GoneIsNotAskedAgain) {
   EXPECT_TRUE(transfer.complete());
 }
 
-// Liars are named, and only they; what they sent is not believed, and an honest donor is enough.
+// Liars are named, and nobody else is. Their bytes are not believed, and one honest donor is enough.
 TEST(Fetcher, Liars) {
   std::size_t found = 0;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
@@ -292,7 +293,7 @@ TEST(Fetcher, Liars) {
   EXPECT_GT(found, 200U);
 }
 
-// A donor that says what it has and then nothing more, without being lost, holds nothing up that another has.
+// A donor that sends its OFFER and then nothing, without being lost, delays no chunk that another donor has.
 TEST(Fetcher, SilentDonors) {
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -322,8 +323,8 @@ TEST(Fetcher, BusyDonors) {
   }
 }
 
-// Donors come and go, the fetcher is restarted from what it has written: each chunk is written once over all
-// its lives, and at the end all are.
+// Donors come and go, and the fetcher is restarted from the chunks it has written. Each chunk is written once
+// over all its lives, and at the end all are.
 TEST(Fetcher, LossesAndRestarts) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -353,7 +354,7 @@ TEST(Fetcher, LossesAndRestarts) {
   }
 }
 
-// Nothing to fetch: done at once, with the manifest or without.
+// An empty content is done at once, with the manifest or without.
 TEST(Fetcher, NothingToFetch) {
   const Content empty = make_content(0, 10, 1);
   Transfer transfer(empty, 1);
@@ -365,7 +366,8 @@ TEST(Fetcher, NothingToFetch) {
       Fetcher({.id = content.manifest.id(), .channels = {1, 2}}, content.manifest, ChunkSet(3, true)).done());
 }
 
-// What a correct donor never says drops it, with its name and the reason; the fetch goes on with another.
+// An answer that a correct donor never gives drops the donor, with its name and the reason. The fetch goes on
+// with another donor.
 TEST(Fetcher, FaultsAreNamed) {
   const Content content = make_content(300, 10, 1);
   const auto message = [&](Chunks body, const std::string& payload = {}) {

@@ -21,7 +21,7 @@ Error bad(std::string got, std::string expected) {
           .fix = "fetch it from another node"};
 }
 
-// Without overflow for any two numbers.
+// Divides and rounds up, without overflow for any two numbers.
 std::uint64_t chunks_of(std::uint64_t bytes, std::uint64_t chunk_bytes) {
   return bytes / chunk_bytes + (bytes % chunk_bytes == 0 ? 0 : 1);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Manifest: what something large and fixed consists of, by content (docs/protocols/chunks.md). Immutable.
+// Manifest: the chunks of something large and fixed, by their hashes (docs/protocols/chunks.md). Immutable.
 // Thread rule: plain value.
 #pragma once
 
@@ -22,11 +22,11 @@ class Manifest {
   static constexpr std::uint64_t kMaxChunkBytes = 16ULL << 20;
   static constexpr std::uint64_t kMaxEncodedBytes = 64ULL << 20;
 
-  // Of content whose chunks have these hashes. Requires 1 <= chunk_bytes <= kMaxChunkBytes, a hash for each
-  // chunk, and that it stays within kMaxEncodedBytes.
+  // The manifest of a content whose chunks have these hashes. Requires 1 <= chunk_bytes <= kMaxChunkBytes, a
+  // hash for each chunk, and an encoding within kMaxEncodedBytes.
   [[nodiscard]] static Manifest of(std::string name, std::uint64_t bytes, std::uint64_t chunk_bytes,
                                    const std::vector<Sha256>& hashes);
-  // From encoded(). kBadData, without `where`, for what is no manifest.
+  // Reads encoded(). The error is kBadData, without `where`, for bytes that are no manifest.
   [[nodiscard]] static Result<Manifest> decode(const Slices& encoded);
 
   [[nodiscard]] const Sha256& id() const { return id_; }

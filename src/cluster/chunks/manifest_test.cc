@@ -14,8 +14,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// For all small sizes and chunks: what is decoded is what was encoded, and the chunks are the content in
-// order; each matches itself and nothing else.
+// A manifest survives encoding, and its chunks are the content in order, for all small sizes and chunks. Each
+// chunk matches itself and nothing else.
 TEST(Manifest, RoundTrip) {
   for (std::uint64_t size = 0; size < 20; ++size) {
     for (std::uint64_t chunk_bytes = 1; chunk_bytes < 8; ++chunk_bytes) {
@@ -39,7 +39,7 @@ TEST(Manifest, RoundTrip) {
   }
 }
 
-// Whatever bit is changed, the id is another, or it is no manifest.
+// A change of any bit gives another id, or bytes that are no manifest.
 TEST(Manifest, TheIdCoversEveryBit) {
   const Content content = make_content(50, 20, 1);
   const std::string encoded = joined({content.manifest.encoded()});
@@ -51,7 +51,7 @@ TEST(Manifest, TheIdCoversEveryBit) {
   }
 }
 
-// What is no manifest is refused with what was wrong, also numbers that would overflow.
+// Bytes that are no manifest are refused with the reason. So are numbers that would overflow.
 TEST(Manifest, Refusals) {
   const auto refused = [](std::uint64_t bytes, std::uint64_t chunk_bytes, std::size_t hash_bytes) {
     wire::Manifest wire;

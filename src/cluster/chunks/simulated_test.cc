@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Chunks over links on the simulated internet: what several donors are worth, and what a bad one costs.
+// Chunks over links on the simulated internet: how much several donors help, and how much a bad one costs.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -90,7 +90,7 @@ class Fetch {
     act([&](FetchEvents& out) { fetcher->lost(gone, timeline.now(), out); });
   }
   void run_for(double seconds) { timeline.run_until(timeline.now() + from_seconds(seconds)); }
-  // Until all is here; ticks as a driver does.
+  // Runs until all is here; ticks as a driver does.
   double seconds() {
     for (int i = 0; i < 100'000 && !ended_.has_value(); ++i) {
       run_for(0.01);
@@ -139,8 +139,8 @@ class Fetch {
   std::uint64_t here_ = 0;
 };
 
-// 20 MB of chunks of 100 kB: with k equal donors the time is that of the bytes over k uplinks, and at most a
-// tenth more; what comes twice is within its bound.
+// The time to fetch 20 MB in chunks of 100 kB falls with the donors. With k equal donors it is at most 70 ms
+// above the time of the bytes over k uplinks. The bytes that come twice are within their bound.
 TEST(SimulatedChunks, TimeFallsWithDonors) {
   const Content content = make_content(20'000'000, 100'000, 1);
   for (const std::size_t donors : {1U, 2U, 4U, 8U}) {
@@ -153,7 +153,7 @@ TEST(SimulatedChunks, TimeFallsWithDonors) {
   }
 }
 
-// A donor with a twentieth of the uplink costs little: the others take over what it was asked for.
+// A donor with a twentieth of the uplink costs little: the others take over its requests.
 TEST(SimulatedChunks, ASlowDonorIsOvertaken) {
   const Content content = make_content(20'000'000, 100'000, 1);
   Fetch fetch(content, 4);
@@ -163,7 +163,7 @@ TEST(SimulatedChunks, ASlowDonorIsOvertaken) {
   EXPECT_LE(fetch.fetcher->wasted_bytes(), 3U * 16 * 100'000);
 }
 
-// Donors that die one after another: the last one finishes alone.
+// The last donor finishes alone after the others died one after another.
 TEST(SimulatedChunks, DonorsDie) {
   const Content content = make_content(20'000'000, 100'000, 1);
   Fetch fetch(content, 3);
@@ -173,7 +173,7 @@ TEST(SimulatedChunks, DonorsDie) {
   EXPECT_LE(fetch.seconds(), 2.1);
 }
 
-// Connections that break cost time, and nothing is asked twice over it.
+// Connections that break cost time. The bytes that come twice stay within one window of the fetcher.
 TEST(SimulatedChunks, ConnectionsBreak) {
   const Content content = make_content(10'000'000, 100'000, 1);
   Fetch fetch(content, 2);

@@ -12,7 +12,7 @@
 namespace gossamer::cluster {
 namespace {
 
-// What a kept message costs beside its payload.
+// The bytes that a kept message counts for beside its payload.
 constexpr std::uint64_t kEarlyOverhead = 256;
 
 }  // namespace
@@ -102,7 +102,8 @@ void Collectives::forget(EarlyByKey::iterator begin, EarlyByKey::iterator end) {
   early_.erase(begin, end);
 }
 
-// The operation may be over by now, if an earlier one of several kept messages ended the view.
+// Gives a message to its operation. The operation may be over by now, if an earlier one of several kept
+// messages ended the view.
 void Collectives::feed(OperationId id, net::PeerId from, const wire::Collective& body, Slices payload,
                        CollectiveEvents& out) {
   const auto found = exchanges_.find(id);

@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Collectives: all-gather, reduce-scatter and all-reduce among the members of a view
+// Collectives: all-gather, reduce-scatter, all-reduce and all-to-all among the members of a view
 // (docs/protocols/collective.md). Each operation that is begun ends in exactly one of Completed and Failed,
-// as long as messages arrive and losses are reported; small ones take one one-way delay. Sums are formed in
-// the order of ranks, so all members get the same bits, in every run.
+// provided that messages arrive and losses are reported. Small operations take one one-way delay. Sums are
+// formed in the order of ranks, so all members get the same bits, in every run.
 //
 //   Collectives exchanges({.self = me, .channel = 7});
 //   exchanges.install(view, lost_members, out);
 //   exchanges.begin(OperationId(step), {OperationKind::kAllGather, bytes_by_rank}, {my_part}, out);
-//   ... the driver sends every Send, in order, on one lane, hands over what arrives on the channel, and
-//   reports a member that it has no link with as lost ...
+//
+// The driver's duties:
+// - It sends every Send, in order, on one lane.
+// - It hands over what arrives on the channel.
+// - It reports a member that it has no link with as lost.
 //
 // A pure state machine without time: its only inputs are these calls. Messages are taken over at once: the
 // driver may tell the link that it has consumed them. held_bytes() is bounded (the page, "Memory").
 //
-// Cost: on() forms sums, one pass over the chunk that it is given and those that waited for it;
-// nothing else touches a payload. Nothing is copied but the first term of a sum.
-// Thread rule: one owner; a driver that wants sums off its loop thread owns the object in another.
+// Cost: on() forms sums, one pass over the chunk that it is given and those that waited for it; nothing else
+// touches a payload. Nothing is copied but the first term of a sum. Thread rule: one owner. A driver that
+// wants sums off its loop thread owns the object in another thread.
 #pragma once
 
 #include <gossamer/collective.pb.h>
@@ -40,23 +43,27 @@
 
 namespace gossamer::cluster {
 
-// To be sent, in order.
+// A message to be sent, in order.
 struct Send {
   net::PeerId to;
   net::Message message;
 };
-// The result: by rank the parts of an all-gather or all-to-all (our own included); for sums one run of bytes,
-// our part of it or the whole. Slices of a sum formed here are aligned for f32; others are as they came.
+// The result of an operation:
+// - all-gather and all-to-all: the parts by rank, our own included
+// - sums: one run of bytes, our part of the sum or all of it
+//
+// Slices of a sum formed here are aligned for f32; others are as they came.
 struct Completed {
   OperationId id;
   std::vector<Slices> result;
 };
-// There will be no result: a member was lost, or (nobody named) another view took over.
+// There will be no result: the member `lost` was lost or, with nobody named, another view took over.
 struct Failed {
   OperationId id;
   std::optional<net::PeerId> lost;
 };
-// A peer broke the rules, and counts as lost: operations that need it have failed. Its link is to be ended.
+// A peer broke the rules. It counts as lost, so operations that need it have failed. The driver should end
+// its link.
 struct RuleBroken {
   net::PeerId peer;
   Error error;
@@ -74,13 +81,15 @@ class Collectives {
 
   explicit Collectives(const Options& options) : options_(options) {}
 
-  // Another view, of a higher epoch than the last, with ourselves in it. `lost`: whoever is known to be lost
-  // by now; lost() later. Operations under way fail.
+  // Takes over another view, which has a higher epoch than the last and ourselves among its members. `lost`:
+  // peers known to be lost by now; later ones come through lost(). Operations under way fail.
   void install(ExchangeView view, std::span<const net::PeerId> lost, CollectiveEvents& out);
 
-  // Begins an operation in the view. `input`: our part (all-gather), the parts for all ranks one after the
-  // other (all-to-all) or the whole tensor, exactly as many bytes as operation.parts says, which must not
-  // change any more. Requires a view, a part for each member, and a number that was not used in this view.
+  // Begins an operation in the view. Requires a view, a part for each member, and a number that was not used
+  // in this view. `input` has exactly as many bytes as operation.parts says, and must not change any more:
+  // - all-gather: our part
+  // - all-to-all: the parts for all ranks, one after the other
+  // - sums: the whole tensor
   void begin(OperationId id, const Operation& operation, Slices input, CollectiveEvents& out);
 
   // A message on our channel.
@@ -89,7 +98,7 @@ class Collectives {
   // A peer is lost for good, as an incarnation. Nothing happens if it is no member.
   void lost(net::PeerId peer, CollectiveEvents& out);
 
-  // Payloads of others that wait: for the sums under way, and for operations to begin.
+  // Payload bytes of others that wait for sums under way and for operations to begin.
   [[nodiscard]] std::uint64_t held_bytes() const;
   // Operations that have not ended, or have something to send.
   [[nodiscard]] std::size_t under_way() const { return exchanges_.size(); }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Operations in which nobody is lost: results, order of summation, bytes and messages, memory, what comes
-// early.
+// Operations in which nobody is lost: results, order of summation, bytes and messages, memory, early
+// messages.
 #include "cluster/collective/collectives.h"
 
 #include <gtest/gtest.h>
@@ -37,8 +37,8 @@ void expect_idle(Members& members) {
   ASSERT_TRUE(members.broken.empty()) << members.broken[0].error.message();
 }
 
-// What a test with the limits of small_limits() should see: nothing, less and more than chunks and windows,
-// for everybody and for some.
+// Sizes for tests with small_limits(): nothing, and less and more than chunks and windows. They are equal for
+// everybody or drawn for each member.
 std::vector<std::vector<std::uint64_t>> shapes(std::size_t ranks, Rng& rng) {
   std::vector<std::vector<std::uint64_t>> all;
   for (const std::uint64_t size : {0, 1, 3, 4, 5, 8, 9, 60}) all.emplace_back(ranks, size);
@@ -49,8 +49,9 @@ std::vector<std::vector<std::uint64_t>> shapes(std::size_t ranks, Rng& rng) {
   return all;
 }
 
-// Every operation, up to five members, equal and unequal parts, any order of arrival, payloads cut anywhere:
-// each member gets the result of a single machine that sums by rank, bit for bit; nothing is left behind.
+// Each member gets the result of one machine that sums by rank, bit for bit, and nothing is left behind. This
+// holds for every operation with up to five members, equal and unequal parts, any order of arrival, and
+// payloads cut anywhere.
 TEST(Collectives, EqualTheReference) {
   for (std::uint64_t seed = 0; seed < 10; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -94,7 +95,7 @@ std::vector<std::size_t> run_choices(const Job& job, std::vector<std::size_t>& c
   }
 }
 
-// All interleavings of begins and arrivals.
+// Runs all interleavings of begins and arrivals, and returns their number.
 std::size_t all_interleavings(const Job& job, const CollectiveLimits& limits = small_limits()) {
   const std::size_t ranks = job.inputs.size();
   std::vector<std::size_t> choices;
@@ -112,8 +113,8 @@ std::size_t all_interleavings(const Job& job, const CollectiveLimits& limits = s
   }
 }
 
-// All interleavings of three members' begins and messages of one chunk; of two members' with three chunks, of
-// which one waits for a GRANT; and of an all-reduce in two rounds.
+// All interleavings of begins and messages complete. Three members send one chunk each. Two members send
+// several chunks, of which one waits for a GRANT. An all-reduce takes two rounds.
 TEST(Collectives, AllInterleavings) {
   Rng rng(3, Purpose::kTest);
   for (const OperationKind kind : kKinds) {
@@ -126,8 +127,8 @@ TEST(Collectives, AllInterleavings) {
   EXPECT_GT(all_interleavings(make_job(OperationKind::kAllReduce, {1, 0, 1}, rng), two_rounds), 1000U);
 }
 
-// Several operations at once, begun in another order by each member, some long after others: each gets its
-// own result.
+// Each of several operations at once gets its own result. Every member begins them in another order, some
+// long after others.
 TEST(Collectives, ManyAtOnceInAnyOrder) {
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -164,7 +165,7 @@ TEST(Collectives, ManyAtOnceInAnyOrder) {
 
 std::uint64_t chunks_of(std::uint64_t bytes) { return StreamShape{bytes, 16}.chunks(); }
 
-// GRANTs for a stream of that many bytes, by the page's formula.
+// How many GRANTs a stream of so many bytes takes, by the page's formula.
 std::uint64_t grants_of(OperationKind kind, std::uint64_t bytes, std::uint64_t window) {
   const std::uint64_t chunks = chunks_of(bytes);
   if (chunks <= window) return 0;
@@ -211,8 +212,8 @@ TEST(Collectives, BytesAndMessagesAsThePageSays) {
   }
 }
 
-// However slow the lowest rank is, what waits for it at a member stays within (n-1) windows, and reaches
-// them.
+// The bytes that wait at a member for the lowest rank stay within (n-1) windows, however slow that rank is.
+// They reach (n-2) windows.
 TEST(Collectives, WindowsBoundWhatWaits) {
   for (const OperationKind kind : {OperationKind::kReduceScatter, OperationKind::kAllReduce}) {
     for (std::size_t ranks = 3; ranks <= 5; ++ranks) {
@@ -226,7 +227,7 @@ TEST(Collectives, WindowsBoundWhatWaits) {
       for (;;) {
         auto pairs = members.under_way();
         if (pairs.empty()) break;
-        members.deliver(pairs.back());  // of rank 0 only what nothing else is left beside
+        members.deliver(pairs.back());  // messages of rank 0 last
         for (std::size_t rank = 0; rank < ranks; ++rank) most = std::max(most, members.at(rank).held_bytes());
       }
       EXPECT_LE(most, (ranks - 1) * window);
@@ -236,7 +237,7 @@ TEST(Collectives, WindowsBoundWhatWaits) {
   }
 }
 
-// A member that begins late keeps at most a window of each other member, and loses nothing.
+// A member that begins late keeps at most a window of messages from each other member, and loses nothing.
 TEST(Collectives, LateMemberKeepsAWindow) {
   for (const OperationKind kind : kKinds) {
     Rng rng(9, Purpose::kTest);

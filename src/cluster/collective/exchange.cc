@@ -21,7 +21,7 @@ Error fault(std::string got, std::string expected) {
           .fix = "look whether all nodes run the same version with the same configuration"};
 }
 
-// The next chunk of a stream, of the right size.
+// Checks that a chunk is the next of its stream, is granted, and has the right size.
 Result<void> check_chunk(const StreamShape& shape, std::uint64_t next, std::uint64_t limit,
                          std::uint64_t number, std::uint64_t bytes) {
   if (number != next || next >= limit) {
@@ -76,7 +76,7 @@ Exchange::Exchange(const Operation& operation, std::size_t me, Slices input, con
   plan_streams(operation, limits);
 }
 
-// What each member gets of the input: all of it, or the bytes of the member's own part.
+// Cuts the input into what each member gets: all of it, or the bytes of the member's own part.
 void Exchange::cut_input(const Operation& operation, const Slices& input, const CollectiveLimits& limits) {
   const bool cut =
       kind_ == OperationKind::kReduceScatter || kind_ == OperationKind::kAllToAll || in_two_rounds_;
@@ -126,7 +126,7 @@ void Exchange::start(Outbox& out) {
   }
 }
 
-// Chunk by chunk around the ranks, so that all receivers are served alike.
+// Sends chunk by chunk around the ranks, so that all receivers are served alike.
 void Exchange::send_allowed(Outbox& out) {
   for (bool more = true; more;) {
     more = false;
@@ -178,7 +178,7 @@ Result<void> Exchange::on_part(std::size_t from, std::uint64_t number, Slices pa
   return {};
 }
 
-// A chunk of our part's sum, if there is one, is ours; in two rounds it is everybody's.
+// Takes the chunk that our part's sum has finished, if there is one. In two rounds everybody gets it, too.
 void Exchange::on_finished(Slices sums, Outbox& out) {
   if (sums.empty()) return;
   if (in_two_rounds_) {
@@ -193,7 +193,7 @@ void Exchange::on_finished(Slices sums, Outbox& out) {
   grant(std::min(sum_->finished() + window_, members_[me_].out.chunks()), out);
 }
 
-// All members send us as many chunks, so all have the same grant.
+// Grants chunks up to `target`. All members send us equally many chunks, so all have the same grant.
 void Exchange::grant(std::uint64_t target, Outbox& out) {
   const std::uint64_t granted = members_[after(1)].granted;
   const bool last = target == members_[me_].out.chunks();

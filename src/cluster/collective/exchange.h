@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Exchange: one operation as one member sees it: what it sends to whom, what it has received, its result.
-// Internal to Collectives, which names members and keeps what comes early.
+// Exchange: one operation as one member sees it, with what it sends to each member, what it has received, and
+// the result. Internal to Collectives, which names members and keeps early messages.
 //
 // A pure state machine. Thread rule: one owner.
 #pragma once
@@ -37,34 +37,35 @@ class Exchange {
   Exchange(const Operation& operation, std::size_t me, Slices input, const CollectiveLimits& limits);
 
   void start(Outbox& out);
-  // An error, without `where`, for what a correct member never sends; nothing has changed then.
+  // Takes a message. The error, without `where`, is for one that a correct member never sends; it changes
+  // nothing.
   [[nodiscard]] Result<void> on(std::size_t from, const wire::Collective& body, Slices payload, Outbox& out);
 
   // The result is here.
   [[nodiscard]] bool complete() const { return missing_ == 0; }
-  // Nothing will be sent any more, and if complete() nothing will come.
+  // All of our chunks are sent. If complete(), nothing will come either.
   [[nodiscard]] bool sent_all() const { return unsent_ == 0; }
-  // Requires complete(); once.
+  // The result. Requires complete(), and may be called once.
   [[nodiscard]] std::vector<Slices> take_result();
   [[nodiscard]] OperationKind kind() const { return kind_; }
   [[nodiscard]] std::uint64_t waiting_bytes() const { return sum_.has_value() ? sum_->waiting_bytes() : 0; }
 
  private:
-  // PART chunks to and from one member, SUM chunks from it.
+  // Our state towards one member: PART chunks to and from it, and SUM chunks from it.
   struct Member {
     SliceReader to_send{Slices{}};
     StreamShape out;
     std::uint64_t sent = 0;
-    std::uint64_t allowed = 0;  // chunks of `out`, by the member
+    std::uint64_t allowed = 0;  // chunks of `out` that the member lets us send
 
     StreamShape in;
     std::uint64_t received = 0;
-    std::uint64_t granted = 0;  // chunks of `in`, by us
+    std::uint64_t granted = 0;  // chunks of `in` that we let it send
 
     StreamShape sums;
     std::uint64_t summed = 0;
 
-    Slices here;  // what it gave to the result
+    Slices here;  // the bytes of the result that came from it
   };
 
   void cut_input(const Operation& operation, const Slices& input, const CollectiveLimits& limits);

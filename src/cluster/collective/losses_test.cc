@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Members that are lost, at every moment of every operation; views that follow one another.
+// Members that are lost at every moment of every operation, and views that follow one another.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -18,7 +18,7 @@ struct Case {
   OperationKind kind;
   std::uint64_t part;
 };
-// With small_limits(): one chunk, and several windows; all-reduce direct and in two rounds.
+// The sizes with small_limits(): one chunk, and several windows. The all-reduce is direct and in two rounds.
 constexpr std::array kCases = {
     Case{"small all-gather", OperationKind::kAllGather, 9},
     Case{"large all-gather", OperationKind::kAllGather, 90},
@@ -30,7 +30,7 @@ constexpr std::array kCases = {
     Case{"large all-to-all", OperationKind::kAllToAll, 90},
 };
 
-// Begins and deliveries in an order drawn from the seed; false when nothing is left to happen.
+// Begins and deliveries in an order drawn from the seed. step() is false when nothing is left to happen.
 class Scene {
  public:
   Scene(const Job& job, std::uint64_t seed)
@@ -54,7 +54,7 @@ class Scene {
     return true;
   }
 
-  // The others hear of it one by one, while they go on.
+  // Kills a member. The others learn of it one by one, while they go on.
   void lose(std::size_t gone) {
     members.kill(gone);
     std::erase(not_begun_, gone);
@@ -67,7 +67,8 @@ class Scene {
     }
   }
 
-  // Each survivor has one outcome: the right result, or the name of the lost. Returns how many completed.
+  // Checks that each survivor has one outcome: the right result, or the name of the lost member. Returns how
+  // many completed.
   std::size_t judge(std::size_t gone) {
     std::size_t completed = 0;
     for (std::size_t rank = 0; rank < members.ranks(); ++rank) {
@@ -95,9 +96,9 @@ class Scene {
   std::vector<std::size_t> not_begun_;
 };
 
-// Every operation with 2 to 5 members, the loss of each member k after each number of events s (begins and
-// arrivals), in several orders of events: each survivor completes with the right bits or names k, exactly
-// once, and keeps nothing. Both happen, in the same scene too.
+// Each survivor completes with the right bits or names the lost member k, exactly once, and keeps nothing.
+// Some scenes have both outcomes. This holds for every operation with 2 to 5 members, and for several orders
+// of events. Each k is lost after each number of events s (begins and arrivals).
 TEST(Losses, EveryMemberAfterEveryEvent) {
   for (const Case& one : kCases) {
     std::size_t all = 0;
@@ -130,7 +131,7 @@ TEST(Losses, EveryMemberAfterEveryEvent) {
   }
 }
 
-// Two are lost, at any two moments: survivors name one of them.
+// Survivors of the loss of two members, at any two moments, name one of them.
 TEST(Losses, TwoAtOnce) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -163,8 +164,8 @@ TEST(Losses, TwoAtOnce) {
   }
 }
 
-// After a loss the view is over: what is begun fails at once, what comes is dropped. The next view starts
-// clean.
+// A view is over after a loss: operations begun in it fail at once, and its messages are dropped. The next
+// view starts clean.
 TEST(Losses, TheViewIsOver) {
   Rng rng(1, Purpose::kTest);
   const Job job = make_job(OperationKind::kAllReduce, {1, 1, 1}, rng);
@@ -189,7 +190,8 @@ TEST(Losses, TheViewIsOver) {
   for (const std::size_t rank : {0U, 1U}) EXPECT_EQ(members.outcomes[rank][7].result, two.expected[rank]);
 }
 
-// Who is known to be lost when a view is installed is lost in it; another incarnation of the node is not.
+// A peer that is known to be lost when a view is installed is lost in it. Another incarnation of its node is
+// not.
 TEST(Losses, KnownAtInstall) {
   Rng rng(1, Purpose::kTest);
   const Job job = make_job(OperationKind::kAllGather, {1, 1}, rng);
@@ -202,9 +204,9 @@ TEST(Losses, KnownAtInstall) {
   EXPECT_EQ(members.outcomes[0][2].lost, peer_of(1));
 }
 
-// Members go from view to view at different times, in any order with messages: those of a view that is yet to
-// come are kept, those of one that is over are dropped, and each operation ends with the right bits or, where
-// its view was replaced, with nobody's name.
+// Members go from view to view at different times, in any order with messages. Messages of a later view are
+// kept, and those of an earlier view are dropped. Each operation ends with the right bits or, if its view was
+// replaced, as failed with nobody named.
 TEST(Losses, ViewsFollowOneAnother) {
   std::size_t completed = 0;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
@@ -221,7 +223,7 @@ TEST(Losses, ViewsFollowOneAnother) {
     for (std::size_t left = 4 * ranks; left > 0;) {
       const std::size_t rank = rng.below(ranks);
       if (next[rank] < 4 && rng.below(12) == 0) {
-        // Operation 1 of every view, so that views alone tell them apart.
+        // Each view's operation has the number 1, so that views alone tell them apart.
         members.install(rank, view_of(ranks, 5 + next[rank]));
         if (next[rank] > 0) members.outcomes[rank][100 + next[rank] - 1] = members.outcomes[rank][1];
         members.outcomes[rank].erase(1);
@@ -248,7 +250,7 @@ TEST(Losses, ViewsFollowOneAnother) {
     }
     ASSERT_TRUE(members.broken.empty());
   }
-  EXPECT_GT(completed, 800U);  // those of the last views at least
+  EXPECT_GT(completed, 800U);  // the operations of the last views at least
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ std::uint64_t window_chunks(const CollectiveLimits& limits, std::size_t ranks) {
 
 bool goes_direct(const CollectiveLimits& limits, std::uint64_t elements, std::size_t ranks) {
   if (ranks <= 2) return true;
-  // Not one product of all three, which could overflow.
+  // A product of all three could overflow, so the limit is divided.
   const std::uint64_t twice_the_pairs = static_cast<std::uint64_t>(ranks - 1) * (ranks - 2);
   return elements * sizeof(float) <= limits.direct_extra_bytes * ranks / twice_the_pairs;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the members of a view do together, and how it is cut (docs/protocols/collective.md). All members begin
-// an operation with the same Operation and the same limits; an all-to-all with such that agree. Thread rule:
-// plain values and functions.
+// an operation with the same Operation and the same limits. In an all-to-all their parts must agree pair by
+// pair. Thread rule: plain values and functions.
 #pragma once
 
 #include <cstddef>
@@ -13,36 +13,38 @@
 
 namespace gossamer::cluster {
 
-// Names an operation within its view; the caller's number, say of step and phase.
+// The number of an operation within its view. The caller chooses it, for example from step and phase.
 using OperationId = StrongId<struct OperationIdTag>;
 
 enum class OperationKind : std::uint8_t { kAllGather, kReduceScatter, kAllReduce, kAllToAll };
 
 struct Operation {
   OperationKind kind = OperationKind::kAllGather;
-  // By rank: bytes (all-gather), elements of f32 (the sums), bytes for that rank from us (all-to-all). May be
-  // unequal, and 0.
+  // By rank; may be unequal, and 0:
+  // - all-gather: bytes of that rank's part
+  // - sums: elements of f32
+  // - all-to-all: bytes from us for that rank
   std::vector<std::uint64_t> parts;
-  // Of an all-to-all, by rank: bytes for us from that rank; of ourselves as in `parts`.
+  // All-to-all alone, by rank: bytes for us from that rank. Our own entry equals the one in `parts`.
   std::vector<std::uint64_t> from = {};
 };
 
-// `total` elements for `ranks` members, parts that differ by at most one. Requires ranks > 0.
+// Cuts `total` elements into parts for `ranks` members that differ by at most one. Requires ranks > 0.
 [[nodiscard]] std::vector<std::uint64_t> equal_parts(std::uint64_t total, std::size_t ranks);
 
-// The protocol's numbers. Other than these only in tests: they must be the same everywhere.
+// The protocol's numbers. Only tests use others, as they must be the same everywhere.
 struct CollectiveLimits {
   std::uint64_t chunk_bytes = 1ULL << 20;         // a multiple of 4
-  std::uint64_t waiting_bytes = 64ULL << 20;      // of a sum under way, of all members together
+  std::uint64_t waiting_bytes = 64ULL << 20;      // for one sum under way, of all members together
   std::uint64_t most_window = 32;                 // chunks, for each member
-  std::uint64_t direct_extra_bytes = 1ULL << 20;  // that a direct all-reduce may send beyond two rounds
+  std::uint64_t direct_extra_bytes = 1ULL << 20;  // a direct all-reduce may send so much more than two rounds
   std::uint64_t early_bytes = 128ULL << 20;       // kept for each peer until operations begin
 };
 
 // How many chunks of a stream may be sent before a GRANT. Requires ranks > 1.
 [[nodiscard]] std::uint64_t window_chunks(const CollectiveLimits& limits, std::size_t ranks);
 
-// After how many chunks more of a sum GRANTs go out.
+// A GRANT goes out each time when a sum is so many chunks further.
 [[nodiscard]] inline std::uint64_t grant_step(std::uint64_t window) { return window / 2; }
 
 // Whether an all-reduce of `elements` is done in one round.

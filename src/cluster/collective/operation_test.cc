@@ -11,7 +11,7 @@
 namespace gossamer::cluster {
 namespace {
 
-// Equal parts are complete, differ by at most one, and the larger ones come first.
+// Equal parts are complete and differ by at most one. The larger ones come first.
 TEST(Operation, EqualParts) {
   for (std::uint64_t total = 0; total < 20; ++total) {
     for (std::size_t ranks = 1; ranks < 8; ++ranks) {
@@ -29,7 +29,7 @@ TEST(Operation, DirectWhileItCostsLittle) {
   EXPECT_TRUE(goes_direct(limits, 1ULL << 40, 2));
   EXPECT_TRUE(goes_direct(limits, 0, 1000));
   for (std::size_t n = 3; n < 100; ++n) {
-    const auto extra = [n](std::uint64_t elements) {  // of a node that holds 1 / n of the tensor
+    const auto extra = [n](std::uint64_t elements) {  // for a node with 1 / n of the tensor
       const double bytes = 4.0 * static_cast<double>(elements);
       const auto nodes = static_cast<double>(n);
       return (nodes - 1) * bytes - 2 * (nodes - 1) / nodes * bytes;
@@ -42,7 +42,7 @@ TEST(Operation, DirectWhileItCostsLittle) {
   EXPECT_FALSE(goes_direct(limits, 1ULL << 61, 1ULL << 31));
 }
 
-// What may wait for one sum is 64 MiB, as long as each member can have two chunks under way.
+// The bytes that may wait for one sum are 64 MiB, as long as each member can have two chunks under way.
 TEST(Operation, WindowsBoundWhatWaits) {
   const CollectiveLimits limits;
   EXPECT_EQ(window_chunks(limits, 2), 32U);
@@ -53,7 +53,7 @@ TEST(Operation, WindowsBoundWhatWaits) {
   }
 }
 
-// Chunks are full but the last, and sum to the stream.
+// All chunks but the last are full, and together they are the stream.
 TEST(Operation, StreamsInChunks) {
   for (std::uint64_t bytes = 0; bytes < 40; ++bytes) {
     const StreamShape shape{bytes, 8};

@@ -12,7 +12,7 @@
 namespace gossamer::cluster {
 namespace {
 
-// The compiler makes vector instructions of it; memory is the limit.
+// Adds whole elements. The compiler makes vector instructions of the loop, and memory is the limit.
 void add_whole(const std::byte* x, std::span<float> sum) {
   for (std::size_t i = 0; i < sum.size(); ++i) {
     float value = 0;
@@ -89,7 +89,7 @@ Slices OrderedSum::add(std::size_t rank, Slices chunk_bytes) {
   waiting_bytes_ += bytes;
   advance(chunk, bytes);
   if (chunk.added < ranks_) return {};
-  // No rank can have given a later chunk wholly before all gave this one.
+  // No rank can have given a later chunk completely before all gave this one.
   CHECK(number == finished_, number, finished_);
   const auto sum = std::move(chunk.sum);
   chunks_.pop_front();

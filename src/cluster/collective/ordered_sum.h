@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// OrderedSum: the sum of one f32 vector from each rank, chunk by chunk, always ((x0 + x1) + x2) + ...,
-// whatever order the chunks come in. Each rank's own chunks come in order. A chunk that must wait for a lower
-// rank is kept by reference; what is waiting is bounded by whoever lets the others send
-// (docs/protocols/collective.md, "Memory").
+// OrderedSum: the sum of one f32 vector from each rank, chunk by chunk. The order is always ((x0 + x1) + x2)
+// + ..., in whatever order the chunks come. Each rank's own chunks come in order. A chunk that must wait for
+// a lower rank is kept by reference. The caller bounds the waiting bytes, as it decides how far others may
+// send (docs/protocols/collective.md, "Memory").
 //
 // Cost: one pass over each chunk. Thread rule: one owner.
 #pragma once
@@ -21,7 +21,7 @@
 
 namespace gossamer::cluster {
 
-// sum[i] += x[i], where x stands in slices whose borders may lie within an element. Requires as many bytes.
+// Computes sum[i] += x[i]. The slices of x may be cut within an element. Requires equally many bytes.
 void add_floats(const Slices& x, std::span<float> sum);
 
 class OrderedSum {
@@ -30,8 +30,8 @@ class OrderedSum {
   // elements.
   OrderedSum(std::size_t ranks, std::size_t me, Slices own, StreamShape shape);
 
-  // The next chunk of a rank other than `me`. Gives the chunks of the sum that it completes (one or none),
-  // each in one piece of memory, aligned for f32. Requires the right size.
+  // Takes the next chunk of a rank other than `me`. Requires the right size. Returns the chunk of the sum
+  // that it completes, or nothing. That chunk lies in one piece of memory, aligned for f32.
   [[nodiscard]] Slices add(std::size_t rank, Slices chunk);
 
   [[nodiscard]] std::uint64_t finished() const { return finished_; }  // chunks
@@ -39,7 +39,7 @@ class OrderedSum {
 
  private:
   struct Chunk {
-    std::size_t added = 0;        // ranks below it are in the sum
+    std::size_t added = 0;        // so many of the lowest ranks are in the sum
     std::vector<Slices> waiting;  // by rank
     std::vector<bool> here;       // by rank: in the sum, or waiting
     std::shared_ptr<AlignedArray<float>> sum;

@@ -14,7 +14,7 @@
 namespace gossamer::cluster {
 namespace {
 
-// Five elements in slices cut at any three places, within elements too: the same sum.
+// Five elements give the same sum in slices cut at any three places, also within elements.
 TEST(AddFloats, AnyCuts) {
   Rng rng(1, Purpose::kTest);
   const std::string x = random_floats(5, rng);
@@ -34,8 +34,9 @@ TEST(AddFloats, AnyCuts) {
   }
 }
 
-// All orders in which two chunks of each rank can come, for 2 to 4 ranks and each of them as `me`: the sum is
-// that by rank, to the last bit; a chunk comes out when its last contribution does, and nothing waits then.
+// The sum equals the sum by rank to the last bit, in all orders in which two chunks of each rank can come.
+// This holds for 2 to 4 ranks with each of them as `me`. A chunk comes out with its last contribution, and
+// then nothing waits.
 TEST(OrderedSum, AllOrdersOfArrival) {
   constexpr StreamShape kShape{28, 16};
   for (std::size_t ranks = 2; ranks <= 4; ++ranks) {
@@ -72,7 +73,7 @@ TEST(OrderedSum, AllOrdersOfArrival) {
   }
 }
 
-// What cannot be added yet is kept and counted; the lowest rank frees it.
+// A chunk that cannot be added yet is kept and counted. The chunk of the lowest rank frees it.
 TEST(OrderedSum, WaitsForLowerRanks) {
   OrderedSum sum(3, 2, {Slice::of(std::string(32, '\0'))}, {32, 16});
   EXPECT_TRUE(sum.add(1, {Slice::of(std::string(16, '\0'))}).empty());

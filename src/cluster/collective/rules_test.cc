@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Peers that break the rules: each is named, counts as lost, and harms nothing else.
+// Peers that break the rules. Each is named, counts as lost, and harms nothing else.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -33,8 +33,9 @@ net::Message grant(std::uint64_t number) {
   return made;
 }
 
-// Rank 0 of three, in an all-reduce of 48 + 32 + 32 bytes in two rounds: it gets three chunks from each, in a
-// window of four; what a peer may not say ends the view, with an error that names the peer and the fault.
+// A message that a peer may not send ends the view, with an error that names the peer and the fault. Here
+// rank 0 of three is in an all-reduce of 48 + 32 + 32 bytes in two rounds. It gets three chunks from each, in
+// a window of four.
 TEST(Rules, EachFaultNamesThePeer) {
   using wire::Collective;
   struct Fault {
@@ -99,7 +100,7 @@ TEST(Rules, TheWindowIsKept) {
   EXPECT_THAT(members.broken[0].error.message(), HasSubstr("with 4 of 100 granted"));
 }
 
-// Whoever is no member of the view that it names harms no operation, and is named.
+// A peer outside the view that its message names harms no operation, and is named.
 TEST(Rules, Strangers) {
   Rng rng(1, Purpose::kTest);
   const Job job = make_job(OperationKind::kAllReduce, {1, 1, 1}, rng);
@@ -118,7 +119,8 @@ TEST(Rules, Strangers) {
   EXPECT_EQ(members.outcomes[2][1].result, job.expected[2]);
 }
 
-// What one peer sends for operations and views to come is bounded; the bound is its own, and it is named.
+// The bytes that one peer sends for later operations and views are bounded. The bound counts for each peer
+// alone, and a peer beyond it is named.
 TEST(Rules, TooFarAhead) {
   CollectiveLimits limits = small_limits();
   limits.early_bytes = 1000;
@@ -136,7 +138,7 @@ TEST(Rules, TooFarAhead) {
   ASSERT_EQ(members.broken.size(), 1U);
   EXPECT_EQ(members.broken[0].peer, peer_of(2));
   EXPECT_THAT(members.broken[0].error.message(), HasSubstr("too far ahead: got 1088 bytes"));
-  // What is dropped with an earlier view makes room.
+  // Messages dropped with an earlier view make room.
   members.install(0, view_of(3, 8));
   EXPECT_EQ(members.at(0).held_bytes(), 2 * (256 + 16U));
 }

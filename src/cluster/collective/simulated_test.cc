@@ -57,7 +57,7 @@ class Member {
     action(events);
     for (CollectiveEvent& event : events) {
       if (auto* const send = std::get_if<Send>(&event)) {
-        (void)node.send(send->to, lane_, std::move(send->message));  // false: it is about to be lost
+        (void)node.send(send->to, lane_, std::move(send->message));  // false: the peer is about to be lost
       } else if (auto* const completed = std::get_if<Completed>(&event)) {
         Outcome& outcome = outcomes[completed->id.value];
         ++outcome.times;
@@ -101,7 +101,7 @@ class World {
     CHECK(all_up());
     for (const auto& member : members) member->install(view_of(members.size()));
   }
-  // A message for a node without a link goes nowhere.
+  // Whether every pair has a link. A message to a node without a link is lost.
   [[nodiscard]] bool all_up() const {
     for (const auto& a : members) {
       for (const auto& b : members) {
@@ -117,7 +117,7 @@ class World {
     }
   }
   void run_for(double seconds) { timeline.run_until(timeline.now() + from_seconds(seconds)); }
-  // All begin at once; how long the last member takes.
+  // Lets all members begin at once, and returns the seconds until the last has its result.
   double seconds_of(std::uint64_t id, const Job& job) {
     const Instant begun = timeline.now();
     for (std::size_t rank = 0; rank < members.size(); ++rank) members[rank]->begin(id, job, rank);
@@ -135,8 +135,8 @@ class World {
   std::vector<std::unique_ptr<Member>> members;  // by rank; null: killed
 };
 
-// With a delay of 10 ms each way and rates that do not count, all-gather, reduce-scatter and the direct
-// all-reduce take one delay, the all-reduce in two rounds takes two.
+// All-gather, reduce-scatter and the direct all-reduce take one delay; the all-reduce in two rounds takes
+// two. The delay is 10 ms each way, and the rates are too high to count.
 TEST(SimulatedCollectives, Rounds) {
   for (std::size_t ranks = 2; ranks <= 6; ++ranks) {
     Rng rng(ranks, Purpose::kTest);
@@ -158,8 +158,8 @@ TEST(SimulatedCollectives, Rounds) {
   }
 }
 
-// A large all-reduce among four at 100 Mb/s takes what its bytes and two delays take, and at most a tenth
-// more: the two rounds overlap. It is larger than its windows.
+// A large all-reduce among four at 100 Mb/s takes the time of its bytes and two delays, and at most a
+// twentieth more. The two rounds overlap. The tensor is larger than its windows.
 TEST(SimulatedCollectives, LargeAllReduceFillsTheLink) {
   Rng rng(1, Purpose::kTest);
   CollectiveLimits limits;
@@ -177,8 +177,8 @@ TEST(SimulatedCollectives, LargeAllReduceFillsTheLink) {
   EXPECT_LE(seconds, 1.05 * (sending + 0.040));
 }
 
-// One run with loss, jitter and connections that break; in every second one a member dies, and the others
-// hear of it when they do.
+// One run with loss, jitter and connections that break. In every second run a member dies, and the others
+// learn of it at different times.
 void run_chaos(std::uint64_t seed, int& completed, int& failed) {
   Rng rng(seed, Purpose::kTest);
   const std::size_t ranks = 2 + rng.below(4);
@@ -243,8 +243,8 @@ void run_chaos(std::uint64_t seed, int& completed, int& failed) {
   }
 }
 
-// 100 seeds: whatever the network does, each operation completes with the reference's bits at every member,
-// or names the one that died at every member where it does not.
+// Each operation completes at every member with the reference's bits, or names the member that died. This
+// holds for 100 seeds, whatever the network does.
 TEST(SimulatedCollectives, Chaos) {
   int completed = 0;
   int failed = 0;

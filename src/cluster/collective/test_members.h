@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Members of a view joined by queues, for tests: any order of events that links allow, and what each member
-// ended with. Thread rule: the test's thread.
+// Members of a view joined by queues, for tests. Events come in any order that links allow, and each member
+// records how its operations ended. Thread rule: the test's thread.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +29,8 @@ inline ExchangeView view_of(std::size_t ranks, std::uint64_t epoch = 5) {
   return view;
 }
 
-// Chunks of four elements, windows of two to four: what takes gigabytes otherwise is small.
+// Limits with chunks of four elements and windows of two to four, so that small tensors test what would
+// otherwise take gigabytes.
 inline CollectiveLimits small_limits() {
   return {.chunk_bytes = 16,
           .waiting_bytes = 192,
@@ -38,7 +39,7 @@ inline CollectiveLimits small_limits() {
           .early_bytes = 1 << 20};
 }
 
-// An operation with everybody's input and the result that each must get, formed on one machine. Of an
+// An operation with everybody's input and the results that each must get, formed on one machine. In an
 // all-to-all rank i gives rank j parts[(i + j) % n] bytes.
 struct Job {
   [[nodiscard]] Operation operation_of(std::size_t rank) const {
@@ -47,7 +48,7 @@ struct Job {
     const std::size_t ranks = operation.parts.size();
     for (std::size_t other = 0; other < ranks; ++other)
       own.parts[other] = operation.parts[(rank + other) % ranks];
-    own.from = own.parts;  // it is symmetric
+    own.from = own.parts;  // the sizes are symmetric
     return own;
   }
 
@@ -56,7 +57,7 @@ struct Job {
   std::vector<std::vector<std::string>> expected;  // by rank: result by part
 };
 
-// Magnitudes from 1e-6 to 1e6, so that another order of summation shows.
+// Floats of magnitudes from about 1e-3 to 1e3, so that another order of summation shows.
 inline std::string random_floats(std::uint64_t count, Rng& rng) {
   std::string bytes(count * sizeof(float), '\0');
   for (std::uint64_t i = 0; i < count; ++i) {
@@ -83,7 +84,7 @@ inline std::string sum_by_rank(const std::vector<std::string>& inputs) {
   return sum;
 }
 
-// By rank, what each gives.
+// Fills each rank's input and expected parts.
 inline void fill_all_to_all(Job& job, Rng& rng) {
   const std::size_t ranks = job.operation.parts.size();
   job.inputs.resize(ranks);
@@ -125,7 +126,7 @@ inline Job make_job(OperationKind kind, std::vector<std::uint64_t> parts, Rng& r
   return job;
 }
 
-// The same bytes in pieces cut anywhere, as a network may.
+// The same bytes in pieces cut anywhere, as a network may do.
 inline Slices cut_anew(const Slices& payload, Rng& rng) {
   SliceReader reader(payload);
   Slices cut;
@@ -144,7 +145,7 @@ struct Outcome {
   std::optional<net::PeerId> lost;
 };
 
-// What a member has sent.
+// Counts of what a member has sent.
 struct Sent {
   std::uint64_t payload = 0;
   std::map<int, std::uint64_t> messages;  // by kind
@@ -209,7 +210,7 @@ class Members {
     while (deliver_any()) {
     }
   }
-  // It does nothing any more, and what is under way from it and to it is gone.
+  // Stops a member. Messages under way from it and to it are gone.
   void kill(std::size_t gone) {
     for (std::size_t rank = 0; rank < queues_.size(); ++rank) {
       queues_[gone][rank].clear();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ExchangeView: the members of an epoch, among whom collective operations run. Thread rule: plain value.
+// ExchangeView: the members of an epoch, which run collective operations together. Thread rule: plain value.
 #pragma once
 
 #include <algorithm>

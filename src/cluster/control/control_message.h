@@ -18,7 +18,7 @@ inline constexpr std::uint32_t kControlChannel = 1;
 [[nodiscard]] net::Message pack(const membership::ToCoordinator& said);
 [[nodiscard]] net::Message pack(const membership::ToMember& said);
 
-// kBadData for bytes that are no such message, or one of no kind that we know.
+// The error is kBadData for bytes that are no such message, or a message of an unknown kind.
 [[nodiscard]] Result<membership::ToCoordinator> unpack_to_coordinator(const net::Message& message);
 [[nodiscard]] Result<membership::ToMember> unpack_to_member(const net::Message& message);
 

@@ -24,7 +24,7 @@ std::map<NodeId, membership::MemberRecord> in_view(const Records& records) {
   return members;
 }
 
-// Empty behind NAT. Others dial it, and it is shown.
+// Whether a text can stand as a host. Others dial it, and it is shown to people. Empty for a node behind NAT.
 bool is_host(const std::string& host) {
   return host.size() <= kMaxName && printable(host) == host && host.find(' ') == std::string::npos;
 }
@@ -37,7 +37,7 @@ Error malformed(const char* what, std::size_t bytes) {
           .fix = "look whether node and coordinator run the same version"};
 }
 
-// No refusal: that is for the asker's own coordinator, which listens elsewhere.
+// Not kRefused: a refusal would end the node, but the asker's own coordinator listens elsewhere.
 Error other_run(const std::string& got, const std::string& expected) {
   return {.what = "this coordinator leads another run",
           .got = got,
@@ -65,11 +65,11 @@ Coordinator::Coordinator(Options options, Records records, Workload& workload, n
       leases_(records.leases, records.fenced, now) {
   take_up_rows(records);
   for (const Lease& one : records.leases) {
-    if (fenced_.contains(one.holder)) outbox_.put(remove_lease(one));  // as above: fenced before it was freed
+    if (fenced_.contains(one.holder)) outbox_.put(remove_lease(one));  // fenced before it was freed
   }
   for (auto& [node, record] : records.members) {
     const Incarnation incarnation(record.incarnation());
-    if (fenced_.contains(incarnation)) {  // its predecessor came only half-way
+    if (fenced_.contains(incarnation)) {  // its predecessor got only half-way
       outbox_.put(remove_member(incarnation));
       continue;
     }
@@ -250,7 +250,7 @@ void Coordinator::on(const net::LinkEvent& event, Instant now) {
   now_ = now;
   if (const auto* const arrived = std::get_if<net::Arrived>(&event)) {
     if (arrived->message.channel == kControlChannel) on_message(arrived->from, arrived->message, now);
-    // Only once what follows from it is durable: while the store fails, windows bound what waits here.
+    // Consumed only once the consequences are durable. While the store fails, windows bound what waits here.
     return outbox_.then([this, receipt = arrived->receipt] { links_.consumed(receipt, now_); });
   }
   if (const auto* const up = std::get_if<net::LinkUp>(&event)) {
@@ -260,7 +260,8 @@ void Coordinator::on(const net::LinkEvent& event, Instant now) {
     return schedule(*member);
   }
   if (const auto* const other = std::get_if<net::Incompatible>(&event)) {
-    // It has heard why and will not come; so that the others do not wait for it, and people know.
+    // The peer has heard the reason and will not come. It is fenced so that the others do not wait for it,
+    // and people learn of it.
     if (find(other->peer) != nullptr) fence(other->peer.node, other->reason.message(), now);
     return;
   }
@@ -274,7 +275,7 @@ void Coordinator::on(const net::LinkEvent& event, Instant now) {
   schedule(*member);
 }
 
-// Who was fenced before this coordinator led hears of it when it comes.
+// Tells the peer that it is fenced, also if it was fenced before this coordinator led and comes only now.
 void Coordinator::refuse(net::PeerId peer) {
   outbox_.then([this, peer] {
     net::LinkEvents nobody_asks;
@@ -324,7 +325,7 @@ void Coordinator::dispatch(Member& member, const ToCoordinator& said, Instant no
 void Coordinator::say(net::PeerId to, ToMember message) const {
   message.set_generation(options_.generation.value);
   if (options_.witness != nullptr) options_.witness->said(to, message);
-  // Nobody waits for the ticket: what a link loses, its peer asks for again.
+  // Nobody waits for the ticket: a peer asks again for what its link lost.
   (void)links_.send(to, host::Lane::kControl, pack(message), now_);
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Coordinator: keeps a run's members, epochs, placement, leases and ledgers while it leads, by the protocol
-// of docs/protocols/membership.md. A pure state machine over its links: events come in, messages go out
-// through the outbox, behind the changes of the store on which they rest. The driver carries out the outbox's
-// commits.
+// of docs/protocols/membership.md. A pure state machine over its links. Events come in. Messages go out
+// through the outbox, each behind the changes of the store on which it rests. The driver carries out the
+// outbox's commits.
 //
-// It is made from what the store holds, after begin_lead(), and ends with the lead.
-// Thread rule: one owner, the loop thread.
+// A Coordinator is made from the store's records, after begin_lead(), and ends with the lead. Thread rule:
+// one owner, the loop thread.
 #pragma once
 
 #include <gossamer/membership.pb.h>
@@ -43,33 +43,33 @@
 
 namespace gossamer::cluster {
 
-// What is known of a member, for people.
+// Facts about a member, for people.
 struct MemberFacts {
   const membership::MemberRecord* record = nullptr;
   Pace pace;  // speed 0: not measured
   net::LinkStatistics link = {};
-  std::optional<membership::StepFigures> steps = {};  // as it says: anything
-  std::set<NodeId> relayed_to = {};                   // whom it speaks to through the coordinator
+  std::optional<membership::StepFigures> steps = {};  // as the member says it: may be anything
+  std::set<NodeId> relayed_to = {};                   // its partners over links through the coordinator
 };
 
-// Members stop before a new view is installed, or they need not.
+// Whether members stop before a new view is installed (kFrozen) or go on (kAnnounced).
 enum class ViewChange { kFrozen, kAnnounced };
 
 class Coordinator {
  public:
   struct Options {
     std::string run;
-    std::string configuration;  // of the run, handed to members as it is
+    std::string configuration;  // the run's, handed to members as it is
     membership::Listening listening;
     std::vector<membership::Address> coordinators;  // control addresses of all that may lead
     Generation generation;
     std::size_t first_members = 1;  // so many must serve before the first view is installed
     ViewChange view_change = ViewChange::kFrozen;
     Duration beat_every = from_milliseconds(100);
-    std::vector<TrackId> tracks = {};  // of the ledgers; none: there are no ledgers
+    std::vector<TrackId> tracks = {};  // tracks of the ledgers; empty: there are no ledgers
     std::uint64_t batch = 1;           // samples of a step
     placement::Options placement = {};
-    Duration freeze_time = from_seconds(30);  // who does not come to rest within it is fenced
+    Duration freeze_time = from_seconds(30);  // a member that does not rest within it is fenced
     Defect defect = Defect::kNone;
     ProbeCounts<ControlProbe>* probes = nullptr;
     Witness* witness = nullptr;
@@ -77,51 +77,52 @@ class Coordinator {
   enum class Phase {
     kSettled,   // the view is installed, or nobody serves yet
     kFreezing,  // members come to rest
-    kShort,     // they rest, and there are too few of them or too little memory
+    kShort,     // they rest, but there are too few of them or too little memory
     kStopping,  // everybody is asked to leave
   };
   using Answer = std::function<void(Result<std::string>)>;
 
   static constexpr Duration kHereTime{10'000'000'000};  // from Begin, or a takeover, to Here
   static constexpr Duration kRebalanceEvery{10'000'000'000};
-  static constexpr Duration kSettlesIn{30'000'000'000};  // what members measure after a change
+  static constexpr Duration kSettlesIn{30'000'000'000};  // time for new measurements after a change
   static constexpr Duration kMarksEvery{100'000'000};
-  static constexpr Duration kMissingFor{1'000'000'000};  // who lives finds a new coordinator sooner
+  static constexpr Duration kMissingFor{1'000'000'000};  // a living member finds a new coordinator sooner
   static constexpr Duration kTogether{50'000'000};       // deaths so close are one change of the view
   static constexpr Duration kStopTime{600'000'000'000};
   static constexpr Duration kLastWord{
-      5'000'000'000};  // who was fenced while the run ends may ask how it ended
+      5'000'000'000};  // a member fenced while the run ends may ask for so long how it ended
   static constexpr Duration kLossEvery{500'000'000};  // doubling, up to:
   static constexpr Duration kLossForgotten{60'000'000'000};
-  static constexpr std::size_t kMostNames = 100'000;  // of nodes in a beat
-  static constexpr Duration kAllSilent{300'000'000};  // nobody is heard: it is this process that is cut off
+  static constexpr std::size_t kMostNames = 100'000;  // nodes that a beat may name
+  static constexpr Duration kAllSilent{300'000'000};  // nobody is heard: then this process is cut off
   static constexpr std::size_t kHistory = 256;
   static constexpr std::string_view kUnreachable =
       "it and others cannot reach each other";  // why one is lost
 
   Coordinator(Options options, Records records, Workload& workload, net::Links& links, Instant now);
 
-  // Questions. `node`: of the asker's certificate; 0 without TLS, and then it gets a number.
+  // Answers the question Begin. `node`: from the asker's certificate. It is 0 without TLS, and then the node
+  // gets a number.
   void begin(NodeId node, const std::string& bytes, Answer answer, Instant now);
   void lead(const std::string& bytes, const Answer& answer) const;
-  // A number for a node that enrols.
+  // `use` is called with a number for a node that enrols, once the number is in the store.
   void give_node(const std::function<void(NodeId)>& use);
-  // `durable`: called when the run will end whatever happens to this process.
+  // `durable` is called when the run will end whatever happens to this process.
   void stop(const std::string& reason, Instant now, std::function<void()> durable = {});
 
-  // Tokens that lie in the store, for whoever leads next: id and record, both opaque here
-  // (docs/protocols/admission.md). What is there already is not written again.
+  // Tokens in the store, for the next coordinator to lead: id and record, both opaque here
+  // (docs/protocols/admission.md). A record that is there already is not written again.
   [[nodiscard]] const std::map<std::string, std::string>& tokens() const { return tokens_; }
   void keep_token(const std::string& id, const std::string& text);
   void forget_token(const std::string& id);
-  // Called once all that was decided before is in the store; never, if the lead ends sooner.
+  // Calls `use` once all earlier decisions are in the store; never, if the lead ends sooner.
   void once_durable(std::function<void()> use) { outbox_.then(std::move(use)); }
 
   void on(const net::LinkEvent& event, Instant now);
   void tick(Instant now);
   [[nodiscard]] std::optional<Instant> next_wakeup() const;
 
-  // What the store should carry out now, if anything; then either of the next two.
+  // The changes that the store should carry out now, if any. Then call committed() or commit_failed().
   [[nodiscard]] std::optional<std::vector<host::Change>> next_commit() { return outbox_.next_commit(); }
   [[nodiscard]] bool waits_for_store() const { return outbox_.waiting(); }
   void committed(Instant now);
@@ -131,15 +132,15 @@ class Coordinator {
 
   [[nodiscard]] Phase phase() const { return phase_; }
   [[nodiscard]] const std::string& shortage() const { return shortage_; }  // in kShort: what is missing
-  // Everybody has left, and who was fenced meanwhile has had time to ask.
+  // Everybody has left, and members fenced meanwhile have had time to ask.
   [[nodiscard]] bool stopped() const;
-  // What the workload found in this lead: why it stopped the run.
+  // An error that the workload found in this lead, and stopped the run for.
   [[nodiscard]] const std::optional<Error>& failure() const { return failure_; }
   [[nodiscard]] const View& view() const { return view_; }
   [[nodiscard]] Generation generation() const { return options_.generation; }
-  // Its own.
+  // The incarnation of the coordinator itself.
   [[nodiscard]] Incarnation incarnation() const { return Incarnation(lead_.incarnation()); }
-  // Those that are joining too; good until the next call.
+  // All members, joining ones included; good until the next call.
   [[nodiscard]] std::vector<MemberFacts> members() const;
   [[nodiscard]] Epoch installed() const { return Epoch(installed_.epoch()); }
   [[nodiscard]] const HoldingMap& holdings() const { return holdings_; }
@@ -152,16 +153,17 @@ class Coordinator {
     bool here = false;                        // said Here to this coordinator
     std::optional<FailureDetector> detector;  // once it was heard
     std::optional<Instant> died;              // since then it is dead, and waits for others that are due
-    Instant deadline;                         // until then it must be
+    Instant deadline;                         // until then it must have said Here
     std::optional<Instant> wake;              // its entry in wakes_
-    std::optional<Epoch> told;                // the view it has when it has read all that was sent
+    std::optional<Epoch> told;                // its view once it has read all that was sent
     bool wants_to_serve = false;
     bool wants_to_drain = false;
     bool leaves = false;
     SmoothedPace pace;
     IdleTrial trial;
     std::optional<membership::StepFigures> steps;
-    // Its word that something was lost counts again from here, and then not for so long.
+    // Its report of a loss counts again from here. After a report that counted, it does not count for
+    // `disbelief`.
     Instant believed_from;
     Duration disbelief;
   };
@@ -244,7 +246,7 @@ class Coordinator {
   Instant now_;  // of the last call
 
   membership::Lead lead_;
-  FencedIncarnations fenced_;  // those of the view, and since
+  FencedIncarnations fenced_;  // the view's, and those since
   View view_;                  // of the last epoch begun
   membership::Installed installed_;
   HoldingMap holdings_;
@@ -258,24 +260,24 @@ class Coordinator {
   std::optional<Error> failure_;
   bool change_wanted_ = false;
   bool epoch_reserved_ = false;
-  std::vector<FencedIncarnations::Run> fenced_since_;  // the view's epoch
-  std::deque<membership::Change> history_;             // one for each epoch, the last to the view's
+  std::vector<FencedIncarnations::Run> fenced_since_;  // since the view's epoch
+  std::deque<membership::Change> history_;             // one for each epoch, the last leads to the view's
   std::map<NodeId, membership::Frozen> reports_;
   std::optional<Instant> next_rebalance_;
   std::optional<Instant> freeze_deadline_;
   std::optional<Instant> stop_deadline_;
   membership::StopAsked stop_;
-  std::optional<Instant> last_word_;  // until then it waits for questions of who was fenced while it stops
-  Instant last_heard_;                // anybody
-  bool cut_off_ = false;              // nobody is: no verdict counts until somebody is again
-  Instant spared_until_;              // nor for a while then
+  std::optional<Instant> last_word_;  // until then it answers members that were fenced while the run ends
+  Instant last_heard_;                // when any member was
+  bool cut_off_ = false;              // no member is heard: no verdict counts until one is again
+  Instant spared_until_;              // and no verdict counts until here
   bool store_fails_ = false;
 
   const std::set<TrackId> tracks_;
   LeaseTable leases_;
   std::optional<ClaimLedger> claims_;
   std::optional<MarkLedger> marks_;
-  // What the store holds, because ledgers join neighbouring claims.
+  // The rows in the store. The ledgers join neighbouring claims, and so do not know them.
   std::map<std::pair<TrackId, StepNumber>, std::vector<Claim>> claim_rows_;
   std::set<std::pair<Incarnation, TrackId>> mark_rows_;
   std::map<std::pair<TrackId, Incarnation>, StepNumber> unwritten_marks_;

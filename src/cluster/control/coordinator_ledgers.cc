@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Coordinator, the part that leases keys and counts samples.
+// Coordinator, the part with leases and the ledgers of samples.
 #include <algorithm>
 #include <utility>
 
@@ -12,7 +12,8 @@ namespace {
 using membership::ToMember;
 
 constexpr std::uint64_t kStepsAhead = 4096;  // claims of steps further ahead cost memory for nothing
-// A mark costs the same wherever it is, and members go on for as long as no coordinator hears of it.
+// A mark costs the same wherever it is. Members go on while no coordinator hears of it, so it may be far
+// ahead.
 constexpr std::uint64_t kMarkAhead = 1ULL << 32;
 
 membership::ClaimRecord record_of(const Claim& claim) {
@@ -51,7 +52,7 @@ void Coordinator::lease(Member& member, const membership::LeaseAsk& said, Instan
   }
   if (answer.outcome == LeaseOutcome::kGranted)
     outbox_.put(put_lease({request.lease.keys, request.lease.holder, answer.duration}));
-  // Time was promised: that counts only if this process led when it was asked.
+  // The answer promises time, which counts only if this process led when it was asked.
   if (answer.outcome == LeaseOutcome::kRenewed && options_.defect != Defect::kUnprovenRenewal)
     outbox_.guard();
   ToMember message;
@@ -109,7 +110,8 @@ void Coordinator::commit(Member& member, const membership::CommitAsk& said) {
   tell(member, std::move(message));
 }
 
-// What is said of another's thing was said before it changed hands, or is not true.
+// Only the holder of a thing may mark its track. A mark from another member was true before the thing changed
+// hands, or was never true.
 bool Coordinator::may_mark(NodeId node, TrackId track) const {
   const auto thing = workload_.thing_of(track);
   if (!thing || options_.defect == Defect::kMarksOfAnybody) return true;
@@ -124,7 +126,7 @@ bool Coordinator::applied(const Member& member, const Progress& progress, Instan
   const StepNumber last(marks_->committed().value + kMarkAhead);
   for (const membership::Progress& one : progress) {
     const Mark mark{.track = TrackId(one.track()), .by = by, .next = StepNumber(one.next())};
-    // A mark never falls: a wrong one would end the ledger.
+    // A mark never falls, so a wrong one would end the ledger.
     if (!known(mark.track) || mark.next > last) {
       reach(ControlProbe::kImpossible);
       fence(peer.node, "its mark cannot be true", now);
@@ -143,7 +145,7 @@ bool Coordinator::applied(const Member& member, const Progress& progress, Instan
   return true;
 }
 
-// A track that it held and does not any more: the mark that it left there would never rise.
+// Forgets marks in tracks that the member holds no more, because they would never rise.
 void Coordinator::forget_others(Incarnation by, const Progress& progress) {
   if (!marks_) return;
   std::set<TrackId> held;
@@ -157,7 +159,7 @@ void Coordinator::forget_others(Incarnation by, const Progress& progress) {
 
 void Coordinator::write_marks() {
   marks_due_.reset();
-  // While the store fails they would heap up; here the last one replaces those before.
+  // Marks would heap up while the store fails. Here a mark replaces the one before.
   if (store_fails_ && outbox_.waiting()) {
     marks_due_ = now_ + kMarksEvery;
     return;
@@ -172,7 +174,7 @@ void Coordinator::write_marks() {
   outbox_.put(put_committed(StepNumber(marks_->committed().value + early)));
 }
 
-// What means nothing any more goes: it would be loaded at every takeover.
+// Takes up the ledgers' rows, and removes those without meaning, which would be loaded at every takeover.
 void Coordinator::take_up_rows(const Records& records) {
   if (options_.tracks.empty()) return;
   claims_.emplace(options_.batch, options_.tracks, fenced_, records.claims);

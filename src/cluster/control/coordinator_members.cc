@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Coordinator, the part that knows who is alive.
+// Coordinator, the part that knows which members are alive.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,8 @@ namespace gossamer::cluster {
 using membership::ToMember;
 
 void Coordinator::here(Member& member, const membership::Here& said) {
-  // What goes through this coordinator went nowhere before it came; once, or it could say Here for ever.
+  // Relayed links did not work before the member came. So disputes begin anew, but once only: a member that
+  // says Here for ever could else delay them for ever.
   if (!std::exchange(member.here, true)) disputes_.anew(NodeId(member.record.node()));
   const bool knows_view = said.epoch() == view_.epoch().value;
   if (!knows_view || said.epoch() == 0) send_view(member, Epoch(said.epoch()));
@@ -36,7 +37,8 @@ void Coordinator::here(Member& member, const membership::Here& said) {
   }
 }
 
-// Who joins opens all of its links itself, but not to whom it cannot reach, and stands in nobody's view.
+// Tells listening members about a joining one. A joining member opens all of its links itself, but not to
+// members that it cannot reach. These must open the link, and do not see the joining member in their view.
 void Coordinator::introduce(const Member& member) {
   const auto tell_of = [this](const Member& joins, const Member& other) {
     if (!joins.here || !other.here || joins.record.state() != membership::JOINING) return;
@@ -55,7 +57,7 @@ void Coordinator::beat(Member& member, const membership::Beat& said, Instant now
   const net::PeerId peer = peer_of(member.record);
   ToMember seen;
   seen.mutable_beat_seen()->set_sent_ns(said.sent_ns());
-  say(peer, std::move(seen));  // rests on nothing that was decided
+  say(peer, std::move(seen));  // rests on no decision
   if (options_.defect == Defect::kChatter && installed_.epoch() != 0) send_install(member);
   member.pace.add({.speed = said.speed(), .own_work = said.own_work(), .step_s = said.step_seconds()});
   member.steps = said.has_steps() ? std::optional(said.steps()) : std::nullopt;
@@ -77,17 +79,17 @@ void Coordinator::beat(Member& member, const membership::Beat& said, Instant now
   const bool lost = std::any_of(said.lost().begin(), said.lost().end(), [this](std::uint64_t node) {
     return view_.members().contains(NodeId(node));
   });
-  // Two members have lost what was under way between them: all come to rest and go on from there.
+  // Messages between two members are lost, so all come to rest and go on from the same step.
   const bool news = said.epoch() == view_.epoch().value && view_.find(peer) != nullptr;
   if (!lost || !news || options_.view_change != ViewChange::kFrozen || now < still->believed_from) return;
-  // Whoever loses something each time that the view has changed would keep all others from a step.
+  // A member that loses something after each change of the view would keep all others from a step.
   const bool long_ago = now - still->believed_from > kLossForgotten;
   still->disbelief = long_ago ? kLossEvery : Duration{std::min(2 * still->disbelief.ns, kLossForgotten.ns)};
   still->believed_from = now + still->disbelief;
   want_change(now);
 }
 
-// It has come, and is heard: what others say of it can be weighed.
+// Whether the member has come and is heard. Only then others' words about it can be weighed.
 bool Coordinator::is_heard(NodeId node, Instant now) const {
   const auto member = members_.find(node);
   if (member == members_.end() || !member->second.here || !member->second.detector) return false;
@@ -97,7 +99,7 @@ bool Coordinator::is_heard(NodeId node, Instant now) const {
 
 void Coordinator::judge_unreachable(Instant now) {
   std::map<NodeId, Incarnation> heard;
-  for (const auto& [node, record] : view_.members()) {  // who joins does not judge
+  for (const auto& [node, record] : view_.members()) {  // a joining member does not judge
     if (is_heard(node, now)) heard[node] = Incarnation(members_.at(node).record.incarnation());
   }
   std::vector<NodeId> losers;
@@ -108,8 +110,9 @@ void Coordinator::judge_unreachable(Instant now) {
   fence_all(losers, std::string(kUnreachable), now);
 }
 
-// After a takeover: who has not come, though all others have, and is reached by none of them, died meanwhile.
-// Whom none of them could reach itself was reached through the coordinator before, so that nothing follows.
+// Fences members that died during a takeover: those that have not come though all others have, if none of
+// these reaches them. A missing member that none of the others could reach directly was reached through the
+// coordinator before. Then nothing follows from the silence.
 void Coordinator::judge_missing(Instant now) {
   std::vector<NodeId> missing;
   std::vector<NodeId> here;
@@ -133,7 +136,7 @@ void Coordinator::judge_missing(Instant now) {
       return since && now - *since >= kMissingFor;
     });
   };
-  // A few that came, cut off with each other, do not speak for the rest.
+  // A few members that came but are cut off together do not speak for the others.
   if (missing.size() > here.size() || !std::all_of(missing.begin(), missing.end(), misses)) return;
   if (missing.empty()) return;
   reach(ControlProbe::kMissing);
@@ -181,15 +184,16 @@ void Coordinator::heard(Member& member, Instant now) {
 }
 
 void Coordinator::closed(Member& member, Instant now) {
-  // Another connection takes some four round trips.
+  // Another connection takes about four round trips.
   const auto round_trip = links_.statistics(NodeId(member.record.node())).round_trip;
   Duration confirm = FailureDetector::kConfirm;
   if (round_trip) confirm = std::max(confirm, Duration{4 * round_trip->ns});
   member.detector->closed(now, confirm);
 }
 
-// Nobody at all is heard: then it is more likely this process whose network is gone than all of theirs, and
-// the members, who need no coordinator for a step, are well. They get as long as after a takeover.
+// Until when nobody is fenced, because nobody at all is heard. Then probably this process has lost its
+// network, and not all members theirs. Members need no coordinator for a step. They get as long as after a
+// takeover.
 std::optional<Instant> Coordinator::nobody_fenced_until(Instant now) {
   if (!cut_off_ && now - last_heard_ > kAllSilent) {
     cut_off_ = true;
@@ -199,9 +203,8 @@ std::optional<Instant> Coordinator::nobody_fenced_until(Instant now) {
   return now < until ? std::optional(until) : std::nullopt;
 }
 
-// Deaths come in groups: a switch, a rack. Of one change for each, the last would wait until the writes of
-// the others are done; those that rest wait for it anyway. When the last one is due that is suspected
-// already.
+// When the last member is due that is suspected already. Deaths come in groups: a switch, a rack. With one
+// change for each, the last would wait for the writes of the others. Resting members wait for it anyway.
 Instant Coordinator::last_due(Instant with, Instant now) const {
   Instant last = now;
   for (const auto& [node, member] : members_) {
@@ -227,7 +230,7 @@ void Coordinator::watch(Instant now) {
       late.push_back(node);
       continue;
     }
-    FailureDetector judged = *member.detector;  // a verdict of death is final, and may not be wanted
+    FailureDetector judged = *member.detector;  // a copy: a verdict of death is final, may not be wanted
     if (judged.verdict(now) != Verdict::kDead) {
       member.detector = judged;
       schedule(member);
@@ -254,7 +257,7 @@ void Coordinator::watch(Instant now) {
   fence_all(dead, "it is silent", now);
 }
 
-// One engine that hangs must not stop all the others.
+// Fences members that have not come to rest in time: one engine that hangs must not stop the others.
 void Coordinator::fence_the_restless(Instant now) {
   freeze_deadline_.reset();
   std::vector<NodeId> restless;

@@ -11,7 +11,8 @@
 namespace gossamer::cluster {
 namespace {
 
-// 0 where the run has no certificates; nothing for the coordinator's own and for what is none.
+// The node that asks. 0 if the run has no certificates; nothing for the coordinator's own certificate and for
+// an invalid one.
 std::optional<NodeId> asking_node(const std::string& certificate) {
   if (certificate.empty()) return NodeId(0);
   const std::optional<NodeId> node = certified_node(certificate);
@@ -70,7 +71,7 @@ void CoordinatorProcess::on_asked(const host::Asked& asked, Instant now) {
 void CoordinatorProcess::on(host::NetworkEvent event, Instant now) {
   if (const auto* const asked = std::get_if<host::Asked>(&event)) return on_asked(*asked, now);
   if (links_ == nullptr) {
-    // Members look elsewhere.
+    // A process that stands by closes connections, and members look elsewhere.
     if (const auto* const accepted = std::get_if<host::Accepted>(&event))
       network_.close(accepted->connection);
     return;
@@ -104,7 +105,8 @@ std::optional<Instant> CoordinatorProcess::next_wakeup() const {
   return wake;
 }
 
-// Who cannot say to the store that it is alive must expect that another leads: members would hear two.
+// When the lead ends by itself. A process that cannot tell the store that it is alive must expect that
+// another leads. Members would then hear two.
 std::optional<Instant> CoordinatorProcess::lead_ends() const {
   if (stage_ != Stage::kLeading || !options_.lead_time) return std::nullopt;
   if (options_.coordinator.defect == Defect::kOldGeneration) return std::nullopt;
@@ -160,7 +162,7 @@ void CoordinatorProcess::on_campaign(const CampaignAnswer& answer, Instant now) 
   next_campaign_ = now + kCampaignEvery;
   campaigned_ = true;
   if (!answer.ok()) {
-    // A damaged or foreign store will not mend itself; one that cannot be reached may.
+    // A damaged or foreign store will not mend itself, but an unreachable one may.
     if (answer.error().kind != ErrorKind::kFailed) failure_ = answer.error();
     return;
   }
@@ -209,7 +211,7 @@ void CoordinatorProcess::on_done(const Result<void>& answer, Instant now) {
   const StoreCall call = *std::exchange(under_way_, std::nullopt);
   const bool commit = std::holds_alternative<Commit>(call);
   if (stage_ == Stage::kResigning) {
-    // Whatever became of the call: after Resign this handle does not lead.
+    // After Resign this handle does not lead, whatever became of the call.
     if (std::holds_alternative<Resign>(call)) stage_ = Stage::kStandby;
     return;
   }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // CoordinatorProcess: one process that leads a run when it may, and stands by when another does. It campaigns
-// for the store's lead, takes up what the store holds, then has Links and a Coordinator for as long as it
-// leads. A pure state machine: what the store is to do comes out of next_call() one at a time, because a
-// store's calls block and belong to a thread of their own; its answer goes into answered().
+// for the store's lead and takes up the store's entries. Then it has Links and a Coordinator for as long as
+// it leads.
+//
+// A pure state machine. next_call() returns the calls of the store one at a time, because these calls block
+// and belong to a thread of their own. Their answers go into answered().
 //
 // Thread rule: one owner, the loop thread.
 #pragma once
@@ -46,22 +48,22 @@ using StoreAnswer = std::variant<CampaignAnswer, LoadAnswer, Result<void>>;
 class CoordinatorProcess {
  public:
   struct Options {
-    Coordinator::Options coordinator;  // its generation is that of the lead
+    Coordinator::Options coordinator;  // the generation comes from the lead
     host::Candidate candidate;
     Duration keep_every;                // Store::keep_every()
     std::optional<Duration> lead_time;  // Store::lead_time()
-    bool certificates = false;          // the run has them: who has none may only ask who leads
-    bool led_before = false;            // some process has led it: a store without anything is another's
+    bool certificates = false;          // if the run has them, a node without one may only ask for the leader
+    bool led_before = false;            // a process has led the run: an empty store is another's
     std::string program;
     std::uint64_t seed = 0;
     ProbeCounts<net::LinkProbe>* link_probes = nullptr;
-    std::function<void(const net::LinkEvent&)> watch_links = {};  // sees all of them
-    // Gets what members send on channels that are not the coordinator's, and consumes it. Without it nobody
-    // reads that.
+    std::function<void(const net::LinkEvent&)> watch_links = {};  // gets every event
+    // Gets and consumes what members send on channels other than the coordinator's. Without it nobody reads
+    // that.
     std::function<void(net::Arrived)> others = {};
   };
   static constexpr Duration kCampaignEvery{200'000'000};
-  static constexpr Duration kRepeatAfter{500'000'000};  // a commit that failed
+  static constexpr Duration kRepeatAfter{500'000'000};  // after a failed commit
 
   CoordinatorProcess(Options options, host::Network& network, Workload& workload, Instant now);
 
@@ -73,20 +75,20 @@ class CoordinatorProcess {
   [[nodiscard]] std::optional<StoreCall> next_call(Instant now);
   void answered(StoreAnswer answer, Instant now);
 
-  // It does not know yet whether it leads, or is about to.
+  // It does not know yet whether it leads, or is about to lead.
   [[nodiscard]] bool beginning() const {
     return !campaigned_ || stage_ == Stage::kLoading || stage_ == Stage::kBeginning;
   }
   // Null while it stands by.
   [[nodiscard]] Coordinator* coordinator() { return coordinator_.get(); }
-  // Of this lead, which generation() names.
+  // The links of this lead, which generation() names.
   [[nodiscard]] net::Links* links() { return links_.get(); }
   [[nodiscard]] Generation generation() const { return generation_; }
-  // Why it cannot go on: a store that cannot be read, or of another run.
+  // Why it cannot go on: the store cannot be read, or belongs to another run.
   [[nodiscard]] const std::optional<Error>& failure() const { return failure_; }
 
  private:
-  // kResigning: this handle of the store may still lead, and must not any more.
+  // kResigning: this handle of the store may still lead, and must not lead any more.
   enum class Stage { kStandby, kLoading, kBeginning, kLeading, kResigning };
 
   void on_campaign(const CampaignAnswer& answer, Instant now);
@@ -112,7 +114,7 @@ class CoordinatorProcess {
   Instant next_keep_;
   Instant not_before_;  // after a failed call
   Instant call_began_;
-  Instant proven_;  // when the last call began that showed that this process leads
+  Instant proven_;  // when the last call began that proved that this process leads
   Records records_;
   std::vector<host::Change> first_changes_;
   std::unique_ptr<net::Links> links_;

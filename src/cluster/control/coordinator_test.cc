@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A coordinator alone, before members of which the test says what comes from them. What it does in a fleet is
-// the simulation's to test (src/simulation).
+// A coordinator alone, before members whose messages the test chooses. The simulation tests how it does in a
+// fleet (src/simulation).
 #include "cluster/control/coordinator.h"
 
 #include <gtest/gtest.h>
@@ -84,7 +84,7 @@ class CoordinatorTest : public ::testing::Test {
           [&](auto& said) { said.mutable_frozen()->set_epoch(coordinator_->view().epoch().value); });
     }
   }
-  // All beat twice a second, and come to rest when they shall.
+  // All members beat twice a second, and come to rest when they are asked to.
   void live(double seconds) {
     for (const Instant end = now_ + from_seconds(seconds); now_ < end;) {
       now_ = now_ + from_milliseconds(500);
@@ -107,8 +107,9 @@ class CoordinatorTest : public ::testing::Test {
     return std::ranges::count_if(coordinator_->holdings(),
                                  [&](const auto& one) { return one.second == peer.node; });
   }
-  // A whole second, in steps of a millisecond: the members whose connections break, each after its own time,
-  // are silent from then on; the others beat. After how many milliseconds the view has changed, each time.
+  // Lets a second pass in steps of a millisecond. Members whose connections break, each after its own time,
+  // are silent from then on or until they are back. The others beat. Returns after how many milliseconds the
+  // view changed, each time.
   std::vector<int> second(const std::map<net::PeerId, int>& breaks_after,
                           const std::map<net::PeerId, int>& back_after = {}) {
     std::vector<int> changed;
@@ -143,7 +144,7 @@ class CoordinatorTest : public ::testing::Test {
   std::optional<Coordinator> coordinator_;
 };
 
-// Claim: a coordinator that fenced somebody while the run ends stays for 5 s, to say so to who begins anew.
+// Claim: a coordinator that fenced a member while the run ends stays for 5 s, to tell it if it begins anew.
 TEST_F(CoordinatorTest, SaysThatTheRunEnds) {
   const net::PeerId member = begin(10);
   serve(member);
@@ -167,7 +168,7 @@ TEST_F(CoordinatorTest, SaysThatTheRunEnds) {
   EXPECT_TRUE(coordinator_->stopped());
 }
 
-// Claim: leases of who is fenced leave the store with the first commit of a new lead; others stay.
+// Claim: leases of fenced holders leave the store with the first commit of a new lead; others stay.
 TEST_F(CoordinatorTest, LeasesOfTheFencedLeaveTheStore) {
   const Lease gone{.keys = {LeaseSpace(1), 0, 2}, .holder = Incarnation(50), .duration = from_seconds(3)};
   const Lease kept{.keys = {LeaseSpace(1), 2, 3}, .holder = Incarnation(51), .duration = from_seconds(3)};
@@ -197,23 +198,23 @@ class CoordinatorOfSix : public CoordinatorTest {
   std::vector<net::PeerId> members_;
 };
 
-// Claim: members whose deaths are due within 50 ms of each other are one change of the view, when the last of
-// them is due: 250 ms after its connection broke.
+// Claim: members whose deaths are due within 50 ms of each other are one change of the view. It happens when
+// the last of them is due, 250 ms after its connection broke.
 TEST_F(CoordinatorOfSix, DeathsTogetherAreOneChange) {
   EXPECT_EQ(second({{members_[1], 0}, {members_[3], 7}, {members_[4], 19}}), std::vector{269});
   EXPECT_EQ(coordinator_->view().members().size(), 3u);
 }
 
-// Claim: a death waits for none that is due later, nor for longer than 50 ms however many follow, nor for one
-// that was heard again.
+// Claim: a death does not wait for one due later, nor longer than 50 ms however many follow. A death is not
+// delayed either for a member that was heard again.
 TEST_F(CoordinatorOfSix, DeathsWaitBriefly) {
   EXPECT_EQ(second({{members_[0], 0}, {members_[1], 40}, {members_[2], 80}, {members_[3], 400}}),
             (std::vector{290, 330, 650}));
   EXPECT_EQ(second({{members_[4], 0}, {members_[5], 30}}, {{members_[5], 200}}), std::vector{250});
 }
 
-// Claim: a coordinator that heard nobody for a while relayed nothing either: who cannot reach each other then
-// has 7 s from its return, however long they have said so.
+// Claim: a coordinator that heard nobody for a while relayed nothing either. Members that cannot reach each
+// other then have 7 s from its return, however long they have said so.
 TEST_F(CoordinatorOfSix, WhatWasRelayedHasTimeAnew) {
   const auto accused_for = [this](int seconds) {
     for (int i = 0; i < 10 * seconds; ++i) {
@@ -239,12 +240,12 @@ TEST_F(CoordinatorOfSix, WhatWasRelayedHasTimeAnew) {
 
 class AnySpeed : public CoordinatorTest, public ::testing::WithParamInterface<double> {};
 
-// Claim: whatever speed a member says it has, the run gets a placement with all its members in the view.
+// Claim: a run gets a placement with all its members in the view, whatever speed a member claims.
 TEST_P(AnySpeed, IsPlaced) {
   const net::PeerId odd = begin(10, 8);
   say(odd, [](auto& said) { said.mutable_beat()->set_speed(GetParam()); });
   serve(odd);
-  // Nothing is measured here: it is guessed from what others say of their cores.
+  // Nothing is measured for this member, so its speed is guessed from the cores and speeds of others.
   const net::PeerId good = begin(11, 1000);
   serve(good);
   EXPECT_EQ(coordinator_->phase(), Coordinator::Phase::kSettled);
@@ -258,8 +259,8 @@ INSTANTIATE_TEST_SUITE_P(Speeds, AnySpeed,
                                            std::numeric_limits<double>::infinity(),
                                            std::numeric_limits<double>::quiet_NaN(), -1.0, 1.0));
 
-// Claim: who has become so weak that what it does whatever it holds is longer than a step without it gives
-// all away, within a minute; it is tried after 10 minutes, and as it still is weak, not after 10 more.
+// Claim: a member gives all away within a minute when its own work takes longer than a step without it. It is
+// tried after 10 minutes. As it is still weak, the next trial is not after 10 more.
 TEST_F(CoordinatorTest, AWeakMemberIsRelievedAndTriedAgain) {
   workload_.count = 40;
   const net::PeerId strong = begin(10);
@@ -291,7 +292,7 @@ TEST_F(CoordinatorTest, AWeakMemberIsRelievedAndTriedAgain) {
             "(10 a second, own work 10)");
 }
 
-// Claim: what a member tells of its steps stands until its next beat, and decides nothing.
+// Claim: figures that a member tells of its steps stand until its next beat, and decide nothing.
 TEST_F(CoordinatorTest, FiguresOfSteps) {
   const net::PeerId peer = begin(10);
   say(peer, [](auto& said) {
@@ -305,8 +306,8 @@ TEST_F(CoordinatorTest, FiguresOfSteps) {
   EXPECT_FALSE(coordinator_->members()[0].steps.has_value());
 }
 
-// Claim: while a run ends, who is not done yet says that it does not reach those who have left already. That
-// is no news, and harms nobody.
+// Claim: members that have left are out of reach for others that are not done while a run ends. That is no
+// news, and harms nobody.
 TEST_F(CoordinatorTest, WhoHasLeftIsOutOfReach) {
   const net::PeerId quick = begin(10);
   const net::PeerId slow = begin(11);
@@ -324,8 +325,8 @@ TEST_F(CoordinatorTest, WhoHasLeftIsOutOfReach) {
   EXPECT_TRUE(coordinator_->stopped());
 }
 
-// Claim: a coordinator of another run, at an address that was this one's, refuses nobody: that would end a
-// node.
+// Claim: a coordinator of another run, at an address that was this one's, refuses nobody. A refusal would end
+// the node.
 TEST_F(CoordinatorTest, OtherRunsAreNoRefusal) {
   membership::BeginAsk begin;
   membership::LeadAsk lead;
@@ -338,7 +339,7 @@ TEST_F(CoordinatorTest, OtherRunsAreNoRefusal) {
   EXPECT_EQ(kinds, (std::vector{ErrorKind::kFailed, ErrorKind::kFailed}));
 }
 
-// Claim: a token is written when it is new or has changed, and who waits is called when the store has it.
+// Claim: a token is written when it is new or has changed. The waiting callback runs when the store has it.
 TEST_F(CoordinatorTest, KeepsTokens) {
   store();
   bool durable = false;

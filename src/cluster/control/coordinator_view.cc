@@ -22,13 +22,13 @@ using membership::ToMember;
 
 void Coordinator::want_change(Instant now) {
   change_wanted_ = true;
-  // Deaths interrupt a change; who comes or goes in order waits for its end.
+  // Deaths interrupt a change. Members that come or go in order wait for its end.
   if (phase_ == Phase::kSettled || phase_ == Phase::kShort) return begin_change(now);
   reach(ControlProbe::kChangeWaits);
 }
 
-// The store's epoch rises before anything that belongs to the next one is written: should only a part of it
-// get there, the successor sees that an epoch was begun.
+// The store's epoch rises before any entry of the next epoch is written. If only a part of these entries gets
+// there, the successor sees that an epoch was begun.
 void Coordinator::reserve_epoch() {
   if (epoch_reserved_) return;
   epoch_reserved_ = true;
@@ -96,13 +96,13 @@ void Coordinator::send_view(Member& member, Epoch has) {
     for (auto change = first; change != history_.end(); ++change) {
       ToMember message;
       *message.mutable_change() = *change;
-      // Only the last may still be waited for.
+      // Members come to rest only for the last change.
       if (std::next(change) != history_.end() || phase_ != Phase::kFreezing)
         message.mutable_change()->set_freeze(false);
       tell(member, std::move(message));
     }
   } else {
-    // Of epoch 0 too: who waits for it must know that there is nobody to reach yet.
+    // A member with epoch 0 gets the view of epoch 0, too. It must learn that there is nobody to reach yet.
     if (has.value != 0) reach(ControlProbe::kWholeView);
     ToMember message;
     Change& change = *message.mutable_change();
@@ -157,7 +157,8 @@ void Coordinator::fall_short(std::string what) {
   release_the_leaving();
 }
 
-// Who wants to leave would wait for ever for somebody to take its part over; unless somebody is coming.
+// Lets leaving members go while nobody is joining. They would wait for ever for somebody to take their part
+// over.
 void Coordinator::release_the_leaving() {
   const auto joins = [](const auto& one) { return one.second.record.state() == membership::JOINING; };
   if (std::any_of(members_.begin(), members_.end(), joins)) return;
@@ -186,7 +187,7 @@ std::vector<placement::Thing> Coordinator::things_with_copies() const {
   return things;
 }
 
-// Measured, or else what was believed at the last placement; nothing of who gets a trial.
+// The paces of members: measured, or else believed at the last placement. A member due for a trial has none.
 std::map<NodeId, Pace> Coordinator::known_paces() const {
   std::map<NodeId, Pace> paces;
   for (const membership::Installed::Speed& one : installed_.speeds())
@@ -198,7 +199,8 @@ std::map<NodeId, Pace> Coordinator::known_paces() const {
   return paces;
 }
 
-// Of whom nothing is known: what others measured for each core, and their least own work.
+// Members as place() takes them. A member of unknown pace gets the others' mean speed for each core, and
+// their least own work.
 std::vector<placement::Member> Coordinator::placeable() const {
   const std::map<NodeId, Pace> paces = known_paces();
   double speed = 0;
@@ -268,7 +270,7 @@ void Coordinator::see_who_is_idle(Instant now) {
   for (const auto& [thing, node] : holdings_) holders.insert(node);
   for (auto& [node, member] : members_) {
     const bool holds = holders.contains(node);
-    if (holds && member.trial.due(now)) member.pace = {};  // what it had told speaks against it
+    if (holds && member.trial.due(now)) member.pace = {};  // its earlier measurements speak against it
     member.trial.placed(holds, now);
   }
 }
@@ -316,7 +318,7 @@ namespace {
 
 using Holdings = std::map<NodeId, std::size_t>;
 
-// Who is to hold more or less than now, and by what measurement.
+// Lists the members that are to hold more or fewer things than now, with their measurements.
 std::string changes_of(const Holdings& before, const placement::Placement& placed) {
   Holdings after;
   for (const placement::Holding& one : placed.holdings) ++after[NodeId(one.member.value)];
@@ -337,7 +339,7 @@ std::string changes_of(const Holdings& before, const placement::Placement& place
 
 }  // namespace
 
-// As the members have measured it, with what they wait for: the median, 0 where nobody has.
+// The time of a step as the members have measured it, waiting included: the median, 0 if none is measured.
 double Coordinator::step_seconds() const {
   std::vector<double> told;
   for (const auto& [node, pace] : known_paces()) {

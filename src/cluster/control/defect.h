@@ -12,23 +12,23 @@ namespace gossamer::cluster {
 
 enum class Defect {
   kNone,
-  kNoFencing,           // the dead are taken from the view, but what they say still counts
+  kNoFencing,           // the dead leave the view, but what they say still counts
   kReplyBeforePersist,  // answers do not wait for the store
-  kLostLedgerWrite,     // claims that were granted are not written
+  kLostLedgerWrite,     // granted claims are not written
   kStaleLease,          // a lease is given away while its holder may count on it
   kOldGeneration,       // a coordinator that was replaced goes on, and members obey it
   kNoGuard,             // the store takes writes of a coordinator that was replaced
-  kAcceptDuplicate,     // a claim for what is claimed already is granted
-  kNoFreeze,            // a view is installed before all have come to rest
+  kAcceptDuplicate,     // a claim for an id that is claimed already is granted
+  kNoFreeze,            // a view is installed before all members rest
   kForgottenMember,     // the record of a member is not written
   kUnprovenRenewal,     // a lease is renewed without proof that this coordinator still leads
-  kNarrowLease,         // of a range only the first key is asked for
-  kEarlyCommit,         // a step is committed before all have taken it
-  kForgottenRequest,    // what was not answered is not asked again
+  kNarrowLease,         // only the first key of a range is asked for
+  kEarlyCommit,         // a step is committed before all have applied it
+  kForgottenRequest,    // unanswered requests are not repeated
   kOldNews,             // a broken connection is reported as a lost link, for ever
   kChatter,             // the placement is said again after every beat
-  kMarksOfAnybody,      // who does not hold a thing may say how far it is
-  kShortMemory,         // whose accusations cost a life is not remembered
+  kMarksOfAnybody,      // a member may mark the track of a thing that it does not hold
+  kShortMemory,         // the cost of an accusation is not remembered
 };
 
 struct DefectName {

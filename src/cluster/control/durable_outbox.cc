@@ -37,7 +37,7 @@ std::optional<std::vector<host::Change>> DurableOutbox::next_commit() {
 
 void DurableOutbox::committed() {
   CHECK(under_way_ > 0);
-  // An action may put in more: that goes to the back and is not of this batch.
+  // An action may put more into the queue. That goes to the back and does not belong to this batch.
   for (; under_way_ > 0; --under_way_) {
     Item item = std::move(queue_.front());
     queue_.pop_front();

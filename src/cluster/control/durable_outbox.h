@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DurableOutbox: nothing leaves before what it rests on is durable. Changes of the store and actions (sending
-// an answer) are put in as they are decided; an action runs once every change before it is in the store.
-// Changes that come while a commit is under way go together into the next one.
+// DurableOutbox: no action runs before the changes on which it rests are durable. Changes of the store and
+// actions (sending an answer) are put in as they are decided. An action runs once every change before it is
+// in the store. Changes that come while a commit is under way go together into the next one.
 //
 //   outbox.put({"epoch", "7"});
 //   outbox.then([&] { links.send(...); });
@@ -30,17 +30,17 @@ class DurableOutbox {
   explicit DurableOutbox(Order order = Order::kKept) : order_(order) {}
 
   void put(host::Change change);
-  // What comes after also waits for proof that this process still leads, given after this call.
+  // Everything put in after this call also waits for proof, given after it, that this process still leads.
   void guard();
-  // Runs now if nothing is to be waited for.
+  // Runs the action now if there is nothing to wait for.
   void then(Action action);
 
-  // What the store should carry out now: nothing while a commit is under way or when there is nothing to do.
-  // Empty changes: the guard alone.
+  // The changes that the store should carry out now. Nothing while a commit is under way or when there is
+  // nothing to do. Empty changes: the guard alone.
   [[nodiscard]] std::optional<std::vector<host::Change>> next_commit();
-  // The batch is in the store: runs what waited for it.
+  // The batch is in the store: runs the actions that waited for it.
   void committed();
-  // It may be there or not: the same changes come again, with others after them.
+  // The batch may be in the store or not. The same changes come again, with others after them.
   void failed();
 
   [[nodiscard]] bool waiting() const { return !queue_.empty(); }
@@ -50,7 +50,7 @@ class DurableOutbox {
   using Item = std::variant<host::Change, Guard, Action>;
 
   std::deque<Item> queue_;
-  std::size_t under_way_ = 0;  // items at the front whose commit was begun; never begins with an action
+  std::size_t under_way_ = 0;  // items at the front, from a change or guard on, whose commit was begun
   Order order_;
 };
 

@@ -21,7 +21,7 @@ std::vector<std::string> keys(const std::optional<std::vector<host::Change>>& ba
 
 using Strings = std::vector<std::string>;
 
-// Claim: an action runs when all that was put before it is committed, and not before.
+// Claim: an action runs when all changes put in before it are committed, and not before.
 TEST(DurableOutbox, NothingLeavesBeforeItIsDurable) {
   DurableOutbox outbox;
   Strings said;
@@ -44,7 +44,7 @@ TEST(DurableOutbox, NothingLeavesBeforeItIsDurable) {
   EXPECT_FALSE(outbox.waiting());
 }
 
-// Claim: what failed is committed again, with what came since behind it, and nothing was said meanwhile.
+// Claim: changes that failed are committed again, with newer ones behind them. No action runs meanwhile.
 TEST(DurableOutbox, FailedCommitsAreRepeated) {
   DurableOutbox outbox;
   Strings said;
@@ -76,7 +76,7 @@ TEST(DurableOutbox, GuardsAskForProof) {
   EXPECT_EQ(said, Strings{"renewed"});
 }
 
-// Claim: batches keep the store's limits, and what lies behind a batch's border waits for the next.
+// Claim: batches keep the store's limits. Actions behind a batch's border wait for the next batch.
 TEST(DurableOutbox, BatchesKeepTheLimits) {
   DurableOutbox outbox;
   std::size_t said = 0;
@@ -101,7 +101,7 @@ TEST(DurableOutbox, BatchesKeepTheLimits) {
   EXPECT_EQ(changes, 20u);
 }
 
-// Claim: whatever the order of calls, actions run once, in their order, each after the changes before it.
+// Claim: actions run once, in their order, each after the changes before it, whatever the order of calls.
 TEST(DurableOutbox, RandomHistoriesKeepTheOrder) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     Rng rng(seed, Purpose::kTest);

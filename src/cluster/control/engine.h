@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Engine: what a member computes, as its driver knows it. Told on the loop thread what happens, in the order
-// in which it happens; acts through the MemberProcess that it was made with, whose member() is null between
-// two lives. The rules that it keeps: docs/protocols/membership.md, "Changing the view".
+// Engine: what a member computes, as its driver knows it. The driver tells it on the loop thread what
+// happens, in the order of events. The engine acts through the MemberProcess that it was made with, whose
+// member() is null between two lives. It keeps the rules of docs/protocols/membership.md, "Changing the
+// view".
 //
-// Thread rule: the loop thread. What takes long is Work, which the driver does on a thread of its own, one
-// after the other; in a simulation it takes virtual time.
+// Thread rule: the loop thread. Long computations are Work, which the driver does on a thread of its own, one
+// after the other. In a simulation Work takes virtual time.
 #pragma once
 
 #include <functional>
@@ -32,17 +33,17 @@ class Engine {
   [[nodiscard]] virtual std::optional<Instant> next_wakeup() const = 0;
   // The machine is wanted back: give everything away in order, then leave.
   virtual void drain(const std::string& reason, Instant now) = 0;
-  // Why it could not go on; it has left the run then, or is about to.
+  // Why it could not go on. It has then left the run, or is about to.
   [[nodiscard]] virtual std::optional<Error> failure() const = 0;
-  // After every other call: what it wants done, if it does not wait for what it wanted before. Done, or
-  // thrown away undone when the engine's driver ends.
+  // Called after every other call: the work that the engine wants done, unless earlier work is not done. Work
+  // is done, or thrown away undone when the engine's driver ends.
   using Work = std::function<void()>;
   [[nodiscard]] virtual Work take_work() { return {}; }
-  // What was taken is done.
+  // The work that was taken is done.
   virtual void worked(Instant) {}
-  // What people should know since the last call, for the log of its node.
+  // Remarks for people since the last call, for the log of the node.
   [[nodiscard]] virtual std::vector<std::string> take_remarks() { return {}; }
-  // For the metrics of its node.
+  // Counters for the metrics of the node.
   [[nodiscard]] virtual std::vector<CounterSample> counters() const = 0;
 };
 

@@ -41,7 +41,7 @@ void Member::follow(const membership::LeadAnswer& lead, Instant now) {
   const bool other = Incarnation(lead.incarnation()) != coordinator_;
   if (Generation(lead.generation()) < generation_ && options_.defect != Defect::kOldGeneration) return;
   if (!other && links_.linked(kCoordinatorNode)) {
-    // It stood still and goes on: the link's own attempts may be seconds apart by now.
+    // This process stood still and goes on. The link's own attempts may be seconds apart by now.
     const bool redials = !redialed_ || now - *redialed_ >= kRedialAfter;
     if (links_.statistics(kCoordinatorNode).up || !redials) return;
     redialed_ = now;
@@ -120,7 +120,7 @@ void Member::say_beat(Instant now) {
 void Member::on(const net::LinkEvent& event, Instant now) {
   if (ended_) return;
   if (const auto* const arrived = std::get_if<net::Arrived>(&event)) {
-    if (arrived->message.channel != kControlChannel) return;  // the engine's
+    if (arrived->message.channel != kControlChannel) return;  // the message is for the engine
     links_.consumed(arrived->receipt, now);
     const bool obeyed = arrived->from == coordinator() || options_.defect == Defect::kOldGeneration;
     if (arrived->from.node == kCoordinatorNode && obeyed) on_message(arrived->message, now);
@@ -129,11 +129,11 @@ void Member::on(const net::LinkEvent& event, Instant now) {
     reopening_.erase(up->peer.node);
     met_[up->peer.node] = up->peer.incarnation;
     if (!links_.statistics(up->peer.node).relayed_by) by_relay_.erase(up->peer.node);
-    if (view_.fenced().contains(up->peer.incarnation)) return refuse_fenced(now);  // it was, before it came
+    if (view_.fenced().contains(up->peer.incarnation)) return refuse_fenced(now);  // before its link came up
     send_kept(up->peer, now);
     say_ready(now);
     if (up->peer.node != kCoordinatorNode) return;
-    if (up->peer.incarnation != coordinator_) {  // it is another by now: which generation?
+    if (up->peer.incarnation != coordinator_) {  // another coordinator by now: which generation?
       reach(ControlProbe::kOtherCoordinator);
       return search(now);
     }
@@ -190,21 +190,21 @@ void Member::on_message(const net::Message& message, Instant now) {
 
 void Member::on_change(const membership::Change& change, Instant now) {
   told_view_ = true;
-  if (change.epoch() <= view_.epoch().value) return say_ready(now);  // has it
+  if (change.epoch() <= view_.epoch().value) return say_ready(now);  // it has this view
   if (!view_.follows(change)) {
     return say_here(now);
   }
   if (const auto applied = view_.apply(change); !applied.ok()) return end(applied.error());
   frozen_.reset();
-  if (options_.defect != Defect::kOldNews) lost_.clear();  // all come to rest, and go on from the same step
+  if (options_.defect != Defect::kOldNews) lost_.clear();  // all rest, and go on from the same step
   if (const auto lives = view_.lives(options_.self); !lives.ok())
     return end(lives.error(), lives.error().kind == ErrorKind::kRefused);
   refuse_fenced(now);
   watch_peers(now);
   connect_to_peers(now);
   say_ready(now);
-  // While the view changes, an Install follows; the engine would not be told of this one. Nor of one that it
-  // has: it would go back to where that began.
+  // While the view changes, another Install follows, and the engine would not be told of this one. An Install
+  // that it has already would take it back to where that one began.
   const bool news = change.installed().epoch() > installed_.epoch();
   const bool installs = change.has_installed() && !change.freeze() && news;
   if (installs) installed_ = change.installed();

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Member: one incarnation's part in a run, by docs/protocols/membership.md: it keeps the view, follows the
-// coordinator from life to life, opens links to the other members, refuses the fenced, and repeats what was
-// not answered. A pure state machine over the node's links; questions go out through a callback.
+// Member: one incarnation's part in a run, by docs/protocols/membership.md. It keeps the view, follows the
+// coordinator from life to life, and opens links to the other members. It refuses fenced ones, and repeats
+// requests without an answer. A pure state machine over the node's links; questions go out through a
+// callback.
 //
-// The engine is told what happens by MemberEvents, and calls ready(), frozen(), drain(), leave(), lease(),
+// The engine learns of events through MemberEvents, and calls ready(), frozen(), drain(), leave(), lease(),
 // ... Thread rule: one owner, the loop thread.
 #pragma once
 
@@ -47,22 +48,22 @@ struct LeaseAnswered {
 };
 struct ClaimAnswered {
   std::uint64_t number = 0;
-  ClaimAnswer answer;  // `taken` by this incarnation: an earlier answer was lost, it counts as granted
+  ClaimAnswer answer;  // `taken` by this incarnation counts as granted: an earlier answer was lost
 };
 struct CommitAnswered {
   std::uint64_t number = 0;
   CommitOutcome outcome = CommitOutcome::kNoTrack;
 };
-// Save what is to be saved, then leave().
+// The run ends: save everything, then call leave().
 struct StopRequested {
   std::string reason;
 };
-// The link with another living member ended: what was under way between the two is lost. The coordinator is
-// told, and in a run whose members freeze the view changes.
+// The link with another living member ended, so messages under way between the two are lost. The coordinator
+// is told. In a run whose members freeze, the view changes.
 struct PeerLost {
   net::PeerId peer;
 };
-// It is over for this incarnation: it left (no error), was fenced (kRefused), or found no coordinator for too
+// This incarnation's part is over. It left (no error), was fenced (kRefused), or found no coordinator for too
 // long. Nothing that it holds counts any more.
 struct MembershipEnded {
   std::optional<Error> error;
@@ -76,14 +77,14 @@ class Member {
   struct Options {
     std::string run;
     net::PeerId self;
-    membership::LeadAnswer lead;  // of the answer to Begin
+    membership::LeadAnswer lead;  // from the answer to Begin
     Duration beat_every = from_milliseconds(100);
-    Duration patience = from_seconds(600);  // without a coordinator
+    Duration patience = from_seconds(600);  // how long it goes on without a coordinator
     membership::Listening listening = {};   // as the coordinator was told with Begin
     std::string machine = {};
     Defect defect = Defect::kNone;
     ProbeCounts<ControlProbe>* probes = nullptr;
-    // Changes what it says to its coordinator: a simulation's liar.
+    // Changes what it says to its coordinator: a liar in a simulation.
     std::function<void(membership::ToCoordinator&)> falsify = {};
   };
   // Asks a coordinator `Lead`; the answer comes to lead_answered().
@@ -94,7 +95,7 @@ class Member {
   static constexpr Duration kReopenAfter{500'000'000};         // doubling, up to:
   static constexpr Duration kReopenAtMost{10'000'000'000};
   static constexpr Duration kRedialAfter{2'000'000'000};
-  static constexpr Duration kIntroducedIn{1'000'000'000};  // by the coordinator, to who does not listen
+  static constexpr Duration kIntroducedIn{1'000'000'000};  // by the coordinator, if the other does not listen
 
   Member(Options options, net::Links& links, AskLead ask_lead, Instant now);
 
@@ -104,41 +105,43 @@ class Member {
   [[nodiscard]] std::optional<Instant> next_wakeup() const;
   [[nodiscard]] std::vector<MemberEvent> take_events() { return std::exchange(events_, {}); }
 
-  // The engine is prepared to hold things. The coordinator hears of it once links to all members are up: who
-  // cannot reach them all would stop the others.
+  // The engine is prepared to hold things. The coordinator is told once links to all members are up, because
+  // a member without all links would stop the others.
   void ready(Instant now);
-  // It has come to rest for the epoch of the view.
+  // The engine has come to rest for the epoch of the view.
   void frozen(std::string report, std::vector<std::uint64_t> copies, Instant now);
   void drain(const std::string& reason, Instant now);
   void leave(const std::string& reason, Instant now);
-  // To another member of the view, over the link between the two: kept until there is one. False, and nothing
-  // is sent, for who is none. What is kept for one that is fenced is thrown away.
+  // Sends to another member of the view, over the link between the two. Messages are kept until there is a
+  // link. False, and nothing is sent, for a peer outside the view. Messages kept for a peer that is fenced
+  // are dropped.
   bool send(net::PeerId to, host::Lane lane, net::Message message, Instant now);
-  // Requests; the number comes back with the answer.
+  // Requests. The number comes back with the answer.
   std::uint64_t lease(membership::LeaseAsk::Wish wish, const LeaseKeys& keys, Duration duration, Instant now);
   std::uint64_t claim(TrackId track, StepNumber step, SampleRange ids, Instant now);
   std::uint64_t commit(TrackId track, StepNumber step, Instant now);
-  // Goes out with the next beat. A track that it holds no more is dropped() before the next frozen().
+  // The mark goes out with the next beat. A track that it holds no more is dropped() before the next
+  // frozen().
   void applied(TrackId track, StepNumber next) { progress_[track] = next; }
   void dropped(TrackId track) {
     progress_.erase(track);
     reported_.erase(track);
   }
-  // Goes out with a beat about once a second (pace.h).
+  // The measurement goes out with a beat about once a second (pace.h).
   void measured(const StepWork& step, Instant now) { meter_.add(step, now); }
-  // Goes out with beats, for people; nothing: there are none any more.
+  // The figures go out with beats, for people. Nothing: there are none any more.
   void tell_steps(std::optional<membership::StepFigures> figures) { figures_ = figures; }
 
   [[nodiscard]] net::PeerId self() const { return options_.self; }
   [[nodiscard]] const View& view() const { return view_; }
   [[nodiscard]] const membership::Install& installed() const { return installed_; }
   [[nodiscard]] bool serving() const { return view_.find(options_.self) != nullptr; }
-  // The coordinator that it follows was told that the engine is prepared, and that it reaches all.
+  // Its coordinator was told that the engine is prepared and that it reaches all members.
   [[nodiscard]] bool said_ready() const { return said_ready_; }
   [[nodiscard]] Generation generation() const { return generation_; }
   [[nodiscard]] net::PeerId coordinator() const { return {kCoordinatorNode, coordinator_}; }
   [[nodiscard]] bool ended() const { return ended_; }
-  // It was told that the run ends.
+  // Set once it was told that the run ends.
   [[nodiscard]] const std::optional<membership::StopAsked>& stop() const { return stop_; }
 
  private:
@@ -180,7 +183,7 @@ class Member {
   Generation generation_;
   Incarnation coordinator_;
   bool linked_ = false;  // the control connection is up
-  bool heard_ = false;   // it said something in this life of the link
+  bool heard_ = false;   // the coordinator said something in this life of the link
   FailureDetector detector_;
   Instant last_heard_;
   std::optional<Instant> next_search_;
@@ -189,12 +192,12 @@ class Member {
   Instant next_beat_;
 
   View view_;
-  bool told_view_ = false;  // by any coordinator; as long as nobody serves it is empty
+  bool told_view_ = false;  // by any coordinator; the view is empty while nobody serves
   membership::Install installed_;
-  std::optional<membership::Frozen> frozen_;  // said for this epoch, and not installed yet
+  std::optional<membership::Frozen> frozen_;  // the report for this epoch, until it is installed
   bool wants_to_serve_ = false;
-  bool said_ready_ = false;         // to this coordinator
-  bool said_ready_before_ = false;  // to any
+  bool said_ready_ = false;         // to the coordinator that it follows
+  bool said_ready_before_ = false;  // to any coordinator
   std::optional<std::string> drain_reason_;
   std::optional<std::string> leave_reason_;
   std::optional<membership::StopAsked> stop_;
@@ -202,18 +205,18 @@ class Member {
 
   std::uint64_t last_number_ = 0;
   std::map<std::uint64_t, membership::ToCoordinator> unanswered_;
-  std::map<TrackId, StepNumber> progress_;  // not said yet to this coordinator
+  std::map<TrackId, StepNumber> progress_;  // not yet told to this coordinator
   std::map<TrackId, StepNumber> reported_;
   PaceMeter meter_;
   std::optional<membership::StepFigures> figures_;
   std::map<net::PeerId, std::vector<std::pair<host::Lane, net::Message>>> kept_;  // until there is a link
   std::map<NodeId, Instant> down_since_;                 // links to members that are not up
-  std::set<NodeId> by_relay_;                            // whom it goes to through the coordinator
-  std::map<NodeId, Incarnation> met_;                    // whom there is, or was, a link with
+  std::set<NodeId> by_relay_;                            // peers whose links go through the coordinator
+  std::map<NodeId, Incarnation> met_;                    // peers with a link now or before
   Silences silences_{kUnreachableAfter};                 // of the view's members
   std::set<NodeId> lost_;                                // said with each beat until the view changes
-  std::map<NodeId, membership::MemberRecord> expected_;  // who joins, and cannot open a link to us
-  // How to open a link again that ended or never came to be.
+  std::map<NodeId, membership::MemberRecord> expected_;  // joining members that cannot open a link to us
+  // When to open a link again that ended or never came up.
   struct Reopening {
     Instant when;
     Duration wait = kReopenAfter;

@@ -15,10 +15,11 @@ void Member::on_open_failed(NodeId node, Instant now) {
     if (!next_search_) next_search_ = now;
     return;
   }
-  // A firewall or NAT may stand between the two: every second time through the coordinator.
+  // A firewall or NAT may stand between the two. So every third failure opens another way, in turn through
+  // the coordinator and directly.
   const auto member = view_.members().find(node);
   Reopening& reopening = reopening_[node];
-  // One that was up keeps what is under way, and is dialed by the link itself.
+  // A link that was up before keeps its messages, and dials by itself.
   if (member == view_.members().end() || met_.contains(node)) return;
   if (++reopening.failures % 3 != 0) return;
   reach(ControlProbe::kOtherWay);
@@ -36,7 +37,7 @@ void Member::on_link_ended(const net::LinkEnded& ended, Instant now) {
   const NodeId node = ended.peer.node;
   is_down(node, now);
   if (node != kCoordinatorNode) {
-    // We may be fenced, and the coordinator out of reach: the others know it first.
+    // This member may be fenced while the coordinator is out of reach. Then the others know it first.
     if (ended.refused == net::Refused::kFenced && !next_search_) next_search_ = now;
     if (view_.find(ended.peer) != nullptr) {
       lost_.insert(node);
@@ -53,14 +54,14 @@ void Member::on_link_ended(const net::LinkEnded& ended, Instant now) {
       if (leave_reason_) return end(std::nullopt);
       return end(ended.reason, true);
     case net::Refused::kIncompatible: return end(ended.reason);
-    case net::Refused::kElsewhere:  // its address belongs to somebody else by now
+    case net::Refused::kElsewhere:  // its address belongs to another process by now
     case net::Refused::kNo: break;
   }
   if (leave_reason_ && heard_) return end(std::nullopt);
   next_search_ = now;
 }
 
-// Those that were joining have links too, and stand in no view.
+// Refuses fenced members, also those that were joining: they have links but stand in no view.
 void Member::refuse_fenced(Instant now) {
   for (auto met = met_.begin(); met != met_.end();) {
     const net::PeerId peer{met->first, met->second};
@@ -84,7 +85,7 @@ void Member::refuse_fenced(Instant now) {
   });
 }
 
-// It was out of reach before the connection broke, if it was silent before.
+// Notes since when a member is out of reach. If it was silent before its connection broke, that counts.
 void Member::is_down(NodeId node, Instant now) {
   down_since_.try_emplace(node, links_.statistics(node).last_heard.value_or(now));
   if (options_.defect == Defect::kOldNews) lost_.insert(node);
@@ -98,13 +99,15 @@ void Member::watch_peers(Instant now) {
   silences_.watch(peers, now);
 }
 
-// A connection that stands says nothing about the way back: whoever hears nothing over it is cut off.
+// When the member was last heard. An open connection says nothing about the way back: a member is cut off if
+// nothing comes over it.
 Instant Member::last_sign(NodeId node, Instant now) const {
   const auto down = down_since_.find(node);
   return down != down_since_.end() ? down->second : links_.statistics(node).last_heard.value_or(now);
 }
 
-// Without it nobody could be reached through it: that says nothing of them.
+// Links through the coordinator start anew. Without it nobody could be reached through it, which says nothing
+// about these members.
 void Member::relay_is_back(Instant now) {
   for (auto& [node, since] : down_since_) {
     if (by_relay_.contains(node)) since = now;
@@ -122,7 +125,7 @@ void Member::connect_to_peers(Instant now) {
   for (const auto& [node, record] : expected_) connect_to(record, now);
 }
 
-// The younger one of two opens, unless only the older can.
+// Opens a link to a member. The younger of two opens it, unless only the older can.
 void Member::connect_to(const membership::MemberRecord& record, Instant now) {
   const net::PeerId peer = peer_of(record);
   if (peer == options_.self || links_.linked(peer.node)) return;
@@ -134,7 +137,8 @@ void Member::connect_to(const membership::MemberRecord& record, Instant now) {
   const bool other_can = reaches(record, own_);
   if (can && (younger || !other_can)) return links_.open(address_of(peer.node, record.listening()), now);
   if (can || !younger || (other_can && serving())) return;
-  // Who joins is in nobody's view yet: the other hears of it from the coordinator, and opens the link.
+  // A joining member is in nobody's view yet. The other learns of it from the coordinator, and opens the
+  // link.
   if (other_can && now - down < kIntroducedIn) return;
   reach(ControlProbe::kRelayed);
   by_relay_.insert(peer.node);

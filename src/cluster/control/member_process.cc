@@ -62,12 +62,13 @@ void MemberProcess::ask_begin(Instant now) {
                              .to = certificate_name(kCoordinatorNode)});
 }
 
-// Whoever else listens by now where a coordinator did may say anything. Only the run's own can refuse.
+// Goes on asking unless the run's own coordinator refused. Another process may listen by now at a
+// coordinator's address and say anything.
 void MemberProcess::not_begun(const Error& why, Instant now) {
   if (why.kind == ErrorKind::kRefused || now - *began_trying_ >= options_.patience)
     return finish({.error = why});
   events_.emplace_back(BeginFailed{why});
-  // Many nodes may have lost the same coordinator.
+  // A random wait, as many nodes may have lost the same coordinator.
   next_begin_ =
       now +
       Duration{static_cast<std::int64_t>(static_cast<double>(kBeginEvery.ns) * (0.5 + 0.5 * rng_.uniform()))};
@@ -111,7 +112,7 @@ void MemberProcess::on_begun(const Result<std::string>& answer, Instant now) {
       LifeBegun{.self = self, .configuration = begun.configuration(), .coordinators = coordinators_});
 }
 
-// The one that we were told may be gone for ever when the next life begins.
+// Adds the coordinators in `lead`. The one in the options may be gone for ever when the next life begins.
 void MemberProcess::learn_coordinators(const membership::LeadAnswer& lead) {
   coordinators_ = options_.coordinators;
   for (const membership::Address& address : lead.coordinators()) {
@@ -123,7 +124,7 @@ void MemberProcess::learn_coordinators(const membership::LeadAnswer& lead) {
 
 void MemberProcess::gather(net::LinkEvents& events, Instant now) {
   for (net::LinkEvent& event : events) {
-    // Several events of the network may come before take_events(): its end is the last thing a life tells.
+    // Several events of the network may come before take_events(). A life tells nothing after its end.
     if (member_->ended()) return;
     if (options_.watch_links) options_.watch_links(event);
     member_->on(event, now);
@@ -191,7 +192,7 @@ std::vector<ProcessEvent> MemberProcess::take_events() {
   return std::exchange(events_, {});
 }
 
-// It was fenced, or has come too late.
+// The run ended before this process could begin again, or before it came at all.
 void MemberProcess::run_ended(const membership::StopAsked& stop) {
   if (!had_life_) {
     return finish({.error = Error{.kind = ErrorKind::kRefused,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MemberProcess: a process that wants to be in a run: it begins, has Links and a Member for as long as that
+// MemberProcess: a process that wants to be in a run. It begins, has Links and a Member for as long as that
 // life lasts, and begins anew after it was fenced. A pure state machine over the Network.
 //
 // Thread rule: one owner, the loop thread.
@@ -29,19 +29,19 @@ namespace gossamer::cluster {
 struct LifeBegun {
   net::PeerId self;
   std::string configuration;
-  std::vector<host::Endpoint> coordinators;  // all that are known, those of the options first
+  std::vector<host::Endpoint> coordinators;  // all known ones, those of the options first
 };
-// It is over. `again`: another one will be tried; otherwise the process is done, `error` says why, if it did
-// not leave by itself.
+// A life is over. `again`: another one will be tried. Otherwise the process is done; `error` is set unless it
+// left by itself.
 struct LifeEnded {
   std::optional<Error> error;
   bool again = false;
 };
-// Nobody gave it a life yet, and it goes on asking, the next that it knows.
+// No coordinator gave it a life yet. It goes on asking at the next address.
 struct BeginFailed {
   Error error;
 };
-// In the order in which things happened. Arrived: a message of a member, on a channel of the engine's.
+// Events in the order in which they happened. Arrived: a message of a member, on a channel of the engine.
 using ProcessEvent = std::variant<LifeBegun, LifeEnded, BeginFailed, MemberEvent, net::Arrived>;
 
 class MemberProcess {
@@ -50,21 +50,21 @@ class MemberProcess {
     std::string run;
     std::string name;                          // for people
     std::vector<host::Endpoint> coordinators;  // control addresses; at least one
-    membership::Listening listening;           // nothing behind NAT
-    // Where addresses change: asked before each Begin, and replaces `listening`.
+    membership::Listening listening;           // empty behind NAT
+    // Set where addresses change: asked before each Begin, and replaces `listening`.
     std::function<membership::Listening()> look_up = {};
-    std::string machine = {};  // the network stack: whose loopback addresses are its own
+    std::string machine = {};  // the network stack: loopback addresses work within it alone
     std::uint64_t memory_bytes = 0;
     std::uint32_t cores = 1;
     std::string program;
-    Duration patience = from_seconds(600);  // without a coordinator
+    Duration patience = from_seconds(600);  // how long it goes on without a coordinator
     std::uint64_t seed = 0;
     Defect defect = Defect::kNone;
     ProbeCounts<ControlProbe>* probes = nullptr;
-    // Changes what it says to its coordinator: a simulation's liar.
+    // Changes what it says to its coordinator: a liar in a simulation.
     std::function<void(membership::ToCoordinator&)> falsify = {};
     ProbeCounts<net::LinkProbe>* link_probes = nullptr;
-    std::function<void(const net::LinkEvent&)> watch_links = {};  // sees all of them
+    std::function<void(const net::LinkEvent&)> watch_links = {};  // gets every event
   };
   static constexpr Duration kBeginEvery{500'000'000};
   static constexpr Duration kBeginTime{5'000'000'000};
@@ -77,7 +77,7 @@ class MemberProcess {
   [[nodiscard]] std::optional<Instant> next_wakeup() const;
   // Ends this life, if there is one, and begins another.
   void begin_anew(const Error& why, Instant now);
-  // After every other call, until there is nothing: what the engine does about events makes others.
+  // To be called after every other call, until it is empty: the engine's reactions make further events.
   [[nodiscard]] std::vector<ProcessEvent> take_events();
 
   // Null between lives.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A member process alone, before a coordinator of which the test says what comes from it. What it does in a
-// fleet is the simulation's to test (src/simulation).
+// A member process alone, before a coordinator whose messages the test chooses. The simulation tests how it
+// does in a fleet (src/simulation).
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -68,7 +68,7 @@ class MemberTest : public ::testing::Test {
     Member& own = *process_.member();
     own.on(net::Arrived{.from = own.coordinator(), .message = pack(said), .receipt = {}}, now_);
   }
-  // Others, with the one of the first view, that listen nowhere.
+  // The next view adds members that listen nowhere.
   void hide(net::PeerId member) {
     membership::ToMember said;
     said.mutable_change()->set_from(1);
@@ -80,18 +80,18 @@ class MemberTest : public ::testing::Test {
     Member& own = *process_.member();
     own.on(net::Arrived{.from = own.coordinator(), .message = pack(said), .receipt = {}}, now_);
   }
-  // For so many seconds.
+  // Lets so many seconds pass.
   void wait(double seconds) {
     for (int i = 0; i < static_cast<int>(10 * seconds); ++i) {
       now_ = now_ + from_milliseconds(100);
       process_.member()->tick(now_);
     }
   }
-  // What its last beat says.
+  // The members that its last beat calls unreachable.
   [[nodiscard]] std::set<std::uint64_t> unreachable() const {
     return {beat_.unreachable().begin(), beat_.unreachable().end()};
   }
-  // How the process ended, if it did.
+  // The error with which the process ended, if it did.
   std::optional<Error> error() {
     for (const ProcessEvent& event : process_.take_events()) {
       const auto* const ended = std::get_if<LifeEnded>(&event);
@@ -101,13 +101,13 @@ class MemberTest : public ::testing::Test {
   }
 
   Instant now_;
-  membership::Beat beat_;  // the last that it said
+  membership::Beat beat_;  // the last one it sent
   Nobody network_;
   MemberProcess process_;
 };
 
-// Claim: an engine that is ready at once waits for the view and for links to all who stand in it: who begins
-// to serve before it reaches them would have all of them wait.
+// Claim: an engine that is ready at once waits for the view and for links to all members in it. A member that
+// served before it reaches them would make all of them wait.
 TEST_F(MemberTest, ReadyOnceItReachesAll) {
   answer(kSelf);
   Member& own = *process_.member();
@@ -118,7 +118,7 @@ TEST_F(MemberTest, ReadyOnceItReachesAll) {
   EXPECT_FALSE(own.said_ready());
 }
 
-// Claim: where nobody serves yet, the view that it waits for is empty, and Ready follows.
+// Claim: the view that a member waits for is empty while nobody serves, and Ready follows.
 TEST_F(MemberTest, ReadyWhereNobodyServes) {
   answer(kSelf);
   Member& own = *process_.member();
@@ -130,14 +130,14 @@ TEST_F(MemberTest, ReadyWhereNobodyServes) {
   EXPECT_TRUE(own.said_ready());
 }
 
-// Claim: nobody gets the coordinator's number.
+// Claim: no member gets the coordinator's number.
 TEST_F(MemberTest, IsNotTheCoordinator) {
   answer({kCoordinatorNode, Incarnation(3)});
   EXPECT_EQ(process_.member(), nullptr);
 }
 
-// Claim: whatever somebody says who is not the run's coordinator, or nothing, is followed by a question to
-// the next address; the one who leads there gives a life.
+// Claim: any answer that is not from the run's coordinator is followed by a question to the next address. The
+// coordinator that leads there gives a life.
 TEST_F(MemberTest, SomebodyElseAnswers) {
   const auto of_kind = [](ErrorKind kind) {
     return Result<std::string>(Error{.kind = kind, .what = "said by somebody"});
@@ -158,7 +158,7 @@ TEST_F(MemberTest, SomebodyElseAnswers) {
   EXPECT_NE(process_.member(), nullptr);
 }
 
-// Claim: a refusal ends it at once.
+// Claim: a refusal ends the process at once.
 TEST_F(MemberTest, EndsWhenRefused) {
   process_.on(host::Answered{network_.asked(), Error{.kind = ErrorKind::kRefused, .what = "no"}}, now_);
   const auto ended = error();
@@ -166,7 +166,7 @@ TEST_F(MemberTest, EndsWhenRefused) {
   EXPECT_EQ(ended->kind, ErrorKind::kRefused);
 }
 
-// Claim: so does the end of its patience, with what was said last.
+// Claim: the end of its patience ends the process, too, with the last answer as its error.
 TEST_F(MemberTest, EndsWhenPatienceDoes) {
   now_ = now_ + options().patience;
   process_.on(host::Answered{network_.asked(), std::string("garbage")}, now_);
@@ -175,8 +175,8 @@ TEST_F(MemberTest, EndsWhenPatienceDoes) {
   EXPECT_EQ(ended->kind, ErrorKind::kBadData);
 }
 
-// Claim: where it listens is looked up for each life; one whose address has gone ends and is followed by
-// another.
+// Claim: the listening address is looked up for each life. A life whose address has gone ends, and another
+// follows.
 TEST_F(MemberTest, TellsWhereItIsNow) {
   std::string host = "before";
   MemberProcess::Options wanted = options();
@@ -209,7 +209,7 @@ TEST_F(MemberTest, TellsWhereItIsNow) {
   EXPECT_EQ(told(), "after");
 }
 
-// Claim: an answer to Lead that is none is no other coordinator.
+// Claim: an unreadable answer to Lead names no other coordinator.
 TEST_F(MemberTest, NobodyLeadsThere) {
   answer(kSelf);
   Member& own = *process_.member();
@@ -218,7 +218,7 @@ TEST_F(MemberTest, NobodyLeadsThere) {
   EXPECT_EQ(own.coordinator(), before);
 }
 
-// Claim: a view with another life of the node ends this one with an error.
+// Claim: a view with another life of the node ends this life with an error.
 TEST_F(MemberTest, AnotherLifeOfTheNode) {
   answer(kSelf);
   change({kSelf.node, Incarnation(4)});
@@ -227,7 +227,7 @@ TEST_F(MemberTest, AnotherLifeOfTheNode) {
   EXPECT_EQ(ended->kind, ErrorKind::kBadData);
 }
 
-// Claim: so does one in which the coordinator is a member; one with somebody else does not.
+// Claim: a view with the coordinator as a member ends the life, too. A view with any other node does not.
 TEST_F(MemberTest, CoordinatorIsNoMember) {
   answer(kSelf);
   change({NodeId(3), Incarnation(4)});
@@ -246,8 +246,8 @@ TEST_F(MemberTest, CoordinatorIsNoMember) {
   EXPECT_EQ(ended->kind, ErrorKind::kBadData);
 }
 
-// Claim: whom a member reaches only through the coordinator it cannot have reached while that was away: it
-// has 3 s anew to be reached when the coordinator is back. Another has not.
+// Claim: a peer reached only through the coordinator has 3 s anew when the coordinator is back, as nobody
+// could reach it meanwhile. A peer that listens has not.
 TEST_F(MemberTest, RelayWasAway) {
   answer(kSelf);
   constexpr net::PeerId kListens{NodeId(3), Incarnation(4)};
@@ -267,8 +267,8 @@ TEST_F(MemberTest, RelayWasAway) {
   EXPECT_EQ(unreachable(), (std::set{kListens.node.value, kHidden.node.value}));
 }
 
-// Claim: who is fenced while the run ends, and was not told, hears it when it begins anew, and ends without
-// an error as the run does.
+// Claim: a member that was fenced while the run ends, and was not told, learns of the end when it begins
+// anew. It ends without an error as the run does.
 TEST_F(MemberTest, BeginsWhileTheRunEnds) {
   answer(kSelf);
   fenced();
@@ -281,7 +281,7 @@ TEST_F(MemberTest, BeginsWhileTheRunEnds) {
   EXPECT_TRUE(process_.done());
 }
 
-// Claim: if the run has failed, so has it.
+// Claim: a member ends with an error if the run has failed.
 TEST_F(MemberTest, BeginsWhileTheRunFails) {
   answer(kSelf);
   fenced();
@@ -295,7 +295,7 @@ TEST_F(MemberTest, BeginsWhileTheRunFails) {
   EXPECT_EQ(ended->got, "sums differ");
 }
 
-// Claim: who comes for the first time while the run ends is refused.
+// Claim: a process that comes for the first time while the run ends is refused.
 TEST_F(MemberTest, ComesTooLate) {
   stop_answer("enough", false);
   const auto ended = error();
@@ -303,7 +303,7 @@ TEST_F(MemberTest, ComesTooLate) {
   EXPECT_EQ(ended->kind, ErrorKind::kRefused);
 }
 
-// Claim: who was told that the run ends, and is fenced then, asks nobody.
+// Claim: a member that was told that the run ends, and is then fenced, asks nobody.
 TEST_F(MemberTest, FencedAfterItWasTold) {
   answer(kSelf);
   membership::ToMember said;

@@ -21,7 +21,7 @@ double median(const std::deque<Pace>& paces, double Pace::* what) {
 }  // namespace
 
 void PaceMeter::add(const StepWork& step, Instant now) {
-  // The first says where the period begins: when its step began nobody knows.
+  // The first step only begins the period, because nobody knows when that step began.
   if (!began_) {
     began_ = now;
     return;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pace: how fast a member computes, as place() takes it: its speed, and what it has to do in a step whatever
-// it holds. A member adds up what its steps have taken and tells it about once a second; its coordinator
-// believes the median of what it was told last. So a single measurement that is far off counts for nothing,
-// and who has become slower is known as that, not as something in between, as soon as half of them say so.
+// Pace: how fast a member computes, as place() takes it. It is the member's speed, and its own work: the work
+// that it does in a step whatever it holds. A member adds up the times of its steps and tells the pace about
+// once a second. Its coordinator believes the median of the last ones it was told. So a single measurement
+// that is far off counts for nothing. A change is believed in full, with no value in between, once half of
+// them show it.
 //
 // Thread rule: one thread.
 #pragma once
@@ -19,17 +20,17 @@ namespace gossamer::cluster {
 
 struct Pace {
   double speed = 0;     // units of work a second, > 0
-  double own_work = 0;  // units a step, beside that of its things
-  double step_s = 0;    // that a step takes in all, with what it waits for; 0: not measured
+  double own_work = 0;  // units a step, beside the work of its things
+  double step_s = 0;    // seconds of a whole step, waiting included; 0: not measured
   bool operator==(const Pace&) const = default;
 };
 
-// What a step has taken.
+// The work and times of a step.
 struct StepWork {
   double work = 0;       // of the things that the member holds, units
-  Duration took;         // computing for these alone, by the clock
-  Duration cpu;          // of the threads that compute, for these alone; 0: not measured
-  Duration process_cpu;  // of the whole process meanwhile: what it does on the side slows computing down
+  Duration took;         // by the clock, computing for these things alone
+  Duration cpu;          // of the computing threads, for these things alone; 0: not measured
+  Duration process_cpu;  // of the whole process in `took`: side work slows computing down
   Duration all_cpu;      // of the process, from the step before to this one
   Duration whole = {};   // from the step before to this one; 0: not measured
 };
@@ -39,11 +40,15 @@ class PaceMeter {
   static constexpr Duration kPeriod{1'000'000'000};
 
   void add(const StepWork& step, Instant now);
-  // Of the steps since it was last taken, once they span a period. A step takes all CPU that it needs, at the
-  // rate at which the process got CPU while it computed; and own work is in the unit of that of the things
-  // what it costs in CPU, at their price.
+  // The pace over the steps since the last take(), once they span a period:
+  //
+  //   speed    = work / took * max(1, process_cpu / cpu)
+  //   own_work = work * (all_cpu - cpu) / cpu, for each step
+  //
+  // So own work is the other CPU time, at the price of the things' work. The factor counts side work once. A
+  // step is predicted to take all its CPU time, at the rate at which the process got it while it computed.
   [[nodiscard]] std::optional<Pace> take(Instant now);
-  // The member holds other things from here on.
+  // Forgets all: the member holds other things from here on.
   void restart() { *this = {}; }
 
  private:
@@ -56,8 +61,8 @@ class SmoothedPace {
  public:
   static constexpr std::size_t kWindow = 9;
 
-  // What cannot be a pace, or would leave the range of numbers where paces are summed and shared, counts for
-  // nothing.
+  // Adds a pace that a member told. Values that cannot be a pace count for nothing. So do values that would
+  // leave the range of numbers where paces are summed and divided.
   void add(const Pace& told);
   [[nodiscard]] std::optional<Pace> pace() const;
 
@@ -65,14 +70,14 @@ class SmoothedPace {
   std::deque<Pace> told_;
 };
 
-// Who holds nothing measures nothing. It may have become faster meanwhile, so it is given something for a
-// trial 10 minutes after it had to give all away, though its last pace speaks against it; each time that it
-// is soon left with nothing again it is left alone for twice as long.
+// When a member without things is tried again. It measures nothing, and may have become faster meanwhile. So
+// it is given something for a trial 10 minutes after it had to give all away, though its last pace speaks
+// against it. Each time that it is soon left with nothing again, the pause is twice as long.
 class IdleTrial {
  public:
   static constexpr Duration kFirst{600'000'000'000};
 
-  // With each placement: whether it holds something.
+  // Called with each placement: whether the member holds something.
   void placed(bool holds, Instant now);
   [[nodiscard]] bool due(Instant now) const;
 

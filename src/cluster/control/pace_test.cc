@@ -18,12 +18,12 @@ StepWork step_of(std::int64_t took_ms, std::int64_t cpu_ms = 0, std::int64_t all
           .all_cpu = ms(all_cpu_ms)};
 }
 
-// Claim: a pace is told once a period, of all steps since the last one, and of none that nobody measured.
+// Claim: a pace is told once a period, of all steps since the last one, and not without a measured step.
 TEST(PaceMeter, AddsUpTheStepsOfAPeriod) {
   PaceMeter meter;
   Instant now;
   EXPECT_FALSE(meter.take(now));
-  meter.add(step_of(9000), now);  // where the period begins
+  meter.add(step_of(9000), now);  // here the period begins
   for (const std::int64_t took_ms : {100, 300}) {
     now = now + ms(400);
     meter.add(step_of(took_ms), now);
@@ -38,8 +38,8 @@ TEST(PaceMeter, AddsUpTheStepsOfAPeriod) {
   EXPECT_FALSE(meter.take(now + from_seconds(5)));
 }
 
-// Claim: own work is what CPU there is beside that of the things, at their price. Another quota, with which
-// both take longer, changes the speed and not the own work; other things change neither.
+// Claim: own work is the CPU time beside the things' CPU time, at their price. Another quota, with which both
+// take longer, changes the speed and not the own work. Other things change neither.
 TEST(PaceMeter, OwnWorkIsInUnitsOfWork) {
   const auto measured = [](const StepWork& step) {
     PaceMeter meter;
@@ -61,8 +61,8 @@ TEST(PaceMeter, OwnWorkIsInUnitsOfWork) {
   EXPECT_DOUBLE_EQ(few.own_work, 8);
 }
 
-// Claim: with a quota, what the process does while it computes makes that slower, and would come again in the
-// own work: it counts once. A step is predicted to take all its CPU at the rate that there is.
+// Claim: side work during computing counts once. With a quota it slows computing down, and it would count
+// again in the own work. A step is predicted to take all its CPU time at the present rate.
 TEST(PaceMeter, WhatRunsBesideComputingCountsOnce) {
   PaceMeter meter;
   const StepWork step{
@@ -74,7 +74,7 @@ TEST(PaceMeter, WhatRunsBesideComputingCountsOnce) {
   EXPECT_DOUBLE_EQ((16 + pace.own_work) / pace.speed, 0.192 / (0.160 / 1.6));
 }
 
-// Claim: what a step takes in all is its mean over the period, waiting included.
+// Claim: the time of a whole step is its mean over the period, waiting included.
 TEST(PaceMeter, TellsOfWholeSteps) {
   PaceMeter meter;
   const StepWork step{
@@ -86,7 +86,7 @@ TEST(PaceMeter, TellsOfWholeSteps) {
   EXPECT_DOUBLE_EQ(meter.take(Instant{} + PaceMeter::kPeriod).value_or(Pace{}).step_s, 0.06);
 }
 
-// Claim: who holds nothing measures nothing.
+// Claim: a member that holds nothing measures nothing.
 TEST(PaceMeter, NothingIsNoMeasurement) {
   PaceMeter meter;
   meter.add({.work = 0, .took = {}, .cpu = {}, .process_cpu = {}, .all_cpu = ms(1)}, {});
@@ -95,8 +95,8 @@ TEST(PaceMeter, NothingIsNoMeasurement) {
   EXPECT_FALSE(meter.take(Instant{} + PaceMeter::kPeriod));
 }
 
-// Claim: single measurements count for nothing; a change is believed as a whole once half of the window says
-// so.
+// Claim: single measurements count for nothing. A change is believed as a whole once half of the window shows
+// it.
 TEST(SmoothedPace, IsTheMedianOfAWindow) {
   SmoothedPace smoothed;
   EXPECT_FALSE(smoothed.pace());
@@ -109,7 +109,7 @@ TEST(SmoothedPace, IsTheMedianOfAWindow) {
   EXPECT_EQ(needed, 1 + SmoothedPace::kWindow / 2);
 }
 
-// Claim: what can be no measurement is none.
+// Claim: a value that can be no measurement is ignored.
 TEST(SmoothedPace, TakesNumbersAlone) {
   SmoothedPace smoothed;
   const double nan = std::numeric_limits<double>::quiet_NaN();
@@ -120,8 +120,8 @@ TEST(SmoothedPace, TakesNumbersAlone) {
   EXPECT_FALSE(smoothed.pace());
 }
 
-// Claim: who was left with nothing is tried after 10 minutes; after a trial that did not last, in 20; after a
-// time at work, in 10 again.
+// Claim: a member that was left with nothing is tried after 10 minutes. After a trial that did not last it is
+// tried in 20, and after a time at work in 10 again.
 TEST(IdleTrial, ComesLaterEachTimeThatItDoesNotLast) {
   IdleTrial trial;
   Instant now;

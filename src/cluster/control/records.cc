@@ -50,7 +50,7 @@ Error damaged(std::string key, std::string got, std::string expected) {
 
 bool is_number(std::uint64_t value) { return value < kMostNumber; }
 
-// Reads one entry into `records`; false if key or value is none of ours, or the two do not fit together.
+// Reads one entry into `records`. False if key or value is not the store's, or the two do not fit together.
 class Reader {
  public:
   explicit Reader(Records& records) : records_(records) {}
@@ -79,7 +79,7 @@ class Reader {
     membership::Lead& lead = records_.lead;
     return lead.ParseFromString(value) && is_number(lead.next_node()) && is_number(lead.next_incarnation());
   }
-  // Sums and shares of speeds have to stay numbers.
+  // Sums and quotients of speeds have to stay numbers.
   bool read_installed(const std::string& value) {
     membership::Installed& installed = records_.installed;
     return installed.ParseFromString(value) && std::ranges::all_of(installed.speeds(), [](const auto& one) {
@@ -172,7 +172,7 @@ class Reader {
 
 using Pieces = std::map<std::uint64_t, membership::Holdings>;
 
-// The NNNNNN-th 4,096 things, by their numbers.
+// Pieces of the holdings: piece NNNNNN has the NNNNNN-th 4,096 things, by their numbers.
 Pieces pieces_of(const HoldingMap& holdings) {
   Pieces pieces;
   for (const auto& [thing, node] : holdings) {
@@ -192,7 +192,8 @@ void add_runs(const FencedIncarnations& fenced,
   }
 }
 
-// Numbers are given in rising order, none twice, and a view begins before anything is installed in it.
+// Checks the numbers: they are given in rising order, none twice. A view begins before anything is installed
+// in it.
 Result<void> check_numbers(const Records& records) {
   const membership::Lead& lead = records.lead;
   const std::string next = std::to_string(lead.next_incarnation());
@@ -210,7 +211,7 @@ Result<void> check_numbers(const Records& records) {
   }
   for (const auto& [node, record] : records.members) {
     const Incarnation incarnation(record.incarnation());
-    // Nodes have their numbers from certificates, which need not have come from here.
+    // Node numbers are not checked: they come from certificates, which another coordinator may have given.
     if (incarnation.value >= lead.next_incarnation())
       return damaged(member_key(incarnation), "an incarnation that was never given", "less than " + next);
     if (records.fenced_in_view.contains(incarnation))
@@ -219,7 +220,7 @@ Result<void> check_numbers(const Records& records) {
   return {};
 }
 
-// What two living incarnations both have.
+// Finds keys that two living incarnations both have.
 Result<void> check_leases(const Records& records) {
   std::vector<Lease> living = records.leases;
   std::erase_if(living, [&](const Lease& one) { return records.fenced.contains(one.holder); });

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the coordinator's store holds, as values: the table in docs/protocols/membership.md. read_records() is
-// what a new coordinator begins with; the other functions make the changes that keep the store so.
-// Thread rule: plain functions.
+// The entries of the coordinator's store, as values: the table in docs/protocols/membership.md. A new
+// coordinator begins with read_records(). The other functions make the changes that keep the store so. Thread
+// rule: plain functions.
 #pragma once
 
 #include <gossamer/membership.pb.h>
@@ -41,22 +41,23 @@ struct Records {
   std::map<std::string, std::string> tokens;     // by id, as cluster/admission keeps them; opaque here
 };
 
-// Leases are for at most this time, and no number of the store comes near this one: what is beyond is damage.
+// Leases are for at most this time, and all numbers of the store stay far below this one. Anything beyond is
+// damage.
 inline constexpr Duration kLongestLease{3600'000'000'000};
 inline constexpr std::uint64_t kMostNumber = std::uint64_t{1} << 62;
 
-// kBadData names the key that cannot be read.
+// The error is kBadData and names the key that cannot be read.
 [[nodiscard]] Result<Records> read_records(std::span<const host::Entry> entries);
 
-// What a store is made for and cannot change.
+// The properties of a run that its store is made for and that cannot change.
 struct RunShape {
   std::string run;
   std::uint64_t batch = 1;
   std::vector<TrackId> tracks = {};
 };
-// The first change of a new lead: takes an incarnation for its coordinator and fences that of the one before.
-// kRefused for the store of another run, kUsage for one with other ledgers; kBadData names an entry that
-// contradicts others, as no coordinator leaves it.
+// Makes the first change of a new lead: takes an incarnation for its coordinator and fences the one before.
+// kRefused: the store of another run. kUsage: a store with other ledgers. kBadData: an entry contradicts
+// others, as no coordinator leaves it; the error names it.
 [[nodiscard]] Result<std::vector<host::Change>> begin_lead(Records& records, const RunShape& shape);
 
 [[nodiscard]] host::Change put_lead(const membership::Lead& lead);

@@ -41,7 +41,7 @@ Records read(const StoreModel& store) {
   return *records;
 }
 
-// Claim: every kind of record is read back as it was written, and gone when it was removed.
+// Claim: every kind of record reads back as it was written, and is gone after its removal.
 TEST(Records, ComeBack) {
   StoreModel store;
   membership::MemberRecord member;
@@ -86,7 +86,7 @@ TEST(Records, ComeBack) {
   EXPECT_TRUE(records.claims.claims.empty() && records.marks.marks.empty() && records.tokens.empty());
 }
 
-// Claim: holdings are written by pieces, only those that differ, and read back whole.
+// Claim: holdings are written in pieces, only those that differ, and read back whole.
 TEST(Records, HoldingsAreWrittenByPieces) {
   StoreModel store;
   HoldingMap before;
@@ -104,7 +104,7 @@ TEST(Records, HoldingsAreWrittenByPieces) {
   EXPECT_TRUE(read(store).holdings.empty());
 }
 
-// Claim: what cannot be read is named by its key.
+// Claim: an unreadable entry is named by its key.
 TEST(Records, DamageIsNamed) {
   for (const char* const key :
        {"lead", "epoch", "installed", "fenced", "members/1", "leases/1/2", "claims/1/2/3", "commits/1",
@@ -119,8 +119,8 @@ TEST(Records, DamageIsNamed) {
   EXPECT_FALSE(read_records(unknown).ok());
 }
 
-// Claim: each lead takes an incarnation of its own and fences the one before; a store of another run or with
-// other ledgers is refused before anything is written.
+// Claim: each lead takes an incarnation of its own and fences the one before. A store of another run, or with
+// other ledgers, is refused before anything is written.
 TEST(Records, LeadsFollowEachOther) {
   StoreModel store;
   Records records;
@@ -147,7 +147,7 @@ TEST(Records, LeadsFollowEachOther) {
             ErrorKind::kUsage);
 }
 
-// A store after some work, of two tracks with a batch of 12: member 4 in incarnation 5, the last one given.
+// A store after some work, with two tracks and a batch of 12. Member 4 has incarnation 5, the last one given.
 StoreModel good_store() {
   membership::Lead lead;
   lead.set_run("r");
@@ -175,7 +175,7 @@ StoreModel good_store() {
   return store;
 }
 
-// How a lead begins with good_store() and one change more.
+// How a lead begins with good_store() and one further change.
 Result<void> begin_after(const host::Change& change) {
   StoreModel store = good_store();
   store.carry_out(change);
@@ -186,8 +186,8 @@ Result<void> begin_after(const host::Change& change) {
   return {};
 }
 
-// Claim: entries that can be read and cannot be true, alone or beside the others, are named. (A coordinator
-// that took them up would end with a failed check, at once or at the next change.)
+// Claim: entries that can be read but cannot be true, alone or beside others, are named. (A coordinator that
+// took them up would end with a failed check, at once or at the next change.)
 TEST(Records, WhatCannotBeIsNamed) {
   ASSERT_TRUE(begin_after({"stopping", ""}).ok());
   membership::MemberRecord member;
@@ -235,7 +235,7 @@ TEST(Records, WhatCannotBeIsNamed) {
                 .error()
                 .where,
             "leases/1/5");
-  // What the fenced had means nothing, and may lie where it likes.
+  // Leases and claims of fenced holders mean nothing, and may overlap or be out of range.
   EXPECT_TRUE(begin_after(put_lease({{LeaseSpace(1), 7, 9}, Incarnation(2), from_seconds(3)})).ok());
   EXPECT_TRUE(
       begin_after(put_claim({TrackId(1), StepNumber(3), {SampleId(38), SampleId(41)}, Incarnation(2)})).ok());

@@ -13,7 +13,7 @@ namespace gossamer::cluster {
 
 struct RunEvent {
   std::string kind = {};  // "begun", "serving", "lost", "installed", "rebalances", "short", ...
-  net::PeerId peer = {};  // where it is about one
+  net::PeerId peer = {};  // the member that it is about, if any
   Epoch epoch = {};
   std::string text = {};
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A network on which there is nobody, for tests that say themselves what comes. Thread rule: one owner.
+// A network without anybody on it, for tests that make up all answers. Thread rule: one owner.
 #pragma once
 
 #include <string>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// View: who is in the run at an epoch (docs/protocols/membership.md). The same at everyone who has the epoch:
-// it changes only by the differences that the coordinator sends. Thread rule: one owner.
+// View: the members of the run at an epoch (docs/protocols/membership.md). It is the same at everyone that
+// has the epoch, as it changes only by the differences that the coordinator sends. Thread rule: one owner.
 #pragma once
 
 #include <gossamer/membership.pb.h>
@@ -26,24 +26,24 @@ class View {
   View(Epoch epoch, std::map<NodeId, membership::MemberRecord> members, FencedIncarnations fenced);
 
   [[nodiscard]] Epoch epoch() const { return epoch_; }
-  // Those that serve or drain.
+  // Members that serve or drain.
   [[nodiscard]] const std::map<NodeId, membership::MemberRecord>& members() const { return members_; }
   [[nodiscard]] const FencedIncarnations& fenced() const { return fenced_; }
-  // Null if the node is none, or lives another life.
+  // Null if the node is no member, or lives another life.
   [[nodiscard]] const membership::MemberRecord* find(net::PeerId peer) const;
 
-  // Whether the difference is one from this view, or a whole view of a later epoch.
+  // Whether the difference starts from this view, or is a whole view of a later epoch.
   [[nodiscard]] bool follows(const membership::Change& change) const;
-  // kBadData, and nothing is changed, for what is no view: numbers of 0 or the coordinator's, members that
-  // are fenced. Requires follows().
+  // Applies the difference. Requires follows(). The error is kBadData, and nothing is changed, for a
+  // difference that makes no view: numbers of 0 or the coordinator's, or fenced members.
   [[nodiscard]] Result<void> apply(const membership::Change& change);
-  // Whether this life may go on, in the view or about to join: kRefused if it is fenced, kBadData if another
-  // one of its node stands there, which the coordinator must have fenced it for.
+  // Whether this life may go on, in the view or about to join. kRefused: it is fenced. kBadData: another life
+  // of its node is in the view, though the coordinator must fence this one first.
   [[nodiscard]] Result<void> lives(net::PeerId self) const;
   // The whole view as a difference from nothing.
   [[nodiscard]] membership::Change whole() const;
 
-  // All of it as bytes: equal for equal views. Tests compare them.
+  // The whole view as bytes, equal for equal views. Tests compare them.
   [[nodiscard]] std::string bytes() const { return whole().SerializeAsString(); }
 
  private:
@@ -53,11 +53,12 @@ class View {
 };
 
 [[nodiscard]] net::PeerId peer_of(const membership::MemberRecord& record);
-// Empty endpoints where the member listens nowhere.
+// Endpoints are empty if the member listens nowhere.
 [[nodiscard]] net::PeerAddress address_of(NodeId node, const membership::Listening& listening);
 [[nodiscard]] membership::Listening listening_of(const net::PeerAddress& address);
 [[nodiscard]] bool listens(const membership::Listening& listening);
-// Whether `from` may open a connection to `to`: it listens, and a loopback address is one of both.
+// Whether `from` may open a connection to `to`: `to` listens, and a loopback address is on their common
+// machine.
 [[nodiscard]] bool reaches(const membership::MemberRecord& from, const membership::MemberRecord& to);
 
 }  // namespace gossamer::cluster

@@ -26,7 +26,7 @@ Change change(std::uint64_t from, std::uint64_t epoch) {
   return made;
 }
 
-// Claim: differences lead to the same view as the whole of it, and the fenced are gone.
+// Claim: differences lead to the same view as the whole view does, and fenced members are gone.
 TEST(View, DifferencesAndWholeAgree) {
   View stepwise;
   Change first = change(0, 1);
@@ -62,7 +62,7 @@ TEST(View, KnowsWhatFollows) {
   EXPECT_FALSE(view.follows(change(0, 5)));
 }
 
-// Claim: what is no view is refused, and the one that was there stays.
+// Claim: a change that makes no valid view is refused, and the old view stays.
 TEST(View, RefusesWhatIsNone) {
   View view;
   Change first = change(0, 1);
@@ -85,7 +85,7 @@ TEST(View, RefusesWhatIsNone) {
   }
 }
 
-// Claim: a life goes on unless it is fenced, or another one of its node stands in the view.
+// Claim: a life goes on unless it is fenced, or another life of its node is in the view.
 TEST(View, KnowsWhoLives) {
   View view;
   Change first = change(0, 1);
@@ -98,7 +98,7 @@ TEST(View, KnowsWhoLives) {
   EXPECT_EQ(view.lives({NodeId(2), Incarnation(5)}).error().kind, ErrorKind::kBadData);
 }
 
-// Claim: addresses survive the way into messages and back, and who listens nowhere is known.
+// Claim: addresses survive the way into messages and back. A member that listens nowhere is recognized.
 TEST(View, AddressesTravel) {
   const net::PeerAddress address{.node = NodeId(7), .control = {"h", 1}, .bulk = {"h", 2}};
   const membership::Listening listening = listening_of(address);
@@ -107,7 +107,7 @@ TEST(View, AddressesTravel) {
   EXPECT_EQ(address_of(NodeId(7), listening).bulk, address.bulk);
 }
 
-// Claim: an address of loopback is one for those on the same machine, any other one for all; who listens
+// Claim: a loopback address is for members on the same machine, and any other for all. A member that listens
 // nowhere is reached by nobody.
 TEST(View, LoopbackStaysOnItsMachine) {
   const auto record = [](const char* machine, const char* host) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Witness: hears what a coordinator hears, and what it says at the moment at which it leaves, so that a
-// simulation can hold both against the store. Never set outside a simulation.
+// Witness: hears what a coordinator hears, and what it says when that leaves. So a simulation can compare
+// both with the store. Never set outside a simulation.
 //
 // Thread rule: the coordinator's owner.
 #pragma once

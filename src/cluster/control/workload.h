@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Workload: what a run computes, as far as its coordinator must know. Each engine has one.
-// Thread rule: one owner, that of the coordinator.
+// Workload: what a run computes, as far as its coordinator must know. Each engine has one. Thread rule: one
+// owner, the coordinator's.
 #pragma once
 
 #include <map>
@@ -17,13 +17,13 @@
 
 namespace gossamer::cluster {
 
-// All members have come to rest before a new view; this is where they are.
+// The state when all members have come to rest before a new view.
 struct Rest {
   const View& view;
   const std::map<NodeId, membership::Frozen>& reports;
   const HoldingMap& before;
   const HoldingMap& after;
-  std::optional<StepNumber> committed = {};  // of the mark ledger, where there is one
+  std::optional<StepNumber> committed = {};  // by the mark ledger, if there is one
 };
 
 inline constexpr std::size_t kMaxDecisionBytes = std::size_t{512} << 10;
@@ -37,14 +37,14 @@ struct Decision {
 class Workload {
  public:
   virtual ~Workload() = default;
-  // The same for the life of the run. Copies are not known here: members report them.
+  // The things, the same for the life of the run. Copies are not known here: members report them.
   [[nodiscard]] virtual std::vector<placement::Thing> things() const = 0;
-  // The thing whose holder alone knows how far the track is; none: any member may say so.
+  // The thing whose holder alone marks the track. None: any member may mark it.
   [[nodiscard]] virtual std::optional<placement::ThingId> thing_of(TrackId) const { return std::nullopt; }
-  // Whether this engine can have reported so: what a member sends may be anything.
+  // Whether this engine can have sent such a report. A member may send any bytes.
   [[nodiscard]] virtual bool readable(const std::string& report) const = 0;
-  // Every report is readable. The decision has at most kMaxDecisionBytes. Must not rest on anything but its
-  // argument: a coordinator that takes over decides again.
+  // Decides for the next view. Every report is readable. The decision has at most kMaxDecisionBytes. It must
+  // rest on its argument alone, because a coordinator that takes over decides again.
   [[nodiscard]] virtual Decision decide(const Rest& rest) = 0;
 };
 

@@ -9,7 +9,7 @@
 namespace gossamer::cluster {
 namespace {
 
-// Adds one id of `like`'s track and step to the last run where it continues it.
+// Adds one id of `like`'s track and step to the last run, if it continues that run; else as a new run.
 void append(std::vector<Claim>& runs, const Claim& like, SampleId id, Incarnation by) {
   const SampleId end = SampleId(id.value + 1);
   if (!runs.empty()) {

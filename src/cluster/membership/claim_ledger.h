@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ClaimLedger: which sample ids are in which step, one by one, for each track. Whoever has computed a
-// sample's contribution claims it, and adds it only when the claim is granted: retries, second tries
-// elsewhere and the dead who come back cannot count a sample twice. A step commits only with its whole set of
-// ids, and the steps of a track commit in order: nothing is lost.
+// ClaimLedger: which sample ids are in which step, one by one, for each track. An incarnation that has
+// computed a sample's contribution claims the sample. It adds the contribution only when the claim is
+// granted. So no sample counts twice, whether through a repeated request, a second computation elsewhere, or
+// a dead incarnation that comes back. Nothing is lost either: a step commits only with its whole set of ids,
+// and the steps of a track commit in order.
 //
-// Step t owns the ids [t*B, (t+1)*B). An id of an open step is free or claimed by one incarnation; fencing an
-// incarnation frees its claims in all open steps, to be done again by others. In a committed step nothing
-// changes any more. MarkLedger is the ledger for engines whose tracks take all ids of a step at once.
+// Step t owns the ids [t*B, (t+1)*B). An id of an open step is free or claimed by one incarnation. Fencing an
+// incarnation frees its claims in all open steps, and others compute these samples again. In a committed step
+// nothing changes any more. MarkLedger is the ledger for engines whose tracks take all ids of a step at once.
 //
-// What must survive are two kinds of rows, which the calls that make them return, to be persisted before they
-// are answered:
+// Two kinds of rows must survive. The calls that make them return them, and the caller persists them before
+// it answers:
 //   a Claim, one for each run granted, with the key (track, step, first id);
 //   a TrackCommit, with the key track, which replaces the one before.
-// Fencing writes no row but the fencing itself, in whatever keeps the membership, before any id freed by it
-// is granted again: claims of fenced incarnations and of committed steps mean nothing and may be deleted at
-// leisure.
+// Fencing makes no row in this ledger. The fencing itself must be persisted with the membership before any id
+// freed by it is granted again. Claims of fenced incarnations and of committed steps mean nothing and may be
+// deleted at leisure.
 //
-// Cost: 4 bytes for each id of an open step, whatever the order of claims, and about 100 for each incarnation
-// that claims in it, from the first claim on; how far ahead steps may be claimed is the caller's to limit. A
+// Cost: from the first claim on 4 bytes for each id of an open step, whatever the order of claims. About 100
+// more for each incarnation that claims in the step. The caller limits how far ahead steps may be claimed. A
 // call costs the ids it names; fence() visits the ids of the open steps in which the incarnation claimed.
 // Thread rule: one owner.
 #pragma once
@@ -57,8 +58,8 @@ struct TrackCommit {
 };
 
 enum class ClaimOutcome {
-  kAnswered,   // id by id: `granted` and `taken`
-  kFenced,     // the incarnation is dead; nothing else it says is looked at
+  kAnswered,   // one answer for each id: `granted` and `taken`
+  kFenced,     // the incarnation is dead; its claim is not looked at further
   kCommitted,  // the step is closed
   kNotOfStep,  // an id does not belong to the step, or there is none
   kNoTrack,
@@ -68,7 +69,7 @@ struct ClaimAnswer {
   ClaimOutcome outcome = ClaimOutcome::kNoTrack;
   std::vector<Claim> granted = {};  // new rows; add exactly these
   std::vector<Claim> taken =
-      {};  // claimed before, by whom: maybe by the same incarnation, whose answer was lost
+      {};  // claimed before, with their claimers: maybe this incarnation, whose first answer was lost
 };
 
 enum class CommitOutcome {
@@ -89,8 +90,8 @@ class ClaimLedger {
 
   // Requires batch >= 1 and at least one track.
   ClaimLedger(std::uint64_t batch, std::span<const TrackId> tracks);
-  // Takes up the rows that a ledger before returned, in any order, with or without those that mean nothing
-  // any more. Requires that no other rows overlap and that all tracks are known.
+  // Takes up the rows that an earlier ledger returned, in any order. Meaningless rows may be among them.
+  // Requires that no other rows overlap and that all tracks are known.
   ClaimLedger(std::uint64_t batch, std::span<const TrackId> tracks, FencedIncarnations fenced,
               const Rows& rows);
 
@@ -98,18 +99,17 @@ class ClaimLedger {
   [[nodiscard]] ClaimAnswer claim(const Claim& claim);
   // kCommitted makes the row {track, step + 1}.
   [[nodiscard]] CommitOutcome commit(TrackId track, StepNumber step);
-  // Refuses the incarnation from now on; returns the claims that became free.
+  // Refuses the incarnation from now on. Returns the claims that became free.
   std::vector<Claim> fence(Incarnation incarnation);
 
   // The first step that the track has not committed. Requires a known track.
   [[nodiscard]] StepNumber next(TrackId track) const;
   // The first step that some track has not committed.
   [[nodiscard]] StepNumber committed() const;
-  // Ids that nobody has claimed, and who has claimed the others, of a step not committed. Requires a known
-  // track.
+  // The unclaimed ids, and the claims of the others, of a step that is not committed. Requires a known track.
   [[nodiscard]] std::vector<SampleRange> missing(TrackId track, StepNumber step) const;
   [[nodiscard]] std::vector<Claim> claims(TrackId track, StepNumber step) const;
-  // The fewest rows that make the same ledger.
+  // The fewest rows that make an equal ledger.
   [[nodiscard]] Rows rows() const;
 
  private:
@@ -122,7 +122,7 @@ class ClaimLedger {
   };
   struct Track {
     StepNumber next;
-    std::map<StepNumber, OpenStep> open;  // those with a claim
+    std::map<StepNumber, OpenStep> open;  // the steps with a claim
   };
 
   [[nodiscard]] bool of_step(StepNumber step, const SampleRange& ids) const;

@@ -39,8 +39,7 @@ Ids ids_of(const std::vector<Claim>& runs) {
   return ids;
 }
 
-// A ledger, the same thing as plain maps, and the rows as a store keeps them: whatever is done, they must
-// agree.
+// A ledger beside a model of plain maps, and the rows as a store keeps them. All must agree after every call.
 class Checked {
  public:
   Checked(std::uint64_t batch, const std::vector<TrackId>& tracks)
@@ -94,7 +93,7 @@ class Checked {
     EXPECT_EQ(answered, model);
   }
 
-  // Everything that can be asked, and a ledger made anew from the rows, stale ones among them.
+  // Compares every answer of the ledger, and a ledger made anew from the rows, stale ones among them.
   void check() {
     std::uint64_t least = UINT64_MAX;
     for (const TrackId track : tracks_) {
@@ -151,7 +150,7 @@ class Checked {
   std::map<std::tuple<TrackId, StepNumber, SampleId>, Claim> rows_;
 };
 
-// The outcomes one by one, with one track of three ids a step.
+// Each outcome occurs, id by id, with one track of three ids a step.
 TEST(ClaimLedger, AnswersIdById) {
   Checked ledger(3, {kTrack});
   EXPECT_THAT(ledger.claim(claim_of(0, 1, 3, 7)).granted, ElementsAre(claim_of(0, 1, 3, 7)));
@@ -203,11 +202,11 @@ void try_all(const Checked& before, int depth, const std::string& history) {
   }
 }
 
-// All sequences of five claims, commits and fencings by three incarnations agree with plain maps, and the
-// rows written on the way make the same ledger.
+// All sequences of five claims, commits and fencings by three incarnations agree with plain maps. The rows
+// written on the way make the same ledger.
 TEST(ClaimLedger, EqualsPlainMapsInAllShortHistories) { try_all(Checked(2, {kTrack}), 5, "did"); }
 
-// Long random histories of three tracks do the same. At the end whatever is missing can still be claimed, and
+// Long random histories of three tracks agree, too. At the end all missing ids can still be claimed, and
 // every step commits.
 TEST(ClaimLedger, EqualsPlainMapsInLongHistories) {
   const std::vector<TrackId> tracks = {TrackId(3), TrackId(0), TrackId(9)};
@@ -241,8 +240,8 @@ TEST(ClaimLedger, EqualsPlainMapsInLongHistories) {
   }
 }
 
-// Three peers, replaced when they are fenced, that add a sample to a sum of their own once they hear that
-// their claim was granted. Messages are repeated and come late and in any order; the fenced go on as if
+// Three peers, which are replaced when they are fenced. A peer adds a sample to a sum of its own once it
+// hears that its claim was granted. Messages are repeated, late, and in any order. Fenced peers go on as if
 // nothing had happened.
 class Sums {
  public:
@@ -297,7 +296,7 @@ class Sums {
     living_[which] = ++last_incarnation_;
   }
 
-  // Those who have claimed add up their sums, once they have heard all answers.
+  // Adds up the sums of the peers with claims in the step, once all answers are heard.
   void commit() {
     const StepNumber step = ledger_.next(kTrack);
     std::set<std::uint64_t> contributors;
@@ -319,7 +318,7 @@ class Sums {
   ClaimLedger ledger_{kBatch, std::array{kTrack}};
   std::array<std::uint64_t, 3> living_ = {1, 2, 3};
   std::uint64_t last_incarnation_ = 3;
-  std::map<std::uint64_t, std::multiset<std::uint64_t>> sums_;  // of each life: the ids in it
+  std::map<std::uint64_t, std::multiset<std::uint64_t>> sums_;  // by life: the ids in its sum
   std::vector<Claim> asked_;
   std::vector<Answered> answers_;
   int commits_ = 0;
@@ -337,7 +336,7 @@ TEST(ClaimLedger, NothingLostNothingTwice) {
   EXPECT_GT(commits, 600);
 }
 
-// A step of a million ids, claimed one by one in a scattered order by a hundred peers, some of whom die.
+// A step of a million ids is claimed one by one in a scattered order by a hundred peers, some of which die.
 TEST(ClaimLedger, AMillionIdsInAnyOrder) {
   constexpr std::uint64_t kBatch = 1'000'000;
   ClaimLedger ledger(kBatch, std::array{kTrack});

@@ -24,7 +24,7 @@ std::optional<Instant> Disputes::since(NodeId by, NodeId of) const {
   return place == said->second.end() ? std::nullopt : std::optional(place->second);
 }
 
-// Of those with a ripe dispute.
+// Weighs the members with a ripe dispute.
 std::map<NodeId, Disputes::Weight> Disputes::weights(const std::map<NodeId, Incarnation>& heard,
                                                      Instant now) const {
   struct Side {

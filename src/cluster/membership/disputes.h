@@ -1,21 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Disputes: of members that cannot reach each other, who has to go? Members say whom they do not reach. That
-// may be untrue, and a path that is cut looks the same from both ends. So whoever has failed to get through
-// to more nodes goes, and of those with as many the one whose word has cost more lives, then the one whose
-// disputes have, then the younger: a new life of a liar harms nobody older. What a dispute has cost is
-// remembered of those that stay,
-// - whose word it was,
-// - or for whom nothing spoke but that they are older,
-// and counts in their next ones: whoever has one after another fenced, by its word or by its silence, is
-// itself the one to go at the second.
+// Disputes: of two members that cannot reach each other, one has to go. Which one?
 //
-// A dispute is between two, and is there while either says that it does not reach the other. It ripens: only
-// what was said for long enough costs a life. What somebody's going cost does not count in disputes that
-// began before: they belong to the same trouble, a network that fell apart.
+// Members say which others they do not reach. That may be untrue, and a path that is cut looks the same from
+// both ends. So these criteria decide, one after the other; the member goes that has more of
+// 1. nodes that it has failed to get through to,
+// 2. lives that its word has cost,
+// 3. lives that its disputes have cost,
+// 4. youth: the younger goes, so that a new life of a liar harms nobody older.
 //
-// Remembered is one entry for each life, until the member goes itself. Cost: linear in the disputes that
-// there are. Thread rule: one owner.
+// The cost of a dispute is remembered for a member that stays, if
+// - the dispute was its word,
+// - or nothing spoke for it but that it is older. The cost counts in its next disputes. So a member that has
+//   one after another fenced, by its word or by its silence, is itself the one to go at the second.
+//
+// A dispute is between two members, and lasts while either says that it does not reach the other. It ripens:
+// only words that stood for long enough cost a life. The cost of a life does not count in disputes that began
+// before its end. They belong to the same trouble, a network that fell apart.
+//
+// Memory: one entry for each life that a dispute has cost, until the member with the entry goes itself. Cost:
+// linear in the disputes that there are. Thread rule: one owner.
 #pragma once
 
 #include <compare>
@@ -32,24 +36,24 @@ namespace gossamer::cluster {
 
 class Disputes {
  public:
-  static constexpr Duration kRipe{7'000'000'000};  // beside the 3 s before members say so
+  static constexpr Duration kRipe{7'000'000'000};  // on top of the 3 s before members say so
   enum class Memory { kKept, kNone };              // kNone: a defect for simulations
 
   explicit Disputes(Memory memory = Memory::kKept) : memory_(memory) {}
 
-  // All whom it does not reach; what it said before and does not say now is over.
+  // Replaces the word of `by`: all nodes that it does not reach now. Others that it named before are settled.
   void says(NodeId by, const std::set<NodeId>& unreachable, Instant now);
-  // Since when it has said so.
+  // Since when `by` has said that it does not reach `of`.
   [[nodiscard]] std::optional<Instant> since(NodeId by, NodeId of) const;
 
-  // Whether there is any.
+  // Whether there is no dispute.
   [[nodiscard]] bool none() const { return said_.empty(); }
-  // Who has to go of `heard`, whose word counts, and is gone() by that: nobody, if no dispute between two of
-  // them is ripe.
+  // The member of `heard` that has to go, if a dispute between two of them is ripe. It is then gone(). Only
+  // the words of members in `heard` count.
   [[nodiscard]] std::optional<NodeId> settle(const std::map<NodeId, Incarnation>& heard, Instant now);
-  // It is gone, for whatever reason; another life of it begins with nothing.
+  // The node is gone, for whatever reason. Its next life begins with nothing.
   void gone(NodeId node);
-  // What it says, and what is said of it, counts from now: it could not have been reached.
+  // What the node says, and what is said about it, counts from now: it could not have been reached before.
   void anew(NodeId node);
   void all_anew() { said_.clear(); }
 
@@ -57,13 +61,13 @@ class Disputes {
   struct Cost {
     NodeId node;
     Instant when;
-    bool by_word = false;  // it said so itself
+    bool by_word = false;  // the member that remembers said so itself
   };
-  // What speaks against one; compared in this order.
+  // What speaks against a member, compared in this order.
   struct Weight {
     std::size_t others = 0;
     std::size_t by_word = 0;
-    std::size_t lives = 0;  // of one node perhaps
+    std::size_t lives = 0;  // perhaps lives of the same node
     Incarnation life;
     auto operator<=>(const Weight&) const = default;
   };
@@ -73,7 +77,7 @@ class Disputes {
   void remember(NodeId loser, const std::map<NodeId, Weight>& weights, Instant now);
 
   Memory memory_;
-  std::map<NodeId, std::map<NodeId, Instant>> said_;  // none is empty
+  std::map<NodeId, std::map<NodeId, Instant>> said_;  // no inner map is empty
   std::map<NodeId, std::vector<Cost>> costs_;
 };
 

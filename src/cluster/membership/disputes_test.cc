@@ -11,7 +11,8 @@
 namespace gossamer::cluster {
 namespace {
 
-// Five members, the older the smaller their numbers, all heard; whoever goes begins anew, as the youngest.
+// Five members, all heard. Those with smaller numbers are older. A member that goes begins anew, as the
+// youngest.
 class DisputesTest : public ::testing::Test {
  protected:
   using Accusations = std::map<NodeId, std::set<NodeId>>;
@@ -21,8 +22,8 @@ class DisputesTest : public ::testing::Test {
   }
 
   void begin(NodeId node) { heard_[node] = ++last_; }
-  // Ten beats a second for so long; who has to go, one after the other. Who is accused by nobody says
-  // nothing.
+  // Lets time pass with ten beats a second, and returns the members that had to go, in order. A member
+  // without accusations says that it reaches all.
   std::vector<NodeId> beats(const Accusations& accusations, double seconds) {
     std::vector<NodeId> gone;
     for (int beat = 0; beat < static_cast<int>(10 * seconds); ++beat) {
@@ -48,7 +49,8 @@ class DisputesTest : public ::testing::Test {
 
 using Gone = std::vector<NodeId>;
 
-// Claim: what is not said for long enough costs nobody anything; then of two the younger goes.
+// Claim: an accusation that does not last long enough costs nobody anything. After that, the younger of two
+// goes.
 TEST_F(DisputesTest, RipensAndTheYoungerGoes) {
   EXPECT_EQ(beats({{kA, {kB}}}, 6.9), Gone());
   EXPECT_EQ(beats({}, 0.1), Gone());
@@ -56,8 +58,8 @@ TEST_F(DisputesTest, RipensAndTheYoungerGoes) {
   EXPECT_EQ(beats({{kA, {kB}}}, 0.2), Gone{kB});
 }
 
-// Claim: a member that accuses one innocent after another has one fenced; at the second it goes itself. Its
-// next lives are younger than all others: they harm nobody.
+// Claim: a member that accuses one innocent after another has one fenced and goes itself at the second. Its
+// next lives are younger than all others, so they harm nobody.
 TEST_F(DisputesTest, OneAccuserAfterAnother) {
   EXPECT_EQ(beats({{kA, {kC}}}, 7.2), Gone{kC});
   EXPECT_EQ(beats({{kA, {kD}}}, 7.2), Gone{kA});
@@ -65,44 +67,43 @@ TEST_F(DisputesTest, OneAccuserAfterAnother) {
   EXPECT_EQ(beats({{kA, {kD}}}, 7.2), Gone{kA});
 }
 
-// Claim: so it is if the second is another life of the first.
+// Claim: the same happens if the second innocent is another life of the first.
 TEST_F(DisputesTest, OneThatAccusesTheSameAgain) {
   EXPECT_EQ(beats({{kA, {kC}}}, 7.2), Gone{kC});
   EXPECT_EQ(beats({{kA, {kC}}}, 7.2), Gone{kA});
 }
 
-// Claim: it makes no difference whether it says that it does not reach them or lets them say it.
+// Claim: a member that lets the others accuse it goes at the second just as well.
 TEST_F(DisputesTest, OneThatIsSilentToOneAfterAnother) {
   EXPECT_EQ(beats({{kC, {kA}}}, 7.2), Gone{kC});
   EXPECT_EQ(beats({{kD, {kA}}}, 7.2), Gone{kA});
 }
 
-// Claim: nor whether it lets one life say it, and then says it of the next.
+// Claim: a member goes, too, if one life accuses it and it then accuses the next life of that node.
 TEST_F(DisputesTest, OneThatIsSilentAndAccusesTheSameThen) {
   EXPECT_EQ(beats({{kC, {kA}}}, 7.2), Gone{kC});
   EXPECT_EQ(beats({{kA, {kC}}}, 7.2), Gone{kA});
 }
 
-// Claim: nor whether the next accusation begins before the first has ripened.
+// Claim: a member goes, too, if its next accusation begins before the first has ripened.
 TEST_F(DisputesTest, OneThatAccusesInHaste) {
   EXPECT_EQ(beats({{kA, {kC}}}, 6.8), Gone());
   EXPECT_EQ(beats({{kA, {kC, kD}}}, 0.5), Gone{kA});
 }
 
-// Claim: two that accuse the same ones together have one fenced; at the second they go
-// themselves.
+// Claim: two members that accuse the same ones together have one fenced. At the second they go themselves.
 TEST_F(DisputesTest, TwoAccusers) {
   EXPECT_EQ(beats({{kA, {kC}}, {kB, {kC}}}, 7.2), Gone{kC});
   EXPECT_EQ(beats({{kA, {kD}}, {kB, {kD}}}, 7.2), (Gone{kB, kA}));
 }
 
-// Claim: whoever accuses all others goes, and none of them is the worse for it in its next dispute.
+// Claim: a member that accuses all others goes. The others do not suffer for it in their next disputes.
 TEST_F(DisputesTest, WhoAccusesAll) {
   EXPECT_EQ(beats({{kA, {kB, kC, kD, kE}}}, 7.2), Gone{kA});
   EXPECT_EQ(beats({{kE, {kB}}}, 7.2), Gone{kE});
 }
 
-// Claim: of a network that falls apart one side stays whole, though not all notice at once.
+// Claim: one side of a network that falls apart stays whole, though not all members notice at once.
 TEST_F(DisputesTest, NetworkFallsApart) {
   const Accusations all{
       {kA, {kD, kE}}, {kB, {kD, kE}}, {kC, {kD, kE}}, {kD, {kA, kB, kC}}, {kE, {kA, kB, kC}}};
@@ -112,10 +113,11 @@ TEST_F(DisputesTest, NetworkFallsApart) {
   EXPECT_EQ(beats(all, 6.8), (Gone{kE, kD}));
 }
 
-// Claim: what others say counts: who is out of reach for two goes, whoever is younger.
+// Claim: the words of others count: a member out of reach for two goes, even if both are younger.
 TEST_F(DisputesTest, OutOfReachForTwo) { EXPECT_EQ(beats({{kD, {kA}}, {kE, {kA}}}, 7.2), Gone{kA}); }
 
-// Claim: a dispute with one that is not heard waits, and one that is begun anew needs its whole time again.
+// Claim: a dispute with a member that is not heard waits. A dispute that begins anew needs its whole time
+// again.
 TEST_F(DisputesTest, Anew) {
   const Incarnation life = heard_.at(kB);
   heard_.erase(kB);
@@ -129,7 +131,7 @@ TEST_F(DisputesTest, Anew) {
   EXPECT_EQ(beats({{kA, {kB}}}, 0.2), Gone{kB});
 }
 
-// Claim: what a member's word has cost is forgotten with its life.
+// Claim: the cost of a member's word is forgotten with its life.
 TEST_F(DisputesTest, ForgottenWithTheLife) {
   EXPECT_EQ(beats({{kA, {kC}}}, 7.2), Gone{kC});
   disputes_.gone(kA);

@@ -10,23 +10,23 @@ namespace gossamer::cluster {
 namespace {
 
 constexpr double kSuspectChance = 1e-3;
-// A day has 864,000 beats: a tenth of a false death a day, if the tail were what we think it is.
+// A day has 864,000 beats: a tenth of a false death a day, if the tail is what we believe.
 constexpr double kDeadChance = 1e-7;
 
-// Old beats fade with this factor at each new one: the sums speak of the last 1,000 beats or so.
+// Old beats fade by this factor at each new one, so the sums stand for about the last 1,000 beats.
 constexpr double kFade = 1 - 1e-3;
-// Before anything was heard: ten beats at 100 ms.
+// The sums before anything was heard: ten beats at 100 ms.
 constexpr double kFirstBeats = 10;
 constexpr double kFirstInterval = 0.1;
-// Of the tail the prior never fades: one good hour says nothing about the next loss. Three late beats, so
-// that a single stall does not make the detector slow for minutes.
+// The prior of the tail never fades, because one good hour says nothing about the next loss. It has three
+// late beats, so that a single stall does not make the detector slow for minutes.
 constexpr double kPriorBeats = 300;
 constexpr double kPriorLate = 3;
-// As large as the promise allows, death within 2 s of silence at ten beats a second; see failure_detector.h.
+// As large as the promise of failure_detector.h allows: death within 2 s of silence at ten beats a second.
 constexpr double kLeastScale = 0.14;
 
-// Longer than a busy caller is ever late. Shorter than the way from suspicion to death (at least
-// kLeastScale * ln(10^4) = 1.3 s), so that no pause that goes unnoticed here can kill a peer that was alive.
+// A busy caller is never as late as this. Suspicion and death lie farther apart, by at least kLeastScale *
+// ln(10^4) = 1.3 s. So no pause that goes unnoticed here can kill a peer that was alive.
 constexpr Duration kOwnPause = {500'000'000};
 
 }  // namespace

@@ -4,30 +4,32 @@
 // intervals between the peer's beats how long a silence must be to mean something, so there is nothing to
 // tune.
 //
-// Accrual (Hayashibara et al., "The phi accrual failure detector", SRDS 2004): the verdict follows from the
-// chance that a living peer is silent for so long. The paper's normal distribution is replaced, because over
-// bad links intervals have a bound below (nothing comes before it was sent) and a heavy tail above (a lost
-// packet costs TCP 200 ms and more, the next loss twice that). With m the mean interval,
+// The verdict follows from the chance that a living peer is silent for so long. (Accrual: Hayashibara et al.,
+// "The phi accrual failure detector", SRDS 2004.) The paper's normal distribution is replaced. Over bad links
+// intervals have a bound below, as nothing comes before it was sent. They have a heavy tail above: a lost
+// packet costs TCP 200 ms and more, and the next loss twice that. So:
 //
 //   chance(silence > t) = 1                            for t <= 2 m,
 //                         share * exp(-(t - 2 m) / s)  beyond.
 //
-// share and s, how many beats come later than 2 m and by how much on average, are estimated from the last
-// thousand beats or so, on top of a prior of 3 late ones in 300. s is never taken below max(m, 140 ms), so
-// that a link without a spike so far is not believed never to have one. A peer is suspected where the chance
-// is below 10^-3 and dead below 10^-7; at ten beats a second over a good link: after 0.3..0.5 and 1.6..1.8 s.
+// m: the mean interval. share: the part of the beats that come later than 2 m. s: by how much they are later,
+// on average. share and s are estimated from about the last thousand beats, on top of a prior of 3 late ones
+// in 300. s is never taken below max(m, 140 ms), because a link without a spike so far may still have one.
 //
-// A stream that closes is suspicion at once, and death 0.25 s later (over long ways the caller says how long
-// another stream takes) unless the peer is heard again before;
-// with 50 ms for the news and for the caller, a killed process is dead within 0.3 s.
+// A peer is suspected where the chance is below 10^-3, and dead below 10^-7. At ten beats a second over a
+// good link, this is after 0.3..0.5 and 1.6..1.8 s.
+//
+// A stream that closes is suspicion at once, and death 0.25 s later unless the peer is heard again before.
+// (Over long ways the caller says how long another stream takes.) With 50 ms for the news and for the caller,
+// a killed process is dead within 0.3 s.
 //
 // Our own pauses are not the peer's silence. A call that comes more than half a second after next_wakeup()
-// shows that this process stood still: the silence then counts from that call, and a closed stream, which may
-// be the peer's answer to our silence, shortens nothing until the peer is heard again. This excuse is given
-// once in a silence, so that a caller who is always late still finds the dead.
+// shows that this process stood still. The silence then counts from that call. A closed stream may be the
+// peer's answer to our silence, so it shortens nothing until the peer is heard again. This excuse is given
+// once in a silence, so that a caller that is always late still finds the dead.
 //
 // The caller passes `now` from one monotonic clock, never falling, and asks verdict() at next_wakeup().
-// Without input the verdict only gets worse, and kDead is final: what comes later is another life.
+// Without input the verdict only gets worse. kDead is final: what comes later is another life.
 //
 // Cost: 80 bytes a peer; a beat costs one logarithm. Thread rule: one owner.
 #pragma once
@@ -46,7 +48,7 @@ enum class Verdict {
 
 class FailureDetector {
  public:
-  // The peer counts as heard at `now`: that is when it joined.
+  // The peer counts as heard at `now`, when it joined.
   explicit FailureDetector(Instant now);
 
   // A beat, or any other message of the peer, arrived. Withdraws every suspicion.
@@ -55,7 +57,7 @@ class FailureDetector {
   // suffice to open another.
   static constexpr Duration kConfirm{250'000'000};
   void closed(Instant now, Duration confirm = kConfirm);
-  // The caller knows that this process stood still until `now`. What it does not know is found as said above.
+  // The caller knows that this process stood still until `now`. Other pauses are found as described above.
   void resumed(Instant now);
 
   [[nodiscard]] Verdict verdict(Instant now);
@@ -72,12 +74,12 @@ class FailureDetector {
   double beats_;
   double total_;
   double late_ = 0;
-  double excess_ = 0;  // of the late ones: what they took beyond 2 m
+  double excess_ = 0;  // by how many seconds the late ones were beyond 2 m
 
   Duration suspect_after_;
   Duration dead_after_;
   Instant since_;                                 // the silence counts from here
-  std::optional<Instant> closed_ = std::nullopt;  // since the last beat: when that means death
+  std::optional<Instant> closed_ = std::nullopt;  // death by a stream closed since the last beat
   bool excused_ = false;                          // we stood still since the last beat
   Verdict said_ = Verdict::kAlive;
 };

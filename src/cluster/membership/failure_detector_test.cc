@@ -19,7 +19,7 @@ constexpr Duration kBefore = {-1};
 
 double uniform(Rng& rng, double low, double high) { return low + (high - low) * rng.uniform(); }
 
-// Asks at every wakeup before `until`, as a caller does; whether the peer was called dead, and when.
+// Asks at every wakeup before `until`, as a caller does. Returns when the peer was called dead, if it was.
 std::optional<Instant> dies_before(FailureDetector& detector, Instant until) {
   while (const std::optional<Instant> wakeup = detector.next_wakeup()) {
     if (*wakeup >= until) return std::nullopt;
@@ -29,16 +29,16 @@ std::optional<Instant> dies_before(FailureDetector& detector, Instant until) {
   return std::nullopt;
 }
 
-// How long the peer may be silent from now on.
+// How long the peer may stay silent from now on.
 Duration silence_until_dead(FailureDetector detector, Instant last_heard) {
   const std::optional<Instant> death = dies_before(detector, last_heard + from_seconds(1e6));
   CHECK(death.has_value());
   return *death - last_heard;
 }
 
-// Where the beats of a peer arrive: sent every `beat`, some `jitter` (a share of the beat) later or earlier,
-// over a stream that keeps order and loses a packet with chance `loss`. The first retransmission takes from
-// `least_retry` to `most_retry`, each further one of the same packet twice as long. Times in seconds.
+// When the beats of a peer arrive. They are sent every `beat`, `jitter` (a fraction of the beat) later or
+// earlier. The stream keeps order and loses a packet with chance `loss`. The first retransmission takes from
+// `least_retry` to `most_retry`, and each further one of the same packet twice as long. Times in seconds.
 struct Link {
   double beat = 0.1;
   double jitter = 0;
@@ -72,8 +72,8 @@ Instant hear(FailureDetector& detector, Link& link, int beats) {
   return last;
 }
 
-// At ten beats a second, silence is suspicion within 0.6 s, and death within 2 s and never within 1 s: with
-// and without 30 % jitter, from the first beat on and after any number of them.
+// Silence at ten beats a second is suspicion within 0.6 s, and death within 2 s but never within 1 s. This
+// holds with and without 30 % jitter, from the first beat on and after any number of them.
 TEST(FailureDetector, SilenceOverAGoodLinkIsDeathWithinTwoSeconds) {
   for (const double jitter : {0.0, 0.3}) {
     for (const int beats : {0, 1, 2, 10, 100, 1000, 10'000}) {
@@ -90,7 +90,7 @@ TEST(FailureDetector, SilenceOverAGoodLinkIsDeathWithinTwoSeconds) {
   }
 }
 
-// A closed stream is suspicion at once and death within 0.3 s, also where a second one closes in between.
+// A closed stream is suspicion at once and death within 0.3 s, even if a second stream closes in between.
 TEST(FailureDetector, AKilledPeerIsDeadWithinThreeTenths) {
   FailureDetector detector(kStart);
   Link link{.rng = Rng(1, Purpose::kTest)};
@@ -105,7 +105,8 @@ TEST(FailureDetector, AKilledPeerIsDeadWithinThreeTenths) {
   EXPECT_LE(*death, killed + from_milliseconds(300));
 }
 
-// Whenever the peer is heard before its death is due, a closed stream is forgiven: it lives as long again.
+// A closed stream is forgiven if the peer is heard before its death is due. The peer then lives as long
+// again.
 TEST(FailureDetector, ABeatWithdrawsAClosedStream) {
   for (int ms = 0; ms < 250; ++ms) {
     FailureDetector detector(kStart);
@@ -148,9 +149,9 @@ DaysOnABadLink live_on(Link link, int days) {
   return seen;
 }
 
-// One percent of loss kills a living peer less than once a day: with the retransmissions of Linux (200 ms and
-// the round trip) at 0, 100 and 200 ms, and with any of 200..800 ms, where a good link's limit would kill it
-// several times a day. What it costs: silence is noticed later.
+// One percent of loss kills a living peer less than once a day. This holds with the retransmissions of Linux
+// (200 ms and the round trip) at 0, 100 and 200 ms, and with any of 200..800 ms. A good link's limit would
+// kill the peer several times a day. The price is that silence is noticed later.
 TEST(FailureDetector, LossKillsLessThanOnceADay) {
   constexpr int kDays = 5;
   struct Case {
@@ -180,8 +181,8 @@ TEST(FailureDetector, LossKillsLessThanOnceADay) {
   EXPECT_GT(worst_gaps, 5);
 }
 
-// A peer that becomes ten times slower is never called dead, is not even suspected once that is learnt, and
-// its death is still noticed; when it is fast again, so is the detector.
+// A peer that becomes ten times slower is never called dead, and not even suspected once that is learnt. Its
+// death is still noticed. When it is fast again, so is the detector.
 TEST(FailureDetector, ASlowedPeerIsLearnt) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     SCOPED_TRACE(seed);
@@ -202,9 +203,9 @@ TEST(FailureDetector, ASlowedPeerIsLearnt) {
   }
 }
 
-// We stand still for any time, beginning at any moment between two beats, and then read what has piled up,
-// one beat or none for 100 ms more: the peer lives, a beat clears it of all suspicion, and the pause is not
-// learnt.
+// A pause of our own kills no peer, however long, beginning at any moment between two beats. We read at the
+// end one beat that has piled up, or none for 100 ms more. A beat clears the peer of all suspicion, and the
+// pause is not learnt.
 TEST(FailureDetector, OurOwnPauseKillsNobody) {
   for (int beats : {0, 3, 300}) {
     for (int phase_ms = 0; phase_ms < 100; phase_ms += 7) {
@@ -227,8 +228,8 @@ TEST(FailureDetector, OurOwnPauseKillsNobody) {
   }
 }
 
-// The same where the beat, or the closing of the stream, is read before anybody asks for the verdict: peers
-// that hung up because we were silent get the time of a silence, not that of a kill.
+// Our pause is also found if the beat, or the closing of the stream, is read before anybody asks for the
+// verdict. Peers that hung up because we were silent get the time of a silence, not of a kill.
 TEST(FailureDetector, OurOwnPauseIsFoundByWhateverComesFirst) {
   const Duration pause = from_seconds(30);
   FailureDetector first(kStart);
@@ -255,7 +256,7 @@ TEST(FailureDetector, OurOwnPauseIsFoundByWhateverComesFirst) {
   EXPECT_GT(silence_until_dead(told, back), from_seconds(1));
 }
 
-// A caller who is a second late every time still finds the dead: one excuse in a silence.
+// A caller that is a second late every time still finds the dead: there is one excuse in a silence.
 TEST(FailureDetector, ALateCallerStillFindsTheDead) {
   FailureDetector detector(kStart);
   Instant now = kStart;
@@ -268,7 +269,7 @@ TEST(FailureDetector, ALateCallerStillFindsTheDead) {
   EXPECT_LT(now, kStart + from_seconds(6));
 }
 
-// Whatever came before: until the next input the verdict never improves, it changes exactly at next_wakeup(),
+// The verdict never improves until the next input, whatever came before. It changes exactly at next_wakeup(),
 // and there is a next one until the peer is dead. Dead is final.
 TEST(FailureDetector, WithoutInputTheVerdictOnlyGetsWorse) {
   for (std::uint64_t seed = 0; seed < 2000; ++seed) {

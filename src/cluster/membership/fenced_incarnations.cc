@@ -32,7 +32,7 @@ std::vector<FencedIncarnations::Run> FencedIncarnations::runs() const {
 
 void FencedIncarnations::insert(Run run) {
   CHECK(run.first <= run.last, run.first.value, run.last.value);
-  // Written without `last + 1`, which wraps at the largest number.
+  // Written without `last + 1`, which would wrap at the largest number.
   const auto touch = [](Incarnation last, Incarnation first) {
     return first <= last || first.value - last.value == 1;
   };

@@ -2,9 +2,9 @@
 //
 // FencedIncarnations: the lives that were declared dead; nothing they say counts any more. Fencing is final.
 //
-// Incarnations are numbered in rising order and nearly all old ones are fenced (who leaves in order is fenced
-// too), so the set is kept as runs of numbers: at most one more than there are living incarnations, however
-// long the run. The runs are also what goes over the wire and into the store.
+// Incarnations are numbered in rising order and nearly all old ones are fenced, even those that left in
+// order. So the set is kept as runs of numbers: at most one more than there are living incarnations, however
+// long the run of the model. These runs also go over the wire and into the store.
 //
 // Cost: logarithmic in the number of runs, 48 bytes a run. Thread rule: one owner.
 #pragma once
@@ -20,7 +20,7 @@ namespace gossamer::cluster {
 
 class FencedIncarnations {
  public:
-  // All of first..last, both included.
+  // The incarnations first..last, both included.
   struct Run {
     Incarnation first;
     Incarnation last;
@@ -28,13 +28,13 @@ class FencedIncarnations {
   };
 
   FencedIncarnations() = default;
-  // Requires first <= last in each; order and overlaps do not matter.
+  // Requires first <= last in each. Order and overlaps do not matter.
   explicit FencedIncarnations(std::span<const Run> runs);
 
-  // False where it was fenced already.
+  // Fences an incarnation. False if it was fenced already.
   bool fence(Incarnation incarnation);
   [[nodiscard]] bool contains(Incarnation incarnation) const;
-  // Rising, none touching another.
+  // The runs in rising order; none touches another.
   [[nodiscard]] std::vector<Run> runs() const;
 
   bool operator==(const FencedIncarnations&) const = default;

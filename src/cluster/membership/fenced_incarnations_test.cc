@@ -23,8 +23,8 @@ Runs runs_of(const std::set<std::uint64_t>& numbers) {
   return runs;
 }
 
-// Every subset of 0..7 in every order of two halves: the same members and runs as those of a plain set, and
-// the set made anew from its runs is equal.
+// Every subset of 0..7, in every order of two halves, gives the members and runs of a plain set. The set made
+// anew from its runs is equal.
 TEST(FencedIncarnations, EqualsAPlainSetForAllSmallSets) {
   for (std::uint32_t subset = 0; subset < 256; ++subset) {
     for (std::uint32_t first_half = 0; first_half < 256; ++first_half) {
@@ -44,7 +44,7 @@ TEST(FencedIncarnations, EqualsAPlainSetForAllSmallSets) {
   }
 }
 
-// Runs given in any order, overlapping or touching, at the ends of the numbers too.
+// Runs in any order may overlap or touch, also at the ends of the numbers.
 TEST(FencedIncarnations, MadeFromAnyRuns) {
   for (std::uint64_t seed = 0; seed < 2000; ++seed) {
     Rng rng(seed, Purpose::kTest);
@@ -65,7 +65,7 @@ TEST(FencedIncarnations, MadeFromAnyRuns) {
             (Runs{{Incarnation(0), Incarnation(0)}, {Incarnation(UINT64_MAX - 1), Incarnation(UINT64_MAX)}}));
 }
 
-// With few living ones there are few runs, whoever of them dies: 100,000 lives of ten peers.
+// The runs stay few if few incarnations live, whichever of them die: here 100,000 lives of ten peers.
 TEST(FencedIncarnations, StaysSmallForever) {
   Rng rng(1, Purpose::kTest);
   FencedIncarnations fenced;

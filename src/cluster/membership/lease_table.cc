@@ -93,7 +93,7 @@ std::optional<Instant> LeaseTable::next_wakeup() const {
 
 std::optional<Incarnation> LeaseTable::holder_of_any(const LeaseKeys& keys) const {
   CHECK(keys.begin < keys.end, keys.begin, keys.end);
-  // Ranges do not overlap, so the last one that begins before keys.end is the only one to ask.
+  // Ranges do not overlap, so only the last one that begins before keys.end can share a key.
   const auto behind = held_.lower_bound({keys.space, keys.end});
   if (behind == held_.begin()) return std::nullopt;
   const auto& [key, held] = *std::prev(behind);

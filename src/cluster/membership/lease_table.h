@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Leases: the right to work on something for a duration, measured on monotonic clocks that nobody compares.
-// The holder counts from the moment it sent its request (HeldLease), the granter from its answer and 5 % more
-// (LeaseTable; Gray and Cheriton, "Leases", SOSP 1989). Whatever the delays, the holder stops believing
-// before the granter gives the key away, as long as their clocks' rates differ by less than 5 %.
+// The holder counts from the moment it sent its request (HeldLease). The granter counts from its answer, and
+// 5 % more (LeaseTable; Gray and Cheriton, "Leases", SOSP 1989). So the holder stops believing before the
+// granter gives the key away, whatever the delays. The only condition is that their clocks' rates differ by
+// less than 5 %.
 //
-// What is leased are keys of a space: one number, or a range of them such as the sample ids of a microbatch.
-// No two holders ever have a key, overlapping ranges included.
+// A lease is for keys of a space: one number, or a range of them such as the sample ids of a microbatch. No
+// two holders ever have a key, overlapping ranges included.
 //
-// Fencing does not wait: fence() frees all leases of an incarnation at once although that incarnation may
-// believe in them for a while. It is refused everywhere, so what it believes is harmless.
+// Fencing does not wait: fence() frees all leases of an incarnation at once, although that incarnation may
+// believe in them for a while. It is refused everywhere, so its belief is harmless.
 //
-// Messages may be lost, repeated, and overtake each other. Each request carries `sent`, the holder's clock
-// when it was sent, which orders the requests of one incarnation: a release that a later request has
-// overtaken frees nothing, and an answer to a request from before dropped() gives nothing.
+// Messages may be lost, repeated, and overtake each other. Each request carries `sent`, the time on the
+// holder's clock when it was sent, which orders the requests of one incarnation. A release that a later
+// request has overtaken frees nothing. An answer to a request from before dropped() gives nothing.
 //
-// What must survive is the list of leases without times: entries(). A table made from it grants all of them
-// anew, which is right because no answer of the table before can be younger. So only granting and freeing is
-// persisted, in that order, before it is answered; renewing is not. It follows that a coordinator may answer
-// a renewal only if it was still the leader when the request arrived.
+// The list of leases without times, entries(), must survive. A table made from it grants all of them anew,
+// which is right because no answer of the table before can be younger. So granting and freeing are persisted,
+// in that order, before they are answered; renewing is not persisted. It follows that a coordinator may
+// answer a renewal only if it was still the leader when the request arrived.
 //
-// Cost: logarithmic in the number of leases, about 200 bytes each; fence() visits them all.
-// Thread rule: one owner each.
+// Cost: logarithmic in the number of leases, about 200 bytes each; fence() visits them all. Thread rule: one
+// owner each.
 #pragma once
 
 #include <compare>
@@ -39,7 +40,7 @@
 
 namespace gossamer::cluster {
 
-// What the keys number: sample ids, shards, moves to a stage. The engines choose.
+// A space of keys, such as sample ids, shards, or moves to a stage. The engines choose.
 using LeaseSpace = StrongId<struct LeaseSpaceTag>;
 
 // The keys [begin, end) of a space.
@@ -53,7 +54,7 @@ struct LeaseKeys {
 struct Lease {
   LeaseKeys keys;
   Incarnation holder;
-  Duration duration;  // of the holder, from sending its request
+  Duration duration;  // for the holder, from sending its request
   bool operator==(const Lease&) const = default;
 };
 
@@ -65,14 +66,14 @@ struct LeaseRequest {
 enum class LeaseOutcome {
   kGranted,  // new: persist the lease before answering
   kRenewed,  // the holder had exactly these keys; nothing to persist
-  kHeld,     // `holder` has some of the keys: another, or the same one with another range
-  kNotHeld,  // renewing: lapsed, released or freed since. The keys may have been others' meanwhile
+  kHeld,     // `holder` has some of the keys: another node, or this one with another range
+  kNotHeld,  // renewing: lapsed, released or freed. Others may have had the keys meanwhile
   kFenced,
 };
 
 struct LeaseAnswer {
   LeaseOutcome outcome = LeaseOutcome::kFenced;
-  Duration duration = {};   // kGranted, kRenewed: what the holder may count, that of the first grant
+  Duration duration = {};   // kGranted, kRenewed: what the holder may count, as in the first grant
   Incarnation holder = {};  // kHeld
 };
 
@@ -80,28 +81,28 @@ struct LeaseAnswer {
 class LeaseTable {
  public:
   LeaseTable() = default;
-  // Takes up what entries() of a table before returned. `now` is on this table's clock, which need not be
-  // that of the table before, and not before the last answer of that table. Leases of fenced holders are left
-  // out. Requires keys that do not overlap.
+  // Takes up entries() of an earlier table. `now` is on this table's clock, which may be another clock. It
+  // must not lie before the earlier table's last answer. Leases of fenced holders are left out. Requires keys
+  // that do not overlap.
   LeaseTable(std::span<const Lease> leases, FencedIncarnations fenced, Instant now);
 
-  // Asks for keys, or again for keys that it has. Requires keys.begin < keys.end and a positive duration.
-  // A lease that has lapsed is held until expire() says so.
+  // Asks for keys, or again for keys that the holder has. Requires keys.begin < keys.end and a positive
+  // duration. A lapsed lease is held until expire() returns it.
   [[nodiscard]] LeaseAnswer grant(const LeaseRequest& request, Instant now);
   // Asks for more time; the duration asked for is ignored.
   [[nodiscard]] LeaseAnswer renew(const LeaseRequest& request, Instant now);
-  // The holder gives back exactly these keys. True: freed, persist before they are granted again. Ignored
-  // where a later request was heard of; in a table made from entries() that cannot be known before the holder
-  // asks again, so there too, and the lease lapses instead.
+  // The holder gives back exactly these keys. True: they are free; persist that before they are granted
+  // again. The call is ignored if a later request was heard. It is also ignored in a table made from
+  // entries() until the holder asks again, as the table cannot know of later requests. The lease lapses then.
   [[nodiscard]] bool release(const LeaseRequest& request);
-  // Frees and returns what has lapsed by `now`: persist before any of it is granted again.
+  // Frees and returns the leases that have lapsed by `now`. Persist this before any of them is granted again.
   [[nodiscard]] std::vector<Lease> expire(Instant now);
-  // Frees and returns what the incarnation holds, and refuses it from now on. To persist: the fencing itself.
+  // Frees and returns all leases of the incarnation, and refuses it from now on. Persist the fencing itself.
   std::vector<Lease> fence(Incarnation incarnation);
 
   // Requires key < 2^64 - 1.
   [[nodiscard]] std::optional<Incarnation> holder(LeaseSpace space, std::uint64_t key) const;
-  // By space and begin.
+  // All leases, by space and begin.
   [[nodiscard]] std::vector<Lease> entries() const;
   // When expire() next has something to do.
   [[nodiscard]] std::optional<Instant> next_wakeup() const;
@@ -113,7 +114,7 @@ class LeaseTable {
     Incarnation holder;
     Duration duration;
     Instant until;
-    std::optional<Instant> asked;  // on the holder's clock: its last request, as far as this table has heard
+    std::optional<Instant> asked;  // by the holder's clock: its last request heard by this table
   };
   using Place = std::map<Key, Held>::iterator;
 
@@ -128,15 +129,16 @@ class LeaseTable {
   FencedIncarnations fenced_;
 };
 
-// The holder's side: one object for one lease, or for the keys asked for again and again.
+// The holder's side: one object for one lease, or for keys that are asked for again and again.
 class HeldLease {
  public:
-  // An answer kGranted or kRenewed to the request that was sent at `sent`. Answers may come in any order.
+  // The answer kGranted or kRenewed came to the request sent at `sent`. Answers may come in any order.
   void granted(Instant sent, Duration duration);
-  // Given back at `now`, or the holder learnt that it lost it: earlier requests give nothing any more.
+  // The lease was given back at `now`, or the holder learnt that it lost it. Earlier requests give nothing
+  // any more.
   void dropped(Instant now);
 
-  // Ask anew at each use, not once before a long piece of work.
+  // Whether the holder has the lease. Ask anew at each use, not once before a long piece of work.
   [[nodiscard]] bool valid(Instant now) const { return until_ && now < *until_; }
   [[nodiscard]] std::optional<Instant> until() const { return until_; }
 

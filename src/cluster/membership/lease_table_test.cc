@@ -23,8 +23,8 @@ LeaseRequest request(Incarnation holder, std::uint64_t begin, std::uint64_t end,
   return {{{kSpace, begin, end}, holder, duration}, sent};
 }
 
-// All pairs of ranges within 0..5: the second is granted exactly if they share no key, and each key is held
-// by whoever was granted it.
+// The second of two ranges within 0..5 is granted exactly if they share no key, for all pairs. Each key is
+// held by the holder that was granted it.
 TEST(LeaseTable, RangesOfTwoHoldersNeverOverlap) {
   for (std::uint64_t a = 0; a < 5; ++a) {
     for (std::uint64_t b = a + 1; b <= 5; ++b) {
@@ -52,8 +52,8 @@ TEST(LeaseTable, RangesOfTwoHoldersNeverOverlap) {
   }
 }
 
-// A lease ends 5 % after its duration, counted from the last answer; asking again is renewing, and the
-// duration is that of the first grant.
+// A lease ends 5 % after its duration, counted from the last answer. Asking again renews it, with the
+// duration of the first grant.
 TEST(LeaseTable, LapsesFivePercentAfterItsDuration) {
   LeaseTable table;
   EXPECT_EQ(table.next_wakeup(), std::nullopt);
@@ -76,8 +76,8 @@ TEST(LeaseTable, LapsesFivePercentAfterItsDuration) {
   EXPECT_EQ(table.grant(request(kB, 3, 5), end).outcome, LeaseOutcome::kGranted);
 }
 
-// Fencing frees all leases of the incarnation, and only those, at once and for good, also in a table made
-// anew.
+// Fencing frees the leases of the incarnation, and only those, at once and for good. This is also true of a
+// table made anew.
 TEST(LeaseTable, FencingFreesAtOnceAndForGood) {
   LeaseTable table;
   for (std::uint64_t key = 0; key < 6; ++key) {
@@ -99,7 +99,7 @@ TEST(LeaseTable, FencingFreesAtOnceAndForGood) {
   EXPECT_EQ(anew.grant(request(kA, 0, 1), {}).outcome, LeaseOutcome::kFenced);
 }
 
-// A request for which the holder has not waited overtakes its release: the release frees nothing.
+// A release that a request of its holder has overtaken frees nothing.
 TEST(LeaseTable, AnOvertakenReleaseFreesNothing) {
   LeaseTable table;
   ASSERT_EQ(table.grant(request(kA, 0, 1, {1}), {}).outcome, LeaseOutcome::kGranted);
@@ -111,7 +111,7 @@ TEST(LeaseTable, AnOvertakenReleaseFreesNothing) {
   EXPECT_EQ(table.holder(kSpace, 0), std::nullopt);
 }
 
-// Answers in any order: the holder believes as long as the best of them says, and no longer.
+// A holder believes as long as the best of its answers says, and no longer, in any order of the answers.
 TEST(HeldLease, TakesAnswersInAnyOrder) {
   HeldLease held;
   EXPECT_FALSE(held.valid({0}));
@@ -130,7 +130,7 @@ TEST(HeldLease, TakesAnswersInAnyOrder) {
 
 enum class Counting { kFromSending, kFromAnswer };
 
-// One holder with a clock of its own, the table, and a rival who asks for the key at every tick.
+// One holder with a clock of its own, the table, and a rival that asks for the key at every tick.
 struct SmallCase {
   std::int64_t holder_rate = 0;  // percent that the holder's clock runs faster than the table's
   std::int64_t request_takes = 0;
@@ -148,7 +148,7 @@ int wrong_beliefs(const SmallCase& c) {
   const auto there = [&c](std::int64_t tick) { return Instant{tick * 10 * (100 + c.holder_rate)}; };
   LeaseTable table;
   HeldLease held;
-  std::vector<std::pair<std::int64_t, std::int64_t>> answers;  // tick of arrival, of sending
+  std::vector<std::pair<std::int64_t, std::int64_t>> answers;  // ticks: of arrival, of sending
   const auto ask = [&](std::int64_t tick, std::int64_t sent) {
     const LeaseRequest asked = request(kA, 0, 1, there(sent), kDuration);
     const LeaseAnswer answer = sent == 0 ? table.grant(asked, here(tick)) : table.renew(asked, here(tick));
@@ -191,18 +191,18 @@ int wrong_beliefs_in_all(std::int64_t slowest_rate, Counting counting) {
   return wrong;
 }
 
-// Whenever the holder believes that it holds, the table agrees, for every combination of delays, of the times
-// of a renewal and a release, and of clocks that run up to 4 % apart. That the clocks matter and that the
-// holder must count from sending is seen by doing otherwise.
+// A holder that believes in its lease agrees with the table. This holds for every combination of delays, of
+// times of a renewal and a release, and of clocks up to 4 % apart. Clocks 10 % apart break it, and so does a
+// holder that counts from the answer.
 TEST(LeaseTable, TheHolderNeverBelievesAloneInSmallCases) {
   EXPECT_EQ(wrong_beliefs_in_all(-4, Counting::kFromSending), 0);
   EXPECT_GT(wrong_beliefs_in_all(-10, Counting::kFromSending), 0);
   EXPECT_GT(wrong_beliefs_in_all(0, Counting::kFromAnswer), 0);
 }
 
-// Three holders with clocks of their own, whose messages are lost, repeated and reordered at will; a table
-// that crashes and is made anew from what was persisted, on another clock. Every grant and freeing is
-// followed in a plain array of keys.
+// Three holders with clocks of their own, and a table that crashes and is made anew from the persisted rows,
+// on another clock. Messages are lost, repeated and reordered at will. A plain array of keys follows every
+// grant and every freeing.
 class World {
  public:
   World(std::uint64_t seed, double slowest_rate) : rng_(seed, Purpose::kTest) {
@@ -223,7 +223,7 @@ class World {
     }
   }
 
-  // What must hold after each step: the first thing that does not, or "".
+  // Checks the invariants after each step. Returns the first that is broken, or "".
   std::string broken() {
     for (std::uint64_t key = 0; key < kKeys; ++key) {
       if (table_.holder(kSpace, key) != owners_[key]) return "the table forgot what it answered";
@@ -250,7 +250,7 @@ class World {
   struct Message {
     What what;
     LeaseRequest request;
-    Duration duration = {};  // of an answer
+    Duration duration = {};  // kAnswer
   };
   struct Holder {
     Incarnation incarnation;
@@ -286,7 +286,7 @@ class World {
     const std::size_t which = rng_.below(messages_.size());
     const Message message = messages_[which];
     if (rng_.below(8) != 0) messages_.erase(messages_.begin() + static_cast<std::ptrdiff_t>(which));
-    if (rng_.below(8) == 0) return;  // lost, unless it is kept to come again
+    if (rng_.below(8) == 0) return;  // lost, though a kept copy may come later
     const LeaseRequest& asked = message.request;
     switch (message.what) {
       case What::kGrant: answer(asked, table_.grant(asked, now())); break;
@@ -345,7 +345,7 @@ class World {
   std::array<Holder, 3> holders_;
   std::vector<Message> messages_;
   std::array<std::optional<Incarnation>, kKeys> owners_;
-  std::map<std::uint64_t, Lease> rows_;  // as a store keeps them: by first key; those of the fenced stay
+  std::map<std::uint64_t, Lease> rows_;  // as a store keeps them: by first key; rows of fenced holders stay
   FencedIncarnations fenced_;
   std::uint64_t last_incarnation_ = 0;
   int beliefs_ = 0;
@@ -367,10 +367,10 @@ std::string broken_in_any(std::uint64_t seeds, double slowest_rate) {
   return beliefs > static_cast<int>(seeds) * 20 ? "" : "hardly anybody ever held anything";
 }
 
-// Over random histories of losses, repetitions, any order, crashes and fencing, with clocks up to 4 % apart:
-// no living holder ever believes in a lease that the table does not know of, the table knows what it
-// answered, and what was persisted on the way makes the same table. With clocks 15 % apart this fails, as it
-// must.
+// No living holder ever believes in a lease that the table does not know of. The table knows what it
+// answered, and the rows persisted on the way make the same table. This holds over random histories of
+// losses, repetitions, any order, crashes and fencing, with clocks up to 4 % apart. With clocks 15 % apart it
+// fails, as it must.
 TEST(LeaseTable, TheHolderNeverBelievesAlone) {
   EXPECT_EQ(broken_in_any(1000, 1 / 1.04), "");
   EXPECT_EQ(broken_in_any(1000, 1 / 1.15).substr(0, 23), "a holder believes alone");

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // MarkLedger: how far each track has come, for engines whose tracks take all ids of a step at once. Holders
-// report now and then a mark, the first step they have not applied; so the ledger trails what has happened,
-// and costs no round trip in a step. The run has committed what all tracks have applied: committed() is the
+// report now and then a mark, the first step they have not applied. So the ledger trails behind them, and
+// costs no round trip in a step. A step is committed when all tracks have applied it. committed() is the
 // first step that is not, and never falls. Nobody is ever asked to go back behind it.
 //
-// A track's mark is the highest of its holders that are not fenced; reports may be repeated and overtake each
-// other. A fenced incarnation's reports are refused and its marks forgotten: what it alone had applied is
-// lost. The track then has no mark until a new holder reports, who replays and may well begin behind
-// committed().
+// A track's mark is the highest of its holders that are not fenced. Reports may be repeated and overtake each
+// other. A fenced incarnation's reports are refused and its marks forgotten: steps that it alone had applied
+// are lost. The track then has no mark until a new holder reports. That holder replays, and may well begin
+// behind committed().
 //
 // At a view change all survivors have reported exactly where they are. Tracks without a mark would keep
-// committed() where it is; correct() moves it on, on the word of the view change that those tracks will be
-// restored, and at most to where every other track already is. resume_step() is where the new view brings
-// every track.
+// committed() where it is, so correct() moves it on. It relies on the view change to restore those tracks,
+// and goes at most to where every other track already is. resume_step() is where the new view brings every
+// track.
 //
-// What must survive are rows: a Mark with the key (track, incarnation), and committed(). Each replaces the
-// one before; the calls say which changed. Marks of fenced incarnations mean nothing and may be deleted at
+// These rows must survive: a Mark with the key (track, incarnation), and committed(). Each replaces the one
+// before; the calls say which changed. Marks of fenced incarnations mean nothing and may be deleted at
 // leisure.
 //
-// Cost: about 200 bytes a track; logarithmic in the number of tracks, but fence() visits them all.
-// Thread rule: one owner.
+// Cost: about 200 bytes a track; logarithmic in the number of tracks, but fence() visits them all. Thread
+// rule: one owner.
 #pragma once
 
 #include <cstddef>
@@ -52,14 +52,14 @@ enum class MarkOutcome {
 
 struct MarkAnswer {
   MarkOutcome outcome = MarkOutcome::kNoTrack;
-  bool committed_rose = false;  // then that row too is new
+  bool committed_rose = false;  // then the row committed() is new, too
 };
 
 enum class CorrectionOutcome {
   kRaised,
-  kNothingNew,    // it is where it should go
+  kNothingNew,    // committed() is there already
   kBehind,        // below committed()
-  kContradicted,  // a living holder has not come so far, or there is none at all
+  kContradicted,  // a living holder is not that far, or no track has a mark
 };
 
 class MarkLedger {
@@ -72,24 +72,24 @@ class MarkLedger {
 
   // Requires at least one track.
   explicit MarkLedger(std::span<const TrackId> tracks);
-  // Takes up the rows that a ledger before returned, in any order, with or without those of the fenced.
-  // Requires that all tracks are known.
+  // Takes up the rows that an earlier ledger returned, in any order. Rows of fenced incarnations may be among
+  // them. Requires that all tracks are known.
   MarkLedger(std::span<const TrackId> tracks, FencedIncarnations fenced, const Rows& rows);
 
   // kRaised makes the row `mark`.
   [[nodiscard]] MarkAnswer applied(const Mark& mark);
   // kRaised makes the row committed().
   [[nodiscard]] CorrectionOutcome correct(StepNumber committed);
-  // The incarnation holds the track no more: its mark, which will not rise, counts no longer. True: the row
-  // goes.
+  // The incarnation holds the track no more. Its mark will not rise, so it counts no longer. True: delete its
+  // row.
   bool forget(TrackId track, Incarnation incarnation);
-  // Refuses the incarnation from now on. No row but the fencing itself, which the membership keeps.
+  // Refuses the incarnation from now on. The only row is the fencing itself, which the membership keeps.
   void fence(Incarnation incarnation);
 
   [[nodiscard]] StepNumber committed() const { return committed_; }
-  // The highest mark of any track. Not below committed(), even if all who had come so far are gone.
+  // The highest mark of any track. Not below committed(), even if all holders that had come so far are gone.
   [[nodiscard]] StepNumber resume_step() const;
-  // None where no living holder has reported. Requires a known track.
+  // None if no living holder has reported. Requires a known track.
   [[nodiscard]] std::optional<StepNumber> mark(TrackId track) const;
   [[nodiscard]] Rows rows() const;
 

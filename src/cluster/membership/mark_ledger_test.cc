@@ -22,7 +22,7 @@ Mark mark_of(std::uint64_t track, std::uint64_t by, std::uint64_t next) {
   return {TrackId(track), Incarnation(by), StepNumber(next)};
 }
 
-// A ledger, the same thing worked out anew from the list of all reports, and the rows as a store keeps them.
+// A ledger beside a model worked out anew from the list of all reports, and the rows as a store keeps them.
 class Checked {
  public:
   explicit Checked(const std::vector<TrackId>& tracks) : tracks_(tracks), ledger_(tracks) {}
@@ -92,15 +92,15 @@ class Checked {
 
   std::vector<TrackId> tracks_;
   MarkLedger ledger_;
-  std::map<std::pair<TrackId, Incarnation>, StepNumber> reports_;  // of those not fenced
+  std::map<std::pair<TrackId, Incarnation>, StepNumber> reports_;  // of incarnations that are not fenced
   std::set<Incarnation> fenced_;
   StepNumber committed_;
-  std::map<std::pair<TrackId, Incarnation>, Mark> rows_;  // those of the fenced stay
+  std::map<std::pair<TrackId, Incarnation>, Mark> rows_;  // rows of fenced incarnations stay
   StepNumber committed_row_;
   FencedIncarnations fenced_row_;
 };
 
-// The outcomes one by one: two tracks, the holder of one dies.
+// committed() trails the slowest of two tracks, outcome by outcome, while the holder of one dies.
 TEST(MarkLedger, TrailsTheSlowestTrack) {
   MarkLedger ledger(kTracks);
   EXPECT_FALSE(ledger.applied(mark_of(4, 1, 9)).committed_rose);
@@ -119,7 +119,7 @@ TEST(MarkLedger, TrailsTheSlowestTrack) {
   EXPECT_EQ(ledger.correct(StepNumber(7)), CorrectionOutcome::kBehind);
   EXPECT_EQ(ledger.correct(StepNumber(9)), CorrectionOutcome::kRaised);
 
-  // The new holder of the lost track replays from its snapshot; nothing that was committed moves.
+  // The new holder of the lost track replays from its snapshot. committed() stays where it is.
   EXPECT_FALSE(ledger.applied(mark_of(7, 3, 4)).committed_rose);
   EXPECT_EQ(ledger.committed(), StepNumber(9));
   EXPECT_FALSE(ledger.applied(mark_of(4, 1, 11)).committed_rose);
@@ -157,11 +157,11 @@ void try_all(const Checked& before, int depth, const std::string& history) {
   }
 }
 
-// All sequences of five reports, fencings and corrections agree with the list of all reports, and the rows
+// All sequences of five reports, fencings and corrections agree with the list of all reports. The rows
 // written on the way make the same ledger.
 TEST(MarkLedger, EqualsTheListOfReportsInAllShortHistories) { try_all(Checked(kTracks), 5, "did"); }
 
-// Long random histories of up to five tracks do the same.
+// Long random histories of up to five tracks agree with the list, too.
 TEST(MarkLedger, EqualsTheListOfReportsInLongHistories) {
   for (std::uint64_t seed = 0; seed < 300 && !HasFailure(); ++seed) {
     SCOPED_TRACE(seed);
@@ -190,9 +190,9 @@ TEST(MarkLedger, EqualsTheListOfReportsInLongHistories) {
   }
 }
 
-// A run of shards in lockstep: the holder of each applies a step when all have come so far, reports now and
-// then over links that reorder, and may die with all its shards; survivors then report exactly, committed()
-// is corrected to the lowest of them, and the lost shards go to survivors, who replay from a snapshot.
+// A run of shards in lockstep. The holder of each shard applies a step when all have come so far. It reports
+// now and then over links that reorder. It may die with all its shards. Survivors then report exactly,
+// committed() is corrected to the lowest of them, and a new holder replays the lost shards from a snapshot.
 class Lockstep {
  public:
   explicit Lockstep(std::uint64_t seed) : rng_(seed, Purpose::kTest), ledger_(tracks()) {
@@ -216,13 +216,13 @@ class Lockstep {
     }
     EXPECT_GE(ledger_.committed(), before_);
     before_ = ledger_.committed();
-    // What is committed, the living have applied, or replay for a shard that was lost.
+    // The living have applied all committed steps, or they replay them for a shard that was lost.
     for (const auto& [id, holder] : holders_) {
       EXPECT_LE(ledger_.committed().value, std::max(holder.second, replay_to_[id]));
     }
   }
 
-  // Without further deaths everybody comes to where the furthest is, says so, and it is committed.
+  // Without further deaths all holders reach the furthest one and report, and that step is committed.
   void settle() {
     const StepNumber resume = ledger_.resume_step();
     for (auto& [id, holder] : holders_) {
@@ -278,14 +278,14 @@ class Lockstep {
 
   Rng rng_;
   MarkLedger ledger_;
-  std::map<TrackId, std::pair<Incarnation, std::uint64_t>> holders_;  // and the first step not applied
+  std::map<TrackId, std::pair<Incarnation, std::uint64_t>> holders_;  // and its first open step
   std::map<TrackId, std::uint64_t> replay_to_;
   std::vector<Mark> sent_;
   std::uint64_t last_incarnation_ = 3;
   StepNumber before_;
 };
 
-// committed() never falls, never runs ahead of what was applied, and catches up whoever died.
+// committed() never falls, never runs ahead of the applied steps, and catches up after any deaths.
 TEST(MarkLedger, NeverAheadOfWhatWasApplied) {
   for (std::uint64_t seed = 0; seed < 300 && !HasFailure(); ++seed) {
     SCOPED_TRACE(seed);
@@ -295,7 +295,7 @@ TEST(MarkLedger, NeverAheadOfWhatWasApplied) {
   }
 }
 
-// Claim: who holds a track no more holds it back no more, and its mark is no proof either.
+// Claim: an incarnation that gave a track away holds it back no more, and its mark is no proof either.
 TEST(MarkLedger, ForgetsWhoHandedATrackOn) {
   const std::array<TrackId, 2> tracks{TrackId(1), TrackId(2)};
   MarkLedger ledger(tracks);

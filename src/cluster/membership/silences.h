@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Silences: which of many peers have been silent for so long? Asked ten times a second, of peers that are
-// almost never silent: so each is looked at only when it can have become so, and those that are, each time.
+// Silences: which of many peers have been silent for so long? It is asked ten times a second about peers that
+// are almost never silent. So it looks at a peer only when that peer can have become silent, and at silent
+// ones each time.
 //
-// Cost: of a peer that gives a sign of life every t, one look in each (`after` - t); nothing for the rest.
+// Cost: one look in each (`after` - t) at a peer that gives a sign of life every t; nothing for the rest.
 // Thread rule: one owner.
 #pragma once
 
@@ -19,14 +20,14 @@ namespace gossamer::cluster {
 
 class Silences {
  public:
-  // When it last gave a sign of life; what it says of one peer never falls.
+  // When the peer last gave a sign of life. The answers about one peer never fall.
   using LastSign = std::function<Instant(NodeId)>;
 
   explicit Silences(Duration after) : after_(after) {}
 
-  // Of these, and no others; of those that are new no silence is known.
+  // Watches these peers and no others. New peers are not known to be silent.
   void watch(const std::set<NodeId>& peers, Instant now);
-  // Those that have given no sign for `after`. `now` never falls.
+  // The peers that have given no sign for `after`. `now` never falls.
   [[nodiscard]] const std::set<NodeId>& silent(Instant now, const LastSign& last_sign);
 
  private:

@@ -14,7 +14,8 @@ namespace {
 
 constexpr Duration kAfter{3'000'000'000};
 
-// Claim: who is silent is what a look at every peer says, whoever comes, goes, falls silent and is heard.
+// Claim: the silent peers are those that a look at every peer finds, as peers come, go, fall silent and are
+// heard.
 TEST(Silences, AreThoseOfAFullLook) {
   constexpr std::uint64_t kSeed = 11;
   Rng rng(kSeed, Purpose::kFault, 0);
@@ -46,7 +47,7 @@ TEST(Silences, AreThoseOfAFullLook) {
   EXPECT_GT(found, 100u);
 }
 
-// Claim: peers that are heard each second are looked at once in two seconds, not with each question.
+// Claim: peers that are heard each second are looked at once in two seconds, not at each question.
 TEST(Silences, LookSeldom) {
   Silences silences(kAfter);
   std::set<NodeId> peers;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TrackId: what a ledger keeps steps for, one by one: a stage of a deep model, a shard of a wide one. The
-// engines choose the numbers. Thread rule: plain value.
+// TrackId: the number of a track, for which a ledger counts steps: a stage of a deep model, or a shard of a
+// wide one. The engines choose the numbers. Thread rule: plain value.
 #pragma once
 
 #include "base/ids.h"

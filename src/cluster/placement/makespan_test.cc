@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How short a step place() reaches, against all placements where they can be tried and against bounds
-// elsewhere.
+// How short a step place() reaches. The comparison is with all placements where they can be tried, and with
+// bounds elsewhere.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -24,7 +24,7 @@ struct Kind {
   std::uint64_t bytes;
 };
 
-// Things and members of these kinds, every choice of up to so many of them.
+// Fleets of things and members of these kinds: every choice of up to so many of them.
 struct SmallFleets {
   std::vector<Kind> things;
   std::vector<Kind> members;
@@ -65,7 +65,7 @@ std::string shown(const Fleet& fleet) {
 }
 
 // Every choice of up to 6 things on up to 3 members from nothing, with memory to spare and with limits that
-// bind: a placement is found exactly when there is one, keeps the limits and is optimal.
+// bind. A placement is found exactly when there is one, keeps the limits and is optimal.
 TEST(Makespan, SmallFleetsArePlacedOptimally) {
   const std::vector<Kind> spare = {{1, 99}, {2, 99}, {4, 99}};
   const std::vector<Kind> tight = {{1, 2}, {1, 4}, {2, 3}, {4, 5}};
@@ -90,7 +90,8 @@ TEST(Makespan, SmallFleetsArePlacedOptimally) {
   EXPECT_GE(refused, 3000U);
 }
 
-// The same where each member has work of its own as soon as it holds something: some had better hold nothing.
+// Small fleets are placed optimally, too, if each member has work of its own as soon as it holds something.
+// Some members then hold nothing.
 TEST(Makespan, WhoCostsMoreThanItTakesOffHoldsNothing) {
   std::uint64_t idle = 0;
   for (const double own_work : {0.5, 2.0, 20.0}) {
@@ -109,9 +110,9 @@ TEST(Makespan, WhoCostsMoreThanItTakesOffHoldsNothing) {
   EXPECT_GE(idle, 500U);
 }
 
-// Four members with 64 equal things, until one has a quarter of its speed. What it would do on its own
-// account is more than the others save by it; it gives all away, each thing to the member that has a copy,
-// and the step is as near to the bound as from nothing.
+// A weak member gives all things away. Four members have 64 equal things, until one has a quarter of its
+// speed. Its own work is then more than it saves the others. Each thing goes to the member that has a copy.
+// The step is as near to the bound as from nothing.
 TEST(Makespan, AWeakMemberGivesAllAwayToWhereCopiesLie) {
   Fleet fleet;
   for (std::uint64_t j = 0; j < 64; ++j) fleet.things.push_back({ThingId(j), 1'000'000, 1});
@@ -137,9 +138,9 @@ TEST(Makespan, AWeakMemberGivesAllAwayToWhereCopiesLie) {
   EXPECT_LE(uneven->step_s, uneven->bound_s * (1 + 1.0 / 16));
 }
 
-// Eight things on three members are too many arrangements to try, and things are filled in one by one: with
-// memory to spare the step is at most 4/3 of the optimum from nothing, and from any running placement that is
-// rebalanced for nothing. Nine of ten are optimal.
+// The step is at most 4/3 of the optimum if things are filled in one by one, with memory to spare. (Eight
+// things on three members are too many arrangements to try.) This holds from nothing, and from any running
+// placement that is rebalanced for nothing. Nine of ten steps are optimal.
 TEST(Makespan, FillingUpIsWithinFourThirdsOfTheOptimum) {
   std::uint64_t fleets = 0;
   std::uint64_t optimal = 0;
@@ -165,9 +166,9 @@ TEST(Makespan, FillingUpIsWithinFourThirdsOfTheOptimum) {
   EXPECT_GE(10 * optimal, 9 * fleets) << optimal;
 }
 
-// With memory to spare a step is at most (W + (m - 1) w) / S, for the work W of all things and of members'
-// own, the largest w, and m members of speed S together: from nothing, and from any placement once that is
-// rebalanced for nothing.
+// A step is at most (W + (m - 1) w) / S with memory to spare. W: the work of all things and the members' own
+// work. w: the largest thing. m: the number of members. S: their speed together. This holds from nothing, and
+// from any placement once that is rebalanced for nothing.
 TEST(Makespan, WithinOneThingAMemberOfTheFractionalOptimum) {
   for (std::uint64_t seed = 1; seed <= 400; ++seed) {
     Rng rng(seed, Purpose::kTest);
@@ -200,8 +201,9 @@ TEST(Makespan, WithinOneThingAMemberOfTheFractionalOptimum) {
   }
 }
 
-// Sixteen or more equal things a node: within 1 + 1/16 of the fractional optimum, whatever the speeds, with
-// the default options; so with one node at a quarter of the others' speed, for which 1.07 is asked.
+// Sixteen or more equal things a node are within 1 + 1/16 of the fractional optimum, whatever the speeds,
+// with the default options. That includes one node at a quarter of the others' speed, for which 1.07 is
+// asked.
 TEST(Makespan, SixteenEqualThingsANodeWithinASixteenth) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     Rng rng(seed, Purpose::kTest, 1);

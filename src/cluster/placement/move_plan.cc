@@ -16,14 +16,14 @@ namespace {
 
 struct Step {
   Index thing;
-  Index holder;  // who has it in memory until it has arrived; kNowhere if it is lost
+  Index holder;  // has the thing in memory until it has arrived; kNowhere if it is lost
   Index to;
 };
 
-// What happens in memory: who has how many bytes free, and the steps that are still to be made.
+// The state of memory while things move: the free bytes of each member, and the steps still to be made.
 struct Board {
   std::vector<std::uint64_t> bytes;     // of things
-  std::vector<std::int64_t> free = {};  // of members; below 0 where more is held than the limit allows
+  std::vector<std::int64_t> free = {};  // of members; below 0 where they hold more than the limit
   std::vector<Step> steps = {};         // smallest first
 
   [[nodiscard]] bool fits(const Step& step) const { return free[step.to] >= size(step); }
@@ -40,7 +40,7 @@ struct Board {
   }
 };
 
-// Members that drain are members here: they still give.
+// The problem with all members as serving ones, as members that drain still give.
 Problem with_all_members(std::span<const Thing> things, std::span<const Member> members) {
   std::vector<Member> all(members.begin(), members.end());
   for (Member& member : all) member = {.id = member.id, .limit_bytes = member.limit_bytes};
@@ -68,8 +68,8 @@ Board make_board(const Problem& problem, const Layout& from, const Layout& to) {
   return board;
 }
 
-// Makes steps that fit until none does; what is left stays in board.steps. A member is looked at again when
-// it has given something away.
+// Makes steps that fit until none does; the others stay in board.steps. A member is looked at again when it
+// has given something away.
 std::vector<Step> make_fitting(Board& board) {
   std::vector<Step> made;
   std::vector<std::vector<Step>> waiting(board.free.size());  // by destination, largest first
@@ -94,7 +94,8 @@ std::vector<Step> make_fitting(Board& board) {
   return made;
 }
 
-// Lost things need no one's leave; those that fit come first, a step of the run waits for them.
+// Makes fitting steps of lost things first, because a step of the run waits for them. They free no memory
+// elsewhere, so they wait for no other member.
 std::vector<Step> make_lost_first(Board& board) {
   std::vector<Step> others;
   std::vector<Step> made;
@@ -112,7 +113,7 @@ std::vector<Step> make_lost_first(Board& board) {
   return made;
 }
 
-// Depth first over the sets of steps that have been made: memory depends on the set, not on its order.
+// Searches all orders, depth first over the sets of steps made. Memory depends on the set, not on its order.
 class AllOrders {
  public:
   explicit AllOrders(Board board) : board_(std::move(board)), dead_(std::size_t{1} << board_.steps.size()) {}
@@ -141,10 +142,10 @@ class AllOrders {
   std::vector<Step> order_;
 };
 
-// Every member that a step waits for has something to give away that waits too (its end is within its limit):
-// following these leads into a circle.
+// Names a circle of moves that wait for one another. Every member that a step waits for has a waiting thing
+// to give away, as its end is within its limit. So a walk from member to member runs into a circle.
 Error blocked(const Problem& problem, const Board& board) {
-  std::vector<Index> leaving(board.free.size(), kNowhere);  // of each member, its smallest step that waits
+  std::vector<Index> leaving(board.free.size(), kNowhere);  // by member: its smallest step that waits
   for (std::size_t k = board.steps.size(); k-- > 0;) {
     if (board.steps[k].holder != kNowhere) leaving[board.steps[k].holder] = static_cast<Index>(k);
   }

@@ -16,7 +16,7 @@
 namespace gossamer::placement {
 namespace {
 
-// Memory of the members while things move; a model of what the plan promises.
+// The memory of the members while things move: a model of what the plan promises.
 class Memory {
  public:
   Memory(const Fleet& fleet, const Placement& from) {
@@ -45,7 +45,7 @@ class Memory {
   Holders holders_;
 };
 
-// One after the other; false if a move does not fit.
+// Carries out the moves one after the other; false if one does not fit.
 bool carried_out(const Fleet& fleet, const Placement& from, const std::vector<Move>& moves, Holders& end) {
   Memory memory(fleet, from);
   for (const Move& move : moves) {
@@ -67,7 +67,7 @@ struct TransitionShape {
   std::size_t members = 3;
   std::size_t things = 6;
   std::uint64_t largest = 4;
-  std::uint64_t spare = 2;  // bytes beyond what the fuller of both ends needs, at most
+  std::uint64_t spare = 2;  // at most so many bytes beyond the needs of the fuller end
   bool losses = false;
 };
 
@@ -99,7 +99,7 @@ Result<std::vector<Move>> plan(const Transition& change) {
   return plan_moves(change.fleet.things, change.fleet.members, change.from, change.to);
 }
 
-// Whether any order of the moves keeps the limits, by trying all.
+// Tries all orders of the moves: does any keep the limits?
 bool some_order_fits(const Transition& change) {
   std::vector<Move> moves;
   const Holders before = holders_of(change.from);
@@ -113,8 +113,8 @@ bool some_order_fits(const Transition& change) {
   return false;
 }
 
-// Small changes with little memory to spare: a plan is found exactly when some order of the moves keeps the
-// limits; it keeps them, ends at the wanted placement and moves everything once.
+// A plan for a small change with little memory to spare is found exactly when some order of the moves keeps
+// the limits. The plan keeps them, ends at the wanted placement and moves everything once.
 TEST(MovePlan, FindsAnOrderWheneverThereIsOne) {
   int found = 0;
   int blocked = 0;
@@ -142,7 +142,7 @@ TEST(MovePlan, FindsAnOrderWheneverThereIsOne) {
   EXPECT_GE(blocked, 150);
 }
 
-// With room for the largest thing to spare on every member, plans of hundreds of moves are found.
+// Plans of hundreds of moves are found if every member has room for the largest thing to spare.
 TEST(MovePlan, ALittleSpareMemorySuffices) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     Rng rng(seed, Purpose::kTest);
@@ -156,8 +156,8 @@ TEST(MovePlan, ALittleSpareMemorySuffices) {
   }
 }
 
-// Started in order, each as soon as it fits, and ending in any order: moves never wait for ever, and limits
-// hold.
+// Moves never wait for ever, and limits hold, if each starts in order as soon as it fits. They may end in any
+// order.
 TEST(MovePlan, MayBeCarriedOutSideBySide) {
   for (std::uint64_t seed = 1; seed <= 500; ++seed) {
     Rng rng(seed, Purpose::kTest);
@@ -184,7 +184,7 @@ TEST(MovePlan, MayBeCarriedOutSideBySide) {
   }
 }
 
-// Two full members that exchange their things: the message names the circle and the bytes that open it.
+// The message names the circle and the bytes that open it, for two full members that exchange their things.
 TEST(MovePlan, NamesTheCircle) {
   const Fleet fleet{.things = {{ThingId(1), 5, 1}, {ThingId(2), 4, 1}},
                     .members = {{MemberId(10), 5}, {MemberId(20), 6}}};
@@ -198,8 +198,8 @@ TEST(MovePlan, NamesTheCircle) {
             "3 bytes more on member 20 would open this circle");
 }
 
-// The bytes that the message names do open the circle: given to the member again and again, they lead to a
-// plan after at most as many times as there are moves.
+// The bytes that the message names open the circle. Given to the member again and again, they lead to a plan
+// after at most as many times as there are moves.
 TEST(MovePlan, NamedBytesOpenTheCircle) {
   int blocked = 0;
   for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
@@ -221,8 +221,8 @@ TEST(MovePlan, NamedBytesOpenTheCircle) {
   EXPECT_GE(blocked, 150);
 }
 
-// Lost things come first, from the copy on their new holder if there is one, otherwise from the copies in
-// turn; what nobody has comes from nowhere. A member that drains gives its things away.
+// Lost things come first: from the copy on their new holder if there is one, otherwise from the copies in
+// turn. A thing without any copy comes from nowhere. A member that drains gives its things away.
 TEST(MovePlan, LostThingsFirstAndDonorsInTurn) {
   Fleet fleet;
   Placement from;

@@ -25,7 +25,7 @@ std::vector<Index> largest_first(const Problem& problem) {
   return order;
 }
 
-// What best fit achieved, and what it left over.
+// The layout that best fit found, and the things left over.
 struct Fit {
   Layout layout;
   std::uint64_t left_bytes = 0;
@@ -35,8 +35,8 @@ struct Fit {
   [[nodiscard]] bool complete() const { return largest_left == kNowhere; }
 };
 
-// Things of `fixed` do not move. The others, largest first, go where `liked` says if they fit, else where
-// least memory is left behind.
+// Best fit. Things in `fixed` do not move. The others, largest first, go where `liked` says if they fit. Else
+// they go to the member with the least free memory that suffices.
 Fit best_fit(const Problem& problem, const Layout& fixed, const Layout& liked, std::uint64_t& probes) {
   Fit fit{.layout = fixed};
   std::vector<std::uint64_t> free = problem.limit;
@@ -68,8 +68,8 @@ Fit best_fit(const Problem& problem, const Layout& fixed, const Layout& liked, s
   return fit;
 }
 
-// Leaves as little over as three tries do: moving nothing that is kept, moving it where need be, and from
-// nothing.
+// The best of three tries, by the bytes left over: moving nothing that is kept, moving it where need be, and
+// placing all from nothing.
 Fit best_of_fits(const Problem& problem, const Layout& kept, std::uint64_t& probes) {
   const Layout nowhere(kept.size(), kNowhere);
   Fit fit = best_fit(problem, kept, nowhere, probes);
@@ -81,8 +81,8 @@ Fit best_of_fits(const Problem& problem, const Layout& kept, std::uint64_t& prob
   return fit;
 }
 
-// The arrangement that moves the fewest bytes away from where they are liked: all are tried, largest things
-// first, each where it is liked and then from the tightest fit on.
+// Finds the arrangement that moves the fewest bytes away from where they are liked. It tries all, largest
+// things first, each where it is liked and then from the tightest fit on.
 class Exhaustive {
  public:
   Exhaustive(const Problem& problem, const Freedom& freedom, double target_s)
@@ -151,8 +151,8 @@ class Exhaustive {
   std::uint64_t placings_ = 0;
 };
 
-// What one more member must offer. Best fit with such a member may spread things differently and fail again;
-// so the number is tried out.
+// The bytes that one more member must offer. Best fit with such a member may spread things differently and
+// fail again, so the number is tried out.
 std::uint64_t enough_bytes(const Problem& problem, const Layout& kept, const Fit& fit,
                            std::uint64_t& probes) {
   Problem wider = problem;

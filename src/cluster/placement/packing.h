@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What place() falls back on where filling members up to a target finds no way: bin packing by memory alone,
-// and trying all arrangements where these are few. Bin packing is NP-hard: best fit with the largest things
-// first, then, for few things, a search within a budget.
+// The fallback of place() where filling members up to a target finds no way. It packs bins by memory alone,
+// and tries all arrangements where these are few. Bin packing is NP-hard, so best fit runs first with the
+// largest things first. For few things a search within a budget follows.
 //
 // `probes` counts placings. Thread rule: pure functions.
 #pragma once
@@ -15,24 +15,24 @@
 
 namespace gossamer::placement {
 
-// Up to so many things pack() searches all arrangements, and tries up to so many placings.
+// pack() searches all arrangements for up to so many things, within so many placings.
 inline constexpr std::size_t kExactThings = 64;
 inline constexpr std::uint64_t kExactBudget = 200'000;
 
-// Things of `kept` stay if that is possible, otherwise they move too. kFailed names the bytes that one more
-// member would have to offer.
+// Things of `kept` stay if that is possible; otherwise they move, too. The error kFailed names the bytes that
+// one more member would have to offer.
 [[nodiscard]] Result<Layout> pack(const Problem& problem, const Layout& kept, std::uint64_t& probes);
 
-// members^(things that are not fixed): so many arrangements are searched for a target.
+// A target is searched completely for up to so many arrangements: members^(things that are not fixed).
 inline constexpr double kFewArrangements = 4096;
 [[nodiscard]] bool few_arrangements(const Problem& problem, const Layout& fixed);
 
 struct Freedom {
-  const Layout& fixed;  // what has a place here keeps it
+  const Layout& fixed;  // things with a place here keep it
   const Layout& liked;  // where the others should be
 };
-// Of the arrangements within limits and target one with the fewest bytes elsewhere than liked; nothing if
-// there is none. Exact if there are few, otherwise the best within kExactBudget placings.
+// The arrangement within limits and target that has the fewest bytes elsewhere than liked; nothing if there
+// is none. It is exact for few arrangements, otherwise the best within kExactBudget placings.
 [[nodiscard]] std::optional<Layout> arrange(const Problem& problem, const Freedom& freedom, double target_s,
                                             std::uint64_t& probes);
 

@@ -17,14 +17,14 @@ namespace gossamer::placement {
 namespace {
 
 constexpr double kForever = std::numeric_limits<double>::infinity();
-// Times that differ by less than this share are not worth another attempt.
+// Times that differ by less than this fraction are not worth another attempt.
 constexpr double kPrecision = 1.0 / 256;
 constexpr int kAttempts = 10;
 
 using Attempt = FunctionRef<std::optional<Layout>(double target_s)>;
 
-// Halves the interval of targets between `low_s` and the time of `best`, in logarithms. The result is never
-// slower than `best`.
+// Searches the shortest target that `attempt` reaches, between `low_s` and the time of `best`, by halving the
+// interval in logarithms. The result is never slower than `best`.
 Layout lower(const Problem& problem, double low_s, Layout best, Attempt attempt) {
   double high_s = step_seconds(problem, best);
   double target_s = low_s;
@@ -42,7 +42,8 @@ Layout lower(const Problem& problem, double low_s, Layout best, Attempt attempt)
   return best;
 }
 
-// The first that works of two targets and memory alone. The first suffices unless memory is short.
+// Places things without a holder: up to a first target, up to a second, or by memory alone. The first target
+// suffices unless memory is short.
 Result<Layout> house_somehow(const Problem& problem, const Layout& kept, std::uint64_t& probes) {
   if (problem.all_bytes > problem.all_limits || problem.speed.empty()) return pack(problem, kept, probes);
   const double largest = *std::ranges::max_element(problem.work);
@@ -57,7 +58,7 @@ Result<Layout> house_somehow(const Problem& problem, const Layout& kept, std::ui
   return pack(problem, kept, probes);
 }
 
-// A place for what has none; the rest stays unless memory leaves no other way.
+// Finds a place for each thing without a holder. The others stay unless memory leaves no other way.
 Result<Layout> house(const Problem& problem, const Layout& kept, double goal_s, std::uint64_t& probes) {
   if (std::ranges::find(kept, kNowhere) == kept.end()) return kept;
   Result<Layout> housed = house_somehow(problem, kept, probes);
@@ -75,7 +76,7 @@ Result<Layout> house(const Problem& problem, const Layout& kept, double goal_s, 
   return best;
 }
 
-// Nothing must move, and nobody is new or idle.
+// Whether no thing must move, and every member holds something.
 bool is_settled(const Problem& problem, const Layout& kept) {
   std::vector<bool> holds(problem.speed.size(), false);
   for (const Index member : kept) {
@@ -89,7 +90,7 @@ bool has_copy(const Problem& problem, Index thing, Index member) {
   return std::ranges::find(problem.copies_of(thing), member) != problem.copies_of(thing).end();
 }
 
-// What a change takes: what goes where its copy lies need not travel.
+// The bytes of a change. Things that go where a copy lies need not be carried.
 struct Cost {
   std::uint64_t carried = 0;
   std::uint64_t moved = 0;
@@ -105,7 +106,7 @@ Cost cost_of(const Problem& problem, const Layout& before, const Layout& after) 
   return cost;
 }
 
-// Of several ways to reach the target the one that carries the fewest bytes.
+// Reaches the target in the one of several ways that carries the fewest bytes.
 std::optional<Layout> rebalance(const Problem& problem, const Layout& now, double target_s,
                                 std::uint64_t& probes) {
   std::optional<Layout> best;
@@ -123,7 +124,8 @@ std::optional<Layout> rebalance(const Problem& problem, const Layout& now, doubl
   return best;
 }
 
-// Moves what brings the step to the goal, or as near as can be found. What it returns it would not change.
+// Moves things to bring the step to the goal, or as near to it as can be found. A second call changes
+// nothing.
 Layout balance(const Problem& problem, const Layout& housed, double goal_s, std::uint64_t& probes) {
   const Layout nowhere(housed.size(), kNowhere);
   const bool few = few_arrangements(problem, nowhere);
@@ -141,8 +143,8 @@ Layout balance(const Problem& problem, const Layout& housed, double goal_s, std:
   return best;
 }
 
-// How long the change takes beyond what is needed anyway: the busiest link, of things that could have stayed
-// and go where no copy of them lies.
+// How long the change keeps the busiest link, beyond what is needed anyway. Only things count that could have
+// stayed and go where no copy of them lies.
 double extra_seconds(const Problem& problem, const Layout& kept, const Layout& housed, const Layout& balanced,
                      double bandwidth) {
   std::vector<double> sent(problem.limit.size(), 0);
@@ -186,14 +188,14 @@ Result<Decision> place(std::span<const Thing> things, std::span<const Member> me
   const double goal_s = decision.bound_s * (1 + options.tolerance);
   const Layout held = layout_of(problem, current.holdings);
   const Layout kept = stay(problem, held, kForever, Keep::kMostBytes);
-  // Of the step, beside the largest member's time.
+  // The part of the step that is not the largest member's time.
   const double waits_s = std::max(0.0, options.step_s - step_seconds(problem, kept));
   Result<Layout> housed = house(problem, kept, goal_s, decision.probes);
   if (!housed.ok()) return housed.error();
   const double housed_s = step_seconds(problem, *housed);
   const double tolerance =
       is_settled(problem, kept) ? std::max(options.tolerance, options.settled_tolerance) : options.tolerance;
-  // What moves at all moves for the short step.
+  // If things move at all, they move for the short step.
   const bool good = housed_s <= decision.bound_s + tolerance * (decision.bound_s + waits_s);
   const Layout balanced = good ? *housed : balance(problem, *housed, goal_s, decision.probes);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What place() keeps true of every placement: limits, determinism, fixpoint, snapshots, messages, counted
-// work.
+// Properties that place() keeps for every placement: limits, determinism, fixpoint, snapshots, messages,
+// counted work.
 #include "cluster/placement/placement.h"
 
 #include <gtest/gtest.h>
@@ -17,8 +17,8 @@
 namespace gossamer::placement {
 namespace {
 
-// A fleet of any shape up to 12 members, some draining, some short of memory, and a running placement that
-// names some members and things that are gone.
+// A fleet of any shape up to 12 members, some draining, some short of memory. The running placement names
+// some members and things that are gone.
 struct Situation {
   Fleet fleet;
   Placement current = {};
@@ -70,9 +70,10 @@ std::uint64_t bytes_asked(const Error& error) {
   return bytes;
 }
 
-// Whatever the situation: limits are kept, members that drain or are gone hold nothing, every thing is held
-// once, the predicted time is that of the placement at believed speeds and not below the bound; and where a
-// placement is refused, one more member with the bytes asked for makes it possible.
+// place() keeps its promises in every situation. Limits are kept, members that drain or are gone hold
+// nothing, and every thing is held once. The predicted time is the step of the placement at believed speeds,
+// and not below the bound. If a placement is refused, one more member with the bytes asked for makes it
+// possible.
 TEST(Placement, KeepsItsPromisesInEverySituation) {
   std::uint64_t placed = 0;
   std::uint64_t refused = 0;
@@ -122,8 +123,8 @@ TEST(Placement, PlacingAgainChangesNothing) {
   }
 }
 
-// The order in which things, members, copies, holdings and speeds are given does not matter, not even for the
-// last bit of the predicted time, nor for the text of a refusal.
+// The order of things, members, copies, holdings and speeds does not matter. The predicted time is the same
+// to the last bit, and a refusal has the same text.
 TEST(Placement, OrderOfTheArgumentsDoesNotMatter) {
   for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
     Situation situation = random_situation(seed);
@@ -146,7 +147,7 @@ TEST(Placement, OrderOfTheArgumentsDoesNotMatter) {
   }
 }
 
-// Nothing to place, and nobody to hold it.
+// Fleets without things, and fleets without members.
 TEST(Placement, EmptyFleets) {
   const std::vector<Member> members = {{MemberId(1), 10, 2}};
   const Result<Decision> nothing = place({}, members, {}, {});
@@ -163,7 +164,7 @@ TEST(Placement, EmptyFleets) {
   EXPECT_TRUE(place(weightless, members, {}, {}).ok());
 }
 
-// Too little memory in all: the message says what is needed, what is there, and what one more member must
+// A shortage of memory in all: the message says what is needed, what is there, and what one more member must
 // have.
 TEST(Placement, ShortageNamesBytes) {
   std::vector<Thing> things(32, {.id = {}, .bytes = 100'000'000, .work = 1});
@@ -178,7 +179,8 @@ TEST(Placement, ShortageNamesBytes) {
       "add one member with 400.0 MB (400000000 bytes)");
 }
 
-// Enough memory in all, but in pieces that are too small: the message names the thing and the largest piece.
+// Memory that suffices in all but lies in pieces that are too small: the message names the thing and the
+// largest piece.
 TEST(Placement, ShortageNamesTheThingThatFitsNowhere) {
   const std::vector<Thing> things = {{ThingId(7), 300, 1}, {ThingId(8), 100, 1}};
   const std::vector<Member> members = {{MemberId(1), 200, 1}, {MemberId(2), 250, 1}};
@@ -190,7 +192,7 @@ TEST(Placement, ShortageNamesTheThingThatFitsNowhere) {
       "on one member (400 B needed in all, 2 members offer 450 B); add one member with 300 B (300 bytes)");
 }
 
-// A thing that no arrangement but one leaves room for is placed, although others must move for it.
+// A thing that fits in only one arrangement is placed, although others must move for it.
 TEST(Placement, MemoryMovesWhatIsInTheWay) {
   const std::vector<Thing> things = {
       {ThingId(1), 4, 1}, {ThingId(2), 3, 1}, {ThingId(3), 3, 1}, {ThingId(4), 6, 1}};
@@ -209,8 +211,8 @@ TEST(Placement, MemoryMovesWhatIsInTheWay) {
   EXPECT_EQ(decision->moved_bytes, 9U);
 }
 
-// The things of a dead member whose snapshots are spread over the others are placed where these lie, all of
-// them, and nothing else moves.
+// The things of a dead member go where their snapshots lie, spread over the others. All of them do, and
+// nothing else moves.
 TEST(Placement, LostThingsGoWhereTheirSnapshotsLie) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     Rng rng(seed, Purpose::kTest, 2);
@@ -236,8 +238,8 @@ TEST(Placement, LostThingsGoWhereTheirSnapshotsLie) {
   }
 }
 
-// One member with all the snapshots gets what the tolerance allows; the rest is spread, and only lost things
-// move.
+// One member with all the snapshots gets as many things as the tolerance allows. The others are spread, and
+// only lost things move.
 TEST(Placement, SnapshotsDoNotOverloadTheirMember) {
   Rng rng(1, Purpose::kTest);
   Fleet fleet = random_fleet({.members = 5, .things_each = 64}, rng);
@@ -257,9 +259,9 @@ TEST(Placement, SnapshotsDoNotOverloadTheirMember) {
   EXPECT_EQ(held, 85);  // 80 each, and 1/16 more at most
 }
 
-// Counted work at 10,000 members and 160,000 things of all sizes: at most 256 looks for each of them from
-// nothing, and 32 after a loss and when all speeds have changed. Sixteen things on four members: 1,000 in
-// all.
+// The counted work is bounded, for 10,000 members and 160,000 things of all sizes. From nothing it is at most
+// 256 looks for each of them, and 32 after a loss and after a change of all speeds. Sixteen things on four
+// members take 1,000 in all.
 TEST(Placement, WorkIsBounded) {
   Rng rng(1, Purpose::kTest);
   const FleetShape shape{.members = 10'000,

@@ -51,7 +51,8 @@ void believe(Problem& problem, std::span<const BelievedSpeed> before, double dea
   const auto near = [&](double measured, double old, double whole) {
     return std::fabs(measured - old) <= dead_band * whole;
   };
-  // Of a step. Own work alone may be so little that its share of noise is large, and changes nothing.
+  // The work of things in a step, for each member. Own work alone may be so little that noise is a large part
+  // of it; such noise changes nothing.
   const double share = problem.all_work / static_cast<double>(std::max<std::size_t>(problem.speed.size(), 1));
   std::vector<double> speed = problem.speed;
   std::vector<double> own_work = problem.own_work;
@@ -120,7 +121,7 @@ void rank_things(Problem& problem) {
   problem.dense_first = falling(density);
 }
 
-// The k largest things on the k fastest members, for each k; for the last k everything on all.
+// The bound by the k largest things on the k fastest members, for each k, and by all work on all members.
 double bound_of_speeds(const Problem& problem) {
   std::vector<double> work = problem.work;
   std::vector<double> speed = problem.speed;
@@ -138,8 +139,8 @@ double bound_of_speeds(const Problem& problem) {
   return bound;
 }
 
-// The least T for which the rooms of all members hold all work: of those that can do more than their own by
-// then, as of any others, (work + own work) / speed is no less.
+// The least T for which the rooms of all members hold all work. It is (work + own work) / speed, summed over
+// the members that can do more than their own work by then. Any other set of members gives no less.
 double bound_of_rooms(const Problem& problem) {
   std::vector<Index> soonest_free(problem.speed.size());
   std::iota(soonest_free.begin(), soonest_free.end(), Index{0});
@@ -156,8 +157,9 @@ double bound_of_rooms(const Problem& problem) {
   return bound;
 }
 
-// No byte carries more than `densest` work, so member i never does more than most_i = densest * limit_i: the
-// least T for which min(T * speed_i, most_i) sum to all work. Nothing if they never do.
+// The bound by memory. No byte carries more than `densest` work, so member i never does more than most_i =
+// densest * limit_i. The bound is the least T for which min(T * speed_i, most_i) sum to all work; 0 if they
+// never do.
 double bound_of_limits(const Problem& problem) {
   double densest = 0;
   for (std::size_t j = 0; j < problem.work.size(); ++j) {
@@ -169,7 +171,7 @@ double bound_of_limits(const Problem& problem) {
   std::vector<Index> soonest_full(problem.speed.size());
   std::iota(soonest_full.begin(), soonest_full.end(), Index{0});
   std::ranges::sort(soonest_full, {}, [&](Index i) { return std::pair(most(i) / problem.speed[i], i); });
-  double work = problem.all_work;  // of those that are not full
+  double work = problem.all_work;  // left for members that are not full
   double speed = problem.all_speeds;
   for (const Index i : soonest_full) {
     if (work <= speed * (most(i) / problem.speed[i])) return work / speed;

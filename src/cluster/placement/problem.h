@@ -31,7 +31,7 @@ struct Problem {
   std::vector<double> speed;     // believed
   std::vector<double> own_work;  // believed
 
-  // Things, most demanding first: by the larger of their shares of all work and of all memory on offer.
+  // Things, most demanding first, by the larger of their fractions of all work and of all memory on offer.
   std::vector<Index> order;
   // Things, most bytes for each unit of work first.
   std::vector<Index> dense_first;
@@ -42,29 +42,30 @@ struct Problem {
   double all_own_work = 0;
 
   [[nodiscard]] std::span<const Index> copies_of(Index thing) const;
-  // What the member can take on until `seconds`; < 0: it cannot even do its own work.
+  // The work that the member can take on until `seconds`; < 0: it cannot even do its own work.
   [[nodiscard]] double room(Index member, double seconds) const {
     return speed[member] * seconds - own_work[member];
   }
 };
 
-// Serving members with a speed in `before` are believed to have it, and the own work there, unless the
-// measured one of any of them differs by more than the share `dead_band`: of the speed, or of its own work
-// and an equal share of all work together.
+// Makes the dense form, with believed speeds. Serving members in `before` are believed to have the speed and
+// own work there. All are measured anew if a measured value of any member differs by more than `dead_band`.
+// This is a fraction of the speed, or of the own work together with an equal part of all work.
 [[nodiscard]] Problem make_problem(std::span<const Thing> things, std::span<const Member> members,
                                    std::span<const BelievedSpeed> before, double dead_band);
 
-// What of `holdings` is still true: things and serving members of the problem.
+// The layout of those `holdings` whose thing and serving member are in the problem.
 [[nodiscard]] Layout layout_of(const Problem& problem, std::span<const Holding> holdings);
 
-// The largest member's time; things nowhere cost nothing, nor does who holds none. Summed in the order of
-// ids: equal layouts, equal bits.
+// The largest member's time. Things nowhere and members without things cost nothing. Sums run in the order of
+// ids, so equal layouts give equal bits.
 [[nodiscard]] double step_seconds(const Problem& problem, const Layout& layout);
 
-// What no placement within the limits can beat: for each k, the k largest things need time on the k fastest
-// members at least (the optimum if things could be divided and interrupted: Horvath, Lam, Sethi, JACM 1977);
-// all work needs all the room that members have beside their own; and what does not fit into the memory of
-// fast members is left to slow ones. Requires a member.
+// A time that no placement within the limits can beat. Requires a member. Three arguments give it:
+// - The k largest things need at least their time on the k fastest members, for each k. (This is the optimum
+//   if things could be divided and interrupted: Horvath, Lam, Sethi, JACM 1977.)
+// - All work needs all the room that members have beside their own work.
+// - Work that does not fit into the memory of fast members is left to slow ones.
 [[nodiscard]] double step_bound(const Problem& problem);
 
 }  // namespace gossamer::placement

@@ -37,7 +37,7 @@ void RoomTree::search(std::size_t node, std::uint64_t bytes, Best& best) {
     best = {here.room, node};
     return;
   }
-  // The better half first: what it yields usually rules out the other.
+  // The better half goes first, because its result usually rules out the other.
   const std::size_t left = 2 * node;
   const std::size_t better = nodes_[left].room >= nodes_[left + 1].room ? left : left + 1;
   search(better, bytes, best);

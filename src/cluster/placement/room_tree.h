@@ -3,8 +3,8 @@
 // RoomTree: which member has the most room for work, among those with enough free memory. A tournament tree
 // whose nodes know the largest room and the largest free memory below them.
 //
-// Cost: an update walks log2(members) nodes; a question about as many, up to all of them when the members
-// with room have no memory. 16 bytes a node. Thread rule: one owner.
+// Cost: an update walks log2(members) nodes. A question walks about as many, and up to all of them if the
+// members with room have no memory. 16 bytes a node. Thread rule: one owner.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace gossamer::placement {
 
 class RoomTree {
  public:
-  // `members` of them, all without room.
+  // A tree for `members` leaves, all without room.
   explicit RoomTree(std::size_t members);
 
   // Sets a leaf without looking further; call build() before the next question.
@@ -26,8 +26,9 @@ class RoomTree {
 
   void set(Index member, double room, std::uint64_t free_bytes);
 
-  // The member with the most room, of those with room >= work and free memory >= bytes; kNowhere if there is
-  // none. After kPatience nodes any of those will do. Depends on the tree's content only.
+  // The member with the most room among those with room >= work and free memory >= bytes; kNowhere if there
+  // is none. After kPatience nodes any of these members may be the answer. It depends on the tree's content
+  // only.
   [[nodiscard]] Index most_room(double work, std::uint64_t bytes);
 
   // Nodes looked at so far.

@@ -16,9 +16,9 @@ struct Leaf {
   std::uint64_t free_bytes;
 };
 
-// For every size up to 33 and any sequence of updates and questions: what is found has the memory and the
-// room that were asked for, and nothing is found only if nobody has them; in trees of fewer nodes than the
-// patience it is the most.
+// A member that is found has the memory and the room asked for, and kNowhere means that no member has them.
+// In trees of fewer nodes than the patience, it has the most room. This holds for every size up to 33 and any
+// sequence of updates and questions.
 TEST(RoomTree, AgreesWithLookingAtAll) {
   for (std::size_t members = 1; members <= 33; ++members) {
     Rng rng(members, Purpose::kTest);
@@ -50,7 +50,7 @@ TEST(RoomTree, AgreesWithLookingAtAll) {
   }
 }
 
-// Where memory is plenty a question looks at two nodes a level at most.
+// A question looks at no more than two nodes a level if memory is plenty.
 TEST(RoomTree, QuestionsAreCheapWhereMemoryIsPlenty) {
   RoomTree tree(1000);
   Rng rng(1, Purpose::kTest);

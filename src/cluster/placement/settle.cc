@@ -10,8 +10,8 @@
 namespace gossamer::placement {
 namespace {
 
-// Where memory is nearly used up, members with room for work and memory for a thing are rare; an attempt that
-// has looked at so many nodes for each thing and member has failed.
+// If memory is nearly used up, members with both room for work and memory for a thing are rare. An attempt
+// has failed after so many nodes for each thing and member.
 constexpr std::uint64_t kProbesEach = 64;
 
 // Members while they are being filled.
@@ -35,7 +35,7 @@ class Filling {
     free_[member] -= problem_.bytes[thing];
   }
 
-  // From here on things are placed with put() only: those that are nowhere in `kept`.
+  // Prepares put(), which alone places things from here on: those that are nowhere in `kept`.
   void build_tree(const Layout& kept) {
     smallest_ = std::numeric_limits<std::uint64_t>::max();
     for (std::size_t j = 0; j < kept.size(); ++j) {
@@ -55,7 +55,7 @@ class Filling {
     return tree_.most_room(problem_.work[thing], problem_.bytes[thing]);
   }
 
-  // Of the members with a copy.
+  // Like most_room(), but among the members with a copy.
   [[nodiscard]] Index most_room_with_copy(Index thing) const {
     Index best = kNowhere;
     for (const Index i : problem_.copies_of(thing)) {
@@ -68,7 +68,7 @@ class Filling {
   [[nodiscard]] std::uint64_t probes() const { return tree_.probes() + problem_.order.size(); }
 
  private:
-  // Members whose memory is full would lead every search astray.
+  // The room of a member, without those whose memory is full: they would lead every search astray.
   [[nodiscard]] double open_room(Index member) const {
     return free_[member] >= smallest_ ? room_[member] : -std::numeric_limits<double>::infinity();
   }
@@ -77,7 +77,7 @@ class Filling {
   Layout layout_;
   std::vector<std::uint64_t> free_;
   std::vector<double> room_;
-  std::uint64_t smallest_ = 0;  // of what is placed
+  std::uint64_t smallest_ = 0;  // bytes of the things to place
   RoomTree tree_;
   std::uint64_t budget_ = kProbesEach * (problem_.thing_ids.size() + problem_.limit.size());
 };

@@ -38,7 +38,7 @@ Running running_fleet(Rng& rng) {
   return running;
 }
 
-// A member leaves and memory is no matter: its things move, nothing else, however cheap moves are.
+// The things of a leaving member move, and nothing else does, however cheap moves are. Memory is no matter.
 TEST(Stability, WhenAMemberLeavesOnlyItsThingsMove) {
   for (std::uint64_t seed = 1; seed <= 500; ++seed) {
     Rng rng(seed, Purpose::kTest);
@@ -62,8 +62,8 @@ TEST(Stability, WhenAMemberLeavesOnlyItsThingsMove) {
   }
 }
 
-// A member joins: things move to it and to nobody else, at most its share of the work (and a sixteenth); and
-// when it leaves again, these move and nothing else.
+// Things move to a joining member and to no other, for at most its part of the work (and a sixteenth). When
+// it leaves again, these things move and nothing else.
 TEST(Stability, WhenAMemberJoinsOnlyItsShareMoves) {
   for (std::uint64_t seed = 1; seed <= 500; ++seed) {
     Rng rng(seed, Purpose::kTest);
@@ -93,7 +93,7 @@ TEST(Stability, WhenAMemberJoinsOnlyItsShareMoves) {
   }
 }
 
-// What the fewest bytes are that must move for a step of at most `step_s`, by trying all.
+// The fewest bytes that must move for a step of at most `step_s`, by trying all.
 std::uint64_t fewest_bytes(const Fleet& fleet, const Assigned& start, double step_s) {
   std::uint64_t fewest = std::numeric_limits<std::uint64_t>::max();
   for_each_assigned(fleet, [&](const Assigned& of) {
@@ -112,8 +112,8 @@ Placement placement_of(const Fleet& fleet, const Assigned& start) {
   return placement;
 }
 
-// Six things on three members, every choice of works 1, 2, 3 and every running placement: no other placement
-// with as short a step, or within the tolerance, moves fewer bytes.
+// No other placement with as short a step, or within the tolerance, moves fewer bytes. This holds for six
+// things on three members, every choice of works 1, 2, 3 and every running placement.
 TEST(Stability, SmallFleetsMoveTheFewestBytes) {
   const Options options{.tolerance = 0.25, .horizon_s = kAlways};
   for_each_choice(6, 3, [&](const std::vector<std::size_t>& kinds) {
@@ -132,8 +132,8 @@ TEST(Stability, SmallFleetsMoveTheFewestBytes) {
   });
 }
 
-// Thirteen things on two members are too many arrangements to try. Of bytes and work that have nothing to do
-// with each other, on average at most 1.25 times the fewest bytes move, and never more than 4 times.
+// Filling up moves few bytes: on average at most 1.25 times the fewest, and never more than 4 times. Thirteen
+// things on two members are too many arrangements to try. Their bytes have nothing to do with their work.
 TEST(Stability, FillingUpMovesFewBytes) {
   double moved = 0;
   double fewest = 0;
@@ -156,9 +156,9 @@ TEST(Stability, FillingUpMovesFewBytes) {
   EXPECT_LE(moved, 1.25 * fewest);
 }
 
-// Measurements within 5 % of the truth, or normal ones with a standard deviation of 2 %, new ones for a
-// thousand rounds: after the first round nothing moves. With members of equal and of different speeds, few
-// and many things, although every move is free.
+// Noise moves nothing after the first of a thousand rounds, although every move is free. Measurements are
+// within 5 % of the truth, or normal with a standard deviation of 2 %. Members have equal or different
+// speeds, and few or many things.
 TEST(Stability, NoiseMovesNothing) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     Rng rng(seed, Purpose::kTest);
@@ -182,7 +182,7 @@ TEST(Stability, NoiseMovesNothing) {
   }
 }
 
-// Noise is no excuse to move more when a member joins or leaves: only what must.
+// Noise adds no moves when a member joins or leaves: only what must move does.
 TEST(Stability, NoiseAddsNothingToAChangeOfMembers) {
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     Rng rng(seed, Purpose::kTest);
@@ -206,7 +206,8 @@ TEST(Stability, NoiseAddsNothingToAChangeOfMembers) {
   }
 }
 
-// A speed at the edge of the dead band is not believed, one beyond it is; what is believed stays believed.
+// A speed at the edge of the dead band is not believed, and one beyond it is. A believed speed stays
+// believed.
 TEST(Stability, DeadBandIsAroundTheBelievedSpeed) {
   const std::vector<Thing> things = {{ThingId(1), 1, 1}};
   const auto believed = [&](double before, double measured) {
@@ -221,7 +222,7 @@ TEST(Stability, DeadBandIsAroundTheBelievedSpeed) {
   EXPECT_EQ(believed(4, 3), 4);
 }
 
-// Measurements within the dead band count as soon as one lies beyond: things move anyway.
+// Measurements within the dead band count as soon as one lies beyond it, because things move anyway.
 TEST(Stability, OneRealChangeHasAllMeasuredAnew) {
   const std::vector<Thing> things = {{ThingId(1), 1, 1}};
   const std::vector<Member> members = {{MemberId(1), 10, 1.1}, {MemberId(2), 10, 1, Service::kServing, 2.1}};
@@ -233,8 +234,8 @@ TEST(Stability, OneRealChangeHasAllMeasuredAnew) {
   EXPECT_EQ(believed(1), (std::vector<BelievedSpeed>{{MemberId(1), 1.1, 0}, {MemberId(2), 1, 2.1}}));
 }
 
-// Own work that is little beside the work of things may be measured as anything near it: no speed is believed
-// anew for it, and nothing moves.
+// Noise in own work that is little beside the work of things moves nothing, and no speed is believed anew for
+// it.
 TEST(Stability, NoiseOfLittleOwnWorkMovesNothing) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     Rng rng(seed, Purpose::kTest);
@@ -255,8 +256,8 @@ TEST(Stability, NoiseOfLittleOwnWorkMovesNothing) {
   }
 }
 
-// Two members, the faster of which holds nothing yet: moving half of 8 things of 1 byte takes 4 / bandwidth
-// seconds and shortens the step by half, so it is done from a horizon of 8 / bandwidth on.
+// A move is made from a horizon of 8 / bandwidth on. The faster of two members holds nothing yet. Moving half
+// of 8 things of 1 byte takes 4 / bandwidth seconds and shortens the step by half.
 TEST(Stability, MovesOnlyWhatPaysBack) {
   std::vector<Thing> things;
   Placement current;
@@ -275,9 +276,10 @@ TEST(Stability, MovesOnlyWhatPaysBack) {
   EXPECT_EQ(moved(0, 1), 0U);
 }
 
-// Four members of like speed that hold 16 things each are all half as fast from now on, and so are measured
-// anew, one as slower by some: nothing moves where the step is up to an eighth longer than it could be;
-// beyond that what moves brings it to a sixteenth. A fifth member that holds nothing gets its share for less.
+// Members that hold things keep them while the step is at most an eighth longer than it could be. Beyond that
+// moves bring it to a sixteenth. A fifth member that holds nothing gets its part for less. Four members of
+// like speed hold 16 things each. All are half as fast from now on, so that they are measured anew, one as
+// slower by some.
 TEST(Stability, EqualMembersMeasuredAsUnequalKeepWhatTheyHold) {
   std::vector<Thing> things;
   Placement current;
@@ -301,10 +303,10 @@ TEST(Stability, EqualMembersMeasuredAsUnequalKeepWhatTheyHold) {
   EXPECT_EQ(place(things, members, current, {})->change, Change::kRebalancing);
 }
 
-// Of two equal members with 8 things each one is a quarter slower than believed: with all of the step
-// computing it gives something away; not where lines take four fifths of the step, as that would gain less
-// than the tolerance. Where it has become slow enough to matter beside the lines, it does there too, and then
-// for the shortest step.
+// Time on lines counts for the gain. Of two equal members with 8 things each one is a quarter slower than
+// believed. If computing is all of the step, it gives something away. If lines take four fifths of the step,
+// it gives nothing, as that would gain less than the tolerance. If it has become slow enough to matter beside
+// the lines, it gives there, too, and then for the shortest step.
 TEST(Stability, WhatLinesTakeCountsForTheGain) {
   std::vector<Thing> things;
   Placement current;
@@ -325,8 +327,8 @@ TEST(Stability, WhatLinesTakeCountsForTheGain) {
   EXPECT_LE(slow.step_s, slow.bound_s * (1 + Options().tolerance));
 }
 
-// A member that has really become slow gives things away, and the step is as short as from nothing; one that
-// slows down little by little does too, in few steps.
+// A member that has really become slow gives things away, and the step is as short as from nothing. A member
+// that slows down little by little does so, too, in few steps.
 TEST(Stability, RealChangesAreFollowed) {
   for (std::uint64_t seed = 1; seed <= 100; ++seed) {
     Rng rng(seed, Purpose::kTest);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests only: things and members made by a seed or by counting, and what a placement of them is worth,
-// computed from the definitions and without the code under test. Thread rule: one thread.
+// Tests only: things and members made by a seed or by counting, and the worth of their placements. It is
+// computed from the definitions, without the code under test. Thread rule: one thread.
 #pragma once
 
 #include <algorithm>
@@ -70,7 +70,7 @@ inline Holders holders_of(const Placement& placement) {
   return holders;
 }
 
-// Of each thing of a fleet, in its order, the position of its member in the fleet; kNobody if it has none.
+// The position of each thing's member in the fleet, in the order of the things; kNobody if it has none.
 using Assigned = std::vector<std::size_t>;
 inline constexpr std::size_t kNobody = std::numeric_limits<std::size_t>::max();
 
@@ -87,7 +87,8 @@ inline Assigned assigned(const Fleet& fleet, const Placement& placement) {
   return result;
 }
 
-// By measured speeds. Not allowed: a limit exceeded, or a thing on nobody or on a member that drains.
+// The worth of a placement, by measured speeds. Not allowed: a limit exceeded, or a thing on nobody or on a
+// member that drains.
 struct Worth {
   bool allowed = true;
   double step_s = 0;

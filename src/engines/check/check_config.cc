@@ -63,7 +63,7 @@ Result<void> set(CheckConfig& config, std::string_view setting) {
   return {};
 }
 
-// The key that is out of its range, if any.
+// Names the first key that is out of its range, if any.
 std::optional<std::string> out_of_range(const CheckConfig& config) {
   for (const Key& key : kKeys) {
     const std::uint64_t value = config.*(key.value);

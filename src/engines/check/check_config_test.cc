@@ -11,7 +11,7 @@ namespace {
 
 Result<CheckConfig> parse(const std::vector<std::string>& settings) { return parse_check_config(settings); }
 
-// Claim: nothing said means the defaults; each key sets its own value, the last one counts.
+// Claim: keys that are not given have their defaults. Each key sets its own value, and the last one counts.
 TEST(CheckConfig, KeysSetTheirValues) {
   EXPECT_EQ(*parse({}), CheckConfig());
   EXPECT_EQ(*parse({"things=3", "elements=7", "pause_ms=20", "steps=100"}),
@@ -37,13 +37,13 @@ TEST(CheckConfig, RangesAreKept) {
             "lists all keys");
 }
 
-// Claim: what would be too much work for one machine in one step is refused, to the last element.
+// Claim: a configuration with too much work for one machine in one step is refused, to the last element.
 TEST(CheckConfig, WorkOfAStepIsBounded) {
   EXPECT_TRUE(parse({"things=64", "elements=4194304"}).ok());
   EXPECT_FALSE(parse({"things=65", "elements=4194304"}).ok());
 }
 
-// Claim: an unknown key is named with the nearest that there is.
+// Claim: an unknown key is named with the nearest known one.
 TEST(CheckConfig, UnknownKeyNamesTheNearest) {
   for (const auto& [typo, key] : {std::pair<std::string, std::string>{"thing=3", "things"},
                                   {"element=3", "elements"},
@@ -62,7 +62,7 @@ TEST(CheckConfig, HelpNamesEachKey) {
     EXPECT_NE(help.find("  " + text + " "), std::string::npos) << help;
 }
 
-// Claim: what a coordinator hands over is what a member reads; what no coordinator hands over is refused.
+// Claim: a member reads what its coordinator hands over. Bytes that no coordinator hands over are refused.
 TEST(CheckConfig, CrossesAsBytes) {
   const CheckConfig config{.things = 3, .elements = 7, .pause_ms = 20, .steps = 100};
   EXPECT_EQ(*read_check_config(check_config_bytes(config)), config);

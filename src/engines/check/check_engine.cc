@@ -18,7 +18,7 @@
 namespace gossamer::engine {
 namespace {
 
-// Larger sums would hold up what is small and urgent.
+// Larger sums go on the bulk lane, as they would hold up small and urgent messages.
 constexpr std::uint64_t kBulkBytes = 1ULL << 20;
 
 Error failed_check(std::string where, std::string got, std::string expected) {
@@ -34,7 +34,8 @@ Error failed_check(std::string where, std::string got, std::string expected) {
 CheckEngine::Life::Life(const CheckConfig& its_config, net::PeerId self)
     : config(its_config), numbers(its_config), exchanges({.self = self, .channel = kCheckChannel}) {}
 
-// In the batch of a life's end, events that came before it are told when there is no member any more.
+// A batch may end a life after other events. These are told when there is no member any more, and are
+// dropped.
 void CheckEngine::on(const cluster::ProcessEvent& event, Instant now) {
   const bool alive = process_.member() != nullptr && !failure_;
   if (alive || std::holds_alternative<cluster::LifeEnded>(event) ||
@@ -97,7 +98,7 @@ void CheckEngine::rest(Instant now) {
   cluster::Member& member = *process_.member();
   life_->working = false;
   life_->next_step.reset();
-  // What still comes of the old epoch is dropped, and what is of the next is kept.
+  // Later messages of the old epoch are dropped, and those of the next epoch are kept.
   cluster::CollectiveEvents nobody_asks;
   life_->exchanges.lost(member.self(), nobody_asks);
   check::Report report;
@@ -113,7 +114,7 @@ void CheckEngine::rest(Instant now) {
   member.frozen(report.SerializeAsString(), std::move(copies), now);
 }
 
-// The chains of the things that are now this member's, and where to go on.
+// The chains of the things that this member now holds, and in `resume` the step to go on at.
 Result<std::map<std::uint64_t, std::uint64_t>> CheckEngine::installed_chains(
     const membership::Install& installed, StepNumber& resume) const {
   const std::string where = fmt::format("epoch {}", installed.epoch());
@@ -161,7 +162,7 @@ void CheckEngine::go_on(Instant now) {
   life_->working = false;
   life_->next_step.reset();
   if (leaving_ && life_->chains.empty()) return member.leave(*leaving_, now);
-  // In another view than the installed one the next freeze is under way.
+  // In another view than the installed one, the next freeze is under way.
   if (!life_->chains.empty() && member.view().epoch() == life_->installed) begin_exchanges(now);
 }
 
@@ -217,7 +218,7 @@ void CheckEngine::carry_out(cluster::CollectiveEvents events, Instant now) {
     if (failure_) return;
     if (auto* const send = std::get_if<cluster::Send>(&event)) {
       counters_.sent_bytes += net::counted_bytes(send->message);
-      // False for who is no member any more: then the view is changing.
+      // False for a peer that is no member any more: then the view is changing.
       (void)process_.member()->send(send->to, lane, std::move(send->message), now);
     } else if (const auto* const completed = std::get_if<cluster::Completed>(&event)) {
       if (life_->working) apply(completed->result.front(), now);
@@ -253,7 +254,7 @@ void CheckEngine::apply(const Slices& sum, Instant now) {
   life_->next_step = std::max(rested, life_->step_begun + kStepTime);
 }
 
-// Nobody else will look at the chains once more.
+// Checks the chains at the end, because nobody else will look at them again.
 void CheckEngine::finish(Instant now) {
   for (const auto& [thing, chain] : life_->chains) {
     const std::uint64_t right = life_->numbers.chain(thing, life_->step);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // CheckEngine: a member's side of a fleet check. In each step all members that hold things sum a vector
-// (cluster/collective), compare every bit of the sum with its closed form, and carry it into the chain of
-// each thing that they hold (check_numbers.h). When the view changes they rest, report their chains, and go
-// on where the coordinator decides (check_workload.h). After the last step, if there is one, they are quiet.
+// (cluster/collective) and compare every bit of the sum with its closed form. Each carries the sum into the
+// chains of its things (check_numbers.h). When the view changes they rest, report their chains, and go on
+// where the coordinator decides (check_workload.h). After the last step, if there is one, they are quiet.
 //
-// Whoever finds something wrong leaves the run, with the reason in its Leave, and has a failure(). That a
-// member was lost, or is silent, is nothing wrong: the view will change.
+// A member that finds something wrong leaves the run, with the reason in its Leave, and has a failure(). A
+// lost or silent member is nothing wrong: the view will change.
 //
 // Thread rule: the loop thread. It never blocks; a step costs at most some 100 ms of computing, at the
 // largest configuration.
@@ -34,18 +34,18 @@ namespace gossamer::engine {
 
 inline constexpr std::uint32_t kCheckChannel = 2;
 
-// A mistake that a test makes once, for the others to find.
+// A mistake that a member makes once in a test, for the others to find.
 enum class CheckDefect {
   kNone,
-  kWrongSum,   // one element of the input is one too much
+  kWrongSum,   // one element of the input is one too large
   kStepTwice,  // the chains take the step twice
 };
 
-// Of this process, over all its lives.
+// Counters of this process, over all its lives.
 struct CheckCounters {
   std::uint64_t steps = 0;
   std::uint64_t step_ns = 0;
-  std::uint64_t sent_bytes = 0;  // with their count for each message
+  std::uint64_t sent_bytes = 0;  // includes the count that links add for each message
   template <class Visitor>
   void describe(Visitor&& v) const {
     v("gossamer_check_steps_total", "steps", "Steps applied.", steps);
@@ -63,10 +63,10 @@ class CheckEngine final : public cluster::Engine {
     CheckDefect defect = CheckDefect::kNone;
     StepNumber defect_step = {};
   };
-  // From step to step at least: one that holds everything alone would leave time for nothing else.
+  // The least time from step to step. A member that holds everything alone would else leave time for nothing.
   static constexpr Duration kStepTime{1'000'000};
 
-  // Both outlive it.
+  // Process and clock outlive the engine.
   CheckEngine(cluster::MemberProcess& process, const Options& options)
       : process_(process), options_(options) {}
 
@@ -83,7 +83,7 @@ class CheckEngine final : public cluster::Engine {
   [[nodiscard]] std::size_t things_held() const { return life_ ? life_->chains.size() : 0; }
 
  private:
-  // What ends with an incarnation.
+  // State that ends with an incarnation.
   struct Life {
     Life(const CheckConfig& its_config, net::PeerId self);
     const CheckConfig config;
@@ -92,8 +92,8 @@ class CheckEngine final : public cluster::Engine {
     Epoch installed;
     StepNumber step;
     std::map<std::uint64_t, std::uint64_t> chains;  // of the things held, before `step`
-    std::size_t members = 0;                        // that hold things
-    bool working = false;                           // in the exchanges of `installed`
+    std::size_t members = 0;                        // members that hold things
+    bool working = false;                           // it takes part in the exchanges of `installed`
     std::optional<Instant> next_step;
     Instant step_begun;
   };

@@ -15,8 +15,8 @@ namespace {
 
 constexpr CheckConfig kSmall{.things = 8, .elements = 64, .pause_ms = 50};
 
-// Claim: members do exactly the steps that were asked for, agree on every sum, hold all things between them,
-// and then are quiet.
+// Claim: members do exactly the steps asked for and agree on every sum. They hold all things between them,
+// and are quiet afterwards.
 TEST(CheckEngine, MembersAgreeOver100Steps) {
   for (std::size_t members = 1; members <= 5; ++members) {
     CheckFleet fleet({.things = 8, .elements = 64, .steps = 100}, members, members);
@@ -28,7 +28,7 @@ TEST(CheckEngine, MembersAgreeOver100Steps) {
       const CheckCounters& counters = fleet.engine(machine).check_counters();
       EXPECT_EQ(counters.steps, 100u);
       EXPECT_EQ(counters.sent_bytes > 0, members > 1);
-      // One delay of 10 ms each way, more where somebody begins later.
+      // One delay of 10 ms each way, or more if a member begins later.
       if (members > 1) {
         EXPECT_GT(counters.step_ns, 900'000'000u);
         EXPECT_LT(counters.step_ns, 3'000'000'000u);
@@ -61,7 +61,7 @@ void do_harm(CheckFleet& fleet, Rng& rng) {
   fleet.join();
 }
 
-// Removes who has left, and has another come for him.
+// Removes members that have left, and lets others join in their place.
 void replace_the_gone(CheckFleet& fleet) {
   std::vector<std::string> gone;
   for (const auto& [machine, member] : fleet->members()) {
@@ -73,7 +73,7 @@ void replace_the_gone(CheckFleet& fleet) {
   }
 }
 
-// How many steps a fleet has done in the end, after faults of all kinds.
+// The number of steps that a fleet has done in the end, after faults of all kinds.
 std::uint64_t outlive_faults(std::uint64_t seed, Driver driver) {
   Rng rng(seed, Purpose::kTest);
   CheckFleet fleet(kSmall, 4, seed, driver);
@@ -100,23 +100,24 @@ std::uint64_t outlive_faults(std::uint64_t seed, Driver driver) {
   return after->first.value;
 }
 
-// Claim: members that are killed, stopped, cut off, that join and drain, and coordinators that are killed
-// and come back, make no check fail: every sum and every chain is right, and in the end all work again.
+// Claim: faults make no check fail. Members are killed, stopped and cut off, join and drain; coordinators are
+// killed and come back. Every sum and every chain is right, and in the end all work again.
 TEST(CheckEngine, NoFaultIsAFailure) {
   std::uint64_t steps = 0;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) steps += outlive_faults(seed, Driver::kPrompt);
   EXPECT_GT(steps, 20u * 300);
 }
 
-// Claim: the same where loops are slow to tell their engines, and members are ahead of them.
+// Claim: faults make no check fail if loops are slow to tell their engines, so that members are ahead of
+// them.
 TEST(CheckEngine, NoFaultIsAFailureInBatches) {
   std::uint64_t steps = 0;
   for (std::uint64_t seed = 21; seed <= 40; ++seed) steps += outlive_faults(seed, Driver::kBatches);
   EXPECT_GT(steps, 20u * 300);
 }
 
-// Claim: a sum that one member spoils once is noticed by all, that one too; each names the step, leaves, and
-// says so to the coordinator.
+// Claim: a sum that one member spoils once is noticed by all, that member included. Each names the step,
+// leaves, and tells the coordinator.
 TEST(CheckEngine, SpoiltSumIsNoticedByAll) {
   for (const std::size_t members : {1, 2, 4}) {
     CheckFleet fleet(kSmall, members, members);
@@ -133,8 +134,8 @@ TEST(CheckEngine, SpoiltSumIsNoticedByAll) {
   }
 }
 
-// Claim: a step that one member's chains take twice is found at the next change of the view; all members are
-// told, and name who it was. Without a change, that member finds it after the last step.
+// Claim: a step that one member's chains take twice is found at the next change of the view. All members are
+// told, and name that member. Without a change, that member finds it after the last step.
 TEST(CheckEngine, StepTakenTwiceIsFound) {
   const CheckEngine::Options twice{.defect = CheckDefect::kStepTwice, .defect_step = StepNumber(150)};
   {
@@ -162,7 +163,8 @@ TEST(CheckEngine, StepTakenTwiceIsFound) {
   EXPECT_TRUE(fleet.engine(culprit).failure().has_value());
 }
 
-// Claim: who drains works on until its things are elsewhere, then leaves; no step is lost or done again.
+// Claim: a draining member works on until its things are elsewhere, then leaves. No step is lost or done
+// again.
 TEST(CheckEngine, DrainGivesEverythingAway) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     CheckFleet fleet(kSmall, 3, seed);
@@ -178,7 +180,7 @@ TEST(CheckEngine, DrainGivesEverythingAway) {
   }
 }
 
-// Claim: a run that is stopped ends at every member without a failure, and then has nobody.
+// Claim: a run that is stopped ends at every member without a failure. Nobody is left then.
 TEST(CheckEngine, StopEndsEveryMember) {
   CheckFleet fleet(kSmall, 4, 1);
   fleet->run_for(5);
@@ -191,7 +193,7 @@ TEST(CheckEngine, StopEndsEveryMember) {
   }
 }
 
-// Claim: who gets what no exchange sends names the sender, and leaves; the others go on without him.
+// Claim: a member that gets an impossible message names the sender, and leaves. The others go on without it.
 TEST(CheckEngine, BrokenRulesAreNamed) {
   CheckFleet fleet(kSmall, 3, 1);
   fleet->run_for(5);
@@ -212,7 +214,7 @@ TEST(CheckEngine, BrokenRulesAreNamed) {
   }
 }
 
-// Claim: members go on without a coordinator for thousands of steps, and it takes them back when it comes.
+// Claim: members go on without a coordinator for thousands of steps. It takes them back when it comes.
 TEST(CheckEngine, FastStepsOutrunAnAbsentCoordinator) {
   CheckFleet fleet({.things = 4, .elements = 16}, 2, 1);
   fleet->internet().set_default_path({.delay = from_milliseconds(0.1)});
@@ -231,7 +233,7 @@ TEST(CheckEngine, FastStepsOutrunAnAbsentCoordinator) {
   EXPECT_GE(fleet->leader()->marks()->committed(), without) << fleet->log();
 }
 
-// Claim: when all members die at once, those who come in their place go on at the committed step.
+// Claim: members that come after all others died at once go on at the committed step.
 TEST(CheckEngine, RunOutlivesItsMembers) {
   CheckFleet fleet(kSmall, 3, 1);
   fleet->run_for(10);
@@ -246,19 +248,19 @@ TEST(CheckEngine, RunOutlivesItsMembers) {
   EXPECT_GT(fleet.steps()->first.value, committed.value + 100);
 }
 
-// Claim: sums larger than a chunk, cut unevenly and exchanged in two rounds on the bulk lane, are right too.
+// Claim: sums larger than a chunk, cut unevenly and exchanged in two rounds on the bulk lane, are right, too.
 TEST(CheckEngine, LargeSumsAreRight) {
   CheckFleet fleet({.things = 5, .elements = 1'000'003, .steps = 5}, 5, 1);
   fleet->run_for(30);
   EXPECT_EQ(fleet.failure(), std::nullopt) << *fleet.failure();
   for (const auto& [machine, member] : fleet->members()) {
     EXPECT_EQ(fleet.engine(machine).step(), StepNumber(5)) << machine;
-    // Two rounds: 2 (n-1)/n of the tensor; directly it would be n-1 times.
+    // Two rounds send 2 (n-1)/n of the tensor; directly it would be n-1 times the tensor.
     EXPECT_LT(fleet.engine(machine).check_counters().sent_bytes, 5 * 2 * 4'000'012u);
   }
 }
 
-// Claim: members without work (more of them than things) are no burden to the others, and take over.
+// Claim: members without work (more of them than things) do not burden the others, and take over.
 TEST(CheckEngine, MembersWithoutThingsStandBy) {
   CheckFleet fleet({.things = 2, .elements = 64, .pause_ms = 50}, 4, 1);
   fleet->run_for(6);

@@ -23,7 +23,7 @@ class CheckFleet final {
   CheckFleet(const CheckConfig& config, std::size_t first_members, std::uint64_t seed,
              Driver driver = Driver::kPrompt);
 
-  // The machine of the new member: m1, m2, ...
+  // Starts a member and returns its machine: m1, m2, ...
   std::string join(const CheckEngine::Options& options = {});
   [[nodiscard]] simulation::EngineFleet* operator->() { return &fleet_; }
 
@@ -31,10 +31,10 @@ class CheckFleet final {
     return engine_of(fleet_.member(machine));
   }
   [[nodiscard]] const CheckWorkload& workload() const { return workload_; }
-  // The first failure of any member, also of those that are gone, or of the coordinator's judgement; or a
-  // step that came out of order in one life.
+  // The first failure of any member, a removed one too, or of the coordinator's judgement. A step out of
+  // order in one life counts as a failure.
   [[nodiscard]] std::optional<std::string> failure();
-  // Of the lowest and of the highest serving member that holds things; nothing without one.
+  // The lowest and the highest step of the serving members that hold things; nothing without one.
   [[nodiscard]] std::optional<std::pair<StepNumber, StepNumber>> steps();
 
  private:

@@ -10,16 +10,16 @@
 namespace gossamer::engine {
 namespace {
 
-// Primes: a stride that visits every place before it comes back, and neither 1 MiB chunks nor other round
-// numbers of elements are a multiple of the period.
+// Primes. The stride visits every place before it comes back. Neither 1 MiB chunks nor other round numbers of
+// elements are a multiple of the period.
 constexpr std::uint64_t kPeriod = 4093;
 constexpr std::uint64_t kStride = 1597;
-// Odd, with bits all over.
+// Odd numbers with bits in all places.
 constexpr std::uint64_t kDigestFactor = 0x9e3779b97f4a7c15;
 constexpr std::uint64_t kChainFactor = 0x5851f42d4c957f2d;
 constexpr std::uint64_t kThingFactor = 0xbf58476d1ce4e5b9;
 
-// Where element 0 of a step stands in the period.
+// The place of a step's element 0 in the period.
 std::uint64_t place_of(StepNumber step) { return step.value % kPeriod * kStride % kPeriod; }
 
 std::uint64_t bits(float number) { return std::bit_cast<std::uint32_t>(number); }
@@ -46,7 +46,7 @@ std::uint64_t check_digest(std::span<const float> sum) {
 std::uint64_t next_chain(std::uint64_t chain, std::uint64_t digest) { return kChainFactor * chain + digest; }
 
 CheckNumbers::CheckNumbers(const CheckConfig& config) {
-  // Things differ in their place, and the largest sum is a whole number that f32 has.
+  // Things differ in their places, and the largest sum is a whole number that f32 represents.
   CHECK(config.things < kPeriod && config.things * (kPeriod - 1) <= 1ULL << 24, config.things);
   for (std::uint64_t i = 0; i < 2 * kPeriod; ++i) ramp_.push_back(static_cast<float>(i % kPeriod));
   find_sums(config.things);
@@ -57,15 +57,15 @@ void CheckNumbers::find_sums(std::uint64_t things) {
   std::uint64_t sum = things * (things - 1) / 2;
   for (std::uint64_t place = 0; place < kPeriod; ++place) {
     sums_.push_back(static_cast<float>(sum));
-    // Each thing contributes one more at the next place, but for the one that begins again at 0.
+    // Each thing contributes one more at the next place, except the one that begins again at 0.
     const std::uint64_t wraps = kPeriod - 1 - place;
     sum += things - (wraps < things ? kPeriod : 0);
   }
   sums_.insert(sums_.end(), sums_.begin(), sums_.begin() + kPeriod);
 }
 
-// The digest of the sum that begins one place further is that of this one, without its first element and with
-// one more (Karp and Rabin, "Efficient randomized pattern-matching algorithms", 1987).
+// Finds the chains with a rolling digest. The digest one place further is this digest without the first
+// element and with one more (Karp and Rabin, "Efficient randomized pattern-matching algorithms", 1987).
 void CheckNumbers::find_chains(std::uint64_t elements) {
   const auto at = [this](std::uint64_t place) { return bits(sums_[place % kPeriod]); };
   const std::uint64_t first = power(kDigestFactor, elements - 1);

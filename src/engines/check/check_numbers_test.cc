@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Against the definitions in check_numbers.h, worked out term by term.
+// Compares with the definitions in check_numbers.h, worked out term by term.
 #include "engines/check/check_numbers.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ std::vector<float> right_sum(const CheckConfig& config, std::uint64_t step) {
   return sum;
 }
 
-// Claim: inputs and the right sum are what the definition says, at lengths on both sides of the period.
+// Claim: inputs and the right sum follow the definition, at lengths on both sides of the period.
 TEST(CheckNumbers, SumsAreThoseOfTheDefinition) {
   for (const std::uint64_t elements : {1, 2, 63, 4092, 4093, 4094, 9000}) {
     const CheckConfig config{.things = 5, .elements = elements};
@@ -43,8 +43,8 @@ TEST(CheckNumbers, SumsAreThoseOfTheDefinition) {
   }
 }
 
-// Claim: whoever holds what, and in whatever order the members' inputs are added, the sum has the right bits;
-// also where it is largest.
+// Claim: the sum has the right bits for any holders and any order of the members' inputs, also where it is
+// largest.
 TEST(CheckNumbers, AnyHoldingsHaveTheSameSum) {
   Rng rng(1, Purpose::kTest);
   for (const std::uint64_t things : {1, 2, 7, 4000}) {
@@ -64,8 +64,8 @@ TEST(CheckNumbers, AnyHoldingsHaveTheSameSum) {
   }
 }
 
-// Claim: one number that is not right is found and named, wherever it stands; so is a contribution that is
-// missing, doubled, or of another step.
+// Claim: one wrong number is found and named, wherever it stands. So is a contribution that is missing,
+// doubled, or of another step.
 TEST(CheckNumbers, WhatIsWrongIsFound) {
   const CheckConfig config{.things = 5, .elements = 5000};
   const CheckNumbers numbers(config);
@@ -94,7 +94,7 @@ TEST(CheckNumbers, WhatIsWrongIsFound) {
     ASSERT_TRUE(numbers.find_wrong(StepNumber(step.value + other), right_sum(config, step.value)));
 }
 
-// Claim: chain() is what step by step becomes of the sums, far beyond the period.
+// Claim: chain() equals the chain made step by step from the sums, far beyond the period.
 TEST(CheckNumbers, ChainsAreThoseOfTheSums) {
   for (const std::uint64_t elements : {1, 10, 5000}) {
     const CheckConfig config{.things = 3, .elements = elements};
@@ -110,7 +110,7 @@ TEST(CheckNumbers, ChainsAreThoseOfTheSums) {
   }
 }
 
-// Claim: chains differ between things and steps; a step that is left out, taken twice or swapped with its
+// Claim: chains differ between things and steps. A step that is left out, taken twice or swapped with its
 // neighbour shows at once and for ever.
 TEST(CheckNumbers, ChainsShowWhatWasLost) {
   const CheckConfig config{.things = 8, .elements = 64};

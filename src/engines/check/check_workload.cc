@@ -46,7 +46,7 @@ std::optional<Contradiction> wrong_chain(const Reports& reports, const CheckNumb
   return std::nullopt;
 }
 
-// The reports of those who went on with the newest epoch and hold things: they work together.
+// The reports of members that went on with the newest epoch and hold things. These members work together.
 std::vector<Reports::const_pointer> company(const Reports& reports) {
   std::uint64_t newest = 0;
   for (const auto& [node, report] : reports) newest = std::max(newest, report.installed());
@@ -69,7 +69,7 @@ std::optional<Contradiction> wrong_company(const Reports& reports) {
                            fmt::format("that node {} alone holds it", other->second.value)};
     }
   }
-  // Nobody applies a step before all have begun it, which they do after the one before.
+  // A member applies a step only when all have begun it, and they begin it after the step before.
   const auto [slowest, fastest] =
       std::ranges::minmax(members, {}, [](const auto* member) { return member->second.step(); });
   if (fastest->second.step() - slowest->second.step() <= 1) return std::nullopt;
@@ -117,7 +117,7 @@ cluster::Decision CheckWorkload::decide(const cluster::Rest& rest) {
     decision.set_fault(failure.message());
     return {.bytes = decision.SerializeAsString(), .failure = std::move(failure)};
   }
-  // What survivors reported is the same, or they would contradict it.
+  // Survivors reported the same chains, or they would contradict them.
   for (std::uint64_t thing = 0; thing < config_.things; ++thing)
     decision.add_chains(numbers_.chain(thing, resume));
   return {.bytes = decision.SerializeAsString(), .committed = resume};

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // CheckWorkload: the coordinator's side of a fleet check. Members go on at the highest step that any survivor
-// has applied, at least at the committed one; the chains of things that lost their holder come from their
-// closed form.
+// has applied, at least at the committed one. Things that lost their holder get their chains from the closed
+// form.
 //
-// It also judges the reports: a chain that is not what so many steps make of it, members that work together
-// and are more than one step apart, a thing that two hold. Then the decision tells all members, and the run
-// ends.
+// It also judges the reports. It finds a chain that does not follow from its steps, and a thing with two
+// holders. It finds members that work together but are more than one step apart. Then the decision tells all
+// members, and the run ends.
 //
-// Thread rule: one owner, that of the coordinator.
+// Thread rule: one owner, the coordinator's.
 #pragma once
 
 #include <string>

@@ -15,7 +15,7 @@ namespace {
 
 constexpr CheckConfig kConfig{.things = 6, .elements = 16};
 
-// A member's report as a correct engine makes it; tests then spoil it.
+// A member's report as a correct engine makes it. Tests then spoil it.
 check::Report report(std::uint64_t installed, std::uint64_t step, const std::vector<std::uint64_t>& things) {
   const CheckNumbers numbers(kConfig);
   check::Report report;
@@ -53,8 +53,8 @@ Judgement judge(const std::map<std::uint64_t, std::string>& reports,
 
 std::string bytes_of(const check::Report& report) { return report.SerializeAsString(); }
 
-// Claim: the run goes on where the first survivor is, at least at the committed step, with the chain that
-// each thing then has, whether its holder survived or not.
+// Claim: the run goes on where the furthest survivor is, at least at the committed step. Each thing has the
+// chain of that step, whether its holder survived or not.
 TEST(CheckWorkload, GoesOnWhereTheFirstSurvivorIs) {
   const CheckNumbers numbers(kConfig);
   const auto expect = [&](const Judgement& judgement, std::uint64_t step) {
@@ -73,14 +73,14 @@ TEST(CheckWorkload, GoesOnWhereTheFirstSurvivorIs) {
   expect(judge({{2, bytes_of(report(4, 9, {0, 1}))}, {3, bytes_of(report(4, 10, {2, 3}))}}), 10);
   expect(judge({{2, bytes_of(report(4, 10, {0, 1}))}, {3, bytes_of(report(4, 9, {2, 3}))}}, StepNumber(9)),
          10);
-  // One that has come since, and one that missed the last epoch.
+  // One member has come since, and one missed the last epoch.
   expect(judge({{2, bytes_of(report(7, 100, {0}))},
                 {3, bytes_of(report(0, 0, {}))},
                 {4, bytes_of(report(5, 40, {0, 5}))}}),
          100);
 }
 
-// Claim: what cannot be true is found, whichever member says it, and the error names node and what it said.
+// Claim: an impossible report is found, whichever member sends it. The error names the node and its words.
 TEST(CheckWorkload, ContradictionsAreFound) {
   const std::string good = bytes_of(report(4, 10, {0, 1}));
   check::Report chain = report(4, 10, {2, 3});
@@ -113,7 +113,7 @@ TEST(CheckWorkload, ContradictionsAreFound) {
             std::string::npos);
 }
 
-// Claim: reports that no engine makes are not readable; all that one makes are.
+// Claim: reports that no engine makes are not readable, and all others are.
 TEST(CheckWorkload, KnowsWhatIsAReport) {
   const CheckWorkload workload(kConfig);
   EXPECT_TRUE(workload.readable(bytes_of(report(0, 0, {}))));
@@ -134,7 +134,8 @@ TEST(CheckWorkload, SlowCompanyIsFound) {
   } while (std::ranges::next_permutation(steps).found);
 }
 
-// Claim: a decision rests on its argument alone: after a fault, true reports are judged as if nothing were.
+// Claim: a decision rests on its argument alone. After a fault, true reports are judged as if nothing had
+// been.
 TEST(CheckWorkload, ForgetsWhatItFound) {
   CheckWorkload workload(kConfig);
   std::map<NodeId, membership::Frozen> frozen;
@@ -152,7 +153,7 @@ TEST(CheckWorkload, ForgetsWhatItFound) {
   EXPECT_FALSE(after.failure.has_value());
 }
 
-// Claim: there are as many things and tracks as were asked for, numbered from 0.
+// Claim: things and tracks are as many as asked for, numbered from 0.
 TEST(CheckWorkload, HasItsThings) {
   const CheckWorkload workload(kConfig);
   ASSERT_EQ(workload.things().size(), 6u);

@@ -10,7 +10,7 @@
 namespace gossamer::engine {
 namespace {
 
-// Records lie anywhere, and each is short: how many ahead their bytes are fetched.
+// How many records ahead bytes are fetched. Records lie anywhere, and each is short.
 constexpr std::size_t kAhead = 4;
 
 void prefetch(const data::Record& record) {
@@ -19,8 +19,8 @@ void prefetch(const data::Record& record) {
   prefetch_elements(record.labels.data(), record.labels.size());
 }
 
-// The mask depends on the seed, the step and the sample alone, so that a replayed step sees the same
-// features.
+// Drops features of a sample. The mask depends on the seed, the step and the sample alone, so that a replayed
+// step sees the same features.
 void drop_features(const StepRequest& request, std::uint32_t sample, std::span<float> value) {
   Rng rng(request.seed, Purpose::kInputDropout, request.step.value, sample);
   const auto drop = static_cast<float>(request.dropout);
@@ -66,7 +66,7 @@ data::Batch BatchReader::gather(const StepRequest* dropout) {
     value_.resize(feature_begin_[n]);
   }
   if (label_.size() < label_begin_[n]) label_.resize(label_begin_[n]);
-  // Weighting takes a logarithm per feature: shared by the workers, each its own samples.
+  // Weighting takes a logarithm per feature. So workers share it; each has its own samples.
   compute_.run([&](int worker) {
     const host::Range mine = host::worker_range(n, worker, compute_.workers());
     for (std::size_t i = mine.begin; i < mine.end; ++i) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // BatchReader: turns step numbers into batches. Step t's samples are the ids [t*B, (t+1)*B) of the sampling
-// plan; each is read from the dataset, weighted (learn/text/weighting.h) and laid out back to back. Any node
-// can make any batch: nothing here depends on what was read before.
+// plan. Each is read from the dataset, weighted (learn/text/weighting.h) and laid out back to back. Any node
+// can make any batch: nothing here depends on earlier reads.
 //
 // Owner: the training loop's thread, which also owns the Compute that shares the work. The batch is a view
-// into the reader's buffers, valid until the next read. Allocates only when a batch is larger than all before
-// it.
+// into the reader's buffers, valid until the next read. Memory is allocated only for a batch larger than all
+// before it.
 #pragma once
 
 #include <cstddef>
@@ -24,13 +24,13 @@
 
 namespace gossamer::engine {
 
-// Which samples, and what training hides of them: every feature of a sample is left out with chance
-// `dropout`, the others grow by 1 / (1 - dropout), so that no record can be recognised by one feature alone.
+// The samples of a step, and what training hides of them. Every feature of a sample is left out with chance
+// `dropout`, and the others grow by 1 / (1 - dropout). So no record can be recognised by one feature alone.
 struct StepRequest {
   StepNumber step;
   std::size_t batch = 1;
   double dropout = 0;      // [0, 1)
-  std::uint64_t seed = 1;  // of the dropout
+  std::uint64_t seed = 1;  // draws the dropout
 };
 
 class BatchReader {
@@ -38,9 +38,9 @@ class BatchReader {
   // Borrows all three for its life.
   BatchReader(const data::Dataset& dataset, const text::FeatureWeighting& weighting, host::Compute& compute);
 
-  // The samples of a step of `plan`. Requires a plan over this dataset's size.
+  // Reads the samples of a step of `plan`. Requires a plan over this dataset's size.
   [[nodiscard]] data::Batch read_step(const data::SamplingPlan& plan, const StepRequest& request);
-  // Records as they lie in the dataset. Requires a range within it.
+  // Reads records as they lie in the dataset. Requires a range within it.
   [[nodiscard]] data::Batch read_records(host::Range records);
 
  private:
@@ -57,13 +57,13 @@ class BatchReader {
   std::vector<std::uint32_t> label_;
 };
 
-// The steps of a run over a dataset: of step t the samples [t*B, (t+1)*B) of the plan of `seed`.
+// The steps of a run over a dataset. Step t has the samples [t*B, (t+1)*B) of the plan of `seed`.
 class RecordSteps final : public StepSource {
  public:
   struct Options {
     std::uint64_t seed = 1;
     std::size_t batch = 1;
-    double dropout = 0;  // of features, [0, 1)
+    double dropout = 0;  // chance that a feature is left out, [0, 1)
   };
   // Borrows dataset, weighting and compute for its life. Requires records.
   RecordSteps(const BatchReader& reader, std::uint64_t records, const Options& options)

@@ -57,8 +57,8 @@ TEST(BatchReader, CrossesEpochs) {
   for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(batch.labels.row(i)[0], plan.record(SampleId{4 + i}).value);
 }
 
-// Dropout hides about its share of features, keeps the expectation, gives the same mask for the same step
-// with any number of workers, and another one for another step or seed.
+// Dropout hides about its fraction of features and keeps the expectation. The mask is the same for the same
+// step with any number of workers, and another for another step or seed.
 TEST(BatchReader, DropoutIsAFunctionOfStepAndSample) {
   const data::InMemoryDataset set = numbered(1000);
   const data::SamplingPlan plan(1, set.size());

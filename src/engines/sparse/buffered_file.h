@@ -32,7 +32,7 @@ class BufferedFile {
   [[nodiscard]] Result<void> append(std::string_view text) {
     return append(std::as_bytes(std::span(text.data(), text.size())));
   }
-  // Call it last: what is still in the buffer when the object dies is lost.
+  // Writes the buffer. Call it last: bytes still in the buffer when the object dies are lost.
   [[nodiscard]] Result<void> flush() {
     if (buffer_.empty()) return {};
     auto done = file_.append(buffer_);

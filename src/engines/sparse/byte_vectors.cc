@@ -10,9 +10,9 @@
 namespace gossamer::engine {
 namespace {
 
-// Lengths are computed in double and rounded to f32 once or twice; this much covers it.
+// Lengths are computed in double and rounded to f32 once or twice. This factor covers the rounding.
 constexpr double kEnlarged = 1 + 0x1p-20;
-// Below it 1 / scale would leave the range of f32; such vectors are rounded to 0.
+// For a smaller largest element, 1 / scale would leave the range of f32. Such vectors are rounded to 0.
 constexpr float kSmallest = 1e-30F;
 
 struct Lengths {
@@ -43,9 +43,9 @@ float largest(std::span<const float> x) {
 
 }  // namespace
 
-// A sum of n products errs by n roundings of 2^-24 at most, relative to the product of the lengths (Higham,
-// "Accuracy and Stability of Numerical Algorithms", 2002, section 3.1); the bound itself takes fewer than 16.
-// Twice that.
+// Twice the error bound. A sum of n products errs by n roundings of 2^-24 at most, relative to the product of
+// the lengths. (Higham, "Accuracy and Stability of Numerical Algorithms", 2002, section 3.1.) The bound
+// itself takes fewer than 16 roundings.
 float rounding_share(std::size_t width) { return static_cast<float>(width + 16) * 0x1p-23F; }
 
 ByteScale round_row(std::span<const float> row, std::span<std::int8_t> out) {

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Vectors rounded to bytes, with what is needed to bound the error of their products: the "screen" that
+// Vectors rounded to bytes, with lengths that bound the error of their products. They are the "screen" that
 // spares row_search.h the exact product with nearly every row.
 //
-// A row w becomes w' = scale * bytes, bytes in -127..127; a query q becomes q' = scale * (bytes - zero),
-// bytes in 0..255. With N(x) the length of x, Cauchy and Schwarz give
+// A row w becomes   w' = scale * bytes,          bytes in -127..127
+// A query q becomes q' = scale * (bytes - zero), bytes in 0..255
+//
+// With N(x) the length of x, Cauchy and Schwarz give
+//
 //   |q . w - q' . w'| = |(q - q') . w + q' . (w - w')| <= N(q - q') N(w) + N(q') N(w - w')
-// and `norm` and `error` below are these lengths, a little enlarged: by so much that the bound also holds for
-// products that are summed up in f32, in any order, and for its own evaluation in f32 (byte_vectors.cc).
-// Scales are those of the largest element, so a length's typical error is 0.3 % (queries without negative
-// elements) to 0.6 %.
+//
+// `norm` and `error` below are these lengths, slightly enlarged. So the bound also holds for products that
+// are summed up in f32, in any order, and for its own evaluation in f32 (byte_vectors.cc). The largest
+// element sets the scale, so a length's typical error is 0.3 % (queries without negative elements) to 0.6 %.
 //
 // Thread rule: pure functions on plain values.
 #pragma once
@@ -27,10 +30,11 @@ struct ByteScale {
   std::int32_t sum = 0;  // of the bytes
 };
 
-// To be added to the bound: what a sum of 65536 products may lose below the range of f32.
+// Added to the bound: a sum of 65536 products may lose so much below the range of f32.
 inline constexpr float kUnderflow = 1e-38F;
 
-// The largest relative error of a sum of `width` products in f32, with room for a few roundings more.
+// The relative error of a sum of `width` products in f32 is at most this, with room for a few further
+// roundings.
 [[nodiscard]] float rounding_share(std::size_t width);
 
 // Rounds a row. A row with an element that is not finite gets an infinite error: no bound holds.

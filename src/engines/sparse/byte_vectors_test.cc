@@ -58,10 +58,10 @@ TEST(ByteVectors, BoundHoldsForEveryKernel) {
       closest = std::max(closest, difference / bound);
     }
   }
-  EXPECT_GT(closest, 0.3);  // the bound is not so wide that it says nothing
+  EXPECT_GT(closest, 0.3);  // a bound is useful only if it is not too wide
 }
 
-// Sums are those of the bytes, so that the zero of a query can be taken out of a product.
+// Sums are the sums of the bytes, so that the zero of a query can be taken out of a product.
 TEST(ByteVectors, SumsOfBytes) {
   Rng rng(1, Purpose::kTest);
   const std::vector<float> x = random_vector(rng, 64, true);

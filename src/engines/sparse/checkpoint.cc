@@ -34,7 +34,7 @@ std::span<const std::byte> bytes_of(std::string_view text) { return std::as_byte
 
 std::string hex(std::uint64_t x) { return fmt::format("{:016x}", x); }
 
-// Appends to a file and knows how far it is, so that sections can be aligned.
+// Appends to a file and knows its length so far, so that sections can be aligned.
 class Appender {
  public:
   explicit Appender(host::WritableFile& file) : file_(file) {}
@@ -103,7 +103,7 @@ Result<std::vector<std::string>> newest_first(host::Disk& disk, const std::strin
   if (!names.ok()) return names.error();
   std::erase_if(
       *names, [](const std::string& name) { return !name.starts_with(kPrefix) || !name.ends_with(kSuffix); });
-  // Steps have a fixed number of digits: the order of names is the order of steps.
+  // Steps have a fixed number of digits, so names sort as steps do.
   std::sort(names->rbegin(), names->rend());
   return names;
 }
@@ -122,7 +122,7 @@ std::uint64_t read_u64(std::span<const std::byte> bytes, std::size_t at) {
   return value;
 }
 
-// The footer, its checksum verified.
+// Reads the footer and verifies its checksum.
 Result<Json> read_footer(const std::string& path, std::span<const std::byte> file) {
   if (file.size() < kMagic.size() + kTrailerBytes) {
     return damaged(path, fmt::format("{} bytes", file.size()), "a checkpoint with its trailer");
@@ -153,7 +153,7 @@ Result<Json> read_footer(const std::string& path, std::span<const std::byte> fil
   return footer;
 }
 
-// Files of before had no cost and no losses.
+// The cost in a footer. Older files have no cost and no losses.
 RunCost cost_of(const Json& footer) {
   const Json cost = footer.value("cost", Json::object());
   const auto seconds = [&cost](const char* key) {
@@ -168,7 +168,7 @@ RunCost cost_of(const Json& footer) {
 std::vector<double> losses_of(const Json& footer) {
   std::vector<double> losses;
   for (const Json& loss : footer.value("losses", Json::array())) {
-    // JSON has no word for a loss that is not finite.
+    // JSON cannot write a loss that is not finite.
     losses.push_back(loss.is_number() ? loss.get<double>() : std::numeric_limits<double>::quiet_NaN());
   }
   return losses;
@@ -288,7 +288,7 @@ Result<void> write_checkpoint(host::Disk& disk, const std::string& path, const C
   Result<void> done = write_file(**file, info, tensors);
   if (done.ok()) done = disk.rename(temporary, path);
   if (!done.ok()) {
-    // The first error is the one to report; the next save overwrites what cannot be removed now.
+    // The first error is reported. The next save overwrites a file that cannot be removed now.
     static_cast<void>(disk.remove_all(temporary).ok());
     return done;
   }

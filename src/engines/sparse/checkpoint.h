@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checkpoints: the run's tensors and its next step in one checksummed file, written so that a crash at any
-// moment leaves every older file whole (docs/protocols/checkpoint.md). Knows tensors as named bytes, not
+// Checkpoints: the run's tensors and its next step in one checksummed file. A crash at any moment leaves
+// every older file whole (docs/protocols/checkpoint.md). This code knows tensors as named bytes, not
 // networks.
 //
 // Thread rule: the training loop's thread, between two steps.
@@ -25,19 +25,19 @@
 namespace gossamer::engine {
 
 enum class TensorUse {
-  kResult,  // what training is for
-  kToGoOn,  // needed only while steps are left: moments
+  kResult,  // the result of training
+  kToGoOn,  // needed only while steps are left, such as moments
 };
 
-// One tensor's memory. Names are unique within a checkpoint.
+// The memory of a tensor. Names are unique within a checkpoint.
 struct NamedTensor {
   std::string name;
   std::span<std::byte> bytes;
   TensorUse use = TensorUse::kResult;
 };
 
-// What a run has taken, over all its processes up to the checkpoints that they continued from: work that a
-// crash threw away is not in it. Seconds.
+// The cost of a run in seconds, over all its processes up to the checkpoints that they continued from. Work
+// that a crash threw away is not included.
 struct RunCost {
   double load_seconds = 0;   // before the first step of each process
   double train_seconds = 0;  // wall time of the training loop
@@ -54,13 +54,13 @@ struct RunCost {
 struct CheckpointInfo {
   StepNumber next_step;
   std::string run_id;
-  // Of the keys that shape the result: a checkpoint of another fingerprint is refused.
+  // Fingerprint of the keys that shape the result. A checkpoint of another fingerprint is refused.
   std::string config_fingerprint;
   int workers = 1;
-  // No step is left, and the tensors to go on with are left out.
+  // No step is left, so the tensors of kToGoOn are left out.
   bool finished = false;
   RunCost cost = {};
-  std::vector<double> losses = {};  // of the last steps, the oldest first
+  std::vector<double> losses = {};  // losses of the last steps, the oldest first
 };
 
 struct CheckpointCounters {
@@ -75,11 +75,11 @@ struct CheckpointCounters {
   }
 };
 
-// Writes the file `path` durably: under its name it is complete or not at all. What was there is replaced.
+// Writes the file `path` durably, in place of an older one. Under its name it is complete or absent.
 [[nodiscard]] Result<void> write_checkpoint(host::Disk& disk, const std::string& path,
                                             const CheckpointInfo& info, std::span<const NamedTensor> tensors);
 
-// One file, open for reading. kBadData for a damaged one, and for a damaged or missing section.
+// One file, open for reading. The error is kBadData for a damaged file, and for a damaged or missing section.
 class CheckpointFile {
  public:
   [[nodiscard]] static Result<CheckpointFile> open(host::Disk& disk, const std::string& path);
@@ -87,9 +87,9 @@ class CheckpointFile {
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] const CheckpointInfo& info() const { return info_; }
   [[nodiscard]] std::vector<std::string> names() const;
-  // Of a section; nothing if it is not there.
+  // The size of a section; nothing if there is none.
   [[nodiscard]] std::optional<std::uint64_t> size_of(const std::string& name) const;
-  // Its bytes, whose checksum has been verified.
+  // The bytes of a section, whose checksum has been verified.
   [[nodiscard]] Result<std::span<const std::byte>> section(const std::string& name) const;
 
  private:
@@ -107,30 +107,31 @@ class CheckpointFile {
 };
 
 // Writes `directory`/step-NNNNNNNNNNNN.ckpt durably, then removes all but the newest `keep` (>= 1). The
-// directory must exist. On an error the older checkpoints are untouched. Of a finished run `tensors` are
+// directory must exist. On an error the older checkpoints are untouched. For a finished run `tensors` are
 // those of kResult alone.
 [[nodiscard]] Result<void> save_checkpoint(host::Disk& disk, const std::string& directory,
                                            const CheckpointInfo& info, std::span<const NamedTensor> tensors,
                                            int keep);
 
-// Fills `tensors` from the newest whole checkpoint and returns its info; empty when the directory holds none
-// (or does not exist). A damaged file is reported as event `checkpoint_damaged` and the next older one taken.
-// An error when a file is whole but belongs to another configuration (kUsage) or the disk fails. Tensors are
-// changed only on success; those of kToGoOn stay as they are when the checkpoint is that of a finished run.
+// Fills `tensors` from the newest whole checkpoint and returns its info. Empty when the directory holds none,
+// or does not exist. A damaged file is reported as event `checkpoint_damaged`, and the next older one is
+// taken. It is an error when a file is whole but belongs to another configuration (kUsage), or the disk
+// fails. Tensors are changed only on success. Those of kToGoOn stay as they are for the checkpoint of a
+// finished run.
 [[nodiscard]] Result<std::optional<CheckpointInfo>> load_newest_checkpoint(
     host::Disk& disk, const std::string& directory, std::string_view config_fingerprint,
     std::span<const NamedTensor> tensors, EventSink events);
 
-// Of the newest file in the directory that can be opened; empty when there is none.
+// The info of the newest file in the directory that can be opened; empty when there is none.
 [[nodiscard]] Result<std::optional<CheckpointInfo>> newest_checkpoint(host::Disk& disk,
                                                                       const std::string& directory);
-// The file belongs to a run of another fingerprint: kUsage.
+// The error kUsage for a file that belongs to a run of another fingerprint.
 [[nodiscard]] Error other_configuration(const CheckpointFile& file, std::string_view fingerprint);
 
 // "step-000000000012.ckpt" for step 12.
 [[nodiscard]] std::string checkpoint_name(StepNumber next_step);
 
-// Bytes that a checkpoint of these tensors takes on disk, footer included, rounded up.
+// The bytes of a checkpoint of these tensors on disk, footer included, rounded up.
 [[nodiscard]] std::uint64_t checkpoint_bytes(std::span<const NamedTensor> tensors);
 
 }  // namespace gossamer::engine

@@ -25,7 +25,7 @@ using testing::IsNan;
 constexpr char kDirectory[] = "run/checkpoints";
 constexpr char kConfig[] = "config-1";
 
-// Two tensors whose values say which step saved them.
+// Two tensors whose values tell which step saved them.
 struct Tensors {
   std::vector<float> weights = std::vector<float>(37, 0.0F);
   std::vector<std::uint32_t> steps = std::vector<std::uint32_t>(5, 0);
@@ -91,7 +91,7 @@ void overwrite(SimDisk& disk, const std::string& path, std::span<const std::byte
 
 const std::string kStep20 = std::string(kDirectory) + "/step-000000000020.ckpt";
 
-// What was saved comes back, bit by bit, with its step, run and number of workers.
+// Saved tensors come back, bit by bit, with their step, run and number of workers.
 TEST(Checkpoint, LoadsWhatWasSaved) {
   auto disk = disk_with({10, 20});
   Loaded loaded = load(*disk);
@@ -106,7 +106,7 @@ TEST(Checkpoint, LoadsWhatWasSaved) {
   EXPECT_EQ(loaded.tensors.steps, expected.steps);
 }
 
-// The footer's JSON, changed, with its checksum and length.
+// Changes the footer's JSON, and mends its checksum and length.
 void edit_footer(SimDisk& disk, const std::string& path, FunctionRef<void(nlohmann::json&)> change) {
   std::vector<std::byte> file = contents(disk, path);
   std::array<std::uint64_t, 4> trailer{};
@@ -127,7 +127,7 @@ void edit_footer(SimDisk& disk, const std::string& path, FunctionRef<void(nlohma
   overwrite(disk, path, out);
 }
 
-// Cost and losses come back to the last bit; a file written before they were there counts as one of no cost.
+// Cost and losses come back to the last bit. An older file without them counts as one of no cost.
 TEST(Checkpoint, CostAndLosses) {
   auto disk = disk_with({20});
   const Loaded loaded = load(*disk);
@@ -147,8 +147,8 @@ TEST(Checkpoint, CostAndLosses) {
   EXPECT_TRUE((*old.info)->losses.empty());
 }
 
-// A finished run's checkpoint has the results alone: they come back, and what only training needs stays as it
-// is. One that lacks it while steps are left is damaged.
+// The checkpoint of a finished run has only the results. They come back, and tensors that only training needs
+// stay as they are. A file that lacks these while steps are left is damaged.
 TEST(Checkpoint, FinishedRun) {
   Tensors saved;
   saved.fill(20);
@@ -189,8 +189,8 @@ TEST(Checkpoint, NothingToLoad) {
   EXPECT_FALSE(load(*disk).info->has_value());
 }
 
-// A crash at any disk operation of a save, under several outcomes each, leaves a checkpoint that loads whole:
-// the old one, or the new one once the save was acknowledged.
+// A crash at any disk operation of a save leaves a checkpoint that loads whole, under several outcomes each.
+// It is the old one, or the new one once the save was acknowledged.
 TEST(Checkpoint, SurvivesACrashAtEveryOperation) {
   auto rehearsal = disk_with({10, 20});
   rehearsal->restart_count({});
@@ -217,8 +217,7 @@ TEST(Checkpoint, SurvivesACrashAtEveryOperation) {
   }
 }
 
-// A full disk or a failing operation refuses the save with its cause and leaves the older checkpoints
-// loadable.
+// A full disk or a failing operation refuses the save with its cause. The older checkpoints stay loadable.
 TEST(Checkpoint, FailedSaveLeavesTheOldOnes) {
   auto rehearsal = disk_with({10, 20});
   rehearsal->restart_count({});
@@ -241,8 +240,8 @@ TEST(Checkpoint, FailedSaveLeavesTheOldOnes) {
   EXPECT_THAT(*full->list(kDirectory), ElementsAre("step-000000000010.ckpt", "step-000000000020.ckpt"));
 }
 
-// Any flipped byte and any cut of the newest file is noticed: it is reported and the older one is loaded,
-// whole. (A flip in the padding between sections harms nothing and may load.)
+// Any flipped byte and any cut of the newest file is reported, and the older file is loaded, whole. (A flip
+// in the padding between sections harms nothing and may load.)
 TEST(Checkpoint, DamageFallsBackToTheOlder) {
   auto disk = disk_with({10, 20});
   const std::vector<std::byte> good = contents(*disk, kStep20);
@@ -269,7 +268,7 @@ TEST(Checkpoint, DamageFallsBackToTheOlder) {
   }
 }
 
-// A whole checkpoint of another configuration is a mistake of the user, not damage: it is refused by name.
+// A whole checkpoint of another configuration is a mistake of the user, not damage. It is refused by name.
 TEST(Checkpoint, RefusesAnotherConfiguration) {
   auto disk = disk_with({10, 20});
   const Loaded loaded = load(*disk, "config-2");

@@ -39,7 +39,7 @@ constexpr KeyType type_of() {
   return KeyType::kInteger;
 }
 
-// The field that a pair of member pointers names; a lone pointer names a field of TrainConfig itself.
+// The field that a pair of member pointers names. A lone pointer names a field of TrainConfig itself.
 template <auto kSection, auto kMember>
 auto& field(auto& config) {
   if constexpr (std::is_same_v<decltype(kMember), std::nullptr_t>) {
@@ -179,7 +179,7 @@ void add_optimizer_keys(std::vector<ConfigKey>& keys) {
       "one second moment a weight, or for 16 weights of the embedding, or of both tables (half the memory)"));
 }
 
-// Of a term of the fusion (fusion.h).
+// The range of a weight of the fusion (fusion.h).
 const KeyRules kWeight{.min = -1000, .max = 1000};
 
 void add_predict_keys(std::vector<ConfigKey>& keys) {

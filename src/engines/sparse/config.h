@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TrainConfig: everything a user may say about a run of the sparse engine, as plain data, and the key table
-// that gives each field its name, default, range and one line of help. The command line, the TOML reader,
-// `train --keys` and run.toml all walk that one table, so a key exists everywhere or nowhere.
+// TrainConfig: all settings of a run of the sparse engine, as plain data. The key table gives each field its
+// name, default, range and one line of help. The command line, the TOML reader, `train --keys` and run.toml
+// all walk that one table, so a key exists everywhere or nowhere.
 //
 // An empty optional is the value `auto`: engines/sparse/recipe.h derives it from the data and says why.
 // Thread rule: plain values; the table is immutable.
@@ -60,14 +60,14 @@ struct TrainingConfig {
   std::uint64_t steps = 0;  // 0: from epochs
   std::uint32_t batch = 256;
   double lr = 0.01;
-  double input_dropout = 0;  // share of a sample's features left out
+  double input_dropout = 0;  // chance that a feature of a sample is left out
   std::uint32_t warmup_steps = 50;
   ScheduleKind schedule = ScheduleKind::kLinear;
   NegativeKind negatives = NegativeKind::kInBatch;
-  std::uint32_t sampled = 0;  // further negatives a step
+  std::uint32_t sampled = 0;  // further negatives in a step
   double frequency_exponent = 0.75;
-  std::uint32_t hard_negatives = 0;  // a step, found by hash tables
-  double hard_after = 0.5;           // share of the steps
+  std::uint32_t hard_negatives = 0;  // in a step, found by hash tables
+  double hard_after = 0.5;           // fraction of the steps
   std::optional<Precision> precision = {};
   bool operator==(const TrainingConfig&) const = default;
 };
@@ -107,11 +107,10 @@ struct PredictConfig {
   bool instances = true;
   std::uint32_t candidates = 100;
   std::uint32_t neighbours = 100;
-  // How records are compared: by a weighting of their own (text::neighbour_weighting), or as the net sees
-  // them.
+  // The weighting for comparing records: one of their own (text::neighbour_weighting), or the network's.
   ComparisonKind weighting = ComparisonKind::kOwn;
   double local_scaling = 0.5;  // local_scaling.h
-  // Records that training leaves out, to learn the weights below on them; a weight given by hand stays.
+  // Records that training leaves out, to learn the weights below on them. A weight that is given stays.
   std::optional<std::uint32_t> held_out = {};
   std::optional<double> net_weight = {};
   std::optional<double> centroid_weight = {};
@@ -136,7 +135,7 @@ struct TextConfig {
   std::uint32_t max_features = 1'000'000;
   double stem_weight = 0.7;
   double subword_weight = 0.3;
-  double context_weight = 1;  // of a record's "context" beside its text's 1
+  double context_weight = 1;  // weight of a record's "context"; its text has 1
   bool operator==(const TextConfig&) const = default;
 };
 
@@ -165,14 +164,14 @@ struct CheckpointConfig {
   bool operator==(const CheckpointConfig&) const = default;
 };
 
-// Several nodes that train one model (engines/sparse/fleet); one process takes no notice.
+// Several nodes that train one model (engines/sparse/fleet). One process ignores them.
 struct ClusterConfig {
   CodecKind codec = CodecKind::kBf16;
   ExchangeKind exchange = ExchangeKind::kShares;
   std::uint32_t microbatches = 1;                    // of a step
   std::uint32_t staleness = 0;                       // steps whose updates a step does without, 0 or 1
   std::optional<std::uint32_t> snapshot_every = {};  // steps
-  std::uint32_t copies = 1;                          // of each part, beside its holder's
+  std::uint32_t copies = 1;                          // of each part, in addition to its holder's
   bool operator==(const ClusterConfig&) const = default;
 };
 
@@ -193,8 +192,8 @@ struct TrainConfig {
   bool operator==(const TrainConfig&) const = default;
 };
 
-// What a key takes. For numbers [min, max] and, for integers and lists of them, a divisor; for choices the
-// words in the order of the enum's values.
+// The values that a key takes. For numbers [min, max] and, for integers and lists of them, a divisor. For
+// choices the words in the order of the enum's values.
 struct KeyRules {
   double min = 0;
   double max = 0;
@@ -218,7 +217,7 @@ struct ConfigKey {
 // All keys in the order in which they are printed and written.
 [[nodiscard]] std::span<const ConfigKey> config_keys();
 
-// The row of `name`, or null.
+// The row of that name, or null.
 [[nodiscard]] const ConfigKey* find_key(std::string_view name);
 
 // "an integer 1..65536", "relu, identity or tanh", "auto or a number 0..0.95".
@@ -227,12 +226,12 @@ struct ConfigKey {
 // The value of a key as text that set_key takes back to the same value.
 [[nodiscard]] std::string get_key(const TrainConfig& config, const ConfigKey& key);
 
-// Sets one key from text. kUsage for an unknown key (names the nearest one) or a refused value (names what is
-// accepted); `where` is the file and line, or empty for the command line.
+// Sets one key from text. The error is kUsage for an unknown key (and names the nearest one) or a refused
+// value (and names accepted ones). `where` is the file and line, or empty for the command line.
 [[nodiscard]] Result<void> set_key(TrainConfig& config, std::string_view name, std::string_view text,
                                    std::string_view where = {});
 
-// What no single key can see: text.subword_min <= text.subword_max, and so on. kUsage.
+// Checks conditions across keys, such as text.subword_min <= text.subword_max. The error is kUsage.
 [[nodiscard]] Result<void> validate(const TrainConfig& config);
 
 }  // namespace gossamer::engine

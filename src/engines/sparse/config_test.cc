@@ -12,8 +12,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Every default of the table reads back through the table to the same config: get and set are inverses, and
-// every default lies in its own range.
+// Every default of the table reads back through the table to the same config. So get and set are inverses,
+// and every default lies in its own range.
 TEST(Config, DefaultsRoundTripThroughText) {
   const TrainConfig defaults;
   TrainConfig copy;
@@ -25,8 +25,8 @@ TEST(Config, DefaultsRoundTripThroughText) {
   EXPECT_EQ(copy, defaults);
 }
 
-// A key changes its own field and no other: after setting one key to a value other than its default, all
-// other keys still read as the default.
+// A key changes its own field and no other. After one key is set to another value, all other keys still read
+// as the default.
 TEST(Config, EachKeyOwnsOneField) {
   const TrainConfig defaults;
   for (const ConfigKey& key : config_keys()) {

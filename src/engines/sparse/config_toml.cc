@@ -28,7 +28,7 @@ Error unknown_key(std::string_view file, const toml::source_region& source, std:
   return set_key(scratch, name, "", place(file, source)).error();
 }
 
-// The text of a scalar node that fits the key's type; empty optional if the kinds do not match.
+// The text of a scalar node that fits the key's type; empty if the kinds do not match.
 std::optional<std::string> scalar_text(const toml::node& node, KeyType type) {
   const bool word = type == KeyType::kText || type == KeyType::kChoice || type == KeyType::kList;
   if (const auto* text = node.as_string()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A TrainConfig as a TOML file: what a user writes, and run.toml, the resolved config of a run.
+// A TrainConfig as a TOML file: a user's file, and run.toml, the resolved config of a run.
 //
 //   seed = 1
 //   [train]
@@ -25,17 +25,18 @@ struct KeySetting {
   std::string where;  // "run.toml:3:1", empty for the command line
 };
 
-// Reads the settings of a TOML text without applying them: unknown keys, wrong types and arrays are refused,
-// ranges are checked by set_key. `file` is for messages.
+// Reads the settings of a TOML text without applying them. It refuses unknown keys, wrong types and arrays;
+// set_key checks ranges. `file` is for messages.
 [[nodiscard]] Result<std::vector<KeySetting>> parse_toml(std::string_view text, std::string_view file);
 
-// "train.batch=256" of the command line.
+// Reads a command line's "train.batch=256".
 [[nodiscard]] Result<KeySetting> parse_override(std::string_view text);
 
 // Applies settings in order, later ones win.
 [[nodiscard]] Result<void> apply_settings(TrainConfig& config, const std::vector<KeySetting>& settings);
 
-// Every key with its value and its help as a comment; parse_toml + apply_settings give back an equal config.
+// Writes every key with its value, and its help as a comment. parse_toml + apply_settings give back an equal
+// config.
 [[nodiscard]] std::string to_toml(const TrainConfig& config);
 
 }  // namespace gossamer::engine

@@ -19,7 +19,7 @@ Result<TrainConfig> read(std::string_view text) {
   return config;
 }
 
-// What to_toml writes reads back to an equal config, for defaults and for values that need quoting.
+// Texts of to_toml read back to an equal config, for defaults and for values that need quoting.
 TEST(ConfigToml, RoundTrips) {
   TrainConfig config;
   auto back = read(to_toml(config));

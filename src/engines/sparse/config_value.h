@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The values of keys as text and back: internal to config.cc. read() gives false for what the rules refuse,
-// and then leaves `out` alone. Thread rule: pure functions.
+// The values of keys as text and back: internal to config.cc. read() gives false for a value that the rules
+// refuse, and then leaves `out` alone. Thread rule: pure functions.
 #pragma once
 
 #include <fmt/format.h>

@@ -18,7 +18,7 @@ constexpr std::uint32_t kReciprocalCut = 20;
 
 double discount(std::size_t rank) { return 1 / std::log2(static_cast<double>(rank) + 2); }  // 0-based
 
-// The mean of the two middle values of an even number of ranks; 0 stands for infinity.
+// The median: of an even number of ranks, the mean of the two middle ones. 0 stands for infinity.
 double median(std::vector<std::uint32_t> ranks) {
   if (ranks.empty()) return 0;
   const auto value = [&ranks](std::size_t i) {
@@ -48,7 +48,7 @@ std::vector<std::pair<std::string_view, double>> Metrics::named() const {
 
 Evaluator::Evaluator(std::span<const std::uint32_t> label_count, std::uint64_t training_rows,
                      const PropensityOptions& options) {
-  // Below e records the formula would turn negative; then all labels weigh the same.
+  // Below e records the formula would turn negative. Then all labels weigh the same.
   const double log_rows = training_rows > 0 ? std::log(static_cast<double>(training_rows)) : 0;
   const double c = std::max(0.0, log_rows - 1) * std::pow(options.b + 1, options.a);
   const auto inverse = [&](double count) { return 1 + c * std::pow(count + options.b, -options.a); };

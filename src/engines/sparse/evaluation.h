@@ -4,18 +4,20 @@
 //
 //   P@k     mean over samples of |top k and true| / k
 //   nDCG@k  mean of DCG / ideal DCG, gain 1 / log2(rank + 1), ideal over min(k, |true|) labels
-//   PSP@k   sum of inverse propensities of the hits in the top k, over all samples, divided by the same sum
-//   for
-//           the best possible ranking (the Extreme Classification Repository's normalisation)
+//   PSP@k   S(ranking) / S(best possible ranking), with S the sum over all samples of the inverse
+//           propensities of the hits in the top k (the Extreme Classification Repository's normalisation)
 //   R@k     mean of |top k and true| / |true|
-//   MRR@k   mean of 1 / rank of the best-ranked true label, 0 where it stands below k
-//   hit@k   share of samples with a true label in the top k; median rank: of each sample's best-ranked true
-//           label, 1-based, infinite when it is not in the list
-// Inverse propensity of a label seen n times in N training records (Jain, Prabhu and Varma, "Extreme
-// multi-label loss functions", KDD 2016): 1 + C (n + B)^-A, C = (ln N - 1)(B + 1)^A, A = 0.55, B = 1.5.
+//   MRR@k   mean of 1 / rank of the best-ranked true label, 0 if it stands below k
+//   hit@k   fraction of samples with a true label in the top k
+//   median rank   of each sample's best-ranked true label, 1-based, infinite when it is not in the list
 //
-// Samples without labels say nothing and are left out and counted. A true label that the model does not know
-// (index beyond its labels) is one that it missed, with n = 0. Thread rule: one owner.
+// The inverse propensity of a label seen n times in N training records (Jain, Prabhu and Varma, "Extreme
+// multi-label loss functions", KDD 2016) is
+//
+//   1 + C (n + B)^-A,  C = (ln N - 1)(B + 1)^A,  A = 0.55,  B = 1.5
+//
+// Samples without labels are left out and counted. A true label that the model does not know (index beyond
+// its labels) counts as missed, with n = 0. Thread rule: one owner.
 #pragma once
 
 #include <array>
@@ -31,7 +33,7 @@
 
 namespace gossamer::engine {
 
-// Which share of the net's exact best labels another search found; percent.
+// The fraction of the net's exact best labels that another search found; percent.
 struct RetrievalRecall {
   double at10 = 0;
   double at100 = 0;
@@ -47,11 +49,11 @@ struct Metrics {
   std::array<double, 2> hit{};         // hit@1, 10
   double median_rank = 0;              // may be infinite
   std::optional<RetrievalRecall> retrieval = {};
-  std::uint64_t samples = 0;  // that have labels
+  std::uint64_t samples = 0;  // samples with labels
   std::uint64_t without_labels = 0;
 
-  // "P@1", "P@3", ..., "nDCG@5", "PSP@1", ..., "recall@10", "recall@20", "MRR@20", "hit@1", "hit@10",
-  // "median_rank", and where `retrieval` is known "retrieval@10", "retrieval@100".
+  // The names are "P@1", "P@3", ..., "nDCG@5", "PSP@1", ..., "recall@10", "recall@20", "MRR@20", "hit@1",
+  // "hit@10", "median_rank". If `retrieval` is known, "retrieval@10" and "retrieval@100" follow.
   [[nodiscard]] std::vector<std::pair<std::string_view, double>> named() const;
 };
 
@@ -66,13 +68,13 @@ class Evaluator {
   Evaluator(std::span<const std::uint32_t> label_count, std::uint64_t training_rows,
             const PropensityOptions& options = {});
 
-  // `ranked`: best first, no label twice; at least 20 of them where the model has as many. `truth`: strictly
-  // increasing.
+  // Adds a sample. `ranked`: best first, no label twice; at least 20 labels if the model has as many.
+  // `truth`: strictly increasing.
   void add(std::span<const Scored> ranked, std::span<const std::uint32_t> truth);
-  // The same, of a list of which only the ranks of the true labels are known: ranks[i], from 1, is that of
-  // truth[i], or 0 where the list does not have it. No two are the same but for 0.
+  // Adds a sample of which only the ranks of the true labels are known. ranks[i], from 1, belongs to
+  // truth[i]; it is 0 if the list does not have that label. No two ranks are equal, except 0.
   void add_ranks(std::span<const std::uint32_t> ranks, std::span<const std::uint32_t> truth);
-  // Of everything added so far; all zero when nothing was.
+  // The metrics of all samples added so far; all zero without any.
   [[nodiscard]] Metrics metrics() const;
 
  private:
@@ -88,7 +90,7 @@ class Evaluator {
   std::vector<std::uint32_t> best_rank_;                       // one per sample; 0: not in the list
 };
 
-// Labels asked of the predictor for each sample; ranks beyond are infinite.
+// So many labels of each sample are asked of the predictor. Ranks beyond are infinite.
 inline constexpr std::size_t kEvaluationDepth = 100;
 
 }  // namespace gossamer::engine

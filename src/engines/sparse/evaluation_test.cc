@@ -70,7 +70,8 @@ TEST(Evaluation, PropensityFollowsTheFormula) {
   EXPECT_NEAR(evaluator.metrics().propensity[0], 100 * rare / (rare + common), 1e-9);
 }
 
-// A label beyond the model's is one it missed, as rare as can be; a rank beyond the list is infinite.
+// A label that the model does not know counts as missed, as rare as can be. A rank beyond the list is
+// infinite.
 TEST(Evaluation, UnknownLabelsAndMissingRanks) {
   Evaluator evaluator(Labels{3}, 100);
   evaluator.add(ranking({0}), Labels{7});
@@ -81,7 +82,7 @@ TEST(Evaluation, UnknownLabelsAndMissingRanks) {
   EXPECT_LT(evaluator.metrics().propensity[0], 100.0 / 3);
 }
 
-// With nothing added every number is 0 and none a NaN; tiny training sets have equal propensities.
+// Metrics without samples are 0 and never NaN. Tiny training sets have equal propensities.
 TEST(Evaluation, EmptyAndTiny) {
   for (const auto& [name, value] : Evaluator({}, 0).metrics().named()) EXPECT_EQ(value, 0) << name;
   Evaluator tiny(Labels{1, 2}, 2);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FrequentLabels: the baseline that knows nothing of the query and answers with the labels seen most often in
-// training.
+// FrequentLabels: a baseline that ignores the query and answers with the labels seen most often in training.
 //
 // Owner: one thread. The model must outlive it.
 #pragma once
@@ -13,7 +12,7 @@
 
 namespace gossamer::engine {
 
-// Its scores are the training counts; labels never seen in training are not named.
+// The scores are the training counts. Labels never seen in training are not named.
 [[nodiscard]] std::unique_ptr<Predictor> frequent_labels(const Model& model);
 
 }  // namespace gossamer::engine

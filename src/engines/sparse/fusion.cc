@@ -13,10 +13,11 @@
 namespace gossamer::engine {
 namespace {
 
-// A net's score stops this far below its best.
+// The net's scores stop this far below its best score.
 constexpr float kNetRange = 20;
 
-// Then that view keeps its own order: it alone has a weight, and votes have no floor.
+// Whether only one view takes part. That view keeps its own order: it alone has a weight, and votes have no
+// floor.
 bool single_view(const PredictParts& parts) {
   return int{parts.net} + int{parts.input_neighbours} + int{parts.hidden_neighbours} + int{parts.centroids} ==
          1;

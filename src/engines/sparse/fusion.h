@@ -9,12 +9,13 @@
 //   hidden      ln(V(l) + floor)               V: vote of the nearest training rows by hidden cosine
 //   mixed       ln(M(l) + floor)               M: vote of the nearest by the mean of both cosines
 //
-// A vote of neighbours j with cosines s_j gives every label of j the share s_j^power / sum_j s_j^power. The
+// A vote of neighbours j with cosines s_j gives every label of j the part s_j^power / sum_j s_j^power. The
 // centroid of a label is the sum of the input rows that carry it (Rocchio). The net's score stops 20 below
-// its best, so that a label it never saw can still be named by others. Candidates are all labels that the
-// net's best or any neighbour names. A part that is switched off adds neither candidates nor a term, so
-// "nearest neighbours alone" and "the net alone" are the same code with other switches; a single view keeps
-// its own order.
+// its best, so that other views can still name a label that the net never saw.
+//
+// Candidates are all labels that the net's best or any neighbour names. A part that is switched off adds
+// neither candidates nor a term. So "nearest neighbours alone" and "the net alone" are the same code with
+// other switches. A single view keeps its own order.
 //
 // The weights are learnt on records that training held out (fusion_learning.h).
 //
@@ -54,19 +55,19 @@ struct FusionVector {
   bool operator==(const FusionVector&) const = default;
 };
 
-// What did well on held-out records of several data sets.
+// Weights that did well on held-out records of several data sets.
 inline constexpr FusionVector kDefaultFusionWeights{{0.3F, 2.2F, 0.2F, 0.2F, 0.15F, 0.25F}};
 
 // "net 0.25, centroid 0.9, ...".
 [[nodiscard]] std::string describe(const FusionVector& weights);
 
-// Labels taken from the net, or rows per cosine, at most.
+// At most so many labels from the net, or rows per cosine.
 inline constexpr std::uint32_t kMaxListed = 10000;
 
 struct FusionOptions {
   std::uint32_t candidates = 100;                // labels taken from the net, 1..10000
   std::uint32_t neighbours = 100;                // training rows taken per cosine, 1..10000
-  FusionVector weights = kDefaultFusionWeights;  // each -1000..1000; mixed 0: that vote is not computed
+  FusionVector weights = kDefaultFusionWeights;  // each -1000..1000; the mixed vote is not computed for 0
   float input_vote_power = 4;                    // 0..64
   float sharp_vote_power = 8;                    // 0..64
   float hidden_vote_power = 8;                   // 0..64
@@ -76,7 +77,7 @@ struct FusionOptions {
   bool operator==(const FusionOptions&) const = default;
 };
 
-// kUsage, with `where` the field, for an option out of its range.
+// The error is kUsage, with `where` the field, for an option out of its range.
 [[nodiscard]] Result<void> validate(const FusionOptions& options);
 
 // Which views take part.
@@ -102,8 +103,8 @@ inline constexpr PredictParts kNearestRowsAlone{
 class InstanceIndex;
 struct Instances;
 
-// What nodes that have the model between them have answered about one query (fleet/fused_block.h): of all
-// labels and rows that its views lead to.
+// The answers of nodes that hold the model together, about one query (fleet/fused_block.h). They cover all
+// labels and rows to which the query's views lead.
 class FusionAnswers {
  public:
   FusionAnswers() = default;
@@ -116,10 +117,10 @@ class FusionAnswers {
   [[nodiscard]] virtual float centroid_cosine(std::uint32_t label) const = 0;
 };
 
-// What the parts found for one query. Lists of parts that are switched off are empty.
+// The finds of the parts for one query. Lists of parts that are switched off are empty.
 struct QueryViews {
   std::span<const Scored> net = {};     // labels with the net's scores, best first
-  const float* layer = nullptr;         // the hidden layer of the query, padded as the network's rows
+  const float* layer = nullptr;         // the query's hidden layer, padded as the network's rows
   std::span<const Scored> input = {};   // training rows with their input cosines, best first
   std::span<const Scored> hidden = {};  // with their hidden cosines
   std::span<const Scored> mixed = {};   // with the mean of both
@@ -130,9 +131,9 @@ struct QueryViews {
 
 class Fusion {
  public:
-  // Borrows what it looks up, null where no part needs it or others are asked (QueryViews::answers): the
-  // network for scores of labels that only neighbours name, `instances` for the labels of neighbours, `index`
-  // for centroids. Requires one part that names candidates.
+  // Borrowed objects for look-ups; null if no part needs one or other nodes answer (QueryViews::answers).
+  // `network` has scores of labels that only neighbours name. `instances` has the labels of neighbours.
+  // `index` has centroids. Requires one part that names candidates.
   struct Sources {
     const sparse::Network* network = nullptr;
     const kernels::Kernels* kernels = nullptr;
@@ -141,14 +142,14 @@ class Fusion {
   };
   Fusion(const FusionOptions& options, const PredictParts& parts, const Sources& sources);
 
-  // The best `top_k` of all candidates into `out`, best first, and unless it is empty their terms into
-  // `terms`. Requires out.size() >= top_k, and so for terms; returns how many.
+  // Writes the best `top_k` of all candidates into `out`, best first. Writes their terms into `terms` unless
+  // it is empty. Requires out.size() >= top_k, and the same for non-empty terms. Returns how many.
   std::size_t rank(const QueryViews& views, std::size_t top_k, std::span<Scored> out,
                    std::span<FusionVector> terms = {});
 
  private:
   struct Candidate {
-    float net = std::numeric_limits<float>::quiet_NaN();  // the score, where the net named it
+    float net = std::numeric_limits<float>::quiet_NaN();  // the net's score, if the net named the label
     float input = 0;
     float sharp = 0;
     float hidden = 0;
@@ -168,7 +169,7 @@ class Fusion {
   sparse::SlotMap slots_;
   std::vector<Candidate> candidates_;  // by slot
   std::vector<FusionVector> terms_;    // by slot
-  std::vector<double> votes_;          // of the rows of one list
+  std::vector<double> votes_;          // by row of one list
   std::vector<Scored> ranked_;
 };
 

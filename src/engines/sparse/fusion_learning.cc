@@ -14,10 +14,10 @@
 namespace gossamer::engine {
 namespace {
 
-// Candidates further down say little and cost as much.
+// Candidates further down tell little and cost as much.
 constexpr std::size_t kCandidates = 150;
 constexpr std::size_t kBlock = 512;
-// As small as it may be while a term that says nothing stays where it was.
+// As small as it may be while a term without information stays at its prior.
 constexpr double kRidge = 1e-4;
 constexpr int kMostSteps = 50;
 constexpr double kEnoughGain = 1e-9;
@@ -39,7 +39,7 @@ Vector vector_of(const FusionVector& terms) {
   return out;
 }
 
-// One record's part of the sums.
+// Adds one record's part to the sums.
 void add_record(std::span<const FusionVector> terms, std::span<const std::uint8_t> correct,
                 const Vector& weights, std::vector<double>& scores, Objective& sums) {
   const auto hits = std::count(correct.begin(), correct.end(), 1);
@@ -101,7 +101,7 @@ FittedFusion fit_fusion_weights(const FusionExamples& examples, const FusionVect
     const Vector gradient = at.gradient + 2 * kRidge * (weights - start);
     const Matrix curvature = at.curvature + 2 * kRidge * Matrix::Identity();
     const Vector direction = -curvature.ldlt().solve(gradient);
-    // Newton's step is too long where the curvature shrinks along it: halve it until it gains.
+    // Newton's step is too long if the curvature shrinks along it. It is halved until it gains.
     double length = 1;
     Vector next = weights + direction;
     Objective there = evaluate(examples, next);

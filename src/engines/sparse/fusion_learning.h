@@ -2,11 +2,14 @@
 //
 // Learns the weights of the fusion on records that training held out.
 //
-// For each held-out record the candidates of the fusion with their terms x; p = softmax(w . x) over them; the
-// loss is the cross-entropy to the record's own labels among the candidates, each with the same share, mean
-// over the records that have any, plus ridge |w - prior|^2. It is convex in the few weights: Newton's method.
-// It draws the correct labels up as a list (listwise learning to rank: Cao et al., ICML 2007, equation 4 with
-// uniform targets).
+// Each held-out record has the candidates of the fusion with their terms x, and p = softmax(w . x) over them.
+// The loss has two parts:
+// - the cross-entropy to the record's own labels among the candidates, each with the same weight, averaged
+//   over the records that have any
+// - ridge |w - prior|^2
+//
+// It is convex in the few weights, so Newton's method finds the minimum. It draws the correct labels up as a
+// list (listwise learning to rank: Cao et al., ICML 2007, equation 4 with uniform targets).
 //
 // Thread rule: fit_fusion_weights() is a pure function; learn_fusion_weights() is called by the owner of the
 // Compute. Results do not depend on the number of workers.
@@ -37,15 +40,16 @@ struct FusionExamples {
 
 struct FittedFusion {
   FusionVector weights;
-  std::size_t records = 0;  // that had a correct candidate; 0: the weights are the prior
+  std::size_t records = 0;  // records with a correct candidate; 0: the weights are the prior
   double loss = 0;          // mean over those records, nats, without the ridge
-  double loss_before = 0;   // of the prior
+  double loss_before = 0;   // the loss of the prior
 };
 
-// Terms that are equal for all candidates of every record keep their prior weight.
+// Fits the weights. Terms that are equal for all candidates of every record keep their prior weight.
 [[nodiscard]] FittedFusion fit_fusion_weights(const FusionExamples& examples, const FusionVector& prior);
 
-// `model` was trained, and its instances made, from the records that `hold_out` keeps of `dataset`.
+// Learns the weights. `model` was trained from the records that `hold_out` keeps of `dataset`, and has them
+// as instances.
 [[nodiscard]] Result<FittedFusion> learn_fusion_weights(const Model& model, const data::Dataset& dataset,
                                                         const data::HoldOut& hold_out,
                                                         const kernels::Kernels& kernels,

@@ -77,7 +77,7 @@ TEST(FitFusionWeights, FindsTheWeightsThatDrewTheLabels) {
   }
 }
 
-// At the minimum any small change makes it worse, by more than rounding; the reported losses are the
+// Any small change at the minimum makes it worse, by more than rounding. The reported losses are the
 // formula's.
 TEST(FitFusionWeights, EndsInTheMinimum) {
   const FusionExamples examples = drawn_by(kTruth, 300, 2);
@@ -108,11 +108,11 @@ TEST(FitFusionWeights, SeparableStaysFinite) {
   const FittedFusion fitted = fit_fusion_weights(examples, kDefaultFusionWeights);
   EXPECT_GE(fitted.weights[FusionTerm::kNet], kDefaultFusionWeights[FusionTerm::kNet]);
   EXPECT_LT(fitted.weights[FusionTerm::kNet], 100);
-  // Terms that never differ say nothing.
+  // Terms that never differ tell nothing.
   EXPECT_NEAR(fitted.weights[FusionTerm::kHidden], kDefaultFusionWeights[FusionTerm::kHidden], 1e-6);
 }
 
-// Records without candidates or without a correct one say nothing.
+// Records without candidates, or without a correct one, teach nothing.
 TEST(FitFusionWeights, NothingToLearnFromKeepsThePrior) {
   FusionExamples examples;
   examples.begin.push_back(0);
@@ -124,7 +124,7 @@ TEST(FitFusionWeights, NothingToLearnFromKeepsThePrior) {
   EXPECT_EQ(fitted.weights, kDefaultFusionWeights);
 }
 
-// The whole path gives what the predictor's own terms give, for any number of workers.
+// The whole path gives the same result as the predictor's own terms, for any number of workers.
 TEST(LearnFusionWeights, LearnsFromHeldOutRecords) {
   const Model model =
       testing::random_model({.features = 60, .labels = 40, .hidden = 32, .rows = 50, .seed = 5});

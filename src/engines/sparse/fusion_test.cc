@@ -31,7 +31,8 @@ constexpr FusionVector only(FusionTerm term, float weight, FusionTerm other, flo
   return weights;
 }
 
-// Worked out by hand: the net's scores are 3 and 1; the neighbours vote 1/17 and 16/17.
+// The scores equal those worked out by hand. The net's scores are 3 and 1; the neighbours vote 1/17 and
+// 16/17.
 TEST(Fusion, HandComputedScores) {
   const Instances instances = three_rows();
   sparse::Network network({.features = 1, .labels = 3, .hidden = 16}, sparse::Moments::kNone);
@@ -58,7 +59,7 @@ TEST(Fusion, HandComputedScores) {
   EXPECT_EQ(terms[1][FusionTerm::kHidden], 0);
 }
 
-// A label that the net never saw is not shut out by it: its score stops 20 below the best.
+// A label that the net never saw is not shut out by it, because its score stops 20 below the best.
 TEST(Fusion, NetScoreHasAFloorBesideOtherViews) {
   const Instances instances = three_rows();
   sparse::Network network({.features = 1, .labels = 3, .hidden = 16}, sparse::Moments::kNone);
@@ -76,8 +77,8 @@ TEST(Fusion, NetScoreHasAFloorBesideOtherViews) {
   for (std::size_t i = 0; i < 2; ++i) EXPECT_EQ(terms[i][FusionTerm::kNet], out[i].id == 2 ? -20 : 0);
 }
 
-// Fewer places than candidates: the best stay; ties go to the smaller label; nothing is left from the query
-// before.
+// The best candidates stay if there are fewer places. Ties go to the smaller label. Nothing is left from the
+// query before.
 TEST(Fusion, RanksAndForgets) {
   Fusion fusion({}, kNetAlone, {});
   std::vector<Scored> out(2);
@@ -102,7 +103,7 @@ TEST(Fusion, OneViewHasNoFloor) {
   EXPECT_NEAR(out[2].score, -161, 1e-3);
 }
 
-// Rows at or below cosine 0 have no vote, and votes of nobody are not divided by.
+// Rows at or below cosine 0 have no vote. Without votes nothing is divided.
 TEST(Fusion, OnlyPositiveCosinesVote) {
   const Instances instances = three_rows();
   Fusion fusion({.input_vote_power = 0}, kNearestRowsAlone, {.instances = &instances});

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// HashedSearch: for each query of a block rows of the output layer with high scores, without a look at every
-// row. Hash tables over the rows (learn/lsh, by angle; sizes by plan_tables) name the kRescored rows that
-// most tables support, and these are scored exactly: what it finds is right, but rows may be missing that
-// RowSearch would find. How many is measured, not promised (Predictor::recall).
+// HashedSearch: finds rows of the output layer with high scores for each query of a query block, without a
+// look at every row. Hash tables over the rows (learn/lsh, by angle; sizes by plan_tables) name the kRescored
+// rows that most tables support. These are scored exactly. So the rows it finds are right, but it may miss
+// rows that RowSearch would find. How many is measured, not promised (Predictor::recall).
 //
 // Borrows network, kernels and Compute for its life. Owner: one thread, which also owns the Compute; queries
-// are shared out over its workers. What is found depends on network and query alone. Memory: a quarter of the
-// rows' at most, and 2 bytes a row and worker.
+// are shared out over its workers. The result depends on network and query alone. Memory: at most a quarter
+// of the rows' memory, and 2 bytes a row and worker.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,7 @@ inline constexpr std::size_t kRescored = 2048;
 
 class HashedSearch {
  public:
-  // Hashes all rows, on all workers. kUsage when no table fits beside the weights.
+  // Hashes all rows, on all workers. The error is kUsage when no table fits beside the weights.
   [[nodiscard]] static Result<std::unique_ptr<HashedSearch>> create(const sparse::Network& network,
                                                                     const kernels::Kernels& kernels,
                                                                     host::Compute& compute);

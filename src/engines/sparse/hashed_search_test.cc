@@ -49,7 +49,7 @@ std::vector<std::vector<Scored>> answers(auto& search, const std::vector<float>&
   return all;
 }
 
-// Near rows are found almost always, with the scores and in the order of the exact search; lists are never
+// Near rows are found almost always, with the scores and in the order of the exact search. Lists are never
 // longer than asked for.
 TEST(HashedSearch, FindsNearRows) {
   host::SimCompute compute({.workers = 2});
@@ -95,7 +95,7 @@ TEST(HashedSearch, DependsOnTheQueryAlone) {
   }
 }
 
-// A query that is not finite neither crashes nor finds a row with a score that is no number.
+// A query that is not finite neither crashes nor finds a row whose score is NaN.
 TEST(HashedSearch, TakesQueriesThatAreNotFinite) {
   host::SimCompute compute({.workers = 1});
   const sparse::Network network = clustered(compute);
@@ -105,8 +105,8 @@ TEST(HashedSearch, TakesQueriesThatAreNotFinite) {
   EXPECT_TRUE(answers(**hashed, query, 10)[0].empty());
 }
 
-// The measured predictor answers as the hashed one does, and says which share of the exact lists that is:
-// that of lists compared by hand. The exact one measures nothing.
+// The measured predictor answers as the hashed one does. It also tells the fraction of the exact lists that
+// was found, as lists compared by hand give it. The exact predictor measures nothing.
 TEST(Predictor, MeasuresHashedRetrieval) {
   host::SimCompute compute({.workers = 2});
   Model model;

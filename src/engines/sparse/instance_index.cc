@@ -14,10 +14,10 @@ namespace {
 constexpr std::size_t kAhead = 2;
 constexpr std::uint32_t kSparse = std::numeric_limits<std::uint32_t>::max();
 
-// Of fewer rows no column is worth it to be dense.
+// With fewer rows no column is worth being dense.
 constexpr std::size_t kLeastRows = 128;
 
-// Sums of cosines are formed in units of 1 / kCosineUnits.
+// Sums of cosines count in units of 1 / kCosineUnits.
 constexpr double kCosineUnits = 8589934592.0;  // 2^33
 
 std::uint64_t in_units(float cosine) {
@@ -26,7 +26,7 @@ std::uint64_t in_units(float cosine) {
   return static_cast<std::uint64_t>(std::llrint(static_cast<double>(cosine) * kCosineUnits));
 }
 
-// begin[i + 1] = entries of i in `ids`, summed up: the offsets of lists by id.
+// The offsets of lists by id: begin[i + 1] - begin[i] is the number of entries of i in `ids`.
 std::vector<std::uint32_t> list_offsets(std::span<const std::uint32_t> ids, std::size_t bound) {
   std::vector<std::uint32_t> begin(bound + 1, 0);
   for (const std::uint32_t id : ids) ++begin[id + 1];
@@ -55,7 +55,7 @@ float CentroidLengths::take_inverse() {
   double squares = 0;
   for (const std::uint32_t feature : touched_) {
     squares += sum_[feature] * sum_[feature];
-    sum_[feature] = 0;  // a feature that came back to 0 on its way stands here twice, the second time as 0
+    sum_[feature] = 0;  // a feature whose sum was 0 in between stands here twice
   }
   touched_.clear();
   return squares > 0 ? static_cast<float>(1 / std::sqrt(squares)) : 0;
@@ -124,7 +124,7 @@ void InstanceIndex::build_centroid_norms(const data::SparseRows& rows, host::Com
   inverse_centroid_norm_.assign(shape_.labels, 0);
   compute.run([&](int worker) {
     CentroidLengths lengths(shape_.features);
-    // Neighbouring labels can differ much in work: dealt out in turns.
+    // Neighbouring labels can differ much in work, so they are dealt out in turns.
     for (std::size_t label = static_cast<std::size_t>(worker); label < shape_.labels;
          label += static_cast<std::size_t>(compute.workers())) {
       for (std::uint32_t i = label_row_begin_[label]; i < label_row_begin_[label + 1]; ++i)
@@ -134,7 +134,7 @@ void InstanceIndex::build_centroid_norms(const data::SparseRows& rows, host::Com
   });
 }
 
-// Of a feature's list, the first entry of a row that is not before `row`.
+// The first entry of the feature's list whose row is not before `row`.
 std::uint32_t InstanceIndex::entry_from(std::uint32_t feature, std::size_t row) const {
   const auto list =
       std::span(entry_).subspan(column_begin_[feature], column_begin_[feature + 1] - column_begin_[feature]);
@@ -203,7 +203,7 @@ void InstanceIndex::cosines(std::span<const data::SparseRow> queries, const host
   }
 }
 
-// Adds what query q's lists say of rows below `end` that have not been visited yet.
+// Adds to the sums what query q's lists hold for rows below `end` that have not been visited yet.
 void InstanceIndex::add_lists(Scratch& scratch, std::size_t q, std::size_t end, float* sum) const {
   const Entry* const entries = entry_.data();
   const std::size_t lists = scratch.list_begin[q + 1];
@@ -224,7 +224,7 @@ void InstanceIndex::nearest(std::span<const float> cosines, std::size_t count,
   constexpr std::size_t kStride = 64;
   static_assert(kSegment % kStride == 0);
   out.clear();
-  float threshold = 0;  // rows at the threshold come later in the order than those kept: ids rise
+  float threshold = 0;  // rows at the threshold come later in the order than kept ones, as ids rise
   for (std::size_t begin = 0; begin < cosines.size(); begin += kStride) {
     const float* block = cosines.data() + begin;
     int above = 0;
@@ -245,7 +245,7 @@ void InstanceIndex::nearest(std::span<const float> cosines, std::size_t count,
 std::int64_t InstanceIndex::centroid_sum(std::uint32_t label, std::span<const float> cosines) const {
   const std::uint32_t* row = label_row_.data() + label_row_begin_[label];
   const std::uint32_t* const end = label_row_.data() + label_row_begin_[label + 1];
-  std::uint64_t sum = 0;  // of a model that makes no sense it may overflow, and that is no error
+  std::uint64_t sum = 0;  // may overflow for a senseless model, which is no error
   for (; row != end; ++row) sum += in_units(cosines[*row]);
   return static_cast<std::int64_t>(sum);
 }

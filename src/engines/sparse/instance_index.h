@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// InstanceIndex: exact cosines of a query to all training rows, and what follows from them: the nearest rows
-// and the cosines to label centroids (Rocchio).
+// InstanceIndex: exact cosines of a query to all training rows. From them follow the nearest rows and the
+// cosines to label centroids (Rocchio).
 //
-// An inverted index. The cosines of a query are a sum over its features of columns; columns of rare features
-// are lists of (row, value), those of features in more than one row in kDenseShare are stored densely, where
-// adding eight values at a time beats scattering one. Dense columns only pay when they come from the cache:
-// kIndexQueries queries go together through the rows, kChunk rows at a time. Nothing is skipped or bounded:
-// results are exact up to rounding, and depend on the query alone.
+// An inverted index. The cosines of a query are a sum of columns over its features. Columns of rare features
+// are lists of (row, value). A column is dense if its feature is in more than one row in kDenseShare, because
+// adding eight values at a time beats scattering one. Dense columns pay only when they come from the cache:
+// kIndexQueries queries go together through the rows, kChunk rows at a time. Nothing is skipped or bounded.
+// Results are exact up to rounding, and depend on the query alone.
 //
-// A part of the rows has, bit for bit, the cosines of the whole: a column is dense or not by how frequent its
-// feature is among all rows, so that the terms of a cosine are added up in the same order. Sums over the rows
-// of a label are formed of cosines rounded to multiples of 2^-33, as whole numbers: those of parts add up to
-// that of the whole, in any order. A cosine of 2^-9 and more is such a multiple already.
+// A part of the rows has, bit for bit, the cosines of the whole. Whether a column is dense depends on the
+// frequency of its feature among all rows. So the terms of a cosine are added up in the same order. Sums over
+// the rows of a label consist of cosines rounded to multiples of 2^-33, as whole numbers. So sums of parts
+// add up to the sum of the whole, in any order. A cosine of 2^-9 and more is such a multiple already.
 //
-// Borrows the kernels for its life, the instances while it is built. Thread rule: immutable after
+// Borrows the kernels for its life, and the instances while it is built. Thread rule: immutable after
 // construction, any thread; the buffers that a caller passes are its own. Memory: 8 bytes a feature entry in
-// lists; a dense column costs 4 bytes a row, that is at most 4 kDenseShare bytes an entry.
+// lists. A dense column costs 4 bytes a row, which is at most 4 kDenseShare bytes an entry.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +34,7 @@
 namespace gossamer::engine {
 
 inline constexpr std::size_t kDenseShare = 8;
-// Queries that cosines() takes at once.
+// The most queries of one call of cosines().
 inline constexpr std::size_t kIndexQueries = 32;
 
 struct IndexShape {
@@ -42,11 +42,11 @@ struct IndexShape {
   std::size_t labels = 0;
 };
 
-// Whether a feature of so many of all `rows` rows has a dense column.
+// Whether a feature in `rows_with_it` of all `rows` rows has a dense column.
 [[nodiscard]] bool is_dense(std::uint32_t rows_with_it, std::size_t rows);
 
-// The sum of a query's cosines to the rows of a label, in units of 2^-33, as a cosine to the label's
-// centroid.
+// The cosine to a label's centroid, from the sum of a query's cosines to the rows of the label, in units of
+// 2^-33.
 [[nodiscard]] float centroid_cosine(std::int64_t sum, float inverse_length);
 
 // 1 / the length of sums of rows, one label after the other.
@@ -55,7 +55,8 @@ class CentroidLengths {
   // Indices of rows are below `features`.
   explicit CentroidLengths(std::size_t features) : sum_(features, 0) {}
   void add(const data::SparseRow& row);
-  // Of the rows added since the last time; 0 for a sum of length 0. Depends on the order of the rows.
+  // 1 / the length of the sum of the rows added since the last call; 0 for a sum of length 0. Depends on the
+  // order of the rows.
   [[nodiscard]] float take_inverse();
 
  private:
@@ -68,7 +69,8 @@ class InstanceIndex {
   // Requires instances whose indices are below the shape. Builds centroid norms on all workers.
   InstanceIndex(const Instances& instances, IndexShape shape, const kernels::Kernels& kernels,
                 host::Compute& compute);
-  // Of some of all rows; dense[f] != 0 where feature f is_dense() among all. Has no centroid_cosine().
+  // An index of some of all rows; dense[f] != 0 if feature f is_dense() among all rows. Has no
+  // centroid_cosine().
   InstanceIndex(const Instances& part, IndexShape shape, std::span<const std::uint8_t> dense,
                 const kernels::Kernels& kernels);
 
@@ -89,30 +91,31 @@ class InstanceIndex {
     std::vector<std::size_t> list_begin;  // per query
   };
 
-  // out[q][r] = query q . row r, for a query of length 1 a cosine. At most kIndexQueries queries; out is
-  // [queries][padded_rows()].
+  // Computes out[q][r] = query q . row r, a cosine for a query of length 1. At most kIndexQueries queries;
+  // out is [queries][padded_rows()].
   void cosines(std::span<const data::SparseRow> queries, Scratch& scratch, std::span<float> out) const;
-  // Those of a worker's rows alone: of all workers together, the same. Elsewhere `out` is left as it is.
+  // Computes them for `rows` alone, the rows of a worker. Together all workers compute the same. Other places
+  // of `out` stay.
   void cosines(std::span<const data::SparseRow> queries, const host::Range& rows, Scratch& scratch,
                std::span<float> out) const;
   [[nodiscard]] host::Range rows_of_worker(int worker, int workers) const;
 
-  // The `count` rows of the highest cosines above 0, best first; fewer where fewer are above 0.
+  // Finds the `count` rows of the highest cosines above 0, best first; fewer if fewer are above 0.
   void nearest(std::span<const float> cosines, std::size_t count, std::vector<Scored>& out) const;
 
-  // The sum of the cosines to the label's rows, in units of 2^-33. One that is not finite, or beyond
+  // The sum of the cosines to the label's rows, in units of 2^-33. A cosine that is not finite, or beyond
   // 2^20, counts nothing.
   [[nodiscard]] std::int64_t centroid_sum(std::uint32_t label, std::span<const float> cosines) const;
   // Cosine to the centroid of the label's rows; 0 for a label without rows.
   [[nodiscard]] float centroid_cosine(std::uint32_t label, std::span<const float> cosines) const;
 
  private:
-  // Rows per piece of a dense column: some 60 pieces fit the first cache.
+  // Rows per piece of a dense column. About 60 pieces fit the first cache.
   static constexpr std::size_t kSegment = 128;
   static constexpr std::size_t kChunk = 64 * kSegment;
 
-  // Of a list. Row and value together: lists are short pieces by the time rows go in chunks, and two arrays
-  // would miss the cache twice for each.
+  // An entry of a list. Row and value lie together: lists are short pieces when rows go in chunks, and two
+  // arrays would miss the cache twice for each piece.
   struct Entry {
     std::uint32_t row;
     float value;

@@ -36,8 +36,8 @@ void cosines_of(const InstanceIndex& index, const data::SparseRow& query, std::s
   index.cosines({&query, 1}, scratch, out);
 }
 
-// Cosines are the dot products with every row, whether columns are dense, sparse or both; what lies past the
-// last row is 0.
+// Cosines are the dot products with every row, whether columns are dense, sparse or both. Places past the
+// last row are 0.
 TEST(InstanceIndex, CosinesAreDotProducts) {
   // features 3: all columns dense; 50: some; 2000: none.
   for (const std::uint32_t features : {3U, 50U, 2000U}) {
@@ -62,7 +62,7 @@ TEST(InstanceIndex, CosinesAreDotProducts) {
   }
 }
 
-// Queries that go together have, bit for bit, the cosines that each has alone; none at all are fine.
+// Queries that go together have, bit for bit, the cosines that each has alone. No query at all is fine, too.
 TEST(InstanceIndex, QueriesTogether) {
   Rng rng(5, Purpose::kTest);
   const Instances instances =
@@ -87,8 +87,8 @@ TEST(InstanceIndex, QueriesTogether) {
   }
 }
 
-// Claim: workers that each have some of the rows have together, bit for bit, the cosines of one that has all;
-// also where there are more workers than rows to share.
+// Claim: workers with some of the rows each have together, bit for bit, the cosines of one worker with all.
+// There may be more workers than rows to share.
 TEST(InstanceIndex, RowsOfWorkers) {
   Rng rng(6, Purpose::kTest);
   const Instances instances =
@@ -109,7 +109,7 @@ TEST(InstanceIndex, RowsOfWorkers) {
   }
 }
 
-// Queries of many dense columns.
+// Cosines are right for queries with many dense columns.
 TEST(InstanceIndex, ManyDenseColumns) {
   constexpr std::uint32_t kFeatures = 150;
   Instances instances;
@@ -136,7 +136,7 @@ TEST(InstanceIndex, ManyDenseColumns) {
   }
 }
 
-// nearest() is sorting, with ties by row and nothing at or below 0.
+// nearest() equals sorting, with ties by row and nothing at or below 0.
 TEST(InstanceIndex, NearestIsSorting) {
   Rng rng(1, Purpose::kTest);
   const Instances instances =
@@ -149,7 +149,7 @@ TEST(InstanceIndex, NearestIsSorting) {
     std::vector<Scored> all;
     for (std::uint32_t r = 0; r < 1000; ++r) {
       cosines[r] = static_cast<float>(rng.below(40)) - 10;
-      if (round % 4 == 0) cosines[r] = static_cast<float>(r);  // rising: every row beats those before
+      if (round % 4 == 0) cosines[r] = static_cast<float>(r);  // rising: every row beats all before
       if (cosines[r] > 0) all.push_back({r, cosines[r]});
     }
     std::sort(all.begin(), all.end(), ranks_before);
@@ -162,7 +162,8 @@ TEST(InstanceIndex, NearestIsSorting) {
   }
 }
 
-// The cosine to a centroid is that of the summed rows, for any number of workers; 0 for a label without rows.
+// The cosine to a centroid is the cosine to the sum of its rows, for any number of workers. A label without
+// rows has 0.
 TEST(InstanceIndex, CentroidCosines) {
   Rng rng(2, Purpose::kTest);
   const Instances instances = random_instances(rng, {.features = 60, .labels = 30, .hidden = 16, .rows = 80});

@@ -44,8 +44,8 @@ void append(const TensorView& tensor, const host::Range& range, std::vector<T>& 
               (range.end - range.begin) * sizeof(T));
 }
 
-// A worker that forms centroids has a double for each feature. More of them would finish sooner, but memory
-// that is needed while a part is read should not depend on the machine.
+// The workers that form centroids. Each has a double for each feature. More would finish sooner, but the
+// memory for reading a part should not depend on the machine.
 constexpr int kLengthWorkers = 4;
 
 host::Range entries_of(const TensorView& begin, std::size_t row) {
@@ -66,7 +66,7 @@ std::size_t instance_rows(std::size_t rows, const sparse::HeldRows& held) {
 
 bool holds_instance(std::size_t rows, const sparse::HeldRows& held, std::uint32_t number) {
   CHECK(number < rows && held.shards() > 0, number, rows, held.shards());
-  // Rounded down twice it may be one before the run that has it.
+  // The division rounds down twice, so this may be the shard before the right one.
   std::size_t shard = std::size_t{number} * held.shards() / rows;
   while (instance_run(rows, held.shards(), shard).end <= number) ++shard;
   return held.holds(shard);
@@ -163,7 +163,7 @@ std::vector<std::uint8_t> InstancePartReader::dense_features() const {
   return dense;
 }
 
-// Of the labels that are held, all rows of the model, rising.
+// All rows of the model with each held label, rising.
 InstancePartReader::LabelRows InstancePartReader::rows_of_labels() const {
   LabelRows rows;
   rows.begin.assign(labels_ + 1, 0);

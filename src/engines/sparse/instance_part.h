@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// InstancePart: a share of a model's training rows, as a node has it that answers queries with others
+// InstancePart: a node's share of a model's training rows, for answering queries with other nodes
 // (docs/protocols/sparse-serving.md). Rows are shared out with the shards of the output layer: as many runs
 // as there are shards, one for each.
 //
-// Memory: that of the rows, a float for each output row held and a byte for each feature; while they are
-// read besides 32 bytes a feature and 8 a label of the model, however many workers there are. All training
-// rows are looked at, in mapped files: to check them in order, and for the lengths of centroids in the order
-// of labels.
+// Memory: the rows, a float for each held output row and a byte for each feature. Reading takes 32 bytes a
+// feature and 8 a label of the model in addition, with any number of workers. All training rows are read, in
+// mapped files: to check them in order, and to get the lengths of centroids in the order of labels.
 //
 // Thread rule: one owner.
 #pragma once
@@ -28,13 +27,13 @@
 
 namespace gossamer::engine {
 
-// A number for each output row that is held.
+// A number for each held output row.
 class HeldFloats {
  public:
   HeldFloats() = default;
   explicit HeldFloats(const sparse::HeldRows& held);
 
-  // Requires a row that is held.
+  // Requires a held row.
   [[nodiscard]] float& of(std::uint32_t row) { return value_[place_of(row)]; }
   [[nodiscard]] float of(std::uint32_t row) const { return value_[place_of(row)]; }
   [[nodiscard]] std::size_t size() const { return value_.size(); }
@@ -52,30 +51,33 @@ class HeldFloats {
 
 struct InstancePart {
   Instances rows;
-  std::vector<std::uint32_t> number;  // of each row, among all of the model; rising
+  std::vector<std::uint32_t> number;  // of each row, among all rows of the model; rising
   std::vector<std::uint8_t> dense;    // per feature: is_dense() among all rows, for InstanceIndex
   HeldFloats inverse_lengths;         // 1 / the length of a label's centroid; row = label
 };
 
-// The rows that go with an output shard. Requires shard < shards.
+// The rows that belong to an output shard. Requires shard < shards.
 [[nodiscard]] constexpr host::Range instance_run(std::size_t rows, std::size_t shards, std::size_t shard) {
   return {rows * shard / shards, rows * (shard + 1) / shards};
 }
-// How many go with the shards that are held.
+// How many rows belong to the held shards.
 [[nodiscard]] std::size_t instance_rows(std::size_t rows, const sparse::HeldRows& held);
-// Whether row `number` is among them. Requires number < rows.
+// Whether row `number` belongs to a held shard. Requires number < rows.
 [[nodiscard]] bool holds_instance(std::size_t rows, const sparse::HeldRows& held, std::uint32_t number);
 
-// From the tensors of a model, in any order; their bytes are looked at until finish() returns.
+// Reads a part from the tensors of a model, in any order. Their bytes must stay until finish() returns.
 class InstancePartReader {
  public:
   // Requires a header with instances, and held rows of an output layer of its size.
   InstancePartReader(const ModelHeader& header, sparse::HeldRows held);
 
-  // Others than those of instances are ignored. kBadData: a wrong type or shape, a tensor seen twice.
+  // Takes a tensor; tensors that are not of instances are ignored. The error is kBadData for a wrong type or
+  // shape, and for a tensor seen twice.
   [[nodiscard]] Result<void> add(const std::string& path, const std::string& name, const TensorView& tensor);
-  // kBadData, with the file: a tensor is missing from the model's directory; of all rows an offset that does
-  // not fit, an index out of its bounds or order, a value that is not finite; of those held, a hidden vector.
+  // Returns the part. The error is kBadData, with the file:
+  // - a tensor is missing from the model's directory
+  // - any row: an offset does not fit, an index is out of its bounds or order, a value is not finite
+  // - a held row: a hidden vector is not finite
   [[nodiscard]] Result<InstancePart> finish(const std::string& directory, host::Compute& compute) const;
 
  private:
@@ -92,7 +94,7 @@ class InstancePartReader {
     std::string path;  // of its file
     TensorView tensor;
   };
-  // Offsets of all rows into entries, and these, which are below `bound`.
+  // Tensors to check: offsets of all rows into entries, and the entries, which are below `bound`.
   struct Rows {
     std::string_view begin;
     std::uint64_t entries;

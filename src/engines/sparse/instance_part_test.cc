@@ -42,7 +42,7 @@ class InstancePartTest : public ::testing::Test {
   Model model_;
 };
 
-// Claim: a share has the rows that go with its shards, as they were saved, and no others.
+// Claim: a share has the rows that belong to its shards, as they were saved, and no others.
 TEST_F(InstancePartTest, HasItsRows) {
   const sparse::NetworkPart third = part([](std::size_t shard) { return shard % 3 == 1; });
   const auto loaded = load(third);
@@ -66,7 +66,7 @@ TEST_F(InstancePartTest, HasItsRows) {
   }
 }
 
-// Claim: every row goes with one shard, however many of both there are.
+// Claim: every row belongs to one shard, however many there are of both.
 TEST(InstanceRuns, ShareOutAllRows) {
   for (const std::size_t rows : {1U, 2U, 7U, 64U, 1000U}) {
     for (const std::size_t shards : {1U, 2U, 3U, 5U, 100U}) {
@@ -91,7 +91,7 @@ TEST(InstanceRuns, ShareOutAllRows) {
   }
 }
 
-// Claim: lengths of centroids and the choice of dense columns are those of all rows, to the bit.
+// Claim: lengths of centroids and the choice of dense columns follow from all rows, to the bit.
 TEST_F(InstancePartTest, KnowsWhatFollowsFromAllRows) {
   const InstanceIndex whole(*model_.instances, {.features = 30, .labels = 77},
                             kernels::kernels_for(kernels::best_isa()), compute_);
@@ -120,8 +120,8 @@ TEST_F(InstancePartTest, KnowsWhatFollowsFromAllRows) {
   EXPECT_TRUE(dense > 0 && dense < 30) << dense;
 }
 
-// Claim: what is not as the format says is refused by its file, the name of its tensor and where it is in it,
-// whoever holds the row.
+// Claim: a damaged tensor is refused with its file, its name and the place in it, whichever node holds the
+// row.
 TEST_F(InstancePartTest, RefusesWhatIsDamaged) {
   const auto nan = std::numeric_limits<float>::quiet_NaN();
   struct Damage {
@@ -151,7 +151,7 @@ TEST_F(InstancePartTest, RefusesWhatIsDamaged) {
   }
 }
 
-// Claim: a tensor of another shape, twice, or not there at all is refused.
+// Claim: a tensor of another shape, a second one of a name, and a missing one are refused.
 TEST_F(InstancePartTest, RefusesOtherTensors) {
   const auto opened = open_model_header(disk_, "model");
   ASSERT_TRUE(opened.ok());

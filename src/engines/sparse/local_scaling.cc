@@ -12,7 +12,7 @@
 namespace gossamer::engine {
 namespace {
 
-// The sample, as instances without labels: features of length 1.
+// The sample as instances without labels, with features of length 1.
 struct Sample {
   std::vector<std::uint32_t> row;  // which row of all, rising
   Instances rows;
@@ -39,7 +39,8 @@ Sample sample_of(const Instances& all, std::size_t width) {
   return sample;
 }
 
-// The kLocalNearest-th of `found`, the best kLocalNearest + 1 of the sample, when row `self` is left out.
+// The kLocalNearest-th score in `found`, the best kLocalNearest + 1 of the sample, when row `self` is left
+// out.
 float radius_of(std::span<const Scored> found, const Sample& sample, std::size_t self) {
   std::size_t rank = 0;
   for (const Scored& near : found) {

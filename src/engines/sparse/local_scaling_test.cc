@@ -63,7 +63,7 @@ double slow_radius(std::size_t rows, std::size_t self, const std::function<doubl
   return all.size() < kLocalNearest ? 0 : std::max(all[kLocalNearest - 1], 0.0);
 }
 
-// Where the sample is all there is, radii are what sorting all similarities gives.
+// Radii equal those from sorting all similarities if the sample is all rows.
 TEST(LocalScaling, RadiiAreTheSimilarityOfTheFifthNeighbour) {
   for (const std::uint32_t rows : {1U, 4U, 6U, 7U, 300U}) {
     SCOPED_TRACE(rows);
@@ -86,7 +86,7 @@ TEST(LocalScaling, RadiiAreTheSimilarityOfTheFifthNeighbour) {
   }
 }
 
-// Only a sample is asked, and the answer does not depend on who does the work.
+// Only a sample is asked, and the answer does not depend on the workers.
 TEST(LocalScaling, LargeSetsAskASampleAndAllWorkersAgree) {
   const Instances all = some_rows(3 * kLocalSample + 17);
   host::SimCompute one({.workers = 1});
@@ -98,7 +98,7 @@ TEST(LocalScaling, LargeSetsAskASampleAndAllWorkersAgree) {
   EXPECT_GT(*std::min_element(a.hidden.begin(), a.hidden.end()), 0);
 }
 
-// The factors, by hand: the square root of the mean over the radius.
+// The factors equal those worked out by hand: the square root of the mean over the radius.
 TEST(LocalScaling, CrowdedRowsGetSmaller) {
   const std::vector<float> scales = local_scales({0.1F, 0.2F, 0.3F, 0.0F, 0.4F}, 0.5F);
   EXPECT_NEAR(scales[0], std::sqrt(2.0), 1e-6);
@@ -132,8 +132,8 @@ TEST(LocalScaling, ScalesFeaturesAndHiddenVectors) {
   EXPECT_EQ(untouched.value, before.value);
 }
 
-// A row of which the data holds many copies wins votes by being everywhere near: it is scaled down, a row
-// that stands alone is not.
+// A row with many copies in the data is near everywhere and wins votes. It is scaled down, and a row that
+// stands alone is not.
 TEST(LocalScaling, HubsLoseAgainstLonelyRows) {
   Instances rows = some_rows(100);
   std::vector<float> hub(kWidth);

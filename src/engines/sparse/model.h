@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Model: everything prediction needs and nothing that training needs: weights, how raw features are weighted,
-// names of labels, how often each label was seen, and the training rows for the fused prediction. What is on
-// disk is docs/protocols/model.md; model_file.h reads and writes it.
+// Model: everything that prediction needs, and nothing that only training needs. It has weights, the
+// weighting of raw features, names and counts of labels, and the training rows for the fused prediction.
+// docs/protocols/model.md describes the form on disk; model_file.h reads and writes it.
 //
-// Owner: whoever trained or loaded it. Moves, never copies. Thread rule: immutable while a Predictor looks at
-// it; then any thread.
+// Owner: the code that trained or loaded it. Moves, never copies. Thread rule: immutable while a Predictor
+// looks at it; then any thread.
 #pragma once
 
 #include <cstddef>
@@ -44,10 +44,10 @@ struct Names {
   }
 };
 
-// The training rows: features as they are compared (text::comparison_weighting, lengths pivoted), their
-// labels, and their hidden vectors of length 1 as bf16; features and hidden vectors scaled locally
-// (local_scaling.h). All three have rows() rows; feature and label indices are below the network's. At most
-// 2^32 - 1 entries each.
+// The training rows: features, labels, and hidden vectors. Features are weighted for comparison
+// (text::comparison_weighting, lengths pivoted). Hidden vectors have length 1 and are bf16. Both are scaled
+// locally (local_scaling.h). All three have rows() rows; feature and label indices are below the network's.
+// At most 2^32 - 1 entries each.
 struct Instances {
   std::vector<std::uint32_t> feature_begin;
   std::vector<std::uint32_t> feature;
@@ -62,15 +62,15 @@ struct Instances {
 };
 
 struct Model {
-  std::string task = "xmc";  // "next-item" of sessions, "word2vec" of a text
+  std::string task = "xmc";  // or "next-item" (sessions), "word2vec" (a text)
   sparse::Network network;   // optimizer moments are neither saved nor loaded
   kernels::Activation activation = kernels::Activation::kRelu;
   text::FeatureWeighting weighting;                 // as the net sees records
-  text::NeighbourWeighting neighbours;              // as they are compared with each other
-  std::optional<text::FeaturizerState> featurizer;  // of a model that reads text: at most network features
-  std::optional<data::LineShape> line;              // of sessions and words: then features have names
+  text::NeighbourWeighting neighbours;              // for comparing them with each other
+  std::optional<text::FeaturizerState> featurizer;  // for a model that reads text: at most network features
+  std::optional<data::LineShape> line;              // for sessions and words: then features have names
   Names label_names;                                // empty, or one per label
-  // Empty, or one per feature, all different: the model then takes features by name. Empty beside a
+  // Empty, or one per feature, all different; then the model takes features by name. Empty beside a
   // featurizer.
   Names feature_names;
   std::vector<std::uint32_t> label_count;  // training records that carry the label; one per label

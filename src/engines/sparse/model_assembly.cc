@@ -33,7 +33,7 @@ void scale(std::span<float> x, float factor) {
   for (float& v : x) v *= factor;
 }
 
-// Where each row's features and labels will lie.
+// Fills the offsets of each row's features and labels.
 void lay_out(const data::Dataset& dataset, Instances& out) {
   const std::size_t n = dataset.size();
   out.feature_begin.resize(n + 1);
@@ -54,7 +54,7 @@ std::span<float> values_of(Instances& instances, std::size_t row) {
   return std::span(instances.value).subspan(begin, instances.feature_begin[row + 1] - begin);
 }
 
-// Divides each row by (1 - pivot) x the mean length of rows that have one + pivot x its own.
+// Divides each row by (1 - pivot) x the mean length of rows that are not zero + pivot x its own length.
 void pivot_lengths(Instances& out, float pivot, host::Compute& compute) {
   std::vector<float> length(out.rows());
   compute.run([&](int worker) {
@@ -143,7 +143,7 @@ void replace_records(Model& model, const data::Dataset& dataset, const kernels::
   model.label_count = sparse::count_labels(dataset).count;
   model.training_rows = dataset.size();
   if (!model.instances) return;
-  model.instances.reset();  // not both in memory
+  model.instances.reset();  // so that both are not in memory
   model.instances = build_instances({.dataset = dataset,
                                      .weighting = model.weighting,
                                      .neighbours = model.neighbours,

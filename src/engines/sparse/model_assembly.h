@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From a trained network to a Model: the training rows as the fused prediction uses them (weighted, with
-// their labels and hidden vectors), names of labels and features, label counts, and the options of
-// the fusion.
+// From a trained network to a Model. Added are names of labels and features, label counts, and the options of
+// the fusion. Training rows are added as the fused prediction uses them: weighted, with their labels and
+// hidden vectors.
 //
 // Thread rule: called by the owner of the Compute.
 #pragma once
@@ -25,29 +25,29 @@ namespace gossamer::engine {
 
 struct TrainedParts {
   sparse::Network network;
-  const data::Schema& schema;  // of the training set
-  // The training set. Null where it has no records: then predict.instances is false, and label_count and
-  // training_rows say what the records would.
+  const data::Schema& schema;  // the training set's
+  // The training set. Null if it has no records: then predict.instances is false, and label_count and
+  // training_rows stand for the records.
   const data::Dataset* records = nullptr;
   std::vector<std::uint32_t> label_count = {};
   std::uint64_t training_rows = 0;
   const text::FeatureWeighting& weighting;
-  std::optional<text::FeaturizerState> featurizer;  // of a text dataset
+  std::optional<text::FeaturizerState> featurizer;  // for a text dataset
   std::string task = "xmc";
-  std::optional<data::LineShape> line;  // of a task whose queries are lines of names
+  std::optional<data::LineShape> line;  // for a task whose queries are lines of names
   const TrainConfig& config;
 };
 
-// Moments are dropped. Instances are kept unless predict.instances is false; they require at most 2^32 - 1
-// feature entries and label entries.
+// Assembles the model. Moments are dropped. Instances are kept unless predict.instances is false; they
+// require at most 2^32 - 1 feature entries and label entries.
 [[nodiscard]] Model assemble_model(TrainedParts parts, const kernels::Kernels& kernels,
                                    host::Compute& compute);
 
-// Weights that the config names take their place.
+// Replaces weights that the config gives.
 void set_given_weights(const PredictConfig& config, FusionVector& weights);
 
-// From now on the instances and the counts of labels are those of `dataset`, of the same features and labels:
-// for records that were held out while the network was trained.
+// Replaces the instances and the counts of labels by those of `dataset`, which has the same features and
+// labels. It is for records that were held out while the network was trained.
 void replace_records(Model& model, const data::Dataset& dataset, const kernels::Kernels& kernels,
                      host::Compute& compute);
 

@@ -25,7 +25,7 @@ std::string without_trailing_slash(std::string path) {
   return path;
 }
 
-// Tensors in their order, cut into shards before one would pass the limit; always at least one shard.
+// Tensors in their order, cut into shards before one would pass the limit. There is at least one shard.
 std::vector<std::vector<TensorSource>> cut_into_shards(std::vector<TensorSource> tensors,
                                                        std::uint64_t limit) {
   std::vector<std::vector<TensorSource>> shards(1);
@@ -52,7 +52,7 @@ Result<FileDigest> write_shard(host::Disk& disk, const std::string& path,
   return digest;
 }
 
-// All files of the model into an empty directory, durably.
+// Writes all files of the model into an empty directory, durably.
 Result<void> write_files(host::Disk& disk, const std::string& directory, const Model& model,
                          const SaveModelOptions& options) {
   ModelHeader header = header_of(model);
@@ -72,7 +72,8 @@ Result<void> write_files(host::Disk& disk, const std::string& directory, const M
   return host::replace_file(disk, header_path(directory), format_header(header));
 }
 
-// Undoes what a crash between the two renames of publish() left, and removes what one after them left.
+// Repairs the traces of a crash in publish(): undoes its first rename, or removes the old model after its
+// second.
 Result<void> tidy_up(host::Disk& disk, const std::string& directory) {
   const std::string old = directory + ".old";
   const auto old_exists = disk.exists(old);
@@ -85,8 +86,8 @@ Result<void> tidy_up(host::Disk& disk, const std::string& directory) {
   return disk.sync_directory(host::parent(directory));
 }
 
-// Puts the complete `fresh` in the place of `directory`. Each rename is durable before the next: what a
-// reader finds is one of the two states of docs/protocols/model.md.
+// Puts the complete `fresh` in the place of `directory`. Each rename is durable before the next. So a reader
+// finds one of the two states of docs/protocols/model.md.
 Result<void> publish(host::Disk& disk, const std::string& fresh, const std::string& directory) {
   const std::string old = directory + ".old";
   const auto exists = disk.exists(directory);
@@ -121,7 +122,7 @@ Result<void> save_model(host::Disk& disk, const std::string& directory, const Mo
   if (auto made = disk.make_directories(fresh); !made.ok()) return made;
   Result<void> done = write_files(disk, fresh, model, options);
   if (done.ok()) done = publish(disk, fresh, target);
-  // The first error is the one to report; the next save starts by removing what cannot be removed now.
+  // The first error is reported. The next save begins by removing files that cannot be removed now.
   if (!done.ok()) static_cast<void>(disk.remove_all(fresh).ok());
   if (!done.ok()) static_cast<void>(tidy_up(disk, target).ok());
   return done;

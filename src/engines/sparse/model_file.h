@@ -24,36 +24,36 @@ namespace gossamer::engine {
 inline constexpr std::uint64_t kMaxShardBytes = std::uint64_t{2} << 30;
 
 struct SaveModelOptions {
-  // A shard is closed before it would pass this; a tensor that alone is larger has a shard of its own.
+  // A shard is closed before it would pass this size. A larger tensor has a shard of its own.
   std::uint64_t max_shard_bytes = kMaxShardBytes;
-  // Of a network that is in no memory as a whole: its tensors, all that docs/protocols/model.md has for one.
-  // Then of the model's network only the shape is looked at. What they look at outlives the call.
+  // For a network that is in no memory as a whole: all its tensors (docs/protocols/model.md). Then only the
+  // shape of the model's network is used. The tensors' data outlives the call.
   std::vector<TensorSource> network = {};
 };
 
-// Writes `directory` (its parent must exist) so that a crash or a full disk at any moment leaves the model
-// that was there before, if any, or the new one. Requires a consistent model (sizes agree; our bug
-// otherwise).
+// Writes `directory` (its parent must exist). A crash or a full disk at any moment leaves the earlier model,
+// if any, or the new one. Requires a consistent model (sizes agree; otherwise it is our bug).
 [[nodiscard]] Result<void> save_model(host::Disk& disk, const std::string& directory, const Model& model,
                                       const SaveModelOptions& options = {});
 
-// Reads and checks everything: checksums, shapes, types, every index, every number finite. Errors: kBadData
-// with the file and the field or tensor; kRefused for a format number that this program does not know.
+// Reads and checks everything: checksums, shapes, types, every index, every number finite. The error is
+// kBadData with the file and the field or tensor, and kRefused for a format number that this program does not
+// know.
 [[nodiscard]] Result<Model> load_model(host::Disk& disk, const std::string& directory,
                                        Reading reading = Reading::kAll);
 
-// The same in steps, for who wants parts of it.
+// The same in steps, for callers that want parts of it.
 struct OpenedModel {
-  std::string directory;          // where its files are: after a crash NAME.old may be the model NAME
+  std::string directory;          // of its files: after a crash NAME.old may be the model NAME
   std::uint64_t header_hash = 0;  // XXH3-64 of model.json, which names the contents of all other files
   ModelHeader header;
 };
 [[nodiscard]] Result<OpenedModel> open_model_header(host::Disk& disk, const std::string& directory);
-// A shard whose size and checksum are right, as it lies on the disk.
+// Maps a shard as it lies on the disk, and checks its size and checksum.
 [[nodiscard]] Result<std::unique_ptr<host::MappedFile>> map_model_shard(host::Disk& disk,
                                                                         const std::string& directory,
                                                                         const ShardEntry& shard);
-// All tensors of a shard whose checksum is right; an error of `take` ends it.
+// Passes all tensors of a shard to `take`, whose error ends it. Checks the checksum first.
 [[nodiscard]] Result<void> read_model_shard(
     host::Disk& disk, const std::string& directory, const ShardEntry& shard,
     FunctionRef<Result<void>(const std::string& path, const std::string& name, const TensorView& tensor)>

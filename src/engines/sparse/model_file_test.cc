@@ -49,7 +49,7 @@ bool same_layer(const sparse::DenseLayer& a, const sparse::DenseLayer& b) {
   return same_weights(a.weights, b.weights) && std::ranges::equal(bias(a), bias(b));
 }
 
-// Bit by bit.
+// Compares bit by bit.
 bool same(const Model& a, const Model& b) {
   if (a.task != b.task || a.activation != b.activation || a.training_rows != b.training_rows ||
       a.label_count != b.label_count || a.label_names.bytes != b.label_names.bytes ||
@@ -80,7 +80,7 @@ bool same(const Model& a, const Model& b) {
          std::ranges::equal(x.hidden.span(), y.hidden.span());
 }
 
-// A network whose rows come one by one makes the files of one in memory, byte by byte.
+// A network whose rows come one by one makes the same files as one in memory, byte by byte.
 TEST(ModelFile, RowsMayComeFromElsewhere) {
   const Model model = random_model({.features = 9, .labels = 7, .hidden = 16, .dense = {32}, .rows = 6});
   host::SimDisk disk;
@@ -110,7 +110,8 @@ TEST(ModelFile, RowsMayComeFromElsewhere) {
     EXPECT_EQ(*host::read_text(disk, "other/" + file), *host::read_text(disk, "m/" + file)) << file;
 }
 
-// Saved and loaded is the same model, whatever parts it has, in one shard or many; saving again replaces it.
+// A model that is saved and loaded is the same, whatever parts it has, in one shard or many. Saving again
+// replaces it.
 TEST(ModelFile, RoundTrip) {
   for (const std::uint64_t limit : {std::uint64_t{1}, std::uint64_t{500}, kMaxShardBytes}) {
     host::SimDisk disk;
@@ -171,8 +172,8 @@ TEST(ModelFile, PredictsAlike) {
   EXPECT_EQ(answers[0], answers[1]);
 }
 
-// A crash at any disk operation of the first save leaves no model or the whole one; of a second save, the old
-// one or the new one; and the next save always works.
+// A crash at any disk operation of the first save leaves no model or the whole one. In a second save it
+// leaves the old one or the new one. The next save always works.
 TEST(ModelFile, SurvivesACrashAnywhere) {
   const Model before = small_model(1);
   const Model after = small_model(2);
@@ -247,8 +248,8 @@ void write(host::Disk& disk, const std::string& path, const std::string& text) {
 
 constexpr const char* kShard = "m/model-00001-of-00001.safetensors";
 
-// Every byte of every file counts: after a change of any one, loading fails as bad data or a refused format,
-// or gives a model equal in all that the byte does not say (white space, other tools' fields).
+// Every byte of every file counts. After a change of any one, loading fails as bad data or a refused format.
+// Only bytes without meaning for the model may change without a failure (white space, other tools' fields).
 TEST(ModelFile, NoticesEveryChangedByte) {
   const Model model = small_model();
   host::SimDisk disk;
@@ -299,7 +300,7 @@ void edit_shard(host::Disk& disk, const std::function<void(std::string&)>& chang
   });
 }
 
-// Fields that lie are refused, with the field in the message.
+// False fields are refused, with the field in the message.
 TEST(ModelFile, RefusesFieldsThatLie) {
   struct Lie {
     const char* field;
@@ -359,8 +360,8 @@ TEST(ModelFile, RefusesFieldsThatLie) {
   }
 }
 
-// How lines are read travels with the model; out of range, or beside features without names, it is
-// refused.
+// The rules for reading lines travel with the model. They are refused out of range, or beside features
+// without names.
 TEST(ModelFile, Lines) {
   Model model = random_model({.features = 9, .labels = 7, .hidden = 16, .rows = 6, .feature_names = true});
   model.task = "next-item";
@@ -392,8 +393,8 @@ TEST(ModelFile, Lines) {
   refused(lying, "line");
 }
 
-// A network of one hidden layer is written as format 2, and one with more as format 3, which a reader of
-// format 2 refuses.
+// A network of one hidden layer is written as format 2, and one with more as format 3. A reader of format 2
+// refuses format 3.
 TEST(ModelFile, FormatSaysWhetherThereAreDenseLayers) {
   for (const bool deep : {false, true}) {
     host::SimDisk disk;
@@ -407,8 +408,8 @@ TEST(ModelFile, FormatSaysWhetherThereAreDenseLayers) {
   }
 }
 
-// A directory written before features had names is read as one without; such names and a featurizer exclude
-// each other; two features of one name are refused.
+// A directory from before features had names is read as one without. Feature names and a featurizer exclude
+// each other. Two features of one name are refused.
 TEST(ModelFile, FeatureNames) {
   host::SimDisk disk;
   const Model numbered = random_model({.features = 9, .labels = 7, .hidden = 16, .rows = 6});
@@ -437,8 +438,8 @@ TEST(ModelFile, FeatureNames) {
   refused("'c' twice");
 }
 
-// Indices, offsets and numbers that cannot be used are found although checksums are right, and the message
-// names the file, and where in its tensor they are.
+// Unusable indices, offsets and numbers are found although checksums are right. The message names the file
+// and the place in its tensor.
 TEST(ModelFile, RefusesContentThatLies) {
   struct Lie {
     const char* tensor;

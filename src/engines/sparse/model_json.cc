@@ -33,7 +33,7 @@ Error bad_field(const std::string& path, const std::string& field, std::string g
           .fix = "restore the model directory from its origin or train again"};
 }
 
-// Reads typed fields of an object and remembers the first that is missing or wrong; later reads then give
+// Reads typed fields of an object and remembers the first that is missing or wrong. Later reads then give
 // their least value.
 class Fields {
  public:
@@ -68,7 +68,7 @@ class Fields {
     if (!value.is_boolean()) fail(key, describe(value), "true or false");
     return value.is_boolean() && value.get<bool>();
   }
-  // Absent: 0 or false, as in files older than the field.
+  // 0 or false if absent, as in files older than the field.
   float number_if_present(const char* key) { return get(key).is_null() ? 0 : number(key); }
   bool flag_if_present(const char* key) { return !get(key).is_null() && flag(key); }
   std::string text(const char* key) {
@@ -133,7 +133,7 @@ constexpr std::array<FusionNumber, 5> kFusionNumbers = {{
     {"vote_floor", &FusionOptions::vote_floor},
 }};
 
-// The shortest digits that give the same float back, not those of its double.
+// The shortest digits that give the same float back; those of the double would be longer.
 Json short_number(float value) { return Json::parse(fmt::format("{}", value), nullptr, false); }
 
 Json fusion_json(const FusionOptions& fusion) {
@@ -177,10 +177,10 @@ Result<FeaturizerHeader> parse_featurizer(const std::string& path, const Json& j
   return header;
 }
 
-// By the order of data::LineScale.
+// In the order of data::LineScale.
 constexpr std::array<std::string_view, 2> kLineScales = {"length", "sum"};
 
-// Absent in models whose queries are no lines of names.
+// The shape of lines; absent in models whose queries are not lines of names.
 Result<std::optional<data::LineShape>> parse_line(const std::string& path, const Json& json,
                                                   const ModelHeader& header) {
   if (json.is_null()) return std::optional<data::LineShape>();
@@ -236,7 +236,7 @@ Result<std::vector<ShardEntry>> parse_shards(const std::string& path, const Json
     Fields fields(path, json[i], fmt::format("shards[{}].", i));
     shards.push_back(
         {.file = fields.text("file"), .bytes = fields.count("bytes", {}), .xxh3 = fields.hash("xxh3")});
-    // Never a path of the file's choosing.
+    // The name is prescribed, so that the file cannot choose a path.
     if (const std::string expected = shard_name(i, json.size()); shards.back().file != expected) {
       fields.fail("file", shards.back().file, expected);
     }
@@ -254,7 +254,7 @@ std::uint64_t read_width(Fields& fields, const char* key, const Json& json) {
   return kernels::kLanes;
 }
 
-// The fields at the top that need no other.
+// Reads the fields at the top that need no other field.
 void read_shape(Fields& fields, ModelHeader& header) {
   const std::uint64_t format = fields.count("format", {kModelFormat, kDenseModelFormat});
   if (const std::string engine = fields.text("engine"); engine != "sparse")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// model.json as plain data: what docs/protocols/model.md lists, before any tensor is looked at.
+// model.json as plain data, as docs/protocols/model.md lists it, before any tensor is read.
 //
 // Thread rule: pure functions.
 #pragma once
@@ -21,7 +21,7 @@
 namespace gossamer::engine {
 
 inline constexpr std::uint64_t kModelFormat = 2;
-// With hidden layers after the first, which a reader of format 2 would leave out.
+// Has hidden layers after the first, which a reader of format 2 would leave out.
 inline constexpr std::uint64_t kDenseModelFormat = 3;
 
 struct ShardEntry {
@@ -37,7 +37,7 @@ struct InstanceCounts {
   text::NeighbourWeighting weighting;
 };
 
-// Of text::FeaturizerState what is no tensor.
+// The part of text::FeaturizerState that is not a tensor.
 struct FeaturizerHeader {
   text::FeaturizerOptions options;
   std::uint64_t documents = 0;
@@ -74,7 +74,8 @@ struct ModelHeader {
 
 [[nodiscard]] std::string format_header(const ModelHeader& header);
 
-// `path` is for messages. kBadData naming the field; kRefused for another format number.
+// Parses the header. `path` is for messages. The error is kBadData naming the field, and kRefused for another
+// format number.
 [[nodiscard]] Result<ModelHeader> parse_header(const std::string& path, std::string_view text);
 
 }  // namespace gossamer::engine

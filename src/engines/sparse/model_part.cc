@@ -22,12 +22,12 @@
 namespace gossamer::engine {
 namespace {
 
-// [begin, end) as far as it is below n.
+// The part of a range that is below n.
 host::Range within(host::Range range, std::size_t n) {
   return {std::min(range.begin, n), std::min(range.end, n)};
 }
 
-// The network's tensors, each with what is taken of it.
+// The network's tensors, each with the function that takes its part.
 class PartReader {
  public:
   PartReader(const sparse::NetworkShape& shape, const sparse::NetworkPart& part)
@@ -55,7 +55,7 @@ class PartReader {
   PartReader(const PartReader&) = delete;
   PartReader& operator=(const PartReader&) = delete;
 
-  // Others than the network's are ignored.
+  // Takes a tensor; tensors that are not the network's are ignored.
   Result<void> add(const std::string& path, const std::string& name, const TensorView& tensor) {
     const auto found = expected_.find(name);
     if (found == expected_.end()) return {};
@@ -107,7 +107,7 @@ class PartReader {
     std::ranges::copy(bytes, std::as_writable_bytes(out).begin());
     return std::ranges::all_of(out, [](float v) { return std::isfinite(v); });
   }
-  // Those columns of those rows, to rows from `to` on.
+  // Takes those columns of those rows, to rows from `to` on.
   static bool take_rows(const TensorView& tensor, const host::Range& rows, const host::Range& columns,
                         sparse::RowTable& out, std::size_t to) {
     const std::size_t width = columns.end - columns.begin;
@@ -142,7 +142,7 @@ Result<ModelPart> load_model_part(host::Disk& disk, const std::string& directory
   PartReader reader(network_shape(opened->header), part);
   std::optional<InstancePartReader> rows;
   if (instances == PartInstances::kShare) rows.emplace(opened->header, part.rows);
-  std::vector<std::unique_ptr<host::MappedFile>> files;  // what `rows` looks at
+  std::vector<std::unique_ptr<host::MappedFile>> files;  // `rows` looks into them
   for (const ShardEntry& shard : opened->header.shards) {
     auto file = map_model_shard(disk, opened->directory, shard);
     if (!file.ok()) return file.error();

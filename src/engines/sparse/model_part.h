@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A part of a model's network and of its training rows, read from its directory (docs/protocols/model.md) by
-// a node that holds no more. Memory: that of the part; the files are mapped, and all of them that have
-// tensors of the network are read once for their checksums.
+// A part of a model's network and of its training rows. A node that holds no more reads it from the model's
+// directory (docs/protocols/model.md). Memory: the part. Files are mapped, and all files with tensors of the
+// network are read once for their checksums.
 //
 // Thread rule: pure functions on a directory that nobody changes.
 #pragma once
@@ -24,14 +24,14 @@ namespace gossamer::engine {
 
 struct ModelPart {
   sparse::Network network;                // output rows in the order of labels, without moments
-  std::optional<InstancePart> instances;  // those that go with its output shards
+  std::optional<InstancePart> instances;  // the training rows that belong to its output shards
 };
 
-// Of the training rows that a model keeps, what a reader of a part wants.
+// Whether a part includes its share of the training rows that the model keeps.
 enum class PartInstances { kNone, kShare };
 
-// Requires a part of a network of the header's shape; kShare: of a model that keeps training rows. Errors: as
-// load_model(), of the files and tensors that it looks at.
+// Requires a part of a network of the header's shape; kShare requires a model that keeps training rows.
+// Errors are those of load_model(), for the files and tensors that are read.
 [[nodiscard]] Result<ModelPart> load_model_part(host::Disk& disk, const std::string& directory,
                                                 const sparse::NetworkPart& part, PartInstances instances,
                                                 host::Compute& compute);

@@ -55,7 +55,7 @@ class ModelPart : public ::testing::Test {
   Model model_;
 };
 
-// Claim: what is asked for is there, and nothing else.
+// Claim: the part that was asked for is loaded, and nothing else.
 TEST_F(ModelPart, HasWhatWasSaved) {
   const auto loaded = load(part());
   ASSERT_TRUE(loaded.ok()) << loaded.error().message();
@@ -76,7 +76,7 @@ TEST_F(ModelPart, HasWhatWasSaved) {
   }
 }
 
-// Claim: all of it, and nothing of it, can be asked for too.
+// Claim: a part may be all of the network, or nothing of it.
 TEST_F(ModelPart, AllAndNothing) {
   const auto all = load(sparse::whole(model_.network.shape));
   ASSERT_TRUE(all.ok());
@@ -89,7 +89,7 @@ TEST_F(ModelPart, AllAndNothing) {
   EXPECT_TRUE(load(none).ok());
 }
 
-// Claim: a file that was damaged is named, whether its part is asked for or not.
+// Claim: a damaged file is named, whether its part is asked for or not.
 TEST_F(ModelPart, NamesWhatIsDamaged) {
   const auto files = disk_.list("model");
   ASSERT_TRUE(files.ok());
@@ -107,7 +107,7 @@ TEST_F(ModelPart, NamesWhatIsDamaged) {
   EXPECT_TRUE(load(part()).ok());
 }
 
-// Claim: a number that is not finite is bad data where it is asked for.
+// Claim: a number that is not finite is bad data in a part that is asked for.
 TEST_F(ModelPart, RefusesWhatIsNotFinite) {
   model_.network.output.weights(3)[0] = std::numeric_limits<float>::infinity();
   save();

@@ -48,7 +48,7 @@ void add_names(std::vector<TensorSource>& tensors, const std::string& prefix, co
   tensors.push_back(vector_tensor<std::uint64_t>(prefix + ".begin", DType::kU64, names.begin));
 }
 
-// Of a tensor's numbers, the first that is not finite.
+// The first of a tensor's numbers that is not finite.
 template <class Finite>
 std::size_t first_wrong(std::size_t count, const Finite& finite) {
   std::size_t i = 0;
@@ -323,7 +323,7 @@ Result<void> ModelBuilder::add(const std::string& path, const std::string& name,
   return {};
 }
 
-// Of a tensor that was there.
+// An error for a tensor that was there.
 Error ModelBuilder::bad(std::string_view tensor, std::string got, std::string expected) const {
   const auto found = expected_.find(tensor);
   CHECK(found != expected_.end() && !found->second.path.empty(), tensor);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tensors of a model by name: where they lie in memory when it is saved, and where they go, checked, when
-// it is loaded. Files and shards are model_file.h's business.
+// The tensors of a model by name: their places in memory when it is saved, and their checked destinations
+// when it is loaded. model_file.h knows files and shards.
 //
 // Thread rule: one owner.
 #pragma once
@@ -22,13 +22,13 @@
 
 namespace gossamer::engine {
 
-// kBadData for a tensor of the model in `path`.
+// The error kBadData for a tensor of the model in `path`.
 [[nodiscard]] Error bad_tensor(const std::string& path, std::string_view tensor, std::string got,
                                std::string expected);
 
-// The first number of a tensor that is not finite, for bad_tensor().
+// Describes the first number of a tensor that is not finite, for bad_tensor().
 [[nodiscard]] std::string not_finite(const TensorView& tensor);
-// The same of an offset, and of an index of a record.
+// The same for an offset, and for an index of a record.
 [[nodiscard]] std::string wrong_offset_text(std::size_t place, std::uint64_t offset);
 [[nodiscard]] std::string wrong_index_text(std::size_t record, std::size_t entry, std::uint32_t index);
 
@@ -37,22 +37,22 @@ namespace gossamer::engine {
 // The featurizer's features laid out as they are stored; empty without a featurizer.
 [[nodiscard]] Names featurizer_features_of(const Model& model);
 
-// All tensors of a model in the order in which they are written; those of its network from elsewhere unless
-// `network` is empty. Views: valid as long as the arguments.
+// All tensors of a model in the order in which they are written. Unless `network` is empty, it replaces the
+// tensors of the model's network. The sources are views, valid as long as the arguments.
 [[nodiscard]] std::vector<TensorSource> tensors_of(const Model& model, const Names& featurizer_features,
                                                    std::vector<TensorSource> network = {});
 
 // Everything but tensors and shards.
 [[nodiscard]] ModelHeader header_of(const Model& model);
 
-// Of a model, what is read.
+// The part of a model that is read.
 enum class Reading {
   kAll,
-  kWithoutNetwork,  // of the network only its shape, and no training rows
+  kWithoutNetwork,  // only the shape of the network, and no training rows
 };
 
-// Builds a model from its header and then its tensors in any order. Memory is taken for a tensor only once
-// its bytes have been seen, so a header that lies costs nothing.
+// Builds a model from its header and then its tensors in any order. Memory for a tensor is allocated only
+// once its bytes have been seen, so a false header costs nothing.
 class ModelBuilder {
  public:
   // kWithoutNetwork: tensors of the network and of training rows are ignored.
@@ -60,11 +60,14 @@ class ModelBuilder {
   ModelBuilder(const ModelBuilder&) = delete;
   ModelBuilder& operator=(const ModelBuilder&) = delete;
 
-  // Checks one tensor and copies it; unknown names are ignored. kBadData with `path` and the name: wrong type
-  // or shape, seen twice, a number that is not finite.
+  // Checks one tensor and copies it; unknown names are ignored. The error is kBadData with `path` and the
+  // name: wrong type or shape, seen twice, a number that is not finite.
   [[nodiscard]] Result<void> add(const std::string& path, const std::string& name, const TensorView& tensor);
-  // The model, after all shards; `directory` is where they are. kBadData, with the file: a tensor is missing,
-  // an index is out of its bounds, offsets do not fit their entries, features or labels of a row do not rise.
+  // Returns the model, after all shards; `directory` is where they are. The error is kBadData, with the file:
+  // - a tensor is missing
+  // - an index is out of its bounds
+  // - offsets do not fit their entries
+  // - features or labels of a row do not rise
   [[nodiscard]] Result<Model> finish(const std::string& directory);
 
  private:
@@ -73,7 +76,7 @@ class ModelBuilder {
     DType dtype;
     std::vector<std::uint64_t> shape;             // kAnySize: any
     std::function<bool(const TensorView&)> take;  // false: a number is not finite
-    std::string path = {};                        // of the file that had it; empty: none yet
+    std::string path = {};                        // the file that had it; empty: none yet
   };
 
   void expect_network();

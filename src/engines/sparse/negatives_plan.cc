@@ -18,10 +18,10 @@ namespace {
 
 constexpr std::uint32_t kMostTables = 50;
 constexpr std::uint32_t kFewestTables = 4;
-constexpr std::uint32_t kMostKeyBits = 16;  // what HashNegatives takes
+constexpr std::uint32_t kMostKeyBits = 16;  // limit of HashNegatives
 constexpr double kRowsInBucket = 128;
 constexpr std::uint64_t kFreeBytes = std::uint64_t{1} << 20;
-constexpr std::uint32_t kWinnerBits = 3;  // of a function: the place in a window of 8
+constexpr std::uint32_t kWinnerBits = 3;  // of a function, which gives the place in a window of 8
 
 std::uint32_t bits_of(HashFamilyKind family) { return family == HashFamilyKind::kWinner ? kWinnerBits : 1; }
 
@@ -141,7 +141,7 @@ std::uint64_t table_memory(const TablePlan& plan, std::uint64_t labels, int work
 }
 
 sparse::NegativeOptions negative_options(const TrainConfig& config) {
-  // What hash tables find is no draw.
+  // Rows that hash tables find are not drawn, so kLsh maps to kInBatch.
   constexpr std::array kKind = {sparse::Negatives::kInBatch, sparse::Negatives::kUniform,
                                 sparse::Negatives::kFrequency, sparse::Negatives::kInBatch};
   return {.kind = kKind[static_cast<std::size_t>(config.train.negatives)],

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the keys of negatives say together: contradictions, the sizes of hash tables that were left to the
-// program, and the options of the learner's parts.
+// The keys of negatives taken together: contradictions, sizes of hash tables that are left to the program,
+// options of the learner's parts.
 //
-// Sizes: tables take at most a quarter of the output layer's weights, or 1 MiB where that is more. What the
-// user leaves open is chosen to fit; what does not fit is refused. A bucket holds about 128 rows, as SLIDE's
-// do.
+// Tables take at most a quarter of the output layer's weights, or 1 MiB if that is more. Sizes that the user
+// leaves open are chosen to fit, and given sizes that do not fit are refused. A bucket holds about 128 rows,
+// as SLIDE's do.
 //
 // Thread rule: pure functions on plain values.
 #pragma once
@@ -24,7 +24,7 @@ namespace gossamer::engine {
 // Whether a run has hash tables at some time.
 [[nodiscard]] bool finds_negatives(const TrainConfig& config);
 
-// kUsage where keys of negatives contradict each other.
+// The error is kUsage if keys of negatives contradict each other.
 [[nodiscard]] Result<void> check_negatives(const TrainConfig& config);
 
 struct TablePlan {
@@ -39,18 +39,18 @@ struct PlannedTables {
   std::vector<std::string> reasons;  // a line for each chosen value
 };
 
-// For an output layer of labels x hidden. kUsage when what the user asks for takes more than a quarter of the
-// weights.
+// Plans tables for an output layer of labels x hidden. The error is kUsage when the user's sizes take more
+// than a quarter of the weights.
 [[nodiscard]] Result<PlannedTables> plan_tables(const HashConfig& config, std::uint64_t labels,
                                                 std::uint64_t hidden);
 
-// Bytes that tables of this plan take at most with what their building, asking and saving needs.
+// The most bytes that tables of this plan take, including those for building, asking and saving.
 [[nodiscard]] std::uint64_t table_memory(const TablePlan& plan, std::uint64_t labels, int workers);
-// Bytes of their sections in a checkpoint.
+// The bytes of their sections in a checkpoint.
 [[nodiscard]] std::uint64_t table_checkpoint_bytes(const TablePlan& plan, std::uint64_t labels);
 
 [[nodiscard]] sparse::NegativeOptions negative_options(const TrainConfig& config);
-// Requires finds_negatives(config). `steps` of the whole run.
+// Requires finds_negatives(config). `steps` are those of the whole run.
 [[nodiscard]] sparse::HashNegativeOptions hash_negative_options(const TrainConfig& config,
                                                                 const TablePlan& plan, std::uint64_t steps);
 

@@ -19,8 +19,8 @@ double share_of_weights(const TablePlan& plan, std::uint64_t labels, std::uint64
   return static_cast<double>(bytes) / static_cast<double>(labels * hidden * sizeof(float));
 }
 
-// What is left to the program takes at most a quarter of the weights, for every size and width, whichever key
-// the user gives; a given key is kept.
+// Sizes that are left to the program take at most a quarter of the weights, for every size and width, with
+// any key given. A given key is kept.
 TEST(PlanTables, TakesAtMostAQuarterOfTheWeights) {
   for (const std::uint64_t labels : {130'000ULL, 670'091ULL, 10'000'000ULL}) {
     for (const std::uint64_t hidden : {32ULL, 128ULL, 1024ULL}) {
@@ -41,8 +41,8 @@ TEST(PlanTables, TakesAtMostAQuarterOfTheWeights) {
   }
 }
 
-// At H = 128 SLIDE's tables fit: K = 9, L = 50 of SimHash as they are, six and eight winners of 8 with keys
-// folded to 13 bits, and the program says so.
+// SLIDE's tables fit at H = 128. K = 9, L = 50 of SimHash stay as they are. Six and eight winners of 8 get
+// keys folded to 13 bits, and the program says so.
 TEST(PlanTables, FoldsLongCodes) {
   const HashConfig delicious{.functions = 9, .tables = 50};
   const auto signs = plan_tables(delicious, 205'443, 128);
@@ -60,7 +60,7 @@ TEST(PlanTables, FoldsLongCodes) {
   }
 }
 
-// What the user insists on and does not fit is refused, with something that would.
+// Given sizes that do not fit are refused, with sizes that would.
 TEST(PlanTables, RefusesTooMuch) {
   const HashConfig config{.functions = 9, .tables = 50, .key_bits = 9};
   const auto refused = plan_tables(config, 670'091, 32);
@@ -75,7 +75,7 @@ TEST(PlanTables, RefusesTooMuch) {
   EXPECT_TRUE(plan_tables(config, 500, 16).ok()) << "small tables may be larger than their weights";
 }
 
-// The memory that is planned for holds the tables of a real layer.
+// The planned memory holds the tables of a real layer.
 TEST(PlanTables, MemoryHoldsTheTables) {
   const TablePlan plan{.functions = 9, .tables = 50, .key_bits = 9};
   const std::uint64_t tables = lsh::most_table_bytes({.rows = 100'000, .tables = 50, .key_bits = 9});
@@ -138,7 +138,7 @@ TEST(CheckNegatives, RefusesContradictions) {
               HasSubstr("lsh.sets"));
 }
 
-// Hard negatives begin at their share of the run, negatives of the tables alone at once.
+// Hard negatives begin after their fraction of the run. Negatives by tables alone begin at once.
 TEST(HashNegativeOptions, BeginWhereTheyShould) {
   TrainConfig config;
   config.train.hard_negatives = 500;

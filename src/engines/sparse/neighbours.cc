@@ -22,7 +22,7 @@ void mix_neighbours(std::span<const FoundRow> by_input, std::span<const FoundRow
   for (const std::span<const FoundRow>& list : {by_input, by_hidden}) {
     for (const FoundRow& one : list) mixed.push_back({one.row, (one.input + one.hidden) / 2});
   }
-  // It has no place in an order. Its vote would be none.
+  // A score that is not finite has no place in an order, and would have no vote.
   std::erase_if(mixed, [](const Scored& one) { return !std::isfinite(one.score); });
   std::ranges::sort(mixed, ranks_before);
   // A row of both lists stands there twice, with the same cosines.

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is done with near training rows wherever they are searched: by the predictor of one process, which has
-// all of them, and by nodes that have a share each (fleet/instance_scorer.h). One code, so that both come to
-// the same bits.
+// Operations on near training rows. They are shared by the predictor of one process, which has all rows, and
+// by nodes that have a share each (fleet/instance_scorer.h). The same code gives both the same bits.
 //
 // Thread rule: pure functions.
 #pragma once
@@ -16,19 +15,19 @@
 
 namespace gossamer::engine {
 
-// x scaled to length 1 into `out`, of the same size; the zero vector stays.
+// Scales x to length 1 into `out`, of the same size. The zero vector stays.
 void to_unit_length(std::span<const float> x, float* out);
 
-// A training row that is near a query, or is to be ranked with those that are.
+// A training row that is near a query, or is to be ranked with such rows.
 struct FoundRow {
-  std::uint32_t row = 0;  // among all of the model
+  std::uint32_t row = 0;  // its number among all rows of the model
   float input = 0;        // cosine to the query
-  float hidden = 0;       // of their hidden vectors
+  float hidden = 0;       // cosine of their hidden vectors
   bool operator==(const FoundRow&) const = default;
 };
 
-// The best `count` >= 1 rows of both lists by the mean of their two cosines, best first. Where that is
-// not finite, the row is left out. Replaces what is in `mixed`.
+// Puts the best `count` >= 1 rows of both lists into `mixed`, by the mean of their two cosines, best first. A
+// row whose mean is not finite is left out. The earlier content of `mixed` is replaced.
 void mix_neighbours(std::span<const FoundRow> by_input, std::span<const FoundRow> by_hidden,
                     std::size_t count, std::vector<Scored>& mixed);
 

@@ -12,7 +12,8 @@ namespace {
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
-// Claim: the mean of both cosines ranks, ties go to the smaller row, a row of both lists stands there once.
+// Claim: the mean of both cosines ranks. Ties go to the smaller row, and a row of both lists stands there
+// once.
 TEST(Neighbours, MixRanksByTheMean) {
   const std::vector<FoundRow> input{{.row = 9, .input = 0.75F, .hidden = 0.25F},
                                     {.row = 2, .input = 0.5F, .hidden = 0.5F},
@@ -26,7 +27,7 @@ TEST(Neighbours, MixRanksByTheMean) {
   EXPECT_EQ(mixed, (std::vector<Scored>{{2, 0.5F}, {9, 0.5F}}));
 }
 
-// Claim: what has no place in an order is left out, and takes no place from others.
+// Claim: a row without a place in the order is left out, and takes no place from others.
 TEST(Neighbours, MixLeavesOutWhatIsNotFinite) {
   const std::vector<FoundRow> input{{.row = 1, .input = 0.5F, .hidden = kNaN},
                                     {.row = 3, .input = 0.25F, .hidden = 0.25F}};

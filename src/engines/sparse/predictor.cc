@@ -16,7 +16,7 @@
 namespace gossamer::engine {
 namespace {
 
-// How many of the best `depth` labels another search found, added up.
+// Counts how many of the best `depth` labels another search found.
 struct Overlap {
   std::size_t depth;
   std::uint64_t found = 0;
@@ -38,7 +38,7 @@ class FusedPredictor final : public Predictor {
                  const PredictOptions& options);
 
   Result<void> predict(const data::SparseRows& queries, std::size_t top_k, PredictionBlock& out) override;
-  // Instead of the exact search, or beside it.
+  // Sets a search that takes the place of the exact search, or runs beside it.
   void retrieve_by(std::unique_ptr<HashedSearch> hashed) { hashed_ = std::move(hashed); }
   [[nodiscard]] std::optional<RetrievalRecall> recall() const override;
 
@@ -47,15 +47,15 @@ class FusedPredictor final : public Predictor {
     Fusion fusion;
     InstanceIndex::Scratch scratch;
     AlignedArray<float> cosines;         // [kIndexQueries][padded rows of the index]
-    std::vector<float> weighted;         // one query as the net sees it
-    std::vector<float> values;           // of the queries as they are compared
+    std::vector<float> weighted;         // one query, weighted as for the net
+    std::vector<float> values;           // of the queries, weighted for comparison
     std::vector<data::SparseRow> units;  // those queries
     std::vector<Scored> input;
-    std::vector<FoundRow> by_input;  // the same, and those by hidden cosine, with both cosines
+    std::vector<FoundRow> by_input;  // the rows of `input`, and those by hidden cosine, with both cosines
     std::vector<FoundRow> by_hidden;
     std::vector<Scored> mixed;
   };
-  // Queries [first, first + count) of `rows`.
+  // The queries [first, first + count) of `rows`.
   struct Block {
     const data::SparseRows& rows;
     std::size_t first;
@@ -249,7 +249,7 @@ Result<void> FusedPredictor::predict(const data::SparseRows& queries, std::size_
   out.count.assign(queries.rows(), 0);
   out.entries.assign(queries.rows() * top_k, {});
   out.terms.assign(out.with_terms ? out.entries.size() : 0, {});
-  // The net alone can name any number of labels; fused it names as many as the options say.
+  // The net alone can name any number of labels. In a fusion it names as many as the options say.
   const bool alone = !options_.parts.need_instances();
   const std::size_t candidates =
       alone ? std::max<std::size_t>(options_.fusion.candidates, top_k) : options_.fusion.candidates;

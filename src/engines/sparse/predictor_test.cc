@@ -26,7 +26,7 @@ class SlowPredictor {
  public:
   SlowPredictor(const Model& model, const PredictOptions& options) : model_(model), options_(options) {}
 
-  // Of a query as it came.
+  // The scores of a query as it came.
   [[nodiscard]] std::map<std::uint32_t, double> scores(const data::SparseRow& raw) const {
     const FusionOptions& fusion = options_.fusion;
     const PredictParts& parts = options_.parts;
@@ -93,7 +93,7 @@ class SlowPredictor {
                int{parts.centroids} ==
            1;
   }
-  // Of the rows in either list of neighbours; 0 elsewhere.
+  // The means for rows in either list of neighbours; 0 elsewhere.
   [[nodiscard]] std::vector<double> means_of(const std::vector<double>& input,
                                              const std::vector<double>& hidden) const {
     std::vector<double> means(input.size(), 0);
@@ -247,8 +247,8 @@ std::vector<PredictOptions> all_options() {
   return all;
 }
 
-// With any parts and hidden layers of any width the labels and scores are those of the formulas: the i-th
-// best score is the slow model's i-th best, and each label's score is its own.
+// Labels and scores equal those of the formulas, with any parts and hidden layers of any width. The i-th best
+// score is the slow model's i-th best, and each label's score is its own.
 TEST(Predictor, MatchesTheFormulas) {
   std::uint64_t seed = 0;
   for (const std::uint32_t hidden : {16U, 32U, 48U, 96U, 128U, 1024U}) {
@@ -259,7 +259,7 @@ TEST(Predictor, MatchesTheFormulas) {
     const Model model = random_model({.hidden = hidden, .dense = dense, .seed = ++seed});
     Rng rng(seed, Purpose::kTest, 1);
     OwnedRows queries = random_rows(rng, 50, 12);
-    for (float& v : queries.value) v *= 30;  // as counts, beyond where the scales differ
+    for (float& v : queries.value) v *= 30;  // as counts, beyond the point where the scales differ
     for (const PredictOptions& options : all_options()) {
       SCOPED_TRACE(::testing::Message()
                    << "hidden " << hidden << " parts " << options.parts.net << options.parts.input_neighbours
@@ -345,7 +345,7 @@ TEST(Predictor, EmptyQueries) {
   for (const Scored& entry : block.row(0)) EXPECT_TRUE(std::isfinite(entry.score));
 }
 
-// What cannot predict is refused before any work, as the user's mistake.
+// Options that cannot predict are refused before any work, as the user's mistake.
 TEST(Predictor, RefusesImpossibleOptions) {
   const Model bare = random_model({.rows = 0});
   const Model full = random_model({});

@@ -14,10 +14,11 @@ epochs = "auto"
 )";
 
 // Chosen on 2,500 held-out definitions, half of the demo's. Each record has few words and one answer, so the
-// network must not rest on any one word, and large batches bring the wrong answers that it has to tell apart.
-// A definition makes two records (data import dictionary), hence twice the neighbours. The weights of
-// prediction are given: what is asked is not like the records, each of which is there twice, so held-out ones
-// mislead. A crowd of definitions is a word that many dictionaries explain alike: nothing to be scaled down.
+// network must not rest on any one word. Large batches bring the wrong answers that it has to tell apart. A
+// definition makes two records (data import dictionary), hence twice the neighbours. The weights of
+// prediction are given. Queries are not like the records, each of which is there twice, so held-out records
+// would mislead. A crowd of definitions is a word that many dictionaries explain alike, which must not be
+// scaled down.
 constexpr std::string_view kDictionary =
     R"(# A definition in, its headword out: text of a few words, one answer.
 [data]
@@ -43,7 +44,7 @@ mixed_vote_weight = 1
 )";
 
 // Chosen on the last twentieth of diginetica's training sessions (docs/benchmarks.md). Large batches bring
-// the wrong items that a short session has to be told from; a bag is of length 1 already. Local scaling gains
+// the wrong items that a short session has to be told from. A bag has length 1 already. Local scaling gains
 // nothing there and would cost half as much again as the training.
 constexpr std::string_view kNextItem =
     R"(# Sessions of items in, the next item out.
@@ -59,11 +60,14 @@ epochs = 3
 local_scaling = 0
 )";
 
-// As the paper describes it. Where it leaves a choice: update_growth is our lambda, of which it gives no
-// value; beta is that of Delicious-200K, 1,000 labels for each of the 128 records; the length of a run is the
-// program's. Weights of features are those of the file. Here all rows stay in their buckets and the last 128
-// are read; SLIDE throws the others away, which is the same to a reader. Lazy Adam makes up for skipped steps
-// at a row's next one, in closed form; SLIDE's program visits every row in every step.
+// As the paper describes it. If it leaves a choice:
+// - update_growth is our lambda, for which it gives no value.
+// - beta is that for Delicious-200K, 1,000 labels for each of the 128 records.
+// - The length of a run is the program's.
+//
+// Weights of features are the file's. Here all rows stay in their buckets and the last 128 are read. SLIDE
+// throws the others away, which is the same to a reader. Lazy Adam makes up for skipped steps at a row's next
+// one, in closed form. SLIDE's program visits every row in every step.
 constexpr std::string_view kSlide =
     R"(# SLIDE (Chen et al., MLSys 2020): hash tables choose each record's active labels, nothing is corrected.
 # For Amazon-670K the paper has batch = 256 and family = "winner", functions = 8, with 3000 labels a record.

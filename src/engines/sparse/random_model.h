@@ -27,7 +27,7 @@ struct RandomModelShape {
   bool feature_names = false;  // named "feature 0", ...
 };
 
-// CSR with its memory.
+// Rows in CSR form with their memory.
 struct OwnedRows {
   std::vector<std::uint32_t> begin = {0};
   std::vector<std::uint32_t> index;

@@ -19,15 +19,16 @@ constexpr std::uint32_t kDefaultHidden = 256;
 constexpr double kDefaultDropout = 0.35;
 constexpr std::uint64_t kFloat = 4;
 
-// Small sets need more passes to be learnt, large ones see every label often enough in fewer.
+// Small sets need more passes to be learnt. Large ones show every label often enough in fewer.
 constexpr double kMostEpochs = 7;
 constexpr double kFewestEpochs = 2;
 constexpr double kFullEpochRecords = 100'000;
-// Sets of a few thousand records are not learnt before some hundred steps.
+// Sets of a few thousand records are not learnt before a few hundred steps.
 constexpr double kFewestSteps = 400;
 constexpr double kMostEpochsOfFew = 50;
 
-// The fusion's few weights are learnt on so many records; training misses them less the more there are.
+// The fusion's few weights are learnt on so many records. Training misses them less the more records there
+// are.
 constexpr std::uint64_t kFewestToHoldOut = 2'000;
 constexpr std::uint64_t kMostHeldOut = 2'000;
 constexpr std::uint64_t kHeldOutShare = 20;
@@ -64,7 +65,7 @@ Result<void> check_trainable(const DataShape& shape) {
   return {};
 }
 
-// Of the layer that the output sees.
+// The width of the layer that the output sees.
 std::uint64_t last_hidden(const Recipe& recipe) {
   return recipe.dense.empty() ? recipe.hidden : recipe.dense.back();
 }
@@ -80,7 +81,7 @@ std::uint64_t dense_numbers(const Recipe& recipe) {
   return numbers;
 }
 
-// Moments and last steps of the tables, the biases and the dense layers.
+// Bytes of moments and last steps, for the tables, the biases and the dense layers.
 std::uint64_t moment_bytes(const TrainConfig& config, const Recipe& recipe, std::uint64_t features,
                            std::uint64_t labels) {
   const sparse::TableMoments moments = table_moments(config.optimizer.moments);
@@ -92,13 +93,13 @@ std::uint64_t moment_bytes(const TrainConfig& config, const Recipe& recipe, std:
          2 * kFloat * (labels + dense_numbers(recipe));
 }
 
-// What a Predictor holds beside the model: rows as bytes (row_search.h), the index of the instances and each
-// worker's part of it (instance_index.h).
+// The memory of a Predictor beside the model: rows as bytes (row_search.h), the index of the instances and
+// each worker's part of it (instance_index.h).
 std::uint64_t prediction_memory(const TrainConfig& config, const Recipe& recipe, const DataShape& shape,
                                 std::uint64_t workers) {
   const std::uint64_t row = last_hidden(recipe) + sizeof(ByteScale);
   if (!config.predict.instances) return shape.labels * row;
-  // Columns of more than one row in kDenseShare are dense: so many there can be at most.
+  // Columns of features in more than one row in kDenseShare are dense. There can be at most so many.
   const std::uint64_t dense_columns =
       std::min<std::uint64_t>(shape.features, shape.feature_entries * kDenseShare / shape.records);
   const std::uint64_t columns = shape.feature_entries * 8 + dense_columns * shape.records * sizeof(float) +
@@ -138,7 +139,7 @@ std::uint64_t parameter_count(const sparse::NetworkShape& shape) {
 
 sparse::TableMoments table_moments(MomentsKind kind) {
   using enum sparse::Moments;
-  // In the order of the words users write.
+  // In the order of the words that users write.
   constexpr std::array kTables = {sparse::TableMoments{.embedding = kElement, .output = kElement},
                                   sparse::TableMoments{.embedding = kBlock, .output = kElement},
                                   sparse::TableMoments{.embedding = kBlock, .output = kBlock}};
@@ -196,12 +197,12 @@ std::uint64_t memory_needed(const TrainConfig& config, const Recipe& recipe, con
   const std::uint64_t first = sparse::row_stride(recipe.hidden);
   const std::uint64_t stride = sparse::row_stride(last_hidden(recipe));
   const std::uint64_t dense = dense_numbers(recipe);
-  // Weights and biases, and how often each label occurs, by label and by row.
+  // Weights, biases, and counts of labels, by label and by row.
   const std::uint64_t weights = (shape.features * first + shape.labels * (stride + 3) + dense) * kFloat;
   const std::uint64_t moments = moment_bytes(config, recipe, shape.features, shape.labels);
-  // The table that negatives are drawn from, with what making it takes.
+  // The table from which negatives are drawn, with the memory for making it.
   const std::uint64_t drawn = config.train.sampled > 0 ? shape.labels * std::uint64_t{24} : 0;
-  const std::uint64_t active = active_rows(config, shape) + 128;  // each keeps a score a sample
+  const std::uint64_t active = active_rows(config, shape) + 128;  // each has a score for each sample
   const std::uint64_t hashing = recipe.tables ? table_memory(*recipe.tables, shape.labels, workers) : 0;
   std::uint64_t widths = first + (recipe.dense.empty() ? 0 : first);
   for (const std::uint32_t units : recipe.dense) widths += 2 * sparse::row_stride(units);
@@ -215,7 +216,7 @@ std::uint64_t memory_needed(const TrainConfig& config, const Recipe& recipe, con
       config.data.test.empty() && recipe.held_out == 0
           ? 0
           : prediction_memory(config, recipe, shape, static_cast<std::uint64_t>(workers));
-  // Moments and the step's buffers are gone when the model is put together.
+  // Moments and the step's buffers are gone when the model is assembled.
   return weights + std::max(moments + drawn + step + hashing, instances + prediction) +
          (std::uint64_t{64} << 20);
 }
@@ -238,7 +239,7 @@ DiskNeeded disk_needed(const TrainConfig& config, const Recipe& recipe, const da
   if (schema.has_label_names()) {
     for (std::uint32_t l = 0; l < labels; ++l) needed.model += 8 + schema.label_name(l).size();
   }
-  // Of text they have their document frequency beside them.
+  // In text, features have their document frequency beside them.
   if (schema.has_feature_names()) {
     for (std::uint32_t f = 0; f < features; ++f) needed.model += 12 + schema.feature_name(f).size();
   }

@@ -24,13 +24,13 @@ struct Recipe {
   std::vector<std::uint32_t> dense = {};  // widths of the hidden layers after the first
   double dropout = 0;
   std::uint64_t steps = 0;               // optimizer updates of the whole run
-  std::uint64_t held_out = 0;            // about so many records are left out (learn/data/hold_out.h)
-  std::optional<TablePlan> tables = {};  // of a run that finds negatives by hash tables
+  std::uint64_t held_out = 0;            // about so many records are held out (learn/data/hold_out.h)
+  std::optional<TablePlan> tables = {};  // for a run that finds negatives by hash tables
   // One line for each derived value: "train.epochs = 12: 23350 records".
   std::vector<std::string> reasons = {};
 };
 
-// What a recipe is derived from.
+// The sizes from which a recipe is derived.
 struct DataShape {
   std::uint64_t records = 0;
   std::uint32_t features = 0;
@@ -43,22 +43,24 @@ struct DataShape {
 // The network that a recipe trains.
 [[nodiscard]] sparse::NetworkShape network_shape(const Recipe& recipe, std::uint32_t features,
                                                  std::uint32_t labels);
-// What optimizer.moments asks for.
+// The moments of the tables for a value of optimizer.moments.
 [[nodiscard]] sparse::TableMoments table_moments(MomentsKind kind);
-// Weights and biases of a network.
+// The number of weights and biases of a network.
 [[nodiscard]] std::uint64_t parameter_count(const sparse::NetworkShape& shape);
 
-// kBadData when the data can train nothing: no records, no features or no label at all.
+// The error is kBadData when the data can train nothing: no records, no features or no label at all.
 [[nodiscard]] Result<Recipe> derive_recipe(const TrainConfig& config, const DataShape& shape);
 
-// Output rows that are active in a step, about, or at most where there are few: its positives, each counted
-// once for each record that has it, and sampled negatives.
+// About how many output rows are active in a step, or at most how many if there are few. They are its
+// positives, each counted once for each record that has it, and sampled negatives.
 [[nodiscard]] std::uint64_t active_rows(const TrainConfig& config, const DataShape& shape);
 
-// Peak bytes of a run on `workers`: weights and, whichever is more, moments and buffers of the steps, or the
-// instances kept for prediction with what the evaluation on a test set holds beside them. An upper bound
-// where only the data can tell. The mapped records are not in it: the system reads them again when it needs
-// their memory.
+// Peak bytes of a run on `workers`: weights, and the larger one of
+// - moments and buffers of the steps
+// - the instances kept for prediction, with the memory of the evaluation on a test set
+//
+// It is an upper bound where only the data can tell. Mapped records do not count: the system reads them again
+// when it needs their memory.
 [[nodiscard]] std::uint64_t memory_needed(const TrainConfig& config, const Recipe& recipe,
                                           const DataShape& shape, int workers);
 

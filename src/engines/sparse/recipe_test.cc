@@ -24,7 +24,7 @@ DataShape shape(std::uint64_t records) {
           .label_entries = records * 3};
 }
 
-// Every derived value comes with a reason; given values are taken as they are, without one.
+// Every derived value has a reason. Given values are taken as they are, without one.
 TEST(Recipe, DerivesOnlyWhatIsAuto) {
   TrainConfig config;
   config.model.hidden.reset();
@@ -56,7 +56,7 @@ TEST(Recipe, CountsSteps) {
   EXPECT_EQ(derive_recipe(config, shape(10'000))->steps, 77U);
 }
 
-// Records are held out where a weight is to be learnt and there are enough of them; steps count the others.
+// Records are held out if a weight is to be learnt and there are enough records. Steps count the others.
 TEST(Recipe, HoldsOutWhatTheWeightsNeed) {
   TrainConfig config;
   EXPECT_EQ(derive_recipe(config, shape(1999))->held_out, 0U);
@@ -77,7 +77,7 @@ TEST(Recipe, HoldsOutWhatTheWeightsNeed) {
         &predict.hidden_vote_weight}) {
     *weight = 1;
   }
-  EXPECT_EQ(derive_recipe(by_hand, shape(4000))->held_out, 200U);  // one is still to be learnt
+  EXPECT_EQ(derive_recipe(by_hand, shape(4000))->held_out, 200U);  // one weight is still to be learnt
   predict.mixed_vote_weight = 1;
   EXPECT_EQ(derive_recipe(by_hand, shape(4000))->held_out, 0U);
 }
@@ -98,7 +98,8 @@ TEST(Recipe, EpochsFallWithSize) {
   }
 }
 
-// A few thousand records get enough passes for some hundred steps; a handful is not gone over for ever.
+// A few thousand records get enough passes for a few hundred steps. A handful of records does not get endless
+// passes.
 TEST(Recipe, SmallSetsGetEnoughSteps) {
   TrainConfig config;
   config.predict.held_out = 0;
@@ -136,7 +137,7 @@ TEST(Recipe, MemoryCoversTheTables) {
                    .label_entries = 2'672'947};
   config.model.hidden = 128;
   config.predict.held_out = 0;
-  config.predict.instances = false;  // which would need more memory after training than moments in it
+  config.predict.instances = false;  // instances would need more memory after training than moments in it
   const auto recipe = derive_recipe(config, amazon);
   const std::vector<std::pair<MomentsKind, std::uint64_t>> tables = {
       {MomentsKind::kElement, (kFeatures + kLabels) * 128 * 12},
@@ -154,8 +155,9 @@ TEST(Recipe, MemoryCoversTheTables) {
   }
 }
 
-// After training the moments are gone: evaluation counts where it takes more than they did. With instances at
-// least the index's lists and, for each worker, 32 rows of cosines; without, the labels as bytes.
+// The moments are gone after training, so evaluation counts if it takes more than they did. With instances it
+// takes at least the index's lists and, for each worker, 32 rows of cosines. Without instances it takes the
+// labels as bytes.
 TEST(Recipe, MemoryCoversTheEvaluation) {
   TrainConfig config;
   const DataShape data{.records = 1'000'000,
@@ -168,7 +170,7 @@ TEST(Recipe, MemoryCoversTheEvaluation) {
   const auto recipe = derive_recipe(config, data);
   const std::uint64_t weights = std::uint64_t{130'000} * recipe->hidden * 4;
   const std::uint64_t training = memory_needed(config, *recipe, data, 2);
-  EXPECT_EQ(memory_needed(config, *recipe, data, 8), training);  // nothing of it for each worker
+  EXPECT_EQ(memory_needed(config, *recipe, data, 8), training);  // no part grows with the workers
   config.data.test = "test.txt";
   const std::uint64_t with_two = memory_needed(config, *recipe, data, 2);
   EXPECT_GT(with_two, training);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where records of a model file are not as its format says (docs/protocols/model.md): the first place, so
-// that a message can name it. They are read by functions of a position, wherever their numbers lie.
+// Finds the first place where records of a model file break its format (docs/protocols/model.md), so that a
+// message can name it. Records are read by functions of a position, wherever their numbers lie.
 //
 // Thread rule: pure functions.
 #pragma once
@@ -12,8 +12,8 @@
 
 namespace gossamer::engine {
 
-// Of `count` offsets into `entries` things, which run from 0 to all of them and never fall: the first that
-// does not fit. Requires count >= 1.
+// The first of `count` offsets into `entries` things that does not fit. Offsets run from 0 to all things and
+// never fall. Requires count >= 1.
 template <class Offset>
 [[nodiscard]] std::optional<std::size_t> wrong_offset(std::size_t count, std::uint64_t entries,
                                                       const Offset& offset) {
@@ -28,8 +28,8 @@ template <class Offset>
   return std::nullopt;
 }
 
-// Of rows whose indices rise strictly and are below `bound`: the first entry that does not. Requires offsets
-// that fit.
+// The first entry that breaks the order of its row or reaches `bound`; indices of a row rise strictly.
+// Requires offsets that fit.
 template <class Offset, class Index>
 [[nodiscard]] std::optional<std::size_t> wrong_index(std::size_t rows, std::uint64_t bound,
                                                      const Offset& offset, const Index& index) {
@@ -43,7 +43,7 @@ template <class Offset, class Index>
   return std::nullopt;
 }
 
-// The row that has entry `entry`. Requires offsets that fit.
+// The row to which an entry belongs. Requires offsets that fit.
 template <class Offset>
 [[nodiscard]] std::size_t row_of_entry(std::size_t rows, std::size_t entry, const Offset& offset) {
   std::size_t row = 0;

@@ -14,17 +14,17 @@ namespace {
 
 using kernels::kPanelRows;
 
-// So few queries are multiplied one by one: the rows come from memory no faster.
+// Up to so many queries are multiplied one by one, as rows come from memory no faster.
 constexpr std::size_t kFew = 4;
 // A list is pruned when it has twice as many rows as it needs, and this many more.
 constexpr std::size_t kSlack = 64;
-// One row in so many is in the sample, and no worker has a smaller sample than so many panels.
+// One row in kSampleStride is in the sample. No worker has a smaller sample than kLeastSample panels.
 constexpr std::size_t kSampleStride = 16;
 constexpr std::size_t kLeastSample = 8;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // A value that at least k of the values reach, close to the largest such value; minus infinity for fewer than
-// k values. Counting has no branches: it takes a tenth of the time of std::nth_element.
+// k values. Counting has no branches, and takes a tenth of the time of std::nth_element.
 float reached_by(std::span<const float> values, std::size_t k) {
   if (values.size() < k) return -kInfinity;
   const auto [least, most] = std::minmax_element(values.begin(), values.end());
@@ -44,8 +44,8 @@ std::size_t sample_panels(std::size_t rows, int workers) {
   return panels >= kLeastSample * static_cast<std::size_t>(workers) ? panels : 0;
 }
 
-// Of the sample of a set, so many rows are above a value that with near certainty k of the set are above: the
-// mean of k rows' share and four times its deviation, and four more for small k.
+// A rank in the sample whose value at least k rows of the whole set reach, with near certainty. It is the
+// mean number of the k rows in the sample, plus four deviations, plus four for small k.
 std::size_t sample_rank(std::size_t k) {
   const double mean = static_cast<double>(k) / static_cast<double>(kSampleStride);
   return std::min(k, static_cast<std::size_t>(mean + 4 * std::sqrt(mean)) + 4);
@@ -100,7 +100,8 @@ const float* RowSearch::values(std::uint32_t id, Worker& worker) const {
   return worker.lowers.data();
 }
 
-// Rows without a length come first, in the sample and behind it: they are always screened.
+// Orders rows by length. Rows without a length come first, in the sample and behind it, so they are always
+// screened.
 void RowSearch::order_rows() {
   std::vector<float> squares(matrix_.rows);
   compute_.run([&](int w) {
@@ -122,7 +123,7 @@ void RowSearch::order_rows() {
   others.reserve(rows_.size() - size);
   std::size_t taken = 0;
   for (std::size_t r = 0; r < rows_.size(); ++r) {
-    // From the middle of each stretch: its first row would be the longest.
+    // Taken from the middle of each stretch, because its first row would be the longest.
     if (taken < size && r == taken * kSampleStride + kSampleStride / 2) {
       rows_[taken++] = rows_[r];
     } else {
@@ -132,7 +133,7 @@ void RowSearch::order_rows() {
   std::copy(others.begin(), others.end(), rows_.begin() + static_cast<std::ptrdiff_t>(size));
 }
 
-// The error of a row has room for the roundings of a score and of the bound.
+// Rounds a panel's rows to bytes. The error of a row has room for the roundings of a score and of the bound.
 void RowSearch::round_panel(std::size_t panel, Worker& worker) {
   const std::size_t width = matrix_.width;
   PanelBound& bound = panels_[panel] = {.reach = 0, .bias = -kInfinity};
@@ -144,7 +145,7 @@ void RowSearch::round_panel(std::size_t panel, Worker& worker) {
         round_row({values(screened.id, worker), width}, bytes_.span().subspan(at * width, width));
     bound.reach = std::max(bound.reach, screened.bytes.norm + screened.bytes.error);
     const float most = screened.bias + bias_slack(screened.bias);
-    if (most > bound.bias) bound.bias = most;  // not NaN: such a row is never found
+    if (most > bound.bias) bound.bias = most;  // false for NaN: such a row is never found
   }
 }
 
@@ -154,7 +155,7 @@ void RowSearch::round_queries(const QueryMatrix& queries) {
   block_.count = queries.count;
   block_.zero = 0;
   for (std::size_t q = 0; q < queries.count; ++q) {
-    // NaN is not negative, but spoils the minimum; such queries are left out below.
+    // NaN is not negative, but spoils the minimum. Such queries are left out below.
     if (*std::min_element(query(q).begin(), query(q).end()) < 0) block_.zero = 128;
   }
   compute_.run([&](int w) {
@@ -176,7 +177,7 @@ void RowSearch::clear(Worker& worker) const {
   for (std::size_t q = 0; q < kQueryBlock; ++q) {
     worker.lists[q].rows.clear();
     worker.lists[q].limit = 2 * k_ + kSlack;
-    // Nothing is above infinity.
+    // No score is above infinity.
     worker.thresholds[q] = q < block_.count && block_.finite[q] != 0 ? -kInfinity : kInfinity;
   }
 }
@@ -214,8 +215,8 @@ void RowSearch::screen_rows(std::size_t batch_size, int w) {
   screen_panels(batch_size, {0, panels_.size()}, w);
 }
 
-// Clears the lists that are shorter than their threshold promised, and closes the others. Whether there are
-// any.
+// Clears the lists that are shorter than their threshold promised, and closes the others. Returns whether it
+// cleared any.
 bool RowSearch::begin_again(Worker& worker) const {
   bool any = false;
   for (std::size_t q = 0; q < block_.count; ++q) {
@@ -234,12 +235,13 @@ bool RowSearch::begin_again(Worker& worker) const {
   return any;
 }
 
-// Every worker gets long rows and short ones, so that its thresholds rise early. A list outgrows its limit
-// ever more rarely; pruning all of them each time twice as many panels are behind keeps the thresholds close.
+// Screens the panels of a worker. Every worker gets long rows and short ones, so that its thresholds rise
+// early. A list outgrows its limit ever more rarely. So all lists are pruned each time the number of screened
+// panels has doubled, which keeps the thresholds close.
 void RowSearch::screen_panels(std::size_t batch_size, Panels panels, int w) {
   Worker& worker = workers_[static_cast<std::size_t>(w)];
   const auto workers = static_cast<std::size_t>(compute_.workers());
-  // The worker's first panel from panels.begin on: it has w, w + workers, ...
+  // The worker's first panel from panels.begin on. Worker w has the panels w, w + workers, ...
   const std::size_t first = (static_cast<std::size_t>(w) + workers - panels.begin % workers) % workers;
   for (std::size_t panel = panels.begin + first; panel < panels.end; panel += workers) {
     if (!may_reach(panels_[panel], worker)) continue;
@@ -251,7 +253,7 @@ void RowSearch::screen_panels(std::size_t batch_size, Panels panels, int w) {
   }
 }
 
-// Whether a score of the panel may be above the threshold of its query. A bound that is NaN tells nothing.
+// Whether a score of the panel may be above the threshold of its query. A bound that is NaN excludes nothing.
 bool RowSearch::may_reach(const PanelBound& bound, const Worker& worker) const {
   std::uint32_t open = 0;
   for (std::size_t q = 0; q < block_.count; ++q) {
@@ -260,7 +262,7 @@ bool RowSearch::may_reach(const PanelBound& bound, const Worker& worker) const {
   return open != 0;
 }
 
-// The products of the panel that starts at row `first`; with few queries only in their columns.
+// Computes the products of the panel that starts at row `first`; for few queries only in their columns.
 void RowSearch::multiply(std::size_t batch_size, std::size_t first, Worker& worker) const {
   const std::size_t width = matrix_.width;
   const std::int8_t* const rows = bytes_.data() + first * width;
@@ -307,8 +309,8 @@ void RowSearch::screen_panel(std::size_t batch_size, std::size_t first, Worker& 
   }
 }
 
-// A later row that reaches the same score may have the smaller id: the threshold stays just below it. It may
-// already be higher, by the sample.
+// Raises the threshold of a query. A later row with the same score may have the smaller id, so the threshold
+// stays just below it. The sample may already have set it higher.
 void RowSearch::raise_threshold(std::size_t q, Worker& worker) const {
   List& list = worker.lists[q];
   float& threshold = worker.thresholds[q];
@@ -316,7 +318,7 @@ void RowSearch::raise_threshold(std::size_t q, Worker& worker) const {
   list.limit = 2 * list.rows.size() + kSlack;
 }
 
-// Drops rows that k others are certain to beat; returns a score that k rows are certain to reach.
+// Drops rows that k others are certain to beat. Returns a score that k rows are certain to reach.
 float RowSearch::prune(std::vector<Candidate>& rows, std::size_t k, std::vector<float>& lowers) {
   lowers.clear();
   for (const Candidate& row : rows) {

@@ -16,8 +16,8 @@
 namespace gossamer::engine {
 namespace {
 
-// A matrix, queries and the scores of all rows. Small integers: every product is exact in f32 and in bf16,
-// and ties are many.
+// A matrix, queries and the scores of all rows. Numbers are small integers, so every product is exact in f32
+// and in bf16, and ties are many.
 struct Case {
   Case(std::size_t rows, std::size_t width, std::size_t queries, std::uint64_t seed)
       : stride(kernels::padded_to_panel(width)),
@@ -61,8 +61,9 @@ struct Case {
   std::vector<std::vector<Scored>> scores;
 };
 
-// The lists are those of sorting all scores, ties by id included, for rows of floats and of bf16, every
-// instruction set of this machine, rows around the panel's edges, all sizes of block and several workers.
+// The lists equal those from sorting all scores, ties by id included. This holds for rows of floats and of
+// bf16, and for every instruction set of this machine. Rows lie around the panel's edges; query blocks have
+// all sizes, and there are several workers.
 TEST(RowSearch, FindsTheBestRows) {
   std::uint64_t seed = 0;
   for (const kernels::Isa isa : kernels::kAllIsas) {
@@ -96,7 +97,7 @@ TEST(RowSearch, FindsTheBestRows) {
   }
 }
 
-// Of some rows of a matrix, wherever they stand, the lists are those of a matrix of these rows alone.
+// A search among some rows of a matrix, wherever they stand, equals a search in a matrix of these rows alone.
 TEST(RowSearch, FindsAmongTheRowsThatTakePart) {
   const Case c(700, 32, 40, 77);
   std::vector<std::uint32_t> at;
@@ -130,9 +131,9 @@ TEST(RowSearch, FindsAmongTheRowsThatTakePart) {
   }
 }
 
-// Weights as training leaves them, where scores lie closer together than bytes can tell: what is found is
-// what sorting all of Kernels::dot's scores finds, bit for bit, for queries with and without negative
-// elements.
+// Rows that bytes cannot tell apart are found as sorting all of Kernels::dot's scores finds them, bit for
+// bit. Weights are as training leaves them, with scores that lie close together. Queries have negative
+// elements or not.
 TEST(RowSearch, FindsWhatBytesCannotTell) {
   constexpr std::size_t kRows = 3000;
   constexpr std::size_t kWidth = 48;
@@ -177,16 +178,16 @@ TEST(RowSearch, FindsWhatBytesCannotTell) {
   }
 }
 
-// Rows of very different lengths: most are passed over without a product, and still what is found is what
-// sorting all scores finds: short rows with a large bias, ties between ids in either order, a query of zeros
-// and rows of zeros among them.
+// Rows of very different lengths are found as sorting all scores finds them, though most are passed over
+// without a product. Among them are short rows with a large bias, ties between ids in either order, a query
+// of zeros and rows of zeros.
 TEST(RowSearch, PassesOverShortRows) {
   constexpr std::size_t kRows = 20000;
   constexpr std::size_t kQueries = 9;
   Case c(kRows, 32, kQueries, 5);
   Rng rng(5, Purpose::kTest, 1);
   for (std::size_t r = 0; r < kRows; ++r) {
-    // Powers of two keep the products exact; copies of an earlier row tie with it.
+    // Powers of two keep the products exact. Copies of an earlier row tie with it.
     const float length = std::ldexp(1.0F, -static_cast<int>(rng.below(12)));
     const std::size_t source = r % 7 == 6 ? r - 5 : r;
     for (std::size_t i = 0; i < 32; ++i) {
@@ -219,7 +220,7 @@ TEST(RowSearch, PassesOverShortRows) {
       EXPECT_LT(search.screened_share(), 0.6) << k;
     }
   }
-  // Of a query of zeros the biases decide, of which the long rows know nothing.
+  // For a query of zeros only the biases decide, and long rows have ordinary biases.
   std::fill_n(c.values.data(), 32, 0.0F);
   host::SimCompute compute({});
   RowSearch search(
@@ -231,7 +232,7 @@ TEST(RowSearch, PassesOverShortRows) {
             (std::vector<Scored>{{77, 1000}, {0, 1}, {500, 1}}));
 }
 
-// Rows that all score alike outgrow every list, and still the first k are found.
+// The first k rows are found although all rows score alike and outgrow every list.
 TEST(RowSearch, ManyEqualRows) {
   Case c(5000, 32, 1, 3);
   std::fill_n(c.weights.data(), c.weights.size(), 0.3F);
@@ -243,9 +244,9 @@ TEST(RowSearch, ManyEqualRows) {
   for (std::uint32_t i = 0; i < 7; ++i) EXPECT_EQ(search.found(0)[i].id, i);
 }
 
-// Where the sample (every 16th row of equal length, from the 9th on) promises more high scores than there
-// are, as some queries see it and others do not, the search begins again and still finds what sorting finds;
-// so it does where the sample promises too few.
+// The search begins again if the sample promises more high scores than there are, as some queries see it and
+// others do not. It still finds what sorting finds, also if the sample promises too few. (The sample is every
+// 16th row of equal length, from the 9th on.)
 TEST(RowSearch, SampleMisleads) {
   constexpr std::size_t kRows = 20000;
   constexpr std::size_t kQueries = 5;
@@ -253,7 +254,7 @@ TEST(RowSearch, SampleMisleads) {
   std::fill_n(c.weights.data(), c.weights.size(), 0.0F);
   std::fill_n(c.values.data(), c.values.size(), 0.0F);
   for (std::size_t r = 0; r < kRows; ++r) {
-    // Of length 2: coordinate 0 is high in 40 rows of the sample, coordinate 1 in 1000 rows beside it.
+    // Rows have length 2. Coordinate 0 is high in 40 rows of the sample, coordinate 1 in 1000 rows beside it.
     const bool sampled = r % 16 == 8;
     const std::size_t axis = sampled && r < 640 ? 0 : !sampled && r < 1066 ? 1 : 2 + r % 20;
     c.weights[r * c.stride + axis] = 2;

@@ -32,7 +32,7 @@ constexpr std::uint64_t kMaxHeaderBytes = std::uint64_t{64} << 20;
 constexpr std::size_t kDataAlignment = 64;
 constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
 
-// Appends to a file through a buffer, hashing what passes.
+// Appends to a file through a buffer, and hashes the bytes.
 class HashedFile {
  public:
   explicit HashedFile(host::WritableFile& file) : file_(file) { buffer_.reserve(kBufferBytes); }
@@ -107,7 +107,7 @@ std::optional<DType> parse_dtype(const Json& text) {
   return std::nullopt;
 }
 
-// Elements of a shape times the element size; empty when it is no list of counts or passes 2^63.
+// Elements of a shape times the element size; empty when it is not a list of counts or passes 2^63.
 std::optional<std::uint64_t> bytes_of_shape(const Json& shape, DType dtype) {
   if (!shape.is_array()) return std::nullopt;
   std::uint64_t bytes = size_of(dtype);
@@ -120,7 +120,7 @@ std::optional<std::uint64_t> bytes_of_shape(const Json& shape, DType dtype) {
   return bytes;
 }
 
-// One entry of the header; its range must lie in `data`.
+// Parses one entry of the header. Its range must lie in `data`.
 Result<TensorView> parse_tensor(const std::string& where, const Json& entry,
                                 std::span<const std::byte> data) {
   if (!entry.is_object())

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The safetensors file format: 8 bytes little-endian header length, a JSON header that maps names to type,
-// shape and byte range, the tensors back to back. One file; which tensors go into which file is the model's
-// business (model_file.h).
+// The safetensors file format, for one file. It has 8 bytes little-endian header length, a JSON header that
+// maps names to type, shape and byte range, and the tensors back to back. model_file.h decides which tensors
+// go into which file.
 //
 // Thread rule: pure functions; a file object has one owner.
 #pragma once
@@ -26,15 +26,16 @@ enum class DType { kU8, kBf16, kU32, kF32, kU64 };  // narrow to wide
 [[nodiscard]] std::string_view name(DType dtype);  // "U8", "BF16", "U32", "F32", "U64"
 [[nodiscard]] std::uint64_t size_of(DType dtype);  // bytes of an element
 
-// A tensor in memory. Dense, or rows of shape[1] elements that start row_stride_bytes apart. Or one that is
-// nowhere in one piece, whose rows are asked for in order.
+// A tensor to write. It is dense in memory, or has rows of shape[1] elements that start row_stride_bytes
+// apart. Or it is nowhere in one piece, and its rows are asked for in order.
 struct TensorSource {
   std::string name;
   DType dtype;
   std::vector<std::uint64_t> shape;
-  const std::byte* data = nullptr;     // not looked at when the tensor is empty
+  const std::byte* data = nullptr;     // not used when the tensor is empty
   std::uint64_t row_stride_bytes = 0;  // 0: dense. Otherwise the shape has two dimensions
-  // Instead of both: fills row shape[0]; of a tensor of one dimension each element is one.
+  // Instead of both: fills the row with that number, below shape[0]. In a tensor of one dimension each
+  // element is a row.
   std::function<void(std::uint64_t row, std::span<std::byte> out)> read_row = {};
 
   [[nodiscard]] std::uint64_t bytes() const;  // in the file
@@ -57,7 +58,7 @@ struct FileDigest {
 // Free text by name, for readers: the header's __metadata__, in UTF-8.
 using TensorMetadata = std::map<std::string, std::string>;
 
-// Appends a whole file to `file`, wider types first, else in the given order; neither syncs nor closes. Names
+// Appends a whole file to `file`, wider types first, else in the given order. Neither syncs nor closes. Names
 // must differ.
 [[nodiscard]] Result<FileDigest> write_safetensors(host::WritableFile& file,
                                                    std::span<const TensorSource> tensors,
@@ -71,9 +72,9 @@ struct TensorView {
 };
 using TensorMap = std::map<std::string, TensorView, std::less<>>;
 
-// Views of all tensors of a file; valid as long as `file`. kBadData, with `path` and the tensor, unless the
-// header keeps all rules of the format: known types, sizes that fit the shape, byte ranges that cover the
-// data without gap or overlap. Never more than a header of 64 MiB.
+// Views of all tensors of a file; valid as long as `file`. The error is kBadData, with `path` and the tensor,
+// if the header breaks a rule of the format. Types must be known, sizes must fit the shape, and byte ranges
+// must cover the data without gap or overlap. A header has at most 64 MiB.
 [[nodiscard]] Result<TensorMap> parse_safetensors(const std::string& path, std::span<const std::byte> file);
 
 }  // namespace gossamer::engine

@@ -26,8 +26,8 @@ Result<TensorMap> parse(const std::string& file) {
   return parse_safetensors("f", std::as_bytes(std::span(file)));
 }
 
-// What is written is read back: types, shapes, rows without their padding, empty tensors; data starts on 64
-// bytes, wider types come first, and the digest is that of the file.
+// A written file reads back: types, shapes, rows without their padding, empty tensors. Data starts on 64
+// bytes, wider types come first, and the digest is the file's.
 TEST(Safetensors, RoundTrip) {
   const std::vector<std::uint8_t> bytes = {1, 2, 3};
   const std::vector<std::uint64_t> wide = {~std::uint64_t{0}, 5};
@@ -69,7 +69,7 @@ TEST(Safetensors, RoundTrip) {
   EXPECT_LT(offset("rows"), offset("bytes"));
 }
 
-// A tensor longer than the write buffer, in one piece and in rows.
+// Tensors longer than the write buffer read back, in one piece and in rows.
 TEST(Safetensors, LargeTensors) {
   std::vector<float> values(700'000);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);

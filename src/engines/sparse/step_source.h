@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StepSource: where the samples of a training step come from. Records of a dataset by the sampling plan
-// (batch_reader.h: RecordSteps), or windows of a text, made as they are needed (WindowSteps); either with
-// output rows for labels, as the learner wants them (RowSteps).
+// StepSource: the source of a training step's samples. RecordSteps (batch_reader.h) gives records of a
+// dataset by the sampling plan. WindowSteps gives windows of a text, made as they are needed. RowSteps puts
+// output rows for labels, as the learner wants them.
 //
 // Thread rule: the training loop's thread, which owns the Compute that shares the work.
 #pragma once
@@ -26,8 +26,7 @@ class StepSource {
   StepSource& operator=(const StepSource&) = delete;
   virtual ~StepSource() = default;
 
-  // The samples of a step, the same whenever they are asked for; between 1 and train.batch. Valid until the
-  // next call.
+  // The samples of a step, the same at every call; between 1 and train.batch. Valid until the next call.
   [[nodiscard]] virtual data::Batch read(StepNumber step) = 0;
 };
 
@@ -41,7 +40,7 @@ class WindowSteps final : public StepSource {
   data::TextWindows& windows_;
 };
 
-// The samples of other steps, with each label's output row in its place; their order stays.
+// The samples of other steps, with each label's output row in its place. Their order stays.
 class RowSteps final : public StepSource {
  public:
   // Borrows both for its life.

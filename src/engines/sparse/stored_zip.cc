@@ -48,7 +48,7 @@ std::uint32_t checksum(const ByteRows& content) {
   return static_cast<std::uint32_t>(crc);
 }
 
-// A field of zeros that brings `end`, where it begins, to the alignment; its own head has 4 bytes.
+// A field of zeros that aligns its own end; it begins at `end`, and its head has 4 bytes.
 std::string padding_field(std::uint64_t end) {
   const std::uint64_t zeros = (kAlignment - (end + 4) % kAlignment) % kAlignment;
   return Fields().u16(kPaddingField).u16(zeros).text(std::string(zeros, '\0')).bytes();

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // StoredZip: a zip archive of uncompressed files, written front to back (PKWARE APPNOTE 6.3.10, sections
-// 4.3.7, 4.3.12, 4.3.14-16 and 4.5.3). Sizes and offsets are always those of zip64, so that a file of 5 GB
-// takes the path that a file of 5 bytes does. Contents start on multiples of 64 bytes, as memory-mapping
-// readers want them. No time stamps: the same contents give the same archive.
+// 4.3.7, 4.3.12, 4.3.14-16 and 4.5.3). Sizes and offsets are always in zip64 fields, so a file of 5 GB takes
+// the same path as a file of 5 bytes. Contents start on multiples of 64 bytes, as memory-mapping readers want
+// them. There are no time stamps: the same contents give the same archive.
 //
-// Own code because the writers that Debian has either seek back to fill in checksums (minizip) or bring an
-// XML parser and Unicode tables along (libarchive), and none aligns the contents.
+// This is our own code because of the writers in Debian. They either seek back to fill in checksums (minizip)
+// or bring an XML parser and Unicode tables along (libarchive). None aligns the contents.
 //
 // Owner and thread: one. The file must outlive it.
 #pragma once
@@ -36,7 +36,7 @@ class StoredZip {
  public:
   explicit StoredZip(host::WritableFile& file) : out_(file) {}
 
-  // Adds a file, reading its bytes twice: for the checksum, and to write them. Names must differ, be of ASCII
+  // Adds a file, reading its bytes twice: for the checksum, and to write them. Names must differ, be ASCII
   // and shorter than 64 KiB.
   [[nodiscard]] Result<void> add(std::string_view name, const ByteRows& content);
   [[nodiscard]] Result<void> add(std::string_view name, std::string_view content);

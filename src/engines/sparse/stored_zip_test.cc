@@ -43,9 +43,9 @@ std::string archive() {
   return text.ok() ? *text : "";
 }
 
-// Followed from its end as a reader does: the directory says where each file is and its checksum, contents
-// are without gaps and start on multiples of 64 bytes. (Python's zipfile and PyTorch read it in
-// tests/process.)
+// A reader that follows the archive from its end finds each file. The directory has their places and
+// checksums. Contents are without gaps and start on multiples of 64 bytes. (Python's zipfile and PyTorch read
+// it in tests/process.)
 TEST(StoredZip, DirectoryLeadsToContents) {
   const std::string file = archive();
   constexpr std::size_t kEnd = 22;
@@ -80,7 +80,7 @@ TEST(StoredZip, DirectoryLeadsToContents) {
   EXPECT_EQ(at, end64);
 }
 
-// No time, no user, nothing else of the machine is in it.
+// The archive holds no time, no user, and nothing else of the machine.
 TEST(StoredZip, SameBytesAgain) { EXPECT_EQ(archive(), archive()); }
 
 }  // namespace

@@ -45,7 +45,7 @@ class Pickle {
       text_ += 'J';
       little_endian(value, 4);
     } else {
-      text_ += "\x8a\x09";  // nine bytes, so that the sign is never set
+      text_ += "\x8a\x09";  // nine bytes, so the sign bit is never set
       little_endian(value, 8);
       text_ += '\0';
     }

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A file that torch.load(FILE, weights_only=True) reads, with mmap=True as well: a dict of tensors, lists of
-// strings and strings. It is PyTorch's zip form (since 1.6): data.pkl, a pickle of protocol 2 in which a
-// tensor is a call of torch._utils._rebuild_tensor_v2 on a numbered storage; data/0, data/1, ..., the
-// storages; byteorder and version. The pickle uses 20 opcodes of pickle's own grammar and nothing of it is
-// executed by us: we only write it.
+// strings and strings. It is PyTorch's zip form (since 1.6):
+// - data.pkl: a pickle of protocol 2, in which a tensor is a call of torch._utils._rebuild_tensor_v2 on a
+//   numbered storage
+// - data/0, data/1, ...: the storages
+// - byteorder and version
+//
+// The pickle uses 20 opcodes of pickle's own grammar. We only write it, and never execute any of it.
 //
 // Thread rule: pure function; the file has one owner.
 #pragma once
@@ -34,9 +37,9 @@ struct TorchDict {
   TensorMetadata strings;  // strings by key
 };
 
-// Appends a whole file: tensors, lists, strings, in their order; neither syncs nor closes. Keys must differ.
-// U8, BF16 and F32 keep their type; U64 becomes torch.int64, so its values must be below 2^63; U32, which
-// PyTorch has no storage for, is our bug.
+// Appends a whole file: tensors, lists, strings, in their order. Neither syncs nor closes. Keys must differ.
+// U8, BF16 and F32 keep their type. U64 becomes torch.int64, so its values must be below 2^63. U32, for which
+// PyTorch has no storage, is our bug.
 [[nodiscard]] Result<void> write_torch_file(host::WritableFile& file, const TorchDict& dict);
 
 }  // namespace gossamer::engine

@@ -26,7 +26,7 @@ constexpr std::size_t kLossWindow = 100;
 class RecentMean {
  public:
   RecentMean() = default;
-  // The last `losses` of `steps` steps, the oldest first.
+  // `losses` are those of the last of `steps` steps, the oldest first.
   RecentMean(std::span<const double> losses, std::uint64_t steps) : count_(steps) {
     const std::size_t n = std::min({losses.size(), kLossWindow, static_cast<std::size_t>(steps)});
     const auto last = losses.last(n);
@@ -57,7 +57,8 @@ class RecentMean {
   std::uint64_t count_ = 0;  // steps
 };
 
-// Of the keys that shape the trained network: not where data lies, how it is checkpointed or used afterwards.
+// The fingerprint of the keys that shape the trained network. It leaves out where data lies, how it is
+// checkpointed and how it is used afterwards.
 std::uint64_t config_fingerprint(TrainConfig config) {
   config.data = {.weighting = config.data.weighting};
   config.checkpoint = {};
@@ -67,7 +68,7 @@ std::uint64_t config_fingerprint(TrainConfig config) {
   return XXH3_64bits(text.data(), text.size());
 }
 
-// One training run: what the loop needs, owned together.
+// One training run: the objects that the loop needs, owned together.
 class TrainingRun {
  public:
   TrainingRun(const TrainInputs& inputs, const TrainHooks& hooks)
@@ -132,13 +133,13 @@ class TrainingRun {
   }
 
   sparse::Network& network() { return network_; }
-  // By row.
+  // The counts, by row.
   [[nodiscard]] const sparse::LabelCounts& labels() const { return labels_; }
   // Null in a run without hash tables.
   sparse::HashNegatives* hashed() { return hashed_.get(); }
 
  private:
-  // All of it, not yet initialized.
+  // The whole network, not yet initialized.
   static sparse::Network network_of(const TrainInputs& in) {
     const sparse::NetworkShape shape = network_shape(in.recipe, in.schema.features(), in.schema.labels());
     const unsigned shift = sparse::shard_shift(shape.labels, in.shards);
@@ -176,7 +177,8 @@ class TrainingRun {
     return hashed_ ? std::optional(hashed_->state()) : std::nullopt;
   }
 
-  // A save that fails is reported and the run goes on, unless a stop before the last step asked for it.
+  // Saves when it is due. A save that fails is reported and the run goes on, unless a stop before the last
+  // step asked for it.
   Result<void> save_when_due(bool stopping, CheckpointCounters& counters) {
     const bool finished = next_.value == in_.recipe.steps;
     const bool asked_for = stopping && !finished;
@@ -219,7 +221,7 @@ class TrainingRun {
   RecentMean recent_;
   std::optional<StepNumber> resumed_at_;
   RunCost cost_before_;
-  Instant begin_;  // of the loop
+  Instant begin_;  // when the loop began
   Instant last_save_;
 };
 
@@ -320,7 +322,7 @@ sparse::NetworkInit network_init(const TrainConfig& config) {
 }
 
 sparse::LearnerOptions learner_options(const TrainConfig& config, const Recipe& recipe) {
-  // Indexed by the config's enums, whose order is that of the words users write.
+  // Indexed by the config's enums, which stand in the order of the words that users write.
   constexpr std::array kLogQ = {sparse::LogQ::kAll, sparse::LogQ::kExact, sparse::LogQ::kNone};
   constexpr std::array kSkipped = {sparse::SkippedSteps::kHold, sparse::SkippedSteps::kDecay,
                                    sparse::SkippedSteps::kDecayAndMove};

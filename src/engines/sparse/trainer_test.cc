@@ -24,7 +24,7 @@ using testing::HasSubstr;
 
 constexpr char kDirectory[] = "run/checkpoints";
 
-// Records whose labels follow from their features, so that there is something to learn: label l goes with the
+// Records whose labels follow from their features, so that there is something to learn. Label l goes with the
 // features 3l, 3l+1 and 3l+2, beside one of noise.
 std::unique_ptr<data::InMemoryDataset> learnable(std::uint32_t labels, std::size_t records) {
   const std::uint32_t features = 3 * labels + 10;
@@ -51,7 +51,7 @@ TrainConfig tiny_config() {
   return config;
 }
 
-// All that a test run needs, made anew so that runs share nothing but the disk.
+// The objects of a test run, made anew so that runs share nothing but the disk.
 struct TestRun {
   explicit TestRun(int workers = 2, TrainConfig c = tiny_config(), std::size_t records = 100,
                    std::uint32_t labels = 8)
@@ -60,7 +60,7 @@ struct TestRun {
     recipe = *derive_recipe(config, shape_of(*dataset));
   }
 
-  // `on_step(steps_done)` true stops the run.
+  // The run stops if `on_step(steps_done)` returns true.
   Result<TrainOutcome> train(host::Disk& disk, FunctionRef<bool(std::uint64_t)> on_step) {
     std::uint64_t done = 0;
     const auto watch = [&](const TrainProgress& progress) {
@@ -146,7 +146,7 @@ TEST(Trainer, Learns) {
   EXPECT_GT(outcome->final_loss, 0);
 }
 
-// Same seed and workers: the same bits. Another seed: other weights.
+// The same seed and workers give the same bits. Another seed gives other weights.
 TEST(Trainer, SameSeedSameBits) {
   EXPECT_EQ(reference_weights(), reference_weights());
   TrainConfig other = tiny_config();
@@ -170,7 +170,7 @@ TEST(Trainer, OtherWorkersEqualToRounding) {
   }
 }
 
-// Saving changes nothing: with and without checkpoints the model is the same, bit by bit.
+// Saving changes nothing: the model is the same with and without checkpoints, bit by bit.
 TEST(Trainer, SavingChangesNoState) {
   TrainConfig never = tiny_config();
   never.checkpoint.every_steps = 0;
@@ -193,7 +193,8 @@ TEST(Trainer, StopAndResumeAtEveryStep) {
   }
 }
 
-// The same with further hidden layers, whose weights and moments go on as they were; they learn too.
+// A run with further hidden layers resumes with the same bits, too. Their weights and moments go on as they
+// were, and they learn.
 TEST(Trainer, StopAndResumeWithDenseLayers) {
   TrainConfig config = tiny_config();
   config.model.dense = {48, 32};
@@ -212,7 +213,7 @@ TEST(Trainer, StopAndResumeWithDenseLayers) {
   EXPECT_LT(longer.losses.back(), 0.5 * longer.losses.front());
 }
 
-// The same for every kind of moments, each of which ends at weights of its own.
+// A run with any kind of moments resumes with the same bits, too. Each kind ends at weights of its own.
 TEST(Trainer, StopAndResumeWithAnyMoments) {
   std::vector<std::vector<float>> ends;
   for (const auto kind : {MomentsKind::kElement, MomentsKind::kEmbeddingBlock, MomentsKind::kBlock}) {
@@ -230,8 +231,8 @@ TEST(Trainer, StopAndResumeWithAnyMoments) {
   EXPECT_NE(ends[1], ends[2]);
 }
 
-// The same with hash tables, before they begin, between their updates and at them, with rows that have moved
-// within the tolerance: they go on as they were. Without them the weights are others.
+// A run with hash tables resumes with the same bits, too. It stops before the tables begin, between their
+// updates and at them, with rows that have moved within the tolerance. Without tables the weights are others.
 TEST(Trainer, StopAndResumeWithHashTables) {
   TrainConfig config = tiny_config();
   config.train.hard_negatives = 8;
@@ -266,8 +267,9 @@ double relative_distance(const std::vector<float>& got, const std::vector<float>
   return std::sqrt(difference / length);
 }
 
-// However many shards the output layer has, the same network comes out, labels in their own order: the same
-// bits from one worker, to rounding from more, whose shares of the rows differ. Drawn negatives too.
+// The output layer may have any number of shards: the same network comes out, with labels in their own order.
+// One worker gives the same bits. More workers give the same to rounding, as their parts of the rows differ.
+// Drawn negatives work, too.
 TEST(Trainer, AnyNumberOfShardsTrainsTheSameNetwork) {
   for (const NegativeKind negatives :
        {NegativeKind::kInBatch, NegativeKind::kUniform, NegativeKind::kFrequency}) {
@@ -292,8 +294,8 @@ TEST(Trainer, AnyNumberOfShardsTrainsTheSameNetwork) {
   }
 }
 
-// Checkpoints hold rows in the order of shards: stopped and resumed the run ends with the same bits, also
-// after its last step; with another number of shards it is refused.
+// Checkpoints hold rows in the order of shards. A run that is stopped and resumed ends with the same bits,
+// also after its last step. Another number of shards is refused.
 TEST(Trainer, StopAndResumeInShards) {
   const auto run_of = [](std::size_t shards) {
     auto run = std::make_unique<TestRun>(2, tiny_config(), 100, 40);
@@ -313,7 +315,7 @@ TEST(Trainer, StopAndResumeInShards) {
   }
 }
 
-// The machine dies (power, kill -9) after any step: what the disk then holds resumes to the same bits.
+// A machine that dies (power, kill -9) after any step leaves a disk that resumes to the same bits.
 TEST(Trainer, DiesAfterEveryStepAndResumes) {
   const std::vector<float> expected = reference_weights();
   for (std::uint64_t death = 1; death <= 12; ++death) {
@@ -326,12 +328,12 @@ TEST(Trainer, DiesAfterEveryStepAndResumes) {
     ASSERT_TRUE(outcome.ok());
     TestRun resumed;
     EXPECT_EQ(weights_of(resumed.train_to_end(*left)), expected) << death;
-    // Never more work is repeated than since the last checkpoint.
+    // No more work is repeated than since the last checkpoint.
     EXPECT_LE(resumed.losses.size(), 12 - (death - 1) / 4 * 4) << death;
   }
 }
 
-// The machine dies at any disk operation of a whole run, under several outcomes: the resumed run ends with
+// A machine may die at any disk operation of a whole run, under several outcomes: the resumed run ends with
 // the same bits.
 TEST(Trainer, DiesAtEveryDiskOperationAndResumes) {
   const std::vector<float> expected = reference_weights();
@@ -350,7 +352,7 @@ TEST(Trainer, DiesAtEveryDiskOperationAndResumes) {
   }
 }
 
-// A disk that is full costs the checkpoint, not the run; but a stop that cannot be saved is an error.
+// A full disk costs the checkpoint, not the run. But a stop that cannot be saved is an error.
 TEST(Trainer, FullDisk) {
   auto disk = fresh_disk();
   disk->restart_count({.capacity_bytes = 1000});
@@ -362,8 +364,8 @@ TEST(Trainer, FullDisk) {
   EXPECT_THAT(stopped.error().message(), HasSubstr("step-000000000005.ckpt"));
 }
 
-// A changed key that shapes the result, or other data, refuses to resume; where checkpoints are kept may
-// change.
+// A changed key that shapes the result, or other data, is refused at a resume. The directory of checkpoints
+// may change.
 TEST(Trainer, ResumeRefusesAnotherRecipe) {
   auto disk = fresh_disk();
   ASSERT_TRUE(TestRun().train(*disk, [](std::uint64_t done) { return done == 5; }).ok());
@@ -395,8 +397,7 @@ TEST(Trainer, SavesByTime) {
   EXPECT_EQ(std::count(run.events.begin(), run.events.end(), "checkpoint_written"), 3);
 }
 
-// What comes after the last step may be repeated without a step: the network and the loss are those of the
-// run.
+// Work after the last step may be repeated without a step: the network and the loss are the run's.
 TEST(Trainer, SavesAfterTheLastStep) {
   auto disk = fresh_disk();
   const auto first = TestRun().train_to_end(*disk);
@@ -419,8 +420,8 @@ TEST(Trainer, SavesAfterTheLastStep) {
   EXPECT_TRUE(other->list(kDirectory)->empty()) << "both keys are 0";
 }
 
-// The loss of a resumed run is to the last bit that of one that never stopped, wherever it stopped; its cost
-// is that of all parts together.
+// The loss of a resumed run equals, to the last bit, the loss of one that never stopped, wherever it stopped.
+// Its cost is the sum over all parts.
 TEST(Trainer, ResumedLossAndCostAreTheWholeRuns) {
   TrainConfig config = tiny_config();
   config.train.steps = 130;

@@ -8,9 +8,9 @@
 //
 // one line each, separated by single blanks. Numbers are the shortest that give the same float.
 //
-// A name may hold no blank there: every blank or control character of Unicode in it becomes '_' ("night owl"
-// -> "night_owl"), and an empty name is "_". Names that are the same afterwards would be one word to a
-// reader: the first keeps its line, the others are left out and counted.
+// A name may hold no blank there. So every blank or control character of Unicode in it becomes '_' ("night
+// owl" -> "night_owl"), and an empty name is "_". Names that are the same afterwards would be one word to a
+// reader. The first keeps its line, and the others are left out and counted.
 //
 // Thread rule: pure function; the file has one owner.
 #pragma once
@@ -27,14 +27,14 @@ namespace gossamer::engine {
 
 struct NamedRows {
   const sparse::RowTable& rows;
-  // Of row i < count, in UTF-8; valid until the next call.
+  // The name of row i < count, in UTF-8; valid until the next call.
   std::function<std::string_view(std::size_t)> name;
   std::size_t count = 0;  // at most rows.rows()
 };
 
 struct Word2vecReport {
   std::uint64_t vectors = 0;   // written
-  std::uint64_t repeated = 0;  // left out: their names are the same as another's without blanks
+  std::uint64_t repeated = 0;  // left out: without blanks their names repeat another's
 };
 
 // Appends a whole file; neither syncs nor closes.

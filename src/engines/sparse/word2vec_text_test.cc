@@ -12,8 +12,8 @@
 namespace gossamer::engine {
 namespace {
 
-// One line per name; blanks become '_', a name that is another's then is left out, and the count says what is
-// there. Numbers are exact.
+// A file has one line per name, and its count is the number of lines. Blanks become '_', and a name that then
+// repeats another is left out. Numbers are exact.
 TEST(Word2vecText, Lines) {
   sparse::RowTable rows({.rows = 5, .width = 2}, sparse::Moments::kNone);
   const std::array<std::string_view, 4> names = {"deer", "night owl", "night_owl", ""};

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compute: the machine's cores and memory. One of the seams: host/posix runs workers on threads,
-// host/sim runs them one after another in a fixed order. Work is handed out as spans by worker number; each
-// mutable object belongs to one worker for the length of a run, so results depend on the number of workers
-// but never on timing.
+// Compute: the machine's cores and memory. One of the seams: host/posix runs workers on threads, host/sim
+// runs them one after another in an order that its seed decides. Work is handed out as spans by worker
+// number. Each mutable object belongs to one worker for the length of a run. So results depend on the number
+// of workers, but never on timing.
 //
 // Thread rule: run() is called by one thread at a time, the owner; not from inside a task.
 #pragma once
@@ -38,8 +38,8 @@ class Compute {
   [[nodiscard]] virtual std::uint64_t peak_rss_bytes() const = 0;
 };
 
-// Half-open range [begin, end) of n items that belongs to `worker` of `workers`: contiguous, sizes differ by
-// at most one.
+// The half-open range [begin, end) of n items that belongs to `worker` of `workers`. Ranges are contiguous,
+// and their sizes differ by at most one.
 struct Range {
   std::size_t begin = 0;
   std::size_t end = 0;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Disk: files and directories. One of the seams: host/posix is the real file system; host/sim keeps
-// files in memory and can lose unsynced writes, tear them, run full, or crash between any two operations.
+// Disk: files and directories. One of the seams: host/posix is the real file system. host/sim keeps files in
+// memory and can lose unsynced writes, tear them, run full, or crash between any two operations.
 //
-// Durability contract, the same for both: bytes of a file survive a crash only after sync(); names (create,
-// rename, remove) only after sync_directory() of their parent. Anything not synced may be lost wholly or in
-// part. A rename is atomic: after a crash the name leads to the old file or to the new one, never to a
+// Durability contract, the same for both: bytes of a file survive a crash only after sync(). Names (create,
+// rename, remove) survive only after sync_directory() of their parent. Anything not synced may be lost wholly
+// or in part. A rename is atomic: after a crash the name leads to the old file or to the new one, never to a
 // mixture.
 //
 // Paths are UTF-8, '/'-separated. Errors are kFailed with `where` = the path, and name the cause.
@@ -60,7 +60,7 @@ class MappedFile {
   [[nodiscard]] virtual std::span<const std::byte> bytes() const = 0;
 };
 
-// Held while the object lives, by one process at a time.
+// A lock on a directory. It is held while the object lives, by one process at a time.
 class DirectoryLock {
  public:
   DirectoryLock() = default;
@@ -71,7 +71,7 @@ class DirectoryLock {
 
 enum class WriteMode {
   kTruncate,  // an existing file is emptied
-  kPrivate,   // so too; nobody but the file's owner may read or write it, where the disk knows owners
+  kPrivate,   // likewise; only the file's owner may read or write it, where the disk knows owners
   kAppend,    // an existing file is continued
 };
 

@@ -9,7 +9,7 @@
 namespace gossamer::host {
 
 Result<void> make_durable_directories(Disk& disk, const std::string& path) {
-  std::vector<std::string> parents;  // of what is missing, the nearest first
+  std::vector<std::string> parents;  // the parents of what is missing, the nearest first
   for (std::string missing = path;; missing = parent(missing)) {
     const auto there = disk.exists(missing);
     if (!there.ok()) return there.error();

@@ -10,8 +10,8 @@
 
 namespace gossamer::host {
 
-// As Disk::make_directories(); what it makes is durable when it returns. Nothing
-// is done where `path` is there already.
+// Makes directories as Disk::make_directories() does; what it makes is durable when it returns. Does nothing
+// where `path` is there already.
 [[nodiscard]] Result<void> make_durable_directories(Disk& disk, const std::string& path);
 
 }  // namespace gossamer::host

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Questions: one message to whoever listens for control there, one answer back (docs/protocols/admission.md).
-// For what needs no link: enrolling, status, stop. A question is asked once; its asker gets one Answered.
+// Questions: one message to the process that listens for control at an endpoint, one answer back
+// (docs/protocols/admission.md). They serve what needs no link: enrolling, status, stop. A question is asked
+// once; its asker gets one Answered.
 //
 // Thread rule: plain values and functions.
 #pragma once
@@ -21,7 +22,7 @@ using QuestionId = StrongId<struct QuestionIdTag>;
 
 inline constexpr std::size_t kMaxQuestionBytes = std::size_t{1} << 20;  // there, and back
 inline constexpr std::size_t kMaxWaitingQuestions = 1024;  // of one Network: asked, and to be answered, each
-// Of strangers, to be answered: in all, and from one host.
+// Limits on questions of strangers that wait for an answer: in all, and from one host.
 inline constexpr std::size_t kMaxStrangersQuestions = 768;
 inline constexpr std::size_t kMaxFromOneHost = 256;
 inline constexpr Duration kMaxQuestionTime{60'000'000'000};
@@ -31,8 +32,8 @@ struct Question {
   std::string method = {};              // 1..32 letters of ASCII, such as "Enroll"
   std::string body = {};                // a protobuf message; opaque here
   Duration timeout = from_seconds(10);  // in (0, kMaxQuestionTime]
-  // The name in the certificate of who may have it, where the run has certificates; empty: any node of the
-  // run.
+  // The common name in the certificate that the answerer must hold, where the run has certificates. Empty:
+  // any node of the run.
   std::string to = {};
 };
 
@@ -43,7 +44,7 @@ struct Question {
 [[nodiscard]] Error too_busy(std::string where);
 [[nodiscard]] Error no_answer(std::string where, const std::string& method, Duration timeout);
 
-// Fit to travel: parts cut to kMaxErrorPartBytes, control characters replaced.
+// The error made fit to travel: its parts are cut to kMaxErrorPartBytes, and control characters are replaced.
 [[nodiscard]] Error made_fit(Error error);
 
 }  // namespace gossamer::host

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Store: what the coordinator must not forget, and who the coordinator is. One of the seams
+// Store: what the coordinator must not forget, and which process is the coordinator. One of the seams
 // (docs/adr/0015-store-seam.md): host/posix keeps it in an SQLite file or in etcd, host/sim in memory with
-// faults. Several processes open the same store; at most one leads, and only what leads reads or writes.
+// faults. Several processes may open the same store. At most one leads, and only the leader reads or writes
+// the entries.
 //
 //   std::unique_ptr<Store> store = ...;
 //   auto generation = store->campaign({.name = "coordinator-1", .address = "10.0.0.1:7070"});
@@ -14,17 +15,21 @@
 // Guard. Every commit is refused, inside the store's own transaction, unless this process still leads. A
 // leader that was stopped, cut off or replaced can therefore change nothing, whatever it believes.
 //
-// Errors. kRefused: this handle does not lead, or leads no more; it may campaign again. kFailed: the world
-// (disk full, nobody answers); `where` is the file or the addresses. After a kFailed commit the batch is in
-// the store wholly or not at all, and which of the two is not known: its answer may have been lost. The same
-// holds for a kRefused commit that was sent more than once. Changes say what is to be, not what is to be
-// done, so the leader commits the same changes once more (with others after them if it likes), or stops
-// leading; until then it answers nothing that rests on them. kBadData: the limits below, or a damaged store.
+// Errors.
+// - kRefused: this handle does not lead, or leads no more; it may campaign again.
+// - kFailed: the world (disk full, nobody answers); `where` is the file or the addresses.
+// - kBadData: the limits below, or a damaged store.
+//
+// A commit in doubt. After a kFailed commit the batch is in the store wholly or not at all, and nobody knows
+// which: its answer may have been lost. The same holds for a kRefused commit that was sent more than once. A
+// change says what the value is to be, not how to change it, so it can be made twice. The leader therefore
+// commits the same changes once more (with others after them if it likes), or stops leading. Until then it
+// answers nothing that rests on them.
 //
 // Keys and values are bytes; by convention keys are readable ("members/17"). They are strings, not spans of
-// std::byte, because that is what they come from and become: protobuf, SQLite, base64.
+// std::byte, because protobuf, SQLite and base64 take and give strings.
 //
-// Thread rule: one thread owns a handle; every call but keep_every() and lead_time() blocks, for the time of
+// Thread rule: one thread owns a handle. Every call but keep_every() and lead_time() blocks, for the time of
 // a disk's sync or of the timeouts that the implementation was given. A destroyed handle falls silent like a
 // killed process.
 #pragma once
@@ -78,21 +83,22 @@ class Store {
   virtual ~Store() = default;
 
   // Tries to become the leader. The new generation is higher than any before and durable; nullopt when
-  // another process leads (or was quicker). Returns at once, never waits for a leader to go. Requires that
-  // this handle does not lead.
+  // another process leads (or was quicker). Returns at once: it never waits for another leader to go.
+  // Requires that this handle does not lead.
   [[nodiscard]] virtual Result<std::optional<Generation>> campaign(const Candidate& self) = 0;
-  // Says that the leader is alive. To be called every keep_every(); after a longer silence another may lead.
-  // kRefused once this handle leads no more. A kFailed call may be repeated at once.
+  // Says that the leader is alive. Call it every keep_every(); after a longer silence another process may
+  // lead. kRefused once this handle leads no more. A kFailed call may be repeated at once.
   [[nodiscard]] virtual Result<void> keep() = 0;
   [[nodiscard]] virtual Duration keep_every() const = 0;
-  // After so much silence another may lead; nullopt where only the end of this process lets another lead.
+  // The silence after which another process may lead. nullopt where only the end of this process lets another
+  // lead.
   [[nodiscard]] virtual std::optional<Duration> lead_time() const = 0;
-  // Gives the lead up, so that a successor need not wait for silence. Fine for one that does not lead. This
-  // handle does not lead after it, even if the store could not be told (kFailed).
+  // Gives the lead up, so that a successor need not wait for silence. Fine for a handle that does not lead.
+  // This handle does not lead after it, even if the store could not be told (kFailed).
   [[nodiscard]] virtual Result<void> resign() = 0;
 
-  // Who leads now, for standbys and redirects; nullopt when nobody does. Needs no lead. A hint: it may be
-  // outdated when it arrives.
+  // The process that leads now, for standbys and redirects; nullopt when none does. Needs no lead. A hint: it
+  // may be outdated when it arrives.
   [[nodiscard]] virtual Result<std::optional<LeaderRecord>> leader() = 0;
 
   // Everything committed, sorted by the bytes of the key. For the leader only.

@@ -30,7 +30,7 @@ class Deadline {
  public:
   explicit Deadline(Duration timeout)
       : end_(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_nanos(timeout.ns, GPR_TIMESPAN))) {}
-  // The n-th part of the time that is left.
+  // A deadline after the n-th part of the time that is left.
   [[nodiscard]] Deadline share(int n) const {
     const gpr_timespec left = gpr_time_sub(end_, gpr_now(GPR_CLOCK_MONOTONIC));
     return Deadline(from_milliseconds(static_cast<double>(gpr_time_to_millis(left)) / n));
@@ -77,7 +77,7 @@ Result<Descriptor> connect_to(const Endpoint& from, const Addresses& addresses, 
   Error last = cannot_connect(from, EADDRNOTAVAIL);
   int untried = 0;
   for (const addrinfo* address = addresses.get(); address != nullptr; address = address->ai_next) ++untried;
-  // One that swallows what is sent to it must not cost the others their time.
+  // An address that swallows what is sent to it must not cost the others their time.
   for (const addrinfo* address = addresses.get(); address != nullptr; address = address->ai_next) {
     Result<Descriptor> socket = connect_one(from, *address, deadline.share(untried--));
     if (socket.ok()) return socket;

@@ -27,7 +27,7 @@ class AuthorityFetch : public ::testing::Test {
  protected:
   void SetUp() override { (void)std::signal(SIGPIPE, SIG_IGN); }
 
-  // Serves a run, with or without TLS; where, and the authority's certificate.
+  // A served run, with or without TLS: where it is served, and the authority's certificate.
   struct Run {
     std::unique_ptr<Network> network;
     Endpoint at;
@@ -88,7 +88,7 @@ TEST_F(AuthorityFetch, OtherRun) {
   EXPECT_EQ(got.error().expected, other);
 }
 
-// It is told how far somebody came: the name, the connection, TLS.
+// The error tells how far the attempt came: the name, the connection, TLS.
 TEST_F(AuthorityFetch, SaysWhatFailed) {
   const Run plain = serve(false);
   Endpoint closed;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a client stream holds of gRPC. Thread rule: that of stream.h.
+// The gRPC objects of a client stream. Thread rule: as stream.h.
 #pragma once
 
 #include <grpcpp/channel.h>

@@ -59,7 +59,7 @@ bool add_extension(X509* certificate, X509* issuer, int kind, const std::string&
   return extension != nullptr && X509_add_ext(certificate, extension.get(), -1) == 1;
 }
 
-// Everything but extensions and the signature.
+// A certificate with everything but extensions and the signature.
 Certificate blank(const std::string& name, EVP_PKEY* key, const Validity& validity) {
   Certificate certificate(X509_new());
   std::array<unsigned char, 16> serial{};
@@ -124,7 +124,7 @@ Result<std::string> sign_request(const KeyAndCertificate& authority, const std::
                                  const std::string& name, const Validity& validity) {
   const Request asked(PEM_read_bio_X509_REQ(reader(request).get(), nullptr, nullptr, nullptr));
   const Key asked_key(asked == nullptr ? nullptr : X509_REQ_get_pubkey(asked.get()));
-  // The signature proves that whoever asks holds the key.
+  // The signature proves that the asker holds the key.
   if (asked_key == nullptr || X509_REQ_verify(asked.get(), asked_key.get()) != 1) {
     return failure("cannot use the certificate request", ErrorKind::kBadData);
   }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A run's own certificate authority: who holds a certificate signed by it is a node of the run (X.509, ECDSA
-// over P-256, by OpenSSL). A node makes its key itself and sends a request; the key never leaves its machine.
+// A run's own certificate authority: a certificate signed by it makes its holder a node of the run (X.509,
+// ECDSA over P-256, by OpenSSL). A node makes its key itself and sends a request; the key never leaves its
+// machine.
 //
 // All texts are PEM. Thread rule: any thread, plain values.
 #pragma once
@@ -36,15 +37,15 @@ struct Validity {
 // A new key, and a request for a certificate for it.
 [[nodiscard]] Result<KeyAndRequest> make_request();
 
-// A certificate for the key in `request`, under the common name `name`, letters, digits and '-', and the DNS
-// names kCertificateHost and certificate_host(name); what the request itself says of names is ignored. Good
-// for both ends of a connection. An unreadable request is kBadData.
+// A certificate for the key in `request`, under the common name `name` (letters, digits and '-') and the DNS
+// names kCertificateHost and certificate_host(name). Names that the request itself gives are ignored. The
+// certificate is good for both ends of a connection. An unreadable request is kBadData.
 [[nodiscard]] Result<std::string> sign_request(const KeyAndCertificate& authority, const std::string& request,
                                                const std::string& name, const Validity& validity);
 
-// The common names in credentials that fit together: the certificate is for the key, signed by the authority,
-// and valid at `now_seconds` as the authority is. kRefused for one that is not valid then, else kBadData that
-// says what does not fit.
+// The common names in credentials. check_credentials() requires that the certificate is for the key and
+// signed by the authority, and that both are valid at `now_seconds`. kRefused where one of them is not valid
+// then, else kBadData that says what does not fit.
 struct CredentialNames {
   std::string authority;
   std::string own;
@@ -52,10 +53,11 @@ struct CredentialNames {
 [[nodiscard]] Result<CredentialNames> check_credentials(const NetworkCredentials& credentials,
                                                         double now_seconds);
 
-// So many bytes that nobody can guess.
+// `bytes` bytes that nobody can guess.
 [[nodiscard]] Result<std::string> random_secret(std::size_t bytes);
 
-// SHA-256 of a certificate, 64 hex digits: what a join token pins. An unreadable certificate is kBadData.
+// The SHA-256 of a certificate as 64 hex digits, which a join token pins. An unreadable certificate is
+// kBadData.
 [[nodiscard]] Result<std::string> fingerprint(const std::string& certificate);
 
 }  // namespace gossamer::host

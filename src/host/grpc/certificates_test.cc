@@ -9,8 +9,8 @@ namespace {
 
 constexpr Validity kValid{.now_seconds = 1.8e9, .days = 30};
 
-// Two authorities of one name are two: keys, certificates and fingerprints differ; a fingerprint is that of
-// the certificate, however often it is asked.
+// Two authorities of one name differ in keys, certificates and fingerprints. The fingerprint of a certificate
+// is the same however often it is asked for.
 TEST(Certificates, AuthoritiesDiffer) {
   const auto a = make_authority("run", kValid);
   const auto b = make_authority("run", kValid);
@@ -23,9 +23,9 @@ TEST(Certificates, AuthoritiesDiffer) {
   EXPECT_NE(*of_a, *fingerprint(b->certificate));
 }
 
-// What is no certificate, no request, a request whose signature is of another key, or no authority is refused
-// by name; none of it crashes. (That good ones are accepted, and foreign ones refused, is seen where they are
-// used: the network's conformance test.)
+// Texts that are no certificate, no request or no authority are refused by name, and so is a request signed
+// with another key. None of them crashes. (The network's conformance test shows that good ones are accepted
+// and foreign ones refused.)
 TEST(Certificates, RefusesGarbage) {
   const auto authority = make_authority("run", kValid);
   const auto request = make_request();
@@ -43,7 +43,7 @@ TEST(Certificates, RefusesGarbage) {
   EXPECT_FALSE(fingerprint(request->request).ok());
 }
 
-// Credentials that fit tell both names; each way of not fitting is told in its own words.
+// Credentials that fit give both names; each way of not fitting is told in its own words.
 TEST(Certificates, CredentialsFit) {
   const auto authority = make_authority("run-1", kValid);
   const auto request = make_request();

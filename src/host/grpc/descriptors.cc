@@ -22,7 +22,7 @@ void want_descriptors() {
   rlimit limit = descriptor_limit();
   if (limit.rlim_cur >= kWantedDescriptors) return;
   limit.rlim_cur = std::min<rlim_t>(kWantedDescriptors, limit.rlim_max);
-  // Refused: it has what it has.
+  // If the system refuses, the process keeps the limit that it has.
   static_cast<void>(setrlimit(RLIMIT_NOFILE, &limit));
 }
 

@@ -40,7 +40,7 @@ Result<void> probe_listen(const Endpoint& at) {
       error = errno;
       continue;
     }
-    // As servers do, or else a port would count as taken for a minute after its last connection.
+    // Set as servers set it, or else a port would count as taken for a minute after its last connection.
     const int on = 1;
     (void)setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     const bool good =

@@ -33,26 +33,26 @@
 namespace gossamer::host {
 namespace {
 
-// A frame's own limit and gRPC's are the same; an attempt to connect over a bad line needs several round
-// trips.
+// The largest message is the largest frame. An attempt to connect over a bad line needs several round trips.
 constexpr int kMaxMessageBytes = static_cast<int>(Network::kMaxFrameBytes);
 constexpr int kConnectTimeoutMs = 5000;
-// A connection carries one stream or question, which comes at once and stays.
+// A connection carries one stream or one question, which comes at once and stays; so an idle one is of no
+// use.
 constexpr int kIdleMs = 10'000;
-// Nobody of ours compresses, and a small message that grows to gigabytes would pass the limit.
+// No node compresses. A small message that unpacks to gigabytes would pass the limit.
 constexpr const char* kDecompression = "grpc.per_message_decompression";
-// What gRPC gathers of frames that wait behind each other before it writes: as much as a step's exchange has
-// for one peer leaves in one go, with fewer system calls and wake-ups.
+// The bytes that gRPC gathers before it writes, of frames that wait behind each other. All that a step's
+// exchange has for one peer leaves in one go, with fewer system calls and wake-ups.
 constexpr const char* kWriteBuffer = "grpc.http2.write_buffer_size";
 constexpr int kGatheredBytes = 256 << 10;
 
-// TLS with whoever is there.
+// TLS with any server, whatever certificate it shows.
 std::shared_ptr<grpc::ChannelCredentials> unproven_credentials(const std::string& authority) {
   grpc::experimental::TlsChannelCredentialsOptions options;
   options.set_verify_server_certs(false);
   options.set_certificate_verifier(std::make_shared<grpc::experimental::NoOpCertificateVerifier>());
   options.set_check_call_host(false);
-  // Or else gRPC wants the system's, which need not be installed.
+  // Without this gRPC wants the system's root certificates, which need not be installed.
   options.set_certificate_provider(
       std::make_shared<grpc::experimental::StaticDataCertificateProvider>(authority));
   options.watch_root_certs();
@@ -68,7 +68,7 @@ class GrpcNetwork final : public Network {
         sink_(std::move(sink)),
         questions_(sink_, credentials_.has_value() ? GrpcQuestions::Strangers::kAsk
                                                    : GrpcQuestions::Strangers::kNone) {
-    // What it would say arrives as an error's text; on stderr it would stand beside no run, node or peer.
+    // What gRPC would log arrives as an error's text; on stderr it would stand beside no run, node or peer.
     gpr_set_log_function([](gpr_log_func_args*) {});
     // Debian's Abseil looks for cycles among gRPC's locks whenever one is taken, under a lock of its own.
     absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
@@ -107,7 +107,7 @@ class GrpcNetwork final : public Network {
   struct ChannelUse {
     Lane lane = Lane::kControl;
     int most_received = kMaxMessageBytes;
-    std::string name = {};  // of the certificate that the other end must have; empty for any of the run
+    std::string name = {};  // the common name that the other end must have; empty for any node of the run
   };
   [[nodiscard]] std::shared_ptr<grpc::Channel> channel_to(const Endpoint& to, const ChannelUse& use) const;
   void free_remains();

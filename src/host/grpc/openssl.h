@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// OpenSSL's objects as owners, its last error as ours. Thread rule: plain values.
+// Owning pointers for OpenSSL's objects, and its last error as one of ours. Thread rule: plain values.
 #pragma once
 
 #include <openssl/bio.h>

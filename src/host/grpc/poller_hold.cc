@@ -19,7 +19,8 @@
 namespace gossamer::host {
 namespace {
 
-// Of which the number of pollers is known. Others poll on threads that do other things too.
+// The version for which the number of pollers is known. Other versions poll on threads that do other things
+// too.
 constexpr bool kKnownVersion = GRPC_CPP_VERSION_MAJOR == 1 && GRPC_CPP_VERSION_MINOR == 51;
 constexpr int kProcessorsPerPoller = 4;
 
@@ -38,7 +39,8 @@ int grpc_pollers() {
   return kKnownVersion ? std::clamp(static_cast<int>(gpr_cpu_num_cores()) / 2, 2, 16) : 0;
 }
 
-// gRPC calls back on its pollers alone, so a call that is over at once, as nobody is called, brings one here.
+// gRPC calls back on its pollers alone. So each cancelled call to nowhere, which is over at once, brings one
+// poller into stay().
 struct PollerHold::Held {
   struct Call {
     grpc::ClientContext context;
@@ -56,7 +58,7 @@ struct PollerHold::Held {
   std::condition_variable changed;
   // Guarded by mutex.
   std::deque<Call> calls;
-  int here = 0;  // pollers
+  int here = 0;  // pollers that wait in stay()
   bool over = false;
 };
 

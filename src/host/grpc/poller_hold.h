@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gRPC's callback interface polls sockets with half as many threads as the machine has processors, and with
-// two at least. Each time that one of them leaves the poll with something to do it wakes another, which polls
-// in its place: a quarter of the task switches of a small node, and no work done sooner. A PollerHold keeps
-// the surplus ones out of the poll (ADR 20).
+// PollerHold keeps surplus threads of gRPC out of the poll (ADR 20). gRPC's callback interface polls sockets
+// with half as many threads as the machine has processors, at least two and at most 16. Each time that one of
+// them leaves the poll with something to do, it wakes another, which polls in its place. That makes a quarter
+// of the task switches of a small node, and no work is done sooner.
 //
 // Nobody may wait on a gRPC thread for what another one does: there may be no other.
 //
@@ -14,14 +14,15 @@
 
 namespace gossamer::host {
 
-// Of the machine's, those that this thread may run on.
+// The processors of the machine that this thread may run on.
 [[nodiscard]] int usable_processors();
-// Pollers that `processors` usable ones leave room for: one for each four, and one at least.
+// The number of pollers that are useful on `processors` usable processors: one for each four, and one at
+// least.
 [[nodiscard]] int useful_pollers(int processors);
-// Pollers that gRPC's library has here; 0 where that is not known of its version.
+// The number of pollers that gRPC's library has here; 0 where it is not known for the library's version.
 [[nodiscard]] int grpc_pollers();
 
-// One for all networks of the process: their threads are the same.
+// One PollerHold serves all networks of the process: their threads are the same.
 class PollerHold {
  public:
   [[nodiscard]] static std::shared_ptr<PollerHold> get();
@@ -29,7 +30,7 @@ class PollerHold {
   PollerHold();
   PollerHold(const PollerHold&) = delete;
   PollerHold& operator=(const PollerHold&) = delete;
-  // Lets them go first: the last channel joins them.
+  // Lets the held threads go first: the last channel joins them.
   ~PollerHold();
 
  private:

@@ -16,14 +16,15 @@
 namespace gossamer::host {
 namespace {
 
-// One for each four, and always one.
+// One poller for each four processors, and always one.
 TEST(PollerHold, SmallMachinesPollWithOneThread) {
   for (const int processors : {0, 1, 2, 4, 7}) EXPECT_EQ(useful_pollers(processors), 1) << processors;
   EXPECT_EQ(useful_pollers(8), 2);
   EXPECT_EQ(useful_pollers(64), 16);
 }
 
-// A network whose frames come back from the other end, and the threads that told of them.
+// A client, and a server that sends every frame back. threads() gives the threads that told the client of
+// them.
 class EchoedFrames {
  public:
   // The threads of the first `frames` events of a frame that went there and back, one at a time.
@@ -58,7 +59,8 @@ class EchoedFrames {
   });
 };
 
-// With two they take turns: a thousand frames of one are a coincidence of nothing.
+// Events come from no more threads than useful_pollers() says. Two pollers take turns, so a thousand frames
+// would show both.
 TEST(PollerHold, EventsComeFromTheUsefulPollers) {
   if (grpc_pollers() == 0) GTEST_SKIP() << "nothing is known of this version's pollers";
   const int useful = useful_pollers(usable_processors());
@@ -67,7 +69,8 @@ TEST(PollerHold, EventsComeFromTheUsefulPollers) {
   EXPECT_LE(seen.size(), static_cast<std::size_t>(useful));
 }
 
-// One after the other, and several at a time, which share it: whoever ends does not take it from the others.
+// Networks come and go one after the other, and several at a time, which share the hold. The end of one does
+// not take it from the others.
 TEST(PollerHold, NetworksComeAndGo) {
   for (int i = 0; i < 20; ++i) EXPECT_FALSE(EchoedFrames().threads(2).empty());
   EchoedFrames longer;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One question as gRPC sees it, on either side. Each is shared by gRPC, which keeps it until OnDone, and by
+// One question as gRPC sees it, on either side. gRPC keeps the object until OnDone, and shares it with
 // GrpcQuestions. Thread rule: any thread; no lock is held while the sink is called.
 #pragma once
 
@@ -24,7 +24,7 @@ inline constexpr const char* kQuestionService = "/gossamer.Admission/";
 
 class OutgoingQuestion final : public grpc::ClientUnaryReactor {
  public:
-  // Told after Answered. The remains must not be freed on gRPC's threads.
+  // Called after Answered. The remains must not be freed on gRPC's threads.
   using Over = std::function<void(QuestionId, std::shared_ptr<void> remains)>;
 
   OutgoingQuestion(QuestionId id, std::string where, NetworkSink sink, Over over,
@@ -77,7 +77,7 @@ class IncomingQuestion final : public grpc::ServerGenericBidiReactor {
   void OnReadDone(bool ok) override;
   void OnCancel() override;
   void OnDone() override;
-  // True for whoever may finish the call.
+  // True for the first caller, which may finish the call.
   [[nodiscard]] bool claim_finish();
 
   const QuestionId id_;

@@ -21,7 +21,7 @@ class RefusedCall final : public grpc::ServerGenericBidiReactor {
   void OnDone() override { delete this; }
 };
 
-// Of what the asker's clock and the network add to kMaxQuestionTime.
+// What the asker's clock and the network may add to kMaxQuestionTime.
 constexpr std::int64_t kDeadlineSlackNs = 1'000'000'000;
 
 // Without a deadline a stranger could hold a place for ever; gRPC ends a call at its deadline on both sides.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GrpcQuestions: the questions of one GrpcNetwork (host/api/question.h). One that we ask is a unary call on a
-// channel of its own; one that we are asked is a stream with one message each way, because only gRPC's
-// generic service tells the method's name.
+// GrpcQuestions: the questions of one GrpcNetwork (host/api/question.h). A question that this process asks is
+// a unary call on a channel of its own. A question that it is asked is a stream with one message each way,
+// because only gRPC's generic service tells the method's name.
 //
 // Thread rule: any thread. No lock is held while the sink is called.
 #pragma once
@@ -26,7 +26,8 @@ class IncomingQuestion;
 
 class GrpcQuestions {
  public:
-  // Whether those who ask without a certificate are strangers, or the run has no certificates.
+  // What an asker without a certificate is: nothing special, as the run has no certificates (kNone), or a
+  // stranger (kAsk).
   enum class Strangers { kNone, kAsk };
   GrpcQuestions(NetworkSink sink, Strangers strangers);
   GrpcQuestions(const GrpcQuestions&) = delete;
@@ -38,19 +39,20 @@ class GrpcQuestions {
   [[nodiscard]] QuestionId ask(const std::shared_ptr<grpc::Channel>& channel, const std::string& to,
                                Question question);
 
-  // Whether a call's full method name is that of a question.
+  // Whether a call's full method name names a question.
   [[nodiscard]] static bool is_question(const std::string& method);
-  // For gRPC: the reactor of a call that is_question(). Refuses what has no deadline or comes while too many
-  // wait, in all or of strangers from its host.
+  // For gRPC: the reactor of a call that is_question(). Refuses a question without a deadline, or with one
+  // too far away. Refuses one that comes while too many wait: in all, of strangers, or of strangers from its
+  // host.
   [[nodiscard]] grpc::ServerGenericBidiReactor* accept(grpc::GenericCallbackServerContext* context);
 
   void answer(QuestionId question, Result<std::string> answer);
 
-  // Ends all questions; what comes later is refused.
+  // Ends all questions; refuses those that come later.
   void cancel();
-  // After cancel(): waits until gRPC is done with all of them.
+  // Call it after cancel(): it waits until gRPC is done with all of them.
   void end();
-  // On a user's thread: frees what finished calls have left.
+  // Frees what finished calls have left. Call it on a thread that is not gRPC's.
   void free_remains();
 
  private:
@@ -59,7 +61,7 @@ class GrpcQuestions {
 
   struct Incoming {
     std::shared_ptr<IncomingQuestion> question;
-    std::string host;  // of a stranger; empty: it is none
+    std::string host;  // the host of a stranger; empty for another asker
   };
 
   const NetworkSink sink_;
@@ -71,12 +73,12 @@ class GrpcQuestions {
   QuestionId last_;
   std::map<QuestionId, std::shared_ptr<OutgoingQuestion>> outgoing_;
   std::map<QuestionId, Incoming> incoming_;
-  std::map<std::string, std::size_t> of_host_;  // of strangers, how many are incoming
-  std::size_t strangers_waiting_ = 0;           // of all hosts
+  std::map<std::string, std::size_t> of_host_;  // strangers' questions that wait, by host
+  std::size_t strangers_waiting_ = 0;           // strangers' questions that wait, of all hosts
   std::vector<std::shared_ptr<void>> remains_;  // channels, which must not be freed on gRPC's threads
 };
 
-// A call that is not served ends at once.
+// The reactor of a call that is not served: it ends at once.
 [[nodiscard]] grpc::ServerGenericBidiReactor* refuse_call(const grpc::Status& status);
 
 }  // namespace gossamer::host

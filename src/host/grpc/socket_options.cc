@@ -43,8 +43,8 @@ struct LaneMutator {
 
 Lane lane_of(grpc_socket_mutator* mutator) { return reinterpret_cast<LaneMutator*>(mutator)->lane; }
 
-// BBR on control would pace short bursts; cubic on bulk fills the bottleneck's queue,
-// in which control then waits. A process that may not choose keeps the system's choice.
+// BBR on control would pace short bursts; cubic on bulk fills the bottleneck's queue, in which control then
+// waits. A process that may not choose keeps the system's choice.
 bool set_options(int fd, Lane lane) {
   const char* const congestion = lane == Lane::kControl ? "cubic" : "bbr";
   (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, congestion,
@@ -59,7 +59,7 @@ const grpc_socket_mutator_vtable kVtable{
     },
     [](grpc_socket_mutator* mutator) { delete reinterpret_cast<LaneMutator*>(mutator); },
     [](const grpc_mutate_socket_info* info, grpc_socket_mutator* mutator) {
-      // gRPC owns the descriptor, sees that the connection has ended, and closes it.
+      // gRPC owns the descriptor; it sees that the connection has ended, and closes it.
       const bool accepted = info->usage == GRPC_FD_SERVER_CONNECTION_USAGE;
       if (accepted && is_among_last(info->fd)) (void)::shutdown(info->fd, SHUT_RDWR);
       return set_options(info->fd, lane_of(mutator));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the sockets of a lane are told before they connect or listen. Thread rule: any thread.
+// Socket options of a lane, set before a socket connects or listens. Thread rule: any thread.
 #pragma once
 
 #include <grpcpp/server_builder.h>

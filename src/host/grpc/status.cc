@@ -11,8 +11,8 @@
 namespace gossamer::host {
 namespace {
 
-// The message travels too, for clients other than ours; with the details it must fit into gRPC's 8 KiB of
-// metadata, and may grow threefold there.
+// The message travels too, for clients that are not ours. Together with the details it must fit into gRPC's 8
+// KiB of metadata, and it may grow threefold there.
 constexpr std::size_t kMaxMessage = 300;
 
 grpc::StatusCode code_of(ErrorKind kind) {

@@ -11,13 +11,14 @@
 
 namespace gossamer::host {
 
-// `busy`: RESOURCE_EXHAUSTED whatever the kind.
+// kBusy: the code is RESOURCE_EXHAUSTED, whatever the kind.
 enum class StatusUse { kAnswer, kBusy };
 [[nodiscard]] grpc::Status to_status(Error error, StatusUse use = StatusUse::kAnswer);
 
-// Requires a status that is not OK. `where` stands for an error that names nothing. Whatever the other end
-// sends, the error is fit to be shown (made_fit). One without our details is kFailed whatever the code says:
-// it is no answer of ours, and whoever was meant may give another one elsewhere.
+// The error that a status stands for. Requires a status that is not OK. `where` is taken for an error that
+// names no place. Whatever the other end sends, the error is fit to be shown (made_fit). A status without our
+// details gives kFailed whatever its code says: no process of the run has sent it. The right process may
+// answer differently elsewhere.
 [[nodiscard]] Error to_error(const grpc::Status& status, const std::string& where);
 
 }  // namespace gossamer::host

@@ -20,8 +20,8 @@ namespace {
 // Below this a copy costs less than a reference.
 constexpr std::size_t kCopyBytes = 256;
 
-// What a slice lent to gRPC keeps alive until gRPC lets it go, on whichever thread that happens. gRPC's own
-// counter orders the two; `lent` says the same in code of ours, since ThreadSanitizer does not see into
+// Keeps a slice that is lent to gRPC alive until gRPC lets it go, on whichever thread that happens. gRPC's
+// own counter orders the two. `lent` says the same in code of ours, since ThreadSanitizer does not see into
 // gRPC's library.
 class Loan {
  public:
@@ -87,7 +87,7 @@ std::string host_of(const std::string& peer) {
   constexpr std::string_view kIpv6 = "ipv6:";
   const std::string host = peer.substr(0, peer.rfind(':'));
   if (!host.starts_with(kIpv6)) return host;
-  // In brackets, which are escaped as in a URI, and perhaps with a zone behind a '%'.
+  // An IPv6 address stands in brackets, which are escaped as in a URI, perhaps with a zone behind a '%'.
   std::string address = host.substr(kIpv6.size());
   for (const std::string_view bracket : {"%5B", "["}) {
     if (address.starts_with(bracket)) address.erase(0, bracket.size());
@@ -196,8 +196,8 @@ void GrpcStream::write_next() {
   outgoing_.Swap(&queue_.front());
   queue_.pop_front();
   grpc::WriteOptions options;
-  // gRPC would write each frame by itself, in a TLS record and a system call of its own. With another behind
-  // it, it may wait for that one.
+  // gRPC would write each frame by itself, in a TLS record and a system call of its own. Where another frame
+  // waits behind it, gRPC may wait for that one.
   if (!queue_.empty()) options.set_buffer_hint();
   start_write(&outgoing_, options);
 }
@@ -274,7 +274,7 @@ void GrpcServerStream::start(std::shared_ptr<GrpcServerStream> self, Accepted ac
   begin(std::move(accepted));
 }
 
-// OnCancel follows, and finishes.
+// The call then ends with OnCancel, which finishes it.
 void GrpcServerStream::cancel() { context_->TryCancel(); }
 
 void GrpcServerStream::finish() {
@@ -282,8 +282,8 @@ void GrpcServerStream::finish() {
   if (!finish_called_.exchange(true)) Finish(grpc::Status::OK);
 }
 
-// A client that half-closes, as ours never does, and reads nothing would keep a write under way for ever, and
-// Finish behind it.
+// A client that half-closes (ours never does) and reads nothing would keep a write under way for ever, and
+// Finish behind it. So the stream is cancelled.
 void GrpcServerStream::OnReadDone(bool ok) { ok ? read_done() : hung_up(); }
 void GrpcServerStream::OnWriteDone(bool ok) { ok ? write_done() : write_failed(); }
 void GrpcServerStream::OnCancel() { finish(); }

@@ -23,7 +23,7 @@ namespace gossamer::host {
 
 class GrpcStream {
  public:
-  // Told after the last event. What is left of the connection must not be freed on gRPC's threads: the last
+  // Called after the last event. What is left of the connection must not be freed on gRPC's threads: the last
   // channel joins them.
   using Finished = std::function<void(ConnectionId, std::shared_ptr<void> remains)>;
 
@@ -141,9 +141,10 @@ class GrpcServerStream final : public GrpcStream, public grpc::ServerGenericBidi
 // The common name in the certificate of a connection's other end; empty without one.
 [[nodiscard]] std::string certificate_name(const grpc::AuthContext* context);
 
-// What all connections of one host have in common, of what gRPC calls a peer: of "ipv4:192.0.2.1:5000" all
-// but the port, of "ipv6:%5B2001:db8::1%5D:5000" the first 64 bits, as a host may have all addresses of such
-// a network: "ipv6:2001:db8::/64".
+// The part of gRPC's name for a peer that all connections of one host have in common:
+// - "ipv4:192.0.2.1:5000": all but the port;
+// - "ipv6:%5B2001:db8::1%5D:5000": the first 64 bits, "ipv6:2001:db8::/64", as a host may have all addresses
+//   of such a network.
 [[nodiscard]] std::string host_of(const std::string& peer);
 
 }  // namespace gossamer::host

@@ -13,8 +13,8 @@
 namespace gossamer::host {
 namespace {
 
-// Whoever has a network of IPv6 for itself is one host, however many addresses it uses; another network, and
-// another address of IPv4, is another.
+// An IPv6 network of 64 bits counts as one host, however many of its addresses are used. Another network is
+// another host, and so is another IPv4 address.
 TEST(HostOf, CountsNetworksOfIpv6) {
   const std::string one = host_of("ipv6:%5B2001:db8:1:2::1%5D:5000");
   EXPECT_EQ(one, "ipv6:2001:db8:1:2::/64");
@@ -25,10 +25,10 @@ TEST(HostOf, CountsNetworksOfIpv6) {
   EXPECT_NE(host_of("ipv6:%5B2001:db8:1:3::1%5D:5000"), one);
   EXPECT_EQ(host_of("ipv4:192.0.2.1:5000"), "ipv4:192.0.2.1");
   EXPECT_NE(host_of("ipv4:192.0.2.2:5000"), host_of("ipv4:192.0.2.1:5000"));
-  EXPECT_EQ(host_of("unix:path"), "unix");  // nothing that is known is lost
+  EXPECT_EQ(host_of("unix:path"), "unix");  // other names lose nothing but what follows the colon
 }
 
-// What gRPC itself calls a peer is read.
+// The name that gRPC itself gives a peer can be read.
 TEST(HostOf, OfARealConnection) {
   std::promise<Accepted> accepted;
   const auto server = make_grpc_network(std::nullopt, [&accepted](const NetworkEvent& event) {

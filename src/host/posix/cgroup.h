@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the kernel grants this process: memory and CPU time after the limits of its control groups (versions 1
-// and 2, its own group and all groups above it). Read from /proc and /sys below `root`, which is "" except in
-// tests. What cannot be read counts as no limit. Internal to host/posix. Thread rule: any thread.
+// and 2). Its own group counts, and all groups above it. Read from /proc and /sys below `root`, which is ""
+// except in tests. What cannot be read counts as no limit. Internal to host/posix. Thread rule: any thread.
 #pragma once
 
 #include <cstdint>

@@ -46,7 +46,7 @@ std::vector<std::string> environment_with(const std::vector<std::pair<std::strin
   return all;
 }
 
-// In the child. Only calls that are allowed between fork and exec of a program with threads.
+// Runs in the child. Makes only calls that are allowed between fork and exec in a program with threads.
 [[noreturn]] void become(pid_t parent, int input, int output, const char* program, char** arguments,
                          char** environment) {
   sigset_t none;
@@ -54,7 +54,7 @@ std::vector<std::string> environment_with(const std::vector<std::pair<std::strin
   sigprocmask(SIG_SETMASK, &none, nullptr);
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(kNotStarted);  // it died before
+  if (getppid() != parent) _exit(kNotStarted);  // the parent died before
   dup2(input, STDIN_FILENO);
   dup2(output, STDOUT_FILENO);
   dup2(output, STDERR_FILENO);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ChildProcess: another program that ends with this one. It has a process group of its own, so that Ctrl-C at
-// the terminal reaches this process alone; it is killed when the object is destroyed, and by the system when
-// this process ends, however that comes. Standard input is empty.
+// the terminal reaches this process alone. It is killed when the object is destroyed. If this process ends
+// first, however that comes, the system kills it. Its standard input is empty.
 //
-// Thread rule: one owner; the thread that starts it lives as long as it is to.
+// Thread rule: one owner. The thread that starts the child must live as long as the child is to: the system
+// kills the child when that thread ends.
 #pragma once
 
 #include <sys/types.h>
@@ -20,7 +21,7 @@
 
 namespace gossamer::host {
 
-// The file of the program that runs here.
+// The path of the program that runs here.
 [[nodiscard]] std::string own_program();
 
 class ChildProcess {
@@ -44,10 +45,10 @@ class ChildProcess {
   ~ChildProcess();
 
   [[nodiscard]] pid_t id() const { return id_; }
-  // How it ended, once it has; does not wait.
+  // The child's end, once it has ended; does not wait.
   [[nodiscard]] const std::optional<End>& end();
   void kill();
-  // User and system time of it alone, by now or at its end.
+  // User and system time of the child alone: so far, or at its end.
   [[nodiscard]] double cpu_seconds();
 
  private:

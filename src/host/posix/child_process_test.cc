@@ -27,7 +27,7 @@ std::unique_ptr<ChildProcess> shell(const std::string& script, const std::string
   return *std::move(child);
 }
 
-// Looks until it has ended; only a failure reaches the deadline.
+// Looks until the child has ended; only a failure reaches the deadline.
 ChildProcess::End wait_for(ChildProcess& child) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (!child.end() && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
@@ -35,8 +35,8 @@ ChildProcess::End wait_for(ChildProcess& child) {
   return child.end().value_or(ChildProcess::End{});
 }
 
-// It has its arguments, the environment with what was added, an empty input; what it says on either stream is
-// in a file for its owner alone; and its exit status is told.
+// The child has its arguments, the environment with the additions, and an empty input. What it says on either
+// stream is in a file for its owner alone. Its exit status is told.
 TEST(ChildProcess, RunsAndIsHeard) {
   const std::string output = scratch("heard");
   const auto child = shell("cat; echo \"$GOSSAMER_TEST\"; echo \"$HOME\" | wc -l >&2; exit 3", output);
@@ -52,7 +52,7 @@ TEST(ChildProcess, RunsAndIsHeard) {
   EXPECT_EQ(facts.st_mode & 0777U, 0600U);
 }
 
-// A signal that ends it is told as one, like a shell does.
+// A signal that ends the child is told as one, as a shell does.
 TEST(ChildProcess, TellsOfASignal) {
   const auto child = shell("kill -TERM $$");
   const ChildProcess::End end = wait_for(*child);
@@ -60,7 +60,7 @@ TEST(ChildProcess, TellsOfASignal) {
   EXPECT_EQ(end.status, 128 + SIGTERM);
 }
 
-// What it has taken so far is known while it runs, and no less at its end.
+// The CPU time of the child is known while it runs, and is no less at its end.
 TEST(ChildProcess, TellsOfItsTime) {
   const auto child = shell("while :; do :; done");
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
@@ -73,7 +73,7 @@ TEST(ChildProcess, TellsOfItsTime) {
   EXPECT_EQ(child->cpu_seconds(), child->end()->cpu_seconds);
 }
 
-// Whoever lets go of it has killed it, and nothing of it is left.
+// Destroying the object kills the child, and nothing of it is left.
 TEST(ChildProcess, EndsWithItsObject) {
   auto child = shell("read line < /dev/zero");
   const pid_t id = child->id();
@@ -82,7 +82,7 @@ TEST(ChildProcess, EndsWithItsObject) {
   EXPECT_EQ(::kill(id, 0), -1);
 }
 
-// The system kills it when its parent dies, however that comes: here by kill -9.
+// The system kills the child when its parent dies, however that comes: here by kill -9.
 TEST(ChildProcess, EndsWithItsParent) {
   ASSERT_EQ(::prctl(PR_SET_CHILD_SUBREAPER, 1), 0);  // orphans come to this process
   int ids[2];

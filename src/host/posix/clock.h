@@ -12,7 +12,7 @@
 
 namespace gossamer::host {
 
-// Of any of the kernel's clocks.
+// The time of any of the kernel's clocks.
 [[nodiscard]] std::int64_t read_clock_ns(clockid_t id);
 
 class PosixClock final : public Clock {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PosixCompute: a pool of threads made once. Between two runs a worker first watches for work for some tens
-// of microseconds (a training step starts several short runs one after the other), then sleeps in the kernel;
-// when there are more workers than usable cores it sleeps at once. Signals are left to the thread that made
-// the pool.
+// PosixCompute: a pool of threads made once. A training step starts several short runs one after the other.
+// So between two runs a worker first watches for work for some tens of microseconds, then sleeps in the
+// kernel. When there are more workers than usable cores, it sleeps at once. Signals are left to the thread
+// that made the pool.
 //
 // A task must not throw: that ends the process. Owner: the thread that calls run(); it also destroys the
 // pool. Thread rule: as for Compute.
@@ -42,14 +42,14 @@ class PosixCompute final : public Compute {
 
   const int workers_;
   const int spins_;  // looks at an atomic before sleeping on it
-  // Of the round in progress; written by the owner before it raises round_, read by workers after they saw
-  // it.
+  // The task of the round in progress. The owner writes it before it raises round_; workers read it after
+  // they saw that.
   const FunctionRef<void(int worker)>* task_ = nullptr;  // null: end the thread
   // Each on a cache line of its own: all workers watch the first, only the owner the second.
   alignas(64) std::atomic<std::uint32_t> round_{0};
   alignas(64) std::atomic<std::uint32_t> unfinished_{0};
   std::vector<std::thread> threads_;
-  std::vector<clockid_t> cpu_clocks_;  // of these
+  std::vector<clockid_t> cpu_clocks_;  // the CPU clocks of threads_
 };
 
 }  // namespace gossamer::host

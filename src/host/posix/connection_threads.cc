@@ -15,7 +15,7 @@ void ConnectionThreads::enqueue(std::function<void()> task) {
     try {
       threads_.emplace_back([this] { work(); });
     } catch (const std::system_error&) {
-      // No more threads to be had: those that are there do, or the accepting one itself.
+      // The system gives no more threads: those that are there do the work, or the accepting one itself.
       if (threads_.empty()) return task();
     }
   }

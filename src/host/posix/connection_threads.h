@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ConnectionThreads: cpp-httplib's task queue with an upper bound: one thread per open connection, made when
-// needed and kept; when all are busy, accepting waits. Internal to host/posix.
+// ConnectionThreads: cpp-httplib's task queue with an upper bound. There is one thread per open connection,
+// made when needed and kept; when all are busy, accepting waits. Internal to host/posix.
 //
 // Thread rule: enqueue() and shutdown() by the accepting thread.
 #pragma once
@@ -36,7 +36,7 @@ class ConnectionThreads final : public httplib::TaskQueue {
   std::optional<std::function<void()>> next_;  // handed over, not begun
   std::size_t idle_ = 0;                       // threads that wait for a task
   bool ended_ = false;
-  std::vector<std::thread> threads_;  // of the accepting thread
+  std::vector<std::thread> threads_;  // used by the accepting thread alone
 };
 
 }  // namespace gossamer::host

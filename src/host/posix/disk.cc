@@ -77,8 +77,8 @@ class PosixWritableFile final : public WritableFile {
   }
 
  private:
-  // The disk begins with what has gathered while more is computed; else it would begin at sync(), with
-  // everything. Advice only: pipes refuse it.
+  // Tells the disk to begin with what has gathered, while more is computed; else it would begin at sync(),
+  // with everything. Advice only: pipes refuse it.
   void start_writing(std::size_t more) {
     constexpr std::size_t kEnough = std::size_t{32} << 20;
     if (gathered_ >= kEnough) {

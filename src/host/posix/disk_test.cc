@@ -59,8 +59,8 @@ std::string read_up_to(SequentialFile& file, std::size_t size) {
 // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
 std::atomic<int> signals_seen{0};
 
-// A pipe that hands out bytes piece by piece, while signals interrupt the reader, still fills the reader's
-// span; at its end the read is short, then empty.
+// A pipe hands out bytes piece by piece, while signals interrupt the reader: it still fills the reader's
+// span. At its end the read is short, then empty.
 TEST(PosixDisk, ReadsPipeWholeInSpiteOfPiecesAndSignals) {
   struct sigaction action{};
   struct sigaction before{};

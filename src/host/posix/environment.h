@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a process is told by its surroundings: environment variables, the cores it may use, the terminal.
-// Thread rule: any thread; environment() as long as nobody changes the environment (nothing here does).
+// The surroundings of a process: environment variables, the cores it may use, the terminal. Thread rule: any
+// thread; environment() as long as nobody changes the environment (nothing here does).
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 namespace gossamer::host {
 
 // Call first in main(). A standard stream that the parent closed gets /dev/null, so that no file of ours
-// becomes standard output or error; reading such an input and writing such an output still fail, with EBADF.
+// becomes standard output or error. Reading such an input and writing such an output still fail, with EBADF.
 void hold_standard_streams();
 
 // The variable's value, which may be empty; nothing when it is not set.
@@ -19,15 +19,17 @@ void hold_standard_streams();
 // What this machine calls itself; "?" if it does not say.
 [[nodiscard]] std::string machine_name();
 
-// Cores this process may keep busy: its CPU affinity, and the CPU quota of its control groups rounded down
-// (a worker that waits for a throttled one is lost anyway). At least 1.
+// The number of cores that this process may keep busy, at least 1. It is the smaller of two numbers: the
+// cores of its CPU affinity, and the CPU quota of its control groups, rounded down. (A worker that waits for
+// a throttled one is lost anyway.)
 [[nodiscard]] int usable_cores();
 
 struct Terminal {
   bool is_terminal = false;  // false: a file, a pipe, or closed
   int columns = 80;          // width; 80 where it is unknown
 };
-// Of standard error, where progress is shown. Cheap; ask again to follow a window that is resized.
+// The terminal of standard error, where progress is shown. Cheap; ask again to follow a terminal that is
+// resized.
 [[nodiscard]] Terminal stderr_terminal();
 
 // Whether standard error takes a line of up to 4 KiB without waiting.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Posts JSON to etcd's gateway, at the first of several addresses that answers; the one that did is asked
-// first the next time. An address that gives no answer, or one that says nothing about the request ("no
-// leader", status 5xx), is passed over for the next, each once a call. Internal to host/posix.
+// EtcdClient posts JSON to etcd's gateway, at the first of several addresses that answers. The one that did
+// is asked first the next time. An address is passed over for the next if it gives no answer, or one that
+// says nothing about the request ("no leader", status 5xx). Each address is asked once a call. Internal to
+// host/posix.
 //
 // Every connection and every single read and write has a timeout. A program that uses this ignores SIGPIPE:
 // the library writes to connections that may be gone. Thread rule: one thread.
@@ -26,8 +27,8 @@ class Client;
 namespace gossamer::host {
 
 struct EtcdAnswer {
-  std::optional<nlohmann::json> body = {};  // of a request that was carried out
-  Error error = {};                         // without a body: why
+  std::optional<nlohmann::json> body = {};  // the answer to a request that was carried out
+  Error error = {};                         // why there is no body
   // At least one attempt went unanswered: whatever the rest says, the request may have been carried out, or
   // may still be, much later.
   bool in_doubt = false;
@@ -35,7 +36,7 @@ struct EtcdAnswer {
 
 class EtcdClient {
  public:
-  // "http://HOST:PORT" each. kUsage for anything else.
+  // Each address is "http://HOST:PORT". kUsage for anything else.
   [[nodiscard]] static Result<std::unique_ptr<EtcdClient>> create(const std::vector<std::string>& urls,
                                                                   Duration connect_timeout,
                                                                   Duration reply_timeout);

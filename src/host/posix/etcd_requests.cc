@@ -13,7 +13,7 @@ using nlohmann::json;
 
 namespace {
 
-// The first key behind all that begin with `prefix`, whose last byte is not the highest.
+// The first key behind all that begin with `prefix`. The last byte of `prefix` must not be the highest.
 std::string end_of(std::string_view prefix) {
   CHECK(!prefix.empty() && prefix.back() != '\xff');
   std::string end(prefix);
@@ -28,7 +28,7 @@ const unsigned char* unsigned_bytes(std::string_view bytes) {
 }  // namespace
 
 std::string to_base64(std::string_view bytes) {
-  // The library ends its text with a zero.
+  // Room for a zero: the library ends its text with one.
   std::string text((bytes.size() + 2) / 3 * 4 + 1, '\0');
   const int size = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()), unsigned_bytes(bytes),
                                    static_cast<int>(bytes.size()));

@@ -17,7 +17,7 @@ namespace gossamer::host::etcd {
 // nullopt for other characters, or another length than a multiple of four.
 [[nodiscard]] std::optional<std::string> from_base64(std::string_view text);
 
-// The member of an object, or null for whatever is not there.
+// The member of an object, or null where there is none.
 [[nodiscard]] const nlohmann::json& member(const nlohmann::json& object, std::string_view name);
 // A 64-bit number; 0 where there is none, as etcd leaves zeros out.
 [[nodiscard]] std::uint64_t number(const nlohmann::json& object, std::string_view name);
@@ -28,7 +28,7 @@ namespace gossamer::host::etcd {
 [[nodiscard]] nlohmann::json put(std::string_view key, std::string_view value);
 [[nodiscard]] nlohmann::json put_leased(std::string_view key, std::string_view value,
                                         const std::string& lease);
-// Writes what is there once more: the version rises.
+// Writes the present value once more: the key's version rises.
 [[nodiscard]] nlohmann::json touch(std::string_view key);
 [[nodiscard]] nlohmann::json remove(std::string_view key);
 [[nodiscard]] nlohmann::json remove_below(std::string_view prefix);
@@ -38,15 +38,15 @@ namespace gossamer::host::etcd {
 // A range request: keys from `from` on (inclusive) that begin with `prefix`, at most `limit` (0: all).
 [[nodiscard]] nlohmann::json range_below(std::string_view prefix, std::string_view from, std::uint64_t limit);
 
-// Conditions of a transaction: the key was made at this revision (0: it is not there), changed last at that
-// one, and has been written this often since it was made.
+// Conditions of a transaction on a key, in this order. It was made at this revision (0: it is not there). It
+// was last changed at this revision. It has been written this often since it was made.
 [[nodiscard]] nlohmann::json made_at(std::string_view key, std::uint64_t revision);
 [[nodiscard]] nlohmann::json changed_at(std::string_view key, std::uint64_t revision);
 [[nodiscard]] nlohmann::json has_version(std::string_view key, std::uint64_t version);
 
 // The only key-value pair of a range's answer, or null.
 [[nodiscard]] const nlohmann::json& only(const nlohmann::json& range_answer);
-// The answer to the operation `index` of a transaction that was a range.
+// The answer to operation `index` of a transaction, which was a range request.
 [[nodiscard]] const nlohmann::json& range_answer(const nlohmann::json& transaction, std::size_t index);
 
 }  // namespace gossamer::host::etcd

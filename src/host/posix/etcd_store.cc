@@ -67,7 +67,7 @@ std::string encode(const Changes& changes) {
   return text;
 }
 
-// nullopt for what is damaged.
+// nullopt for a damaged text.
 std::optional<Changes> decode(const std::string& text) {
   const json list = json::from_cbor(text, true, false);
   if (!list.is_array()) return std::nullopt;
@@ -81,7 +81,7 @@ std::optional<Changes> decode(const std::string& text) {
   return changes;
 }
 
-// Of the generation's value; nullopt for what no coordinator of this format has written.
+// Reads the generation's value; nullopt for a text that no coordinator of this format has written.
 std::optional<std::uint64_t> parse_generation(const std::string& text) {
   const json value = json::parse(text, nullptr, false);
   const json& generation = etcd::member(value, "generation");
@@ -163,7 +163,7 @@ Result<bool> EtcdStore::take(const Seat& seat, const Candidate& self) {
   if (etcd::member(*answer.body, "succeeded") == json(true)) {
     create_revision_ = etcd::number(etcd::member(*answer.body, "header"), "revision");
   } else {
-    // The lease is this campaign's own: a leader under it is this one, whose first answer was lost.
+    // The lease belongs to this campaign: a leader under it is this handle, and the first answer was lost.
     const json& leader = etcd::only(etcd::range_answer(*answer.body, 0));
     if (etcd::member(leader, "lease") != json(lease_)) return false;
     create_revision_ = etcd::number(leader, "create_revision");
@@ -231,7 +231,7 @@ Result<std::vector<Entry>> EtcdStore::load() {
   const std::string prefix = key("state/");
   std::vector<Entry> entries;
   std::string from = prefix;
-  std::string revision = "0";  // the first page's, then that one: pages of one moment
+  std::string revision = "0";  // "0" for the first page, then its revision: all pages are of one moment
   for (;;) {
     if (auto kept = keep(); !kept.ok()) return kept.error();
     json range = etcd::range_below(prefix, from, kPage);
@@ -301,7 +301,8 @@ Result<void> EtcdStore::attempt(json operations) {
   in_doubt_ = repeated;
   if (!answer.body) return answer.error;
   const json& leader = etcd::only(etcd::range_answer(*answer.body, 0));
-  // With this version nothing else has been sent: it was this request, and its first answer was lost.
+  // Nothing else has been sent with this version: this request was carried out, and its first answer was
+  // lost.
   const bool done_before = repeated && etcd::number(leader, "create_revision") == create_revision_ &&
                            etcd::number(leader, "version") == version_ + 1;
   if (etcd::member(*answer.body, "succeeded") == json(true) || done_before) {

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // EtcdStore: the Store of a coordinator with standbys on other machines, in etcd 3.4 or newer, over its JSON
-// gateway (docs/protocols/store.md has keys, transactions and costs).
+// gateway. docs/protocols/store.md has keys, transactions and costs.
 //
-// - Lead: a key with a lease. keep() renews it; after `lease` of silence etcd removes the key, within half a
-//   second more, and another may lead.
-// - Guard: every write is a transaction that compares the revision at which the leader's key was made, and
-//   the number of writes under it. The second makes a repeated write harmless: a request whose answer was
-//   lost is sent again, and counts once however often and however late it arrives.
-// - A commit beyond what one of etcd's transactions holds goes into a redo log first and is carried out from
-//   there, by the next leader if need be. So it costs more round trips, and stays all or nothing. What takes
+// - Lead: a key with a lease. keep() renews it. After `lease` of silence etcd removes the key, within half a
+//   second more, and another process may lead.
+// - Guard: every write is a transaction with two comparisons: the revision at which the leader's key was
+//   made, and the number of writes under it. The second makes a repeated write harmless. A request whose
+//   answer was lost is sent again, and counts once however often and however late it arrives.
+// - A commit that is too large for one transaction of etcd goes into a redo log first. It is carried out from
+//   there, by the next leader if need be. So it costs more round trips, and stays all or nothing. A call of
 //   several round trips renews the lease between them.
 //
 // etcd keeps every old version until it compacts: run it with --auto-compaction-retention. A program that
-// uses this ignores SIGPIPE. Plain HTTP only: the addresses are those of a private network or of a tunnel.
+// uses this ignores SIGPIPE. Plain HTTP only: the addresses belong to a private network or a tunnel.
 //
-// Thread rule: that of Store. A call blocks for at most the sum of the timeouts of all addresses (and the
-// system's resolver, where they are names), a load or a large commit for that much in each of its round
-// trips. A leader that is blocked for longer than its lease has lost it.
+// Thread rule: as for Store. A call blocks for at most the sum of the timeouts of all addresses (and the
+// system's resolver, where they are names). A load or a large commit blocks for that much in each of its
+// round trips. A leader that is blocked for longer than its lease has lost it.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -67,28 +67,28 @@ class EtcdStore final : public Store {
 
   [[nodiscard]] std::string key(std::string_view name) const;
   [[nodiscard]] std::string chunk_key(std::size_t at) const;
-  // Takes the seat if it is still as it was seen. True: this handle leads.
+  // Takes the lead if it is still as `seat` says. True: this handle leads.
   [[nodiscard]] Result<bool> take(const Seat& seat, const Candidate& self);
   [[nodiscard]] Result<void> grant_lease();
   [[nodiscard]] Result<void> revoke_lease();
 
-  // One transaction under the guard. Only with it may anything be written.
+  // Carries out one transaction under the guard. Nothing is written in any other way.
   [[nodiscard]] Result<void> guarded(nlohmann::json operations);
   [[nodiscard]] Result<void> attempt(nlohmann::json operations);
   [[nodiscard]] Result<void> put_changes(const Changes& changes);
 
-  // The redo log: redo/chunk/NNNNNN, pieces of a text, and redo/commit, written last, with its size. Until
-  // that one is there, nothing has happened.
+  // The redo log: redo/chunk/NNNNNN are pieces of a text, and redo/commit, written last, is its size. Until
+  // redo/commit is there, nothing has happened.
   [[nodiscard]] Result<void> write_redo(const std::string& text);
   [[nodiscard]] Result<std::string> read_redo();  // empty: nothing was committed
-  // Carries out the changes of a log that is whole and empties it; both may be done twice.
+  // Carries out the changes of a log that is whole, then empties it; both may be done twice.
   [[nodiscard]] Result<void> apply_redo(const Changes& changes);
-  // What a leader before this one, or a commit that failed, has left to do.
+  // Does what an earlier leader, or a commit that failed, has left in the redo log.
   [[nodiscard]] Result<void> finish_redo();
 
   EtcdOptions options_;
   std::unique_ptr<EtcdClient> client_;
-  std::string lease_;  // etcd's number of it; empty: none
+  std::string lease_;  // etcd's number of the lease; empty: none
   bool leads_ = false;
   Generation generation_;
   std::uint64_t create_revision_ = 0;  // of the leader's key

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What only etcd has: answers that are lost, requests that arrive late, addresses that fail, state of others.
-// A relay between the store and a real etcd fails at chosen requests. The interface's promises:
-// tests/conformance.
+// What only etcd has: lost answers, late requests, addresses that fail, and state of other programs. A relay
+// between the store and a real etcd fails at chosen requests. The interface's promises: tests/conformance.
 #include "host/posix/etcd_store.h"
 
 #include <fmt/format.h>
@@ -44,8 +43,8 @@ constexpr const char* kRun = "run";
 // What becomes of a request at the relay.
 enum class Fate { kPass, kLose, kLoseAnswer };
 
-// Passes requests on to etcd, but for those that the plan says it loses: before etcd has seen them, or their
-// answers. What it loses it can send late.
+// Passes requests on to etcd, but loses those that the plan names: before etcd has seen them, or their
+// answers. It can send lost requests late.
 class Relay {
  public:
   using Plan = std::function<Fate(int request)>;
@@ -167,8 +166,8 @@ class EtcdStoreTest : public ::testing::Test {
   std::unique_ptr<Relay> relay_;
 };
 
-// If a leader is cut off from any request on, before or after etcd has seen that one, its successor finds
-// every batch that was answered, the one in doubt whole or not at all, and no other.
+// A leader is cut off from any request on, before or after etcd has seen that one. Its successor finds every
+// batch that was answered, the one in doubt whole or not at all, and no other.
 TEST_F(EtcdStoreTest, CutOffAtEveryRequest) {
   const std::vector<std::vector<Change>> batches = {small("1"), large("2"), small("3")};
   std::vector<Content> states = {Content{}};
@@ -252,8 +251,8 @@ TEST_F(EtcdStoreTest, TryingAgain) {
   }
 }
 
-// A caller that goes on with other changes after a failed commit finds that one carried out wholly or not at
-// all, and its newer changes on top of it, now and for the next leader.
+// A caller goes on with other changes after a failed commit. That one is carried out wholly or not at all,
+// with the newer changes on top of it, now and for the next leader.
 TEST_F(EtcdStoreTest, GoingOnAfterFailure) {
   for (const auto& [batch, requests] : {std::pair(small("1"), 1), std::pair(large("1"), 9)}) {
     for (int k = 0; k < 2 * requests; ++k) {
@@ -306,8 +305,8 @@ TEST_F(EtcdStoreTest, LateRequestsChangeNothing) {
   EXPECT_EQ(found_by_successor().at("x"), "3");
 }
 
-// Dead addresses are passed over; with none alive the error names all of them, and so do a stopped server's
-// timeouts, within their sum.
+// Dead addresses are passed over. With none alive the error names all of them. A stopped server is an error
+// no later than the sum of the timeouts.
 TEST_F(EtcdStoreTest, Addresses) {
   const auto store = open({"http://127.0.0.1:1", server_->url()});
   ASSERT_TRUE(*store->campaign({}));

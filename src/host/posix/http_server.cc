@@ -26,7 +26,7 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-// So many requests on one connection: whatever follows a body that was not read to its end is read as
+// The most requests on one connection. Whatever follows a body that was not read to its end is read as
 // requests, each of them wrong.
 constexpr std::size_t kMostRequestsPerConnection = 1000;
 
@@ -46,7 +46,7 @@ void send(httplib::Response& response, const HttpReply& reply) {
   response.set_content(reply.body, reply.content_type);
 }
 
-// What bind left in errno. Looking up a name may leave anything there.
+// Says why bind() failed, from the errno it left. Looking up a name may leave anything there.
 std::string why_no_address(int error) {
   switch (error) {
     case EADDRINUSE: return "a port in use";
@@ -162,7 +162,7 @@ Result<void> PosixHttpServer::listen() {
     ended_ = true;
     arrived_.notify_all();
   });
-  // Before that a stop would go unheard.
+  // Until the server runs, a stop would go unheard.
   while (!server_.is_running()) std::this_thread::yield();
   return {};
 }
@@ -215,8 +215,8 @@ void PosixHttpServer::post(const httplib::Request& from, httplib::Response& to,
   bool late = false;
   bool large = false;
   const auto take = [&](const char* bytes, std::size_t size) {
-    // A body that comes in chunks tells its size at the end. What is too large is read and dropped, or the
-    // client would be cut off before it has seen why.
+    // A body that comes in chunks tells its size at the end. A body that is too large is read and dropped, or
+    // the client would be cut off before it has seen why.
     large = large || request.body.size() + size > options_.max_body_bytes;
     late = SteadyClock::now() > limit;
     if (!large) request.body.append(bytes, size);

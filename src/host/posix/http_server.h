@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // HttpServer: HTTP/1.1 for one owner thread, by cpp-httplib. Its own threads, one per open connection, read
-// requests and write replies; what is posted to the endpoint goes through a bounded queue to the owner, who
-// takes what waits and answers it together. Fixed pages (is it alive, what is it) are answered without the
-// owner.
+// requests and write replies. Requests that are posted to the endpoint go through a bounded queue to the
+// owner, which takes those that wait and answers them together. Fixed pages (is it alive, what is it) are
+// answered without the owner.
 //
 //   auto server = HttpServer::start({.endpoint = "/predict", .pages = {{"/healthz", {.body = "{}"}}}});
 //   while (server->serve(32, from_milliseconds(100), answer)) {
 //     if (stop) server->close();
 //   }
 //
-// Limits: connections (further ones wait in the system's backlog), waiting requests (503 with Retry-After
-// beyond), bytes of a body (413), seconds that a read, a write or a whole body may take (408, or the
-// connection is closed), seconds that a connection may be idle. A client that sends its headers byte by byte
-// holds one connection; whoever faces the internet puts a proxy in front.
+// Limits:
+// - connections: further ones wait in the system's backlog;
+// - waiting requests: beyond them 503 with Retry-After;
+// - bytes of a body: 413;
+// - seconds that a read, a write or a whole body may take: 408, or the connection is closed;
+// - seconds that a connection may be idle.
+// A client that sends its headers byte by byte holds one connection. A server that faces the internet needs a
+// proxy in front.
 //
 // A packed body (Content-Encoding) is refused (415): the library would take the first part of one for all of
 // it.
@@ -39,7 +43,7 @@ namespace gossamer::host {
 
 struct HttpRequest {
   std::string content_type = {};                       // without parameters, lower case
-  std::map<std::string, std::string> parameters = {};  // of the query string; the last of a name counts
+  std::map<std::string, std::string> parameters = {};  // from the query string; the last of a name counts
   std::string body = {};
 };
 
@@ -53,9 +57,9 @@ struct HttpReply {
 
 struct HttpOptions {
   std::string host = "127.0.0.1";               // a name or an address of this machine
-  int port = 0;                                 // 0: one that is free
-  std::string endpoint = "/";                   // of POST requests
-  std::map<std::string, HttpReply> pages = {};  // of GET requests, by path
+  int port = 0;                                 // 0: a free one
+  std::string endpoint = "/";                   // path of POST requests
+  std::map<std::string, HttpReply> pages = {};  // GET requests' replies, by path
   std::size_t max_connections = 256;
   std::size_t max_waiting = 128;
   std::size_t max_body_bytes = std::size_t{1} << 20;
@@ -73,12 +77,12 @@ class HttpServer {
   virtual ~HttpServer() = default;
 
   [[nodiscard]] virtual int port() const = 0;
-  // Waits up to `patience` for requests, takes up to `most` of those that wait, oldest first, and sends the
+  // Waits up to `patience` for requests, then takes up to `most` of those that wait, oldest first. Sends the
   // replies of `answer`, one each in their order. False once the server is closed and every connection done.
   [[nodiscard]] virtual bool serve(
       std::size_t most, Duration patience,
       FunctionRef<std::vector<HttpReply>(std::span<const HttpRequest> requests)> answer) = 0;
-  // Takes no new connection and no further request on open ones. Those that have been sent, or are being
+  // Takes no new connection and no further request on open ones. Requests that have been sent, or are being
   // sent, are still to be served.
   virtual void close() = 0;
 

@@ -103,8 +103,8 @@ TEST(HttpServer, Failures) {
               kEcho);
 }
 
-// Many clients at once: each gets its own answer, and the owner gets several at a time at most as many as
-// asked.
+// Many clients at once: each gets its own answer, and the owner gets several requests at a time, at most as
+// many as asked for.
 TEST(HttpServer, ManyClients) {
   constexpr int kClients = 64;
   auto server = HttpServer::start(options_of());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Latest: a value that its owner replaces from time to time and other threads read. Thread rule: set() the
-// owner, get() any thread.
+// Latest: a value that its owner replaces from time to time and other threads read. Thread rule: the owner
+// calls set(), any thread get().
 #pragma once
 
 #include <memory>

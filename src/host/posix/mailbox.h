@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Mailbox: how events of other threads reach the one that owns an object. Any thread pushes, the owner takes
-// all that is there at once, in the order of the pushes. Thread rule: push() any thread, wait() the owner.
+// Mailbox: brings events of other threads to the one that owns an object. Any thread pushes; the owner takes
+// all that is there at once, in the order of the pushes. Thread rule: any thread calls push(), the owner
+// wait().
 #pragma once
 
 #include <chrono>
@@ -25,8 +26,8 @@ class Mailbox {
     filled_.notify_one();
   }
 
-  // Everything pushed so far; waits up to `patience` for the first, then comes back empty. Zero does not
-  // wait.
+  // Everything pushed so far. Waits up to `patience` for the first item, then comes back empty. A patience of
+  // zero does not wait.
   [[nodiscard]] std::vector<T> wait(Duration patience) {
     std::unique_lock lock(mutex_);
     filled_.wait_for(lock, std::chrono::nanoseconds(patience.ns), [this] { return !items_.empty(); });

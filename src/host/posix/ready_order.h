@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The order of events that are ready together. A Network promises one within each connection and none among
-// them (host/api/network.h), but threads and sockets mostly keep the one that code came to be used to. So
-// sanitized builds draw it, as the simulator does in every build (host/sim/timeline.h).
+// The order of events that are ready together. A Network promises an order within each connection and none
+// among connections (host/api/network.h). Threads and sockets mostly keep the same order, and code would come
+// to depend on it. So sanitized builds draw the order, as the simulator does in every build
+// (host/sim/timeline.h).
 //
 // Thread rule: pure functions.
 #pragma once
@@ -31,7 +32,7 @@ inline constexpr ReadyOrder kReadyOrder = ReadyOrder::kArrival;
 // Events of one source keep their order.
 using EventSource = std::pair<std::uint64_t, std::uint64_t>;
 
-// A connection is one, each question is one.
+// Each connection is a source, and so is each question.
 [[nodiscard]] inline EventSource source_of(const NetworkEvent& event) {
   return std::visit(
       [](const auto& one) {
@@ -43,7 +44,7 @@ using EventSource = std::pair<std::uint64_t, std::uint64_t>;
       event);
 }
 
-// The batch in an order drawn from all that keep the order within each source; source_of(item) names it.
+// The batch in an order drawn from all orders that keep each source's own; source_of(item) names the source.
 template <class Item, class SourceOf>
 [[nodiscard]] std::vector<Item> in_drawn_order(std::vector<Item> batch, Rng& rng, SourceOf&& source_of) {
   std::map<EventSource, std::deque<std::size_t>> waiting;

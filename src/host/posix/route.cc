@@ -69,7 +69,7 @@ std::string network_stack() {
   const std::string space = std::filesystem::read_symlink("/proc/self/ns/net", none).string();
   std::string boot;
   std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
-  // Where the system says neither, its name has to do.
+  // Where the system gives neither, the machine's name has to do.
   const std::string all = space.empty() || boot.empty() ? machine_name() : boot + " " + space;
   constexpr std::size_t kDigits = 16;
   return to_hex(sha256(all)).substr(0, kDigits);

@@ -6,7 +6,8 @@
 namespace gossamer::host {
 namespace {
 
-// To itself a machine comes from loopback; a name gives way to its address, which is asked for as well.
+// A machine reaches itself from loopback. The route has an address in place of the name, and asking for that
+// address gives the same route.
 TEST(Route, ToItself) {
   const auto by_name = route_to({"localhost", 7});
   ASSERT_TRUE(by_name.ok()) << by_name.error().message();

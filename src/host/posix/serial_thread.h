@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // SerialThread: a thread that does one thing after the other, for calls that block (a store's). The
-// destructor waits until all that was given is done.
+// destructor waits until every given action is done.
 //
-// An action must not throw. Thread rule: give() any thread; the owner destroys it.
+// An action must not throw. Thread rule: any thread calls give(); the owner destroys it.
 #pragma once
 
 #include <functional>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PosixSignals: turns SIGINT and SIGTERM into a flag that the owner of a run reads between two steps, so that
+// PosixSignals: turns SIGINT and SIGTERM into a flag. The owner of a run reads it between two steps, so that
 // it can write a checkpoint and stop. A second SIGINT restores the default action: from then on a further
 // Ctrl-C ends the process at once. (Not the second one itself: `timeout` and some shells deliver the first
 // one twice.) Blocking system calls are restarted, not interrupted.
 //
 // Signals belong to the process, so the flag does too: at most one PosixSignals may live at a time (CHECK).
 // It forgets older signals when made and restores the former handlers when destroyed.
-// Owner: the thread that starts the run. Thread rule: the two questions may be asked by any thread.
+// Owner: the thread that starts the run. Thread rule: any thread may ask the two questions.
 #pragma once
 
 #include <signal.h>

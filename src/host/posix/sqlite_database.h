@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One connection to an SQLite file, and its prepared statements, with our errors: kBadData for a file that is
-// damaged or no database, kFailed for the rest; `where` is the path, the cause is the system's where there is
-// one. Internal to host/posix. Owner: whoever holds it; a statement must not outlive its database. Thread
-// rule: one thread.
+// One connection to an SQLite file and its prepared statements, with our errors. kBadData: the file is
+// damaged or no database. kFailed: the rest. `where` is the path; the cause is the system's where there is
+// one. Internal to host/posix. Owner: one; a statement must not outlive its database. Thread rule: one
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ class SqliteStatement {
   void bind_number(int parameter, std::int64_t value);
   void bind_text(int parameter, std::string_view text);
   void bind_bytes(int parameter, std::string_view bytes);
-  // True: there is a row, whose columns (from 0) can be read until the next call. False: done.
+  // True: there is a row; its columns (from 0) can be read until the next call. False: done.
   [[nodiscard]] Result<bool> step();
   [[nodiscard]] std::int64_t number(int column) const;
   [[nodiscard]] std::string bytes(int column) const;  // of text or of a blob
@@ -48,12 +48,12 @@ class SqliteDatabase {
   [[nodiscard]] static Result<SqliteDatabase> open(const std::string& path, Access access);
 
   [[nodiscard]] Result<SqliteStatement> prepare(const char* sql);
-  // Statements without parameters whose rows nobody wants.
+  // Runs statements without parameters and drops their rows.
   [[nodiscard]] Result<void> run(const char* sql);
   // The first column of the only row.
   [[nodiscard]] Result<std::int64_t> number(const char* sql);
   [[nodiscard]] Result<std::string> text(const char* sql);
-  // The path no longer leads to the file that was opened.
+  // Whether the path no longer leads to the file that was opened.
   [[nodiscard]] bool has_moved() const;
 
  private:

@@ -13,7 +13,7 @@
 namespace gossamer::host {
 namespace {
 
-// "GSMR": says whose file it is, also to file(1).
+// "GSMR": marks the file as ours, also for file(1).
 constexpr std::int64_t kApplication = 0x47534D52;
 constexpr std::int64_t kVersion = 1;
 constexpr const char* kCreate =
@@ -26,8 +26,8 @@ constexpr const char* kCreate =
     "PRAGMA user_version = 1;"
     "COMMIT";
 
-// An open file description's lock: it belongs to one descriptor, not to the process, so that two handles of
-// one process keep each other out too and no other descriptor's closing ends it.
+// The lock of an open file description. It belongs to one descriptor, not to the process. So two handles of
+// one process keep each other out too, and closing another descriptor does not end it.
 struct flock whole_file(short type) {
   struct flock lock{};
   lock.l_type = type;
@@ -44,7 +44,7 @@ Error not_ours(const std::string& path, std::string got) {
                .fix = "choose another file, or the program that wrote this one"};
 }
 
-// Whose file it is, before anything is changed in it. True: it is new and empty.
+// Checks that the file is ours, before anything is changed in it. True: it is new and empty.
 Result<bool> is_new(SqliteDatabase& database, const std::string& path) {
   const auto application = database.number("PRAGMA application_id");
   if (!application.ok()) return application.error();

@@ -2,16 +2,16 @@
 //
 // SqliteStore: the Store of one machine, in one SQLite file on a local disk (docs/protocols/store.md).
 //
-// - Lead: an exclusive lock on the file PATH.lock, held for life, so a second process learns at once that
-//   there is a leader, and the kernel frees the lead of a killed one at once. Silence costs nobody the lead:
-//   keep() only looks whether the file is still in its place.
-// - Guard: every commit compares the generation in its transaction, and so is refused even where the lock
+// - Lead: an exclusive lock on the file PATH.lock, held for life. So a second process learns at once that
+//   there is a leader, and the kernel frees the lead of a killed one at once. Silence never costs the lead:
+//   keep() only checks that the file is in its place and has this handle's generation.
+// - Guard: every commit compares the generation in its transaction. So it is refused even where the lock
 //   failed, because somebody removed PATH.lock.
 // - Durability: write-ahead log with full sync, one fdatasync a commit. PATH-wal and PATH-shm belong to the
 //   file: move all three or none, and only while nobody leads.
 //
 // A file of another program or of a newer version is refused (kRefused), a damaged one is kBadData.
-// Thread rule: that of Store.
+// Thread rule: as for Store.
 #pragma once
 
 #include <optional>
@@ -25,7 +25,7 @@ namespace gossamer::host {
 
 class SqliteStore final : public Store {
  public:
-  // Touches nothing. The file is made by the first campaign, its directory must be there.
+  // Touches nothing. The first campaign makes the file; its directory must be there.
   explicit SqliteStore(std::string path) : path_(std::move(path)) {}
 
   [[nodiscard]] Result<std::optional<Generation>> campaign(const Candidate& self) override;
@@ -50,7 +50,7 @@ class SqliteStore final : public Store {
 
   std::string path_;
   Generation generation_;
-  // Both while this handle leads. The lock goes after the database.
+  // Both are set while this handle leads. The lock goes after the database.
   std::optional<Descriptor> lock_;
   std::optional<SqliteDatabase> database_;
 };

@@ -88,7 +88,7 @@ class SqliteStoreTest : public ::testing::Test {
   }
   void TearDown() override { EXPECT_TRUE(disk_.remove_all(directory_).ok()); }
 
-  // What another program might do with the file.
+  // Does what another program might do with the file.
   void run_sql(const char* sql) const {
     sqlite3* database = nullptr;
     ASSERT_EQ(sqlite3_open(path_.c_str(), &database), SQLITE_OK);
@@ -159,7 +159,8 @@ TEST_F(SqliteStoreTest, KillLosesNothingAnswered) {
   }
 }
 
-// A second process is told at once that there is a leader, and by whom, and takes over as soon as it is gone.
+// A second process is told at once that there is a leader, and by which name, and takes over as soon as it is
+// gone.
 TEST_F(SqliteStoreTest, AnotherProcessHoldsTheLock) {
   std::array<int, 2> pipe{};
   ASSERT_EQ(::pipe(pipe.data()), 0);
@@ -300,7 +301,7 @@ bool mount_small(const std::string& directory) {
          ::mount("tmpfs", directory.c_str(), "tmpfs", 0, "size=256k") == 0;
 }
 
-// On a full disk a commit fails with the cause, leaves the old state, and works again once there is room; a
+// On a full disk a commit fails with the cause, leaves the old state, and works again once there is room. A
 // disk that can only be read is named too.
 TEST_F(SqliteStoreTest, FullAndReadOnlyDisk) {
   if (!mount_small(directory_)) GTEST_SKIP() << "needs the right to mount a file system";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SimCompute: workers that run one after another on the caller's thread, each run in another order that the
-// seed decides. Tasks that wrongly use each other's data then give results that change with the seed.
+// SimCompute: workers that run one after another on the caller's thread. Each run has another order, which
+// the seed decides. Tasks that wrongly use each other's data then give results that change with the seed.
 // Thread rule: as for Compute.
 #pragma once
 

@@ -13,7 +13,7 @@ namespace gossamer::host {
 
 namespace {
 
-// In the words of a real system.
+// Reasons in the words of a real system.
 constexpr const char* kMissing = "No such file or directory";
 constexpr const char* kIsDirectory = "Is a directory";
 constexpr const char* kNotDirectory = "Not a directory";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // SimDisk: files in memory with the promises of host/api/disk.h, and faults on demand. Every call of Disk, of
-// SequentialFile and of WritableFile is one operation, numbered from 0, whether it succeeds or not; so a test
+// SequentialFile and of WritableFile is one operation, numbered from 0, whether it succeeds or not. So a test
 // can visit every crash point:
 //
 //   SimDisk rehearsal;
@@ -17,11 +17,11 @@
 //     check(*later);
 //   }
 //
-// The operation that crashes does nothing; that it was half done is among the outcomes of a crash at the next
-// one, because nothing unsynced survives reliably (what may be left: file_tree.h).
+// The operation that crashes does nothing. A half-done operation is among the outcomes of a crash at the next
+// one, because nothing unsynced survives reliably (file_tree.h says what may be left).
 //
-// The root directory is there from the start; paths with and without a leading '/' are the same.
-// Files and locks must not outlive the disk. Deterministic for a seed and a sequence of calls.
+// The root directory is there from the start; paths with and without a leading '/' are the same. Files and
+// locks must not outlive the disk. Deterministic for a seed and a sequence of calls.
 // Thread rule: as for Disk (a mutex keeps calls apart).
 #pragma once
 
@@ -39,8 +39,8 @@
 namespace gossamer::host {
 
 struct SimDiskOptions {
-  std::uint64_t seed = 1;  // of what survives a crash and of what a failing write leaves
-  // Bytes of all files together. A write that does not fit appends what does, then fails.
+  std::uint64_t seed = 1;  // decides what survives a crash and what a failing write leaves
+  // The most bytes of all files together. A write that does not fit appends as much as fits, then fails.
   std::uint64_t capacity_bytes = std::uint64_t{1} << 50;
   // This operation and all later ones fail.
   std::optional<std::uint64_t> crash_at_operation = std::nullopt;
@@ -59,8 +59,8 @@ class SimDisk final : public Disk {
   void restart_count(const SimDiskOptions& options);
   // Operations so far; the number of the next one.
   [[nodiscard]] std::uint64_t operations() const;
-  // The disk as it may be found if the power failed now, without faults and locks. May be called whether or
-  // not a crash was asked for. The same seed and history give the same disk.
+  // The disk as it may be found if the power failed now, without faults and locks. It may be called whether
+  // or not a crash was asked for. The same seed and history give the same disk.
   [[nodiscard]] std::unique_ptr<SimDisk> after_crash() const;
 
   [[nodiscard]] Result<std::unique_ptr<SequentialFile>> open_sequential(const std::string& path) override;

@@ -131,8 +131,8 @@ void FileTree::sync_bytes(Node file) {
 }
 
 void FileTree::sync_names(Node directory) {
-  // From the newest change to the oldest: a change is due if it is of this directory, or comes before a due
-  // one of the same name.
+  // Goes from the newest change to the oldest. A change is due if it belongs to this directory, or comes
+  // before a due one of the same name.
   std::set<Name> due_names;
   std::vector<bool> due(journal_.size(), false);
   for (std::size_t i = journal_.size(); i-- > 0;) {
@@ -158,7 +158,7 @@ std::vector<std::byte> FileTree::surviving_bytes(const Entry& file, Rng& rng, To
   if (file.truncated && rng.below(3) == 0) return file.medium_bytes;
   const std::size_t synced = file.truncated ? 0 : file.medium_bytes.size();
   const std::size_t appended = file.bytes.size() - synced;
-  // Lost wholly, kept wholly, or torn, each often enough to be met with few seeds.
+  // The unsynced bytes are lost wholly, kept wholly, or torn, each often enough to be met with few seeds.
   const std::uint64_t fate = rng.below(4);
   std::size_t kept = rng.below(appended + 1);
   if (fate == 0) kept = 0;
@@ -189,7 +189,7 @@ void FileTree::copy_survivors(const std::vector<Entry>& medium, Node from, Node 
 
 FileTree FileTree::after_crash(Rng& rng, TornTail tail) const {
   std::vector<Entry> medium = entries_;
-  // From losing every change to losing none.
+  // The share of changes that survive: from none to all of them.
   const std::uint64_t keep_of_four = rng.below(5);
   std::set<Name> lost;
   for (const Change& change : journal_) {

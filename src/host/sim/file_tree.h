@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FileTree: files and directories in memory, each in two states: what programs see now, and what is known to
-// be on the medium. The state of the simulated disk without its faults; internal to host/sim.
+// FileTree: files and directories in memory, each in two states: as programs see them now, and as they are
+// known to be on the medium. It is the state of the simulated disk without its faults; internal to host/sim.
 //
 // Names: every change of a name (make, rename, remove) enters a journal. sync_names(directory) moves the
 // changes of that directory to the medium, with the older changes of the same names. A crash moves a random
-// subset of the rest there: names are independent of each other, changes of one name happen in order, both
-// names of a rename change or neither does.
-// Bytes: sync_bytes() moves a file's bytes to the medium. A crash leaves of an unsynced file the bytes on the
-// medium followed by a random prefix of those appended since; of a truncated one also the old content.
+// subset of the other changes there. Different names are independent of each other. Changes of one name
+// happen in order, and both names of a rename change or neither does.
+// Bytes: sync_bytes() moves a file's bytes to the medium. A crash leaves an unsynced file with its bytes on
+// the medium and a random prefix of those appended since. A truncated file may also have its old content.
 //
 // Preconditions are CHECKed: callers resolve paths first. Owner: SimDisk. Thread rule: one thread at a time.
 #pragma once
@@ -26,7 +26,7 @@
 
 namespace gossamer::host {
 
-// What a torn write leaves in the unsynced part of a file.
+// What a torn write leaves in the unsynced part of a file, behind the bytes that reached the medium.
 enum class TornTail {
   kCut,      // nothing: the file is shorter
   kGarbage,  // sometimes random bytes: the length reached the medium before the content
@@ -69,7 +69,7 @@ class FileTree {
   void sync_bytes(Node file);
   void sync_names(Node directory);
 
-  // What a machine finds that starts after a crash now.
+  // The tree that a machine finds when it starts after a crash now.
   [[nodiscard]] FileTree after_crash(Rng& rng, TornTail tail) const;
 
  private:
@@ -79,7 +79,7 @@ class FileTree {
     std::vector<std::byte> bytes, medium_bytes;
     std::map<std::string, Node> names, medium_names;
   };
-  using Name = std::pair<Node, std::string>;  // of a directory
+  using Name = std::pair<Node, std::string>;  // a name in a directory
   struct NameIs {
     Name name;
     Node node;  // kNone: no such name
@@ -87,7 +87,7 @@ class FileTree {
   using Change = std::vector<NameIs>;  // happens as a whole
 
   Node add(bool directory);
-  void change(Change change);  // of the names that programs see; enters the journal
+  void change(Change change);  // changes the names that programs see; enters the journal
   static void apply(const Change& change, std::vector<Entry>& entries);
   [[nodiscard]] static bool touches(const Change& change, const std::set<Name>& names);
   [[nodiscard]] static std::vector<std::byte> surviving_bytes(const Entry& file, Rng& rng, TornTail tail);

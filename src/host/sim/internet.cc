@@ -62,7 +62,7 @@ void SimInternet::pause(const std::string& machine) { machines_[machine].paused 
 void SimInternet::resume(const std::string& machine) {
   Machine& here = machines_[machine];
   here.paused = false;
-  // What a delivery sets off must not come between two that waited longer.
+  // New deliveries that these set off must not come between two that waited longer.
   const auto held = std::exchange(here.held, {});
   for (const auto& delivery : held) delivery();
   pump(machine);
@@ -86,7 +86,7 @@ const PathQuality& SimInternet::path(const std::string& from, const std::string&
   return found == paths_.end() ? default_path_ : found->second;
 }
 
-// One way, for one segment: jitter, and as many time-outs as it was lost times.
+// The time that one segment takes one way: the delay, jitter, and as many time-outs as it was lost times.
 Duration SimInternet::delay(const std::string& from, const std::string& to) {
   if (from == to) return {20'000};
   const PathQuality& quality = path(from, to);
@@ -121,7 +121,7 @@ void SimInternet::cross(const SimEnd& from, std::function<void()> arrived) {
   timeline_.after(kResend, [this, from, arrived = std::move(arrived)] { cross(from, arrived); });
 }
 
-// The kernel there answers, and then the opener says who it is.
+// The kernel there answers, and then the opener says its name.
 void SimInternet::answer(const std::shared_ptr<SimConnection>& connection, const Endpoint& to) {
   if (!listens(connection, to)) {
     return cross({connection, 1}, [this, connection, to] {
@@ -158,7 +158,7 @@ void SimInternet::accept(const std::shared_ptr<SimConnection>& connection, const
   travel({connection, 1}, {.bytes = 0, .frame = {}, .welcome = network->name_});
 }
 
-// Where somebody has a certificate, whoever has none may only ask questions.
+// In a run with certificates an opener without one may only ask questions.
 void SimInternet::refuse_stranger(const std::shared_ptr<SimConnection>& connection) {
   const SimEnd opener{connection, 0};
   if (side_of(opener).ended) return;

@@ -3,13 +3,18 @@
 // SimInternet: machines, the links between them, and what goes wrong with both, in virtual time. Processes
 // attach to a machine and get a Network (host/api/network.h).
 //
-// What is modelled: each machine has an uplink and a downlink of a certain rate, which its connections share
-// in turns of 16 KiB, as TCP connections share a bottleneck; each path has a one-way delay, jitter for each
-// segment, and loss, which costs the time that TCP takes to send again and keeps the order; opening takes two
-// round trips, begun again where the path is cut, for at most 5 s; a cut path holds segments back, and a
-// connection that gets nothing through for 20 s breaks, at the side that sends; a machine that vanishes is
-// silent, a process that ends resets its connections; a paused machine takes bytes until the window is full,
-// and says nothing. What is not: slow start, headers, CPU.
+// What is modelled:
+// - Each machine has an uplink and a downlink of a certain rate. Its connections share them in turns of 16
+//   KiB, as TCP connections share a bottleneck.
+// - Each path has a one-way delay, jitter for each segment, and loss. A lost segment costs the time that TCP
+//   takes to send it again, and the order is kept.
+// - Opening a connection takes two round trips. It is begun again where the path is cut, for at most 5 s.
+// - A cut path holds segments back. A connection that gets nothing through for 20 s breaks, at the side that
+//   sends.
+// - A machine that vanishes is silent. A process that ends resets its connections.
+// - A paused machine takes bytes until the window is full, and says nothing.
+//
+// Not modelled: slow start, headers, CPU.
 //
 // Deterministic: the same calls and seed give the same events at the same instants. Thread rule: one thread.
 #pragma once
@@ -41,11 +46,11 @@ struct SimEnd {
   int side = 0;
 };
 
-// What an uplink sends at a time.
+// A segment: what an uplink sends at a time.
 struct SimSegment {
   std::uint64_t bytes = 0;
-  std::optional<Slices> frame;  // that ends with it
-  // Instead of bytes, the last of an opening: the acceptor's name.
+  std::optional<Slices> frame;  // the frame that ends with this segment
+  // The last segment of an opening carries no bytes but this: the acceptor's name.
   std::optional<PeerName> welcome = {};
 };
 
@@ -72,20 +77,20 @@ class SimInternet {
   SimInternet(const SimInternet&) = delete;
   SimInternet& operator=(const SimInternet&) = delete;
 
-  // A process on `machine`. It ends, and its connections are reset, with the Network. The internet outlives
-  // it.
+  // Starts a process on `machine`. It ends with the Network, and its connections are then reset. The internet
+  // outlives it.
   [[nodiscard]] std::unique_ptr<Network> attach(const std::string& machine, PeerName name, NetworkSink sink);
 
   void set_default_path(const PathQuality& quality) { default_path_ = quality; }
   void set_path(const std::string& from, const std::string& to, const PathQuality& quality);
   void set_rates(const std::string& machine, const MachineRates& rates);
 
-  // Nothing gets from one machine to another until healed. Each direction by itself.
+  // Nothing gets from `from` to `to` until healed. Each direction is cut by itself.
   void cut(const std::string& from, const std::string& to);
   void heal(const std::string& from, const std::string& to);
   // Breaks every connection between the two, as a firewall that forgot them does; new ones are possible.
   void reset(const std::string& a, const std::string& b);
-  // Nobody outside can open a connection to it (NAT); it can open connections itself.
+  // Hides the machine behind NAT: nobody outside can open a connection to it; it can open connections itself.
   void hide(const std::string& machine) { machines_[machine].hidden = true; }
   // The machine stops for a while: nothing is read or sent, nobody is told.
   void pause(const std::string& machine);
@@ -93,7 +98,7 @@ class SimInternet {
   // Power off: silence. Its processes get no more events.
   void vanish(const std::string& machine);
 
-  // Payload and other bytes of frames that have left a machine.
+  // All bytes of frames that have left a machine, payload and other.
   [[nodiscard]] std::uint64_t bytes_sent(const std::string& machine) { return machines_[machine].bytes_sent; }
   // A hash of all frames in the order in which processes gave them: any byte of any message changes it.
   [[nodiscard]] std::uint64_t frames_hash() const { return frames_.value(); }
@@ -123,7 +128,8 @@ class SimInternet {
   [[nodiscard]] const PathQuality& path(const std::string& from, const std::string& to) const;
   [[nodiscard]] Duration delay(const std::string& from, const std::string& to);
 
-  // A connection opens in four ways: a knock, an answer, who is there (Accepted), and a welcome (Opened).
+  // A connection opens in four one-way messages: a knock, an answer, the opener's name (Accepted), and a
+  // welcome (Opened).
   void open(const std::shared_ptr<SimConnection>& connection, const Endpoint& to);
   void cross(const SimEnd& from, std::function<void()> arrived);
   void answer(const std::shared_ptr<SimConnection>& connection, const Endpoint& to);
@@ -137,7 +143,7 @@ class SimInternet {
   void watch_stall(const SimEnd& end, Instant since);
   void arrived(const SimEnd& end, SimSegment segment);
   void consumed(const SimEnd& receiver, std::uint64_t cost);
-  // This side is over; the other end hears of it as far as the path carries it.
+  // Ends this side; the other end hears of it as far as the path carries it.
   void end_side(const SimEnd& end, const std::string& what, Tell tell);
   void reset_other(const SimEnd& end, const std::string& what);
   // Hands an event to the side's process, after all its earlier ones, when its machine is running.

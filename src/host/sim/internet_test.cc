@@ -79,8 +79,8 @@ TEST(SimInternet, OpensOnceHealed) {
   }
 }
 
-// If it is not healed the opener is told that it timed out, once; what the other side has accepted ends too,
-// as soon as the path lets it know.
+// If the path is not healed, the opener is told that it timed out, once. What the other side has accepted
+// ends too, as soon as the path lets it know.
 TEST(SimInternet, TimesOutIfCut) {
   for (const int direction : {1, 2, 3}) {
     for (int cut = 0; cut < 30; ++cut) {

@@ -21,7 +21,7 @@ namespace gossamer::host {
 struct SimSide {
   std::string machine;
   ConnectionId id;
-  std::weak_ptr<NetworkSink> sink;  // gone with its process
+  std::weak_ptr<NetworkSink> sink;  // expired once its process has ended
   bool open = false;                // Accepted or Opened; before, what is sent waits
   bool ended = false;               // Closed is on its way, or needless
   std::deque<Slices> queue;
@@ -31,14 +31,15 @@ struct SimSide {
   bool stalled = false;           // the path is cut and `held` waits
   bool watched = false;           // a check for giving up is on its way
   std::optional<SimSegment> held;
-  Instant last_arrival{-1};  // of a segment that this side sent
-  Instant last_event{-1};    // handed to this side's process
+  Instant last_arrival{-1};  // when a segment that this side sent arrived last
+  Instant last_event{-1};    // when this side's process was handed an event last
 };
 
 struct SimConnection {
   Lane lane = Lane::kControl;
   PeerName opener;
-  // For one that carries a question: its frames have the right sizes, and this is what they say.
+  // Set where the connection carries a question. The frames then have the right sizes only; these are the
+  // words.
   std::optional<Question> question;
   std::optional<Result<std::string>> answer;
   std::array<SimSide, 2> sides;  // 0 opened it

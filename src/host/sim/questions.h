@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // SimQuestions: the questions of one SimNetwork. Each travels on a simulated connection of its own, as a
-// frame of its size each way, so that whatever happens to connections happens to it. Thread rule: that of the
-// timeline.
+// frame of its size each way. So all that happens to connections happens to questions too. Thread rule: the
+// thread that moves the timeline.
 #pragma once
 
 #include <map>

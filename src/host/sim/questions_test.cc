@@ -52,7 +52,8 @@ class SimQuestionsTest : public ::testing::Test {
   bool answers_ = true;
 };
 
-// A question costs three round trips: TCP, TLS, and itself; the uplink's rate is on top of a large answer.
+// A question costs three round trips: TCP, TLS, and itself. A large answer also takes the time of the
+// uplink's rate.
 TEST_F(SimQuestionsTest, CostsThreeRounds) {
   ask();
   run(1);
@@ -61,7 +62,7 @@ TEST_F(SimQuestionsTest, CostsThreeRounds) {
   EXPECT_NEAR((ends_[0].when - Instant{}).milliseconds(), 60, 1);
 }
 
-// Behind NAT, over a cut path and on a vanished machine nobody hears a question; the asker is told when an
+// Behind NAT, over a cut path and on a vanished machine nobody hears a question. The asker is told when an
 // attempt to connect is given up, or at its time-out if that is sooner.
 TEST_F(SimQuestionsTest, NobodyCanBeReached) {
   internet_.hide("b");
@@ -99,8 +100,8 @@ TEST_F(SimQuestionsTest, CutAndHealed) {
   EXPECT_EQ(ends_.size(), 1U);
 }
 
-// An asker that is paused hears the end of its question when it goes on, once, also if both the answer and
-// the time-out came meanwhile; the first of them counts.
+// A paused asker hears the end of its question when it goes on, once. If both the answer and the time-out
+// came meanwhile, the first of them counts.
 TEST_F(SimQuestionsTest, PausedAsker) {
   ask(from_seconds(1));
   run(0.045);
@@ -113,7 +114,7 @@ TEST_F(SimQuestionsTest, PausedAsker) {
   EXPECT_TRUE(ends_[0].answered.answer.ok());
 }
 
-// A paused server answers when it goes on, too late for one and in time for another.
+// A paused server answers when it goes on: too late for one question, in time for another.
 TEST_F(SimQuestionsTest, PausedServer) {
   ask(from_seconds(1));
   ask(from_seconds(9));

@@ -55,7 +55,7 @@ Result<std::optional<Generation>> SimStore::campaign(const Candidate& self) {
   CHECK(!led_);
   const Fate fate = begin();
   if (fate == Fate::kNotDone) return fault();
-  // One's own lead, won by a campaign whose answer was lost, is no obstacle.
+  // A handle's own lead, won by a campaign whose answer was lost, is no obstacle to it.
   const bool taken = medium_.leader() != nullptr && medium_.holder_ != this;
   if (!taken) {
     ++medium_.generation_;
@@ -110,7 +110,7 @@ Result<void> SimStore::commit(std::span<const Change> changes) {
   if (auto within = check_limits(changes); !within.ok()) return within;
   const Fate fate = begin();
   if (fate == Fate::kNotDone) return fault();
-  // The defect: who led once writes for ever.
+  // The defect: a handle that led once writes for ever.
   const bool unguarded = medium_.options_.guard == StoreGuard::kNone && has_led_;
   const bool writes = check_lead() || unguarded;
   if (writes) {

@@ -8,9 +8,10 @@
 //   auto first = medium.open();
 //   auto second = medium.open({.crash_at_operation = 7});
 //
-// Every call of a Store but keep_every() is one operation of its handle, numbered from 0, whether it succeeds
-// or not, so that a test can visit every crash point. The operation that crashes does nothing; a crash after
-// it was done and before its answer arrived is lose_answer_at_operation, followed by the handle's end.
+// Calls of a Store are the operations of its handle, numbered from 0, whether they succeed or not. Not
+// counted are keep_every(), lead_time() and a commit beyond the limits. So a test can visit every crash
+// point. The operation that crashes does nothing. To crash between an operation and its answer, use
+// lose_answer_at_operation and then destroy the handle.
 //
 // Deterministic: time is the clock's, and nothing is random. Thread rule: medium and handles belong to one
 // thread; handles must not outlive the medium, nor the medium the clock.
@@ -31,12 +32,13 @@
 
 namespace gossamer::host {
 
-// What keeps a leader of an earlier generation from writing. kNone is the defect that the guard is there
-// against, for simulations which must find it.
+// What keeps a leader of an earlier generation from writing. kNone is the defect that the guard protects
+// against, for simulations that must find it.
 enum class StoreGuard { kGeneration, kNone };
 
 struct SimStoreOptions {
-  // Silence after which the lead is free (like etcd); nullopt: it ends with the handle (like a locked file).
+  // The silence after which the lead is free (like etcd). nullopt: the lead ends with the handle (like a
+  // locked file).
   std::optional<Duration> lease = from_seconds(2);
   StoreGuard guard = StoreGuard::kGeneration;
 };
@@ -65,14 +67,14 @@ class SimStoreMedium {
 
   // Is told of each commit as it becomes durable, whether or not its caller hears of it.
   void watch(std::function<void(std::span<const Change>)> watcher) { watcher_ = std::move(watcher); }
-  // For invariants, without asking a leader.
+  // All entries and the generation, for invariants to look at without asking a leader.
   [[nodiscard]] const std::map<std::string, std::string>& entries() const { return entries_; }
   [[nodiscard]] Generation generation() const { return generation_; }
 
  private:
   friend class SimStore;
 
-  // Who leads now, or null: a lease that has run out is nobody's.
+  // The present leader, or null: a lease that has run out belongs to nobody.
   [[nodiscard]] const LeaderRecord* leader() const;
 
   const Clock& clock_;
@@ -80,7 +82,7 @@ class SimStoreMedium {
   std::map<std::string, std::string> entries_;
   Generation generation_;
   std::optional<LeaderRecord> leader_;
-  const SimStore* holder_ = nullptr;  // whose lead it is; may be dead
+  const SimStore* holder_ = nullptr;  // the handle that holds the lead; may be dead
   Instant lease_end_;
   std::function<void(std::span<const Change>)> watcher_;
 };
@@ -109,7 +111,7 @@ class SimStore final : public Store {
 
   SimStore(SimStoreMedium& medium, const SimStoreFaults& faults) : medium_(medium), faults_(faults) {}
 
-  [[nodiscard]] Fate begin();  // counts; what becomes of this operation
+  [[nodiscard]] Fate begin();  // counts the operation; says what becomes of it
   [[nodiscard]] Error fault() const;
   // Whether the medium still has this handle's generation as the leader's. If not, it leads no more.
   [[nodiscard]] bool check_lead();

@@ -20,7 +20,7 @@ std::vector<Change> both(const std::string& value) {
   return {{.key = "x", .value = value}, {.key = "y", .value = value}};
 }
 
-// A process that leads and commits twice; the number of commits that were answered.
+// A process leads and commits twice; gives the number of commits that were answered.
 int work(SimStore& store) {
   const auto won = store.campaign({.name = "worker", .address = "a"});
   if (!won.ok() || !*won) return 0;
@@ -54,7 +54,7 @@ TEST(SimStore, CrashAtEveryOperation) {
   }
 }
 
-// An operation whose answer is lost was carried out; one that fails was not; the next one works again.
+// An operation with a lost answer was carried out; one that fails was not. The next one works again.
 TEST(SimStore, OneFault) {
   for (const bool lost : {false, true}) {
     SimClock clock;
@@ -72,7 +72,7 @@ TEST(SimStore, OneFault) {
   }
 }
 
-// A campaign whose answer was lost holds others off, as its lease does, but not the same process.
+// A campaign with a lost answer holds other handles off, as its lease does, but not its own.
 TEST(SimStore, LostCampaign) {
   SimClock clock;
   SimStoreMedium medium(clock, {});
@@ -118,8 +118,8 @@ TEST(SimStore, LockEndsWithItsHandle) {
   EXPECT_TRUE(*other->campaign({}));
 }
 
-// Claim: a watcher is told of each commit that becomes durable, also of one whose caller hears that it
-// failed, and of no other.
+// Claim: a watcher is told of each commit that becomes durable, and of no other. It is also told of one whose
+// caller hears that it failed.
 TEST(SimStore, WatcherSeesWhatIsDurable) {
   SimClock clock;
   SimStoreMedium medium(clock, {});
@@ -156,7 +156,7 @@ TEST(SimStore, MissingGuardLetsOldLeadersWrite) {
     const bool wrote = old->commit(both("old")).ok();
     EXPECT_EQ(wrote, guard == StoreGuard::kNone);
     EXPECT_EQ(medium.entries().at("x"), wrote ? "old" : "new");
-    // Who never led is refused in any case.
+    // A handle that never led is refused in any case.
     EXPECT_FALSE(medium.open()->commit(both("stranger")).ok());
   }
 }

@@ -19,7 +19,8 @@ void Timeline::at(Instant when, Action action) {
 
 bool Timeline::step() {
   if (events_.empty()) return false;
-  // top() is const because its order must not change; moving the action out does not change it.
+  // top() is const because the order of its element must not change; moving the action out does not change
+  // it.
   Action action = std::move(const_cast<Event&>(events_.top()).action);
   const Instant when = events_.top().when;
   events_.pop();

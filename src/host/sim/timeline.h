@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Timeline: what will happen in a simulated world, and when. Virtual time jumps from one event to the next.
-// Events due at the same instant run in an order drawn from the seed, so that no code comes to depend on one
-// that a real machine does not promise; the same seed gives the same order.
+// Timeline: the events of a simulated world, in order of time. Virtual time jumps from one event to the next.
+// Events due at the same instant run in an order drawn from the seed: the same seed gives the same order. So
+// no code comes to depend on an order that a real machine does not promise.
 //
 // Thread rule: one thread. The clock that it moves may be read by any.
 #pragma once

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The addresses of a name, as the operating system's sockets take them. Thread rule: any thread.
+// Looks up the addresses of a name, in the form that the operating system's sockets take. Thread rule: any
+// thread.
 #pragma once
 
 #include <netdb.h>
@@ -21,7 +22,8 @@ using Addresses = std::unique_ptr<addrinfo, FreeAddresses>;
 
 enum class AddressUse : std::uint8_t { kReach, kListen };
 
-// Of `at`, with its port; not empty. Looks names up, which blocks. kFailed: the name is not found.
+// The addresses of `at`, with its port; at least one. Looks names up, which blocks. kFailed: the name is not
+// found.
 [[nodiscard]] Result<Addresses> addresses_of(const Endpoint& at, AddressUse use);
 
 }  // namespace gossamer::host

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Descriptor: an open file descriptor that closes itself, and the error of a failed system call. Owner:
-// whoever holds it; moves, never copies. Thread rule: one thread.
+// Descriptor: an open file descriptor that closes itself, and the error of a failed system call. Owner: one;
+// a Descriptor moves, never copies. Thread rule: one thread.
 #pragma once
 
 #include <string>
@@ -22,7 +22,7 @@ class Descriptor {
   ~Descriptor();
 
   [[nodiscard]] int get() const { return fd_; }
-  // Closes and gives 0 or errno; requires an open descriptor, which is gone afterwards in any case.
+  // Closes the descriptor; gives 0 or errno. Requires an open descriptor. It is gone afterwards in any case.
   [[nodiscard]] int close();
 
  private:

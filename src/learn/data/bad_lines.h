@@ -35,16 +35,16 @@ inline constexpr std::string_view kFixLine =
 // "0..N-1", or "none" for a bound of 0.
 [[nodiscard]] std::string range_below(std::uint64_t bound);
 
-// How many bad lines of one chunk a parser notes before it may leave the rest unread: one more than allowed.
+// The bad lines of one chunk that a parser notes before it may leave the rest unread: one more than allowed.
 [[nodiscard]] constexpr std::uint64_t notes_per_chunk(const ReadOptions& options) {
   return options.skip_bad + (options.skip_bad < UINT64_MAX ? 1 : 0);
 }
 
-// Sources of which nothing could be read.
+// The words of an error for sources of which nothing could be read.
 struct NothingRead {
-  std::string_view record;    // what there should have been, such as "session"
-  std::string_view bad;       // what it is when it cannot be read: "bad lines"
-  std::string_view other;     // what there is when there is no bad one: "blank lines"
+  std::string_view record;    // one of what there should have been, such as "session"
+  std::string_view bad;       // what the lines are when they cannot be read: "bad lines"
+  std::string_view other;     // what they are when no line is bad: "blank lines"
   std::string_view expected;  // what the file should hold
 };
 [[nodiscard]] Error nothing_read(const std::string& source, const ReadReport& report,
@@ -55,9 +55,9 @@ class BadLineLedger {
   BadLineLedger(const std::string& source, const ReadOptions& options, ReadReport& report)
       : source_(source), options_(options), report_(report) {}
 
-  // Counts a bad line; the completed error when it is one too many.
+  // Counts a bad line; gives the completed error when it is one too many.
   [[nodiscard]] Result<void> add(std::uint64_t line, const BadLine& bad);
-  // What a sink said about the record of a line: taken, a bad line, or an error that ends the read.
+  // Judges what a sink said about the record of a line: taken, a bad line, or an error that ends the read.
   [[nodiscard]] Result<void> judge(std::uint64_t line, const Result<void>& taken);
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// BatchCopy: a step's samples with memory of their own, for as long as the step takes; a source of samples
-// keeps one step's only. Allocates when a batch is larger than all before it.
+// BatchCopy: a step's samples with memory of their own, for as long as the step takes. (A source of samples
+// keeps only one step's.) Allocates when a batch is larger than all before it.
 //
 // Thread rule: one owner; what it gives are views, until the next take().
 #pragma once

@@ -42,7 +42,7 @@ class Input {
     if (got.ok()) position_ += *got;
     return got;
   }
-  // Of the packed file: of the window's first byte.
+  // The position of the window's first byte in the packed file.
   [[nodiscard]] std::uint64_t position() const { return position_; }
   [[nodiscard]] const std::string& name() const { return name_; }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ByteSource: the plain bytes of a user's file, whatever it is packed in. Plain, gzip (also .dz, also several
-// members one after another) and zstd (also several frames) are told apart by their first bytes, never by
-// their name. Everything is streamed; memory is a few hundred KiB, or for zstd the window of the archive (at
-// most 128 MiB).
+// members one after another) and zstd (also several frames) are read. They are told apart by their first
+// bytes, never by their name. Everything is streamed; memory is a few hundred KiB, or for zstd the window of
+// the archive (at most 128 MiB).
 //
-// Errors: those of the disk; kBadData for a truncated or damaged archive, with the file in `where` and the
-// byte of the packed file in `got`.
+// Errors: those of the disk, and kBadData for a truncated or damaged archive. `where` is then the file, `got`
+// the byte of the packed file.
 // Owner and thread: one, which may change between calls.
 #pragma once
 
@@ -35,7 +35,7 @@ class ByteSource {
   // Fills `out` from the front; returns the bytes delivered, fewer than asked only at the end, 0 when past
   // it.
   [[nodiscard]] virtual Result<std::size_t> read(std::span<std::byte> out) = 0;
-  // What messages call it: the path, or "stdin".
+  // The name that messages use: the path, or "stdin".
   [[nodiscard]] virtual const std::string& name() const = 0;
 };
 

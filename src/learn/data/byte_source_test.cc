@@ -43,7 +43,7 @@ Result<std::string> unpacked(const std::string& bytes) {
   return read_all(**source);
 }
 
-// Compressible and longer than the buffers inside.
+// A text that is compressible and longer than the buffers inside.
 std::string long_text() {
   Rng rng(1, Purpose::kTest);
   std::string text;

@@ -27,7 +27,7 @@ void put(std::vector<std::byte>& out, const std::vector<T>& values) {
   out.insert(out.end(), bytes.begin(), bytes.end());
 }
 
-// Without a branch in the loops: every entry of every file passes here.
+// Has no branch in its loop: every entry of every file passes here.
 bool increasing(std::span<const std::uint32_t> numbers) {
   bool rising = true;
   for (std::size_t i = 1; i < numbers.size(); ++i) rising &= numbers[i - 1] < numbers[i];
@@ -78,7 +78,7 @@ class CacheWriter::Footer {
     buffer_.clear();
     return done;
   }
-  // Of everything flushed.
+  // The checksum of everything flushed.
   [[nodiscard]] std::uint64_t checksum() const { return XXH3_64bits_digest(hash_.get()); }
 
  private:
@@ -101,7 +101,7 @@ CacheWriter::CacheWriter(host::Disk& disk, std::string path, CacheWriterOptions 
 
 CacheWriter::~CacheWriter() {
   file_.reset();
-  // Whoever dropped the writer has the first error; a failing clean-up says nothing new.
+  // The caller that dropped the writer has the first error; a failing clean-up says nothing new.
   if (temporary_exists_) static_cast<void>(disk_.remove_all(temporary_).ok());
 }
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // CacheWriter: writes a dataset cache (docs/protocols/dataset-cache.md) record by record, in bounded memory.
-// The file appears under its name only at the end of finish(), whole and synced; until then, and after any
+// The file appears under its name only at the end of finish(), whole and synced. Until then, and after any
 // error, what was there before stays.
 //
 //   auto writer = CacheWriter::create(disk, "runs/x/data/train.cache");
 //   ... (*writer)->add(record) ...
 //   (*writer)->finish({.features = 5000, .labels = 159});
 //
-// Owner and thread: one. Memory: one block, plus 24 bytes per finished block.
+// Owner and thread: one. Memory: one block of records, plus 24 bytes per finished block.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,7 @@ struct CacheWriterOptions {
   std::uint32_t records_per_block = 256;
 };
 
-// What is known only at the end. Names: none, or exactly one per feature or label.
+// The shape of the dataset, which is known only at the end. Names: none, or exactly one per feature or label.
 struct CacheShape {
   std::uint32_t features = 0;  // every index must be below
   std::uint32_t labels = 0;

@@ -56,13 +56,13 @@ BlockView view_block(std::span<const std::byte> block) {
   return view;
 }
 
-// 0 first, `entries` last, never decreasing.
+// Whether offsets begin with 0, end with `entries` and never decrease.
 template <class T>
 bool are_offsets(std::span<const T> begin, std::uint64_t entries) {
   return begin.front() == 0 && begin.back() == entries && std::is_sorted(begin.begin(), begin.end());
 }
 
-// Every row strictly increasing and below `bound`.
+// Whether every row is strictly increasing and below `bound`.
 bool are_rows(std::span<const std::uint32_t> begin, std::span<const std::uint32_t> numbers,
               std::uint32_t bound) {
   for (std::size_t row = 0; row + 1 < begin.size(); ++row) {
@@ -205,7 +205,7 @@ Result<void> Verifier::contents(const cache::Trailer& trailer, std::span<const c
     std::size_t block = 0;
     const char* what = nullptr;
   };
-  // Every worker's first fault; the ranges are in order, so the first of them is the first of all.
+  // Keeps every worker's first fault. The ranges are in order, so the first of these is the first of all.
   std::vector<Fault> faults(static_cast<std::size_t>(compute.workers()));
   compute.run([&](int worker) {
     const host::Range range = host::worker_range(blocks.size(), worker, compute.workers());

@@ -11,7 +11,7 @@ HoldOut::HoldOut(std::uint64_t records, std::uint64_t wanted) : records_(records
   CHECK(wanted <= records / 2, wanted, records);
   if (wanted == 0) return;
   const std::uint64_t blocks = (wanted + kBlock - 1) / kBlock;
-  // Whole blocks between held ones too, so that pairs of records stay together.
+  // There are whole blocks between held ones too, so that pairs of records stay together.
   period_ = std::max(records / blocks / kBlock, std::uint64_t{2}) * kBlock;
   held_ = records / period_ * kBlock + std::min(records % period_, kBlock);
 }

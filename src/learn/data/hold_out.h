@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// HoldOut: which records training leaves out, to judge by them what it has learnt; KeptRecords: the dataset
-// of the others.
+// HoldOut: the records that training leaves out, to judge by them what it has learnt. KeptRecords: the
+// dataset of the other records.
 //
-// Records that belong together often stand together (two forms of one text, the papers of one volume), and a
-// record whose sibling was learnt says too much. So whole blocks are held out: the first kBlock records of
-// every `period`.
+// Records that belong together often stand together (two forms of one text, the papers of one volume). A
+// record with a sibling that was learnt says too much. So whole blocks of records are held out: the first
+// kBlock records of every `period`.
 //
 // Thread rule: immutable after construction, any thread. KeptRecords borrows its base.
 #pragma once
@@ -22,8 +22,8 @@ class HoldOut {
  public:
   static constexpr std::uint64_t kBlock = 16;
 
-  // About `wanted` of `records`, in whole blocks but for the last; none when `wanted` is 0. Requires
-  // wanted <= records / 2.
+  // Holds out about `wanted` of `records`, in whole blocks but for the last; none when `wanted` is 0.
+  // Requires wanted <= records / 2.
   HoldOut(std::uint64_t records, std::uint64_t wanted);
 
   [[nodiscard]] std::uint64_t held() const { return held_; }

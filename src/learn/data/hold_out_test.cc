@@ -45,7 +45,7 @@ TEST(HoldOut, HoldsAboutAsManyAsWanted) {
   }
 }
 
-// Two forms of one text stand side by side; they must not come to lie on both sides of the split.
+// Two forms of one text stand side by side; they never come to lie on both sides of the split.
 TEST(HoldOut, KeepsNeighboursTogether) {
   const HoldOut split(4096, 256);
   for (std::uint64_t i = 0; i < split.held(); i += 2) {

@@ -22,7 +22,7 @@ void add_report(ReadReport& sum, const ReadReport& report) {
   }
 }
 
-// For sinks that only write.
+// Options for sinks that only write.
 ReadOptions beside_parsing(const ReadOptions& options) {
   ReadOptions beside = options;
   beside.sink = SinkRuns::kBesideParsing;

@@ -4,7 +4,7 @@
 // on any error what was there before stays. Several sources are read one after another, as one file would be;
 // each may have its own header. --skip-bad counts over all of them.
 //
-// Text needs a featurizer and is imported by learn/text. Thread rule: the calling thread (reading.h).
+// Text is not imported here: it needs a featurizer (learn/text). Thread rule: the calling thread (reading.h).
 #pragma once
 
 #include <span>
@@ -28,17 +28,17 @@ struct ImportOptions {
   CacheWriterOptions cache = {};
 };
 
-// XMLC text (xmlc_reader.h); the shape is the largest of the headers', or of what was seen.
+// Imports XMLC text (xmlc_reader.h). The shape is the largest of the headers', or of what was seen.
 [[nodiscard]] Result<ReadReport> import_xmlc(host::Disk& disk, const ImportOptions& options);
 
-// JSON lines with "features" (jsonl_reader.h). `assembler` brings the names known so far, if any, and has all
-// names afterwards; they are written to the cache.
+// Imports JSON lines with "features" (jsonl_reader.h). `assembler` brings the names known so far, if any, and
+// has all names afterwards; they are written to the cache.
 [[nodiscard]] Result<ReadReport> import_jsonl(host::Disk& disk, const ImportOptions& options,
                                               RecordAssembler& assembler);
 
-// Sessions (session_reader.h): a record for every position from the second on, or for the target alone where
-// there is one; its features are the bag (line_bag.h) of the items before, its label the item itself. An
-// item has one number and name, as feature and as label. report.records counts those records, of which a
+// Imports sessions (session_reader.h). Every position from the second on becomes a record, or the target
+// alone where there is one. Its features are the bag (line_bag.h) of the items before, its label is the item
+// itself. An item has one number and name, as feature and as label. report.records counts these records; a
 // session of one item makes none.
 [[nodiscard]] Result<ReadReport> import_sessions(host::Disk& disk, const ImportOptions& options,
                                                  const LineShape& shape);

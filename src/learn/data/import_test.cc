@@ -28,8 +28,8 @@ Result<std::unique_ptr<CachedDataset>> open_cache(host::Disk& disk, const std::s
   return CachedDataset::open(disk, path, compute);
 }
 
-// Each position from the second on is a record, of a line with a target only the target; an item has one
-// number and name on both sides; a lone item makes no record.
+// Each position from the second on is a record; of a line with a target only the target is. An item has one
+// number and name on both sides. A lone item makes no record.
 TEST(Import, SessionsBecomeRecords) {
   host::SimDisk disk;
   ASSERT_TRUE(host::replace_file(disk, "train.txt", "b a b\nlone\na b\tc\n").ok());
@@ -127,7 +127,7 @@ TEST(Import, SameBytesForAllWorkers) {
 }
 
 // Whatever operation of the disk fails, and whenever the machine dies, the name leads to the old file or to
-// the whole new one; after a mere failure nothing else is left.
+// the whole new one. After a mere failure nothing else is left.
 TEST(Import, AllOrNothingOnEveryFault) {
   const auto prepare = [](host::SimDisk& disk) {
     ASSERT_TRUE(host::replace_file(disk, "train.txt", "1 1:1\n2 2:1\n3 3:1\n4 1:1\n5 1:1\n").ok());

@@ -5,7 +5,7 @@
 //   InMemoryDataset set({.features = 10, .labels = 3});
 //   set.add({1, 4}, {0.5F, 1.0F}, {2});
 //
-// Owner: whoever fills it. Thread rule: after the last add() any thread.
+// Owner: the code that fills it. Thread rule: after the last add() any thread.
 #pragma once
 
 #include <cmath>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// JsonlEvents: takes the JSON library's events for one line and builds one row of JsonlLines, or the reason
-// why it cannot. Private to learn/data. Thread rule: one owner, one line.
+// JsonlEvents: takes the JSON library's events for one line. From them it builds one row of JsonlLines, or
+// the reason why it cannot. Private to learn/data. Thread rule: one owner, one line.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -45,7 +45,7 @@ class JsonlEvents {
   [[nodiscard]] bool finish();
 
  private:
-  // What the next event is a part of.
+  // The place that the next event belongs to.
   enum class Place {
     kStart,       // nothing yet
     kObject,      // the record: a key or its end

@@ -9,7 +9,7 @@
 namespace gossamer::data {
 namespace {
 
-// Walks over a line and lets JsonlEvents know how far.
+// Walks over a line and tells JsonlEvents how far it has come.
 struct TrackedByte {
   using iterator_category = std::input_iterator_tag;
   using value_type = char;

@@ -7,16 +7,19 @@
 //   {"features": {"deer": 0.7, "meat": 0.7}, "labels": ["venison"]}
 //   {"features": [[17, 0.7], [23, 0.7]], "labels": [4, 9]}
 //
-//  - Exactly one of "text" (a string) and "features". An object's keys are names, even if they look like
-//    numbers; pairs are indices. "labels" is a list of strings (names) or of non-negative integers, may be
-//    empty or missing, and a single string or integer is a list of one.
-//  - "context" (a string) may stand beside "text": more about the record, which only training looks at.
-//  - Other keys are ignored. One of ours twice, the same index or name twice, a wrong type, invalid JSON or
-//    UTF-8, or a number out of range is an error with its line and column.
-//  - Lines that are empty or blank are ignored. A file without any record is an error.
+// - A line has exactly one of "text" (a string) and "features". Features are an object or a list of pairs.
+//   The object's keys are names, even if they look like numbers; pairs begin with indices.
+// - "labels" is a list of strings (names) or of non-negative integers. It may be empty or missing; a single
+//   string or integer is a list of one.
+// - "context" (a string) may stand beside "text": more about the record, which only training looks at.
+// - Other keys are ignored.
+// - It is an error, with line and column, to give one of our keys, an index or a name twice. So are a wrong
+//   type, invalid JSON or UTF-8, and a number out of range.
+// - Lines that are empty or blank are ignored. A file without any record is an error.
 //
-// The reader neither makes features of text nor numbers of names: see RecordAssembler (record_assembler.h)
-// for the latter. Thread rule: the calling thread; parsing on the workers of options.compute (reading.h).
+// The reader makes neither features of text nor numbers of names: for the latter see RecordAssembler
+// (record_assembler.h). Thread rule: the calling thread; parsing on the workers of options.compute
+// (reading.h).
 #pragma once
 
 #include <cstdint>

@@ -17,7 +17,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// Records as one line of text each, to compare them by eye.
+// The records, as one line of text each, to compare them by eye.
 struct Got {
   std::vector<std::string> records;
   Result<ReadReport> report = ReadReport{};

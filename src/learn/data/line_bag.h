@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LineBag: the names of a line (items of a session so far, words) as one sparse row, the later the heavier.
-// With the last name at age 0,
+// LineBag: the names of a line (items of a session so far, or words) as one sparse row, the later the
+// heavier. With the last name at age 0,
 //
 //   value(x) = sum over the ages a < last at which x stands of decay^a
 //
-// scaled, so that long lines do not shout. Order beyond that is lost: it is a bag.
+// The row is then scaled, so that long lines do not shout. Order beyond that is lost: it is a bag.
 //
 // Owner: one. The row is valid until the next call.
 #pragma once
@@ -24,7 +24,7 @@ enum class LineScale {
   kSum,     // to sum 1: the weighted mean
 };
 
-// How a line becomes a bag; a model keeps it to read queries alike.
+// How a line becomes a bag; a model keeps it, to read queries in the same way.
 struct LineShape {
   std::uint32_t last = 10;  // names looked at, >= 1
   float decay = 0.7F;       // (0, 1]
@@ -37,7 +37,7 @@ class LineBag {
   // Requires last >= 1 and 0 < decay <= 1 (checked).
   explicit LineBag(const LineShape& shape);
 
-  // Names in the order of the line; none gives an empty row.
+  // The bag of the names, which stand in the order of the line; no names give an empty row.
   [[nodiscard]] SparseRow row(std::span<const std::uint32_t> items);
 
  private:

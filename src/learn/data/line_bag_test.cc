@@ -16,8 +16,8 @@ namespace {
 using testing::ElementsAre;
 using testing::FloatNear;
 
-// Each age weighs decay times the one before, an item twice the sum of both, all of length 1; items older
-// than `last` weigh nothing.
+// Each age weighs decay times the age before; an item that stands twice weighs the sum of both; the row has
+// length 1. Items older than `last` weigh nothing.
 TEST(LineBag, WeighsByAge) {
   LineBag bag({.last = 3, .decay = 0.5F});
   const std::vector<std::uint32_t> items = {9, 4, 7, 4};

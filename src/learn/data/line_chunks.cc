@@ -125,8 +125,8 @@ Result<void> LineChunks::discard_line(Chunk& chunk) {
 }
 
 std::size_t round_slots(const host::Compute* compute) {
-  // Two rounds, so that one can be drained while the next is parsed. Several chunks a worker and round even
-  // out that the caller also reads and drains.
+  // There are two rounds, so that one can be drained while the next is parsed. The caller also reads and
+  // drains: several chunks a worker and round even that out.
   constexpr std::size_t kChunksPerWorker = 4;
   if (compute == nullptr || compute->workers() == 1) return 2;
   return 2 * kChunksPerWorker * static_cast<std::size_t>(compute->workers());
@@ -145,7 +145,7 @@ Result<void> parse_in_rounds(LineChunks& lines, host::Compute* compute, const Ro
   };
   read_ahead(lines, now, failure);
   while (now.used > 0 || parsed > 0) {
-    // Who parses a chunk depends on timing; what comes out of it does not.
+    // Timing decides which worker parses a chunk; what comes out of it does not depend on that.
     std::atomic<std::size_t> claimed = 0;
     const auto work = [&](int worker) {
       if (worker == 0) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LineChunks: cuts a byte source into chunks of whole lines, the unit of parallel parsing; and
-// parse_in_rounds(), which reads, parses and drains them with all workers.
+// LineChunks: cuts a byte source into chunks of whole lines, the unit of parallel parsing. parse_in_rounds()
+// reads, parses and drains them with all workers.
 //
-// Memory: a chunk is about limits.chunk_bytes, or one line if that is longer; a line beyond
-// limits.line_bytes is read past, not kept. Errors: those of the source.
+// Memory: a chunk is about limits.chunk_bytes, or one line if that is longer; a line beyond limits.line_bytes
+// is read past, not kept. Errors: those of the source.
 // Owner and thread: one, which may change between calls.
 #pragma once
 
@@ -61,13 +61,13 @@ class LineChunks {
   std::uint64_t bytes_ = 0;
 };
 
-// Chunks that parse_in_rounds() has in flight, and so the number of slots.
+// The number of slots: the chunks that parse_in_rounds() has in flight.
 [[nodiscard]] std::size_t round_slots(const host::Compute* compute);
 
-// Runs all chunks through parse(chunk, slot), on any worker, each slot by one worker at a time; then
-// drain(slot), on the caller's thread, in the order of the source. Reading ahead overlaps with parsing, and
-// so does draining if `sink` allows it. Calls `after_round` after a round. Stops at the first error, which is
-// returned.
+// The functions that parse_in_rounds() calls. All chunks go through parse(chunk, slot), on any worker, each
+// slot by one worker at a time. Then drain(slot) is called on the caller's thread, in the order of the
+// source. Reading ahead overlaps with parsing, and so does draining if `sink` allows it. after_round() is
+// called after each round. The first error ends all and is returned.
 struct RoundCalls {
   FunctionRef<void(const Chunk& chunk, std::size_t slot)> parse;
   FunctionRef<Result<void>(std::size_t slot)> drain;

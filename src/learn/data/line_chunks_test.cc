@@ -84,8 +84,8 @@ TEST(LineChunks, FirstLine) {
   }
 }
 
-// Rounds drain every chunk once, in order, whoever parsed it and whenever the sink runs. Slots point into the
-// chunks, as those of the readers do.
+// Rounds drain every chunk once, in order, whichever worker parsed it and whenever the sink runs. Slots point
+// into the chunks, as in the readers.
 TEST(LineChunks, RoundsKeepTheOrder) {
   std::string text;
   for (int i = 0; i < 200; ++i) text += std::to_string(i) + "\n";

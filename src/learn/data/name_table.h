@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// NameTable: names (of labels, of features) and their numbers, given in the order of first appearance,
-// 0-based. Names are compared byte by byte. To read test data with a trained model's names, start from a copy
-// of its table: known names keep their numbers, unknown ones get numbers beyond the known ones.
+// NameTable: names (of labels, of features) and their numbers, 0-based, given in the order of first
+// appearance. Names are compared byte by byte. To read test data with a trained model's names, start from a
+// copy of its table. Known names keep their numbers, and unknown ones get numbers beyond the known ones.
 //
 // Owner: one. Thread rule: the owner; find() from any thread while nobody calls id().
 #pragma once

@@ -38,9 +38,10 @@ const char* read_float_slowly(const char* at, const char* end, float& number) {
 }  // namespace
 
 const char* read_float(const char* at, const char* end, float& number) {
-  // Digits as one integer m, then m / 10^k in double. m below 10^19 converts with a relative error of at most
-  // 2^-53 and the division adds as much, so the double is less than 4 units in the last place off. Rounding
-  // it to float is right unless it lies that close to the middle of two floats: then the slow way decides.
+  // Takes the digits as one integer m, then m / 10^k in double. m below 10^19 converts with a relative error
+  // of at most 2^-53 and the division adds as much. So the double is less than 4 units in the last place off.
+  // Rounding it to float is right unless it lies that close to the middle of two floats: then the slow way
+  // decides.
   const char* p = at + (*at == '-' ? 1 : 0);
   std::uint64_t m = 0;
   const char* digits = p;
@@ -56,7 +57,7 @@ const char* read_float(const char* at, const char* end, float& number) {
   if (count == 0 || count > 19 || *p == 'e' || *p == 'E') return read_float_slowly(at, end, number);
   double wide = static_cast<double>(m) / kPowerOfTen[static_cast<std::size_t>(fraction)];
   if (m != 0) {
-    constexpr std::uint64_t kDropped = (std::uint64_t{1} << 29) - 1;  // mantissa bits a float has not
+    constexpr std::uint64_t kDropped = (std::uint64_t{1} << 29) - 1;  // mantissa bits that a float has not
     constexpr std::uint64_t kMiddle = std::uint64_t{1} << 28;
     const std::uint64_t off = (std::bit_cast<std::uint64_t>(wide) & kDropped) - (kMiddle - 4);
     if (off <= 8 || wide < std::numeric_limits<float>::min()) return read_float_slowly(at, end, number);

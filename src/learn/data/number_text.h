@@ -22,8 +22,9 @@ inline const char* read_unsigned(const char* at, std::uint64_t& number) {
 }
 
 // Reads a decimal number ("-1.5", ".5", "1e-3") from the front of [at, end) and rounds it to the nearest
-// float (ties to even, once). *end must be readable and part of no number. Returns the first byte behind it,
-// or nullptr if there is no number or none that is finite as a float. Too small numbers become zero.
+// float (ties to even, once). *end must be readable and part of no number. Returns the first byte behind the
+// number, or nullptr if there is none, or if it is not finite as a float. Numbers that are too small become
+// zero.
 const char* read_float(const char* at, const char* end, float& number);
 
 }  // namespace gossamer::data

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What all line-based readers (xmlc_reader.h, jsonl_reader.h, session_reader.h) share: options, limits, the
-// report, and the rules for bad lines.
+// The options, limits, report and rules for bad lines that all line-based readers share (xmlc_reader.h,
+// jsonl_reader.h, session_reader.h).
 //
-// Readers stream: they cut the source into chunks at line ends, parse chunks in parallel, and hand records to
-// a sink in the order of the file, so the result does not depend on the number of workers or the chunk size.
-// The sink runs on the caller's thread; whether it may itself use the Compute is for it to say (SinkRuns).
+// Readers stream. They cut the source into chunks at line ends, parse chunks in parallel, and hand records to
+// a sink in the order of the file. So the result does not depend on the number of workers or the chunk size.
+// The sink runs on the caller's thread; it says itself whether it may use the Compute (SinkRuns).
 //
 // Bad lines: a line that cannot be read is a kBadData error with `where` = FILE:LINE:COLUMN (1-based, columns
 // count bytes). Up to `skip_bad` of them are left out and reported; the next one fails the whole read. A sink

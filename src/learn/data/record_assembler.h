@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RecordAssembler: makes Records (rows.h) of JSONL lines: names become numbers in the order of first
-// appearance, numbers stay, both sorted and distinct. One import uses either names or numbers for labels, and
-// either names or indices for features; a line that mixes them is kBadData without `where`, for the reader to
-// complete and count.
+// RecordAssembler: makes Records (rows.h) from JSONL lines. Names become numbers in the order of first
+// appearance, numbers stay; both are sorted and distinct. One import uses either names or numbers for labels,
+// and either names or indices for features. A line that mixes them is kBadData without `where`, for the
+// reader to complete and count.
 //
 // Owner: one; thread rule: the owner. Views live until the next call of the same function.
 #pragma once

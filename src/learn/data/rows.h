@@ -3,8 +3,9 @@
 // Views of sparse training data: what every reader produces and every learner consumes.
 //
 // A record is a bag of features and a set of labels, both as 0-based std::uint32_t indices. In a record the
-// feature indices are strictly increasing, values are finite, and labels are strictly increasing; whoever
-// builds records guarantees it (tested by the readers' conformance suite), so learners do not check again.
+// feature indices are strictly increasing, values are finite, and labels are strictly increasing. The code
+// that builds records guarantees it (tested by the readers' conformance suite), so learners do not check
+// again.
 //
 // Thread rule: immutable views, any thread; they live as long as what they look into.
 #pragma once

@@ -19,7 +19,7 @@ std::uint64_t mix(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// Uniform in [0, bound) for a uniform 64-bit word; the bias is below bound / 2^32.
+// A number in [0, bound), uniform for a uniform 64-bit word; the bias is below bound / 2^32.
 std::uint64_t scale(std::uint64_t word, std::uint64_t bound) { return ((word >> 32) * bound) >> 32; }
 
 }  // namespace
@@ -35,7 +35,7 @@ RecordIndex SamplingPlan::record(SampleId id) const {
   std::array<std::uint64_t, kRounds> keys;
   for (std::uint64_t& key : keys) key = rng.next_u64();
 
-  // Walks at most over the numbers past the end, of which there are fewer than left_.
+  // The walk passes at most over the numbers past the end, of which there are fewer than left_.
   std::uint64_t x = id.value % records_;
   do {
     std::uint64_t l = x % left_;

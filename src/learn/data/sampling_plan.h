@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SamplingPlan: which record a sample id stands for, plan(seed, id) -> record. Epoch e covers the ids
-// [e*N, (e+1)*N) of N records and visits every record exactly once, in an order of its own. Nothing is
-// stored: any node can produce any sample at any time, which is what replay and resuming rest on.
+// SamplingPlan: the record that a sample id stands for, plan(seed, id) -> record. With N records, pass e over
+// them (epoch() of an id) covers the ids [e*N, (e+1)*N). It visits every record exactly once, in an order of
+// its own. Nothing is stored: any node can produce any sample at any time, which is what replay and resuming
+// rest on.
 //
 // The order is a keyed permutation of 0..N-1: an alternating Feistel network over pairs (l, r) of Z_a x Z_b
-// with a*b just above N, and cycle walking for the few numbers past the end (Black and Rogaway, "Ciphers with
-// arbitrary finite domains", CT-RSA 2002, generalised Feistel and cycle walking). The keys are the stream
-// Rng(seed, Purpose::kSamplingPlan, epoch).
+// with a*b just above N. Cycle walking leads back from the few numbers past the end. (Black and Rogaway,
+// "Ciphers with arbitrary finite domains", CT-RSA 2002, generalised Feistel and cycle walking.) The keys are
+// the stream Rng(seed, Purpose::kSamplingPlan, e).
 //
 // Cost: 0.1 to 0.2 microseconds a call, whatever N. Thread rule: immutable, any thread.
 #pragma once

@@ -62,8 +62,8 @@ TEST(SamplingPlan, EpochsAndSeedsDiffer) {
   EXPECT_EQ(plan.epoch(SampleId(1999)), 1U);
 }
 
-// Over many seeds, each record is equally likely at each position, and so is each difference of neighbours:
-// chi-square with d degrees of freedom stays below its mean plus 5 standard deviations.
+// Over many seeds each record is equally likely at each position, and so is each difference of neighbours.
+// Chi-square with d degrees of freedom stays below its mean plus 5 standard deviations.
 TEST(SamplingPlan, PositionsAreUniform) {
   for (const std::uint64_t n : {5U, 16U, 37U, 64U}) {
     constexpr int kSeeds = 20'000;

@@ -56,7 +56,7 @@ struct SessionLines {
   }
 };
 
-// One line that is not blank; `lines` takes its session, or the mistake is returned.
+// Parses one line that is not blank; `lines` takes its session, or the mistake is returned.
 std::optional<BadLine> parse_line(std::string_view line, SessionLines& lines) {
   if (auto bad = find_bad_byte(line)) return bad;
   const std::size_t tab = line.find('\t');

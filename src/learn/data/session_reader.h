@@ -5,16 +5,16 @@
 //   shoes socks shoes laces
 //   shoes socks<TAB>laces
 //
-// The first form asks for what follows at every position; the second, for tests, only for what follows all of
-// it: the item behind the tab, the target.
+// The first form asks, at every position, for the item that follows. The second, for tests, asks only for the
+// item behind the tab, the target, which follows all others.
 //
-//  - A name is any UTF-8 without blanks and control characters; names are compared byte by byte.
-//  - A tab with nothing before it, or with anything but one item behind it, a control character, and bytes
-//    that are no UTF-8 are errors with line and column.
-//  - Lines that are empty or blank are ignored. A file without any session is an error.
+// - A name is any UTF-8 without blanks and control characters; names are compared byte by byte.
+// - A tab with nothing before it, or with anything but one item behind it, is an error with line and column.
+//   So are control characters and bytes that are no UTF-8.
+// - Lines that are empty or blank are ignored. A file without any session is an error.
 //
-// Sessions to records: line_bag.h. Thread rule: the calling thread; parsing on the workers of
-// options.compute (reading.h).
+// Sessions to records: line_bag.h. Thread rule: the calling thread; parsing on the workers of options.compute
+// (reading.h).
 #pragma once
 
 #include <span>
@@ -38,8 +38,8 @@ using SessionSink = FunctionRef<Result<void>(const Session& session)>;
 [[nodiscard]] Result<ReadReport> read_sessions(ByteSource& source, const ReadOptions& options,
                                                SessionSink sink);
 
-// The items of a line without a target, as a query is written. kBadData without `where`; `column`, if given,
-// gets the 1-based place of the mistake.
+// Splits a line without a target into its items, as a query is written. kBadData without `where`; `column`,
+// if given, gets the 1-based place of the mistake.
 [[nodiscard]] Result<void> split_session(std::string_view line, std::vector<std::string_view>& items,
                                          std::size_t* column = nullptr);
 

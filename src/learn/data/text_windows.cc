@@ -16,7 +16,8 @@ namespace {
 
 constexpr std::uint32_t kLineEnd = TokenText::kLineEnd;
 constexpr double kAllBits = 4294967296.0;  // 2^32
-// A text that is thinned out to next to nothing does not fill a batch, however long a step looks for samples.
+// The most runs of a step. A text that is thinned out to next to nothing does not fill a batch, however long
+// a step looks for samples.
 constexpr double kMostRuns = 1 << 20;
 
 std::uint64_t runs_of(const TokenText& text) {
@@ -79,7 +80,7 @@ void TextWindows::plan_steps() {
   for (std::size_t word = 0; word < keep_.size(); ++word) {
     stay += static_cast<double>(text_.count[word]) * keep_[word];
   }
-  // Two standard deviations of a binomial count to spare: few steps fall short of their samples.
+  // Two standard deviations of a binomial count are spared, so that few steps fall short of their samples.
   const auto batch = static_cast<double>(options_.batch);
   const double wanted = batch + 2 * std::sqrt(batch);
   const double per_run = stay / static_cast<double>(runs_);
@@ -108,7 +109,7 @@ bool TextWindows::stays(std::size_t position, Part& part) const {
   return part.bits[position % 4] < below;
 }
 
-// The words that stayed at positions [begin, end), and as many on each side as a window may reach.
+// Collects the words that stayed at positions [begin, end), and as many on each side as a window may reach.
 void TextWindows::thin(std::size_t begin, std::size_t end, Part& part) const {
   part.near.clear();
   part.position.clear();
@@ -134,7 +135,7 @@ void TextWindows::thin(std::size_t begin, std::size_t end, Part& part) const {
   }
 }
 
-// A sample of `centre` and the words in part.context, unless there are none.
+// Adds a sample of `centre` and the words in part.context, unless there are none.
 void TextWindows::add_sample(std::uint32_t centre, Part& part) const {
   if (part.context.empty()) return;
   std::ranges::sort(part.context);

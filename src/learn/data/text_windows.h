@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // TextWindows: the training samples of word2vec (Mikolov et al., "Efficient estimation of word
-// representations in vector space", 2013), cut from a text step by step and never stored.
+// representations in vector space", 2013). They are cut from a text step by step and never stored.
 //
 //   CBOW       features: the mean of the words around a centre; label: the centre
-//   skip-gram  features: the centre; labels: the words around it, each once (their mean loss is that of the
-//              pairs that the paper trains one by one)
+//   skip-gram  features: the centre; labels: the words around it, each once (their mean loss is the mean over
+//              the pairs that the paper trains one by one)
 //
-// Frequent words are thinned out before windows are cut: an occurrence of a word with the share f of the text
-// stays with chance min(1, sqrt(t / f)), t = `sample` ("Distributed representations", 2013, equation 5), anew
-// in every epoch. A window takes the nearest b words that stayed on each side, b uniform in 1..window as the
-// paper's program draws it, or always `window`; it does not reach over a line end.
+// Frequent words are thinned out before windows are cut, anew in every pass over the text. An occurrence
+// stays with chance min(1, sqrt(t / f)), where f is the share of the word in the text and t = `sample`.
+// (Equation 5 of "Distributed representations", 2013.) A window takes the nearest b words that stayed on each
+// side. b is uniform in 1..window as the paper's program draws it, or always `window`. A window does not
+// reach over a line end.
 //
-// The text is dealt out in runs of kRun neighbouring positions, in an order of its own every epoch
+// The text is dealt out in runs of kRun neighbouring positions, in an order of its own every pass
 // (SamplingPlan). A step takes as many runs as give its samples with a little to spare, and drops what is
-// over: an epoch leaves out a few percent, other ones each time. Any step can be made at any time, from the
+// over. So a pass leaves out a few percent, other ones each time. Any step can be made at any time, from the
 // seed and its number alone.
 //
 // Owner: the training loop's thread, which owns the Compute that shares the work. A batch is valid until the
@@ -47,7 +48,7 @@ struct WindowOptions {
 
 class TextWindows {
  public:
-  // Positions that are read together: their windows share words, which the cache holds.
+  // The number of positions that are read together: their windows share words, which the cache holds.
   static constexpr std::size_t kRun = 16;
 
   // Borrows both for its life. Requires a text in which some word has a neighbour (first_window()).
@@ -58,15 +59,15 @@ class TextWindows {
   [[nodiscard]] Batch read_step(StepNumber step);
 
   [[nodiscard]] std::uint64_t steps_per_epoch() const { return steps_per_epoch_; }
-  // How often each word is a label in an epoch, at least 1, and how many samples an epoch has, both expected:
-  // what corrections for sampled labels need.
+  // How often each word is a label in a pass, at least 1; and how many samples a pass has. Both are expected
+  // values, for the corrections of sampled labels.
   [[nodiscard]] const std::vector<std::uint32_t>& label_count() const { return label_count_; }
   [[nodiscard]] std::uint64_t samples_per_epoch() const { return samples_per_epoch_; }
   // The chance that an occurrence of the word stays.
   [[nodiscard]] double keep(std::uint32_t word) const { return keep_[word]; }
 
  private:
-  struct Part;  // what one worker cuts
+  struct Part;  // the samples that one worker cuts
 
   void plan_steps();
   void cut(std::uint64_t run, Part& part) const;
@@ -100,8 +101,8 @@ class TextWindows {
 // The first position that has a neighbour in its line; the size of the text if there is none.
 [[nodiscard]] std::size_t first_window(const TokenText& text);
 
-// All words around position `centre`, at most `window` on each side in its line, nothing thinned out: what an
-// evaluation asks. Appends to `context`. Requires a word at `centre`.
+// All words around position `centre`, at most `window` on each side in its line, nothing thinned out, as an
+// evaluation asks for them. Appends to `context`. Requires a word at `centre`.
 void full_window(const TokenText& text, std::size_t centre, std::uint32_t window,
                  std::vector<std::uint32_t>& context);
 

@@ -62,7 +62,7 @@ std::vector<CollectedRecord> collect(const Batch& batch) {
 }
 
 // With fixed windows and nothing thinned out, each sample is exactly the window around its centre, at the
-// text's ends too, and an epoch asks for no centre twice.
+// text's ends too. A pass asks for no centre twice.
 TEST(TextWindows, CutsFullWindows) {
   const TokenText text = numbered(1000);
   host::SimCompute compute({.workers = 3});
@@ -87,8 +87,8 @@ TEST(TextWindows, CutsFullWindows) {
   EXPECT_GT(centres.size(), 600U);
 }
 
-// Windows end at line ends; lone words of a line are no centres; a word that stands twice in a window counts
-// twice in the mean.
+// Windows end at line ends, and lone words of a line are no centres. A word that stands twice in a window
+// counts twice in the mean.
 TEST(TextWindows, LinesAndRepeats) {
   const TokenText text = text_of({0, 1, 1, kEnd, 2, kEnd, 3, 0});
   host::SimCompute compute({.workers = 1});
@@ -104,8 +104,8 @@ TEST(TextWindows, LinesAndRepeats) {
   EXPECT_EQ(records[4], (CollectedRecord{{0}, {1}, {3}}));
 }
 
-// A text of which next to nothing stays still gives steps, each of a sample or more, and soon: runs that are
-// read for a step have a bound.
+// A text of which next to nothing stays still gives steps, each of a sample or more. It does so soon: the
+// runs that are read for a step have a bound.
 TEST(TextWindows, NextToNothingStays) {
   const TokenText text = random_text(1, 300, 50);
   host::SimCompute compute({.workers = 2});

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TokenText: a text as numbers of its words, the form in which windows are cut from it (text_windows.h); and
-// TokenTextBuilder, which makes one of words as they are read.
+// TokenText: a text as numbers of its words, the form in which windows are cut from it (text_windows.h).
+// TokenTextBuilder makes one from words as they are read.
 //
 // Words are numbered by falling count, equal counts by first appearance. Words below the least count are left
-// out of the text, before windows are cut, as word2vec does (Mikolov et al., "Distributed representations of
-// words and phrases and their compositionality", NIPS 2013).
+// out of the text before windows are cut, as word2vec does. (Mikolov et al., "Distributed representations of
+// words and phrases and their compositionality", NIPS 2013.)
 //
 // Memory: 4 bytes a word of the text, beside the vocabulary. Thread rule: a builder has one owner; a
 // TokenText is immutable once built.

@@ -33,7 +33,7 @@ class WordCutter {
       at += length;
       const bool ended = at < text.size();
       if (!ended || !part_.empty()) {
-        // Of a word that is too long only as much is kept as shows it.
+        // Keeps only so much of a word that it is seen to be too long.
         part_.append(piece.substr(
             0, std::min(piece.size(), kMaxWordBytes + 1 - std::min(part_.size(), kMaxWordBytes + 1))));
         part_bytes_ += piece.size();

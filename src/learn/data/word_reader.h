@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reads plain text as words: what stands between blanks (space, tab) and line ends, compared byte by byte. A
-// line end ends a context: no window reaches over it. Nothing is folded or cut off; who wants lower case or
-// punctuation apart writes the text so.
-// A byte order mark at the start is left out.
+// line end ends a context: no window reaches over it. Nothing is folded or cut off. For lower case, or
+// punctuation apart from words, write the text so. A byte order mark at the start is left out.
 //
-//  - A word that is no UTF-8, holds a control character or is longer than kMaxWordBytes is bad: an error with
-//    file, line and column, or left out where options.skip_bad allows.
-//  - A file without any word is an error.
+// - A word is bad that is no UTF-8, holds a control character or is longer than kMaxWordBytes. It is an error
+//   with file, line and column, or left out where options.skip_bad allows.
+// - A file without any word is an error.
 //
 // Lines may be of any length; memory is one buffer. Thread rule: the calling thread, which also calls the
 // sink.

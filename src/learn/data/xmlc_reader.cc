@@ -92,7 +92,7 @@ class XmlcDrain {
 
   [[nodiscard]] Result<void> finish(const RecordSink& sink) {
     if (header_) {
-      // Blank lines at the end: records as far as the header counts them.
+      // Blank lines at the end are records as far as the header counts them.
       const std::uint64_t seen = report_.records + report_.skipped;
       const std::uint64_t behind = blank_;
       blank_ = header_->records > seen ? std::min(blank_, header_->records - seen) : 0;

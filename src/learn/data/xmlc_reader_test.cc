@@ -125,7 +125,7 @@ TEST(XmlcReader, KeepsLimitsWithoutHeader) {
             "train.txt:1:1: a label is out of range: got '6'; expected 0..4" + std::string(kFix));
 }
 
-// A header that lies about the number of records, or asks for more than the limits allow.
+// A header is refused that lies about the number of records, or asks for more than the limits allow.
 TEST(XmlcReader, RefusesLyingHeaders) {
   EXPECT_EQ(read("3 10 4\n1 1:1\n").message(),
             "train.txt:1:1: cannot use the header: got '3 10 4'; expected 1, the number of records in the "
@@ -200,8 +200,8 @@ TEST(XmlcReader, RefusesEndlessLines) {
 }
 
 // A damaged archive fails the read for every chunk size and worker count, even where good lines come before
-// the damage (found by fuzz_xmlc: how many of them reach the sink before the failure does depend on the
-// chunks).
+// the damage. (Found by fuzz_xmlc. How many good lines reach the sink before the failure does depend on the
+// chunks.)
 TEST(XmlcReader, RefusesDamagedArchives) {
   const std::string archive = "\x28\xB5\x2F\xFD\x04\x3A\x31\r\n\r0 \n1\r\n\xAB\x82H";
   for (int workers = 1; workers <= 3; ++workers) {

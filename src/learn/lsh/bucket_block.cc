@@ -9,8 +9,8 @@
 namespace gossamer::lsh {
 namespace {
 
-// Without tags an offset may cost as much as a tag would: two bytes for every two rows. With tags, about 16
-// rows share an offset, which makes it one bit a row.
+// The number of key bits that choose a bucket. Without tags an offset may cost as much as a tag would: two
+// bytes for every two rows. With tags, about 16 rows share an offset, which makes it one bit a row.
 unsigned bucket_bits(const BlockShape& shape) {
   if ((std::size_t{1} << shape.key_bits) <= (shape.entries + 1) / 2) return shape.key_bits;
   const auto wanted = static_cast<unsigned>(std::bit_width(shape.entries / 16));

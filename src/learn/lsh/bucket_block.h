@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// BucketBlock: the buckets of up to kBlockRows neighbouring rows, in all tables, as flat CSR: for each table
-// the rows sorted by bucket, and where each bucket begins. Within a block a row is a 16-bit local number and
-// an offset has 16 bits too, which halves the memory of plain row ids.
+// BucketBlock: the buckets of up to kBlockRows neighbouring rows (a row block), in all tables, as flat CSR.
+// For each table it has the rows sorted by bucket, and where each bucket begins. Row numbers and offsets are
+// local to the row block and have 16 bits, which halves the memory of plain row ids.
 //
-// Where there are more keys than half the rows, a key is split: its low bits choose the bucket, the others
-// are a tag of at most 8 bits beside each row, and a visitor sees rows with the right tag only. So the number
-// of buckets follows the rows while every key stays apart. Bytes: tables * (entries * (2 + [tagged]) + 2 *
-// (buckets + 1)).
+// Where there are more keys than half the rows, a key is split. Its low bits choose the bucket; the others
+// are a tag of at most 8 bits beside each row. A visitor sees only rows with the right tag. So the number of
+// buckets follows the rows while every key stays apart.
 //
-// Owner: Tables. Thread rule: fill() of different tables may run on different threads; readers when no one
-// fills.
+//   bytes = tables * (entries * (2 + [tagged]) + 2 * (buckets + 1))
+//
+// Owner: Tables. Thread rule: fill() of different tables may run on different threads; others may read while
+// no one fills.
 #pragma once
 
 #include <cstddef>
@@ -33,10 +34,10 @@ struct BlockShape {
 
 class BucketBlock {
  public:
-  // Another shape; fill() must follow for every table. Keeps memory for reuse.
+  // Takes another shape; fill() must follow for every table. Keeps memory for reuse.
   void reshape(const BlockShape& shape);
 
-  // Sorts the rows into the buckets of a table: row local has key keys[local]. Requires locals.size() ==
+  // Sorts the rows into the buckets of a table: row `local` has key keys[local]. Requires locals.size() ==
   // entries, rising.
   void fill(std::size_t table, std::span<const std::uint16_t> locals, std::span<const std::uint32_t> keys);
   // The inverse: keys[local] = key, for the rows that are here; leaves others alone.
@@ -57,7 +58,7 @@ class BucketBlock {
       if (tag_[first + i] == tag) sink(local_[first + i]);
     }
   }
-  // Fetch what visit() needs first, and, when that has come, what it needs next.
+  // The first fetches what visit() needs first; the second, once that has come, what it needs next.
   void prefetch_bucket(std::size_t table, std::uint32_t key) const {
     __builtin_prefetch(&begin_[place(table, key)]);
   }

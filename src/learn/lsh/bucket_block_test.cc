@@ -17,8 +17,8 @@ std::vector<std::uint16_t> visited(const BucketBlock& block, std::size_t table, 
   return locals;
 }
 
-// A visit finds exactly the rows with the key, rising, and decoding gives the keys back: for all splits of a
-// key into bucket and tag, blocks of part of the rows, crowded buckets, and after reuse for another shape.
+// A visit finds exactly the rows with the key, rising, and decoding gives the keys back. Tried are all splits
+// of a key into bucket and tag, blocks of part of the rows, crowded buckets, and reuse for another shape.
 TEST(BucketBlock, FindsRowsByKey) {
   Rng rng(1, Purpose::kTest);
   BucketBlock block;
@@ -55,7 +55,7 @@ TEST(BucketBlock, FindsRowsByKey) {
   }
 }
 
-// A full block whose rows all have one key, the last or the first, fits its 16-bit offsets.
+// A full block fits its 16-bit offsets even if all its rows have one key, the last or the first.
 TEST(BucketBlock, TakesAllRowsInOneBucket) {
   std::vector<std::uint16_t> locals(kBlockRows);
   for (std::size_t i = 0; i < kBlockRows; ++i) locals[i] = static_cast<std::uint16_t>(i);

@@ -73,8 +73,8 @@ std::size_t BucketQuery::visited() const {
   return std::accumulate(with_.begin(), with_.end(), std::size_t{0});
 }
 
-// Block by block, so that the counts in use fit the second-level cache. What one block needs is fetched while
-// the one before it is visited.
+// Visits one row block after the other, so that the counts in use fit the second-level cache. What one block
+// needs is fetched while the one before it is visited.
 void BucketQuery::visit_all() {
   std::uint16_t* const count = count_.data();
   std::uint32_t* const with = with_.data();
@@ -126,7 +126,8 @@ std::span<const std::uint32_t> BucketQuery::capped(std::size_t table) {
   return bucket.first(options_.cap_rows);
 }
 
-// Gives the group's rows with at least this support their places, and clears the counts. Few groups have one.
+// Gives the group's rows with at least this support their places, and clears the counts. Few groups have such
+// a row.
 void BucketQuery::rank_group(std::size_t group, std::size_t least) {
   std::uint16_t* const count = &count_[group * kGroup];
   const auto wanted = static_cast<std::uint16_t>(least);
@@ -141,8 +142,8 @@ void BucketQuery::rank_group(std::size_t group, std::size_t least) {
   std::fill_n(count, kGroup, std::uint16_t{0});
 }
 
-// A counting sort by support of the rows that will be in the answer; groups come in rising order, so rows of
-// equal support do too.
+// A counting sort, by support, of the rows that will be in the answer. Groups come in rising order, and so do
+// rows of equal support.
 std::span<const Candidate> BucketQuery::ranked() {
   std::size_t least = tables_.tables() + 1;
   while (least > options_.min_tables && with_[least] < out_.size()) --least;

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // BucketQuery: asks Tables for the rows that are likely near a vector. Candidates are the rows of the
-// vector's bucket in each table, each counted by the tables that support it; best supported first, equal ones
-// by row number (SLIDE's "TopK" policy; with min_tables its "hard thresholding"). Same tables, same vector:
-// same answer.
+// vector's bucket in each table; each is counted by the tables that support it. The best supported come
+// first, equal ones by row number (SLIDE's "TopK" policy; with min_tables its "hard thresholding"). The same
+// tables and vector give the same answer.
 //
 // Cost: one visit for each row in the L buckets, and one look at the groups of 64 rows that were touched.
-// Memory: 2 bytes a row, 4 more where buckets
-// are capped or sampled. Allocates nothing after construction.
+// Memory: 2 bytes a row, 4 more where buckets are capped or sampled. Allocates nothing after construction.
 // Owner: one thread. Thread rule: one owner; several queries may read the same tables; results are views
 // until the next question.
 #pragma once
@@ -24,13 +23,13 @@
 
 namespace gossamer::lsh {
 
-// Which rows of a bucket a query sees when there are more than `cap`. SLIDE stores no more than 128 rows in a
-// bucket and throws the others away when they are inserted; here all are stored and the choice is made when a
-// bucket is read, so that it stays right after any update.
+// The rows of a bucket that a query sees when there are more than `cap_rows`. SLIDE stores no more than 128
+// rows in a bucket and throws the others away when they are inserted. Here all rows are stored, and the
+// choice is made when a bucket is read, so that it stays right after any update.
 enum class BucketCap {
   kNone,       // all
-  kFifo,       // the last `cap` in the order of rows, which is the order of insertion (SLIDE's experiments)
-  kReservoir,  // `cap` of them at random, uniform, by (seed, table, key): what reservoir sampling keeps
+  kFifo,       // the last `cap_rows` by number, which is the order of insertion (SLIDE's experiments)
+  kReservoir,  // `cap_rows` of them at random, uniform, by (seed, table, key): what reservoir sampling keeps
 };
 
 struct BucketQueryOptions {
@@ -52,15 +51,15 @@ class BucketQuery {
   // The tables must outlive the query. Requires L < 65536.
   BucketQuery(const Tables& tables, const BucketQueryOptions& options);
 
-  // Of one dense vector with the family's dimension, one sparse one, or one whose codes [L] are known (a
-  // batch is hashed faster by HashFamily::hash_block).
+  // The candidates of one dense vector with the family's dimension, of one sparse vector, or of one vector
+  // with known codes [L]. (HashFamily::hash_block hashes a batch faster.)
   [[nodiscard]] std::span<const Candidate> find(std::span<const float> vector);
   [[nodiscard]] std::span<const Candidate> find(const data::SparseRow& vector);
   [[nodiscard]] std::span<const Candidate> find_codes(std::span<const std::uint32_t> codes);
 
-  // SLIDE's "vanilla" policy: rows of the buckets that belong to these codes, table after table in an order
-  // drawn by `order`, until `limit` different ones are found; in the order in which they are. min_tables does
-  // not matter. Cost: the buckets that it reads.
+  // SLIDE's "vanilla" policy: reads the buckets that belong to these codes, table after table, until `limit`
+  // different rows are found. `order` draws the order of the tables. Rows come in the order in which they are
+  // found. min_tables does not matter. Cost: the buckets that it reads.
   [[nodiscard]] std::span<const Candidate> sample_codes(std::span<const std::uint32_t> codes, Rng& order);
 
   // Rows visited by the last find, with repetitions.

@@ -17,7 +17,7 @@
 namespace gossamer::lsh {
 namespace {
 
-// Candidates from a look at every row.
+// The candidates that a look at every row gives.
 std::vector<Candidate> model_answer(const Tables& tables, std::span<const std::uint32_t> codes,
                                     const BucketQueryOptions& options) {
   const auto keys = all_keys(tables);
@@ -35,8 +35,9 @@ std::vector<Candidate> model_answer(const Tables& tables, std::span<const std::u
 
 std::vector<Candidate> copy(std::span<const Candidate> answer) { return {answer.begin(), answer.end()}; }
 
-// Answers are those of a look at every row: best supported first, ties by row, never more than the limit,
-// never below the least support; also with rows in overlays, across blocks, and one question after the other.
+// Answers are the same as from a look at every row. The best supported come first, ties by row. There are
+// never more than the limit, and none is below the least support. So it is with rows in overlays, across row
+// blocks, and one question after the other.
 TEST(BucketQuery, AnswersLikeALookAtEveryRow) {
   const SimHash family(
       {.shape = {.dimension = 12, .functions = 5, .tables = 9}, .seed = 3, .isa = kernels::best_isa()});
@@ -92,7 +93,7 @@ struct OneBucket {
   explicit OneBucket(std::size_t count) : rows(count, 8, 1), tables(family, count, {}) {
     for (std::size_t r = 0; r < count; ++r) std::ranges::fill(rows.row(r), 1.0F);
     tables.build(rows.view(), compute);
-    // Some through the overlay.
+    // Some rows come through the overlay.
     for (std::uint32_t r = 3; r < count; r += 31) {
       tables.note_change(r, 10);
       changed.push_back(r);
@@ -106,7 +107,7 @@ struct OneBucket {
   std::vector<std::uint32_t> changed;
 };
 
-// First in, first out: a query sees the last rows of a crowded bucket, all rows of one that is not.
+// First in, first out: of a crowded bucket a query sees the last rows, of any other bucket all rows.
 TEST(BucketQuery, FifoKeepsTheLast) {
   OneBucket all(500);
   BucketQuery query(all.tables, {.cap = BucketCap::kFifo, .cap_rows = 40});
@@ -119,7 +120,7 @@ TEST(BucketQuery, FifoKeepsTheLast) {
 }
 
 // A reservoir is a uniform choice: over seeds each row is in it as often as its size says (five standard
-// errors), a table's choice has the exact size and does not repeat a row, and the same question has the same
+// errors). A table's choice has the exact size and does not repeat a row. The same question has the same
 // answer.
 TEST(BucketQuery, ReservoirIsUniform) {
   OneBucket all(60);
@@ -144,9 +145,9 @@ TEST(BucketQuery, ReservoirIsUniform) {
   }
 }
 
-// A sample of the buckets: different rows, only such that a table supports, as many as asked for or all there
-// are, whole buckets in the order of tables that was drawn; the same order gives the same answer, another one
-// other rows; a question by support that follows sees none of it.
+// A sample of the buckets holds different rows, each supported by a table, as many as asked for or all there
+// are. It reads whole buckets in the order of tables that was drawn. The same order gives the same answer,
+// another one other rows. A question by support that follows sees none of it.
 TEST(BucketQuery, SamplesTablesInRandomOrder) {
   const SimHash family({.shape = {.dimension = 12, .functions = 5, .tables = 9}, .seed = 3});
   host::SimCompute compute({.workers = 2});

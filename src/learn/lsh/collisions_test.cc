@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Collision probabilities against theory (collisions.md). Each estimate is a mean of n independent trials
-// with success probability p: five standard errors are 5 sqrt(p (1 - p) / n), exceeded once in 10^6 seeds.
+// with success probability p. Five standard errors are 5 sqrt(p (1 - p) / n), exceeded once in 10^6 seeds.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace {
 
 double five_errors(double p, double n) { return 5 * std::sqrt(p * (1 - p) / n); }
 
-// Share of seeds in which function 0 of the families make(seed) agrees on two vectors.
+// The share of seeds for which function 0 of the family make(seed) agrees on two vectors.
 template <class Make>
 double agreement(int seeds, std::span<const float> x, std::span<const float> y, Make&& make) {
   int equal = 0;
@@ -37,8 +37,8 @@ double agreement(int seeds, std::span<const float> x, std::span<const float> y, 
   return static_cast<double>(equal) / seeds;
 }
 
-// Two vectors at angle theta agree in 1 - theta / pi of the bits; with a third of the entries of 128 within
-// 0.01 beyond the error of sampling, with all of them (sums of 128 random signs) as well.
+// Two vectors at angle theta agree in 1 - theta / pi of the bits, within the error of sampling and 0.01. So
+// it is with a third of the entries of 128, and with all of them (sums of 128 random signs).
 TEST(SimHash, CollidesByAngle) {
   constexpr std::size_t kDimension = 128;
   Rng rng(1, Purpose::kTest, 1);
@@ -111,8 +111,9 @@ TEST(WinnerHash, CollidesByRankAgreement) {
   }
 }
 
-// With absent coordinates a function agrees as often as its window, or a random window that is not empty in
-// its place: the mean over all permutations of six coordinates in three windows of two.
+// With absent coordinates a function agrees as often as its window does. If that is empty, it agrees as often
+// as a random window that is not empty. The probability is the mean over all permutations of six coordinates
+// in three windows of two.
 TEST(WinnerHash, DensifiesByEqualChances) {
   const std::vector<float> x = {0, 3, 0, 2, 0, 0};
   const std::vector<float> y = {0, 1, 0, 4, 0, 0};
@@ -176,7 +177,7 @@ TEST(MinHash, CollidesByJaccard) {
   }
 }
 
-// The set of a dense vector is its largest coordinates, of equal ones the first.
+// The set of a dense vector is its largest coordinates; of equal coordinates the first are taken.
 TEST(MinHash, TakesTheLargestCoordinates) {
   const MinHash family({.shape = {.dimension = 8, .functions = 2, .tables = 9}, .top = 3, .seed = 4});
   HashWorkspace workspace(family.shape());
@@ -188,8 +189,9 @@ TEST(MinHash, TakesTheLargestCoordinates) {
   EXPECT_EQ(dense, set);
 }
 
-// A code of K functions collides with the K-th power of a function's probability p, and one of L tables has a
-// collision with probability 1 - (1 - p^K)^L: the law that SLIDE samples by (0.01 for each p, as above).
+// With p the probability of one function, a code of K functions collides with probability p^K. One of L
+// tables has a collision with probability 1 - (1 - p^K)^L: the law that SLIDE samples by. (0.01 for each p,
+// as above.)
 TEST(SimHash, CollidesByTheLawOfKAndL) {
   std::vector<float> x(100);
   std::vector<float> y(100);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Densification: what a bin that saw nothing of a sparse vector answers. It takes the answer of another bin,
-// its donor, found by trying bins at random until one is not empty; the order of trials belongs to the bin
-// and is the same for all vectors, and it is drawn anew for each bin ("optimal densification": Shrivastava,
-// "Optimal densification for fast and accurate minwise hashing", ICML 2017). Similar vectors have similar
-// empty bins and find the same donors, so the collision probability stays what it was.
+// Densification: the answer of a bin that saw nothing of a sparse vector. It takes the answer of another bin,
+// its donor, found by trying bins at random until one is not empty. The order of trials belongs to the bin,
+// is drawn anew for each bin, and is the same for all vectors. Similar vectors have similar empty bins and
+// find the same donors, so the collision probability stays what it was. This is "optimal densification":
+// Shrivastava, "Optimal densification for fast and accurate minwise hashing", ICML 2017.
 //
 // Thread rule: pure function.
 #pragma once

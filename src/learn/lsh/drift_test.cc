@@ -12,7 +12,7 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// A row is never due late: as long as it is not due, the exact sum of its moves is below its allowance,
+// A row is never due late. As long as it is not due, the exact sum of its moves is below its allowance,
 // however many roundings went into it. It is not due much too early either.
 TEST(DriftLedger, IsNeverLate) {
   Rng rng(1, Purpose::kTest);

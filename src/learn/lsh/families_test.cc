@@ -49,7 +49,7 @@ const std::vector<Kind> kKinds = {
        return std::make_unique<MinHash>(MinHashOptions{.shape = shape, .top = 7, .seed = seed});
      }}};
 
-// Three functions of three bits, or nine of one.
+// A family with three functions of three bits, or nine of one.
 class Families : public testing::TestWithParam<Kind> {
  protected:
   [[nodiscard]] static std::unique_ptr<HashFamily> make(std::size_t dimension, std::size_t tables,
@@ -79,8 +79,8 @@ Block block_codes(const HashFamily& family, const std::vector<std::vector<float>
   return block;
 }
 
-// A vector has the same codes in a block of any size, at any place in it, and alone; on all instruction sets;
-// also with zeros, equal coordinates and as the vector 0.
+// A vector has the same codes in a block of any size, at any place in it, and alone; and on all instruction
+// sets. The same holds with zeros, with equal coordinates and for the vector 0.
 TEST_P(Families, FormsAndInstructionSetsAgree) {
   for (const std::size_t dimension : {std::size_t{8}, std::size_t{33}, std::size_t{128}}) {
     const auto scalar = make(dimension, 7);
@@ -144,8 +144,9 @@ TEST_P(Families, FollowTheSeed) {
   EXPECT_GT(std::set<std::uint32_t>(codes.begin(), codes.end()).size(), 10U);
 }
 
-// Slack is safe: no move by 0.999 of it in the directions that hurt most (two coordinates towards each other,
-// or one) changes a code. Where orders decide it is tight: some such move by 1.001 of it does.
+// Slack is safe: no move by 0.999 of it changes a code. The moves go in the directions that hurt most: two
+// coordinates towards each other, or one coordinate alone. Where orders decide it is tight: some such move by
+// 1.001 of it changes a code.
 TEST_P(Families, SlackIsSafe) {
   const auto family = make(24, 9);
   bool tight = false;
@@ -180,9 +181,9 @@ TEST_P(Families, SlackIsSafe) {
 INSTANTIATE_TEST_SUITE_P(, Families, testing::ValuesIn(kKinds),
                          [](const auto& test) { return test.param.name; });
 
-// The slack of SimHash is tight up to roundings: a move of 0.999 of it along the weakest projection keeps all
-// codes, one longer by 1 % and twice what is taken off for roundings changes one. Projections of unit vectors
-// tell what the projections are.
+// The slack of SimHash is tight up to roundings. A move of 0.999 of it along the weakest projection keeps all
+// codes. A move longer by 1 %, and by twice what is taken off for roundings, changes one. Projections of unit
+// vectors tell what the projections are.
 TEST(SimHash, SlackIsTheDistanceToTheNearestPlane) {
   const SimHash family({.shape = {.dimension = 20, .functions = 4, .tables = 10}, .seed = 3});
   HashWorkspace workspace(family.shape());

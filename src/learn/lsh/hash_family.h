@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // HashFamily: locality-sensitive hash functions. Vectors that are alike get equal codes more often than
-// others do; how often is each family's theorem (collisions.md), and the reason why a table of codes finds
+// others do. How often is each family's theorem (collisions.md). That is why a table of codes finds
 // neighbours without looking at all rows (Indyk and Motwani, "Approximate nearest neighbors", STOC 1998).
 //
-// A family joins K functions to one code and gives L codes to a vector, one for each table (tables.h). Two
-// forms of a vector are hashed: dense ones, in blocks of up to kCodeRows with the kernels of learn's layers,
-// and single ones, dense or sparse. Both forms of the same vector have the same codes, on every instruction
-// set.
+// A family joins K functions to one code and gives L codes to a vector, one for each table (tables.h).
+// Vectors are hashed in two forms. Dense ones go in blocks of up to kCodeRows, with the kernels of learn's
+// layers. Single ones are dense or sparse. All forms of the same vector have the same codes, on every
+// instruction set.
 //
-// Owner: whoever builds tables; must outlive them. Thread rule: immutable after construction; each thread
-// brings its own HashWorkspace. Hashing allocates nothing.
+// Owner: the builder of the tables; a family must outlive them. Thread rule: immutable after construction;
+// each thread brings its own HashWorkspace. Hashing allocates nothing.
 #pragma once
 
 #include <cstddef>
@@ -29,8 +29,8 @@ struct HashShape {
   std::size_t tables = 0;     // L: codes of a vector, >= 1
 };
 
-// One thread's memory for hashing: what a family of this shape needs. Pages that a family does not use are
-// never touched.
+// One thread's memory for hashing: all that a family of this shape needs. Pages that a family does not use
+// are never touched.
 struct HashWorkspace {
   explicit HashWorkspace(const HashShape& shape);
 
@@ -48,9 +48,8 @@ struct HashWorkspace {
 // Where the codes of a block of vectors go.
 struct BlockCodes {
   std::uint32_t* codes;  // [L][kCodeRows]: code t of vector r at t * kCodeRows + r
-  // [kCodeRows]: Euclidean distance by which vector r may move and keep all its codes, whatever the
-  // direction;
-  // >= 0, infinite where no change matters. Each family derives its bound (collisions.md).
+  // [kCodeRows]: the Euclidean distance by which vector r may move and keep all its codes, whatever the
+  // direction. >= 0, infinite where no change matters. Each family derives its bound (collisions.md).
   float* slack;
 };
 
@@ -61,7 +60,8 @@ class HashFamily {
   virtual ~HashFamily() = default;
 
   [[nodiscard]] const HashShape& shape() const { return shape_; }
-  // Codes are below 2^code_bits(), and no combination of the functions' answers shares a code; 1..32.
+  // Codes are below 2^code_bits(), 1..32. Different combinations of the functions' answers have different
+  // codes.
   [[nodiscard]] unsigned code_bits() const { return code_bits_; }
 
   // Codes and slack of up to kCodeRows vectors; vector r is the `dimension` floats at rows[r].

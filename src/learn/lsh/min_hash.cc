@@ -66,7 +66,7 @@ void MinHash::hash_dense(std::span<const float> vector, HashWorkspace& workspace
   hash_set(workspace.index.span().first(top_), workspace, codes);
 }
 
-// Philox permutes the 128-bit counters, so that different indices have different random words: the first
+// Philox permutes the 128-bit counters, so that different indices have different random words. The first word
 // tells the bin, the next two the rank in it, the last the answer.
 void MinHash::hash_set(std::span<const std::uint32_t> set, HashWorkspace& workspace,
                        std::span<std::uint32_t> codes) const {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MinHash: densified one-permutation hashing (DOPH) of sets (Li, Owen, Zhang, "One permutation hashing", NIPS
-// 2012; Shrivastava, "Optimal densification for fast and accurate minwise hashing", ICML 2017). One random
-// permutation of the universe is cut into K L bins; a function answers with the set's least element in its
-// bin, an empty bin with that of another (densify.h). Two sets agree in a function with probability equal to
-// their Jaccard similarity J = |A and B| / |A or B|. Answers are kept to `bits` bits (Li and Koenig, "b-bit
-// minwise hashing", WWW 2010), which makes it J + (1 - J) / 2^bits.
+// MinHash: densified one-permutation hashing (DOPH) of sets. (Li, Owen, Zhang, "One permutation hashing",
+// NIPS 2012. Shrivastava, "Optimal densification for fast and accurate minwise hashing", ICML 2017.) One
+// random permutation of the universe is cut into K L bins. A function answers with the set's least element in
+// its bin; an empty bin takes another bin's answer (densify.h). Two sets agree in a function with probability
+// equal to their Jaccard similarity J = |A and B| / |A or B|. Answers are kept to `bits` bits (Li and Koenig,
+// "b-bit minwise hashing", WWW 2010), which makes it J + (1 - J) / 2^bits.
 //
-// The set of a sparse vector is its indices; the set of a dense vector is the `top` largest of its
-// coordinates, of equal ones those with smaller indices, as SLIDE does. The empty set has code 0 everywhere.
+// The set of a sparse vector is its indices. The set of a dense vector is its `top` largest coordinates, of
+// equal ones those with smaller indices, as SLIDE does. The empty set has code 0 everywhere.
 //
 // A code is K answers. Owner, thread rule: hash_family.h.
 #pragma once
@@ -24,7 +24,7 @@ namespace gossamer::lsh {
 struct MinHashOptions {
   HashShape shape;       // dimension: the universe, up to 2^32; K bits <= 32
   std::size_t bits = 3;  // of an answer
-  std::size_t top = 32;  // coordinates of a dense vector that make its set, 1 <= top <= dimension
+  std::size_t top = 32;  // largest coordinates of a dense vector that make its set, 1 <= top <= dimension
   std::uint64_t seed = 0;
 };
 

@@ -15,7 +15,7 @@ namespace gossamer::lsh {
 
 class RandomRows {
  public:
-  // Padding is NaN: nobody may read it.
+  // Padding is NaN: no function may read it.
   RandomRows(std::size_t rows, std::size_t dimension, std::uint64_t stream)
       : rows_(rows),
         dimension_(dimension),

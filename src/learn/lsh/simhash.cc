@@ -20,8 +20,8 @@ std::size_t terms_of(const SimHashOptions& o) {
   return std::max<std::size_t>(1, static_cast<std::size_t>(terms));
 }
 
-// `terms` different numbers below order.size(), increasing. `order` is any permutation, and is left as
-// another.
+// Chooses different numbers below order.size() for `out`, increasing. `order` is any permutation, and is left
+// as another.
 void choose(Rng& rng, std::span<std::uint32_t> order, std::span<std::uint32_t> out) {
   for (std::size_t i = 0; i < out.size(); ++i) {
     std::swap(order[i], order[i + rng.below(order.size() - i)]);
@@ -65,8 +65,8 @@ void SimHash::hash_block(std::span<const float* const> rows, HashWorkspace& work
                        .terms = terms_,
                        .out = out.codes,
                        .smallest = out.slack});
-  // A move by d changes a sum of s terms by at most sqrt(s) d; s roundings of at most |x| sqrt(s) 2^-24 each,
-  // now and after the move, are taken off (collisions.md).
+  // A move by d changes a sum of s terms by at most sqrt(s) d. Taken off are s roundings of at most |x|
+  // sqrt(s) 2^-24 each, now and after the move (collisions.md).
   const double root = std::sqrt(static_cast<double>(terms_));
   const double rounding = static_cast<double>(terms_) * 0x1p-22;
   for (std::size_t r = 0; r < rows.size(); ++r) {
@@ -77,7 +77,7 @@ void SimHash::hash_block(std::span<const float* const> rows, HashWorkspace& work
   }
 }
 
-// The sums are those of hash_block, in the same order: a product by +1 or -1 is exact, one by 0 adds nothing.
+// The same sums as in hash_block, in the same order: a product by +1 or -1 is exact, one by 0 adds nothing.
 void SimHash::project(const data::SparseRow& vector, HashWorkspace& workspace) const {
   kernels_.weighted_sum({.out = workspace.function_value.data(),
                          .table = matrix_.data(),

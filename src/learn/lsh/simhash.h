@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // SimHash: signs of random projections (Charikar, "Similarity estimation techniques from rounding
-// algorithms", STOC 2002), here with sparse projections of entries +1, -1 and 0 (Li, Hastie, Church, "Very
-// sparse random projections", KDD 2006), which need additions only. Two vectors at angle theta agree in one
-// bit with probability 1 - theta / pi: exactly for Gaussian projections, in the limit of many non-zero
-// entries for these.
+// algorithms", STOC 2002). The projections here are sparse, with entries +1, -1 and 0, which need additions
+// only (Li, Hastie, Church, "Very sparse random projections", KDD 2006). Two vectors at angle theta agree in
+// one bit with probability 1 - theta / pi. That is exact for Gaussian projections; for these it is the limit
+// of many non-zero entries.
 //
 // A code is K such bits. Owner, thread rule: hash_family.h. The vector 0 has all bits set.
 #pragma once
@@ -20,8 +20,8 @@ namespace gossamer::lsh {
 
 struct SimHashOptions {
   HashShape shape;  // K <= 32
-  // Share of a projection's entries that are not 0, in (0, 1]: each has round(density * dimension) of them,
-  // at least 1. SLIDE takes a third.
+  // The share of a projection's entries that are not 0, in (0, 1]. Each has round(density * dimension) of
+  // them, at least 1. SLIDE takes a third.
   double density = 1.0 / 3;
   std::uint64_t seed = 0;
   kernels::Isa isa = kernels::Isa::kScalar;
@@ -38,8 +38,8 @@ class SimHash final : public HashFamily {
   void hash(const data::SparseRow& vector, HashWorkspace& workspace,
             std::span<std::uint32_t> codes) const override;
 
-  // Projections are linear: whoever keeps those of a vector, [K L], follows its changes by adding those of
-  // the change, at the cost of the coordinates that changed. Start from zeros.
+  // Projections are linear: a caller that keeps those of a vector, [K L], follows its changes by adding the
+  // projections of the change. That costs only the coordinates that changed. Start from zeros.
   void add_projections(const data::SparseRow& change, HashWorkspace& workspace,
                        std::span<float> projections) const;
   void codes_of(std::span<const float> projections, std::span<std::uint32_t> codes) const;

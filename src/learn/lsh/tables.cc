@@ -85,7 +85,7 @@ void Tables::hash_some(const RowsView& view, std::size_t first, std::span<const 
   for (std::size_t i = 0; i < locals.size(); ++i) {
     double allowance = static_cast<double>(slack[i]);
     if (tolerance_ > 0) {
-      // Less a little, for the rounding to float.
+      // A little is taken off for the rounding to float.
       const double length = length_of(rows[i], family_.shape().dimension);
       allowance = std::max(allowance, tolerance_ * length * (1 - 0x1p-20));
     }
@@ -93,7 +93,7 @@ void Tables::hash_some(const RowsView& view, std::size_t first, std::span<const 
   }
 }
 
-// The new keys of work.locals, in work.keys.
+// Puts the new keys of work.locals into work.keys.
 void Tables::hash_locals(const RowsView& view, std::size_t block, Work& work, host::Compute& compute) {
   const std::span<const std::uint16_t> locals = work.locals;
   const std::size_t groups = (locals.size() + kCodeRows - 1) / kCodeRows;

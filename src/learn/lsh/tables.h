@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tables: the L hash tables over the rows of a layer (SLIDE's "LSH tables": Chen et al., "SLIDE", MLSys
-// 2020), for sampling negatives and for retrieval. Questions are asked through BucketQuery (bucket_query.h).
+// Tables: the L hash tables over the rows of a layer, for sampling negatives and for retrieval (SLIDE's "LSH
+// tables": Chen et al., MLSys 2020). Questions are asked through BucketQuery (bucket_query.h).
 //
 //   Tables tables(family, rows, {});
 //   tables.build(view, compute);
 //   ... after each update of a row:   tables.note_change(row, length of the move);
 //   ... from time to time:            tables.update(view, changed, compute);
 //
-// update() hashes a row again only if it may have moved far enough (drift.h): by the family's slack, which no
-// change of a code can undercut, or by `tolerance` times its length at hashing, if that is more.
+// update() hashes a row again only if it may have moved farther than its allowance (drift.h). The allowance
+// is the family's slack: no shorter move changes a code. It is `tolerance` times the row's length at hashing,
+// if that is more.
 // Bound: with tolerance 0 the tables equal a fresh build() after every update, whatever happened in between.
-// With tolerance T a row that differs lies within T times its hashed length of the vector it was hashed as,
-// so at an angle of at most asin(T) (collisions.md). This holds as long as every change was noted.
+// With tolerance T a row that differs lies within T times its hashed length of the vector it was hashed as.
+// So the angle between them is at most asin(T) (collisions.md). This holds as long as every change was noted.
 //
-// Rows that moved to another place stand in a small overlay of their block of rows and are masked in its
-// base; when the overlay holds more than a sixteenth of a block, the block is sorted anew, without hashing.
-// The content depends on the rows, the family and the sequence of updates, never on the number of workers.
+// Rows that moved to another place stand in a small overlay of their row block and are masked in its base.
+// When the overlay holds more than a sixteenth of a block, the block is sorted anew, without hashing. The
+// content depends on the rows, the family and the sequence of updates, never on the number of workers.
 //
 // Memory: see bucket_block.h; 4 bytes a row for the drift, and the overlay. During build() and update() also
 // 256 KiB for each table and worker. SimHash with K = 9, L = 50 takes a fifth of the weights at H = 128.
@@ -37,8 +38,8 @@
 namespace gossamer::lsh {
 
 // A layer's rows, `stride` floats apart; the family's dimension says how many of them count. Or some of its
-// rows, in runs of 2^run_shift: row i is in run number i >> run_shift of those, which has the layer's number
-// runs[i >> run_shift].
+// rows, in runs of 2^run_shift. Row i then lies in run i >> run_shift of those, which is the layer's run
+// number runs[i >> run_shift].
 struct RowsView {
   const float* data;
   std::size_t rows;
@@ -53,7 +54,7 @@ struct RowsView {
 };
 
 struct TablesOptions {
-  // Keys are codes of at most this many bits; longer codes are folded by a multiplicative hash. 1..20. Few
+  // Keys are codes of at most this many bits, 1..20; longer codes are folded by a multiplicative hash. Few
   // bits save memory (15 and fewer need no tags in full blocks), many keep unlike rows apart.
   unsigned key_bits = 20;
   // Rows are left alone until they have moved by this share of their length; >= 0.
@@ -65,7 +66,8 @@ struct TablesShape {
   std::size_t tables = 0;
   unsigned key_bits = 1;
 };
-// Bytes of such tables at their largest: built, and each block with as many rows in its overlay as it takes.
+// Bytes of such tables at their largest: built, and each row block with as many rows in its overlay as it
+// takes.
 [[nodiscard]] std::uint64_t most_table_bytes(const TablesShape& shape);
 
 struct UpdateReport {
@@ -80,8 +82,8 @@ class Tables {
 
   // Hashes all rows. Requires view.rows == rows().
   void build(const RowsView& view, host::Compute& compute);
-  // A row has changed: its new value is at Euclidean distance `length` of the old one, or less. Infinity when
-  // that is not known.
+  // A row has changed: its new value is at Euclidean distance `length` of the old one, or less. Pass infinity
+  // when the distance is not known.
   void note_change(std::size_t row, float length) { drift_.moved(row, length); }
   // Whether the row may have left its bucket (or its tolerance) since it was hashed.
   [[nodiscard]] bool due(std::size_t row) const { return drift_.due(row); }
@@ -96,7 +98,8 @@ class Tables {
     return folded_ ? (code * 0x9E3779B1U) >> (32 - key_bits_) : code;
   }
 
-  // For queries: the rows with a key in a table, block by block; rising in the base, rising in the overlay.
+  // For queries: the rows with a key in a table, one row block after the other. Within a block they rise in
+  // the base, then rise again in the overlay.
   [[nodiscard]] std::size_t blocks() const { return blocks_.size(); }
   void prefetch_bucket(std::size_t block, std::size_t table, std::uint32_t key) const {
     blocks_[block].base.prefetch_bucket(table, key);
@@ -118,10 +121,10 @@ class Tables {
     b.overlay.visit(table, key, [&](std::size_t local) { sink(first + local); });
   }
 
-  // All that answers and updates depend on, for whoever continues elsewhere: the keys [L][rows] and what is
-  // left of the rows' allowances [rows]. Requires key_bits() <= 16.
+  // All that answers and updates depend on, for another process to continue from: the keys [L][rows], and
+  // what is left of the rows' allowances [rows]. Requires key_bits() <= 16.
   void save(std::span<std::uint16_t> keys, std::span<float> allowances) const;
-  // Instead of build(): tables of the same shape and family go on as those that were saved.
+  // Instead of build(): tables of the same shape and family go on as the saved ones would.
   void restore(std::span<const std::uint16_t> keys, std::span<const float> allowances);
 
   // For tests and inspection: the key of every row in a table. keys has rows() entries.
@@ -135,7 +138,7 @@ class Tables {
     std::vector<std::uint16_t> moved;   // local numbers, rising
     std::vector<std::uint64_t> masked;  // a bit for each row: moved
   };
-  // What build() and update() borrow.
+  // Memory that build() and update() borrow.
   struct Work {
     Work(const Tables& tables, int workers);
     AlignedArray<std::uint32_t> keys;  // [L][kBlockRows]: new keys by local number

@@ -88,8 +88,9 @@ TEST(Tables, DoNotDependOnWorkers) {
   EXPECT_NE(built[0], updated[0]);
 }
 
-// Without tolerance the tables equal a fresh build after any sequence of changes, small and large, noted in
-// one or several moves, of few rows (overlay) and of many (sorted anew); and not every changed row is hashed.
+// Without tolerance the tables equal a fresh build after any sequence of changes. These are small and large,
+// noted in one or several moves, of few rows (overlay) and of many (sorted anew). Not every changed row is
+// hashed.
 TEST(Tables, UpdatesEqualARebuild) {
   const SimHash sim({.shape = {.dimension = 24, .functions = 6, .tables = 4}, .seed = 2});
   const WinnerHash winner({.shape = {.dimension = 24, .functions = 4, .tables = 4}, .window = 4, .seed = 2});
@@ -130,7 +131,7 @@ TEST(Tables, UpdatesEqualARebuild) {
 }
 
 // With tolerance T only rows within T times their hashed length of their hashed place differ from a fresh
-// build, every row is within its bound, and far fewer rows are hashed.
+// build. Every row is within its bound, and far fewer rows are hashed.
 TEST(Tables, ToleranceBoundsTheDifference) {
   const SimHash family({.shape = {.dimension = 24, .functions = 6, .tables = 4}, .seed = 2});
   constexpr std::size_t kRows = 2000;
@@ -199,8 +200,8 @@ TEST(Tables, HashOnlyDueRows) {
   EXPECT_EQ(tables.update(rows.view(), {}, compute).hashed, 0U);
 }
 
-// What was saved goes on elsewhere as if nothing had happened: same keys, same rows due, and the same after
-// further changes; with rows in overlays and over several blocks.
+// Saved tables go on elsewhere as if nothing had happened: same keys, same rows due, and the same after
+// further changes. So it is with rows in overlays and over several row blocks.
 TEST(Tables, SavedTablesGoOn) {
   const SimHash family({.shape = {.dimension = 8, .functions = 6, .tables = 3}, .seed = 2});
   constexpr std::size_t kRows = kBlockRows + 500;
@@ -238,7 +239,7 @@ TEST(Tables, SavedTablesGoOn) {
   EXPECT_EQ(all_keys(second), all_keys(first));
 }
 
-// Codes of any length from a row's number, which is its only coordinate.
+// A family with codes of any length, made from a row's number, which is its only coordinate.
 class NumberedRows final : public HashFamily {
  public:
   NumberedRows(std::size_t tables, std::size_t code_bits)
@@ -260,10 +261,13 @@ class NumberedRows final : public HashFamily {
   }
 };
 
-// Amazon-670K's output layer, 670,091 rows, L = 50: at H = 128 the tables take less than a quarter of the
-// weights for codes of up to 13 bits (SimHash with K = 9: about a fifth), with the largest overlay too; codes
-// of 18 bits (WinnerHash with K = 6) take less than a third, and a quarter from H = 176 on. SLIDE takes 7.0
-// GB there.
+// The tables over Amazon-670K's output layer, 670,091 rows with L = 50, take a fraction of the weights:
+// - codes of up to 13 bits, H = 128: less than a quarter, with the largest overlay too (SimHash with K = 9:
+//   about a fifth);
+// - codes of 18 bits (WinnerHash with K = 6), H = 128: less than a third;
+// - codes of 18 bits, from H = 176 on: less than a quarter.
+//
+// SLIDE takes 7.0 GB there.
 TEST(Tables, TakeAFractionOfTheWeights) {
   constexpr std::size_t kRows = 670091;
   host::SimCompute compute({.workers = 1});

@@ -72,8 +72,8 @@ void WinnerHash::hash_block(std::span<const float* const> rows, HashWorkspace& w
   for (std::size_t r = 0; r < rows.size(); ++r) {
     const std::span row(rows[r], shape().dimension);
     const float smallest = smallest_magnitude(row);
-    // Two coordinates of one vector approach each other by at most sqrt(2) times its move; no coordinate
-    // becomes absent before it has moved by its magnitude, and an absent one may appear at any move.
+    // Two coordinates of one vector approach each other by at most sqrt(2) times its move. No coordinate
+    // becomes absent before it has moved by its magnitude. An absent one may appear at any move.
     const double lead = static_cast<double>(out.slack[r]) * std::sqrt(0.5);
     out.slack[r] = static_cast<float>(std::min(lead, static_cast<double>(smallest)) * (1 - 0x1p-20));
     if (smallest > 0) continue;

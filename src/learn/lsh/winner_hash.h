@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // WinnerHash: densified winner-take-all (Chen and Shrivastava, "Densified winner take all (WTA) hashing for
-// sparse datasets", UAI 2018; after Yagnik et al., "The power of comparative reasoning", ICCV 2011). A
-// function looks at `window` coordinates in a random order and answers with the place of the largest: it
-// depends on the order of coordinates only, not on their values, and so resists scaling and outliers. One
-// random permutation serves floor(dimension / window) functions.
+// sparse datasets", UAI 2018). It follows Yagnik et al., "The power of comparative reasoning", ICCV 2011. A
+// function looks at `window` coordinates in a random order and answers with the place of the largest. So it
+// depends on the order of coordinates only, not on their values, and resists scaling and outliers. One random
+// permutation serves floor(dimension / window) functions.
 //
 // Coordinates that are exactly 0 are absent. A window without any present coordinate takes the answer of
-// another (densify.h); the vector 0 has code 0 everywhere. Of equal coordinates the first in the window wins.
+// another (densify.h); the vector 0 has code 0 everywhere. Among equal coordinates the first in the window
+// wins.
 //
 // A code is K places of log2(window) bits. Owner, thread rule: hash_family.h.
 #pragma once
@@ -39,7 +40,7 @@ class WinnerHash final : public HashFamily {
             std::span<std::uint32_t> codes) const override;
 
  private:
-  // Where a coordinate stands: in the window of function `function`, at place `place`.
+  // The place of a coordinate: in the window of function `function`, at place `place`.
   struct Place {
     std::uint32_t function;
     std::uint32_t place;

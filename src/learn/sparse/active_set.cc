@@ -24,7 +24,7 @@ void ActiveSet::add_finder(std::uint32_t id, std::uint32_t sample) {
 void ActiveSet::end_finders() {
   own_sets_ = true;
   begin_.assign(size() + 2, 0);
-  // Counted two places on, so that filling moves each beginning to where it belongs.
+  // Counts go two places further, so that filling moves each beginning to where it belongs.
   for (const Found& f : found_) ++begin_[f.slot + 2];
   for (std::size_t slot = 2; slot < begin_.size(); ++slot) begin_[slot] += begin_[slot - 1];
   finder_.resize(found_.size());

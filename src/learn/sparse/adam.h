@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // RowOptimizer: lazy Adam for tables of which a step touches few rows (Kingma and Ba, "Adam", 2015, algorithm
-// 1, with bias correction by the global step). A row that is not active in a step is not visited; what those
+// 1). Bias correction goes by the global step. A row that is not active in a step is not visited. What those
 // skipped steps do to its moments is a policy, applied in closed form at the row's next update.
 //
-// In a table of Moments::kBlock 16 weights of a row share a second moment, v = beta2 v + (1 - beta2) mean of
-// g^2, and take steps of one size.
+// In a table of Moments::kBlock, 16 weights of a row (a moment block) share a second moment v and take steps
+// of one size:
+//   v = beta2 v + (1 - beta2) mean of g^2
 //
-// begin_step() is called by the owner before a step; update() then runs on any worker, each row on one.
-// Thread rule: begin_step() alone; the const functions concurrently.
+// The owner calls begin_step() before a step; update() then runs on any worker, each row on one. Thread rule:
+// begin_step() alone; the const functions concurrently.
 #pragma once
 
 #include <array>
@@ -20,8 +21,9 @@
 
 namespace gossamer::sparse {
 
-// With a gradient of zero in k skipped steps dense Adam would shrink m by beta1^k and v by beta2^k and move w
-// by the sum of step * m beta1^j / sqrt(v beta2^j).
+// What skipped steps do to a row. With a gradient of zero in k steps dense Adam would
+//   - shrink m by beta1^k and v by beta2^k;
+//   - move w by the sum over j of step * m beta1^j / sqrt(v beta2^j).
 enum class SkippedSteps {
   kHold,          // nothing: moments are those of the row's own last update ("sparse Adam")
   kDecay,         // m and v shrink, w stays
@@ -41,7 +43,7 @@ struct OptimizerOptions {
   SkippedSteps skipped = SkippedSteps::kHold;
 };
 
-// base^k for any k in constant time, from tables of base^0..base^1023 and base^1024j; 0 from 2^20 on.
+// base^k for any k in constant time, from tables of base^0..base^1023 and base^(1024 j); 0 from 2^20 on.
 class PowerTable {
  public:
   explicit PowerTable(double base);
@@ -69,7 +71,7 @@ class RowOptimizer {
   void begin_step(StepNumber step, float learning_rate);
 
   // Updates `row` of `table` by its gradient [stride] and marks it as updated in this step. Requires moments.
-  // Returns what the row's own scalars (bias) need for the same update.
+  // Returns the coefficients that the row's own scalars (bias) need for the same update.
   kernels::AdamCoefficients update(const kernels::Kernels& k, RowTable& table, std::uint32_t row,
                                    const float* gradient) const;
   // The same for one number, with both moments.
@@ -81,7 +83,7 @@ class RowOptimizer {
   OptimizerOptions options_;
   PowerTable beta1_powers_;
   PowerTable beta2_powers_;
-  PowerTable ratio_powers_;  // (beta1 / sqrt(beta2))^k: how an unfed step shrinks
+  PowerTable ratio_powers_;  // (beta1 / sqrt(beta2))^k: how a step without a gradient shrinks
   double ratio_ = 0;
   kernels::AdamCoefficients step_;
   std::uint32_t now_ = 1;  // step + 1

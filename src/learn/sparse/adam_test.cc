@@ -23,8 +23,8 @@ TEST(PowerTable, IsAPower) {
   }
 }
 
-// Dense Adam in double precision on one weight, a gradient of 0 in skipped steps. t as if long trained, so
-// that bias corrections do not change.
+// Dense Adam in double precision on one weight, with a gradient of 0 in skipped steps. t is as if long
+// trained, so that bias corrections do not change.
 struct Dense {
   double w = 0.3;
   double m = 0;
@@ -36,7 +36,7 @@ struct Dense {
   }
 };
 
-// Two updates with `skipped` steps between them, by policy: the row after them.
+// A row after two updates with `skipped` steps between them, by policy.
 struct Row {
   float w;
   float m;
@@ -85,8 +85,8 @@ TEST(RowOptimizer, TreatsSkippedStepsByPolicy) {
   }
 }
 
-// Adam in double where three weights share a second moment: two updates with `skipped` steps between them,
-// whose gradient is 0.
+// Adam in double where three weights share a second moment: two updates, and `skipped` steps between them
+// with gradient 0.
 struct Block {
   std::array<double, 3> w = {0.3, 0, -0.1};
   std::array<double, 3> m = {};
@@ -100,8 +100,8 @@ struct Block {
   }
 };
 
-// In a table of Moments::kBlock each block of a row follows it by itself, also a short one, to the precision
-// of its first moments, under every policy; other rows and the padding stay.
+// In a table of Moments::kBlock each moment block of a row follows Adam by itself, also a short one. So it is
+// under every policy, to the precision of the first moments. Other rows and the padding stay.
 TEST(RowOptimizer, FollowsAdamByBlocks) {
   const kernels::Kernels& k = kernels::kernels_for(kernels::best_isa());
   const std::array<double, 3> first = {0.5, -0.25, 0.125};

@@ -19,14 +19,14 @@
 
 namespace gossamer::sparse {
 
-// The columns of a hidden layer, and those of them that this node computes.
+// The columns of a hidden layer: their stride, and the ones that this node computes.
 struct LayerColumns {
   std::size_t stride;
   host::Range own;
 };
 
-// One hidden layer of all samples; matrices are [padded][stride], row-major. The columns of h that are not
-// its own a node has from the others, and gives them their columns of dh.
+// One hidden layer of all samples; matrices are [padded][stride], row-major. A node gets the columns of h
+// that are not its own from the other nodes, and gives them their columns of dh.
 struct LayerState {
   LayerState(std::size_t padded_samples, const LayerColumns& columns)
       : stride(columns.stride),
@@ -46,13 +46,14 @@ struct LayerState {
   AlignedArray<std::uint8_t> kept;  // dropout: 1 = kept
 };
 
-// What a node's rows contribute to a sample's partition sum: the sum of exp(score - shift) over them.
+// A node's loss share of a sample: what its rows contribute to the sample's partition sum, the sum of
+// exp(score - shift) over them.
 struct PartitionShare {
   float shift = 0;
   float sum = 0;
 };
-// Adds a share to a sum of shares, whose shift is the largest of theirs. The shift of a node without active
-// rows says nothing.
+// Adds a loss share to a sum of loss shares. The shift of the sum is the largest of theirs. A node without
+// active rows has sum 0, and its shift says nothing.
 inline void add_share(PartitionShare& sum, const PartitionShare& share) {
   if (share.sum == 0) return;
   const float shift = sum.sum == 0 ? share.shift : std::max(sum.shift, share.shift);
@@ -61,7 +62,7 @@ inline void add_share(PartitionShare& sum, const PartitionShare& share) {
 }
 
 struct BatchState {
-  // Of the hidden layers, at least one.
+  // `hidden`: the columns of the hidden layers, at least one.
   BatchState(std::size_t padded_samples, std::span<const LayerColumns> hidden)
       : padded(padded_samples),
         shift(padded),
@@ -74,7 +75,8 @@ struct BatchState {
     for (const LayerColumns& layer : hidden) layers.emplace_back(padded, layer);
   }
 
-  // What the embedding becomes, and what the output layer sees. One layer is both.
+  // The first hidden layer is what the embedding becomes; the last is what the output layer sees. One layer
+  // is both.
   [[nodiscard]] LayerState& first() { return layers.front(); }
   [[nodiscard]] const LayerState& first() const { return layers.front(); }
   [[nodiscard]] LayerState& last() { return layers.back(); }
@@ -87,15 +89,15 @@ struct BatchState {
   }
 
   std::size_t padded;
-  std::size_t samples = 0;  // of the present step
+  std::size_t samples = 0;  // samples of the present step
   std::vector<LayerState> layers;
   AlignedArray<float> shift;         // what is subtracted from the sample's scores; 0 without labels
   AlignedArray<float> target;        // 1 / labels; 0 without labels
   AlignedArray<float> positives;     // how many of its labels are held here
-  AlignedArray<float> positive_sum;  // of their scores
+  AlignedArray<float> positive_sum;  // sum of the scores of these labels
   AlignedArray<float> inv;   // exp(shift - s) / (Z * samples), Z = sum of exp(score - s); 0 without labels
-  AlignedArray<float> loss;  // nats, the share of the labels that are held here; 0 without labels
-  AlignedArray<PartitionShare> shares;  // this node's
+  AlignedArray<float> loss;  // nats, for the labels that are held here alone; 0 without labels
+  AlignedArray<PartitionShare> shares;  // this node's loss shares
 };
 
 }  // namespace gossamer::sparse

@@ -11,7 +11,7 @@ constexpr std::size_t kRows = kernels::kLanes;
 
 }  // namespace
 
-// A node without units of a layer has products that it never uses.
+// A node that holds no units of a layer has products that it never uses.
 DenseLayers::Layer::Layer(kernels::Isa isa, const DenseLayer& layer, const LayerColumns& out,
                           std::size_t padded)
     : forward(isa, {.depth = layer.weights.stride(),

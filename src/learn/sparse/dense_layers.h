@@ -7,15 +7,15 @@
 //   backward  gradient by x = W^T g                                    likewise
 //   update    dW = sum over samples of g x^T, db = sum of g; Adam      rows of W split among workers
 //
-// A node that holds some of a layer's units has their rows of W: it needs all of x, computes its own columns
-// of h, and what those add to the gradient by x.
+// A node that holds some of a layer's units has their rows of W. It needs all of x, and computes its own
+// columns of h and what those add to the gradient by x.
 //
 // Products are f32 (kernels/dense_products.h). Unlike rows of the tables every weight is updated in every
-// step: this is plain Adam. No extra barrier: a worker's samples need W as the last step left it, and its
-// rows the whole batch, which lies behind two barriers by then.
+// step: this is plain Adam. No extra barrier is needed. A worker's samples need W as the last step left it. A
+// worker's rows need the whole batch, which lies behind two barriers by then.
 //
 // Owner: the learner. Thread rule: forward and backward concurrently on disjoint ranges of samples, update on
-// all workers at once; the three are separated by barriers. The weights belong to update() alone.
+// all workers at once; barriers separate the three. The weights belong to update() alone.
 #pragma once
 
 #include <cstddef>
@@ -50,15 +50,16 @@ class DenseLayers {
   DenseLayers(const Parts& parts, const HiddenOptions& options, Size size);
 
   [[nodiscard]] bool empty() const { return layers_.empty(); }
-  // Of dense layer `i`, whose input is hidden layer i and whose output is hidden layer i + 1. Ranges begin
-  // and end at multiples of kernels::kLanes. From h to the own columns of h:
+  // Forward through dense layer `i`: from h of hidden layer i to the own columns of h of hidden layer i + 1.
+  // Ranges begin and end at multiples of kernels::kLanes.
   void forward(std::size_t i, StepNumber step, host::Range samples, BatchState& state);
-  // from the own columns of dh, by the activation's input, to dh.
+  // Backward through dense layer `i`: from the own columns of dh by the activation's input to dh of the layer
+  // before.
   void backward(std::size_t i, host::Range samples, BatchState& state) const;
-  // Requires dh of all samples by the layers' inputs.
+  // Updates this worker's rows of all layers. Requires dh of all samples by the layers' inputs.
   void update(int worker, const BatchState& state);
-  // Steps see the weights as this object's update() left them, or as they were when it was made; or as they
-  // are now.
+  // Copies this worker's rows of the weights as they are now. Without it a step sees them as this object's
+  // update() left them, or as they were when it was made.
   void read_weights(int worker);
 
   [[nodiscard]] std::uint64_t bytes() const;
@@ -75,14 +76,14 @@ class DenseLayers {
     AlignedArray<float> packed_weights;     // W
     AlignedArray<float> packed_inputs;      // x of all samples
   };
-  // One worker's buffers for the rows that it updates together.
+  // One worker's buffers for the rows that it updates together (a work share).
   struct Share {
     AlignedArray<float> gradients;  // g^T of those rows [kLanes][padded]
     AlignedArray<float> dw;         // [kLanes][widest layer]
   };
 
   void pack(std::size_t layer, kernels::SampleRange rows);
-  // Of kLanes rows, that the worker updates.
+  // The blocks of kLanes rows that the worker updates.
   [[nodiscard]] host::Range blocks_of(std::size_t layer, int worker) const;
   void update_rows(std::size_t layer, std::size_t first, Share& share, const LayerState& outputs);
 

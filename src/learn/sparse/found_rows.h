@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // FoundRows: the output rows that the samples of a step have found by asking hash tables (hash_negatives.h).
-// What is kept of a step that may have to be computed anew, when the tables are others.
+// A step that may have to be computed anew, when the tables have changed, keeps them.
 //
 // Thread rule: a plain value.
 #pragma once
@@ -24,13 +24,13 @@ struct FoundRows {
   FoundRows(HashSets how, std::size_t queries, std::size_t most)
       : sets(how), limit(most), rows(queries * most), count(queries) {}
 
-  // How many samples of a batch ask: the first ones.
+  // The number of samples of a batch that ask: the first ones.
   [[nodiscard]] std::size_t asking(std::size_t batch) const { return std::min(batch, count.size()); }
-  // Different rows, in the order of selection.
+  // The rows that a sample found, all different, in the order of selection.
   [[nodiscard]] std::span<const std::uint32_t> of(std::size_t sample) const {
     return {rows.data() + sample * limit, count[sample]};
   }
-  // Requires that the sample has fewer than `limit`.
+  // Adds a row that the sample found. Requires that it has fewer than `limit`.
   void add(std::size_t sample, std::uint32_t row) { rows[sample * limit + count[sample]++] = row; }
 
   HashSets sets = HashSets::kShared;

@@ -72,7 +72,7 @@ void HashNegatives::make_tables() {
   for (int w = 0; w < parts_.compute.workers(); ++w) askers_.emplace_back(*tables_, ask);
 }
 
-// Moves on to the first update after `step`; true when `step` itself was one, or lay behind one.
+// Moves on to the first update after `step`; true when an update was due at `step` or before it.
 bool HashNegatives::update_is_due(StepNumber step) {
   const auto now = static_cast<double>(step.value);
   bool due = false;

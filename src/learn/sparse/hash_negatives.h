@@ -2,24 +2,25 @@
 //
 // HashNegatives: wrong labels that score high, found by hash tables over the output rows (learn/lsh), as in
 // SLIDE (Chen et al., MLSys 2020). The first `queries` samples of a step ask the tables with their hidden
-// vectors; what they find joins the step's active set. collisions.md says what that does to the partition
+// vectors. What they find joins the step's active set. collisions.md says what that does to the partition
 // sum.
 //
 // The tables follow the rows: the learner notes every change of a row and calls prepare() before a step. At
-// first_step it builds the tables; at first_step + the sum of update_every e^(update_growth i), i = 0, 1...
-// (SLIDE's schedule), it hashes again the rows that moved farther than the tolerance allows.
+// first_step it builds the tables. At the steps of SLIDE's schedule it hashes again the rows that moved
+// farther than the tolerance allows:
+//   first_step + the sum of update_every e^(update_growth i), i = 0, 1...
 //
 // What is found depends on the rows, the seed and the sequence of steps, not on the number of workers. With
 // the state() another process goes on with the same bits.
 //
-// Of a network's part (network_shape.h) only the rows that are held when this is made are hashed, noted and
-// found: each node's tables are its own. Nodes that ask with the same h find together what tables over all
-// rows find; where `found` / `queries` cuts an answer short, which it does for each node by itself, that and
-// more. Where buckets are capped, each node sees so many rows of its own, and support is counted among those:
-// what is cut short can then be other rows.
+// A node that holds a part of the network (network_shape.h) has tables of its own. They hash, note and find
+// only the rows that are held when this is made. Nodes that ask with the same h find together what tables
+// over all rows find. Where `found` / `queries` cuts an answer short, which it does for each node by itself,
+// they find that and more. Where buckets are capped, each node sees so many rows of its own, and support is
+// counted among those. What is cut short can then be other rows.
 //
-// Owner: the trainer; borrowed by the learner. Thread rule: prepare(), save() and restore() alone; find() and
-// note_change() in a step's phases, each worker its own samples and its own rows. Allocates in prepare()
+// Owner: the trainer; borrowed by the learner. Thread rule: prepare(), state() and restore() alone; find()
+// and note_change() in a step's phases, each worker its own samples and its own rows. Allocates in prepare()
 // only.
 #pragma once
 
@@ -68,7 +69,7 @@ struct HashNegativeOptions {
   std::uint64_t seed = 1;
 };
 
-// Rows that a sample finds at most.
+// The most rows that a sample finds.
 [[nodiscard]] inline std::size_t found_limit(const HashNegativeOptions& options) {
   return std::max<std::size_t>(1, options.found / options.queries);
 }
@@ -91,31 +92,31 @@ class HashNegatives {
 
   // Whether samples ask in this step.
   [[nodiscard]] bool begun(StepNumber step) const { return step.value >= options_.first_step; }
-  // Before each step: builds or updates the tables if it is time. Steps count up.
+  // Call it before each step: builds or updates the tables if it is time. Steps count up.
   void prepare(StepNumber step);
 
-  // The sample's h asks. Requires begun(step), sample < found().asking(batch).
+  // Lets the sample's h ask. Requires begun(step), sample < found().asking(batch).
   void find(int worker, const BatchState& batch, StepNumber step, std::size_t sample);
-  // What they found when they asked last.
+  // The rows that the samples found when they asked last.
   [[nodiscard]] const FoundRows& found() const { return found_; }
 
-  // The output row, one that is held, has changed by this Euclidean length or less.
+  // The output row, which must be held, has changed by this Euclidean length or less.
   void note_change(std::uint32_t row, float length) {
     if (tables_) tables_->note_change(rows_.number_of(row), length);
   }
   // Whether changes matter yet.
   [[nodiscard]] bool follows() const { return tables_ != nullptr; }
 
-  // What a run continues from; zeros while there are no tables.
+  // The state that a run continues from; zeros while there are no tables.
   struct State {
     std::vector<std::uint16_t> keys;  // [L][held rows]
     std::vector<float> allowances;    // [held rows]
   };
   [[nodiscard]] State state() const;
-  // As if the steps before `next` had been taken with this one.
+  // Goes on as if the steps before `next` had been taken with this object.
   void restore(const State& state, StepNumber next);
 
-  // Of the tables; 0 before they are built.
+  // Bytes of the tables; 0 before they are built.
   [[nodiscard]] std::uint64_t bytes() const { return tables_ ? tables_->bytes() : 0; }
 
  private:
@@ -129,12 +130,12 @@ class HashNegatives {
   HashNegativeOptions options_;
   PackedRows rows_;
   std::unique_ptr<lsh::HashFamily> family_;
-  std::unique_ptr<lsh::Tables> tables_;  // none over no rows
+  std::unique_ptr<lsh::Tables> tables_;  // null before they are built, and where no rows are held
   std::vector<Asker> askers_;
   std::vector<std::uint32_t> due_;
   FoundRows found_;
-  double next_update_ = 0;  // a step; the schedule's sum may be broken
-  double updates_ = 0;      // before that
+  double next_update_ = 0;  // the step of the next update; may be a fraction
+  double updates_ = 0;      // updates before next_update_
 };
 
 }  // namespace gossamer::sparse

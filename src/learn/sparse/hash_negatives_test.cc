@@ -24,13 +24,13 @@ Network make_network(std::uint64_t seed) {
 
 constexpr unsigned kShift = 4;  // 25 shards
 
-// The same, its rows in shards.
+// The same network, with its rows in shards.
 Network make_whole(std::uint64_t seed) {
   Network network = make_network(seed);
   network.part = whole(kShape, kShift);
   return network;
 }
-// And what one of two nodes holds of it: every other shard.
+// What one of two nodes holds of it: every other shard.
 Network make_half(std::size_t node, std::uint64_t seed) {
   Network network = make_whole(seed);
   for (std::size_t shard = node; shard < network.part.rows.shards(); shard += 2)
@@ -38,7 +38,7 @@ Network make_half(std::size_t node, std::uint64_t seed) {
   return network;
 }
 
-// Hidden vectors of a batch.
+// A batch with random hidden vectors.
 BatchState random_hidden(std::size_t samples, std::uint64_t seed) {
   const std::size_t stride = row_stride(kShape.hidden);
   BatchState state(samples, std::array{LayerColumns{.stride = stride, .own = {0, stride}}});
@@ -79,7 +79,7 @@ std::vector<std::uint32_t> by_support(const Network& network, const HashNegative
   return rows;
 }
 
-// A sample finds the rows that most tables support, of both families, found / queries of them; the first
+// A sample finds the rows that most tables support, with both families, found / queries of them; the first
 // samples ask.
 TEST(HashNegatives, FindsTheBestSupported) {
   Network network = make_network(1);
@@ -101,7 +101,7 @@ TEST(HashNegatives, FindsTheBestSupported) {
   }
 }
 
-// At random: rows of the buckets, other ones in another step, the same ones in the same step.
+// At random a sample finds rows of the buckets, other ones in another step, the same ones in the same step.
 TEST(HashNegatives, SamplesBuckets) {
   Network network = make_network(1);
   host::SimCompute compute({.workers = 1});
@@ -129,8 +129,8 @@ void become(Network& network, HashNegatives& hashed, std::uint32_t row, const Ba
   hashed.note_change(row, static_cast<float>(std::sqrt(squares)) * 1.001F);
 }
 
-// Tables begin at the first step and follow changes at the steps of the schedule: 3, then gaps of 2 e^(i/2),
-// so 5 and 8.29 (that is 9).
+// Tables begin at the first step and follow changes at the steps of the schedule. That is 3, then gaps of 2
+// e^(i/2), so 5 and 8.29 (that is 9).
 TEST(HashNegatives, UpdatesBySchedule) {
   Network network = make_network(1);
   host::SimCompute compute({.workers = 2});
@@ -156,8 +156,9 @@ TEST(HashNegatives, UpdatesBySchedule) {
   }
 }
 
-// A part finds what it holds, and two that hold everything between them find, of the same vectors, all that
-// the whole finds; where no answer is cut short, exactly that. In shards or not, the whole finds the same.
+// A part finds what it holds. For the same vectors, two parts that hold everything between them find all that
+// the whole finds. Where no answer is cut short they find exactly that. The whole finds the same in shards or
+// not.
 TEST(HashNegatives, PartsFindWhatTheyHold) {
   Network all = make_whole(1);
   Network plain = make_network(1);
@@ -209,7 +210,7 @@ TEST(HashNegatives, NoRowsFindNothing) {
   EXPECT_FALSE(hashed.follows());
 }
 
-// Of the network that `make` makes.
+// Expects that restored states of the network that `make` makes go on alike.
 void expect_restored_states_go_on(FunctionRef<Network()> make) {
   host::SimCompute compute({.workers = 2});
   const HashNegativeOptions options = {.functions = 4,
@@ -251,8 +252,8 @@ void expect_restored_states_go_on(FunctionRef<Network()> make) {
   }
 }
 
-// A state that is saved at any step and restored elsewhere goes on alike, also before the tables begin; of a
-// part too.
+// A state that is saved at any step and restored elsewhere goes on alike. So does one from before the tables
+// begin, and the state of a part.
 TEST(HashNegatives, RestoredStatesGoOn) {
   expect_restored_states_go_on([] { return make_network(1); });
   expect_restored_states_go_on([] { return make_half(1, 1); });

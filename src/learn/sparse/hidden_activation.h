@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// HiddenActivation: what turns the input of a hidden layer into its output in training: the activation, then
-// dropout. The same for all hidden layers.
+// HiddenActivation: turns the input of a hidden layer into its output in training: the activation, then
+// dropout. It is the same for all hidden layers.
 //
-// Thread rule: const, concurrently on different samples. Owner: those who compute layers; a plain value.
+// Thread rule: const, concurrently on different samples. Owner: the classes that compute layers; a plain
+// value.
 #pragma once
 
 #include <cstddef>
@@ -28,15 +29,15 @@ struct HiddenRow {
   std::size_t sample;  // below 2^16
 };
 
-// Dropout in units of 2^-16: what a sample's mask is drawn by, and the scale that keeps the mean.
+// Dropout in units of 2^-16: draws a sample's mask, and has the scale that keeps the mean.
 class DropoutMask {
  public:
   explicit DropoutMask(const HiddenOptions& options);
 
   [[nodiscard]] bool active() const { return drop_below_ > 0; }
   [[nodiscard]] float scale() const { return scale_; }
-  // kept[i], of column first + i, = 1 with probability 1 - dropout; the same for the same seed, step, row and
-  // column. Both `first` and n are even.
+  // Sets kept[i], for column first + i, to 1 with probability 1 - dropout, else to 0. The same for the same
+  // seed, step, row and column. Both `first` and n are even.
   void draw(StepNumber step, HiddenRow row, std::size_t first, std::span<std::uint8_t> kept) const;
 
  private:
@@ -50,10 +51,10 @@ class HiddenActivation {
   HiddenActivation(const HiddenOptions& options, const kernels::Kernels& kernels)
       : activation_(static_cast<std::size_t>(options.activation)), dropout_(options), kernels_(kernels) {}
 
-  // Both of the layer's own columns. y of the row, which holds the layer's input, becomes the activation's
-  // output; sets h and kept.
+  // Both work on the layer's own columns. forward(): y of the row holds the layer's input and becomes the
+  // activation's output; h and kept are set.
   void forward(StepNumber step, HiddenRow row, LayerState& layer) const;
-  // dh of the sample, the gradient by h, becomes that by the layer's input.
+  // backward(): dh of the sample, the gradient by h, becomes the gradient by the layer's input.
   void backward(std::size_t sample, LayerState& layer) const;
 
  private:

@@ -4,7 +4,7 @@
 namespace gossamer::sparse {
 namespace {
 
-// How many entries ahead the slot table is fetched.
+// The number of entries by which the slot table is fetched ahead.
 constexpr std::size_t kAhead = 8;
 // An entry that is looked up costs as much as a few ids that are passed over.
 constexpr std::size_t kIdsPerEntry = 2;
@@ -13,7 +13,8 @@ constexpr std::size_t kIdsPerEntry = 2;
 
 void InvertedLists::collect_own(std::span<const std::uint32_t> begin, std::span<const std::uint32_t> ids) {
   slots_.clear();
-  // Without a branch on ownership, which no predictor can guess: every entry is written, only own ones stay.
+  // There is no branch on ownership, which no predictor can guess: every entry is written, only own ones
+  // stay.
   if (own_.size() < ids.size() + 1) own_.resize(ids.size() + 1);
   std::size_t count = 0;
   for (std::size_t sample = 0; sample + 1 < begin.size(); ++sample) {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// InvertedLists: one worker's rows of a step (labels or features it owns), each with the samples that contain
-// it: the batch "sample -> ids" turned into "id -> samples". Every worker scans the whole batch and keeps its
-// own ids, so there is no serial part. Samples of a slot rise. Slots are numbered in order of first
-// appearance; where a batch has about as many entries as the layer has ids, lists are counted out instead of
-// looked up, and slots rise with ids: then rows are also read and updated in the order in which they lie.
+// InvertedLists: one worker's rows of a step (labels or features that it owns), each with the samples that
+// contain it. It is the batch "sample -> ids" turned into "id -> samples". Every worker scans the whole batch
+// and keeps its own ids, so there is no serial part. Samples of a slot rise.
+//
+// Slots are numbered in order of first appearance. Where a batch has about as many entries as the layer has
+// ids, lists are counted out instead of looked up. Then slots rise with ids, and rows are read and updated in
+// the order in which they lie.
 //
 // Owner: one worker. Thread rule: one owner; results are views until the next build. Allocates only when a
 // step is larger than all before it.
@@ -28,13 +30,13 @@ class InvertedLists {
   // Ids of `rows` are below `ids`.
   void build(const data::SparseRows& rows, std::size_t ids);
   void build(const data::LabelSets& sets);
-  // After build(LabelSets). Gives `id` a slot without samples if the worker owns it and it has none.
+  // After build(LabelSets). Gives `id` a slot without samples, if the worker owns it and it has no slot.
   void add_without_samples(std::uint32_t id) {
     if (ownership_.owns(id)) slots_.insert(id);
   }
 
   [[nodiscard]] bool owns(std::uint32_t id) const { return ownership_.owns(id); }
-  // After build(LabelSets). The slot of `id`, a new one without samples if it has none. Requires owns(id).
+  // After build(LabelSets). The slot of `id`; a new one without samples if it has none. Requires owns(id).
   std::uint32_t slot_of(std::uint32_t id) { return slots_.insert(id); }
 
   [[nodiscard]] std::size_t size() const { return ids().size(); }

@@ -65,8 +65,8 @@ void add_entries(const InvertedLists& list, Entries& entries) {
   }
 }
 
-// Over all workers the lists are the batch turned round: each (id, sample, value) once, samples rising;
-// looked up as well as counted out, where ids rise too.
+// Over all workers the lists are the batch turned round: each (id, sample, value) once, samples rising. So it
+// is looked up as well as counted out; counted out, ids rise too.
 TEST(InvertedLists, AreTheBatchTurnedRound) {
   for (const std::uint32_t workers : {1U, 2U, 5U}) {
     std::vector<InvertedLists> lists;

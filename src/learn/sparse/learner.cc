@@ -10,9 +10,10 @@
 namespace gossamer::sparse {
 namespace {
 
-// Ranges of samples start at multiples of this, so that packing blocks and cache lines have one writer.
+// Ranges of samples start at multiples of this, so that each packing block and each cache line has one
+// writer.
 constexpr std::size_t kSampleBlock = kernels::kLanes;
-// How many rows ahead of the update the next ones are fetched.
+// The number of rows by which the next ones are fetched ahead of the update.
 constexpr std::size_t kUpdateAhead = 4;
 
 std::vector<LayerColumns> layer_columns(const Network& network) {
@@ -38,7 +39,7 @@ HiddenOptions hidden_options(const LearnerOptions& options) {
 
 }  // namespace
 
-// One worker's share of a step.
+// One worker's part of a step.
 struct alignas(64) Learner::Worker {
   struct Owned {
     Ownership rows;
@@ -86,7 +87,7 @@ Learner::Learner(const Parts& parts, const LearnerOptions& options)
   CHECK(options.microbatches == 1 || (options.microbatches > 1 && options.batch_max % parts_of_batch == 0 &&
                                       parts.hashed == nullptr && !options.keep_scores),
         options.microbatches, options.batch_max);
-  // One sample's own set says nothing about what others may score.
+  // A sample's own set says nothing about what the other samples may score.
   CHECK(parts.hashed == nullptr || parts.hashed->found().sets == HashSets::kShared ||
         options.logq == LogQ::kNone);
   CHECK(parts.network.embedding.has_moments() && parts.network.output.has_moments());
@@ -312,7 +313,7 @@ std::uint64_t Learner::most_scores() const {
     const auto labels = std::ranges::count_if(batch_.labels.row(sample),
                                               [&](std::uint32_t label) { return held.contains(label); });
     const std::uint64_t found = sample < asking ? found_->limit : 0;
-    // A label that was found too is scored once.
+    // A label that is the sample's own and was found too is scored once.
     most += std::min(rows, static_cast<std::uint64_t>(labels) + found);
   }
   return most;

@@ -1,37 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Learner: one node's share of an optimizer step of the sparse network: all of it, or the part of the network
-// that the node holds (network_shape.h). Softmax cross-entropy over the step's active labels (the batch's own
-// and drawn negatives), targets 1 / |own labels|, mean over the batch; gradients by the label-major two-pass
-// scheme (panel_softmax.h); every touched row is updated once, by the worker that owns it.
+// Learner: one node's work in an optimizer step of the sparse network. The node holds all of the network or a
+// part of it (network_shape.h).
+// - Loss: softmax cross-entropy over the step's active labels (the batch's own and drawn negatives), with
+//   targets 1 / |own labels|, mean over the batch.
+// - Gradients: by the label-major two-pass scheme (panel_softmax.h).
+// - Update: every touched row once, by the worker that owns it.
 //
 //   Learner learner({.network = network, .labels = counts, .kernels = k, .compute = c, .clock = &clock},
 //                   options);
 //   const StepReport report = learner.step(batch, StepNumber{t}, {.learning_rate = rate});
 //
-// A step's phases, and what nodes that hold parts give each other between them, all of them by sample
+// The phases of a step, and what nodes that hold parts give each other between them, all of it by sample
 // (docs/protocols/sparse-step.md):
 //   embed       own columns of the first hidden layer         then: all columns of h from their owners
 //   list        the step's active rows and features, those held here; beside that exchange
 //   deepen(i)   own units of dense layer i, from below        then: likewise
-//   score       scores, exponentials and sums of own rows     then: everybody's shares of the partition sum
+//   score       scores, exponentials and sums of own rows     then: everybody's loss shares
 //   normalise   loss, gradient of the last h by own rows      then: own columns of dh, summed over nodes
 //   descend(i)  dh of the layer below dense layer i           then: likewise; the last layer first
 //   finish      output rows, dense rows and embedding rows
-// A node that only wants to bring some of its rows up to date, from what a step is known to have given, need
-// not go through the others: without score and normalise finish() updates no output row, and takes dh as it
-// stands in state().
-// Where hash tables find further labels (hash_negatives.h), samples ask before the scores; tables are built
-// and updated before the step. A step that is computed anew is told what they found (recall()).
 //
-// What is called a label here is the number of its output row (row_order.h): batches and counts come with
-// rows for labels.
+// A node may only want to bring some of its rows up to date, from what a step is known to have given. It need
+// not go through the other phases: without score and normalise finish() updates no output row, and takes dh
+// as it stands in state().
 //
-// Results depend on the seed, the step number, the batch, the weights, the parts and the number of workers,
-// and are then equal to the bit; other parts or another number of workers give the same to rounding. Samples
-// without labels count in the mean but add nothing to loss or gradient. Samples without features work.
+// Where hash tables find further labels (hash_negatives.h), samples ask before the scores. The tables are
+// built and updated before the step. A step that is computed anew is told what its samples found (recall()).
+//
+// A label here is the number of its output row (row_order.h): batches and counts come with rows for labels.
+//
+// Results depend on the seed, the step number, the batch, the weights, the parts and the number of workers.
+// With all these the same they are equal to the bit. Other parts or another number of workers give the same
+// to rounding. Samples without labels count in the mean but add nothing to loss or gradient. Samples without
+// features work.
 // Memory: see bytes(). A step allocates only when it is larger than all before it. Owner and thread rule: one
-// thread, that of the Compute.
+// thread, the owner of the Compute.
 #pragma once
 
 #include <cstddef>
@@ -71,15 +75,16 @@ struct LearnerOptions {
   LogQ logq = LogQ::kAll;
   std::optional<kernels::Element> element = {};  // of the products; empty: the faster one on this CPU
   OptimizerOptions optimizer = {};
-  bool keep_scores = false;  // what rows score is kept, for scores()
-  // Equal parts of a step's samples that go through the phases by sample one after the other. More than one:
-  // multiples of kernels::kPanelMultiple of them, in every batch batch_max, no hash tables, no keep_scores.
+  bool keep_scores = false;  // the rows' scores are kept, for scores()
+  // Equal parts of a step's samples that go through the phases by sample one after the other. With more than
+  // one, each is a multiple of kernels::kPanelMultiple, every batch has batch_max samples, and there are no
+  // hash tables and no keep_scores.
   std::size_t microbatches = 1;
-  std::uint64_t seed = 1;  // of dropout and negatives
+  std::uint64_t seed = 1;  // for dropout and negatives
 };
 
 // Milliseconds, mean over workers; all zero without a clock. `waiting` is the rest of the step's wall time:
-// barriers and uneven shares.
+// barriers and uneven work.
 struct LearnerPhases {
   double select = 0;     // active rows and feature lists
   double embed = 0;      // embedding bag, activation, dropout
@@ -107,7 +112,7 @@ struct StepReport {
   LearnerPhases phases = {};
 };
 
-// Whether other nodes have a share in the step. Alone, dh of a layer is complete as soon as it is made.
+// Whether other nodes take part in the step. Alone, dh of a layer is complete as soon as it is made.
 enum class Company { kAlone, kOthers };
 
 class Learner {
@@ -128,8 +133,8 @@ class Learner {
   Learner& operator=(const Learner&) = delete;
   ~Learner();
 
-  // Of a node that holds everything. Requires 1 <= batch.size() <= batch_max, labels for each sample, indices
-  // within the network. Steps count from 0 and need not be consecutive.
+  // One whole step, on a node that holds everything. Requires 1 <= batch.size() <= batch_max, labels for each
+  // sample, indices within the network. Steps count from 0 and need not be consecutive.
   StepReport step(const data::Batch& batch, StepNumber step, const StepSchedule& schedule);
 
   // The same in phases. `batch` must live until finish() or finish_rows().
@@ -137,39 +142,42 @@ class Learner {
              Company company = Company::kAlone);
   // Before begin(): another learner has changed the network since this one's last step.
   void others_changed() { dense_changed_ = true; }
-  // The phases from embed() to descend() are of the samples of this microbatch until the next call; begin()
-  // takes up the first, whose embed() comes before all others.
+  // The phases from embed() to descend() then work on the samples of this microbatch, until the next call.
+  // begin() takes up the first microbatch, whose embed() comes before all others.
   void take_up(std::size_t microbatch);
-  // Between begin() and embed(): nobody asks, since this is what was found in the step before; on any node,
-  // with hash tables or without. `found` must live until finish().
+  // Between begin() and embed(): no sample asks, since `found` is what they found when the step was computed
+  // before. On any node, with hash tables or without. `found` must live until finish().
   void recall(const FoundRows& found);
   void embed();
-  // Before begin() of that step, and while rows of the one before are not finished: own columns of the first
-  // hidden layer of the samples of a microbatch, in ahead(). begin() takes them over, and one embed() does
-  // what else is to be done for all microbatches. May be done again. `batch` is to be that of begin().
+  // Before begin() of that step; rows of the step before may be unfinished. Computes the own columns of the
+  // first hidden layer for the samples of a microbatch, into ahead(). begin() takes them over. One embed()
+  // then does what else is to be done for all microbatches. May be done again. `batch` is to be the one of
+  // begin().
   void embed_ahead(const data::Batch& batch, StepNumber step, std::size_t microbatch);
   [[nodiscard]] LayerState& ahead() { return *ahead_; }
-  // Of the whole step, after the first embed(). Where it was not called, score() or finish() does it.
+  // Lists the rows and features of the whole step, after the first embed(). Where it was not called, score()
+  // or finish() does it.
   void list();
   [[nodiscard]] bool listed() const { return listed_; }
   void deepen(std::size_t layer);
   void score();
-  // `sums`: the shares of all nodes, added up in the same order everywhere (add_share), [samples].
+  // `sums`: the loss shares of all nodes, added up in the same order everywhere (add_share), [samples].
   void normalise(std::span<const PartitionShare> sums);
   void descend(std::size_t layer);
-  // The loss is the share of the labels whose rows are here: the sum over nodes is that of the step.
+  // Ends the step. The reported loss covers the labels whose rows are here: the sum over nodes is the loss of
+  // the step.
   StepReport finish();
-  // The same in two: the embedding, which the next embed_ahead() reads; and output and dense rows, which need
-  // nothing of others.
+  // finish() in two parts. finish_columns(): the embedding, which the next embed_ahead() reads.
+  // finish_rows(): output and dense rows, which need nothing of other nodes.
   void finish_columns();
   void finish_rows();
-  // After normalise() of all samples.
+  // The loss of finish(). After normalise() of all samples.
   [[nodiscard]] double loss() const;
   [[nodiscard]] BatchState& state() { return state_; }
-  // With options.keep_scores, after score(): by worker, what the rows held here have scored.
+  // With options.keep_scores, after score(): the scores of the rows held here, by worker.
   [[nodiscard]] std::span<const RowScores> scores() const { return scores_; }
-  // After list(): how many scores of samples there will be, at most; without hash tables exactly. Requires
-  // that what these find is not shared.
+  // After list(): the most scores of samples that there will be; without hash tables exactly. Requires that
+  // what the tables find is not shared.
   [[nodiscard]] std::uint64_t most_scores() const;
 
   [[nodiscard]] kernels::Element element() const { return softmax_->element(); }
@@ -179,7 +187,7 @@ class Learner {
  private:
   struct Worker;
 
-  // Runs task(worker number, worker) on all workers; what it takes counts from here.
+  // Runs task(worker number, worker) on all workers; each worker's timer starts with it.
   template <class Task>
   void run(Task&& task);
   void select(Worker& worker) const;
@@ -187,7 +195,7 @@ class Learner {
   void gather_own_gradient(host::Range samples);
   void update_rows(int number, Worker& worker);
   void update_embedding(Worker& worker) const;
-  // Of a microbatch, and of the step.
+  // A worker's samples of a microbatch; its samples of the step.
   [[nodiscard]] host::Range samples_of(int worker, std::size_t number) const;
   [[nodiscard]] host::Range all_samples_of(int worker) const;
   [[nodiscard]] host::Range microbatch(std::size_t number) const;
@@ -204,8 +212,9 @@ class Learner {
   std::optional<LayerState> ahead_;           // the first layer of a step that has not begun; dh unused
   std::optional<StepNumber> embedded_ahead_;  // that step
   bool embedded_ = false;                     // the present step was it
-  // The first layer's dh of its own columns, if these are a part: [padded][own]. Where rows are long and only
-  // some of their columns are read, these share few of the cache's sets. Else empty.
+  // The first layer's dh of its own columns, [padded][own], if the node's own columns are a part of all; else
+  // empty. In dh itself, where rows are long and only some columns are read, these would share few of the
+  // cache's sets.
   AlignedArray<float> own_gradient_;
   SamplePhases samples_;
   DenseLayers dense_;
@@ -213,7 +222,7 @@ class Learner {
   std::unique_ptr<PanelSoftmax> softmax_;
   std::vector<Worker> workers_;
   std::vector<SamplePhases::Part> parts_of_hidden_gradient_;
-  // Of the present step.
+  // The state of the present step.
   data::Batch batch_ = {};
   StepNumber step_ = {};
   std::size_t microbatch_ = 0;
@@ -224,7 +233,7 @@ class Learner {
   bool dense_changed_ = false;  // by another learner
   std::uint64_t bytes_before_ = 0;
   double upkeep_ms_ = 0;
-  const bool holds_rows_;  // any of the output
+  const bool holds_rows_;  // whether it holds any row of the output
   PhaseTimer timer_;       // from begin()
 };
 

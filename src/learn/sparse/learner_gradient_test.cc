@@ -52,8 +52,8 @@ double largest(Parameters& p) {
   return most;
 }
 
-// Takes one step of plain SGD with learning rate 1: the weights before minus those after are the gradient,
-// which must be that of the reference loss. Errors are relative to the largest component.
+// Takes one step of plain SGD with learning rate 1. The gradient is then the weights before minus those
+// after; it must agree with the gradient of the reference loss. Errors are relative to the largest component.
 void expect_gradient(const Case& c, const ProblemShape& shape, kernels::Isa isa) {
   SCOPED_TRACE(describe(c, isa));
   const StepNumber step{3};
@@ -146,8 +146,8 @@ TEST(LearnerGradient, HoldsOverSeveralPanels) {
   }
 }
 
-// Labels that hash tables find: for every correction, with and without draws, for few, nearly all and all
-// samples asking.
+// The gradient is right with labels that hash tables find: for every correction, with and without draws, for
+// few, nearly all and all samples asking.
 TEST(LearnerGradient, HoldsWithHashNegatives) {
   for (const LogQ logq : {LogQ::kNone, LogQ::kAll, LogQ::kExact}) {
     for (const NegativeOptions& negatives :
@@ -191,9 +191,9 @@ TEST(LearnerGradient, HoldsForEveryWidth) {
   }
 }
 
-// With further dense layers, one and two, of every activation, with dropout in each, on every instruction
-// set, the gradient of every weight and bias is that of the reference; with more workers than blocks of rows
-// too.
+// With one and two further dense layers the gradient of every weight and bias agrees with the reference.
+// Tried are every activation, dropout in each layer, every instruction set, and more workers than blocks of
+// rows.
 TEST(LearnerGradient, HoldsThroughDenseLayers) {
   ProblemShape one = kTiny;
   one.network.dense = {16};
@@ -213,7 +213,7 @@ TEST(LearnerGradient, HoldsThroughDenseLayers) {
                   kernels::best_isa());
 }
 
-// A batch of one, and a batch whose samples all have the same labels.
+// The gradient is right for a batch of one, and for a batch with the same labels in all samples.
 TEST(LearnerGradient, HoldsForOneSampleAndForEqualLabels) {
   ProblemShape one = kTiny;
   one.samples = 1;
@@ -227,8 +227,8 @@ TEST(LearnerGradient, HoldsForOneSampleAndForEqualLabels) {
   expect_gradient({.negatives = {.kind = Negatives::kUniform, .sampled = 3}}, equal, kernels::best_isa());
 }
 
-// With so many draws that every label is active and q is 1, the exact correction's loss is that of the full
-// softmax; with fewer draws it comes closer to it as the active set grows.
+// With so many draws that every label is active and q is 1, the exact correction's loss equals the loss of
+// the full softmax. With fewer draws it comes closer to it as the active set grows.
 TEST(LearnerGradient, LossApproachesTheFullSoftmax) {
   const LabelCounts counts = random_counts(40, 5);
   const ProblemShape shape = {.network = {.features = 7, .labels = 40, .hidden = 5}, .samples = 4};
@@ -318,7 +318,8 @@ TEST(LearnerGradient, ApproachesTheFullSoftmax) {
   EXPECT_LT(last_error, 1e-4);
 }
 
-// So does it with labels that hash tables find, the more they find, and meets it when they find all.
+// With labels that hash tables find, the gradient also comes closer to the full softmax's, the more they
+// find. It meets it when they find all.
 TEST(LearnerGradient, ApproachesTheFullSoftmaxWithHashNegatives) {
   const LabelCounts counts = random_counts(40, 5);
   const ProblemShape shape = {.network = {.features = 7, .labels = 40, .hidden = 5}, .samples = 4};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Learners that hold parts of one network, with the exchange between them done by copying: together they must
-// do what one learner does that holds all of it, whose output rows are in no shards.
+// Learners that hold parts of one network, with the exchange between them done by copying. Together they must
+// do what one learner does that holds all of it, with its output rows in no shards.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -28,7 +28,7 @@ ProblemShape shape_of(const std::vector<std::size_t>& dense) {
           .unlabelled = true};
 }
 
-// Runs of blocks for node `node` of `nodes`, as equal as can be.
+// The run of blocks that node `node` of `nodes` holds; the runs are as equal as can be.
 host::Range blocks(std::size_t width, std::size_t block, std::size_t node, std::size_t nodes) {
   const host::Range range =
       host::worker_range(row_stride(width) / block, static_cast<int>(node), static_cast<int>(nodes));
@@ -64,7 +64,7 @@ Network make_network(const NetworkShape& shape, NetworkPart part, TableMoments m
   return network;
 }
 
-// One node: a part, and who computes with it.
+// One node: a part, and the learner that computes with it.
 struct Node {
   Node(const NetworkShape& shape, NetworkPart part, TableMoments moments, const LabelCounts& counts,
        int workers)
@@ -96,12 +96,12 @@ class Fleet {
     for (std::uint32_t& label : samples.label) label = order().row_of(label);
     const data::Batch batch = samples.view();
     const Company company = nodes_.size() == 1 ? Company::kAlone : Company::kOthers;
-    // Every second node has its output rows of the step before to do when this one has embedded.
+    // Every second node still has output rows of the step before to finish when it has embedded this one.
     for (std::size_t i = 1; i < nodes_.size(); i += 2) nodes_[i]->learner.embed_ahead(batch, step, 0);
     finish_rows();
     for (auto& node : nodes_) node->learner.begin(batch, step, {.learning_rate = 0.01F}, company);
     for (auto& node : nodes_) node->learner.embed();
-    // Whoever has not listed by then does it in score().
+    // A node that has not listed by then does it in score().
     for (std::size_t i = 0; i < nodes_.size(); i += 2) nodes_[i]->learner.list();
     gather(0);
     const std::size_t deep = nodes_.front()->network.dense.size();
@@ -130,7 +130,7 @@ class Fleet {
     return loss;
   }
 
-  // The network put together, as one that holds everything, without moments and in the order of labels.
+  // Puts the network together, as one that holds everything, without moments and in the order of labels.
   void collect(Network& whole) {
     finish_rows();
     for (const auto& node : nodes_) {
@@ -166,7 +166,7 @@ class Fleet {
     unfinished_.reset();
   }
   [[nodiscard]] const RowOrder& order() const { return nodes_.front()->network.order; }
-  // Everybody has all columns of h.
+  // Gives every node all columns of h.
   void gather(std::size_t layer) {
     for (auto& from : nodes_) {
       const LayerState& own = from->learner.state().layers[layer];
@@ -180,7 +180,7 @@ class Fleet {
       }
     }
   }
-  // The own columns of dh become the sums over all nodes.
+  // Sums each node's own columns of dh over all nodes.
   void scatter(std::size_t layer) {
     std::vector<float> sum;
     for (auto& from : nodes_) {
@@ -198,10 +198,10 @@ class Fleet {
   }
 
   std::vector<std::unique_ptr<Node>> nodes_;
-  std::optional<OwnedBatch> unfinished_;  // its rows are not
+  std::optional<OwnedBatch> unfinished_;  // a step with rows that are not finished
 };
 
-// Of all parameters: length of the difference over length.
+// The length of the difference of all parameters over their length.
 double relative_distance(Parameters got, Parameters want) {
   double difference = 0;
   double length = 0;
@@ -256,8 +256,8 @@ std::vector<NetworkPiece> pieces_of(const NetworkPart& part) {
   return pieces;
 }
 
-// Pieces carry all that training needs: nodes that get those of a network in training go on like it. Without
-// dense layers, of whose weights a learner has a copy from the start.
+// Pieces carry all that training needs: nodes that get those of a network in training go on like it. There
+// are no dense layers here: a learner has a copy of their weights from the start.
 TEST_P(LearnerParts, GoOnFromPieces) {
   const ProblemShape shape = shape_of({});
   const LabelCounts counts = random_counts(shape.network.labels, 5);

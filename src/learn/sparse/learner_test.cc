@@ -21,7 +21,7 @@ constexpr ProblemShape kShape = {.network = {.features = 60, .labels = 150, .hid
                                  .labels_each = 4,
                                  .unlabelled = true};
 
-// The same with two dense layers.
+// A problem with two dense layers.
 ProblemShape deep_shape() {
   ProblemShape shape = kShape;
   shape.network.dense = {48, 32};

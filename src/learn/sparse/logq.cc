@@ -31,7 +31,7 @@ float LogQCorrection::compute(std::uint32_t count) const {
   const std::uint32_t f = std::max(count, 1U);
   const double share = std::min(1.0, f / records_);
   const auto b = static_cast<double>(batch_);
-  // Samples beside the one in question whose labels are not given.
+  // The number of other samples with labels that are not given.
   const double others = b - 1 - static_cast<double>(asking_);
   // ln of the chance that no sample of the batch (kExact: none of the others) has the label
   const double log_absent = kind_ == LogQ::kAll ? -b * share : others * std::log1p(-share);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which labels beyond a batch's own positives are scored in a step, and how often labels occur in training:
-// what the sampling corrections (logq.h) are made of.
+// The labels that are scored in a step beyond a batch's own positives, and how often labels occur in
+// training. The sampling corrections (logq.h) are made of both.
 //
-// Thread rule: immutable after construction, any thread. Owner: LabelCounts whoever trains, the sampler the
-// learner.
+// Thread rule: immutable after construction, any thread. Owner: the trainer for LabelCounts, the learner for
+// the sampler.
 #pragma once
 
 #include <algorithm>
@@ -44,11 +44,11 @@ struct NegativeOptions {
 // Draws labels by Walker's alias method: constant time a draw, one cache line.
 class NegativeSampler {
  public:
-  // Labels with count 0 are never drawn. Counts are by row, and draws are told as rows: those of the same
-  // labels in any order.
+  // Labels with count 0 are never drawn. Counts are by row, and draws are told as rows. The drawn labels are
+  // the same in any order of rows.
   NegativeSampler(const NegativeOptions& options, const LabelCounts& rows, const RowOrder& order = {});
 
-  // Draws a step; 0 when there is nothing to draw from.
+  // The number of draws in a step; 0 when there is nothing to draw from.
   [[nodiscard]] std::size_t draws() const { return slots_.empty() ? 0 : options_.sampled; }
   // Calls sink(row) for each of the step's draws, with replacement.
   template <class Sink>
@@ -67,7 +67,7 @@ class NegativeSampler {
       for (std::size_t i = 0; i < n; ++i) sink(toss[i] < slot[i]->keep ? slot[i]->row : slot[i]->alias);
     }
   }
-  // That a label of this training count is among the draws of a step: 1 - (1 - p)^draws.
+  // The chance that a label of this training count is among the draws of a step: 1 - (1 - p)^draws.
   [[nodiscard]] double chance(std::uint32_t count) const;
 
  private:

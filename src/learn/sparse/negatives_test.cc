@@ -16,8 +16,8 @@
 namespace gossamer::sparse {
 namespace {
 
-// Labels are drawn in proportion to count^exponent (within five standard errors), never with a count of 0,
-// and chance() is the share of steps in which a label is drawn.
+// Labels are drawn in proportion to count^exponent (within five standard errors), never with a count of 0.
+// chance() is the share of steps in which a label is drawn.
 TEST(NegativeSampler, DrawsByFrequency) {
   const LabelCounts labels{.count = {5, 0, 1, 40, 0, 7, 200}, .records = 200};
   for (const Negatives kind : {Negatives::kUniform, Negatives::kFrequency}) {
@@ -110,7 +110,7 @@ TEST(LogQ, FollowsItsFormulas) {
   }
 }
 
-// The exact correction's partition sum is unbiased given the sample: over random batches that contain sample
+// The exact correction's partition sum is unbiased given the sample. Over random batches that contain sample
 // 0, the mean of the corrected sum is the sum over all labels (within five standard errors).
 TEST(LogQ, ExactPartitionSumIsUnbiased) {
   constexpr std::size_t kRecords = 60;
@@ -168,9 +168,9 @@ struct Mean {
   [[nodiscard]] double error() const { return std::sqrt((squares / count - mean() * mean()) / count); }
 };
 
-// The same where the first samples of the batch ask hash tables: the first two of eight find labels that
-// depend on them alone, as tables do. Sample 0 asks, or is the first that does not, or the last. The formula
-// is that of ReferenceLearner, which LearnerGradient holds against the learner.
+// The same where the first samples of the batch ask hash tables. The first two of eight find labels that
+// depend on them alone, as with tables. Sample 0 asks, or is the first that does not, or the last. The
+// formula is ReferenceLearner's; LearnerGradient compares that with the learner.
 TEST(LogQ, ExactPartitionSumIsUnbiasedWithFoundLabels) {
   constexpr std::size_t kRecords = 60;
   constexpr std::size_t kBatch = 8;

@@ -11,7 +11,7 @@
 namespace gossamer::sparse {
 namespace {
 
-// How much of [begin, end) lies below n.
+// The size of the part of [begin, end) below n.
 std::size_t size_within(host::Range range, std::size_t n) {
   return std::min(range.end, n) - std::min(range.begin, n);
 }
@@ -24,13 +24,13 @@ bool scattered(const NetworkPart& part) {
   return false;
 }
 
-// All but the last one's, which may be short.
+// The rows of each shard but the last, which may be short.
 std::size_t rows_of_shard(const NetworkPart& part) {
   const host::Range first = part.rows.rows_of(0);
   return first.end - first.begin;
 }
 
-// Of a number for each output row.
+// Asks for small pages in an array with a number for each output row, where the part's shards are scattered.
 void expect_scattered(std::span<float> array, const NetworkShape& shape, const NetworkPart& part) {
   if (scattered(part))
     use_small_pages_of_runs(std::as_writable_bytes(array), shape.labels, rows_of_shard(part));
@@ -147,7 +147,7 @@ void order_by_label(Network& network) {
   RowTable& output = network.output;
   std::vector<std::uint8_t> placed(output.rows());
   std::vector<float> kept(output.stride());
-  // Along each cycle of the permutation: the row at `to` comes from `from`, until the first one's place.
+  // Goes along each cycle of the permutation: the row at `to` comes from `from`, until the first one's place.
   for (std::uint32_t first = 0; first < output.rows(); ++first) {
     if (placed[first] != 0) continue;
     std::copy_n(output.weights(first), output.stride(), kept.begin());

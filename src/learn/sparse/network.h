@@ -7,13 +7,13 @@
 //   for each dense layer:  h = activation(weights h + bias);
 //   score(label) = output row . h + bias
 //
-// A label's output row and bias stand where `order` says (row_order.h): among the shards that nodes hold
+// `order` says where a label's output row and bias stand (row_order.h): among the shards that nodes hold
 // while training, else at the label's own number.
-// Of a part (network_shape.h) the embedding has the part's columns alone, a dense layer the part's units; the
-// output has a place for every row, and those of others are never touched: they take no memory.
+// A part of a network (network_shape.h) has only its columns of the embedding and its units of a dense layer.
+// Its output has a place for every row. Rows of other nodes are never touched: they take no memory.
 //
-// Owner: whoever trains or predicts; moves, never copies. Thread rule: see RowTable; a row's bias belongs to
-// the worker that owns the row.
+// Owner: the trainer or the predictor; a Network moves, never copies. Thread rule: see RowTable; a row's bias
+// belongs to the worker that owns the row.
 #pragma once
 
 #include <cstddef>
@@ -46,7 +46,7 @@ struct DenseLayer {
   AlignedArray<float> bias_moment2;
 };
 
-// Of the two tables. Dense layers and biases, which are small, always have Moments::kElement.
+// The moments of the two tables. Dense layers and biases, which are small, always have Moments::kElement.
 struct TableMoments {
   Moments embedding;
   Moments output;
@@ -69,8 +69,8 @@ struct Network {
   }
 
   NetworkShape shape;
-  NetworkPart part;                  // what of it is here
-  RowOrder order;                    // of the output rows
+  NetworkPart part;                  // the part of it that is here
+  RowOrder order;                    // order of the output rows
   RowTable embedding;                // [features][hidden]
   std::vector<DenseLayer> dense;     // from the first hidden layer upwards; may be empty
   RowTable output;                   // [labels][last hidden]
@@ -89,13 +89,13 @@ struct NetworkInit {
 // The bias of a label that no training record has: low enough never to be predicted.
 inline constexpr float kUnseenBias = -50.0F;
 
-// Random weights; biases 0, or kUnseenBias where count_of_row is 0; of rows alone that no step has updated.
-// count_of_row is [labels], by row. A label's row gets the same values for any number of workers, any part
-// and any order.
+// Sets random weights, and biases to 0, or kUnseenBias where count_of_row is 0; only in rows that no step has
+// updated. count_of_row is [labels], by row. A label's row gets the same values for any number of workers,
+// any part and any order.
 void initialize(Network& network, const NetworkInit& init, std::span<const std::uint32_t> count_of_row,
                 host::Compute& compute);
 
-// Ends the order: each label's row and bias move, within the memory that they are in, to the label's own
+// Ends the order: moves each label's row and bias, within the memory that they are in, to the label's own
 // number. Requires all rows, and no moments.
 void order_by_label(Network& network);
 

@@ -11,12 +11,13 @@ namespace {
 
 std::size_t size_of(const host::Range& range) { return range.end - range.begin; }
 
-// What of the range is no padding.
+// The part of the range that is no padding.
 host::Range within(const host::Range& range, std::size_t width) {
   return {std::min(range.begin, width), std::min(range.end, width)};
 }
 
-// Second moments of so many columns, which begin with a block; the last block may be short.
+// The number of second moments of so many columns, which begin with a moment block; the last block may be
+// short.
 std::size_t moment_blocks(std::size_t columns) {
   return (columns + kernels::kMomentBlock - 1) / kernels::kMomentBlock;
 }
@@ -109,7 +110,7 @@ void PieceRows::load(std::size_t row, std::span<const std::byte> bytes) {
   }
 }
 
-// Where rows follow each other without gaps on both sides, all of them at once.
+// Where rows follow each other without gaps on both sides, copies all of them at once.
 void PieceRows::copy(const PieceRows& from) {
   CHECK(rows_ == from.rows_ && count_ == from.count_, rows_, from.rows_, count_, from.count_);
   for (std::size_t i = 0; i < count_; ++i) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Pieces of a network that move between nodes' parts of it: columns of the embedding, units of a dense layer,
-// output rows; each with its moments, last steps and biases. A piece has the same bytes whatever part it lies
-// in: docs/protocols/sparse-step.md.
+// or output rows. A piece includes its moments, last steps and biases. It has the same bytes whatever part it
+// lies in: docs/protocols/sparse-step.md.
 //
 // Thread rule: the caller owns the networks; nothing is shared.
 #pragma once
@@ -17,17 +17,17 @@
 
 namespace gossamer::sparse {
 
-// Of the whole network, whoever holds it.
+// Names a piece of the whole network, independent of which node holds it.
 struct NetworkPiece {
   // A hidden layer: `range` are columns (of layer 0) or units (of others), multiples of kColumnBlock or
-  // kUnitBlock. The number of hidden layers: output rows.
+  // kUnitBlock. The number of hidden layers stands for the output rows.
   std::size_t layer = 0;
   host::Range range;
 };
 
 // Rows of the piece: features, units or output rows.
 [[nodiscard]] std::size_t piece_rows(const NetworkShape& shape, const NetworkPiece& piece);
-// Bytes of each.
+// Bytes of each row of the piece.
 [[nodiscard]] std::uint64_t piece_row_bytes(const NetworkShape& shape, const TableMoments& moments,
                                             const NetworkPiece& piece);
 [[nodiscard]] inline std::uint64_t piece_bytes(const NetworkShape& shape, const TableMoments& moments,
@@ -46,14 +46,14 @@ class PieceRows {
   [[nodiscard]] std::size_t row_bytes() const { return row_bytes_; }
   // 1 + the step that last updated the row, below size(); 0 = never.
   [[nodiscard]] std::uint32_t last_step(std::size_t row) const { return last_steps_[row]; }
-  // `bytes` has row_bytes().
+  // Both: `bytes` has row_bytes().
   void save(std::size_t row, std::span<std::byte> bytes) const;
   void load(std::size_t row, std::span<const std::byte> bytes);
-  // From where the same piece lies in another network.
+  // Copies all rows from where the same piece lies in another network.
   void copy(const PieceRows& from);
 
  private:
-  // What each row has in one array.
+  // What each row has in one array: a run of bytes.
   struct Run {
     std::byte* first = nullptr;  // of row 0
     std::size_t bytes = 0;
@@ -72,12 +72,12 @@ class PieceRows {
   std::size_t count_ = 0;    // of runs_
 };
 
-// All rows one after the other: piece_bytes().
+// Both: all rows one after the other, piece_bytes() in all.
 void save_piece(Network& from, const NetworkPiece& piece, std::span<std::byte> bytes);
 void load_piece(Network& to, const NetworkPiece& piece, std::span<const std::byte> bytes);
 // Requires that both hold the piece.
 void copy_piece(Network& to, Network& from, const NetworkPiece& piece);
-// Leaves out rows of zeros, which no row is that was ever updated.
+// As load_piece(), but leaves out rows of zeros: no row that was ever updated is one.
 void load_updated_rows(Network& to, const NetworkPiece& piece, std::span<const std::byte> bytes);
 
 }  // namespace gossamer::sparse

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // NetworkShape: the widths of a network. NetworkPart: what one node holds of it when no node holds it whole
-// (docs/protocols/sparse-step.md): a run of columns of the first hidden layer (of every embedding row), a run
-// of units of each dense layer, and shards of the output layer: runs of 2^shift rows with their biases.
+// (docs/protocols/sparse-step.md):
+// - a run of columns of the first hidden layer (of every embedding row);
+// - a run of units of each dense layer;
+// - shards of the output layer: runs of 2^shift rows with their biases.
 //
-//   NetworkPart part = whole(shape);  // of a node that is alone
-//   part.columns = {0, 64};           // of one that is not
+//   NetworkPart part = whole(shape);  // for a node that is alone
+//   part.columns = {0, 64};           // for a node that is not
 //   part.rows.drop(3);
 //
 // Thread rule: plain values.
@@ -39,7 +41,7 @@ struct NetworkShape {
   [[nodiscard]] std::size_t last_hidden() const { return dense.empty() ? hidden : dense.back(); }
 };
 
-// Which shards of the output rows are here. Labels are dealt to rows by row_order.h.
+// The shards of the output rows that are here. Labels are dealt to rows by row_order.h.
 class HeldRows {
  public:
   HeldRows() = default;

@@ -52,7 +52,7 @@ TEST(Network, PutsUnseenLabelsAside) {
   EXPECT_EQ(network.bias[2], 0.0F);
 }
 
-// Who has rows from elsewhere draws the others alone.
+// A network with rows from elsewhere draws only the others.
 TEST(Network, LeavesRowsThatAStepHasUpdated) {
   host::SimCompute compute({.workers = 2});
   const std::vector<std::uint32_t> counts = {0, 0, 3};
@@ -75,7 +75,7 @@ TEST(Network, LeavesRowsThatAStepHasUpdated) {
 }
 
 // Labels start with the same weights wherever the order puts their rows, also in a part, which gets no
-// others; to end the order is to have the network that never had one.
+// others. Ending the order gives the network that never had one.
 TEST(Network, StartsTheSameInAnyOrder) {
   const NetworkShape shape = {.features = 3, .labels = 203, .hidden = 20};
   LabelCounts counts = random_counts(shape.labels, 4);
@@ -119,7 +119,7 @@ std::size_t resident_bytes(std::span<T> array) {
   return page * static_cast<std::size_t>(std::ranges::count_if(there, [](auto is) { return (is & 1) != 0; }));
 }
 
-// Shards that are smaller than a huge page take their own memory, not that of those between them.
+// Shards smaller than a huge page take their own memory, and none for the shards between them.
 TEST(Network, ScatteredShardsTakeTheirOwnMemory) {
   constexpr unsigned kShift = 10;
   const NetworkShape shape = {.features = 3, .labels = std::size_t{1} << 17, .hidden = 64};
@@ -201,7 +201,7 @@ TEST(HiddenLayer, IsTheActivatedSum) {
   }
 }
 
-// Prediction's forward pass through dense layers is that of the formula, and zero beyond the last layer's
+// Prediction's forward pass through dense layers follows the formula, and is zero beyond the last layer's
 // width.
 TEST(HiddenLayer, GoesThroughDenseLayers) {
   const LabelCounts counts = random_counts(4, 1);

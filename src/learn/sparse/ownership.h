@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which worker owns a row. Rows are dealt out by a multiplicative hash of their id, so that every worker
-// finds its own rows by itself (no serial part), shares are balanced whatever the order of ids, and the
-// answer depends on nothing but the id and the number of workers. Rows that other nodes hold have no owner
-// here.
+// The worker that owns a row. Rows are dealt out by a multiplicative hash of their id. So every worker finds
+// its own rows by itself (no serial part), and the work is balanced whatever the order of ids. The answer
+// depends on nothing but the id and the number of workers. Rows that other nodes hold have no owner here.
 //
 // Thread rule: pure function.
 #pragma once
@@ -14,7 +13,7 @@
 
 namespace gossamer::sparse {
 
-// In 0..workers-1. Requires workers >= 1.
+// The owner of a row, in 0..workers-1. Requires workers >= 1.
 [[nodiscard]] constexpr std::uint32_t owner_of(std::uint32_t row, std::uint32_t workers) {
   const std::uint32_t mixed = row * 0x9E3779B1U;
   return static_cast<std::uint32_t>((std::uint64_t{mixed} * workers) >> 32);

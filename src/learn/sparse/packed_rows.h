@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PackedRows: the output rows that a node holds, numbered 0, 1, 2... as they rise, so that what is kept
-// beside each of them (hash tables) has no holes. A shard stays one run: only the last of all shards may be
-// short, and it is the last here too.
+// PackedRows: the output rows that a node holds, numbered 0, 1, 2... as they rise. So what is kept beside
+// each of them (hash tables) has no holes. A shard stays one run: only the last of all shards may be short,
+// and it is the last here too.
 //
 // Thread rule: immutable after construction, any thread.
 #pragma once
@@ -18,7 +18,7 @@ namespace gossamer::sparse {
 
 class PackedRows {
  public:
-  // Of the shards held now.
+  // Numbers the rows of the shards that are held now.
   explicit PackedRows(const HeldRows& held) : shift_(held.shift()), place_(held.shards()) {
     for (std::size_t shard = 0; shard < held.shards(); ++shard) {
       if (!held.holds(shard)) continue;
@@ -30,7 +30,7 @@ class PackedRows {
 
   [[nodiscard]] std::size_t size() const { return size_; }
   [[nodiscard]] unsigned shift() const { return shift_; }
-  // The held ones, rising.
+  // The held shards, rising.
   [[nodiscard]] std::span<const std::uint32_t> shards() const { return shards_; }
   // Requires number < size().
   [[nodiscard]] std::uint32_t row(std::uint32_t number) const {

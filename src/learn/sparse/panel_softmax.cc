@@ -15,9 +15,9 @@ namespace {
 
 using kernels::kPanelRows;
 
-// How many rows ahead of the update the next ones are fetched.
+// The number of rows by which the next ones are fetched ahead of the update.
 constexpr std::size_t kUpdateAhead = 4;
-// More than the roundings of a sum of squares take away.
+// A factor larger than what the roundings of a sum of squares take away.
 constexpr float kRoundUp = 1 + 0x1p-10F;
 
 template <class E>
@@ -208,7 +208,7 @@ class PanelSoftmaxOf final : public PanelSoftmax {
     std::size_t slot;
     std::size_t row;  // in its panel
   };
-  // LogQ::kExact: for samples that ask, the labels of the first one that does not are certain.
+  // LogQ::kExact: for samples that ask, the labels of the first sample that does not ask are certain.
   void correct_for_asking(const Share& share, const ActiveSet& active, const SlotRow& at,
                           float* scores) const {
     const std::size_t asking = layer_.logq.asking();

@@ -10,7 +10,7 @@
 // One implementation for f32 products, one for bf16 (make_panel_softmax); h, gradients, weights and sums are
 // f32 in both. Memory: P takes one element per (active row, sample), the largest of the step's buffers.
 // Owner: the learner. Thread rule: forward, backward and the pack functions run on all workers at once, each
-// with its own number and its own range of samples; the four are separated by barriers.
+// with its own number and its own range of samples. Barriers separate the four.
 #pragma once
 
 #include <cstddef>
@@ -60,8 +60,8 @@ class PanelSoftmax {
   // h into the products' layout. Ranges of samples begin and end at multiples of kernels::kLanes, and lie in
   // one microbatch.
   virtual void pack_hidden(const BatchState& batch, host::Range samples) = 0;
-  // The rows `active` (all owned by `worker`, first those with samples), the same for all microbatches of a
-  // step; the samples of this one.
+  // Takes the rows `active` and the samples of this microbatch. The rows are all owned by `worker`, first
+  // those with samples, and are the same for all microbatches of a step.
   virtual void forward(int worker, const ActiveSet& active, const BatchState& batch,
                        std::size_t microbatch) = 0;
   // What a worker's forward left: sums of exp [padded], and its part of P^T W [padded][stride].
@@ -69,7 +69,7 @@ class PanelSoftmax {
   [[nodiscard]] virtual const float* hidden_gradient(int worker) const = 0;
   // inv * h into the products' layout.
   virtual void pack_scaled_hidden(const BatchState& batch, host::Range samples) = 0;
-  // Of all samples. Requires forward of them with the same rows and inv in `batch`.
+  // Takes all samples. Requires forward of them with the same rows and inv in `batch`.
   virtual void backward(int worker, const ActiveSet& active, const BatchState& batch) = 0;
 
   [[nodiscard]] virtual kernels::Element element() const = 0;

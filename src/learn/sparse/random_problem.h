@@ -79,7 +79,7 @@ struct ProblemShape {
   return counts;
 }
 
-// Weights large enough that every term of the gradient matters.
+// A network with weights so large that every term of the gradient matters.
 [[nodiscard]] inline Network random_network(NetworkShape shape, const LabelCounts& counts,
                                             std::uint64_t seed) {
   Network network(std::move(shape), Moments::kElement);

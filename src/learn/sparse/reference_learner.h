@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ReferenceLearner: for tests, the sparse training step in the plainest double-precision C++: every formula
-// written out, no panels, no workers, no sparsity beyond the active set. Learner must agree with it.
+// ReferenceLearner: for tests, the sparse training step in the plainest double-precision C++. Every formula
+// is written out; there are no panels, no workers, no sparsity beyond the active set. Learner must agree with
+// it.
 //
 // Thread rule: one owner.
 #pragma once
@@ -50,7 +51,8 @@ class ReferenceLearner {
   }
   [[nodiscard]] double loss_over(const data::Batch& batch, StepNumber step,
                                  const std::set<std::uint32_t>& active) const;
-  // The sum of exp(score) over the labels that a sample scores, with their corrections; and the score.
+  // partition(): the sum of exp(score) over the labels that a sample scores, with their corrections. score():
+  // one label's score.
   [[nodiscard]] double partition(const data::Batch& batch, StepNumber step, std::size_t sample,
                                  const std::set<std::uint32_t>& active) const;
   [[nodiscard]] double score(const std::vector<double>& h, std::uint32_t label) const;
@@ -69,7 +71,7 @@ class ReferenceLearner {
 
   [[nodiscard]] double correction(const data::Batch& batch, std::size_t sample, std::uint32_t label) const;
   [[nodiscard]] bool scores(const data::Batch& batch, std::size_t sample, std::uint32_t label) const;
-  // What the tables gave the batch's asking samples.
+  // Whether the tables gave this label to the batch's asking samples.
   [[nodiscard]] bool is_found(std::uint32_t label) const;
   void activate(StepNumber step, HiddenRow row, std::vector<double>& h) const;
   void update_dense(const Parameters& gradient);

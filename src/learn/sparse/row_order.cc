@@ -35,7 +35,7 @@ RowOrder::RowOrder(std::span<const std::uint32_t> label_count, unsigned shift) {
   auto dealt = std::make_shared<Dealt>();
   dealt->row.resize(labels);
   dealt->label.resize(labels);
-  // Up to this rank the last shard takes part.
+  // Up to this rank the last shard takes part in the deal.
   const std::size_t last_rows = labels - ((shards - 1) << shift);
   const std::size_t dealt_to_all = shards * last_rows;
   for (std::size_t rank = 0; rank < labels; ++rank) {

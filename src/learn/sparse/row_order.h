@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RowOrder: which output row a label has. Nodes hold shards of the output layer, runs of 2^shift rows
-// (network_shape.h), and a step works on a label's row as often as the label comes. So labels are ranked by
-// falling count, equal ones by number, and dealt like cards: rank r goes to shard r mod S, as its next row, S
-// = ceil(labels / 2^shift). When the last shard, which may be short, is full, the others go on among
+// RowOrder: the output row of a label. Nodes hold shards of the output layer, runs of 2^shift rows
+// (network_shape.h). A step works on a label's row as often as the label comes. So labels are ranked by
+// falling count, equal ones by number, and dealt like cards. Rank r goes to shard r mod S, as its next row,
+// with S = ceil(labels / 2^shift). When the last shard, which may be short, is full, the others go on among
 // themselves. Rows have no holes, and each shard has its rows in order of frequency.
 //
-// Balance: of two shards of the same length no step is expected to touch more than one row more in one than
-// in the other. A short last shard has no rare labels; it has less to do than the others.
+// Balance: in two shards of the same length, the numbers of rows that a step is expected to touch differ by
+// at most one. A short last shard has no rare labels; it has less to do than the others.
 //
 // One shard needs no order: row = label, and nothing is kept. Else 8 bytes a label, which copies share.
-// Whatever the order, training ends with the same network to rounding: random streams are those of labels.
-// Thread rule: immutable after construction, any thread.
+// Whatever the order, training ends with the same network to rounding: random streams go by label. Thread
+// rule: immutable after construction, any thread.
 #pragma once
 
 #include <cstddef>
@@ -22,13 +22,13 @@
 
 namespace gossamer::sparse {
 
-// Shards have at least 2^3 rows, unless there are fewer: a shard is a thing of its own to placement, ledger
-// and transport, which would cost more than a handful of rows do.
+// Shards have at least 2^3 rows, unless there are fewer. Placement, ledger and transport treat each shard as
+// a thing of its own, which would cost more than a handful of rows do.
 inline constexpr unsigned kSmallestShardShift = 3;
-// Of one shard for all rows there can be.
+// The shift of one shard for all rows that there can be.
 inline constexpr unsigned kOneShardShift = 31;
 
-// The largest shift that gives at least `wished` shards, between the two; 1 gives one shard.
+// The largest shift that gives at least `wished` shards, between these two; 1 gives one shard.
 [[nodiscard]] unsigned shard_shift(std::size_t labels, std::size_t wished);
 
 class RowOrder {

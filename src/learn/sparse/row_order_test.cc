@@ -16,7 +16,7 @@
 namespace gossamer::sparse {
 namespace {
 
-// Few different ones, zeros among them.
+// Label counts with few different values, zeros among them.
 std::vector<std::uint32_t> counts_with_ties(std::size_t labels) {
   Rng rng(3, Purpose::kTest, labels);
   std::vector<std::uint32_t> counts(labels);
@@ -24,7 +24,7 @@ std::vector<std::uint32_t> counts_with_ties(std::size_t labels) {
   return counts;
 }
 
-// By shard its labels, as a hand deals cards: to the next shard that has room.
+// The labels of each shard, as a hand deals cards: to the next shard that has room.
 std::vector<std::vector<std::uint32_t>> dealt(const std::vector<std::uint32_t>& counts,
                                               const HeldRows& shards) {
   std::vector<std::uint32_t> ranked(counts.size());
@@ -97,12 +97,12 @@ TEST(RowOrder, ChoosesTheSizeOfShards) {
   }
 }
 
-// Rows that a step is expected to touch, by shard, of labels whose counts follow Zipf's law.
+// The rows that a step is expected to touch, by shard, where the labels' counts follow Zipf's law.
 std::vector<double> expected_rows(std::size_t labels, double zipf, unsigned shift, double batch) {
   std::vector<std::uint32_t> counts(labels);
   double total = 0;
   for (std::size_t i = 0; i < labels; ++i) {
-    // The frequent ones are anywhere among the labels.
+    // Frequent labels stand anywhere among the numbers.
     const std::size_t label = i * 7919 % labels;
     counts[label] = static_cast<std::uint32_t>(1 + 1e6 * std::pow(static_cast<double>(i + 1), -zipf));
     total += counts[label];
@@ -119,8 +119,8 @@ std::vector<double> expected_rows(std::size_t labels, double zipf, unsigned shif
   return expected;
 }
 
-// No two full shards differ by more than one row, large ones by no more than two percent from the mean; a
-// short last shard has less to do. Four nodes that hold every fourth shard differ by a percent.
+// No two full shards differ by more than one row. Large ones are within two percent of the mean. A short last
+// shard has less to do. Four nodes that hold every fourth shard each are within a percent of a fourth.
 TEST(RowOrder, ShardsAreEquallyBusy) {
   for (const double zipf : {0.6, 1.0, 1.2}) {
     for (const std::size_t labels : {131'072, 670'091}) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RowScores: what one worker's active rows have scored in a step, for whoever wants the scores themselves and
-// not only their sums (docs/protocols/sparse-step.md, "The exchange of D-SLIDE").
+// RowScores: the scores of one worker's active rows in a step. They are for an exchange of the scores
+// themselves and not only their sums (docs/protocols/sparse-step.md, "The exchange of D-SLIDE").
 //
 // Owner: the learner. Thread rule: one worker writes.
 #pragma once
@@ -13,7 +13,7 @@
 
 namespace gossamer::sparse {
 
-// In place of the score of a row that the sample does not score.
+// Stands for the score of a row that the sample does not score.
 inline constexpr float kNotScored = -1e30F;
 
 struct RowScores {
@@ -21,7 +21,7 @@ struct RowScores {
     rows.clear();
     scores.clear();
   }
-  // `bias` is added to all of them.
+  // Adds a row with the scores of all samples; `bias` is added to each.
   void add(std::uint32_t row, std::span<const float> of_samples, float bias) {
     rows.push_back(row);
     for (const float score : of_samples) scores.push_back(score + bias);

@@ -53,8 +53,8 @@ void RowTable::drop_moments() {
   last_step_ = {};
 }
 
-// With moments of blocks, rows of the arrays differ by a factor of 64: what is large in one is small in
-// another.
+// With block moments a row of weights has 16 times the bytes of its second moments. So a run that is large in
+// one array is small in another.
 void RowTable::expect_scattered_runs(std::size_t run) {
   use_small_pages_of_runs(std::as_writable_bytes(weights_.span()), shape_.rows, run);
   use_small_pages_of_runs(all_moment1(), shape_.rows, run);

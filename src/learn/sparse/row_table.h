@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RowTable: the parameters of one layer as rows (an embedding per feature, an output vector per label), with
-// the Adam moments of each row and the step that last updated it. Weights, moments and step numbers are
-// separate arrays: prediction streams through the weights alone.
+// RowTable: the parameters of one layer as rows (an embedding per feature, an output vector per label).
+// Beside them it has the Adam moments of each row and the step that last updated it. Weights, moments and
+// step numbers are separate arrays: prediction streams through the weights alone.
 //
 // A row has width() values, padded with zeros to stride(), a multiple of 32. Padding stays zero.
 // Owner: the network. Thread rule: in a step each row belongs to one worker (ownership.h).
@@ -72,8 +72,9 @@ class RowTable {
 
   // Frees what only training needs.
   void drop_moments();
-  // Of a table of which only scattered runs of `run` rows are used: those arrays of which a run is smaller
-  // than a huge page (base/small_pages.h). Before any is touched.
+  // Tells the table that only scattered runs of `run` rows will be used. Asks for small pages
+  // (base/small_pages.h) for those arrays in which a run is smaller than a huge page. Call it before any of
+  // them is touched.
   void expect_scattered_runs(std::size_t run);
   // Writes to every page that the row's moments reach into. Requires moments, all of them zero.
   void touch_moments(std::size_t row);
@@ -96,7 +97,8 @@ class RowTable {
   AlignedArray<std::uint32_t> last_step_;
 };
 
-// Brings the weights and moments of a row towards the cache; `row` need not be used afterwards.
+// prefetch_row() brings the weights and moments of a row towards the cache, prefetch_weights() the weights
+// alone. The row need not be used afterwards.
 void prefetch_weights(const RowTable& table, std::size_t row);
 void prefetch_row(RowTable& table, std::size_t row);
 
@@ -108,14 +110,15 @@ struct NormalInit {
   // Where the table's first row and column stand in the whole layer, of which it may be a part.
   std::size_t first_row = 0;
   std::size_t first_column = 0;  // even
-  // [rows of the table], or empty: the numbers in the names of the rows' streams, where they are not r.
+  // [rows of the table]: the numbers in the names of the rows' streams. Empty where these are r.
   std::span<const std::uint32_t> streams = {};
 };
 // Fills the weights of these rows with N(0, stddev^2), but for rows that some step has updated. Row r of the
-// layer uses the random stream (seed, purpose, r, layer): the values do not depend on the number of workers,
-// nor on who holds which part. Requires moments, if any, that are still zero: their pages are brought into
-// memory, so that no step waits for one (clearing a huge page costs as much as many rows' updates) and a
-// machine with too little memory stops before the first step, not in the middle of a run.
+// layer uses the random stream (seed, purpose, r, layer). So the values do not depend on the number of
+// workers, nor on which node holds which part.
+// Requires moments, if any, that are still zero: their pages are brought into memory. So no step waits for
+// one (clearing a huge page costs as much as many rows' updates). And a machine with too little memory stops
+// before the first step, not in the middle of a run.
 void initialize_normal(RowTable& table, host::Range rows, const NormalInit& init, host::Compute& compute);
 
 }  // namespace gossamer::sparse

@@ -7,10 +7,10 @@
 namespace gossamer::sparse {
 namespace {
 
-// Samples whose labels are fetched ahead of their scores: the embedding's rows have driven them out of the
-// second cache since embed() asked for them.
+// The number of samples by which labels are fetched ahead of their scores. The embedding's rows have driven
+// them out of the second-level cache since embed() asked for them.
 constexpr std::size_t kSamplesAhead = 2;
-// Of a labelled sample none of whose labels is held here.
+// The shift of a labelled sample when none of its labels is held here.
 constexpr float kNoShift = -INFINITY;
 
 }  // namespace

@@ -33,17 +33,17 @@ class SamplePhases {
   SamplePhases(const Parts& parts, const HiddenOptions& options)
       : parts_(parts), activation_(options, parts.kernels) {}
 
-  // target, and the own columns of h (and y, kept) of the first hidden layer for the samples in `range`; rows
-  // from batch.size() on become padding.
+  // Sets target, and the own columns of h (and y, kept) of the first hidden layer, for the samples in
+  // `range`. Rows from batch.size() on become padding.
   void embed(const data::Batch& batch, StepNumber step, host::Range range, BatchState& state) const;
-  // Of that, the target alone, and the rest alone.
+  // The same in two: the target alone, and the rest alone.
   void set_targets(const data::Batch& batch, host::Range range, BatchState& state) const;
   void embed(const data::Batch& batch, StepNumber step, host::Range range, LayerState& first) const;
-  // Scores of those of the samples' own labels whose rows are here: shift (kNoShift where there are none),
-  // positives, positive_sum; starts dh with minus the targets' rows. Requires targets.
+  // Scores the samples' own labels whose rows are here. Sets shift (kNoShift where there are none), positives
+  // and positive_sum; starts dh with minus the targets' rows. Requires targets.
   void score_positives(const data::Batch& batch, host::Range range, BatchState& state) const;
-  // Where a sample's labels are all held by others, its scores are shifted by the mean of the others' shifts:
-  // any number will do that keeps exp() in range. All samples of a microbatch.
+  // Where other nodes hold all labels of a sample, its scores are shifted by the mean shift of the other
+  // samples. Any number will do that keeps exp() in range. Takes all samples of a microbatch.
   static void fill_shifts(host::Range range, BatchState& state);
 
   // One worker's results of PanelSoftmax::forward.
@@ -51,13 +51,13 @@ class SamplePhases {
     const float* sums;
     const float* hidden_gradient;
   };
-  // Adds up the workers' sums, in the order given: shares.
+  // Adds up the workers' sums, in the order given, into shares.
   static void add_shares(std::span<const Part> parts, host::Range range, BatchState& state);
-  // From the partition sums of all nodes together, [samples]: inv and loss; adds the workers' parts to dh of
-  // the last hidden layer.
+  // From the partition sums of all nodes together, [samples]: sets inv and loss, and adds the workers' parts
+  // to dh of the last hidden layer.
   void normalise(std::span<const PartitionShare> sums, std::span<const Part> parts, host::Range range,
                  BatchState& state) const;
-  // dh of the own columns of a hidden layer back through its activation.
+  // Takes dh of the own columns of a hidden layer back through its activation.
   void through_activation(std::size_t layer, host::Range range, BatchState& state) const;
 
  private:

@@ -42,7 +42,7 @@ class SlotMap {
     std::uint32_t slot = kEmpty;
   };
 
-  // Another multiplier than ownership.h: all ids here have one owner.
+  // A multiplier that differs from ownership.h: all ids here have one owner.
   [[nodiscard]] std::size_t place(std::uint32_t id) const {
     return static_cast<std::size_t>((id * 0x85EBCA77U) >> shift_) & mask_;
   }

@@ -2,17 +2,21 @@
 //
 // DefinitionContext: what a dictionary says elsewhere about the words of a definition.
 //
-// "A specialist in the care of babies" shares hardly a word with what people ask, "a doctor who takes care of
-// children"; the definitions of "specialist" and "baby" do. With x(d) the tf-idf vector of d's words, of
-// length 1 (weighting.h), the meaning of a headword w and the context of a definition d are
+// "A specialist in the care of babies" shares hardly a word with the query "a doctor who takes care of
+// children". The definitions of "specialist" and "baby" do. The meaning m(w) of a headword w and the context
+// c(d) of a definition d are
 //
 //   m(w) = sum over k < kSenses of x(d_k) / (k + 1)
 //   c(d) = sum over words w of d of x(d)_w m(w) / |m(w)|
 //
-// d_0, d_1, ... being the definitions of w in their order. The kMeaningWords and kContextWords largest
-// entries are kept. A word in a single definition cannot connect two of them and is left out, as are w in its
-// own meaning and the words of d in its context; common words have no meaning of their own. A word that is no
-// headword stands for one with the same stem (word_parts.h).
+// x(d): the tf-idf vector of d's words, of length 1 (weighting.h). d_0, d_1, ...: the definitions of w in
+// their order. The kMeaningWords and kContextWords largest entries are kept.
+//
+// Left out are:
+// - words in a single definition, which cannot connect two of them;
+// - w in its own meaning, and the words of d in its context;
+// - the meanings of common words.
+// A word that is no headword stands for one with the same stem (word_parts.h).
 //
 // Thread rule: one owner. Memory: 4 bytes a word of the definitions, and the words once.
 #pragma once
@@ -39,8 +43,8 @@ class DefinitionContext {
   // Words in more than one of so many definitions are common: they say nothing of their own.
   static constexpr std::size_t kCommonShare = 20;
 
-  // Learns from all entries but those that are held out (positions, increasing). Errors: kBadData for a
-  // definition that is no UTF-8.
+  // Learns from all entries but the held-out ones (positions, increasing). Errors: kBadData for a definition
+  // that is no UTF-8.
   [[nodiscard]] static Result<DefinitionContext> learn(const std::vector<DictionaryEntry>& entries,
                                                        std::span<const std::uint32_t> held_out);
 
@@ -58,7 +62,7 @@ class DefinitionContext {
 
   // Sorts by word and adds up what one word has.
   static void merge(std::vector<Weighed>& sum);
-  // Keeps the `count` of most weight, in that order.
+  // Keeps the `count` words of most weight, the heaviest first.
   static void keep_largest(std::vector<Weighed>& sum, std::size_t count);
 
   Result<void> read_words(const std::vector<DictionaryEntry>& entries,

@@ -21,7 +21,7 @@ DictionaryEntry entry(std::vector<std::string> headwords, std::string definition
   return {.headwords = std::move(headwords), .definition = std::move(definition)};
 }
 
-// Enough definitions of other things that none of the words below is common.
+// Adds enough definitions of other things that none of the words below is common.
 std::vector<DictionaryEntry> with_filler(std::vector<DictionaryEntry> entries) {
   for (int i = 0; i < 200; ++i) entries.push_back(entry({"filler" + std::to_string(i)}, "of the thing"));
   return entries;
@@ -40,8 +40,8 @@ std::vector<DictionaryEntry> clinic() {
   });
 }
 
-// The meaning of a word is made of its definition's words, those that stand in one definition alone and the
-// word itself left out; another form of the word finds it by the stem.
+// The meaning of a word is made of its definition's words. Words that stand in one definition alone are left
+// out, and so is the word itself. Another form of the word finds it by the stem.
 TEST(DefinitionContext, MeaningOfWords) {
   const auto entries = clinic();
   const auto context = DefinitionContext::learn(entries, {});

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads dictionary databases in the format of dictd (the server of RFC 2229): an index, one line a headword,
+// Reads dictionary databases in the format of dictd (the server of RFC 2229). The index has one line a
+// headword,
 //
 //   HEADWORD <tab> OFFSET <tab> LENGTH [<tab> ANYTHING]
 //
-// with OFFSET and LENGTH in base-64 digits (A-Z a-z 0-9 + /, most significant first, as dictfmt(1) writes
-// them), which say where in the text file (plain, .dz or .gz) the entry stands. Several headwords may lead to
-// one entry. Headwords that start with "00-database" or "00database" and the like describe the database.
+// OFFSET and LENGTH say where in the text file (plain, .dz or .gz) the entry stands. They are base-64 digits
+// (A-Z a-z 0-9 + /, most significant first, as dictfmt(1) writes them). Several headwords may lead to one
+// entry. Headwords that start with "00-database" or "00database" and the like describe the database.
 //
 // A byte of the text that is no UTF-8 becomes U+FFFD, as Unicode recommends (section 3.9): GCIDE itself has
-// three of them in 40 million. The report counts the entries.
+// three of them in 40 million. The report counts the entries with such bytes.
 //
-// Errors: kBadData with FILE:LINE for a broken line of the index (invalid UTF-8 too), an entry outside the
-// text, an index without an entry; those of the sources. Thread rule: the calling thread. Memory: the whole
-// text and index (GCIDE: 44 MB), during the call.
+// Errors: those of the sources, and kBadData with FILE:LINE. The latter is for a broken line of the index
+// (invalid UTF-8 too), an entry outside the text, or an index without an entry. Thread rule: the calling
+// thread. Memory: the whole text and index (GCIDE: 44 MB), during the call.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +43,7 @@ struct DictdReport {
 // Hands over all entries in the order of the text. An error of the sink ends the read and is returned.
 [[nodiscard]] Result<DictdReport> read_dictd(data::ByteSource& index, data::ByteSource& text, DictdSink sink);
 
-// The value of base-64 digits; false if there is none, another character, or more than 2^48.
+// Reads base-64 digits into `number`. False if there is none, another character, or a value above 2^48.
 [[nodiscard]] bool parse_dictd_number(std::string_view digits, std::uint64_t& number);
 
 }  // namespace gossamer::text

@@ -47,7 +47,7 @@ TEST(Dictd, Numbers) {
   }
 }
 
-// Entries come in the order of the text; headwords of one entry come together; the database's own rows, a
+// Entries come in the order of the text, and headwords of one entry come together. The database's own rows, a
 // fourth column, CRLF and a missing last line end are no trouble.
 TEST(Dictd, EntriesWithAllTheirHeadwords) {
   const auto entries = read("00-database-info\tA\tA\nb\tD\tC\r\na\tA\tD\tA b\nbb\tD\tC", "xyzuv");

@@ -71,7 +71,7 @@ void append_record(std::string& lines, const DictionaryEntry& entry, std::string
   lines += '\n';
 }
 
-// Hypernyms, examples, and what other definitions say about the words of this one.
+// The context of an entry: hypernyms, examples, and what other definitions say about its words.
 Result<std::string> context_of(const DictionaryEntry& entry, DefinitionContext& contexts) {
   Result<std::string> words = contexts.of(entry.definition);
   if (!words.ok()) return words;

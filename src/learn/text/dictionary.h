@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // From dictionaries to the records of a reverse dictionary: a definition is the text, its headwords are the
-// labels. import_dictionary() reads all sources, holds definitions out as a test set, and writes two files of
-// JSON lines {"text", "labels"} (learn/data/jsonl_reader.h), each whole or not at all:
+// labels. import_dictionary() reads all sources and holds definitions out as a test set. It writes two files
+// of JSON lines {"text", "labels"} (learn/data/jsonl_reader.h), each whole or not at all:
 //
 //   DIR/records.jsonl   training
 //   DIR/test.jsonl      held out
@@ -11,9 +11,10 @@
 // one book is "venison" of another.
 //
 // The test set is drawn from WordNet's definitions (from all, if there is no WordNet), at random by the seed.
-// A definition qualifies if every headword of it is known from a training definition, and if it is no near
-// copy: at most 80 % of its word 3-grams stand in one other definition (GCIDE, for one, carries entries of
-// WordNet 1.5). What does not qualify trains.
+// A definition must meet two conditions, or it trains:
+// 1. Every headword of it is known from a training definition.
+// 2. It is no near copy: less than 80 % of its word 3-grams stand in one other definition. (GCIDE, for one,
+//    carries entries of WordNet 1.5.)
 //
 // Errors: those of the readers and the disk. Thread rule: the calling thread.
 // Memory: all definitions, about 400 bytes each.
@@ -55,16 +56,17 @@ struct DictionaryEntry {
 struct DictionarySplitOptions {
   std::uint64_t seed = 1;
   std::uint32_t test = 5000;
-  double max_share = 0.8;  // of the 3-grams, in one other definition
-  // Headwords, as folded_name() writes them, whose definitions all train: what is to be shown to people,
-  // rather than measured.
+  double max_share = 0.8;  // a definition with this share of its 3-grams in one other is a near copy
+  // Headwords, as folded_name() writes them, whose definitions all train: they are shown to people, not
+  // measured.
   std::vector<std::string> keep = {};
 };
 struct DictionarySplit {
   std::vector<std::uint32_t> test = {};  // positions in the entries, increasing; the others train
-  std::uint64_t near_copies = 0;         // qualified but for that
+  std::uint64_t near_copies = 0;         // definitions that met the first condition alone
 };
-// Fewer than asked where not enough qualify. The same for the same entries and options.
+// Draws the test set: fewer definitions than asked for where not enough qualify. The same for the same
+// entries and options.
 [[nodiscard]] Result<DictionarySplit> split_dictionary(const std::vector<DictionaryEntry>& entries,
                                                        const DictionarySplitOptions& options);
 

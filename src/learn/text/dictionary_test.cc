@@ -26,7 +26,7 @@ void put(host::Disk& disk, const std::string& path, std::string_view content) {
   ASSERT_TRUE(host::replace_file(disk, path, content).ok());
 }
 
-// A dictd entry at bytes 0+31, two synsets (one the other's hypernym), one JSON line.
+// Sources with a dictd entry at bytes 0+31, two synsets (one the other's hypernym) and one JSON line.
 DictionarySources small_sources(host::Disk& disk) {
   put(disk, "d.index", "Widget\tA\tf\n");
   put(disk, "d.dict", "Widget \\Wid\"get\\, n.\n   A part.\n");
@@ -82,8 +82,9 @@ std::vector<DictionaryEntry> many_entries() {
   return entries;
 }
 
-// What is held out keeps the rules: drawn only from what may be, no near copy of another, every headword
-// still known from training; another seed draws another set; the same seed the same.
+// The held-out entries keep the rules. They are drawn only from those that may be. None is a near copy of
+// another, and every headword is still known from training. Another seed draws another set; the same seed
+// draws the same.
 TEST(Dictionary, SplitKeepsItsRules) {
   const std::vector<DictionaryEntry> entries = many_entries();
   std::set<std::vector<std::uint32_t>> seen;

@@ -15,7 +15,7 @@ namespace gossamer::text {
 namespace {
 
 constexpr std::uint32_t kMaxSubword = 16;
-// A part that is no word, or a word whose parts are not derived yet.
+// Marks a feature whose parts are not derived: a part of a word, or a word that is yet to come.
 constexpr std::uint32_t kNotDerived = 0xFFFFFFFFU;
 
 void check(const FeaturizerOptions& options) {
@@ -24,15 +24,15 @@ void check(const FeaturizerOptions& options) {
   CHECK(options.max_features > 0 && options.max_features < StringIndex::kNone, options.max_features);
 }
 
-// Of a weight above it no count could be kept as a float. A text of thousands of words beside a context of a
-// single common one would come to that.
+// The largest weight that a count is made from: the count of a larger one would not fit a float. A text of
+// thousands of words beside a context of a single common word would come to that.
 constexpr float kMaxWeight = 80;
 
-// What log counts make of a count, and the count of which they make a weight.
+// log_count(): the weight that log counts make of a count. count_of(): the count that they make a weight of.
 float log_count(float count) { return count > 1 ? 1 + std::log(count) : count; }
 float count_of(float weight) { return weight > 1 ? std::exp(std::min(weight, kMaxWeight) - 1) : weight; }
 
-// Adds the text's row to that of the context in `scratch`, whose weights are first multiplied by `scale`.
+// Adds the text's row to the context's row in `scratch`, after multiplying the context's weights by `scale`.
 void merge(data::SparseRow text, float scale, FeaturizerScratch& scratch) {
   std::vector<std::uint32_t> index;
   std::vector<float> value;

@@ -6,7 +6,7 @@
 //     ends (Bojanowski et al., "Enriching word vectors with subword information", TACL 2017, section 3.2).
 // Values are counts; FeatureWeighting (weighting.h) does the rest.
 //
-// A vocabulary comes from documents in one pass of a FeatureCounter: features in at least
+// A FeatureCounter makes a vocabulary in one pass over the documents. It takes features in at least
 // min_document_frequency documents, at most max_features of them. Ids run by falling document frequency, then
 // by name, so they depend on the documents alone, not on their order. Nothing is left out for being common:
 // idf does that.
@@ -39,7 +39,7 @@ struct FeaturizerOptions {
   std::uint32_t subword_max = 0;  // at least subword_min, at most 16
   std::uint32_t min_document_frequency = 2;
   std::uint32_t max_features = 1'000'000;
-  // What featurizer_weighting() multiplies stems and sub-words with: there are several per word, and all of
+  // The factors of featurizer_weighting() for stems and sub-words. There are several per word, and all of
   // them say the same as the word, only less exactly.
   float stem_weight = 0.7F;
   float subword_weight = 0.3F;
@@ -62,8 +62,8 @@ class FeatureCounter {
   explicit FeatureCounter(FeaturizerOptions options);
 
   [[nodiscard]] Result<void> add(std::string_view text);
-  // Adds the documents that another counter has seen, whose options are the same. What finish() gives depends
-  // on the documents alone, not on which counter has seen which.
+  // Adds the documents that another counter has seen; its options must be the same. What finish() gives
+  // depends on the documents alone, not on which counter has seen which.
   void merge(const FeatureCounter& other);
   [[nodiscard]] FeaturizerState finish() const;
 
@@ -76,7 +76,7 @@ class FeatureCounter {
   WordSplitter splitter_;
   StringIndex index_;
   std::vector<std::uint32_t> document_frequency_;
-  std::vector<std::uint64_t> last_document_;  // 1-based, that counted the feature
+  std::vector<std::uint64_t> last_document_;  // the last document that counted the feature, 1-based
   // Parts of each word seen, so that they are derived once: parts_count_[id] ids from
   // parts_[parts_begin_[id]].
   std::vector<std::uint64_t> parts_begin_;
@@ -102,10 +102,10 @@ class Featurizer {
   // The known features of a text with their counts; empty for a text without any. Views into `scratch`.
   [[nodiscard]] Result<data::SparseRow> features(std::string_view text, FeaturizerScratch& scratch) const;
 
-  // The same of a text and its context, whose counts are scaled so that its weighted features (see
-  // featurizer_weighting) are `context_weight` times as long as those of the text, whatever the lengths of
-  // the two; only that no feature comes to more than 10^34 counts. A text without known features has none
-  // with a context either. Requires context_weight >= 0.
+  // The features of a text together with its context. The context's counts are scaled: its weighted features
+  // (see featurizer_weighting) are `context_weight` times as long as the text's, whatever the lengths of the
+  // two. No feature comes to more than about 2 * 10^34 counts. A text without known features has none with a
+  // context either. Requires context_weight >= 0.
   [[nodiscard]] Result<data::SparseRow> features(std::string_view text, std::string_view context,
                                                  float context_weight, FeaturizerScratch& scratch) const;
 
@@ -125,7 +125,8 @@ class Featurizer {
   FeatureWeighting weighting_;  // of the state, not scaled to length 1
 };
 
-// Log counts, idf of the documents counted, times stem_weight or subword_weight, and L2.
+// The weighting of a featurizer's rows: log counts, idf of the documents counted, times stem_weight or
+// subword_weight, and L2.
 [[nodiscard]] FeatureWeighting featurizer_weighting(const FeaturizerState& state);
 
 }  // namespace gossamer::text

@@ -11,7 +11,7 @@
 namespace gossamer::text {
 namespace {
 
-constexpr std::size_t kMaxLetterBytes = 6;  // of what stands in the brackets
+constexpr std::size_t kMaxLetterBytes = 6;  // in the brackets
 constexpr std::size_t kMinBytes = 4;        // a shorter definition says nothing
 constexpr std::size_t kMaxReferenceBytes = 48;
 constexpr std::size_t kMaxAuthorBytes = 40;
@@ -28,8 +28,8 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 20> kNamedLe
     {"uum", "u"},    {"eum", "e"}, {"imac", "i"}, {"yogh", "g"}, {"pounds", "pounds "},
 }};
 
-// The plain form of what stands in brackets, if it is a letter: a named one, or one or two letters with an
-// accent before or behind.
+// Appends the plain form of a letter in brackets: a named letter, or one or two letters with an accent before
+// or behind. False for anything else.
 bool plain_letter(std::string_view inside, std::string& out) {
   for (const auto& [name, plain] : kNamedLetters) {
     if (inside != name) continue;

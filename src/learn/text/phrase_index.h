@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PhraseIndex: how much of a text stands in one other text, by word 3-grams: what keeps a test set honest
-// when texts are copied between sources. A text of fewer than three words counts as one phrase.
+// PhraseIndex: how much of a text stands in one other text, by word 3-grams. It keeps a test set honest when
+// texts are copied between sources. A text of fewer than three words counts as one phrase.
 //
 // Texts are compared word by word (words.h). 3-grams are compared by 64-bit hashes: a collision may move one
 // 3-gram in 10^12.
-// Memory: 16 bytes per 3-gram. Owner and thread: one (share() has scratch memory).
+// Memory: 16 bytes per 3-gram. Owner and thread: one (largest_share() has scratch memory).
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StringIndex: strings to ids 0, 1, 2, ... in the order they are added, made for millions of look-ups: open
-// addressing with linear probing over 8-byte slots, strings back to back in one block, no allocation in
-// find(). About 14 bytes per string beside its own bytes.
+// StringIndex: strings to ids 0, 1, 2, ... in the order they are added, made for millions of look-ups. It
+// uses open addressing with linear probing over 8-byte slots. The strings stand back to back in one block;
+// find() allocates nothing. About 14 bytes per string beside its own bytes.
 //
 // Owner: one. Thread rule: the owner; find() and string() from any thread while nobody adds.
 #pragma once

@@ -20,7 +20,7 @@ struct Survey {
   std::uint64_t records = 0;
   std::uint64_t nonzero = 0;
   std::uint64_t weighted = 0;   // negative, or not an integer
-  std::uint64_t unit_rows = 0;  // rows whose norm is 1 within rounding
+  std::uint64_t unit_rows = 0;  // rows of norm 1 within rounding
   float largest = 0;
   std::vector<std::uint32_t> document_frequency;
 };
@@ -53,7 +53,7 @@ float scaled(float v, CountScale scale) {
   return scale == CountScale::kLog ? log : 1 + std::log(log);
 }
 
-// In four parts: one would wait for each addition.
+// Adds up in four parts: a single sum would wait for each addition.
 double sum_of_squares(std::span<const float> values) {
   std::array<double, 4> parts{};
   const std::size_t whole = values.size() - values.size() % parts.size();

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FeatureWeighting: turns the raw counts or values of a record into what a learner sees. In this order, each
-// step optional:
-//   1. the scale of counts: v >= 1 becomes 1 + ln v ("sublinear tf", Manning, Raghavan and Schuetze,
-//      "Introduction to Information Retrieval", 2008, section 6.4.1) or 1 + ln(1 + ln v) (Singhal, Buckley
-//      and Mitra, "Pivoted document length normalization", SIGIR 1996); other values stay;
-//   2. idf: v_i is multiplied by idf[i] = ln(N / df_i) (ibid., equation 6.7), N training records of which
-//   df_i
-//      have feature i;
-//   3. L2: the row is divided by its Euclidean norm; a row of norm 0 stays 0.
-// The struct is plain data and is stored in the model, so that training, evaluation and prediction weigh
-// alike.
+// FeatureWeighting: turns the raw counts or values of a record into what a learner sees. Three steps in this
+// order, each of them optional:
+// 1. The scale of counts, for v >= 1; other values stay. v becomes 1 + ln v ("sublinear tf", section 6.4.1 of
+//    [1]) or 1 + ln(1 + ln v) ([2]).
+// 2. idf: v_i is multiplied by idf[i] = ln(N / df_i) (equation 6.7 of [1]). N is the number of training
+//    records; df_i of them have feature i.
+// 3. L2: the row is divided by its Euclidean norm; a row of norm 0 stays 0.
 //
-// fit_weighting() chooses by the data and says why.
+// [1] Manning, Raghavan and Schuetze, "Introduction to Information Retrieval", 2008.
+// [2] Singhal, Buckley and Mitra, "Pivoted document length normalization", SIGIR 1996.
+//
+// The struct is plain data and is stored in the model, so that training, evaluation and prediction weigh
+// alike. fit_weighting() chooses by the data and says why.
 //
 // NeighbourWeighting: what differs where records are compared with each other instead of learnt from. A
-// cosine of tf-idf rows prefers short records, repeated words and rare ones too much; counts on the double
-// log, a power of idf below 1 and lengths drawn to their mean ("pivoted", ibid.) find better neighbours
-// (docs/recipe.md).
+// cosine of tf-idf rows prefers short records, repeated words and rare ones too much. Better neighbours come
+// from counts on the double log, a power of idf below 1 and lengths drawn to their mean ("pivoted", [2]).
+// docs/recipe.md tells more.
 //
 // Thread rule: immutable after fitting, any thread. Owner: the model.
 #pragma once
@@ -52,10 +52,10 @@ struct NeighbourWeighting {
   bool operator==(const NeighbourWeighting&) const = default;
 };
 
-// For counts with idf the values that did best on held-out records; else as the learner sees them.
+// Where the learner sees idf: the values that did best on held-out records; else as the learner sees them.
 [[nodiscard]] NeighbourWeighting neighbour_weighting(const FeatureWeighting& learnt);
 
-// Of queries and, before their lengths are pivoted, of training rows: always of length 1.
+// The weighting of queries and, before their lengths are pivoted, of training rows: always of length 1.
 [[nodiscard]] FeatureWeighting comparison_weighting(const FeatureWeighting& learnt,
                                                     const NeighbourWeighting& neighbours);
 

@@ -16,7 +16,7 @@ struct Ending {
   std::string_view text;
   std::size_t keeps;  // letters that must be left
 };
-// The first that fits is taken, so longer ones stand before their own endings.
+// The first ending that fits is taken, so longer ones stand before their own endings.
 constexpr std::array<Ending, 26> kEndings = {{
     {"ations", 3}, {"ation", 3}, {"ments", 4}, {"ment", 4}, {"ness", 3}, {"ingly", 3}, {"edly", 3},
     {"ings", 3},   {"ing", 3},   {"able", 4},  {"ible", 4}, {"ies", 3},  {"ied", 3},   {"ily", 3},

@@ -3,12 +3,16 @@
 // The features that stand for parts of a word. Their names cannot be words: a stem ends with '+', a sub-word
 // starts with '~'. Private to learn/text. Thread rule: pure functions.
 //
-// A stem is what is left of a word of four to kMaxWordBytes letters a-z without the first fitting ending of a
-// fixed list ("ations", "ings", "ed", "s", ...), without a final e, and with a doubled consonant made single:
-// "baking", "bakes" and "bake" are "bak+", "digging" and "diggers" are "dig+". At least three letters are
-// left. Every such word has a stem, so that the plain form meets the others. That is cruder than Porter's
-// algorithm ("An algorithm for suffix stripping", Program 14(3), 1980), which is as wrong elsewhere; the word
-// itself is a feature too, and a learner weighs both.
+// A word of four to kMaxWordBytes letters a-z has a stem. It is what is left when these are taken off in
+// turn:
+// 1. the first fitting ending of a fixed list ("ations", "ings", "ed", "s", ...);
+// 2. a final e;
+// 3. one consonant of a doubled pair at the end.
+// So "baking", "bakes" and "bake" are "bak+", "digging" and "diggers" are "dig+". At least three letters are
+// left. Every such word has a stem, so that the plain form meets the others.
+//
+// That is cruder than Porter's algorithm ("An algorithm for suffix stripping", Program 14(3), 1980), which is
+// as wrong elsewhere. The word itself is a feature too, and a learner weighs both.
 #pragma once
 
 #include <string_view>
@@ -26,7 +30,7 @@ void word_parts(std::string_view word, const FeaturizerOptions& options, PartSin
 // The stem without its '+'; empty if the word has none.
 [[nodiscard]] std::string_view stem(std::string_view word);
 
-// What a feature's name says it is.
+// The kind of feature that its name tells.
 enum class FeatureKind { kWord, kStem, kSubword };
 [[nodiscard]] FeatureKind feature_kind(std::string_view name);
 

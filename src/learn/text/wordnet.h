@@ -5,8 +5,8 @@
 //
 //   OFFSET LEX_FILE TYPE COUNT(hex) [LEMMA LEX_ID]... COUNT [SYMBOL OFFSET POS SOURCE_TARGET]... ... | GLOSS
 //
-// after a licence text whose lines start with two spaces. Of the pointers the broader synsets are kept: '@'
-// (hypernym) and '@i' (instance hypernym). The gloss is a definition and quoted examples, separated by
+// after a licence text with lines that start with two spaces. Only the pointers to broader synsets are kept:
+// '@' (hypernym) and '@i' (instance hypernym). The gloss is a definition and quoted examples, separated by
 // semicolons.
 //
 // Errors: kBadData with FILE:LINE:COLUMN. Thread rule: the calling thread.

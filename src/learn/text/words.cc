@@ -16,7 +16,7 @@ constexpr auto kNormalForm = static_cast<utf8proc_option_t>(
     UTF8PROC_STABLE | UTF8PROC_COMPOSE | UTF8PROC_COMPAT | UTF8PROC_CASEFOLD | UTF8PROC_IGNORE);
 constexpr std::string_view kTypographicApostrophe = "\xE2\x80\x99";
 
-// For an ASCII byte: its case-folded self if it belongs to words, otherwise 0.
+// By ASCII byte: its case-folded self if it belongs to words, otherwise 0.
 constexpr std::array<char, 128> make_ascii_words() {
   std::array<char, 128> table{};
   for (std::size_t c = 0; c < table.size(); ++c) {

@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // WordSplitter: the words of a text, in the form that features are made of. The rules:
-//  - The text is UTF-8. It is brought to Unicode normal form NFKC with full case folding and without default
-//    ignorable characters (soft hyphens, joiners), by utf8proc: "Straße" and "STRASSE", "ﬁn" and "fin" are
-//    one word each.
-//  - A word is a maximal run of letters, marks and digits (Unicode categories L, M, N) ...
-//  - ... in which an apostrophe (' or U+2019, written ' in the result) may stand between two of them:
-//  "don't",
-//    "o'clock". A possessive "'s" at the end is dropped: "deer's" is "deer".
-//  - A hyphen separates, as all else does: "well-known" is "well" and "known", since both spellings are
-//  common
-//    and should meet.
-//  - A word is cut after kMaxWordBytes, at a code point; what follows is left out up to the word's end.
+// - The text is UTF-8. utf8proc brings it to Unicode normal form NFKC, with full case folding. It drops
+//   default ignorable characters (soft hyphens, joiners). "Straße" and "STRASSE" are one word, and so are
+//   "ﬁn" and "fin".
+// - A word is a maximal run of letters, marks and digits (Unicode categories L, M, N).
+// - An apostrophe (' or U+2019, written ' in the result) may stand between two of them: "don't", "o'clock". A
+//   possessive "'s" at the end is dropped: "deer's" is "deer".
+// - A hyphen separates, as all else does: "well-known" is "well" and "known", since both spellings are common
+//   and should meet.
+// - A word is cut after kMaxWordBytes, at a code point; what follows is left out up to the word's end.
 //
 // Pure ASCII takes a path of its own, a table look-up per byte. Errors: kBadData without `where` for invalid
-// UTF-8, with the position (bytes, from 1) in `got`; words before it may have been delivered already.
+// UTF-8, with the position (bytes, from 1) in `got`. Words before it may have been delivered already.
 // Owner and thread: one; it holds scratch memory that is used again.
 #pragma once
 
@@ -51,18 +49,18 @@ class WordSplitter {
 // The position of the first byte that is no valid UTF-8 (0-based), or text.size().
 [[nodiscard]] std::size_t valid_utf8_prefix(std::string_view text);
 
-// A name in the same normal form, without blanks at its ends and with single spaces inside: "Pied-à-terre"
+// A name in the same normal form, without blanks at its ends and with single spaces inside. "Pied-à-terre"
 // keeps its marks, unlike a text that is cut into words. kBadData for invalid UTF-8.
 [[nodiscard]] Result<std::string> folded_name(std::string_view name);
 
-// A name as one word of a format that separates by blanks: every blank (Unicode categories Zs, Zl, Zp) and
+// A name as one word of a format that separates by blanks. Every blank (Unicode categories Zs, Zl, Zp) and
 // control character (Cc) becomes '_', and an empty name is "_". Requires valid UTF-8.
 [[nodiscard]] std::string without_blanks(std::string_view name);
 
-// Without spaces, tabs and carriage returns at both ends.
+// The text without spaces, tabs and carriage returns at both ends.
 [[nodiscard]] std::string_view trimmed(std::string_view text);
 
-// The words of a text joined by one space each: what makes two texts equal for us.
+// The words of a text joined by one space each. Two texts are equal for us if these are.
 [[nodiscard]] Result<std::string> normalised_text(std::string_view text);
 
 }  // namespace gossamer::text

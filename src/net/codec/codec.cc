@@ -24,8 +24,9 @@ std::size_t padded(std::size_t columns) {
   return (columns + kernels::kLanes - 1) / kernels::kLanes * kernels::kLanes;
 }
 
-// How a block of n <= kCodecBlock columns becomes bytes and floats again. Floats go up to padded(n), zeros to
-// be encoded, anything when decoded; bytes have no alignment, so numbers pass through arrays of their own.
+// How a column block of n <= kCodecBlock columns becomes bytes and floats again. Floats go up to padded(n):
+// zeros behind n to be encoded, anything when decoded. Bytes have no alignment, so numbers pass through
+// arrays of their own.
 struct F32Block {
   static constexpr std::size_t kScaleBytes = 0;
   static constexpr std::size_t kColumnBytes = sizeof(float);
@@ -130,8 +131,8 @@ void MatrixCodec::encode(MatrixView matrix, std::span<std::byte> out) const {
   CHECK(out.size() == encoded_bytes(codec_, matrix.shape), out.size(), name(codec_), matrix.shape.rows,
         matrix.shape.columns);
   with_block(codec_, [&]<class Block>(Block) {
-    // For blocks that do not fill their lanes. All of a matrix are the ends of its rows and equally long, so
-    // what stands behind them stays 0.
+    // For column blocks that do not fill their lanes. All such blocks of a matrix are the ends of its rows
+    // and equally long, so what stands behind them stays 0.
     std::array<float, kCodecBlock> end{};
     std::byte* at = out.data();
     each_block(matrix.shape, [&](std::size_t row, std::size_t column, std::size_t n) {

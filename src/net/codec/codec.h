@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Codecs: matrices of f32 as bytes and back, docs/protocols/codec.md. A matrix may be some columns of a wider
-// one; nothing of the bytes says which codec or shape it was.
+// one. The bytes do not say which codec or shape they were made with.
 //
 //   const MatrixCodec codec(Codec::kInt8, kernels::kernels_for(kernels::best_isa()));
 //   std::vector<std::byte> bytes(encoded_bytes(Codec::kInt8, {.rows = 256, .columns = 32}));
@@ -27,16 +27,16 @@ namespace gossamer::net {
 enum class Codec {
   kF32,   // as it is
   kBf16,  // to nearest even: errs by 2^-8 of a number
-  kInt8,  // a scale for each block of a row: errs by 1/253 of the block's largest number
+  kInt8,  // a scale for each column block of a row: errs by 1/253 of its largest number
 };
 
-// By Codec: what users write.
+// The names that users write, by Codec.
 inline constexpr std::array<std::string_view, 3> kCodecNames = {"f32", "bf16", "int8"};
 [[nodiscard]] constexpr std::string_view name(Codec codec) {
   return kCodecNames[static_cast<std::size_t>(codec)];
 }
 
-// Columns that are rounded together; a row's last block may be shorter.
+// Columns of a column block, which are rounded together. A row's last column block may be shorter.
 inline constexpr std::size_t kCodecBlock = 64;
 
 struct MatrixShape {
@@ -44,8 +44,8 @@ struct MatrixShape {
   std::size_t columns = 0;
 };
 
-// Row-major; `stride` floats from row to row, at least the columns. Without rows or columns `data` may be
-// null. Floats between the columns and the stride are neither read nor written.
+// A row-major matrix; from row to row it is `stride` floats, at least the number of columns. Without rows or
+// columns `data` may be null. Floats between the columns and the stride are neither read nor written.
 struct MatrixView {
   const float* data = nullptr;
   MatrixShape shape;

@@ -62,7 +62,7 @@ struct Matrix {
   std::vector<float> floats;
 };
 
-// Normal numbers around 2^power, now and then a zero, or one that is a thousand times larger.
+// Normal numbers around 2^power; now and then a zero, or a number a thousand times larger.
 Matrix random_matrix(MatrixShape shape, std::size_t gap, std::uint64_t stream, int power = 0) {
   Rng rng(kSeed, Purpose::kTest, stream);
   Matrix matrix(shape, gap);
@@ -96,7 +96,7 @@ class CodecOnIsa : public testing::TestWithParam<std::tuple<Codec, Isa>> {
   [[nodiscard]] MatrixCodec codec() const { return {which(), kernels::kernels_for(isa())}; }
   [[nodiscard]] MatrixCodec scalar() const { return {which(), kernels::kernels_for(Isa::kScalar)}; }
 
-  // At an odd address, with a guard behind; the same as with scalar kernels.
+  // Encodes to an odd address, with a guard behind; scalar kernels must give the same.
   [[nodiscard]] std::vector<std::byte> encode(const Matrix& matrix) const {
     const std::size_t size = encoded_bytes(which(), matrix.shape);
     std::vector<std::byte> bytes(size + 2, kGuard);
@@ -107,7 +107,7 @@ class CodecOnIsa : public testing::TestWithParam<std::tuple<Codec, Isa>> {
     EXPECT_EQ(bytes.back(), kGuard);
     return {bytes.begin() + 1, bytes.end() - 1};
   }
-  // From an odd address, between gaps; the same as with scalar kernels.
+  // Decodes from an odd address, between gaps; scalar kernels must give the same.
   [[nodiscard]] Matrix decode(const std::vector<std::byte>& bytes, MatrixShape shape) const {
     std::vector<std::byte> moved(bytes.size() + 1);
     std::copy(bytes.begin(), bytes.end(), moved.begin() + 1);
@@ -275,7 +275,7 @@ TEST_P(CodecOnIsa, AddsWhatItDecodes) {
   }
 }
 
-// Another size than that of codec and shape is an error that says both, and nothing is written.
+// A size that does not fit codec and shape is an error that says both, and nothing is written.
 TEST_P(CodecOnIsa, RefusesAnotherSize) {
   const MatrixShape shape{.rows = 4, .columns = 30};
   const std::size_t size = encoded_bytes(which(), shape);

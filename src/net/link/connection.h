@@ -14,7 +14,7 @@
 
 namespace gossamer::net {
 
-// Where a lane's part of an array stands.
+// The index of a lane's part in an array.
 [[nodiscard]] inline std::size_t lane_index(host::Lane lane) { return static_cast<std::size_t>(lane); }
 
 struct Connection {
@@ -29,15 +29,15 @@ struct Connection {
   host::Lane lane = host::Lane::kControl;
   bool ours = false;  // we opened it
   Stage stage = Stage::kDialing;
-  NodeId node;        // whose link it belongs to; 0: none yet, or no more
+  NodeId node;        // the node of its link; 0: none yet, or no more
   std::string where;  // for people
-  std::string host;   // which it came from; empty if it is ours
+  std::string host;   // the host that it came from; empty if it is ours
   NodeId via;         // the relay that it goes through; 0: none
   host::PeerName name;
   std::uint64_t unwritten = 0;  // handed to the network and still in this process
   Instant heard;                // when the last frame came
   Instant next_ping;
-  std::uint64_t ping = 0;  // the token of the last
+  std::uint64_t ping = 0;  // the token of the Ping that has no Pong yet; 0: none
   Instant ping_sent;
 };
 

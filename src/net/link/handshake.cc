@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Links, the part that reads frames: who is at the other end, and what they may say.
+// Links, the part that reads frames: the identity of the other end, and what it may say.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -42,7 +42,7 @@ Error error_of(const wire::Refusal& refusal, ErrorKind kind, const std::string& 
           .fix = printable(refusal.fix())};
 }
 
-// Whether trying again could help.
+// Whether the refusal is final: trying again could not help.
 bool is_final(wire::Refusal::Reason reason) {
   return reason != wire::Refusal::BUSY && reason != wire::Refusal::PROTOCOL &&
          reason != wire::Refusal::UNKNOWN;
@@ -202,7 +202,7 @@ std::optional<wire::Refusal> Links::session_objection(const Connection& connecti
         wire::Refusal::BUSY,
         {.what = "this node is opening the link itself", .got = {}, .expected = {}, .fix = "wait"});
   }
-  // It was under way for so long that a later connection has come further.
+  // This Hello was under way for so long that a later connection has come further.
   if (same && !link->lanes[lane_index(connection.lane)].stream.can_attach(hello.progress())) {
     return refusal_of(
         wire::Refusal::BUSY,
@@ -276,7 +276,7 @@ void Links::on_welcome(Connection& connection, const wire::Welcome& welcome, Ins
     wrong = "the certificate is of another node";
   }
   if (welcome.wire() < kWireMin || welcome.wire() > kWireMax) wrong = "no wire version in common";
-  // Not we were refused: the other one will not do.
+  // The other side has not refused us; this incarnation of it will not do.
   if (fenced != fenced_.end() && peer.incarnation <= fenced->second) {
     wrong = "this incarnation was declared dead";
     kind = ErrorKind::kFailed;
@@ -357,8 +357,8 @@ void Links::on_established(Connection& connection, Frame frame, Instant now, Lin
         return fault(connection, done.error(), now, out);
       return serve_lane(link, connection.lane, now);
     case wire::FrameHeader::kPing: {
-      // Who asks and does not read the answers gets no more of them. Data stops below this, so that a busy
-      // connection still answers: a Ping without a Pong is the last that a peer sends.
+      // A peer that pings and does not read the answers gets no more of them. Data stops at a lower bound, so
+      // that a busy connection still answers. It must: a peer sends no further Ping while one has no Pong.
       if (connection.unwritten >= 2 * kUnwritten) return;
       wire::FrameHeader pong;
       pong.mutable_pong()->set_token(header.ping().token());

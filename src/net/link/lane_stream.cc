@@ -72,8 +72,8 @@ Result<void> LaneStream::attach(const wire::Progress& theirs) {
   return {};
 }
 
-// Frames leave in the order of their numbers: what was kept first, then a new piece if their window has room
-// for it.
+// Frames leave in the order of their numbers: kept ones first, then a new piece if the other side's window
+// has room for it.
 std::optional<LaneStream::NextFrame> LaneStream::next_frame() {
   if (next_to_send_ == kept_.size()) cut_piece();
   if (next_to_send_ == kept_.size()) return std::nullopt;

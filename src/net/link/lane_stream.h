@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // LaneStream: one lane of a link, both directions, over all connections that come and go under it
-// (docs/protocols/link.md, "Order, loss, and coming back" and "Back-pressure"). It cuts messages into frames,
-// keeps them until the other side has them, sends again on a new connection what the old one lost, puts
-// messages together and bounds what the other side may send.
+// (docs/protocols/link.md, "Order, loss, and coming back" and "Back-pressure"). Sending, it cuts messages
+// into frames and keeps these until the other side has them. On a new connection it sends again what the old
+// one lost. Receiving, it puts messages together and bounds what the other side may send.
 //
 // A pure state machine: frames come in, frames go out, and `now` is an argument. Thread rule: one owner.
 #pragma once
@@ -26,24 +26,25 @@ using MessageNumber = std::uint64_t;
 
 class LaneStream {
  public:
-  // Small enough that a line of 2 kB/s brings one within Links::kSilence: both ends hear of each, one by the
-  // piece and the other by its acknowledgement.
+  // Bytes of a piece: small enough that a line of 2 kB/s brings one within Links::kSilence. So both ends hear
+  // of each piece in time, one by the piece and the other by its acknowledgement.
   static constexpr std::uint64_t kPieceBytes = 16ULL << 10;
   static constexpr Duration kAckDelay{50'000'000};
 
-  // `window`: bytes of complete messages that may be here and not consumed, in [2 kPieceBytes, 2^40).
+  // `window`: how many bytes of complete messages may be here and not consumed, in [2 kPieceBytes, 2^40).
   explicit LaneStream(std::uint64_t window);
 
   // Queues a message; returns its number. Requires body and payload within their limits.
   MessageNumber send(Message message);
-  // Takes back what is not wholly sent; false if it is, or was never queued.
+  // Takes back a message that is not wholly sent; false if it is, or was never queued.
   bool cancel(MessageNumber number);
   // The user is done with `bytes` of delivered messages (counted_bytes).
   void consumed(std::uint64_t bytes);
 
-  // What Hello, Welcome and Ack tell the other side: what is here, and how far it may go on.
+  // The progress that Hello, Welcome and Ack tell the other side: what has arrived here, and how far it may
+  // go on.
   [[nodiscard]] wire::Progress tell();
-  // A connection is up, and the other side has what `theirs` says: sends the rest again. An error if that
+  // A connection is up, and the other side has what `theirs` says: the rest is sent again. An error if that
   // cannot be.
   [[nodiscard]] Result<void> attach(const wire::Progress& theirs);
 
@@ -52,22 +53,22 @@ class LaneStream {
 
   struct NextFrame {
     Slices bytes;
-    std::uint32_t channel = 0;  // of the message that it is a piece of
+    std::uint32_t channel = 0;  // of the message of which it is a piece
   };
-  // The next frame for the connection; nothing while the window or the queue is exhausted.
+  // The next frame for the connection; nothing while the other side's window is full or the queue is empty.
   [[nodiscard]] std::optional<NextFrame> next_frame();
 
-  // A Data frame from the other side. Gives the message that it completes, if it does. An error (kBadData)
-  // for whatever a correct peer never sends: the connection must then be closed.
+  // Takes a Data frame from the other side. Gives the message that it completes, if it does. An error
+  // (kBadData) for anything that a correct peer never sends: the connection must then be closed.
   [[nodiscard]] Result<std::optional<Message>> on_data(const wire::Data& data, Slices payload, Instant now);
   [[nodiscard]] Result<void> on_ack(const wire::Progress& theirs);
 
-  // When the next Ack should go out (long ago: now); nothing if there is none to send.
+  // The time at which the next Ack should go out (long ago: now); nothing if there is none to send.
   [[nodiscard]] std::optional<Instant> ack_due() const;
   // The last message that the other side has wholly.
   [[nodiscard]] MessageNumber acknowledged() const { return acknowledged_; }
-  // All in counted_bytes(): what was given to send() and the other side has not acknowledged, or has; what
-  // came.
+  // Three sums in counted_bytes(): given to send() and not acknowledged by the other side; acknowledged;
+  // arrived here.
   [[nodiscard]] std::uint64_t queued_bytes() const { return queued_bytes_; }
   [[nodiscard]] std::uint64_t acknowledged_bytes() const { return acknowledged_bytes_; }
   [[nodiscard]] std::uint64_t received_bytes() const { return received_bytes_; }
@@ -111,7 +112,7 @@ class LaneStream {
   std::uint64_t forgotten_ = 0;   // frames up to this one are acknowledged
   std::deque<Kept> kept_;         // frames forgotten_ + 1 .. last_frame_
   std::size_t next_to_send_ = 0;  // index into kept_
-  std::uint64_t sent_bytes_ = 0;  // counted against their window
+  std::uint64_t sent_bytes_ = 0;  // counted against the other side's window
   std::uint64_t their_window_ = 0;
   MessageNumber acknowledged_ = 0;
   std::uint64_t queued_bytes_ = 0;

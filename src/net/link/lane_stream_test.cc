@@ -28,7 +28,7 @@ Frame decode(Slices bytes) {
   return std::move(*frame);
 }
 
-// Both ends of a lane and the frames on the way, at no time at all.
+// Both ends of a lane and the frames between them, which take no time.
 struct Pair {
   LaneStream a{kWindow};
   LaneStream b{kWindow};
@@ -39,7 +39,7 @@ struct Pair {
     ASSERT_TRUE(a.attach(from_b).ok());
     ASSERT_TRUE(b.attach(from_a).ok());
   }
-  // Carries all that `from` would send to `to`; the messages that arrive.
+  // Carries all that `from` would send to `to`; gives the messages that arrive.
   static std::vector<Message> carry(LaneStream& from, LaneStream& to) {
     std::vector<Message> arrived;
     while (auto next = from.next_frame()) {
@@ -70,7 +70,7 @@ TEST(LaneStream, CarriesMessages) {
   }
 }
 
-// What the receiver's user has not consumed stops the sender at the window; a message larger than the window
+// What the receiver's user has not consumed stops the sender at the window. A message larger than the window
 // passes.
 TEST(LaneStream, WindowStops) {
   Pair pair;
@@ -94,8 +94,8 @@ TEST(LaneStream, WindowStops) {
   EXPECT_EQ(total_bytes(arrived[0].payload), 5 * kWindow);
 }
 
-// Messages without a byte are stopped by the window too, and what the sender counts as queued is what the
-// receiver counts as received and its user as consumed.
+// Messages without a byte are stopped by the window too. The sender counts as queued what the receiver counts
+// as received and its user as consumed.
 TEST(LaneStream, EmptyMessagesCost) {
   Pair pair;
   pair.connect();
@@ -135,8 +135,8 @@ TEST(LaneStream, AckIsDue) {
   EXPECT_EQ(pair.b.ack_due(), Instant{});
 }
 
-// A cancelled message never arrives, whether none, some or all but the last of its frames have left, and
-// those after it do; what has left wholly cannot be cancelled.
+// A cancelled message never arrives, whether none, some or all but the last of its frames have left. The
+// messages after it do arrive. A message that has left wholly cannot be cancelled.
 TEST(LaneStream, Cancel) {
   const std::string large(3 * LaneStream::kPieceBytes, 'c');
   for (int sent = 0; sent <= 3; ++sent) {

@@ -14,14 +14,14 @@ namespace {
 
 constexpr std::array<host::Lane, host::kLanes> kBothLanes{host::Lane::kControl, host::Lane::kBulk};
 
-// 0.1, 0.2, 0.4 ... 5 s after the first failure, the second, ...; none before the first.
+// The wait after the first, second, third ... failure: 0.1, 0.2, 0.4 ... 5 s; none before the first.
 Duration backoff(int failures) {
   if (failures == 0) return {};
   return from_milliseconds(std::min(5000.0, 100.0 * static_cast<double>(1U << std::min(failures - 1, 10))));
 }
 
-// What may wait at a relay for one connection: what its window lets through and, of small messages, the
-// frames' own bytes, and Acks and Pings.
+// The bytes that may wait at a relay for one connection. Its window lets so much through; a quarter is for
+// the frames' own bytes where messages are small; the rest is for Acks and Pings.
 std::uint64_t most_held(std::uint64_t window) { return window + window / 4 + (1ULL << 20); }
 
 // How long a connection may be without a frame, or not be open yet.
@@ -103,7 +103,7 @@ void Links::close(NodeId node, const std::string& reason, Instant now) {
       drop(connection.id);
       continue;
     }
-    // close() would throw the Goodbye away: the other side closes, or time does.
+    // close() would throw the Goodbye away. So the other side closes the connection, or its deadline does.
     wire::FrameHeader goodbye;
     goodbye.mutable_goodbye()->set_reason(reason);
     send_frame(connection, encode_frame(goodbye));
@@ -120,7 +120,7 @@ void Links::fence(PeerId peer, Instant now, LinkEvents& out) {
   highest = std::max(highest, peer.incarnation);
   const auto found = links_.find(peer.node);
   if (found == links_.end() || found->second.peer.incarnation > peer.incarnation) return;
-  if (found->second.peer.incarnation.value == 0) {  // who will answer is not known yet
+  if (found->second.peer.incarnation.value == 0) {  // the incarnation that will answer is not known yet
     reached(options_.probes, LinkProbe::kFencedBeforeKnown);
     return;
   }
@@ -251,14 +251,14 @@ void Links::on_event(const host::Closed& event, Instant now, LinkEvents& out) {
   lost(link->second, connection.lane, reason, now, out);
 }
 
-// The lane's connection is gone from connections_ already.
+// Requires that the lane's connection is gone from connections_ already.
 void Links::lost(Link& link, host::Lane lane, const Error& reason, Instant now, LinkEvents& out) {
   LaneState& state = link.lanes[lane_index(lane)];
   const bool was_up = std::exchange(state.up, false);
   state.connection.reset();
   if (link.opener) {
     const Duration wait = backoff(state.failures++);
-    // Everybody who lost the same peer would come back at the same moment.
+    // Without a random wait all nodes that lost the same peer would come back at the same moment.
     state.retry =
         now +
         Duration{static_cast<std::int64_t>(static_cast<double>(wait.ns) * (0.5 + 0.5 * rng_.uniform()))};
@@ -347,7 +347,7 @@ void Links::schedule(Link& link, Instant now) {
     at(connection.heard + patience(connection));
     if (!lane.up) continue;
     at(connection.next_ping);
-    // One that is full is served again when something was written.
+    // A full connection is served again when something was written.
     const auto due = lane.stream.ack_due();
     if (due.has_value() && connection.unwritten < kUnwritten) at(std::max(*due, now));
   }

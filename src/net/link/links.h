@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Links: all links of a node (docs/protocols/link.md). It opens connections, says and checks who is at each
-// end, opens again what broke, and carries messages on the two lanes of each link, so that none is lost or
+// Links: all links of a node (docs/protocols/link.md). It opens connections, checks the identity of each end,
+// and opens again what broke. It carries messages on the two lanes of each link, so that none is lost or
 // doubled while both incarnations live.
 //
-// A pure state machine over the Network seam: events come in by on(), time by `now`, what users should know
-// goes into `out`; calls on the Network only queue. The driver calls tick() at next_wakeup().
+// A pure state machine over the Network seam. Events come in by on(), and time by `now`; what users should
+// know goes into `out`. Calls on the Network only queue. The driver calls tick() at next_wakeup().
 //
 // Thread rule: one owner, the loop thread.
 #pragma once
@@ -36,8 +36,8 @@
 
 namespace gossamer::net {
 
-// Where a node listens, an endpoint for each lane; or, instead, another node through which it is reached,
-// which relays and with which both have links.
+// The address of a node: where it listens, an endpoint for each lane. Or, instead, the node `via` through
+// which it is reached: that one relays, and both ends have links with it.
 struct PeerAddress {
   NodeId node;
   host::Endpoint control = {};
@@ -49,8 +49,8 @@ struct PeerAddress {
 struct LinkUp {
   PeerId peer;
 };
-// The control connection is gone; whoever opened it tries again. A process that ended looks like this at
-// once.
+// The control connection is gone; the side that opened it tries again. A process that ended looks like this
+// at once.
 struct LinkBroken {
   PeerId peer;
   Error reason;
@@ -60,26 +60,28 @@ struct OpenFailed {
   NodeId node;
   Error reason;
 };
-// The link is over: it left, was fenced, came back as another incarnation, or refused us (kind kRefused).
-// What was not acknowledged is lost. `peer.incarnation` is 0 if we never got through.
-// Why the other side will have none of us, if it said so.
+// Why the other side refuses the link, if it said so.
 enum class Refused {
   kNo,
   kFenced,        // this incarnation was declared dead
   kElsewhere,     // another node or run than we thought
   kIncompatible,  // versions or certificates do not fit
 };
+// The link is over: the peer left, was fenced, came back as another incarnation, or refused us (kind
+// kRefused). Messages that were not acknowledged are lost. `peer.incarnation` is 0 if we never got through.
 struct LinkEnded {
   PeerId peer;
   Error reason;
   Refused refused = Refused::kNo;
 };
-// A node opened a connection and was refused, because it speaks no wire version that we do. There is no link.
+// A node opened a connection and was refused, because it speaks no wire version that this node does. There is
+// no link.
 struct Incompatible {
   PeerId peer;
   Error reason;
 };
-// What to hand back to consumed(): it stands for one link, of which a node may have several in its life.
+// The receipt of a message, to hand back to consumed(). It names one link, of which a node may have several
+// in its life.
 struct Receipt {
   NodeId node;
   std::uint64_t link = 0;
@@ -103,7 +105,7 @@ struct LinkStatistics {
   std::uint64_t acknowledged_bytes = 0;
   std::uint64_t received_bytes = 0;
   std::optional<NodeId> relayed_by = {};  // what is up goes through this node
-  std::uint64_t link = 0;  // another one for each link with the node, as in Ticket; 0: there is none
+  std::uint64_t link = 0;  // differs for each link with the node, as in Ticket; 0: there is none
 };
 
 // Names a message that was sent.
@@ -138,8 +140,8 @@ class Links {
   Links(host::Network& network, Options options);
   Links(const Links&) = delete;
   Links& operator=(const Links&) = delete;
-  // Closes every connection without a word, because the Network lives on and this ends. Nothing may be called
-  // after it.
+  // Closes every connection without a word. For a user that ends while its Network lives on. Nothing may be
+  // called after it.
   void abandon();
 
   // Opens a link, unless there is one with that node. LinkUp, OpenFailed or LinkEnded tell how it goes.
@@ -148,36 +150,36 @@ class Links {
   void close(NodeId node, const std::string& reason, Instant now);
   // Ends the link with this incarnation, if there is one, and refuses it and older ones for ever.
   void fence(PeerId peer, Instant now, LinkEvents& out);
-  // Takes connections that this node relays to us, and believes it who opened them. (Who opens a link through
-  // a relay believes that one anyway.)
+  // Takes connections that this node relays to us, and believes it which node opened them. (The opener of a
+  // link through a relay believes that relay anyway.)
   void trust_relay(NodeId node) { relay_.trust(node); }
 
   [[nodiscard]] bool linked(NodeId node) const { return links_.contains(node); }
 
-  // Queues a message, also before the link is up. Nothing if there is no link with that incarnation;
-  // incarnation 0 means whoever the link is with.
+  // Queues a message, also before the link is up. Gives nothing if there is no link with that incarnation;
+  // incarnation 0 takes any incarnation that the link is with.
   [[nodiscard]] std::optional<Ticket> send(PeerId to, host::Lane lane, Message message, Instant now);
-  // Takes back what is not wholly sent; false if it is, or the link is gone.
+  // Takes back a message that is not wholly sent; false if it is, or if the link is gone.
   bool cancel(const Ticket& ticket);
-  // The other side has all of it, or the link is gone.
+  // Whether the other side has all of it, or the link is gone.
   [[nodiscard]] bool settled(const Ticket& ticket) const;
   // The user is done with a message that arrived. Nothing happens if its link is gone.
   void consumed(const Receipt& receipt, Instant now);
 
-  // Questions among the events are somebody else's; nothing happens for them.
+  // Questions among the events belong to another user; nothing happens for them.
   void on(host::NetworkEvent event, Instant now, LinkEvents& out);
   void tick(Instant now, LinkEvents& out);
-  // When tick() has something to do; nothing: only events matter.
+  // The time at which tick() has something to do; nothing: only events matter.
   [[nodiscard]] std::optional<Instant> next_wakeup() const;
 
   [[nodiscard]] LinkStatistics statistics(NodeId node) const;
-  // Handed to connections since the beginning, with headers and what was sent again: all, and the pieces of
-  // messages on a channel.
+  // Bytes handed to connections since the beginning, with headers and all that was sent again. The second
+  // counts only the pieces of messages on one channel.
   [[nodiscard]] std::uint64_t sent_bytes() const { return sent_bytes_; }
   [[nodiscard]] std::uint64_t sent_bytes(std::uint32_t channel) const;
-  // Who speaks to whom through this node; each pair both ways round.
+  // The nodes that speak through this node, and with which; each pair both ways round.
   [[nodiscard]] std::map<NodeId, std::set<NodeId>> relayed() const { return relay_.pairs(); }
-  // What waits here to be relayed.
+  // Bytes that wait here to be relayed, as they count against relay_bytes.
   [[nodiscard]] std::uint64_t relay_held() const { return relay_.held(); }
 
  private:
@@ -244,10 +246,10 @@ class Links {
   void refuse(Connection& connection, const wire::Refusal& refusal, Instant now);
   void fault(Connection& connection, Error error, Instant now, LinkEvents& out);
   void send_frame(Connection& connection, Slices frame);
-  // It belongs to no link, and must be gone in time.
+  // Makes the connection a stranger: it belongs to no link, and must be gone in time.
   void make_stranger(const Connection& connection, Instant now);
   void hang_up(host::ConnectionId id);
-  // Lets relayed connections have what is theirs: events here, frames towards the relay or from it.
+  // Serves relayed connections: hands on their events, and sends frames to and from the relay.
   void settle(Instant now, LinkEvents& out);
   Link& make_link(NodeId node);
   Connection& add_connection(host::ConnectionId id, host::Lane lane, Instant now);
@@ -261,7 +263,7 @@ class Links {
   std::map<NodeId, Link> links_;
   std::map<host::ConnectionId, Connection> connections_;
   std::map<NodeId, Incarnation> fenced_;  // the highest fenced incarnation of each node
-  // The newest session that each node opened to us: a Hello may have been under way for long.
+  // The newest link session that each node opened to us: a Hello may have been under way for long.
   std::map<NodeId, std::pair<Incarnation, std::uint64_t>> newest_session_;
   std::set<std::pair<Instant, NodeId>> wakes_;
   std::uint64_t sent_bytes_ = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Links against those who do not keep to the protocol: nothing ends a node, and nothing costs it unbounded
+// Links against peers that do not keep to the protocol: nothing ends a node, and nothing costs it unbounded
 // memory.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -33,8 +33,8 @@ class Counting final : public host::Network {
   std::uint64_t queued = 0;
 };
 
-// Connections that say nothing are closed after a while; beyond what one certificate, one host or all
-// together may have, immediately. Nobody's flood keeps another out.
+// Connections that say nothing are closed after a while. Beyond what one certificate, one host or all
+// together may have, they are closed immediately. A flood of one keeps no other out.
 TEST_F(LinksTest, Strangers) {
   constexpr std::size_t kEach = 40;  // connections of one process
   Node& a = start(1);
@@ -122,8 +122,8 @@ TEST_F(LinksTest, Garbage) {
   EXPECT_EQ(a.bodies(Lane::kControl), std::vector<std::string>{"still here"});
 }
 
-// Hostile openings that once ended a node: a run's name as long as a header may be, and garbage while we take
-// leave.
+// Hostile openings that once ended a node: a run's name as long as a header may be, and garbage while this
+// node takes leave.
 TEST_F(LinksTest, HostileOpenings) {
   Node& a = start(1);
   Node& b = start(2);
@@ -153,8 +153,8 @@ TEST_F(LinksTest, HostileOpenings) {
   EXPECT_TRUE(a.bodies(Lane::kControl).empty());
 }
 
-// Whoever speaks no version of ours is refused with both ranges, and our user is told the same, unless the
-// certificate says that somebody else is there.
+// A node that speaks no version of ours is refused with both ranges, and our user is told the same. The user
+// is not told if the certificate belongs to another node.
 TEST_F(LinksTest, OtherVersion) {
   Node& a = start(1);
   std::vector<wire::Refusal> refusals;
@@ -182,7 +182,7 @@ TEST_F(LinksTest, OtherVersion) {
   EXPECT_THAT(told[0].reason.message(), HasSubstr("1 to 1"));
 }
 
-// Who sends without reading, Pings above all, costs bounded memory.
+// A peer that sends without reading, Pings above all, costs bounded memory.
 TEST_F(LinksTest, PingsUnread) {
   Counting network;
   Links links(network, {.run = "run", .self = {NodeId{1}, Incarnation{1}}, .program = "test"});

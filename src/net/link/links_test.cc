@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Both ends learn of a link once, and who is there; messages queued before it is up are not lost.
+// Both ends learn of a link once, and which node is there. Messages queued before it is up are not lost.
 TEST_F(LinksTest, Opens) {
   Node& a = start(1);
   Node& b = start(2);
@@ -61,8 +61,8 @@ TEST_F(LinksTest, BulkDelaysNoControl) {
             0.9 * 12.5e6 * (seconds - 1.5));
 }
 
-// On a line of 10 kB/s a message of 1 MB arrives over one connection, on either lane and on both, one way and
-// both ways at once: its pieces are life enough for both ends.
+// On a line of 10 kB/s a message of 1 MB arrives over one connection: its pieces are sign of life enough for
+// both ends. So it is on either lane and on both, one way and both ways at once.
 TEST_F(LinksTest, SlowLine) {
   const host::MachineRates slow{.up_bytes_per_second = 10e3, .down_bytes_per_second = 10e3};
   std::uint64_t number = 10;
@@ -92,7 +92,7 @@ TEST_F(LinksTest, SlowLine) {
   }
 }
 
-// Nor does a line that becomes slow while gigabytes are under way break.
+// A line that becomes slow while gigabytes are under way does not break either.
 TEST_F(LinksTest, LineBecomesSlow) {
   Node& a = start(1);
   Node& b = start(2);
@@ -128,7 +128,7 @@ TEST_F(LinksTest, BusyThenIdle) {
   EXPECT_LT((timeline_.now() - *a.links->statistics(b.id.node).last_heard).seconds(), 3);
 }
 
-// Who does not consume bounds what is sent: the window, and a message beyond it.
+// A user that does not consume bounds what is sent: the window, and a message beyond it.
 TEST_F(LinksTest, WindowBoundsMemory) {
   Node& a = start(1);
   Node& b = start(2);
@@ -189,8 +189,8 @@ TEST_F(LinksTest, DeathIsNoticed) {
   EXPECT_FALSE(a.all<OpenFailed>().empty());
 }
 
-// A node that comes back as a new incarnation ends the old link on the other side; what was for the old one
-// does not reach the new one.
+// A node that comes back as a new incarnation ends the old link on the other side. Messages for the old one
+// do not reach the new one.
 TEST_F(LinksTest, NewIncarnation) {
   Node& a = start(1);
   Node& old = start(2);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PeerId: one life of one node, which is what messages come from and go to. Thread rule: plain value.
+// PeerId: one life of one node; messages come from and go to such a life. Thread rule: plain value.
 #pragma once
 
 #include <compare>

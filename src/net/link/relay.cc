@@ -28,7 +28,7 @@ Error fault(std::string got, std::string expected) {
 
 void Relay::up(host::ConnectionId id, const OuterConnection& outer) {
   CHECK(!is_inner(id), id.value);
-  // Both sides choose numbers: whoever opened the connection takes the odd ones.
+  // Both sides choose numbers: the side that opened the connection takes the odd ones.
   outers_[id] = {.what = outer, .next_ours = outer.ours ? 1U : 2U, .last_theirs = 0};
 }
 
@@ -161,7 +161,7 @@ Result<void> Relay::on_frame(host::ConnectionId id, Frame frame) {
   if (place.number == 0 || (theirs ? place.number > outer.last_theirs : place.number >= outer.next_ours)) {
     return fault(fmt::format("a frame of connection {}", place.number), "one that was opened");
   }
-  // What was under way when it closed is no fault.
+  // A frame that was under way when its connection closed is no fault.
   if (!outer.halves.contains(place.number)) return {};
   if (data) {
     on_relayed(place, std::move(frame.payload));
@@ -180,7 +180,7 @@ Result<void> Relay::on_open(host::ConnectionId id, Outer& outer, const wire::Rel
   }
   if ((open.to_node() == 0) == (open.from_node() == 0))
     return fault("RelayOpen to and from, or neither", "one of them");
-  // Whoever does not read the refusals must not pile them up.
+  // A peer that does not read the refusals must not pile them up.
   if (outer.notices.size() >= kMostNotices)
     return fault("more requests while answers wait", "that they are read");
   outer.last_theirs = number;

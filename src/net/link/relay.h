@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Relay: connections inside connections (docs/protocols/link.md, "Relay"), all three parts of it. For the
-// node that opens one and the node that it reaches, an inner connection looks like any other of
-// host/api/network.h: it has a ConnectionId, takes frames and gives NetworkEvents. For the node between them
-// it is two numbers, one on each of two outer connections, and the frames that wait to go on; how many may
-// wait is bounded, and the inner connection ends rather than pass the bound.
+// Relay: connections inside connections (docs/protocols/link.md, "Relay"), all three parts of it. To the two
+// nodes at its ends an inner connection looks like any other of host/api/network.h. It has a ConnectionId,
+// takes frames and gives NetworkEvents. To the node between them it is two numbers, one on each of two outer
+// connections, and the frames that wait to go on. Their number is bounded: an inner connection that would
+// pass the bound ends.
 //
-// Outer connections are those of links that are up; Links tells which. The frames for them are taken by
-// next_frame(), when their own have gone.
+// The outer connections belong to links that are up; Links tells which. next_frame() takes the frames for an
+// outer connection, when its own have gone.
 //
 // A pure state machine without time. Thread rule: one owner.
 #pragma once
@@ -34,22 +34,23 @@ class Relay {
   struct Options {
     NodeId self;
     bool relays = false;  // for others
-    // What may wait for one inner connection in one direction, on each lane, and for all together: bytes of
-    // frames and kHeldCost for each.
+    // The most that may wait for one inner connection in one direction, by lane; and for all together.
+    // Counted are the bytes of frames, and kHeldCost for each frame.
     std::array<std::uint64_t, host::kLanes> most_held{};
     std::uint64_t most_held_in_all = 0;
   };
   static constexpr std::uint64_t kHeldCost = 256;
-  // Inner connections over one outer one, and frames that open or close them waiting for one.
+  // The most inner connections over one outer connection, and the most RelayOpen and RelayClose frames that
+  // wait for one.
   static constexpr std::size_t kMostInner = 256;
   static constexpr std::size_t kMostNotices = 1024;
 
   explicit Relay(const Options& options) : options_(options) {}
 
-  // Whether the connection is an inner one, whose calls belong here.
+  // Whether the connection is an inner one. Calls for such a connection belong here, not to the Network.
   [[nodiscard]] static bool is_inner(host::ConnectionId id) { return (id.value & kInner) != 0; }
 
-  // A connection of a link with `peer` is up, or gone for good: what went over it ends.
+  // A connection of a link with `peer` is up, or gone for good: inner connections over it end.
   struct OuterConnection {
     NodeId peer;
     host::Lane lane = host::Lane::kControl;
@@ -60,28 +61,28 @@ class Relay {
   // Accepts inner connections that this peer says are from others.
   void trust(NodeId peer) { trusted_.insert(peer); }
 
-  // As those of host::Network. An inner connection opens, or fails, through the link with `via`.
+  // As the functions of host::Network. An inner connection opens, or fails, through the link with `via`.
   [[nodiscard]] host::ConnectionId connect(NodeId via, NodeId to, host::Lane lane);
   void send(host::ConnectionId inner, Slices frame);
   void close(host::ConnectionId inner);
   // The relay that an inner connection goes through; 0 if it has ended.
   [[nodiscard]] NodeId via(host::ConnectionId inner) const;
 
-  // A RelayOpen, Relayed or RelayClose from an outer connection. An error (kBadData) for what a correct peer
-  // never sends.
+  // Takes a RelayOpen, Relayed or RelayClose from an outer connection. An error (kBadData) for anything that
+  // a correct peer never sends.
   [[nodiscard]] Result<void> on_frame(host::ConnectionId outer, Frame frame);
   // The next frame for an outer connection.
   [[nodiscard]] std::optional<Slices> next_frame(host::ConnectionId outer);
 
-  // What has happened to inner connections that end here, and which outer connections have frames to fetch:
-  // since these were called last.
+  // Events of inner connections that end here, and the outer connections that have frames to fetch: all since
+  // these were called last.
   [[nodiscard]] std::vector<host::NetworkEvent> take_events() { return std::exchange(events_, {}); }
   [[nodiscard]] std::set<host::ConnectionId> take_ready() { return std::exchange(ready_, {}); }
   [[nodiscard]] bool has_news() const { return !events_.empty() || !ready_.empty(); }
 
-  // Who speaks to whom through this node, on whichever lane; each pair both ways round.
+  // The nodes that speak through this node, and with which, on either lane; each pair both ways round.
   [[nodiscard]] std::map<NodeId, std::set<NodeId>> pairs() const;
-  // What waits here for all inner connections, as it counts.
+  // Bytes that wait here for all inner connections, counted with kHeldCost.
   [[nodiscard]] std::uint64_t held() const { return held_; }
 
  private:
@@ -117,7 +118,7 @@ class Relay {
   void push(const Place& place, Slices frame);
   void notice(host::ConnectionId outer, const wire::FrameHeader& header);
   void say_closed(const Place& place, const std::string& reason);
-  // Ends the half at `place`; whoever is behind it hears why, and the outer connection does not.
+  // Ends the half at `place`. The node or half behind it hears why; the outer connection does not.
   void end_half(const Place& place, const std::string& reason);
   void forget(const Place& place);
 

@@ -16,7 +16,7 @@ namespace {
 using ::testing::Contains;
 using ::testing::HasSubstr;
 
-// What a relay is configured with.
+// The options of a relay.
 Links::Options relaying(std::uint64_t bytes = 256ULL << 20) {
   Links::Options options;
   options.relays = true;
@@ -43,7 +43,7 @@ class RelayTest : public LinksTest {
     node.links->trust_relay(NodeId{3});
     return node;
   }
-  // All three linked, the hidden ones through the relay.
+  // Links all three nodes, the hidden ones through the relay.
   void join_all(Node& a, Node& b, Node& relay) {
     join(a, relay);
     join(b, relay);
@@ -61,7 +61,7 @@ class RelayTest : public LinksTest {
   std::uint64_t relay_lives_ = 0;
 };
 
-// Gigabytes and control messages pass both ways, once and in order, and both ends know through whom.
+// Gigabytes and control messages pass both ways, once and in order, and both ends know through which relay.
 TEST_F(RelayTest, Carries) {
   Node& a = start_hidden(1);
   Node& b = start_hidden(2);
@@ -99,8 +99,8 @@ TEST_F(RelayTest, Carries) {
   EXPECT_EQ(relay.links->relay_held(), 0U);
 }
 
-// Who does not consume bounds what the relay holds, by the inner window; what the relay has to say itself to
-// the same node goes before all that. Then everything arrives.
+// A receiver that does not consume bounds what the relay holds, by the inner window. The relay's own messages
+// to the same node go before all that. Then everything arrives.
 TEST_F(RelayTest, SlowReceiver) {
   Node& a = start_hidden(1);
   Node& b = start_hidden(2);
@@ -117,7 +117,7 @@ TEST_F(RelayTest, SlowReceiver) {
     run_for(1);
     most = std::max(most, relay.links->relay_held());
     if (i == 5) relay.send(b, Lane::kBulk, "mine");
-    // At most 1 MiB of others' is before it on its way, and the other lane's share.
+    // At most 1 MiB of others' bytes is before it on its way, and the other lane's share.
     if (i == 9) {
       EXPECT_THAT(b.bodies(Lane::kBulk), Contains("mine"));
     }
@@ -169,7 +169,7 @@ TEST_F(RelayTest, RelayDies) {
     run_for(20);
     EXPECT_THAT(a.all<OpenFailed>().back().reason.message(), HasSubstr("node-3"));
     relay = &start_relay();
-    // The relay's links are with its next incarnation: whoever opened the last opens another.
+    // The relay's links are with its next incarnation: the side that opened the last link opens another.
     run_for(10);
     for (Node* const node : {&a, &b}) {
       if (!node->links->statistics(relay->id.node).up) node->open(*relay);
@@ -182,7 +182,7 @@ TEST_F(RelayTest, RelayDies) {
   }
 }
 
-// A path to the relay that is cut is noticed by silence, at the far end too, and the link goes on when it is
+// A cut path to the relay is noticed by silence, at the far end too. The link goes on when the path is
 // healed.
 TEST_F(RelayTest, PathIsCut) {
   Node& a = start_hidden(1);
@@ -230,8 +230,8 @@ TEST_F(RelayTest, EndDies) {
   EXPECT_THAT(a.all<LinkEnded>()[1].reason.message(), HasSubstr("has left: done"));
 }
 
-// Nobody relays who is not configured to, to whom it has no link, or for the fenced; nobody believes a relay
-// that it was not told to; an end refuses the fenced itself.
+// A node relays only if it is configured to, has a link to the target, and the asker is not fenced. A node
+// believes no relay that it was not told to believe. An end refuses a fenced node itself.
 TEST_F(RelayTest, Refuses) {
   Node& a = start_hidden(1);
   Node& b = start(2);
@@ -351,7 +351,7 @@ TEST_F(LoneRelay, Faults) {
   EXPECT_EQ(opened[0].relay_open().number(), 2U);  // the relay's own, on a connection that it has not opened
 }
 
-// Whoever asks and does not read the answers, or opens without end, costs bounded memory.
+// A peer that asks and does not read the answers, or opens without end, costs bounded memory.
 TEST_F(LoneRelay, Floods) {
   std::uint64_t number = 1;
   while (fault(relay_open(number, 9)) == "fine") {

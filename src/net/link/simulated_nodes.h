@@ -24,7 +24,7 @@ namespace gossamer::net {
 
 using host::Lane;
 
-// A node on a simulated machine of its own, which writes down what its links say and consumes what arrives.
+// A node on a simulated machine of its own. It writes down what its links say and consumes what arrives.
 class Node {
  public:
   Node(host::Timeline& timeline, host::SimInternet& internet, std::uint64_t number,
@@ -135,7 +135,7 @@ class Node {
   LinkEvents events;
   std::vector<Instant> when;  // of each event
   bool consumes = true;
-  std::function<void(LinkEvent)> on_event;  // beside writing it down; may send
+  std::function<void(LinkEvent)> on_event;  // called for each event before it is written down; may send
   std::unique_ptr<Links> links;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Frames between two nodes as bytes: docs/protocols/link.md, "Frame". Encoding shares the payload's memory,
-// decoding that of the frame. Thread rule: plain functions.
+// decoding shares the frame's. Thread rule: plain functions.
 #pragma once
 
 #include <gossamer/link.pb.h>
@@ -28,8 +28,8 @@ struct Frame {
 // Requires a header within kMaxHeaderBytes, and a frame within kMaxFrameBytes.
 [[nodiscard]] Slices encode_frame(const wire::FrameHeader& header, Slices payload = {});
 
-// kBadData, without `where`, for a frame that is too short, too long, no protobuf, of no kind that we know,
-// or of a kind that has no payload and yet brings one.
+// kBadData, without `where`, for a frame that is too short, too long, no protobuf or of no kind that we know.
+// Also for a payload with a kind that has none.
 [[nodiscard]] Result<Frame> decode_frame(Slices bytes);
 
 }  // namespace gossamer::net

@@ -44,7 +44,7 @@ TEST(Frame, ComesBack) {
   }
 }
 
-// Every truncation and every changed byte of a small frame gives a frame or an error, never a crash; a
+// Every truncation and every changed byte of a small frame gives a frame or an error, never a crash. A
 // truncated header is always an error.
 TEST(Frame, TruncatedAndChanged) {
   const std::string good =

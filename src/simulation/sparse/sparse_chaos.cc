@@ -25,12 +25,12 @@ namespace {
 
 constexpr Duration kLookEvery{50'000'000};
 
-// What outlives a fleet.
+// State that outlives a fleet.
 struct History {
   std::unique_ptr<host::SimDisk> disk;
-  std::set<StepNumber> fresh;  // steps that waited for all before them
+  std::set<StepNumber> fresh;  // steps that began after all before them
   AppliedFound found;
-  std::map<NodeId, std::vector<std::uint32_t>> ranks;  // by job, of a trained network
+  std::map<NodeId, std::vector<std::uint32_t>> ranks;  // by job, for a trained network
   ProbeCounts<engine::FleetProbe> probes;
 };
 
@@ -41,7 +41,7 @@ std::string words_of(const std::optional<sparse::HashNegativeOptions>& hashed) {
                      hashed->sets == sparse::HashSets::kOwn ? " of their own" : "");
 }
 
-// The one who watches a run.
+// Runs one fleet and watches it from outside.
 class Run {
  public:
   // `history` outlives it.
@@ -57,9 +57,9 @@ class Run {
     history_.ranks.clear();
   }
 
-  // To its end.
+  // Runs to the end of the run.
   SparseChaosReport run();
-  // Until all machines lose power.
+  // Runs until all machines lose power.
   SparseChaosReport run_for(Duration time);
 
  private:
@@ -78,9 +78,9 @@ class Run {
   [[nodiscard]] SparseChaosReport told();
   void look();
   void shake();
-  // Why the run is not yet what it should come to.
+  // Why the run is not yet at its goal.
   [[nodiscard]] std::optional<std::string> unfinished();
-  // The end of the last fault.
+  // Starts the faults, and returns the end of the last one.
   Instant begin();
   // Whether the run has failed, rightly or not.
   bool judge_failure();
@@ -99,14 +99,14 @@ class Run {
   SparseChaosReport report_;
 };
 
-// What can only be seen from outside, now and then.
+// Looks, every kLookEvery, at facts that only an outside view has.
 void Run::look() {
   fleet_->replace_done();
   shake();
   fleet_->timeline().after(kLookEvery, [this] { look(); });
 }
 
-// A recovery may be struck by the next death.
+// Kills a member shortly after a change of the view, so that a recovery is struck by the next death.
 void Run::shake() {
   const Epoch installed = fleet_->durable().installed();
   if (installed == shaken_ || shape_.aftershocks.empty()) return;
@@ -131,7 +131,7 @@ void Run::judge_weights() {
   report_.relative_weight_error = fleet_.distance_to(alone);
   if (const auto what = fleet_.other_last_step(alone)) broke(*what);
   const double most = options_.most_error > 0 ? options_.most_error : most_error_of(shape_.problem.codec);
-  // A weight that is no number is further away than any limit.
+  // NaN is further away than any limit.
   if (!(report_.relative_weight_error <= most)) {
     return broke(
         fmt::format("all weights together are {:.3g} from those of one learner, at most {:.3g} is rounding",
@@ -140,7 +140,7 @@ void Run::judge_weights() {
   if (shape_.problem.codec == net::Codec::kF32) judge_ranks(std::move(alone));
 }
 
-// Rounding may move a rank.
+// Compares the ranks that members tell with those of one process. Rounding may move one in a hundred.
 void Run::judge_ranks(sparse::Network alone) {
   if (history_.ranks.empty()) return;
   const std::vector<std::uint32_t> want = problem_.ranks_alone(std::move(alone));
@@ -219,7 +219,7 @@ SparseChaosReport Run::run_for(Duration time) {
 SparseChaosReport Run::run() {
   const Instant last_end = begin();
   const Instant end = last_end + options_.calm;
-  // It need not stand idle until then.
+  // The run need not stand idle until then.
   const auto over = [&] {
     return fleet_->failure() || (fleet_->timeline().now() >= last_end && !unfinished());
   };
@@ -244,7 +244,7 @@ SparseChaosReport Run::told() {
 }
 
 void add(SparseChaosReport& report, const SparseChaosReport& earlier) {
-  // Any change of either changes it.
+  // A change of either hash changes the sum.
   report.state_hash ^= std::rotl(earlier.state_hash, 1);
   report.frames_hash ^= std::rotl(earlier.frames_hash, 1);
   report.events += earlier.events;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // SparseChaos: the sparse engine under faults in virtual time. Real links, coordinators, members and engines
-// train a tiny problem (tiny_problem.h) over a simulated internet; what they have made of it at the end is
-// held against what one learner makes alone. One seed gives one fleet, one network and one history.
+// train a tiny problem (tiny_problem.h) over a simulated internet. At the end their network is compared with
+// the one that a single learner makes alone. One seed gives one fleet, one network and one history.
 //
 // Thread rule: one thread for each run; runs share nothing.
 #pragma once
@@ -28,10 +28,11 @@
 
 namespace gossamer::simulation {
 
-// Whether hash tables find negatives, and what a sample scores of them (learn/sparse/found_rows.h).
+// Whether hash tables find negatives, and for what: a common set, or each sample's own
+// (learn/sparse/found_rows.h).
 enum class HashTables { kNone, kShared, kOwn };
 
-// What is 0 or none is drawn (sparse_shape.h). Requires that what is not drawn can be together
+// Options that are 0 or not set are drawn (sparse_shape.h). Requires that the others can be combined
 // (engines/sparse/fleet/fleet_job.h).
 struct SparseChaosOptions {
   std::uint64_t seed = 1;
@@ -43,20 +44,20 @@ struct SparseChaosOptions {
   std::optional<bool> power_off = std::nullopt;
   std::optional<engine::ExchangeKind> exchange = std::nullopt;
   std::optional<HashTables> lsh = std::nullopt;
-  // 1, 2 or 4 of a step; more than one: no staleness, no hash tables, the usual exchange.
+  // 1, 2 or 4 a step. More than one excludes staleness and hash tables, and needs the usual exchange.
   std::optional<std::size_t> microbatches = std::nullopt;
-  std::optional<bool> evaluation = std::nullopt;   // of what is trained, by all members together
-  std::optional<net::Codec> codec = std::nullopt;  // of what is exchanged in a step
+  std::optional<bool> evaluation = std::nullopt;   // all members measure the trained network together
+  std::optional<net::Codec> codec = std::nullopt;  // of the matrices exchanged in a step
   std::uint64_t steps = 0;
   std::uint64_t snapshot_every = 0;
   std::optional<StoreKind> store = std::nullopt;
   std::optional<Driver> driver = std::nullopt;
   double delay_ms = 0;                  // of every path, one way
-  std::vector<FaultKind> kinds = {};    // of those that are drawn; empty: sparse_chaos_kinds()
+  std::vector<FaultKind> kinds = {};    // kinds to draw from; empty: sparse_chaos_kinds()
   std::size_t faults = 6;               // drawn ones
   std::vector<Fault> script = {};       // instead of drawn ones, if there are any
   Duration trouble = from_seconds(10);  // faults begin within it
-  Duration calm = from_seconds(60);     // after the last has ended: then all must be done
+  Duration calm = from_seconds(60);     // after the last fault has ended: then all must be done
   double most_error = 0;                // relative distance of all weights; 0: most_error_of() the codec
   kernels::Isa isa = kernels::best_isa();
   engine::FleetDefect defect = engine::FleetDefect::kNone;
@@ -64,10 +65,10 @@ struct SparseChaosOptions {
   TimedTrace trace = {};
 };
 
-// Relative distances: what sums in another order make of some 30 steps, and what fewer bits of what travels
-// make of them. One learner that rounded as members do would have to know who held what: each rounds its own
-// share of dh. Most runs in f32 are below 1e-5; those near the limit have a unit whose input for a sample is
-// 0 but for rounding, so that it is active in the one sum and not in the other.
+// The largest relative distance of all weights that is rounding. Sums in another order over some 30 steps
+// cause it, and fewer bits on the way. (A single learner cannot round as members do: each rounds its own part
+// of dh, so it would have to know the holders.) Most runs in f32 are below 1e-5. Runs near the limit have a
+// unit whose input for a sample is 0 but for rounding. It is then active in only one of the two sums.
 [[nodiscard]] constexpr double most_error_of(net::Codec codec) {
   switch (codec) {
     case net::Codec::kF32: return 1e-4;
@@ -86,16 +87,16 @@ struct SparseChaosReport {
   std::uint64_t events = 0;
   std::uint64_t faults_injected = 0;
   std::uint64_t steps_committed = 0;
-  std::uint64_t steps_saved = 0;  // that the second fleet did not have to do again
+  std::uint64_t steps_saved = 0;  // steps that the second fleet did not have to repeat
   std::uint64_t lives = 0;        // of members
   double relative_weight_error = 0;
   net::Codec codec = net::Codec::kF32;  // of the run
-  std::uint64_t evaluations = 0;        // that members have ended
+  std::uint64_t evaluations = 0;        // evaluations that members have ended
   double virtual_seconds = 0;
   ProbeCounts<engine::FleetProbe> probes;
 };
 
-// All kinds that make sense for an engine; those that cost lives several times.
+// All kinds that make sense for an engine. Kinds that cost lives are listed several times.
 [[nodiscard]] std::vector<FaultKind> sparse_chaos_kinds();
 [[nodiscard]] SparseChaosReport run_sparse_chaos(const SparseChaosOptions& options);
 

@@ -20,8 +20,8 @@ using engine::FleetDefect;
 using engine::FleetDefectName;
 using engine::FleetProbe;
 
-// Claim: whatever happens, what members train together is what one learner trains alone, unless all copies
-// of a part are lost; and that is rare. (2,000 seeds: tests/simulation.)
+// Claim: members train together what one learner trains alone, whatever happens. The exception is rare: all
+// copies of a part are lost. (2,000 seeds: tests/simulation.)
 TEST(SparseChaos, SeedsHold) {
   std::uint64_t lost = 0;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
@@ -32,9 +32,10 @@ TEST(SparseChaos, SeedsHold) {
   EXPECT_LE(lost, 10u);
 }
 
-// Claim: so do those that have broken something: a piece had no copy while it moved (303); a snapshot of
-// which there were too few copies counted, while the one before was still there (499); two held a piece, and
-// both gave it (485).
+// Claim: seeds that once broke something hold.
+// - 303: a piece had no copy while it moved.
+// - 499: a snapshot with too few copies counted, while the one before was still there.
+// - 485: two members held a piece, and both gave it.
 TEST(SparseChaos, SeedsThatBrokeHold) {
   for (const std::uint64_t seed : {303, 499, 485}) {
     const SparseChaosReport report = run_sparse_chaos({.seed = seed,
@@ -47,7 +48,7 @@ TEST(SparseChaos, SeedsThatBrokeHold) {
   }
 }
 
-// Claim: without faults nobody begins twice, no step is computed anew, and every step is committed.
+// Claim: without faults no member begins twice, no step is computed anew, and every step is committed.
 TEST(SparseChaos, QuietFleetTrains) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     const SparseChaosReport report = run_sparse_chaos({.seed = seed, .members = 4, .faults = 0});
@@ -58,8 +59,8 @@ TEST(SparseChaos, QuietFleetTrains) {
   }
 }
 
-// Claim: options that were said are kept, whatever a seed would have drawn beside them; each kind of step
-// trains what one learner trains, and ends with an evaluation where one is wanted.
+// Claim: options that are set are kept, whatever a seed would have drawn beside them. Each kind of step
+// trains what one learner trains. It ends with an evaluation if one is wanted.
 TEST(SparseChaos, KeepsWhatWasSaid) {
   for (std::uint64_t seed = 1; seed <= 4; ++seed) {
     for (const SparseChaosOptions& options :
@@ -80,8 +81,8 @@ TEST(SparseChaos, KeepsWhatWasSaid) {
   }
 }
 
-// Claim: what travels rounded ends near what one learner trains, whatever happens, and what is lost is
-// computed anew from it; with as many faults as not, some seeds have everything.
+// Claim: a fleet that exchanges rounded values ends near what one learner trains, whatever happens. Lost
+// parts are computed anew from the rounded values. With these faults some seeds have everything.
 TEST(SparseChaos, RoundsWhatTravels) {
   for (const net::Codec codec : {net::Codec::kBf16, net::Codec::kInt8}) {
     std::map<FleetProbe, std::uint64_t> probes;
@@ -95,12 +96,12 @@ TEST(SparseChaos, RoundsWhatTravels) {
     for (const FleetProbe probe :
          {FleetProbe::kReplayedRounded, FleetProbe::kAddedRounded, FleetProbe::kLogRounded})
       EXPECT_GT(probes[probe], 0U) << net::name(codec);
-    // It does round.
+    // The codec does round.
     EXPECT_GT(most, 3 * most_error_of(net::Codec::kF32)) << net::name(codec);
   }
 }
 
-// Claim: codecs are drawn, mostly the one that does not round, and nothing else of a seed depends on that.
+// Claim: codecs are drawn, mostly f32, and nothing else of a seed depends on the draw.
 TEST(SparseChaos, DrawsCodecs) {
   std::map<net::Codec, int> drawn;
   for (std::uint64_t seed = 1; seed <= 400; ++seed) {
@@ -117,7 +118,7 @@ TEST(SparseChaos, DrawsCodecs) {
   EXPECT_GT(drawn[net::Codec::kInt8], 25);
 }
 
-// Claim: one seed is one history, to the last bit of what was seen and of what was trained.
+// Claim: one seed is one history, to the last bit of everything seen and trained.
 TEST(SparseChaos, OneSeedIsOneHistory) {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     const SparseChaosReport first = run_sparse_chaos({.seed = seed});
@@ -129,7 +130,7 @@ TEST(SparseChaos, OneSeedIsOneHistory) {
   }
 }
 
-// Claim: the table of probes is that of its enumeration, in order, with names of their own.
+// Claim: the table of probes lists its enumeration in order, each with a name of its own.
 TEST(FleetProbes, TableIsComplete) {
   std::set<std::string_view> names;
   for (std::size_t i = 0; i < engine::kFleetProbes.size(); ++i) {
@@ -146,7 +147,7 @@ std::uint64_t first_violation(const SparseChaosOptions& options) {
 
 class SeededFleetDefect : public ::testing::TestWithParam<FleetDefectName> {};
 
-// Claim: each protection is missed within 200 seeds when it is switched off.
+// Claim: the invariants find each defect within 200 seeds.
 TEST_P(SeededFleetDefect, IsFound) {
   const std::uint64_t seed = first_violation({.defect = GetParam().defect});
   EXPECT_LE(seed, 200u) << GetParam().sentence;
@@ -161,7 +162,7 @@ std::string letters_of(const ::testing::TestParamInfo<FleetDefectName>& info) {
 
 INSTANTIATE_TEST_SUITE_P(All, SeededFleetDefect, ::testing::ValuesIn(engine::kFleetDefects), letters_of);
 
-// Claim: that members come to rest before a new view is a protection of what they train, too.
+// Claim: the rest before a new view protects what members train, too.
 TEST(SparseChaos, MissesFreeze) {
   EXPECT_LE(first_violation({.cluster_defect = cluster::Defect::kNoFreeze}), 200u);
 }

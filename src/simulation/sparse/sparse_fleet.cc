@@ -34,7 +34,7 @@ void add(std::span<const float> got, std::span<const float> want, Lengths& sums)
   }
 }
 
-// What a member holds of the network beside the same of the whole.
+// Adds the differences between a member's part of the network and the same part of the whole.
 void add_part(sparse::Network& part, sparse::Network& whole, Lengths& sums) {
   const host::Range& columns = part.part.columns;
   for (std::size_t row = 0; row < part.embedding.rows(); ++row) {
@@ -59,7 +59,7 @@ void add_part(sparse::Network& part, sparse::Network& whole, Lengths& sums) {
   }
 }
 
-// A track for each shard.
+// One track for each shard.
 std::vector<cluster::TrackId> tracks_of(const cluster::Workload& workload) {
   std::vector<cluster::TrackId> tracks;
   for (const placement::Thing& thing : workload.things()) tracks.emplace_back(thing.id.value);
@@ -156,7 +156,8 @@ std::optional<StepNumber> SparseFleet::step() {
   return least;
 }
 
-// Who is fenced and has not heard of it holds what is another's by now.
+// The learner of a member by the last placement. A member that is fenced and has not learnt it yet holds
+// things that are another's by now.
 FleetLearner* SparseFleet::learner(EngineProcess& process) {
   const FleetEngine& engine = engine_of(process);
   const auto taken_up = engine.taken_up();

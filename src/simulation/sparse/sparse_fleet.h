@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // SparseFleet: members that train a TinyProblem with the sparse engine in virtual time, watched from outside
-// (sparse_watch.h), and what they have made of it. Thread rule: the simulation's.
+// (sparse_watch.h), and comparisons of their network. Thread rule: the simulation's.
 #pragma once
 
 #include <cstddef>
@@ -52,28 +52,29 @@ class SparseFleet final {
     return engine_of(fleet_.member(machine));
   }
   [[nodiscard]] bool holds_nothing(const std::string& machine);
-  // Why not all steps are applied, or the network is not whole, with those that hold it by the last
-  // placement; nothing: it is trained.
+  // Why the network is not trained: not all steps are applied, or its holders by the last placement do not
+  // have all of it. Nothing: it is trained.
   [[nodiscard]] std::optional<std::string> unfinished();
   [[nodiscard]] bool done() { return !unfinished(); }
-  // The jobs of those that hold something by the last placement (TinyProblem::make_job); none while they
-  // compute.
+  // The jobs of members that hold something by the last placement (TinyProblem::make_job). A member that
+  // computes is left out.
   [[nodiscard]] std::vector<NodeId> holders();
-  // The lowest of all members that hold something; nothing without one.
+  // The lowest step of all members that hold something; nothing without one.
   [[nodiscard]] std::optional<StepNumber> step();
 
-  // Of all weights together, the length of the difference over the length. Requires done().
+  // The length of the difference over the length, for all weights together. Requires done().
   [[nodiscard]] double distance_to(sparse::Network& whole);
-  // A row whose last step is another than there; nothing: there is none. Requires done().
+  // A row whose last step is another than in `whole`; nothing: there is none. Requires done().
   [[nodiscard]] std::optional<std::string> other_last_step(sparse::Network& whole);
-  // A piece may be lost for good by now: so many lives have ended since all copies were where they should be.
+  // Whether a piece may be lost for good by now: enough lives have ended since all copies were in their
+  // places.
   [[nodiscard]] bool may_have_lost() const { return watch_.may_have_lost(); }
 
  private:
   [[nodiscard]] static engine::FleetEngine& engine_of(EngineProcess& process) {
     return static_cast<engine::FleetEngine&>(process.engine());
   }
-  // Sees that nobody is left out who is to hold something.
+  // Checks that every member that is to hold something has come to rest.
   class Decider final : public cluster::Workload {
    public:
     Decider(engine::FleetWorkload workload, EngineFleet& fleet)
@@ -93,7 +94,7 @@ class SparseFleet final {
   };
 
   [[nodiscard]] EngineProcess::Options new_member();
-  // Null: it has no part by the last placement, or computes.
+  // Null: the member has no part by the last placement, or computes.
   [[nodiscard]] engine::FleetLearner* learner(EngineProcess& process);
   void look();
 

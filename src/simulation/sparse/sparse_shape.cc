@@ -15,7 +15,7 @@ using engine::ExchangeKind;
 
 constexpr Instant kFirstFault{1'500'000'000};
 
-// Of the widths some give fewer blocks of columns than there are members: then somebody has none.
+// Some widths give fewer column blocks than there are members, so some members have none.
 TinyProblem::Options draw_problem(const SparseChaosOptions& options, Rng& rng) {
   constexpr std::array<std::size_t, 3> kHidden{32, 64, 96};
   TinyProblem::Options problem{.features = 24,
@@ -60,7 +60,7 @@ SparseFleet::Options draw_fleet(const SparseChaosOptions& options, Rng& rng) {
   return fleet;
 }
 
-// Of those that are killed a third is killed together with others, where that loses nothing.
+// Draws the faults. A third of kills are two members at once, if two or more copies make that harmless.
 std::vector<Fault> draw(const SparseChaosOptions& options, std::size_t copies, Rng& rng) {
   if (!options.script.empty()) return options.script;
   const std::vector<FaultKind> kinds = options.kinds.empty() ? sparse_chaos_kinds() : options.kinds;
@@ -75,8 +75,8 @@ std::vector<Fault> draw(const SparseChaosOptions& options, std::size_t copies, R
   return faults;
 }
 
-// Where each sample scores what it found itself, all of them find much: one that scored its own label alone
-// would leave a gradient of nothing but rounding, which Adam makes as large as any other.
+// Draws hash tables. If each sample scores its own rows, all samples find many. A sample that scored its own
+// label alone would have a gradient of nothing but rounding, which Adam makes as large as any other.
 sparse::HashNegativeOptions draw_tables(sparse::HashSets sets, std::size_t samples, Rng& rng) {
   constexpr std::array<std::size_t, 3> kEach{8, 40, 2};  // rows that a sample finds
   const bool own = sets == sparse::HashSets::kOwn;
@@ -96,9 +96,9 @@ sparse::HashNegativeOptions draw_tables(sparse::HashSets sets, std::size_t sampl
           .update_growth = rng.below(2) == 0 ? 0 : 0.1};
 }
 
-// Microbatches go without two steps in flight, hash tables and the exchange of all outputs, and this one
-// without shared tables: what the options say is kept, and what is drawn gives way. A stream of its own, so
-// that fleets and faults of a seed are the same whatever is drawn here.
+// Draws the kind of step. Microbatches exclude two steps in flight, hash tables and the exchange of all
+// outputs. That exchange excludes shared tables. Options are kept, and drawn values give way. The stream is
+// separate, so that fleets and faults of a seed are the same whatever is drawn here.
 void draw_step(const SparseChaosOptions& options, SparseShape& shape, Rng own) {
   TinyProblem::Options& problem = shape.problem;
   const std::uint64_t kind = own.below(8);  // 0..2: hash tables, 3 and 4: microbatches
@@ -116,7 +116,7 @@ void draw_step(const SparseChaosOptions& options, SparseShape& shape, Rng own) {
     problem.samples = parts * kernels::kPanelMultiple;
     problem.staleness = 0;
     problem.exchange = ExchangeKind::kShares;
-    // A step takes as long as others do.
+    // A step takes as long as other kinds of step do.
     shape.fleet.longest_work.ns /= static_cast<std::int64_t>(parts);
   }
   if (tables == HashTables::kShared && problem.exchange == ExchangeKind::kDslide) {
@@ -129,7 +129,8 @@ void draw_step(const SparseChaosOptions& options, SparseShape& shape, Rng own) {
   if (measured) problem.test_records = 200 + own.below(1800);
 }
 
-// One run in four rounds what travels: what it comes to is known less sharply. A stream of its own, as above.
+// Draws the codec. One run in four exchanges rounded values, and its result is known less sharply. The stream
+// is separate, as above.
 void draw_codec(const SparseChaosOptions& options, SparseShape& shape, Rng own) {
   constexpr std::array kCodecs{net::Codec::kBf16, net::Codec::kInt8};
   const std::uint64_t kind = own.below(8);

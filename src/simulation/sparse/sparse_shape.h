@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SparseShape: what kind of fleet and network a run has, where its options leave it open. Thread rule: plain
-// values.
+// SparseShape: the kind of fleet and network that a run has, with drawn values for options that are not set.
+// Thread rule: plain values.
 #pragma once
 
 #include <cstddef>
@@ -15,9 +15,9 @@
 
 namespace gossamer::simulation {
 
-// After it others go on with what is on the disk.
+// All machines lose power. Then other members go on with the checkpoints on the disk.
 struct PowerOff {
-  Duration after;  // of the start
+  Duration after;  // from the start
   std::size_t members;
   unsigned shard_shift;
 };
@@ -26,8 +26,8 @@ struct SparseShape {
   TinyProblem::Options problem;
   SparseFleet::Options fleet;
   std::vector<Fault> faults;  // in order of time
-  // After changes of the view, as they come: a member is killed so long after, for ever or until it begins
-  // again.
+  // After changes of the view, in turn: a member is killed so long after the change, for ever or until it
+  // begins again.
   std::vector<Duration> aftershocks;
   std::optional<PowerOff> power_off;
 };

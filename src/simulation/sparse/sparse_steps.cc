@@ -13,12 +13,12 @@
 namespace gossamer::simulation {
 namespace {
 
-constexpr std::uint64_t kWarmUp = 5;    // steps, until all links are in use
-constexpr std::size_t kExchanges = 3;   // of a step
-constexpr std::size_t kShareBytes = 8;  // of a sample's partition sum
+constexpr std::uint64_t kWarmUp = 5;    // steps until all links are in use
+constexpr std::size_t kExchanges = 3;   // exchanges in a step
+constexpr std::size_t kShareBytes = 8;  // bytes of a sample's loss share
 // At least so many shards for each member.
 constexpr std::size_t kShardsEach = 16;
-// A step that takes so many times the bound, and a second, never ends.
+// A step that takes longer than so many times the bound and a second is taken for endless.
 constexpr double kPatience = 20;
 
 TinyProblem::Options problem_of(const SparseStepsOptions& options) {
@@ -36,7 +36,7 @@ TinyProblem::Options problem_of(const SparseStepsOptions& options) {
           .isa = options.isa};
 }
 
-// A step's Work: one for each of its rounds, and what is done while others are waited for.
+// The Work items of a step: one for each of its rounds, and those done while others are waited for.
 struct WorkOfStep {
   std::int64_t rounds = static_cast<std::int64_t>(engine::step_rounds(1).size());
   std::int64_t ahead = 0;
@@ -59,7 +59,7 @@ SparseFleet::Options fleet_of(const SparseStepsOptions& options) {
           .trace = options.trace};
 }
 
-// That have left all members.
+// Bytes that have left all members.
 std::uint64_t sent_bytes(SparseFleet& fleet) {
   std::uint64_t bytes = 0;
   for (const auto& [machine, member] : fleet->members()) bytes += fleet->internet().bytes_sent(machine);
@@ -71,7 +71,7 @@ struct Passed {
   std::uint64_t bytes = 0;
 };
 
-// All members have applied so many steps; nothing: something else has happened.
+// Runs until all members have applied so many steps; nothing: the run failed or took too long.
 std::optional<Passed> pass(SparseFleet& fleet, std::uint64_t step, Duration most) {
   const Instant end = fleet->timeline().now() + most;
   const double slice = 1e-4;
@@ -90,7 +90,8 @@ SparseStepsBound least_of_step(const SparseStepsOptions& options) {
       net::encoded_bytes(options.codec, {.rows = options.batch, .columns = options.units}));
   const double shares = static_cast<double>(options.batch * kShareBytes);
   SparseStepsBound least;
-  // Of h and of its gradient each member has a part, and gives it to, or gets it from, all others.
+  // Each member has a part of h and of its gradient. It gives its part to all others, or gets it from all
+  // others.
   least.bytes = 2 * (members - 1) / members * matrix + (members - 1) * shares;
   const double delays = options.members > 1 ? kExchanges * options.rtt.seconds() / 2 : 0;
   const double line = least.bytes * 8 / (options.rate_mbps * 1e6);

@@ -19,8 +19,8 @@ SparseStepsOptions small(double rate_mbps, double rtt_ms) {
           .rtt = from_milliseconds(rtt_ms)};
 }
 
-// Claim: the bound is that of the page: at n = 4, B = 256, H = 128 in bf16 2 (n-1)/n B H 2 + 8 B (n-1) bytes,
-// three delays one way, and what the bytes take, and four of seven pieces of the computing.
+// Claim: the bound is the page's. At n = 4, B = 256, H = 128 in bf16 it is 2 (n-1)/n B H 2 + 8 B (n-1) bytes.
+// Its time is three one-way delays, the time of the bytes, and four of seven pieces of the computing.
 TEST(SparseSteps, BoundIsThatOfThePage) {
   SparseStepsOptions options = small(1000, 20);
   EXPECT_DOUBLE_EQ(least_of_step(options).bytes, 2.0 * 3 / 4 * 256 * 128 * 2 + 8.0 * 256 * 3);
@@ -35,8 +35,8 @@ TEST(SparseSteps, BoundIsThatOfThePage) {
   EXPECT_DOUBLE_EQ(least_of_step(options).seconds, 0.007);
 }
 
-// Claim: steps take as long as the bound says, and little more, whether delays, the rate or computing take
-// the time; they send its bytes and headers.
+// Claim: steps take slightly longer than the bound, whether delays, the rate or computing take the time. They
+// send the bound's bytes and headers.
 TEST(SparseSteps, AreNearTheBound) {
   for (const auto& [rate, rtt] :
        {std::pair(1000.0, 20.0), std::pair(10'000.0, 20.0), std::pair(100.0, 0.0)}) {
@@ -48,8 +48,8 @@ TEST(SparseSteps, AreNearTheBound) {
       SCOPED_TRACE(::testing::Message() << rate << " Mb/s, RTT " << rtt << " ms, " << compute_ms << " ms");
       ASSERT_EQ(report.violation, std::nullopt) << *report.violation;
       EXPECT_GE(report.seconds_per_step, 0.99 * least.seconds);
-      // The last segment of an exchange crosses two lines, one after the other: much where nothing else takes
-      // time.
+      // The last segment of an exchange crosses two lines, one after the other. That is much if nothing else
+      // takes time.
       EXPECT_LE(report.seconds_per_step, (rtt > 0 ? 1.1 : 1.4) * least.seconds);
       EXPECT_GE(report.bytes_per_step, least.bytes);
       EXPECT_LE(report.bytes_per_step, 1.15 * least.bytes);
@@ -61,8 +61,8 @@ TEST(SparseSteps, AreNearTheBound) {
   }
 }
 
-// Claim: with two steps in flight one ends as often as members compute, or in half of what a step takes, to a
-// tenth; at the shape for which sparse.md asks that.
+// Claim: with two steps in flight, a step ends as often as members compute, or in half the time of a step, to
+// a tenth. This is the shape for which sparse.md asks that.
 TEST(SparseSteps, TwoInFlightHideDelays) {
   for (const double compute_ms : {6.0, 30.0, 45.0, 140.0}) {
     SparseStepsOptions options = small(1000, 20);
@@ -71,7 +71,7 @@ TEST(SparseSteps, TwoInFlightHideDelays) {
     options.staleness = 1;
     options.compute = from_milliseconds(compute_ms);
     const SparseStepsBound least = least_of_step(options);
-    // Of seven pieces of work three are done while others are waited for.
+    // Three of seven pieces of work are done while others are waited for.
     const double alone = 0.030 + least.bytes * 8e-9 + options.compute.seconds() * 4 / 7;
     EXPECT_NEAR(least.seconds, std::max(options.compute.seconds(), alone / 2), 1e-12);
     const SparseStepsReport report = run_sparse_steps(options);

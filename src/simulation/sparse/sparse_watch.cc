@@ -18,7 +18,7 @@ std::string words_of(const sparse::NetworkPiece& piece) {
   return fmt::format("{}..{} of layer {}", piece.range.begin, piece.range.end, piece.layer);
 }
 
-// What a member does before it goes on.
+// Describes what a member does before it goes on.
 std::string words_of(const FleetEngine::TakenUp& taken_up) {
   const RecoveryPlan& plan = taken_up.plan;
   std::string words = fmt::format("takes up epoch {} as rank {}: goes on at step {}, base {}",
@@ -90,7 +90,7 @@ void SparseWatch::saw_layout(const std::string& machine, Seen& seen, const Fleet
   }
   if (seen.known_by_all != taken_up.known_by_all && taken_up.recovered)
     trace(machine, fmt::format("knows that all have stored step {}", taken_up.known_by_all.value));
-  // From now on initial values may not do.
+  // From now on initial values may not be copies.
   if (safe_ && taken_up.known_by_all > StepNumber())
     safe_->deaths = std::min(safe_->deaths, options_.copies + 1);
   seen.known_by_all = taken_up.known_by_all;
@@ -108,7 +108,7 @@ void SparseWatch::compare_steps(const std::string& ahead, const Seen& theirs, co
       theirs.step->value, behind, its.step->value));
 }
 
-// Those with whom it works, and those who have been told the same.
+// Compares a member with others that work with it, and with others that have been told the same.
 void SparseWatch::compare(const std::string& machine, const Seen& seen) {
   Invariants& invariants = fleet_.invariants();
   for (const auto& [other, theirs] : seen_) {
@@ -150,7 +150,7 @@ void SparseWatch::look() {
     all_kept = all_kept || taken_up->all_kept;
   }
   if (recovered == 0 || recovered < members) return;
-  // As long as there is no snapshot, initial values are copies, and everybody has them.
+  // Initial values are copies while there is no snapshot, and everybody has them.
   if (all_kept) safe_ = {.fenced = fenced(), .deaths = std::min(options_.copies + 1, with_parts)};
   if (!safe_) safe_ = {.fenced = fenced(), .deaths = with_parts};
 }

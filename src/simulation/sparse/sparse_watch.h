@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SparseWatch: what must hold of the sparse engine whatever happens (docs/protocols/sparse-step.md), seen
-// from outside:
+// SparseWatch: conditions that must hold for the sparse engine whatever happens
+// (docs/protocols/sparse-step.md), seen from outside:
 //
-//   - no life goes back, or applies several steps at once; a step of a shard is applied by one holder that is
-//     not fenced, and none is committed that a holder has not applied (invariants.h)
-//   - members that work together are at most one step apart, and who is behind lacks nothing but gradients
-//   - who has forgotten what was before a snapshot knows rightly that all have stored it
+// - No life goes back, or applies several steps at once. A step of a shard is applied by one holder that is
+//   not fenced, and none is committed that a holder has not applied (invariants.h).
+// - Members that work together are at most one step apart, and a member behind lacks nothing but gradients.
+// - A member that has forgotten what was before a snapshot knows rightly that all have stored it.
 //
-// And when the run may lose a piece for good: of each there are min(copies, holders - 1) copies beside the
-// original, each with another member. As long as fewer lives have ended than would have to since all of them
-// were in their places, the run must go on.
+// It also tells when the run may lose a piece for good. Each piece has min(copies, holders - 1) copies beside
+// the original, each with another member. While fewer lives have ended since all copies were in their places,
+// every piece is left somewhere. The run must then go on.
 //
 // Thread rule: the simulation's.
 #pragma once
@@ -37,14 +37,14 @@ class SparseWatch {
   // The fleet outlives it.
   SparseWatch(EngineFleet& fleet, Options options) : fleet_(fleet), options_(std::move(options)) {}
 
-  // After each event of a member's engine.
+  // Called after each event of a member's engine.
   void saw(EngineProcess& process, const engine::FleetEngine& engine);
-  // Now and then.
+  // Called now and then.
   void look();
   [[nodiscard]] bool may_have_lost() const;
 
  private:
-  // Of a member's life so far.
+  // What a member's life has shown so far.
   struct Seen {
     std::optional<Incarnation> life;
     Epoch told;
@@ -55,7 +55,7 @@ class SparseWatch {
     StepNumber known_by_all;
     StepNumber stored;
   };
-  // Since when deaths count, and how many of them lose a piece.
+  // Since when deaths count, and how many deaths may lose a piece.
   struct Safe {
     std::uint64_t fenced = 0;
     std::size_t deaths = 0;
@@ -71,7 +71,7 @@ class SparseWatch {
 
   EngineFleet& fleet_;
   const Options options_;
-  std::map<std::string, Seen> seen_;  // by machine, of those that are there
+  std::map<std::string, Seen> seen_;  // by machine, of the present members
   std::optional<Safe> safe_;
 };
 

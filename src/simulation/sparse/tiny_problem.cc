@@ -45,7 +45,7 @@ class RandomSteps final : public engine::StepSource {
   sparse::OwnedBatch batch_;
 };
 
-// What members tell of a step that they have applied. A member that has been fenced may do so late.
+// Notes what members tell of a step that they have applied. A fenced member may tell it late.
 void note_found(const engine::FleetStep& step, const sparse::RowOrder& order, AppliedFound& found) {
   sparse::FoundRows labels = *step.found;
   for (std::uint32_t& row : labels.rows) row = order.label_of(row);
@@ -60,7 +60,7 @@ constexpr std::string_view kCheckpoints = "/checkpoints";
 constexpr sparse::TableMoments kMoments{.embedding = sparse::Moments::kBlock,
                                         .output = sparse::Moments::kElement};
 
-// Each writes at once what it holds.
+// How a member keeps checkpoints: it writes at once what it holds.
 engine::FleetCheckpoints checkpoints_of(const TinyProblem::Options& options,
                                         const engine::CheckpointedRun& run, const engine::FleetShape& shape,
                                         NodeId node) {
@@ -77,13 +77,13 @@ engine::FleetCheckpoints checkpoints_of(const TinyProblem::Options& options,
           .lasts = options.lasts};
 }
 
-// One sample's own set says nothing about what others may score.
+// With own sets no correction: one sample's own set says nothing about the rows that others may score.
 sparse::LogQ logq_of(const TinyProblem::Options& options) {
   const bool own = options.hashed && options.hashed->sets == sparse::HashSets::kOwn;
   return own ? sparse::LogQ::kNone : sparse::LogQ::kExact;
 }
 
-// The same for every job.
+// The test records, the same for every job.
 data::InMemoryDataset test_records(const engine::FleetShape& shape, std::size_t records) {
   const auto features = static_cast<std::uint32_t>(shape.network.features);
   const auto labels = static_cast<std::uint32_t>(shape.network.labels);
@@ -96,7 +96,7 @@ data::InMemoryDataset test_records(const engine::FleetShape& shape, std::size_t 
   return set;
 }
 
-// A job and what it borrows.
+// A job, with the objects that it borrows.
 struct OwnedJob {
   OwnedJob(const engine::FleetShape& shape, const TinyProblem::Options& options,
            const sparse::LabelCounts& counts, std::uint64_t seed)

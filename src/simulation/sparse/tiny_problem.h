@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TinyProblem: something small for the sparse engine to train, the same from machine to machine: random
-// samples, and what one learner makes of them that holds everything. Thread rule: the simulation's.
+// TinyProblem: a small training problem for the sparse engine, the same on every machine. It has random
+// samples, and the network that one learner makes of them alone. Thread rule: the simulation's.
 #pragma once
 
 #include <cstddef>
@@ -32,15 +32,15 @@
 
 namespace gossamer::simulation {
 
-// What hash tables had found for the steps that were applied. Which tables there were depends on who held
-// what and since when; a step that begins again may be taken with others.
+// The rows that hash tables had found for the applied steps. The tables depend on the holders and on how long
+// they have held their rows. A step that begins again may be taken with other tables.
 struct AppliedFound {
   struct Found {
     Epoch epoch;
-    sparse::FoundRows labels;  // with the numbers of labels for rows, which jobs number in ways of their own
+    sparse::FoundRows labels;  // by numbers of labels, not rows, as jobs number rows in ways of their own
   };
   std::map<StepNumber, Found> steps;
-  std::set<StepNumber> disputed;  // that members of one epoch have applied with different rows
+  std::set<StepNumber> disputed;  // steps that members of one epoch have applied with different rows
 };
 
 class TinyProblem {
@@ -54,45 +54,48 @@ class TinyProblem {
     std::size_t features_each = 6;  // at most
     std::size_t labels_each = 4;    // at most
     std::size_t sampled = 10;       // negatives
-    // What hash tables find beside them.
+    // Hash tables that find further negatives.
     std::optional<sparse::HashNegativeOptions> hashed = {};
     unsigned shard_shift = 2;
     std::uint64_t steps = 0;
     std::uint64_t snapshot_every = 5;
-    net::Codec codec = net::Codec::kF32;  // of what is exchanged in a step
+    net::Codec codec = net::Codec::kF32;  // of the matrices exchanged in a step
     engine::ExchangeKind exchange = engine::ExchangeKind::kShares;
-    // Of checkpoints, in "/checkpoints"; outlives all jobs. Jobs begin with the newest that is whole.
+    // The disk for checkpoints, in "/checkpoints"; outlives all jobs. Jobs begin with the newest whole
+    // checkpoint.
     host::Disk* disk = nullptr;
     std::uint64_t checkpoint_every = 0;
-    std::function<bool()> lasts = {};  // FleetCheckpoints::lasts, of all members
+    std::function<bool()> lasts = {};  // FleetCheckpoints::lasts of all members
     std::size_t microbatches = 1;
     std::size_t staleness = 0;
     std::set<StepNumber>* fresh =
-        nullptr;                    // steps that members began with all before them; outlives all jobs
-    AppliedFound* found = nullptr;  // by members; outlives all jobs
+        nullptr;                    // steps that members began only after all steps before; outlives all jobs
+    AppliedFound* found = nullptr;  // filled by members; outlives all jobs
     kernels::Isa isa = kernels::best_isa();
     engine::FleetDefect defect = engine::FleetDefect::kNone;
     ProbeCounts<engine::FleetProbe>* probes = nullptr;  // outlives all jobs
-    // Told by all members.
+    // Called by all members.
     std::function<void(const engine::FleetRecovery&)> recovered = {};
-    // The trained network is measured on so many records, and members tell of the ranks.
+    // The trained network is measured on so many records, and members tell the ranks.
     std::size_t test_records = 0;
     std::function<void(NodeId node, std::span<const std::uint32_t> ranks)> tested = {};
   };
   explicit TinyProblem(Options options);
 
-  // A job of its own, as another machine would make it; one that keeps checkpoints does so as `node`.
+  // A job of its own, as another machine would make it. A job with checkpoints writes them as `node`.
   [[nodiscard]] std::shared_ptr<const engine::FleetJob> make_job(std::uint64_t seed = 1,
                                                                  NodeId node = NodeId(1)) const;
   [[nodiscard]] const engine::FleetShape& shape() const { return shape_; }
   [[nodiscard]] std::uint64_t steps() const { return options_.steps; }
-  // The ranks of the true labels of the test records, by one process that has what train_alone() gives.
+  // The ranks of the true labels of the test records, by one process with the network of train_alone().
   [[nodiscard]] std::vector<std::uint32_t> ranks_alone(sparse::Network network) const;
-  // With which jobs begin.
+  // The step with which jobs begin.
   [[nodiscard]] StepNumber start() const { return start_; }
-  // By one process that holds everything. `fresh`: steps that wait for all before them, beside those that do
-  // so because a snapshot is due; what a fleet has found when its view changed. `found`: what samples find in
-  // each step, in place of what tables over all rows would; null: those find it.
+  // The network that one process makes that holds everything.
+  // - `fresh`: steps that wait for all before them, beside those before which a snapshot is due. A fleet
+  //   found them when its view changed.
+  // - `found`: the rows that samples find in each step, in place of tables over all rows; null: such tables
+  //   find them.
   [[nodiscard]] sparse::Network train_alone(const std::set<StepNumber>& fresh = {},
                                             const AppliedFound* found = nullptr) const;
 

@@ -18,7 +18,7 @@ namespace {
 
 std::size_t width_of(const host::Range& range) { return range.end - range.begin; }
 
-// Of a block. What is told of them fits into a message.
+// Labels ranked for one block of queries, at most. The members' terms for so many labels fit into a message.
 constexpr std::size_t kMostCandidates = std::size_t{1} << 25;
 
 Error too_many() {
@@ -52,7 +52,7 @@ BlockRounds::BlockRounds(FleetShape shape, std::size_t instances, const Block& b
                  data::SparseRows{rows.begin, rows.index, block.compared}, block.neighbours);
 }
 
-// Labels of rows are asked of those that hold them, all else of everybody.
+// The holders of rows are asked for their labels. Every other question is the same for all members.
 std::vector<BlockRounds::Question> BlockRounds::write(const std::vector<Member>& members) {
   const bool of_rows = layer_ == shape_.layers() + 1;
   std::vector<Question> questions;
@@ -90,7 +90,8 @@ void BlockRounds::take_hidden(const std::vector<Member>& members) {
   if (layer_ == shape_.layers() && fused_) given_.push_back(fused_->compared());
 }
 
-// A number that is not finite may be the query's own: then there is nothing to be found for it.
+// A hidden vector may hold a number that is not finite, because the query itself overflows. Such a query
+// finds nothing.
 void BlockRounds::take_columns(const Member& from) {
   const host::Range own = columns_of(*from.part, layer_);
   const std::size_t width = width_of(own);
@@ -136,7 +137,7 @@ void BlockRounds::take_labels(const std::vector<Member>& members) {
       return;
     }
   }
-  if (!fused_->has_labels()) return;  // what did not fit is asked for again
+  if (!fused_->has_labels()) return;  // the labels that did not fit are asked for again
   if (!fused_->gather(net_, kMostCandidates)) {
     answer_ = too_many();
     return;

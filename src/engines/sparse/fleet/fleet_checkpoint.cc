@@ -36,7 +36,7 @@ bool take_word(std::string_view& text, std::string_view word) {
   return true;
 }
 
-// Of a finished file.
+// The step of a finished file, by its name.
 std::optional<StepNumber> step_of(std::string_view name) {
   StepNumber step;
   if (!take_word(name, kPrefix) || name.size() <= kStepDigits || name[kStepDigits] != '.' ||
@@ -61,7 +61,8 @@ std::optional<unsigned> shift_of(std::string_view section) {
   return shift;
 }
 
-// Files of a step are of one run, whose shards have one size; without any file of output rows it matters not.
+// The files of a step belong to one run, whose shards all have one size. Without output rows in any file the
+// size does not matter.
 unsigned shift_of(const std::vector<CheckpointFile>& files) {
   for (const CheckpointFile& file : files) {
     for (const std::string& name : file.names()) {
@@ -122,7 +123,8 @@ Result<void> write_run_record(host::Disk& disk, const std::string& directory, co
   return write_checkpoint(disk, fmt::format("{}/{}{}", directory, stem(info.next_step), kRecord), info, {});
 }
 
-// All that can be read of a step, whole or not; nothing if no file can.
+// Gathers every readable file of a step, whether they are a whole checkpoint or not. Nothing if no file can
+// be read.
 Result<std::optional<FleetCheckpoint>> FleetCheckpoint::gather(host::Disk& disk, const std::string& directory,
                                                                const CheckpointedRun& run, StepNumber step,
                                                                EventSink events) {
@@ -167,7 +169,7 @@ void FleetCheckpoint::find_pieces() {
   }
 }
 
-// Forgets what is damaged.
+// Verifies checksums. Forgets the damaged copies of pieces.
 void FleetCheckpoint::verify(EventSink events) {
   for (auto& [id, files] : pieces_) {
     std::erase_if(files, [&](std::size_t i) {
@@ -220,7 +222,7 @@ Result<void> FleetCheckpoint::restore(sparse::Network& part,
       sparse::load_piece(part, piece_of(shape_, id), *bytes);
     }
   }
-  // Its rows may lie in another order than those of the checkpoint.
+  // The network's rows may lie in another order than the checkpoint's.
   const sparse::RowOrder order(label_count, shape_.shard_shift);
   const sparse::NetworkPiece rows{.layer = layers, .range = {0, shape_.network.labels}};
   sparse::PieceRows here(part, rows);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FleetCheckpoint: the state of a run between two steps, as its members have written it, each what it held
-// (docs/protocols/checkpoint.md, "Of several nodes"). Files of one step that have all pieces of the network
-// between them are the state, whoever wrote them and where they overlap; others are worth nothing. Any number
-// of members, with shards of any size, may go on from it.
+// FleetCheckpoint: the state of a run between two steps, as its members have written it
+// (docs/protocols/checkpoint.md, "Of several nodes"). Each member writes what it held. The files of one step
+// are the state if together they have all pieces of the network. It does not matter which members wrote them,
+// or where they overlap. Files that lack a piece are worth nothing. Any number of members, with shards of any
+// size, may go on from the state.
 //
-// Thread rule: plain functions and values; one thread each.
+// Thread rule: plain functions and values; one thread uses each.
 #pragma once
 
 #include <cstddef>
@@ -27,13 +28,13 @@
 
 namespace gossamer::engine {
 
-// What a part holds, copied, so that it can be written while steps go on.
+// A copy of a member's part, so that it can be written while steps go on.
 class PartCopy {
  public:
   // Copies all of `part`, which has moments.
   PartCopy(const FleetShape& shape, const sparse::TableMoments& moments, sparse::Network& part);
 
-  // As the file of `node`, durably. An error leaves all other files as they are.
+  // Writes the copy durably, as the file of `node`. An error leaves all other files as they are.
   [[nodiscard]] Result<void> write(host::Disk& disk, const std::string& directory, NodeId node,
                                    const CheckpointInfo& info);
 
@@ -45,7 +46,7 @@ class PartCopy {
   std::vector<Section> sections_;
 };
 
-// What a checkpoint must be of.
+// What a checkpoint must match to belong to a run.
 struct CheckpointedRun {
   sparse::NetworkShape network;
   sparse::TableMoments moments;
@@ -54,23 +55,24 @@ struct CheckpointedRun {
 
 class FleetCheckpoint {
  public:
-  // The newest of which there are all pieces; empty when there is none. kUsage for files of another run.
-  // Where `verify` is kAll no piece counts whose checksum is wrong: such a file is told of as event
-  // `checkpoint_damaged`, and the next older checkpoint taken if no other file has the piece.
+  // Opens the newest checkpoint that has all pieces. Empty when there is none. kUsage for files of another
+  // run. With Verify::kAll a piece whose checksum is wrong does not count. Its file is reported as event
+  // `checkpoint_damaged`. If no other file has the piece, the next older checkpoint is taken.
   enum class Verify { kAll, kWhenRead };
   [[nodiscard]] static Result<std::optional<FleetCheckpoint>> open_newest(host::Disk& disk,
                                                                           const std::string& directory,
                                                                           const CheckpointedRun& run,
                                                                           Verify verify, EventSink events);
-  // That of one step: kBadData if not all of it is there.
+  // Opens the checkpoint of one step. kBadData if a piece of it is missing.
   [[nodiscard]] static Result<FleetCheckpoint> open(host::Disk& disk, const std::string& directory,
                                                     const CheckpointedRun& run, StepNumber step);
 
   [[nodiscard]] StepNumber step() const { return step_; }
-  // Of the run that wrote it; cost and losses are those of the record beside it, if there is one.
+  // The facts of the run that wrote it. Cost and losses come from the record beside the checkpoint, if there
+  // is one.
   [[nodiscard]] const CheckpointInfo& info() const { return info_; }
-  // Fills what `part` holds, in the order of rows that it has. `label_count` is [labels], by label. kBadData
-  // names a file that is damaged.
+  // Fills the part that the network holds, in the network's own order of rows. `label_count` is [labels], by
+  // label. kBadData names a damaged file.
   [[nodiscard]] Result<void> restore(sparse::Network& part, std::span<const std::uint32_t> label_count) const;
 
  private:
@@ -89,17 +91,17 @@ class FleetCheckpoint {
   sparse::TableMoments moments_ = {};
   CheckpointInfo info_;
   std::vector<CheckpointFile> files_;
-  std::map<PieceId, std::vector<std::size_t>> pieces_;  // the files that have it
+  std::map<PieceId, std::vector<std::size_t>> pieces_;  // the files that have the piece
 };
 
-// Says what the run had cost when it had come to `info.next_step`: for the summary of a run that goes on from
-// there. It is no part of the checkpoint.
+// Records what the run had cost when it had come to `info.next_step`. A run that goes on from there shows it
+// in its summary. The record is no part of the checkpoint.
 [[nodiscard]] Result<void> write_run_record(host::Disk& disk, const std::string& directory,
                                             const CheckpointInfo& info);
 
 // Whether a finished file of a fleet's checkpoint can have this name.
 [[nodiscard]] bool is_fleet_checkpoint_file(std::string_view name);
-// Files of fleets' checkpoints in the directory, unfinished ones too, by step.
+// The files of fleets' checkpoints in the directory, unfinished ones too, by step.
 [[nodiscard]] Result<std::map<StepNumber, std::vector<std::string>>> fleet_checkpoint_files(
     host::Disk& disk, const std::string& directory);
 

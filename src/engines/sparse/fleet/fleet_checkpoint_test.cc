@@ -34,8 +34,8 @@ const sparse::TableMoments kMoments{.embedding = sparse::Moments::kBlock,
 
 class FleetCheckpointTest : public ::testing::Test {
  protected:
-  // Values follow from the seed, the same whatever the part and the order of its rows; moments and last steps
-  // too.
+  // A network whose values follow from the seed, whatever its part and the order of its rows. So do moments
+  // and last steps.
   sparse::Network network(const sparse::NetworkPart& part, unsigned shift, std::uint64_t seed) {
     sparse::Network one(kNetwork, part, kMoments);
     one.order = sparse::RowOrder(counts_.count, shift);
@@ -63,7 +63,7 @@ class FleetCheckpointTest : public ::testing::Test {
         .write(disk(), kDirectory, NodeId(node),
                {.next_step = StepNumber(step), .run_id = "a", .config_fingerprint = run_.fingerprint});
   }
-  // By two nodes, of which each has what the other lacks, and some of it both.
+  // Saves a whole checkpoint from two nodes. Each has pieces that the other lacks, and both have some pieces.
   void save_whole(std::uint64_t step) {
     ASSERT_TRUE(save(1, step, part({0, 32}, {0, 32}, {0, 2, 4})).ok());
     ASSERT_TRUE(save(2, step, part({16, 48}, {32, 64}, {1, 2, 3})).ok());
@@ -116,7 +116,8 @@ class FleetCheckpointTest : public ::testing::Test {
   };
 };
 
-// What two nodes had, others have bit by bit, in parts and with shards of any size; one that has all, too.
+// The state that two nodes had is restored bit by bit, in any part and with shards of any size. A member that
+// holds everything gets it, too.
 TEST_F(FleetCheckpointTest, GoesToAnyParts) {
   ASSERT_TRUE(disk().make_directories(kDirectory).ok());
   save_whole(12);
@@ -130,7 +131,7 @@ TEST_F(FleetCheckpointTest, GoesToAnyParts) {
   EXPECT_TRUE(events_.empty());
 }
 
-// Files that lack a piece are no checkpoint; the one before is.
+// Files that lack a piece are no checkpoint. The checkpoint before them counts.
 TEST_F(FleetCheckpointTest, CountsOnlyWhatIsWhole) {
   EXPECT_EQ(newest(), 0u);
   ASSERT_TRUE(disk().make_directories(kDirectory).ok());
@@ -149,8 +150,8 @@ TEST_F(FleetCheckpointTest, CountsOnlyWhatIsWhole) {
   EXPECT_EQ(files->at(StepNumber(24)).size(), 3u);
 }
 
-// A damaged file is told of, and the checkpoint before taken, unless others have what it lacks. Every byte of
-// a file may be wrong, and its end may be missing.
+// A damaged file is reported, and the checkpoint before is taken unless other files have the damaged piece.
+// Any byte of a file may be wrong, and its end may be missing.
 TEST_F(FleetCheckpointTest, DamagedFiles) {
   ASSERT_TRUE(disk().make_directories(kDirectory).ok());
   save_whole(12);
@@ -160,7 +161,8 @@ TEST_F(FleetCheckpointTest, DamagedFiles) {
   for (std::size_t at = 0; at < good->size(); at += 97) {
     damage(file(1, 24), at);
     const std::uint64_t step = newest();
-    // Padding between sections, the magic word at the beginning, and what the other file has too.
+    // The byte may be padding between sections, the magic word at the beginning, or in a piece that the other
+    // file has too.
     EXPECT_TRUE(step == 12 || step == 24) << at;
     EXPECT_TRUE(step == 24 || !events_.empty()) << at;
     if (step == 24) expect_restored(24, part({32, 48}, {32, 64}, {1, 3}), 2);
@@ -176,7 +178,7 @@ TEST_F(FleetCheckpointTest, DamagedFiles) {
   EXPECT_EQ(newest(), 24u);
 }
 
-// Who reads a damaged piece names the file.
+// A read of a damaged piece names the file.
 TEST_F(FleetCheckpointTest, NamesTheDamagedFile) {
   ASSERT_TRUE(disk().make_directories(kDirectory).ok());
   save_whole(12);
@@ -190,7 +192,7 @@ TEST_F(FleetCheckpointTest, NamesTheDamagedFile) {
   EXPECT_EQ(restored.error().where, file(1, 12));
 }
 
-// Of another configuration or other data nothing is taken.
+// A checkpoint of another configuration or other data is refused.
 TEST_F(FleetCheckpointTest, RefusesAnotherRun) {
   ASSERT_TRUE(disk().make_directories(kDirectory).ok());
   save_whole(12);
@@ -203,8 +205,8 @@ TEST_F(FleetCheckpointTest, RefusesAnotherRun) {
   EXPECT_THAT(found.error().message(), HasSubstr("another configuration"));
 }
 
-// Whichever operation of the disk is the last before the power fails, or fails alone, while a newer
-// checkpoint is written: the older one stays, or the newer one is whole.
+// A disk that fails at any operation while a newer checkpoint is written loses nothing. Either the operation
+// fails alone or the power fails after it. The older checkpoint stays, or the newer one is whole.
 TEST_F(FleetCheckpointTest, FailuresLoseNothing) {
   const auto begin = [this](const host::SimDiskOptions& options) {
     disk_.emplace();

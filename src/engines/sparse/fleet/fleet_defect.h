@@ -11,16 +11,16 @@ namespace gossamer::engine {
 
 enum class FleetDefect {
   kNone,
-  kSkipReplayStep,         // what is lost is computed anew without the last step
-  kApplyTwice,             // who was a step behind applies it twice
-  kNoCatchUp,              // who was a step behind goes on without it
+  kSkipReplayStep,         // lost pieces are computed anew without the last step
+  kApplyTwice,             // a member that was a step behind applies it twice
+  kNoCatchUp,              // a member that was a step behind goes on without it
   kLostLog,                // what a part added to dh is not logged
-  kForgetRecomputed,       // what a part added that was computed anew is not logged
-  kNoBarrier,              // who has no columns waits for nobody's gradients
+  kForgetRecomputed,       // what a recomputed part added is not logged
+  kNoBarrier,              // a member without columns waits for no gradients
   kEarlyForget,            // a snapshot counts for all as soon as one member has stored it
   kStaleCopy,              // a snapshot leaves out a row that has changed
-  kNoSnapshotBeforeMoves,  // pieces move though the log tells of who held them before
-  kForgetFound,            // what is lost is computed anew without what hash tables had found
+  kNoSnapshotBeforeMoves,  // pieces move though the log names their earlier holders
+  kForgetFound,            // lost pieces are computed anew without what hash tables had found
 };
 
 struct FleetDefectName {

@@ -13,12 +13,13 @@
 namespace gossamer::engine {
 namespace {
 
-// Larger exchanges would hold up what is small and urgent.
+// Larger exchanges would hold up small and urgent messages.
 constexpr std::uint64_t kBulkBytes = 1ULL << 20;
 
 }  // namespace
 
-// In the batch of a life's end, events that came before it are told when there is no member any more.
+// One batch may hold the end of a life after earlier events. The process tells of these when it has no member
+// any more, and they are dropped.
 void FleetEngine::on(const cluster::ProcessEvent& event, Instant now) {
   const bool alive = process_.member() != nullptr && !failure_;
   if (alive || std::holds_alternative<cluster::LifeEnded>(event) ||
@@ -33,11 +34,11 @@ void FleetEngine::on_one(const cluster::LifeBegun& event, Instant now) {
   if (leaving_) return process_.member()->leave(*leaving_, now);
   life_.emplace(event.self);
   configuration_ = event.configuration;
-  // Of the life before something may still be computed; worked() comes back here.
+  // The computing thread may still have work of the life before. worked() comes back here.
   if (doing_ == Doing::kNothing) prepare(now);
 }
 
-// A configuration is the same for the life of a run.
+// The configuration never changes in the life of a run, so a job that was made once stays.
 void FleetEngine::prepare(Instant now) {
   if (job_ != nullptr) return prepared(now);
   const std::shared_ptr<Bench> bench = life_->bench;
@@ -126,7 +127,7 @@ void FleetEngine::rest(Instant now) {
   life_->watch.frozen(now);
   life_->working = false;
   life_->must_rest = true;
-  // What still comes of the old epoch is dropped, and what is of the next is kept.
+  // Late messages of the old epoch are dropped. Messages of the next epoch are kept.
   lost(process_.member()->self(), now);
   if (life_ && doing_ == Doing::kNothing) report_rest(now);
 }
@@ -149,7 +150,7 @@ void FleetEngine::report_rest(Instant now) {
     copies.set_step(step.value);
     write_pieces(pieces, *copies.mutable_pieces());
   };
-  std::vector<std::uint64_t> shards;  // of which there is a copy here: best computed anew here
+  std::vector<std::uint64_t> shards;  // shards with a copy here: best computed anew here
   if (life_->layout) {
     const bool newer = life_->snapshot && life_->snapshot->stored;
     for (const PieceId& piece : (newer ? life_->snapshot->keeps : life_->copies.kept)[life_->rank]) {
@@ -170,7 +171,7 @@ void FleetEngine::go_on(Instant now) {
   const auto rank = layout->rank_of(member.self().node);
   if (!rank) return;
   life_->installed = Epoch(member.installed().epoch());
-  // What was stored counts if it did for all.
+  // A snapshot that this member stored counts if all members have stored it.
   auto snapshot = std::exchange(life_->snapshot, std::nullopt);
   if (snapshot && snapshot->stored && snapshot->step == layout->base) {
     reach(FleetProbe::kSnapshotCounts);
@@ -191,7 +192,7 @@ void FleetEngine::go_on(Instant now) {
   life_->recent.clear();
   member.tell_steps(std::nullopt);
   life_->stages = recovery_stages(life_->plan, life_->job->shape.layers());
-  // In another view than the installed one the next freeze is under way.
+  // If the member's view is newer than the installed one, the next freeze is already under way.
   if (member.view().epoch() == life_->installed) begin_exchanges(now);
 }
 
@@ -254,8 +255,8 @@ void FleetEngine::compute_round(const StepOrder::Item& item) {
   });
 }
 
-// What needs nothing of others has its place where they are waited for, at the latest before the round that
-// needs it. Who is alone waits for nobody.
+// Work that needs nothing from other members. It is done while they are waited for, at the latest before the
+// round that needs it. A member that is alone waits for nobody.
 cluster::Engine::Work FleetEngine::work_ahead(const StepOrder::Item& next, bool waits) const {
   if (life_->layout->members.size() == 1) return {};
   const std::shared_ptr<Bench> bench = life_->bench;
@@ -268,7 +269,7 @@ cluster::Engine::Work FleetEngine::work_ahead(const StepOrder::Item& next, bool 
   return [bench, step] { bench->learner->read(step); };
 }
 
-// What a recovery has done lasts, whatever has happened since.
+// Takes over the result of a stage. What a recovery has finished lasts, whatever has happened since.
 void FleetEngine::stage_done(Instant now) {
   const FleetLearner& learner = *life_->bench->learner;
   if (learner.holds()) life_->applied = learner.applied();
@@ -310,7 +311,7 @@ void FleetEngine::next_stage(Instant now) {
   step_done(now);
 }
 
-// The member has applied all steps below.
+// The member has applied all steps below `life_->applied`.
 void FleetEngine::step_done(Instant now) {
   cluster::Member& member = *process_.member();
   for (const std::size_t shard : shards_of(*life_->part))
@@ -334,14 +335,14 @@ void FleetEngine::go_on_stepping(Instant now) {
   if (!waits) compute_round(*item);
 }
 
-// What all have given in it the round begins with; nothing for the first.
+// The round whose gifts this round begins with. Nothing for the first rounds of a step.
 std::optional<StepOrder::Item> FleetEngine::needed_by(const StepOrder::Item& item) const {
   const std::size_t before = life_->job->microbatches;
   if (item.round < before) return std::nullopt;
   return StepOrder::Item{.step = item.step, .round = item.round - before};
 }
 
-// No step is in flight. Whether there is something to do before the next one.
+// No step is in flight. Returns whether something must be done before the next step.
 bool FleetEngine::between_steps(Instant now) {
   if (checkpoint_due()) {
     save_checkpoint();
@@ -352,7 +353,7 @@ bool FleetEngine::between_steps(Instant now) {
     return true;
   }
   if (snapshot_due()) {
-    // Of two at once the second would be larger than the first.
+    // A second snapshot at the same time would be larger than the first.
     life_->waits_for_snapshot = life_->snapshot.has_value();
     if (life_->waits_for_snapshot) reach(FleetProbe::kWaitedForSnapshot);
     if (!life_->snapshot) begin_snapshot();
@@ -363,8 +364,8 @@ bool FleetEngine::between_steps(Instant now) {
   return done;
 }
 
-// Whether the next step may, if it is its turn: at all members the same. Snapshots and checkpoints are of a
-// state between two steps.
+// Whether the next step may begin if it is its turn. All members answer the same. Snapshots and checkpoints
+// are taken of a state between two steps.
 bool FleetEngine::may_begin() const {
   const std::uint64_t next = life_->order->next_step().value;
   if (next >= life_->job->schedule.total_steps) return false;
@@ -374,7 +375,8 @@ bool FleetEngine::may_begin() const {
          (every == 0 || next % every != 0);
 }
 
-// One of steps has the numbers of steps; those of recoveries and snapshots lie above them.
+// An exchange of a step has a number made from the step. The numbers of recoveries, evaluations and snapshots
+// lie above.
 void FleetEngine::exchanged(cluster::Completed completed, Instant now) {
   if (completed.id.value >= kSnapshots) {
     return snapshot_exchanged((completed.id.value - kSnapshots) % kSnapshotParts, std::move(completed.result),
@@ -451,7 +453,7 @@ void FleetEngine::carry_out(cluster::CollectiveEvents events, Instant now) {
     if (auto* const send = std::get_if<cluster::Send>(&event)) {
       const bool of_steps = send->message.channel == kStepChannel;
       (of_steps ? counters_.step_bytes : counters_.background_bytes) += net::counted_bytes(send->message);
-      // False for who is no member any more: then the view is changing.
+      // send() returns false for a peer that is no longer a member. Then the view is changing.
       (void)process_.member()->send(send->to, of_steps ? life_->lane : host::Lane::kBulk,
                                     std::move(send->message), now);
     } else if (auto* const completed = std::get_if<cluster::Completed>(&event)) {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FleetEngine: a member's side of a sparse run. Steps are rounds of computing (fleet_learner.h) and of
-// exchanges among all members of the view (cluster/collective); when the view changes it comes to rest,
-// reports how far it is and what it holds, and goes on where the coordinator decides (fleet_workload.h),
-// after what was lost has been computed anew and what moves has moved (recovery.h).
+// FleetEngine: a member's side of a sparse run. A step is made of rounds of computing (fleet_learner.h) and
+// of exchanges among all members of the view (cluster/collective). When the view changes the engine comes to
+// rest, and reports how far it is and what it holds. It goes on where the coordinator decides
+// (fleet_workload.h). Before that, lost pieces have been computed anew and moved pieces have arrived
+// (recovery.h).
 //
-// The loss or silence of a peer is no failure: the view will change. Thread rule: the loop thread; computing
+// The loss or silence of a peer is no failure: the view will change. Thread rule: the loop thread. Computing
 // is Work (cluster/control/engine.h), one piece after the other.
 #pragma once
 
@@ -40,16 +41,17 @@
 
 namespace gossamer::engine {
 
-// Recoveries may be large and go over the lane for that; steps are small, or as large as the user wants.
+// Channels. Recoveries may be large, and go over the bulk lane. Steps are small, or as large as the user
+// wants.
 inline constexpr std::uint32_t kStepChannel = 3;
 inline constexpr std::uint32_t kRecoveryChannel = 4;
 
-// Of this process, over all its lives.
+// Counters of this process, over all its lives.
 struct FleetCounters {
   std::uint64_t steps = 0;
   std::uint64_t recoveries = 0;
   std::uint64_t snapshots = 0;
-  // With their count for each message.
+  // In net::counted_bytes().
   std::uint64_t step_bytes = 0;
   std::uint64_t background_bytes = 0;
   template <class Visitor>
@@ -66,12 +68,12 @@ struct FleetCounters {
 
 class FleetEngine final : public cluster::Engine {
  public:
-  // Makes the job that the run's configuration describes: Work, on the thread that computes. The job lives as
-  // long as the pointer.
+  // Makes the job that the run's configuration describes. Called in Work, on the thread that computes. The
+  // job lives as long as the pointer.
   using MakeJob = std::function<Result<std::shared_ptr<const FleetJob>>(const std::string& configuration)>;
 
-  // The process outlives it, and the clock, if there is one: it measures what the placement is told; without
-  // it members count as fast as they have cores.
+  // The process outlives the engine, and so does the clock, if there is one. The clock measures how fast this
+  // member is, for the placement. Without a clock members count as fast as they have cores.
   FleetEngine(cluster::MemberProcess& process, MakeJob make_job, const host::Clock* clock = nullptr)
       : process_(process), make_job_(std::move(make_job)), clock_(clock) {}
 
@@ -91,42 +93,43 @@ class FleetEngine final : public cluster::Engine {
   [[nodiscard]] std::optional<StepNumber> step() const;
   // What this life holds; nothing before its first layout.
   [[nodiscard]] std::optional<sparse::NetworkPart> part() const;
-  // The layout that this life has been told of, for those who watch from outside.
+  // The layout that this life has been told of, for observers outside the engine.
   struct TakenUp {
     Epoch epoch;
     std::size_t rank;
     const Layout& layout;
     const RecoveryPlan& plan;
-    bool recovered;           // it has its part by it
-    bool lacks_no_more;       // than gradients, to apply the step that it is in
-    StepNumber known_by_all;  // the newest snapshot of which it knows that all have stored it
-    StepNumber stored;        // the newest that it has stored itself
+    bool recovered;           // this life has its part by the layout
+    bool lacks_no_more;       // it lacks nothing but gradients to apply its current step
+    StepNumber known_by_all;  // the newest snapshot that it knows all members have stored
+    StepNumber stored;        // the newest snapshot that it has stored itself
     bool all_kept;            // all copies are where the layout wants them
   };
   [[nodiscard]] std::optional<TakenUp> taken_up() const;
-  // All steps are done, or it is at rest: null while it computes, and in between two lives.
+  // The learner, when all steps are done or the engine is at rest. Null while it computes, and between two
+  // lives.
   [[nodiscard]] FleetLearner* learner() const;
 
  private:
-  // What the computing thread has while there is Work; outlives the life that wanted it.
+  // The state of the computing thread while there is Work. It outlives the life that wanted the Work.
   struct Bench {
     Result<std::shared_ptr<const FleetJob>> job{nullptr};
     Result<void> delivered;
     std::unique_ptr<FleetLearner> learner;
     std::unique_ptr<Vault> vault;
     std::unique_ptr<Recovery> recovery;
-    std::unique_ptr<FleetEvaluation> evaluation;  // of one layout
+    std::unique_ptr<FleetEvaluation> evaluation;  // for one layout
     std::vector<Slices> got;
     Slices given;
     std::vector<Slices> deltas;  // by rank
-    BlockPool snapshot_memory;   // of what they are made of, from one snapshot to the next
-    Result<void> taken;          // whether what others gave can be true
+    BlockPool snapshot_memory;   // memory for snapshots, from one to the next
+    Result<void> taken;          // an error: no member can have given what came
     void give(Result<Slices> what) {
       if (what.ok()) given = *std::move(what);
       if (!what.ok()) taken = what.error();
     }
   };
-  // Of others' pieces, all as of one step.
+  // Copies of other members' pieces, all as of one step.
   struct Copies {
     StepNumber step;
     std::vector<Pieces> kept;  // by rank
@@ -135,12 +138,12 @@ class FleetEngine final : public cluster::Engine {
   struct Snapshot {
     StepNumber step;
     std::vector<Pieces> keeps;         // by rank
-    std::vector<std::uint64_t> sizes;  // of what this member gives, by rank
+    std::vector<std::uint64_t> sizes;  // bytes that this member gives, by rank
     Slices given;
     std::vector<Slices> got;  // by rank
     bool stored = false;      // everything has come
   };
-  // What ends with an incarnation.
+  // State that ends with an incarnation.
   struct Life {
     explicit Life(net::PeerId self)
         : steps({.self = self, .channel = kStepChannel}),
@@ -149,41 +152,41 @@ class FleetEngine final : public cluster::Engine {
     std::shared_ptr<const FleetJob> job;
     cluster::Collectives steps;
     cluster::Collectives recovery;
-    host::Lane lane = host::Lane::kControl;  // of steps, in this layout
+    host::Lane lane = host::Lane::kControl;  // of the steps' messages, in this layout
     Epoch installed;
-    std::optional<Layout> layout;  // of `installed`
+    std::optional<Layout> layout;  // the layout of `installed`
     RecoveryPlan plan;
     std::size_t rank = 0;
     std::vector<RecoveryStage> stages;
     std::vector<FleetRound> rounds;
-    Epoch recovered;                 // whose layout it holds its part of
-    std::size_t next_stage = 0;      // of the recovery, until all are done
+    Epoch recovered;                 // the epoch of the layout whose part it holds
+    std::size_t next_stage = 0;      // of the recovery, until all stages are done
     std::optional<StepOrder> order;  // once there is a job
-    StepOrder::Item computing;       // in Work that steps
-    // What all have given in a round, until the next one is computed.
+    StepOrder::Item computing;       // the round of a step that is in Work
+    // The gifts of all members in a round, until the next round is computed.
     std::map<StepOrder::Item, std::vector<Slices>> arrived;
     StepNumber applied;
-    std::optional<sparse::NetworkPart> part;  // what it holds
-    Copies copies;                            // that all have
+    std::optional<sparse::NetworkPart> part;  // the part that it holds
+    Copies copies;                            // the newest that all members have stored
     std::optional<Snapshot> snapshot;
     bool waits_for_snapshot = false;
     StepWish agreed = StepWish::kNothing;  // when the step before `applied` was done
-    std::optional<StepNumber> saved;       // the checkpoint that has what it holds
-    // Of the evaluation in this layout: the exchange that is computed for, or waited for; nothing before it.
+    std::optional<StepNumber> saved;       // the step of the checkpoint that has the held part
+    // The exchange of this layout's evaluation that is computed or waited for; nothing before the first.
     std::optional<std::uint64_t> evaluating;
-    std::optional<Instant> look_again = {};  // whether what it has saved lasts, or others have halted too
-    bool alone = false;                      // leaves as soon as what it has saved lasts
-    bool halted = false;                     // has saved what it holds, and takes no further step
-    std::vector<std::function<void(Bench&)>> upkeep;  // before the next Work
+    std::optional<Instant> look_again = {};  // when to ask again whether the save lasts or others halted
+    bool alone = false;                      // leaves as soon as its save lasts
+    bool halted = false;                     // has saved its part, and takes no further step
+    std::vector<std::function<void(Bench&)>> upkeep;  // to be run before the next Work
     RecoveryWatch watch;
     RecentSteps recent;
-    Duration cpu_before = {};  // of the process, when the step before was done
-    Instant measured_at;       // when it was
+    Duration cpu_before = {};  // CPU of the process, when the step before was done
+    Instant measured_at;       // when that step was done
     bool working = false;      // not at rest
-    bool must_rest = false;    // as soon as nothing is computed
+    bool must_rest = false;    // comes to rest as soon as nothing is computed
   };
-  // Numbers of exchanges: rounds of steps, stages of a recovery, those of an evaluation, three for each
-  // snapshot.
+  // Numbers of exchanges: rounds of steps, stages of a recovery, exchanges of an evaluation, and three for
+  // each snapshot.
   static constexpr std::uint64_t kStages = 1ULL << 62;
   static constexpr std::uint64_t kEvaluation = kStages + (1ULL << 61);
   static constexpr std::uint64_t kSnapshots = 1ULL << 63;
@@ -261,13 +264,13 @@ class FleetEngine final : public cluster::Engine {
   const MakeJob make_job_;
   const host::Clock* const clock_;
   std::optional<Life> life_;
-  std::shared_ptr<const FleetJob> job_;  // of an earlier life too
+  std::shared_ptr<const FleetJob> job_;  // outlives a life
   std::string configuration_;
   Doing doing_ = Doing::kNothing;
-  std::shared_ptr<Bench> at_;  // whose Work is wanted or done at present
+  std::shared_ptr<Bench> at_;  // the bench of the Work that is wanted or done at present
   Work wanted_;
   std::optional<std::string> leaving_;
-  std::optional<std::string> stopping_;  // the run ends: as soon as all have saved the same step
+  std::optional<std::string> stopping_;  // the run ends as soon as all members have saved the same step
   std::optional<Error> failure_;
   FleetCounters counters_;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FleetEngine, the part that keeps checkpoints beyond all nodes' lives, and ends a run with one.
+// FleetEngine: the functions that keep checkpoints, which outlive all nodes, and that end a run with a
+// checkpoint.
 #include <string>
 #include <utility>
 
@@ -14,8 +15,9 @@ constexpr Duration kOthersTime{10'000'000'000};
 
 }  // namespace
 
-// The same at all members that have applied the step before, but for those that did so in a recovery. What
-// the run began with is there already, and the trained network is delivered.
+// Whether it is time for a checkpoint. All members that have applied the step before give the same answer,
+// except those that applied it in a recovery. The state at the start is on the disk already, and the trained
+// network is delivered.
 bool FleetEngine::checkpoint_due() const {
   const FleetJob& job = *life_->job;
   const StepNumber step = life_->applied;
@@ -36,7 +38,7 @@ void FleetEngine::save_checkpoint() {
   });
 }
 
-// The run is to end. Members may be a step apart, so what is asked for goes with the next step.
+// The run is to end. Members may be a step apart, so the wish goes with the next step.
 void FleetEngine::stop(const std::string& reason, Instant now) {
   const bool can_save = life_ && life_->job != nullptr && life_->job->checkpoints.save && life_->working &&
                         life_->applied.value < life_->job->schedule.total_steps;
@@ -44,13 +46,13 @@ void FleetEngine::stop(const std::string& reason, Instant now) {
   stopping_ = reason;
 }
 
-// After the last step nobody is asked any more.
+// Whether this member halts now. After the last step it does not need the others' agreement.
 bool FleetEngine::halts() const {
   const bool trained = life_->applied.value >= life_->job->schedule.total_steps;
   return life_->agreed == StepWish::kHalt || (stopping_ && trained);
 }
 
-// Else it is looked at again.
+// Whether the saved state outlives this node. If not, the engine asks again later.
 bool FleetEngine::saved_lasts(Instant now) {
   const auto& lasts = life_->job->checkpoints.lasts;
   if (!lasts || lasts()) return true;
@@ -66,7 +68,7 @@ void FleetEngine::tick(Instant now) {
   if (!life_->alone) go_on_stepping(now);
 }
 
-// While a run ends nobody takes the place of who is lost. What this member has saved it still brings away.
+// While a run ends, no member replaces a lost one. This member still waits until its own save lasts.
 void FleetEngine::lost_somebody(Instant now) {
   life_->working = false;  // until the view has changed
   if (!stopping_ && !life_->halted) return;
@@ -74,8 +76,8 @@ void FleetEngine::lost_somebody(Instant now) {
   if (!life_->alone) left_alone(now);
 }
 
-// Others may still wait for what this member has given them: who goes now would take it along. For who is
-// dead nobody waits long.
+// Other members may still wait for bytes that this member has given them. They would be lost if it left now.
+// It does not wait long for members that are dead.
 void FleetEngine::halt(Instant now) {
   if (std::exchange(life_->halted, true)) return;
   life_->look_again = now + kOthersTime;
@@ -88,7 +90,7 @@ void FleetEngine::halt(Instant now) {
   carry_out(std::move(events), now);
 }
 
-// All have halted, or there is nobody with whom to take another step.
+// All members have halted, or no other member is left to take another step with.
 void FleetEngine::left_alone(Instant now) {
   life_->working = false;
   process_.member()->leave(stopping_.value_or("the run was stopped"), now);

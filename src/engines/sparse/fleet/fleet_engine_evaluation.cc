@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FleetEngine after the last step: what it holds is delivered, then measured together with the others.
+// FleetEngine after the last step: it delivers its part, and then measures the network together with the
+// others.
 #include <memory>
 #include <utility>
 #include <vector>
@@ -16,7 +17,8 @@ void FleetEngine::deliver() {
        [bench, job = life_->job] { bench->delivered = job->deliver(bench->learner->network()); });
 }
 
-// Computes for the next exchange. In another layout all begin anew: nothing has changed that would be lost.
+// Computes for the next exchange. In a new layout all members begin anew. They lose nothing, as the
+// evaluation changes no state.
 void FleetEngine::evaluate() {
   if (!life_->job->test || !life_->working) return;
   const bool first = !life_->evaluating;
@@ -27,7 +29,7 @@ void FleetEngine::evaluate() {
   want(Doing::kEvaluating, [bench, job = life_->job, parts = std::move(parts), rank = life_->rank, first,
                             exchange = *life_->evaluating] {
     if (first) {
-      bench->evaluation.reset();  // not both in memory
+      bench->evaluation.reset();  // so that there is one in memory, not two
       bench->evaluation = std::make_unique<FleetEvaluation>(*job, bench->learner->network(), parts, rank);
       bench->got.clear();
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs of the sparse engine in virtual time: what members train together is what one of them would train
+// Runs of the sparse engine in virtual time. What members train together is what one of them would train
 // alone.
 #include "engines/sparse/fleet/fleet_engine.h"
 
@@ -24,7 +24,7 @@ namespace {
 using simulation::SparseFleet;
 using simulation::TinyProblem;
 
-// Claim: on 1, 2, 4 and 8 nodes the same is trained, with dense layers and without.
+// Claim: the network that is trained is the same on 1, 2, 4 and 8 nodes, with dense layers and without.
 TEST(FleetEngine, TrainsLikeOneNode) {
   for (const std::vector<std::size_t>& dense : {std::vector<std::size_t>{}, {96, 64}}) {
     const TinyProblem problem({.dense = dense, .steps = 200});
@@ -39,7 +39,7 @@ TEST(FleetEngine, TrainsLikeOneNode) {
   }
 }
 
-// Claim: however many columns there are, also where rows in memory have more that are padding.
+// Claim: the trained network is the same for any number of columns, also where rows in memory end in padding.
 TEST(FleetEngine, AnyNumberOfColumns) {
   for (const std::size_t hidden : {5, 16, 36, 48, 100}) {
     const TinyProblem problem({.hidden = hidden, .steps = 40});
@@ -56,7 +56,8 @@ TEST(FleetEngine, AnyNumberOfColumns) {
   }
 }
 
-// Claim: so it is, to what is rounded, where fewer bits travel; who is killed costs no more than that.
+// Claim: rounded exchanges train the same network up to the rounding. A killed member costs no more than
+// that.
 TEST(FleetEngine, RoundsWhatTravels) {
   for (const auto& [codec, distance] :
        {std::pair(net::Codec::kBf16, 0.05), std::pair(net::Codec::kInt8, 0.07)}) {
@@ -77,7 +78,7 @@ TEST(FleetEngine, RoundsWhatTravels) {
 }
 
 // Claim: at n = 4, H = 128, B = 256 in bf16 a member sends at most 1.15 times the least that three exchanges
-// can take, and a step costs at most 1.3 one-way delays for each.
+// can take. A step costs at most 1.3 one-way delays for each.
 TEST(FleetEngine, CostsLittleMoreThanItMust) {
   const TinyProblem problem(
       {.hidden = 128, .samples = 256, .steps = 60, .snapshot_every = 1000, .codec = net::Codec::kBf16});
@@ -92,14 +93,15 @@ TEST(FleetEngine, CostsLittleMoreThanItMust) {
   const double bytes = static_cast<double>(fleet.engine("m1").fleet_counters().step_bytes - before) / steps;
   const double seconds = (fleet->timeline().now() - begin).seconds() / 40;
   EXPECT_LE(bytes, 1.15 * least);
-  // Paths of the simulated internet take 10 ms, one way.
+  // Paths of the simulated internet take 10 ms one way.
   EXPECT_LE(seconds, 3 * 1.3 * 0.010);
   RecordProperty("bytes_of_a_step", std::to_string(bytes));
   RecordProperty("milliseconds_of_a_step", std::to_string(1000 * seconds));
 }
 
-// Claim: what a killed member held is computed anew where copies of it are, so that few of them travel:
-// columns at neighbours, and output shards as far as those have an even share then.
+// Claim: the lost pieces of a killed member are computed anew where their copies are, so that few copies
+// travel. All columns go to a keeper. At most half of the output shards travel, to keep the members' numbers
+// of shards even.
 TEST(FleetEngine, CopiesAreWhereTheyAreNeeded) {
   const TinyProblem problem({.hidden = 128, .steps = 200});
   for (const char* const victim : {"m1", "m2", "m4"}) {
@@ -133,8 +135,8 @@ TEST(FleetEngine, CopiesAreWhereTheyAreNeeded) {
   }
 }
 
-// Claim: however many members are killed, one after the other or at once, at any moment, the others compute
-// anew what is lost and lose no step, as long as one is left.
+// Claim: members are killed at any moment, one after the other or at once. The others compute the lost pieces
+// anew and lose no step, as long as one member is left.
 TEST(FleetEngine, KilledMembersCostNoStep) {
   for (const std::vector<std::size_t>& dense : {std::vector<std::size_t>{}, {96, 64}}) {
     const TinyProblem problem({.dense = dense, .steps = 60});
@@ -158,7 +160,7 @@ TEST(FleetEngine, KilledMembersCostNoStep) {
   }
 }
 
-// Tables that are as if built anew before each step, of which no answer is cut short: what they find depends
+// Tables that are as if built anew before each step, and that cut no answer short. So what they find depends
 // on the weights alone.
 sparse::HashNegativeOptions exact_tables(sparse::HashSets sets) {
   return {.functions = 3,
@@ -172,8 +174,8 @@ sparse::HashNegativeOptions exact_tables(sparse::HashSets sets) {
           .update_every = 1};
 }
 
-// Claim: with hash tables, of which each member has its own, the same is trained too, and who is killed costs
-// nothing: what its tables had found is known to the others.
+// Claim: members that each have hash tables of their own train the same network, too. A killed member costs
+// nothing: the others know what its tables had found.
 TEST(FleetEngine, FindsWhatOneNodeFinds) {
   for (const auto& [sets, exchange] : {std::pair(sparse::HashSets::kShared, ExchangeKind::kShares),
                                        std::pair(sparse::HashSets::kOwn, ExchangeKind::kShares),
@@ -199,8 +201,8 @@ TEST(FleetEngine, FindsWhatOneNodeFinds) {
   }
 }
 
-// Claim: with staleness 1 all numbers of members train the same too. After a change of the view steps begin
-// with all before them; but for that, who is killed costs nothing.
+// Claim: with staleness 1 any number of members trains the same network, too. After a change of the view,
+// steps begin when all before them are applied. Apart from that, a killed member costs nothing.
 TEST(FleetEngine, TwoStepsInFlight) {
   for (const std::vector<std::size_t>& dense : {std::vector<std::size_t>{}, {96, 64}}) {
     for (const bool kill : {false, true}) {
@@ -234,19 +236,19 @@ TEST(FleetEngine, TwoStepsInFlight) {
   }
 }
 
-// Claim: with staleness 1 a step takes half of its exchanges' delays, and the snapshots' pauses.
+// Claim: with staleness 1 a step takes half of its exchanges' delays, plus the pauses for snapshots.
 TEST(FleetEngine, TwoStepsShareTheirDelays) {
   const TinyProblem problem({.steps = 160, .snapshot_every = 16, .staleness = 1});
   SparseFleet fleet(problem, {.longest_work = Duration{1}});
   while (fleet.step() < StepNumber(16)) fleet->run_for(0.001);
   const Instant begin = fleet->timeline().now();
   while (fleet.step() < StepNumber(144)) fleet->run_for(0.001);
-  // Three exchanges of 10 ms, one way; of 16 steps one more begins alone.
+  // Three exchanges of 10 ms one way. In 16 steps there is one more that begins alone.
   EXPECT_LE((fleet->timeline().now() - begin).seconds() / 128, 1.08 * (17.0 / 16) * 1.5 * 0.010);
 }
 
-// Claim: members that join get a part, and members that leave in order give theirs away, without a step that
-// is computed again.
+// Claim: members that join get a part, and members that leave in order give theirs away. No step is computed
+// twice.
 TEST(FleetEngine, MembersComeAndGo) {
   for (const std::vector<std::size_t>& dense : {std::vector<std::size_t>{}, {96, 64}}) {
     const TinyProblem problem({.dense = dense, .steps = 100});
@@ -273,8 +275,8 @@ TEST(FleetEngine, MembersComeAndGo) {
   }
 }
 
-// Claim: all that stay tell of a member that is killed, of one that joins and of one that leaves, what that
-// has cost them; the parts add up to it, but for what the first step takes more or less than others.
+// Claim: a kill, a join and a departure are each reported with their cost by all members that stay. The parts
+// add up to the cost, except for the time by which the first step differs from others.
 TEST(FleetEngine, TellsWhatRecoveriesCost) {
   std::map<Epoch, std::vector<FleetRecovery>> told;
   const TinyProblem problem({.dense = {96}, .steps = 150, .recovered = [&](const FleetRecovery& one) {
@@ -308,7 +310,7 @@ TEST(FleetEngine, TellsWhatRecoveriesCost) {
     EXPECT_GT(one.agree.ns, 0);
     EXPECT_GT(one.load.ns, 0);
     EXPECT_GT(one.replay.ns, 0);
-    // From the snapshot of step 20, or the one before.
+    // Replay begins at the snapshot of step 20, or the one before.
     EXPECT_GE(one.steps_replayed, 3U);
     EXPECT_LE(one.steps_replayed, 9U);
     const Duration parts = one.detect + one.agree + one.load + one.replay;
@@ -317,7 +319,7 @@ TEST(FleetEngine, TellsWhatRecoveriesCost) {
   const std::vector<FleetRecovery>& joined = std::next(told.begin())->second;
   EXPECT_EQ(joined.size(), 3U);
   EXPECT_EQ(joined.front().cause, fifth + " joined");
-  // But of who was a step behind.
+  // No step is replayed, except by a member that was a step behind.
   EXPECT_LE(joined.front().steps_replayed, 1U);
   const std::vector<FleetRecovery>& left = std::next(told.begin(), 2)->second;
   EXPECT_EQ(left.size(), 3U);
@@ -325,7 +327,7 @@ TEST(FleetEngine, TellsWhatRecoveriesCost) {
   EXPECT_LE(left.front().steps_replayed, 1U);
 }
 
-// How many are the same of as many.
+// The fraction of places that are the same in both.
 double agreement(const std::vector<std::uint32_t>& one, const std::vector<std::uint32_t>& other) {
   EXPECT_EQ(one.size(), other.size());
   double same = 0;
@@ -333,9 +335,9 @@ double agreement(const std::vector<std::uint32_t>& one, const std::vector<std::u
   return same / static_cast<double>(one.size());
 }
 
-// Claim: after the last step all members have the ranks that one process finds, also where members are
-// killed, join and leave while they evaluate: then it begins anew, and nobody tells of anything but all
-// records. (What members have trained differs from one process's by rounding, which may move a rank.)
+// Claim: after the last step all members have the ranks that one process finds. If members are killed, join
+// or leave while they evaluate, the evaluation begins anew, and reports are of all records. (The trained
+// network differs from one process's by rounding, which may move a rank.)
 TEST(FleetEngine, EvaluatesWhatItHasTrained) {
   for (const std::vector<std::size_t>& dense : {std::vector<std::size_t>{}, {96, 64}}) {
     std::vector<std::uint32_t> want;
@@ -373,8 +375,8 @@ TEST(FleetEngine, EvaluatesWhatItHasTrained) {
   }
 }
 
-// Claim: whoever is killed at whatever moment of an evaluation, one after the other or at once, those that
-// are left end it, and all that tell of ranks tell of the same.
+// Claim: the members that are left finish an evaluation, whenever others are killed, one after the other or
+// at once. All reports of ranks agree in more than 99 of 100 places.
 TEST(FleetEngine, KilledMembersEndNoEvaluation) {
   std::uint64_t in_between = 0;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {

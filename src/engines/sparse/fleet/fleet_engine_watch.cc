@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FleetEngine, what others may see of it.
+// FleetEngine: what observers outside may see of it.
 #include <algorithm>
 #include <utility>
 
@@ -46,9 +46,9 @@ FleetLearner* FleetEngine::learner() const {
   return life_->bench->learner.get();
 }
 
-// Work is shards: columns go with them. Steps beside a snapshot do not count: it takes CPU for a while, not
-// the same at all members, and longest over slow lines, and parts that moved for that would need another
-// snapshot.
+// Measures how fast this member is. Its work is its number of shards, as columns go with them. Steps beside a
+// snapshot do not count. A snapshot takes CPU for a while, not the same at all members, and longest over slow
+// lines. Parts that moved for that would need another snapshot.
 void FleetEngine::measure(Instant now) {
   const ComputeTime part = life_->bench->learner->take_part_time();
   if (clock_ == nullptr || life_->job->one_machine) return;
@@ -72,7 +72,7 @@ SentBytes FleetEngine::sent() const {
   return {.steps = steps, .background = links.sent_bytes() - steps};
 }
 
-// Those who watch, and the job: what a recovery has cost is known with the step after it.
+// Tells the coordinator and the job. The cost of a recovery is known with the step after it.
 void FleetEngine::tell_step(Instant now) {
   life_->recent.add(life_->bench->learner->loss(), sent());
   process_.member()->tell_steps(life_->recent.figures());

@@ -14,7 +14,7 @@
 namespace gossamer::engine {
 namespace {
 
-// What travels is not rounded: the lists are to be those of one process.
+// The exchanged numbers are not rounded: the lists must be those of one process.
 constexpr net::Codec kCodec = net::Codec::kF32;
 
 std::size_t width_of(const host::Range& range) { return range.end - range.begin; }
@@ -162,7 +162,7 @@ Result<void> FleetEvaluation::take_lists(std::uint64_t block, std::span<const Sl
   return {};
 }
 
-// As prediction by the net alone does, whose scores are relative to the best.
+// Ranks as a prediction by the net alone does: scores are relative to the best.
 void FleetEvaluation::rank_answers(std::span<std::vector<Scored>> lists) {
   answers_.top_k = kEvaluationDepth;
   answers_.count.assign(lists.size(), 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Members that hold parts of a network, and one process that holds it whole, on the same records.
+// Members that hold parts of a network evaluate the same records as one process that holds it whole.
 #include "engines/sparse/fleet/fleet_evaluation.h"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ class NoSteps final : public StepSource {
   [[nodiscard]] data::Batch read(StepNumber) override { return {}; }
 };
 
-// Features and labels of some records; the last label is none that the network has.
+// Features and labels of some records. The last label is not one of the network's.
 data::InMemoryDataset random_records(std::size_t records, std::uint32_t labels, Rng& rng) {
   data::InMemoryDataset set({.features = kFeatures, .labels = labels + 1});
   for (std::size_t i = 0; i < records; ++i) {
@@ -49,7 +49,7 @@ data::InMemoryDataset random_records(std::size_t records, std::uint32_t labels, 
   return set;
 }
 
-// A network of which many rows score alike, and its parts.
+// A network in which many rows score alike, and its parts.
 class Divided {
  public:
   struct Options {
@@ -123,7 +123,7 @@ class Divided {
   static constexpr sparse::TableMoments kMoments{.embedding = sparse::Moments::kElement,
                                                  .output = sparse::Moments::kElement};
 
-  // As another machine would make it.
+  // The job as another machine would make it.
   void add_job() {
     readers_.push_back(std::make_unique<BatchReader>(records_, weighting_, compute_));
     jobs_.push_back(std::make_unique<const FleetJob>(FleetJob{
@@ -141,8 +141,8 @@ class Divided {
             .reader = *readers_.back(), .records = records_.size(), .fusion = {.candidates = candidates_}}}));
   }
 
-  // Blocks one after the other, shards as they come; the second member has no rows, the last one no columns,
-  // where there are others.
+  // Cuts the network: blocks one after the other, shards as they come. If there are several members, the
+  // second one has no rows and the last one no columns.
   void cut(sparse::Network& whole, std::size_t members) {
     for (std::size_t rank = 0; rank < members; ++rank) {
       sparse::NetworkPart part = no_part(shape_);
@@ -190,7 +190,7 @@ class Divided {
   Model model_;
 };
 
-// What rank `to` gets of an exchange, by rank.
+// What rank `to` gets in an exchange, by rank.
 std::vector<Slices> handed_over(const cluster::Operation& of_receiver, const std::vector<Slices>& given,
                                 const std::vector<cluster::Operation>& operations, std::size_t to) {
   std::vector<Slices> got;
@@ -210,7 +210,7 @@ std::vector<Slices> handed_over(const cluster::Operation& of_receiver, const std
 
 using Look = std::function<void(FleetEvaluation&)>;
 
-// All exchanges of an evaluation; `look` at each member after each.
+// Runs all exchanges of an evaluation, and calls `look` for each member in each of them.
 void evaluate(std::vector<std::unique_ptr<FleetEvaluation>>& members, const Look& look) {
   std::vector<std::vector<Slices>> got(members.size());
   for (std::uint64_t exchange = 0; exchange <= members.front()->exchanges(); ++exchange) {
@@ -229,8 +229,9 @@ void evaluate(std::vector<std::unique_ptr<FleetEvaluation>>& members, const Look
   }
 }
 
-// Claim: lists of parts, merged, are the lists of the whole to the bit, ties and scores among them, for any
-// number of members and layers, also where some hold no rows or no columns; every record is answered once.
+// Claim: the merged lists of parts are the lists of the whole network to the bit, with ties and scores. The
+// number of members and layers does not matter, nor that some hold no rows or no columns. Every record is
+// answered once.
 TEST(FleetEvaluation, AnswersLikeOneProcess) {
   std::uint64_t seed = 0;
   for (const std::vector<std::size_t>& dense : {std::vector<std::size_t>{}, {96, 64}}) {
@@ -272,7 +273,7 @@ TEST(FleetEvaluation, AnswersLikeOneProcess) {
   }
 }
 
-// Claim: from the ranks, which all members have, come the metrics of one process, to the bit.
+// Claim: all members have the same ranks, and the ranks give the metrics of one process, to the bit.
 TEST(FleetEvaluation, RanksGiveTheSameMetrics) {
   for (const std::size_t members : {1, 4}) {
     for (const std::size_t records : {0, 1, 256, 257, 600}) {
@@ -300,7 +301,7 @@ TEST(FleetEvaluation, RanksGiveTheSameMetrics) {
   }
 }
 
-// Claim: what no member can have given is an error, in lists and in ranks, and no crash.
+// Claim: lists or ranks that no member can have given are an error, and no crash.
 TEST(FleetEvaluation, RefusesWhatNobodyCanHave) {
   Divided divided({.members = 2, .records = 10, .seed = 4});
   const auto run = [&](std::uint64_t spoilt, std::uint32_t word, std::uint32_t value) {
@@ -318,7 +319,7 @@ TEST(FleetEvaluation, RefusesWhatNobodyCanHave) {
       for (std::size_t rank = 0; rank < 2; ++rank)
         got[rank] = handed_over(operations[rank], given, operations, rank);
       if (exchange != spoilt) continue;
-      // Of what the first member gives the second.
+      // Spoils the bytes that the first member gives the second.
       std::string bytes = joined(got[1][0]);
       std::memcpy(bytes.data() + word * sizeof(value), &value, sizeof(value));
       got[1][0] = {Slice::of(std::move(bytes))};
@@ -331,7 +332,7 @@ TEST(FleetEvaluation, RefusesWhatNobodyCanHave) {
   EXPECT_EQ(run(1, 1, bits(std::numeric_limits<float>::quiet_NaN())), "a score of nan");
   EXPECT_EQ(run(1, 1, bits(std::numeric_limits<float>::infinity())), "a score of inf");
   EXPECT_EQ(run(2, 0, 101), "101");
-  // The second member has rows of none.
+  // The second member has no rows at all.
   std::vector<std::vector<Scored>> lists(1);
   std::vector<std::byte> bytes;
   append_list(std::vector<Scored>{{7, 1.0F}}, 1, bytes);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What members exchange in a step, in other ways than the usual one: all outputs, or in microbatches.
+// Members exchange in other ways than the usual one: all outputs, or in microbatches.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -21,7 +21,8 @@ namespace {
 using simulation::SparseFleet;
 using simulation::TinyProblem;
 
-// To the end. Of four or more two are killed at once when so many steps are taken, and another one joins.
+// Trains to the end. With four or more nodes, two are killed at once after `deaths` steps, and another one
+// joins.
 void train_with_deaths(SparseFleet& fleet, std::size_t nodes, StepNumber deaths) {
   while (fleet.step() < deaths && !fleet->failure()) fleet->run_for(0.01);
   if (nodes >= 4) {
@@ -34,8 +35,8 @@ void train_with_deaths(SparseFleet& fleet, std::size_t nodes, StepNumber deaths)
   ASSERT_TRUE(fleet.done()) << nodes << " nodes\n" << fleet->log();
 }
 
-// Claim: where all outputs are exchanged, as D-SLIDE does it, the same is trained too; who is killed costs
-// nothing, with one step in flight or two.
+// Claim: members that exchange all outputs, as D-SLIDE does, train the same network, too. A killed member
+// costs nothing, with one step in flight or two.
 TEST(FleetExchange, GathersOutputs) {
   for (const std::vector<std::size_t>& dense : {std::vector<std::size_t>{}, {96, 64}}) {
     for (const std::size_t staleness : {0, 1}) {
@@ -56,8 +57,8 @@ TEST(FleetExchange, GathersOutputs) {
   }
 }
 
-// Claim: so it is where hash tables find all rows of a part for all samples: a sample scores a row once,
-// whether it found it, has it for a label, or both.
+// Claim: the network is the same, too, where hash tables find all rows of a part for all samples. A sample
+// scores a row once, whether it found it, has it for a label, or both.
 TEST(FleetExchange, GathersOutputsThatAllSamplesFind) {
   const std::size_t samples = 6;
   const std::size_t labels = 40;
@@ -83,8 +84,8 @@ TEST(FleetExchange, GathersOutputsThatAllSamplesFind) {
   }
 }
 
-// Claim: then a member sends 8 bytes for each score of its rows to each other member, and 4 for each sample:
-// here all rows are scored by all samples.
+// Claim: a member that exchanges outputs sends each other member 8 bytes for each score of its rows, and 4
+// for each sample. Here all samples score all rows.
 TEST(FleetExchange, OutputsCostWhatThePageSays) {
   const auto bytes_of_a_step = [](ExchangeKind exchange) {
     const TinyProblem problem({.labels = 512,
@@ -113,8 +114,8 @@ TEST(FleetExchange, OutputsCostWhatThePageSays) {
   EXPECT_NEAR(all - own, scored - 3 * 8.0 * 256, 0.02 * scored);
 }
 
-// Claim: where samples go through a step in microbatches, the same is trained too, by any number of members,
-// with dense layers or without; who is killed costs nothing.
+// Claim: samples that go through a step in microbatches train the same network, too. The number of members
+// and dense layers does not matter, and a killed member costs nothing.
 TEST(FleetExchange, Microbatches) {
   for (const std::vector<std::size_t>& dense : {std::vector<std::size_t>{}, {96, 64}}) {
     for (const std::size_t microbatches : {2, 4}) {
@@ -131,7 +132,7 @@ TEST(FleetExchange, Microbatches) {
   }
 }
 
-// Claim: so it is, to what is rounded, where fewer bits travel.
+// Claim: microbatches whose exchanges are rounded train the same network up to the rounding.
 TEST(FleetExchange, MicrobatchesRoundWhatTravels) {
   for (const auto& [codec, distance] :
        {std::pair(net::Codec::kBf16, 0.05), std::pair(net::Codec::kInt8, 0.07)}) {
@@ -148,7 +149,7 @@ TEST(FleetExchange, MicrobatchesRoundWhatTravels) {
   }
 }
 
-// Claim: the exchanges of microbatches are under way together: four cost no more delays than one.
+// Claim: the exchanges of several microbatches are under way together. Four cost no more delays than one.
 TEST(FleetExchange, MicrobatchesShareTheirDelays) {
   const TinyProblem problem({.samples = 128, .steps = 60, .snapshot_every = 1000, .microbatches = 4});
   SparseFleet fleet(problem, {.longest_work = Duration{1}});
@@ -159,7 +160,7 @@ TEST(FleetExchange, MicrobatchesShareTheirDelays) {
   const Instant begin = fleet->timeline().now();
   go_to(50);
   EXPECT_EQ(fleet->failure(), std::nullopt) << *fleet->failure();
-  // Three exchanges of 10 ms, one way.
+  // Three exchanges of 10 ms one way.
   EXPECT_LE((fleet->timeline().now() - begin).seconds() / 40, 1.08 * 3 * 0.010);
 }
 

@@ -22,8 +22,8 @@ namespace {
 
 bool gathers_outputs(const FleetJob& job) { return job.exchange == ExchangeKind::kDslide; }
 
-// What stands behind a matrix: how many scores will follow, or a wish. Without it who has no columns would
-// need nothing of the others in the last exchange, and be steps ahead of them.
+// Bytes behind a matrix: the number of scores that will follow, or a wish. A member without columns would
+// else need nothing of the others in the last exchange. It could be steps ahead of them.
 std::size_t mark_bytes(const FleetJob& job, FleetRound round) {
   const bool last = round.layer + 1 == job.shape.layers();
   if (round.kind == Kind::kHidden) return last && gathers_outputs(job) ? sizeof(std::uint64_t) : 0;
@@ -32,20 +32,20 @@ std::size_t mark_bytes(const FleetJob& job, FleetRound round) {
   return wished ? 1 : 0;
 }
 
-// Of the matrix alone, which has the samples of a microbatch.
+// Bytes of the matrix alone, which has the samples of a microbatch.
 std::uint64_t matrix_bytes(const FleetJob& job, std::size_t layer, const NetworkPart& part) {
   const host::Range& columns = columns_of(part, layer);
   return net::encoded_bytes(
       job.codec, {.rows = job.learner.batch_max / job.microbatches, .columns = columns.end - columns.begin});
 }
 
-// Of what a member tells of its scores, of which it has so many at most.
+// Bytes in which a member tells its loss shares, or its scores, of which it has `scores` at most.
 std::uint64_t share_bytes(const FleetJob& job, std::uint64_t scores) {
   return gathers_outputs(job) ? output_bytes(job, scores)
                               : job.learner.batch_max / job.microbatches * sizeof(PartitionShare);
 }
 
-// What nobody can wish is no wish.
+// A byte that is no wish counts as kNothing.
 StepWish read_wish(const Slices& mark) {
   std::uint8_t wish = 0;
   copy_front(mark, std::as_writable_bytes(std::span(&wish, 1)));
@@ -60,7 +60,8 @@ void add_shares(const Slices& told, std::span<PartitionShare> sums) {
     sparse::add_share(sums[sample], shares[sample]);
 }
 
-// Of the samples of a microbatch, behind those of the ones before: rows of a matrix are bytes of their own.
+// Appends the samples of a microbatch behind those before. That is possible as each row of a matrix is a run
+// of bytes.
 void log_piece(std::vector<ColumnPiece>& logged, std::size_t rank, const ColumnPiece& piece) {
   if (logged.size() == rank) return logged.push_back(piece);
   Slices& bytes = logged[rank].bytes;
@@ -240,7 +241,7 @@ Result<Slices> FleetLearner::round(StepNumber step, FleetRound round, std::span<
   return Slices();
 }
 
-// The learner may still have what rows of the step before need; open() gives it this one.
+// The learner may still have data that rows of the step before need. open() gives it this step.
 void FleetLearner::begin_step(StepNumber step) {
   LoggedStep& logged = log_[step] = {};
   logged.fresh = step == applied_;
@@ -259,7 +260,7 @@ void FleetLearner::open(StepNumber step) {
   std::swap(batch, samples_ahead_);
   ahead_.reset();
   if (job_.staleness > 0) learner(step).others_changed();
-  // Also where nobody else is left: what is logged of dh must not have gone through the activation.
+  // kOthers also where no other member is left: the logged dh must not have gone through the activation.
   learner(step).begin(batch.view(), step, {.learning_rate = job_.schedule.learning_rate(step)},
                       Company::kOthers);
   timed([&] { learner(step).embed(); });
@@ -292,7 +293,7 @@ Slices FleetLearner::give_hidden(StepNumber step, FleetRound round) {
   const std::span<float> h = state.h.span().subspan(samples_of(round.microbatch).begin * state.stride);
   const ColumnPiece piece =
       travel_codec_.encode(job_.codec, h, state.stride, columns_of(parts_[me_], round.layer));
-  // This member goes on with what the others see.
+  // This member goes on with the rounded values, which are what the others see.
   if (job_.codec != net::Codec::kF32) travel_codec_.copy(piece, state.stride, h);
   Slices all = piece.bytes;
   if (mark_bytes(job_, round) > 0) {
@@ -310,7 +311,8 @@ Result<void> FleetLearner::take_hidden(StepNumber step, FleetRound of, std::span
   stepping(step).scores.assign(parts_.size(), 0);
   for (std::size_t rank = 0; rank < parts_.size(); ++rank) {
     SliceReader reader(got[rank]);
-    // Kept for long: as a block of its own, so that what it came in can be used for what comes next.
+    // The log keeps the piece for long. It gets memory of its own, so that the buffer in which it came can be
+    // used again.
     const ColumnPiece piece{columns_of(parts_[rank], layer), job_.codec,
                             travel_codec_.contiguous(reader.take(matrix_bytes(job_, layer, parts_[rank])))};
     if (rank != me_) travel_codec_.copy(piece, state.stride, h);
@@ -381,7 +383,7 @@ Slices FleetLearner::give_gradient(StepNumber step, FleetRound round) {
   return all;
 }
 
-// In the order of ranks.
+// Adds up in the order of ranks, so that the sum is the same each time.
 void FleetLearner::take_gradient(StepNumber step, FleetRound of, std::span<const Slices> got) {
   const host::Range columns = columns_of(parts_[me_], of.layer);
   const host::Range samples = samples_of(of.microbatch);

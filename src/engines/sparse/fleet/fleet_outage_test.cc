@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is left of a run when several die together, or all do.
+// What is left of a run when several members die together, or all of them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,8 +21,8 @@ namespace {
 using simulation::SparseFleet;
 using simulation::TinyProblem;
 
-// A part of a run that keeps checkpoints on `disk`, until its members have taken so many steps or more. Then
-// all are gone at once, the coordinator too.
+// A part of a run that keeps checkpoints on the disk of `options`. It lasts until its members have taken so
+// many steps or more. Then all are gone at once, the coordinator too.
 void run_until(StepNumber step, std::size_t nodes, TinyProblem::Options options) {
   const TinyProblem problem(std::move(options));
   SparseFleet fleet(problem, {.first_members = nodes});
@@ -30,8 +30,8 @@ void run_until(StepNumber step, std::size_t nodes, TinyProblem::Options options)
   EXPECT_EQ(fleet->failure(), std::nullopt) << *fleet->failure();
 }
 
-// Claim: when all nodes and the coordinator die, the run goes on from the last checkpoint, on any number of
-// nodes with shards of any size, and ends with what one node trains.
+// Claim: when all nodes and the coordinator have died, the run goes on from the last checkpoint. Any number
+// of nodes may go on with it, with shards of any size. They end with what one node trains.
 TEST(FleetOutage, AllDieAndOthersGoOn) {
   for (const std::vector<std::size_t>& dense : {std::vector<std::size_t>{}, {96, 64}}) {
     host::SimDisk disk;
@@ -47,7 +47,7 @@ TEST(FleetOutage, AllDieAndOthersGoOn) {
     EXPECT_EQ(problem.start(), StepNumber(64));
     SparseFleet fleet(problem, {.first_members = 5, .copies = 2});
     while (!fleet.step() || *fleet.step() < StepNumber(66)) fleet->run_for(0.01);
-    // Before the first snapshot, and after it.
+    // One dies before the first snapshot, and one after it.
     fleet->kill("m2");
     while (*fleet.step() < StepNumber(80)) fleet->run_for(0.01);
     fleet->kill("m1");
@@ -60,8 +60,8 @@ TEST(FleetOutage, AllDieAndOthersGoOn) {
   }
 }
 
-// Claim: with two copies of each piece two may die, the second one at whatever moment of the recovery from
-// the first, also if pieces are about to move in it.
+// Claim: with two copies of each piece two members may die, the second at any moment of the recovery from the
+// first. It may be a recovery in which pieces move.
 TEST(FleetOutage, OneDiesWhileAnotherIsMadeGood) {
   const TinyProblem problem({.features = 24,
                              .labels = 40,
@@ -86,7 +86,7 @@ TEST(FleetOutage, OneDiesWhileAnotherIsMadeGood) {
       run_until([&] { return fleet.step() && *fleet.step() >= StepNumber(2 + later); });
       fleet->member(machines[0]).drain("it was told to");
       run_until([&] { return fleet->member(machines[0]).done(); });
-      fleet->run_for(0.4);  // the others go on without it
+      fleet->run_for(0.4);  // the others go on
       const Epoch before = fleet->durable().installed();
       fleet->kill(machines[1]);
       run_until([&] { return fleet->durable().installed() > before; });
@@ -100,7 +100,8 @@ TEST(FleetOutage, OneDiesWhileAnotherIsMadeGood) {
   } while (std::ranges::next_permutation(machines).found);
 }
 
-// Claim: so it is at whatever moment they die, also while one that died before is made good.
+// Claim: all nodes may die at any moment, also while the others recover from a member's death. The run goes
+// on.
 TEST(FleetOutage, AllDieAtAnyMoment) {
   std::uint64_t resumed = 0;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
@@ -138,8 +139,8 @@ TEST(FleetOutage, AllDieAtAnyMoment) {
   EXPECT_GT(resumed, 40U);
 }
 
-// Claim: a run that is stopped saves the same step at all members before they leave, whichever of them hears
-// of it first.
+// Claim: a run that is stopped saves the same step at all members before they leave. It does not matter which
+// of them hears of it first.
 TEST(FleetOutage, StopsWithACheckpoint) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     host::SimDisk disk;
@@ -157,8 +158,8 @@ TEST(FleetOutage, StopsWithACheckpoint) {
   }
 }
 
-// Claim: where what was saved does not outlive its member yet, as when it is still on its way to the
-// coordinator, nobody leaves; one that dies meanwhile holds the others up for seconds only.
+// Claim: no member leaves while the saved state does not outlive it yet, as when it is still on its way to
+// the coordinator. A member that dies meanwhile delays the others for seconds only.
 TEST(FleetOutage, StopsOnceWhatWasSavedLasts) {
   for (const bool one_dies : {false, true}) {
     host::SimDisk disk;

@@ -12,12 +12,12 @@
 namespace gossamer::engine {
 namespace {
 
-// Larger messages would hold up what is small and urgent.
+// Larger messages would hold up small and urgent ones.
 constexpr std::uint64_t kBulkBytes = 1ULL << 20;
 
 }  // namespace
 
-// A block and its next questions. Its Work's, while there is some.
+// A block and its next questions. While there is Work on it, only the Work uses it.
 struct FleetQueries::Bench {
   BlockRounds rounds;
   std::vector<BlockRounds::Question> questions;
@@ -34,7 +34,7 @@ void FleetQueries::ask(const Block& block) {
   want_questions();
 }
 
-// Nobody is asked as long as somebody is missing.
+// No member is asked while a part is missing.
 void FleetQueries::want_questions() {
   if (block_ == nullptr || !whole_ || working_) return;
   std::vector<BlockRounds::Member> members;
@@ -46,8 +46,8 @@ void FleetQueries::want_questions() {
   };
 }
 
-// All have answered. A round that is taken is done, whoever comes and goes; its successor is written for
-// those who are there now, which mostly are those who are asked.
+// All members have answered. The taken round is done, whatever members come and go. The next round is written
+// for the members that are there now. Mostly they are the ones that are then asked.
 void FleetQueries::want_next() {
   CHECK(!working_ && !wanted_);
   waiting_ = false;
@@ -140,7 +140,7 @@ void FleetQueries::on_ready(net::PeerId from, Epoch epoch, sparse::NetworkPart p
   }
   whole_ = holdings == held.size() && held.size() == all_pieces(shape_);
   waiting_ = false;
-  // Answers that are all there are not asked for anew: what is wanted takes them first.
+  // If all answers are there, the round is not asked anew: the wanted Work takes them first.
   if (!wanted_) want_questions();
 }
 

@@ -12,14 +12,14 @@
 namespace gossamer::engine {
 namespace {
 
-// Node 0 is nobody: what one process held.
+// Node 0 is no node. Its file has what one process held.
 constexpr NodeId kOneProcess{0};
 
 unsigned own_shift(const TrainInputs& inputs) {
   return sparse::shard_shift(inputs.schema.labels(), inputs.shards);
 }
 
-// As one process has it.
+// The network as one process has it.
 sparse::Network whole_network(const TrainInputs& inputs) {
   const CheckpointedRun run = checkpointed_run(inputs);
   sparse::Network network(run.network, sparse::whole(run.network, own_shift(inputs)), run.moments);
@@ -41,11 +41,11 @@ Result<void> remove_from(const TrainInputs& inputs, StepNumber begin, StepNumber
 
 constexpr StepNumber kEver{UINT64_MAX};
 
-// The newest of one process that can be read becomes a fleet's, if it is newer than `step`.
+// Makes a fleet's checkpoint of one process's newest readable one, if that is newer than `step`.
 Result<std::optional<CheckpointInfo>> part_checkpoint(const TrainInputs& inputs, StepNumber step,
                                                       EventSink events) {
   sparse::Network network = whole_network(inputs);
-  // Hash tables are not parted: each member makes its own.
+  // Hash tables are not divided: each member makes its own.
   const auto hashed = hash_tables(inputs, network);
   auto tables = hashed ? std::optional(hashed->state()) : std::nullopt;
   auto loaded = load_newest_checkpoint(inputs.disk, inputs.checkpoint_directory, fingerprint_of(inputs),
@@ -73,7 +73,7 @@ CheckpointedRun checkpointed_run(const TrainInputs& inputs) {
 
 namespace {
 
-// Of one process, and of several nodes.
+// The newest checkpoint of one process, and the newest of several nodes.
 struct NewestCheckpoints {
   std::optional<CheckpointInfo> own;
   std::optional<FleetCheckpoint> parts;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FleetEngine, the part that keeps copies of what others hold.
+// FleetEngine: the functions that keep copies of other members' pieces.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -9,20 +9,20 @@
 
 namespace gossamer::engine {
 
-// The same at all members.
+// Whether it is time for a snapshot. All members answer the same.
 bool FleetEngine::snapshot_due() const {
   const StepNumber step = life_->applied;
   if (life_->snapshot && life_->snapshot->step == step) return false;
   if (step > life_->copies.step)
     return step == life_->layout->resume || step.value % life_->job->snapshot_every == 0;
-  // As of this step, but perhaps not all where they should be.
+  // There is a snapshot as of this step, but perhaps not all copies are where they should be.
   if (step == life_->job->start || all_kept()) return false;
   reach(FleetProbe::kSameStepSnapshot);
   return true;
 }
 
 void FleetEngine::begin_snapshot() {
-  // Whoever is new has applied nothing until it holds something.
+  // A new member has applied nothing until it holds something.
   const bool recovering = life_->bench->recovery != nullptr;
   Snapshot& snapshot = life_->snapshot.emplace();
   snapshot.step = recovering ? life_->layout->resume : life_->applied;
@@ -61,7 +61,7 @@ void FleetEngine::give_snapshot(Instant now) {
   const cluster::Operation sizes{.kind = cluster::OperationKind::kAllGather,
                                  .parts = std::vector(members, members * sizeof(std::uint64_t))};
   exchange_snapshot(kSizes, sizes, {Slice::copy_of(std::as_bytes(std::span(snapshot.sizes)))}, now);
-  // Steps go on beside it; a recovery, whose pieces are about to move, does not.
+  // Steps go on beside a snapshot. A recovery does not, as its pieces are about to move.
   if (life_ && life_->bench->recovery == nullptr) go_on_stepping(now);
 }
 
@@ -96,7 +96,7 @@ void FleetEngine::snapshot_exchanged(std::uint64_t part, std::vector<Slices> got
   snapshot_complete(now);
 }
 
-// All members have stored their copies: what was before is not needed any more.
+// All members have stored their copies. Older copies and logs are not needed any more.
 void FleetEngine::snapshot_complete(Instant now) {
   ++counters_.snapshots;
   Snapshot snapshot = std::move(*life_->snapshot);

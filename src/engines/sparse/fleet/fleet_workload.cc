@@ -46,8 +46,9 @@ Reports reports_of(const cluster::Rest& rest) {
   return reports;
 }
 
-// As of which step there are copies, the newest first: what all have stored who hold something, for whoever
-// has forgotten an older one knows that they do; and what was before, as long as nobody has.
+// The steps of available copies, the newest first. The newest is the last step that all holders of a part
+// have stored: a member that has forgotten older copies knows that. The step before counts, too, while no
+// member has forgotten it.
 std::vector<StepNumber> bases_of(const Reports& reports, StepNumber start) {
   std::optional<std::uint64_t> newest;
   std::uint64_t kept = 0;
@@ -99,7 +100,7 @@ Layout FleetWorkload::layout_of(const cluster::Rest& rest, StepNumber base) cons
   return layout;
 }
 
-// A piece that nobody has, and of which there is no copy; what the run began with everybody can make.
+// Whether each needed piece is held or copied. All members can make the state that the run began with.
 bool FleetWorkload::recoverable(const Layout& layout) const {
   if (layout.base == options_.start) return true;
   Pieces known;
@@ -114,8 +115,8 @@ bool FleetWorkload::recoverable(const Layout& layout) const {
 
 namespace {
 
-// Nobody applies a step before all have begun it, which they do after the one before; nor can a copy be of a
-// step that nobody has come to.
+// Members apply a step only when all have begun it, and they begin it after the one before. Nor can a copy be
+// of a step that no member has come to.
 std::optional<Error> contradiction(const Reports& reports) {
   std::optional<std::uint64_t> least;
   std::uint64_t most = 0;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FleetWorkload: the coordinator's side of a sparse run. Output shards are things that it places; columns and
-// units follow (layout.h). Members go on at the highest step that any of them has applied: whoever is behind
-// catches up, and what was lost is computed anew (docs/protocols/sparse-step.md). The run ends if a piece is
-// lost with all copies of it, or if reports contradict each other.
+// FleetWorkload: the coordinator's side of a sparse run. Output shards are the things that it places; columns
+// and units follow (layout.h). Members go on at the highest step that any of them has applied. Members that
+// are behind catch up, and lost pieces are computed anew (docs/protocols/sparse-step.md). The run ends if a
+// piece is lost with all its copies, or if reports contradict each other.
 //
 // Thread rule: one owner, that of the coordinator.
 #pragma once
@@ -21,7 +21,7 @@ class FleetWorkload final : public cluster::Workload {
   struct Options {
     std::uint64_t shard_bytes =
         1;                   // memory that a member needs for each of its shards, with what goes with it
-    std::size_t copies = 1;  // of each piece, beside its holder's
+    std::size_t copies = 1;  // of each piece, beside the holder's own
     StepNumber start = {};   // the run begins with this step, in a state that every member can make
   };
   FleetWorkload(FleetShape shape, const Options& options) : shape_(std::move(shape)), options_(options) {}

@@ -13,7 +13,7 @@
 namespace gossamer::engine {
 namespace {
 
-// Of a sample, on one node that holds everything.
+// Rows that a sample may find on one node that holds everything.
 std::size_t wanted(const FleetJob& job) { return sparse::found_limit(*job.hashed); }
 
 std::size_t rows_of(const sparse::NetworkPart& part) {
@@ -42,7 +42,7 @@ std::size_t found_limit(const FleetJob& job, const sparse::NetworkPart& part) {
   return (wanted(job) * rows_of(part) + labels - 1) / labels;
 }
 
-// Each member's share is rounded up, and whoever has one holds a shard.
+// Each member's part is rounded up, and a member with a part holds at least one shard.
 std::size_t most_found(const FleetJob& job) { return job.hashed ? wanted(job) + job.shape.shards() : 0; }
 
 sparse::HashNegativeOptions hash_options(const FleetJob& job, const sparse::NetworkPart& part) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What samples find by hash tables (learn/sparse/found_rows.h) on its way between members
-// (docs/protocols/sparse-step.md, "The active set"): for each asking sample u32 how many rows, then as many
-// u32 row numbers as it may find at most, zeros after the last.
+// The rows that samples find by hash tables (learn/sparse/found_rows.h), on their way between members
+// (docs/protocols/sparse-step.md, "The active set"). For each asking sample there are a u32 count and as many
+// u32 row numbers as the sample may find at most. After the last row the numbers are zeros.
 //
 // Thread rule: plain functions.
 #pragma once
@@ -19,22 +19,22 @@
 
 namespace gossamer::engine {
 
-// Rows that a sample finds at most on whoever holds the part: its share of what the run wants, at least one
-// where it holds any. 0 without hash tables.
+// The most rows that a sample finds on the holder of `part`: its fraction of the rows that the run wants,
+// rounded up. 0 without hash tables.
 [[nodiscard]] std::size_t found_limit(const FleetJob& job, const sparse::NetworkPart& part);
-// On all members together, whatever the layout is.
+// The most rows that a sample finds on all members together, in any layout.
 [[nodiscard]] std::size_t most_found(const FleetJob& job);
-// Of hash tables over the part. Requires a job with some, and that the part has rows.
+// Options of hash tables over the part. Requires a job with hash tables, and a part with rows.
 [[nodiscard]] sparse::HashNegativeOptions hash_options(const FleetJob& job, const sparse::NetworkPart& part);
 
-// Nothing, of all samples that ask.
+// The rows of samples that all ask and find nothing.
 [[nodiscard]] sparse::FoundRows nothing_found(const FleetJob& job);
-// 0 where the limit is.
+// Bytes of write_found(). 0 if the limit is 0.
 [[nodiscard]] std::uint64_t found_bytes(const FleetJob& job, std::size_t limit);
-// Requires that no sample has found more.
+// Requires that no sample has found more than `limit` rows.
 [[nodiscard]] Slices write_found(const sparse::FoundRows& found, std::size_t limit);
-// Adds what another member has found to `found`, which has room for it. Requires found_bytes() of them.
-// kBadData for more rows than the limit, or rows that are none.
+// Adds the rows that another member has found to `found`, which has room for them. Requires found_bytes()
+// bytes. kBadData for more rows than the limit, or for numbers that are no rows.
 [[nodiscard]] Result<void> add_found(const FleetJob& job, const Slices& bytes, std::size_t limit,
                                      sparse::FoundRows& found);
 

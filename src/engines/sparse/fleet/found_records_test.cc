@@ -32,8 +32,8 @@ struct FoundRecords : Test {
   }
 };
 
-// Claim: members look for their share of what the run wants, rounded up; together never for more than there
-// is room for.
+// Claim: a member looks for its fraction of the rows that the run wants, rounded up. All together never look
+// for more than there is room for.
 TEST_F(FoundRecords, LimitsAreShares) {
   EXPECT_EQ(found_limit(*job, with(0)), 0u);
   EXPECT_EQ(found_limit(*job, with(1)), 1u);
@@ -50,7 +50,7 @@ TEST_F(FoundRecords, LimitsAreShares) {
   EXPECT_EQ(found_bytes(*without, most_found(*without)), 0u);
 }
 
-// Claim: what several members found comes together by sample, in the order of members.
+// Claim: the rows that several members found come together by sample, in the order of members.
 TEST_F(FoundRecords, ComeTogether) {
   sparse::FoundRows first(sparse::HashSets::kShared, kQueries, 6);
   first.add(0, 149);
@@ -71,7 +71,7 @@ TEST_F(FoundRecords, ComeTogether) {
   EXPECT_EQ(all.asking(24), kQueries);
 }
 
-// Claim: a row that is none, or more rows than there can be, are refused.
+// Claim: a number that is no row is refused, and so are more rows than there can be.
 TEST_F(FoundRecords, RefusesWhatCannotBe) {
   sparse::FoundRows found(sparse::HashSets::kShared, kQueries, 6);
   found.add(1, 20);
@@ -85,7 +85,7 @@ TEST_F(FoundRecords, RefusesWhatCannotBe) {
     ASSERT_FALSE(added.ok()) << at;
     EXPECT_EQ(added.error().kind, ErrorKind::kBadData);
   }
-  // Each is within the limit, all of them are more than anybody can have found.
+  // Each is within the limit. Together they are more than members can have found.
   sparse::FoundRows all = nothing_found(*job);
   sparse::FoundRows full(sparse::HashSets::kShared, kQueries, most_found(*job));
   for (std::uint32_t row = 0; row < most_found(*job); ++row) full.add(0, row);

@@ -32,7 +32,7 @@ std::vector<Scored> scored(std::span<const FoundRow> list, float FoundRow::* sco
 
 }  // namespace
 
-// Of one query.
+// The answers for one query.
 class FusedBlock::Answers final : public FusionAnswers {
  public:
   Answers(const FusedBlock& block, std::size_t q) : block_(block), q_(q) {}
@@ -105,7 +105,7 @@ bool FusedBlock::has_labels() const {
   return std::ranges::find(labelled_, std::uint8_t{0}) == labelled_.end();
 }
 
-// Of row_, those that such a member holds and nobody has said the labels of.
+// The places in row_ of rows that such a member holds and whose labels are still unknown.
 std::vector<std::size_t> FusedBlock::places_of(const sparse::HeldRows& held) const {
   std::vector<std::size_t> places;
   for (std::size_t i = 0; i < row_.size(); ++i) {
@@ -178,7 +178,7 @@ std::uint64_t FusedBlock::terms_bytes(const sparse::HeldRows& held) const {
   return candidate_.size() * sizeof(std::int64_t) + static_cast<std::uint64_t>(own) * 2 * sizeof(float);
 }
 
-// Numbers that are not finite may be the query's own.
+// A number that is not finite is accepted: the query itself may overflow.
 void FusedBlock::add_terms(const Slices& bytes, const sparse::HeldRows& held) {
   CHECK(total_bytes(bytes) == terms_bytes(held), total_bytes(bytes), terms_bytes(held));
   SliceReader reader(bytes);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Members with parts of a model and shares of its training rows, and the lead that asks them, in virtual
-// time.
+// Members hold parts of a model and shares of its training rows, and the lead asks them, in virtual time.
 #include <gossamer/sparse_serving.pb.h>
 #include <gtest/gtest.h>
 
@@ -26,7 +25,7 @@ using testing::ServedFleet;
 
 constexpr std::size_t kTop = 30;
 
-// Queries as they came, weighted for the network, and for being compared.
+// Queries as they came, as weighted for the network, and as weighted for comparison.
 struct Queries {
   testing::OwnedRows raw;
   std::vector<float> weighted;
@@ -71,8 +70,8 @@ std::vector<std::vector<Scored>> ranked(const Model& model, const FleetQueries::
   return all;
 }
 
-// Claim: any number of nodes, with dense layers and without, ranks as one process does, to the bit; with
-// fewer neighbours and without the mixed vote, too.
+// Claim: any number of nodes ranks as one process does, to the bit, with dense layers and without. Fewer
+// neighbours and a fusion without the mixed vote change nothing in that.
 TEST(FusedServing, AnswersAsOneProcess) {
   for (const std::vector<std::size_t>& dense : {std::vector<std::size_t>{}, {64, 32}}) {
     for (const std::uint32_t neighbours : {100U, 3U}) {
@@ -97,8 +96,8 @@ TEST(FusedServing, AnswersAsOneProcess) {
   }
 }
 
-// Claim: labels of records that do not fit into one answer come in several, and answers are as before,
-// whoever comes and goes between two of them.
+// Claim: labels of records that do not fit into one answer come in several. The result stays the same,
+// whatever members come and go in between.
 TEST(FusedServing, LabelsInSeveralAnswers) {
   Served served({.features = 60, .labels = 200, .hidden = 96, .rows = 300}, PartInstances::kShare);
   served.limit_label_bytes(100);
@@ -120,7 +119,7 @@ TEST(FusedServing, LabelsInSeveralAnswers) {
   }
 }
 
-// Claim: members that are killed, leave or join, in whichever round, change no answer.
+// Claim: members that are killed, leave or join, in any round, change no answer.
 TEST(FusedServing, MembersComeAndGo) {
   Served served({.features = 60, .labels = 200, .hidden = 96, .rows = 300}, PartInstances::kShare);
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
@@ -146,7 +145,7 @@ TEST(FusedServing, MembersComeAndGo) {
   }
 }
 
-// Claim: a hidden vector that overflows has no net and no hidden neighbours, as in one process, and harms no
+// Claim: a hidden vector that overflows has no net and no hidden neighbours, as in one process. It harms no
 // query beside it.
 TEST(FusedServing, OverflowsAlone) {
   Served served({.features = 60, .labels = 77, .hidden = 48, .rows = 200}, PartInstances::kShare,
@@ -181,7 +180,7 @@ std::string words(const std::vector<std::uint32_t>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(std::uint32_t)};
 }
 
-// Claim: a question that no lead asks makes a member leave, with what was wrong with it.
+// Claim: a question that no lead asks makes the member leave, with an error that says what was wrong.
 TEST(FusedServing, RefusesQuestionsThatNobodyAsks) {
   Served served({.features = 60, .labels = 77, .hidden = 48, .rows = 50}, PartInstances::kShare);
   const std::string hidden(64 * 4, '\0');
@@ -191,17 +190,17 @@ TEST(FusedServing, RefusesQuestionsThatNobodyAsks) {
         question(epoch, 1, 10'001, hidden + query),             // more neighbours than a model may have
         question(epoch, 1, 10, hidden),                         // no queries
         question(epoch, 1, 10, hidden + query.substr(4)),       // cut off
-        question(epoch, 1, 10, hidden + words({0, 1, 60, 0})),  // of a feature that there is not
-        question(epoch, 1, 10, hidden + query + query),         // and more
+        question(epoch, 1, 10, hidden + words({0, 1, 60, 0})),  // a feature that there is not
+        question(epoch, 1, 10, hidden + query + query),         // bytes after the query
         question(epoch, 1, 0, hidden + query),
         question(epoch, 2, 0, words({50})),    // labels of a record that there is not
-        question(epoch, 2, 0, words({3, 3})),  // of one twice
+        question(epoch, 2, 0, words({3, 3})),  // one record twice
         question(epoch, 2, 0, "abc"),
         question(epoch, 3, 0, hidden + query),                         // terms of no labels
         question(epoch, 3, 0, hidden + query + words({0, 2, 5})),      // cut off
-        question(epoch, 3, 0, hidden + query + words({0, 1, 77})),     // of a label that there is not
-        question(epoch, 3, 0, hidden + query + words({0, 2, 5, 5})),   // of one twice
-        question(epoch, 3, 0, hidden.substr(4) + query + words({0})),  // of a shorter hidden layer
+        question(epoch, 3, 0, hidden + query + words({0, 1, 77})),     // a label that there is not
+        question(epoch, 3, 0, hidden + query + words({0, 2, 5, 5})),   // one label twice
+        question(epoch, 3, 0, hidden.substr(4) + query + words({0})),  // a shorter hidden layer
         question(epoch, 4, 0, hidden),
     };
   };
@@ -218,7 +217,7 @@ TEST(FusedServing, RefusesQuestionsThatNobodyAsks) {
   }
 }
 
-// Claim: who has no training rows is asked for none: it leaves, naming that.
+// Claim: a member without training rows leaves with an error if it is asked for neighbours.
 TEST(FusedServing, NoNeighboursWithoutRows) {
   Served served({.features = 60, .labels = 77, .hidden = 48, .rows = 50});
   for (const std::uint32_t layer : {1U, 2U, 3U}) {
@@ -234,7 +233,7 @@ TEST(FusedServing, NoNeighboursWithoutRows) {
   }
 }
 
-// One member that has everything of a model of 10 labels and 5 training rows, and says what the test wants.
+// One member that has all of a model with 10 labels and 5 training rows. It answers what the test wants.
 class OneLiar : public ::testing::Test {
  protected:
   OneLiar() {
@@ -282,13 +281,13 @@ class OneLiar : public ::testing::Test {
   std::string asked_;
 };
 
-// Claim: an honest member's answers lead to the terms of what it has named.
+// Claim: an honest member's answers lead to the terms of the labels that it has named.
 TEST_F(OneLiar, TellsTheTruth) {
   answer(std::string(64, '\0'));
   answer(lists(3));
-  answer(bytes<std::uint32_t>({3, 0, 1, 3, 3, 2, 0, 9}));  // of rows 1, 3 and 4
+  answer(bytes<std::uint32_t>({3, 0, 1, 3, 3, 2, 0, 9}));  // labels of rows 1, 3 and 4
   EXPECT_EQ(asked_, bytes<std::uint32_t>({1, 3, 4}));
-  // Labels 0, 2, 7 and 9.
+  // Terms of the labels 0, 2, 7 and 9.
   answer(bytes<std::int64_t>({1LL << 33, 0, -(1LL << 32), 0}) + bytes<float>({1, 2, 1, 1, 5, 3, 6, 4}));
   EXPECT_TRUE(asked_.ends_with(bytes<std::uint32_t>({0, 4, 0, 2, 7, 9})));
   const auto found = queries_.take_answer();
@@ -300,15 +299,15 @@ TEST_F(OneLiar, TellsTheTruth) {
   Fusion fusion(options, PredictParts(), Fusion::Sources());
   std::vector<Scored> out(4);
   ASSERT_EQ((*found)->fused->rank(fusion, options, 0, (*found)->net[0], out), 4U);
-  // Net: the listed score for 7, those told for the others, less the best; centroids: 2, 0, -1.5, 0.
+  // Net: the listed score for 7 and the told scores for the others, less the best. Centroids: 2, 0, -1.5, 0.
   EXPECT_EQ(out, (std::vector<Scored>{{9, 4}, {0, 1}, {2, -1}, {7, -1.5F}}));
 }
 
-// Claim: labels that one answer does not have are asked for again, and no others.
+// Claim: labels missing in one answer are asked for again, and no others.
 TEST_F(OneLiar, TellsTheTruthInParts) {
   answer(std::string(64, '\0'));
   answer(lists(3));
-  answer(bytes<std::uint32_t>({1, 0, 1, 2}));  // of row 1
+  answer(bytes<std::uint32_t>({1, 0, 1, 2}));  // labels of row 1
   answer(bytes<std::uint32_t>({2, 0, 2, 2, 0, 9}));
   EXPECT_EQ(asked_, bytes<std::uint32_t>({3, 4}));
   answer(bytes<std::int64_t>({1LL << 33, 0, -(1LL << 32), 0}) + bytes<float>({1, 2, 1, 1, 5, 3, 6, 4}));
@@ -317,21 +316,21 @@ TEST_F(OneLiar, TellsTheTruthInParts) {
   EXPECT_TRUE(found && found->ok());
 }
 
-// Claim: a record that there is not ends the block, and names the member.
+// Claim: a record number that there is not ends the block, with an error that names the member.
 TEST_F(OneLiar, ListsThatCannotBe) {
   answer(std::string(64, '\0'));
-  answer(lists(5));  // of 5 rows
+  answer(lists(5));  // there are 5 rows
   expect_refused();
 }
 
-// Claim: so do lists that are cut off.
+// Claim: lists that are cut off end the block in the same way.
 TEST_F(OneLiar, ListsOfAnotherSize) {
   answer(std::string(64, '\0'));
   answer(lists(3).substr(12));
   expect_refused();
 }
 
-// Claim: so do labels of records that are cut off, too many, out of order or of no network.
+// Claim: labels of records that are cut off, too many, out of order or no labels of the network do so, too.
 TEST_F(OneLiar, LabelsThatCannotBe) {
   for (const std::string& wrong :
        {std::string(), bytes<std::uint32_t>({3, 0, 1, 3, 3, 2, 0}),
@@ -348,7 +347,7 @@ TEST_F(OneLiar, LabelsThatCannotBe) {
   }
 }
 
-// Claim: so do terms of which a byte is missing.
+// Claim: terms of which a byte is missing do so, too.
 TEST_F(OneLiar, TermsOfAnotherSize) {
   answer(std::string(64, '\0'));
   answer(lists(3));

@@ -23,7 +23,7 @@ InstanceScorer::InstanceScorer(InstancePart part, IndexShape shape, std::size_t 
       workers_(static_cast<std::size_t>(compute.workers())),
       by_input_(kQueryBlock),
       by_hidden_(kQueryBlock) {
-  // The index has them now; assigned, they would keep their memory.
+  // The index has copies of them. swap() releases their memory; an assignment would keep it.
   std::vector<std::uint32_t>().swap(part_.rows.feature);
   std::vector<float>().swap(part_.rows.value);
   std::vector<std::uint8_t>().swap(part_.dense);
@@ -32,8 +32,8 @@ InstanceScorer::InstanceScorer(InstancePart part, IndexShape shape, std::size_t 
                   kernels, compute);
 }
 
-// Each worker has some of the rows for all queries that go together, and then some of the queries: cosines of
-// each worker's own queries would take that memory once for each.
+// Each worker computes some rows for all queries that go together, and then uses the cosines of some of these
+// queries. If each worker had queries of its own, their cosines would take that memory once for each worker.
 void InstanceScorer::for_each(const data::SparseRows& queries, const UseCosines& use) {
   const std::size_t padded = index_.padded_rows();
   std::vector<data::SparseRow> together;

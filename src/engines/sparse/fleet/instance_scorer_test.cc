@@ -24,7 +24,7 @@ constexpr std::size_t kWidth = 48;
 
 using Lists = std::vector<std::vector<FoundRow>>;
 
-// What all parts together say of some queries.
+// What all parts together say about some queries.
 struct Said {
   Lists by_input = Lists(kQueries);
   Lists by_hidden = Lists(kQueries);
@@ -33,7 +33,7 @@ struct Said {
   bool operator==(const Said&) const = default;
 };
 
-// Rows of few features with few values, each of them several times: ties everywhere.
+// Rows of few features with few values, each of them several times. So there are ties everywhere.
 class InstanceScorerTest : public ::testing::Test {
  protected:
   InstanceScorerTest() {
@@ -53,7 +53,7 @@ class InstanceScorerTest : public ::testing::Test {
     }
   }
 
-  // By so many parts, whose shards are dealt out in turns.
+  // Asks so many parts. Their shards are dealt out in turn.
   Said ask(std::size_t parts, std::size_t neighbours, int workers) {
     Said said;
     said.sums.assign(label_.size(), 0);
@@ -93,8 +93,8 @@ class InstanceScorerTest : public ::testing::Test {
   std::vector<std::uint32_t> label_;
 };
 
-// Claim: whatever the parts, they say what the index and the search of all rows say, to the bit, where many
-// rows tie too.
+// Claim: the parts say, to the bit, what the index and the search of all rows say. It does not matter how
+// rows are divided, nor whether many rows tie.
 TEST_F(InstanceScorerTest, PartsSayWhatTheWholeSays) {
   for (std::size_t q = 0; q < kQueries; ++q) std::fill_n(hidden_.data() + q * 64 + kWidth, 64 - kWidth, 0.0F);
   host::SimCompute compute({.workers = 2});
@@ -131,7 +131,7 @@ TEST_F(InstanceScorerTest, PartsSayWhatTheWholeSays) {
   }
 }
 
-// Claim: the labels of a row are known where the row is, and nowhere else.
+// Claim: a part knows the labels of the rows that it has, and of no others.
 TEST_F(InstanceScorerTest, LabelsOfRows) {
   host::SimCompute compute({});
   sparse::NetworkPart part = sparse::whole(model_.network.shape, 2);

@@ -12,8 +12,8 @@
 namespace gossamer::engine {
 namespace {
 
-// Claim: however labels are shared out and in whatever order lists come, the merged list is the best k of
-// all, ties by the smaller label; also of members that have fewer than k rows, or none.
+// Claim: the merged list is the best k of all, and ties go to the smaller label. It does not matter how
+// labels are divided, or in what order lists come. Members may have fewer than k rows, or none.
 TEST(LabelLists, MergedListsAreThoseOfTheWhole) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     Rng rng(seed, Purpose::kTest);
@@ -50,7 +50,7 @@ TEST(LabelLists, MergedListsAreThoseOfTheWhole) {
   }
 }
 
-// Claim: scores that are not finite do not travel; what is missing at the end of a list is no entry.
+// Claim: scores that are not finite do not travel. The unused end of a list makes no entries.
 TEST(LabelLists, OnlyFiniteScoresTravel) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   std::vector<std::byte> bytes;

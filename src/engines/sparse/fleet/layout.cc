@@ -35,7 +35,7 @@ std::size_t sum_of(const Weights& weights) {
   return sum;
 }
 
-// Runs in this order, as long as their weights, to the block.
+// Cuts the width into runs in this order. Their lengths are as their weights, rounded to the block.
 Cut cut_anew(std::size_t width, std::size_t block, const std::vector<NodeId>& order, const Weights& weights) {
   const std::size_t whole = sum_of(weights);
   CHECK(whole > 0);
@@ -51,13 +51,14 @@ Cut cut_anew(std::size_t width, std::size_t block, const std::vector<NodeId>& or
   return cut;
 }
 
-// One has finished a change that another had not when the next came.
+// Whether two runs overlap. That is so if one member had finished a change, and another had not, when the
+// next change came.
 bool overlap(const std::vector<Owned>& cut) {
   return std::ranges::adjacent_find(
              cut, [](const Owned& a, const Owned& b) { return a.second.end > b.second.begin; }) != cut.end();
 }
 
-// Nobody has a block more than a quarter above its share.
+// Whether no member is more than a quarter plus a block above its work share.
 bool balanced(const std::vector<Owned>& cut, std::size_t width, std::size_t block, const Weights& weights) {
   const std::size_t whole = sum_of(weights);
   return std::ranges::all_of(cut, [&](const Owned& one) {
@@ -66,7 +67,7 @@ bool balanced(const std::vector<Owned>& cut, std::size_t width, std::size_t bloc
   });
 }
 
-// Two neighbours share what lies between them, so that the busier of the two has as little as can be.
+// Where two neighbours divide the columns between them, so that the busier of the two has as few as possible.
 std::size_t boundary(const Owned& left, const Owned& right, std::size_t block, const Weights& weights) {
   std::size_t best = left.second.end;
   double least = -1;
@@ -139,9 +140,9 @@ std::optional<Pieces> read_pieces(const google::protobuf::RepeatedField<std::uin
 
 namespace {
 
-// The member to whom columns go that are lost (recut()), if neighbours have equal loads: of the holder's run
-// the lower half to the one whose run lies before it, the upper half to the one after, at an edge all to the
-// one that there is.
+// The member that gets lost columns (recut()), if neighbours have equal loads. The lower half of the holder's
+// run goes to the member whose run lies before, the upper half to the member after it. At an edge all goes to
+// the one neighbour.
 std::optional<std::size_t> heir_of(const Layout& layout, const FleetShape& shape, PieceId piece,
                                    std::size_t holder) {
   if (piece.layer == shape.layers()) return std::nullopt;
@@ -174,8 +175,8 @@ void assign_copies(Layout& layout, const FleetShape& shape, std::size_t copies) 
     idle.push_back(own.empty());
   }
   for (const auto& [piece, holder] : holders) {
-    // Who is about to leave last; of the others who would need it first, then those that have one, then those
-    // that have few.
+    // First the member that would need the piece next, then those that have a copy, then those that keep few.
+    // Members that are about to leave come last.
     const auto heir = heir_of(layout, shape, piece, holder);
     std::ranges::stable_sort(keepers, {}, [&](std::size_t rank) {
       const LayoutMember& member = layout.members[rank];
@@ -292,7 +293,8 @@ std::optional<std::size_t> Layout::rank_of(NodeId node) const {
 
 namespace {
 
-// Whether all that is to be held is held once, and members can have come where they say that they are.
+// Whether each piece of the network is held once afterwards, and all members can be at the steps that they
+// report.
 bool sound(const Layout& layout, const FleetShape& shape) {
   Pieces held;
   std::size_t holdings = 0;

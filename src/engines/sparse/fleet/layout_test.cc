@@ -31,8 +31,8 @@ void expect_whole(const Cut& cut, std::size_t width, std::size_t block) {
   ASSERT_EQ(at, width);
 }
 
-// Claim: whoever comes and goes, runs are the whole layer, in blocks, and nobody has a block more than a
-// quarter above its share, who weighs nothing has nothing.
+// Claim: the runs are the whole layer, in blocks, whatever members come and go. No run is a block more than a
+// quarter above its work share. A member without weight has nothing.
 TEST(Recut, IsWholeAndBalanced) {
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     Rng rng(seed, Purpose::kTest);
@@ -53,7 +53,7 @@ TEST(Recut, IsWholeAndBalanced) {
         EXPECT_LE(static_cast<double>(range.end - range.begin), 1.25 * share + static_cast<double>(block));
         EXPECT_GT(weights.at(node), 0U);
       }
-      // What is balanced stays.
+      // Runs that are balanced stay.
       EXPECT_TRUE(std::ranges::equal(recut(width, block, cut, weights), cut,
                                      [](const auto& a, const auto& b) {
                                        return a.first == b.first && a.second.begin == b.second.begin &&
@@ -64,8 +64,8 @@ TEST(Recut, IsWholeAndBalanced) {
   }
 }
 
-// Claim: two that have the same columns, because one has finished a change before the next came and the other
-// has not, share them.
+// Claim: two members with the same columns divide them. They have the same if one had finished a change, and
+// the other had not, when the next came.
 TEST(Recut, OverlappingRuns) {
   const Cut cut =
       recut(256, 16, {{NodeId(2), {0, 256}}, {NodeId(3), {128, 256}}}, {{NodeId(2), 1}, {NodeId(3), 1}});
@@ -73,7 +73,7 @@ TEST(Recut, OverlappingRuns) {
   EXPECT_EQ(cut.at(NodeId(2)).end, 128U);
 }
 
-// Claim: of four equal members one goes: its neighbours alone take over.
+// Claim: when one of four equal members goes, its neighbours alone take over.
 TEST(Recut, NeighboursTakeOver) {
   std::map<NodeId, std::size_t> weights;
   for (std::uint64_t node = 2; node < 6; ++node) weights[NodeId(node)] = 16;
@@ -103,8 +103,8 @@ Layout random_layout(const FleetShape& shape, std::size_t members, Rng& rng) {
   return layout;
 }
 
-// Claim: every piece has as many keepers as are wanted and possible, none of them its holder; those that had
-// a copy keep it; nobody keeps much more than others.
+// Claim: every piece has as many keepers as are wanted and possible, and its holder is none of them. Members
+// that had a copy keep it. No member keeps many more copies than others.
 TEST(AssignCopies, SpreadsAndStays) {
   const FleetShape shape = tiny_shape();
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
@@ -141,7 +141,7 @@ TEST(AssignCopies, SpreadsAndStays) {
   }
 }
 
-// Claim: a layout comes back from its bytes as it was; what is none is refused.
+// Claim: a layout comes back from its bytes as it was. Bytes that are no layout are refused.
 TEST(Layout, SurvivesItsBytes) {
   const FleetShape shape = tiny_shape();
   Rng rng(1, Purpose::kTest);
@@ -161,7 +161,7 @@ TEST(Layout, SurvivesItsBytes) {
   FleetShape smaller = shape;
   smaller.network.labels = 100;
   EXPECT_FALSE(read_layout(bytes, smaller).ok());
-  // What no workload decides.
+  // Layouts that no workload decides.
   const auto refused = [&](auto spoil) {
     Layout spoilt = layout;
     spoil(spoilt);
@@ -175,8 +175,8 @@ TEST(Layout, SurvivesItsBytes) {
   EXPECT_TRUE(refused([&](Layout& one) { one.members[2].after = no_part(shape); }));
 }
 
-// Claim: every piece that a member is to hold is kept, moved or computed anew, one of the three; lost ones
-// are fetched from where copies are, its own first.
+// Claim: every piece that a member is to hold is either kept, moved or computed anew. Lost pieces are fetched
+// from where copies are; the member's own copy comes first.
 TEST(RecoveryPlan, AccountsForEveryPiece) {
   const FleetShape shape = tiny_shape();
   for (std::uint64_t seed = 1; seed <= 100; ++seed) {

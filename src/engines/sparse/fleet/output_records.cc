@@ -33,7 +33,7 @@ Error no_score(std::string got, std::string expected) {
           .fix = "look whether all nodes run the same version"};
 }
 
-// Scores of one sample after the other, and their shares.
+// Makes loss shares of the scores of one sample after the other.
 class Summing {
  public:
   explicit Summing(const kernels::Kernels& kernels) : kernels_(kernels) {}
@@ -47,7 +47,7 @@ class Summing {
     }
     return {scores_.data(), count};
   }
-  // Of the scores in the room, which are lost.
+  // The loss share of the scores in the room. The scores are lost.
   [[nodiscard]] PartitionShare share() {
     const std::span<float> scores(scores_.data(), count_);
     if (scores.empty()) return {};
@@ -68,7 +68,7 @@ class Summing {
   std::size_t padded_ = 0;
   std::vector<float> scores_;  // [padded]
   std::vector<float> zeros_;
-  std::vector<float> sums_;  // what exp_row adds up over rows, of which there is one
+  std::vector<float> sums_;  // what exp_row adds up over rows; here there is one row
 };
 
 }  // namespace

@@ -36,7 +36,7 @@ struct OutputRecords : Test {
   }
 };
 
-// Of rows 4, 5 and 7, by two workers; the second sample scores the last row alone, the third nothing.
+// Scores of rows 4, 5 and 7, by two workers. The second sample scores the last row alone, the third nothing.
 std::vector<RowScores> some_scores() {
   std::vector<RowScores> by_worker(2);
   by_worker[0].add(4, std::vector<float>{1, sparse::kNotScored, sparse::kNotScored}, 0.5F);
@@ -45,8 +45,8 @@ std::vector<RowScores> some_scores() {
   return by_worker;
 }
 
-// Claim: bytes are those that the page gives, 8 a score and 4 a sample, and there are at most as many scores
-// as samples times rows.
+// Claim: the bytes are as the page says, 8 a score and 4 a sample. There are at most as many scores as
+// samples times rows.
 TEST_F(OutputRecords, SizesFollowFromScores) {
   EXPECT_EQ(output_bytes(*job, 0), 4 * kSamples);
   EXPECT_EQ(output_bytes(*job, 7), 4 * kSamples + 7 * 8);
@@ -55,7 +55,7 @@ TEST_F(OutputRecords, SizesFollowFromScores) {
   EXPECT_EQ(most_scores(*job, with({37})), 2 * kSamples);  // the last shard is short
 }
 
-// Claim: what comes of the scores of several members are the partition sums, whoever held which row; a sample
+// Claim: the scores of several members become the partition sums, whichever member held which row. A sample
 // that scores nothing adds nothing, and neither do zeros behind the last score.
 TEST_F(OutputRecords, BecomePartitionSums) {
   std::vector<RowScores> other(1);
@@ -76,7 +76,7 @@ TEST_F(OutputRecords, BecomePartitionSums) {
   }
 }
 
-// Claim: a short batch leaves samples that score nothing.
+// Claim: the missing samples of a short batch score nothing.
 TEST_F(OutputRecords, ShortBatch) {
   std::vector<RowScores> scores(1);
   scores[0].add(4, std::vector<float>{2}, 0);
@@ -88,11 +88,11 @@ TEST_F(OutputRecords, ShortBatch) {
   EXPECT_EQ(sums[2].sum, 0);
 }
 
-// Claim: rows that the sender does not hold or nobody has, and more scores than there is room for, are
-// refused, wherever in the bytes they are said.
+// Claim: rows that the sender does not hold or that do not exist are refused, and so are more scores than
+// there is room for. Their place in the bytes does not matter.
 TEST_F(OutputRecords, RefusesWhatCannotBe) {
   const Slices good = write_outputs(*job, some_scores(), kSamples, 4);
-  // By u32: the first sample's count, its rows; the second one's count; the third one's.
+  // By u32: the first sample's count and its rows, then the second one's count, then the third one's.
   const std::vector<std::pair<std::size_t, std::uint32_t>> lies = {
       {0, 6}, {0, 0xffffffff}, {1, 3}, {1, 8}, {2, 150}, {3, 0xffffffff}, {7, 4}, {10, 1}};
   for (const auto& [at, number] : lies) {
@@ -109,7 +109,7 @@ TEST_F(OutputRecords, RefusesWhatCannotBe) {
   }
 }
 
-// Claim: whatever the bytes are, they are read or refused, and nothing behind them is touched.
+// Claim: any bytes are read or refused, and nothing behind them is touched.
 TEST_F(OutputRecords, AnyBytes) {
   Rng rng(5, Purpose::kTest);
   std::size_t read = 0;
@@ -129,7 +129,7 @@ TEST_F(OutputRecords, AnyBytes) {
   EXPECT_GT(read, 100U);
 }
 
-// Claim: who says that it will give more scores than its rows can have is refused.
+// Claim: a member that announces more scores than its rows can have is refused.
 TEST_F(OutputRecords, RefusesCountsThatCannotBe) {
   const auto said = [&](std::uint64_t count) {
     return read_score_count(*job, {Slice::copy_of(std::as_bytes(std::span(&count, 1)))}, with({1}));

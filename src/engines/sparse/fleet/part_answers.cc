@@ -155,7 +155,7 @@ Result<std::vector<std::byte>> PartAnswers::labels(const Slices& payload) const 
   for (const std::uint32_t row : rows) {
     const auto own = instances_->labels_of(row);
     if (!own) return wrong_question(fmt::format("record {}, which is not here", row));
-    // Of the others the lead asks again.
+    // The lead asks again for the other records.
     const std::uint64_t with_it = (2 + sets.begin.size() + sets.label.size() + own->size()) * sizeof(row);
     if (with_it > most_label_bytes_ && sets.begin.size() > 1) break;
     sets.label.insert(sets.label.end(), own->begin(), own->end());
@@ -185,7 +185,7 @@ Result<std::vector<std::byte>> PartAnswers::terms(std::size_t queries, SliceRead
   for (std::size_t q = 0; q < queries; ++q) {
     for (const std::uint32_t label : labels->view().row(q)) {
       if (!network_.part.rows.contains(label)) continue;
-      // As Fusion has it of one process.
+      // The score as Fusion computes it in one process.
       const float score =
           dot(kernels_, network_.output.weights(label), layer.data() + q * stride, network_.output.stride()) +
           network_.bias[label];

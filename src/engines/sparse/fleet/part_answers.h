@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // PartAnswers: what a member that holds a part of a model answers to a lead's questions
-// (docs/protocols/sparse-serving.md). Keeps nothing from one to the next.
+// (docs/protocols/sparse-serving.md). It keeps nothing from one question to the next.
 //
-// Thread rule: one thread, that of the Compute.
+// Thread rule: the one thread of the Compute.
 #pragma once
 
 #include <gossamer/sparse_serving.pb.h>
@@ -26,14 +26,14 @@ namespace gossamer::engine {
 
 class PartAnswers {
  public:
-  // Borrows kernels and Compute. The part is one of a network of that shape. An answer has so many bytes of
-  // labels of training rows at most, or the labels of one row.
+  // Borrows kernels and Compute. `part` is a part of a network of that shape. An answer has at most so many
+  // bytes of labels of training rows, or it has the labels of one row.
   PartAnswers(const FleetShape& shape, ModelPart part, kernels::Activation activation,
               const kernels::Kernels& kernels, host::Compute& compute, std::uint64_t most_label_bytes);
   PartAnswers(const PartAnswers&) = delete;
   PartAnswers& operator=(const PartAnswers&) = delete;
 
-  // The payload of the answer. kBadData for what no lead asks of such a part.
+  // The payload of the answer. kBadData for a question that no lead asks of such a part.
   [[nodiscard]] Result<std::vector<std::byte>> answer(const sparse_serving::Question& asked,
                                                       const Slices& payload);
   [[nodiscard]] const sparse::NetworkPart& part() const { return network_.part; }
@@ -49,7 +49,7 @@ class PartAnswers {
   void append_row_lists(std::size_t queries, std::size_t neighbours, std::vector<std::byte>& bytes);
   [[nodiscard]] Result<std::vector<std::byte>> labels(const Slices& payload) const;
   [[nodiscard]] Result<std::vector<std::byte>> terms(std::size_t queries, SliceReader reader);
-  // A whole hidden layer, from the front of what is left.
+  // Reads a whole hidden layer from the front of the unread bytes.
   [[nodiscard]] bool take_layer(SliceReader& reader, AlignedArray<float>& layer) const;
 
   const FleetShape shape_;
@@ -57,7 +57,7 @@ class PartAnswers {
   const kernels::Kernels& kernels_;
   const std::uint64_t most_label_bytes_;
   PartScorer scorer_;
-  std::unique_ptr<InstanceScorer> instances_;  // null: by the net alone
+  std::unique_ptr<InstanceScorer> instances_;  // null: only the net answers
 };
 
 }  // namespace gossamer::engine

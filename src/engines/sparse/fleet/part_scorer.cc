@@ -50,7 +50,7 @@ void PartScorer::embed(const data::SparseRows& queries, HiddenRows out) const {
   });
 }
 
-// The products of sparse::HiddenLayer, for the units that are here.
+// Computes the products of sparse::HiddenLayer for the units that are here.
 void PartScorer::deepen(std::size_t layer, std::size_t queries, HiddenRows in, HiddenRows out) const {
   const sparse::DenseLayer& dense = part_.dense[layer - 1];
   const host::Range own = part_.part.units[layer - 1];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Numbers in the payload of a message, back to back and little-endian as this machine has them
-// (docs/protocols/sparse-serving.md), at whatever address a network has put them.
+// Numbers in the payload of a message (docs/protocols/sparse-serving.md). They are back to back,
+// little-endian as on this machine, at any address where the network has put them.
 //
 // Thread rule: plain functions.
 #pragma once
@@ -22,7 +22,7 @@ void append_values(std::span<const T> values, std::vector<std::byte>& payload) {
   payload.insert(payload.end(), bytes.begin(), bytes.end());
 }
 
-// From the front of what is left. Requires so many values there.
+// Reads `count` values from the front of the unread bytes. Requires that there are so many.
 template <class T>
   requires std::is_trivially_copyable_v<T>
 [[nodiscard]] std::vector<T> take_values(SliceReader& reader, std::size_t count) {

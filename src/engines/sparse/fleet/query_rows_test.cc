@@ -18,7 +18,7 @@ std::optional<OwnedLabelSets> sets_of(const std::string& bytes) {
   return read_label_sets(reader, 2, 10);
 }
 
-// Claim: label sets come back as they were; whatever is cut off or added is noticed.
+// Claim: label sets come back as they were. Cut or added bytes are noticed.
 TEST(QueryRows, LabelSetsComeBack) {
   const OwnedLabelSets sets{.begin = {0, 3, 3}, .label = {1, 4, 9}};
   const std::string bytes = joined({write_label_sets(sets.view())});
@@ -31,7 +31,7 @@ TEST(QueryRows, LabelSetsComeBack) {
   EXPECT_FALSE(sets_of(bytes + std::string(4, '\0')));
 }
 
-// Claim: sets that begin nowhere, fall, repeat a label or have one that there is not are refused.
+// Claim: label sets are refused if they begin nowhere, fall, repeat a label or have one that does not exist.
 TEST(QueryRows, RefusesLabelSetsThatCannotBe) {
   EXPECT_TRUE(sets_of(words({0, 1, 2, 9, 0})));
   EXPECT_FALSE(sets_of(words({1, 1, 2, 9, 0})));
@@ -42,7 +42,7 @@ TEST(QueryRows, RefusesLabelSetsThatCannotBe) {
   EXPECT_FALSE(sets_of(words({0, 1, 2, 10, 0})));
 }
 
-// Claim: queries are read from the front, and what follows them is left.
+// Claim: queries are read from the front, and the bytes behind them are left.
 TEST(QueryRows, QueriesFromTheFront) {
   const QueryRows rows{.begin = {0, 1, 3}, .index = {3, 7, 2}, .value = {1, 2, 0.5F}};
   const Slice bytes = write_query_rows(rows.view());

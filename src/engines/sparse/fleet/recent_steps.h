@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RecentSteps: what a member tells its coordinator of its last steps, for those who watch. Thread rule: one
-// owner.
+// RecentSteps: what a member tells its coordinator of its last steps, for people that watch the run. Thread
+// rule: one owner.
 #pragma once
 
 #include <gossamer/membership.pb.h>
@@ -18,15 +18,17 @@ class RecentSteps {
  public:
   static constexpr std::size_t kSteps = 100;
 
-  // A step was applied. `loss`: this member's share; `sent`: by this life, so far.
+  // A step was applied. `loss`: this member's part of it. `sent`: bytes that this life has sent so far.
   void add(double loss, const SentBytes& sent) {
     steps_.push_back({.loss = loss, .sent = sent});
     if (steps_.size() > kSteps + 1) steps_.pop_front();
   }
-  // Who holds what has changed: shares of the loss before and after do not add up.
+  // The parts of the network have moved. A member's part of the loss before cannot be compared with its part
+  // after.
   void clear() { steps_.clear(); }
 
-  // Means of the last steps. Requires one; of bytes a second one, 0 until then.
+  // Means of the last steps. Requires at least one step. Means of bytes need a second one, and are 0 until
+  // then.
   [[nodiscard]] membership::StepFigures figures() const {
     membership::StepFigures figures;
     const std::size_t count = std::min(steps_.size(), kSteps);

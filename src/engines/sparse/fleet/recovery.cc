@@ -21,7 +21,7 @@ namespace {
 
 std::size_t size_of(const Range& range) { return range.end - range.begin; }
 
-// Of a logged step: whether it was begun when all before it were applied.
+// One byte of a logged step: whether the step began when all before it were applied.
 constexpr std::uint64_t kFreshBytes = 1;
 
 std::uint64_t logged_bytes(const FleetJob& job) {
@@ -42,7 +42,7 @@ Range common(const Range& a, const Range& b) {
   return both.begin < both.end ? both : Range{};
 }
 
-// Both have places for all rows; those of `to` are empty.
+// Moves the rows from one network to the other. Both have places for all rows; those of `to` are empty.
 void take_rows(sparse::Network& to, sparse::Network& from) {
   to.output = std::move(from.output);
   to.bias = std::move(from.bias);
@@ -213,7 +213,7 @@ void Recovery::take_copies(std::span<const Slices> got) {
   }
 }
 
-// As it was at the last snapshot, but for initial values, which copies leave out.
+// Loads the copies of the last snapshot. They leave out initial values.
 void Recovery::load_copies(sparse::Network& network) {
   for (const RecoveryPlan::Fetch& fetch : plan_.fetches) {
     if (fetch.to != me_ || !pieces_of(job_.shape, network.part).contains(fetch.piece)) continue;
@@ -231,8 +231,8 @@ void Recovery::load_copies(sparse::Network& network) {
 
 PieceSources Recovery::sources() const {
   PieceSources sources;
-  // A recovery that was cut short may have left a piece with who gave it and with who got it: the later one
-  // counts, as in the plan.
+  // A recovery that was cut short may have left a piece with both its giver and its getter. The one of higher
+  // rank counts, as in the plan.
   Pieces of_later;
   for (std::size_t rank = me_ + 1; rank < layout_.members.size(); ++rank) {
     if (layout_.members[rank].before) of_later.merge(pieces_of(job_.shape, *layout_.members[rank].before));
@@ -249,8 +249,8 @@ PieceSources Recovery::sources() const {
   return sources;
 }
 
-// As it was at the last snapshot, or where the run began. Of a network that has been trained for long most
-// rows are in the copies, and drawing a row takes longer than loading it.
+// A network as it was at the last snapshot, or where the run began. After long training most rows are in the
+// copies, and drawing a row takes longer than loading it. So the copies are loaded first.
 std::unique_ptr<sparse::Network> Recovery::begin_with(NetworkPart part) {
   if (plan_.base != job_.start) {
     auto network = empty_network(job_, std::move(part));
@@ -294,7 +294,7 @@ void Recovery::make_patches() {
   std::ranges::sort(patches_, std::greater(), [](const Patch& patch) { return patch.piece.layer; });
 }
 
-// Everything lost above a hidden layer.
+// Computes anew every lost piece above a hidden layer.
 void Recovery::replay_above(std::size_t layer) {
   if (patches_.empty()) make_patches();
   const bool finishing = before_->kind != Kind::kGradients;
@@ -331,7 +331,7 @@ Slices Recovery::give_gradients(std::size_t layer) const {
   return all;
 }
 
-// In the order of ranks.
+// Adds up in the order of ranks, so that the sum is the same each time.
 void Recovery::take_gradients(std::size_t layer, std::span<const Slices> got) {
   std::vector<SliceReader> readers;
   for (const Slices& one : got) readers.emplace_back(one);
@@ -353,7 +353,7 @@ void Recovery::catch_up() {
   if (!plan_.behind[me_] || learner_.applied() == plan_.resume) return;
   if (job_.defect == FleetDefect::kNoCatchUp) return learner_.set_applied(plan_.resume);
   const Range columns = columns_of(learner_.network().part, 0);
-  // Of its own columns; another want of this member's are columns that nobody has.
+  // The gradient of its own columns. Another want of this member is for lost columns.
   std::vector<float> gradient;
   if (size_of(columns) > 0) gradient = sum_of(0, columns).steps.front();
   reached(job_.probes, FleetProbe::kCaughtUp);
@@ -364,7 +364,7 @@ void Recovery::catch_up() {
   learner_.catch_up(gradient);
 }
 
-// As the vault has it after a snapshot. Rows that no step has changed are not in copies.
+// A network of the vault's copies after a snapshot. Rows that no step has changed are not in the copies.
 std::unique_ptr<sparse::Network> Recovery::loaded(NetworkPart part) const {
   auto network = empty_network(job_, std::move(part));
   for (const PieceId& piece : pieces_of(job_.shape, network->part)) {
@@ -375,7 +375,7 @@ std::unique_ptr<sparse::Network> Recovery::loaded(NetworkPart part) const {
   return network;
 }
 
-// Of the snapshot before them each has a copy of what moves to it.
+// The snapshot before has given each member a copy of the pieces that move to it.
 void Recovery::take_moved() {
   NetworkPart rows = no_part(job_.shape);
   bool any = false;
@@ -395,7 +395,7 @@ void Recovery::take_moved() {
         {.piece = {.layer = layers_, .range = {}}, .network = loaded(std::move(rows)), .replayed = true});
 }
 
-// What stays of the part that this member had, which is worth nothing afterwards.
+// Takes over the pieces that stay with this member. `before` is worth nothing afterwards.
 void Recovery::take_over(sparse::Network& network, sparse::Network& before) const {
   const NetworkPart& after = network.part;
   for (std::size_t layer = 0; layer < layers_; ++layer) {
@@ -404,7 +404,7 @@ void Recovery::take_over(sparse::Network& network, sparse::Network& before) cons
   }
   const auto had = shards_of(before.part);
   const auto has = shards_of(after);
-  // Rows stand in the same place whoever holds them: where none is given away nothing need be copied.
+  // A row has the same place in every part. So if no row is given away, nothing need be copied.
   if (std::ranges::includes(has, had)) {
     reached(job_.probes, FleetProbe::kRowsStay);
     return take_rows(network, before);
@@ -425,7 +425,7 @@ std::unique_ptr<sparse::Network> Recovery::put_together() {
     if (patch.piece.layer < layers_) {
       sparse::copy_piece(*network, *patch.network, patch.piece);
     } else if (!std::exchange(has_rows, true)) {
-      // So a member that begins has what it holds once in memory, not twice.
+      // So a member that begins has its rows once in memory, not twice.
       take_rows(*network, *patch.network);
     } else {
       for (const std::size_t shard : shards_of(patch.network->part))

@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Recovery: what a member computes before it goes on with a new layout (recovery_plan.h), in stages like the
-// rounds of a step: in each it computes from what all gave in the stage before, and gives them something.
+// Recovery: what a member computes before it goes on with a new layout (recovery_plan.h). It goes in stages,
+// like the rounds of a step. In each stage the member computes from what all members gave in the stage
+// before, and gives them something.
 //
-//   1. logs: who knows nothing of the steps since the last snapshot gets h and the partition sums of them
-//   2. copies: of lost pieces, from where they are kept
-//   3. gradients of a hidden layer, from the last to the first: lost output rows are trained anew from the
-//      logs, which says what they added to dh of the last layer; with what everybody else added, from the
-//      logs too, lost units and columns are trained anew, layer by layer
-//   4. snapshot, where pieces move, which gives each also to its new holder; what is kept of the steps before
-//      would be wrong of who holds them then
-//   5. finish: members that were behind apply the step that others have, and the parts are put together
-//   6. done, where pieces have moved: only then may who gave its part away leave
+// 1. kLogs: members without the log of the steps since the last snapshot get it, with h and the partition
+//    sums.
+// 2. kCopies: copies of lost pieces come from the members that keep them.
+// 3. kGradients of a hidden layer, from the last layer to the first. Lost output rows are trained anew from
+//    the logs, which gives what they added to dh of the last layer. The logs also have what all other members
+//    added. With both, lost units and columns are trained anew, layer by layer.
+// 4. kSnapshot, if pieces move. It gives each of them also to its new holder. Logs of the steps before would
+//    be wrong about the holders then.
+// 5. kFinish: members that were behind apply the step that others have applied. The parts are put together.
+// 6. kDone, if pieces have moved. Only then may a member leave that gave its part away.
 //
-// Until it has finished nothing has changed but that a member that was behind is so no more, and what the
-// log knows: a recovery may be given up at any time. Thread rule: that of the FleetLearner.
+// A recovery may be given up at any time. Until it has finished it changes two things alone: a member that
+// was behind is so no more, and the log knows more. Thread rule: as for FleetLearner.
 #pragma once
 
 #include <cstddef>
@@ -40,7 +42,7 @@ struct RecoveryStage {
   std::size_t layer = 0;  // of kGradients
 };
 [[nodiscard]] std::vector<RecoveryStage> recovery_stages(const RecoveryPlan& plan, std::size_t layers);
-// Bytes that the member of rank `from` gives that of rank `to` in a stage.
+// Bytes that the member of rank `from` gives the member of rank `to` in a stage.
 [[nodiscard]] std::uint64_t stage_bytes(const FleetJob& job, const RecoveryPlan& plan, RecoveryStage stage,
                                         std::size_t from, std::size_t to);
 
@@ -49,23 +51,25 @@ class Recovery {
   // Borrows the learner for its life.
   Recovery(FleetLearner& learner, const Vault& vault, const Layout& layout, std::size_t rank);
 
-  // Requires that stages come in the order of recovery_stages(). What this member gives, for all ranks one
-  // after the other; `got` by rank is what all gave in the stage before. Of kSnapshot nothing: sources() are
-  // then complete. kBadData for what no member can have given.
+  // Computes what this member gives in a stage, for all ranks one after the other. `got` is what all members
+  // gave in the stage before, by rank. Requires that stages come in the order of recovery_stages(). kSnapshot
+  // gives nothing; sources() are then complete. kBadData for bytes that no member can have given.
   [[nodiscard]] Result<Slices> stage(RecoveryStage stage, std::span<const Slices> got);
-  // An error where the state that the run began with could not be read: then the rest is worth nothing.
+  // An error if the state that the run began with could not be read. Then the other results are worth
+  // nothing.
   [[nodiscard]] const Result<void>& restored() const { return restored_; }
-  // All pieces that this member has, those computed anew among them; of those that two have the later one's.
+  // All pieces that this member has, recomputed ones among them. If two members have a piece, the one of
+  // higher rank counts.
   [[nodiscard]] PieceSources sources() const;
 
  private:
   // A piece that this member gets: lost, or moved to it.
   struct Patch {
-    sparse::NetworkPiece piece;  // of output rows: all of them together
+    sparse::NetworkPiece piece;  // for output rows: all of them together
     std::unique_ptr<sparse::Network> network;
     bool replayed = false;
   };
-  // What a want adds up to: by step, [rows][columns].
+  // The sum for a want: for each step [rows][columns].
   struct Sum {
     RecoveryPlan::Want want;
     std::vector<std::vector<float>> steps;
@@ -107,8 +111,8 @@ class Recovery {
   std::vector<Patch> patches_;
   std::map<PieceId, Slices> copies_;               // from others
   std::vector<Sum> sums_;                          // for this member's wants
-  std::map<StepNumber, Gradients> added_;          // by patches to dh: what the log will have beside its own
-  std::map<StepNumber, data::BatchCopy> batches_;  // of steps that are computed anew
+  std::map<StepNumber, Gradients> added_;          // what patches added to dh, for the log
+  std::map<StepNumber, data::BatchCopy> batches_;  // of the steps that are computed anew
   std::optional<RecoveryStage> before_;
   Result<void> restored_;
 };

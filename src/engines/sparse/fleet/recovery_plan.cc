@@ -11,7 +11,7 @@ using host::Range;
 
 bool empty(const Range& range) { return range.begin >= range.end; }
 
-// Cuts [wanted) where holders of it change: what of it each one has, and what nobody has.
+// Cuts the wanted columns where their holder changes. Each cut is held by one member, or lost.
 void divide(const Layout& layout, std::size_t layer, std::size_t to, RecoveryPlan& plan) {
   const Range wanted = columns_of(layout.members[to].after, layer);
   for (std::size_t at = wanted.begin; at < wanted.end;) {
@@ -53,7 +53,7 @@ void divide_shards(const Layout& layout, const FleetShape& shape, std::size_t to
   }
 }
 
-// Its own copy first, which costs nothing.
+// Prefers the member's own copy, which costs nothing.
 void find_copies(const Layout& layout, const FleetShape& shape, RecoveryPlan& plan) {
   if (plan.base == StepNumber()) return;
   for (const RecoveryPlan::Lost& lost : plan.lost) {
@@ -89,7 +89,7 @@ RecoveryPlan plan_recovery(const Layout& layout, const FleetShape& shape) {
   for (const LayoutMember& member : layout.members) plan.keeps.push_back(member.copies_after);
   for (const RecoveryPlan::Move& move : plan.moves)
     plan.keeps[move.to].merge(pieces_of(shape, part_of(shape, move.piece)));
-  // What is computed anew is nobody's until the recovery has finished.
+  // Recomputed pieces have no holder until the recovery has finished.
   for (const RecoveryPlan::Lost& one : plan.lost)
     plan.keeps[one.rank].merge(pieces_of(shape, part_of(shape, one.piece)));
   bool all_there = true;

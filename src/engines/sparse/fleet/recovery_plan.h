@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // RecoveryPlan: what members do before they go on with a new layout (docs/protocols/sparse-step.md, "Nothing
-// is lost"). The same at all of them: it follows from the layout alone.
+// is lost"). It follows from the layout alone, so it is the same at all members.
 //
 // Thread rule: plain values and functions.
 #pragma once
@@ -16,8 +16,8 @@
 namespace gossamer::engine {
 
 struct RecoveryPlan {
-  // What nobody holds any more, computed anew by the member of `rank` from a copy as of `base`, or from its
-  // initial values if `base` is 0.
+  // A piece that no member holds any more. The member of `rank` computes it anew from a copy as of `base`, or
+  // from the state that the run began with.
   struct Lost {
     std::size_t rank;
     sparse::NetworkPiece piece;
@@ -28,14 +28,14 @@ struct RecoveryPlan {
     std::size_t to;
     PieceId piece;
   };
-  // Whose columns of dh of a hidden layer are needed, of the steps from `begin` to resume.
+  // Columns of dh of a hidden layer that the member of `rank` needs, for the steps from `begin` to resume.
   struct Want {
     std::size_t rank;
     std::size_t layer;
     host::Range columns;
     StepNumber begin;
   };
-  // A piece that changes hands between two that live.
+  // A piece that changes hands between two living members.
   struct Move {
     std::size_t from;
     std::size_t to;
@@ -48,12 +48,13 @@ struct RecoveryPlan {
   std::vector<Fetch> fetches;
   std::vector<Want> wants;  // for lost columns and units, and for members that are behind
   std::vector<Move> moves;
-  bool snapshot = false;  // before they move
-  // By rank: what it has a copy of after that snapshot. Beside what it keeps from then on, what moves to it:
-  // its recovery may be cut short when whoever gave it away has gone on.
+  bool snapshot = false;  // before the pieces move
+  // By rank: the pieces that the member has a copy of after that snapshot. Beside the pieces that it keeps
+  // from then on, these are the pieces that it gets, moved or computed anew. Its recovery may be cut short
+  // when their giver has gone on.
   std::vector<Pieces> keeps;
   std::vector<bool> behind;  // by rank: it has to apply the step before `resume`
-  // Who needs the log of the steps from `base` to `resume`, and the rank that gives it.
+  // The members that need the log of the steps from `base` to `resume`, and the rank that gives it.
   std::vector<std::size_t> without_log;
   std::size_t log_donor = 0;
 };

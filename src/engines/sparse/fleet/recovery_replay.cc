@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Recovery, the part that trains lost pieces anew.
+// Recovery: the functions that train lost pieces anew.
 #include <algorithm>
 #include <iterator>
 #include <memory>
@@ -16,8 +16,8 @@ namespace gossamer::engine {
 using host::Range;
 using sparse::LayerState;
 
-// In the order in which the lost part was trained: what it read lacked the same steps. Of each step it goes
-// through the phases alone that its own rows depend on.
+// Trains in the order in which the lost part was trained, so that its reads lack the same steps. For each
+// step it goes through those phases alone on which the patch's own rows depend.
 void Recovery::replay(Patch& patch) {
   patch.replayed = true;
   if (plan_.base == plan_.resume) return;
@@ -89,20 +89,21 @@ void Recovery::begin_again(const Patch& patch, sparse::Learner& learner, StepNum
                 sparse::Company::kOthers);
   if (logged.found && job_.defect != FleetDefect::kForgetFound) learner.recall(*logged.found);
   learner.embed();
-  // What it reads: all of the layer below; for the activation's derivative, its own columns.
+  // The patch reads all of the layer below. The activation's derivative needs the patch's own columns.
   sparse::NetworkPiece read = patch.piece;
   if (read.layer > 0) read = {.layer = read.layer - 1, .range = {0, job_.shape.width(read.layer - 1)}};
   fill_hidden(logged, learner_.codec(), read, learner.state());
 }
 
-// What all added to dh of the patch's columns.
+// Takes the sum of what all members added to dh of the patch's columns.
 void Recovery::take_sum(const Patch& patch, sparse::Learner& learner, StepNumber step) {
   const Sum& sum = sum_of(patch.piece.layer, patch.piece.range);
   set_columns(sum.steps[step.value - sum.want.begin.value], {0, learner_.rows()},
               learner.state().layers[patch.piece.layer]);
 }
 
-// What the patch added to dh of the layer below. In pieces: whoever wants some columns reads those alone.
+// Keeps what the patch added to dh of the layer below. It is cut into pieces, so that each want reads its
+// columns alone.
 void Recovery::log_added(const Patch& patch, sparse::Learner& learner, StepNumber step) {
   const std::size_t layer = patch.piece.layer - 1;
   const LayerState& below = learner.state().layers[layer];

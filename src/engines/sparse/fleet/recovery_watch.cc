@@ -17,7 +17,7 @@ std::optional<FleetRecovery> RecoveryWatch::stepped(StepNumber step, Instant now
   const std::optional<Instant> before = std::exchange(last_step_, now);
   const std::vector<std::string> causes = std::exchange(causes_, {});
   FleetRecovery cost = std::exchange(cost_, {});
-  // A step that was under way when the view began to change: it is from here that nothing goes on.
+  // If a step was under way when the view began to change, nothing goes on from here.
   const bool resting = recovering_ && phase_ == Phase::kAgree;
   const bool recovered = std::exchange(recovering_, resting);
   phase_ = resting ? Phase::kAgree : Phase::kStep;
@@ -45,7 +45,7 @@ void RecoveryWatch::frozen(Instant now) {
 
 void RecoveryWatch::installed(Epoch epoch, const Layout& layout, const RecoveryPlan& plan,
                               const std::map<NodeId, Known>& known, Instant now) {
-  recovering_ = true;  // of a new member's first layout too
+  recovering_ = true;  // a new member's first layout counts, too
   cost_.epoch = epoch;
   for (const auto& [node, one] : known) names_[node] = printable(one.name);
   const bool changes = !plan.lost.empty() || !plan.moves.empty();
@@ -58,7 +58,8 @@ void RecoveryWatch::installed(Epoch epoch, const Layout& layout, const RecoveryP
   enter(Phase::kLoad, now);
 }
 
-// Who is there no more, has come, or gives all away to leave, since the last layout.
+// Adds the changes since the last layout: members that are gone, that have come, or that give all away to
+// leave.
 void RecoveryWatch::add_causes(const Layout& layout, const std::map<NodeId, Known>& known) {
   const auto name = [this](NodeId node) {
     const std::string& given = names_[node];
@@ -86,7 +87,7 @@ void RecoveryWatch::computes(Kind stage, Instant now) {
   enter(brings ? Phase::kLoad : Phase::kReplay, now);
 }
 
-// Sums of dh are part of computing anew; all else is what is somewhere else.
+// Exchanges sums of dh as part of computing anew. All other exchanges bring data that is somewhere else.
 void RecoveryWatch::exchanges(Kind stage, Instant now) {
   enter(stage == Kind::kGradients ? Phase::kReplay : Phase::kLoad, now);
 }

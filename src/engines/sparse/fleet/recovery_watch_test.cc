@@ -13,7 +13,7 @@ const FleetShape kShape{.network = {.features = 4, .labels = 64, .hidden = 16, .
 
 constexpr Instant at(std::int64_t ms) { return {ms * 1'000'000}; }
 
-// What a member holds: some shards, or nothing.
+// The shards that each member holds; maybe none.
 using Held = std::map<std::uint64_t, std::set<std::size_t>>;
 
 Layout layout_of(const Held& before, const Held& after) {
@@ -44,7 +44,7 @@ const std::map<NodeId, RecoveryWatch::Known> kKnown{{NodeId(1), {.name = "node 1
                                                     {NodeId(3), {}},
                                                     {NodeId(4), {.name = "guest", .drains = true}}};
 
-// At work since 0 ms, in steps of 10 ms, until 100 ms.
+// A watch that has seen steps of 10 ms from 0 ms to 100 ms.
 RecoveryWatch working(const Held& held) {
   RecoveryWatch watch;
   watch.installed(Epoch(1), layout_of({}, held), {}, kKnown, at(-10));
@@ -54,8 +54,8 @@ RecoveryWatch working(const Held& held) {
   return watch;
 }
 
-// Each part has the time that it took; all together is what the user waits for, without the step that would
-// have been done anyway.
+// Each part has the time that it took. The total is what the user waits for, without the step that would have
+// been done anyway.
 TEST(RecoveryWatch, TellsWhatTookHowLong) {
   RecoveryWatch watch = working({{1, {0, 1}}, {2, {2, 3}}});
   watch.frozen(at(400));
@@ -80,8 +80,8 @@ TEST(RecoveryWatch, TellsWhatTookHowLong) {
   EXPECT_FALSE(watch.stepped(StepNumber(12), at(522)).has_value());
 }
 
-// Who comes, who gives all away to leave and who is gone are told apart, and nobody is blamed who is only
-// dealt other parts; a view that loses and moves nothing is no recovery.
+// Members that come, that give all away to leave, and that are gone are told apart. Members that only get
+// other parts are not blamed. A view that loses and moves nothing is no recovery.
 TEST(RecoveryWatch, NamesTheCause) {
   struct Case {
     Held before;
@@ -110,7 +110,7 @@ TEST(RecoveryWatch, NamesTheCause) {
   }
 }
 
-// A recovery that is cut short by the next one is part of it.
+// A recovery that the next one cuts short is part of the next one.
 TEST(RecoveryWatch, GoesOnOverSeveralChanges) {
   RecoveryWatch watch = working({{1, {0}}, {2, {1}}, {3, {2}}});
   watch.frozen(at(200));
@@ -132,7 +132,7 @@ TEST(RecoveryWatch, GoesOnOverSeveralChanges) {
   EXPECT_EQ(cost->total.ns, 200'000'000);
 }
 
-// A step that ends while the view changes is one more; nobody waited before it.
+// A step that ends while the view changes is counted, and nobody waited before it.
 TEST(RecoveryWatch, CountsFromTheLastStep) {
   RecoveryWatch watch = working({{1, {0}}, {2, {1}}});
   watch.frozen(at(104));
@@ -146,7 +146,7 @@ TEST(RecoveryWatch, CountsFromTheLastStep) {
   EXPECT_EQ(cost->total.ns, 30'000'000);
 }
 
-// Who was not at work has nothing to tell, and neither has its first layout.
+// A member that was not at work has nothing to tell, and its first layout has no cost.
 TEST(RecoveryWatch, TellsNothingOfABeginning) {
   RecoveryWatch watch;
   watch.frozen(at(0));

@@ -13,7 +13,7 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
-// 40 labels in 5 shards of 8, of which the first and the fourth are held: of 23 rows 0..3 and 13..17.
+// 40 labels in 5 shards of 8. The member holds the first and the fourth, and so rows 0..3 and 13..17 of 23.
 sparse::HeldRows two_shards() {
   sparse::HeldRows held(40, 3);
   for (const std::size_t shard : {1U, 2U, 4U}) held.drop(shard);
@@ -26,7 +26,7 @@ Result<void> add(std::vector<std::byte> bytes, std::size_t k, RankedBy by,
   return add_rows({Slice::of(std::move(bytes))}, k, by, {.rows = 23, .held = held}, lists);
 }
 
-// Claim: lists come back as they were, short ones too; what is not ranked stays behind.
+// Claim: lists come back as they were, short ones too. Rows that cannot be ranked are left out.
 TEST(RowLists, ComeBack) {
   const std::vector<FoundRow> first{{.row = 13, .input = 0.5F, .hidden = kNaN},
                                     {.row = 3, .input = 0.25F, .hidden = -1}};
@@ -44,7 +44,7 @@ TEST(RowLists, ComeBack) {
   EXPECT_EQ(lists[1], (std::vector<FoundRow>{second[0]}));
 }
 
-// Claim: both orders, with ties by row, and no more than k.
+// Claim: lists are ranked by either cosine, with ties by row, and cut to k rows.
 TEST(RowLists, AreRanked) {
   const std::vector<FoundRow> rows{{.row = 4, .input = 1, .hidden = 2},
                                    {.row = 2, .input = 1, .hidden = 3},
@@ -57,7 +57,8 @@ TEST(RowLists, AreRanked) {
   EXPECT_EQ(list, (std::vector<FoundRow>{rows[1], rows[0], rows[2]}));
 }
 
-// Claim: a row that nobody has or somebody else, and a cosine that is no number, are refused.
+// Claim: a row that does not exist or that another member has is refused, and so is a cosine that is no
+// number.
 TEST(RowLists, RefusesWhatCannotBe) {
   for (const std::uint32_t row : {0U, 3U, 13U, 17U, 4U, 12U, 18U, 22U, 23U, 4'000'000'000U}) {
     const bool held = row <= 3 || (row >= 13 && row <= 17);

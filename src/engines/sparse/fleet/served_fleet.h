@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Members with parts of a model, and the lead that asks them, in virtual time, for the tests of both. Not
+// Members with parts of a model, and the lead that asks them, in virtual time. For the tests of both; not
 // part of the product.
 #pragma once
 
@@ -30,10 +30,10 @@ namespace gossamer::engine::testing {
 
 inline const kernels::Kernels& best() { return kernels::kernels_for(kernels::best_isa()); }
 
-// A model on a disk, and what one process finds with it.
+// A model on a disk, and the results of one process that has it.
 class Served {
  public:
-  // Members have shares of the training rows too, if they are to.
+  // `instances`: whether members have shares of the training rows, too.
   explicit Served(
       const RandomModelShape& shape, PartInstances instances = PartInstances::kNone,
       const std::function<void(Model& model)>& change = [](Model&) {})
@@ -60,11 +60,11 @@ class Served {
   }
   [[nodiscard]] const Model& model() const { return model_; }
   [[nodiscard]] host::Compute& compute() { return compute_; }
-  // That members share out.
+  // The training rows that members share out.
   [[nodiscard]] std::size_t rows() const {
     return instances_ == PartInstances::kShare ? model_.instances->rows() : 0;
   }
-  // From now on, of labels in an answer.
+  // Limits the labels in an answer from now on.
   void limit_label_bytes(std::uint64_t most) { most_label_bytes_ = most; }
   [[nodiscard]] FleetShape shape() const { return {.network = model_.network.shape, .shard_shift = 3}; }
   [[nodiscard]] std::shared_ptr<const ServingJob> job() {
@@ -88,7 +88,7 @@ class Served {
   host::SimCompute compute_{{.workers = 2, .seed = 3}};
 };
 
-// All that is wanted, at once.
+// Does all wanted Work at once.
 inline void do_work(FleetQueries& queries) {
   while (const auto work = queries.take_work()) {
     work();
@@ -126,7 +126,7 @@ class ServedFleet {
     queries_.ask({.rows = queries, .labels = labels});
   }
   void ask(const FleetQueries::Block& block) { queries_.ask(block); }
-  // What is there after so many milliseconds at the latest.
+  // The answer, if it is there after so many milliseconds at the latest.
   std::optional<Result<FleetQueries::Answer>> answer(int milliseconds) {
     for (int i = 0; i < milliseconds; ++i) {
       fleet_.run_for(0.001);
@@ -135,7 +135,7 @@ class ServedFleet {
     }
     return std::nullopt;
   }
-  // A piece of work takes until the next time: much may come meanwhile.
+  // A piece of Work ends at the next call: much may come meanwhile.
   void flush() {
     if (working_) {
       std::exchange(working_, {})();

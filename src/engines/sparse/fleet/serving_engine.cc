@@ -22,7 +22,7 @@ struct ServingEngine::Question {
   Slices payload;
 };
 
-// What the work uses. The loop thread looks at it between two pieces of work alone.
+// Data that the Work uses. The loop thread looks at it only between two pieces of Work.
 struct ServingEngine::Bench {
   Result<std::shared_ptr<const ServingJob>> job = std::shared_ptr<const ServingJob>();
   std::unique_ptr<PartAnswers> part;
@@ -44,7 +44,8 @@ ServingEngine::ServingEngine(cluster::MemberProcess& process, MakeJob make_job)
 
 ServingEngine::~ServingEngine() = default;
 
-// In the batch of a life's end, events that came before it are told when there is no member any more.
+// One batch may hold the end of a life after earlier events. The process tells of these when it has no member
+// any more, and they are dropped.
 void ServingEngine::on(const cluster::ProcessEvent& event, Instant now) {
   const bool alive = process_.member() != nullptr && !failure_;
   if (alive || std::holds_alternative<cluster::LifeEnded>(event) ||
@@ -92,7 +93,8 @@ void ServingEngine::drain(const std::string& reason, Instant now) {
   if (process_.member() != nullptr) process_.member()->drain(reason, now);
 }
 
-// What it was given it need not have read yet: there is nothing that only it has.
+// Reports the part that the member was given, even if it has not read it yet. All of it is in the model
+// directory.
 void ServingEngine::rest(Instant now) {
   sparse_fleet::Report report;
   if (part_) write_part(*part_, *report.mutable_part());
@@ -112,7 +114,7 @@ void ServingEngine::go_on(Instant now) {
   next(now);
 }
 
-// What is to be done next, if there is anything and nothing is under way.
+// Begins what is to be done next. Does nothing if nothing is to be done, or something is under way.
 void ServingEngine::next(Instant now) {
   if (doing_ != Doing::kNothing || failure_ || !alive_) return;
   if (job_ == nullptr) {
@@ -180,7 +182,7 @@ void ServingEngine::tell_ready(Instant now) {
   send({.channel = kQueryChannel, .body = body.SerializeAsString(), .payload = {}}, now);
 }
 
-// To the lead. What a link that is gone does not take, nobody waits for.
+// Sends to the lead. If the link is gone, the message is dropped, and nobody waits for it.
 void ServingEngine::send(net::Message message, Instant now) {
   if (process_.links() == nullptr) return;
   const host::Lane lane = net::counted_bytes(message) > kBulkBytes ? host::Lane::kBulk : host::Lane::kControl;

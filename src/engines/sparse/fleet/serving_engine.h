@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ServingEngine: a member's side of serving by several nodes (docs/protocols/sparse-serving.md). It holds the
-// part of a model that the view gives it, and answers the lead's questions. When the view changes
-// it reads what it has not; nothing is ever lost that is not in the model directory.
+// part of a model that the view gives it, and answers the lead's questions. When the view changes it reads
+// the pieces that it lacks. Nothing can be lost, as everything is in the model directory.
 //
 // Thread rule: the loop thread; reading and computing are Work.
 #pragma once
@@ -27,19 +27,19 @@
 
 namespace gossamer::engine {
 
-// What a run serves, as a member has it. Called on the thread that works.
+// The model that a run serves, as a member has it. Called on the thread that works.
 struct ServingJob {
   FleetShape shape;
   kernels::Activation activation;
   const kernels::Kernels& kernels;  // borrowed for the job's life
   host::Compute& compute;
-  // That part of the network, and the training rows that go with it where members share them out.
+  // Loads this part of the network. If members share out training rows, it loads their rows of it, too.
   std::function<Result<ModelPart>(const sparse::NetworkPart& part)> load;
-  // An answer has no more of labels of training rows, but for those of a single one.
+  // An answer has at most so many bytes of labels of training rows, or it has the labels of a single row.
   std::uint64_t most_label_bytes = std::uint64_t{64} << 20;
 };
 
-// Of this process, over all its lives.
+// Counters of this process, over all its lives.
 struct ServingCounters {
   std::uint64_t parts_loaded = 0;
   std::uint64_t rounds = 0;
@@ -55,7 +55,7 @@ struct ServingCounters {
 class ServingEngine final : public cluster::Engine {
  public:
   using MakeJob = std::function<Result<std::shared_ptr<const ServingJob>>(const std::string& configuration)>;
-  // The process outlives it.
+  // The process outlives the engine.
   ServingEngine(cluster::MemberProcess& process, MakeJob make_job);
   ~ServingEngine() override;
 
@@ -91,16 +91,16 @@ class ServingEngine final : public cluster::Engine {
   const MakeJob make_job_;
   std::string configuration_;
   std::shared_ptr<const ServingJob> job_;  // nothing until it is prepared
-  const std::shared_ptr<Bench> bench_;     // of the work, and of worked()
+  const std::shared_ptr<Bench> bench_;     // for the Work, and for worked()
   Doing doing_ = Doing::kNothing;
   Work wanted_;
 
   bool alive_ = false;                       // in a life that is prepared or will be
   Epoch installed_;                          // in this life
-  std::optional<sparse::NetworkPart> part_;  // that it gave
-  std::optional<Pieces> held_;               // of what is loaded; nothing: nothing is
-  Epoch told_;                               // the last that the lead has heard of
-  std::unique_ptr<Question> question_;       // the newest, not answered
+  std::optional<sparse::NetworkPart> part_;  // the part that the view gave
+  std::optional<Pieces> held_;               // the pieces that are loaded; nothing: none are
+  Epoch told_;                               // the last epoch that the lead has heard of
+  std::unique_ptr<Question> question_;       // the newest, if it is not answered
   std::optional<std::string> leaving_;
   std::optional<Error> failure_;
   ServingCounters counters_;

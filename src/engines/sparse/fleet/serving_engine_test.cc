@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Members with parts of a model, and the lead that asks them, in virtual time.
+// Members hold parts of a model, and the lead asks them, in virtual time.
 #include "engines/sparse/fleet/serving_engine.h"
 
 #include <gossamer/sparse_serving.pb.h>
@@ -22,8 +22,8 @@ namespace {
 using testing::Served;
 using testing::ServedFleet;
 
-// Claim: any number of nodes finds what one process finds, to the bit, with dense layers and without, however
-// many labels are wanted; one without a part, because there are too few shards, does no harm.
+// Claim: any number of nodes finds what one process finds, to the bit, with dense layers and without. Any
+// number of labels may be wanted. If there are too few shards, a member without a part does no harm.
 TEST(ServingEngine, AnswersAsOneProcess) {
   for (const std::vector<std::size_t>& dense : {std::vector<std::size_t>{}, {64, 32}}) {
     Served served({.features = 60, .labels = 77, .hidden = 48, .dense = dense});
@@ -42,8 +42,8 @@ TEST(ServingEngine, AnswersAsOneProcess) {
   }
 }
 
-// Claim: members that are killed, leave or join, while there is a query or between two, change no answer, and
-// each query gets one.
+// Claim: members that are killed, leave or join, during a query or between two, change no answer. Each query
+// gets one answer.
 TEST(ServingEngine, MembersComeAndGo) {
   Served served({.features = 60, .labels = 200, .hidden = 96, .dense = {64}});
   for (std::uint64_t seed = 1; seed <= 8; ++seed) {
@@ -69,7 +69,7 @@ TEST(ServingEngine, MembersComeAndGo) {
   }
 }
 
-// Claim: a number that overflows finds nothing for its own query alone, as in one process.
+// Claim: a number that overflows finds nothing for its own query, as in one process, and harms no other.
 TEST(ServingEngine, OverflowsAlone) {
   Served served({.features = 60, .labels = 77, .hidden = 48});
   testing::OwnedRows queries;
@@ -101,8 +101,8 @@ std::vector<std::byte> words(const std::vector<std::uint32_t>& values) {
   return {bytes.begin(), bytes.end()};
 }
 
-// Claim: a question that no lead asks makes a member leave, with what was wrong with it; nothing is read
-// beyond what was sent.
+// Claim: a question that no lead asks makes the member leave, with an error that says what was wrong. Nothing
+// is read beyond the bytes that were sent.
 TEST(ServingEngine, RefusesQuestionsThatNobodyAsks) {
   Served served({.features = 60, .labels = 77, .hidden = 48});
   const auto make = [](Epoch epoch) {
@@ -134,7 +134,7 @@ TEST(ServingEngine, RefusesQuestionsThatNobodyAsks) {
   }
 }
 
-// What a member of that number says of itself, and answers.
+// Messages of a member: the part that it has, and an answer.
 net::Message ready(Epoch epoch, const sparse::NetworkPart& part) {
   sparse_serving::Body body;
   body.mutable_ready()->set_epoch(epoch.value);
@@ -173,7 +173,8 @@ class OneMember : public ::testing::Test {
   const net::PeerId peer_{NodeId(5), Incarnation(9)};
 };
 
-// Claim: nobody is asked while a part is missing; who tells of it again is asked again, under another number.
+// Claim: no member is asked while a part is missing. A member that becomes ready again is asked again, under
+// another number.
 TEST_F(OneMember, WaitsForAllParts) {
   ask();
   EXPECT_TRUE(queries_.take_out().empty());
@@ -190,7 +191,7 @@ TEST_F(OneMember, WaitsForAllParts) {
   queries_.on(peer_, ready(Epoch(5), part_));
   const net::Message second = asked();
   EXPECT_NE(first.body, second.body);
-  queries_.on(peer_, answer_to(first, std::vector<std::byte>(64)));  // nobody waits for it any more
+  queries_.on(peer_, answer_to(first, std::vector<std::byte>(64)));  // no longer expected
   testing::do_work(queries_);
   EXPECT_TRUE(queries_.take_out().empty());
   queries_.on(peer_, answer_to(second, std::vector<std::byte>(64)));
@@ -205,7 +206,7 @@ TEST_F(OneMember, WaitsForAllParts) {
   EXPECT_FALSE(queries_.take_answer());
 }
 
-// Claim: neither a block nor an answer makes the owner of the queries compute: questions and answers are
+// Claim: neither a block nor an answer makes the owner of the queries compute. Questions and answers are
 // there when Work is done, and there is one piece of it at a time.
 TEST_F(OneMember, ComputesNothingItself) {
   queries_.on(peer_, ready(Epoch(4), part_));
@@ -232,8 +233,8 @@ TEST_F(OneMember, ComputesNothingItself) {
   EXPECT_EQ((*answer)->net[0], list);
 }
 
-// Claim: while answers are taken the view may change: the round that they belong to is not asked again, and
-// the next one is asked of those who are there then.
+// Claim: the view may change while answers are taken. The round that they belong to is not asked again. The
+// next one goes to the members that are there then.
 TEST_F(OneMember, ChangesWhileItComputes) {
   queries_.on(peer_, ready(Epoch(4), part_));
   ask();
@@ -254,7 +255,7 @@ TEST_F(OneMember, ChangesWhileItComputes) {
   EXPECT_EQ(body.question().epoch(), 5U);
 }
 
-// Claim: a block that is given up while something is computed for it gets no answer, and the next one does.
+// Claim: a block that is given up during its Work gets no answer. The next block is asked.
 TEST_F(OneMember, GivesUpWhatItComputes) {
   queries_.on(peer_, ready(Epoch(4), part_));
   ask();
@@ -273,8 +274,8 @@ TEST_F(OneMember, GivesUpWhatItComputes) {
   EXPECT_EQ(body.question().layer(), 0U);
 }
 
-// Claim: an answer that no member can have given ends the query, and names the member; what a stranger
-// answers is not looked at.
+// Claim: an answer that no member can have given ends the query, with an error that names the member. Answers
+// of strangers are dropped.
 TEST_F(OneMember, NamesWhoAnswersWhatCannotBe) {
   queries_.on(peer_, ready(Epoch(4), part_));
   ask();
@@ -297,7 +298,7 @@ TEST_F(OneMember, NamesWhoAnswersWhatCannotBe) {
   EXPECT_EQ(answer->error().where, "node 5");
 }
 
-// Claim: bytes that are none of ours are dropped.
+// Claim: bytes that are no message of the channel are dropped.
 TEST_F(OneMember, DropsWhatItCannotRead) {
   queries_.on(peer_, {.channel = kQueryChannel, .body = "\xff\xff", .payload = {}});
   queries_.on(peer_, {.channel = kQueryChannel, .body = "", .payload = {}});

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StepLog: what a member keeps of the steps that it has applied, for those that will have to compute a lost
-// part of the network anew (docs/protocols/sparse-step.md, "Nothing is lost"): with h and the partition sums
-// lost output rows learn what they had learnt; with the parts of dh that were given, lost columns do.
+// StepLog: what a member keeps of the steps that it has applied. Members that must compute a lost part anew
+// need it (docs/protocols/sparse-step.md, "Nothing is lost"). From h and the partition sums lost output rows
+// learn again what they had learnt. From the given parts of dh lost columns do.
 //
-// Matrices are [rows][columns of the piece], as net/codec makes bytes of them: kept as they travelled. Thread
-// rule: the thread that computes.
+// Matrices are [rows][columns of the piece]. They are kept in the bytes of net/codec in which they travelled.
+// Thread rule: the thread that computes.
 #pragma once
 
 #include <cstddef>
@@ -34,18 +34,18 @@ struct ColumnPiece {
 
 struct LoggedStep {
   bool fresh = true;  // begun when all steps before it were applied (step_order.h)
-  // By hidden layer: pieces that are all of h together.
+  // By hidden layer: pieces that together are all of h.
   std::vector<std::vector<ColumnPiece>> hidden;
-  std::vector<sparse::PartitionShare> sums;  // by sample, of all nodes
-  std::optional<sparse::FoundRows> found;    // by all nodes; nothing without hash tables
-  // By hidden layer: what this member's part added to dh, of all columns; what a part added that it has
-  // computed anew since comes on top.
+  std::vector<sparse::PartitionShare> sums;  // by sample, over all nodes
+  std::optional<sparse::FoundRows> found;    // by all nodes' hash tables; nothing without them
+  // By hidden layer: what this member's part added to dh, in all columns. Pieces for the parts that this
+  // member has computed anew since come behind.
   std::vector<std::vector<ColumnPiece>> gradients;
 };
 
 using StepLog = std::map<StepNumber, LoggedStep>;
 
-// How pieces become numbers and back. Requires pieces of the right size.
+// Turns pieces into numbers and back. Requires pieces of the right size.
 class PieceCodec {
  public:
   PieceCodec(const kernels::Kernels& kernels, std::size_t rows) : kernels_(kernels), rows_(rows) {}
@@ -53,11 +53,11 @@ class PieceCodec {
   // The same bytes in one piece of memory.
   [[nodiscard]] Slices contiguous(Slices bytes) const;
 
-  // out[row][column - columns.begin] += the piece, as far as it has these columns.
+  // Adds the piece to `out`, as far as it has these columns: out[row][column - columns.begin] += piece.
   void add(const ColumnPiece& piece, host::Range columns, std::span<float> out) const;
-  // Overwrites the piece's columns of a matrix of `stride`, which has all columns of the layer.
+  // Overwrites the piece's columns in a matrix of `stride` that has all columns of the layer.
   void copy(const ColumnPiece& piece, std::size_t stride, std::span<float> out) const;
-  // Columns of a matrix of `stride`, which has all of the layer.
+  // Encodes columns of a matrix of `stride` that has all columns of the layer.
   [[nodiscard]] ColumnPiece encode(net::Codec codec, std::span<const float> matrix, std::size_t stride,
                                    host::Range columns) const;
 

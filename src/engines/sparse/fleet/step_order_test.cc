@@ -9,8 +9,8 @@
 namespace gossamer::engine {
 namespace {
 
-// Steps `first` to `end`, as letters of rounds and numbers of steps; `drain`: a step that begins when nothing
-// is in flight.
+// The order of steps `first` to `end`, as letters of rounds and numbers of steps. `drain`: a step that begins
+// only when no other is in flight.
 std::string order_of(StepOrder order, std::uint64_t first, std::uint64_t end, std::uint64_t drain = 0) {
   std::string out;
   order.restart(StepNumber(first));
@@ -31,7 +31,7 @@ TEST(StepOrder, OneAfterTheOther) {
 }
 
 // Claim: with staleness 1 a step begins when the one before the last has been applied, and before the last
-// is; what began alone ends alone, and a step may wait for all before it.
+// is. A step that began alone ends alone, and a step may wait for all before it.
 TEST(StepOrder, TwoInFlight) {
   EXPECT_EQ(order_of({4, 1}, 0, 4), "a0 b0 a1 c0 b1 d0 a2 c1 b2 d1 a3 c2 b3 d2 c3 d3 ");
   EXPECT_EQ(order_of({4, 1}, 5, 7), "a5 b5 a6 c5 b6 d5 c6 d6 ");
@@ -39,8 +39,9 @@ TEST(StepOrder, TwoInFlight) {
   EXPECT_EQ(order_of({6, 1}, 0, 3), "a0 b0 c0 a1 d0 b1 e0 c1 f0 a2 d1 b2 e1 c2 f1 d2 e2 f2 ");
 }
 
-// Claim: however many rounds there are, a step's last round comes after that of the step before, and before
-// the last-but-one of the step after it: members that keep to it are at most one step apart.
+// Claim: a step's last round comes after the last round of the step before it, for any number of rounds. It
+// comes before the last-but-one round of the step after it. So members that keep to the order are at most one
+// step apart.
 TEST(StepOrder, NobodyIsTwoStepsBehind) {
   for (const std::size_t rounds : {4U, 6U, 8U, 12U}) {
     StepOrder order(rounds, 1);

@@ -14,11 +14,11 @@
 namespace gossamer::engine {
 namespace {
 
-// Before the rows of a piece: their numbers, then the rows.
+// The head of a piece. The numbers of its rows follow, and then the rows.
 struct PieceHead {
   std::uint32_t layer = 0;
   std::uint32_t index = 0;
-  std::uint32_t from_initial = 0;  // 1: what is not sent has its initial values
+  std::uint32_t from_initial = 0;  // 1: rows that are not sent have their initial values
   std::uint32_t rows = 0;
 };
 
@@ -34,7 +34,7 @@ Error unreadable(const std::string& got) {
 // Rows of a snapshot lie in blocks of so many bytes, or of one row.
 constexpr std::size_t kBlockBytes = std::size_t{256} << 10;
 
-// Appends the rows.
+// Appends the rows with these numbers.
 void add_rows(const sparse::PieceRows& rows, std::span<const std::uint32_t> numbers, const BlockPool& memory,
               Slices& out) {
   const std::size_t row_bytes = rows.row_bytes();
@@ -50,7 +50,7 @@ void add_rows(const sparse::PieceRows& rows, std::span<const std::uint32_t> numb
   }
 }
 
-// Appends a head, the numbers of the rows, the rows.
+// Appends the head of a piece, the numbers of its changed rows, and the rows.
 void add_changes(const FleetJob& job, sparse::Network& from, PieceId id, std::optional<StepNumber> since,
                  const BlockPool& memory, Slices& out) {
   const sparse::NetworkPiece piece = piece_of(job.shape, id);

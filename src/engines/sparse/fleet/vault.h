@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Vault: the copies that a member keeps of others' pieces of the network, all as of one step
-// (docs/protocols/sparse-step.md, "Snapshots"). A snapshot changes them all at once: of each piece its holder
-// sends the rows that have changed since the last one, or, for a new keeper, since the initial values.
-// Initial values are not kept, for everybody can make them, and few copies are ever needed: rows that no step
-// has changed are zeros, and take no memory where whole pages are.
+// Vault: the copies that a member keeps of other members' pieces of the network, all as of one step
+// (docs/protocols/sparse-step.md, "Snapshots"). A snapshot changes them all at once. The holder of a piece
+// sends the rows that have changed since the last snapshot, or, to a new keeper, since the initial values.
+// Initial values are not kept: all members can make them, and few copies are ever needed. Rows that no step
+// has changed are zeros. Whole pages of them take no memory.
 //
 // Thread rule: the thread that computes.
 #pragma once
@@ -25,11 +25,11 @@
 
 namespace gossamer::engine {
 
-// Where a piece is taken from.
+// The network from which each piece is taken.
 using PieceSources = std::map<PieceId, sparse::Network*>;
 
-// What `keeper` is sent: of each of its pieces that is among the sources, what has changed since step `since`
-// if it has the piece as of then, otherwise all that is not initial.
+// What `keeper` is sent of each of its pieces that is among the sources. If it has the piece as of step
+// `since`, it is sent what has changed since. Otherwise it is sent all that is not initial.
 struct DeltaRequest {
   const Pieces& keeps;  // from this snapshot on
   const Pieces& has;    // as of `since`
@@ -44,17 +44,18 @@ class Vault {
   // Borrows the job for its life.
   explicit Vault(const FleetJob& job) : job_(job) {}
 
-  // By sender. Afterwards it has the pieces that were in the deltas, as of `step`, and no others; but those
-  // that are here already as of that step stay. kBadData, and nothing has changed, for what is no delta to
-  // what is here.
+  // Takes the deltas, by sender. Afterwards the vault has the pieces of the deltas, as of `step`, and no
+  // others. But if its pieces are as of that step already, they stay. kBadData, and nothing has changed, if a
+  // delta does not fit what is here.
   [[nodiscard]] Result<void> apply(StepNumber step, std::span<const Slices> deltas);
   [[nodiscard]] bool has(PieceId piece) const { return pieces_.contains(piece); }
-  // piece_bytes() of it, zeros for rows with their initial values. Requires that it is here.
+  // The copy, piece_bytes() of it, with zeros for rows that have their initial values. Requires that the
+  // piece is here.
   [[nodiscard]] std::span<const std::byte> bytes(PieceId piece) const { return pieces_.at(piece).span(); }
 
  private:
   using Copies = std::map<PieceId, AlignedArray<std::byte>>;
-  // What a delta says of one piece.
+  // What a delta says about one piece.
   struct Change {
     PieceId id;
     bool from_initial = false;

@@ -19,7 +19,7 @@ sparse::NetworkPart everything(const FleetShape& shape) {
   return part;
 }
 
-// A holder of everything that learns, and a keeper of some pieces.
+// A member that holds everything and learns, and one that keeps copies of some pieces.
 class VaultTest : public ::testing::Test {
  protected:
   VaultTest() {
@@ -42,7 +42,7 @@ class VaultTest : public ::testing::Test {
     sparse::save_piece(network, piece, bytes);
     return bytes;
   }
-  // Of a network of initial values and the copies.
+  // Compares the holder with a network of initial values and the copies.
   void expect_equal() {
     const auto restored = initial_network(*job_, everything(problem_.shape()));
     for (const PieceId& id : keeps_) {
@@ -66,8 +66,8 @@ class VaultTest : public ::testing::Test {
   Vault vault_{*job_};
 };
 
-// Claim: copies are what their holder had at each snapshot, bit for bit; the first has all that is not
-// initial, later ones what has changed.
+// Claim: copies are what their holder had at each snapshot, bit for bit. The first snapshot has all that is
+// not initial, later ones have what has changed.
 TEST_F(VaultTest, FollowsItsHolder) {
   train(0, 1);
   const Slices first = delta({}, 0);
@@ -82,7 +82,7 @@ TEST_F(VaultTest, FollowsItsHolder) {
   expect_equal();
 }
 
-// Claim: of rows that no step has changed nothing is kept.
+// Claim: the vault keeps nothing for rows that no step has changed.
 TEST_F(VaultTest, KeepsNoInitialValues) {
   train(0, 1);
   ASSERT_TRUE(apply(1, delta({}, 0)).ok());
@@ -100,7 +100,7 @@ TEST_F(VaultTest, KeepsNoInitialValues) {
   EXPECT_GT(untouched, 0U);
 }
 
-// Claim: a later snapshot drops what is not in it, another of the same step does not.
+// Claim: a later snapshot drops pieces that it does not have. Another snapshot of the same step does not.
 TEST_F(VaultTest, DropsWhatIsNotSent) {
   train(0, 3);
   ASSERT_TRUE(apply(3, delta({}, 0)).ok());
@@ -110,8 +110,8 @@ TEST_F(VaultTest, DropsWhatIsNotSent) {
   EXPECT_FALSE(vault_.has({3, 17}));
 }
 
-// Claim: what is no delta to what is here is refused, and nothing changes; cut anywhere, or about pieces and
-// rows that there are not.
+// Claim: bytes that are no delta to the copies here are refused, and nothing changes. They may be cut
+// anywhere, name pieces that do not exist or are not here, or name a piece twice.
 TEST_F(VaultTest, RefusesWhatIsNone) {
   train(0, 2);
   ASSERT_TRUE(apply(2, delta({}, 0)).ok());
