@@ -40,23 +40,23 @@ std::function<Result<void>(const host::Endpoint&, const std::string&)> print_joi
 
 }  // namespace
 
-void add_nodes(CLI::App& parser, std::string& nodes, std::string& join_at) {
+void add_nodes(Parser& parser, std::string& nodes, std::string& join_at) {
   parser.add_option("--nodes", nodes, "processes of this machine that have the model in parts; exact lists")
-      ->type_name("N");
+      .type_name("N");
   parser
       .add_option(
           "--join-at", join_at,
           "where the N nodes join from other machines, which have DIR under the same path; prints how")
-      ->type_name("HOST:PORT");
+      .type_name("HOST:PORT");
 }
 
-void add_answering(CLI::App& parser, AnswerFlags& flags) {
-  parser.add_option("DIR", flags.directory, "of a finished run, or its model/")->required()->type_name("");
+void add_answering(Parser& parser, AnswerFlags& flags) {
+  parser.add_option("DIR", flags.directory, "of a finished run, or its model/").required().type_name("");
   parser.add_flag("--net-alone", flags.net_alone, "without the training records that the model keeps");
   parser
       .add_option("--retrieval", flags.retrieval,
                   "exact, or lsh (hash tables find the net's labels; 'eval' measures what they miss)")
-      ->type_name("NAME");
+      .type_name("NAME");
   add_nodes(parser, flags.nodes, flags.join_at);
 }
 

@@ -4,8 +4,6 @@
 // network and of the training records; then this one has only names and weighting. Thread rule: one thread.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -29,8 +27,8 @@ struct AnswerFlags {
   std::string join_at;  // empty: processes of this machine
 };
 // DIR, --net-alone, --retrieval, --nodes and --join-at.
-void add_answering(CLI::App& parser, AnswerFlags& flags);
-void add_nodes(CLI::App& parser, std::string& nodes, std::string& join_at);
+void add_answering(Parser& parser, AnswerFlags& flags);
+void add_nodes(Parser& parser, std::string& nodes, std::string& join_at);
 
 struct Answering {
   std::unique_ptr<node::ServingFleet> fleet;  // null: this process has the network

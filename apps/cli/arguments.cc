@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/cli/arguments.h"
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -68,17 +69,43 @@ Error unknown_flag(const CLI::App& parser, const std::string& flag) {
 
 }  // namespace
 
-std::unique_ptr<CLI::App> make_parser(const Grammar& grammar) {
-  auto parser =
-      std::make_unique<CLI::App>(std::string(grammar.help), fmt::format("gossamer {}", grammar.name));
-  parser->allow_extras();
-  parser->set_help_flag("-h,--help", "show this and stop");
-  parser->footer(std::string(grammar.example));
-  parser->get_formatter()->column_width(28);
-  return parser;
+Option& Option::required() {
+  option_.required();
+  return *this;
+}
+Option& Option::type_name(const std::string& name) {
+  option_.type_name(name);
+  return *this;
+}
+Option& Option::one_value_each() {
+  option_.allow_extra_args(false);
+  return *this;
 }
 
-Result<Parsed> parse(CLI::App& parser, std::span<const std::string> arguments) {
+Parser::Parser(const Grammar& grammar)
+    : grammar_(
+          std::make_unique<CLI::App>(std::string(grammar.help), fmt::format("gossamer {}", grammar.name))) {
+  grammar_->allow_extras();
+  grammar_->set_help_flag("-h,--help", "show this and stop");
+  grammar_->footer(std::string(grammar.example));
+  grammar_->get_formatter()->column_width(28);
+}
+Parser::Parser(Parser&&) noexcept = default;
+Parser::~Parser() = default;
+
+Option Parser::add_option(const std::string& name, std::string& value, const std::string& help) {
+  return Option(*grammar_->add_option(name, value, help));
+}
+Option Parser::add_option(const std::string& name, std::vector<std::string>& values,
+                          const std::string& help) {
+  return Option(*grammar_->add_option(name, values, help));
+}
+void Parser::add_flag(const std::string& name, bool& value, const std::string& help) {
+  grammar_->add_flag(name, value, help);
+}
+
+Result<Parsed> Parser::parse(std::span<const std::string> arguments) {
+  CLI::App& parser = *grammar_;
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
   try {
     parser.parse(reversed);
@@ -108,7 +135,9 @@ Result<Parsed> parse(CLI::App& parser, std::span<const std::string> arguments) {
   return Parsed::kRun;
 }
 
-std::string help_text(const CLI::App& parser) { return parser.help(); }
+bool Parser::given(const std::string& name) const { return grammar_->count(name) > 0; }
+
+std::string Parser::help() const { return grammar_->help(); }
 
 Result<std::uint64_t> parse_count(std::string_view text, const CountRule& rule) {
   std::uint64_t value = 0;

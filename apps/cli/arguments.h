@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Arguments of one command: CLI11 for the grammar, our own words for what is wrong. Wrong flags name the
-// nearest right one. Thread rule: one thread.
+// nearest right one. CLI11 is included by arguments.cc alone: it takes seconds to compile.
+//
+// Thread rule: one thread.
 #pragma once
-
-#include <CLI/CLI.hpp>
 
 #include <memory>
 #include <span>
@@ -14,6 +14,11 @@
 
 #include "base/result.h"
 
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
 namespace gossamer::cli {
 
 // The grammar of a command; `help` is its first line in --help, `example` its last lines.
@@ -22,17 +27,49 @@ struct Grammar {
   std::string_view help;
   std::string_view example;
 };
-[[nodiscard]] std::unique_ptr<CLI::App> make_parser(const Grammar& grammar);
 
 enum class Parsed {
   kRun,
-  kHelp,  // --help was asked for: print help_text and stop
+  kHelp,  // --help was asked for: print help() and stop
 };
 
-// Fills the variables bound to the parser. kUsage for anything that does not fit.
-[[nodiscard]] Result<Parsed> parse(CLI::App& parser, std::span<const std::string> arguments);
+// What else is said of an option. It lives as long as its parser.
+class Option {
+ public:
+  explicit Option(CLI::Option& option) : option_(option) {}
 
-[[nodiscard]] std::string help_text(const CLI::App& parser);
+  Option& required();
+  // What stands behind the option's name in --help; empty: nothing.
+  Option& type_name(const std::string& name);
+  // A list: "--keep a --keep b" and not "--keep a b".
+  Option& one_value_each();
+
+ private:
+  CLI::Option& option_;
+};
+
+// The arguments of one command. What is bound to it outlives parse().
+class Parser {
+ public:
+  explicit Parser(const Grammar& grammar);
+  Parser(Parser&&) noexcept;
+  ~Parser();
+
+  // "--out" takes a value, "DIR" is an argument by its place. The value is bound as the user wrote it.
+  Option add_option(const std::string& name, std::string& value, const std::string& help);
+  // Several values.
+  Option add_option(const std::string& name, std::vector<std::string>& values, const std::string& help);
+  void add_flag(const std::string& name, bool& value, const std::string& help);
+
+  // Fills what is bound. kUsage for anything that does not fit.
+  [[nodiscard]] Result<Parsed> parse(std::span<const std::string> arguments);
+  // After parse(): whether the user gave this one.
+  [[nodiscard]] bool given(const std::string& name) const;
+  [[nodiscard]] std::string help() const;
+
+ private:
+  std::unique_ptr<CLI::App> grammar_;
+};
 
 // An integer option's value in [1, max]; CLI11's own message names neither range nor remedy.
 struct CountRule {

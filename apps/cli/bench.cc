@@ -58,14 +58,14 @@ Result<ExitStatus> run_bench(Context& context, const Command& self, std::span<co
   Options options;
   const std::string footer =
       fmt::format("Keys and defaults:\n{}\n{}", node::bench_options_help(options), self.example);
-  auto parser = make_parser({self.name, self.help, footer});
-  parser->add_option("KEYS", settings, "key=value: what to change")->type_name("");
-  if (cores == Cores::kAsked) add_threads(*parser, flags);
-  add_json(*parser, flags, "one JSON object");
-  add_quiet(*parser, flags);
-  auto parsed = parse(*parser, arguments);
+  Parser parser({self.name, self.help, footer});
+  parser.add_option("KEYS", settings, "key=value: what to change").type_name("");
+  if (cores == Cores::kAsked) add_threads(parser, flags);
+  add_json(parser, flags, "one JSON object");
+  add_quiet(parser, flags);
+  auto parsed = parser.parse(arguments);
   if (!parsed.ok()) return parsed.error();
-  if (*parsed == Parsed::kHelp) return context.output.write(help_text(*parser)), 0;
+  if (*parsed == Parsed::kHelp) return context.output.write(parser.help()), 0;
 
   for (const std::string& setting : settings) {
     if (auto done = node::set_bench_option(options, setting); !done.ok()) return done.error();

@@ -99,16 +99,15 @@ Result<std::int64_t> parse_seconds(std::string_view text, std::string_view flag)
   return wrong(text, flag, "a time from 1s to ten years, such as 90s, 30m, 24h or 7d");
 }
 
-void add_report(CLI::App& parser, ReportFlags& flags) {
+void add_report(Parser& parser, ReportFlags& flags) {
   parser.add_option("--log-level", flags.level, "what is told: debug, info (default), warning, error, off")
-      ->type_name("LEVEL");
+      .type_name("LEVEL");
   parser
       .add_option("--log-format", flags.format,
                   "text, logfmt or json; default: text on a terminal, logfmt elsewhere")
-      ->type_name("FORMAT");
-  parser
-      .add_option("--metrics", flags.metrics, "serves http://HOST:PORT/metrics for Prometheus; default: no")
-      ->type_name("HOST:PORT");
+      .type_name("FORMAT");
+  parser.add_option("--metrics", flags.metrics, "serves http://HOST:PORT/metrics for Prometheus; default: no")
+      .type_name("HOST:PORT");
 }
 
 Result<node::ReportOptions> report_options(const Context& context, const ReportFlags& flags) {
@@ -156,15 +155,15 @@ std::string absolute_path(const std::string& path) {
 
 std::string program_name() { return "gossamer " GOSSAMER_VERSION; }
 
-void add_target(CLI::App& parser, TargetFlags& flags) {
+void add_target(Parser& parser, TargetFlags& flags) {
   parser.add_option("TARGET", flags.target, "HOST:PORT of the coordinator, or a run's directory")
-      ->required()
-      ->type_name("");
+      .required()
+      .type_name("");
 }
 
-void add_directory_and_token(CLI::App& parser, TargetFlags& flags) {
-  parser.add_option("--dir", flags.directory, "directory with the credentials to use")->type_name("DIR");
-  parser.add_option("--token", flags.token, "ask with this token instead of credentials")->type_name("T");
+void add_directory_and_token(Parser& parser, TargetFlags& flags) {
+  parser.add_option("--dir", flags.directory, "directory with the credentials to use").type_name("DIR");
+  parser.add_option("--token", flags.token, "ask with this token instead of credentials").type_name("T");
 }
 
 Result<node::Target> find_target(Context& context, const TargetFlags& flags) {

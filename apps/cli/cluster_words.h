@@ -4,8 +4,6 @@
 // it knows. Errors are kUsage and name the flag. Thread rule: one thread.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -52,7 +50,7 @@ struct ReportFlags {
   std::string format;  // empty: text on a terminal, logfmt elsewhere
   std::string metrics;
 };
-void add_report(CLI::App& parser, ReportFlags& flags);
+void add_report(Parser& parser, ReportFlags& flags);
 [[nodiscard]] Result<node::ReportOptions> report_options(const Context& context, const ReportFlags& flags);
 
 // Whom `target` means, HOST:PORT or DIR, and how to ask there.
@@ -61,8 +59,8 @@ struct TargetFlags {
   std::string token;
   std::string directory;
 };
-void add_target(CLI::App& parser, TargetFlags& flags);
-void add_directory_and_token(CLI::App& parser, TargetFlags& flags);
+void add_target(Parser& parser, TargetFlags& flags);
+void add_directory_and_token(Parser& parser, TargetFlags& flags);
 [[nodiscard]] Result<node::Target> find_target(Context& context, const TargetFlags& flags);
 
 }  // namespace gossamer::cli

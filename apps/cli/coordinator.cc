@@ -50,33 +50,31 @@ std::vector<std::string> split_list(const std::string& text) {
   return parts;
 }
 
-std::unique_ptr<CLI::App> make_coordinator_parser(const Command& self, CoordinatorFlags& flags) {
-  auto parser = make_parser({self.name, self.help,
-                             fmt::format("Keys of check, which shows that a fleet works:\n{}\n{}",
-                                         engine::check_config_help(), self.example)});
+Parser make_coordinator_parser(const Command& self, CoordinatorFlags& flags) {
+  Parser parser({self.name, self.help,
+                 fmt::format("Keys of check, which shows that a fleet works:\n{}\n{}",
+                             engine::check_config_help(), self.example)});
   parser
-      ->add_option("CONFIG", flags.config,
-                   "what the run does: check, or what 'train' takes: a preset or a TOML file")
-      ->required()
-      ->type_name("");
-  parser->add_option("KEYS", flags.settings, "key=value: keys of that config")->type_name("");
+      .add_option("CONFIG", flags.config,
+                  "what the run does: check, or what 'train' takes: a preset or a TOML file")
+      .required()
+      .type_name("");
+  parser.add_option("KEYS", flags.settings, "key=value: keys of that config").type_name("");
   parser
-      ->add_option("--listen", flags.listen,
-                   "where members come, and to the next port too; port 0 takes free ones")
-      ->type_name("HOST:PORT");
-  parser->add_option("--out", flags.out, "directory of the run, missing or empty")
-      ->required()
-      ->type_name("DIR");
-  parser->add_option("--store", flags.store, "sqlite:FILE (default: in DIR) or etcd:URL,...")
-      ->type_name("STORE");
-  parser->add_option("--advertise", flags.advertise, "name or address under which members reach this machine")
-      ->type_name("NAME");
-  parser->add_option("--standby", flags.standbys, "other coordinators of the run")->type_name("HOST:PORT");
-  parser->add_flag("--resume", flags.resume, "lead the run in DIR again, or start one if there is none");
-  parser->add_option("--first", flags.first, "members that must have come before work begins; default 1")
-      ->type_name("N");
-  add_report(*parser, flags.report);
-  add_quiet(*parser, flags.common);
+      .add_option("--listen", flags.listen,
+                  "where members come, and to the next port too; port 0 takes free ones")
+      .type_name("HOST:PORT");
+  parser.add_option("--out", flags.out, "directory of the run, missing or empty").required().type_name("DIR");
+  parser.add_option("--store", flags.store, "sqlite:FILE (default: in DIR) or etcd:URL,...")
+      .type_name("STORE");
+  parser.add_option("--advertise", flags.advertise, "name or address under which members reach this machine")
+      .type_name("NAME");
+  parser.add_option("--standby", flags.standbys, "other coordinators of the run").type_name("HOST:PORT");
+  parser.add_flag("--resume", flags.resume, "lead the run in DIR again, or start one if there is none");
+  parser.add_option("--first", flags.first, "members that must have come before work begins; default 1")
+      .type_name("N");
+  add_report(parser, flags.report);
+  add_quiet(parser, flags.common);
   return parser;
 }
 
@@ -358,9 +356,9 @@ Result<ExitStatus> lead_training(Context& context, const CoordinatorFlags& flags
 Result<ExitStatus> run(Context& context, const Command& self, std::span<const std::string> arguments) {
   CoordinatorFlags flags;
   auto parser = make_coordinator_parser(self, flags);
-  auto parsed = parse(*parser, arguments);
+  auto parsed = parser.parse(arguments);
   if (!parsed.ok()) return parsed.error();
-  if (*parsed == Parsed::kHelp) return context.output.write(help_text(*parser)), 0;
+  if (*parsed == Parsed::kHelp) return context.output.write(parser.help()), 0;
   const bool trains = flags.config != kCheckEngine && !is_prepared(flags);
   return trains ? lead_training(context, flags) : lead(context, flags);
 }

@@ -92,13 +92,13 @@ Result<ExitStatus> import_dictionary(Context& context, const CommonFlags& flags,
 }
 
 // Flags that would do nothing for this kind of data are mistakes.
-Result<void> check_flags(const CLI::App& parser, const std::string& kind) {
+Result<void> check_flags(const Parser& parser, const std::string& kind) {
   const bool dictionary = kind == "dictionary";
   const std::vector<std::string> foreign = dictionary
                                                ? std::vector<std::string>{"--skip-bad"}
                                                : std::vector<std::string>{"--test", "--keep", "--plain"};
   for (const std::string& flag : foreign) {
-    if (parser.count(flag) == 0) continue;
+    if (!parser.given(flag)) continue;
     return Error{.kind = ErrorKind::kUsage,
                  .where = flag,
                  .what = fmt::format("the flag is not for {} data", kind),
@@ -128,39 +128,38 @@ Result<ExitStatus> run_import(Context& context, const Command& self, std::span<c
   bool plain = false;
   std::vector<std::string> keep;
   node::DataImportRequest request;
-  auto parser = make_parser({self.name, self.help, self.example});
+  Parser parser({self.name, self.help, self.example});
   parser
-      ->add_option("KIND", kind,
-                   "xmc (libsvm/XMLC text), jsonl ({\"text\" [, \"context\"]|\"features\", \"labels\"}), "
-                   "sessions (ITEM ITEM "
-                   "... [TAB TARGET]), text (plain words) or dictionary")
-      ->required()
-      ->type_name("");
-  parser->add_option("SRC", request.sources, "files, plain, .gz or .zst; - is standard input")
-      ->required()
-      ->type_name("");
-  parser->add_option("--out", request.directory, "directory for the records, missing or empty")
-      ->required()
-      ->type_name("DIR");
-  parser->add_option("--skip-bad", skip_bad, "leave out up to N bad lines; default 0")->type_name("N");
-  parser->add_option("--test", held_out, "dictionary: definitions to hold out for testing; default 5000")
-      ->type_name("N");
-  parser
-      ->add_option("--keep", keep, "dictionary: no definition of this headword is held out; may be repeated")
-      ->type_name("WORD")
-      ->allow_extra_args(false);
-  parser->add_flag(
+      .add_option("KIND", kind,
+                  "xmc (libsvm/XMLC text), jsonl ({\"text\" [, \"context\"]|\"features\", \"labels\"}), "
+                  "sessions (ITEM ITEM "
+                  "... [TAB TARGET]), text (plain words) or dictionary")
+      .required()
+      .type_name("");
+  parser.add_option("SRC", request.sources, "files, plain, .gz or .zst; - is standard input")
+      .required()
+      .type_name("");
+  parser.add_option("--out", request.directory, "directory for the records, missing or empty")
+      .required()
+      .type_name("DIR");
+  parser.add_option("--skip-bad", skip_bad, "leave out up to N bad lines; default 0").type_name("N");
+  parser.add_option("--test", held_out, "dictionary: definitions to hold out for testing; default 5000")
+      .type_name("N");
+  parser.add_option("--keep", keep, "dictionary: no definition of this headword is held out; may be repeated")
+      .type_name("WORD")
+      .one_value_each();
+  parser.add_flag(
       "--plain", plain,
       "dictionary: definitions only; else each makes a second record with a \"context\" from others");
-  add_threads(*parser, flags);
-  add_json(*parser, flags, "one JSON object with the counts");
-  add_quiet(*parser, flags);
-  auto parsed = parse(*parser, arguments);
+  add_threads(parser, flags);
+  add_json(parser, flags, "one JSON object with the counts");
+  add_quiet(parser, flags);
+  auto parsed = parser.parse(arguments);
   if (!parsed.ok()) return parsed.error();
-  if (*parsed == Parsed::kHelp) return context.output.write(help_text(*parser)), 0;
+  if (*parsed == Parsed::kHelp) return context.output.write(parser.help()), 0;
 
   if (std::ranges::find(kKinds, kind) != kKinds.end()) {
-    if (auto done = check_flags(*parser, kind); !done.ok()) return done.error();
+    if (auto done = check_flags(parser, kind); !done.ok()) return done.error();
   }
   if (auto done = check_sources(request.sources); !done.ok()) return done.error();
   if (kind == "dictionary") {
@@ -191,13 +190,13 @@ Result<ExitStatus> run_inspect(Context& context, const Command& self,
                                std::span<const std::string> arguments) {
   CommonFlags flags;
   std::string directory;
-  auto parser = make_parser({self.name, self.help, self.example});
-  parser->add_option("DIR", directory, "of 'data import', or of a run")->required()->type_name("");
-  add_threads(*parser, flags);
-  add_json(*parser, flags, "one JSON object");
-  auto parsed = parse(*parser, arguments);
+  Parser parser({self.name, self.help, self.example});
+  parser.add_option("DIR", directory, "of 'data import', or of a run").required().type_name("");
+  add_threads(parser, flags);
+  add_json(parser, flags, "one JSON object");
+  auto parsed = parser.parse(arguments);
   if (!parsed.ok()) return parsed.error();
-  if (*parsed == Parsed::kHelp) return context.output.write(help_text(*parser)), 0;
+  if (*parsed == Parsed::kHelp) return context.output.write(parser.help()), 0;
 
   auto machine = Machine::create(context, flags);
   if (!machine.ok()) return machine.error();

@@ -24,14 +24,14 @@ Result<node::Target> whom_to_examine(Context& context, const TargetFlags& flags)
 Result<ExitStatus> run(Context& context, const Command& self, std::span<const std::string> arguments) {
   CommonFlags flags;
   TargetFlags target;
-  auto parser = make_parser({self.name, self.help, self.example});
-  parser->add_option("COORDINATOR", target.target, "HOST:PORT, or a run's directory: can this machine join?")
-      ->type_name("");
-  add_directory_and_token(*parser, target);
-  add_json(*parser, flags, "one JSON object: {\"ok\",\"checks\":[...]}");
-  auto parsed = parse(*parser, arguments);
+  Parser parser({self.name, self.help, self.example});
+  parser.add_option("COORDINATOR", target.target, "HOST:PORT, or a run's directory: can this machine join?")
+      .type_name("");
+  add_directory_and_token(parser, target);
+  add_json(parser, flags, "one JSON object: {\"ok\",\"checks\":[...]}");
+  auto parsed = parser.parse(arguments);
   if (!parsed.ok()) return parsed.error();
-  if (*parsed == Parsed::kHelp) return context.output.write(help_text(*parser)), 0;
+  if (*parsed == Parsed::kHelp) return context.output.write(parser.help()), 0;
 
   auto machine = Machine::create(context, flags);
   if (!machine.ok()) return machine.error();

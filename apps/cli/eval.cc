@@ -113,31 +113,30 @@ Result<ExitStatus> evaluate(Context& context, const EvalFlags& flags) {
 
 Result<ExitStatus> run(Context& context, const Command& self, std::span<const std::string> arguments) {
   EvalFlags flags;
-  auto parser = make_parser({self.name, self.help, self.example});
-  parser->add_option("DIR", flags.directory, "of a finished run, or its model/")->required()->type_name("");
-  parser->add_option("--data", flags.data, "test records: a file, or a directory of 'data import'")
-      ->required()
-      ->type_name("FILE");
-  parser->add_flag("--net-alone", flags.net_alone, "without the training records that the model keeps");
+  Parser parser({self.name, self.help, self.example});
+  parser.add_option("DIR", flags.directory, "of a finished run, or its model/").required().type_name("");
+  parser.add_option("--data", flags.data, "test records: a file, or a directory of 'data import'")
+      .required()
+      .type_name("FILE");
+  parser.add_flag("--net-alone", flags.net_alone, "without the training records that the model keeps");
   parser
-      ->add_option(
-          "--baseline", flags.baseline,
-          "nearest (labels of the nearest training records) or frequent (labels seen most): what the "
-          "model has to beat")
-      ->type_name("NAME");
+      .add_option("--baseline", flags.baseline,
+                  "nearest (labels of the nearest training records) or frequent (labels seen most): what the "
+                  "model has to beat")
+      .type_name("NAME");
   parser
-      ->add_option("--retrieval", flags.retrieval,
-                   "exact, or lsh (hash tables find the net's labels; what they miss is measured as "
-                   "retrieval@10 and @100)")
-      ->type_name("NAME");
-  add_nodes(*parser, flags.nodes, flags.join_at);
-  parser->add_option("--skip-bad", flags.skip_bad, "leave out up to N bad lines; default 0")->type_name("N");
-  add_threads(*parser, flags.common);
-  add_json(*parser, flags.common, "one JSON object; metrics in percent, unrounded");
-  add_quiet(*parser, flags.common);
-  auto parsed = parse(*parser, arguments);
+      .add_option("--retrieval", flags.retrieval,
+                  "exact, or lsh (hash tables find the net's labels; what they miss is measured as "
+                  "retrieval@10 and @100)")
+      .type_name("NAME");
+  add_nodes(parser, flags.nodes, flags.join_at);
+  parser.add_option("--skip-bad", flags.skip_bad, "leave out up to N bad lines; default 0").type_name("N");
+  add_threads(parser, flags.common);
+  add_json(parser, flags.common, "one JSON object; metrics in percent, unrounded");
+  add_quiet(parser, flags.common);
+  auto parsed = parser.parse(arguments);
   if (!parsed.ok()) return parsed.error();
-  if (*parsed == Parsed::kHelp) return context.output.write(help_text(*parser)), 0;
+  if (*parsed == Parsed::kHelp) return context.output.write(parser.help()), 0;
   return evaluate(context, flags);
 }
 

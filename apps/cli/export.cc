@@ -109,21 +109,21 @@ Result<ExitStatus> export_weights(Context& context, const ExportFlags& flags) {
 
 Result<ExitStatus> run(Context& context, const Command& self, std::span<const std::string> arguments) {
   ExportFlags flags;
-  auto parser = make_parser({self.name, self.help, self.example});
-  parser->add_option("DIR", flags.directory, "of a finished run, or its model/")->required()->type_name("");
-  parser->add_option("--format", flags.format, "safetensors, torch or word2vec")
-      ->required()
-      ->type_name("FORMAT");
+  Parser parser({self.name, self.help, self.example});
+  parser.add_option("DIR", flags.directory, "of a finished run, or its model/").required().type_name("");
+  parser.add_option("--format", flags.format, "safetensors, torch or word2vec")
+      .required()
+      .type_name("FORMAT");
   parser
-      ->add_option("--out", flags.out,
-                   "the new file; default: weights.safetensors, weights.pt or vectors.txt in DIR")
-      ->type_name("FILE");
-  parser->add_flag("--labels", flags.labels, "word2vec: the vectors of labels, not of features");
-  add_json(*parser, flags.common, "one JSON object: path, format, bytes, tensors or vectors");
-  add_quiet(*parser, flags.common);
-  auto parsed = parse(*parser, arguments);
+      .add_option("--out", flags.out,
+                  "the new file; default: weights.safetensors, weights.pt or vectors.txt in DIR")
+      .type_name("FILE");
+  parser.add_flag("--labels", flags.labels, "word2vec: the vectors of labels, not of features");
+  add_json(parser, flags.common, "one JSON object: path, format, bytes, tensors or vectors");
+  add_quiet(parser, flags.common);
+  auto parsed = parser.parse(arguments);
   if (!parsed.ok()) return parsed.error();
-  if (*parsed == Parsed::kHelp) return context.output.write(help_text(*parser)), 0;
+  if (*parsed == Parsed::kHelp) return context.output.write(parser.help()), 0;
   return export_weights(context, flags);
 }
 

@@ -50,32 +50,32 @@ struct JoinFlags {
   bool nat = false;
 };
 
-std::unique_ptr<CLI::App> make_join_parser(const Command& self, JoinFlags& flags) {
-  auto parser = make_parser({self.name, self.help, self.example});
-  parser->add_option("COORDINATOR", flags.coordinator, "where the run's coordinator listens, HOST:PORT")
-      ->required()
-      ->type_name("");
-  parser->add_option("--token", flags.token, "needed the first time on this machine")->type_name("T");
-  parser->add_option("--token-file", flags.token_file, "the same from a file, or from standard input for -")
-      ->type_name("FILE");
-  parser->add_option("--dir", flags.directory, "this node's credentials and events; default: by run")
-      ->type_name("DIR");
-  parser->add_option("--name", flags.name, "of this node, for people; default: the machine's")
-      ->type_name("NAME");
+Parser make_join_parser(const Command& self, JoinFlags& flags) {
+  Parser parser({self.name, self.help, self.example});
+  parser.add_option("COORDINATOR", flags.coordinator, "where the run's coordinator listens, HOST:PORT")
+      .required()
+      .type_name("");
+  parser.add_option("--token", flags.token, "needed the first time on this machine").type_name("T");
+  parser.add_option("--token-file", flags.token_file, "the same from a file, or from standard input for -")
+      .type_name("FILE");
+  parser.add_option("--dir", flags.directory, "this node's credentials and events; default: by run")
+      .type_name("DIR");
+  parser.add_option("--name", flags.name, "of this node, for people; default: the machine's")
+      .type_name("NAME");
   parser
-      ->add_option("--listen", flags.listen,
-                   "where other members come, and to the next port too; default: free ones")
-      ->type_name("HOST:PORT");
+      .add_option("--listen", flags.listen,
+                  "where other members come, and to the next port too; default: free ones")
+      .type_name("HOST:PORT");
   parser
-      ->add_option("--advertise", flags.advertise,
-                   "how they reach this machine; default: as it reaches the coordinator")
-      ->type_name("NAME");
-  parser->add_flag("--nat", flags.nat, "nobody can reach this machine: it opens all connections");
-  parser->add_option("--cores", flags.cores, "to work with; default: all it may use")->type_name("N");
-  parser->add_option("--memory", flags.memory, "to hold parts of the run in; default: all it may use")
-      ->type_name("SIZE");
-  add_report(*parser, flags.report);
-  add_quiet(*parser, flags.common);
+      .add_option("--advertise", flags.advertise,
+                  "how they reach this machine; default: as it reaches the coordinator")
+      .type_name("NAME");
+  parser.add_flag("--nat", flags.nat, "nobody can reach this machine: it opens all connections");
+  parser.add_option("--cores", flags.cores, "to work with; default: all it may use").type_name("N");
+  parser.add_option("--memory", flags.memory, "to hold parts of the run in; default: all it may use")
+      .type_name("SIZE");
+  add_report(parser, flags.report);
+  add_quiet(parser, flags.common);
   return parser;
 }
 
@@ -245,9 +245,9 @@ Result<ExitStatus> join(Context& context, const JoinFlags& flags) {
 Result<ExitStatus> run(Context& context, const Command& self, std::span<const std::string> arguments) {
   JoinFlags flags;
   auto parser = make_join_parser(self, flags);
-  auto parsed = parse(*parser, arguments);
+  auto parsed = parser.parse(arguments);
   if (!parsed.ok()) return parsed.error();
-  if (*parsed == Parsed::kHelp) return context.output.write(help_text(*parser)), 0;
+  if (*parsed == Parsed::kHelp) return context.output.write(parser.help()), 0;
   return join(context, flags);
 }
 

@@ -8,16 +8,16 @@
 
 namespace gossamer::cli {
 
-void add_threads(CLI::App& parser, CommonFlags& flags) {
+void add_threads(Parser& parser, CommonFlags& flags) {
   parser.add_option("--threads", flags.threads, "worker threads; default: every core this process may use")
-      ->type_name("N");
+      .type_name("N");
 }
 
-void add_json(CLI::App& parser, CommonFlags& flags, const std::string& what) {
+void add_json(Parser& parser, CommonFlags& flags, const std::string& what) {
   parser.add_flag("--json", flags.json, what);
 }
 
-void add_quiet(CLI::App& parser, CommonFlags& flags) {
+void add_quiet(Parser& parser, CommonFlags& flags) {
   parser.add_flag("--quiet", flags.quiet, "no progress, only results and errors");
 }
 

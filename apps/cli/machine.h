@@ -5,8 +5,6 @@
 // Thread rule: one thread, which then owns the machine's Compute.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include <memory>
 #include <string>
 
@@ -24,9 +22,9 @@ struct CommonFlags {
 };
 
 // Each adds one flag, bound to `flags`.
-void add_threads(CLI::App& parser, CommonFlags& flags);
-void add_json(CLI::App& parser, CommonFlags& flags, const std::string& what);
-void add_quiet(CLI::App& parser, CommonFlags& flags);
+void add_threads(Parser& parser, CommonFlags& flags);
+void add_json(Parser& parser, CommonFlags& flags, const std::string& what);
+void add_quiet(Parser& parser, CommonFlags& flags);
 
 class Machine {
  public:

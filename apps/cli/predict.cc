@@ -71,16 +71,16 @@ Result<ExitStatus> predict(Context& context, const PredictFlags& flags) {
 
 Result<ExitStatus> run(Context& context, const Command& self, std::span<const std::string> arguments) {
   PredictFlags flags;
-  auto parser = make_parser({self.name, self.help, self.example});
-  add_answering(*parser, flags.answer);
-  parser->add_option("TEXT", flags.queries, "queries; none: the lines of standard input")->type_name("");
-  parser->add_option("--top", flags.answer.top, "labels to answer with; default 5")->type_name("K");
-  add_threads(*parser, flags.common);
-  add_json(*parser, flags.common, "answers are JSON lines with and without it");
-  add_quiet(*parser, flags.common);
-  auto parsed = parse(*parser, arguments);
+  Parser parser({self.name, self.help, self.example});
+  add_answering(parser, flags.answer);
+  parser.add_option("TEXT", flags.queries, "queries; none: the lines of standard input").type_name("");
+  parser.add_option("--top", flags.answer.top, "labels to answer with; default 5").type_name("K");
+  add_threads(parser, flags.common);
+  add_json(parser, flags.common, "answers are JSON lines with and without it");
+  add_quiet(parser, flags.common);
+  auto parsed = parser.parse(arguments);
   if (!parsed.ok()) return parsed.error();
-  if (*parsed == Parsed::kHelp) return context.output.write(help_text(*parser)), 0;
+  if (*parsed == Parsed::kHelp) return context.output.write(parser.help()), 0;
   return predict(context, flags);
 }
 

@@ -107,27 +107,26 @@ Result<ExitStatus> serve(Context& context, const ServeFlags& flags) {
 
 Result<ExitStatus> run(Context& context, const Command& self, std::span<const std::string> arguments) {
   ServeFlags flags;
-  auto parser = make_parser({self.name, self.help, self.example});
-  add_answering(*parser, flags.answer);
-  parser->add_option("--listen", flags.listen, "where; port 0 takes a free one and prints it")
-      ->required()
-      ->type_name("HOST:PORT");
+  Parser parser({self.name, self.help, self.example});
+  add_answering(parser, flags.answer);
+  parser.add_option("--listen", flags.listen, "where; port 0 takes a free one and prints it")
+      .required()
+      .type_name("HOST:PORT");
   parser
-      ->add_option("--top", flags.answer.top,
-                   "labels to answer with, unless ?top=K says otherwise; default 5")
-      ->type_name("K");
-  parser->add_option("--connections", flags.connections, "open at once; default 256")->type_name("N");
-  parser->add_option("--waiting", flags.waiting, "requests that may wait, 503 beyond; default 128")
-      ->type_name("N");
-  parser->add_option("--body-bytes", flags.body_bytes, "largest body, 413 beyond; default 1048576")
-      ->type_name("N");
-  parser->add_option("--timeout", flags.timeout, "seconds that a read or write may take; default 5")
-      ->type_name("S");
-  add_threads(*parser, flags.common);
-  add_quiet(*parser, flags.common);
-  auto parsed = parse(*parser, arguments);
+      .add_option("--top", flags.answer.top, "labels to answer with, unless ?top=K says otherwise; default 5")
+      .type_name("K");
+  parser.add_option("--connections", flags.connections, "open at once; default 256").type_name("N");
+  parser.add_option("--waiting", flags.waiting, "requests that may wait, 503 beyond; default 128")
+      .type_name("N");
+  parser.add_option("--body-bytes", flags.body_bytes, "largest body, 413 beyond; default 1048576")
+      .type_name("N");
+  parser.add_option("--timeout", flags.timeout, "seconds that a read or write may take; default 5")
+      .type_name("S");
+  add_threads(parser, flags.common);
+  add_quiet(parser, flags.common);
+  auto parsed = parser.parse(arguments);
   if (!parsed.ok()) return parsed.error();
-  if (*parsed == Parsed::kHelp) return context.output.write(help_text(*parser)), 0;
+  if (*parsed == Parsed::kHelp) return context.output.write(parser.help()), 0;
   return serve(context, flags);
 }
 

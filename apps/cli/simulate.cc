@@ -29,27 +29,27 @@ struct SimulateFlags {
   bool trace = false;
 };
 
-std::unique_ptr<CLI::App> make_simulate_parser(const Command& self, SimulateFlags& flags) {
+Parser make_simulate_parser(const Command& self, SimulateFlags& flags) {
   std::string footer = "Presets:\n";
   for (const node::SimulationPreset& preset : node::simulation_presets())
     footer += fmt::format("  {:<26} {}\n", preset.name, preset.help);
   for (const node::SimulationPreset& preset : node::simulation_presets())
     footer += fmt::format("\nKeys and defaults of {}:\n{}", preset.name, preset.keys_help());
-  auto parser = make_parser({self.name, self.help, fmt::format("{}\n{}", footer, self.example)});
-  parser->add_option("SCENARIO", flags.scenario, "a preset, or a .toml file (docs/protocols/scenario.md)")
-      ->required()
-      ->type_name("");
-  parser->add_option("KEYS", flags.words, "key=value: what to change")->type_name("");
-  parser->add_option("--seed", flags.seed, "the first seed; default 1")->type_name("N");
+  Parser parser({self.name, self.help, fmt::format("{}\n{}", footer, self.example)});
+  parser.add_option("SCENARIO", flags.scenario, "a preset, or a .toml file (docs/protocols/scenario.md)")
+      .required()
+      .type_name("");
+  parser.add_option("KEYS", flags.words, "key=value: what to change").type_name("");
+  parser.add_option("--seed", flags.seed, "the first seed; default 1").type_name("N");
   parser
-      ->add_option("--seeds", flags.seeds,
-                   "how many; default 100, or 1 where --seed is given and of sparse-steps")
-      ->type_name("N");
-  parser->add_flag("--check", flags.check, "run every seed twice, not only the first two");
-  parser->add_flag("--trace", flags.trace, "of one seed: what happens, line by line");
-  add_threads(*parser, flags.common);
-  add_json(*parser, flags.common, "one JSON object; what --trace shows goes to standard error");
-  add_quiet(*parser, flags.common);
+      .add_option("--seeds", flags.seeds,
+                  "how many; default 100, or 1 where --seed is given and of sparse-steps")
+      .type_name("N");
+  parser.add_flag("--check", flags.check, "run every seed twice, not only the first two");
+  parser.add_flag("--trace", flags.trace, "of one seed: what happens, line by line");
+  add_threads(parser, flags.common);
+  add_json(parser, flags.common, "one JSON object; what --trace shows goes to standard error");
+  add_quiet(parser, flags.common);
   return parser;
 }
 
@@ -144,9 +144,9 @@ Result<ExitStatus> simulate(Context& context, const SimulateFlags& flags) {
 Result<ExitStatus> run(Context& context, const Command& self, std::span<const std::string> arguments) {
   SimulateFlags flags;
   auto parser = make_simulate_parser(self, flags);
-  auto parsed = parse(*parser, arguments);
+  auto parsed = parser.parse(arguments);
   if (!parsed.ok()) return parsed.error();
-  if (*parsed == Parsed::kHelp) return context.output.write(help_text(*parser)), 0;
+  if (*parsed == Parsed::kHelp) return context.output.write(parser.help()), 0;
   return simulate(context, flags);
 }
 

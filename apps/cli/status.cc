@@ -65,14 +65,14 @@ Result<ExitStatus> watch(Context& context, const StatusFlags& flags, const node:
 
 Result<ExitStatus> run_status(Context& context, const Command& self, std::span<const std::string> arguments) {
   StatusFlags flags;
-  auto parser = make_parser({self.name, self.help, self.example});
-  add_target(*parser, flags.target);
-  add_directory_and_token(*parser, flags.target);
-  parser->add_flag("--watch", flags.watch, "again each second, until Ctrl-C");
-  add_json(*parser, flags.common, "one JSON object; with --watch one a line");
-  auto parsed = parse(*parser, arguments);
+  Parser parser({self.name, self.help, self.example});
+  add_target(parser, flags.target);
+  add_directory_and_token(parser, flags.target);
+  parser.add_flag("--watch", flags.watch, "again each second, until Ctrl-C");
+  add_json(parser, flags.common, "one JSON object; with --watch one a line");
+  auto parsed = parser.parse(arguments);
   if (!parsed.ok()) return parsed.error();
-  if (*parsed == Parsed::kHelp) return context.output.write(help_text(*parser)), 0;
+  if (*parsed == Parsed::kHelp) return context.output.write(parser.help()), 0;
 
   const auto target = find_target(context, flags.target);
   if (!target.ok()) return target.error();
@@ -90,12 +90,12 @@ Result<ExitStatus> run_status(Context& context, const Command& self, std::span<c
 
 Result<ExitStatus> run_stop(Context& context, const Command& self, std::span<const std::string> arguments) {
   StatusFlags flags;
-  auto parser = make_parser({self.name, self.help, self.example});
-  add_target(*parser, flags.target);
-  parser->add_option("--dir", flags.target.directory, "the coordinator's directory")->type_name("DIR");
-  auto parsed = parse(*parser, arguments);
+  Parser parser({self.name, self.help, self.example});
+  add_target(parser, flags.target);
+  parser.add_option("--dir", flags.target.directory, "the coordinator's directory").type_name("DIR");
+  auto parsed = parser.parse(arguments);
   if (!parsed.ok()) return parsed.error();
-  if (*parsed == Parsed::kHelp) return context.output.write(help_text(*parser)), 0;
+  if (*parsed == Parsed::kHelp) return context.output.write(parser.help()), 0;
 
   const auto target = find_target(context, flags.target);
   if (!target.ok()) {

@@ -24,8 +24,8 @@ struct TokenFlags {
   std::string valid = "24h";
 };
 
-void add_directory(CLI::App& parser, TokenFlags& flags) {
-  parser.add_option("DIR", flags.directory, "the coordinator's --out directory")->required()->type_name("");
+void add_directory(Parser& parser, TokenFlags& flags) {
+  parser.add_option("DIR", flags.directory, "the coordinator's --out directory").required().type_name("");
 }
 
 // A directory of another kind would look like a run without tokens.
@@ -53,14 +53,13 @@ void exchange_or_say(const node::NodeHost& host, const std::string& directory) {
 
 Result<ExitStatus> create(Context& context, const Command& self, std::span<const std::string> arguments) {
   TokenFlags flags;
-  auto parser = make_parser({self.name, self.help, self.example});
-  add_directory(*parser, flags);
-  parser->add_option("--valid", flags.valid, "how long it may be used to join; default 24h")
-      ->type_name("TIME");
-  parser->add_option("--note", flags.note, "for whom, shown by 'token list'")->type_name("TEXT");
-  auto parsed = parse(*parser, arguments);
+  Parser parser({self.name, self.help, self.example});
+  add_directory(parser, flags);
+  parser.add_option("--valid", flags.valid, "how long it may be used to join; default 24h").type_name("TIME");
+  parser.add_option("--note", flags.note, "for whom, shown by 'token list'").type_name("TEXT");
+  auto parsed = parser.parse(arguments);
   if (!parsed.ok()) return parsed.error();
-  if (*parsed == Parsed::kHelp) return context.output.write(help_text(*parser)), 0;
+  if (*parsed == Parsed::kHelp) return context.output.write(parser.help()), 0;
 
   const auto seconds = parse_seconds(flags.valid, "--valid");
   if (!seconds.ok()) return seconds.error();
@@ -92,12 +91,12 @@ nlohmann::ordered_json to_json(const cluster::TokenRecord& record, std::int64_t 
 
 Result<ExitStatus> list(Context& context, const Command& self, std::span<const std::string> arguments) {
   TokenFlags flags;
-  auto parser = make_parser({self.name, self.help, self.example});
-  add_directory(*parser, flags);
-  add_json(*parser, flags.common, "one JSON object a line");
-  auto parsed = parse(*parser, arguments);
+  Parser parser({self.name, self.help, self.example});
+  add_directory(parser, flags);
+  add_json(parser, flags.common, "one JSON object a line");
+  auto parsed = parser.parse(arguments);
   if (!parsed.ok()) return parsed.error();
-  if (*parsed == Parsed::kHelp) return context.output.write(help_text(*parser)), 0;
+  if (*parsed == Parsed::kHelp) return context.output.write(parser.help()), 0;
 
   if (const auto address = run_address(context, flags); !address.ok()) return address.error();
   auto machine = one_thread(context, flags);
@@ -121,12 +120,12 @@ Result<ExitStatus> list(Context& context, const Command& self, std::span<const s
 
 Result<ExitStatus> revoke(Context& context, const Command& self, std::span<const std::string> arguments) {
   TokenFlags flags;
-  auto parser = make_parser({self.name, self.help, self.example});
-  add_directory(*parser, flags);
-  parser->add_option("ID", flags.id, "as 'token list' shows it")->required()->type_name("");
-  auto parsed = parse(*parser, arguments);
+  Parser parser({self.name, self.help, self.example});
+  add_directory(parser, flags);
+  parser.add_option("ID", flags.id, "as 'token list' shows it").required().type_name("");
+  auto parsed = parser.parse(arguments);
   if (!parsed.ok()) return parsed.error();
-  if (*parsed == Parsed::kHelp) return context.output.write(help_text(*parser)), 0;
+  if (*parsed == Parsed::kHelp) return context.output.write(parser.help()), 0;
 
   if (const auto address = run_address(context, flags); !address.ok()) return address.error();
   auto machine = one_thread(context, flags);

@@ -32,25 +32,25 @@ struct TrainFlags {
   bool keys = false;
 };
 
-std::unique_ptr<CLI::App> make_train_parser(const Command& self, TrainFlags& flags) {
+Parser make_train_parser(const Command& self, TrainFlags& flags) {
   std::string footer = "Presets:\n";
   for (const engine::Preset& preset : engine::presets()) {
     footer += fmt::format("  {:<26} {}\n", preset.name, preset.help);
   }
-  auto parser = make_parser({self.name, self.help, fmt::format("{}\n{}", footer, self.example)});
-  parser->add_option("CONFIG", flags.config, "a preset, or a TOML file")->type_name("");
-  parser->add_option("KEYS", flags.overrides, "key=value: keys that overrule the config")->type_name("");
-  parser->add_option("--out", flags.out, "directory of the run, missing or empty")->type_name("DIR");
-  parser->add_flag("--resume", flags.resume, "continue the run in DIR, or start one if there is none");
-  parser->add_flag("--keys", flags.keys, "list all keys with default, range and meaning, and stop");
-  parser->add_option("--skip-bad", flags.skip_bad, "same as data.skip_bad=N")->type_name("N");
+  Parser parser({self.name, self.help, fmt::format("{}\n{}", footer, self.example)});
+  parser.add_option("CONFIG", flags.config, "a preset, or a TOML file").type_name("");
+  parser.add_option("KEYS", flags.overrides, "key=value: keys that overrule the config").type_name("");
+  parser.add_option("--out", flags.out, "directory of the run, missing or empty").type_name("DIR");
+  parser.add_flag("--resume", flags.resume, "continue the run in DIR, or start one if there is none");
+  parser.add_flag("--keys", flags.keys, "list all keys with default, range and meaning, and stop");
+  parser.add_option("--skip-bad", flags.skip_bad, "same as data.skip_bad=N").type_name("N");
   parser
-      ->add_option("--nodes", flags.nodes,
-                   "train by so many processes of this machine; any of them may be killed, the others go on")
-      ->type_name("N");
-  add_threads(*parser, flags.common);
-  add_json(*parser, flags.common, "print the summary as one JSON object");
-  add_quiet(*parser, flags.common);
+      .add_option("--nodes", flags.nodes,
+                  "train by so many processes of this machine; any of them may be killed, the others go on")
+      .type_name("N");
+  add_threads(parser, flags.common);
+  add_json(parser, flags.common, "print the summary as one JSON object");
+  add_quiet(parser, flags.common);
   return parser;
 }
 
@@ -124,9 +124,9 @@ Result<ExitStatus> train(Context& context, const TrainFlags& flags, const host::
 Result<ExitStatus> run(Context& context, const Command& self, std::span<const std::string> arguments) {
   TrainFlags flags;
   auto parser = make_train_parser(self, flags);
-  auto parsed = parse(*parser, arguments);
+  auto parsed = parser.parse(arguments);
   if (!parsed.ok()) return parsed.error();
-  if (*parsed == Parsed::kHelp) return context.output.write(help_text(*parser)), 0;
+  if (*parsed == Parsed::kHelp) return context.output.write(parser.help()), 0;
 
   if (flags.config.empty() && !flags.keys) {
     return missing("CONFIG", "a preset such as xmc, or a TOML file",

@@ -21,11 +21,11 @@ std::string wire_versions() {
 
 Result<ExitStatus> run(Context& context, const Command& self, std::span<const std::string> arguments) {
   CommonFlags flags;
-  auto parser = make_parser({self.name, self.help, self.example});
-  add_json(*parser, flags, "one JSON object");
-  auto parsed = parse(*parser, arguments);
+  Parser parser({self.name, self.help, self.example});
+  add_json(parser, flags, "one JSON object");
+  auto parsed = parser.parse(arguments);
   if (!parsed.ok()) return parsed.error();
-  if (*parsed == Parsed::kHelp) return context.output.write(help_text(*parser)), 0;
+  if (*parsed == Parsed::kHelp) return context.output.write(parser.help()), 0;
 
   auto kernels = choose_kernels();
   if (!kernels.ok()) return kernels.error();
