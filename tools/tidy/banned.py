@@ -25,6 +25,7 @@ PRINTS = ("src/base/check.cc", "a broken CHECK has only stderr left")
 TOOLS = ("tools/", "developers' programs")
 PEERS = ("tests/process/", "programs that tests of processes run")
 TABLES = ("tests/simulation/", "a program whose output is the tables of a document")
+RECORDS = ("tests/unchanged/", "a program whose output is recorded")
 
 BANS = (
     Ban(r"\w+_clock|chrono|clock_gettime|gettimeofday",
@@ -49,7 +50,7 @@ BANS = (
     Ban(r"cout|cerr|clog|cin|iostream|print\w*|f?printf|f?puts",
         r"\bstd::(?:cout|cerr|clog|cin)\b|#\s*include\s*<iostream>|\bfmt::print|(?<![\w:])(?:std::)?f?printf\s*\("
         r"|\bstd::f?puts\b|(?<![\w:.])f?puts\s*\(",
-        "return values or events; only apps/ prints", (SIGNALS, PRINTS, TOOLS, PEERS, TABLES)),
+        "return values or events; only apps/ prints", (SIGNALS, PRINTS, TOOLS, PEERS, TABLES, RECORDS)),
     Ban(r"f(?:re)?open|[io]?fstream|filesystem",
         r"\bf(?:re)?open\s*\(|#\s*include\s*<fstream>|\bstd::[io]?fstream\b|\bstd::filesystem\b|#\s*include\s*<filesystem>",
         "take a host::Disk",
