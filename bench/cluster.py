@@ -8,18 +8,18 @@ steps     a step at Amazon-670K's shape: 1, 2 and 4 nodes, 100 Mb/s to 10 Gb/s, 
           exchange of D-SLIDE in our own program (docs/protocols/sparse-step.md)
 acl       the same on acl-authors ($GOSSAMER_DATA)
 quality   seconds to the same P@1 on acl-authors, 4 nodes, 1 Gb/s; with acl, whose steps it needs
-scaling   a large batch on 4 nodes, with two bytes for a number that is exchanged and with one, and on 1, which has the machine
-          to itself, or has three beside it that train for themselves
+scaling   a large batch on 4 nodes, with two bytes for an exchanged number and with one; also on 1 node, which has the
+          machine to itself, or has three nodes beside it that train for themselves
 exchange  what one exchange of a step takes beside the one-way delay
 staleness a step with and without the next one in flight, B = 1024, RTT 20 ms, at two quotas
 uneven    one of four nodes gets a quarter of the others' CPU while the run goes on
 recovery  one of four nodes is killed, at the size of `make demo`; what snapshots send, against recovery
-simulated a step on 8 nodes in virtual time (`gossamer simulate sparse-steps`), which compute as the nodes of `steps`
-          lead one to expect; needs no lab
+simulated a step on 8 nodes in virtual time (`gossamer simulate sparse-steps`); they compute for as long as the nodes
+          of `steps` suggest; needs no lab
 
-Nodes have equal quotas of CPU but where it says otherwise. Tools alternate within a lab. --quick: a few short cells, to
-see that all of it works. --add keeps what this machine has measured of other kinds (build/bench/cluster.json has the commit
-of each). --write updates docs/benchmarks.md.
+Nodes have equal quotas of CPU except where it says otherwise. Tools alternate within a lab. --quick runs a few short
+cells, to see that all of it works. --add keeps the figures of other kinds that this machine has measured
+(build/bench/cluster.json has the commit of each). --write updates docs/benchmarks.md.
 """
 
 import argparse
@@ -40,18 +40,19 @@ from cluster_runs import DENSE, DENSE_BF16, DSLIDE, FLEETS, OURS, SPARSE
 KINDS = ("steps", "acl", "quality", "scaling", "exchange", "staleness", "uneven", "recovery", "simulated")
 HIDDEN, BATCH, MIDDLE_BATCH, LARGE_BATCH = 128, 256, 1024, 4096
 CORES = 0.4  # of a node: four of them leave room for the links and the coordinator on two cores
-# What delays packets needs CPU too, and then they leave next to none: with less, nodes come near what they are allowed.
+# The queue that delays packets needs CPU too, and full quotas leave next to none for it. With lower quotas, nodes reach
+# nearly what they are allowed.
 FEWER_CORES = 0.3
 CODECS = ("bf16", "int8")  # the default first
 RATES, RTTS = (10_000, 1000, 100), (0, 20)
 RECORDS = 40_000
 SNAPSHOT_KEY, SNAPSHOTS = "cluster.snapshot_every", (16, 64, None, 256)  # None: the default,
-DEFAULT_SNAPSHOT = 96  # which is this at the size of `make demo` (src/node/fleet/fleet_plan.cc)
-# Of ours, from one snapshot to the next, by default at that size (src/node/fleet/fleet_plan.cc).
+DEFAULT_SNAPSHOT = 96  # which is this at the size of `make demo` (src/commands/train_fleet/fleet_plan.cc)
+# Steps of our program from one snapshot to the next, by default at that size (src/commands/train_fleet/fleet_plan.cc).
 SNAPSHOT_STEPS = {("amazon", BATCH): 792, ("amazon", MIDDLE_BATCH): 198, ("amazon", LARGE_BATCH): 96, ("acl-authors", BATCH): 384}
-# Until steady: steps before the quota holds, steps after it; then seconds and steps that are measured. Ours begin when the second
-# snapshot has begun: until then copies are new to the keepers' memory, and what is logged is to everybody's. As many steps are measured
-# as lie between two.
+# Until a tool is steady: steps before the quota holds, and steps after it. Then the seconds and steps that are measured.
+# Our program is measured from its second snapshot on. Until then copies are new to the keepers' memory, and the step log
+# is new to every node's. As many steps are measured as lie between two snapshots.
 PACE = {SPARSE: (3, 2, 4.0, 6), DENSE: (1, 0, 0.0, 2), DENSE_BF16: (1, 0, 0.0, 2)}
 SETTLE = {BATCH: 64, MIDDLE_BATCH: 24, LARGE_BATCH: 24}
 ALONE_STEPS = 32  # of a large batch: one node has no snapshots
@@ -68,13 +69,16 @@ def settings(batch, **more):
 
 
 def cell(kind, data, nodes, rate, rtt, tool, batch=BATCH, cores=CORES, beside=0, **keys):
-    """`beside`: so many nodes train for themselves meanwhile."""
+    """One cell of the table. `beside`: so many nodes train for themselves meanwhile."""
     return {"kind": kind, "data": data, "nodes": nodes, "rate_mbps": rate, "rtt_ms": rtt, "tool": tool, "batch": batch,
             "hidden": HIDDEN, "cores": cores, "beside": beside, "keys": keys, "runs": []}
 
 
 def peers_of(kind, nodes, rate, rtt):
-    """Dense layers take minutes where lines are slow; they run where goals are, and once with a delay. One node exchanges nothing."""
+    """The peers of a cell.
+
+    Dense layers take minutes on slow lines, so they run where goals are, and once with a delay. One node exchanges nothing.
+    """
     sparse = (DSLIDE, SPARSE) if nodes > 1 else (SPARSE,)
     everywhere = (*sparse, DENSE_BF16, DENSE)
     if rate == 1000 and rtt == 0:
@@ -118,7 +122,7 @@ def pace_of_ours(one):
 
 
 def run_cell(here, data, one, folder):
-    """One run of a cell's tool; what a step costs."""
+    """Runs a cell's tool once. Returns what a step costs."""
     before, settle, seconds, least = PACE[one["tool"]] if one["tool"] in PACE else pace_of_ours(one)
     if one["tool"] in (DENSE, DENSE_BF16) and one["rate_mbps"] <= SLOW_MBPS:
         least = 1
@@ -144,7 +148,7 @@ def run_cell(here, data, one, folder):
 
 
 def run_cells(rows, sets, folder, rounds, keep):
-    """All runs of some cells: one lab for those with the same links, in which tools alternate."""
+    """Runs some cells. Those with the same links share one lab, in which tools alternate."""
     groups = {}
     for one in rows:
         groups.setdefault((one["rate_mbps"], one["rtt_ms"]), []).append(one)
@@ -160,7 +164,7 @@ def run_cells(rows, sets, folder, rounds, keep):
 
 
 def attempt(measured):
-    """What measured() gives, or {"failed": why}: the rest of an hour is worth having."""
+    """What measured() gives, or {"failed": why}. A failure must not cost the rest of an hour's results."""
     try:
         return measured()
     except measure.Failed as failure:
@@ -179,9 +183,9 @@ def say(one):
 
 
 def run_quality(sets, folder, steps_of, keep, quick):
-    """P@1 after several lengths of training, and what a step takes in the lab: together, seconds to a P@1.
+    """P@1 after several lengths of training, and the time of a step in the lab. Together they give seconds to a P@1.
 
-    Lengths are trained by one process, which does the same as four nodes; so no tool pays for evaluation.
+    One process trains these lengths, and does the same as four nodes. So no tool pays for evaluation.
     """
     data = sets["acl-authors"]
     epoch = data.shape["records"] // BATCH
@@ -201,7 +205,7 @@ def run_quality(sets, folder, steps_of, keep, quick):
 
 
 def run_uneven(data, folder, quick):
-    """Four equal nodes, of which one becomes weak; a step before, and once parts have moved."""
+    """The time of a step on four equal nodes, and again after one became weak and parts have moved."""
     every = SNAPSHOT_STEPS["amazon", LARGE_BATCH]
     with cluster_lab.lab(5, 1000, 0) as here:
         fleet = cluster_runs.start(OURS, here, data, settings(LARGE_BATCH), 4, folder / "run")
@@ -222,14 +226,14 @@ def run_uneven(data, folder, quick):
 
 
 def run_recovery(data, folder, every, kill_at):
-    """Kills one of four nodes; seconds from the last step before to the first after, without a median step."""
+    """Kills one of four nodes. Returns seconds from the last step before to the first after, less a median step."""
     more = {} if every is None else {SNAPSHOT_KEY: every}
     steps = every or DEFAULT_SNAPSHOT
     with cluster_lab.lab(5, 1000, 0) as here:
         fleet = cluster_runs.start(OURS, here, data, settings(1024, **more), 4, folder / "run")
         fleet.steps.wait(max(steps, 64), LIMIT_S, fleet.members)
         cost = cluster_lab.observe(here, fleet.steps, fleet.members, seconds=0, least_steps=steps, limit_s=LIMIT_S, pages=True)
-        # Before the kill the next snapshot has begun, and its steps are all that must be computed anew, or it is on its way.
+        # Before the kill the next snapshot has begun. Either it is on its way, or only its steps must be computed anew.
         fleet.steps.wait((fleet.steps.done // steps + 1) * steps + round(kill_at * steps), LIMIT_S, fleet.members)
         victim, *others = fleet.members
         killed, done = time.monotonic(), fleet.steps.done
@@ -250,7 +254,7 @@ def run_recovery(data, folder, every, kill_at):
 
 
 def simulate_step(rate, rtt, compute_s, nodes=SIMULATED_NODES, batch=BATCH, staleness=0):
-    """One cell: what the simulation says of a step, whose computing takes so many seconds (None: nothing)."""
+    """One cell: what the simulation says of a step. Its computing takes `compute_s` seconds (None: nothing)."""
     keys = {"members": nodes, "units": HIDDEN, "batch": batch, **SIMULATED_SHAPE, "rate_mbps": rate, "rtt_ms": rtt,
             "compute_ms": 1e3 * (compute_s or 0), "staleness": staleness}
     words = [f"{key}={value}" for key, value in keys.items()]
@@ -268,7 +272,7 @@ def run_simulated(result, keep, quick):
 
 
 def simulate_staleness(rows):
-    """The same steps in virtual time, in which each node has a CPU of its own that computes for as long as it was seen to."""
+    """The same steps in virtual time. Each node has a CPU of its own, which computes for the measured time."""
     for row in rows:
         if compute_s := cluster_tables.computing_at_quota(row):
             row["simulated"] = attempt(lambda: simulate_step(row["rate_mbps"], row["rtt_ms"], compute_s, row["nodes"], row["batch"],
@@ -300,7 +304,7 @@ def run_kind(kind, result, sets, folder, arguments, keep):
 
 
 def begun(arguments):
-    """A result without figures, or with those of kinds that are not measured now."""
+    """A result to begin with: without figures, or with those of kinds that are not measured now."""
     result = {"machine": measure.machine(), "commits": {}, "data": {}, "cells": []}
     path = measure.ROOT / "build/bench/cluster.json"
     earlier = json.loads(path.read_text()) if arguments.add and path.exists() else {}

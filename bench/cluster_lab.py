@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A lab (tools/lab) whose nodes train together, and what a step of theirs costs, seen from outside.
+"""A lab (tools/lab) in which nodes train together, and what a step costs them, seen from outside.
 
-Whatever trains writes a line for each step, `EPOCH STEP RANK MEMBERS LOSS`, to a file NAME.steps in one folder. From their
-growth, the counters of links and the kernel's figures of threads follow seconds, bytes and CPU of a step for any program.
+A program that trains writes a line for each step, `EPOCH STEP RANK MEMBERS LOSS`, to a file NAME.steps in one folder.
+Seconds, bytes and CPU of a step follow from the growth of these files, the counters of links and the kernel's figures
+of threads, for any program.
 """
 
 import contextlib
@@ -47,7 +48,7 @@ def lab(count, rate_mbps, rtt_ms):
 
 
 class Lab:
-    """Nodes are numbered from 1."""
+    """A lab that is up. Nodes are numbered from 1."""
 
     def __init__(self, plan):
         self.plan = plan
@@ -58,11 +59,11 @@ class Lab:
         return self.plan["nodes"][node - 1]["address"]
 
     def limit(self, node, cores):
-        """From now on node `node` has so many cores."""
+        """Gives node `node` so many cores from now on."""
         self.hierarchy.limit(self.plan["nodes"][node - 1]["namespace"], cores)
 
     def start(self, node, command, log, environment=None):
-        """The command as a process of the node; what it says goes to the file `log`."""
+        """Starts the command as a process of the node. Its output goes to the file `log`."""
         words = [measure.ROOT / "tools/lab/lab", "exec", "--name", self.plan["name"], node, "--", *command]
         with open(log, "w", encoding="utf-8") as out:
             process = subprocess.Popen([str(word) for word in words], stdout=out, stderr=subprocess.STDOUT,
@@ -71,7 +72,7 @@ class Lab:
         return process
 
     def kill_all(self):
-        """Ends what was started in the lab, and waits."""
+        """Ends all processes that were started in the lab, and waits for them."""
         for process in self.processes:
             process.kill()
         for process in self.processes:
@@ -114,7 +115,7 @@ class Steps:
         self.arrivals = []  # (monotonic seconds, steps done)
 
     def look(self):
-        """Whether there are new ones."""
+        """Whether there are new steps."""
         before = self.done
         for path in self.folder.glob("*.steps"):
             with open(path, "rb") as file:
@@ -128,7 +129,7 @@ class Steps:
         return self.done > before
 
     def wait(self, done, limit_s, members):
-        """Until so many steps are done; Failed when it takes too long or a member ends."""
+        """Waits until so many steps are done; Failed when it takes too long or a member ends."""
         def enough():
             self.look()
             return self.done >= done
@@ -139,7 +140,7 @@ class Steps:
 
 
 def await_true(look, limit_s, nodes):
-    """Until look() is true; Failed, with the end of a log, when it takes too long or one of the nodes ends before."""
+    """Waits until look() is true; Failed, with the end of a log, when it takes too long or a node ends before."""
     deadline = time.monotonic() + limit_s
     while not look():
         must_live(nodes)
@@ -149,7 +150,7 @@ def await_true(look, limit_s, nodes):
 
 
 def must_live(nodes):
-    """Failed, with the end of its log, when one of the nodes has ended."""
+    """Raises Failed, with the end of its log, when one of the nodes has ended."""
     for one in nodes:
         if one.process.poll() is not None:
             raise measure.Failed(f"node {one.node} has ended:\n{tail(one.log)}")
@@ -160,7 +161,7 @@ def tail(path):
 
 
 def median_step_seconds(arrivals):
-    """Of single steps: without what comes only once in some steps."""
+    """The median time of single steps, without the time of things that come only once in some steps."""
     each = [(b[0] - a[0]) / (b[1] - a[1]) for a, b in zip(arrivals, arrivals[1:]) for _ in range(b[1] - a[1])]
     return measure.median(each)
 
@@ -177,7 +178,7 @@ def thread_times(pid):
 
 @dataclasses.dataclass
 class Reading:
-    """Everything that is counted, at one moment."""
+    """All counters at one moment."""
 
     when: float
     idle: float  # CPU seconds of the machine since it started
@@ -201,7 +202,7 @@ def read(here, steps, members, pages):
 
 
 def computing_thread(member, before, after):
-    """(on a CPU, in want of one), between two readings, of the thread that computes."""
+    """(seconds on a CPU, seconds in want of one) of the thread that computes, between two readings."""
     old, new = before.threads[member.node], after.threads[member.node]
     spent = {thread: tuple(now - then for now, then in zip(new[thread], old.get(thread, (0, 0)))) for thread in new}
     return spent[member.process.pid] if member.main else max(spent.values())
@@ -222,7 +223,7 @@ def said(member, before, after, name):
 
 
 def cost(members, before, after, arrivals):
-    """Of a step, means over the members: seconds, bytes, CPU, and what the computing thread did meanwhile."""
+    """The cost of a step, as means over the members: seconds, bytes, CPU, and what the computing thread did."""
     count = after.done - before.done
     wall = (after.when - before.when) / count
     def mean(values):
@@ -251,7 +252,7 @@ def cost(members, before, after, arrivals):
 def observe(here, steps, members, *, seconds, least_steps, limit_s, pages=False, just_done=False):
     """The cost of a step, from steps that take `seconds` together, and are at least `least_steps`.
 
-    From the end of the step that is under way, or from now where one was `just_done`.
+    It counts from the end of the step that is under way, or from now where one was `just_done`.
     """
     if not just_done:
         steps.wait_for_next(limit_s, members)

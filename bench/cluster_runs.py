@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What trains on the nodes of a lab for cluster.py: data in both forms, and how each tool is started on them."""
+"""The tools that train on the nodes of a lab for cluster.py: data in both forms, and how each tool is started."""
 
 import dataclasses
 import json
@@ -31,7 +31,7 @@ MADE_UP = {"amazon": sparse_scale.AMAZON, "demo": DEMO}
 
 @dataclasses.dataclass
 class Data:
-    """Records as XMLC text, as ours keeps them and as the peers read them."""
+    """Records in three forms: XMLC text, as our program keeps them, and as the peers read them."""
 
     train: pathlib.Path
     test: pathlib.Path | None
@@ -50,7 +50,7 @@ def made_up(name, count, folder):
 
 
 def acl_authors(folder):
-    """The real set; None where it is not."""
+    """The real set; None where it does not exist."""
     source = pathlib.Path(os.environ.get("GOSSAMER_DATA", measure.ROOT / "../shared/data")) / "acl-authors"
     if not source.exists():
         return None
@@ -75,7 +75,7 @@ def prepared(train, test, weighted, weighted_test, folder):
 
 
 def save_arrays(source, folder):
-    """For cluster_torch_peer.py: read quickly by several processes."""
+    """Writes arrays for cluster_torch_peer.py, which several processes read quickly."""
     folder.mkdir()
     numpy.save(folder / "shape.npy", [source.features, source.labels])
     for name in ("begin", "index", "value", "label_begin", "label"):
@@ -84,7 +84,7 @@ def save_arrays(source, folder):
 
 @dataclasses.dataclass
 class Fleet:
-    """Members of a running training, their steps, and where a run of ours lies."""
+    """The members of a running training, their steps, and the directory of a run of our program."""
 
     members: list
     steps: cluster_lab.Steps
@@ -92,7 +92,7 @@ class Fleet:
 
 
 def start(tool, here, data, settings, count, folder):
-    """`count` nodes of the lab train with the tool; those of our program have a coordinator on one node more."""
+    """Starts `count` nodes of the lab, which train with the tool. Our program has a coordinator on one node more."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     if tool in FLEETS:
@@ -106,7 +106,10 @@ def toml(settings):
 
 
 def start_gossamer(here, data, settings, count, folder):
-    """A coordinator, on the lab's last node, and members, as users start them on machines of their own; here they all find the data in place."""
+    """Starts a coordinator, on the lab's last node, and members, as users start them on machines of their own.
+
+    All of them find the data in place here.
+    """
     config = {"data.train": str(data.imported), "train.steps": MANY_STEPS, **settings}
     (folder / "config.toml").write_text(toml(config))
     lead = len(here.plan["nodes"])
@@ -125,7 +128,7 @@ def start_gossamer(here, data, settings, count, folder):
 
 
 def start_alone(here, data, settings, node, folder):
-    """One process on a node of the lab that trains for itself, as long as the lab lasts."""
+    """Starts one process on a node of the lab. It trains for itself, as long as the lab lasts."""
     log = folder.parent / f"{folder.name}.log"
     shutil.rmtree(folder, ignore_errors=True)
     keys = [f"{key}={value}" for key, value in settings.items()]
@@ -135,7 +138,7 @@ def start_alone(here, data, settings, node, folder):
 
 
 def join_token(coordinator):
-    """From the line that the coordinator prints when it can be joined."""
+    """The token in the line that the coordinator prints when it can be joined."""
     found = []
 
     def look():
@@ -147,7 +150,7 @@ def join_token(coordinator):
 
 
 def start_peers(kind, here, data, settings, count, folder):
-    """torch.distributed, one thread a node."""
+    """Starts torch.distributed, with one thread a node."""
     members = []
     for node in range(1, count + 1):
         options = {"data": str(data.arrays), "out": str(folder), "kind": kind, "hidden": settings["model.hidden"],
@@ -161,7 +164,7 @@ def start_peers(kind, here, data, settings, count, folder):
 
 
 def precision_of_ours(data, hidden, batch, steps):
-    """P@1 of our network alone after so many steps, trained by one process: several end with the same to rounding."""
+    """P@1 of our network alone after so many steps, trained by one process. Several give the same but for rounding."""
     folder = data.imported.parent / "quality"
     shutil.rmtree(folder, ignore_errors=True)
     text, _ = measure.run([measure.binary(), "train", "xmc", f"data.train={data.imported}", f"data.test={data.test}",
@@ -185,13 +188,16 @@ def precision_of_peer(tool, data, hidden, batch, steps, shares):
 
 
 def coordinator_events(fleet):
-    """What the coordinator of a run of ours has noted, in order."""
+    """The events that the coordinator of a run of our program has noted, in order."""
     path = fleet.folder / "run/nodes/coordinator/events.jsonl"
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def told_recovery(fleet, step):
-    """What the slowest member of a run of ours has told of a recovery that ended with this step or later; empty when nobody has."""
+    """The recovery that ended with this step or later, as the slowest member has told it; empty when none has.
+
+    The run is one of our program.
+    """
     told = [json.loads(line) for path in (fleet.folder / "run/nodes/parts").glob("*.recoveries")
             for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
     return max((one for one in told if one["step"] >= step), key=lambda one: one["seconds"], default={})

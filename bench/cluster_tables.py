@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What cluster.py found, as tables with the goals and with what the links allow beside it. Measures nothing."""
+"""Shows what cluster.py found as tables, beside the goals and what the links allow. Measures nothing."""
 
 import measure
 from cluster_runs import DENSE, DENSE_BF16, FLEETS, OURS, SPARSE
@@ -13,7 +13,7 @@ GOAL_OVER_SPARSE = 5
 
 
 def step_bytes(nodes, batch, hidden, number):
-    """What a node has to send in a step: hidden activations and gradients of `number` bytes each, softmax shares."""
+    """Bytes that a node has to send in a step: hidden activations and gradients of `number` bytes each, loss shares."""
     return 2 * (nodes - 1) / nodes * batch * hidden * number + 8 * batch * (nodes - 1)
 
 
@@ -28,9 +28,10 @@ def of(row, key):
 
 
 def bound_s(row):
-    """The least that a step can take with its own CPU and bytes: the quota, or computing, delays and transfer in turn.
+    """The least seconds of a step with its own CPU and bytes: the quota, or computing, delays and transfer in turn.
 
-    Bytes of ours are those of steps: snapshots go beside them. A peer's two collectives take a one-way delay each at least.
+    Our program's bytes are those of steps, because snapshots go beside them. A peer's two collectives take at least a
+    one-way delay each.
     """
     cores = row["cores"] or 1
     if row["nodes"] == 1:
@@ -73,7 +74,7 @@ def measured(result, kind):
 
 
 def same(rows, row, **other):
-    """The row that differs from another in these values alone, if it was measured."""
+    """The row that differs from `row` in these values alone, if it was measured."""
     keys = ("data", "nodes", "rate_mbps", "rtt_ms", "batch", "tool")
     wanted = {**{key: row[key] for key in keys}, **other}
     found = [one for one in rows if all(one[key] == wanted[key] for key in keys) and of(one, "step_s")]
@@ -143,14 +144,17 @@ def exchange_table(result):
 
 
 def computing_at_quota(row):
-    """Seconds that the CPU of a step of the busiest node takes; None: it was not measured."""
+    """CPU seconds of a step of the busiest node; None when that was not measured."""
     if of(row, "step_s") is None:
         return None
     return max(of(row, "most_cpu_s") / (row["cores"] or 1), of(row, "most_computing_s"))
 
 
 def staleness_table(result):
-    """With two steps in flight one's delays pass while the other computes: max(compute, half of (three delays + compute))."""
+    """The table of staleness. With two steps in flight, the delays of one pass while the other computes.
+
+    A step then takes max(compute, half of (three delays + compute)).
+    """
     lines = heading("cores a node", "of these used", "of the machine idle", "steps in flight", "ms a step", "its CPU at the quota", "bound",
                     "over the bound", "asked", "in virtual time: ms", "over its bound")
     for row in measured(result, "staleness"):
@@ -170,7 +174,10 @@ def staleness_table(result):
 
 
 def scaling_table(result):
-    """Four nodes of one machine share its caches and its memory, so one that has them to itself is not what four are to be compared with."""
+    """The table of scaling.
+
+    Four nodes of one machine share its caches and its memory. So a node that has them to itself is no fair comparison.
+    """
     rows = [row for row in measured(result, "scaling") if of(row, "step_s") is not None]
     lines = heading("nodes", "beside it", "codec", "ms a step", "the median one", "bound", "CPU ms a node", "times as fast as one", "as one beside others", "its bound", "asked")
     one, beside = (next((row for row in rows if row["nodes"] == 1 and bool(row.get("beside")) == others), None) for others in (False, True))
@@ -186,9 +193,10 @@ def scaling_table(result):
 
 
 def computing_expected(result, nodes):
-    """Seconds that a node computes in a step of ours: a part that all do, and one that is shared, from 1 and 4 measured nodes.
+    """Seconds that a node computes in a step of our program, from 1 and 4 measured nodes.
 
-    From one of them alone all is shared; None: neither was measured.
+    They are a part that every node does, and a part that nodes share. If only one of the two was measured, all counts as
+    shared. None when neither was measured.
     """
     found = {row["nodes"]: of(row, "computing_s") for row in measured(result, "steps")
              if row["tool"] == OURS and (row["rate_mbps"], row["rtt_ms"]) == (1000, 0)}
@@ -265,7 +273,7 @@ def recovery_table(result):
 
 
 def tables(result):
-    """{name of its place in docs/benchmarks.md: lines} of all that was measured."""
+    """{name of a place in docs/benchmarks.md: lines} of all tables that were measured."""
     made = {"cluster-steps": steps_table(result, "steps"), "cluster-goals": goals_table(result),
             "cluster-acl": steps_table(result, "acl"), "cluster-quality": quality_table(result),
             "cluster-scaling": scaling_table(result), "cluster-exchange": exchange_table(result),

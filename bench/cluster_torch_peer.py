@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A classifier trained by several nodes with PyTorch over gloo, for cluster.py; a line a step in OUT/RANK.steps.
+"""Trains a classifier on several nodes with PyTorch over gloo, for cluster.py. Writes a line a step to OUT/RANK.steps.
 
 cluster_torch_peer.py '{"data": FOLDER, "out": FOLDER, "kind": "f32|bf16|sparse", "hidden":.., "batch":.., "steps":..,
 "rate":.., "world":.., "rank":.., "shares":.., "address":.., "test": FOLDER or null, "weights": FILE or nothing}'
 
-The networks of torch_networks.py; each of `world` nodes has batch/world samples of a step.
+The networks are those of torch_networks.py. Each of `world` nodes has batch/world samples of a step.
 f32     all outputs, DistributedDataParallel
 bf16    the same, gradients summed in bf16 by DDP's compress hook; autocast to bf16 where the CPU multiplies it (PyTorch
         is six times slower with it where not)
@@ -12,7 +12,7 @@ sparse  in-batch softmax with sparse gradients and SparseAdam. A node's negative
         least to compute and to send. Its gradient rows are summed, and all nodes get all of them with two all-gathers
         of gloo, one of counts and one of everything else. (DDP itself does it with three for each of three tables.)
 
-A process alone (world 1) can train as `shares` nodes would. With "test" it says P@1 there after the last step.
+A process alone (world 1) can train as `shares` nodes would. With "test" it prints P@1 on that folder after the last step.
 """
 
 import json
@@ -39,7 +39,7 @@ def load(folder):
 
 
 class Dense:
-    """All outputs; DDP sums the gradients."""
+    """Trains all outputs. DDP sums the gradients."""
 
     def __init__(self, options, data):
         bf16 = options["kind"] == "bf16"
@@ -77,12 +77,12 @@ class Module(torch.nn.Module):
 
 
 def compressed(state, bucket: torch.distributed.GradBucket) -> torch.futures.Future[torch.Tensor]:
-    """DDP refuses its own hook with gloo, by name; gloo sums bf16 all the same."""
+    """DDP's hook under another name. DDP refuses its own hook with gloo, but gloo can sum bf16."""
     return default_hooks.bf16_compress_hook(state, bucket)
 
 
 class Sparse:
-    """The rows that a batch touches; all nodes get the gradients of all."""
+    """Trains the rows that a batch touches. Every node gets the gradients of all nodes."""
 
     def __init__(self, options, data):
         self.world = options["world"]
@@ -99,7 +99,7 @@ class Sparse:
         self.net.optimizer.zero_grad()
         for features, begins, values, labels, counts in shares:
             self.net.loss(self.net.hidden(features, begins, values), labels, counts).backward()
-        # Label and bias rows are the same: biases go as a column more.
+        # Label and bias rows have the same numbers, so biases travel as one more column.
         embedding, weight, bias = (table.grad.coalesce() for table in self.tables)
         own = [(embedding.indices()[0], embedding.values()),
                (weight.indices()[0], torch.cat([weight.values(), bias.values()], 1))]
@@ -111,7 +111,7 @@ class Sparse:
 
 
 def exchange(parts, world):
-    """The rows and values of all nodes, one after the other, of each of some tables."""
+    """The rows and values of all nodes, one after the other, for each of `parts`' tables."""
     counts = torch.tensor([len(rows) for rows, _ in parts])
     all_counts = [torch.empty_like(counts) for _ in range(world)]
     torch.distributed.all_gather(all_counts, counts)
@@ -132,7 +132,7 @@ def exchange(parts, world):
 
 
 def batches(data, options):
-    """For each step the batches that this node has of it: one, or as many as the nodes that it stands for."""
+    """The batches of this node for each step: one, or as many as the nodes that it stands for."""
     batch, size = options["batch"], options["batch"] // options["shares"]
     own = range(options["rank"], options["rank"] + 1) if options["world"] > 1 else range(options["shares"])
     for epoch in range(options["steps"]):

@@ -4,8 +4,8 @@
 gensim_peer.py TRAIN TEST cbow|skip-gram WIDTH WINDOW EPOCHS MIN_COUNT WORKERS    (lines of words; prints one JSON line)
 
 A window's score of word w is its output row times the mean of the context's input rows, over all words. Negative
-sampling trains that score towards ln P(w | context) - ln Pn(w), Pn = noise ~ count^0.75 (Levy and Goldberg, NIPS
-2014), of a text whose frequent words are thinned out; "prior" adds ln Pn(w) - ln keep(w) back.
+sampling trains that score towards ln P(w | context) - ln Pn(w), where Pn = noise ~ count^0.75 (Levy and Goldberg,
+NIPS 2014). Frequent words of the text are thinned out. "prior" adds ln Pn(w) - ln keep(w) back.
 """
 
 import json

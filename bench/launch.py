@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """launch.py COST COMMAND...: runs COMMAND; writes its exit status, CPU seconds and peak memory to the file COST as JSON.
 
-A small process between the measuring program and the measured one: Linux lets a child's peak begin at the peak of the
-process that starts it, and the measuring program has large libraries in memory. SIGTERM kills COMMAND.
+It is a small process between the measuring program and the measured one. Linux lets a child's peak begin at the peak of
+the process that starts it, and the measuring program has large libraries in memory. SIGTERM kills COMMAND.
 """
 
 import json

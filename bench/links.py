@@ -2,8 +2,9 @@
 """Our links on slow lines: throughput, exchange, control beside bulk, on machines of tools/lab. Needs root.
 
 links.py [--kinds throughput,exchange,control] [--rates N,...] [--rtts N,...] [--rounds N] [--write]
-Every case is one lab; tools alternate in it: ours plain and with mutual TLS, plain sockets (links_raw_peer.py), and for
-the exchange gloo's all-gather where PyTorch is installed (links_gloo_peer.py). --write updates docs/benchmarks.md.
+Every case is one lab, in which tools alternate: our links plain and with mutual TLS, and plain sockets
+(links_raw_peer.py). The exchange adds gloo's all-gather where PyTorch is installed (links_gloo_peer.py). --write updates
+docs/benchmarks.md.
 """
 
 import argparse
@@ -26,7 +27,7 @@ SHORT_RUNS = 3
 PORT = 7100
 HEADERS = 1448 / 1514  # what Ethernet, IP and TCP with time stamps leave of a line
 SEGMENT, FIRST_SEGMENTS = 1448, 10
-# Of the line, of one-way delays, of one-way delays: what is asked of links.
+# Goals for links: a fraction of the line, and two multiples of the one-way delay.
 GOAL_SHARE, GOAL_EXCHANGE, GOAL_CONTROL = 0.90, 1.3, 2.0
 
 
@@ -59,7 +60,7 @@ def lab_says(*words):
 
 
 def command(tool, node, addresses, options, authority):
-    """What one node of a tool runs."""
+    """The command that one node of a tool runs."""
     if tool in (RAW, GLOO):
         peer = "links_raw_peer.py" if tool == RAW else "links_gloo_peer.py"
         return [sys.executable, "-B", str(measure.ROOT / "bench" / peer), str(node), ",".join(addresses), json.dumps(options)]
@@ -71,7 +72,7 @@ def command(tool, node, addresses, options, authority):
 
 
 def run(tool, where, options, authority):
-    """One run of a tool on all nodes of a lab: {measurement: [that of each node that has it]}."""
+    """Runs a tool once on all nodes of a lab. Returns {measurement: [figures of each node that has it]}."""
     name, addresses = where
     environment = {**os.environ, "GLOO_SOCKET_IFNAME": "eth0", **measure.peer_environment(1)}
     processes = []
@@ -112,7 +113,7 @@ def cases(arguments):
 
 
 def middle(row, name, key, best=max):
-    """The median over runs of a measurement's value; of several nodes the worst one's."""
+    """The median over runs of a measurement's value. Of several nodes it takes the worst."""
     return measure.median([best(one[key] for one in run_[name]) for run_ in row["runs"] if name in run_])
 
 
@@ -189,7 +190,7 @@ TABLES = {"links-throughput": ("throughput", throughput_table), "links-cold": ("
 
 
 def bounds():
-    """What no program can pass, for those who read the output."""
+    """Prints the bounds that no program can pass, for readers of the output."""
     return [f"headers leave {100 * HEADERS:.1f} % of a line; asked are {100 * GOAL_SHARE:.0f} %, warm, and that much of the "
             "slow-start bound, cold",
             f"exchange: a one-way delay and the bytes are {10 + 3 * 65536 * 8 / 1e6:.1f} ms; asked are "

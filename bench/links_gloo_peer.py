@@ -2,7 +2,7 @@
 """The exchange of `gossamer bench links` as gloo's all-gather (torch.distributed), for links.py.
 
 links_gloo_peer.py NODE ADDRESS,ADDRESS,... OPTIONS, as links_raw_peer.py. Every node gives as many bytes as it would
-send to each peer; a round is over at a node when it has all of them.
+send to each peer. A round is over at a node when it has the bytes of all nodes.
 """
 
 import json

@@ -74,7 +74,7 @@ def mesh(node, addresses):
 
 
 def read(connection, count):
-    """`count` bytes; only the last few are kept."""
+    """Reads `count` bytes, and keeps only the last few."""
     buffer = bytearray(min(count, 1 << 20))
     while count > 0:
         got = connection.recv_into(buffer, min(count, len(buffer)))
@@ -112,7 +112,7 @@ def transfers(control, bulk, options, leads):
 
 
 def exchange(node, connections, options, nodes):
-    """Rounds in lock-step among all nodes; (seconds of each that counts, processor time of a round)."""
+    """Rounds in lock-step among all nodes. Returns (seconds of each round that counts, processor time of a round)."""
     size = options["exchange_bytes"]
     peers = {peer: connection for (peer, lane), connection in connections.items() if lane == CONTROL}
     order = [(node - 1 + i) % nodes + 1 for i in range(1, nodes)]
@@ -157,7 +157,7 @@ def check_whole(came, wanted):
 
 
 def push(selector, connection, peer, data):
-    """Sends what the socket takes; what is left of it, for which the selector then waits."""
+    """Sends what the socket takes. Returns the rest, for which the selector then waits."""
     try:
         data = data[connection.send(data):]
     except BlockingIOError:
@@ -167,7 +167,7 @@ def push(selector, connection, peer, data):
 
 
 def beside_bulk(control, bulk, options, leads):
-    """Round trips while another process keeps bulk running; and the bulk's bytes a second."""
+    """Round trips while another process keeps bulk running, and the bulk's bytes a second."""
     pipe, tell = os.pipe()
     child = os.fork()
     if child == 0:

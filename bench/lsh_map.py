@@ -3,9 +3,9 @@
 
 lsh_map.py [--data DIR] [--set NAME ...] [--outputs N ...] [--records N] [--negatives KIND ...]
 Prints two Markdown tables and writes build/bench/lsh_map.json. One run a row: differences of less than a point are noise.
-Made-up records have a known structure: each label has 12 features among 20,000, four of which the 20 labels of its group
-have in common; a record of label l has seven of l's features and one at random, so that wrong labels of the same group are
-the hard ones. Labels are drawn with density 1/rank: some are seen often and, of 10^6 and more, most never.
+Made-up records have a known structure. Each label has 12 features among 20,000, and shares four of them with the 20 labels
+of its group. A record of label l has seven of l's features and one at random, so that wrong labels of the same group are
+the hard ones. Labels are drawn with density 1/rank: some are seen often, and most of 10^6 and more never.
 """
 
 import argparse
@@ -73,7 +73,7 @@ def train(preset, paths, settings, out):
 
 
 def retrieval(paths, out):
-    """P@1 of both ways to find labels, the share found, and CPU ms a query, from the difference of two test sets."""
+    """P@1 of both ways to find labels, the fraction found, and CPU ms a query, from the difference of two test sets."""
     small = out / "small.txt"
     large = out / "large.txt"
     counts = head(paths[1], small, 500), head(paths[1], large, 4000)
@@ -110,7 +110,7 @@ def measure_set(name, paths, common, out, negatives_kinds):
 
 
 def tables(results):
-    """Markdown."""
+    """The two tables as Markdown."""
     lines = ["| data | negatives | P@1 | P@5 | PSP@5 | CPU ms a step | training CPU s |", "|---|---|---|---|---|---|---|"]
     for name, result in results.items():
         for negatives, r in result["negatives"].items():

@@ -56,7 +56,7 @@ def run(command, env=None, limit_s=None):
 
 
 def cell(failure):
-    """What fits into a table of the message of a failure: the end of its last line."""
+    """The part of a failure's message that fits into a table: the end of its last line."""
     return failure.strip().splitlines()[-1][-100:].replace("|", "/")
 
 
@@ -66,13 +66,16 @@ def times(ratio):
 
 
 def peer_environment(threads):
-    """How many threads the numeric libraries of Python start; those that wait do not burn CPU, which is measured."""
+    """Sets how many threads Python's numeric libraries start. Waiting threads burn no CPU, because CPU is measured."""
     return {**{name: str(threads) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")},
             "OMP_WAIT_POLICY": "PASSIVE"}
 
 
 def torch_environment(threads):
-    """The same, and large blocks stay in the process: else glibc gives gigabytes back and takes them anew each step."""
+    """The same for PyTorch, with large blocks kept in the process.
+
+    Else glibc gives gigabytes back and takes them anew each step.
+    """
     return {**peer_environment(threads), "MALLOC_TOP_PAD_": "8000000000", "MALLOC_TRIM_THRESHOLD_": "8000000000",
             "MALLOC_MMAP_THRESHOLD_": "16000000000"}
 
@@ -86,7 +89,7 @@ def last_json(text):
 
 
 def machine():
-    """What a figure was measured on."""
+    """The machine on which a figure was measured."""
     model = "unknown"
     for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):

@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What every classifier peer shares: its arguments, its clock, its report.
 
-A peer program is called with one JSON object: "train" and "test" (tf-idf weighted XMLC text), "out" (an empty
-folder), "kind" (which of the program's ways), "seed", "threads". It reads, trains, saves its model under out/model,
-ranks the test records into out/ranking.npy (records x 5 labels, -1: none) and prints one JSON line.
+A peer program is called with one JSON object:
+
+    "train", "test"    tf-idf weighted XMLC text
+    "out"              an empty folder
+    "kind"             which of the program's ways
+    "seed", "threads"  numbers
+
+It reads, trains, saves its model under out/model, ranks the test records into out/ranking.npy (records x 5 labels,
+-1: none) and prints one JSON line.
 """
 
 import json

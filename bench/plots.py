@@ -25,7 +25,7 @@ from cluster_runs import DENSE, DENSE_BF16, OURS, SPARSE
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402  the drawing backend is chosen before
 
-# Text stays text: no glyphs in the file, and readers search it. The salt makes the same plot the same file.
+# Text stays text, so the file has no glyphs and readers can search it. The salt makes the same plot the same file.
 plt.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "gossamer", "font.size": 10, "axes.grid": True,
                      "grid.color": "#dddddd", "axes.axisbelow": True, "axes.spines.top": False, "axes.spines.right": False})
 COLOURS = ["#c1272d", "#e58a8d", "#1c5fb0", "#6fa8dc", "#2e7d32", "#6a1b9a", "#9c6fc4", "#00838f", "#555555", "#a0762a"]
@@ -89,10 +89,12 @@ def step(files):
 def work(run):
     """{phase: (floating point operations, least bytes from memory)} of our step.
 
-    A active output rows, U embedding rows, B samples, H units, N features of a sample: pass 1 makes scores and the
-    hidden gradient (4 A B H operations) and writes A B exponentials in bf16, pass 2 reads them for the weights'
-    gradient (2 A B H); bags and their gradient 2 B N H each. Rows are f32: read once (4 bytes), or read and written by
-    Adam, with both moments of each weight (24 bytes, about 10 operations) or by blocks (12.5 bytes, about 9).
+    A: active output rows. U: embedding rows. B: samples. H: units. N: features of a sample.
+
+    Pass 1 makes scores and the hidden gradient (4 A B H operations) and writes A B exponentials in bf16. Pass 2 reads
+    them for the weights' gradient (2 A B H). Bags and their gradient take 2 B N H each. Rows are f32 and read once
+    (4 bytes), or read and written by Adam. Adam has both moments of each weight (24 bytes, about 10 operations), or
+    moments by blocks (12.5 bytes, about 9).
     """
     options = run["options"]
     h, b = options["hidden"], options["batch"]

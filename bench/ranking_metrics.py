@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """P@k and PSP@k of a peer's ranked labels, in one place for all peers and as `gossamer eval` defines them.
 
-P@k is the mean over test records of |top k and true| / k. PSP@k sums the inverse propensities of the hits in the top
-k over all records and divides by the same sum for the best possible ranking. Inverse propensity of a label seen n
-times in N training records (Jain, Prabhu and Varma, KDD 2016): 1 + C (n + B)^-A, C = (ln N - 1)(B + 1)^A, A = 0.55,
-B = 1.5. Test records without labels are left out.
+P@k is the mean over test records of |top k and true| / k. PSP@k sums the inverse propensities of the hits in the top k
+over all records. It divides by the same sum for the best possible ranking. Test records without labels are left out.
+
+The inverse propensity (Jain, Prabhu and Varma, KDD 2016) of a label seen n times in N training records is
+
+    1 + C (n + B)^-A,  C = (ln N - 1)(B + 1)^A,  A = 0.55,  B = 1.5
 """
 
 import math

@@ -2,9 +2,9 @@
 """Reading XMLC text end to end: `data import xmc` of a large file beside `wc -l` of it and a plain copy of its bytes.
 
 reading.py [--data DIR] [--gigabytes N] [--rounds N] [--threads N] [--scratch DIR] [--write]
-DIR holds acl-authors/train.txt.zst (default $GOSSAMER_DATA or ../shared/data); its lines are repeated until the file
-is large enough. An import writes the records and syncs them; "copy" reads the file, writes as many bytes as the
-import and syncs them, which is what the disk allows. The file is read once before, so all read from memory.
+DIR holds acl-authors/train.txt.zst (default $GOSSAMER_DATA or ../shared/data). Its lines are repeated until the file is
+large enough. An import writes the records and syncs them. "copy" reads the file, writes as many bytes as the import and
+syncs them, which shows what the disk allows. The file is read once before, so all read from memory.
 """
 
 import argparse

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """scikit-learn. Kinds: knn (labels of the nearest records by cosine), sgd (a linear classifier a label). See peer.py.
 
-knn: each of the NEIGHBOURS nearest training records votes for its labels with its cosine. sgd: one-vs-rest with
-logistic loss, feasible where there are few labels.
+knn: each of the NEIGHBOURS nearest training records votes for its labels with its cosine.
+sgd: one-vs-rest with logistic loss, feasible where there are few labels.
 """
 
 import joblib

@@ -5,9 +5,9 @@ slide_program.py [--data DIR] [--sets NAME,...] [--rounds N] [--write]    an epo
 DIR holds citeulike-t/ and acl-authors/ with train.txt.zst and test.txt.zst (default $GOSSAMER_DATA or ../shared/data).
 
 $SLIDE_SRC is the folder of `runme`, which takes the path of a configuration: build it there first, as its authors say.
-Settings are those of the authors for Amazon-670K (their Config_amz.csv) but for shape and paths. The program tests
-itself on 20 batches before it begins, and trains whole batches. Both here and for ours two runs that differ in what
-they train: the difference is what that costs, without reading the test, starting, and saving.
+Settings are those of the authors for Amazon-670K (their Config_amz.csv) except for shape and paths. The program tests
+itself on 20 batches before it begins, and trains whole batches. For it and for ours, the cost is the difference of two
+runs that train different amounts. So reading the test, starting and saving do not count.
 """
 
 import argparse
@@ -28,13 +28,16 @@ SETS = ("citeulike-t", "acl-authors")
 
 
 def folder():
-    """Of the program, or None."""
+    """The folder of the program, or None."""
     source = os.environ.get("SLIDE_SRC")
     return pathlib.Path(source).resolve() if source else None
 
 
 def configuration(shape, trained, files, out):
-    """`shape`: batch, features, labels, hidden. `trained`: records. `files`: training and test."""
+    """Writes a configuration.
+
+    `shape`: batch, features, labels, hidden. `trained`: records. `files`: training and test.
+    """
     lines = {
         "RangePow": "6,18", "K": "2,6", "L": "20,50", "Sparsity": "1,0.005,1,1", "Batchsize": shape["batch"],
         "Rehash": 6400, "Rebuild": 128000, "InputDim": shape["features"], "totRecords": trained,
@@ -47,7 +50,7 @@ def configuration(shape, trained, files, out):
 
 
 def train(shape, trained, files, threads):
-    """Cost of a run, and the share of the tested records whose first label was right after it."""
+    """The cost of a run, and the fraction of the tested records with a right first label after it."""
     out = measure.ROOT / "build/bench/slide"
     out.mkdir(parents=True, exist_ok=True)
     (out / "log.txt").unlink(missing_ok=True)
@@ -86,7 +89,7 @@ def slide_epoch(shape, files, count):
 
 
 def our_epoch(files, directory):
-    """Of the same width, without the training records that prediction would look at; P@1 after one epoch."""
+    """An epoch of our program at the same width, without training records for prediction; P@1 after it."""
     costs = []
     for epochs in (1, 3):
         shutil.rmtree(directory, ignore_errors=True)

@@ -87,7 +87,7 @@ def peer(tool, files, seed, out, limit_s):
 
 
 def order(tools, seeds, peer_seeds):
-    """(tool, seed) pairs, ours spread among the peers: a slow minute of a shared machine does not fall on one alone."""
+    """(tool, seed) pairs, with ours spread among the peers, so that a slow minute of the machine hits more than one."""
     peers = [(tool, seed) for seed in range(1, peer_seeds + 1) for tool in tools if tool in PEERS]
     if OURS not in tools:
         return peers

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a setting is worth, on records held out of the training part: P@1/3/5 of the fusion and of the net alone.
+"""What a setting is worth, measured on held-out training records: P@1/3/5 of the fusion and of the net alone.
 
 sparse_choices.py [--data DIR] [--set NAME] [--seeds N] [--threads N] [--nodes N] [SETTINGS ...]
 SETTINGS is one row of the table: KEY=VALUE pairs separated by commas; the defaults are always the first row.

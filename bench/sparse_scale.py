@@ -10,7 +10,7 @@ amazon   a run of 200 steps at Amazon-670K's shape, hidden=1024: 825 million par
          moment for 16 weights of both tables
 outputs  a run over 10,000,000 outputs, hidden=64, that ends with a test
 
-The made-up records have structure: every output has features of its own, of which a record shows most, among others
+The made-up records have structure. Every output has features of its own, and a record shows most of them among others
 that say nothing.
 """
 
@@ -78,7 +78,7 @@ def write_records(path, shape, records, seed):
 
 
 def train(name):
-    """A whole run; what it said it would need, and what it took."""
+    """Trains a whole run. Returns what it said it would need, and what it took."""
     run = RUNS[name]
     with tempfile.TemporaryDirectory(prefix="gossamer-scale-") as scratch:
         at = pathlib.Path(scratch)

@@ -26,7 +26,7 @@ PEERS = {
     DENSE: {"kind": "bf16"},
     "PyTorch dense f32": {"kind": "f32"},
 }
-# Until PyTorch has all the memory that its steps ever need, page faults are most of what a dense one costs.
+# Until PyTorch has all the memory that its steps ever need, page faults are most of the cost of a dense step.
 SPARSE_WARMUP, DENSE_WARMUP = 5, 4
 SPARSE_STEPS = 20
 PHASES = ("select", "embed", "positives", "forward", "reduce", "weights", "embedding", "waiting")
@@ -60,7 +60,10 @@ def measured(tool, shape, arguments):
 
 
 def cases(batches, outputs):
-    """(shape, tools) of every comparison; the wide one is ours alone, other outputs are compared at the first batch."""
+    """(shape, tools) of every comparison.
+
+    The wide shape is for our program alone. Other numbers of outputs are compared at the first batch.
+    """
     tools = [*OURS, *PEERS]
     if slide_program.folder():
         tools.append(SLIDE)

@@ -27,7 +27,7 @@ else:
 
 @unittest.skipUnless(cluster, "bench/requirements.txt is not installed: no numpy")
 class Times(unittest.TestCase):
-    # Steps that come several at a time count as what they are, and one stall does not move the median.
+    # Steps that come several at a time count one by one, and one stall does not move the median.
     def test_median_step_seconds(self):
         arrivals, now = [], 0.0
         for number in range(0, 400, 4):
@@ -47,7 +47,7 @@ class Times(unittest.TestCase):
 
 @unittest.skipUnless(cluster, "bench/requirements.txt is not installed: no numpy")
 class StepFiles(unittest.TestCase):
-    # The newest step of any node counts; a line that is not whole yet does not, and is not lost.
+    # The newest step of any node counts. A line that is not whole yet does not count, and is not lost.
     def test_lines(self):
         with tempfile.TemporaryDirectory() as folder:
             steps = cluster_lab.Steps(folder)
@@ -73,11 +73,11 @@ def row(tool, step_s, **more):
 
 @unittest.skipUnless(cluster, "bench/requirements.txt is not installed: no numpy")
 class Physics(unittest.TestCase):
-    # docs/protocols/sparse-step.md: n = 4, B = 256, H = 128.
+    # The bytes are those of docs/protocols/sparse-step.md, with n = 4, B = 256, H = 128.
     def test_step_bytes(self):
         self.assertEqual(cluster_tables.step_bytes(4, 256, 128, cluster_tables.BF16), 104_448)
 
-    # Whichever is more: what the quota gives, or computing, three delays and the bytes in turn.
+    # The bound is the greater of two times: that of the quota, and computing, three delays and the bytes in turn.
     def test_bound(self):
         one = row(cluster_runs.OURS, 0.01)
         self.assertAlmostEqual(cluster_tables.bound_s(one), 0.002 / cluster.CORES)
@@ -98,7 +98,8 @@ class Tables(unittest.TestCase):
     def setUp(self):
         self.result = {"cells": [row(cluster_runs.OURS, 0.01), row(cluster_runs.DENSE, 6.0), row(cluster_runs.SPARSE, 0.04)]}
 
-    # The exchange of D-SLIDE is a row wherever nodes exchange anything: our own program with its key. Its bound has its own bytes.
+    # The exchange of D-SLIDE, our own program with a key, is a row wherever nodes exchange anything. Its bound has its own
+    # bytes.
     def test_dslide(self):
         wide = [one["nodes"] for one in cluster.step_cells("steps", "amazon", False) if one["tool"] == cluster_runs.DSLIDE]
         ours = [one["nodes"] for one in cluster.step_cells("steps", "amazon", False) if one["tool"] == cluster_runs.OURS]
@@ -144,7 +145,7 @@ class Tables(unittest.TestCase):
         self.assertIn(">= 5 | 4.0 | no", goals["| sampled softmax, sparse all-gather over ours, 1000 Mb/s, RTT 0 ms"])
         self.assertIn("<= 120 | 105 | yes", goals["| kB of a step, as for bf16"])
 
-    # What a node of eight computes: what all do, and an eighth of what they share; from one measured row all is shared.
+    # A node of eight computes what all do, and an eighth of what they share. With one measured row all counts as shared.
     def test_computing_expected(self):
         def cell(nodes, seconds):
             one = {**row(cluster_runs.OURS, 0.05), "kind": "steps", "nodes": nodes}
@@ -165,7 +166,7 @@ class Tables(unittest.TestCase):
         self.assertIn("none: not measured", near)
         self.assertTrue(near.endswith("|  |"))
 
-    # One command for each cell, with the shape of the other cells; what is computed is passed on in milliseconds.
+    # Each cell has one command, with the shape of the other cells. The time of computing is passed on in milliseconds.
     def test_simulated_command(self):
         with mock.patch.object(cluster.measure, "binary", lambda: "gossamer"), \
                 mock.patch.object(cluster.measure, "run", return_value=('{"figures": {"seconds_per_step": 1}}', {})) as ran:

@@ -8,14 +8,14 @@ import links_raw_peer
 
 
 class SlowStart(unittest.TestCase):
-    # Without a round-trip time, or once the window has grown, it is the line's rate that counts.
+    # The line's rate counts without a round-trip time, or once the window has grown.
     def test_rate(self):
         rate = 100e6 / 8 * links.HEADERS
         self.assertAlmostEqual(links.slow_start_s(64 << 20, 100, 0), (64 << 20) / rate)
         gap = links.slow_start_s(64 << 20, 100, 0.02) - links.slow_start_s(32 << 20, 100, 0.02)
         self.assertAlmostEqual(gap, (32 << 20) / rate)
 
-    # What fits into the first window goes at once; what fits into the first three needs two round trips more.
+    # Bytes that fit into the first window go at once. Those that fit into the first three need two round trips more.
     def test_windows(self):
         window = links.SEGMENT * links.FIRST_SEGMENTS
         self.assertLess(links.slow_start_s(window, 1000, 0.1), 0.01)

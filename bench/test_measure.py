@@ -22,7 +22,7 @@ class RunTest(unittest.TestCase):
         self.assertLess(cost["peak_rss_bytes"], 100_000_000)
         self.assertGreater(cost["cpu_s"], 0)
 
-    # A failure says what was run, its status and its last words; so does a command that is not there.
+    # A failure says what was run, its status and its last words. So does a command that does not exist.
     def test_failures(self):
         for command, parts in ((python("import sys; print('last words'); sys.exit(3)"), ("exit status 3", "last words")),
                                (["/no/such/program"], ("/no/such/program: exit status 127", "No such file"))):

@@ -22,7 +22,7 @@ def read(text):
 
 
 class RecordsTest(unittest.TestCase):
-    # Rows keep their features, values and labels; a line that starts with a space has no label.
+    # Rows keep their features, values and labels. A line that starts with a space has no label.
     def test_read(self):
         train = read(TRAIN)
         self.assertEqual((len(train), train.features, train.labels), (4, 3, 4))
@@ -44,7 +44,7 @@ class RecordsTest(unittest.TestCase):
 
 
 class MetricsTest(unittest.TestCase):
-    # The definitions by hand: the record without labels is left out, and -1 is no label.
+    # The metrics agree with their definitions by hand. The record without labels is left out, and -1 is no label.
     def test_by_hand(self):
         ranking = numpy.array([[0, 3, 1, 2, -1], [0, 1, 2, 3, -1], [0, 1, -1, -1, -1]])
         found = ranking_metrics.metrics(ranking, read(TRAIN), read(TEST))

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The network of preset xmc as a user of PyTorch writes it: embedding bag, ReLU, output layer, softmax, Adam.
 
-DenseSoftmax scores all outputs in every step. SampledSoftmax scores the labels of the batch, and others drawn evenly
-on request, with the logQ correction on every one of them (Bengio and Senecal, IEEE TNN 2008; for in-batch negatives
-Yi et al., RecSys 2019); its tables have sparse gradients and SparseAdam, so that a step costs what the batch touches.
+DenseSoftmax scores all outputs in every step. SampledSoftmax scores the labels of the batch, and on request others that
+are drawn evenly. Every one of them gets the logQ correction (Bengio and Senecal, IEEE TNN 2008; for in-batch negatives Yi
+et al., RecSys 2019). Its tables have sparse gradients and SparseAdam, so that a step costs what the batch touches.
+
 The target of a record is 1/n on each of its n labels. A batch is (features, feature begins, feature values or None,
 labels, label counts), all tensors.
 """
@@ -16,7 +17,7 @@ EMBEDDING_DEVIATION, OUTPUT_DEVIATION = 0.05, 0.01
 
 
 class Network:
-    """What both have in common: tables, the hidden layer, the learning rate."""
+    """The common part of both networks: tables, the hidden layer, the learning rate."""
 
     def __init__(self, features, outputs, hidden, *, dropout=0.0, sparse, bf16=False):
         self.embedding = torch.nn.EmbeddingBag(features, hidden, mode="sum", sparse=sparse)
@@ -56,7 +57,7 @@ def softmax_loss(scores, columns, counts):
 
 
 class DenseSoftmax(Network):
-    """All outputs in every step; fused Adam over all parameters; bf16 by autocast."""
+    """Scores all outputs in every step, with fused Adam over all parameters, and bf16 by autocast."""
 
     def __init__(self, features, outputs, hidden, **options):
         super().__init__(features, outputs, hidden, sparse=False, **options)
@@ -73,7 +74,7 @@ class DenseSoftmax(Network):
 
 
 class SampledSoftmax(Network):
-    """The batch's labels and `sampled` others. `expected`: how often a label occurs in a batch, for each output."""
+    """Scores the batch's labels and `sampled` others. `expected`: for each output, how often it occurs in a batch."""
 
     def __init__(self, features, outputs, hidden, *, expected, sampled=0, **options):
         super().__init__(features, outputs, hidden, sparse=True, **options)

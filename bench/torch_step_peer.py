@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One training step of a classifier in PyTorch on made-up records, timed; prints one JSON line.
+"""Times a training step of a classifier in PyTorch on made-up records, and prints one JSON line.
 
 torch_step_peer.py '{"features":..,"labels":..,"hidden":..,"batch":..,"nnz":..,"labels_per_row":..,"label_zipf":..,
 "feature_zipf":..,"kind":"f32|bf16|sampled","sampled":..,"steps":..,"warmup":..,"threads":..}'
 
-The networks of torch_networks.py: f32 and bf16 score all outputs; sampled scores the batch's labels and `sampled`
-others. Records are drawn as `gossamer bench sparse-step` draws them, before the clock starts; medians of the steps.
+The networks are those of torch_networks.py. f32 and bf16 score all outputs; sampled scores the batch's labels and
+`sampled` others. Records are drawn as `gossamer bench sparse-step` draws them, before the clock starts. Times are
+medians of the steps.
 """
 
 import json
@@ -36,7 +37,7 @@ class Zipf:
         return self.ids[drawn]
 
     def share(self):
-        """Of the draws that give each id."""
+        """The fraction of the draws that give each id."""
         ranks = numpy.arange(1, self.n + 2, dtype=numpy.float64) ** self.power
         by_id = numpy.empty(self.n)
         by_id[self.ids] = numpy.diff(ranks) / (ranks[-1] - 1)
@@ -44,7 +45,7 @@ class Zipf:
 
 
 def made_up(shape, labels, features, rng):
-    """A batch as torch_networks takes it; features of a record have unit length together."""
+    """A batch as torch_networks takes it. The features of a record have unit length together."""
     batch, nnz, per_row = shape["batch"], shape["nnz"], shape["labels_per_row"]
     return (torch.from_numpy(features.draw_distinct(rng, batch, nnz).ravel()), torch.arange(0, batch * nnz, nnz),
             torch.full((batch * nnz,), nnz**-0.5), torch.from_numpy(labels.draw_distinct(rng, batch, per_row).ravel()),

@@ -2,9 +2,10 @@
 """Preset word2vec against gensim on 100 MB of English: the centre word of held-out windows, all words ranked.
 
 word2vec.py [--data DIR] [--rounds N] [--mode cbow] [--write]
-DIR holds wiki8/wiki8-100m.txt.zst (default $GOSSAMER_DATA or ../shared/data). Its last 100,000 words are the test, the
-100,000 before them are left out: settings were chosen on them. Same width, window, epochs and least count for both, two
-threads each; the files are lines of 1,000 words, which gensim's fastest way of reading needs. Needs gensim from PyPI.
+DIR holds wiki8/wiki8-100m.txt.zst (default $GOSSAMER_DATA or ../shared/data). Its last 100,000 words are the test. The
+100,000 before them are left out, because settings were chosen on them. Both tools have the same width, window, epochs
+and least count, and two threads each. The files are lines of 1,000 words, which gensim's fastest way of reading needs.
+Needs gensim from PyPI.
 """
 
 import argparse

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 # gossamer_module(NAME [HEADERS ...] [SOURCES ...] [DEPS ...] [LIBS ...] [PUBLIC_LIBS ...]
-#                 [TESTS ...] [TEST_DEPS ...] [TEST_LABELS ...])
+#                 [TESTS ...] [TEST_DEPS ...] [TEST_LIBS ...] [TEST_LABELS ...])
 #
 # One folder of src/ as one target `gossamer::NAME`. DEPS are our modules, LIBS are libraries of others
 # (PRIVATE: they do not leak to users of the module). Headers are compiled alone by the target
 # `all_verify_interface_header_sets`. TESTS become one program NAME_test, each case one ctest.
 function(gossamer_module name)
-  cmake_parse_arguments(M "" "" "HEADERS;SOURCES;DEPS;LIBS;PUBLIC_LIBS;TESTS;TEST_DEPS;TEST_LABELS" ${ARGN})
+  cmake_parse_arguments(M "" "" "HEADERS;SOURCES;DEPS;LIBS;PUBLIC_LIBS;TESTS;TEST_DEPS;TEST_LIBS;TEST_LABELS" ${ARGN})
   set(target gossamer_${name})
   if(M_SOURCES)
     add_library(${target} STATIC ${M_SOURCES})
     set(scope PUBLIC)
     target_link_libraries(${target} PRIVATE gossamer_flags ${M_LIBS})
-    target_precompile_headers(${target} REUSE_FROM gossamer_source_headers)
+    gossamer_reuse(${target} source ${M_LIBS})
   else()
     add_library(${target} INTERFACE)
     set(scope INTERFACE)
@@ -26,7 +26,8 @@ function(gossamer_module name)
   target_link_libraries(${target} ${scope} ${M_PUBLIC_LIBS})
 
   if(GOSSAMER_TESTS AND M_TESTS)
-    gossamer_test(${name}_test SOURCES ${M_TESTS} DEPS ${name} ${M_TEST_DEPS} LABELS ${M_TEST_LABELS})
+    gossamer_test(${name}_test SOURCES ${M_TESTS} DEPS ${name} ${M_TEST_DEPS} LIBS ${M_TEST_LIBS}
+      LABELS ${M_TEST_LABELS})
   endif()
 endfunction()
 
@@ -59,7 +60,9 @@ function(gossamer_test name)
   cmake_parse_arguments(T "" "" "SOURCES;DEPS;LIBS;LABELS" ${ARGN})
   add_executable(${name} ${T_SOURCES})
   target_link_libraries(${name} PRIVATE gossamer_test_flags ${T_LIBS} GTest::gmock GTest::gtest_main)
-  target_precompile_headers(${name} REUSE_FROM gossamer_test_headers)
+  gossamer_reuse(${name} test ${T_LIBS})
+  # Most of the time that a test takes to compile goes into the headers that all of them read.
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ${GOSSAMER_UNITY} UNITY_BUILD_BATCH_SIZE 8)
   foreach(dep IN LISTS T_DEPS)
     target_link_libraries(${name} PRIVATE gossamer::${dep})
   endforeach()
@@ -70,7 +73,8 @@ function(gossamer_test name)
   if(NOT label STREQUAL "whole")
     add_dependencies(${label}_tests ${name})
   endif()
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 600 LABELS "${label}")
+  # Two of the slots of tools/dev/run-tests: a test computes, or is over at once.
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 600 PROCESSORS 2 LABELS "${label}")
 endfunction()
 
 # gossamer_fuzz(NAME SOURCES ... [DEPS ...] [LIBS ...]): a libFuzzer program (preset `fuzz`); `make fuzz` runs

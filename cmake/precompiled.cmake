@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# Headers of the standard library and of GoogleTest, parsed once for all: a fifth to a half of the time that a file
-# takes. They hide a missing #include <vector> from sources: `make check` compiles every header alone, without these.
+# Headers of the standard library, fmt, nlohmann/json and GoogleTest, parsed once for all: a fifth to a half of the
+# time that a file takes. They hide a missing #include <vector> from sources: `make check` compiles every header alone,
+# without these. Modules that list nlohmann/json among their LIBS reuse the set that has it.
 set(standard_headers <algorithm> <array> <cmath> <cstdint> <functional> <limits> <map> <memory> <optional> <set> <span>
-  <string> <string_view> <utility> <variant> <vector>)
+  <string> <string_view> <utility> <variant> <vector>
+  <fmt/format.h>)
 
 # gossamer_precompile(NAME HEADERS ... LIBS ...): a target whose precompiled headers others reuse.
 function(gossamer_precompile name)
@@ -13,11 +15,28 @@ function(gossamer_precompile name)
   target_precompile_headers(${name} PRIVATE ${P_HEADERS})
 endfunction()
 
-gossamer_precompile(gossamer_source_headers HEADERS ${standard_headers} LIBS gossamer_flags)
+gossamer_precompile(gossamer_source_headers HEADERS ${standard_headers} LIBS gossamer_flags fmt::fmt)
+gossamer_precompile(gossamer_json_source_headers HEADERS ${standard_headers} <nlohmann/json.hpp>
+  LIBS gossamer_flags fmt::fmt nlohmann_json::nlohmann_json)
 if(GOSSAMER_TESTS)
-  gossamer_precompile(gossamer_test_headers HEADERS <gmock/gmock.h> <gtest/gtest.h> ${standard_headers}
-    LIBS gossamer_test_flags GTest::gmock)
+  set(test_headers <gmock/gmock.h> <gtest/gtest.h> ${standard_headers})
+  gossamer_precompile(gossamer_test_headers HEADERS ${test_headers}
+    LIBS gossamer_test_flags GTest::gmock fmt::fmt)
+  gossamer_precompile(gossamer_json_test_headers HEADERS ${test_headers} <nlohmann/json.hpp>
+    LIBS gossamer_test_flags GTest::gmock fmt::fmt nlohmann_json::nlohmann_json)
   # Programs are compiled as position-independent executables, and what they reuse has to be.
-  set_target_properties(gossamer_test_headers PROPERTIES POSITION_INDEPENDENT_CODE OFF)
-  target_compile_options(gossamer_test_headers PRIVATE -fPIE)
+  foreach(headers IN ITEMS gossamer_test_headers gossamer_json_test_headers)
+    set_target_properties(${headers} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+    target_compile_options(${headers} PRIVATE -fPIE)
+  endforeach()
 endif()
+
+# gossamer_reuse(TARGET KIND LIBS ...): the target reuses the precompiled headers of KIND, source or test, with
+# nlohmann/json if it is among its libraries.
+function(gossamer_reuse target kind)
+  if("nlohmann_json::nlohmann_json" IN_LIST ARGN)
+    target_precompile_headers(${target} REUSE_FROM gossamer_json_${kind}_headers)
+  else()
+    target_precompile_headers(${target} REUSE_FROM gossamer_${kind}_headers)
+  endif()
+endfunction()

@@ -11,9 +11,9 @@
 
 #include "apps/cli/arguments.h"
 #include "apps/cli/cluster_words.h"
-#include "engines/sparse/model_file.h"
+#include "commands/train_fleet/fleet_runner.h"
+#include "engines/sparse/model/model_file.h"
 #include "host/posix/child_process.h"
-#include "node/fleet/fleet_runner.h"
 
 namespace gossamer::cli {
 namespace {
@@ -27,7 +27,7 @@ Error cannot_do(std::string what, std::string got, std::string fix) {
           .fix = std::move(fix)};
 }
 
-// Reading parts of a large model takes a while; who joins from elsewhere comes when he likes.
+// Reading parts of a large model takes a while. Nodes from elsewhere come when they like.
 constexpr double kStartSeconds = 1800;
 constexpr double kUntilTold = 1e8;
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who answers queries of a model: this process, or with --nodes several, of which each has a part of the
-// network and of the training records; then this one has only names and weighting. Thread rule: one thread.
+// Opens what answers queries of a model: this process, or with --nodes several nodes. Each node
+// has a part of the network and of the training records, and this process has only names and
+// weighting. Thread rule: one thread.
 #pragma once
 
 #include <cstddef>
@@ -9,12 +10,13 @@
 #include <memory>
 #include <string>
 
+#include "apps/cli/arguments.h"
 #include "apps/cli/command.h"
 #include "base/result.h"
-#include "engines/sparse/model.h"
-#include "node/fleet/serving_fleet.h"
-#include "node/node_host.h"
-#include "node/prediction.h"
+#include "commands/predict/prediction.h"
+#include "commands/serve_fleet/serving_fleet.h"
+#include "engines/sparse/model/model.h"
+#include "run/node_host.h"
 
 namespace gossamer::cli {
 
@@ -26,7 +28,7 @@ struct AnswerFlags {
   std::string nodes;    // empty: this process
   std::string join_at;  // empty: processes of this machine
 };
-// DIR, --net-alone, --retrieval, --nodes and --join-at.
+// Adds DIR, --net-alone, --retrieval, --nodes and --join-at.
 void add_answering(Parser& parser, AnswerFlags& flags);
 void add_nodes(Parser& parser, std::string& nodes, std::string& join_at);
 
@@ -34,7 +36,8 @@ struct Answering {
   std::unique_ptr<node::ServingFleet> fleet;  // null: this process has the network
   std::unique_ptr<node::PredictSession> session;
 };
-// `stop` is asked while it waits for nodes; may be empty. kUsage for flags that do not go together.
+// Opens a model. `stop` is asked while it waits for nodes, and may be empty. kUsage for
+// flags that do not go together.
 [[nodiscard]] Result<Answering> open_answering(Context& context, const node::NodeHost& host,
                                                const AnswerFlags& flags, std::size_t top,
                                                const std::function<bool()>& stop);
@@ -51,7 +54,7 @@ struct ModelNodes {
   engine::Model model;  // without its network
   std::unique_ptr<node::ServingFleet> fleet;
 };
-// Returns when the nodes are ready. kUsage for what nodes cannot do.
+// Starts the nodes of a model, and returns when they are ready. kUsage for what nodes cannot do.
 [[nodiscard]] Result<ModelNodes> open_model_nodes(Context& context, const node::NodeHost& host,
                                                   const NodesRequest& request);
 

@@ -112,7 +112,7 @@ Result<Parsed> Parser::parse(std::span<const std::string> arguments) {
   } catch (const CLI::CallForHelp&) {
     return Parsed::kHelp;
   } catch (const CLI::RequiredError&) {
-    // A wrong flag explains a missing argument better than the other way round.
+    // A wrong flag is reported first, because it may explain a missing argument.
     for (const std::string& extra : parser.remaining()) {
       if (extra.starts_with("-") && extra != "-") return unknown_flag(parser, extra);
     }

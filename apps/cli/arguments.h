@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Arguments of one command: CLI11 for the grammar, our own words for what is wrong. Wrong flags name the
-// nearest right one. CLI11 is included by arguments.cc alone: it takes seconds to compile.
+// The arguments of one command. CLI11 has the grammar, and the words for errors are our own. An
+// error about a wrong flag names the nearest right one. Only arguments.cc includes CLI11,
+// because it takes seconds to compile.
 //
 // Thread rule: one thread.
 #pragma once
@@ -33,15 +34,15 @@ enum class Parsed {
   kHelp,  // --help was asked for: print help() and stop
 };
 
-// What else is said of an option. It lives as long as its parser.
+// Sets more of an option. It lives as long as its parser.
 class Option {
  public:
   explicit Option(CLI::Option& option) : option_(option) {}
 
   Option& required();
-  // What stands behind the option's name in --help; empty: nothing.
+  // The word behind the option's name in --help; empty: none.
   Option& type_name(const std::string& name);
-  // A list: "--keep a --keep b" and not "--keep a b".
+  // A list is written "--keep a --keep b" and not "--keep a b".
   Option& one_value_each();
 
  private:
@@ -57,13 +58,13 @@ class Parser {
 
   // "--out" takes a value, "DIR" is an argument by its place. The value is bound as the user wrote it.
   Option add_option(const std::string& name, std::string& value, const std::string& help);
-  // Several values.
+  // The same for several values.
   Option add_option(const std::string& name, std::vector<std::string>& values, const std::string& help);
   void add_flag(const std::string& name, bool& value, const std::string& help);
 
-  // Fills what is bound. kUsage for anything that does not fit.
+  // Parses the arguments into the bound values. kUsage for anything that does not fit.
   [[nodiscard]] Result<Parsed> parse(std::span<const std::string> arguments);
-  // After parse(): whether the user gave this one.
+  // Whether the user gave this argument. To be called after parse().
   [[nodiscard]] bool given(const std::string& name) const;
   [[nodiscard]] std::string help() const;
 
@@ -71,7 +72,7 @@ class Parser {
   std::unique_ptr<CLI::App> grammar_;
 };
 
-// An integer option's value in [1, max]; CLI11's own message names neither range nor remedy.
+// The range of an integer option: [min, max]. CLI11's own message names neither range nor remedy.
 struct CountRule {
   std::string_view flag;
   std::uint64_t min = 1;

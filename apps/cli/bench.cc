@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gossamer bench sparse-step: time of a training step at a given shape. gossamer bench sparse-search: time of
-// the exact search among all labels. gossamer bench kernels: speed of every kernel. gossamer bench links:
-// what links between machines reach.
+// gossamer bench measures the program:
+//
+//   sparse-step    time of a training step at a given shape
+//   sparse-search  time of the exact search among all labels
+//   kernels        speed of every kernel
+//   links          what links between machines reach
 #include <fmt/format.h>
 
 #include "apps/cli/arguments.h"
 #include "apps/cli/command.h"
 #include "apps/cli/machine.h"
 #include "base/human_bytes.h"
-#include "node/bench_kernels.h"
-#include "node/bench_sparse_search.h"
-#include "node/bench_sparse_step.h"
-#include "node/cluster/bench_links.h"
+#include "commands/bench/bench_kernels.h"
+#include "commands/bench/bench_links.h"
+#include "commands/bench/bench_sparse_search.h"
+#include "commands/bench/bench_sparse_step.h"
 
 namespace gossamer::cli {
 namespace {

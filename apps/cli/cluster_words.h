@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Words that the commands of a cluster share: addresses, sizes, durations, and where this machine keeps what
-// it knows. Errors are kUsage and name the flag. Thread rule: one thread.
+// Words that the commands of a cluster share: addresses, sizes, durations, and the place where this machine
+// keeps what it knows. Errors are kUsage and name the flag. Thread rule: one thread.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,16 @@
 #include <string_view>
 #include <vector>
 
+#include "apps/cli/arguments.h"
 #include "apps/cli/command.h"
 #include "base/result.h"
 #include "host/api/endpoint.h"
-#include "node/cluster/node_log.h"
-#include "node/cluster/places.h"
+#include "node/node_log.h"
+#include "node/places.h"
 
 namespace gossamer::cli {
 
-// Engines, as the configuration of a run names them (node/cluster/chosen_engine.h).
+// Engines, as the configuration of a run names them (node/chosen_engine.h).
 inline constexpr std::string_view kCheckEngine = "check";
 inline constexpr std::string_view kSparseEngine = "sparse";
 inline constexpr std::string_view kServingEngine = "sparse-serving";
@@ -38,13 +39,13 @@ inline constexpr std::string_view kServingEngine = "sparse-serving";
 // $XDG_STATE_HOME/gossamer, or ~/.local/state/gossamer. kUsage if neither variable is set.
 [[nodiscard]] Result<std::string> state_directory();
 
-// From the root, so that a run is found again from any working directory.
+// Makes a path absolute, so that a run is found again from any working directory.
 [[nodiscard]] std::string absolute_path(const std::string& path);
 
 // "gossamer 0.1.0", for peers and status.
 [[nodiscard]] std::string program_name();
 
-// What a node tells of itself, on standard error and to Prometheus.
+// The flags of what a node reports, on standard error and to Prometheus.
 struct ReportFlags {
   std::string level = "info";
   std::string format;  // empty: text on a terminal, logfmt elsewhere
@@ -53,7 +54,7 @@ struct ReportFlags {
 void add_report(Parser& parser, ReportFlags& flags);
 [[nodiscard]] Result<node::ReportOptions> report_options(const Context& context, const ReportFlags& flags);
 
-// Whom `target` means, HOST:PORT or DIR, and how to ask there.
+// The flags that say which node `target` (HOST:PORT or DIR) is, and how to ask there.
 struct TargetFlags {
   std::string target;
   std::string token;

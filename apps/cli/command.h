@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A command of the program: its name, and what it does with its arguments. To add one: write a file with a
-// `Command make_NAME()` and add it to all_commands() (CONTRIBUTING.md has the recipe).
+// A command of the program: its name, and what it does with its arguments. To add one, write a file with a
+// `Command NAME_command()` and add it to all_commands() (CONTRIBUTING.md has the recipe).
 //
 // Thread rule: one thread.
 #pragma once
@@ -18,7 +18,7 @@
 
 namespace gossamer::cli {
 
-// What a command may use. Lives as long as the program.
+// The objects that a command may use. They live as long as the program.
 struct Context {
   host::Disk& disk;
   const host::Clock& clock;
@@ -26,7 +26,7 @@ struct Context {
   Output& output;
 };
 
-// An exit status: 0, or 130/143 after a clean stop. Failures are Errors, their kind is the status.
+// An exit status: 0, or 130/143 after a clean stop. Failures are Errors, and their kind is the status.
 using ExitStatus = int;
 
 struct Command {
@@ -36,7 +36,7 @@ struct Command {
   Result<ExitStatus> (*run)(Context& context, const Command& self, std::span<const std::string> arguments);
 };
 
-// In the order of the general help.
+// All commands, in the order of the general help.
 [[nodiscard]] std::vector<Command> all_commands();
 
 [[nodiscard]] Command train_command();

@@ -11,7 +11,7 @@
 namespace gossamer::cli {
 namespace {
 
-// Writes all of it; 0 or the errno of the failure.
+// Writes the whole text. Returns 0 or the errno of the failure.
 int write_all(int descriptor, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(descriptor, text.data(), text.size());
@@ -26,7 +26,7 @@ constexpr std::size_t kBufferBytes = std::size_t{64} << 10;
 
 }  // namespace
 
-// Nobody is left to tell when standard error itself fails.
+// When standard error itself fails, there is nowhere to tell it.
 void StderrConsole::write(std::string_view text) { static_cast<void>(write_all(STDERR_FILENO, text)); }
 
 bool StderrConsole::ready() const { return host::stderr_takes_more(); }

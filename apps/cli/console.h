@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The two streams of the program. StderrConsole is where a person reads what goes on; Output is standard
-// output, which holds results only and whose errors (closed pipe, full disk) are errors of the command.
+// The two streams of the program. On StderrConsole a person reads what goes on. Output is standard output,
+// which holds results only. Its errors (closed pipe, full disk) are errors of the command.
 //
 // Thread rule: one thread.
 #pragma once
@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "node/console.h"
+#include "run/console.h"
 
 namespace gossamer::cli {
 
@@ -24,14 +24,14 @@ class StderrConsole final : public node::Console {
 
 class Output {
  public:
-  // Collects; writes out when enough has gathered. The first error is kept for flush().
+  // Collects text, and writes it out when enough has gathered. The first error is kept for flush().
   void write(std::string_view text);
   void line(std::string_view text);
-  // Everything written so far has left the program, or kFailed.
+  // Writes out everything so far. kFailed when that fails, or failed before.
   [[nodiscard]] Result<void> flush();
-  // Somebody watches; not a file or a pipe.
+  // Whether a person watches: the output is neither a file nor a pipe.
   [[nodiscard]] static bool terminal();
-  // Standard output is a pipe whose reader has gone (`gossamer ... | head -1`).
+  // Whether standard output is a pipe that its reader has left (`gossamer ... | head -1`).
   [[nodiscard]] bool reader_left() const;
 
  private:

@@ -12,17 +12,17 @@
 #include "apps/cli/flat_toml.h"
 #include "apps/cli/machine.h"
 #include "apps/cli/train_settings.h"
+#include "commands/train/train_run.h"
+#include "commands/train_fleet/lead_runner.h"
+#include "commands/train_fleet/member_job.h"
 #include "engines/check/check_config.h"
 #include "engines/check/check_workload.h"
 #include "engines/sparse/fleet/fleet_workload.h"
 #include "host/api/files.h"
 #include "host/posix/signals.h"
-#include "node/cluster/chosen_engine.h"
-#include "node/cluster/coordinator_node.h"
-#include "node/fleet/fleet_companion.h"
-#include "node/fleet/lead_runner.h"
-#include "node/fleet/member_job.h"
-#include "node/train_run.h"
+#include "node/chosen_engine.h"
+#include "node/coordinator_node.h"
+#include "node/fleet_companion.h"
 
 namespace gossamer::cli {
 namespace {
@@ -78,7 +78,7 @@ Parser make_coordinator_parser(const Command& self, CoordinatorFlags& flags) {
   return parser;
 }
 
-// What is kept of a run in its run.toml, for people and for --resume.
+// The part of a run that its run.toml keeps, for people and for --resume.
 struct RunFile {
   std::string engine = {};                 // empty: there is no run yet
   std::vector<std::string> settings = {};  // of the config: key=value
@@ -87,18 +87,18 @@ struct RunFile {
   std::vector<std::string> standbys = {};
 };
 
-// A text of JSON is one of TOML.
+// A text in quotes. A text of JSON is a text of TOML too.
 std::string quoted(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-// `keys`: lines of what the run does.
+// `keys` has the lines that say what the run does.
 std::string to_toml(std::string_view engine, const RunFile& run, const std::string& keys) {
   return fmt::format("engine = \"{}\"\n{}first = {}\nstore = {}\nstandby = {}\n", engine, keys, run.first,
                      quoted(run.store), quoted(fmt::format("{}", fmt::join(run.standbys, ","))));
 }
 
-// As it stands in the directory of a run that is resumed; defaults where there is none.
+// Reads run.toml in the directory of a run that is resumed; defaults where there is none.
 Result<RunFile> read_run_file(Context& context, const CoordinatorFlags& flags) {
   RunFile run;
   const std::string path = flags.out + "/run.toml";
@@ -136,8 +136,8 @@ Error other_than_kept(const std::string& path, std::string got, std::string expe
           .fix = "leave the keys out, or start a new run in another directory"};
 }
 
-// What the user wrote, on top of what the directory's run has already. A store may have moved; an empty one
-// is found out when it is loaded.
+// The user's flags, on top of the directory's run. A store may have moved. An empty
+// one is noticed when it is loaded.
 RunFile merged(RunFile run, const CoordinatorFlags& flags) {
   if (!flags.store.empty()) run.store = flags.store;
   if (!flags.first.empty()) run.first = flags.first;
@@ -193,7 +193,7 @@ Result<node::CoordinatorOptions> coordinator_options(Context& context, const Coo
   return options;
 }
 
-// What is led, beside how.
+// What a coordinator leads.
 struct Led {
   std::unique_ptr<cluster::Workload> workload;
   std::vector<cluster::TrackId> tracks;
@@ -216,10 +216,11 @@ Result<Led> lead_check(const CoordinatorFlags& flags, const RunFile& run) {
                                  config->elements, config->pause_ms, config->steps)};
 }
 
-// The run.toml that 'train --nodes' has prepared, whose launcher trains with what members deliver.
+// Whether the config is a run.toml that 'train --nodes' has prepared. That process
+// trains with what members deliver.
 bool is_prepared(const CoordinatorFlags& flags) { return flags.config.ends_with("/run.toml"); }
 
-// All of the run's keys stand in its file.
+// Leads a prepared run. All of its keys stand in its file.
 Result<Led> lead_sparse(const node::NodeHost& host, const CoordinatorFlags& flags, const RunFile& run) {
   if (!flags.settings.empty()) {
     return Error{.kind = ErrorKind::kUsage,
@@ -253,7 +254,7 @@ Result<Led> choose_led(const node::NodeHost& host, const CoordinatorFlags& flags
   return other_than_kept(flags.out + "/run.toml", flags.config, "a run of " + run.engine);
 }
 
-// Prints the line with which others join; without a token for who has joined before.
+// Prints the line with which nodes join. It has no token for nodes that have joined before.
 Result<void> print_join_line(Context& context, const node::CoordinatorNode& lead, const std::string& token) {
   std::string line = "gossamer join " + host::to_string(lead.address());
   if (!token.empty()) line += " --token " + token;
@@ -294,7 +295,7 @@ Result<ExitStatus> lead(Context& context, const CoordinatorFlags& flags) {
   return signals.stop_requested() ? 128 + signals.signal_number() : 0;
 }
 
-// The config that the user wrote, as 'train' reads it.
+// Reads the config that the user wrote, as 'train' does.
 Result<node::TrainRequest> train_request(Context& context, const CoordinatorFlags& flags,
                                          FunctionRef<bool()> stop) {
   auto settings =
@@ -310,7 +311,7 @@ Result<node::TrainRequest> train_request(Context& context, const CoordinatorFlag
                             .stop_requested = stop};
 }
 
-// The coordinator's own directory lies in the run's.
+// The options of a lead. The coordinator's own directory lies in the run's directory.
 Result<node::CoordinatorOptions> lead_options(Context& context, CoordinatorFlags flags) {
   if (!flags.standbys.empty()) {
     return Error{.kind = ErrorKind::kUsage,

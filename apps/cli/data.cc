@@ -11,8 +11,8 @@
 #include "apps/cli/machine.h"
 #include "base/human_bytes.h"
 #include "base/nearest_name.h"
-#include "node/data_import.h"
-#include "node/dictionary_import.h"
+#include "commands/records/data_import.h"
+#include "commands/records/dictionary_import.h"
 
 namespace gossamer::cli {
 namespace {
@@ -91,7 +91,7 @@ Result<ExitStatus> import_dictionary(Context& context, const CommonFlags& flags,
   return 0;
 }
 
-// Flags that would do nothing for this kind of data are mistakes.
+// Refuses flags that would do nothing for this kind of data.
 Result<void> check_flags(const Parser& parser, const std::string& kind) {
   const bool dictionary = kind == "dictionary";
   const std::vector<std::string> foreign = dictionary
@@ -109,7 +109,7 @@ Result<void> check_flags(const Parser& parser, const std::string& kind) {
   return {};
 }
 
-// Standard input can be read once.
+// Refuses standard input as a second source, because it can be read only once.
 Result<void> check_sources(const std::vector<std::string>& sources) {
   if (std::ranges::count(sources, "-") < 2) return {};
   return Error{.kind = ErrorKind::kUsage,

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gossamer doctor: is this machine fit, and what would make it fitter? What keeps it from a coordinator?
-#include "node/doctor.h"
+// gossamer doctor: is this machine fit, and what would make it fitter? What
+// stands between it and a coordinator?
+#include "commands/doctor.h"
 
 #include "apps/cli/arguments.h"
 #include "apps/cli/cluster_words.h"
 #include "apps/cli/command.h"
 #include "apps/cli/machine.h"
-#include "node/cluster/coordinator_doctor.h"
+#include "commands/coordinator_doctor.h"
 
 namespace gossamer::cli {
 namespace {
 
-// Credentials that this machine happens to have are welcome, and not having any is worth a finding only.
+// Finds the coordinator to examine. Credentials that this machine happens to have are welcome. To
+// have none is worth only a finding.
 Result<node::Target> whom_to_examine(Context& context, const TargetFlags& flags) {
   auto target = find_target(context, flags);
   if (target.ok()) return target;

@@ -7,7 +7,7 @@
 #include "apps/cli/arguments.h"
 #include "apps/cli/command.h"
 #include "apps/cli/machine.h"
-#include "node/prediction.h"
+#include "commands/predict/prediction.h"
 
 namespace gossamer::cli {
 namespace {
@@ -37,7 +37,7 @@ Result<node::Scorer> scorer_of(const EvalFlags& flags) {
                .fix = "leave it out to measure the model itself"};
 }
 
-// With --nodes `fleet` has the network.
+// Opens the model to measure. With --nodes, `fleet` has the network.
 Result<engine::Model> open_measured(Context& context, const node::NodeHost& host, const EvalFlags& flags,
                                     engine::Retrieval retrieval, std::unique_ptr<node::ServingFleet>& fleet) {
   if (flags.nodes.empty() && flags.join_at.empty()) return node::open_model(host, flags.directory);

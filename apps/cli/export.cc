@@ -11,9 +11,9 @@
 #include "apps/cli/machine.h"
 #include "base/human_bytes.h"
 #include "base/nearest_name.h"
+#include "commands/predict/model_export.h"
+#include "commands/predict/prediction.h"
 #include "host/posix/signals.h"
-#include "node/model_export.h"
-#include "node/prediction.h"
 
 namespace gossamer::cli {
 namespace {

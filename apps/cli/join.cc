@@ -14,18 +14,18 @@
 #include "apps/cli/command.h"
 #include "apps/cli/machine.h"
 #include "cluster/admission/token.h"
+#include "commands/serve_fleet/serving_job.h"
+#include "commands/train_fleet/member_job.h"
 #include "engines/check/check_engine.h"
 #include "engines/sparse/fleet/fleet_engine.h"
-#include "engines/sparse/fleet/serving_engine.h"
+#include "engines/sparse/serve/serving_engine.h"
 #include "host/api/files.h"
 #include "host/posix/environment.h"
 #include "host/posix/route.h"
 #include "host/posix/signals.h"
-#include "node/cluster/chosen_engine.h"
-#include "node/cluster/member_node.h"
-#include "node/fleet/member_job.h"
-#include "node/fleet/serving_job.h"
-#include "node/fleet/supplied_engine.h"
+#include "node/chosen_engine.h"
+#include "node/files/supplied_engine.h"
+#include "node/member_node.h"
 
 namespace gossamer::cli {
 namespace {
@@ -79,7 +79,7 @@ Parser make_join_parser(const Command& self, JoinFlags& flags) {
   return parser;
 }
 
-// Read before anything is made for it; `where` is the flag or file that it came from.
+// Checks a token before anything is made for it. `where` is the flag or file that it came from.
 Result<std::optional<std::string>> checked(std::string token, std::string where) {
   if (auto decoded = cluster::decode_token(token); !decoded.ok()) {
     Error error = decoded.error();
@@ -89,7 +89,7 @@ Result<std::optional<std::string>> checked(std::string token, std::string where)
   return std::optional(std::move(token));
 }
 
-// Arguments can be seen by everybody on a machine, files need not.
+// The token of the flags. A file may have it, because everybody on a machine can see arguments.
 Result<std::optional<std::string>> token_of(Context& context, const JoinFlags& flags) {
   if (flags.token_file.empty()) {
     if (flags.token.empty()) return std::optional<std::string>();
@@ -109,7 +109,7 @@ Result<std::optional<std::string>> token_of(Context& context, const JoinFlags& f
   return checked(*std::move(text), path);
 }
 
-// Where to listen and how others reach it, into `options`.
+// Puts into `options` where to listen and how others reach this machine.
 Result<void> choose_addresses(const JoinFlags& flags, node::MemberOptions& options) {
   if (flags.nat) {
     if (flags.listen.empty() && flags.advertise.empty()) return {};
@@ -192,7 +192,7 @@ struct MemberSelf {
   std::string directory;
 };
 
-// What this program can do in a run.
+// The engines of this program.
 std::vector<node::ChosenEngine::Kind> engines(const Context& context, const node::NodeHost& host,
                                               const MemberSelf& self) {
   return {{std::string(kCheckEngine),
@@ -237,7 +237,7 @@ Result<ExitStatus> join(Context& context, const JoinFlags& flags) {
             process, engines(context, host, {process, self, directory}), program_name());
       });
   if (!node.ok()) return node.error();
-  const host::PosixSignals signals;  // until here, Ctrl-C ends it at once
+  const host::PosixSignals signals;  // up to here, Ctrl-C ends the process at once
   if (auto done = (*node)->run(signals); !done.ok()) return done.error();
   return signals.stop_requested() ? 128 + signals.signal_number() : 0;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LineInput: the lines of standard input as they come. Hands over what is there without waiting for more, so
-// a person at a terminal gets an answer to each line, and a pipe is read in large pieces.
+// LineInput reads the lines of standard input as they come. It hands over the lines that are
+// there without waiting for more. So a person at a terminal gets an answer to each line, and
+// a pipe is read in large pieces.
 //
 // Thread rule: one thread.
 #pragma once
@@ -17,7 +18,7 @@ namespace gossamer::cli {
 class LineInput {
  public:
   // The complete lines that have arrived, at least one; empty at the end of the input. Line ends (LF, CRLF)
-  // are taken off; a last line without one counts.
+  // are taken off. A last line without one counts.
   [[nodiscard]] Result<std::vector<std::string>> next();
 
  private:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What most commands share: the flags --threads, --json and --quiet, and the machine made from them.
+// The parts that most commands share: the flags --threads, --json and --quiet,
+// and the machine made from them.
 //
 // Thread rule: one thread, which then owns the machine's Compute.
 #pragma once
@@ -8,10 +9,11 @@
 #include <memory>
 #include <string>
 
+#include "apps/cli/arguments.h"
 #include "apps/cli/command.h"
 #include "base/result.h"
 #include "host/posix/compute.h"
-#include "node/node_host.h"
+#include "run/node_host.h"
 
 namespace gossamer::cli {
 
@@ -28,7 +30,7 @@ void add_quiet(Parser& parser, CommonFlags& flags);
 
 class Machine {
  public:
-  // Starts the workers; kernels are the CPU's best or those of $GOSSAMER_ISA. kUsage for wrong flags.
+  // Starts the workers. Kernels are the CPU's best or those of $GOSSAMER_ISA. kUsage for wrong flags.
   [[nodiscard]] static Result<Machine> create(Context& context, const CommonFlags& flags);
   [[nodiscard]] node::NodeHost host() const;
 

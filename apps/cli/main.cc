@@ -14,7 +14,7 @@
 
 int main(int argc, char** argv) {
   gossamer::host::hold_standard_streams();
-  // A reader that went away (`gossamer ... | head`) is an error of the write, not the end of the process.
+  // A reader that went away (`gossamer ... | head`) is an error of the write, and does not end the process.
   ::signal(SIGPIPE, SIG_IGN);
   gossamer::host::PosixDisk disk;
   const gossamer::host::PosixClock clock;

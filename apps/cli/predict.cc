@@ -9,7 +9,7 @@
 #include "apps/cli/command.h"
 #include "apps/cli/line_input.h"
 #include "apps/cli/machine.h"
-#include "node/prediction.h"
+#include "commands/predict/prediction.h"
 
 namespace gossamer::cli {
 namespace {
@@ -30,7 +30,7 @@ Result<void> answer_arguments(Context& context, node::PredictSession& session,
   return session.answer(queries, [&context](std::string_view json) { context.output.line(json); });
 }
 
-// Answers what has arrived before it waits for more. Blank lines are no queries.
+// Answers the lines that have arrived before it waits for more. Blank lines are no queries.
 Result<void> answer_stdin(Context& context, node::PredictSession& session) {
   LineInput input;
   std::uint64_t number = 0;

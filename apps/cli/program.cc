@@ -81,7 +81,7 @@ Error unknown_second_word(std::string_view first, std::span<const std::string_vi
 
 int finish(Context& context, std::string_view name, Result<ExitStatus> done) {
   if (auto flushed = context.output.flush(); done.ok() && !flushed.ok()) {
-    // `gossamer ... | head` wants no more, and no message either.
+    // The reader of `gossamer ... | head` wants no more, and no message either.
     if (context.output.reader_left()) return static_cast<int>(ErrorKind::kFailed);
     done = flushed.error();
   }

@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The program: finds the command that the arguments name, runs it, prints errors, returns the exit status
-// (0 done, 1 failed, 2 usage, 3 bad data, 4 refused, 128 + signal after a clean stop).
+// The program finds the command that the arguments name, runs it, prints errors and returns the exit status:
+//
+//   0             done
+//   1             failed
+//   2             usage
+//   3             bad data
+//   4             refused
+//   128 + signal  a clean stop
 //
 // Thread rule: one thread.
 #pragma once
@@ -16,7 +22,7 @@ namespace gossamer::cli {
 
 [[nodiscard]] int run_program(Context& context, std::span<const std::string> arguments);
 
-// The five parts on lines of their own, empty ones left out:
+// The five parts of an error on lines of their own, empty ones left out:
 //   gossamer train: train.txt:17:5: cannot read a feature
 //     got       'x:1'
 //     expected  INDEX:VALUE

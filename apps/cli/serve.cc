@@ -9,11 +9,11 @@
 #include "apps/cli/arguments.h"
 #include "apps/cli/command.h"
 #include "apps/cli/machine.h"
+#include "commands/predict/prediction.h"
+#include "commands/predict/prediction_service.h"
 #include "host/api/endpoint.h"
 #include "host/posix/http_server.h"
 #include "host/posix/signals.h"
-#include "node/prediction.h"
-#include "node/prediction_service.h"
 
 namespace gossamer::cli {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // gossamer simulate: fleets under faults in virtual time, many seeds of one scenario.
-#include "node/simulate.h"
+#include "commands/simulate/simulate.h"
 
 #include <fmt/format.h>
 
@@ -10,9 +10,9 @@
 #include "apps/cli/arguments.h"
 #include "apps/cli/command.h"
 #include "apps/cli/machine.h"
+#include "commands/simulate/scenario_file.h"
 #include "host/api/files.h"
 #include "host/posix/signals.h"
-#include "node/scenario_file.h"
 
 namespace gossamer::cli {
 namespace {

@@ -7,9 +7,9 @@
 #include "apps/cli/cluster_words.h"
 #include "apps/cli/command.h"
 #include "apps/cli/machine.h"
-#include "node/cluster/cluster_status.h"
-#include "node/cluster/event_loop.h"
-#include "node/cluster/questions.h"
+#include "node/cluster_status.h"
+#include "node/event_loop.h"
+#include "node/questions.h"
 
 namespace gossamer::cli {
 namespace {
@@ -36,8 +36,8 @@ Result<void> show(Context& context, const StatusFlags& flags, const std::string&
   return context.output.flush();
 }
 
-// Until Ctrl-C, which ends it at once, also while a coordinator does not answer: nothing is left to be done.
-// A coordinator that is away may come back; a refusal stays.
+// Shows the status again and again, until Ctrl-C. That ends it at once, also while a coordinator does not
+// answer, because nothing is left to be done. A coordinator that is away may come back. A refusal stays.
 Result<ExitStatus> watch(Context& context, const StatusFlags& flags, const node::NodeHost& host,
                          const node::Target& target) {
   node::EventLoop loop(context.clock);
@@ -58,7 +58,7 @@ Result<ExitStatus> watch(Context& context, const StatusFlags& flags, const node:
         return next;
       },
       [&] { return failure.has_value(); });
-  // `... --watch | head` wants no more, and no message either.
+  // The reader of `... --watch | head` wants no more, and no message either.
   if (context.output.reader_left()) return static_cast<int>(ErrorKind::kFailed);
   return *failure;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gossamer token create | list | revoke: who may join a run.
+// gossamer token create | list | revoke: which machines may join a run.
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -10,8 +10,8 @@
 #include "apps/cli/machine.h"
 #include "base/printable.h"
 #include "cluster/admission/token_book.h"
-#include "node/cluster/questions.h"
-#include "node/cluster/shared_tokens.h"
+#include "node/questions.h"
+#include "node/shared_tokens.h"
 
 namespace gossamer::cli {
 namespace {
@@ -28,7 +28,7 @@ void add_directory(Parser& parser, TokenFlags& flags) {
   parser.add_option("DIR", flags.directory, "the coordinator's --out directory").required().type_name("");
 }
 
-// A directory of another kind would look like a run without tokens.
+// The address of the run in the directory. A directory of another kind would look like a run without tokens.
 Result<node::RunAddress> run_address(Context& context, TokenFlags& flags) {
   flags.directory = node::coordinator_directory(context.disk, flags.directory);
   auto address = node::load_address(context.disk, flags.directory);
@@ -46,7 +46,7 @@ Result<Machine> one_thread(Context& context, const TokenFlags& flags) {
   return Machine::create(context, own);
 }
 
-// What is made here is worth something although nobody leads just now.
+// Exchanges tokens, or says why not. A token made here is of use even when no coordinator leads just now.
 void exchange_or_say(const node::NodeHost& host, const std::string& directory) {
   if (auto done = node::exchange_tokens(host, directory); !done.ok()) host.say(done.error().message());
 }
@@ -131,11 +131,11 @@ Result<ExitStatus> revoke(Context& context, const Command& self, std::span<const
   auto machine = one_thread(context, flags);
   if (!machine.ok()) return machine.error();
   const node::NodeHost host = (*machine).host();
-  exchange_or_say(host, flags.directory);  // it may have been made at another coordinator
+  exchange_or_say(host, flags.directory);  // the token may have been made at another coordinator
   const auto now = static_cast<std::int64_t>(context.clock.wall_seconds());
   const auto revoked = cluster::TokenBook(context.disk, flags.directory + "/tokens").revoke(flags.id, now);
   if (!revoked.ok()) return revoked.error();
-  // Where another leads it is good until that one knows.
+  // Where another coordinator leads, the token is good until that one knows.
   if (auto told = node::exchange_tokens(host, flags.directory); !told.ok()) return told.error();
   context.output.line(fmt::format("{} joins nobody any more; nodes that joined with it stay", revoked->id));
   return 0;

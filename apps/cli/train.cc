@@ -11,12 +11,12 @@
 #include "apps/cli/command.h"
 #include "apps/cli/machine.h"
 #include "apps/cli/train_settings.h"
-#include "engines/sparse/config_toml.h"
-#include "engines/sparse/presets.h"
+#include "commands/train/train_run.h"
+#include "commands/train_fleet/fleet_runner.h"
+#include "engines/sparse/config/config_toml.h"
+#include "engines/sparse/config/presets.h"
 #include "host/posix/child_process.h"
 #include "host/posix/signals.h"
-#include "node/fleet/fleet_runner.h"
-#include "node/train_run.h"
 
 namespace gossamer::cli {
 namespace {
@@ -73,7 +73,7 @@ Error missing(std::string_view what, std::string_view expected, std::string_view
           .fix = std::string(fix)};
 }
 
-// What --nodes wants of a run.
+// Reads --nodes, and makes the path of the run's directory absolute, as nodes need it.
 Result<std::size_t> nodes_of(const TrainFlags& flags, node::TrainRequest& request) {
   const auto nodes = parse_count(flags.nodes, {.flag = "--nodes", .min = 1, .max = node::kMostNodes});
   if (!nodes.ok()) return nodes.error();
@@ -81,7 +81,7 @@ Result<std::size_t> nodes_of(const TrainFlags& flags, node::TrainRequest& reques
   return *nodes;
 }
 
-// Keys that only several nodes look at.
+// Tells of keys that only several nodes look at.
 void tell_unused(const node::NodeHost& host, const std::vector<engine::KeySetting>& settings) {
   for (const engine::KeySetting& setting : settings) {
     if (setting.name.starts_with("cluster."))

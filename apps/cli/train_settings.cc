@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/nearest_name.h"
-#include "engines/sparse/presets.h"
+#include "engines/sparse/config/presets.h"
 #include "host/api/files.h"
 
 namespace gossamer::cli {

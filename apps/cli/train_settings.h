@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a user writes of a training run's config, for the commands that begin one. Thread rule: one thread.
+// The settings of a training run's config that a user writes, for the commands that begin
+// a run. Thread rule: one thread.
 #pragma once
 
 #include <string>
@@ -9,7 +10,7 @@
 
 #include "apps/cli/command.h"
 #include "base/result.h"
-#include "engines/sparse/config_toml.h"
+#include "engines/sparse/config/config_toml.h"
 
 namespace gossamer::cli {
 
@@ -17,10 +18,10 @@ struct WrittenSettings {
   std::string config;  // a preset, or the path of a TOML file; may be empty
   std::vector<std::string> overrides;
   std::string skip_bad = {};  // of --skip-bad
-  // What the command takes beside presets.
+  // Words that the command takes beside presets.
   std::vector<std::string_view> other_words = {};
 };
-// All of it, in order: preset or file, overrides, --skip-bad.
+// All settings in order: preset or file, overrides, --skip-bad.
 [[nodiscard]] Result<std::vector<engine::KeySetting>> all_settings(Context& context,
                                                                    const WrittenSettings& written);
 

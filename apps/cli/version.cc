@@ -7,8 +7,8 @@
 #include "apps/cli/arguments.h"
 #include "apps/cli/command.h"
 #include "apps/cli/machine.h"
-#include "node/cluster/enrolling.h"
-#include "node/fleet/fleet_plan.h"
+#include "commands/train_fleet/fleet_plan.h"
+#include "node/enrolling.h"
 
 namespace gossamer::cli {
 namespace {

@@ -4,7 +4,7 @@
 // a bug of ours: it prints the condition, the values with their names, and the place, then aborts.
 //
 //   CHECK(rows == view.rows, rows, view.rows);
-//   // CHECK failed: rows == view.rows (rows, view.rows = 4096, 4032) at learn/sparse/row_table.cc:88
+//   // CHECK failed: rows == view.rows (rows, view.rows = 4096, 4032) at learn/sparse/network/row_table.cc:88
 //
 // For what the world or the user may do wrong use Result (base/result.h). Thread rule: any thread.
 #pragma once

@@ -8,16 +8,12 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "kernels/test_inputs.h"
 
 namespace gossamer::kernels {
 namespace {
 
-class ByteProductsOnIsa : public testing::TestWithParam<Isa> {
- protected:
-  void SetUp() override {
-    if (!supported(GetParam())) GTEST_SKIP() << "this CPU has no " << name(GetParam());
-  }
-};
+class ByteProductsOnIsa : public OnIsa {};
 
 // Random bytes with the extremes among them, and one row and one query of extremes alone: the largest sums.
 struct Case {
@@ -69,11 +65,7 @@ TEST_P(ByteProductsOnIsa, GeneratedWhereKnown) {
             GetParam() >= Isa::kAvx512 && vnni);
 }
 
-INSTANTIATE_TEST_SUITE_P(, ByteProductsOnIsa, testing::ValuesIn(kAllIsas), [](const auto& test) {
-  std::string text(name(test.param));
-  std::erase(text, '-');
-  return text;
-});
+INSTANTIATE_TEST_SUITE_P(, ByteProductsOnIsa, testing::ValuesIn(kAllIsas), isa_word);
 
 }  // namespace
 }  // namespace gossamer::kernels

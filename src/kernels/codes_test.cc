@@ -12,25 +12,19 @@
 
 #include "base/rng.h"
 #include "kernels/kernels.h"
+#include "kernels/test_inputs.h"
 
 namespace gossamer::kernels {
 namespace {
 
-constexpr std::uint64_t kSeed = 4712;
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr RandomInputs kCodeInputs{.seed = 4712};
 
-class CodesOnIsa : public testing::TestWithParam<Isa> {
- protected:
-  void SetUp() override {
-    if (!supported(GetParam())) GTEST_SKIP() << "this CPU has no " << name(GetParam());
-  }
-  [[nodiscard]] const Kernels& kernels() const { return kernels_for(GetParam()); }
-};
+class CodesOnIsa : public OnIsa {};
 
 // Random lists of coordinates for codes, and vectors with ties and zeros among them.
 struct CodeCase {
   explicit CodeCase(std::size_t terms) {
-    Rng rng(kSeed, Purpose::kTest, terms);
+    Rng rng = kCodeInputs.rng(terms);
     for (float& x : columns) x = rng.normal();
     for (std::size_t i = 0; i < kCodes * kFunctions * terms; ++i) {
       index.push_back(static_cast<std::uint32_t>(rng.below(kDimension)));
@@ -97,11 +91,7 @@ TEST_P(CodesOnIsa, WinnerCodesAreFirstLargest) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(, CodesOnIsa, testing::ValuesIn(kAllIsas), [](const auto& test) {
-  std::string text(name(test.param));
-  std::erase(text, '-');
-  return text;
-});
+INSTANTIATE_TEST_SUITE_P(, CodesOnIsa, testing::ValuesIn(kAllIsas), isa_word);
 
 }  // namespace
 }  // namespace gossamer::kernels

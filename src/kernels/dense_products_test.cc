@@ -6,17 +6,14 @@
 #include <cmath>
 
 #include "base/aligned_array.h"
-#include "base/rng.h"
+#include "kernels/test_inputs.h"
 
 namespace gossamer::kernels {
 namespace {
 
-AlignedArray<float> random_matrix(std::size_t size, std::uint64_t seed) {
-  AlignedArray<float> matrix(size);
-  Rng rng(seed, Purpose::kTest);
-  for (float& x : matrix.span()) x = rng.normal();
-  return matrix;
-}
+constexpr RandomInputs kLeft{.seed = 1};
+constexpr RandomInputs kRight{.seed = 2};
+constexpr RandomInputs kOut{.seed = 3};
 
 // Both ways of packing give L R, rows and columns beyond the product keep their values.
 void expect_product(Isa isa, const DenseShape& shape, std::size_t rows) {
@@ -24,8 +21,8 @@ void expect_product(Isa isa, const DenseShape& shape, std::size_t rows) {
                                   << " rows " << rows);
   const DenseProduct product(isa, shape);
   const std::size_t right_stride = shape.columns + 3;
-  const AlignedArray<float> left = random_matrix(rows * shape.left_stride, 1);
-  const AlignedArray<float> right = random_matrix(shape.depth * right_stride, 2);
+  const AlignedArray<float> left = kLeft.matrix(rows * shape.left_stride);
+  const AlignedArray<float> right = kRight.matrix(shape.depth * right_stride);
   AlignedArray<float> transposed(shape.columns * shape.depth);
   for (std::size_t d = 0; d < shape.depth; ++d) {
     for (std::size_t c = 0; c < shape.columns; ++c) {
@@ -42,8 +39,8 @@ void expect_product(Isa isa, const DenseShape& shape, std::size_t rows) {
       product.pack_columns(transposed.data(), shape.depth, {kLanes, shape.columns}, packed.data());
       product.pack_columns(transposed.data(), shape.depth, {0, kLanes}, packed.data());
     }
-    AlignedArray<float> out = random_matrix((rows + 1) * shape.out_stride, 3);
-    const AlignedArray<float> before = random_matrix((rows + 1) * shape.out_stride, 3);
+    AlignedArray<float> out = kOut.matrix((rows + 1) * shape.out_stride);
+    const AlignedArray<float> before = kOut.matrix((rows + 1) * shape.out_stride);
     product.multiply(left.data(), packed.data(), out.data(), rows);
     for (std::size_t r = 0; r <= rows; ++r) {
       for (std::size_t c = 0; c < shape.out_stride; ++c) {
@@ -85,8 +82,8 @@ TEST(DenseProduct, RowsDoNotDependOnEachOther) {
   for (const Isa isa : kAllIsas) {
     if (!supported(isa)) continue;
     const DenseProduct product(isa, kShape);
-    const AlignedArray<float> left = random_matrix(64 * kShape.depth, 1);
-    const AlignedArray<float> right = random_matrix(kShape.depth * kShape.columns, 2);
+    const AlignedArray<float> left = kLeft.matrix(64 * kShape.depth);
+    const AlignedArray<float> right = kRight.matrix(kShape.depth * kShape.columns);
     AlignedArray<float> packed(product.packed_size());
     product.pack_rows(right.data(), kShape.columns, {0, kShape.depth}, packed.data());
     AlignedArray<float> together(64 * kShape.columns);

@@ -15,40 +15,24 @@
 
 #include "base/rng.h"
 #include "kernels/reference.h"
+#include "kernels/test_inputs.h"
 
 namespace gossamer::kernels {
 namespace {
 
-constexpr std::uint64_t kSeed = 4711;
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr RandomInputs kKernelInputs{.seed = 4711};
 
 // Around the widths of all vectors, of unrolled loops and of column blocks.
-const std::vector<std::size_t> kSizes = {16, 32, 48, 64, 80, 112, 128, 144, 256, 272, 1024};
-
-std::vector<float> random_row(std::size_t n, std::uint64_t stream) {
-  Rng rng(kSeed, Purpose::kTest, stream);
-  std::vector<float> row(n);
-  for (float& x : row) x = rng.normal();
-  return row;
-}
+const std::vector<std::size_t> kKernelSizes = {16, 32, 48, 64, 80, 112, 128, 144, 256, 272, 1024};
 
 std::vector<Bf16> random_bf16(std::size_t n, std::uint64_t stream) {
   std::vector<Bf16> row(n);
-  const std::vector<float> x = random_row(n, stream);
+  const std::vector<float> x = kKernelInputs.row(n, stream);
   std::transform(x.begin(), x.end(), row.begin(), reference::to_bf16);
   return row;
 }
 
-double wide(float x) { return static_cast<double>(x); }
-
-class KernelsOnIsa : public testing::TestWithParam<Isa> {
- protected:
-  void SetUp() override {
-    if (!supported(GetParam())) GTEST_SKIP() << "this CPU has no " << name(GetParam());
-  }
-  [[nodiscard]] const Kernels& kernels() const { return kernels_for(GetParam()); }
-};
+class KernelsOnIsa : public OnIsa {};
 
 // The table is the one asked for, and complete.
 TEST_P(KernelsOnIsa, TableIsComplete) {
@@ -66,9 +50,9 @@ TEST_P(KernelsOnIsa, TableIsComplete) {
 
 // y += a x and y *= a differ from double by a rounding, and write nothing behind the row.
 TEST_P(KernelsOnIsa, AddsAndScales) {
-  for (const std::size_t n : kSizes) {
-    const std::vector<float> x = random_row(n, 1);
-    const std::vector<float> before = random_row(n + 1, 2);
+  for (const std::size_t n : kKernelSizes) {
+    const std::vector<float> x = kKernelInputs.row(n, 1);
+    const std::vector<float> before = kKernelInputs.row(n + 1, 2);
     std::vector<float> added = before;
     std::vector<float> scaled = before;
     kernels().add_scaled(added.data(), x.data(), 0.75F, n);
@@ -84,9 +68,9 @@ TEST_P(KernelsOnIsa, AddsAndScales) {
 
 // Dot products err by less than n roundings of the sum of magnitudes.
 TEST_P(KernelsOnIsa, DotMatchesDouble) {
-  for (const std::size_t n : kSizes) {
-    const std::vector<float> x = random_row(n, 1);
-    const std::vector<float> y = random_row(n, 2);
+  for (const std::size_t n : kKernelSizes) {
+    const std::vector<float> x = kKernelInputs.row(n, 1);
+    const std::vector<float> y = kKernelInputs.row(n, 2);
     const std::vector<Bf16> z = random_bf16(n, 3);
     double dot = 0;
     double dot_bf16 = 0;
@@ -168,7 +152,7 @@ TEST_P(KernelsOnIsa, Transposes) {
 
 // Interleaving puts row0 at even and row1 at odd places.
 TEST_P(KernelsOnIsa, InterleavesPairs) {
-  for (const std::size_t n : kSizes) {
+  for (const std::size_t n : kKernelSizes) {
     const std::vector<Bf16> row0 = random_bf16(n, 1);
     const std::vector<Bf16> row1 = random_bf16(n, 2);
     std::vector<Bf16> out(2 * n);
@@ -189,7 +173,7 @@ TEST_P(KernelsOnIsa, ExpRow) {
   scores[1] = kNan;
   scores[2] = kInfinity;
   scores[3] = -kInfinity;
-  std::vector<float> shift = random_row(kCount, 1);
+  std::vector<float> shift = kKernelInputs.row(kCount, 1);
   const std::vector<float> before(kCount, 2.0F);
   std::vector<float> sums = before;
   std::vector<float> sums16 = before;
@@ -225,8 +209,8 @@ double activation_in_double(Activation f, double z) {
 TEST_P(KernelsOnIsa, Activations) {
   for (const Activation f : {Activation::kRelu, Activation::kIdentity, Activation::kTanh}) {
     const auto index = static_cast<std::size_t>(f);
-    for (const std::size_t n : kSizes) {
-      std::vector<float> z = random_row(n, 1);
+    for (const std::size_t n : kKernelSizes) {
+      std::vector<float> z = kKernelInputs.row(n, 1);
       z[3] = 0;
       z[4] = 100;
       z[5] = -100;
@@ -237,7 +221,7 @@ TEST_P(KernelsOnIsa, Activations) {
         std::vector<float> y = z;
         std::vector<float> h(n);
         kernels().activate[index]({y.data(), h.data(), mask, 1.25F, n});
-        std::vector<float> gradient = random_row(n, 2);
+        std::vector<float> gradient = kKernelInputs.row(n, 2);
         const std::vector<float> above = gradient;
         kernels().activate_backward[index]({y.data(), gradient.data(), mask, 1.25F, n});
         for (std::size_t i = 0; i < n; ++i) {
@@ -270,14 +254,14 @@ TEST_P(KernelsOnIsa, ActivationsKeepNan) {
 // beginning of a list gives the same bits whether or not the rest of the list is fetched ahead.
 TEST_P(KernelsOnIsa, WeightedSum) {
   constexpr std::uint32_t kRows = 50;
-  for (const std::size_t width : kSizes) {
+  for (const std::size_t width : kKernelSizes) {
     const std::size_t stride = width + 16;
-    const std::vector<float> table = random_row(kRows * stride, 1);
+    const std::vector<float> table = kKernelInputs.row(kRows * stride, 1);
     for (const std::size_t count : {0U, 1U, 5U, 6U, 7U, 75U}) {
-      Rng rng(kSeed, Purpose::kTest, count);
+      Rng rng = kKernelInputs.rng(count);
       std::vector<std::uint32_t> indices(count);
       for (auto& index : indices) index = static_cast<std::uint32_t>(rng.below(kRows));
-      const std::vector<float> values = random_row(count, 2);
+      const std::vector<float> values = kKernelInputs.row(count, 2);
       std::vector<float> out(width + 1, kNan);
       kernels().weighted_sum({out.data(), table.data(), stride, indices.data(), values.data(), count, width});
       std::vector<float> begun(width);
@@ -301,8 +285,8 @@ TEST_P(KernelsOnIsa, WeightedSum) {
 // select_above gives exactly the columns with an upper bound above the threshold, in rising order; ties and
 // NaN are not above. The numbers are small integers, so every bound is exact however it is added up.
 TEST_P(KernelsOnIsa, SelectAbove) {
-  for (const std::size_t n : kSizes) {
-    Rng rng(kSeed, Purpose::kTest, n);
+  for (const std::size_t n : kKernelSizes) {
+    Rng rng = kKernelInputs.rng(n);
     const auto draw = [&rng] { return static_cast<float>(rng.below(7)) - 2; };
     std::vector<std::int32_t> products(n);
     std::vector<float> scales(n);
@@ -347,8 +331,8 @@ TEST_P(KernelsOnIsa, SelectAbove) {
 
 // Products of bytes are exact, also the largest.
 TEST_P(KernelsOnIsa, DotOfBytes) {
-  for (const std::size_t n : kSizes) {
-    Rng rng(kSeed, Purpose::kTest, n);
+  for (const std::size_t n : kKernelSizes) {
+    Rng rng = kKernelInputs.rng(n);
     std::vector<std::uint8_t> x(n, 255);
     std::vector<std::int8_t> y(n, -128);
     EXPECT_EQ(kernels().dot_bytes(x.data(), y.data(), n), -255 * 128 * static_cast<std::int32_t>(n));
@@ -367,11 +351,11 @@ TEST_P(KernelsOnIsa, MultiplyWithStrides) {
   constexpr std::size_t kM = 48;
   constexpr std::size_t kN = 12;
   constexpr std::size_t kK = 34;
-  const std::vector<float> a = random_row((kM + 16) * kK, 1);
-  const std::vector<float> b = random_row(kN * (kK + 2), 2);
+  const std::vector<float> a = kKernelInputs.row((kM + 16) * kK, 1);
+  const std::vector<float> b = kKernelInputs.row(kN * (kK + 2), 2);
   const std::vector<Bf16> a16 = random_bf16((kM + 16) * kK, 3);
   const std::vector<Bf16> b16 = random_bf16(kN * (kK + 2), 4);
-  const std::vector<float> before = random_row(kN * (kM + 16), 5);
+  const std::vector<float> before = kKernelInputs.row(kN * (kM + 16), 5);
   std::vector<float> c = before;
   std::vector<float> c16 = before;
   kernels().multiply({a.data(), b.data(), c.data(), kM, kN, kK, kM + 16, kK + 2, kM + 16});
@@ -397,7 +381,7 @@ TEST_P(KernelsOnIsa, MultiplyIntegers) {
   constexpr std::size_t kM = 48;
   constexpr std::size_t kN = 12;
   constexpr std::size_t kK = 34;
-  Rng rng(kSeed, Purpose::kTest);
+  Rng rng = kKernelInputs.rng();
   const auto draw = [&rng] { return static_cast<std::int16_t>(static_cast<int>(rng.below(511)) - 255); };
   std::vector<std::int16_t> a((kM + 16) * kK);
   std::vector<std::int16_t> b(kN * (kK + 2));
@@ -418,17 +402,13 @@ TEST_P(KernelsOnIsa, MultiplyIntegers) {
 
 // The same call on the same input gives the same bits.
 TEST_P(KernelsOnIsa, SameBitsAgain) {
-  const std::vector<float> x = random_row(1024, 1);
-  const std::vector<float> y = random_row(1024, 2);
+  const std::vector<float> x = kKernelInputs.row(1024, 1);
+  const std::vector<float> y = kKernelInputs.row(1024, 2);
   EXPECT_EQ(std::bit_cast<std::uint32_t>(kernels().dot(x.data(), y.data(), 1024)),
             std::bit_cast<std::uint32_t>(kernels().dot(x.data(), y.data(), 1024)));
 }
 
-INSTANTIATE_TEST_SUITE_P(, KernelsOnIsa, testing::ValuesIn(kAllIsas), [](const auto& test) {
-  std::string text(name(test.param));
-  std::erase(text, '-');
-  return text;
-});
+INSTANTIATE_TEST_SUITE_P(, KernelsOnIsa, testing::ValuesIn(kAllIsas), isa_word);
 
 }  // namespace
 }  // namespace gossamer::kernels

@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "base/aligned_array.h"
-#include "base/rng.h"
 #include "kernels/reference.h"
+#include "kernels/test_inputs.h"
 
 namespace gossamer::kernels {
 namespace {
 
-constexpr std::uint64_t kSeed = 20261;
+constexpr RandomInputs kProductInputs{.seed = 20261};
 
 float element(const float& x) { return x; }
 float element(const Bf16& x) { return reference::from_bf16(x); }
@@ -31,13 +31,6 @@ double rounded(float x) {
   return static_cast<double>(element(e));
 }
 
-AlignedArray<float> random_matrix(std::size_t size, std::uint64_t stream) {
-  AlignedArray<float> matrix(size);
-  Rng rng(kSeed, Purpose::kTest, stream);
-  for (float& x : matrix.span()) x = rng.normal();
-  return matrix;
-}
-
 // A sum of k products in f32 errs by at most about k roundings of the sum of magnitudes. Here half of that is
 // never reached. A wrong element would be off by about 1.
 double tolerance(std::size_t k) { return 1e-6 * static_cast<double>(k) + 1e-5; }
@@ -48,9 +41,9 @@ struct Panel {
   explicit Panel(const PanelProducts<E>& products)
       : hidden(products.shape().hidden),
         batch(products.shape().batch),
-        w(random_matrix(kPanelRows * hidden, 1)),
-        h(random_matrix(batch * hidden, 2)),
-        inv(random_matrix(batch, 3)),
+        w(kProductInputs.matrix(kPanelRows * hidden, 1)),
+        h(kProductInputs.matrix(batch * hidden, 2)),
+        inv(kProductInputs.matrix(batch, 3)),
         panel(products.panel_size()),
         packed(products.packed_size()),
         p(kPanelRows * batch),
@@ -58,7 +51,7 @@ struct Panel {
     for (std::size_t r = 0; r < kPanelRows; ++r) {
       products.pack_row(w.data() + r * hidden, panel.data() + r * products.panel_stride());
     }
-    const AlignedArray<float> values = random_matrix(kPanelRows * batch, 4);
+    const AlignedArray<float> values = kProductInputs.matrix(kPanelRows * batch, 4);
     for (std::size_t i = 0; i < p.size(); ++i) set(p[i], values[i]);
   }
 
@@ -92,7 +85,7 @@ void expect_scores(const PanelProducts<E>& products, Panel<E>& x) {
 
 template <class E>
 void expect_hidden_gradient(const PanelProducts<E>& products, Panel<E>& x) {
-  const AlignedArray<float> before = random_matrix(x.batch * x.hidden, 5);
+  const AlignedArray<float> before = kProductInputs.matrix(x.batch * x.hidden, 5);
   AlignedArray<float> dh(before.size());
   for (std::size_t i = 0; i < dh.size(); ++i) dh[i] = before[i];
   products.hidden_gradient(
@@ -126,12 +119,7 @@ void expect_weight_gradient(const PanelProducts<E>& products, Panel<E>& x) {
   }
 }
 
-class PanelProductsOnIsa : public testing::TestWithParam<Isa> {
- protected:
-  void SetUp() override {
-    if (!supported(GetParam())) GTEST_SKIP() << "this CPU has no " << name(GetParam());
-  }
-};
+class PanelProductsOnIsa : public OnIsa {};
 
 // From the smallest shape over odd multiples of 32 to strides that alias in the cache.
 constexpr std::array<PanelShape, 6> kShapes = {
@@ -141,7 +129,7 @@ template <class E>
 void expect_all(Isa isa) {
   for (const PanelShape shape : kShapes) {
     SCOPED_TRACE(testing::Message() << name(isa) << " hidden " << shape.hidden << " batch " << shape.batch
-                                    << " seed " << kSeed);
+                                    << " seed " << kProductInputs.seed);
     const PanelProducts<E> products(isa, shape);
     Panel<E> panel(products);
     expect_scores(products, panel);
@@ -163,11 +151,7 @@ TEST_P(PanelProductsOnIsa, GeneratedWhereKnown) {
   EXPECT_EQ(PanelProducts<Bf16>(isa, {.hidden = 128, .batch = 256}).generated(), isa >= Isa::kAvx512);
 }
 
-INSTANTIATE_TEST_SUITE_P(, PanelProductsOnIsa, testing::ValuesIn(kAllIsas), [](const auto& test) {
-  std::string text(name(test.param));
-  std::erase(text, '-');
-  return text;
-});
+INSTANTIATE_TEST_SUITE_P(, PanelProductsOnIsa, testing::ValuesIn(kAllIsas), isa_word);
 
 // padded_to_panel gives the smallest multiple of 32 that holds n.
 TEST(PanelShape, Pads) {

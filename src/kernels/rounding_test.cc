@@ -14,26 +14,17 @@
 #include "base/rng.h"
 #include "kernels/kernels.h"
 #include "kernels/reference.h"
+#include "kernels/test_inputs.h"
 
 namespace gossamer::kernels {
 namespace {
 
-constexpr std::uint64_t kSeed = 4712;
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr RandomInputs kRoundingInputs{.seed = 4712};
 constexpr float kLargest = std::numeric_limits<float>::max();
 constexpr std::int8_t kUntouched = 99;
-const std::vector<std::size_t> kSizes = {16, 32, 48, 64, 80, 128, 144, 1024};
-
-std::vector<float> random_row(std::size_t n, std::uint64_t stream, float size) {
-  Rng rng(kSeed, Purpose::kTest, stream);
-  std::vector<float> row(n);
-  for (float& x : row) x = size * rng.normal();
-  return row;
-}
+const std::vector<std::size_t> kRoundingSizes = {16, 32, 48, 64, 80, 128, 144, 1024};
 
 std::uint32_t bits(float x) { return std::bit_cast<std::uint32_t>(x); }
-double wide(float x) { return static_cast<double>(x); }
 
 float magnitude(const std::vector<float>& row) {
   float largest = 0;
@@ -46,12 +37,8 @@ struct Rounded {
   std::vector<std::int8_t> bytes;
 };
 
-class RoundingOnIsa : public testing::TestWithParam<Isa> {
+class RoundingOnIsa : public OnIsa {
  protected:
-  void SetUp() override {
-    if (!supported(GetParam())) GTEST_SKIP() << "this CPU has no " << name(GetParam());
-  }
-  [[nodiscard]] const Kernels& kernels() const { return kernels_for(GetParam()); }
   // Rounds with this ISA's table. Checks that the reference gives the same to the bit and that nothing is
   // written behind the row.
   [[nodiscard]] Rounded round(const std::vector<float>& row) const {
@@ -86,9 +73,9 @@ class RoundingOnIsa : public testing::TestWithParam<Isa> {
 
 // Rows of all sizes and magnitudes keep the bound, and zeros stay zeros.
 TEST_P(RoundingOnIsa, KeepsTheBound) {
-  for (const std::size_t n : kSizes) {
+  for (const std::size_t n : kRoundingSizes) {
     for (int power = -119; power <= 125; power += 4) {
-      std::vector<float> row = random_row(n, n, std::ldexp(1.0F, power));
+      std::vector<float> row = kRoundingInputs.row(n, n, std::ldexp(1.0F, power));
       row[n / 3] = 0.0F;
       row[n / 2] = -0.0F;
       if (magnitude(row) >= kSmallestByteRow) expect_within_bound(row);
@@ -103,7 +90,7 @@ TEST_P(RoundingOnIsa, KeepsTheBoundAtTheEnds) {
   float low = kSmallestByteRow;
   for (int i = 0; i < 1000; ++i) {
     for (const float m : {high, low}) {
-      std::vector<float> row = random_row(16, static_cast<std::uint64_t>(i), 0.3F);
+      std::vector<float> row = kRoundingInputs.row(16, static_cast<std::uint64_t>(i), 0.3F);
       for (float& x : row) x = std::clamp(x, -1.0F, 1.0F) * m;
       row[5] = -m;
       expect_within_bound(row);
@@ -153,7 +140,7 @@ TEST_P(RoundingOnIsa, TinyRowsBecomeZero) {
 TEST_P(RoundingOnIsa, WhatIsNotFiniteIsSeen) {
   for (const float x : {kNan, -kNan, kInfinity, -kInfinity}) {
     for (std::size_t at = 0; at < 80; ++at) {
-      std::vector<float> row = random_row(80, at, 1);
+      std::vector<float> row = kRoundingInputs.row(80, at, 1);
       row[at] = x;
       const Rounded rounded = round(row);
       ASSERT_TRUE(std::isnan(rounded.scale)) << x << " at " << at;
@@ -184,11 +171,7 @@ TEST_P(RoundingOnIsa, FromBytesIsOneProduct) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(, RoundingOnIsa, testing::ValuesIn(kAllIsas), [](const auto& test) {
-  std::string text(name(test.param));
-  std::erase(text, '-');
-  return text;
-});
+INSTANTIATE_TEST_SUITE_P(, RoundingOnIsa, testing::ValuesIn(kAllIsas), isa_word);
 
 }  // namespace
 }  // namespace gossamer::kernels

@@ -11,31 +11,17 @@
 #include "base/rng.h"
 #include "kernels/kernels.h"
 #include "kernels/reference.h"
+#include "kernels/test_inputs.h"
 
 namespace gossamer::kernels {
 namespace {
 
-constexpr std::uint64_t kSeed = 4713;
+constexpr RandomInputs kUpdateInputs{.seed = 4713};
 
 // Around the widths of all vectors and of unrolled loops.
-const std::vector<std::size_t> kSizes = {16, 32, 48, 112, 128, 144, 1024};
+const std::vector<std::size_t> kUpdateSizes = {16, 32, 48, 112, 128, 144, 1024};
 
-std::vector<float> random_row(std::size_t n, std::uint64_t stream) {
-  Rng rng(kSeed, Purpose::kTest, stream);
-  std::vector<float> row(n);
-  for (float& x : row) x = rng.normal();
-  return row;
-}
-
-double wide(float x) { return static_cast<double>(x); }
-
-class UpdatesOnIsa : public testing::TestWithParam<Isa> {
- protected:
-  void SetUp() override {
-    if (!supported(GetParam())) GTEST_SKIP() << "this CPU has no " << name(GetParam());
-  }
-  [[nodiscard]] const Kernels& kernels() const { return kernels_for(GetParam()); }
-};
+class UpdatesOnIsa : public OnIsa {};
 
 struct AdamState {
   double w, m, v;
@@ -64,11 +50,11 @@ TEST_P(UpdatesOnIsa, AdamRow) {
                                      .decay2 = 0.98F,
                                      .skipped_move = 0.03F};
   for (const AdamCoefficients& c : {plain, skipping}) {
-    for (const std::size_t n : kSizes) {
-      std::vector<float> w = random_row(n, 1);
-      std::vector<float> m = random_row(n, 2);
-      std::vector<float> v = random_row(n, 3);
-      const std::vector<float> g = random_row(n, 4);
+    for (const std::size_t n : kUpdateSizes) {
+      std::vector<float> w = kUpdateInputs.row(n, 1);
+      std::vector<float> m = kUpdateInputs.row(n, 2);
+      std::vector<float> v = kUpdateInputs.row(n, 3);
+      const std::vector<float> g = kUpdateInputs.row(n, 4);
       for (float& x : v) x = x * x;
       m[5] = v[5] = 0;  // a fresh element
       const std::vector<float> w0 = w;
@@ -81,7 +67,7 @@ TEST_P(UpdatesOnIsa, AdamRow) {
             adam_in_double({wide(w0[i]), wide(m0[i]), wide(v0[i])}, gradient, gradient * gradient, c);
         ASSERT_NEAR(m[i], s.m, 1e-6) << i;
         ASSERT_NEAR(v[i], s.v, 1e-6 * (1 + s.v)) << i;
-        ASSERT_NEAR(w[i], s.w, 1e-5 * (1 + std::abs(s.w))) << i << " seed " << kSeed;
+        ASSERT_NEAR(w[i], s.w, 1e-5 * (1 + std::abs(s.w))) << i << " seed " << kUpdateInputs.seed;
       }
       std::vector<float> zero(n, 0.0F);
       std::vector<float> zero_m = zero;
@@ -112,16 +98,16 @@ TEST_P(UpdatesOnIsa, AdamBlocks) {
   skipping.decay2 = 0.75F;
   skipping.skipped_move = 0.03F;
   for (const AdamCoefficients& c : {plain, skipping}) {
-    for (const std::size_t n : kSizes) {
+    for (const std::size_t n : kUpdateSizes) {
       for (const std::size_t width : {n, n - 5, n / 2 + 3}) {
-        std::vector<float> w = random_row(n, 1);
-        std::vector<float> g = random_row(n, 2);
+        std::vector<float> w = kUpdateInputs.row(n, 1);
+        std::vector<float> g = kUpdateInputs.row(n, 2);
         std::fill(g.begin() + static_cast<std::ptrdiff_t>(width), g.end(), 0.0F);
         const std::vector<float> w0 = w;
         std::vector<Bf16> m(n);
-        std::ranges::transform(random_row(n, 3), m.begin(), reference::to_bf16);
+        std::ranges::transform(kUpdateInputs.row(n, 3), m.begin(), reference::to_bf16);
         const std::vector<Bf16> m0 = m;
-        std::vector<float> v = random_row(n / kMomentBlock, 4);
+        std::vector<float> v = kUpdateInputs.row(n / kMomentBlock, 4);
         for (float& x : v) x = x * x;
         const std::vector<float> v0 = v;
         kernels().adam_blocks({w.data(), m.data(), v.data(), g.data(), n, width}, c);
@@ -131,18 +117,15 @@ TEST_P(UpdatesOnIsa, AdamBlocks) {
           const AdamState s = adam_in_double(before, wide(g[i]), mean_square(g, block, width), c);
           ASSERT_NEAR(reference::from_bf16(m[i]), s.m, 0x1p-8 * std::abs(s.m) + 1e-7) << i;
           ASSERT_NEAR(v[block], s.v, 1e-6 * s.v) << i << " of " << width;
-          ASSERT_NEAR(w[i], s.w, 1e-6 * (1 + std::abs(s.w))) << i << " of " << width << " seed " << kSeed;
+          ASSERT_NEAR(w[i], s.w, 1e-6 * (1 + std::abs(s.w)))
+              << i << " of " << width << " seed " << kUpdateInputs.seed;
         }
       }
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(, UpdatesOnIsa, testing::ValuesIn(kAllIsas), [](const auto& test) {
-  std::string text(name(test.param));
-  std::erase(text, '-');
-  return text;
-});
+INSTANTIATE_TEST_SUITE_P(, UpdatesOnIsa, testing::ValuesIn(kAllIsas), isa_word);
 
 }  // namespace
 }  // namespace gossamer::kernels

@@ -9,10 +9,10 @@
 #include "base/check.h"
 #include "fuzz_source.h"
 #include "host/sim/compute.h"
-#include "learn/data/collected_records.h"
 #include "learn/data/in_memory_dataset.h"
-#include "learn/data/jsonl_reader.h"
-#include "learn/data/record_assembler.h"
+#include "learn/data/read/jsonl_reader.h"
+#include "learn/data/read/record_assembler.h"
+#include "learn/data/read/test_collected_records.h"
 
 namespace {
 

@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "base/check.h"
-#include "engines/sparse/model_file.h"
-#include "engines/sparse/model_json.h"
-#include "engines/sparse/predictor.h"
+#include "engines/sparse/model/model_file.h"
+#include "engines/sparse/model/model_json.h"
+#include "engines/sparse/predict/predictor.h"
 #include "host/api/files.h"
 #include "host/sim/compute.h"
 #include "host/sim/disk.h"

@@ -11,7 +11,7 @@
 #include "base/check.h"
 #include "fuzz_source.h"
 #include "host/sim/compute.h"
-#include "learn/data/session_reader.h"
+#include "learn/data/read/session_reader.h"
 
 namespace {
 

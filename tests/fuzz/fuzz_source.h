@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "learn/data/byte_source.h"
+#include "learn/data/read/byte_source.h"
 
 namespace gossamer::fuzz {
 

@@ -13,8 +13,8 @@
 #include "base/check.h"
 #include "choices.h"
 #include "engines/sparse/fleet/fleet_workload.h"
-#include "engines/sparse/fleet/label_lists.h"
-#include "engines/sparse/fleet/recovery_plan.h"
+#include "engines/sparse/fleet/recovery/recovery_plan.h"
+#include "engines/sparse/fleet/step/label_lists.h"
 
 namespace {
 

@@ -14,9 +14,9 @@
 
 #include "base/check.h"
 #include "choices.h"
-#include "engines/sparse/fleet/fleet_queries.h"
-#include "engines/sparse/fleet/query_rows.h"
-#include "engines/sparse/fusion.h"
+#include "engines/sparse/predict/fusion.h"
+#include "engines/sparse/serve/fleet_queries.h"
+#include "engines/sparse/serve/query_rows.h"
 
 namespace {
 

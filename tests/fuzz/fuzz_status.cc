@@ -9,8 +9,8 @@
 #include "base/check.h"
 #include "host/api/files.h"
 #include "host/sim/disk.h"
-#include "node/cluster/cluster_status.h"
-#include "node/cluster/places.h"
+#include "node/cluster_status.h"
+#include "node/places.h"
 
 namespace {
 

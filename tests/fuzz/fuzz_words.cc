@@ -9,7 +9,7 @@
 
 #include "base/check.h"
 #include "fuzz_source.h"
-#include "learn/data/word_reader.h"
+#include "learn/data/read/word_reader.h"
 
 namespace {
 

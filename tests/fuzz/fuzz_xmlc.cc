@@ -11,9 +11,9 @@
 #include "base/check.h"
 #include "fuzz_source.h"
 #include "host/sim/compute.h"
-#include "learn/data/collected_records.h"
 #include "learn/data/in_memory_dataset.h"
-#include "learn/data/xmlc_reader.h"
+#include "learn/data/read/test_collected_records.h"
+#include "learn/data/read/xmlc_reader.h"
 
 namespace {
 

@@ -29,9 +29,9 @@
 #include "host/posix/clock.h"
 #include "host/posix/disk.h"
 #include "host/posix/mailbox.h"
-#include "net/wire/frame.h"
-#include "node/cluster/credentials.h"
-#include "node/cluster/enrolling.h"
+#include "net/link/frame.h"
+#include "node/credentials.h"
+#include "node/enrolling.h"
 
 namespace {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "engines/sparse/model_file.h"
+#include "engines/sparse/model/model_file.h"
 #include "host/posix/disk.h"
 
 namespace {

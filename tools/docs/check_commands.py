@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """tools/docs/check_commands.py [--build DIR] [--root DIR]
 
-Runs the commands that *.md, docs/**/*.md and examples/**/*.md show (README.md here says which), so that a document
-cannot promise what the program does not do. All `console run` blocks of one document share a directory, in order.
+Runs the commands that *.md, docs/**/*.md and examples/**/*.md show (README.md here says which). So a document cannot
+promise what the program does not do. All `console run` blocks of one document share a directory, in order.
 """
 
 import argparse
@@ -75,7 +75,7 @@ def make_targets(makefile):
 
 
 def run_blocks(blocks, build, directory):
-    """Runs the commands in one shell that stops at the first failure; (status, output)."""
+    """Runs the commands in one shell that stops at the first failure. Returns (status, output)."""
     lines = ["set -eu"]
     for block in blocks:
         for command in block.commands:
@@ -92,7 +92,7 @@ def run_blocks(blocks, build, directory):
 
 
 def check_document(path, build, targets, files=None):
-    """(complaints, commands run) of one document, whose commands find a copy of the folder `files`."""
+    """(complaints, commands run) of one document. Its commands find a copy of the folder `files`."""
     blocks = list(console_blocks(path.read_text(encoding="utf-8")))
     complaints = [f"{path}:{b.line}: {c}" for b in blocks if (c := complaint(b, targets))]
     runnable = [block for block in blocks if block.info == "run" and block.commands]

@@ -17,7 +17,7 @@ def block(info, *lines):
 
 class CheckCommandsTest(unittest.TestCase):
     def check(self, document, tool="exit 0"):
-        """(status, output) of a tree whose README is `document` and whose program does `tool`."""
+        """(status, output) of a tree with `document` as its README, in which the program does `tool`."""
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder)
             (root / "docs").mkdir()
@@ -37,14 +37,14 @@ class CheckCommandsTest(unittest.TestCase):
                                     block("run", "$ test -s a.txt \\", "    && gossamer more"), "echo here")
         self.assertEqual((status, output), (0, "docs: 1 documents, 2 commands run, 0 complaints\n"))
 
-    # A command that fails is a complaint with its place, its status and its output; later ones do not run.
+    # A command that fails is a complaint with its place, its status and its output. Later ones do not run.
     def test_failure(self):
         status, output = self.check(block("run", "$ gossamer predict", "$ echo later"), "echo broken; exit 3")
         self.assertEqual(status, 1)
         self.assertIn("README.md:3: a command ended with status 3:\n$ gossamer predict\nbroken", output)
         self.assertNotIn("later\n", output.replace("echo later", ""))
 
-    # make and git clone are shown without running them; the target must exist.
+    # Commands make and git clone are shown without running them. The target must exist.
     def test_make(self):
         self.assertEqual(self.check(block("", "$ git clone URL", "$ make build JOBS=2"))[0], 0)
         status, output = self.check(block("", "$ make bild"))

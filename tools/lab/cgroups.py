@@ -11,7 +11,7 @@ import time
 from commands import LabError
 
 PATIENCE = 10  # seconds for a group to let go of processes that have ended
-# Short, so that a weak node is slow rather than now fast, now still: a step of 6 ms must meet some pauses.
+# The period is short, so that a weak node is slow rather than now fast, now still. A step of 6 ms must meet some pauses.
 _PERIOD_US = 10_000
 _SMALLEST_QUOTA_US = 1_000  # the kernel's
 
@@ -67,7 +67,7 @@ class Hierarchy:
             raise LabError(f"cannot make control group {self._path(group)}: {error.strerror}") from error
 
     def limit(self, group, cores):
-        """From now on the group has so many cores; None: no limit."""
+        """Gives the group so many cores from now on; None: no limit."""
         quota, period = quota_of(cores) if cores else (-1 if self.version == 1 else "max", _PERIOD_US)
         if self.version == 1:
             _write(self._path(group, "cpu.cfs_period_us"), str(period))
@@ -92,7 +92,7 @@ class Hierarchy:
         return sorted(name for name in os.listdir(self.folder) if pattern.fullmatch(name))
 
     def remove(self, group):
-        """Removes a group whose processes have ended; the kernel may take a moment to notice."""
+        """Removes a group after its processes have ended. The kernel may take a moment to notice."""
         deadline = time.monotonic() + PATIENCE
         while True:
             try:

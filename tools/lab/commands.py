@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Other programs, and what goes wrong outside our own code."""
+"""Runs other programs, and reports what goes wrong outside our own code."""
 
 import os
 import shutil
@@ -19,9 +19,9 @@ def find_program(name):
 
 
 def run(*command, stdin=""):
-    """Runs a program to its end and returns its standard output; LabError with what it said when it fails.
+    """Runs a program to its end and returns its standard output. LabError with its words when it fails.
 
-    It does not share the terminal's signals: Ctrl-C must not leave half a step.
+    The program does not share the terminal's signals, because Ctrl-C must not leave half a step.
     """
     words = [str(word) for word in command]
     program = find_program(words[0])

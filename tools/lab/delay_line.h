@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DelayLine: the packets on their way to one node, each until its time has come. The kernel numbers the
-// packets of a queue in the order of their arrival and releases them by "all up to number n"; since every
-// packet waits for the same time, the first to come is the first to go.
+// DelayLine holds the packets on their way to one node, each until its time has come. The kernel numbers the
+// packets of a queue in the order of their arrival and releases them by "all up to number n". Every packet
+// waits for the same time, so the first to come is the first to go.
 //
-// A pure state machine: time is an argument and never runs backwards. Numbers wrap at 2^32, which nothing
-// here looks at. 16 bytes for each packet held. Owner: the program's only loop. Thread rule: one thread.
+// DelayLine is a pure state machine: time is an argument and never runs backwards. Numbers wrap at
+// 2^32, which nothing here looks at. It takes 16 bytes for each packet held. Owner: the program's only
+// loop. Thread rule: one thread.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +24,8 @@ class DelayLine {
 
   void hold(std::uint32_t packet, Instant now) { held_.push_back({.due = now + delay_, .packet = packet}); }
 
-  // Lets go of all packets due at `now` or before; the number of the last of them, nothing when there is
-  // none.
+  // Lets go of all packets due at `now` or before. Returns the number of the last of
+  // them; nothing when there is none.
   [[nodiscard]] std::optional<std::uint32_t> release(Instant now) {
     std::optional<std::uint32_t> last;
     while (!held_.empty() && held_.front().due <= now) {

@@ -11,9 +11,8 @@
 namespace gossamer::lab {
 namespace {
 
-// For every delay of 0..3, every pattern of arrivals in six moments and every pattern of moments at which
-// somebody looks: each look gives the last packet that has waited for the delay and was not given before, and
-// nothing else.
+// Each look gives the last packet that has waited for the delay and was not given before, and nothing else.
+// That holds for every delay of 0..3, every pattern of arrivals in six moments and every pattern of looks.
 TEST(DelayLine, ReleasesEachPacketOnceItHasWaitedAndNotBefore) {
   constexpr int kMoments = 6;
   for (std::int64_t delay = 0; delay <= 3; ++delay) {

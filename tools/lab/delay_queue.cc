@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// delay_queue --delay NAMESPACE MICROSECONDS [--delay ...]: holds every packet that a rule of the namespace
-// sends to NFQUEUE 0 for so long, then lets it go on. NAMESPACE is a file such as /run/netns/NAME. Writes one
-// line to standard output once all queues are bound, "ready SCHED_FIFO" or, where that is refused, "ready
-// SCHED_OTHER", then works until it is killed. Started by tools/lab/lab.
+// delay_queue --delay NAMESPACE MICROSECONDS [--delay ...]
 //
-// Delay belongs to the receiver: a sender that had to wait would take its own queue for the network's and
-// slow down.
+// Holds every packet that a rule of the namespace sends to NFQUEUE 0 for so long, and then lets it go on.
+// NAMESPACE is a file such as /run/netns/NAME. Once all queues are bound it writes one line to standard
+// output: "ready SCHED_FIFO" or, where that is refused, "ready SCHED_OTHER". Then it works until it is
+// killed. tools/lab/lab starts it.
+//
+// Delay belongs to the receiver. A sender that had to wait would take its own queue
+// for the network's and slow down.
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <poll.h>
@@ -37,8 +39,9 @@ struct Port {
   DelayLine line;
 };
 
-// A late wake-up is a delay nobody asked for: ahead of every ordinary process where the system allows it, and
-// no rounding of timers. The name of the scheduling that was granted.
+// Makes wake-ups punctual, because a late one is a delay that was not asked for. The process goes
+// ahead of every ordinary one where the system allows it, and timers are not rounded. Returns the name
+// of the scheduling that was granted.
 const char* hurry() {
   ::prctl(PR_SET_TIMERSLACK, 1UL);
   const sched_param priority{.sched_priority = 10};
@@ -63,7 +66,7 @@ void wait(std::vector<Port>& ports, std::vector<pollfd>& descriptors, const host
   CHECK(ready >= 0 || errno == EINTR, errno);
 }
 
-// Never returns but with an error.
+// Serves all queues. Returns only with an error.
 Result<void> serve(std::vector<Port>& ports, const host::Clock& clock) {
   std::vector<pollfd> descriptors;
   descriptors.reserve(ports.size());

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Network namespaces: one for each node of a lab, `gossamer.LAB.K`, one for its switch, `gossamer.LAB.hub`.
 
-A lab's name has no dot, so names of two labs never meet. Everything that a lab owns is found by these names
-in the kernel, never by notes, so that what a killed `lab up` left is found too.
+A lab's name has no dot, so names of two labs never meet. Everything that a lab owns is found by these names in the
+kernel, never by notes. So the remains of a killed `lab up` are found too.
 """
 
 import contextlib
@@ -87,7 +87,7 @@ def _identity(path):
 
 
 def processes_in(names):
-    """Ids of the processes in these namespaces, whoever started them; never this one."""
+    """Ids of the processes in these namespaces, wherever they were started; never this one."""
     wanted = set()
     for name in names:
         with contextlib.suppress(FileNotFoundError):
@@ -102,7 +102,7 @@ def processes_in(names):
 
 
 def _kill(pid, still_wanted):
-    """Kills the process if it is still wanted once we hold on to it; its pidfd, or None when it has gone."""
+    """Kills the process if it is still wanted once we hold on to it. Returns its pidfd, or None when it has gone."""
     try:
         descriptor = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -116,7 +116,7 @@ def _kill(pid, still_wanted):
 
 
 def kill_all(find):
-    """Kills the processes find() until there are none. One that got the number of another since is spared."""
+    """Kills the processes of find() until there are none. A process that got the number of an ended one is spared."""
     deadline = time.monotonic() + PATIENCE
     while found := find():
         held = [descriptor for pid in sorted(found) if (descriptor := _kill(pid, find)) is not None]

@@ -18,7 +18,7 @@ from namespaces import HUB, inside, name_of
 PROGRAMS = {"ip": "iproute2", "tc": "iproute2", "bridge": "iproute2", "iptables": "iptables"}
 QUEUE_MS = 100  # what a link's queue holds; a packet that would wait longer is dropped
 _TABLE = ("iptables", "-w", "10", "-t", "mangle")  # 10 seconds for others to be done with it
-# Links with long delays want large buffers; no connection starts with what an older one has learnt.
+# Links with long delays want large buffers. No connection starts with what an older one has learnt.
 _SETTINGS = {
     "ipv4/tcp_rmem": "4096 131072 67108864",
     "ipv4/tcp_wmem": "4096 1048576 67108864",
@@ -35,8 +35,7 @@ def delay_queue():
 def super_packet_bytes(rate):
     """The largest packet that segmentation offload may build: 0.16 ms of the link, in 4 to 64 KiB.
 
-    It sets the burst, and with it what a small message gains on an idle link: 0.4 ms at 100 Mbit/s, 0.16 ms
-    at 1 Gbit/s.
+    It sets the burst. The burst is what a small message gains on an idle link: 0.4 ms at 100 Mbit/s, 0.16 ms at 1 Gbit/s.
     """
     size = 4096
     while size < 65536 and (rate is None or size * 2 <= rate / 8 * 160e-6):
@@ -131,7 +130,7 @@ def delays_of(plan):
 
 
 def start_delay_queue(delays, hub, log):
-    """Starts it in the switch's namespace, where the end of the lab finds it; the scheduling that it got."""
+    """Starts it in the switch's namespace, where the end of the lab finds it. Returns the scheduling that it got."""
     program = find_program(delay_queue())
     if program is None:
         raise LabError(f"{delay_queue()} is not built; run: cmake --build build/release --target delay_queue")
@@ -194,14 +193,14 @@ def _build_groups(plan):
 
 
 def check_delays(plan):
-    """LabError when packets should be delayed and nobody is there to let them go."""
+    """Raises LabError when packets are to be delayed and no delay queue is there to let them go."""
     if delays_of(plan) and not namespaces.processes_in([name_of(plan["name"], HUB)]):
         with contextlib.suppress(OSError), open(plans.log_path(plan["name"]), encoding="utf-8") as log:
             raise LabError(f"the delay queue of lab '{plan['name']}' has ended: {log.read().strip()}")
 
 
 def tear_down(lab):
-    """Ends the lab's processes and removes all it has, whoever made it; LabError when something remains."""
+    """Ends the lab's processes and removes all that it has. LabError when something remains."""
     hierarchy = cgroups.Hierarchy.find()
     found = namespaces.of_lab(lab)
     groups = hierarchy.of_lab(lab) if hierarchy else []
@@ -244,10 +243,10 @@ def _is_cut(address):
 
 
 def cut(plan, a, others):
-    """From now on what node a and each of the others send one another disappears at the receiver.
+    """From now on packets between node a and each of the others disappear at the receiver.
 
-    At the receiver, since a sender would be told that its packet was dropped. What is held by the delay
-    arrives yet.
+    They disappear there because a sender would be told that its packet was dropped. Packets that the delay holds
+    arrive yet.
     """
     for namespace, address in _both_ways(plan, a, others):
         with inside(namespace):
@@ -270,7 +269,7 @@ def _counters(namespace, device):
 
 
 def traffic(plan):
-    """What left each node's uplink and came over its downlink since `lab up`, headers included."""
+    """The bytes that left each node's uplink and came over its downlink since `lab up`, headers included."""
     hub = name_of(plan["name"], HUB)
     return [
         {

@@ -89,7 +89,7 @@ Record load(std::span<const std::byte> bytes) {
   return record;
 }
 
-// Cuts the first block, header and body, off `rest`; Header says its own length in the member `length`.
+// Cuts the first block, header and body, off `rest`. Header has its own length in the member `length`.
 // Nothing at the end, or where a length makes no sense.
 template <class Header, class Length>
 std::optional<std::span<const std::byte>> take(std::span<const std::byte>& rest, Length Header::* length) {
@@ -116,7 +116,7 @@ std::optional<std::uint32_t> packet_number(std::span<const std::byte> message) {
   return std::nullopt;
 }
 
-// Sends; 0 or errno.
+// Sends a message. Returns 0 or errno.
 int send(int fd, Message& message) {
   const std::span<const std::byte> bytes = message.bytes();
   sockaddr_nl kernel{};
@@ -196,7 +196,8 @@ Result<void> PacketQueue::bind() {
   if (const int error_number = ask(fd_, settings)) {
     return failure(where_, "cannot set up packet queue 0", error_number);
   }
-  // A busy host may let numbers pile up: room for them, and a lost one is a lost packet rather than an error.
+  // A busy host may let numbers pile up. There is room for them, and a lost number is a
+  // lost packet rather than an error.
   const int on = 1;
   if (::setsockopt(fd_, SOL_SOCKET, SO_RCVBUFFORCE, &kReceiveBytes, sizeof(kReceiveBytes)) != 0 ||
       ::setsockopt(fd_, SOL_NETLINK, NETLINK_NO_ENOBUFS, &on, sizeof(on)) != 0 ||
@@ -225,7 +226,8 @@ Result<void> PacketQueue::read(std::vector<std::uint32_t>& packets) {
 }
 
 Result<void> PacketQueue::accept_up_to(std::uint32_t packet) {
-  // No answer is asked for. One comes where the packets have gone with their device; read() passes over it.
+  // No answer is asked for. One comes where the packets have gone with their
+  // device, and read() passes over it.
   Message verdict(NFQNL_MSG_VERDICT_BATCH, 0);
   verdict.add(NFQA_VERDICT_HDR, nfqnl_msg_verdict_hdr{.verdict = htonl(NF_ACCEPT), .id = htonl(packet)});
   if (const int error_number = send(fd_, verdict)) {

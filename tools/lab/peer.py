@@ -88,7 +88,7 @@ def sink(connections):
 
 
 def send(address, size):
-    """Connects, and once standard input has a line sends `size` bytes; "done" when the other side has all."""
+    """Connects, and sends `size` bytes once standard input has a line. Says "done" when the other side has all."""
     with socket.create_connection((address, PORT), timeout=PATIENCE) as connection:
         say("ready")
         sys.stdin.readline()
@@ -99,7 +99,7 @@ def send(address, size):
 
 
 def spin(processes, cpu_seconds):
-    """Burns `cpu_seconds` of processor time in each of `processes`; seconds that it took."""
+    """Burns `cpu_seconds` of processor time in each of `processes`. Says how many seconds that took."""
     begin = time.monotonic()
     children = []
     for _ in range(int(processes)):
@@ -121,7 +121,7 @@ def wait():
 
 
 def clingy():
-    """Leaves a process that hears no signal and has left its session, and one that nobody waits for."""
+    """Leaves a process that hears no signal and has left its session, and one that no parent waits for."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:

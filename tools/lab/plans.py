@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plan of a lab: what `lab up` was asked for, and the number that sets its addresses apart from others'.
+"""The plan of a lab: what `lab up` was asked for, and the number that tells its addresses from those of other labs.
 
 Node K of lab number L has the address 10.77.L.K/24 and the hardware address 02:77:00:00:LL:KK. Plans lie in
 /run/gossamer-lab, one JSON file each, from before the first namespace is made until the last one has gone.
@@ -49,7 +49,7 @@ def _no_such(lab):
 
 @contextlib.contextmanager
 def held(lab, operation=fcntl.LOCK_SH):
-    """Within the `with`, the plan of a lab that is up and stays so, but by the doing of who holds LOCK_EX."""
+    """Within the `with`, the plan of a lab that is up. It stays up, unless a process holds LOCK_EX."""
     try:
         descriptor = os.open(_path(lab), os.O_RDONLY)
     except FileNotFoundError:
@@ -84,7 +84,7 @@ def reserved(lab, nodes, warm):
             plan = _plan(lab, number, nodes, warm)
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(new)
-            # Held before it has its name: whoever finds the lab waits until it is up.
+            # The plan is held before it has its name, so a process that finds the lab waits until it is up.
             descriptor = os.open(new, os.O_WRONLY | os.O_CREAT, 0o644)
             stack.enter_context(_locked(descriptor, fcntl.LOCK_EX))
             os.write(descriptor, json.dumps(plan).encode())

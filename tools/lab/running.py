@@ -54,7 +54,7 @@ NOTHING = {"namespaces": [], "mounts": [], "groups": [], "files": []}
 
 
 class OnNode:
-    """`lab exec` of a role of peer.py; its lines are read as they come."""
+    """Runs `lab exec` of a role of peer.py, and reads its lines as they come."""
 
     def __init__(self, name, node, *words):
         self.process = subprocess.Popen(
@@ -106,7 +106,7 @@ class LabCase(unittest.TestCase):
         return f"test-{os.getpid()}-{next(_counter)}"
 
     def up(self, *words, name=None):
-        """A lab with these options; its plan."""
+        """Makes a lab with these options. Returns its plan."""
         name = name or self.new_name()
         done = lab("up", "--name", name, "--json", *words)
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -125,14 +125,14 @@ class LabCase(unittest.TestCase):
         return peer
 
     def measure(self, plan, node, *words):
-        """Runs a role to its end; the one value that it says."""
+        """Runs a role to its end. Returns the one value that it says."""
         peer = self.on_node(plan, node, *words)
         value = peer.heard()
         self.assertEqual(peer.process.wait(timeout=PATIENCE), 0)
         return value
 
     def traffic(self, plan):
-        """What `lab bytes` says, by node."""
+        """The output of `lab bytes`, by node."""
         done = lab("bytes", plan["name"])
         self.assertEqual(done.returncode, 0, done.stderr)
         return {node["node"]: node for node in json.loads(done.stdout)["nodes"]}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The lab on this machine's kernel: exit status 77, with what is missing, where it cannot work.
 
-A busy machine makes everything later and slower, never earlier or more: bounds on that side are exact, on
-the other they hold in the best of TRIES measurements.
+A busy machine makes everything later and slower, never earlier or more. Bounds on that side are exact. On the
+other side they hold in the best of TRIES measurements.
 """
 
 import fcntl
@@ -27,7 +27,7 @@ HEADERS = 14 + 20 + 8  # of a datagram: Ethernet, IPv4, UDP
 
 
 class Links(LabCase):
-    # 20 ms among nodes of 20 ms; a node of 180 ms is 100 ms away from them.
+    # Nodes of 20 ms have 20 ms among them. A node of 180 ms is 100 ms away from them.
     def test_round_trip_time(self):
         plan = self.up("--nodes", 3, "--rtt", "20ms", "--rtt", "3=180ms")
         self.on_node(plan, 1, "echo").started()
@@ -57,8 +57,8 @@ class Links(LabCase):
         self.assertEqual(sink.process.wait(timeout=PATIENCE), 0)
         return seconds, self.traffic(plan)[receiver]["received"]["bytes"] - before
 
-    # One sender, and two that share the receiver's link, reach at least 80 % of 100 Mbit/s with what they
-    # have to say, and never more than the link carries, headers and repetitions included.
+    # One sender, and two that share the receiver's link, reach at least 80 % of 100 Mbit/s with their bytes.
+    # They never reach more than the link carries, headers and repetitions included.
     def test_rate(self):
         plan = self.up("--nodes", 3, "--rate", "100mbit", "--rtt", "10ms")
         for senders in ((1,), (1, 2)):
@@ -86,7 +86,7 @@ class Links(LabCase):
         for node, count in ((1, expected), (2, expected), (3, nothing)):
             self.assertEqual(counted[node], {"node": node, "sent": count, "received": count})
 
-    # After every cut and heal what passes between three nodes is what a model says, in both directions.
+    # The messages that pass between three nodes after every cut and heal are those that a model says, in both directions.
     def test_cut_and_heal(self):
         plan = self.up("--nodes", 3, "--rtt", "2ms")
         peers = {node: self.on_node(plan, node, "messages") for node in (1, 2, 3)}
@@ -125,7 +125,7 @@ class Links(LabCase):
             self.assertEqual(heard, expected, f"after {action} {a} {b}")
         self.assertEqual(severed, set())
 
-    # Large buffers always; --warm keeps the speed of idle connections, and only there.
+    # Buffers are always large. --warm, and it alone, keeps the speed of idle connections.
     def test_settings(self):
         names = ("tcp_rmem", "tcp_wmem", "tcp_slow_start_after_idle")
         for options, idle in (((), "1"), (("--warm",), "0")):
@@ -173,7 +173,7 @@ class Nodes(LabCase):
             self.assertEqual(done.returncode, status, done.stderr)
             self.assertIn(said, done.stderr)
 
-    # A signal to `lab exec` is a signal to the command, also that of a reader that leaves.
+    # A signal to `lab exec` is a signal to the command, also the signal of a reader that leaves.
     def test_signals(self):
         plan = self.up("--nodes", 1)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGPIPE):
@@ -191,8 +191,8 @@ class Nodes(LabCase):
                     process.send_signal(number)
                 self.assertEqual(process.wait(timeout=PATIENCE), -number)
 
-    # Several labs at once have addresses of their own; a second one of the same name is refused and harms
-    # nothing; one ends without the other.
+    # Several labs at once have addresses of their own. A second one of the same name is refused and harms
+    # nothing. One ends without the other.
     def test_several_labs(self):
         first = self.up("--nodes", 2, "--rtt", "1ms")
         second = self.up("--nodes", 2, "--rtt", "1ms")
@@ -210,7 +210,7 @@ class Nodes(LabCase):
         self.on_node(first, 1, "echo").started()
         self.assertEqual(len(self.measure(first, 2, "ping", self.address(first, 1), 3)), 3)
 
-    # When the delay queue has died nothing passes, and `lab exec` says so instead of running.
+    # A dead delay queue lets nothing pass, and `lab exec` says so instead of running.
     def test_dead_delay_queue(self):
         plan = self.up("--nodes", 2, "--rtt", "1ms")
         namespaces.kill_all(lambda: namespaces.processes_in([f"gossamer.{plan['name']}.hub"]))
@@ -221,7 +221,7 @@ class Nodes(LabCase):
 
 class Ends(LabCase):
     # Processes that hear no signal, have left their session or are dead and not waited for, end with their
-    # lab, and everything of it goes; a second `down` has nothing to do.
+    # lab. Everything of the lab goes, and a second `down` has nothing to do.
     def test_down_leaves_nothing(self):
         plan = self.up("--nodes", 3, "--rate", "10mbit", "--rtt", "5ms", "--cpu", "0.5")
         peers = [self.on_node(plan, node, "clingy") for node in (1, 2)]
@@ -235,7 +235,7 @@ class Ends(LabCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn(f"there is no lab '{plan['name']}'", done.stderr)
 
-    # Commands that start while their lab goes down are ended with it or do not start; none outlives it.
+    # Commands that start while their lab goes down are ended with it or do not start. None outlives it.
     def test_down_while_commands_start(self):
         plan = self.up("--nodes", 2)
         peers = [self.on_node(plan, 1, "wait").started()]
@@ -261,8 +261,8 @@ class Ends(LabCase):
         _, said = process.communicate(timeout=PATIENCE)
         self.assertEqual((process.returncode, "there is no lab" in said), (125, True), said)
 
-    # Ctrl-C and its like at every stage of `up`, told by the number of namespaces there are: nothing stays,
-    # and the exit status names the signal; or the lab was up before the signal came, and is a whole one.
+    # Ctrl-C and its like may come at every stage of `up`, told by the number of namespaces there are. Nothing
+    # stays, and the exit status names the signal. Or the lab was up before the signal came, and is whole.
     def test_interrupted_up(self):
         nodes = 4
         stages = [(signal.SIGINT, stage) for stage in range(nodes + 2)]
@@ -292,7 +292,7 @@ class Ends(LabCase):
         print(f"{ended} of {len(stages)} ended before the lab was up")
         self.assertGreater(ended, 0)
 
-    # What an `up` that was killed at its last step has left, its delay queue among it, goes with `down`.
+    # The remains of an `up` that was killed at its last step, its delay queue among them, go with `down`.
     def test_killed_up(self):
         name = self.new_name()
         hub = namespaces.name_of(name, namespaces.HUB)
@@ -318,7 +318,7 @@ class Ends(LabCase):
             self.assertTrue(select.select([end], [], [], 0)[0], "the delay queue outlives its lab")
             os.close(end)
 
-    # Once `up` has said that the lab is up, it is: a signal changes neither that nor the exit status.
+    # A lab is up once `up` has said so. A signal changes neither that nor the exit status.
     def test_signal_after_up(self):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) * 2:
             name = self.new_name()
@@ -331,7 +331,7 @@ class Ends(LabCase):
             self.assertEqual(len(namespaces.of_lab(name)), 2)
             self.down(name)
 
-    # Every single step of `up` fails once: `up` says which, its exit status is 1, and nothing stays.
+    # Every single step of `up` fails once. `up` says which, its exit status is 1, and nothing stays.
     def test_failed_up(self):
         with tempfile.TemporaryDirectory() as folder:
             for program in ("ip", "tc", "bridge", "iptables"):

@@ -12,7 +12,7 @@ import units
 
 
 class UnitsTest(unittest.TestCase):
-    # Every unit of rates and times, at both ends of its range.
+    # Every unit of rates and times is read, at both ends of its range.
     def test_quantities(self):
         for text, bits in (
             ("10kbit", 10**4),
@@ -34,7 +34,7 @@ class UnitsTest(unittest.TestCase):
         for text, cores in (("0.01", 0.01), ("0.5", 0.5), ("2", 2.0), ("1024", 1024.0)):
             self.assertEqual(units.parse_cpu(text), cores)
 
-    # What is no value, or out of range, is refused with the word and what was expected.
+    # A word that is no value, or out of range, is refused with the word and what was expected.
     def test_wrong_quantities(self):
         for parse, words in (
             (
@@ -50,7 +50,7 @@ class UnitsTest(unittest.TestCase):
                 ):
                     parse(word)
 
-    # For all sequences of up to three words about up to three nodes the last word on a node counts.
+    # The last word on a node counts, for all sequences of up to three words about up to three nodes.
     def test_per_node(self):
         def words_of(length):
             if length == 0:
@@ -114,7 +114,7 @@ class NamesTest(unittest.TestCase):
 
 
 class HierarchyTest(unittest.TestCase):
-    """Both versions of control groups, as folders of plain files: they show what is written where."""
+    """Both versions of control groups, as folders of plain files, which show what is written where."""
 
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
@@ -134,7 +134,7 @@ class HierarchyTest(unittest.TestCase):
         )
         return cgroups.Hierarchy.find(os.path.join(self.folder.name, "mounts"))
 
-    # Version 1 with the controller cpu goes first; version 2 counts only where it has that controller.
+    # Version 1 with the controller cpu goes first. Version 2 counts only where it has that controller.
     def test_find(self):
         self.write("cgroup.controllers", "cpuset cpu io\n")
         self.assertEqual(self.find(("cgroup2", "rw"), ("cgroup", "rw,cpu,cpuacct")).version, 1)
@@ -158,7 +158,7 @@ class HierarchyTest(unittest.TestCase):
         self.assertEqual(self.read("group1/cpu.cfs_quota_us"), "-1")
         self.assertEqual(self.read("group2/cpu.max"), "max 10000")
 
-    # A lab's groups are found by name, their processes by the kernel's list; this process is left out.
+    # A lab's groups are found by name, their processes by the kernel's list. This process is left out.
     def test_members(self):
         hierarchy = cgroups.Hierarchy(self.folder.name, 2)
         for group in ("gossamer.a.1", "gossamer.a.2", "gossamer.a-1.1", "gossamer.a.x"):

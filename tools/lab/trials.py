@@ -14,7 +14,7 @@ LIMITED = "limited: "  # it works, with something left out
 
 
 def missing_at_hand():
-    """One line for each thing that is missing and that can be seen without trying; none when nothing is."""
+    """One line for each missing thing that can be seen without trying; none when nothing is missing."""
     if os.geteuid() != 0:
         return [MISSING + "root: namespaces, links and control groups need it"]
     found = [
@@ -28,7 +28,7 @@ def missing_at_hand():
 
 
 def findings(lab):
-    """One line for each thing that did not work; what was made is in the name of this lab."""
+    """One line for each thing that did not work. All objects made for it have the name of this lab."""
     return _in_namespace(lab) + _control_groups(lab)
 
 

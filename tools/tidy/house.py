@@ -8,6 +8,7 @@ from tree import CODE, Finding, is_data
 
 README_LINES = 40
 BLOB_BYTES = 512 * 1024
+LAYERS = "src/README.md"  # the table has a row for each layer
 LICENCE = "SPDX-License-Identifier: Apache-2.0"
 _VAGUE = re.compile(r"^(?:utils?|helpers?|managers?|common|misc)$")
 _NAMED_FILE = re.compile(r"`([\w./+-]+\.(?:h|cc|py|sh|cmake|md)|(?:[\w./-]+/)?CMakeLists\.txt)`")
@@ -33,7 +34,7 @@ def check_readmes(tree):
                 yield Finding(path, 1, "readme", "missing: say purpose, headers, owner thread, invariants, must not")
             continue
         lines = tree.lines(path)
-        if len(lines) > README_LINES:
+        if len(lines) > README_LINES and path != LAYERS:
             yield Finding(path, README_LINES + 1, "readme", f"{len(lines)} lines, at most {README_LINES}; long texts live in docs/")
         for number, line in enumerate(lines, 1):
             for name in _NAMED_FILE.findall(line):

@@ -118,6 +118,7 @@ def _listed_tests(cmake_list):
             keyword = word
         elif not word.startswith("#"):
             of_tests = keyword == "TESTS" or (command == "gossamer_test" and keyword == "SOURCES")
+            of_tests = of_tests or (command == "add_library" and word.startswith("test_"))  # a library of tests
             (tests if of_tests else product).add(word)
         before = word
     return tests - product

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cluster/admission/test_tokens.h"
 #include "host/sim/disk.h"
 
 namespace gossamer::cluster {
@@ -11,7 +12,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr std::int64_t kNow = 1'800'000'000;
 const RunIdentity kRun{.run = "run-1", .authority = "AUTHORITY", .wire = {2, 4}};
 
 class EnrolmentTest : public ::testing::Test {
@@ -22,10 +22,7 @@ class EnrolmentTest : public ::testing::Test {
     return check_enroll(enroll_request(proof), kRun, book_, kNow);
   }
 
-  Token token_{.at = {"host", 1},
-               .id = std::string(16, 'a'),
-               .secret = std::string(32, 's'),
-               .authority = std::string(64, 'f')};
+  Token token_ = token_of('a');
   host::SimDisk disk_{{}};
   TokenBook book_{disk_, "tokens"};
 };

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cluster/admission/test_tokens.h"
 #include "host/api/files.h"
 #include "host/sim/disk.h"
 
@@ -19,14 +20,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr std::int64_t kNow = 1'800'000'000;
-
-Token token_of(char digit) {
-  return {.at = {"host", 1},
-          .id = std::string(16, digit),
-          .secret = std::string(32, digit),
-          .authority = std::string(64, digit)};
-}
 TokenRecord hour(char digit) { return record_of(token_of(digit), kNow, kNow + 3600, "note"); }
 
 class TokenBookTest : public ::testing::Test {

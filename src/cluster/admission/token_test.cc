@@ -26,7 +26,7 @@ std::string digits_of(Rng& rng, std::size_t count) {
   return digits;
 }
 
-Token token_of(std::uint64_t seed, const std::string& host = "coordinator.example") {
+Token random_token(std::uint64_t seed, const std::string& host = "coordinator.example") {
   Rng rng(seed, Purpose::kTest);
   return {.at = {host, static_cast<std::uint16_t>(1 + rng.below(65535))},
           .id = digits_of(rng, 16),
@@ -40,7 +40,7 @@ TEST(TokenText, ReadsWhatItWrites) {
   for (const std::string& host :
        {std::string("h"), std::string("::1"), std::string("10.0.0.1"), std::string(255, 'h')}) {
     for (int i = 0; i < 50; ++i) {
-      const Token token = token_of(++seed, host);
+      const Token token = random_token(++seed, host);
       const std::string text = encode_token(token);
       EXPECT_LE(text.size(), kMaxTokenText);
       EXPECT_EQ(text.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_."),
@@ -55,7 +55,7 @@ TEST(TokenText, ReadsWhatItWrites) {
 // Every cut, every added character and every change of one is noticed. The refusal has exit status 4 and does
 // not repeat the text.
 TEST(TokenText, DamageIsNoticed) {
-  const std::string text = encode_token(token_of(1));
+  const std::string text = encode_token(random_token(1));
   std::set<std::string> damaged;
   for (std::size_t cut = 0; cut < text.size(); ++cut) damaged.insert(text.substr(0, cut));
   for (std::size_t at = 0; at < text.size(); ++at) {
@@ -78,7 +78,7 @@ TEST(TokenText, DamageIsNoticed) {
 
 // The message tells a stranger's text, another version and damage apart.
 TEST(TokenText, SaysWhatIsWrong) {
-  const std::string text = encode_token(token_of(2));
+  const std::string text = encode_token(random_token(2));
   const auto what = [](const std::string& bad) { return decode_token(bad).error().what; };
   EXPECT_EQ(what(""), "is no token");
   EXPECT_EQ(what("hello"), "is no token");

@@ -14,7 +14,7 @@
 #include "cluster/chunks/test_content.h"
 #include "host/sim/internet.h"
 #include "host/sim/timeline.h"
-#include "net/link/simulated_nodes.h"
+#include "net/link/test_simulated_nodes.h"
 
 namespace gossamer::cluster {
 namespace {

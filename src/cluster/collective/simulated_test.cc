@@ -14,7 +14,7 @@
 #include "cluster/collective/test_members.h"
 #include "host/sim/internet.h"
 #include "host/sim/timeline.h"
-#include "net/link/simulated_nodes.h"
+#include "net/link/test_simulated_nodes.h"
 
 namespace gossamer::cluster {
 namespace {

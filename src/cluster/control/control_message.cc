@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "net/wire/frame.h"
+#include "net/link/frame.h"
 
 namespace gossamer::cluster {
 namespace {

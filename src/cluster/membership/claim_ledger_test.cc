@@ -40,9 +40,9 @@ Ids ids_of(const std::vector<Claim>& runs) {
 }
 
 // A ledger beside a model of plain maps, and the rows as a store keeps them. All must agree after every call.
-class Checked {
+class CheckedClaims {
  public:
-  Checked(std::uint64_t batch, const std::vector<TrackId>& tracks)
+  CheckedClaims(std::uint64_t batch, const std::vector<TrackId>& tracks)
       : batch_(batch), tracks_(tracks), ledger_(batch, tracks) {
     for (const TrackId track : tracks) next_[track] = 0;
   }
@@ -152,7 +152,7 @@ class Checked {
 
 // Each outcome occurs, id by id, with one track of three ids a step.
 TEST(ClaimLedger, AnswersIdById) {
-  Checked ledger(3, {kTrack});
+  CheckedClaims ledger(3, {kTrack});
   EXPECT_THAT(ledger.claim(claim_of(0, 1, 3, 7)).granted, ElementsAre(claim_of(0, 1, 3, 7)));
   const ClaimAnswer second = ledger.claim(claim_of(0, 0, 3, 8));
   EXPECT_THAT(second.granted, ElementsAre(claim_of(0, 0, 1, 8)));
@@ -177,7 +177,7 @@ TEST(ClaimLedger, AnswersIdById) {
 }
 
 // Does one of thirteen things to a ledger of two ids a step, in steps 0 and 1.
-void do_one(Checked& ledger, int what) {
+void do_one_claim_call(CheckedClaims& ledger, int what) {
   const std::uint64_t by = what % 2 == 0 ? 1 : 2;
   switch (what / 2) {
     case 0: (void)ledger.claim(claim_of(0, 0, 1, by)); break;
@@ -190,21 +190,23 @@ void do_one(Checked& ledger, int what) {
   }
 }
 
-void try_all(const Checked& before, int depth, const std::string& history) {
+void try_all_claim_calls(const CheckedClaims& before, int depth, const std::string& history) {
   if (depth == 0 || ::testing::Test::HasFailure()) return;
   for (int what = 0; what < 13; ++what) {
-    Checked ledger = before;
+    CheckedClaims ledger = before;
     const std::string so_far = history + " " + std::to_string(what);
     SCOPED_TRACE(so_far);
-    do_one(ledger, what);
+    do_one_claim_call(ledger, what);
     ledger.check();
-    try_all(ledger, depth - 1, so_far);
+    try_all_claim_calls(ledger, depth - 1, so_far);
   }
 }
 
 // All sequences of five claims, commits and fencings by three incarnations agree with plain maps. The rows
 // written on the way make the same ledger.
-TEST(ClaimLedger, EqualsPlainMapsInAllShortHistories) { try_all(Checked(2, {kTrack}), 5, "did"); }
+TEST(ClaimLedger, EqualsPlainMapsInAllShortHistories) {
+  try_all_claim_calls(CheckedClaims(2, {kTrack}), 5, "did");
+}
 
 // Long random histories of three tracks agree, too. At the end all missing ids can still be claimed, and
 // every step commits.
@@ -214,7 +216,7 @@ TEST(ClaimLedger, EqualsPlainMapsInLongHistories) {
     SCOPED_TRACE(seed);
     Rng rng(seed, Purpose::kTest);
     const std::uint64_t batch = 1 + rng.below(6);
-    Checked ledger(batch, tracks);
+    CheckedClaims ledger(batch, tracks);
     std::uint64_t newest = 4;
     for (int i = 0; i < 150; ++i) {
       const TrackId track = tracks[rng.below(3)];

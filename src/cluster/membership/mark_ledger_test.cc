@@ -23,9 +23,9 @@ Mark mark_of(std::uint64_t track, std::uint64_t by, std::uint64_t next) {
 }
 
 // A ledger beside a model worked out anew from the list of all reports, and the rows as a store keeps them.
-class Checked {
+class CheckedMarks {
  public:
-  explicit Checked(const std::vector<TrackId>& tracks) : tracks_(tracks), ledger_(tracks) {}
+  explicit CheckedMarks(const std::vector<TrackId>& tracks) : tracks_(tracks), ledger_(tracks) {}
 
   void applied(const Mark& mark) {
     const auto known = std::find(tracks_.begin(), tracks_.end(), mark.track) != tracks_.end();
@@ -133,7 +133,7 @@ TEST(MarkLedger, TrailsTheSlowestTrack) {
 }
 
 // Does one of thirteen things with two incarnations and marks 1 and 2.
-void do_one(Checked& ledger, std::uint64_t what) {
+void do_one_mark_call(CheckedMarks& ledger, std::uint64_t what) {
   const std::uint64_t by = 1 + what % 2;
   if (what < 8) {
     ledger.applied(mark_of(what / 2 % 2 == 0 ? 4 : 7, by, 1 + what / 4));
@@ -144,22 +144,24 @@ void do_one(Checked& ledger, std::uint64_t what) {
   }
 }
 
-void try_all(const Checked& before, int depth, const std::string& history) {
+void try_all_mark_calls(const CheckedMarks& before, int depth, const std::string& history) {
   if (depth == 0 || ::testing::Test::HasFailure()) return;
   for (std::uint64_t what = 0; what < 13; ++what) {
-    Checked ledger = before;
+    CheckedMarks ledger = before;
     const std::string so_far = history + " " + std::to_string(what);
     SCOPED_TRACE(so_far);
-    do_one(ledger, what);
+    do_one_mark_call(ledger, what);
     EXPECT_GE(ledger.committed(), before.committed());
     ledger.check();
-    try_all(ledger, depth - 1, so_far);
+    try_all_mark_calls(ledger, depth - 1, so_far);
   }
 }
 
 // All sequences of five reports, fencings and corrections agree with the list of all reports. The rows
 // written on the way make the same ledger.
-TEST(MarkLedger, EqualsTheListOfReportsInAllShortHistories) { try_all(Checked(kTracks), 5, "did"); }
+TEST(MarkLedger, EqualsTheListOfReportsInAllShortHistories) {
+  try_all_mark_calls(CheckedMarks(kTracks), 5, "did");
+}
 
 // Long random histories of up to five tracks agree with the list, too.
 TEST(MarkLedger, EqualsTheListOfReportsInLongHistories) {
@@ -168,7 +170,7 @@ TEST(MarkLedger, EqualsTheListOfReportsInLongHistories) {
     Rng rng(seed, Purpose::kTest);
     std::vector<TrackId> tracks;
     for (std::uint64_t i = 0; i <= rng.below(5); ++i) tracks.emplace_back(i * i);
-    Checked ledger(tracks);
+    CheckedMarks ledger(tracks);
     std::uint64_t newest = 3;
     for (std::uint64_t i = 0; i < 200; ++i) {
       const StepNumber before = ledger.committed();

@@ -16,7 +16,6 @@
 namespace gossamer::placement {
 namespace {
 
-constexpr double kAlways = std::numeric_limits<double>::infinity();
 constexpr double kRounding = 1 + 1e-9;
 
 struct Kind {

@@ -17,8 +17,6 @@
 namespace gossamer::placement {
 namespace {
 
-constexpr double kAlways = std::numeric_limits<double>::infinity();
-
 // Fleets of things of about one size, 16 to 20 for each member, and a first placement.
 struct Running {
   Fleet fleet;

@@ -17,6 +17,9 @@
 
 namespace gossamer::placement {
 
+// The horizon of a fleet that works for ever: every move is worth its time.
+inline constexpr double kAlways = std::numeric_limits<double>::infinity();
+
 struct Fleet {
   std::vector<Thing> things;
   std::vector<Member> members;

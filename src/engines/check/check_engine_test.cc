@@ -8,7 +8,7 @@
 #include <string>
 
 #include "base/rng.h"
-#include "engines/check/check_fleet.h"
+#include "engines/check/test_check_fleet.h"
 
 namespace gossamer::engine {
 namespace {

@@ -14,13 +14,13 @@
 
 #include "host/grpc/certificates.h"
 #include "host/grpc/network.h"
+#include "host/grpc/test_validity.h"
 
 namespace gossamer::host {
 namespace {
 
 using ::testing::HasSubstr;
 
-constexpr Validity kValid{.now_seconds = 1.8e9, .days = 30};
 constexpr Duration kTimeout{10'000'000'000};
 
 class AuthorityFetch : public ::testing::Test {

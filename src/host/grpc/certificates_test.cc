@@ -4,10 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "host/grpc/test_validity.h"
+
 namespace gossamer::host {
 namespace {
-
-constexpr Validity kValid{.now_seconds = 1.8e9, .days = 30};
 
 // Two authorities of one name differ in keys, certificates and fingerprints. The fingerprint of a certificate
 // is the same however often it is asked for.

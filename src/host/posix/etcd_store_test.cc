@@ -12,12 +12,12 @@
 
 #include <atomic>
 #include <functional>
-#include <map>
 #include <thread>
 
 #include "conformance/etcd_server.h"
 #include "host/posix/clock.h"
 #include "host/posix/etcd_requests.h"
+#include "host/posix/test_store_content.h"
 
 // Debian's library is not instrumented, so ThreadSanitizer sees its memory but not its locks.
 extern "C" const char*
@@ -35,8 +35,6 @@ using ::testing::AnyOf;
 using ::testing::Eq;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-using Content = std::map<std::string, std::string>;
 
 constexpr const char* kRun = "run";
 
@@ -104,15 +102,6 @@ class Relay {
   std::vector<std::pair<std::string, std::string>> lost_;
   std::thread thread_;
 };
-
-Content content(Store& store) {
-  Content found;
-  const auto entries = store.load();
-  EXPECT_TRUE(entries.ok()) << entries.error().message();
-  if (!entries.ok()) return found;
-  for (const Entry& entry : *entries) found.emplace(entry.key, entry.value);
-  return found;
-}
 
 std::vector<Change> small(const std::string& value) { return {{.key = "x", .value = value}}; }
 

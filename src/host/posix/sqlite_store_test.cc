@@ -18,11 +18,11 @@
 
 #include <array>
 #include <cerrno>
-#include <map>
 
 #include "base/rng.h"
 #include "host/api/files.h"
 #include "host/posix/disk.h"
+#include "host/posix/test_store_content.h"
 
 namespace {
 
@@ -56,22 +56,12 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 const Candidate kSelf = {.name = "me", .address = "127.0.0.1:7070"};
-using Content = std::map<std::string, std::string>;
 
 Generation lead(Store& store) {
   const auto won = store.campaign(kSelf);
   EXPECT_TRUE(won.ok()) << won.error().message();
   EXPECT_TRUE(won.ok() && *won);
   return won.ok() && *won ? **won : Generation();
-}
-
-Content content(Store& store) {
-  Content found;
-  const auto entries = store.load();
-  EXPECT_TRUE(entries.ok()) << entries.error().message();
-  if (!entries.ok()) return found;
-  for (const Entry& entry : *entries) found.emplace(entry.key, entry.value);
-  return found;
 }
 
 Result<void> put(Store& store, const std::string& key, const std::string& value) {

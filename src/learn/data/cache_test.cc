@@ -15,8 +15,8 @@
 #include "host/sim/disk.h"
 #include "learn/data/cache_writer.h"
 #include "learn/data/cached_dataset.h"
-#include "learn/data/collected_records.h"
 #include "learn/data/in_memory_dataset.h"
+#include "learn/data/read/test_collected_records.h"
 
 namespace gossamer::data {
 namespace {

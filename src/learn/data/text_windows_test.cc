@@ -12,7 +12,7 @@
 
 #include "base/rng.h"
 #include "host/sim/compute.h"
-#include "learn/data/collected_records.h"
+#include "learn/data/read/test_collected_records.h"
 
 namespace gossamer::data {
 namespace {

@@ -13,8 +13,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr std::uint32_t kEnd = TokenText::kLineEnd;
-
 // "a b | c": words between blanks, | for a line end.
 Result<TokenText> build(const std::string& text, const VocabularyLimits& limits) {
   TokenTextBuilder builder;
@@ -35,7 +33,7 @@ TEST(TokenText, NumbersByCountAndDropsRareWords) {
   ASSERT_TRUE(text.ok()) << text.error().message();
   EXPECT_THAT(text->words, ElementsAre("b", "a", "c"));
   EXPECT_THAT(text->count, ElementsAre(3, 2, 2));
-  EXPECT_THAT(text->token, ElementsAre(0, 1, 0, kEnd, 1, 2, 0, 2));
+  EXPECT_THAT(text->token, ElementsAre(0, 1, 0, TokenText::kLineEnd, 1, 2, 0, 2));
 }
 
 // The most frequent words are kept first; a text without a frequent word is refused with what it has.

@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "base/counting_new.h"
+#include "base/test_counting_new.h"
 #include "host/sim/compute.h"
-#include "learn/lsh/random_rows.h"
 #include "learn/lsh/simhash.h"
+#include "learn/lsh/test_random_rows.h"
 
 namespace gossamer::lsh {
 namespace {

@@ -6,11 +6,10 @@
 #include <limits>
 
 #include "base/rng.h"
+#include "learn/lsh/test_random_rows.h"
 
 namespace gossamer::lsh {
 namespace {
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // A row is never due late. As long as it is not due, the exact sum of its moves is below its allowance,
 // however many roundings went into it. It is not due much too early either.

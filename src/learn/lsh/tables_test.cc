@@ -12,14 +12,12 @@
 #include "host/posix/compute.h"
 #include "host/sim/compute.h"
 #include "learn/lsh/min_hash.h"
-#include "learn/lsh/random_rows.h"
 #include "learn/lsh/simhash.h"
+#include "learn/lsh/test_random_rows.h"
 #include "learn/lsh/winner_hash.h"
 
 namespace gossamer::lsh {
 namespace {
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 std::vector<std::vector<std::uint32_t>> built_keys(const HashFamily& family, const RowsView& view,
                                                    host::Compute& compute) {

@@ -27,10 +27,10 @@
 #include "host/api/compute.h"
 #include "kernels/dense_products.h"
 #include "kernels/kernels.h"
-#include "learn/sparse/adam.h"
-#include "learn/sparse/batch_state.h"
 #include "learn/sparse/hidden_activation.h"
-#include "learn/sparse/network.h"
+#include "learn/sparse/network/adam.h"
+#include "learn/sparse/network/batch_state.h"
+#include "learn/sparse/network/network.h"
 
 namespace gossamer::sparse {
 

@@ -13,7 +13,7 @@
 
 #include "base/ids.h"
 #include "kernels/kernels.h"
-#include "learn/sparse/batch_state.h"
+#include "learn/sparse/network/batch_state.h"
 
 namespace gossamer::sparse {
 

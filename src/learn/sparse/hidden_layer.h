@@ -10,7 +10,7 @@
 
 #include "kernels/kernels.h"
 #include "learn/data/rows.h"
-#include "learn/sparse/network.h"
+#include "learn/sparse/network/network.h"
 
 namespace gossamer::sparse {
 

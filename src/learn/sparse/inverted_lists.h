@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "learn/data/rows.h"
-#include "learn/sparse/ownership.h"
+#include "learn/sparse/network/ownership.h"
 #include "learn/sparse/slot_map.h"
 
 namespace gossamer::sparse {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "learn/sparse/random_problem.h"
+#include "learn/sparse/test_random_problem.h"
 
 namespace gossamer::sparse {
 namespace {

@@ -7,8 +7,8 @@
 #include <optional>
 #include <string>
 
-#include "learn/sparse/random_problem.h"
-#include "learn/sparse/reference_learner.h"
+#include "learn/sparse/test_random_problem.h"
+#include "learn/sparse/test_reference_learner.h"
 
 namespace gossamer::sparse {
 namespace {

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "learn/sparse/learner.h"
-#include "learn/sparse/network_pieces.h"
-#include "learn/sparse/random_problem.h"
-#include "learn/sparse/reference_learner.h"
+#include "learn/sparse/network/network_pieces.h"
+#include "learn/sparse/test_random_problem.h"
+#include "learn/sparse/test_reference_learner.h"
 
 namespace gossamer::sparse {
 namespace {

@@ -7,10 +7,10 @@
 #include <cmath>
 #include <optional>
 
-#include "base/counting_new.h"
+#include "base/test_counting_new.h"
 #include "host/posix/compute.h"
-#include "learn/sparse/random_problem.h"
-#include "learn/sparse/reference_learner.h"
+#include "learn/sparse/test_random_problem.h"
+#include "learn/sparse/test_reference_learner.h"
 
 namespace gossamer::sparse {
 namespace {

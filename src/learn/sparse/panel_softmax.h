@@ -24,11 +24,11 @@
 #include "kernels/kernels.h"
 #include "kernels/products.h"
 #include "learn/sparse/active_set.h"
-#include "learn/sparse/adam.h"
-#include "learn/sparse/batch_state.h"
-#include "learn/sparse/hash_negatives.h"
-#include "learn/sparse/logq.h"
-#include "learn/sparse/network.h"
+#include "learn/sparse/negatives/hash_negatives.h"
+#include "learn/sparse/negatives/logq.h"
+#include "learn/sparse/network/adam.h"
+#include "learn/sparse/network/batch_state.h"
+#include "learn/sparse/network/network.h"
 #include "learn/sparse/row_scores.h"
 
 namespace gossamer::sparse {

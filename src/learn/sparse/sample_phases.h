@@ -14,10 +14,10 @@
 #include "host/api/compute.h"
 #include "kernels/kernels.h"
 #include "learn/data/rows.h"
-#include "learn/sparse/batch_state.h"
 #include "learn/sparse/hidden_activation.h"
-#include "learn/sparse/logq.h"
-#include "learn/sparse/network.h"
+#include "learn/sparse/negatives/logq.h"
+#include "learn/sparse/network/batch_state.h"
+#include "learn/sparse/network/network.h"
 
 namespace gossamer::sparse {
 

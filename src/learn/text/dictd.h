@@ -23,7 +23,7 @@
 
 #include "base/function_ref.h"
 #include "base/result.h"
-#include "learn/data/byte_source.h"
+#include "learn/data/read/byte_source.h"
 
 namespace gossamer::text {
 

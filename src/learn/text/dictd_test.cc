@@ -18,7 +18,7 @@ struct Entry {
   std::string text;
 };
 
-Result<std::vector<Entry>> read(std::string_view index, std::string_view text) {
+Result<std::vector<Entry>> read_entries(std::string_view index, std::string_view text) {
   const auto index_source = data::memory_source("d.index", index);
   const auto text_source = data::memory_source("d.dict", text);
   std::vector<Entry> entries;
@@ -50,7 +50,7 @@ TEST(Dictd, Numbers) {
 // Entries come in the order of the text, and headwords of one entry come together. The database's own rows, a
 // fourth column, CRLF and a missing last line end are no trouble.
 TEST(Dictd, EntriesWithAllTheirHeadwords) {
-  const auto entries = read("00-database-info\tA\tA\nb\tD\tC\r\na\tA\tD\tA b\nbb\tD\tC", "xyzuv");
+  const auto entries = read_entries("00-database-info\tA\tA\nb\tD\tC\r\na\tA\tD\tA b\nbb\tD\tC", "xyzuv");
   ASSERT_TRUE(entries.ok()) << entries.error().message();
   ASSERT_EQ(entries->size(), 2U);
   EXPECT_THAT((*entries)[0].headwords, ElementsAre("a"));
@@ -77,7 +77,7 @@ TEST(Dictd, BrokenIndex) {
       {"00-database-info\tA\tA\n", "d.index:1", "at least one"},
   };
   for (const Case& c : cases) {
-    const auto entries = read(c.index, "xyz");
+    const auto entries = read_entries(c.index, "xyz");
     ASSERT_FALSE(entries.ok()) << c.index;
     EXPECT_EQ(entries.error().kind, ErrorKind::kBadData);
     EXPECT_EQ(entries.error().where, c.where) << entries.error().message();

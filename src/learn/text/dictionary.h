@@ -2,7 +2,7 @@
 //
 // From dictionaries to the records of a reverse dictionary: a definition is the text, its headwords are the
 // labels. import_dictionary() reads all sources and holds definitions out as a test set. It writes two files
-// of JSON lines {"text", "labels"} (learn/data/jsonl_reader.h), each whole or not at all:
+// of JSON lines {"text", "labels"} (learn/data/read/jsonl_reader.h), each whole or not at all:
 //
 //   DIR/records.jsonl   training
 //   DIR/test.jsonl      held out

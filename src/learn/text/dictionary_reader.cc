@@ -5,8 +5,8 @@
 #include <functional>
 #include <memory>
 
-#include "learn/data/byte_source.h"
-#include "learn/data/jsonl_reader.h"
+#include "learn/data/read/byte_source.h"
+#include "learn/data/read/jsonl_reader.h"
 #include "learn/text/dictd.h"
 #include "learn/text/gcide.h"
 #include "learn/text/words.h"

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "learn/data/byte_source.h"
+#include "learn/data/read/byte_source.h"
 
 namespace gossamer::text {
 

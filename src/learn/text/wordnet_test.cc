@@ -19,7 +19,7 @@ constexpr std::string_view kDog =
     "member "
     "of the genus Canis; barks; \"the dog barked; all night\"; \"a dog\"  \n";
 
-Result<std::vector<Synset>> read(const std::string& content) {
+Result<std::vector<Synset>> read_synsets(const std::string& content) {
   const auto source = data::memory_source("data.noun", content);
   std::vector<Synset> synsets;
   const Result<std::uint64_t> count = read_wordnet(*source, synsets);
@@ -30,7 +30,7 @@ Result<std::vector<Synset>> read(const std::string& content) {
 
 // Lemmas, definition, examples and broader synsets of a line; licence lines and blank lines are left out.
 TEST(WordNet, Synset) {
-  const auto synsets = read("  1 This software is free.  \n\n" + std::string(kDog));
+  const auto synsets = read_synsets("  1 This software is free.  \n\n" + std::string(kDog));
   ASSERT_TRUE(synsets.ok()) << synsets.error().message();
   ASSERT_EQ(synsets->size(), 1U);
   const Synset& dog = synsets->front();
@@ -44,7 +44,7 @@ TEST(WordNet, Synset) {
 // Satellites count as adjectives, syntactic markers go, the verbs' frames behind the pointers are no matter,
 // word counts are hexadecimal.
 TEST(WordNet, Details) {
-  const auto synsets = read(
+  const auto synsets = read_synsets(
       "00000003 00 s 01 galore(ip) 0 000 | existing in abundance\n"
       "00000004 00 a 01 awash(p) 0 000 | flooded\r\n"
       "00000005 29 v 01 breathe 0 000 02 + 02 00 + 08 00 | draw air into");
@@ -57,7 +57,7 @@ TEST(WordNet, Details) {
   EXPECT_EQ((*synsets)[2].definition, "draw air into");
   std::string many = "00000003 00 n 1a";
   for (int i = 0; i < 26; ++i) many += " w 0";
-  const auto long_one = read(many + " 000 | x");
+  const auto long_one = read_synsets(many + " 000 | x");
   ASSERT_TRUE(long_one.ok()) << long_one.error().message();
   EXPECT_EQ(long_one->front().lemmas.size(), 26U);
 }
@@ -81,20 +81,20 @@ TEST(WordNet, BrokenLines) {
       {"00001740 03 n 01 entity 0 000 | \xFF", "data.noun:2:33", "UTF-8"},
   };
   for (const Case& c : cases) {
-    const auto synsets = read(std::string(kDog) + c.line);
+    const auto synsets = read_synsets(std::string(kDog) + c.line);
     ASSERT_FALSE(synsets.ok()) << c.line;
     EXPECT_EQ(synsets.error().kind, ErrorKind::kBadData);
     EXPECT_EQ(synsets.error().where, c.where) << synsets.error().message();
     EXPECT_THAT(synsets.error().expected, HasSubstr(c.expected)) << synsets.error().message();
   }
-  EXPECT_FALSE(read("").ok());
-  EXPECT_FALSE(read("  only a licence\n").ok());
+  EXPECT_FALSE(read_synsets("").ok());
+  EXPECT_FALSE(read_synsets("  only a licence\n").ok());
 }
 
 // A line cut anywhere is an error or a synset with a shorter gloss, never a crash.
 TEST(WordNet, EveryPrefix) {
   for (std::size_t n = 1; n < kDog.size(); ++n) {
-    const auto synsets = read(std::string(kDog.substr(0, n)));
+    const auto synsets = read_synsets(std::string(kDog.substr(0, n)));
     if (!synsets.ok()) continue;
     EXPECT_THAT(synsets->front().lemmas, ElementsAre("dog", "domestic dog")) << n;
   }
@@ -102,7 +102,7 @@ TEST(WordNet, EveryPrefix) {
 
 // No gloss, no definition: that is for the caller to leave out.
 TEST(WordNet, EmptyGloss) {
-  const auto synsets = read("00000003 00 n 01 a 0 000 | ");
+  const auto synsets = read_synsets("00000003 00 n 01 a 0 000 | ");
   ASSERT_TRUE(synsets.ok()) << synsets.error().message();
   EXPECT_EQ(synsets->front().definition, "");
   EXPECT_THAT(synsets->front().examples, IsEmpty());

@@ -16,9 +16,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/counting_new.h"
 #include "base/hex.h"
 #include "base/rng.h"
+#include "base/test_counting_new.h"
 
 namespace gossamer::net {
 namespace {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "net/wire/frame.h"
+#include "net/link/frame.h"
 
 namespace gossamer::net {
 

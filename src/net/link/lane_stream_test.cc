@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "net/wire/frame.h"
+#include "net/link/frame.h"
 
 namespace gossamer::net {
 namespace {

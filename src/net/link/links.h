@@ -26,13 +26,13 @@
 #include "base/time.h"
 #include "host/api/network.h"
 #include "net/link/connection.h"
+#include "net/link/frame.h"
 #include "net/link/lane_stream.h"
 #include "net/link/link_probe.h"
 #include "net/link/message.h"
 #include "net/link/peer_id.h"
 #include "net/link/relay.h"
 #include "net/link/strangers.h"
-#include "net/wire/frame.h"
 
 namespace gossamer::net {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "net/link/simulated_nodes.h"
+#include "net/link/test_simulated_nodes.h"
 
 namespace gossamer::net {
 namespace {

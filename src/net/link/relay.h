@@ -25,7 +25,7 @@
 #include "base/result.h"
 #include "base/slice.h"
 #include "host/api/network.h"
-#include "net/wire/frame.h"
+#include "net/link/frame.h"
 
 namespace gossamer::net {
 

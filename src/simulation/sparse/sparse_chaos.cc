@@ -15,7 +15,7 @@
 
 #include "base/rng.h"
 #include "host/sim/disk.h"
-#include "learn/sparse/hash_negatives.h"
+#include "learn/sparse/negatives/hash_negatives.h"
 #include "simulation/sparse/sparse_fleet.h"
 #include "simulation/sparse/sparse_shape.h"
 #include "simulation/sparse/tiny_problem.h"

@@ -16,24 +16,25 @@
 #include "base/probe.h"
 #include "base/time.h"
 #include "cluster/control/defect.h"
-#include "engines/sparse/config.h"
-#include "engines/sparse/fleet/fleet_defect.h"
-#include "engines/sparse/fleet/fleet_probe.h"
+#include "engines/sparse/config/config.h"
+#include "engines/sparse/fleet/step/fleet_defect.h"
+#include "engines/sparse/fleet/step/fleet_probe.h"
 #include "kernels/isa.h"
 #include "net/codec/codec.h"
 #include "simulation/cluster_chaos.h"
 #include "simulation/engine_process.h"
 #include "simulation/fault.h"
 #include "simulation/faulty_fleet.h"
+#include "simulation/sparse/tiny_problem.h"
 
 namespace gossamer::simulation {
 
 // Whether hash tables find negatives, and for what: a common set, or each sample's own
-// (learn/sparse/found_rows.h).
+// (learn/sparse/negatives/found_rows.h).
 enum class HashTables { kNone, kShared, kOwn };
 
 // Options that are 0 or not set are drawn (sparse_shape.h). Requires that the others can be combined
-// (engines/sparse/fleet/fleet_job.h).
+// (engines/sparse/fleet/step/fleet_job.h).
 struct SparseChaosOptions {
   std::uint64_t seed = 1;
   std::size_t members = 0;
@@ -59,7 +60,7 @@ struct SparseChaosOptions {
   Duration trouble = from_seconds(10);  // faults begin within it
   Duration calm = from_seconds(60);     // after the last fault has ended: then all must be done
   double most_error = 0;                // relative distance of all weights; 0: most_error_of() the codec
-  kernels::Isa isa = kernels::best_isa();
+  kernels::Isa isa = kSimulatedIsa;
   engine::FleetDefect defect = engine::FleetDefect::kNone;
   cluster::Defect cluster_defect = cluster::Defect::kNone;
   TimedTrace trace = {};

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "learn/sparse/network_pieces.h"
+#include "learn/sparse/network/network_pieces.h"
 
 namespace gossamer::simulation {
 namespace {

@@ -18,7 +18,7 @@
 #include "engines/sparse/fleet/fleet_engine.h"
 #include "engines/sparse/fleet/fleet_workload.h"
 #include "host/sim/internet.h"
-#include "learn/sparse/network.h"
+#include "learn/sparse/network/network.h"
 #include "simulation/engine_fleet.h"
 #include "simulation/sparse/sparse_watch.h"
 #include "simulation/sparse/tiny_problem.h"

@@ -6,7 +6,7 @@
 
 #include "base/rng.h"
 #include "kernels/products.h"
-#include "learn/sparse/hash_negatives.h"
+#include "learn/sparse/negatives/hash_negatives.h"
 
 namespace gossamer::simulation {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "engines/sparse/fleet/fleet_learner.h"
-#include "learn/sparse/row_order.h"
+#include "engines/sparse/fleet/step/fleet_learner.h"
+#include "learn/sparse/network/row_order.h"
 #include "simulation/sparse/sparse_fleet.h"
 #include "simulation/sparse/tiny_problem.h"
 

@@ -16,6 +16,7 @@
 #include "kernels/isa.h"
 #include "net/codec/codec.h"
 #include "simulation/faulty_fleet.h"
+#include "simulation/sparse/tiny_problem.h"
 
 namespace gossamer::simulation {
 
@@ -33,7 +34,7 @@ struct SparseStepsOptions {
   Duration compute = {};                 // time of a member's part of a step
   net::Codec codec = net::Codec::kBf16;
   std::uint64_t staleness = 0;  // 1: two steps are in flight
-  kernels::Isa isa = kernels::best_isa();
+  kernels::Isa isa = kSimulatedIsa;
   TimedTrace trace = {};
 };
 

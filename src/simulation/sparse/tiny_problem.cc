@@ -10,19 +10,19 @@
 #include <vector>
 
 #include "base/check.h"
-#include "engines/sparse/batch_reader.h"
-#include "engines/sparse/fleet/fleet_learner.h"
-#include "engines/sparse/fleet/step_order.h"
-#include "engines/sparse/model.h"
-#include "engines/sparse/predictor.h"
-#include "engines/sparse/step_source.h"
+#include "engines/sparse/fleet/step/fleet_learner.h"
+#include "engines/sparse/fleet/step/step_order.h"
+#include "engines/sparse/model/model.h"
+#include "engines/sparse/predict/predictor.h"
+#include "engines/sparse/train/batch_reader.h"
+#include "engines/sparse/train/step_source.h"
 #include "host/api/durable_directories.h"
 #include "host/sim/compute.h"
 #include "learn/data/batch_copy.h"
 #include "learn/data/in_memory_dataset.h"
-#include "learn/sparse/hash_negatives.h"
 #include "learn/sparse/learner.h"
-#include "learn/sparse/random_problem.h"
+#include "learn/sparse/negatives/hash_negatives.h"
+#include "learn/sparse/test_random_problem.h"
 
 namespace gossamer::simulation {
 namespace {

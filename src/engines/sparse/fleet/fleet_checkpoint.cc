@@ -8,8 +8,8 @@
 #include <string_view>
 #include <utility>
 
-#include "learn/sparse/network_pieces.h"
-#include "learn/sparse/row_order.h"
+#include "learn/sparse/network/network_pieces.h"
+#include "learn/sparse/network/row_order.h"
 
 namespace gossamer::engine {
 namespace {

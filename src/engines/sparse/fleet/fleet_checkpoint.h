@@ -21,10 +21,10 @@
 #include "base/counters.h"
 #include "base/ids.h"
 #include "base/result.h"
-#include "engines/sparse/checkpoint.h"
-#include "engines/sparse/fleet/layout.h"
+#include "engines/sparse/fleet/step/layout.h"
 #include "host/api/disk.h"
-#include "learn/sparse/network.h"
+#include "learn/sparse/network/network.h"
+#include "tensors/checkpoint.h"
 
 namespace gossamer::engine {
 

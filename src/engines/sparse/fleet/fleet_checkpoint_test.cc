@@ -15,9 +15,9 @@
 #include "host/api/files.h"
 #include "host/sim/compute.h"
 #include "host/sim/disk.h"
-#include "learn/sparse/negatives.h"
-#include "learn/sparse/network_pieces.h"
-#include "learn/sparse/random_problem.h"
+#include "learn/sparse/negatives/negatives.h"
+#include "learn/sparse/network/network_pieces.h"
+#include "learn/sparse/test_random_problem.h"
 
 namespace gossamer::engine {
 namespace {

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "base/check.h"
-#include "engines/sparse/fleet/label_lists.h"
-#include "engines/sparse/fleet/layout.h"
+#include "engines/sparse/fleet/step/label_lists.h"
+#include "engines/sparse/fleet/step/layout.h"
 
 namespace gossamer::engine {
 namespace {

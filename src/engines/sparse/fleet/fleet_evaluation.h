@@ -24,15 +24,15 @@
 #include "base/result.h"
 #include "base/slice.h"
 #include "cluster/collective/operation.h"
-#include "engines/sparse/evaluation.h"
-#include "engines/sparse/fleet/fleet_job.h"
-#include "engines/sparse/fleet/part_scorer.h"
-#include "engines/sparse/fleet/step_log.h"
-#include "engines/sparse/fusion.h"
-#include "engines/sparse/predictor.h"
-#include "engines/sparse/row_search.h"
+#include "engines/sparse/fleet/step/fleet_job.h"
+#include "engines/sparse/fleet/step/part_scorer.h"
+#include "engines/sparse/fleet/step/step_log.h"
+#include "engines/sparse/predict/evaluation.h"
+#include "engines/sparse/predict/fusion.h"
+#include "engines/sparse/predict/predictor.h"
+#include "engines/sparse/predict/row_search.h"
 #include "learn/data/rows.h"
-#include "learn/sparse/network.h"
+#include "learn/sparse/network/network.h"
 
 namespace gossamer::engine {
 

@@ -16,15 +16,15 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "engines/sparse/batch_reader.h"
-#include "engines/sparse/fleet/label_lists.h"
-#include "engines/sparse/fleet/layout.h"
-#include "engines/sparse/model.h"
+#include "engines/sparse/fleet/step/label_lists.h"
+#include "engines/sparse/fleet/step/layout.h"
+#include "engines/sparse/model/model.h"
+#include "engines/sparse/train/batch_reader.h"
 #include "host/sim/compute.h"
 #include "kernels/kernels.h"
 #include "learn/data/in_memory_dataset.h"
-#include "learn/sparse/network_pieces.h"
-#include "learn/sparse/random_problem.h"
+#include "learn/sparse/network/network_pieces.h"
+#include "learn/sparse/test_random_problem.h"
 
 namespace gossamer::engine {
 namespace {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "engines/sparse/config.h"
+#include "engines/sparse/config/config.h"
 #include "engines/sparse/fleet/fleet_engine.h"
 #include "net/codec/codec.h"
 #include "simulation/sparse/sparse_fleet.h"
@@ -121,7 +121,7 @@ TEST(FleetExchange, Microbatches) {
     for (const std::size_t microbatches : {2, 4}) {
       for (const std::size_t nodes : {1, 2, 4, 8}) {
         const TinyProblem problem(
-            {.dense = dense, .samples = 128, .steps = 60, .microbatches = microbatches});
+            {.dense = dense, .samples = 128, .steps = 48, .microbatches = microbatches});
         SparseFleet fleet(problem, {.first_members = nodes, .copies = 2, .seed = nodes});
         ASSERT_NO_FATAL_FAILURE(train_with_deaths(fleet, nodes, StepNumber(17)));
         sparse::Network alone = problem.train_alone();

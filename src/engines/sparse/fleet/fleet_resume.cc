@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "learn/sparse/network.h"
-#include "learn/sparse/row_order.h"
+#include "learn/sparse/network/network.h"
+#include "learn/sparse/network/row_order.h"
 
 namespace gossamer::engine {
 namespace {

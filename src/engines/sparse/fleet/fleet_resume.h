@@ -9,9 +9,9 @@
 
 #include "base/counters.h"
 #include "base/result.h"
-#include "engines/sparse/checkpoint.h"
 #include "engines/sparse/fleet/fleet_checkpoint.h"
-#include "engines/sparse/trainer.h"
+#include "engines/sparse/train/trainer.h"
+#include "tensors/checkpoint.h"
 
 namespace gossamer::engine {
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "cluster/control/workload.h"
-#include "engines/sparse/fleet/layout.h"
+#include "engines/sparse/fleet/step/layout.h"
 
 namespace gossamer::engine {
 

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands/bench/bench_kernels.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <set>
+
+#include "commands/bench/kernel_speeds.h"
+#include "host/posix/clock.h"
+
+namespace gossamer::node {
+namespace {
+
+using ::testing::HasSubstr;
+
+BenchKernels small_kernels() {
+  BenchKernels options;
+  for (const char* text : {"hidden=64", "batch=64", "megabytes=1", "milliseconds=1"}) {
+    EXPECT_TRUE(set_bench_option(options, text).ok()) << text;
+  }
+  return options;
+}
+
+// Every instruction set of this CPU has a peak, and a positive rate for every kernel. Products reach little
+// more than the peak, whatever else the machine does meanwhile.
+TEST(BenchKernels, MeasuresEveryKernelOnEveryIsa) {
+  const host::PosixClock clock;
+  const BenchKernelsResult result = measure_kernels(clock, small_kernels());
+  std::size_t isas = 0;
+  for (const kernels::Isa isa : kernels::kAllIsas) isas += kernels::supported(isa) ? 1 : 0;
+  ASSERT_EQ(result.peaks.size(), isas);
+  EXPECT_GT(result.memory, 0);
+  std::set<std::string> names;
+  for (const KernelSpeed& speed : result.speeds) {
+    names.insert(speed.kernel);
+    EXPECT_GT(speed.rate, 0) << speed.kernel;
+  }
+  EXPECT_EQ(result.speeds.size(), names.size() * isas);
+  EXPECT_GT(names.size(), 30U);
+  for (const IsaPeak& peak : result.peaks) {
+    EXPECT_GT(peak.f32, 0);
+    EXPECT_GT(peak.bf16, 0);
+  }
+  const auto json = nlohmann::json::parse(to_json(result, small_kernels()));
+  EXPECT_EQ(json["kernels"].size(), result.speeds.size());
+  EXPECT_EQ(json["options"]["hidden"], 64);
+  EXPECT_GT(json["peaks"]["memory_gb_per_s"], 0);
+  EXPECT_GT(json["peaks"]["scalar"]["f32_gflops"], 0);
+  const std::string text = to_text(result);
+  for (const std::string& name : names) EXPECT_THAT(text, HasSubstr(name));
+}
+
+// Messages about wrong options name the nearest option or the range.
+TEST(BenchKernels, RefusesNonsense) {
+  BenchKernels options;
+  EXPECT_THAT(set_bench_option(options, "hiden=64").error().expected, HasSubstr("'hidden'"));
+  EXPECT_THAT(set_bench_option(options, "hidden=48").error().expected, HasSubstr("a multiple of 32"));
+  EXPECT_FALSE(set_bench_option(options, "batch").ok());
+  EXPECT_FALSE(set_bench_option(options, "megabytes=0").ok());
+  EXPECT_EQ(options.hidden, 128U);
+}
+
+}  // namespace
+}  // namespace gossamer::node

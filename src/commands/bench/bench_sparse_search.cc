@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands/bench/bench_sparse_search.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <vector>
+
+#include "base/aligned_array.h"
+#include "base/rng.h"
+#include "engines/sparse/predict/row_search.h"
+#include "kernels/products.h"
+#include "settings/bench_options.h"
+
+namespace gossamer::node {
+namespace {
+
+using engine::kQueryBlock;
+
+BenchOptions table(BenchSparseSearch& o) {
+  return {.command = "bench sparse-search",
+          .options = {{"labels", "rows that are searched", &o.labels, 1, 4e9},
+                      {"hidden", "width of a row", &o.hidden, 16, 4096, 16},
+                      {"top", "rows that are found for a query", &o.top, 1, 1000},
+                      {"batch", "queries of a block", &o.batch, 1, static_cast<double>(kQueryBlock)},
+                      {"queries", "queries that are measured in blocks", &o.queries, 1, 1e6},
+                      {"singles", "queries that are measured alone", &o.singles, 1, 1e6},
+                      {"seed", "names the made-up rows and queries", &o.seed, 0, 9e15}}};
+}
+
+struct Synthetic {
+  std::size_t stride;
+  AlignedArray<float> rows;  // [labels], `stride` apart
+  AlignedArray<float> bias;
+  AlignedArray<float> queries;  // [queries], `stride` apart; those alone are the first once more
+};
+
+// A row's stream is its number; queries count down from the largest.
+Synthetic make_rows_and_queries(const BenchSparseSearch& o, host::Compute& compute) {
+  constexpr double kShortest = 0.15;
+  constexpr double kLongest = 6;
+  const std::size_t stride = kernels::padded_to_panel(o.hidden);
+  Synthetic made{.stride = stride,
+                 .rows = AlignedArray<float>(o.labels * stride),
+                 .bias = AlignedArray<float>(o.labels),
+                 .queries = AlignedArray<float>(o.queries * stride)};
+  compute.run([&](int w) {
+    const host::Range range = host::worker_range(o.labels, w, compute.workers());
+    for (std::size_t r = range.begin; r < range.end; ++r) {
+      Rng rng(o.seed, Purpose::kSynthetic, r);
+      const std::span row = made.rows.span().subspan(r * stride, o.hidden);
+      double squares = 0;
+      for (float& x : row) {
+        x = rng.normal();
+        squares += static_cast<double>(x) * static_cast<double>(x);
+      }
+      const double length = kShortest * std::pow(kLongest / kShortest, static_cast<double>(rng.uniform()));
+      const auto scale = static_cast<float>(length / std::sqrt(std::max(squares, 1e-30)));
+      for (float& x : row) x *= scale;
+      made.bias[r] = 0.2F * rng.normal();
+    }
+  });
+  for (std::size_t q = 0; q < o.queries; ++q) {
+    Rng rng(o.seed, Purpose::kSynthetic, UINT64_MAX - q);
+    for (float& x : made.queries.span().subspan(q * stride, o.hidden)) x = std::max(0.0F, rng.normal());
+  }
+  return made;
+}
+
+Result<void> check(const NodeHost& host, const BenchSparseSearch& o) {
+  const std::uint64_t stride = kernels::padded_to_panel(o.hidden);
+  const std::uint64_t needed =
+      o.labels * (sizeof(float) * stride + o.hidden + 20) + o.queries * stride * sizeof(float);
+  return check_bench_memory(host, needed, "lower hidden, labels or queries");
+}
+
+struct Found {
+  double sum = 0;
+  std::uint64_t count = 0;
+};
+
+void search_block(engine::RowSearch& search, const engine::QueryMatrix& block, std::size_t top,
+                  Found& found) {
+  search.search(block, top);
+  for (std::size_t q = 0; q < block.count; ++q) {
+    for (const engine::Scored& row : search.found(q)) found.sum += static_cast<double>(row.score);
+    found.count += search.found(q).size();
+  }
+}
+
+void measure_blocks(const NodeHost& host, const BenchSparseSearch& o, const Synthetic& made,
+                    engine::RowSearch& search, BenchSparseSearchResult& result) {
+  const auto block = [&](std::size_t first) {
+    return engine::QueryMatrix{.values = made.queries.data() + first * made.stride,
+                               .stride = made.stride,
+                               .count = std::min<std::size_t>(o.batch, o.queries - first)};
+  };
+  Found found;
+  search_block(search, block(0), o.top, found);  // buffers grow
+  found = {};
+  const Instant wall = host.clock.now();
+  const Duration cpu = host.clock.process_cpu();
+  for (std::size_t first = 0; first < o.queries; first += o.batch) {
+    search_block(search, block(first), o.top, found);
+  }
+  const auto queries = static_cast<double>(o.queries);
+  result.wall_ms_per_query = (host.clock.now() - wall).milliseconds() / queries;
+  result.cpu_ms_per_query = (host.clock.process_cpu() - cpu).milliseconds() / queries;
+  result.screened = search.screened_share();
+  result.score = found.count == 0 ? 0 : found.sum / static_cast<double>(found.count);
+}
+
+void measure_singles(const NodeHost& host, const BenchSparseSearch& o, const Synthetic& made,
+                     engine::RowSearch& search, BenchSparseSearchResult& result) {
+  std::vector<double> wall_ms(o.singles);
+  const Duration cpu = host.clock.process_cpu();
+  for (std::size_t i = 0; i < o.singles; ++i) {
+    const Instant begin = host.clock.now();
+    search.search(
+        {.values = made.queries.data() + i % o.queries * made.stride, .stride = made.stride, .count = 1},
+        o.top);
+    wall_ms[i] = (host.clock.now() - begin).milliseconds();
+  }
+  result.single_cpu_ms = (host.clock.process_cpu() - cpu).milliseconds() / static_cast<double>(o.singles);
+  const auto middle = wall_ms.begin() + static_cast<std::ptrdiff_t>(o.singles / 2);
+  std::nth_element(wall_ms.begin(), middle, wall_ms.end());
+  result.single_wall_ms = *middle;
+}
+
+}  // namespace
+
+Result<void> set_bench_option(BenchSparseSearch& options, std::string_view text) {
+  return set_bench_option(table(options), text);
+}
+
+std::string bench_options_help(BenchSparseSearch options) { return bench_options_help(table(options)); }
+
+Result<BenchSparseSearchResult> bench_sparse_search(const NodeHost& host, const BenchSparseSearch& options) {
+  if (auto done = check(host, options); !done.ok()) return done.error();
+  host.say(fmt::format("making {} rows", human_count(options.labels)));
+  const Synthetic made = make_rows_and_queries(options, host.compute);
+  engine::RowSearch search({.rows = options.labels,
+                            .width = options.hidden,
+                            .weights = made.rows.data(),
+                            .stride = made.stride,
+                            .bias = made.bias.data()},
+                           host.kernels, host.compute);
+  host.say(fmt::format("searching for {} queries in blocks of {} and {} alone, on {} threads",
+                       options.queries, options.batch, options.singles, host.compute.workers()));
+  BenchSparseSearchResult result;
+  measure_blocks(host, options, made, search, result);
+  measure_singles(host, options, made, search, result);
+  result.peak_rss_bytes = host.compute.peak_rss_bytes();
+  return result;
+}
+
+std::string to_json(const BenchSparseSearchResult& result, const BenchSparseSearch& options,
+                    const NodeHost& host) {
+  nlohmann::ordered_json json = {{"wall_ms_per_query", result.wall_ms_per_query},
+                                 {"cpu_ms_per_query", result.cpu_ms_per_query},
+                                 {"single_wall_ms", result.single_wall_ms},
+                                 {"single_cpu_ms", result.single_cpu_ms},
+                                 {"screened", result.screened},
+                                 {"score", result.score},
+                                 {"peak_rss_bytes", result.peak_rss_bytes},
+                                 {"isa", kernels::name(host.kernels.isa)},
+                                 {"threads", host.compute.workers()}};
+  BenchSparseSearch measured = options;
+  json["options"] = bench_options_json(table(measured));
+  return json.dump();
+}
+
+}  // namespace gossamer::node

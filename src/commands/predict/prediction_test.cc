@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands/predict/prediction.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <limits>
+
+#include "commands/records/data_import.h"
+#include "engines/sparse/model/model_file.h"
+#include "engines/sparse/model/test_random_model.h"
+#include "run/test_machine.h"
+
+namespace gossamer::node {
+namespace {
+
+using engine::testing::random_model;
+using ::testing::HasSubstr;
+using testing::SimMachine;
+using testing::write;
+
+engine::Model named_model() {
+  return random_model({.features = 30, .labels = 12, .hidden = 32, .rows = 40, .feature_names = true});
+}
+
+// Test records over the features of random_model, by number or by name.
+std::string records(int count, bool names) {
+  std::string text;
+  for (int i = 0; i < count; ++i) {
+    nlohmann::ordered_json features =
+        names ? nlohmann::ordered_json::object() : nlohmann::ordered_json::array();
+    for (const int f : {i % 30, (7 * i + 3) % 30 == i % 30 ? (i + 1) % 30 : (7 * i + 3) % 30}) {
+      if (names) {
+        features["feature " + std::to_string(f)] = 1.5;
+      } else {
+        features.push_back({f, 1.5});
+      }
+    }
+    const nlohmann::ordered_json line = {{"features", features},
+                                         {"labels", {"label " + std::to_string(i % 12), "unheard of"}}};
+    text += line.dump() + "\n";
+  }
+  return text;
+}
+
+Result<engine::Metrics> measure(const NodeHost& host, const engine::Model& model, const std::string& path) {
+  auto source = find_source(host.disk, path, std::nullopt);
+  if (!source.ok()) return source.error();
+  return evaluate_model(host, model, {.source = *source});
+}
+
+std::string import_test(const NodeHost& host, const std::string& path) {
+  const std::string out = path + ".imported";
+  const auto done =
+      import_data(host, {.kind = engine::DataFormat::kJsonl, .sources = {path}, .directory = out});
+  EXPECT_TRUE(done.ok()) << done.error().message();
+  return out;
+}
+
+// Records by number, by name, and imported with names measure alike. Names find their features in whatever
+// order they come, over several blocks.
+TEST(Evaluate, NumbersAndNamesAgree) {
+  SimMachine machine;
+  const NodeHost host = machine.host();
+  const engine::Model named = named_model();
+  engine::Model numbered = named_model();
+  numbered.feature_names = {};
+  const int count = static_cast<int>(5 * engine::kQueryBlock) + 3;
+  write(machine.disk, "numbers.jsonl", records(count, false));
+  write(machine.disk, "names.jsonl", records(count, true));
+  const auto by_number = measure(host, numbered, "numbers.jsonl");
+  ASSERT_TRUE(by_number.ok()) << by_number.error().message();
+  EXPECT_EQ(by_number->samples, static_cast<std::uint64_t>(count));
+  for (const std::string& path : {std::string("names.jsonl"), import_test(host, "names.jsonl")}) {
+    const auto by_name = measure(host, named, path);
+    ASSERT_TRUE(by_name.ok()) << by_name.error().message();
+    EXPECT_EQ(metrics_json(*by_name), metrics_json(*by_number)) << path;
+  }
+  EXPECT_FALSE(machine.said("not in the model"));
+}
+
+// Names that the model does not know are left out, and their number is told.
+TEST(Evaluate, TellsUnknownNames) {
+  SimMachine machine;
+  write(machine.disk, "t.jsonl",
+        "{\"features\": {\"feature 1\": 1, \"nonsense\": 2}, \"labels\": [\"label 1\"]}\n"
+        "{\"features\": {\"nonsense\": 1}, \"labels\": [\"label 2\"]}\n");
+  const auto metrics = measure(machine.host(), named_model(), "t.jsonl");
+  ASSERT_TRUE(metrics.ok()) << metrics.error().message();
+  EXPECT_THAT(machine.console.text, HasSubstr("2 of 3 feature names"));
+  EXPECT_THAT(machine.console.text, HasSubstr("'nonsense'"));
+}
+
+// A test set of another kind than the training records is refused with its path, imported or not.
+TEST(Evaluate, RefusesOtherKinds) {
+  SimMachine machine;
+  const NodeHost host = machine.host();
+  write(machine.disk, "numbers.jsonl", records(5, false));
+  write(machine.disk, "names.jsonl", records(5, true));
+  write(machine.disk, "numbers.txt", "2 30 12\n1 3:1\n2 4:1\n");
+  write(machine.disk, "text.jsonl", "{\"text\": \"words\", \"labels\": [\"label 1\"]}\n");
+  engine::Model numbered = named_model();
+  numbered.feature_names = {};
+  const engine::Model named = named_model();
+  const engine::Model text = random_model({.features = 30, .labels = 12, .text = true});
+  const std::string numbers_in = import_test(host, "numbers.jsonl");
+  const std::string names_in = import_test(host, "names.jsonl");
+  const std::vector<std::pair<const engine::Model*, std::vector<std::string>>> cases = {
+      {&numbered, {"names.jsonl", names_in, "text.jsonl"}},
+      {&named, {"numbers.jsonl", numbers_in, "numbers.txt", "text.jsonl"}},
+      {&text, {"numbers.jsonl", numbers_in, "numbers.txt", "names.jsonl", names_in}}};
+  for (const auto& [model, paths] : cases) {
+    for (const std::string& path : paths) {
+      const auto metrics = measure(host, *model, path);
+      ASSERT_FALSE(metrics.ok()) << path;
+      EXPECT_EQ(metrics.error().kind, ErrorKind::kUsage) << metrics.error().message();
+      EXPECT_THAT(metrics.error().where, HasSubstr(path));
+    }
+  }
+}
+
+// Bad lines count against skip_bad and are told.
+TEST(Evaluate, SkipsBadLines) {
+  SimMachine machine;
+  write(machine.disk, "t.txt", "1 3:1\n1 x\n2 4:1\n");
+  engine::Model model = named_model();
+  model.feature_names = {};
+  const Source source{.path = "t.txt", .format = RecordFormat::kXmc};
+  const auto strict = evaluate_model(machine.host(), model, {.source = source});
+  ASSERT_FALSE(strict.ok());
+  EXPECT_EQ(strict.error().where.substr(0, 7), "t.txt:2");
+  const auto lenient = evaluate_model(machine.host(), model, {.source = source, .skip_bad = 1});
+  ASSERT_TRUE(lenient.ok()) << lenient.error().message();
+  EXPECT_EQ(lenient->samples, 2U);
+  EXPECT_TRUE(machine.said("left out 1 bad lines"));
+}
+
+// A median rank beyond the list is null in JSON, which knows no infinity.
+TEST(Metrics, InfinityIsNull) {
+  SimMachine machine;
+  write(machine.disk, "t.txt", "11 3:1\n");
+  engine::Model model = random_model({.features = 30, .labels = 2000, .hidden = 16, .rows = 0});
+  // The true label is ranked last of all.
+  for (std::uint32_t l = 0; l < 2000; ++l) model.network.bias[l] = l == 11 ? -1e6F : 0;
+  const auto metrics =
+      evaluate_model(machine.host(), model, {.source = {.path = "t.txt", .format = RecordFormat::kXmc}});
+  ASSERT_TRUE(metrics.ok()) << metrics.error().message();
+  const auto json = nlohmann::json::parse(metrics_json(*metrics));
+  EXPECT_TRUE(json["median_rank"].is_null()) << json;
+  EXPECT_EQ(json["P@1"], 0.0);
+  EXPECT_THAT(metrics_text(*metrics), HasSubstr("beyond the list"));
+}
+
+std::vector<nlohmann::json> answer(const NodeHost& host, engine::Model model,
+                                   const std::vector<PredictSession::Query>& queries, Result<void>* status) {
+  auto session = PredictSession::create(host, std::move(model), {.top = 3});
+  EXPECT_TRUE(session.ok());
+  std::vector<nlohmann::json> lines;
+  *status = (*session)->answer(
+      queries, [&lines](std::string_view line) { lines.push_back(nlohmann::json::parse(line)); });
+  return lines;
+}
+
+// Each query gets one line, in order, with named labels and falling scores. Unknown names are counted where
+// there are any, and change nothing else.
+TEST(PredictSession, AnswersInOrder) {
+  SimMachine machine;
+  std::vector<PredictSession::Query> queries;
+  for (int i = 0; i < 200; ++i) {
+    const std::string known = "\"feature " + std::to_string(i % 30) + "\": 1";
+    queries.push_back({.text = "{\"features\": {" + known + "}}", .place = "a"});
+    queries.push_back({.text = "{\"features\": {\"x\": 2, " + known + ", \"y\": 1}}", .place = "b"});
+  }
+  Result<void> status;
+  const auto lines = answer(machine.host(), named_model(), queries, &status);
+  ASSERT_TRUE(status.ok()) << status.error().message();
+  ASSERT_EQ(lines.size(), queries.size());
+  for (std::size_t i = 0; i < lines.size(); i += 2) {
+    ASSERT_EQ(lines[i]["labels"].size(), 3U);
+    EXPECT_EQ(lines[i]["labels"], lines[i + 1]["labels"]) << i;
+    EXPECT_FALSE(lines[i].contains("unknown_features"));
+    EXPECT_EQ(lines[i + 1]["unknown_features"], 2);
+    const auto& best = lines[i]["labels"][0];
+    EXPECT_EQ(best["name"], "label " + std::to_string(best["label"].get<int>()));
+    EXPECT_GE(best["score"], lines[i]["labels"][1]["score"]);
+  }
+}
+
+// A query that cannot be read ends the answers. Those before it are answered, and the error has its place.
+TEST(PredictSession, StopsAtABadQuery) {
+  SimMachine machine;
+  Result<void> status;
+  const auto lines = answer(machine.host(), named_model(),
+                            {{.text = R"({"features": {"feature 1": 1}})", .place = "stdin:1"},
+                             {.text = R"({"features": {"feature 1": "x"}})", .place = "stdin:2"},
+                             {.text = R"({"features": {"feature 2": 1}})", .place = "stdin:3"}},
+                            &status);
+  EXPECT_EQ(lines.size(), 1U);
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().kind, ErrorKind::kBadData);
+  EXPECT_EQ(status.error().where.substr(0, 7), "stdin:2");
+}
+
+// A model is found in a run directory and in a model directory. The error for
+// another directory says what it is.
+TEST(OpenModel, FindsTheModel) {
+  SimMachine machine;
+  const NodeHost host = machine.host();
+  ASSERT_TRUE(machine.disk.make_directories("run").ok());
+  const auto none = open_model(host, "run");
+  ASSERT_FALSE(none.ok());
+  EXPECT_EQ(none.error().kind, ErrorKind::kFailed);
+  write(machine.disk, "run/run.toml", "");
+  EXPECT_THAT(open_model(host, "run").error().message(), HasSubstr("not finished"));
+  ASSERT_TRUE(engine::save_model(machine.disk, "run/model", named_model()).ok());
+  for (const char* path : {"run", "run/model"}) {
+    const auto model = open_model(host, path);
+    ASSERT_TRUE(model.ok()) << model.error().message();
+    EXPECT_EQ(model->feature_names[29], "feature 29");
+  }
+}
+
+}  // namespace
+}  // namespace gossamer::node

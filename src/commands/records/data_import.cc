@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands/records/data_import.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <numeric>
+
+#include "commands/records/line_copy.h"
+#include "commands/records/session_data.h"
+#include "commands/records/word_data.h"
+#include "commands/train/disk_space.h"
+#include "learn/data/read/byte_source.h"
+#include "learn/data/read/import.h"
+#include "learn/data/read/jsonl_reader.h"
+#include "learn/data/read/record_assembler.h"
+#include "learn/text/words.h"
+#include "run/output_directory.h"
+
+namespace gossamer::node {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+Json labels_json(const data::JsonlRecord& record) {
+  Json labels = Json::array();
+  for (const std::uint32_t number : record.label_number) labels.push_back(number);
+  for (const std::string_view name : record.label_name) labels.push_back(name);
+  return labels;
+}
+
+// Checks text records and writes those of all sources into one plain file.
+Result<data::ReadReport> copy_text(const NodeHost& host, const DataImportRequest& request,
+                                   const std::string& path) {
+  return copy_lines(host, {.request = request, .path = path, .unit = "records"},
+                    [](data::ByteSource& source, const data::ReadOptions& options, LineFile& file) {
+                      return data::read_jsonl(
+                          source, options, [&](const data::JsonlRecord& record) -> Result<void> {
+                            if (record.kind != data::JsonlRecord::Kind::kText) {
+                              return Error{.kind = ErrorKind::kBadData,
+                                           .where = {},
+                                           .what = "the record is of another kind than the first",
+                                           .got = R"("features")",
+                                           .expected = R"("text", like the first record)",
+                                           .fix = "import text and features into directories of their own"};
+                            }
+                            Json line{{"text", record.text}, {"labels", labels_json(record)}};
+                            if (!record.context.empty()) line["context"] = record.context;
+                            return file.line(dump(line));
+                          });
+                    });
+}
+
+std::string show_record(const data::Dataset& dataset, RecordIndex i) {
+  constexpr std::size_t kShown = 8;
+  const data::Record record = dataset.record(i);
+  std::string text = "labels";
+  for (const std::uint32_t label : record.labels.first(std::min(kShown, record.labels.size()))) {
+    text += dataset.has_label_names() ? fmt::format(" '{}'", dataset.label_name(label))
+                                      : fmt::format(" {}", label);
+  }
+  text += record.labels.size() > kShown ? " ...; features" : "; features";
+  for (std::size_t k = 0; k < std::min(kShown, record.features.index.size()); ++k) {
+    const std::uint32_t feature = record.features.index[k];
+    text += dataset.has_feature_names()
+                ? fmt::format(" {}:{}", dataset.feature_name(feature), record.features.value[k])
+                : fmt::format(" {}:{}", feature, record.features.value[k]);
+  }
+  return record.features.index.size() > kShown ? text + " ..." : text;
+}
+
+Result<DataLook> look_at_cache(const NodeHost& host, const std::string& path) {
+  auto opened = data::CachedDataset::open(host.disk, path, host.compute);
+  if (!opened.ok()) return opened.error();
+  const data::Dataset& dataset = **opened;
+  DataLook look;
+  std::vector<std::uint64_t> counts(dataset.labels());
+  for (std::uint64_t i = 0; i < dataset.size(); ++i) {
+    count_labels(dataset.record(RecordIndex(i)).labels, counts, look);
+    if (i < 3) look.examples.push_back(show_record(dataset, RecordIndex(i)));
+  }
+  look.features = dataset.features();
+  look.labels = dataset.labels();
+  look.feature_entries = dataset.feature_entries();
+  rank_labels(
+      counts,
+      [&dataset](std::uint32_t label) {
+        return dataset.has_label_names() ? std::string(dataset.label_name(label)) : fmt::format("{}", label);
+      },
+      look);
+  return look;
+}
+
+// A text may be a book. An example shows a line or two of it.
+std::string beginning(std::string_view text) {
+  constexpr std::size_t kShown = 160;
+  if (text.size() <= kShown) return std::string(text);
+  text = text.substr(0, kShown);
+  return std::string(text.substr(0, text::valid_utf8_prefix(text))) + " ...";
+}
+
+Result<DataLook> look_at_text(const NodeHost& host, const std::string& path) {
+  auto source = data::open_bytes(host.disk, path);
+  if (!source.ok()) return source.error();
+  DataLook look;
+  std::vector<std::uint64_t> counts;
+  data::RecordAssembler assembler;
+  const auto read = data::read_jsonl(
+      **source, {.compute = &host.compute}, [&](const data::JsonlRecord& record) -> Result<void> {
+        auto labels = assembler.labels(record);
+        if (!labels.ok()) return labels.error();
+        count_labels(*labels, counts, look);
+        if (look.examples.size() < 3) {
+          look.examples.push_back(dump({{"text", beginning(record.text)}, {"labels", labels_json(record)}}));
+        }
+        return {};
+      });
+  if (!read.ok()) return read.error();
+  look.labels = static_cast<std::uint32_t>(counts.size());
+  const data::NameTable& names = assembler.label_names();
+  rank_labels(
+      counts,
+      [&names](std::uint32_t label) {
+        return label < names.size() ? std::string(names.name(label)) : fmt::format("{}", label);
+      },
+      look);
+  return look;
+}
+
+// The name of the imported records in their directory.
+const char* records_file(RecordFormat format) {
+  switch (format) {
+    case RecordFormat::kJsonlText: return "/records.jsonl";
+    case RecordFormat::kSessions: return "/records.sessions";
+    case RecordFormat::kText: return "/records.text";
+    default: return "/records.cache";
+  }
+}
+
+}  // namespace
+
+void count_labels(std::span<const std::uint32_t> labels, std::vector<std::uint64_t>& counts, DataLook& look) {
+  ++look.records;
+  look.label_entries += labels.size();
+  if (labels.empty()) ++look.records_without_labels;
+  for (const std::uint32_t label : labels) {
+    if (label >= counts.size()) counts.resize(label + 1);
+    ++counts[label];
+  }
+}
+
+void rank_labels(const std::vector<std::uint64_t>& counts, FunctionRef<std::string(std::uint32_t)> label_name,
+                 DataLook& look) {
+  look.labels_unused = static_cast<std::uint64_t>(std::ranges::count(counts, std::uint64_t{0}));
+  look.labels_used_once = static_cast<std::uint64_t>(std::ranges::count(counts, std::uint64_t{1}));
+  std::vector<std::uint32_t> order(counts.size());
+  std::iota(order.begin(), order.end(), 0U);
+  const auto middle = order.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(10, order.size()));
+  std::partial_sort(order.begin(), middle, order.end(), [&counts](std::uint32_t a, std::uint32_t b) {
+    return counts[a] != counts[b] ? counts[a] > counts[b] : a < b;
+  });
+  for (auto it = order.begin(); it != middle; ++it)
+    look.frequent_labels.emplace_back(label_name(*it), counts[*it]);
+}
+
+Result<DataImportResult> import_data(const NodeHost& host, const DataImportRequest& request) {
+  auto source = find_source(host.disk, request.sources.front(), request.kind);
+  if (!source.ok()) return source.error();
+  DataImportResult result;
+  result.format = (*source).format;
+  const bool text = result.format == RecordFormat::kJsonlText;
+  const bool lines = result.format == RecordFormat::kSessions || result.format == RecordFormat::kText;
+  result.path = request.directory + records_file(result.format);
+  auto out = OutputDirectory::open(host.disk, request.directory);
+  if (!out.ok()) return out.error();
+  Result<data::ReadReport> report = data::ReadReport{};
+  if (text || lines) {
+    std::vector<Source> sources;
+    for (const std::string& path : request.sources)
+      sources.push_back({.path = path, .format = result.format});
+    const ImportEstimate estimate = estimate_import(host.disk, sources);
+    if (auto fits = check_import_space(host, estimate, request.directory); !fits.ok()) return fits.error();
+    report = text                                       ? copy_text(host, request, result.path)
+             : result.format == RecordFormat::kSessions ? copy_sessions(host, request, result.path)
+                                                        : copy_words(host, request, result.path);
+    if (report.ok() && (*report).skipped > 0) host.say(describe_skipped(*report));
+  } else {
+    ImportRequest import{.sources = {}, .cache_path = result.path, .skip_bad = request.skip_bad};
+    for (const std::string& path : request.sources) {
+      import.sources.push_back({.path = path, .format = result.format});
+    }
+    auto imported = import_records(host, import);
+    if (imported.ok()) {
+      report = std::move((*imported).report);
+    } else {
+      report = imported.error();
+    }
+  }
+  if (!report.ok()) return report.error();
+  (*out).keep();
+  result.report = std::move(*report);
+  return result;
+}
+
+Result<DataLook> inspect_data(const NodeHost& host, const std::string& directory) {
+  for (const char* file : {"/records.cache", "/cache/train.cache"}) {
+    auto there = host.disk.exists(directory + file);
+    if (!there.ok()) return there.error();
+    if (*there) return look_at_cache(host, directory + file);
+  }
+  for (const auto& [file, look] :
+       {std::pair("/records.jsonl", &look_at_text), std::pair("/records.sessions", &look_at_sessions),
+        std::pair("/records.text", &look_at_words)}) {
+    auto there = host.disk.exists(directory + file);
+    if (!there.ok()) return there.error();
+    if (*there) return look(host, directory + file);
+  }
+  return Error{.kind = ErrorKind::kFailed,
+               .where = directory,
+               .what = "there are no imported records in this directory",
+               .got = "none of records.cache, .jsonl, .sessions, .text and cache/train.cache",
+               .expected = "a directory of 'gossamer data import', or of a run",
+               .fix = "check the path, or import first: gossamer data import xmc FILE --out DIR"};
+}
+
+std::string to_text(const DataLook& look) {
+  const auto mean = [&look](std::uint64_t entries) {
+    return look.records == 0 ? 0.0 : static_cast<double>(entries) / static_cast<double>(look.records);
+  };
+  std::string text = fmt::format("records   {} ({} without labels)\n", human_count(look.records),
+                                 human_count(look.records_without_labels));
+  text += look.features == 0 ? "features  text\n"
+                             : fmt::format("features  {} ({:.1f} a record)\n", human_count(look.features),
+                                           mean(look.feature_entries));
+  text += fmt::format("labels    {} ({:.1f} a record; {} unused, {} in one record only)\n",
+                      human_count(look.labels), mean(look.label_entries), human_count(look.labels_unused),
+                      human_count(look.labels_used_once));
+  text += "most frequent labels\n";
+  for (const auto& [label, count] : look.frequent_labels) {
+    text += fmt::format("  {:>10}  {}\n", human_count(count), label);
+  }
+  text += "first records\n";
+  for (const std::string& example : look.examples) text += fmt::format("  {}\n", example);
+  return text;
+}
+
+std::string to_json(const DataLook& look) {
+  Json json = {{"records", look.records},
+               {"features", look.features},
+               {"labels", look.labels},
+               {"feature_entries", look.feature_entries},
+               {"label_entries", look.label_entries},
+               {"records_without_labels", look.records_without_labels},
+               {"labels_unused", look.labels_unused},
+               {"labels_used_once", look.labels_used_once},
+               {"frequent_labels", Json::array()},
+               {"examples", look.examples}};
+  for (const auto& [label, count] : look.frequent_labels) {
+    json["frequent_labels"].push_back({{"label", label}, {"records", count}});
+  }
+  return dump(json);
+}
+
+}  // namespace gossamer::node

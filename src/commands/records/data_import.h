@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// data import puts the records of the user's files into a directory of their own, checked once and quick to
+// open many times. data inspect looks into such a directory.
+//
+//   DIR/records.cache     numbered or named features (docs/protocols/dataset-cache.md)
+//   DIR/records.jsonl     text, every line good; each run makes features of it with its own text.* keys
+//   DIR/records.text      plain text, every word good; each run makes numbers of it with its word2vec.* keys
+//   DIR/records.sessions  sessions, every line good; each run makes records of them with its sessions.* keys
+//
+// Thread rule: the thread that owns the Compute.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/function_ref.h"
+#include "base/result.h"
+#include "commands/records/training_data.h"
+#include "engines/sparse/config/config.h"
+#include "learn/data/read/reading.h"
+#include "run/node_host.h"
+
+namespace gossamer::node {
+
+struct DataImportRequest {
+  engine::DataFormat kind = engine::DataFormat::kXmc;
+  std::vector<std::string> sources;  // at least one
+  std::string directory;             // missing or empty (kUsage)
+  std::uint64_t skip_bad = 0;
+};
+struct DataImportResult {
+  data::ReadReport report;
+  std::string path;  // path of the records
+  RecordFormat format = RecordFormat::kXmc;
+};
+// On an error the directory is as before.
+[[nodiscard]] Result<DataImportResult> import_data(const NodeHost& host, const DataImportRequest& request);
+
+struct DataLook {
+  std::uint64_t records = 0;
+  std::uint32_t features = 0;  // 0 for text; for sessions the items, for plain text the words
+  std::uint32_t labels = 0;
+  std::uint64_t feature_entries = 0;
+  std::uint64_t label_entries = 0;
+  std::uint64_t records_without_labels = 0;
+  std::uint64_t labels_unused = 0;
+  std::uint64_t labels_used_once = 0;
+  std::vector<std::pair<std::string, std::uint64_t>> frequent_labels;  // name or number, records; at most 10
+  std::vector<std::string> examples;                                   // at most 3
+};
+// Looks at an imported directory, or at the imported data of a run (DIR/cache).
+// kFailed when there is neither.
+[[nodiscard]] Result<DataLook> inspect_data(const NodeHost& host, const std::string& directory);
+
+// Adds the labels of one record to the counts of a look.
+void count_labels(std::span<const std::uint32_t> labels, std::vector<std::uint64_t>& counts, DataLook& look);
+// Puts the most frequent labels of the counts into the look, with their names.
+void rank_labels(const std::vector<std::uint64_t>& counts, FunctionRef<std::string(std::uint32_t)> label_name,
+                 DataLook& look);
+
+[[nodiscard]] std::string to_text(const DataLook& look);
+[[nodiscard]] std::string to_json(const DataLook& look);
+
+}  // namespace gossamer::node

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands/records/dictionary_import.h"
+
+#include <gtest/gtest.h>
+
+#include "host/api/files.h"
+#include "host/sim/disk.h"
+#include "run/output_directory.h"
+
+namespace gossamer::node {
+namespace {
+
+// Names tell files apart, alone or in a directory. The two files of a dictd dictionary find each other.
+TEST(FindDictionaries, SortsByName) {
+  host::SimDisk disk;
+  ASSERT_TRUE(disk.make_directories("books").ok());
+  for (const char* name :
+       {"gcide.index", "gcide.dict.dz", "data.noun", "data.verb", "mine.jsonl.gz", "README"}) {
+    ASSERT_TRUE(host::replace_file(disk, std::string("books/") + name, std::string_view("x")).ok());
+  }
+  auto all = find_dictionaries(disk, {"books"});
+  ASSERT_TRUE(all.ok()) << all.error().message();
+  ASSERT_EQ(all->dictd.size(), 1U);
+  EXPECT_EQ(all->dictd[0].index, "books/gcide.index");
+  EXPECT_EQ(all->dictd[0].text, "books/gcide.dict.dz");
+  EXPECT_EQ(all->wordnet, (std::vector<std::string>{"books/data.noun", "books/data.verb"}));
+  EXPECT_EQ(all->jsonl, std::vector<std::string>{"books/mine.jsonl.gz"});
+  EXPECT_FALSE(find_dictionaries(disk, {"books/README"}).ok());
+  EXPECT_FALSE(find_dictionaries(disk, {"books/gcide.index"}).ok()) << "no text";
+  EXPECT_FALSE(find_dictionaries(disk, {"nowhere"}).ok());
+}
+
+// An output directory that is not kept is emptied, and removed if it was not there
+// before. One that is kept stays.
+TEST(OutputDirectory, LeavesNothingUnlessKept) {
+  host::SimDisk disk;
+  for (const bool existed : {false, true}) {
+    if (existed) {
+      ASSERT_TRUE(disk.make_directories("out").ok());
+    }
+    {
+      auto out = OutputDirectory::open(disk, "out");
+      ASSERT_TRUE(out.ok());
+      ASSERT_TRUE(host::replace_file(disk, "out/half", std::string_view("x")).ok());
+    }
+    EXPECT_EQ(*disk.exists("out"), existed);
+    EXPECT_FALSE(*disk.exists("out/half"));
+  }
+  {
+    auto out = OutputDirectory::open(disk, "out");
+    ASSERT_TRUE(out.ok());
+    ASSERT_TRUE(host::replace_file(disk, "out/whole", std::string_view("x")).ok());
+    out->keep();
+  }
+  EXPECT_TRUE(*disk.exists("out/whole"));
+  auto full = OutputDirectory::open(disk, "out");
+  ASSERT_FALSE(full.ok());
+  EXPECT_EQ(full.error().kind, ErrorKind::kUsage);
+}
+
+}  // namespace
+}  // namespace gossamer::node

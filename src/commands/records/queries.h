@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Turns the lines of a user into sparse rows of the model's features. A line may be:
+//
+//   {"text": ...} or {"features": ...}   JSON
+//   INDEX:VALUE ...                      for models of numbered features (labels in front are ignored)
+//   NAME NAME ...                        names between blanks, for models of sessions and words
+//   anything else                        text, for models of text
+//
+// Words, names and numbers that the model does not know are left out, because they have no weight. Unknown
+// names are counted, for they may be misspelt.
+//
+// Thread rule: one owner. The model must outlive it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "engines/sparse/model/model.h"
+#include "learn/data/line_bag.h"
+#include "learn/data/read/jsonl_reader.h"
+#include "learn/data/rows.h"
+#include "learn/text/featurizer.h"
+
+namespace gossamer::node {
+
+// A block of rows back to back, as a Predictor takes them.
+class QueryBlock {
+ public:
+  // Features at or above `features` are dropped.
+  void add(const data::SparseRow& row, std::uint32_t features);
+  void clear();
+  [[nodiscard]] std::size_t size() const { return begin_.size() - 1; }
+  [[nodiscard]] data::SparseRows rows() const { return {begin_, index_, value_}; }
+
+ private:
+  std::vector<std::uint32_t> begin_ = {0};
+  std::vector<std::uint32_t> index_;
+  std::vector<float> value_;
+};
+
+// Features by name that the model does not have.
+struct UnknownNames {
+  std::uint64_t unknown = 0;
+  std::uint64_t of = 0;  // names in all
+  std::string first;     // of the unknown ones
+};
+
+class QueryParser {
+ public:
+  explicit QueryParser(const engine::Model& model);
+
+  // Adds the query of one line. kBadData has `where` = PLACE:COLUMN.
+  [[nodiscard]] Result<void> add(std::string_view line, const std::string& place, QueryBlock& block);
+  // Adds the query of a text. kUsage when the model does not read text.
+  [[nodiscard]] Result<void> add_text(std::string_view text, QueryBlock& block);
+  // Adds the query of a line of names by their numbers. Requires a model of lines (Model::line).
+  void add_line(std::span<const std::uint32_t> items, QueryBlock& block);
+  // Adds the query of a JSON line that has been read. kUsage without `where` when the model was trained on
+  // another kind.
+  [[nodiscard]] Result<void> add_record(const data::JsonlRecord& record, QueryBlock& block);
+  // Adds the query of distinct feature numbers and their values; sorts them.
+  void add_features(std::vector<std::pair<std::uint32_t, float>>& pairs, QueryBlock& block);
+  [[nodiscard]] bool reads_text() const { return featurizer_.has_value(); }
+  // The number of a name, unless the model does not know it; counts it either way.
+  [[nodiscard]] std::optional<std::uint32_t> find_name(std::string_view name);
+  // The unknown names of all queries so far.
+  [[nodiscard]] const UnknownNames& unknown_names() const { return unknown_; }
+
+ private:
+  [[nodiscard]] Result<void> add_items(std::string_view line, const std::string& place, QueryBlock& block);
+  void add_names(const data::JsonlRecord& record, QueryBlock& block);
+  [[nodiscard]] Result<void> add_json(std::string_view line, const std::string& place, QueryBlock& block);
+  [[nodiscard]] Result<void> add_pairs(std::string_view line, const std::string& place, QueryBlock& block);
+
+  const engine::Model& model_;
+  std::optional<text::Featurizer> featurizer_;
+  std::optional<data::LineBag> bag_;
+  std::vector<std::string_view> items_;
+  std::vector<std::uint32_t> numbers_;
+  text::FeaturizerScratch scratch_;
+  std::unordered_map<std::string_view, std::uint32_t> names_;  // views into the model
+  UnknownNames unknown_;
+};
+
+}  // namespace gossamer::node

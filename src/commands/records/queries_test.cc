@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands/records/queries.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "engines/sparse/model/test_random_model.h"
+
+namespace gossamer::node {
+namespace {
+
+using engine::testing::random_model;
+
+using Entries = std::vector<std::pair<std::uint32_t, float>>;
+
+// A model of 9 features that takes values as they are.
+engine::Model plain_model(bool names = false, bool text = false) {
+  engine::Model model = random_model(
+      {.features = 9, .labels = 3, .hidden = 16, .rows = 4, .text = text, .feature_names = names});
+  model.weighting = {.l2 = false};
+  return model;
+}
+
+Entries entries(const QueryBlock& block, std::size_t row) {
+  Entries out;
+  const data::SparseRow view = block.rows().row(row);
+  for (std::size_t i = 0; i < view.index.size(); ++i) out.emplace_back(view.index[i], view.value[i]);
+  return out;
+}
+
+// The row that one line means to the model, or the error.
+Result<Entries> parse(const engine::Model& model, std::string_view line) {
+  QueryParser parser(model);
+  QueryBlock block;
+  auto done = parser.add(line, "here", block);
+  if (!done.ok()) return done.error();
+  EXPECT_EQ(block.size(), 1U);
+  return entries(block, 0);
+}
+
+void expect_entries(const engine::Model& model, std::string_view line, const Entries& wanted) {
+  const auto got = parse(model, line);
+  ASSERT_TRUE(got.ok()) << line << ": " << got.error().message();
+  EXPECT_EQ(*got, wanted) << line;
+}
+
+void expect_error(const engine::Model& model, std::string_view line, ErrorKind kind, std::string_view where) {
+  const auto got = parse(model, line);
+  ASSERT_FALSE(got.ok()) << line;
+  EXPECT_EQ(got.error().kind, kind) << got.error().message();
+  EXPECT_EQ(got.error().where, where) << got.error().message();
+}
+
+// Numbered features are pairs in any order. Labels in front are left out, JSON means the same, and features
+// that the model lacks are dropped.
+TEST(Queries, Numbers) {
+  const engine::Model model = plain_model();
+  expect_entries(model, "3:0.5 1:2", {{1, 2}, {3, 0.5F}});
+  expect_entries(model, "0,2 3:0.5\t8:1\r", {{3, 0.5F}, {8, 1}});
+  expect_entries(model, " {\"features\": [[8, 1], [3, 0.5]]}", {{3, 0.5F}, {8, 1}});
+  expect_entries(model, "3:1 9:5 4294967295:1", {{3, 1}});
+  expect_entries(model, "{\"features\": []}", {});
+  expect_entries(model, "{\"features\": {}}", {});
+}
+
+// A session is names between blanks, the newest last. Unknown items are left out and
+// counted. JSON text means the same.
+TEST(Queries, Sessions) {
+  engine::Model model = plain_model(true);
+  model.line = data::LineShape{.last = 2, .decay = 0.5F};
+  model.feature_names = {};
+  for (int i = 0; i < 9; ++i) model.feature_names.add("i" + std::to_string(i));
+  const float length = std::sqrt(1.25F);
+  const Entries wanted = {{3, 1 / length}, {5, 0.5F / length}};
+  expect_entries(model, "i1 i5 i3", wanted);
+  expect_entries(model, "i1 i5 unheard i3 ", wanted);
+  expect_entries(model, R"({"text": "i5 i3"})", wanted);
+  expect_entries(model, "unheard", {});
+  expect_error(model, "i1\ti2", ErrorKind::kBadData, "here:3");
+  expect_error(model, R"({"features": {"i1": 1}})", ErrorKind::kUsage, "here");
+  QueryParser parser(model);
+  QueryBlock block;
+  ASSERT_TRUE(parser.add("i1 unheard", "here", block).ok());
+  EXPECT_EQ(parser.unknown_names().unknown, 1U);
+}
+
+// The error for a token that is no pair has its column. An index that stands twice is refused.
+TEST(Queries, BadNumbers) {
+  const engine::Model model = plain_model();
+  for (const char* token : {"x", "1:", ":1", "1:x", "-1:2", "1:nan", "1:inf", "4294967296:1", "1:2:3"}) {
+    expect_error(model, std::string("3:1 ") + token, ErrorKind::kBadData, "here:5");
+  }
+  expect_error(model, "3:1 3:2", ErrorKind::kBadData, "here:1");
+  EXPECT_FALSE(parse(model, "{\"features\": [[1, 2]").ok());
+}
+
+// Names become the model's numbers in rising order. Unknown names are left out and counted.
+TEST(Queries, Names) {
+  const engine::Model model = plain_model(true);
+  QueryParser parser(model);
+  QueryBlock block;
+  ASSERT_TRUE(parser.add(R"({"features": {"feature 7": 2, "feature 0": 1}})", "a", block).ok());
+  ASSERT_TRUE(parser.add(R"({"features": {"no such": 3, "feature 2": 4, "nor this": 1}})", "b", block).ok());
+  ASSERT_TRUE(parser.add(R"({"features": {}})", "c", block).ok());
+  EXPECT_EQ(entries(block, 0), (Entries{{0, 1}, {7, 2}}));
+  EXPECT_EQ(entries(block, 1), (Entries{{2, 4}}));
+  EXPECT_EQ(entries(block, 2), Entries{});
+  EXPECT_EQ(parser.unknown_names().unknown, 2U);
+  EXPECT_EQ(parser.unknown_names().of, 5U);
+  EXPECT_EQ(parser.unknown_names().first, "no such");
+}
+
+// Each kind of model refuses the forms of the others, says where, and leaves the block as it was.
+TEST(Queries, OtherKinds) {
+  const engine::Model numbers = plain_model();
+  const engine::Model names = plain_model(true);
+  const engine::Model text = plain_model(false, true);
+  constexpr const char* kText = R"({"text": "word1"})";
+  constexpr const char* kNames = R"({"features": {"feature 1": 1}})";
+  constexpr const char* kNumbers = R"({"features": [[1, 1]]})";
+  expect_error(numbers, kText, ErrorKind::kUsage, "here");
+  expect_error(numbers, kNames, ErrorKind::kUsage, "here");
+  expect_error(names, kText, ErrorKind::kUsage, "here");
+  expect_error(names, kNumbers, ErrorKind::kUsage, "here");
+  expect_error(names, "1:1", ErrorKind::kUsage, "here");
+  expect_error(names, "words", ErrorKind::kUsage, "here");
+  expect_error(text, kNames, ErrorKind::kUsage, "here");
+  expect_error(text, kNumbers, ErrorKind::kUsage, "here");
+  QueryParser parser(names);
+  QueryBlock block;
+  EXPECT_FALSE(parser.add(kNumbers, "here", block).ok());
+  EXPECT_EQ(block.size(), 0U);
+}
+
+// A line is one query. Two JSON lines together are refused whole, whatever the second is. The line end
+// behind a query does not count.
+TEST(Queries, OneLineIsOneQuery) {
+  const engine::Model model = plain_model();
+  const std::string one = R"({"features": [[1, 1]]})";
+  expect_error(model, one + "\n" + one, ErrorKind::kBadData, "here:23");
+  expect_entries(model, one + "\r\n", {{1, 1}});
+  QueryParser parser(model);
+  QueryBlock block;
+  EXPECT_FALSE(parser.add(one + "\n{", "here", block).ok());
+  EXPECT_EQ(block.size(), 0U);
+}
+
+// Text, as JSON or bare, becomes counts of known words. Anything else than JSON is text, pairs too.
+TEST(Queries, Text) {
+  const engine::Model model = plain_model(false, true);
+  expect_entries(model, "word3 word1 word3 unheard", {{1, 1}, {3, 2}});
+  expect_entries(model, R"({"text": "word3 word1 word3 unheard"})", {{1, 1}, {3, 2}});
+  expect_entries(model, "word2:1 9", {{2, 1}});
+}
+
+// Numbers that the model does not know are left out. Values stay as they came.
+TEST(Queries, UnknownFeaturesAreDropped) {
+  expect_entries(plain_model(), "3:3 4:4 20:100", {{3, 3}, {4, 4}});
+}
+
+}  // namespace
+}  // namespace gossamer::node

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands/records/vocabulary_file.h"
+
+#include <gtest/gtest.h>
+
+#include "host/api/files.h"
+#include "host/sim/disk.h"
+
+namespace gossamer::node {
+namespace {
+
+// A vocabulary reads back as it was written. A missing file is no vocabulary.
+TEST(VocabularyFile, RoundTrips) {
+  host::SimDisk disk;
+  auto none = read_vocabulary(disk, "vocabulary.json");
+  ASSERT_TRUE(none.ok());
+  EXPECT_FALSE(none->has_value());
+
+  text::FeaturizerState state;
+  state.options = {.stems = false, .subword_min = 3, .subword_max = 5, .stem_weight = 0.1F};
+  state.features = {"deer", "<de", "caf\xc3\xa9", "a\"b"};
+  state.document_frequency = {4, 3, 2, 1};
+  state.documents = 9;
+  ASSERT_TRUE(write_vocabulary(disk, "vocabulary.json", state).ok());
+  auto back = read_vocabulary(disk, "vocabulary.json");
+  ASSERT_TRUE(back.ok() && back->has_value());
+  EXPECT_EQ((*back)->options, state.options);
+  EXPECT_EQ((*back)->features, state.features);
+  EXPECT_EQ((*back)->document_frequency, state.document_frequency);
+  EXPECT_EQ((*back)->documents, 9U);
+}
+
+// A damaged file is an error that names it, wherever it is cut.
+TEST(VocabularyFile, RefusesDamage) {
+  host::SimDisk disk;
+  text::FeaturizerState state;
+  state.features = {"deer"};
+  state.document_frequency = {1};
+  ASSERT_TRUE(write_vocabulary(disk, "v.json", state).ok());
+  const std::string whole = *host::read_text(disk, "v.json");
+  for (std::size_t length = 0; length < whole.size(); ++length) {
+    ASSERT_TRUE(host::replace_file(disk, "v.json", whole.substr(0, length)).ok());
+    auto back = read_vocabulary(disk, "v.json");
+    ASSERT_FALSE(back.ok()) << length;
+    EXPECT_EQ(back.error().kind, ErrorKind::kBadData);
+    EXPECT_EQ(back.error().where, "v.json");
+  }
+}
+
+}  // namespace
+}  // namespace gossamer::node

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ServingFleet is several nodes that answer queries of one model, each with a part of it in memory
+// (docs/protocols/sparse-serving.md). This process leads them, on a thread of its own. Queries
+// wait until all parts are there.
+//
+// The nodes are processes `gossamer join`. Either they are of this same program on this machine, and one that
+// is killed is started again. Or they join from any machine that has the model directory under the same path.
+//
+//   DIR/nodes/coordinator, DIR/nodes/1 ...  directories of the processes; *.log beside them what they say
+//
+//   auto fleet = ServingFleet::start(host, {...});
+//   auto found = (*fleet)->ask({.rows = queries, .labels = 100});
+//
+// Thread rule: one thread. The leading thread uses the host's disk, clock and console meanwhile. They take
+// any thread, as the real ones do.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "commands/serve_fleet/query_desk.h"
+#include "engines/sparse/model/model_file.h"
+#include "engines/sparse/model/model_part.h"
+#include "engines/sparse/predict/predictor.h"
+#include "engines/sparse/serve/fleet_queries.h"
+#include "host/api/disk.h"
+#include "host/api/endpoint.h"
+#include "host/posix/serial_thread.h"
+#include "run/node_host.h"
+
+namespace gossamer::node {
+
+class ServingFleet {
+ public:
+  struct Options {
+    std::string directory;  // DIR, from the root; made here, and gone at the end
+    std::size_t nodes = 1;  // 1..kMostNodes, to begin with
+    std::size_t threads_each = 1;
+    // kShare: nodes have the training rows too, if the model keeps some.
+    engine::PartInstances instances = engine::PartInstances::kNone;
+    std::string program;                           // path of the file
+    std::string program_name;                      // for peers
+    std::string engine;                            // for engine_configuration()
+    Duration patience = from_seconds(120);         // of a query, while parts are missing
+    Duration start_patience = from_seconds(1800);  // until they are there for the first time
+    // Where other nodes join. If it is set, no node is started here, and joined_at is
+    // called once the address is known.
+    std::optional<host::Endpoint> join_at = {};
+    std::function<Result<void>(const host::Endpoint& at, const std::string& token)> joined_at = {};
+    std::function<bool()> stop = {};  // asked while start() waits; true ends waiting
+  };
+  // Returns when the nodes have read their parts. The model's directory is a path from the root. The host and
+  // what it borrows outlive the fleet. An error says what a node ended with.
+  [[nodiscard]] static Result<std::unique_ptr<ServingFleet>> start(const NodeHost& host,
+                                                                   const engine::OpenedModel& model,
+                                                                   Options options);
+  ~ServingFleet();
+  ServingFleet(const ServingFleet&) = delete;
+  ServingFleet& operator=(const ServingFleet&) = delete;
+
+  // Asks as FleetQueries::ask() does. kFailed when the nodes were not all there
+  // in time, or a node has failed.
+  [[nodiscard]] Result<engine::FleetQueries::Answer> ask(const engine::FleetQueries::Block& block);
+  // Whether nodes have the training rows.
+  [[nodiscard]] bool fuses() const { return options_.instances == engine::PartInstances::kShare; }
+
+ private:
+  ServingFleet(const NodeHost& host, Options options);
+
+  const NodeHost& host_;
+  const Options options_;
+  std::unique_ptr<host::DirectoryLock> lock_;  // lock of its directory
+  QueryDesk desk_;
+  std::uint64_t asked_ = 0;                   // blocks that were asked
+  std::unique_ptr<host::SerialThread> lead_;  // thread of the leading loop; ends first
+};
+
+// A predictor that ranks as the predictor of one process does. It uses all parts where the nodes have
+// training rows, else the net alone (PredictOptions::parts = kNetAlone). It takes names, weighting and
+// options of the model, and does not look at the model's network. Fleet and model outlive it.
+[[nodiscard]] std::unique_ptr<engine::Predictor> fleet_predictor(ServingFleet& fleet,
+                                                                 const engine::Model& model);
+
+}  // namespace gossamer::node

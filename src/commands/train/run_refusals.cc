@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands/train/run_refusals.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+#include "base/human_bytes.h"
+#include "engines/sparse/fleet/step/fleet_job.h"
+
+namespace gossamer::node {
+
+Error missing_data() {
+  return {.kind = ErrorKind::kUsage,
+          .where = "data.train",
+          .what = "there is nothing to train on",
+          .got = "no file",
+          .expected = "the path of the training records",
+          .fix = "add data.train=FILE"};
+}
+
+Error no_test_from_stdin() {
+  return {.kind = ErrorKind::kUsage,
+          .where = "data.test",
+          .what = "the test set cannot come from standard input",
+          .got = "'-'",
+          .expected = "a file or an imported directory, which can be read twice",
+          .fix = "write it to a file first"};
+}
+
+Error no_text_from_stdin() {
+  return {.kind = ErrorKind::kUsage,
+          .where = "data.train",
+          .what = "JSON lines cannot be trained on from standard input, they are read twice",
+          .got = "'-'",
+          .expected = "a file or an imported directory",
+          .fix = "import first: gossamer data import jsonl - --out DIR"};
+}
+
+std::uint64_t run_memory(const NodeHost& host, const StepRunner* runner, const engine::TrainConfig& config,
+                         const engine::Recipe& recipe, const engine::DataShape& shape) {
+  // A process that only puts parts together has counts and names of features and labels.
+  constexpr std::uint64_t kLeast = std::uint64_t{64} << 20;
+  const bool parts = runner != nullptr && engine::stays_in_parts(config);
+  const std::uint64_t own = parts ? kLeast + 40 * (shape.features + shape.labels)
+                                  : engine::memory_needed(config, recipe, shape, host.compute.workers());
+  return runner == nullptr ? own : std::max(own, runner->memory_needed(config, recipe, shape));
+}
+
+Error too_little_memory(const NodeHost& host, const StepRunner* runner, const engine::TrainConfig& config,
+                        const engine::DataShape& shape, std::uint64_t needed) {
+  const std::uint64_t limit = host.compute.memory_limit_bytes();
+  const auto would_fit = [&](const engine::TrainConfig& smaller) {
+    const auto recipe = engine::derive_recipe(smaller, shape);
+    return recipe.ok() && run_memory(host, runner, smaller, *recipe, shape) <= limit;
+  };
+  engine::TrainConfig smaller = config;
+  smaller.optimizer.moments = engine::MomentsKind::kBlock;
+  std::string fits = would_fit(smaller) ? "optimizer.moments=block" : "";
+  if (runner != nullptr && fits.empty()) {
+    smaller = config;
+    smaller.predict.instances = false;
+    if (would_fit(smaller)) fits = "predict.instances=false";
+  }
+  for (std::uint32_t hidden = 2048; hidden >= 16 && fits.empty(); hidden /= 2) {
+    if (hidden >= config.model.hidden.value_or(0)) continue;
+    smaller = config;
+    smaller.model.hidden = hidden;
+    if (would_fit(smaller)) fits = fmt::format("model.hidden={}", hidden);
+  }
+  if (fits.empty()) fits = "fewer features (text.max_features) or labels";
+  return {.kind = ErrorKind::kFailed,
+          .where = "memory",
+          .what = "the run would not fit",
+          .got = fmt::format("{} needed for {} features and {} labels at model.hidden = {}",
+                             human_bytes(needed), human_count(shape.features), human_count(shape.labels),
+                             config.model.hidden.value_or(0)),
+          .expected = fmt::format("at most {}, what this process may use", human_bytes(limit)),
+          .fix = fmt::format("would fit: {}", fits)};
+}
+
+}  // namespace gossamer::node

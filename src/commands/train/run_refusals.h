@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The reasons to refuse a training run before its first step: data are missing or cannot be read twice,
+// or there is too little memory.
+//
+// Thread rule: plain functions.
+#pragma once
+
+#include <cstdint>
+
+#include "base/result.h"
+#include "commands/train/train_run.h"
+#include "engines/sparse/config/config.h"
+#include "engines/sparse/config/recipe.h"
+#include "run/node_host.h"
+
+namespace gossamer::node {
+
+[[nodiscard]] Error missing_data();
+[[nodiscard]] Error no_test_from_stdin();
+[[nodiscard]] Error no_text_from_stdin();
+
+// Peak bytes of a run. `runner` does its steps, or this process where it is null.
+[[nodiscard]] std::uint64_t run_memory(const NodeHost& host, const StepRunner* runner,
+                                       const engine::TrainConfig& config, const engine::Recipe& recipe,
+                                       const engine::DataShape& shape);
+// The error for a run that needs more bytes than there are: `needed`. It names what would fit.
+[[nodiscard]] Error too_little_memory(const NodeHost& host, const StepRunner* runner,
+                                      const engine::TrainConfig& config, const engine::DataShape& shape,
+                                      std::uint64_t needed);
+
+}  // namespace gossamer::node

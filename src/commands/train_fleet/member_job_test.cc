@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands/train_fleet/member_job.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+#include "commands/train/train_run.h"
+#include "commands/train_fleet/fleet_data.h"
+#include "engines/sparse/fleet/step/fleet_learner.h"
+#include "engines/sparse/model/model_file.h"
+#include "learn/sparse/learner.h"
+#include "run/test_machine.h"
+
+namespace gossamer::node {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::SimMachine;
+using testing::two_classes;
+using testing::write;
+
+engine::TrainConfig tiny_config() {
+  engine::TrainConfig config;
+  config.data.train = "/train";
+  config.model.hidden = 16;
+  config.train.batch = 8;
+  config.train.steps = 30;
+  config.train.warmup_steps = 1;
+  config.train.input_dropout = 0.2;
+  config.text.min_df = 1;
+  return config;
+}
+
+std::string sentences() {
+  std::string text;
+  for (int i = 0; i < 60; ++i) {
+    const std::string n = std::to_string(i % 3);
+    text += i % 2 == 0 ? "the deer" + n + " eats green grass\n" : "the owl" + n + " hunts small mice\n";
+  }
+  return text;
+}
+
+std::string records_of_text() {
+  std::string text;
+  for (int i = 0; i < 40; ++i) {
+    text += "{\"text\": \"" + std::string(i % 2 == 0 ? "deer meat" : "owl call") + " number " +
+            std::to_string(i % 5) + "\", \"labels\": [" + std::to_string(i % 2) + "]}\n";
+  }
+  return text;
+}
+
+// A run of one process in /run, and what a coordinator and a member make of its directory.
+struct Prepared {
+  Prepared(const std::string& data, const engine::TrainConfig& config) {
+    write(machine.disk, "/train", data);
+    const auto stop = [] { return false; };
+    const auto done = run_training(machine.host(), {.directory = "/run",
+                                                    .resume = Continue::kNo,
+                                                    .config = config,
+                                                    .settings = {},
+                                                    .stop_requested = stop});
+    EXPECT_TRUE(done.ok()) << done.error().message();
+    auto prepared = prepare_lead(machine.host(), "/run", 4);
+    EXPECT_TRUE(prepared.ok()) << prepared.error().message();
+    if (prepared.ok()) lead = *std::move(prepared);
+  }
+  Result<std::shared_ptr<const engine::FleetJob>> job() {
+    return make_member_job(host, fleet_configuration_bytes(lead.configuration), NodeId(7));
+  }
+
+  SimMachine machine;
+  const NodeHost host = machine.host();
+  FleetLead lead;
+};
+
+sparse::Network train_alone(const engine::FleetJob& job) {
+  auto network = engine::initial_network(job, sparse::whole(job.shape.network, job.shape.shard_shift));
+  sparse::Learner learner(
+      {.network = *network, .labels = job.labels, .kernels = job.kernels, .compute = job.compute},
+      job.learner);
+  for (StepNumber step; step.value < job.schedule.total_steps; ++step)
+    learner.step(job.steps.read(step), step, {.learning_rate = job.schedule.learning_rate(step)});
+  return std::move(*network);
+}
+
+// The length of the difference, divided by the length.
+double distance(std::span<const float> got, std::span<const float> want) {
+  EXPECT_EQ(got.size(), want.size());
+  double difference = 0;
+  double length = 0;
+  for (std::size_t i = 0; i < std::min(got.size(), want.size()); ++i) {
+    difference += (got[i] - want[i]) * (got[i] - want[i]);
+    length += want[i] * want[i];
+  }
+  return std::sqrt(difference / length);
+}
+
+// Output rows in another order give the same except for rounding. A single shard gives the same bits.
+void expect_same_job(const std::string& data, const engine::TrainConfig& config) {
+  Prepared prepared(data, config);
+  const auto job = prepared.job();
+  ASSERT_TRUE(job.ok()) << job.error().message();
+  EXPECT_EQ((*job)->shape.shards(), prepared.lead.shape.shards());
+  sparse::Network network = train_alone(**job);
+  const auto model = engine::load_model(prepared.machine.disk, "/run/model");
+  ASSERT_TRUE(model.ok()) << model.error().message();
+  const sparse::Network& want = model->network;
+  const double most = (*job)->order.identity() ? 0 : 1e-5;
+  network.drop_moments();
+  sparse::order_by_label(network);
+  EXPECT_LE(distance(network.embedding.all_weights(), want.embedding.all_weights()), most);
+  EXPECT_LE(distance(network.output.all_weights(), want.output.all_weights()), most);
+}
+
+// A member trains from the coordinator's bytes what one process trains: samples, weighting, initial
+// weights, schedule, dropout, negatives.
+TEST(MemberJob, IsThatOfOneProcess) {
+  expect_same_job(two_classes(40), tiny_config());
+  engine::TrainConfig config = tiny_config();
+  config.train.negatives = engine::NegativeKind::kUniform;
+  config.train.sampled = 1;
+  config.predict.held_out = 16;
+  expect_same_job(two_classes(64), config);
+  expect_same_job(records_of_text(), tiny_config());
+}
+
+// A member trains the same on a plain text too, with windows as samples.
+TEST(MemberJob, TrainsWordsAlike) {
+  engine::TrainConfig config = tiny_config();
+  config.data.format = engine::DataFormat::kText;
+  config.model.activation = engine::ActivationKind::kIdentity;
+  config.model.dropout = 0;
+  config.train.input_dropout = 0;
+  config.word2vec = {.window = 2, .sample = 0, .min_count = 1};
+  config.predict.instances = false;
+  expect_same_job(sentences(), config);
+}
+
+// The user's keys of the fleet come to members and to the coordinator.
+TEST(MemberJob, DoesAsTheKeysSay) {
+  engine::TrainConfig config = tiny_config();
+  const Prepared usual(two_classes(40), config);
+  EXPECT_EQ(usual.lead.workload.copies, 1U);
+  config.cluster = {.codec = engine::CodecKind::kInt8,
+                    .exchange = engine::ExchangeKind::kDslide,
+                    .snapshot_every = 7,
+                    .copies = 3};
+  Prepared prepared(two_classes(40), config);
+  EXPECT_EQ(prepared.lead.workload.copies, 3U);
+  EXPECT_GT(prepared.lead.workload.shard_bytes, usual.lead.workload.shard_bytes);
+  const auto job = prepared.job();
+  ASSERT_TRUE(job.ok()) << job.error().message();
+  EXPECT_EQ(name((*job)->codec), "int8");
+  EXPECT_EQ((*job)->exchange, engine::ExchangeKind::kDslide);
+  EXPECT_EQ((*job)->snapshot_every, 7U);
+}
+
+// A member delivers under its own name, and all that it was given.
+TEST(MemberJob, DeliversAndReports) {
+  Prepared prepared(two_classes(40), tiny_config());
+  const auto job = prepared.job();
+  ASSERT_TRUE(job.ok()) << job.error().message();
+  (*job)->stepped(
+      {.epoch = Epoch(1), .step = StepNumber(0), .rank = 0, .members = 1, .loss = 0.5, .sent = {}});
+  sparse::Network network = train_alone(**job);
+  network.part = engine::with_shards(engine::no_part((*job)->shape), (*job)->shape, {0, 1});
+  network.part.columns = {0, 32};
+  ASSERT_TRUE((*job)->deliver(network).ok());
+  EXPECT_THAT(*prepared.machine.disk.list("/run/nodes/parts"),
+              ::testing::ElementsAre("7.steps", "part-7-30"));
+}
+
+// A job goes on from what another member saved. A job that begins with that step
+// has its state, in whatever part.
+TEST(MemberJob, GoesOnFromACheckpoint) {
+  Prepared prepared(two_classes(40), tiny_config());
+  EXPECT_EQ(prepared.lead.workload.start, StepNumber());
+  const auto job = prepared.job();
+  ASSERT_TRUE(job.ok()) << job.error().message();
+  EXPECT_FALSE((*job)->restore);
+  sparse::Network trained = train_alone(**job);
+  (*job)->checkpoints.save(StepNumber(20), trained);
+  (*job)->checkpoints.finish();
+  ASSERT_TRUE(write_start(prepared.machine.disk, "/run", StepNumber(20)).ok());
+  auto later = prepare_lead(prepared.host, "/run", 2);
+  ASSERT_TRUE(later.ok()) << later.error().message();
+  EXPECT_EQ(later->workload.start, StepNumber(20));
+  EXPECT_EQ(later->configuration.run, prepared.lead.configuration.run);
+  const auto goes_on =
+      make_member_job(prepared.host, fleet_configuration_bytes(later->configuration), NodeId(9));
+  ASSERT_TRUE(goes_on.ok()) << goes_on.error().message();
+  EXPECT_EQ((*goes_on)->start, StepNumber(20));
+  auto network =
+      engine::starting_network(**goes_on, sparse::whole(trained.shape, later->configuration.shard_shift));
+  ASSERT_TRUE(network.ok()) << network.error().message();
+  EXPECT_EQ(distance((*network)->output.all_weights(), trained.output.all_weights()), 0);
+  EXPECT_EQ(distance((*network)->embedding.all_moment2(), trained.embedding.all_moment2()), 0);
+  // A step that was not saved gives nothing, and the error says so.
+  later->configuration.start = StepNumber(21);
+  const auto nowhere =
+      make_member_job(prepared.host, fleet_configuration_bytes(later->configuration), NodeId(9));
+  ASSERT_TRUE(nowhere.ok());
+  const auto nothing = engine::starting_network(**nowhere, sparse::whole(trained.shape));
+  ASSERT_FALSE(nothing.ok());
+  EXPECT_THAT(nothing.error().message(), HasSubstr("step 21"));
+  write(prepared.machine.disk, "/run/nodes/start", "twenty");
+  EXPECT_EQ(prepare_lead(prepared.host, "/run", 2).error().kind, ErrorKind::kBadData);
+}
+
+// Members elsewhere are told of every file of the data by content. With copies of these files alone, under a
+// directory of their own, they train the same.
+TEST(MemberJob, DataMayLieElsewhere) {
+  for (const std::string& data : {two_classes(40), records_of_text()}) {
+    Prepared prepared(data, tiny_config());
+    FleetConfiguration& told = prepared.lead.configuration;
+    ASSERT_EQ(told.data.size(), prepared.lead.data.size());
+    ASSERT_TRUE(prepared.machine.disk.make_directories("/own/data").ok());
+    for (std::size_t i = 0; i < told.data.size(); ++i) {
+      const StoredFile& file = prepared.lead.data[i];
+      const DataFile& named = told.data[i];
+      EXPECT_EQ(named.manifest, file.manifest.id());
+      EXPECT_TRUE(find_stored(prepared.machine.disk, data_place(told.places(), named.name), named.manifest));
+      const auto bytes = host::read_text(prepared.machine.disk, file.path);
+      ASSERT_TRUE(bytes.ok());
+      EXPECT_EQ(named.bytes, bytes->size());
+      write(prepared.machine.disk, "/own/data/" + named.name, *bytes);
+    }
+    ASSERT_TRUE(prepared.machine.disk.remove_all("/run/cache").ok());
+    told.cache.directory = "/own/data";
+    const auto job = prepared.job();
+    ASSERT_TRUE(job.ok()) << job.error().message();
+  }
+}
+
+// The records of an imported directory, which a run does not copy, are among the data.
+// Nothing is written beside them.
+TEST(MemberJob, RecordsOfAnImportedDirectory) {
+  Prepared prepared(two_classes(40), tiny_config());
+  host::Disk& disk = prepared.machine.disk;
+  const CachePlace place{.directory = "/other/cache", .records = "/run/cache/train.cache"};
+  const auto files = describe_data(disk, place);
+  ASSERT_TRUE(files.ok()) << files.error().message();
+  ASSERT_EQ(files->size(), 1U);
+  EXPECT_EQ((*files)[0].manifest.name(), "records");
+  EXPECT_EQ((*files)[0].path, place.records);
+  EXPECT_THAT(*disk.list("/other/cache"), ::testing::ElementsAre("records.manifest"));
+}
+
+// Data that are not those of the coordinator train nothing. A directory without a prepared run leads none.
+TEST(MemberJob, RefusesOtherData) {
+  Prepared prepared(two_classes(40), tiny_config());
+  prepared.lead.configuration.labels = 3;
+  const auto job = prepared.job();
+  ASSERT_FALSE(job.ok());
+  EXPECT_EQ(job.error().kind, ErrorKind::kBadData);
+  EXPECT_THAT(job.error().expected, HasSubstr("3 labels"));
+  ASSERT_TRUE(prepared.machine.disk.remove_all("/run/cache").ok());
+  EXPECT_EQ(prepared.job().error().kind, ErrorKind::kUsage);
+  EXPECT_EQ(prepare_lead(prepared.host, "/run", 4).error().kind, ErrorKind::kUsage);
+}
+
+}  // namespace
+}  // namespace gossamer::node

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engines/check/test_check_fleet.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+namespace gossamer::engine {
+
+CheckFleet::CheckFleet(const CheckConfig& config, std::size_t first_members, std::uint64_t seed,
+                       Driver driver)
+    : driver_(driver),
+      workload_(config),
+      fleet_({.workload = workload_,
+              .configuration = check_config_bytes(config),
+              .tracks = workload_.tracks(),
+              .first_members = first_members,
+              .seed = seed}) {
+  for (std::size_t i = 0; i < first_members; ++i) join();
+}
+
+std::string CheckFleet::join(const CheckEngine::Options& options) {
+  return fleet_.join({.driver = driver_,
+                      .make_engine =
+                          [options](cluster::MemberProcess& process) {
+                            return std::make_unique<CheckEngine>(process, options);
+                          },
+                      .watch = [this](simulation::EngineProcess& process) { watch(process); }});
+}
+
+void CheckFleet::watch(simulation::EngineProcess& process) {
+  Seen& seen = seen_[process.machine()];
+  std::optional<Incarnation> life;
+  if (process.member() != nullptr) life = process.member()->self().incarnation;
+  if (life != seen.life) seen = {.life = life, .step = {}};
+  const auto step = engine_of(process).step();
+  if (step && seen.step && *step < *seen.step && !broke_) {
+    broke_ = fmt::format("{} went from step {} back to {}", process.machine(), seen.step->value, step->value);
+  }
+  seen.step = step;
+}
+
+std::optional<std::string> CheckFleet::failure() {
+  const auto failure = fleet_.failure();
+  return failure ? failure : broke_;
+}
+
+std::optional<std::pair<StepNumber, StepNumber>> CheckFleet::steps() {
+  std::optional<std::pair<StepNumber, StepNumber>> range;
+  for (const auto& [machine, member] : fleet_.members()) {
+    const CheckEngine& engine = engine_of(*member);
+    if (engine.things_held() == 0 || !engine.step()) continue;
+    const StepNumber step = *engine.step();
+    if (!range) range = {step, step};
+    range = {std::min(range->first, step), std::max(range->second, step)};
+  }
+  return range;
+}
+
+}  // namespace gossamer::engine

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engines/sparse/config/negatives_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <string_view>
+#include <utility>
+
+#include "learn/lsh/bucket_block.h"
+#include "learn/lsh/tables.h"
+
+namespace gossamer::engine {
+namespace {
+
+constexpr std::uint32_t kMostTables = 50;
+constexpr std::uint32_t kFewestTables = 4;
+constexpr std::uint32_t kMostKeyBits = 16;  // limit of HashNegatives
+constexpr double kRowsInBucket = 128;
+constexpr std::uint64_t kFreeBytes = std::uint64_t{1} << 20;
+constexpr std::uint32_t kWinnerBits = 3;  // of a function, which gives the place in a window of 8
+
+std::uint32_t bits_of(HashFamilyKind family) { return family == HashFamilyKind::kWinner ? kWinnerBits : 1; }
+
+std::uint32_t wanted_functions(HashFamilyKind family, std::uint64_t labels) {
+  const double bits = std::log2(std::max(1.0, static_cast<double>(labels) / kRowsInBucket));
+  const double each = bits_of(family);
+  return static_cast<std::uint32_t>(std::clamp(std::round(bits / each), 1.0, std::floor(16 / each)));
+}
+
+bool fits(const TablePlan& plan, std::uint64_t labels, std::uint64_t hidden) {
+  const std::uint64_t limit = std::max(kFreeBytes, labels * hidden * sizeof(float) / 4);
+  return lsh::most_table_bytes({.rows = labels, .tables = plan.tables, .key_bits = plan.key_bits}) <= limit;
+}
+
+Error usage(std::string_view where, std::string what, std::string got, std::string expected,
+            std::string fix) {
+  return {.kind = ErrorKind::kUsage,
+          .where = std::string(where),
+          .what = std::move(what),
+          .got = std::move(got),
+          .expected = std::move(expected),
+          .fix = std::move(fix)};
+}
+
+Result<void> check_own_sets(const TrainConfig& config) {
+  if (config.train.negatives != NegativeKind::kLsh || config.loss.logq != LogQKind::kNone ||
+      config.lsh.queries < config.train.batch) {
+    return usage("lsh.sets", "samples cannot have sets of their own",
+                 "lsh.sets = own beside other keys that need a shared set",
+                 "train.negatives = lsh, loss.logq = none and lsh.queries >= train.batch",
+                 "set those, or lsh.sets=shared");
+  }
+  return {};
+}
+
+}  // namespace
+
+bool finds_negatives(const TrainConfig& config) {
+  return config.train.negatives == NegativeKind::kLsh || config.train.hard_negatives > 0;
+}
+
+Result<void> check_negatives(const TrainConfig& config) {
+  const TrainingConfig& train = config.train;
+  if (train.negatives != NegativeKind::kInBatch && train.sampled == 0) {
+    return usage("train.negatives", "no negatives would be drawn", "train.sampled = 0",
+                 "train.sampled >= 1 with any train.negatives but in-batch",
+                 "set train.sampled, for example to 2048");
+  }
+  if (train.negatives == NegativeKind::kInBatch && train.sampled > 0) {
+    return usage("train.sampled", "nothing would be drawn",
+                 fmt::format("{} with train.negatives = in-batch", train.sampled),
+                 "train.negatives = uniform, frequency or lsh with train.sampled > 0",
+                 "set train.negatives=uniform, or leave train.sampled out");
+  }
+  if (train.negatives == NegativeKind::kLsh && train.hard_negatives > 0) {
+    return usage("train.hard_negatives", "hash tables would be asked for twice",
+                 fmt::format("{} with train.negatives = lsh", train.hard_negatives), "one of the two",
+                 "leave out train.hard_negatives, or set train.negatives=in-batch");
+  }
+  if (!finds_negatives(config)) return {};
+  if (config.lsh.sets == HashSetsKind::kOwn) return check_own_sets(config);
+  const bool draws = train.negatives == NegativeKind::kUniform || train.negatives == NegativeKind::kFrequency;
+  if (config.loss.logq == LogQKind::kExact && !draws && config.lsh.queries + 1 >= train.batch) {
+    return usage("lsh.queries", "labels that no asking sample brings would have no chance",
+                 fmt::format("{} of {} samples ask, nothing is drawn, loss.logq = exact", config.lsh.queries,
+                             train.batch),
+                 "samples that do not ask, or drawn labels",
+                 "lower lsh.queries, or set train.negatives=uniform with train.sampled and "
+                 "train.hard_negatives");
+  }
+  return {};
+}
+
+Result<PlannedTables> plan_tables(const HashConfig& config, std::uint64_t labels, std::uint64_t hidden) {
+  PlannedTables out;
+  TablePlan& plan = out.plan;
+  plan.functions = config.functions.value_or(wanted_functions(config.family, labels));
+  const std::uint32_t code_bits = plan.functions * bits_of(config.family);
+  plan.tables = config.tables.value_or(kMostTables);
+  plan.key_bits = config.key_bits.value_or(std::min(code_bits, kMostKeyBits));
+  if (!config.functions) {
+    out.reasons.push_back(fmt::format("lsh.functions = {}: buckets of about {:.0f} of {} labels",
+                                      plan.functions,
+                                      std::exp2(std::log2(static_cast<double>(labels)) - code_bits), labels));
+  }
+  constexpr std::string_view kQuarter = "more would take over a quarter of the weights' memory";
+  while (!config.tables && plan.tables > kFewestTables && !fits(plan, labels, hidden)) --plan.tables;
+  if (!config.tables) {
+    out.reasons.push_back(fmt::format("lsh.tables = {}: {}", plan.tables,
+                                      plan.tables < kMostTables ? kQuarter : "as many as SLIDE has"));
+  }
+  while (!config.key_bits && plan.key_bits > 1 && !fits(plan, labels, hidden)) --plan.key_bits;
+  if (!config.key_bits && plan.key_bits < code_bits) {
+    out.reasons.push_back(fmt::format("lsh.key_bits = {} of {}: {}", plan.key_bits, code_bits, kQuarter));
+  }
+  if (fits(plan, labels, hidden)) return out;
+  TablePlan smaller = plan;
+  while (smaller.tables > 1 && !fits(smaller, labels, hidden)) --smaller.tables;
+  return usage("lsh.tables", "the hash tables would take more than a quarter of the weights' memory",
+               fmt::format("{} tables with keys of {} bits for {} labels at model.hidden = {}", plan.tables,
+                           plan.key_bits, labels, hidden),
+               fmt::format("for example lsh.tables = {}", smaller.tables),
+               "set lsh.tables=auto and lsh.key_bits=auto");
+}
+
+std::uint64_t table_checkpoint_bytes(const TablePlan& plan, std::uint64_t labels) {
+  return labels * (plan.tables * sizeof(std::uint16_t) + sizeof(float));
+}
+
+std::uint64_t table_memory(const TablePlan& plan, std::uint64_t labels, int workers) {
+  const auto w = static_cast<std::uint64_t>(workers);
+  const std::uint64_t block = std::min<std::uint64_t>(labels, lsh::kBlockRows);
+  const std::uint64_t building = (plan.tables + w) * block * sizeof(std::uint32_t);
+  const std::uint64_t asking = w * labels * sizeof(std::uint16_t);
+  return lsh::most_table_bytes({.rows = labels, .tables = plan.tables, .key_bits = plan.key_bits}) +
+         building + asking + table_checkpoint_bytes(plan, labels);
+}
+
+sparse::NegativeOptions negative_options(const TrainConfig& config) {
+  // Rows that hash tables find are not drawn, so kLsh maps to kInBatch.
+  constexpr std::array kKind = {sparse::Negatives::kInBatch, sparse::Negatives::kUniform,
+                                sparse::Negatives::kFrequency, sparse::Negatives::kInBatch};
+  return {.kind = kKind[static_cast<std::size_t>(config.train.negatives)],
+          .sampled = config.train.negatives == NegativeKind::kLsh ? 0 : config.train.sampled,
+          .exponent = config.train.frequency_exponent};
+}
+
+sparse::HashNegativeOptions hash_negative_options(const TrainConfig& config, const TablePlan& plan,
+                                                  std::uint64_t steps) {
+  constexpr std::array kKind = {sparse::HashKind::kSimHash, sparse::HashKind::kWinner};
+  constexpr std::array kSelection = {sparse::HashSelection::kBest, sparse::HashSelection::kRandom};
+  constexpr std::array kSets = {sparse::HashSets::kShared, sparse::HashSets::kOwn};
+  const HashConfig& lsh = config.lsh;
+  const bool always = config.train.negatives == NegativeKind::kLsh;
+  const double after = config.train.hard_after * static_cast<double>(steps);
+  return {.kind = kKind[static_cast<std::size_t>(lsh.family)],
+          .functions = plan.functions,
+          .tables = plan.tables,
+          .key_bits = plan.key_bits,
+          .selection = kSelection[static_cast<std::size_t>(lsh.select)],
+          .sets = kSets[static_cast<std::size_t>(lsh.sets)],
+          .queries = std::min(lsh.queries, config.train.batch),
+          .found = always ? config.train.sampled : config.train.hard_negatives,
+          .bucket_cap = lsh.bucket,
+          .tolerance = lsh.tolerance,
+          .first_step = always ? 0 : static_cast<std::uint64_t>(after),
+          .update_every = lsh.update_every,
+          .update_growth = lsh.update_growth,
+          .seed = config.seed};
+}
+
+}  // namespace gossamer::engine

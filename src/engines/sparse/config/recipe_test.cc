@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engines/sparse/config/recipe.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <utility>
+#include <vector>
+
+#include "learn/data/hold_out.h"
+
+namespace gossamer::engine {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+DataShape shape(std::uint64_t records) {
+  return {.records = records,
+          .features = 1000,
+          .labels = 500,
+          .feature_entries = records * 20,
+          .label_entries = records * 3};
+}
+
+// Every derived value has a reason. Given values are taken as they are, without one.
+TEST(Recipe, DerivesOnlyWhatIsAuto) {
+  TrainConfig config;
+  config.model.hidden.reset();
+  const auto derived = derive_recipe(config, shape(25'000));
+  ASSERT_TRUE(derived.ok());
+  EXPECT_THAT(derived->reasons, SizeIs(4));
+  EXPECT_THAT(derived->reasons[2], HasSubstr("predict.held_out = 1250"));
+  EXPECT_THAT(derived->reasons[3], HasSubstr("train.epochs = "));
+
+  config.model.hidden = 64;
+  config.model.dropout = 0.1;
+  config.train.epochs = 2;
+  config.predict.held_out = 0;
+  const auto given = derive_recipe(config, shape(1000));
+  ASSERT_TRUE(given.ok());
+  EXPECT_EQ(given->hidden, 64U);
+  EXPECT_EQ(given->dropout, 0.1);
+  EXPECT_EQ(given->steps, 8U);  // ceil(2 * 1000 / 256)
+  EXPECT_THAT(given->reasons, IsEmpty());
+}
+
+// Steps count samples: a fraction of an epoch works, tiny sets get at least one step, train.steps wins.
+TEST(Recipe, CountsSteps) {
+  TrainConfig config;
+  config.train.epochs = 0.1;
+  EXPECT_EQ(derive_recipe(config, shape(10'000))->steps, 4U);
+  EXPECT_EQ(derive_recipe(config, shape(1))->steps, 1U);
+  config.train.steps = 77;
+  EXPECT_EQ(derive_recipe(config, shape(10'000))->steps, 77U);
+}
+
+// Records are held out if a weight is to be learnt and there are enough records. Steps count the others.
+TEST(Recipe, HoldsOutWhatTheWeightsNeed) {
+  TrainConfig config;
+  EXPECT_EQ(derive_recipe(config, shape(1999))->held_out, 0U);
+  EXPECT_EQ(derive_recipe(config, shape(4000))->held_out, 200U);
+  EXPECT_EQ(derive_recipe(config, shape(10'000'000))->held_out, 2000U);
+  config.train.epochs = 256;
+  const std::uint64_t kept = data::HoldOut(4000, 200).kept();
+  EXPECT_EQ(derive_recipe(config, shape(4000))->steps, kept);
+  config.predict.held_out = 3000;
+  EXPECT_EQ(derive_recipe(config, shape(4000))->held_out, 2000U);  // never more than half
+  config.predict.instances = false;
+  EXPECT_EQ(derive_recipe(config, shape(4000))->held_out, 0U);
+
+  TrainConfig by_hand;
+  PredictConfig& predict = by_hand.predict;
+  for (std::optional<double>* weight :
+       {&predict.net_weight, &predict.centroid_weight, &predict.input_vote_weight, &predict.sharp_vote_weight,
+        &predict.hidden_vote_weight}) {
+    *weight = 1;
+  }
+  EXPECT_EQ(derive_recipe(by_hand, shape(4000))->held_out, 200U);  // one weight is still to be learnt
+  predict.mixed_vote_weight = 1;
+  EXPECT_EQ(derive_recipe(by_hand, shape(4000))->held_out, 0U);
+}
+
+// More records never mean more epochs, and never fewer steps.
+TEST(Recipe, EpochsFallWithSize) {
+  TrainConfig config;
+  config.predict.held_out = 0;
+  std::uint64_t steps_before = 0;
+  double epochs_before = 1e9;
+  for (const std::uint64_t records : {100ULL, 10'000ULL, 100'000ULL, 1'000'000ULL, 10'000'000ULL}) {
+    const auto recipe = derive_recipe(config, shape(records));
+    const double epochs = static_cast<double>(recipe->steps) * 256.0 / static_cast<double>(records);
+    EXPECT_GT(recipe->steps, steps_before);
+    EXPECT_LE(epochs, epochs_before * 1.01);
+    steps_before = recipe->steps;
+    epochs_before = std::max(epochs, 1.0);
+  }
+}
+
+// A few thousand records get enough passes for a few hundred steps. A handful of records does not get endless
+// passes.
+TEST(Recipe, SmallSetsGetEnoughSteps) {
+  TrainConfig config;
+  config.predict.held_out = 0;
+  const auto steps = [&config](std::uint64_t records, std::uint32_t batch) {
+    config.train.batch = batch;
+    return derive_recipe(config, shape(records))->steps;
+  };
+  EXPECT_EQ(steps(5'000, 64), 547U) << "7 epochs are enough";
+  EXPECT_EQ(steps(5'000, 256), 391U) << "20 epochs";
+  EXPECT_EQ(steps(5'000, 1024), 245U) << "no more than 50 epochs";
+  EXPECT_EQ(steps(100, 256), 20U) << "likewise";
+}
+
+// Data that can train nothing is refused before any work, saying what is missing.
+TEST(Recipe, RefusesEmptyData) {
+  const TrainConfig config;
+  DataShape no_labels = shape(10);
+  no_labels.label_entries = 0;
+  EXPECT_THAT(derive_recipe(config, no_labels).error().message(), HasSubstr("records without any label"));
+  DataShape no_features = shape(10);
+  no_features.feature_entries = 0;
+  EXPECT_THAT(derive_recipe(config, no_features).error().message(), HasSubstr("records without any feature"));
+  EXPECT_EQ(derive_recipe(config, shape(0)).error().kind, ErrorKind::kBadData);
+}
+
+// The memory estimate holds the weights and moments of each table, the largest part by far.
+TEST(Recipe, MemoryCoversTheTables) {
+  TrainConfig config;
+  constexpr std::uint64_t kFeatures = 135'909;
+  constexpr std::uint64_t kLabels = 670'091;
+  DataShape amazon{.records = 490'449,
+                   .features = 135'909,
+                   .labels = 670'091,
+                   .feature_entries = 36'783'675,
+                   .label_entries = 2'672'947};
+  config.model.hidden = 128;
+  config.predict.held_out = 0;
+  config.predict.instances = false;  // instances would need more memory after training than moments in it
+  const auto recipe = derive_recipe(config, amazon);
+  const std::vector<std::pair<MomentsKind, std::uint64_t>> tables = {
+      {MomentsKind::kElement, (kFeatures + kLabels) * 128 * 12},
+      {MomentsKind::kEmbeddingBlock, kFeatures * (128 * 6 + 8 * 4) + kLabels * 128 * 12},
+      {MomentsKind::kBlock, (kFeatures + kLabels) * (128 * 6 + 8 * 4)}};
+  std::uint64_t beside = 0;
+  for (const auto& [kind, bytes] : tables) {
+    config.optimizer.moments = kind;
+    const std::uint64_t needed = memory_needed(config, *recipe, amazon, 2);
+    EXPECT_GT(needed, bytes);
+    EXPECT_LT(needed, bytes + (std::uint64_t{1} << 30));
+    const std::uint64_t others = needed - bytes;
+    beside = beside == 0 ? others : beside;
+    EXPECT_NEAR(static_cast<double>(others), static_cast<double>(beside), 1e7);
+  }
+}
+
+// The moments are gone after training, so evaluation counts if it takes more than they did. With instances it
+// takes at least the index's lists and, for each worker, 32 rows of cosines. Without instances it takes the
+// labels as bytes.
+TEST(Recipe, MemoryCoversTheEvaluation) {
+  TrainConfig config;
+  const DataShape data{.records = 1'000'000,
+                       .features = 50'000,
+                       .labels = 80'000,
+                       .feature_entries = 60'000'000,
+                       .label_entries = 3'000'000};
+  config.predict.held_out = 0;
+  config.optimizer.moments = MomentsKind::kElement;
+  const auto recipe = derive_recipe(config, data);
+  const std::uint64_t weights = std::uint64_t{130'000} * recipe->hidden * 4;
+  const std::uint64_t training = memory_needed(config, *recipe, data, 2);
+  EXPECT_EQ(memory_needed(config, *recipe, data, 8), training);  // no part grows with the workers
+  config.data.test = "test.txt";
+  const std::uint64_t with_two = memory_needed(config, *recipe, data, 2);
+  EXPECT_GT(with_two, training);
+  EXPECT_GT(with_two, weights + std::uint64_t{60'000'000} * 16 + std::uint64_t{1'080'000} * recipe->hidden);
+  EXPECT_GE(memory_needed(config, *recipe, data, 8), with_two + std::uint64_t{6} * 32 * 1'000'000 * 4);
+  config.predict.instances = false;
+  const std::uint64_t net_alone = memory_needed(config, *recipe, data, 2);
+  EXPECT_GT(net_alone, 3 * weights);
+  EXPECT_LT(net_alone, with_two);
+}
+
+}  // namespace
+}  // namespace gossamer::engine

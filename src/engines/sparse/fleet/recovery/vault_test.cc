@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engines/sparse/fleet/recovery/vault.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engines/sparse/fleet/step/fleet_learner.h"
+#include "simulation/sparse/tiny_problem.h"
+
+namespace gossamer::engine {
+namespace {
+
+sparse::NetworkPart everything(const FleetShape& shape) {
+  sparse::NetworkPart part = sparse::whole(shape.network);
+  part.rows = {shape.network.labels, shape.shard_shift};
+  return part;
+}
+
+// A member that holds everything and learns, and one that keeps copies of some pieces.
+class VaultTest : public ::testing::Test {
+ protected:
+  VaultTest() {
+    for (const PieceId& piece : pieces_of(problem_.shape(), network_->part)) sources_[piece] = network_.get();
+  }
+
+  void train(std::uint64_t from, std::uint64_t to) {
+    for (StepNumber step(from); step.value < to; ++step)
+      learner_.step(job_->steps.read(step), step, {.learning_rate = job_->schedule.learning_rate(step)});
+  }
+  [[nodiscard]] Slices delta(const Pieces& has, std::uint64_t since) {
+    return make_delta(*job_, sources_,
+                      {.keeps = keeps_, .has = has, .since = StepNumber(since), .memory = memory_});
+  }
+  [[nodiscard]] Result<void> apply(std::uint64_t step, const Slices& delta) {
+    return vault_.apply(StepNumber(step), std::vector<Slices>{{}, delta});
+  }
+  [[nodiscard]] std::vector<std::byte> saved(sparse::Network& network, const sparse::NetworkPiece& piece) {
+    std::vector<std::byte> bytes(sparse::piece_bytes(problem_.shape().network, job_->moments, piece));
+    sparse::save_piece(network, piece, bytes);
+    return bytes;
+  }
+  // Compares the holder with a network of initial values and the copies.
+  void expect_equal() {
+    const auto restored = initial_network(*job_, everything(problem_.shape()));
+    for (const PieceId& id : keeps_) {
+      const sparse::NetworkPiece piece = piece_of(problem_.shape(), id);
+      ASSERT_TRUE(vault_.has(id));
+      sparse::load_updated_rows(*restored, piece, vault_.bytes(id));
+      EXPECT_EQ(saved(*restored, piece), saved(*network_, piece)) << id.layer << "," << id.index;
+    }
+  }
+
+  const simulation::TinyProblem problem_{{.dense = {96, 64}, .steps = 40}};
+  std::shared_ptr<const FleetJob> job_ = problem_.make_job();
+  std::unique_ptr<sparse::Network> network_ = initial_network(*job_, everything(problem_.shape()));
+  sparse::Learner learner_{
+      {.network = *network_, .labels = job_->labels, .kernels = job_->kernels, .compute = job_->compute},
+      job_->learner};
+  PieceSources sources_;
+  BlockPool memory_;
+  // The last columns are mostly padding.
+  const Pieces keeps_{{0, 0}, {0, 7}, {1, 2}, {2, 0}, {3, 0}, {3, 17}, {3, 37}};
+  Vault vault_{*job_};
+};
+
+// Claim: copies are what their holder had at each snapshot, bit for bit. The first snapshot has all that is
+// not initial, later ones have what has changed.
+TEST_F(VaultTest, FollowsItsHolder) {
+  train(0, 1);
+  const Slices first = delta({}, 0);
+  ASSERT_TRUE(apply(1, first).ok());
+  expect_equal();
+  train(1, 2);
+  const Slices second = delta(keeps_, 1);
+  EXPECT_LT(total_bytes(second), total_bytes(delta({}, 0)));
+  ASSERT_TRUE(apply(2, second).ok());
+  expect_equal();
+  ASSERT_TRUE(apply(2, delta(keeps_, 2)).ok());  // nothing has changed
+  expect_equal();
+}
+
+// Claim: the vault keeps nothing for rows that no step has changed.
+TEST_F(VaultTest, KeepsNoInitialValues) {
+  train(0, 1);
+  ASSERT_TRUE(apply(1, delta({}, 0)).ok());
+  std::size_t untouched = 0;
+  for (const PieceId& id : keeps_) {
+    const sparse::NetworkPiece piece = piece_of(problem_.shape(), id);
+    const sparse::PieceRows rows(*network_, piece);
+    for (std::size_t row = 0; row < rows.size(); ++row) {
+      if (rows.last_step(row) != 0) continue;
+      const std::size_t bytes = vault_.bytes(id).size() / rows.size();
+      for (const std::byte byte : vault_.bytes(id).subspan(row * bytes, bytes)) EXPECT_EQ(byte, std::byte{});
+      ++untouched;
+    }
+  }
+  EXPECT_GT(untouched, 0U);
+}
+
+// Claim: a later snapshot drops pieces that it does not have. Another snapshot of the same step does not.
+TEST_F(VaultTest, DropsWhatIsNotSent) {
+  train(0, 3);
+  ASSERT_TRUE(apply(3, delta({}, 0)).ok());
+  ASSERT_TRUE(vault_.apply(StepNumber(3), {}).ok());
+  EXPECT_TRUE(vault_.has({3, 17}));
+  ASSERT_TRUE(vault_.apply(StepNumber(4), {}).ok());
+  EXPECT_FALSE(vault_.has({3, 17}));
+}
+
+// Claim: bytes that are no delta to the copies here are refused, and nothing changes. They may be cut
+// anywhere, name pieces that do not exist or are not here, or name a piece twice.
+TEST_F(VaultTest, RefusesWhatIsNone) {
+  train(0, 2);
+  ASSERT_TRUE(apply(2, delta({}, 0)).ok());
+  expect_equal();
+  train(2, 3);
+  const std::string good = joined(delta(keeps_, 2));
+  Rng rng(1, Purpose::kTest);
+  for (int i = 0; i < 200; ++i) {
+    const std::size_t end = 1 + rng.below(good.size() - 1);
+    const auto cut = apply(3, {Slice::of(good.substr(0, end))});
+    if (cut.ok()) break;  // between two pieces: the others would be dropped
+    EXPECT_FALSE(cut.error().got.empty());
+    EXPECT_TRUE(vault_.has({3, 37}));
+  }
+  EXPECT_FALSE(Vault(*job_).apply(StepNumber(3), std::vector<Slices>{{Slice::of(good)}}).ok());
+  EXPECT_FALSE(apply(3, {Slice::of(good + good)}).ok());
+  std::string wrong = good;
+  wrong[0] = 9;
+  EXPECT_FALSE(apply(3, {Slice::of(wrong)}).ok());
+  ASSERT_TRUE(apply(3, {Slice::of(good)}).ok());
+  expect_equal();
+}
+
+}  // namespace
+}  // namespace gossamer::engine

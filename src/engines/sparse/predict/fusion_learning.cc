@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engines/sparse/predict/fusion_learning.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <memory>
+#include <span>
+
+#include <Eigen/Cholesky>
+
+#include "engines/sparse/predict/predictor.h"
+
+namespace gossamer::engine {
+namespace {
+
+// Candidates further down tell little and cost as much.
+constexpr std::size_t kCandidates = 150;
+constexpr std::size_t kBlock = 512;
+// As small as it may be while a term without information stays at its prior.
+constexpr double kRidge = 1e-4;
+constexpr int kMostSteps = 50;
+constexpr double kEnoughGain = 1e-9;
+
+constexpr int kSize = static_cast<int>(kFusionTerms);
+using Vector = Eigen::Matrix<double, kSize, 1>;
+using Matrix = Eigen::Matrix<double, kSize, kSize>;
+
+struct Objective {
+  double loss = 0;  // mean over records
+  Vector gradient = Vector::Zero();
+  Matrix curvature = Matrix::Zero();
+  std::size_t records = 0;
+};
+
+Vector vector_of(const FusionVector& terms) {
+  Vector out;
+  for (int i = 0; i < kSize; ++i) out[i] = static_cast<double>(terms.value[static_cast<std::size_t>(i)]);
+  return out;
+}
+
+// Adds one record's part to the sums.
+void add_record(std::span<const FusionVector> terms, std::span<const std::uint8_t> correct,
+                const Vector& weights, std::vector<double>& scores, Objective& sums) {
+  const auto hits = std::count(correct.begin(), correct.end(), 1);
+  if (hits == 0) return;
+  scores.clear();
+  for (const FusionVector& of_label : terms) scores.push_back(weights.dot(vector_of(of_label)));
+  const double best = *std::max_element(scores.begin(), scores.end());
+  double partition = 0;
+  for (const double s : scores) partition += std::exp(s - best);
+  Vector mean = Vector::Zero();
+  Vector target = Vector::Zero();
+  Matrix squares = Matrix::Zero();
+  double target_score = 0;
+  for (std::size_t c = 0; c < terms.size(); ++c) {
+    const Vector x = vector_of(terms[c]);
+    const double p = std::exp(scores[c] - best) / partition;
+    mean += p * x;
+    squares += p * x * x.transpose();
+    if (correct[c] == 0) continue;
+    target += x;
+    target_score += scores[c];
+  }
+  const auto share = 1 / static_cast<double>(hits);
+  sums.loss += best + std::log(partition) - share * target_score;
+  sums.gradient += mean - share * target;
+  sums.curvature += squares - mean * mean.transpose();
+  ++sums.records;
+}
+
+Objective evaluate(const FusionExamples& examples, const Vector& weights) {
+  Objective sums;
+  std::vector<double> scores;
+  for (std::size_t r = 0; r < examples.records(); ++r) {
+    const std::size_t begin = examples.begin[r];
+    const std::size_t count = examples.begin[r + 1] - begin;
+    add_record(std::span(examples.terms).subspan(begin, count),
+               std::span(examples.correct).subspan(begin, count), weights, scores, sums);
+  }
+  const double n = static_cast<double>(std::max<std::size_t>(sums.records, 1));
+  sums.loss /= n;
+  sums.gradient /= n;
+  sums.curvature /= n;
+  return sums;
+}
+
+double with_ridge(const Objective& at, const Vector& weights, const Vector& prior) {
+  return at.loss + kRidge * (weights - prior).squaredNorm();
+}
+
+}  // namespace
+
+FittedFusion fit_fusion_weights(const FusionExamples& examples, const FusionVector& prior) {
+  const Vector start = vector_of(prior);
+  Vector weights = start;
+  Objective at = evaluate(examples, weights);
+  FittedFusion out{.weights = prior, .records = at.records, .loss = at.loss, .loss_before = at.loss};
+  if (at.records == 0) return out;
+  for (int step = 0; step < kMostSteps; ++step) {
+    const Vector gradient = at.gradient + 2 * kRidge * (weights - start);
+    const Matrix curvature = at.curvature + 2 * kRidge * Matrix::Identity();
+    const Vector direction = -curvature.ldlt().solve(gradient);
+    // Newton's step is too long if the curvature shrinks along it. It is halved until it gains.
+    double length = 1;
+    Vector next = weights + direction;
+    Objective there = evaluate(examples, next);
+    const double before = with_ridge(at, weights, start);
+    while (length > 1e-6 && !(with_ridge(there, next, start) < before)) {
+      length /= 2;
+      next = weights + length * direction;
+      there = evaluate(examples, next);
+    }
+    const double gain = before - with_ridge(there, next, start);
+    if (!(gain > 0)) break;
+    weights = next;
+    at = there;
+    if (gain < kEnoughGain) break;
+  }
+  for (int i = 0; i < kSize; ++i)
+    out.weights.value[static_cast<std::size_t>(i)] = static_cast<float>(weights[i]);
+  out.loss = at.loss;
+  return out;
+}
+
+Result<FittedFusion> learn_fusion_weights(const Model& model, const data::Dataset& dataset,
+                                          const data::HoldOut& hold_out, const kernels::Kernels& kernels,
+                                          host::Compute& compute) {
+  auto predictor = Predictor::create(model, kernels, compute, default_options(model));
+  if (!predictor.ok()) return predictor.error();
+  FusionExamples examples;
+  PredictionBlock block;
+  block.with_terms = true;
+  for (std::uint64_t first = 0; first < hold_out.held(); first += kBlock) {
+    const std::uint64_t count = std::min<std::uint64_t>(kBlock, hold_out.held() - first);
+    std::vector<std::uint32_t> begin = {0};
+    std::vector<std::uint32_t> index;
+    std::vector<float> value;
+    for (std::uint64_t i = first; i < first + count; ++i) {
+      const data::SparseRow row = dataset.record(hold_out.held_record(i)).features;
+      index.insert(index.end(), row.index.begin(), row.index.end());
+      value.insert(value.end(), row.value.begin(), row.value.end());
+      begin.push_back(static_cast<std::uint32_t>(index.size()));
+    }
+    if (auto done = (*predictor)->predict({begin, index, value}, kCandidates, block); !done.ok())
+      return done.error();
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const data::Record record = dataset.record(hold_out.held_record(first + i));
+      const auto ranked = block.row(i);
+      for (std::size_t c = 0; c < ranked.size(); ++c) {
+        examples.terms.push_back(block.terms[i * kCandidates + c]);
+        examples.correct.push_back(std::ranges::binary_search(record.labels, ranked[c].id) ? 1 : 0);
+      }
+      examples.begin.push_back(examples.terms.size());
+    }
+  }
+  return fit_fusion_weights(examples, model.fusion.weights);
+}
+
+}  // namespace gossamer::engine

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Learns the weights of the fusion on records that training held out.
+//
+// Each held-out record has the candidates of the fusion with their terms x, and p = softmax(w . x) over them.
+// The loss has two parts:
+// - the cross-entropy to the record's own labels among the candidates, each with the same weight, averaged
+//   over the records that have any
+// - ridge |w - prior|^2
+//
+// It is convex in the few weights, so Newton's method finds the minimum. It draws the correct labels up as a
+// list (listwise learning to rank: Cao et al., ICML 2007, equation 4 with uniform targets).
+//
+// Thread rule: fit_fusion_weights() is a pure function; learn_fusion_weights() is called by the owner of the
+// Compute. Results do not depend on the number of workers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/result.h"
+#include "engines/sparse/model/model.h"
+#include "engines/sparse/predict/fusion.h"
+#include "host/api/compute.h"
+#include "kernels/kernels.h"
+#include "learn/data/dataset.h"
+#include "learn/data/hold_out.h"
+
+namespace gossamer::engine {
+
+// Candidates of several records: record r has begin[r]..begin[r+1].
+struct FusionExamples {
+  std::vector<std::size_t> begin = {0};
+  std::vector<FusionVector> terms;
+  std::vector<std::uint8_t> correct;  // 1: the record has the label
+
+  [[nodiscard]] std::size_t records() const { return begin.size() - 1; }
+};
+
+struct FittedFusion {
+  FusionVector weights;
+  std::size_t records = 0;  // records with a correct candidate; 0: the weights are the prior
+  double loss = 0;          // mean over those records, nats, without the ridge
+  double loss_before = 0;   // the loss of the prior
+};
+
+// Fits the weights. Terms that are equal for all candidates of every record keep their prior weight.
+[[nodiscard]] FittedFusion fit_fusion_weights(const FusionExamples& examples, const FusionVector& prior);
+
+// Learns the weights. `model` was trained from the records that `hold_out` keeps of `dataset`, and has them
+// as instances.
+[[nodiscard]] Result<FittedFusion> learn_fusion_weights(const Model& model, const data::Dataset& dataset,
+                                                        const data::HoldOut& hold_out,
+                                                        const kernels::Kernels& kernels,
+                                                        host::Compute& compute);
+
+}  // namespace gossamer::engine

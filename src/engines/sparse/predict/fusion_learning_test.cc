@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engines/sparse/predict/fusion_learning.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "base/rng.h"
+#include "engines/sparse/model/test_random_model.h"
+#include "host/sim/compute.h"
+#include "learn/data/in_memory_dataset.h"
+
+namespace gossamer::engine {
+namespace {
+
+// Candidates whose correct one is drawn by softmax(truth . x).
+FusionExamples drawn_by(const FusionVector& truth, std::size_t records, std::uint64_t seed) {
+  FusionExamples examples;
+  Rng rng(seed, Purpose::kTest);
+  for (std::size_t r = 0; r < records; ++r) {
+    std::vector<double> chance;
+    for (std::size_t c = 0; c < 20; ++c) {
+      FusionVector terms;
+      double score = 0;
+      for (std::size_t t = 0; t < kFusionTerms; ++t) {
+        terms.value[t] = 2 * rng.normal();
+        score += static_cast<double>(truth.value[t]) * static_cast<double>(terms.value[t]);
+      }
+      examples.terms.push_back(terms);
+      chance.push_back(std::exp(score));
+    }
+    double sum = 0;
+    for (const double p : chance) sum += p;
+    double left = static_cast<double>(rng.uniform()) * sum;
+    std::size_t chosen = 0;
+    while (chosen + 1 < chance.size() && (left -= chance[chosen]) > 0) ++chosen;
+    for (std::size_t c = 0; c < 20; ++c) examples.correct.push_back(c == chosen ? 1 : 0);
+    examples.begin.push_back(examples.terms.size());
+  }
+  return examples;
+}
+
+// The mean loss of some weights, from the formula alone.
+double loss_of(const FusionExamples& examples, const FusionVector& weights) {
+  double loss = 0;
+  std::size_t records = 0;
+  for (std::size_t r = 0; r < examples.records(); ++r) {
+    double partition = 0;
+    double hit_score = 0;
+    double hits = 0;
+    for (std::size_t c = examples.begin[r]; c < examples.begin[r + 1]; ++c) {
+      double score = 0;
+      for (std::size_t t = 0; t < kFusionTerms; ++t) {
+        score += static_cast<double>(weights.value[t]) * static_cast<double>(examples.terms[c].value[t]);
+      }
+      partition += std::exp(score);
+      hits += examples.correct[c];
+      hit_score += examples.correct[c] != 0 ? score : 0;
+    }
+    if (hits == 0) continue;
+    loss += std::log(partition) - hit_score / hits;
+    ++records;
+  }
+  return records == 0 ? 0 : loss / static_cast<double>(records);
+}
+
+constexpr FusionVector kTruth{{0.5F, 1.0F, -0.3F, 0.2F, 0.0F, 0.7F}};
+
+// Labels drawn by some weights give these weights back.
+TEST(FitFusionWeights, FindsTheWeightsThatDrewTheLabels) {
+  const FittedFusion fitted = fit_fusion_weights(drawn_by(kTruth, 4000, 1), kDefaultFusionWeights);
+  EXPECT_EQ(fitted.records, 4000U);
+  for (std::size_t t = 0; t < kFusionTerms; ++t) {
+    EXPECT_NEAR(fitted.weights.value[t], kTruth.value[t], 0.08) << kFusionTermNames[t];
+  }
+}
+
+// Any small change at the minimum makes it worse, by more than rounding. The reported losses are the
+// formula's.
+TEST(FitFusionWeights, EndsInTheMinimum) {
+  const FusionExamples examples = drawn_by(kTruth, 300, 2);
+  const FittedFusion fitted = fit_fusion_weights(examples, kDefaultFusionWeights);
+  EXPECT_NEAR(fitted.loss, loss_of(examples, fitted.weights), 1e-5);
+  EXPECT_NEAR(fitted.loss_before, loss_of(examples, kDefaultFusionWeights), 1e-5);
+  for (std::size_t t = 0; t < kFusionTerms; ++t) {
+    for (const float change : {-0.1F, 0.1F}) {
+      FusionVector other = fitted.weights;
+      other.value[t] += change;
+      EXPECT_GT(loss_of(examples, other), fitted.loss) << kFusionTermNames[t] << " " << change;
+    }
+  }
+}
+
+// Scores that separate the labels perfectly have no finite minimum: the ridge holds them.
+TEST(FitFusionWeights, SeparableStaysFinite) {
+  FusionExamples examples;
+  for (int r = 0; r < 50; ++r) {
+    for (int c = 0; c < 5; ++c) {
+      FusionVector terms;
+      terms[FusionTerm::kNet] = c == 0 ? 10.0F : -10.0F;
+      examples.terms.push_back(terms);
+      examples.correct.push_back(c == 0 ? 1 : 0);
+    }
+    examples.begin.push_back(examples.terms.size());
+  }
+  const FittedFusion fitted = fit_fusion_weights(examples, kDefaultFusionWeights);
+  EXPECT_GE(fitted.weights[FusionTerm::kNet], kDefaultFusionWeights[FusionTerm::kNet]);
+  EXPECT_LT(fitted.weights[FusionTerm::kNet], 100);
+  // Terms that never differ tell nothing.
+  EXPECT_NEAR(fitted.weights[FusionTerm::kHidden], kDefaultFusionWeights[FusionTerm::kHidden], 1e-6);
+}
+
+// Records without candidates, or without a correct one, teach nothing.
+TEST(FitFusionWeights, NothingToLearnFromKeepsThePrior) {
+  FusionExamples examples;
+  examples.begin.push_back(0);
+  examples.terms.assign(3, FusionVector{});
+  examples.correct.assign(3, 0);
+  examples.begin.push_back(3);
+  const FittedFusion fitted = fit_fusion_weights(examples, kDefaultFusionWeights);
+  EXPECT_EQ(fitted.records, 0U);
+  EXPECT_EQ(fitted.weights, kDefaultFusionWeights);
+}
+
+// The whole path gives the same result as the predictor's own terms, for any number of workers.
+TEST(LearnFusionWeights, LearnsFromHeldOutRecords) {
+  const Model model =
+      testing::random_model({.features = 60, .labels = 40, .hidden = 32, .rows = 50, .seed = 5});
+  data::InMemoryDataset dataset({.features = 60, .labels = 40});
+  Rng rng(7, Purpose::kTest);
+  for (std::uint32_t i = 0; i < 200; ++i) {
+    const auto f = static_cast<std::uint32_t>(rng.below(59));
+    const auto l = static_cast<std::uint32_t>(rng.below(39));
+    dataset.add({f, f + 1}, {1.0F, 2.0F}, {l, l + 1});
+  }
+  const data::HoldOut hold_out(dataset.size(), 60);
+  const kernels::Kernels& kernels = kernels::kernels_for(kernels::best_isa());
+  std::vector<FusionVector> learnt;
+  for (const int workers : {1, 3}) {
+    host::SimCompute compute({.workers = workers});
+    auto fitted = learn_fusion_weights(model, dataset, hold_out, kernels, compute);
+    ASSERT_TRUE(fitted.ok());
+    EXPECT_GT((*fitted).records, 10U);
+    EXPECT_LE((*fitted).loss, (*fitted).loss_before);
+    learnt.push_back((*fitted).weights);
+  }
+  EXPECT_EQ(learnt[0], learnt[1]);
+  EXPECT_NE(learnt[0], kDefaultFusionWeights);
+}
+
+}  // namespace
+}  // namespace gossamer::engine

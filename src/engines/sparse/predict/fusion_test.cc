@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engines/sparse/predict/fusion.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "engines/sparse/model/model.h"
+
+namespace gossamer::engine {
+namespace {
+
+// Three training rows: 0 has labels {1, 2}, 1 has {2}, 2 has none.
+Instances three_rows() {
+  Instances instances;
+  instances.feature_begin = {0, 0, 0, 0};
+  instances.label_begin = {0, 2, 3, 3};
+  instances.label = {1, 2, 2};
+  return instances;
+}
+
+constexpr PredictParts kNetAndInput{
+    .net = true, .input_neighbours = true, .hidden_neighbours = false, .centroids = false};
+
+constexpr FusionVector only(FusionTerm term, float weight, FusionTerm other, float other_weight) {
+  FusionVector weights;
+  weights[term] = weight;
+  weights[other] = other_weight;
+  return weights;
+}
+
+// The scores equal those worked out by hand. The net's scores are 3 and 1; the neighbours vote 1/17 and
+// 16/17.
+TEST(Fusion, HandComputedScores) {
+  const Instances instances = three_rows();
+  sparse::Network network({.features = 1, .labels = 3, .hidden = 16}, sparse::Moments::kNone);
+  network.bias[2] = -1;
+  const AlignedArray<float> layer(network.output.stride());
+  Fusion fusion({.weights = only(FusionTerm::kNet, 0.5F, FusionTerm::kInput, 2.0F)}, kNetAndInput,
+                {.network = &network,
+                 .kernels = &kernels::kernels_for(kernels::Isa::kScalar),
+                 .instances = &instances});
+  const std::vector<Scored> net = {{0, 3.0F}, {1, 1.0F}};
+  const std::vector<Scored> input = {{1, 1.0F}, {0, 0.5F}};
+  std::vector<Scored> out(3);
+  std::vector<FusionVector> terms(3);
+  ASSERT_EQ(fusion.rank({.net = net, .layer = layer.data(), .input = input}, 3, out, terms), 3U);
+  // Label 2 has both votes; the net did not name it, so its score, the bias, is looked up.
+  EXPECT_EQ(out[0].id, 2U);
+  EXPECT_NEAR(out[0].score, 0.5F * -4 + 2 * std::log(1.001F), 1e-5);
+  EXPECT_EQ(out[1].id, 1U);
+  EXPECT_NEAR(out[1].score, 0.5F * -2 + 2 * std::log(1.0F / 17 + 1e-3F), 1e-5);
+  EXPECT_EQ(out[2].id, 0U);
+  EXPECT_NEAR(out[2].score, 2 * std::log(1e-3F), 1e-5);
+  EXPECT_FLOAT_EQ(terms[1][FusionTerm::kNet], -2);
+  EXPECT_NEAR(terms[1][FusionTerm::kInput], std::log(1.0F / 17 + 1e-3F), 1e-5);
+  EXPECT_EQ(terms[1][FusionTerm::kHidden], 0);
+}
+
+// A label that the net never saw is not shut out by it, because its score stops 20 below the best.
+TEST(Fusion, NetScoreHasAFloorBesideOtherViews) {
+  const Instances instances = three_rows();
+  sparse::Network network({.features = 1, .labels = 3, .hidden = 16}, sparse::Moments::kNone);
+  for (std::size_t label : {1U, 2U}) network.bias[label] = -50;
+  const AlignedArray<float> layer(network.output.stride());
+  Fusion fusion({}, kNetAndInput,
+                {.network = &network,
+                 .kernels = &kernels::kernels_for(kernels::Isa::kScalar),
+                 .instances = &instances});
+  const std::vector<Scored> net = {{0, 3.0F}};
+  const std::vector<Scored> input = {{1, 1.0F}};
+  std::vector<Scored> out(2);
+  std::vector<FusionVector> terms(2);
+  ASSERT_EQ(fusion.rank({.net = net, .layer = layer.data(), .input = input}, 2, out, terms), 2U);
+  for (std::size_t i = 0; i < 2; ++i) EXPECT_EQ(terms[i][FusionTerm::kNet], out[i].id == 2 ? -20 : 0);
+}
+
+// The best candidates stay if there are fewer places. Ties go to the smaller label. Nothing is left from the
+// query before.
+TEST(Fusion, RanksAndForgets) {
+  Fusion fusion({}, kNetAlone, {});
+  std::vector<Scored> out(2);
+  const std::vector<Scored> first = {{7, 2.0F}, {5, 1.0F}, {3, 1.0F}};
+  ASSERT_EQ(fusion.rank({.net = first}, 2, out), 2U);
+  EXPECT_EQ(out[0].id, 7U);
+  EXPECT_EQ(out[1].id, 3U);
+  const std::vector<Scored> second = {{9, 0.0F}};
+  ASSERT_EQ(fusion.rank({.net = second}, 2, out), 1U);
+  EXPECT_EQ(out[0], (Scored{9, 0.0F}));
+  EXPECT_EQ(fusion.rank({}, 2, out), 0U);
+}
+
+// A single view keeps its own order even where a floor would make its scores equal.
+TEST(Fusion, OneViewHasNoFloor) {
+  Fusion fusion({}, kNetAlone, {});
+  const std::vector<Scored> net = {{0, 100.0F}, {9, -60.0F}, {4, -61.0F}};
+  std::vector<Scored> out(3);
+  ASSERT_EQ(fusion.rank({.net = net}, 3, out), 3U);
+  EXPECT_EQ(out[1].id, 9U);
+  EXPECT_NEAR(out[1].score, -160, 1e-3);
+  EXPECT_NEAR(out[2].score, -161, 1e-3);
+}
+
+// Rows at or below cosine 0 have no vote. Without votes nothing is divided.
+TEST(Fusion, OnlyPositiveCosinesVote) {
+  const Instances instances = three_rows();
+  Fusion fusion({.input_vote_power = 0}, kNearestRowsAlone, {.instances = &instances});
+  std::vector<Scored> out(3);
+  const std::vector<Scored> negative = {{1, 0.0F}, {0, -0.5F}};
+  EXPECT_EQ(fusion.rank({.input = negative}, 3, out), 0U);
+  const std::vector<Scored> one = {{1, 1e-30F}, {0, -0.5F}};
+  ASSERT_EQ(fusion.rank({.input = one}, 3, out), 1U);
+  EXPECT_EQ(out[0], (Scored{2, 0.0F}));
+}
+
+// Each option is refused just outside its range and for NaN, and accepted at the ends.
+TEST(Fusion, ValidatesOptions) {
+  EXPECT_TRUE(validate(FusionOptions{}).ok());
+  for (const std::uint32_t n : {0U, 10001U}) {
+    EXPECT_FALSE(validate({.candidates = n}).ok());
+    EXPECT_FALSE(validate({.neighbours = n}).ok());
+  }
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (float FusionOptions::* member :
+       {&FusionOptions::input_vote_power, &FusionOptions::sharp_vote_power, &FusionOptions::hidden_vote_power,
+        &FusionOptions::mixed_vote_power}) {
+    for (const auto& [value, good] :
+         {std::pair(0.0F, true), {64.0F, true}, {-0.1F, false}, {64.1F, false}, {nan, false}}) {
+      FusionOptions options;
+      options.*member = value;
+      EXPECT_EQ(validate(options).ok(), good) << value;
+    }
+  }
+  for (const auto& [value, good] : {std::pair(1.0F, true), {0.0F, false}, {1.1F, false}, {nan, false}}) {
+    EXPECT_EQ(validate({.vote_floor = value}).ok(), good) << value;
+  }
+  for (std::size_t term = 0; term < kFusionTerms; ++term) {
+    for (const auto& [value, good] :
+         {std::pair(-1000.0F, true), {1000.0F, true}, {1001.0F, false}, {nan, false}}) {
+      FusionOptions options;
+      options.weights.value[term] = value;
+      EXPECT_EQ(validate(options).ok(), good) << kFusionTermNames[term] << " " << value;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gossamer::engine

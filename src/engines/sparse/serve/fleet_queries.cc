@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engines/sparse/serve/fleet_queries.h"
+
+#include <fmt/format.h>
+#include <gossamer/sparse_serving.pb.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace gossamer::engine {
+namespace {
+
+// Larger messages would hold up small and urgent ones.
+constexpr std::uint64_t kBulkBytes = 1ULL << 20;
+
+}  // namespace
+
+// A block and its next questions. While there is Work on it, only the Work uses it.
+struct FleetQueries::Bench {
+  BlockRounds rounds;
+  std::vector<BlockRounds::Question> questions;
+};
+
+FleetQueries::FleetQueries(FleetShape shape, std::size_t instances)
+    : shape_(std::move(shape)), instances_(instances) {}
+
+void FleetQueries::ask(const Block& block) {
+  block_ = std::make_shared<Bench>(Bench{.rounds = {shape_, instances_, block}, .questions = {}});
+  waiting_ = false;
+  wanted_ = {};
+  answer_.reset();
+  want_questions();
+}
+
+// No member is asked while a part is missing.
+void FleetQueries::want_questions() {
+  if (block_ == nullptr || !whole_ || working_) return;
+  std::vector<BlockRounds::Member> members;
+  for (const auto& [node, ready] : ready_) members.push_back({.node = node, .part = ready.part});
+  at_ = block_;
+  written_for_ = changes_;
+  wanted_ = [bench = block_, members = std::move(members)] {
+    bench->questions = bench->rounds.write(members);
+  };
+}
+
+// All members have answered. The taken round is done, whatever members come and go. The next round is written
+// for the members that are there now. Mostly they are the ones that are then asked.
+void FleetQueries::want_next() {
+  CHECK(!working_ && !wanted_);
+  waiting_ = false;
+  std::vector<BlockRounds::Member> members;
+  for (auto& [node, ready] : ready_)
+    members.push_back({.node = node, .part = ready.part, .answer = std::move(*ready.answer)});
+  at_ = block_;
+  written_for_ = changes_;
+  wanted_ = [bench = block_, members = std::move(members)] {
+    bench->rounds.take(members);
+    bench->questions.clear();
+    if (!bench->rounds.done()) bench->questions = bench->rounds.write(members);
+  };
+}
+
+FleetQueries::Work FleetQueries::take_work() {
+  if (working_ || !wanted_) return {};
+  working_ = true;
+  return std::exchange(wanted_, {});
+}
+
+void FleetQueries::worked() {
+  CHECK(working_);
+  working_ = false;
+  const std::shared_ptr<Bench> at = std::exchange(at_, nullptr);
+  if (block_ == nullptr) return;
+  if (at == block_ && block_->rounds.done()) return end(block_->rounds.take_answer());
+  if (at == block_ && written_for_ == changes_) return ask_round();
+  want_questions();
+}
+
+void FleetQueries::ask_round() {
+  ++number_;
+  waiting_ = true;
+  const BlockRounds& rounds = block_->rounds;
+  sparse_serving::Body body;
+  sparse_serving::Question& question = *body.mutable_question();
+  question.set_number(number_);
+  question.set_epoch(epoch_.value);
+  question.set_layer(static_cast<std::uint32_t>(rounds.layer()));
+  question.set_queries(static_cast<std::uint32_t>(rounds.queries()));
+  question.set_labels(static_cast<std::uint32_t>(rounds.labels()));
+  question.set_neighbours(static_cast<std::uint32_t>(rounds.neighbours()));
+  for (BlockRounds::Question& each : block_->questions) {
+    Ready& ready = ready_[each.node];
+    ready.answer.reset();
+    ready.answer_bytes = each.answer_bytes;
+    Sending& sending = out_.emplace_back();
+    sending.to = ready.peer;
+    sending.message = {
+        .channel = kQueryChannel, .body = body.SerializeAsString(), .payload = std::move(each.payload)};
+    if (net::counted_bytes(sending.message) > kBulkBytes) sending.lane = host::Lane::kBulk;
+  }
+}
+
+void FleetQueries::on(net::PeerId from, const net::Message& message) {
+  sparse_serving::Body body;
+  if (!body.ParseFromString(message.body)) return;
+  if (body.has_ready()) {
+    auto part = read_part(body.ready().part(), shape_);
+    if (part) return on_ready(from, Epoch(body.ready().epoch()), *std::move(part));
+  }
+  const auto found = ready_.find(from.node);
+  const bool asked = waiting_ && body.has_answer() && body.answer().number() == number_ &&
+                     found != ready_.end() && found->second.peer == from && !found->second.answer;
+  if (!asked) return;
+  const std::uint64_t bytes = total_bytes(message.payload);
+  if (bytes != found->second.answer_bytes.value_or(bytes))
+    return end(wrong_answer(from.node, fmt::format("{} bytes", bytes)));
+  found->second.answer = message.payload;
+  const auto missing = [](const auto& one) { return !one.second.answer; };
+  if (std::ranges::none_of(ready_, missing)) want_next();
+}
+
+void FleetQueries::on_ready(net::PeerId from, Epoch epoch, sparse::NetworkPart part) {
+  if (epoch < epoch_) return;
+  if (epoch_ < epoch) ready_.clear();
+  epoch_ = epoch;
+  ready_[from.node] = {.peer = from,
+                       .part = std::make_shared<const sparse::NetworkPart>(std::move(part)),
+                       .answer_bytes = {},
+                       .answer = {}};
+  ++changes_;
+  Pieces held;
+  std::size_t holdings = 0;
+  for (const auto& [node, ready] : ready_) {
+    const Pieces own = pieces_of(shape_, *ready.part);
+    holdings += own.size();
+    held.insert(own.begin(), own.end());
+  }
+  whole_ = holdings == held.size() && held.size() == all_pieces(shape_);
+  waiting_ = false;
+  // If all answers are there, the round is not asked anew: the wanted Work takes them first.
+  if (!wanted_) want_questions();
+}
+
+void FleetQueries::end(Result<Answer> answer) {
+  block_.reset();
+  waiting_ = false;
+  answer_ = std::move(answer);
+}
+
+std::vector<FleetQueries::Sending> FleetQueries::take_out() { return std::exchange(out_, {}); }
+
+std::optional<Result<FleetQueries::Answer>> FleetQueries::take_answer() {
+  return std::exchange(answer_, std::nullopt);
+}
+
+}  // namespace gossamer::engine

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engines/sparse/serve/serving_engine.h"
+
+#include <gossamer/sparse_serving.pb.h>
+
+#include <utility>
+#include <variant>
+
+#include "engines/sparse/serve/fleet_queries.h"
+#include "engines/sparse/serve/part_answers.h"
+
+namespace gossamer::engine {
+namespace {
+
+constexpr std::uint64_t kBulkBytes = 1ULL << 20;
+
+}  // namespace
+
+struct ServingEngine::Question {
+  Epoch epoch;
+  sparse_serving::Question asked;
+  Slices payload;
+};
+
+// Data that the Work uses. The loop thread looks at it only between two pieces of Work.
+struct ServingEngine::Bench {
+  Result<std::shared_ptr<const ServingJob>> job = std::shared_ptr<const ServingJob>();
+  std::unique_ptr<PartAnswers> part;
+  Result<void> done;
+  net::Message answer;
+
+  void load(const ServingJob& its_job, const sparse::NetworkPart& wanted) {
+    part.reset();
+    auto loaded = its_job.load(wanted);
+    done = loaded.ok() ? Result<void>() : loaded.error();
+    if (!loaded.ok()) return;
+    part = std::make_unique<PartAnswers>(its_job.shape, *std::move(loaded), its_job.activation,
+                                         its_job.kernels, its_job.compute, its_job.most_label_bytes);
+  }
+};
+
+ServingEngine::ServingEngine(cluster::MemberProcess& process, MakeJob make_job)
+    : process_(process), make_job_(std::move(make_job)), bench_(std::make_shared<Bench>()) {}
+
+ServingEngine::~ServingEngine() = default;
+
+// One batch may hold the end of a life after earlier events. The process tells of these when it has no member
+// any more, and they are dropped.
+void ServingEngine::on(const cluster::ProcessEvent& event, Instant now) {
+  const bool alive = process_.member() != nullptr && !failure_;
+  if (alive || std::holds_alternative<cluster::LifeEnded>(event) ||
+      std::holds_alternative<cluster::LifeBegun>(event))
+    std::visit([&](const auto& one) { on_one(one, now); }, event);
+}
+
+void ServingEngine::on_one(const cluster::LifeBegun& event, Instant now) {
+  alive_ = false;
+  if (process_.member() == nullptr) return;
+  if (failure_) return process_.member()->leave(failure_->message(), now);
+  if (leaving_) return process_.member()->leave(*leaving_, now);
+  alive_ = true;
+  installed_ = told_ = Epoch();
+  part_.reset();
+  question_.reset();
+  configuration_ = event.configuration;
+  if (job_ != nullptr) return process_.member()->ready(now);
+  next(now);
+}
+
+void ServingEngine::on_one(const cluster::MemberEvent& event, Instant now) {
+  if (const auto* const stop = std::get_if<cluster::StopRequested>(&event))
+    return process_.member()->leave(stop->reason, now);
+  if (!alive_) return;
+  const auto* const view = std::get_if<cluster::ViewChanged>(&event);
+  if (view != nullptr && view->freeze) return rest(now);
+  if (std::holds_alternative<cluster::ViewInstalled>(event) && job_ != nullptr) go_on(now);
+}
+
+void ServingEngine::on_one(const net::Arrived& event, Instant now) {
+  process_.links()->consumed(event.receipt, now);
+  if (!alive_ || event.message.channel != kQueryChannel || event.from != process_.member()->coordinator())
+    return;
+  sparse_serving::Body body;
+  if (!body.ParseFromString(event.message.body) || !body.has_question()) return;
+  question_ = std::make_unique<Question>(Question{.epoch = Epoch(body.question().epoch()),
+                                                  .asked = std::move(*body.mutable_question()),
+                                                  .payload = event.message.payload});
+  next(now);
+}
+
+void ServingEngine::drain(const std::string& reason, Instant now) {
+  leaving_ = reason;
+  if (process_.member() != nullptr) process_.member()->drain(reason, now);
+}
+
+// Reports the part that the member was given, even if it has not read it yet. All of it is in the model
+// directory.
+void ServingEngine::rest(Instant now) {
+  sparse_fleet::Report report;
+  if (part_) write_part(*part_, *report.mutable_part());
+  process_.member()->frozen(report.SerializeAsString(), {}, now);
+}
+
+void ServingEngine::go_on(Instant now) {
+  cluster::Member& member = *process_.member();
+  if (Epoch(member.installed().epoch()) <= installed_) return;
+  const auto layout = read_layout(member.installed().decision(), job_->shape);
+  if (!layout.ok()) return fail(layout.error(), now);
+  const auto rank = layout->rank_of(member.self().node);
+  if (!rank) return;
+  installed_ = Epoch(member.installed().epoch());
+  part_ = layout->members[*rank].after;
+  if (leaving_ && holds_nothing(*part_)) return member.leave(*leaving_, now);
+  next(now);
+}
+
+// Begins what is to be done next. Does nothing if nothing is to be done, or something is under way.
+void ServingEngine::next(Instant now) {
+  if (doing_ != Doing::kNothing || failure_ || !alive_) return;
+  if (job_ == nullptr) {
+    doing_ = Doing::kPreparing;
+    wanted_ = [bench = bench_, make = make_job_, configuration = configuration_] {
+      bench->job = make(configuration);
+    };
+    return;
+  }
+  if (!part_) return;
+  if (held_ != pieces_of(job_->shape, *part_)) return load();
+  if (told_ < installed_) tell_ready(now);
+  if (question_ != nullptr && question_->epoch < installed_) question_.reset();
+  if (question_ != nullptr && question_->epoch == installed_) answer();
+}
+
+void ServingEngine::load() {
+  doing_ = Doing::kLoading;
+  held_.reset();
+  wanted_ = [bench = bench_, job = job_, part = *part_] { bench->load(*job, part); };
+}
+
+void ServingEngine::answer() {
+  doing_ = Doing::kAnswering;
+  ++counters_.rounds;
+  counters_.queries += question_->asked.queries();
+  wanted_ = [bench = bench_, question = std::shared_ptr<Question>(std::move(question_))] {
+    auto answered = bench->part->answer(question->asked, question->payload);
+    bench->done = answered.ok() ? Result<void>() : answered.error();
+    if (!answered.ok()) return;
+    sparse_serving::Body body;
+    body.mutable_answer()->set_number(question->asked.number());
+    bench->answer = {.channel = kQueryChannel,
+                     .body = body.SerializeAsString(),
+                     .payload = {Slice::of(*std::move(answered))}};
+  };
+}
+
+cluster::Engine::Work ServingEngine::take_work() { return std::exchange(wanted_, {}); }
+
+void ServingEngine::worked(Instant now) {
+  const Doing done = std::exchange(doing_, Doing::kNothing);
+  if (failure_) return;
+  if (done == Doing::kPreparing) {
+    if (!bench_->job.ok()) return fail(bench_->job.error(), now);
+    job_ = *bench_->job;
+    if (alive_ && process_.member() != nullptr) process_.member()->ready(now);
+    return;
+  }
+  if (!bench_->done.ok()) return fail(bench_->done.error(), now);
+  if (done == Doing::kLoading) {
+    ++counters_.parts_loaded;
+    held_ = pieces_of(job_->shape, bench_->part->part());
+  }
+  if (!alive_ || process_.member() == nullptr) return;
+  if (done == Doing::kAnswering) send(std::move(bench_->answer), now);
+  next(now);
+}
+
+void ServingEngine::tell_ready(Instant now) {
+  told_ = installed_;
+  sparse_serving::Body body;
+  body.mutable_ready()->set_epoch(installed_.value);
+  write_part(*part_, *body.mutable_ready()->mutable_part());
+  send({.channel = kQueryChannel, .body = body.SerializeAsString(), .payload = {}}, now);
+}
+
+// Sends to the lead. If the link is gone, the message is dropped, and nobody waits for it.
+void ServingEngine::send(net::Message message, Instant now) {
+  if (process_.links() == nullptr) return;
+  const host::Lane lane = net::counted_bytes(message) > kBulkBytes ? host::Lane::kBulk : host::Lane::kControl;
+  static_cast<void>(process_.links()->send(process_.member()->coordinator(), lane, std::move(message), now));
+}
+
+void ServingEngine::fail(Error error, Instant now) {
+  failure_ = std::move(error);
+  if (process_.member() != nullptr) process_.member()->leave(failure_->message(), now);
+}
+
+}  // namespace gossamer::engine

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Members hold parts of a model, and the lead asks them, in virtual time.
+#include "engines/sparse/serve/serving_engine.h"
+
+#include <gossamer/sparse_serving.pb.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/rng.h"
+#include "engines/sparse/model/test_random_model.h"
+#include "engines/sparse/serve/fleet_queries.h"
+#include "engines/sparse/serve/test_served_fleet.h"
+
+namespace gossamer::engine {
+namespace {
+
+using testing::Served;
+using testing::ServedFleet;
+
+// Claim: any number of nodes finds what one process finds, to the bit, with dense layers and without. Any
+// number of labels may be wanted. If there are too few shards, a member without a part does no harm.
+TEST(ServingEngine, AnswersAsOneProcess) {
+  for (const std::vector<std::size_t>& dense : {std::vector<std::size_t>{}, {64, 32}}) {
+    Served served({.features = 60, .labels = 77, .hidden = 48, .dense = dense});
+    Rng rng(4, Purpose::kTest);
+    const testing::OwnedRows queries = testing::random_rows(rng, 60, 20);
+    for (const std::size_t members : {1, 2, 3, 5, 12}) {
+      ServedFleet fleet(served, members);
+      for (const std::size_t labels : {1, 10, 77}) {
+        fleet.ask(queries.view(), labels);
+        const auto answer = fleet.answer(60'000);
+        ASSERT_TRUE(answer) << members << " members\n" << fleet->log();
+        ASSERT_TRUE(answer->ok()) << answer->error().message();
+        ASSERT_EQ((*answer)->net, served.one_process(queries.view(), labels)) << members << " members";
+      }
+    }
+  }
+}
+
+// Claim: members that are killed, leave or join, during a query or between two, change no answer. Each query
+// gets one answer.
+TEST(ServingEngine, MembersComeAndGo) {
+  Served served({.features = 60, .labels = 200, .hidden = 96, .dense = {64}});
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+    Rng rng(seed, Purpose::kTest);
+    ServedFleet fleet(served, 4, seed);
+    for (int round = 0; round < 12; ++round) {
+      const testing::OwnedRows queries =
+          testing::random_rows(rng, 60, 1 + static_cast<std::uint32_t>(rng.below(30)));
+      fleet.ask(queries.view(), 10);
+      auto answer = fleet.answer(static_cast<int>(rng.below(40)));
+      auto victim = fleet->members().begin();
+      std::advance(victim, rng.below(fleet->members().size()));
+      if (round % 3 == 0) fleet->kill(victim->first);
+      if (round % 3 == 1) victim->second->drain("it was told to");
+      fleet.join();
+      if (!answer) answer = fleet.answer(60'000);
+      ASSERT_TRUE(answer) << "seed " << seed << ", round " << round << "\n" << fleet->log();
+      ASSERT_TRUE(answer->ok()) << answer->error().message();
+      ASSERT_EQ((*answer)->net, served.one_process(queries.view(), 10))
+          << "seed " << seed << ", round " << round;
+    }
+    EXPECT_EQ(fleet->failure(), std::nullopt) << *fleet->failure();
+  }
+}
+
+// Claim: a number that overflows finds nothing for its own query, as in one process, and harms no other.
+TEST(ServingEngine, OverflowsAlone) {
+  Served served({.features = 60, .labels = 77, .hidden = 48});
+  testing::OwnedRows queries;
+  queries.begin = {0, 1, 2};
+  queries.index = {3, 5};
+  queries.value = {3e38F, 0.5F};
+  ServedFleet fleet(served, 3);
+  fleet.ask(queries.view(), 5);
+  const auto answer = fleet.answer(60'000);
+  ASSERT_TRUE(answer && answer->ok());
+  EXPECT_EQ((*answer)->net, served.one_process(queries.view(), 5));
+  EXPECT_EQ((*answer)->net[1].size(), 5U);
+}
+
+net::Message net_question(Epoch epoch, std::uint32_t layer, std::uint32_t queries, std::uint32_t labels,
+                          std::vector<std::byte> payload) {
+  sparse_serving::Body body;
+  body.mutable_question()->set_number(1);
+  body.mutable_question()->set_epoch(epoch.value);
+  body.mutable_question()->set_layer(layer);
+  body.mutable_question()->set_queries(queries);
+  body.mutable_question()->set_labels(labels);
+  return {
+      .channel = kQueryChannel, .body = body.SerializeAsString(), .payload = {Slice::of(std::move(payload))}};
+}
+
+std::vector<std::byte> payload_of(const std::vector<std::uint32_t>& values) {
+  const auto bytes = std::as_bytes(std::span(values));
+  return {bytes.begin(), bytes.end()};
+}
+
+// Claim: a question that no lead asks makes the member leave, with an error that says what was wrong. Nothing
+// is read beyond the bytes that were sent.
+TEST(ServingEngine, RefusesQuestionsThatNobodyAsks) {
+  Served served({.features = 60, .labels = 77, .hidden = 48});
+  const auto make = [](Epoch epoch) {
+    return std::vector<net::Message>{
+        net_question(epoch, 0, 0, 0, {}),
+        net_question(epoch, 0, 300, 0, {}),
+        net_question(epoch, 2, 1, 5, {}),
+        net_question(epoch, 0, 1, 0, payload_of({0})),
+        net_question(epoch, 0, 1, 0, payload_of({0, 1})),
+        net_question(epoch, 0, 1, 0, payload_of({0, 4'000'000'000, 1, 0})),
+        net_question(epoch, 0, 1, 0, payload_of({1, 1, 3, 0})),
+        net_question(epoch, 0, 2, 0, payload_of({0, 2, 1, 3, 0})),
+        net_question(epoch, 0, 1, 0, payload_of({0, 1, 60, 0})),
+        net_question(epoch, 1, 1, 5, payload_of({0, 0})),
+        net_question(epoch, 1, 1, 0, std::vector<std::byte>(64 * 4)),
+        net_question(epoch, 1, 1, 78, std::vector<std::byte>(64 * 4)),
+    };
+  };
+  for (std::size_t i = 0; i < make(Epoch()).size(); ++i) {
+    ServedFleet fleet(served, 1);
+    fleet.ask(testing::OwnedRows{.begin = {0, 1}, .index = {1}, .value = {1}}.view(), 5);
+    ASSERT_TRUE(fleet.answer(60'000));
+    auto& [machine, process] = *fleet->members().begin();
+    net::Message bad = make(Epoch(process->member()->installed().epoch()))[i];
+    fleet->send(process->member()->self(), host::Lane::kControl, std::move(bad));
+    for (int k = 0; k < 2000 && !process->done(); ++k) fleet->run_for(0.001);
+    ASSERT_TRUE(process->engine().failure()) << i;
+    EXPECT_EQ(process->engine().failure()->what, "the lead asked what cannot be answered") << i;
+  }
+}
+
+// Messages of a member: the part that it has, and an answer.
+net::Message ready(Epoch epoch, const sparse::NetworkPart& part) {
+  sparse_serving::Body body;
+  body.mutable_ready()->set_epoch(epoch.value);
+  write_part(part, *body.mutable_ready()->mutable_part());
+  return {.channel = kQueryChannel, .body = body.SerializeAsString(), .payload = {}};
+}
+net::Message answer_to(const net::Message& asked, std::vector<std::byte> payload) {
+  sparse_serving::Body body;
+  EXPECT_TRUE(body.ParseFromString(asked.body));
+  const std::uint64_t number = body.question().number();
+  body.mutable_answer()->set_number(number);
+  return {
+      .channel = kQueryChannel, .body = body.SerializeAsString(), .payload = {Slice::of(std::move(payload))}};
+}
+
+class OneMember : public ::testing::Test {
+ protected:
+  OneMember() {
+    part_ = with_shards(no_part(shape_), shape_, {0, 1});
+    columns_of(part_, 0) = {0, 16};
+  }
+  net::Message asked() {
+    testing::do_work(queries_);
+    const auto out = queries_.take_out();
+    EXPECT_EQ(out.size(), 1U);
+    return out.empty() ? net::Message() : out.front().message;
+  }
+  void ask() {
+    const testing::OwnedRows rows{.begin = {0, 1}, .index = {2}, .value = {1}};
+    queries_.ask({.rows = rows.view(), .labels = 3});
+  }
+
+  FleetShape shape_{.network = {.features = 4, .labels = 10, .hidden = 16}, .shard_shift = 3};
+  sparse::NetworkPart part_;
+  FleetQueries queries_{shape_};
+  const net::PeerId peer_{NodeId(5), Incarnation(9)};
+};
+
+// Claim: no member is asked while a part is missing. A member that becomes ready again is asked again, under
+// another number.
+TEST_F(OneMember, WaitsForAllParts) {
+  ask();
+  EXPECT_TRUE(queries_.take_out().empty());
+  sparse::NetworkPart half = part_;
+  half.rows.drop(1);
+  queries_.on(peer_, ready(Epoch(3), half));
+  EXPECT_FALSE(queries_.whole());
+  EXPECT_FALSE(queries_.take_work());
+  EXPECT_TRUE(queries_.take_out().empty());
+  queries_.on(peer_, ready(Epoch(4), part_));
+  const net::Message first = asked();
+  queries_.on(peer_, ready(Epoch(3), half));  // late
+  EXPECT_TRUE(queries_.whole());
+  queries_.on(peer_, ready(Epoch(5), part_));
+  const net::Message second = asked();
+  EXPECT_NE(first.body, second.body);
+  queries_.on(peer_, answer_to(first, std::vector<std::byte>(64)));  // no longer expected
+  testing::do_work(queries_);
+  EXPECT_TRUE(queries_.take_out().empty());
+  queries_.on(peer_, answer_to(second, std::vector<std::byte>(64)));
+  queries_.on(peer_, answer_to(second, std::vector<std::byte>(64)));  // twice
+  std::vector<Scored> list{{.id = 7, .score = 2}, {.id = 1, .score = 1}, {.id = 0, .score = 0}};
+  const auto bytes = std::as_bytes(std::span(list));
+  queries_.on(peer_, answer_to(asked(), {bytes.begin(), bytes.end()}));
+  testing::do_work(queries_);
+  const auto answer = queries_.take_answer();
+  ASSERT_TRUE(answer && answer->ok());
+  EXPECT_EQ((*answer)->net[0], list);
+  EXPECT_FALSE(queries_.take_answer());
+}
+
+// Claim: neither a block nor an answer makes the owner of the queries compute. Questions and answers are
+// there when Work is done, and there is one piece of it at a time.
+TEST_F(OneMember, ComputesNothingItself) {
+  queries_.on(peer_, ready(Epoch(4), part_));
+  ask();
+  auto work = queries_.take_work();
+  ASSERT_TRUE(work);
+  EXPECT_FALSE(queries_.take_work());
+  EXPECT_TRUE(queries_.take_out().empty());
+  work();
+  EXPECT_TRUE(queries_.take_out().empty());
+  queries_.worked();
+  queries_.on(peer_, answer_to(asked(), std::vector<std::byte>(64)));
+  EXPECT_TRUE(queries_.take_out().empty());
+  std::vector<Scored> list{{.id = 7, .score = 2}, {.id = 1, .score = 1}, {.id = 0, .score = 0}};
+  const auto bytes = std::as_bytes(std::span(list));
+  queries_.on(peer_, answer_to(asked(), {bytes.begin(), bytes.end()}));
+  EXPECT_FALSE(queries_.take_answer());
+  work = queries_.take_work();
+  ASSERT_TRUE(work);
+  work();
+  queries_.worked();
+  const auto answer = queries_.take_answer();
+  ASSERT_TRUE(answer && answer->ok());
+  EXPECT_EQ((*answer)->net[0], list);
+}
+
+// Claim: the view may change while answers are taken. The round that they belong to is not asked again. The
+// next one goes to the members that are there then.
+TEST_F(OneMember, ChangesWhileItComputes) {
+  queries_.on(peer_, ready(Epoch(4), part_));
+  ask();
+  queries_.on(peer_, answer_to(asked(), std::vector<std::byte>(64)));
+  const auto work = queries_.take_work();
+  const net::PeerId other{NodeId(6), Incarnation(2)};
+  queries_.on(other, ready(Epoch(5), part_));
+  EXPECT_FALSE(queries_.take_work());
+  work();
+  queries_.worked();
+  testing::do_work(queries_);
+  const auto out = queries_.take_out();
+  ASSERT_EQ(out.size(), 1U);
+  EXPECT_EQ(out.front().to, other);
+  sparse_serving::Body body;
+  ASSERT_TRUE(body.ParseFromString(out.front().message.body));
+  EXPECT_EQ(body.question().layer(), 1U);
+  EXPECT_EQ(body.question().epoch(), 5U);
+}
+
+// Claim: a block that is given up during its Work gets no answer. The next block is asked.
+TEST_F(OneMember, GivesUpWhatItComputes) {
+  queries_.on(peer_, ready(Epoch(4), part_));
+  ask();
+  queries_.on(peer_, answer_to(asked(), std::vector<std::byte>(64)));
+  std::vector<Scored> list{{.id = 7, .score = 2}, {.id = 1, .score = 1}, {.id = 0, .score = 0}};
+  const auto bytes = std::as_bytes(std::span(list));
+  queries_.on(peer_, answer_to(asked(), {bytes.begin(), bytes.end()}));
+  const auto work = queries_.take_work();
+  ask();
+  EXPECT_FALSE(queries_.take_work());
+  work();
+  queries_.worked();
+  EXPECT_FALSE(queries_.take_answer());
+  sparse_serving::Body body;
+  ASSERT_TRUE(body.ParseFromString(asked().body));
+  EXPECT_EQ(body.question().layer(), 0U);
+}
+
+// Claim: an answer that no member can have given ends the query, with an error that names the member. Answers
+// of strangers are dropped.
+TEST_F(OneMember, NamesWhoAnswersWhatCannotBe) {
+  queries_.on(peer_, ready(Epoch(4), part_));
+  ask();
+  const net::Message first = asked();
+  queries_.on({NodeId(6), Incarnation(9)}, answer_to(first, {}));
+  queries_.on({NodeId(5), Incarnation(8)}, answer_to(first, {}));
+  EXPECT_FALSE(queries_.take_answer());
+  queries_.on(peer_, answer_to(first, std::vector<std::byte>(63)));
+  auto answer = queries_.take_answer();
+  ASSERT_TRUE(answer && !answer->ok());
+  EXPECT_EQ(answer->error().where, "node 5");
+  ask();
+  queries_.on(peer_, answer_to(asked(), std::vector<std::byte>(64)));
+  std::vector<Scored> list{{.id = 12, .score = 2}, {.id = 1, .score = 1}, {.id = 0, .score = 0}};
+  const auto bytes = std::as_bytes(std::span(list));
+  queries_.on(peer_, answer_to(asked(), {bytes.begin(), bytes.end()}));
+  testing::do_work(queries_);
+  answer = queries_.take_answer();
+  ASSERT_TRUE(answer && !answer->ok());
+  EXPECT_EQ(answer->error().where, "node 5");
+}
+
+// Claim: bytes that are no message of the channel are dropped.
+TEST_F(OneMember, DropsWhatItCannotRead) {
+  queries_.on(peer_, {.channel = kQueryChannel, .body = "\xff\xff", .payload = {}});
+  queries_.on(peer_, {.channel = kQueryChannel, .body = "", .payload = {}});
+  sparse::NetworkPart other = part_;
+  columns_of(other, 0) = {0, 160};
+  queries_.on(peer_, ready(Epoch(4), other));
+  EXPECT_EQ(queries_.members(), 0U);
+}
+
+}  // namespace
+}  // namespace gossamer::engine

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Members with parts of a model, and the lead that asks them, in virtual time. For the tests of both; not
+// part of the product.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "engines/sparse/fleet/fleet_workload.h"
+#include "engines/sparse/model/model_file.h"
+#include "engines/sparse/model/model_part.h"
+#include "engines/sparse/model/test_random_model.h"
+#include "engines/sparse/predict/row_search.h"
+#include "engines/sparse/serve/fleet_queries.h"
+#include "engines/sparse/serve/serving_engine.h"
+#include "host/sim/compute.h"
+#include "host/sim/disk.h"
+#include "kernels/kernels.h"
+#include "learn/sparse/hidden_layer.h"
+#include "simulation/engine_fleet.h"
+
+namespace gossamer::engine::testing {
+
+// A model on a disk, and the results of one process that has it.
+class Served {
+ public:
+  // `instances`: whether members have shares of the training rows, too.
+  explicit Served(
+      const RandomModelShape& shape, PartInstances instances = PartInstances::kNone,
+      const std::function<void(Model& model)>& change = [](Model&) {})
+      : model_(random_model(shape)), instances_(instances) {
+    change(model_);
+    EXPECT_TRUE(save_model(disk_, "model", model_, {.max_shard_bytes = 20'000}).ok());
+  }
+  [[nodiscard]] FleetQueries::Lists one_process(const data::SparseRows& queries, std::size_t labels) {
+    const sparse::HiddenLayer layer(model_.network, model_.activation, best_kernels());
+    AlignedArray<float> hidden(queries.rows() * layer.stride());
+    for (std::size_t q = 0; q < queries.rows(); ++q)
+      layer.forward(queries.row(q), hidden.data() + q * layer.stride());
+    RowSearch search({.rows = model_.network.shape.labels,
+                      .width = model_.network.shape.last_hidden(),
+                      .weights = model_.network.output.all_weights().data(),
+                      .stride = layer.stride(),
+                      .bias = model_.network.bias.data()},
+                     best_kernels(), compute_);
+    search.search({hidden.data(), layer.stride(), queries.rows()}, labels);
+    FleetQueries::Lists lists;
+    for (std::size_t q = 0; q < queries.rows(); ++q)
+      lists.emplace_back(search.found(q).begin(), search.found(q).end());
+    return lists;
+  }
+  [[nodiscard]] const Model& model() const { return model_; }
+  [[nodiscard]] host::Compute& compute() { return compute_; }
+  // The training rows that members share out.
+  [[nodiscard]] std::size_t rows() const {
+    return instances_ == PartInstances::kShare ? model_.instances->rows() : 0;
+  }
+  // Limits the labels in an answer from now on.
+  void limit_label_bytes(std::uint64_t most) { most_label_bytes_ = most; }
+  [[nodiscard]] FleetShape shape() const { return {.network = model_.network.shape, .shard_shift = 3}; }
+  [[nodiscard]] std::shared_ptr<const ServingJob> job() {
+    return std::make_shared<const ServingJob>(ServingJob{.shape = shape(),
+                                                         .activation = model_.activation,
+                                                         .kernels = best_kernels(),
+                                                         .compute = compute_,
+                                                         .load =
+                                                             [this](const sparse::NetworkPart& part) {
+                                                               return load_model_part(disk_, "model", part,
+                                                                                      instances_, compute_);
+                                                             },
+                                                         .most_label_bytes = most_label_bytes_});
+  }
+
+ private:
+  Model model_;
+  PartInstances instances_;
+  std::uint64_t most_label_bytes_ = 1 << 20;
+  host::SimDisk disk_;
+  host::SimCompute compute_{{.workers = 2, .seed = 3}};
+};
+
+// Does all wanted Work at once.
+inline void do_work(FleetQueries& queries) {
+  while (const auto work = queries.take_work()) {
+    work();
+    queries.worked();
+  }
+}
+
+class ServedFleet {
+ public:
+  ServedFleet(Served& served, std::size_t members, std::uint64_t seed = 1)
+      : served_(served),
+        workload_(served.shape(), {.copies = 0}),
+        queries_(served.shape(), served.rows()),
+        fleet_({.workload = workload_,
+                .configuration = "model",
+                .tracks = workload_.tracks(),
+                .first_members = members,
+                .seed = seed,
+                .path = {.delay = from_milliseconds(5)},
+                .others = [this](const net::Arrived& arrived) {
+                  if (arrived.message.channel == kQueryChannel) queries_.on(arrived.from, arrived.message);
+                }}) {
+    for (std::size_t i = 0; i < members; ++i) join();
+  }
+
+  std::string join() {
+    return fleet_.join({.make_engine = [this](cluster::MemberProcess& process) {
+      return std::make_unique<ServingEngine>(process, [this](const std::string& configuration) {
+        EXPECT_EQ(configuration, "model");
+        return Result(served_.job());
+      });
+    }});
+  }
+  void ask(const data::SparseRows& queries, std::size_t labels) {
+    queries_.ask({.rows = queries, .labels = labels});
+  }
+  void ask(const FleetQueries::Block& block) { queries_.ask(block); }
+  // The answer, if it is there after so many milliseconds at the latest.
+  std::optional<Result<FleetQueries::Answer>> answer(int milliseconds) {
+    for (int i = 0; i < milliseconds; ++i) {
+      fleet_.run_for(0.001);
+      flush();
+      if (auto answer = queries_.take_answer()) return answer;
+    }
+    return std::nullopt;
+  }
+  // A piece of Work ends at the next call: much may come meanwhile.
+  void flush() {
+    if (working_) {
+      std::exchange(working_, {})();
+      queries_.worked();
+    }
+    working_ = queries_.take_work();
+    for (FleetQueries::Sending& each : queries_.take_out())
+      fleet_.send(each.to, each.lane, std::move(each.message));
+  }
+  [[nodiscard]] FleetQueries& queries() { return queries_; }
+  [[nodiscard]] simulation::EngineFleet* operator->() { return &fleet_; }
+
+ private:
+  Served& served_;
+  FleetWorkload workload_;
+  FleetQueries queries_;
+  FleetQueries::Work working_;  // under way
+  simulation::EngineFleet fleet_;
+};
+
+}  // namespace gossamer::engine::testing

@@ -1,0 +1,469 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engines/sparse/train/trainer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <vector>
+
+#include "engines/sparse/train/batch_reader.h"
+#include "host/sim/clock.h"
+#include "host/sim/compute.h"
+#include "host/sim/disk.h"
+#include "learn/data/in_memory_dataset.h"
+
+namespace gossamer::engine {
+namespace {
+
+using host::SimDisk;
+using testing::Contains;
+using testing::HasSubstr;
+
+constexpr char kDirectory[] = "run/checkpoints";
+
+// Records whose labels follow from their features, so that there is something to learn. Label l goes with the
+// features 3l, 3l+1 and 3l+2, beside one of noise.
+std::unique_ptr<data::InMemoryDataset> learnable(std::uint32_t labels, std::size_t records) {
+  const std::uint32_t features = 3 * labels + 10;
+  auto set = std::make_unique<data::InMemoryDataset>(
+      data::InMemoryDataset::Shape{.features = features, .labels = labels});
+  Rng rng(5, Purpose::kTest);
+  for (std::size_t i = 0; i < records; ++i) {
+    const auto label = static_cast<std::uint32_t>(rng.below(labels));
+    const auto noise = 3 * labels + static_cast<std::uint32_t>(rng.below(10));
+    set->add({3 * label, 3 * label + 1 + static_cast<std::uint32_t>(rng.below(2)), noise}, {1, 2, 1},
+             {label});
+  }
+  return set;
+}
+
+TrainConfig tiny_config() {
+  TrainConfig config;
+  config.model.hidden = 16;
+  config.train.batch = 16;
+  config.train.steps = 12;
+  config.train.warmup_steps = 3;
+  config.checkpoint.every_steps = 4;
+  config.checkpoint.every_minutes = 0;
+  return config;
+}
+
+// The objects of a test run, made anew so that runs share nothing but the disk.
+struct TestRun {
+  explicit TestRun(int workers = 2, TrainConfig c = tiny_config(), std::size_t records = 100,
+                   std::uint32_t labels = 8)
+      : config(std::move(c)), dataset(learnable(labels, records)), compute({.workers = workers, .seed = 3}) {
+    weighting.l2 = true;
+    recipe = *derive_recipe(config, shape_of(*dataset));
+  }
+
+  // The run stops if `on_step(steps_done)` returns true.
+  Result<TrainOutcome> train(host::Disk& disk, FunctionRef<bool(std::uint64_t)> on_step) {
+    std::uint64_t done = 0;
+    const auto watch = [&](const TrainProgress& progress) {
+      done = progress.steps_done;
+      losses.push_back(progress.loss);
+    };
+    const auto stop = [&] { return on_step(done); };
+    const auto note = [&](std::string_view event, EventFields) { events.emplace_back(event); };
+    const sparse::LabelCounts labels = sparse::count_labels(*dataset);
+    RecordSteps steps(
+        BatchReader(*dataset, weighting, compute), dataset->size(),
+        {.seed = config.seed, .batch = config.train.batch, .dropout = config.train.input_dropout});
+    return engine::train({.disk = disk,
+                          .compute = compute,
+                          .clock = clock,
+                          .kernels = kernels::kernels_for(kernels::best_isa()),
+                          .schema = *dataset,
+                          .labels = labels,
+                          .steps = steps,
+                          .config = config,
+                          .recipe = recipe,
+                          .run_id = "test",
+                          .checkpoint_directory = kDirectory,
+                          .load_seconds = load_seconds,
+                          .shards = shards},
+                         {.on_step = watch, .stop_requested = stop, .events = note});
+  }
+  Result<TrainOutcome> train_to_end(host::Disk& disk) {
+    return train(disk, [](std::uint64_t) { return false; });
+  }
+
+  TrainConfig config;
+  std::unique_ptr<data::InMemoryDataset> dataset;
+  host::SimCompute compute;
+  host::SimClock clock;
+  text::FeatureWeighting weighting;
+  Recipe recipe;
+  double load_seconds = 0;
+  std::size_t shards = 1;
+  std::vector<double> losses;
+  std::vector<std::string> events;
+};
+
+std::unique_ptr<SimDisk> fresh_disk() {
+  auto disk = std::make_unique<SimDisk>();
+  EXPECT_TRUE(disk->make_directories(kDirectory).ok());
+  EXPECT_TRUE(disk->sync_directory("run").ok());
+  EXPECT_TRUE(disk->sync_directory("/").ok());
+  return disk;
+}
+
+std::vector<float> weights_of(const Result<TrainOutcome>& outcome) {
+  EXPECT_TRUE(outcome.ok()) << outcome.error().message();
+  EXPECT_TRUE(outcome->network.has_value());
+  const sparse::Network& network = *outcome->network;
+  std::vector<float> all(network.embedding.all_weights().begin(), network.embedding.all_weights().end());
+  all.insert(all.end(), network.output.all_weights().begin(), network.output.all_weights().end());
+  all.insert(all.end(), network.bias.span().begin(), network.bias.span().end());
+  for (const sparse::DenseLayer& layer : network.dense) {
+    all.insert(all.end(), layer.weights.all_weights().begin(), layer.weights.all_weights().end());
+    all.insert(all.end(), layer.bias.span().begin(), layer.bias.span().end());
+  }
+  return all;
+}
+
+std::vector<float> reference_weights(int workers = 2) {
+  auto disk = fresh_disk();
+  return weights_of(TestRun(workers).train_to_end(*disk));
+}
+
+// The loop learns: the loss of a learnable set falls to a small part of its start.
+TEST(Trainer, Learns) {
+  TrainConfig config = tiny_config();
+  config.train.steps = 200;
+  config.train.lr = 0.05;
+  auto disk = fresh_disk();
+  TestRun run(2, config);
+  const auto outcome = run.train_to_end(*disk);
+  ASSERT_TRUE(outcome.ok());
+  EXPECT_EQ(outcome->steps, 200U);
+  EXPECT_EQ(outcome->samples, 200U * 16U);
+  EXPECT_LT(run.losses.back(), 0.3 * run.losses.front());
+  EXPECT_GT(outcome->final_loss, 0);
+}
+
+// The same seed and workers give the same bits. Another seed gives other weights.
+TEST(Trainer, SameSeedSameBits) {
+  EXPECT_EQ(reference_weights(), reference_weights());
+  TrainConfig other = tiny_config();
+  other.seed = 2;
+  auto disk = fresh_disk();
+  EXPECT_NE(weights_of(TestRun(2, other).train_to_end(*disk)), reference_weights());
+}
+
+// Another number of workers gives the same weights up to rounding.
+TEST(Trainer, OtherWorkersEqualToRounding) {
+  const std::vector<float> two = reference_weights(2);
+  for (const int workers : {1, 3, 4}) {
+    const std::vector<float> other = reference_weights(workers);
+    double difference = 0;
+    double size = 0;
+    for (std::size_t i = 0; i < two.size(); ++i) {
+      difference += std::pow(two[i] - other[i], 2);
+      size += std::pow(two[i], 2);
+    }
+    EXPECT_LT(std::sqrt(difference / size), 1e-3) << workers;
+  }
+}
+
+// Saving changes nothing: the model is the same with and without checkpoints, bit by bit.
+TEST(Trainer, SavingChangesNoState) {
+  TrainConfig never = tiny_config();
+  never.checkpoint.every_steps = 0;
+  auto disk = fresh_disk();
+  EXPECT_EQ(weights_of(TestRun(2, never).train_to_end(*disk)), reference_weights());
+}
+
+// A run that is stopped after any step and resumed ends with the same bits as one that never stopped.
+TEST(Trainer, StopAndResumeAtEveryStep) {
+  const std::vector<float> expected = reference_weights();
+  for (std::uint64_t stop = 1; stop < 12; ++stop) {
+    auto disk = fresh_disk();
+    const auto stopped = TestRun().train(*disk, [&](std::uint64_t done) { return done == stop; });
+    ASSERT_TRUE(stopped.ok());
+    EXPECT_FALSE(stopped->network.has_value());
+    EXPECT_EQ(stopped->steps, stop);
+    TestRun resumed;
+    EXPECT_EQ(weights_of(resumed.train_to_end(*disk)), expected) << stop;
+    EXPECT_EQ(resumed.losses.size(), 12 - stop);
+  }
+}
+
+// A run with further hidden layers resumes with the same bits, too. Their weights and moments go on as they
+// were, and they learn.
+TEST(Trainer, StopAndResumeWithDenseLayers) {
+  TrainConfig config = tiny_config();
+  config.model.dense = {48, 32};
+  auto whole = fresh_disk();
+  const std::vector<float> expected = weights_of(TestRun(2, config).train_to_end(*whole));
+  for (std::uint64_t stop = 1; stop < 12; ++stop) {
+    auto disk = fresh_disk();
+    const auto stopped = TestRun(2, config).train(*disk, [&](std::uint64_t done) { return done == stop; });
+    ASSERT_TRUE(stopped.ok());
+    EXPECT_EQ(weights_of(TestRun(2, config).train_to_end(*disk)), expected) << stop;
+  }
+  config.train.steps = 200;
+  auto disk = fresh_disk();
+  TestRun longer(2, config);
+  ASSERT_TRUE(longer.train_to_end(*disk).ok());
+  EXPECT_LT(longer.losses.back(), 0.5 * longer.losses.front());
+}
+
+// A run with any kind of moments resumes with the same bits, too. Each kind ends at weights of its own.
+TEST(Trainer, StopAndResumeWithAnyMoments) {
+  std::vector<std::vector<float>> ends;
+  for (const auto kind : {MomentsKind::kElement, MomentsKind::kEmbeddingBlock, MomentsKind::kBlock}) {
+    TrainConfig config = tiny_config();
+    config.optimizer.moments = kind;
+    auto whole = fresh_disk();
+    ends.push_back(weights_of(TestRun(2, config).train_to_end(*whole)));
+    for (std::uint64_t stop = 1; stop < 12; stop += 3) {
+      auto disk = fresh_disk();
+      ASSERT_TRUE(TestRun(2, config).train(*disk, [&](std::uint64_t done) { return done == stop; }).ok());
+      EXPECT_EQ(weights_of(TestRun(2, config).train_to_end(*disk)), ends.back()) << stop;
+    }
+  }
+  EXPECT_NE(ends[0], ends[1]);
+  EXPECT_NE(ends[1], ends[2]);
+}
+
+// A run with hash tables resumes with the same bits, too. It stops before the tables begin, between their
+// updates and at them, with rows that have moved within the tolerance. Without tables the weights are others.
+TEST(Trainer, StopAndResumeWithHashTables) {
+  TrainConfig config = tiny_config();
+  config.train.hard_negatives = 8;
+  config.train.hard_after = 0.2;
+  config.lsh.queries = 4;
+  config.lsh.tables = 6;
+  config.lsh.functions = 3;
+  config.lsh.tolerance = 0.02;
+  config.lsh.update_every = 3;
+  config.lsh.update_growth = 0.1;
+  auto whole = fresh_disk();
+  const std::vector<float> expected = weights_of(TestRun(2, config, 100, 40).train_to_end(*whole));
+  auto plain = fresh_disk();
+  EXPECT_NE(weights_of(TestRun(2, tiny_config(), 100, 40).train_to_end(*plain)), expected);
+  for (std::uint64_t stop = 1; stop < 12; ++stop) {
+    auto disk = fresh_disk();
+    const auto stopped =
+        TestRun(2, config, 100, 40).train(*disk, [&](std::uint64_t done) { return done == stop; });
+    ASSERT_TRUE(stopped.ok());
+    EXPECT_EQ(weights_of(TestRun(2, config, 100, 40).train_to_end(*disk)), expected) << stop;
+  }
+}
+
+double relative_distance(const std::vector<float>& got, const std::vector<float>& want) {
+  double difference = 0;
+  double length = 0;
+  EXPECT_EQ(got.size(), want.size());
+  for (std::size_t i = 0; i < std::min(got.size(), want.size()); ++i) {
+    difference += std::pow(static_cast<double>(got[i]) - static_cast<double>(want[i]), 2);
+    length += std::pow(static_cast<double>(want[i]), 2);
+  }
+  return std::sqrt(difference / length);
+}
+
+// The output layer may have any number of shards: the same network comes out, with labels in their own order.
+// One worker gives the same bits. More workers give the same to rounding, as their parts of the rows differ.
+// Drawn negatives work, too.
+TEST(Trainer, AnyNumberOfShardsTrainsTheSameNetwork) {
+  for (const NegativeKind negatives :
+       {NegativeKind::kInBatch, NegativeKind::kUniform, NegativeKind::kFrequency}) {
+    TrainConfig config = tiny_config();
+    config.train.steps = 50;
+    config.train.precision = Precision::kF32;
+    config.train.negatives = negatives;
+    config.train.sampled = negatives == NegativeKind::kInBatch ? 0 : 20;
+    for (const int workers : {1, 3}) {
+      const auto train = [&](std::size_t shards) {
+        auto disk = fresh_disk();
+        TestRun run(workers, config, 300, 203);
+        run.shards = shards;
+        return weights_of(run.train_to_end(*disk));
+      };
+      const std::vector<float> one = train(1);
+      for (const std::size_t shards : {2, 5, 26}) {
+        const double distance = relative_distance(train(shards), one);
+        EXPECT_LE(distance, workers == 1 ? 0 : 1e-4) << shards << " shards, " << workers << " workers";
+      }
+    }
+  }
+}
+
+// Checkpoints hold rows in the order of shards. A run that is stopped and resumed ends with the same bits,
+// also after its last step. Another number of shards is refused.
+TEST(Trainer, StopAndResumeInShards) {
+  const auto run_of = [](std::size_t shards) {
+    auto run = std::make_unique<TestRun>(2, tiny_config(), 100, 40);
+    run->shards = shards;
+    return run;
+  };
+  auto whole = fresh_disk();
+  const std::vector<float> expected = weights_of(run_of(3)->train_to_end(*whole));
+  EXPECT_EQ(weights_of(run_of(3)->train_to_end(*whole)), expected) << "from the last checkpoint";
+  for (std::uint64_t stop = 1; stop < 12; stop += 2) {
+    auto disk = fresh_disk();
+    ASSERT_TRUE(run_of(3)->train(*disk, [&](std::uint64_t done) { return done == stop; }).ok());
+    const auto refused = run_of(1)->train_to_end(*disk);
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.error().kind, ErrorKind::kUsage);
+    EXPECT_EQ(weights_of(run_of(3)->train_to_end(*disk)), expected) << stop;
+  }
+}
+
+// A machine that dies (power, kill -9) after any step leaves a disk that resumes to the same bits.
+TEST(Trainer, DiesAfterEveryStepAndResumes) {
+  const std::vector<float> expected = reference_weights();
+  for (std::uint64_t death = 1; death <= 12; ++death) {
+    auto disk = fresh_disk();
+    std::unique_ptr<SimDisk> left;
+    const auto outcome = TestRun().train(*disk, [&](std::uint64_t done) {
+      if (done == death) left = disk->after_crash();
+      return false;
+    });
+    ASSERT_TRUE(outcome.ok());
+    TestRun resumed;
+    EXPECT_EQ(weights_of(resumed.train_to_end(*left)), expected) << death;
+    // No more work is repeated than since the last checkpoint.
+    EXPECT_LE(resumed.losses.size(), 12 - (death - 1) / 4 * 4) << death;
+  }
+}
+
+// A machine may die at any disk operation of a whole run, under several outcomes: the resumed run ends with
+// the same bits.
+TEST(Trainer, DiesAtEveryDiskOperationAndResumes) {
+  const std::vector<float> expected = reference_weights();
+  auto rehearsal = fresh_disk();
+  rehearsal->restart_count({});
+  ASSERT_TRUE(TestRun().train_to_end(*rehearsal).ok());
+  const std::uint64_t operations = rehearsal->operations();
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+    for (std::uint64_t k = 0; k <= operations; ++k) {
+      auto disk = fresh_disk();
+      disk->restart_count({.seed = seed, .crash_at_operation = k});
+      static_cast<void>(TestRun().train_to_end(*disk).ok());
+      auto left = disk->after_crash();
+      ASSERT_EQ(weights_of(TestRun().train_to_end(*left)), expected) << "seed " << seed << " operation " << k;
+    }
+  }
+}
+
+// A full disk costs the checkpoint, not the run. But a stop that cannot be saved is an error.
+TEST(Trainer, FullDisk) {
+  auto disk = fresh_disk();
+  disk->restart_count({.capacity_bytes = 1000});
+  TestRun run;
+  EXPECT_EQ(weights_of(run.train_to_end(*disk)), reference_weights());
+  EXPECT_THAT(run.events, Contains("checkpoint_failed").Times(3));
+  const auto stopped = TestRun().train(*disk, [](std::uint64_t done) { return done == 5; });
+  ASSERT_FALSE(stopped.ok());
+  EXPECT_THAT(stopped.error().message(), HasSubstr("step-000000000005.ckpt"));
+}
+
+// A changed key that shapes the result, or other data, is refused at a resume. The directory of checkpoints
+// may change.
+TEST(Trainer, ResumeRefusesAnotherRecipe) {
+  auto disk = fresh_disk();
+  ASSERT_TRUE(TestRun().train(*disk, [](std::uint64_t done) { return done == 5; }).ok());
+  TrainConfig faster = tiny_config();
+  faster.train.lr = 0.02;
+  const auto refused = TestRun(2, faster).train_to_end(*disk);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().kind, ErrorKind::kUsage);
+  EXPECT_FALSE(TestRun(2, tiny_config(), 101).train_to_end(*disk).ok());
+  TrainConfig rarely = tiny_config();
+  rarely.checkpoint.every_steps = 0;
+  rarely.data.train = "moved";
+  EXPECT_EQ(weights_of(TestRun(2, rarely).train_to_end(*disk)), reference_weights());
+}
+
+// Checkpoints by time: one as soon as the interval has passed, one after the last step, and no other.
+TEST(Trainer, SavesByTime) {
+  TrainConfig config = tiny_config();
+  config.checkpoint.every_steps = 0;
+  config.checkpoint.every_minutes = 1;
+  auto disk = fresh_disk();
+  TestRun run(2, config);
+  ASSERT_TRUE(run.train(*disk,
+                        [&](std::uint64_t) {
+                          run.clock.advance(from_seconds(13));
+                          return false;
+                        })
+                  .ok());
+  EXPECT_EQ(std::count(run.events.begin(), run.events.end(), "checkpoint_written"), 3);
+}
+
+// Work after the last step may be repeated without a step: the network and the loss are the run's.
+TEST(Trainer, SavesAfterTheLastStep) {
+  auto disk = fresh_disk();
+  const auto first = TestRun().train_to_end(*disk);
+  ASSERT_TRUE(first.ok());
+  EXPECT_FALSE(first->resumed_at.has_value());
+  const auto left = disk->after_crash();
+  TestRun again;
+  const auto second = again.train_to_end(*left);
+  EXPECT_EQ(weights_of(second), weights_of(first));
+  EXPECT_TRUE(again.losses.empty());
+  EXPECT_EQ(second->resumed_at, StepNumber{12});
+  EXPECT_EQ(second->steps, 12U);
+  EXPECT_EQ(second->final_loss, first->final_loss);
+
+  TrainConfig never = tiny_config();
+  never.checkpoint.every_steps = 0;
+  auto other = fresh_disk();
+  TestRun run(2, never);
+  ASSERT_TRUE(run.train_to_end(*other).ok());
+  EXPECT_TRUE(other->list(kDirectory)->empty()) << "both keys are 0";
+}
+
+// The loss of a resumed run equals, to the last bit, the loss of one that never stopped, wherever it stopped.
+// Its cost is the sum over all parts.
+TEST(Trainer, ResumedLossAndCostAreTheWholeRuns) {
+  TrainConfig config = tiny_config();
+  config.train.steps = 130;
+  auto whole_disk = fresh_disk();
+  const auto whole = TestRun(2, config).train_to_end(*whole_disk);
+  ASSERT_TRUE(whole.ok());
+  for (const std::uint64_t stop : {1U, 40U, 101U, 129U}) {
+    SCOPED_TRACE(stop);
+    auto disk = fresh_disk();
+    for (const std::uint64_t at : {stop, std::uint64_t{130}}) {
+      TestRun run(2, config);
+      run.load_seconds = 7;
+      const auto outcome = run.train(*disk, [&](std::uint64_t done) {
+        run.clock.advance(from_seconds(2));
+        run.clock.use_cpu(from_seconds(3));
+        return done == at;
+      });
+      ASSERT_TRUE(outcome.ok());
+      if (at == stop) continue;
+      EXPECT_EQ(outcome->final_loss, whole->final_loss);
+      EXPECT_EQ(outcome->resumed_at, StepNumber{stop});
+      const auto steps = static_cast<double>(stop);
+      EXPECT_DOUBLE_EQ(outcome->cost_before.train_seconds, 2 * steps);
+      EXPECT_DOUBLE_EQ(outcome->cost_before.cpu_seconds, 3 * steps);
+      EXPECT_DOUBLE_EQ(outcome->cost_before.load_seconds, 7);
+    }
+    const auto left = disk->after_crash();
+    const auto all = TestRun(2, config).train_to_end(*left);
+    ASSERT_TRUE(all.ok());
+    EXPECT_DOUBLE_EQ(all->cost_before.train_seconds, 2 * 130);
+    EXPECT_DOUBLE_EQ(all->cost_before.load_seconds, 14);
+  }
+}
+
+// Resuming with another number of workers is allowed and says so.
+TEST(Trainer, ResumeWithOtherWorkersSaysSo) {
+  auto disk = fresh_disk();
+  ASSERT_TRUE(TestRun(2).train(*disk, [](std::uint64_t done) { return done == 5; }).ok());
+  TestRun resumed(3);
+  ASSERT_TRUE(resumed.train_to_end(*disk).ok());
+  EXPECT_THAT(resumed.events, Contains("workers_changed"));
+}
+
+}  // namespace
+}  // namespace gossamer::engine

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learn/sparse/network/network_pieces.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+
+namespace gossamer::sparse {
+namespace {
+
+std::size_t size_of(const host::Range& range) { return range.end - range.begin; }
+
+// The part of the range that is no padding.
+host::Range within(const host::Range& range, std::size_t width) {
+  return {std::min(range.begin, width), std::min(range.end, width)};
+}
+
+// The number of second moments of so many columns, which begin with a moment block; the last block may be
+// short.
+std::size_t moment_blocks(std::size_t columns) {
+  return (columns + kernels::kMomentBlock - 1) / kernels::kMomentBlock;
+}
+
+}  // namespace
+
+std::size_t piece_rows(const NetworkShape& shape, const NetworkPiece& piece) {
+  if (piece.layer == 0) return size_of(within(piece.range, shape.hidden)) == 0 ? 0 : shape.features;
+  if (piece.layer <= shape.dense.size()) return size_of(within(piece.range, shape.dense[piece.layer - 1]));
+  CHECK(piece.layer == shape.dense.size() + 1, piece.layer, shape.dense.size());
+  return size_of(piece.range);
+}
+
+std::uint64_t piece_row_bytes(const NetworkShape& shape, const TableMoments& moments,
+                              const NetworkPiece& piece) {
+  const auto bytes = [](Moments kind, std::uint64_t columns) {
+    const std::uint64_t kept = kind == Moments::kBlock
+                                   ? columns * sizeof(kernels::Bf16) + moment_blocks(columns) * sizeof(float)
+                                   : 2 * columns * sizeof(float);
+    return columns * sizeof(float) + kept + sizeof(std::uint32_t);
+  };
+  if (piece.layer == 0) return bytes(moments.embedding, size_of(within(piece.range, shape.hidden)));
+  const std::size_t below =
+      piece.layer == 1 ? shape.hidden : shape.dense[std::min(piece.layer - 2, shape.dense.size() - 1)];
+  const Moments kind = piece.layer <= shape.dense.size() ? Moments::kElement : moments.output;
+  return bytes(kind, row_stride(below)) + 3 * sizeof(float);
+}
+
+PieceRows::PieceRows(Network& network, const NetworkPiece& piece) : rows_(piece_rows(network.shape, piece)) {
+  if (rows_ == 0) return;
+  if (piece.layer == 0) {
+    const host::Range columns = within(piece.range, network.shape.hidden);
+    const std::size_t first = network.part.columns.begin;
+    add_table(network.embedding, 0, {columns.begin - first, columns.end - first});
+  } else if (piece.layer <= network.shape.dense.size()) {
+    DenseLayer& layer = network.dense[piece.layer - 1];
+    const std::size_t unit = piece.range.begin - network.part.units[piece.layer - 1].begin;
+    add_table(layer.weights, unit, {0, layer.weights.stride()});
+    add_bias(layer.bias_scalar(unit));
+  } else {
+    add_table(network.output, piece.range.begin, {0, network.output.stride()});
+    add_bias(network.bias_scalar(static_cast<std::uint32_t>(piece.range.begin)));
+  }
+}
+
+template <class T>
+void PieceRows::add(T* first, std::size_t count, std::size_t stride) {
+  runs_[count_++] = {reinterpret_cast<std::byte*>(first), count * sizeof(T), stride * sizeof(T)};
+  row_bytes_ += count * sizeof(T);
+}
+
+void PieceRows::add_table(RowTable& table, std::size_t row, const host::Range& columns) {
+  CHECK(table.moments() != Moments::kNone);
+  CHECK(row + rows_ <= table.rows() && columns.end <= table.stride(), row, rows_, columns.end);
+  const std::size_t begin = columns.begin;
+  const std::size_t count = size_of(columns);
+  const std::size_t stride = table.stride();
+  add(table.weights(row) + begin, count, stride);
+  if (table.moments() == Moments::kBlock) {
+    add(table.block_moment1(row) + begin, count, stride);
+    add(table.block_moment2(row) + begin / kernels::kMomentBlock, moment_blocks(count),
+        moment_blocks(stride));
+  } else {
+    add(table.moment1(row) + begin, count, stride);
+    add(table.moment2(row) + begin, count, stride);
+  }
+  last_steps_ = &table.last_step(row);
+  add(last_steps_, 1, 1);
+}
+
+void PieceRows::add_bias(const AdamScalar& bias) {
+  for (float* const one : {bias.w, bias.m, bias.v}) add(one, 1, 1);
+}
+
+void PieceRows::save(std::size_t row, std::span<std::byte> bytes) const {
+  CHECK(row < rows_ && bytes.size() == row_bytes_, row, rows_, bytes.size(), row_bytes_);
+  std::byte* to = bytes.data();
+  for (std::size_t i = 0; i < count_; ++i) {
+    std::memcpy(to, runs_[i].first + row * runs_[i].stride, runs_[i].bytes);
+    to += runs_[i].bytes;
+  }
+}
+
+void PieceRows::load(std::size_t row, std::span<const std::byte> bytes) {
+  CHECK(row < rows_ && bytes.size() == row_bytes_, row, rows_, bytes.size(), row_bytes_);
+  const std::byte* from = bytes.data();
+  for (std::size_t i = 0; i < count_; ++i) {
+    std::memcpy(runs_[i].first + row * runs_[i].stride, from, runs_[i].bytes);
+    from += runs_[i].bytes;
+  }
+}
+
+// Where rows follow each other without gaps on both sides, copies all of them at once.
+void PieceRows::copy(const PieceRows& from) {
+  CHECK(rows_ == from.rows_ && count_ == from.count_, rows_, from.rows_, count_, from.count_);
+  for (std::size_t i = 0; i < count_; ++i) {
+    const Run& target = runs_[i];
+    const Run& source = from.runs_[i];
+    CHECK(target.bytes == source.bytes, i, target.bytes, source.bytes);
+    if (target.bytes == target.stride && source.bytes == source.stride) {
+      std::memcpy(target.first, source.first, rows_ * target.bytes);
+      continue;
+    }
+    for (std::size_t row = 0; row < rows_; ++row)
+      std::memcpy(target.first + row * target.stride, source.first + row * source.stride, target.bytes);
+  }
+}
+
+void save_piece(Network& from, const NetworkPiece& piece, std::span<std::byte> bytes) {
+  const PieceRows rows(from, piece);
+  CHECK(bytes.size() == rows.size() * rows.row_bytes(), bytes.size(), rows.size(), rows.row_bytes());
+  for (std::size_t row = 0; row < rows.size(); ++row)
+    rows.save(row, bytes.subspan(row * rows.row_bytes(), rows.row_bytes()));
+}
+
+void load_piece(Network& to, const NetworkPiece& piece, std::span<const std::byte> bytes) {
+  PieceRows rows(to, piece);
+  CHECK(bytes.size() == rows.size() * rows.row_bytes(), bytes.size(), rows.size(), rows.row_bytes());
+  for (std::size_t row = 0; row < rows.size(); ++row)
+    rows.load(row, bytes.subspan(row * rows.row_bytes(), rows.row_bytes()));
+}
+
+void copy_piece(Network& to, Network& from, const NetworkPiece& piece) {
+  PieceRows(to, piece).copy(PieceRows(from, piece));
+}
+
+void load_updated_rows(Network& to, const NetworkPiece& piece, std::span<const std::byte> bytes) {
+  PieceRows rows(to, piece);
+  CHECK(bytes.size() == rows.size() * rows.row_bytes(), bytes.size(), rows.size(), rows.row_bytes());
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    const auto saved = bytes.subspan(row * rows.row_bytes(), rows.row_bytes());
+    const bool updated = std::ranges::any_of(saved, [](std::byte byte) { return byte != std::byte{}; });
+    if (updated) rows.load(row, saved);
+  }
+}
+
+}  // namespace gossamer::sparse

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/companion.h"
+
+#include <utility>
+
+namespace gossamer::node {
+
+Accompanied::Accompanied(EventLoop& loop, cluster::CoordinatorProcess& process, const MakeCompanion& make)
+    : loop_(loop),
+      process_(process),
+      companion_(make(
+          [this](std::function<void()> work, std::function<void(Instant)> then) {
+            thread_.give([this, work = std::move(work), then = std::move(then)]() mutable {
+              work();
+              work = {};
+              loop_.post({}, [this, then = std::move(then)] { then(loop_.now()); });
+            });
+          },
+          [this](std::function<void()> action) { loop_.post({}, std::move(action)); })) {}
+
+void Accompanied::connect() {
+  const std::optional<Generation> leads =
+      process_.links() != nullptr ? std::optional(process_.generation()) : std::nullopt;
+  if (leads == lead_) return;
+  lead_ = leads;
+  companion_->connect(process_.links());
+}
+
+void Accompanied::on(net::Arrived arrived) {
+  connect();
+  companion_->on(std::move(arrived), loop_.now());
+}
+
+std::optional<Instant> Accompanied::tick() {
+  connect();
+  companion_->tick(loop_.now());
+  const auto over = companion_->over();
+  if (over && !stopped_ && process_.coordinator() != nullptr) {
+    stopped_ = true;
+    process_.coordinator()->stop(*over, loop_.now());
+  }
+  return companion_->next_wakeup();
+}
+
+}  // namespace gossamer::node

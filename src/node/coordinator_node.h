@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CoordinatorNode is `gossamer coordinator`: a CoordinatorProcess on the real machine. It has:
+//
+//   - a directory with credentials, tokens, store and events.jsonl
+//   - the network
+//   - the store's thread
+//   - the answers to questions of strangers and users (docs/protocols/admission.md)
+//
+// Thread rule: everything on the loop thread, which is the caller's.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "cluster/admission/token_book.h"
+#include "cluster/control/coordinator_process.h"
+#include "cluster/control/workload.h"
+#include "node/companion.h"
+#include "node/credentials.h"
+#include "node/event_loop.h"
+#include "node/metrics_endpoint.h"
+#include "node/node_log.h"
+#include "node/step_rate.h"
+#include "node/store_thread.h"
+#include "run/node_host.h"
+
+namespace gossamer::node {
+
+// How long all certificates of a run hold.
+inline constexpr int kCertificateDays = 3650;
+
+struct CoordinatorOptions {
+  std::string directory;  // absolute path
+  std::string state;      // STATE of this machine (places.h)
+  bool resume = false;
+  // Where it listens for control. Bulk listens at the next port, or at a free one for port 0.
+  // Nothing: where it listened before.
+  std::optional<host::Endpoint> listen;
+  std::string advertise = {};                 // name by which nodes reach this machine; empty: listen.host
+  std::string store = {};                     // sqlite:FILE or etcd:URL,...; empty: a file in the directory
+  std::vector<host::Endpoint> standbys = {};  // other coordinators of the run
+  std::size_t first_members = 1;
+  std::string configuration;  // for the members' engines
+  // The same for people, kept in the directory.
+  std::string run_toml = {};
+  std::vector<cluster::TrackId> tracks = {};
+  std::string program;
+  ReportOptions report;
+  MakeCompanion make_companion = {};  // may be empty
+};
+
+class CoordinatorNode {
+ public:
+  // Starts to listen. kUsage for a directory that holds something else, or that holds a run
+  // without `resume`. Any other error says what failed. A directory that was new is then as it
+  // was. `workload` outlives the node.
+  [[nodiscard]] static Result<std::unique_ptr<CoordinatorNode>> start(const NodeHost& host,
+                                                                      CoordinatorOptions options,
+                                                                      cluster::Workload& workload);
+  ~CoordinatorNode();
+
+  // The address of the control lane, as others reach it.
+  [[nodiscard]] const host::Endpoint& address() const { return address_; }
+  // Whether the run was not there before.
+  [[nodiscard]] bool new_run() const { return new_run_; }
+  // Makes a token of this run that is good for a day.
+  [[nodiscard]] Result<std::string> new_token(const std::string& note);
+
+  // Leads until `stop`, which is asked again and again, or until the run's end. On `stop` members are not
+  // asked to leave: they wait for a coordinator that comes back.
+  [[nodiscard]] Result<void> run(const std::function<bool()>& stop);
+  // Whether all members have left the run for good, whatever the reason. Nothing leads this run again.
+  [[nodiscard]] bool ended() const;
+  // Whether members are told to leave, and some have not left yet.
+  [[nodiscard]] bool stopping() const { return stopping_ && !ended(); }
+
+ private:
+  CoordinatorNode(const NodeHost& host, CoordinatorOptions options, cluster::Workload& workload);
+
+  [[nodiscard]] Result<void> choose_addresses();
+  [[nodiscard]] Result<void> prepare();
+  [[nodiscard]] Result<std::unique_ptr<host::Store>> open_store() const;
+  [[nodiscard]] Result<void> listen();
+  void show_metrics();
+  [[nodiscard]] cluster::CoordinatorProcess::Options process_options() const;
+  void on_network(host::NetworkEvent event);
+  [[nodiscard]] Result<void> keep_own_address();
+  void ask_again_later(const host::Asked& asked);
+  void answer_early_questions();
+  void on_asked(const host::Asked& asked);
+  void on_standby(const host::Asked& asked);
+  void on_enroll(const host::Asked& asked);
+  void on_status(const host::Asked& asked);
+  void on_stop(const host::Asked& asked);
+  void on_tokens(const host::Asked& asked);
+  void share_tokens_once();
+  [[nodiscard]] Result<void> may_see(const host::Asked& asked);
+  std::optional<Instant> work();
+  void tell_events();
+  void note_store(const cluster::StoreAnswer& answer);
+  [[nodiscard]] Epoch epoch() const;
+  void log(const std::string& kind, net::PeerId peer, const std::string& text);
+  void remark(LogLevel level, const std::string& text);
+  void log_refusal(const host::Asked& asked, const Error& why);
+
+  const NodeHost host_;
+  const CoordinatorOptions options_;
+  cluster::Workload& workload_;
+  RunCredentials credentials_;
+  cluster::TokenBook tokens_;
+  NodeLog log_;
+  EventLoop loop_;
+  std::vector<host::Asked> early_;  // questions from before it was known which coordinator leads
+  std::size_t early_bytes_ = 0;
+  StepRate rate_;
+  host::Endpoint control_;
+  host::Endpoint bulk_;
+  host::Endpoint address_;
+  bool new_run_ = false;
+  bool led_before_ = false;  // the run was led from this directory, now or in an earlier life
+  bool led_ = false;
+  bool stood_by_ = false;
+  bool stopping_ = false;
+  bool shared_ = false;                     // other coordinators have the same store
+  std::optional<Generation> tokens_taken_;  // lead in which tokens were taken from the store
+  Instant started_;
+  double started_wall_;  // seconds since 1970-01-01 UTC
+  // The store's call under way, as its index in StoreCall, and the last one that failed with the reason.
+  std::size_t call_ = 0;
+  std::optional<std::pair<std::size_t, std::string>> store_fails_;
+  // Limits how often a refusal is logged, because strangers could fill the disk.
+  Instant next_refusal_;
+  std::uint64_t silent_refusals_ = 0;
+  std::unique_ptr<host::DirectoryLock> lock_;
+  std::unique_ptr<cluster::CoordinatorProcess> process_;
+  std::unique_ptr<MetricsEndpoint> metrics_;
+  // Threads of these objects post to the loop, so they end first.
+  std::unique_ptr<Accompanied> companion_;
+  std::unique_ptr<StoreThread> store_;
+  std::unique_ptr<host::Network> network_;
+};
+
+}  // namespace gossamer::node

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The part of CoordinatorNode that answers questions of strangers, users and other coordinators.
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/node_name.h"
+#include "cluster/admission/enrolment.h"
+#include "node/cluster_status.h"
+#include "node/coordinator_node.h"
+#include "node/enrolling.h"
+#include "node/questions.h"
+#include "node/shared_tokens.h"
+
+namespace gossamer::node {
+namespace {
+
+constexpr Duration kRefusalEvery{1'000'000'000};
+constexpr std::size_t kMostEarly = 1024;
+constexpr std::size_t kMostEarlyBytes = std::size_t{4} << 20;
+
+}  // namespace
+
+// Keeps a question for later. Members ask as soon as they see the port, and the
+// store may take a moment longer.
+void CoordinatorNode::ask_again_later(const host::Asked& asked) {
+  const bool room = early_.size() < kMostEarly && early_bytes_ + asked.body.size() <= kMostEarlyBytes;
+  if (!room || store_fails_) {
+    return network_->answer(
+        asked.question,
+        Error{.what = "the coordinator cannot begin yet",
+              .got = store_fails_ ? "its store fails: " + store_fails_->second : "too many questions at once",
+              .fix = "try again in a moment"});
+  }
+  early_.push_back(asked);
+  early_bytes_ += asked.body.size();
+}
+
+void CoordinatorNode::answer_early_questions() {
+  if (process_->beginning() && !store_fails_) return;
+  early_bytes_ = 0;
+  for (const host::Asked& asked : std::exchange(early_, {})) on_asked(asked);
+}
+
+void CoordinatorNode::on_asked(const host::Asked& asked) {
+  if (asked.method == kClockMethod)
+    return network_->answer(asked.question, clock_answer(host_.clock.wall_seconds()));
+  if (process_->beginning()) return ask_again_later(asked);
+  const bool ours = asked.method == cluster::kEnrollMethod || asked.method == kStatusMethod ||
+                    asked.method == kStopMethod || asked.method == kTokensMethod;
+  if (!ours) return process_->on(asked, loop_.now());
+  if (process_->coordinator() == nullptr) return on_standby(asked);
+  share_tokens_once();
+  if (asked.method == cluster::kEnrollMethod) return on_enroll(asked);
+  if (asked.method == kStatusMethod) return on_status(asked);
+  if (asked.method == kTokensMethod) return on_tokens(asked);
+  on_stop(asked);
+}
+
+void CoordinatorNode::on_standby(const host::Asked& asked) {
+  std::string others;
+  for (const host::Endpoint& other : options_.standbys)
+    others += (others.empty() ? "" : ", ") + host::to_string(other);
+  network_->answer(asked.question, Error{.what = "this coordinator does not lead the run now",
+                                         .fix = others.empty() ? "try again in a moment"
+                                                               : "try again in a moment, or ask " + others});
+}
+
+void CoordinatorNode::on_enroll(const host::Asked& asked) {
+  const cluster::RunIdentity identity{
+      .run = credentials_.own.run, .authority = credentials_.authority.certificate, .wire = wire_range()};
+  const auto now = static_cast<std::int64_t>(host_.clock.wall_seconds());
+  const auto request = cluster::check_enroll(asked.body, identity, tokens_, now);
+  if (!request.ok()) {
+    log_refusal(asked, request.error());
+    return network_->answer(asked.question, request.error());
+  }
+  process_->coordinator()->give_node(
+      [this, identity, request = *request, question = asked.question](NodeId node) {
+        const auto signer = signer_of(credentials_.authority,
+                                      {.now_seconds = host_.clock.wall_seconds(), .days = kCertificateDays});
+        const auto admitted = cluster::admit(request, node, identity, signer);
+        log(admitted.ok() ? "enrolled" : "enrol_refused", {node, {}},
+            admitted.ok() ? "with token " + request.token() : admitted.error().message());
+        network_->answer(question, admitted);
+      });
+}
+
+Result<void> CoordinatorNode::may_see(const host::Asked& asked) {
+  if (!asked.peer.certificate.empty()) return {};
+  const auto proof = read_status_question(asked.body);
+  if (!proof.ok()) return proof.error();
+  const auto now = static_cast<std::int64_t>(host_.clock.wall_seconds());
+  const auto record = tokens_.check(proof->id, proof->secret, now);
+  return record.ok() ? Result<void>() : record.error();
+}
+
+void CoordinatorNode::on_status(const host::Asked& asked) {
+  if (auto allowed = may_see(asked); !allowed.ok()) return network_->answer(asked.question, allowed.error());
+  StatusFacts facts{.run = credentials_.own.run,
+                    .program = options_.program,
+                    .time = host_.clock.wall_seconds(),
+                    .alarms = {},
+                    .steps_per_second = rate_.steps_per_second()};
+  if (store_fails_) facts.alarms.push_back("the store fails: " + store_fails_->second);
+  if (log_.first_error()) facts.alarms.push_back("events are lost: " + log_.first_error()->message());
+  network_->answer(asked.question, status_json(*process_->coordinator(), facts, loop_.now()));
+}
+
+void CoordinatorNode::on_stop(const host::Asked& asked) {
+  if (asked.peer.certificate != certificate_name(cluster::kCoordinatorNode)) {
+    return network_->answer(asked.question, Error{.kind = ErrorKind::kRefused,
+                                                  .what = "only the run's own directory may stop it",
+                                                  .got = asked.peer.certificate,
+                                                  .fix = "run 'gossamer stop' on the coordinator's machine"});
+  }
+  process_->coordinator()->stop(
+      "somebody ran 'gossamer stop'", loop_.now(),
+      [this, question = asked.question] { network_->answer(question, std::string()); });
+}
+
+void CoordinatorNode::on_tokens(const host::Asked& asked) {
+  if (asked.peer.certificate != certificate_name(cluster::kCoordinatorNode) || !shared_) {
+    return network_->answer(asked.question,
+                            Error{.kind = ErrorKind::kRefused,
+                                  .what = "tokens are told to other coordinators of this store alone",
+                                  .got = asked.peer.certificate});
+  }
+  answer_tokens(tokens_, *process_->coordinator(), asked.body,
+                static_cast<std::int64_t>(host_.clock.wall_seconds()),
+                [this, question = asked.question](Result<std::string> answer) {
+                  network_->answer(question, std::move(answer));
+                });
+}
+
+// Shares tokens once in each lead, before a stranger is answered, and also when no question
+// comes, so that the store has them.
+void CoordinatorNode::share_tokens_once() {
+  if (!shared_ || tokens_taken_ == process_->generation()) return;
+  tokens_taken_ = process_->generation();
+  const auto now = static_cast<std::int64_t>(host_.clock.wall_seconds());
+  for (const Error& error : share_tokens(tokens_, *process_->coordinator(), now))
+    remark(LogLevel::kWarning, error.message());
+}
+
+void CoordinatorNode::log_refusal(const host::Asked& asked, const Error& why) {
+  if (loop_.now() < next_refusal_) {
+    ++silent_refusals_;
+    return;
+  }
+  next_refusal_ = loop_.now() + kRefusalEvery;
+  const std::uint64_t more = std::exchange(silent_refusals_, 0);
+  log("enrol_refused", {},
+      fmt::format("{}: {}{}", asked.from, why.message(),
+                  more == 0 ? "" : fmt::format("; and {} more before it", more)));
+}
+
+}  // namespace gossamer::node

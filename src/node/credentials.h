@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Keys and certificates in a directory, DIR/credentials. By them a node is known, and on the
+// coordinator's machine the run's authority too (docs/protocols/admission.md). Every file is readable
+// by its owner only. A crash leaves whole files. A membership counts from the moment when its last
+// file, certificate.pem, is there.
+//
+//   key.pem, authority.pem, certificate.pem   of a node: its name is "node-" and its number,
+//                                             the authority's name is that of the run
+//   authority-key.pem                         beside the coordinator
+//
+// Errors name the file or directory. Thread rule: one thread.
+#pragma once
+
+#include <string>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "host/api/disk.h"
+#include "host/grpc/certificates.h"
+#include "host/grpc/network.h"
+
+namespace gossamer::node {
+
+// A node of a run, with its credentials.
+struct Membership {
+  NodeId node;
+  std::string run;
+  host::NetworkCredentials credentials;
+};
+
+// The credentials on the coordinator's machine.
+struct RunCredentials {
+  host::KeyAndCertificate authority;
+  Membership own;
+};
+
+[[nodiscard]] std::string credentials_directory(const std::string& directory);
+
+// Whether load_membership() has something to load.
+[[nodiscard]] Result<bool> has_membership(host::Disk& disk, const std::string& directory);
+
+// Makes an authority for the run and the coordinator's certificate, and writes both. kUsage where credentials
+// are already, because nodes that trust them would be lost. `run` has 1..64 bytes.
+[[nodiscard]] Result<RunCredentials> create_run_credentials(host::Disk& disk, const std::string& directory,
+                                                            const std::string& run,
+                                                            const host::Validity& validity);
+[[nodiscard]] Result<RunCredentials> load_run_credentials(host::Disk& disk, const std::string& directory,
+                                                          double now_seconds);
+
+// Keeps a membership, durable when it returns. It replaces an earlier one.
+[[nodiscard]] Result<void> keep_membership(host::Disk& disk, const std::string& directory,
+                                           const Membership& membership);
+[[nodiscard]] Result<Membership> load_membership(host::Disk& disk, const std::string& directory,
+                                                 double now_seconds);
+
+// The node and run that the credentials name, if they fit together and are valid. kBadData without `where`.
+[[nodiscard]] Result<Membership> membership_of(host::NetworkCredentials credentials, double now_seconds);
+
+}  // namespace gossamer::node

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/credentials.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cluster/admission/enrolment.h"
+#include "cluster/control/view.h"
+#include "host/api/files.h"
+#include "host/sim/disk.h"
+
+namespace gossamer::node {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr host::Validity kValid{.now_seconds = 1.8e9, .days = 30};
+constexpr double kNow = kValid.now_seconds;
+
+// Created credentials are loaded again, with their names. A second creation is refused.
+TEST(Credentials, OfARun) {
+  host::SimDisk disk{{}};
+  EXPECT_FALSE(*has_membership(disk, "run"));
+  EXPECT_FALSE(load_run_credentials(disk, "run", kNow).ok());
+  const auto made = create_run_credentials(disk, "run", "run-1", kValid);
+  ASSERT_TRUE(made.ok()) << made.error().message();
+  EXPECT_TRUE(*has_membership(disk, "run"));
+  const auto loaded = load_run_credentials(disk, "run", kNow);
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message();
+  EXPECT_EQ(loaded->authority.key, made->authority.key);
+  EXPECT_EQ(loaded->own.node, cluster::kCoordinatorNode);
+  EXPECT_EQ(loaded->own.run, "run-1");
+  EXPECT_EQ(loaded->own.credentials.certificate, made->own.credentials.certificate);
+  const auto again = create_run_credentials(disk, "run", "run-2", kValid);
+  ASSERT_FALSE(again.ok());
+  EXPECT_EQ(again.error().kind, ErrorKind::kUsage);
+  EXPECT_EQ(load_run_credentials(disk, "run", kNow)->own.run, "run-1");
+}
+
+// A missing file is named. Damaged, swapped or outdated files are refused by directory, and
+// the error says what does not fit.
+TEST(Credentials, DamageIsNamed) {
+  host::SimDisk disk{{}};
+  ASSERT_TRUE(create_run_credentials(disk, "run", "run-1", kValid).ok());
+  ASSERT_TRUE(create_run_credentials(disk, "other", "run-1", kValid).ok());
+  for (const char* file : {"key.pem", "authority.pem", "certificate.pem", "authority-key.pem"}) {
+    const std::string path = std::string("run/credentials/") + file;
+    const std::string good = *host::read_text(disk, path);
+    const std::string foreign = *host::read_text(disk, std::string("other/credentials/") + file);
+    for (const std::string& text :
+         {std::string(), std::string("garbage"), good.substr(0, good.size() / 2), foreign}) {
+      ASSERT_TRUE(host::replace_file(disk, path, std::string_view(text)).ok());
+      const auto loaded = load_run_credentials(disk, "run", kNow);
+      ASSERT_FALSE(loaded.ok()) << file;
+      EXPECT_EQ(loaded.error().kind, ErrorKind::kBadData);
+      EXPECT_EQ(loaded.error().where, "run/credentials");
+    }
+    ASSERT_TRUE(disk.remove_all(path).ok());
+    EXPECT_THAT(load_run_credentials(disk, "run", kNow).error().message(), HasSubstr(path));
+    ASSERT_TRUE(host::replace_file(disk, path, std::string_view(good)).ok());
+    ASSERT_TRUE(load_run_credentials(disk, "run", kNow).ok());
+  }
+  const auto later = load_run_credentials(disk, "run", kNow + 31 * 86400);
+  EXPECT_EQ(later.error().kind, ErrorKind::kRefused);
+  EXPECT_THAT(later.error().message(), HasSubstr("expired"));
+}
+
+// Only names that a node has make a membership.
+TEST(Credentials, NodeNames) {
+  const auto authority = host::make_authority("run-1", kValid);
+  const auto own = host::make_request();
+  const auto named = [&](const std::string& name) {
+    return membership_of({.authority = authority->certificate,
+                          .certificate = *host::sign_request(*authority, own->request, name, kValid),
+                          .key = own->key},
+                         kNow);
+  };
+  EXPECT_EQ(named("node-1")->node, NodeId{1});
+  EXPECT_EQ(named("node-18446744073709551615")->node, NodeId{18446744073709551615U});
+  for (const char* bad :
+       {"node-0", "node-01", "node-1x", "node-", "1", "mode-1", "node-18446744073709551616"})
+    EXPECT_FALSE(named(bad).ok()) << bad;
+}
+
+// A membership is there whole or not at all after a crash at any moment of keeping it.
+TEST(Credentials, CrashWhileKeeping) {
+  host::SimDisk source{{}};
+  const auto membership = create_run_credentials(source, "run", "run-1", kValid);
+  ASSERT_TRUE(membership.ok());
+  for (std::uint64_t k = 0;; ++k) {
+    host::SimDisk disk({.seed = 1});
+    ASSERT_TRUE(disk.make_directories("node").ok() && disk.sync_directory(".").ok());
+    disk.restart_count({.seed = k, .crash_at_operation = k});
+    const bool kept = keep_membership(disk, "node", membership->own).ok();
+    const auto later = disk.after_crash();
+    const auto there = has_membership(*later, "node");
+    ASSERT_TRUE(there.ok());
+    if (kept || *there) {
+      EXPECT_TRUE(load_membership(*later, "node", kNow).ok()) << "crash at " << k;
+    }
+    if (!kept) continue;
+    EXPECT_GT(k, 10U);
+    break;
+  }
+}
+
+}  // namespace
+}  // namespace gossamer::node

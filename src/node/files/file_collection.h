@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FileCollection puts what members deliver into a directory of their coordinator (file_delivery.h,
+// docs/protocols/delivery.md). Files appear whole, or grow. A name belongs to the node that used it first.
+//
+// Files on their way lie in DIRECTORY.incoming. Thread rule: one owner, the loop thread.
+#pragma once
+
+#include <gossamer/delivery.pb.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "host/api/disk.h"
+#include "net/link/links.h"
+#include "node/files/file_exchange.h"
+
+namespace gossamer::node {
+
+class FileCollection {
+ public:
+  struct Options {
+    std::string directory;
+    std::vector<std::string> growing;  // suffixes of files that grow
+    std::uint64_t most_bytes = 0;      // most bytes of a file
+  };
+
+  // The exchange outlives this object. All files that the exchange gets are for this object.
+  FileCollection(host::Disk& disk, FileExchange& exchange, Options options)
+      : disk_(disk), exchange_(exchange), options_(std::move(options)) {}
+
+  // Consumes a message of a delivery. False for any other message.
+  [[nodiscard]] bool on(const net::Arrived& arrived, net::Links& links, Instant now);
+  // Called after the exchange's tick().
+  void tick(net::Links& links, Instant now);
+  [[nodiscard]] std::vector<std::string> take_remarks() { return std::exchange(remarks_, {}); }
+  // Since when the disk has failed, or had no room, for files that were offered. A file that comes ends this.
+  struct Failing {
+    Instant since;
+    Error last;
+  };
+  [[nodiscard]] const std::optional<Failing>& failing() const { return failing_; }
+
+ private:
+  struct Arriving {
+    std::string name;
+    net::PeerId from;
+  };
+
+  [[nodiscard]] Result<void> check_name(const std::string& name, NodeId from);
+  void offered(net::PeerId from, const wire::Delivery& body, net::Links& links, Instant now);
+  void append(const wire::Delivery& body, const Slices& payload);
+  void taken(const std::string& name, const Sha256& id, net::PeerId to, net::Links& links, Instant now);
+  [[nodiscard]] Result<void> put(const std::string& name, const StoredFile& file);
+  [[nodiscard]] std::string incoming() const { return options_.directory + ".incoming"; }
+  [[nodiscard]] std::string path(const std::string& name) const { return options_.directory + "/" + name; }
+  void remark(const Error& error) { remarks_.push_back(error.message()); }
+  void fails(const Error& error, Instant now);
+
+  struct Growing {
+    std::unique_ptr<host::WritableFile> file;
+    std::uint64_t bytes = 0;
+  };
+
+  host::Disk& disk_;
+  FileExchange& exchange_;
+  const Options options_;
+  std::map<std::string, NodeId> owners_;
+  std::map<std::string, Sha256> taken_;
+  std::map<Sha256, Arriving> arriving_;
+  std::map<std::string, Growing> growing_;
+  std::optional<Failing> failing_;
+  std::vector<std::string> remarks_;
+};
+
+}  // namespace gossamer::node

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/files/file_delivery.h"
+
+#include <gmock/gmock.h>
+#include <gossamer/delivery.pb.h>
+#include <gtest/gtest.h>
+
+#include "node/files/file_collection.h"
+#include "node/files/test_exchanging_node.h"
+
+namespace gossamer::node {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using testing::ExchangingNode;
+using ::testing::HasSubstr;
+using testing::make_bytes;
+
+// A coordinator, which is node 1, and a member.
+class Delivering : public ::testing::Test {
+ protected:
+  void lead(std::shared_ptr<host::SimDisk> disk = nullptr) {
+    const std::uint64_t incarnation = ++leads_;
+    collection_.reset();
+    coordinator_.emplace(timeline_, internet_, 1, incarnation, std::move(disk));
+    collection_.emplace(
+        *coordinator_->disk, *coordinator_->exchange,
+        FileCollection::Options{.directory = "/run/parts", .growing = {".steps"}, .most_bytes = 10'000'000});
+    coordinator_->on_other = [this](const net::Arrived& arrived) {
+      return collection_->on(arrived, *coordinator_->node.links, timeline_.now());
+    };
+    coordinator_->on_tick = [this] { collection_->tick(*coordinator_->node.links, timeline_.now()); };
+  }
+  void join(std::shared_ptr<host::SimDisk> disk = nullptr) {
+    delivery_.reset();
+    member_.emplace(timeline_, internet_, 7, ++lives_, std::move(disk));
+    auto delivery = FileDelivery::start(*member_->disk, *member_->exchange, member_->aside,
+                                        {.directory = "/own/deliver", .growing = {".steps"}});
+    ASSERT_TRUE(delivery.ok()) << delivery.error().message();
+    delivery_ = *std::move(delivery);
+    member_->on_other = [this](const net::Arrived& arrived) {
+      return delivery_->on(arrived, coordinator_->node.id, *member_->node.links, timeline_.now());
+    };
+    member_->on_tick = [this] {
+      delivery_->tick(coordinator_->node.id, *member_->node.links, timeline_.now());
+    };
+    member_->node.open(coordinator_->node);
+  }
+  void run_for(double seconds) {
+    for (int i = 0; i < seconds * 100; ++i) {
+      timeline_.run_until(timeline_.now() + from_seconds(0.01));
+      if (coordinator_) coordinator_->tick();
+      if (member_) member_->tick();
+    }
+  }
+  void write(const std::string& name, const std::string& bytes) {
+    ASSERT_TRUE(host::replace_file(*member_->disk, "/own/deliver/" + name, bytes).ok());
+  }
+  void append(const std::string& name, const std::string& text) {
+    auto file = member_->disk->open_writable("/own/deliver/" + name, host::WriteMode::kAppend);
+    ASSERT_TRUE(file.ok());
+    ASSERT_TRUE((*file)->append(std::as_bytes(std::span(text))).ok());
+  }
+  std::string collected(const std::string& name) {
+    const auto text = host::read_text(*coordinator_->disk, "/run/parts/" + name);
+    return text.ok() ? *text : "none";
+  }
+  void say(const wire::Delivery& body) {
+    EXPECT_TRUE(
+        member_->node.send(coordinator_->node.id, host::Lane::kControl,
+                           {.channel = kDeliveries, .body = body.SerializeAsString(), .payload = {}}));
+  }
+
+  host::Timeline timeline_{3};
+  host::SimInternet internet_{timeline_, 3};
+  std::uint64_t leads_ = 0;
+  std::uint64_t lives_ = 0;
+  std::optional<ExchangingNode> coordinator_;
+  std::optional<FileCollection> collection_;
+  std::optional<ExchangingNode> member_;
+  std::unique_ptr<FileDelivery> delivery_;
+};
+
+// Whole files arrive whole, and the member then removes them. Growing files arrive as they grow, and stay.
+TEST_F(Delivering, WholeAndGrowing) {
+  lead();
+  join();
+  const std::string part = make_bytes(3'500'000);
+  append("7.steps", "1 2 3\n");
+  write("part-7-200", part);
+  run_for(0.9);
+  EXPECT_EQ(collected("7.steps"), "1 2 3\n");
+  append("7.steps", make_bytes(300'000));
+  run_for(5);
+  EXPECT_TRUE(collected("part-7-200") == part);
+  EXPECT_TRUE(collected("7.steps") == "1 2 3\n" + make_bytes(300'000));
+  EXPECT_THAT(*member_->disk->list("/own/deliver"), ElementsAre("7.steps", "outgoing"));
+  EXPECT_TRUE(member_->disk->list("/own/deliver/outgoing")->empty());
+  EXPECT_TRUE(coordinator_->disk->list("/run/parts.incoming")->empty());
+}
+
+// A file is seen in one of the two places until the coordinator has it.
+TEST_F(Delivering, IsUnderWayUntilItIsThere) {
+  lead();
+  join();
+  EXPECT_FALSE(FileDelivery::under_way(*member_->disk, "/own/deliver"));
+  EXPECT_FALSE(FileDelivery::under_way(*member_->disk, "/own/nothing"));
+  internet_.set_rates("m7", {.up_bytes_per_second = 1e6, .down_bytes_per_second = 1e6});
+  write("part-7-200", make_bytes(2'000'000));
+  int looks = 0;
+  for (; collected("part-7-200") == "none" && looks < 2000; ++looks) {
+    const bool here = *member_->disk->exists("/own/deliver/part-7-200");
+    ASSERT_TRUE(here || FileDelivery::under_way(*member_->disk, "/own/deliver")) << looks;
+    run_for(0.01);
+  }
+  EXPECT_GT(looks, 100);
+  EXPECT_LT(looks, 2000);
+  run_for(1);
+  EXPECT_FALSE(FileDelivery::under_way(*member_->disk, "/own/deliver"));
+}
+
+// A newer file of the same name takes the older one's place, also while the older is under way.
+TEST_F(Delivering, TheNewestOfAName) {
+  lead();
+  join();
+  internet_.set_rates("m7", {.up_bytes_per_second = 1e6, .down_bytes_per_second = 1e6});
+  write("part-7-200", make_bytes(4'000'000));
+  run_for(2);
+  EXPECT_EQ(collected("part-7-200"), "none");
+  const std::string newer = make_bytes(2'000'000, 5);
+  write("part-7-200", newer);
+  run_for(20);
+  EXPECT_TRUE(collected("part-7-200") == newer);
+  write("part-7-200", make_bytes(1'000'000, 6));
+  run_for(10);
+  EXPECT_TRUE(collected("part-7-200") == make_bytes(1'000'000, 6));
+}
+
+// Nothing is lost or doubled when a coordinator starts again or connections break.
+TEST_F(Delivering, AnotherCoordinator) {
+  lead();
+  join();
+  internet_.set_rates("m7", {.up_bytes_per_second = 1e6, .down_bytes_per_second = 1e6});
+  std::string steps;
+  for (int i = 0; i < 8; ++i) {
+    const std::string more = make_bytes(90'000, static_cast<std::size_t>(i));
+    append("7.steps", more);
+    steps += more;
+    if (i == 3) write("part-7-9", make_bytes(4'000'000));
+    run_for(0.5);
+    if (i == 2) internet_.reset("m1", "m7");
+    if (i != 5) continue;
+    const std::shared_ptr<host::SimDisk> disk = coordinator_->disk;
+    member_->node.fence(coordinator_->node.id);
+    lead(disk);
+    member_->node.open(coordinator_->node);
+  }
+  run_for(30);
+  EXPECT_TRUE(collected("7.steps") == steps);
+  EXPECT_TRUE(collected("part-7-9") == make_bytes(4'000'000));
+}
+
+// A member that starts again goes on with growing files. Earlier whole files are of no use.
+TEST_F(Delivering, AnotherLifeOfTheMember) {
+  lead();
+  join();
+  append("7.steps", "first\n");
+  run_for(1);
+  const std::shared_ptr<host::SimDisk> disk = member_->disk;
+  write("part-7-9", "of before");
+  member_.reset();
+  run_for(1);
+  join(disk);
+  append("7.steps", "second\n");
+  run_for(3);
+  EXPECT_EQ(collected("7.steps"), "first\nsecond\n");
+  EXPECT_EQ(collected("part-7-9"), "none");
+}
+
+// Names that lead elsewhere or belong to another node, and files that are too large, are refused and told. A
+// full disk is told, with the time since when. The file arrives once there is room.
+TEST_F(Delivering, Refusals) {
+  lead();
+  join();
+  run_for(1);
+  const auto offer = [&](const std::string& name) {
+    wire::Delivery body;
+    body.set_kind(wire::Delivery::OFFER);
+    body.set_name(name);
+    body.set_manifest(std::string(32, 'x'));
+    say(body);
+    run_for(0.3);
+    return coordinator_->remarks;
+  };
+  coordinator_->on_tick = [this] {
+    collection_->tick(*coordinator_->node.links, timeline_.now());
+    for (const std::string& one : collection_->take_remarks()) coordinator_->remarks.push_back(one);
+  };
+  for (const char* const name : {"../escape", "a/b", ".hidden", "", "x.tmp"}) {
+    coordinator_->remarks.clear();
+    EXPECT_THAT(offer(name), Contains(HasSubstr("under a name that cannot be"))) << name;
+  }
+  write("part-7-1", make_bytes(10'500'000));
+  run_for(3);
+  EXPECT_THAT(coordinator_->remarks, Contains(HasSubstr("larger than it may be")));
+  EXPECT_EQ(collected("part-7-1"), "none");
+  EXPECT_FALSE(collection_->failing());
+
+  coordinator_->disk->restart_count({.capacity_bytes = 1'000'000});
+  write("part-7-2", make_bytes(2'000'000));
+  run_for(3);
+  EXPECT_THAT(coordinator_->remarks, Contains(HasSubstr("too little room")));
+  ASSERT_TRUE(collection_->failing());
+  const Instant since = collection_->failing()->since;
+  run_for(8);
+  ASSERT_TRUE(collection_->failing());
+  EXPECT_EQ(collection_->failing()->since, since);
+  EXPECT_THAT(collection_->failing()->last.message(), HasSubstr("too little room"));
+  coordinator_->disk->restart_count({});
+  run_for(10);
+  EXPECT_FALSE(collection_->failing());
+  EXPECT_TRUE(collected("part-7-2") == make_bytes(2'000'000));
+}
+
+// A file that a node has delivered under a name is replaced by no other node.
+TEST_F(Delivering, NamesBelongToNodes) {
+  lead();
+  join();
+  write("part-7-1", "mine");
+  run_for(2);
+  ExchangingNode other(timeline_, internet_, 8);
+  other.node.open(coordinator_->node);
+  run_for(1);
+  wire::Delivery body;
+  body.set_kind(wire::Delivery::OFFER);
+  body.set_name("part-7-1");
+  body.set_manifest(std::string(32, 'x'));
+  EXPECT_TRUE(other.node.send(coordinator_->node.id, host::Lane::kControl,
+                              {.channel = kDeliveries, .body = body.SerializeAsString(), .payload = {}}));
+  run_for(1);
+  EXPECT_THAT(collection_->take_remarks(), Contains(HasSubstr("not node 7's")));
+  EXPECT_EQ(collected("part-7-1"), "mine");
+}
+
+}  // namespace
+}  // namespace gossamer::node

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/member_node.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "cluster/admission/token.h"
+#include "host/grpc/certificates.h"
+#include "host/grpc/network.h"
+#include "host/posix/route.h"
+#include "node/cluster_status.h"
+#include "node/enrolling.h"
+#include "node/places.h"
+#include "node/questions.h"
+#include "node/random_text.h"
+
+namespace gossamer::node {
+namespace {
+
+constexpr Duration kDrainTime{120'000'000'000};
+constexpr Duration kLookTime{5'000'000'000};
+constexpr Duration kLookForAddress{2'000'000'000};
+
+}  // namespace
+
+MemberNode::MemberNode(const NodeHost& host, MemberOptions options)
+    : host_(host),
+      options_(std::move(options)),
+      log_(host, options_.directory.path, options_.report.log),
+      loop_(host.clock),
+      started_(host.clock.wall_seconds()) {}
+
+MemberNode::~MemberNode() { network_.reset(); }
+
+Result<std::unique_ptr<MemberNode>> MemberNode::start(const NodeHost& host, MemberOptions options,
+                                                      const MakeEngine& make_engine) {
+  std::unique_ptr<MemberNode> node(new MemberNode(host, std::move(options)));
+  if (auto prepared = node->prepare(); !prepared.ok()) return prepared.error();
+  if (auto listens = node->listen(make_engine); !listens.ok()) return listens.error();
+  return node;
+}
+
+Result<void> MemberNode::prepare() {
+  const std::string& directory = options_.directory.path;
+  std::optional<cluster::Token> token;
+  if (options_.token) {
+    auto decoded = cluster::decode_token(*options_.token);
+    if (!decoded.ok()) {
+      Error error = decoded.error();
+      error.where = "--token";
+      return error;
+    }
+    token = std::move(*decoded);
+    token->at = options_.coordinator;
+  }
+  const auto known = has_membership(host_.disk, directory);
+  if (!known.ok()) return known.error();
+  auto become = *known ? resume(token) : enroll_with(token);
+  if (!become.ok()) return become;
+  log_.name(membership_.run, membership_.node);
+  return keep_address(host_.disk, directory, {.coordinator = options_.coordinator, .others = others_});
+}
+
+Result<void> MemberNode::resume(const std::optional<cluster::Token>& token) {
+  const std::string& directory = options_.directory.path;
+  auto kept = load_membership(host_.disk, directory, host_.clock.wall_seconds());
+  if (!kept.ok()) return kept.error();
+  if ((*kept).node == cluster::kCoordinatorNode) {
+    return Error{.kind = ErrorKind::kUsage,
+                 .where = directory,
+                 .what = "this is a coordinator's directory",
+                 .expected = "a directory of this node's own",
+                 .fix = "give --dir another directory, or leave it out"};
+  }
+  const std::string& authority = (*kept).credentials.authority;
+  const auto fingerprint = host::fingerprint(authority);
+  if (!fingerprint.ok()) return fingerprint.error();
+  if (token && token->authority != *fingerprint) {
+    return Error{.kind = ErrorKind::kRefused,
+                 .where = directory,
+                 .what = "this node is of another run than the token",
+                 .got = "credentials of run " + (*kept).run,
+                 .expected = "credentials of the token's run, or none",
+                 .fix = "give --dir another directory"};
+  }
+  // The file is only a hint. Without it, there is the coordinator that the user named.
+  if (const auto before = load_address(host_.disk, directory); before.ok()) {
+    others_ = before->others;
+    others_.push_back(before->coordinator);
+  }
+  const bool old = std::erase(others_, options_.coordinator) != 0;
+  const auto served = expect_run(options_.coordinator, authority, kLookTime);
+  if (!served.ok()) {
+    // An old address of the run may belong to something else by now. A wrong new one is a user's mistake.
+    const bool elsewhere = old && !others_.empty();
+    if (served.error().kind == ErrorKind::kRefused && !elsewhere) return served;
+    log_.remark(LogLevel::kWarning, {}, fmt::format("{}; trying on", served.error().message()));
+  }
+  membership_ = std::move(*kept);
+  return {};
+}
+
+Result<void> MemberNode::enroll_with(const std::optional<cluster::Token>& token) {
+  const std::string& directory = options_.directory.path;
+  if (!token) {
+    return Error{.kind = ErrorKind::kUsage,
+                 .where = "--token",
+                 .what = "this machine is not a node of the run yet",
+                 .got = "no token, and no credentials in " + directory,
+                 .expected = "the token that the coordinator printed",
+                 .fix = "on the coordinator's machine: gossamer token create DIR"};
+  }
+  auto enrolled = enroll({.token = *token,
+                          .wire = wire_range(),
+                          .program = options_.program,
+                          .now_seconds = host_.clock.wall_seconds()});
+  if (!enrolled.ok()) return enrolled.error();
+  if (auto kept = keep_membership(host_.disk, directory, *enrolled); !kept.ok()) return kept;
+  membership_ = std::move(*enrolled);
+  return {};
+}
+
+// Opens the ports at which others reach this node under `advertise`.
+Result<membership::Listening> MemberNode::open_ports(const std::string& advertise) {
+  host::Endpoint control_at = options_.listen;
+  if (options_.towards && !is_wildcard(control_at.host)) control_at.host = advertise;
+  auto open = ports_.find(control_at.host);
+  if (open == ports_.end()) {
+    const auto bulk_at = bulk_endpoint(control_at);
+    if (!bulk_at.ok()) return bulk_at.error();
+    const auto control = network_->listen(control_at, host::Lane::kControl);
+    if (!control.ok()) return control.error();
+    const auto bulk = network_->listen(*bulk_at, host::Lane::kBulk);
+    if (!bulk.ok()) return bulk.error();
+    open = ports_.emplace(control_at.host, Ports{.control = control->port, .bulk = bulk->port}).first;
+  }
+  return cluster::listening_of({.node = membership_.node,
+                                .control = {advertise, open->second.control},
+                                .bulk = {advertise, open->second.bulk}});
+}
+
+// Where others reach this node now. An interface may have gone since the last life, or have another address.
+membership::Listening MemberNode::where_now() {
+  const auto route = host::route_to(*options_.towards);
+  if (!route.ok() || route->own == advertised_) return listening_;
+  auto listening = open_ports(route->own);
+  if (!listening.ok()) {
+    log_.remark(LogLevel::kWarning, {}, listening.error().message());
+    return listening_;
+  }
+  log_.remark(LogLevel::kInfo, {}, fmt::format("others come to {} now, before {}", route->own, advertised_));
+  advertised_ = route->own;
+  return listening_ = *std::move(listening);
+}
+
+// Begins anew when this machine has another address. Others would go to where
+// nothing is, or to another machine.
+void MemberNode::look_for_address(Instant now) {
+  next_look_ = now + kLookForAddress;
+  if (drain_deadline_ || host::has_address(advertised_)) return;
+  const auto route = host::route_to(*options_.towards);
+  if (!route.ok() || route->own == advertised_) return;  // there is no other address yet
+  process_->begin_anew(
+      {.what = "this machine has another address", .got = route->own, .expected = advertised_}, now);
+}
+
+Result<void> MemberNode::listen(const MakeEngine& make_engine) {
+  network_ = host::make_grpc_network(membership_.credentials, [this](host::NetworkEvent event) {
+    const host::EventSource source = host::source_of(event);
+    loop_.post(source, [this, event = std::move(event)]() mutable { on_network(std::move(event)); });
+  });
+  cluster::MemberProcess::Options process;
+  if (!options_.advertise.empty()) {
+    auto listening = open_ports(options_.advertise);
+    if (!listening.ok()) return listening.error();
+    advertised_ = options_.advertise;
+    process.listening = listening_ = *std::move(listening);
+  }
+  if (options_.towards) process.look_up = [this] { return where_now(); };
+  process.machine = host::network_stack();
+  process.run = membership_.run;
+  process.name = options_.name;
+  process.coordinators = {options_.coordinator};
+  process.coordinators.insert(process.coordinators.end(), others_.begin(), others_.end());
+  process.memory_bytes = options_.memory_bytes;
+  process.cores = options_.cores;
+  process.program = options_.program;
+  process.seed = random_seed();
+  process.watch_links = [this](const net::LinkEvent& event) { log_.link(event, epoch()); };
+  process_ = std::make_unique<cluster::MemberProcess>(std::move(process), *network_, loop_.now());
+  engine_ = make_engine(*process_, membership_.node);
+  worker_ = std::make_unique<WorkThread>(loop_, *engine_);
+  if (!options_.report.metrics) return {};
+  auto metrics = MetricsEndpoint::listen(*options_.report.metrics);
+  if (!metrics.ok()) return metrics.error();
+  metrics_ = std::move(*metrics);
+  log_.remark(LogLevel::kInfo, {},
+              fmt::format("metrics at http://{}/metrics", host::to_string(metrics_->at())));
+  return {};
+}
+
+void MemberNode::on_network(host::NetworkEvent event) { process_->on(std::move(event), loop_.now()); }
+
+Epoch MemberNode::epoch() const {
+  const bool lives = process_ != nullptr && process_->member() != nullptr;
+  return lives ? process_->member()->view().epoch() : Epoch();
+}
+
+void MemberNode::log(const std::string& kind, const std::string& text) {
+  log_.event({.kind = kind, .peer = {membership_.node, incarnation_}, .epoch = epoch(), .text = text});
+}
+
+void MemberNode::tell(const cluster::ProcessEvent& event) {
+  if (const auto* const begun = std::get_if<cluster::LifeBegun>(&event)) {
+    incarnation_ = begun->self.incarnation;
+    why_not_yet_.clear();
+    log("begun", fmt::format("incarnation {} of {}", incarnation_.value, options_.name));
+    keep_coordinators(begun->coordinators);
+  } else if (const auto* const ended = std::get_if<cluster::LifeEnded>(&event)) {
+    const std::string why = ended->error ? ended->error->message() : "left the run";
+    log(ended->again ? "fenced" : "ended", ended->again ? why + "; joining again" : why);
+    if (!ended->again) failure_ = ended->error;
+  } else if (const auto* const failed = std::get_if<cluster::BeginFailed>(&event)) {
+    const std::string why = failed->error.message();
+    if (std::exchange(why_not_yet_, why) != why) log_.remark(LogLevel::kWarning, {}, why + "; trying on");
+  } else if (const auto* const said = std::get_if<cluster::MemberEvent>(&event)) {
+    tell(*said);
+  }
+}
+
+void MemberNode::tell(const cluster::MemberEvent& event) {
+  if (const auto* const changed = std::get_if<cluster::ViewChanged>(&event)) {
+    log(changed->freeze ? "freezing" : "view", "");
+  } else if (std::holds_alternative<cluster::ViewInstalled>(event)) {
+    const auto* const member = process_->member();
+    if (member == nullptr) return;  // the life ended in the same batch
+    log("installed", fmt::format("{} members, {} things", member->view().members().size(),
+                                 member->installed().holdings_size()));
+  } else if (const auto* const stop = std::get_if<cluster::StopRequested>(&event)) {
+    log("stopping", stop->reason);
+  }
+}
+
+// Keeps the addresses of all coordinators. A standby may be the only one left when this node starts again.
+void MemberNode::keep_coordinators(const std::vector<host::Endpoint>& coordinators) {
+  std::vector<host::Endpoint> others = coordinators;
+  std::erase(others, options_.coordinator);
+  if (others == others_) return;
+  others_ = std::move(others);
+  const auto kept = keep_address(host_.disk, options_.directory.path,
+                                 {.coordinator = options_.coordinator, .others = others_});
+  if (!kept.ok()) log_.remark(LogLevel::kWarning, epoch(), kept.error().message());
+}
+
+void MemberNode::show_metrics() {
+  const MetricsOwner owner{.run = membership_.run,
+                           .program = options_.program,
+                           .node = membership_.node,
+                           .started = started_,
+                           .events = &log_.counts()};
+  metrics_->show(member_metrics(owner, *process_, engine_->counters()), loop_.now());
+}
+
+std::optional<Instant> MemberNode::work(const host::PosixSignals& signals) {
+  const Instant now = loop_.now();
+  if (options_.towards && next_look_ <= now) look_for_address(now);
+  process_->tick(now);
+  engine_->tick(now);
+  if (signals.stop_requested() && !drain_deadline_) {
+    drain_deadline_ = now + kDrainTime;
+    if (process_->member() != nullptr) {
+      log_.remark(LogLevel::kInfo, epoch(),
+                  "leaving: gives its part away first; Ctrl-C twice more ends it at once");
+    }
+    engine_->drain("it was told to stop", now);
+  }
+  for (auto events = process_->take_events(); !events.empty(); events = process_->take_events()) {
+    for (const cluster::ProcessEvent& event : events) {
+      tell(event);
+      engine_->on(event, now);
+    }
+  }
+  if (drain_deadline_ && *drain_deadline_ <= now && process_->member() != nullptr) {
+    // No other node took its part over in time.
+    drain_deadline_ = now + kDrainTime;
+    process_->member()->leave("it was told to stop, and nobody took its part over in time", now);
+  }
+  worker_->take();
+  for (const std::string& text : engine_->take_remarks()) log_.remark(LogLevel::kInfo, epoch(), text);
+  if (metrics_ != nullptr && metrics_->due() <= now) show_metrics();
+  std::optional<Instant> wake = process_->next_wakeup();
+  const auto sooner = [&](std::optional<Instant> other) {
+    if (other && (!wake || *other < *wake)) wake = other;
+  };
+  sooner(engine_->next_wakeup());
+  if (metrics_ != nullptr) sooner(metrics_->due());
+  if (options_.towards) sooner(next_look_);
+  return wake;
+}
+
+Result<void> MemberNode::run(const host::PosixSignals& signals) {
+  loop_.run([&] { return work(signals); },
+            [this] {
+              // While it leaves, there may be no coordinator left that could give it a new life.
+              const bool given_up = drain_deadline_ && process_->member() == nullptr;
+              return process_->done() || given_up;
+            });
+  if (log_.first_error())
+    log_.remark(LogLevel::kWarning, epoch(), "events were lost: " + log_.first_error()->message());
+  if (failure_) return *failure_;
+  if (engine_->failure()) return *engine_->failure();
+  return {};
+}
+
+}  // namespace gossamer::node

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// MemberNode is `gossamer join`: a MemberProcess and its engine on the real machine. It has the credentials,
+// from a token or from an earlier life, the network, and the loop.
+//
+// Thread rule: everything on the loop thread, which is the caller's.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "cluster/admission/token.h"
+#include "cluster/control/engine.h"
+#include "cluster/control/member_process.h"
+#include "host/posix/signals.h"
+#include "node/credentials.h"
+#include "node/event_loop.h"
+#include "node/metrics_endpoint.h"
+#include "node/node_log.h"
+#include "node/places.h"
+#include "node/work_thread.h"
+#include "run/node_host.h"
+
+namespace gossamer::node {
+
+struct MemberOptions {
+  host::Endpoint coordinator;
+  std::optional<std::string> token;  // needed where the directory has no credentials yet
+  OwnDirectory directory;            // has credentials, address.json, events.jsonl
+  std::string name;                  // for people
+  host::Endpoint listen;             // port 0 takes free ones
+  // How other nodes reach this machine. Empty: they do not (NAT).
+  std::string advertise;
+  // Set where the user gave no address: `advertise` is then this machine's own address towards this endpoint.
+  // The node looks at it again while it runs. `listen` has the same address, or is a wildcard.
+  std::optional<host::Endpoint> towards;
+  std::uint64_t memory_bytes = 0;
+  std::uint32_t cores = 1;
+  std::string program;
+  ReportOptions report;
+};
+
+class MemberNode {
+ public:
+  using MakeEngine = std::function<std::unique_ptr<cluster::Engine>(cluster::MemberProcess&, NodeId self)>;
+
+  // Enrols if it must, and listens. kRefused when the token or certificate is not accepted. A node that
+  // enrolled before starts even when no coordinator answers yet.
+  [[nodiscard]] static Result<std::unique_ptr<MemberNode>> start(const NodeHost& host, MemberOptions options,
+                                                                 const MakeEngine& make_engine);
+  ~MemberNode();
+
+  // Runs until the node has left: because the run ended, because a signal asked it to give its part away, or
+  // because it was refused. A fenced node begins again.
+  [[nodiscard]] Result<void> run(const host::PosixSignals& signals);
+
+ private:
+  MemberNode(const NodeHost& host, MemberOptions options);
+
+  [[nodiscard]] Result<void> prepare();
+  [[nodiscard]] Result<void> resume(const std::optional<cluster::Token>& token);
+  [[nodiscard]] Result<void> enroll_with(const std::optional<cluster::Token>& token);
+  [[nodiscard]] Result<void> listen(const MakeEngine& make_engine);
+  [[nodiscard]] Result<membership::Listening> open_ports(const std::string& advertise);
+  [[nodiscard]] membership::Listening where_now();
+  void look_for_address(Instant now);
+  void on_network(host::NetworkEvent event);
+  void tell(const cluster::ProcessEvent& event);
+  void tell(const cluster::MemberEvent& event);
+  [[nodiscard]] Epoch epoch() const;
+  void log(const std::string& kind, const std::string& text);
+  void keep_coordinators(const std::vector<host::Endpoint>& coordinators);
+  void show_metrics();
+  std::optional<Instant> work(const host::PosixSignals& signals);
+
+  const NodeHost host_;
+  const MemberOptions options_;
+  Membership membership_;
+  std::vector<host::Endpoint> others_;  // coordinators beside the one that the user named
+  struct Ports {
+    std::uint16_t control = 0;
+    std::uint16_t bulk = 0;
+  };
+  std::map<std::string, Ports> ports_;  // by the address at which they are open
+  std::string advertised_;              // address of the last life
+  membership::Listening listening_;
+  Instant next_look_;
+  Incarnation incarnation_;  // incarnation of the last life
+  NodeLog log_;
+  EventLoop loop_;
+  std::optional<Error> failure_;
+  std::optional<Instant> drain_deadline_;
+  std::string why_not_yet_;  // why the last attempt to begin failed
+  std::unique_ptr<cluster::MemberProcess> process_;
+  std::unique_ptr<cluster::Engine> engine_;
+  std::unique_ptr<WorkThread> worker_;  // does the engine's work, so it ends before the engine
+  double started_;                      // seconds since 1970-01-01 UTC
+  std::unique_ptr<MetricsEndpoint> metrics_;
+  // The network's threads post to the loop, so it ends first.
+  std::unique_ptr<host::Network> network_;
+};
+
+}  // namespace gossamer::node

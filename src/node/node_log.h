@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// NodeLog is what a node of a run tells of itself (docs/protocols/status.md):
+//
+//   - events are lines of events.jsonl in its directory, and lines on the console
+//   - remarks are lines on the console alone
+//
+// The console's lines are for people or their tools, and go through spdlog. When the console takes nothing
+// (Ctrl-S, a pager), lines are lost, the console is told how many, and the loop does not wait.
+//
+// Thread rule: one owner, the loop thread. A thread of the log's own writes to
+// the console, until the log ends.
+#pragma once
+
+#include <spdlog/logger.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "cluster/control/run_event.h"
+#include "host/api/endpoint.h"
+#include "net/link/links.h"
+#include "run/node_host.h"
+#include "run/run_log.h"
+
+namespace spdlog::details {
+class thread_pool;
+}
+
+namespace gossamer::node {
+
+enum class LogLevel { kDebug, kInfo, kWarning, kError, kOff };
+enum class LogFormat {
+  kText,    // 19:20:31 epoch 7: lost node 3: it is silent
+  kLogfmt,  // time=... level=warning run=... node=1 epoch=7 event=lost peer=3 text="it is silent"
+  kJson,    // the same fields, an object a line
+};
+struct LogOptions {
+  LogLevel level = LogLevel::kInfo;
+  LogFormat format = LogFormat::kText;
+};
+
+// How a node reports: its log, and the endpoint of its metrics.
+struct ReportOptions {
+  LogOptions log;
+  std::optional<host::Endpoint> metrics = std::nullopt;  // where Prometheus may ask
+};
+
+class NodeLog {
+ public:
+  // Borrows disk, clock and console for its life. events.jsonl lies in `directory`.
+  NodeLog(const NodeHost& host, const std::string& directory, const LogOptions& options);
+  ~NodeLog();
+
+  // Names the run and the node of all lines from now on.
+  void name(std::string run, NodeId node);
+
+  void event(const cluster::RunEvent& event);
+  // A peer may have put anything into `text`, so only printable characters are shown.
+  void remark(LogLevel level, Epoch epoch, std::string_view text);
+  // Logs an event of a link, at level debug.
+  void link(const net::LinkEvent& event, Epoch epoch);
+
+  // How many events there were since the start, by kind.
+  [[nodiscard]] const std::map<std::string, std::uint64_t>& counts() const { return counts_; }
+  // The error of the first event that could not be written to events.jsonl.
+  [[nodiscard]] const std::optional<Error>& first_error() const { return file_.first_error(); }
+
+ private:
+  void write(LogLevel level, const cluster::RunEvent& event);
+
+  const LogFormat format_;
+  RunLog file_;
+  std::shared_ptr<spdlog::details::thread_pool> writer_;
+  std::shared_ptr<spdlog::logger> console_;
+  std::string run_;
+  NodeId node_;
+  std::map<std::string, std::uint64_t> counts_;
+};
+
+}  // namespace gossamer::node

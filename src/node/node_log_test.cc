@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/node_log.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "host/api/files.h"
+#include "run/test_machine.h"
+
+namespace gossamer::node {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+
+const cluster::RunEvent kLost{
+    .kind = "lost", .peer = {NodeId(3), Incarnation(9)}, .epoch = Epoch(7), .text = "it is \"silent\""};
+
+// One event and one remark, as the console and events.jsonl show them.
+struct Told {
+  std::string console;
+  std::string events;
+};
+Told tell(LogOptions options) {
+  testing::SimMachine machine;
+  EXPECT_TRUE(machine.disk.make_directories("run").ok());
+  {
+    NodeLog log(machine.host(), "run", options);
+    log.name("5f2c", NodeId(1));
+    log.event(kLost);
+    log.remark(LogLevel::kInfo, Epoch(), "a remark\x1b[31m");
+    EXPECT_EQ(log.counts(), (std::map<std::string, std::uint64_t>{{"lost", 1}}));
+  }
+  return {machine.console.text, *host::read_text(machine.disk, "run/events.jsonl")};
+}
+
+// An event is a line of events.jsonl at every level, with all that is known of it.
+TEST(NodeLog, KeepsEvents) {
+  for (const LogLevel level : {LogLevel::kDebug, LogLevel::kOff}) {
+    const auto event = nlohmann::json::parse(tell({.level = level}).events);
+    EXPECT_EQ(event["event"], "lost");
+    EXPECT_EQ(event["run"], "5f2c");
+    EXPECT_EQ(event["node"], 3);
+    EXPECT_EQ(event["incarnation"], 9);
+    EXPECT_EQ(event["epoch"], 7);
+    EXPECT_EQ(event["text"], kLost.text);
+  }
+}
+
+// Each format has time, level and place, and lets no peer write to the terminal.
+TEST(NodeLog, ShowsLines) {
+  EXPECT_THAT(tell({.format = LogFormat::kText}).console,
+              MatchesRegex("..:..:.. epoch 7: lost node 3: it is \"silent\"\n..:..:.. a remark\\?\\[31m\n"));
+  const std::string logfmt = tell({.format = LogFormat::kLogfmt}).console;
+  EXPECT_THAT(logfmt,
+              HasSubstr("Z level=warning run=5f2c node=1 epoch=7 event=lost peer=3 peer_incarnation=9 "
+                        "text=\"it is \\\"silent\\\"\"\n"));
+  EXPECT_THAT(logfmt, HasSubstr("Z level=info run=5f2c node=1 epoch=0 text=\"a remark\\u001b[31m\"\n"));
+  const std::string json = tell({.format = LogFormat::kJson}).console;
+  const auto line = nlohmann::json::parse(json.substr(0, json.find('\n')));
+  EXPECT_EQ(line["level"], "warning");
+  EXPECT_EQ(line["node"], 1);
+  EXPECT_EQ(line["peer"], 3);
+  EXPECT_EQ(line["text"], kLost.text);
+  EXPECT_THAT(line["time"].get<std::string>(), MatchesRegex("....-..-..T..:..:......Z"));
+}
+
+// A level shows its own lines and worse ones.
+TEST(NodeLog, LeavesOutWhatIsNotWanted) {
+  EXPECT_EQ(tell({.level = LogLevel::kOff}).console, "");
+  EXPECT_EQ(tell({.level = LogLevel::kError}).console, "");
+  const std::string warnings = tell({.level = LogLevel::kWarning}).console;
+  EXPECT_THAT(warnings, HasSubstr("lost"));
+  EXPECT_THAT(warnings, ::testing::Not(HasSubstr("remark")));
+}
+
+// Links that come and go are told at level debug alone. Messages are never told.
+TEST(NodeLog, TellsOfLinks) {
+  for (const LogLevel level : {LogLevel::kDebug, LogLevel::kInfo}) {
+    testing::SimMachine machine;
+    {
+      NodeLog log(machine.host(), "run", {.level = level});
+      log.link(net::OpenFailed{.node = NodeId(4), .reason = {.what = "nobody is there"}}, Epoch(2));
+      log.link(net::Arrived{}, Epoch(2));
+    }
+    const std::string shown = machine.console.text;
+    EXPECT_EQ(shown.find("open_failed node 4: nobody is there") != std::string::npos,
+              level == LogLevel::kDebug);
+    EXPECT_EQ(std::count(shown.begin(), shown.end(), '\n'), level == LogLevel::kDebug ? 1 : 0);
+  }
+}
+
+}  // namespace
+}  // namespace gossamer::node

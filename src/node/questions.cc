@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/questions.h"
+
+#include <gossamer/admission.pb.h>
+
+#include <utility>
+
+#include "base/hex.h"
+#include "base/node_name.h"
+#include "cluster/admission/token_book.h"
+#include "cluster/control/view.h"
+#include "host/grpc/authority_fetch.h"
+#include "host/grpc/certificates.h"
+#include "node/credentials.h"
+#include "node/enrolling.h"
+#include "node/random_text.h"
+
+namespace gossamer::node {
+namespace {
+
+Result<AskOptions> prepared(const NodeHost& host, const host::Endpoint& at, const Asker& asker,
+                            const char* method) {
+  AskOptions options;
+  options.at = at;
+  options.question = {.method = method,
+                      .body = {},
+                      .timeout = asker.timeout,
+                      .to = certificate_name(cluster::kCoordinatorNode)};
+  if (!asker.token) {
+    auto own = load_membership(host.disk, asker.directory, host.clock.wall_seconds());
+    if (!own.ok()) return own.error();
+    if (auto same = expect_run(at, own->credentials.authority, asker.timeout); !same.ok())
+      return same.error();
+    options.credentials = std::move(own->credentials);
+    return options;
+  }
+  const auto token = cluster::decode_token(*asker.token);
+  if (!token.ok()) return token.error();
+  auto authority = host::fetch_authority(at, token->authority, asker.timeout);
+  if (!authority.ok()) return authority.error();
+  options.credentials.authority = std::move(*authority);
+  wire::StatusRequest request;
+  request.set_token(token->id);
+  request.set_secret(token->secret);
+  options.question.body = request.SerializeAsString();
+  return options;
+}
+
+}  // namespace
+
+Result<void> expect_run(const host::Endpoint& at, const std::string& authority, Duration timeout) {
+  const auto fingerprint = host::fingerprint(authority);
+  if (!fingerprint.ok()) return fingerprint.error();
+  const auto served = host::fetch_authority(at, *fingerprint, timeout);
+  return served.ok() ? Result<void>() : served.error();
+}
+
+Result<std::string> make_token(const NodeHost& host, const std::string& directory, const NewToken& wanted) {
+  const auto credentials = load_membership(host.disk, directory, host.clock.wall_seconds());
+  if (!credentials.ok()) return credentials.error();
+  const auto authority = host::fingerprint(credentials->credentials.authority);
+  if (!authority.ok()) return authority.error();
+  const cluster::Token token{.at = wanted.at,
+                             .id = to_hex(random_bytes(cluster::kTokenIdBytes)),
+                             .secret = random_bytes(cluster::kSecretBytes),
+                             .authority = *authority};
+  const auto now = static_cast<std::int64_t>(host.clock.wall_seconds());
+  cluster::TokenBook book(host.disk, directory + "/tokens");
+  if (auto kept = book.add(cluster::record_of(token, now, now + wanted.seconds, wanted.note)); !kept.ok())
+    return kept.error();
+  return cluster::encode_token(token);
+}
+
+Result<std::string> ask_status(const NodeHost& host, const host::Endpoint& at, const Asker& asker) {
+  const auto options = prepared(host, at, asker, kStatusMethod);
+  if (!options.ok()) return options.error();
+  return ask_once(*options);
+}
+
+Result<void> ask_stop(const NodeHost& host, const host::Endpoint& at, const Asker& asker) {
+  const auto options = prepared(host, at, asker, kStopMethod);
+  if (!options.ok()) return options.error();
+  const auto answer = ask_once(*options);
+  return answer.ok() ? Result<void>() : answer.error();
+}
+
+Result<double> ask_clock(const host::Endpoint& at, const std::string& certificate, Duration timeout) {
+  const auto answer = ask_once(
+      {.at = at,
+       .credentials = {.authority = certificate, .certificate = {}, .key = {}, .proof = host::Proof::kNone},
+       .question = {.method = kClockMethod, .body = {}, .timeout = timeout}});
+  if (!answer.ok()) return answer.error();
+  wire::ClockAnswer clock;
+  if (!clock.ParseFromString(*answer) || clock.milliseconds() <= 0) {
+    return Error{.kind = ErrorKind::kBadData,
+                 .where = host::to_string(at),
+                 .what = "cannot read the answer to Clock",
+                 .expected = "a message of docs/protocols/admission.md"};
+  }
+  return static_cast<double>(clock.milliseconds()) / 1000;
+}
+
+std::string clock_answer(double now_seconds) {
+  wire::ClockAnswer clock;
+  clock.set_milliseconds(static_cast<std::int64_t>(now_seconds * 1000));
+  return clock.SerializeAsString();
+}
+
+Result<StatusProof> read_status_question(const std::string& body) {
+  wire::StatusRequest request;
+  if (!request.ParseFromString(body)) {
+    return Error{.kind = ErrorKind::kBadData,
+                 .what = "cannot read the question Status",
+                 .expected = "a message of docs/protocols/admission.md",
+                 .fix = "run the same version of gossamer on both sides"};
+  }
+  return StatusProof{.id = request.token(), .secret = request.secret()};
+}
+
+}  // namespace gossamer::node

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/progress.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace gossamer::node {
+namespace {
+
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class HandClock final : public host::Clock {
+ public:
+  [[nodiscard]] Instant now() const override { return time; }
+  [[nodiscard]] Duration process_cpu() const override { return {}; }
+  [[nodiscard]] double wall_seconds() const override { return 0; }
+  Instant time;
+};
+
+class TextConsole final : public Console {
+ public:
+  explicit TextConsole(bool is_terminal) : terminal_(is_terminal) {}
+  void write(std::string_view more) override { text += more; }
+  [[nodiscard]] bool terminal() const override { return terminal_; }
+  [[nodiscard]] int columns() const override { return 60; }
+  std::string text;
+
+ private:
+  bool terminal_;
+};
+
+int lines(const std::string& text) { return static_cast<int>(std::ranges::count(text, '\n')); }
+
+// Progress away from a terminal is a line at once, then one every ten seconds and
+// never more, each a whole line.
+TEST(Progress, OneLineEveryTenSeconds) {
+  HandClock clock;
+  TextConsole console(false);
+  {
+    Progress progress(console, clock, "train", Verbosity::kNormal);
+    for (std::uint64_t step = 0; step <= 350; ++step) {
+      progress.update({.done = step, .total = 1000, .unit = "step", .detail = ""});
+      clock.time = clock.time + from_milliseconds(100);
+    }
+  }
+  EXPECT_EQ(lines(console.text), 4);  // at 0, 10, 20 and 30 s
+  EXPECT_EQ(console.text.find('\r'), std::string::npos);
+  EXPECT_THAT(console.text, HasSubstr(" 30 %  1 min 10 s left  step 300/1000  10 step/s\n"));
+}
+
+// On a terminal one line is drawn again, at most ten times a second. It is never wider than the screen, and a
+// shorter line wipes out a longer one.
+TEST(Progress, BarIsDrawnAgain) {
+  HandClock clock;
+  TextConsole console(true);
+  Progress progress(console, clock, "train", Verbosity::kNormal);
+  progress.update({.done = 0, .total = 10, .unit = "step", .detail = std::string(90, 'x')});
+  EXPECT_THAT(console.text, StartsWith("\rtrain [....................]   0 %"));
+  EXPECT_EQ(console.text.size(), 60U);  // the carriage return and 59 columns
+  progress.update({.done = 1, .total = 10, .unit = "step", .detail = ""});
+  EXPECT_EQ(console.text.size(), 60U) << "too soon";
+  clock.time = clock.time + from_milliseconds(100);
+  EXPECT_TRUE(progress.due());
+  progress.update({.done = 5, .total = 10, .unit = "step", .detail = ""});
+  EXPECT_EQ(console.text.size(), 120U) << "wipes the longer line";
+  EXPECT_THAT(console.text, HasSubstr("[##########..........]  50 %"));
+  progress.finish();
+  EXPECT_THAT(console.text, EndsWith("\n"));
+}
+
+// A quiet Progress writes not a byte.
+TEST(Progress, QuietIsSilent) {
+  HandClock clock;
+  TextConsole console(true);
+  {
+    Progress progress(console, clock, "train", Verbosity::kQuiet);
+    progress.update({.done = 1, .total = 10, .unit = "step", .detail = ""});
+  }
+  EXPECT_EQ(console.text, "");
+}
+
+// A resumed run's rate counts only the steps of this process.
+TEST(Progress, RateIgnoresWorkDoneBefore) {
+  HandClock clock;
+  TextConsole console(false);
+  Progress progress(console, clock, "train", Verbosity::kNormal);
+  progress.update({.done = 900, .total = 1000, .unit = "step", .detail = ""});
+  clock.time = clock.time + from_seconds(10);
+  progress.update({.done = 950, .total = 1000, .unit = "step", .detail = ""});
+  EXPECT_THAT(console.text, HasSubstr("10 s left  step 950/1000  5.0 step/s"));
+}
+
+TEST(Human, Units) {
+  // Numbers keep their meaning at every unit's edge.
+  EXPECT_EQ(human_duration(59.4), "59 s");
+  EXPECT_EQ(human_duration(59.6), "1 min 0 s");
+  EXPECT_EQ(human_duration(3600), "1 h 0 min");
+  EXPECT_EQ(human_duration(90000), "1 days 1 h");
+  EXPECT_EQ(human_count(0), "0");
+  EXPECT_EQ(human_count(999), "999");
+  EXPECT_EQ(human_count(1000), "1,000");
+  EXPECT_EQ(human_count(1234567), "1,234,567");
+}
+
+}  // namespace
+}  // namespace gossamer::node

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/run_directory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "host/api/durable_directories.h"
+#include "host/api/files.h"
+
+namespace gossamer::node {
+namespace {
+
+using engine::KeySetting;
+using engine::TrainConfig;
+
+Error usage(std::string where, std::string what) {
+  return {.kind = ErrorKind::kUsage, .where = std::move(where), .what = std::move(what)};
+}
+
+// Names that a directory may hold and still count as empty: the lock, and what a crash left of run.toml.
+bool is_trace(const std::string& name) { return name == ".lock" || name == "run.toml.tmp"; }
+
+constexpr std::string_view kRunLine = "# run ";
+
+Result<TrainConfig> read_config(std::string_view text, const std::string& path) {
+  auto settings = engine::parse_toml(text, path);
+  if (!settings.ok()) return settings.error();
+  TrainConfig config;
+  if (auto done = engine::apply_settings(config, *settings); !done.ok()) return done.error();
+  return config;
+}
+
+// The first setting that the old run contradicts.
+Result<void> check_same(const TrainConfig& old, const std::vector<KeySetting>& settings,
+                        const std::string& where) {
+  TrainConfig wanted = old;
+  if (auto done = engine::apply_settings(wanted, settings); !done.ok()) return done;
+  for (const engine::ConfigKey& key : engine::config_keys()) {
+    const std::string was = engine::get_key(old, key);
+    const std::string now = engine::get_key(wanted, key);
+    if (was == now || now == "auto") continue;
+    Error error = usage(where, fmt::format("the run to resume has another {}", key.name));
+    error.got = fmt::format("{} = {}", key.name, now);
+    error.expected = fmt::format("{} = {}, as in its run.toml", key.name, was);
+    error.fix = "leave the key out, or start a new run in another directory";
+    return error;
+  }
+  return {};
+}
+
+Error not_empty(const std::string& directory, bool is_run) {
+  Error error = usage(directory, "the directory for the run is not empty");
+  error.got = is_run ? "an earlier run" : "files of something else";
+  error.expected = "a directory that is missing or empty";
+  error.fix = is_run ? "add --resume to continue it, or give another --out" : "give another --out";
+  return error;
+}
+
+}  // namespace
+
+// The id stands in the first line, which is a comment.
+std::string run_id_of(std::string_view text) {
+  if (!text.starts_with(kRunLine)) return "unknown";
+  return std::string(text.substr(kRunLine.size(), text.find('\n') - kRunLine.size()));
+}
+
+Result<RunDirectory> RunDirectory::open(host::Disk& disk, const OpenRun& wanted) {
+  const std::string& directory = wanted.directory;
+  RunDirectory run(disk, directory);
+  auto existed = disk.exists(directory);
+  if (!existed.ok()) return existed.error();
+  run.existed_ = *existed;
+  if (run.existed_) {
+    auto names = disk.list(directory);
+    if (!names.ok()) return names.error();
+    run.fresh_ = std::ranges::all_of(*names, is_trace);
+    const bool is_run = std::ranges::find(*names, "run.toml") != names->end();
+    if (!run.fresh_ && (wanted.resume == Continue::kNo || !is_run)) return not_empty(directory, is_run);
+  } else {
+    run.fresh_ = true;
+    if (auto done = host::make_durable_directories(disk, directory); !done.ok()) return done.error();
+  }
+  auto lock = disk.lock(directory);
+  if (!lock.ok()) return lock.error();
+  run.lock_ = std::move(*lock);
+
+  if (run.fresh_) {
+    run.run_id_ = wanted.run_id;
+    if (auto done = run.write_config(wanted.config); !done.ok()) {
+      run.abandon();
+      return done.error();
+    }
+    return run;
+  }
+  auto text = host::read_text(disk, run.paths_.config());
+  if (!text.ok()) return text.error();
+  auto config = read_config(*text, run.paths_.config());
+  if (!config.ok()) return config.error();
+  run.config_ = std::move(*config);
+  run.run_id_ = run_id_of(*text);
+  if (auto same = check_same(run.config_, wanted.settings, run.paths_.config()); !same.ok())
+    return same.error();
+  auto finished = disk.exists(run.paths_.summary());
+  if (!finished.ok()) return finished.error();
+  if (*finished) {
+    auto summary = host::read_text(disk, run.paths_.summary());
+    if (!summary.ok()) return summary.error();
+    run.summary_ = std::move(*summary);
+  }
+  return run;
+}
+
+Result<void> RunDirectory::write_config(const TrainConfig& config) {
+  config_ = config;
+  const std::string text = fmt::format("{}{}\n{}", kRunLine, run_id_, engine::to_toml(config));
+  return host::replace_file(disk_, paths_.config(), text);
+}
+
+void RunDirectory::abandon() {
+  if (!fresh_) return;
+  for (const std::string& path :
+       {paths_.config(), paths_.config() + ".tmp", paths_.metrics(), paths_.events(), paths_.cache(),
+        paths_.checkpoints(), paths_.root + "/.lock"}) {
+    static_cast<void>(disk_.remove_all(path));
+  }
+  lock_.reset();
+  if (existed_) return;
+  const auto names = disk_.list(paths_.root);
+  if (names.ok() && (*names).empty()) static_cast<void>(disk_.remove_all(paths_.root));
+}
+
+}  // namespace gossamer::node

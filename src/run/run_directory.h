@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RunDirectory is the directory of one run (`train --out DIR`), with the rules for continuing one. Everything
+// of a run lies in it and nothing outside, so it can be moved, copied and deleted as a whole.
+//
+//   run.toml        the resolved config            checkpoints/  to continue from
+//   metrics.jsonl   a line per reported step       cache/        the imported data, may be deleted
+//   events.jsonl    what happened                  model/        the result: all that predict needs
+//   summary.json    written last: the run is done  curve.svg     a picture of metrics.jsonl
+//
+// Owner: the training command, one thread. It holds the directory's lock, so two runs cannot share one.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "engines/sparse/config/config_toml.h"
+#include "host/api/disk.h"
+
+namespace gossamer::node {
+
+struct RunPaths {
+  explicit RunPaths(std::string directory) : root(std::move(directory)) {}
+  std::string root;
+  [[nodiscard]] std::string config() const { return root + "/run.toml"; }
+  [[nodiscard]] std::string metrics() const { return root + "/metrics.jsonl"; }
+  [[nodiscard]] std::string events() const { return root + "/events.jsonl"; }
+  [[nodiscard]] std::string checkpoints() const { return root + "/checkpoints"; }
+  [[nodiscard]] std::string parts() const { return root + "/nodes/parts"; }
+  [[nodiscard]] std::string cache() const { return root + "/cache"; }
+  [[nodiscard]] std::string model() const { return root + "/model"; }
+  [[nodiscard]] std::string curve() const { return root + "/curve.svg"; }
+  [[nodiscard]] std::string summary() const { return root + "/summary.json"; }
+};
+
+enum class Continue { kNo, kResume };
+
+struct OpenRun {
+  std::string directory;
+  Continue resume = Continue::kNo;
+  // The config that preset, file and overrides make, and the settings in it that the user wrote.
+  engine::TrainConfig config;
+  std::vector<engine::KeySetting> settings;
+  std::string run_id;  // of a new run: letters and digits
+};
+
+// The run id of a run.toml, of which `text` has at least the first line; "unknown" where it names none.
+[[nodiscard]] std::string run_id_of(std::string_view text);
+
+class RunDirectory {
+ public:
+  // Opens DIR for a run, and writes run.toml.
+  //   - kNo: DIR must be missing or empty (kUsage).
+  //   - kResume: DIR may also hold a run. Its run.toml is then the config. A setting that differs from it is
+  //     refused (kUsage, names the key); `auto` differs from nothing. A directory of something else is
+  //     refused.
+  // kRefused while another process works in DIR.
+  [[nodiscard]] static Result<RunDirectory> open(host::Disk& disk, const OpenRun& wanted);
+
+  // Replaces run.toml, for values that were derived meanwhile.
+  [[nodiscard]] Result<void> write_config(const engine::TrainConfig& config);
+
+  [[nodiscard]] const RunPaths& paths() const { return paths_; }
+  [[nodiscard]] const engine::TrainConfig& config() const { return config_; }
+  [[nodiscard]] const std::string& run_id() const { return run_id_; }
+  // The summary of a finished run.
+  [[nodiscard]] const std::optional<std::string>& finished_summary() const { return summary_; }
+
+  // To be called after a failure before the first step. Removes all that this run made, if DIR was
+  // missing or empty before, so that the same command works once the cause is mended. Its own errors are
+  // of no use any more and are ignored.
+  void abandon();
+
+ private:
+  RunDirectory(host::Disk& disk, std::string directory) : disk_(disk), paths_(std::move(directory)) {}
+
+  host::Disk& disk_;
+  RunPaths paths_;
+  std::unique_ptr<host::DirectoryLock> lock_;
+  engine::TrainConfig config_;
+  std::string run_id_;
+  std::optional<std::string> summary_;
+  bool existed_ = false;  // DIR was there before
+  bool fresh_ = false;    // nothing of a run was in it
+};
+
+}  // namespace gossamer::node

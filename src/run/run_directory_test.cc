@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/run_directory.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "host/api/files.h"
+#include "host/sim/disk.h"
+
+namespace gossamer::node {
+namespace {
+
+using engine::KeySetting;
+using engine::TrainConfig;
+using ::testing::HasSubstr;
+
+KeySetting setting(std::string name, std::string text) {
+  return {.name = std::move(name), .text = std::move(text), .where = ""};
+}
+
+Result<RunDirectory> open(host::Disk& disk, Continue resume, const std::vector<KeySetting>& settings = {}) {
+  TrainConfig wanted;
+  EXPECT_TRUE(engine::apply_settings(wanted, settings).ok());
+  return RunDirectory::open(
+      disk,
+      {.directory = "runs/x", .resume = resume, .config = wanted, .settings = settings, .run_id = "ab12"});
+}
+
+// A missing and an empty directory take a new run, with or without --resume. run.toml holds the config.
+TEST(RunDirectory, StartsInMissingOrEmpty) {
+  for (const Continue resume : {Continue::kNo, Continue::kResume}) {
+    for (const bool make : {false, true}) {
+      host::SimDisk disk;
+      if (make) {
+        ASSERT_TRUE(disk.make_directories("runs/x").ok());
+      }
+      auto run = open(disk, resume, {setting("train.batch", "64")});
+      ASSERT_TRUE(run.ok()) << run.error().message();
+      EXPECT_EQ(run->config().train.batch, 64U);
+      EXPECT_FALSE(run->finished_summary().has_value());
+      EXPECT_TRUE(*disk.exists("runs/x/run.toml"));
+    }
+  }
+}
+
+// A directory that holds anything is refused without --resume and stays as it is. With
+// --resume only a run is accepted.
+TEST(RunDirectory, RefusesWhatIsNotEmpty) {
+  host::SimDisk disk;
+  ASSERT_TRUE(disk.make_directories("runs/x").ok());
+  ASSERT_TRUE(host::replace_file(disk, "runs/x/thesis.tex", std::string_view("years of work")).ok());
+  for (const Continue resume : {Continue::kNo, Continue::kResume}) {
+    auto run = open(disk, resume);
+    ASSERT_FALSE(run.ok());
+    EXPECT_EQ(run.error().kind, ErrorKind::kUsage);
+    EXPECT_EQ(run.error().where, "runs/x");
+  }
+  EXPECT_EQ(*disk.list("runs/x"), std::vector<std::string>{"thesis.tex"});
+
+  host::SimDisk other;
+  ASSERT_TRUE(open(other, Continue::kNo).ok());
+  auto again = open(other, Continue::kNo);
+  ASSERT_FALSE(again.ok());
+  EXPECT_THAT(again.error().fix, HasSubstr("--resume"));
+}
+
+// A resumed run has the old run's config. A setting that agrees or says auto is fine. The
+// error for another names the key.
+TEST(RunDirectory, ResumeComparesKeys) {
+  host::SimDisk disk;
+  ASSERT_TRUE(
+      open(disk, Continue::kNo, {setting("train.batch", "64"), setting("model.dropout", "0.25")}).ok());
+
+  auto same = open(disk, Continue::kResume, {setting("train.batch", "64"), setting("model.dropout", "auto")});
+  ASSERT_TRUE(same.ok()) << same.error().message();
+  EXPECT_EQ(same->config().model.dropout, 0.25);
+  EXPECT_EQ(same->run_id(), "ab12");
+  auto spelt = open(disk, Continue::kResume, {setting("model.dropout", "2.5e-1")});
+  EXPECT_FALSE(spelt.ok()) << "the first one still holds the lock";
+  EXPECT_EQ(spelt.error().kind, ErrorKind::kRefused);
+
+  {
+    const RunDirectory gone = std::move(*same);
+  }
+  EXPECT_TRUE(open(disk, Continue::kResume, {setting("model.dropout", "2.5e-1")}).ok());
+  auto other = open(disk, Continue::kResume, {setting("train.batch", "128")});
+  ASSERT_FALSE(other.ok());
+  EXPECT_EQ(other.error().kind, ErrorKind::kUsage);
+  EXPECT_THAT(other.error().message(), HasSubstr("train.batch = 64"));
+}
+
+// A finished run gives its summary back, byte for byte.
+TEST(RunDirectory, FinishedRunGivesItsSummary) {
+  host::SimDisk disk;
+  ASSERT_TRUE(open(disk, Continue::kNo).ok());
+  ASSERT_TRUE(host::replace_file(disk, "runs/x/summary.json", std::string_view("{\"steps\":1}\n")).ok());
+  auto run = open(disk, Continue::kResume);
+  ASSERT_TRUE(run.ok());
+  EXPECT_EQ(run->finished_summary(), "{\"steps\":1}\n");
+}
+
+// abandon() leaves a new directory as if the run had never been, and an old run alone.
+TEST(RunDirectory, AbandonLeavesNothingOfANewRun) {
+  host::SimDisk disk;
+  {
+    auto run = open(disk, Continue::kNo);
+    ASSERT_TRUE(run.ok());
+    ASSERT_TRUE(disk.make_directories(run->paths().cache()).ok());
+    run->abandon();
+  }
+  EXPECT_FALSE(*disk.exists("runs/x"));
+  ASSERT_TRUE(open(disk, Continue::kNo).ok());
+  {
+    auto run = open(disk, Continue::kResume);
+    ASSERT_TRUE(run.ok());
+    run->abandon();
+  }
+  EXPECT_TRUE(*disk.exists("runs/x/run.toml"));
+}
+
+// After a crash at any operation while a run is opened, --resume works.
+TEST(RunDirectory, ResumesAfterACrashAtAnyOperation) {
+  host::SimDisk rehearsal;
+  {
+    ASSERT_TRUE(open(rehearsal, Continue::kNo).ok());
+  }
+  for (std::uint64_t k = 0; k <= rehearsal.operations(); ++k) {
+    for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+      host::SimDisk disk(host::SimDiskOptions{.seed = seed, .crash_at_operation = k});
+      {
+        static_cast<void>(open(disk, Continue::kNo).ok());
+      }
+      const std::unique_ptr<host::SimDisk> later = disk.after_crash();
+      auto run = open(*later, Continue::kResume);
+      EXPECT_TRUE(run.ok()) << "operation " << k << ", seed " << seed << ": " << run.error().message();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gossamer::node

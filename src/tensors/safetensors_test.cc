@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensors/safetensors.h"
+
+#include <gtest/gtest.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "host/api/files.h"
+#include "host/sim/disk.h"
+
+namespace gossamer::engine {
+namespace {
+
+std::string file_of(const std::string& header, const std::string& data) {
+  std::string file(8, '\0');
+  for (std::size_t i = 0; i < 8; ++i) file[i] = static_cast<char>(header.size() >> (8 * i) & 0xFF);
+  return file + header + data;
+}
+
+Result<TensorMap> parse(const std::string& file) {
+  return parse_safetensors("f", std::as_bytes(std::span(file)));
+}
+
+// A written file reads back: types, shapes, rows without their padding, empty tensors. Data starts on 64
+// bytes, wider types come first, and the digest is the file's.
+TEST(Safetensors, RoundTrip) {
+  const std::vector<std::uint8_t> bytes = {1, 2, 3};
+  const std::vector<std::uint64_t> wide = {~std::uint64_t{0}, 5};
+  const std::vector<float> padded = {1, 2, -1, 3, 4, -1};  // rows of 2, 3 apart
+  const std::vector<TensorSource> tensors = {vector_tensor<std::uint8_t>("bytes", DType::kU8, bytes),
+                                             vector_tensor<std::uint64_t>("wide", DType::kU64, wide),
+                                             {.name = "rows",
+                                              .dtype = DType::kF32,
+                                              .shape = {2, 2},
+                                              .data = reinterpret_cast<const std::byte*>(padded.data()),
+                                              .row_stride_bytes = 12},
+                                             vector_tensor<float>("empty", DType::kF32, {})};
+  host::SimDisk disk;
+  auto file = disk.open_writable("f", host::WriteMode::kTruncate);
+  ASSERT_TRUE(file.ok());
+  const auto digest = write_safetensors(**file, tensors);
+  ASSERT_TRUE(digest.ok());
+  ASSERT_TRUE((*file)->close().ok());
+  const auto text = host::read_text(disk, "f");
+  ASSERT_TRUE(text.ok());
+  EXPECT_EQ(digest->bytes, text->size());
+  EXPECT_EQ(digest->xxh3, XXH3_64bits(text->data(), text->size()));
+  const auto map = parse(*text);
+  ASSERT_TRUE(map.ok()) << map.error().message();
+  ASSERT_EQ(map->size(), 4U);
+  const TensorView& rows = map->at("rows");
+  EXPECT_EQ(rows.dtype, DType::kF32);
+  EXPECT_EQ(rows.shape, (std::vector<std::uint64_t>{2, 2}));
+  std::array<float, 4> values{};
+  ASSERT_EQ(rows.bytes.size(), sizeof(values));
+  std::memcpy(values.data(), rows.bytes.data(), sizeof(values));
+  EXPECT_EQ(values, (std::array<float, 4>{1, 2, 3, 4}));
+  EXPECT_EQ(map->at("empty").bytes.size(), 0U);
+  const auto offset = [&](const char* name) {
+    return map->at(name).bytes.data() - std::as_bytes(std::span(*text)).data();
+  };
+  EXPECT_EQ(offset("wide") % 64, 0);
+  EXPECT_LT(offset("wide"), offset("rows"));
+  EXPECT_LT(offset("rows"), offset("bytes"));
+}
+
+// Tensors longer than the write buffer read back, in one piece and in rows.
+TEST(Safetensors, LargeTensors) {
+  std::vector<float> values(700'000);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
+  host::SimDisk disk;
+  auto file = disk.open_writable("f", host::WriteMode::kTruncate);
+  ASSERT_TRUE(file.ok());
+  const std::vector<TensorSource> tensors = {vector_tensor<float>("flat", DType::kF32, values),
+                                             {.name = "rows",
+                                              .dtype = DType::kF32,
+                                              .shape = {70, 9'000},
+                                              .data = reinterpret_cast<const std::byte*>(values.data()),
+                                              .row_stride_bytes = 40'000}};
+  ASSERT_TRUE(write_safetensors(**file, tensors).ok());
+  const auto text = host::read_text(disk, "f");
+  const auto map = parse(*text);
+  ASSERT_TRUE(map.ok());
+  EXPECT_TRUE(std::ranges::equal(map->at("flat").bytes, std::as_bytes(std::span(values))));
+  for (std::size_t r = 0; r < 70; ++r) {
+    const auto row = std::as_bytes(std::span(values).subspan(r * 10'000, 9'000));
+    ASSERT_TRUE(std::ranges::equal(map->at("rows").bytes.subspan(r * 36'000, 36'000), row));
+  }
+}
+
+// Every broken rule of the format is refused as bad data.
+TEST(Safetensors, RefusesMalformedFiles) {
+  const auto one = [](const char* dtype, const char* shape, const char* offsets) {
+    return std::string(R"({"a":{"dtype":")") + dtype + R"(","shape":)" + shape + R"(,"data_offsets":)" +
+           offsets + "}}";
+  };
+  EXPECT_TRUE(parse(file_of("{}", "")).ok());
+  EXPECT_TRUE(parse(file_of(R"({"__metadata__":{"x":"y"}})", "")).ok());
+  EXPECT_TRUE(parse(file_of(one("F32", "[2]", "[0,8]"), std::string(8, 'x'))).ok());
+  EXPECT_TRUE(parse(file_of(one("F32", "[2,0]", "[0,0]"), "")).ok());
+  EXPECT_TRUE(parse(file_of(one("U8", "[]", "[0,1]"), "x")).ok());
+  const std::string data(8, 'x');
+  const std::vector<std::string> bad = {
+      "",
+      "1234567",
+      std::string(8, '\xff'),
+      file_of("{", ""),
+      file_of("[]", ""),
+      file_of("{}", "x"),
+      file_of(one("F64", "[1]", "[0,8]"), data),
+      file_of(one("F32", "[2]", "[0,9]"), data + "x"),
+      file_of(one("F32", "[2]", "[1,9]"), data + "x"),
+      file_of(one("F32", "[3]", "[0,12]"), data),
+      file_of(one("F32", "[-2]", "[0,8]"), data),
+      file_of(one("F32", "2", "[0,8]"), data),
+      file_of(one("F32", "[2]", "[8,0]"), data),
+      file_of(one("F32", "[2]", "[0]"), data),
+      file_of(one("F32", "[4294967296,4294967296]", "[0,0]"), ""),
+      file_of(one("F32", "[9223372036854775807]", "[0,8]"), data),
+      file_of(R"({"a":3})", ""),
+      file_of(
+          R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}})",
+          "xyz"),
+      file_of(
+          R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"U8","shape":[1],"data_offsets":[2,3]}})",
+          "xyz"),
+  };
+  for (const std::string& file : bad) {
+    const auto map = parse(file);
+    EXPECT_FALSE(map.ok()) << file;
+    if (!map.ok()) {
+      EXPECT_EQ(map.error().kind, ErrorKind::kBadData) << file;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gossamer::engine
