@@ -7,7 +7,7 @@ FUZZ_SECONDS ?= 60
 SEEDS ?= 100000
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test bench bench-cluster bench-links bench-sparse check asan tsan fuzz sim install clean
+.PHONY: help build demo quick test test-all bench bench-cluster bench-links bench-sparse check asan tsan fuzz sim install clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "make %-12s %s\n", $$1, $$2}'
@@ -23,9 +23,18 @@ demo: build ## train a reverse dictionary on this machine, print one page (DICTI
 	@test -n "$(DICTIONARY)" || tools/demo/fetch-dictionaries build/demo-data
 	@tools/demo/demo build/release/gossamer runs/dictionary $(or $(DICTIONARY),build/demo-data)
 
+quick: ## at each change: the tests of the release build but for processes and farms
+	@tools/dev/setup test
+	@JOBS=$(JOBS) tools/dev/run-tests quick
+
 test: ## build and run every test that CI runs: release, ASan+UBSan, TSan
 	@tools/dev/setup test
 	@JOBS=$(JOBS) tools/dev/run-tests release debug tsan
+
+test-all: ## before an issue ends: sanitizers over everything, SEEDS=100000, fuzzers (hours)
+	@tools/dev/setup test
+	@SANITIZE_ALL=1 JOBS=$(JOBS) tools/dev/run-tests release debug tsan
+	@$(MAKE) --no-print-directory check sim fuzz
 
 bench: bench-sparse bench-links bench-cluster ## every table of docs/benchmarks.md (hours with the peers; needs real data, see bench/README.md)
 
@@ -57,7 +66,7 @@ check: ## format, tidy, shellcheck, every header alone, clang-tidy on changed fi
 	@tools/dev/setup check
 	@ALL=$(ALL) JOBS=$(JOBS) tools/dev/run-checks
 
-asan: ## all tests under AddressSanitizer and UndefinedBehaviorSanitizer (make test: those of the parts)
+asan: ## all tests under AddressSanitizer and UndefinedBehaviorSanitizer (make test: tests of the parts)
 	@tools/dev/setup test
 	@SANITIZE_ALL=1 JOBS=$(JOBS) tools/dev/run-tests debug
 

@@ -196,7 +196,9 @@ class ResumeNodes(WithNodes):
         self.addCleanup(subprocess.run, ["umount", "-l", mount], check=False)
         self.out = f"{mount}/run"
         running = self.start(3, until=EVERY, steps=LONG)
-        program.fill_disk(f"{mount}/filler", room=24 << 10)  # for logs: less than a checkpoint
+        # Less than the files of a checkpoint, and more than nodes log up to the next: a failure that has no room in a log
+        # is not heard of.
+        program.fill_disk(f"{mount}/filler", room=64 << 10)
         while not self.no_room():
             running.wait_for_line("no checkpoint of step")
         self.assertIsNone(running.process.poll())
