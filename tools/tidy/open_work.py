@@ -37,7 +37,6 @@ def _line(place):
 
 
 LISTED = {
-    "README.md": "subject",
     "apps/cli/answering.cc": "engines",
     "apps/cli/answering.h": "engines",
     "apps/cli/coordinator.cc": "engines",
@@ -48,7 +47,6 @@ LISTED = {
     "src/README.md": "circle",
     "src/commands/train/evaluation_records.cc": "circle",
     "src/engines/run/recent_steps.h": "engines",
-    "src/learn/text/definition_context.h": "subject",
     "src/run/run_directory.h": "engines",
     "src/settings/config_value.h": "engines",
     "cluster::Coordinator": "class-size",

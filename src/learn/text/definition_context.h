@@ -2,7 +2,7 @@
 //
 // DefinitionContext: what a dictionary says elsewhere about the words of a definition.
 //
-// "A specialist in the care of babies" shares hardly a word with the query "a doctor who takes care of
+// "A specialist in the care of babies" shares hardly a word with the query "a doctor that looks after
 // children". The definitions of "specialist" and "baby" do. The meaning m(w) of a headword w and the context
 // c(d) of a definition d are
 //
