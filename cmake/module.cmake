@@ -73,8 +73,7 @@ function(gossamer_test name)
   if(NOT label STREQUAL "whole")
     add_dependencies(${label}_tests ${name})
   endif()
-  # Two of the slots of tools/dev/run-tests: a test computes, or is over at once.
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 600 PROCESSORS 2 LABELS "${label}")
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 600 LABELS "${label}")
 endfunction()
 
 # gossamer_fuzz(NAME SOURCES ... [DEPS ...] [LIBS ...]): a libFuzzer program (preset `fuzz`); `make fuzz` runs
