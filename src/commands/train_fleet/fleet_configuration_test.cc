@@ -4,8 +4,6 @@
 #include <gossamer/sparse_fleet.pb.h>
 #include <gtest/gtest.h>
 
-#include "engines/sparse/config/config_toml.h"
-
 namespace gossamer::node {
 namespace {
 
@@ -35,7 +33,7 @@ TEST(FleetConfiguration, TravelsWhole) {
   const FleetConfiguration told = some();
   const auto read = read_fleet_configuration(fleet_configuration_bytes(told));
   ASSERT_TRUE(read.ok()) << read.error().message();
-  EXPECT_EQ(engine::to_toml(read->config), engine::to_toml(told.config));
+  EXPECT_EQ(read->config, told.config);
   EXPECT_EQ(read->config.train.lr, told.config.train.lr);
   EXPECT_EQ(read->cache.directory, told.cache.directory);
   EXPECT_EQ(read->cache.records, told.cache.records);
