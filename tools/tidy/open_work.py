@@ -49,8 +49,6 @@ LISTED = {
     "src/engines/run/recent_steps.h": "engines",
     "src/run/run_directory.h": "engines",
     "src/settings/config_value.h": "engines",
-    "cluster::Coordinator": "class-size",
-    "cluster::Member": "class-size",
     "engine::FleetEngine": "class-size",
     "net::Links": "class-size",
     "node::CoordinatorNode": "class-size",
