@@ -52,7 +52,5 @@ LISTED = {
     "cluster::Coordinator": "class-size",
     "cluster::Member": "class-size",
     "engine::FleetEngine": "class-size",
-    "net::Links": "class-size",
     "node::CoordinatorNode": "class-size",
-    "sparse::Learner": "class-size",
 }

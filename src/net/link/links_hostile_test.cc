@@ -10,28 +10,13 @@
 #include <string>
 #include <vector>
 
+#include "net/link/test_counting_network.h"
 #include "net/link/test_simulated_nodes.h"
 
 namespace gossamer::net {
 namespace {
 
 using ::testing::HasSubstr;
-
-// A network that takes everything and never answers.
-class Counting final : public host::Network {
- public:
-  Result<host::Endpoint> listen(const host::Endpoint& at, Lane) override { return at; }
-  host::ConnectionId connect(const host::Endpoint&, Lane) override { return host::ConnectionId{++dialed}; }
-  void send(host::ConnectionId, Slices frame) override { queued += total_bytes(frame); }
-  void consumed(host::ConnectionId, std::uint64_t) override {}
-  void close(host::ConnectionId) override { ++closed; }
-  host::QuestionId ask(const host::Endpoint&, host::Question) override { return {}; }
-  void answer(host::QuestionId, Result<std::string>) override {}
-
-  std::uint64_t dialed = 0;
-  std::uint64_t closed = 0;
-  std::uint64_t queued = 0;
-};
 
 // Connections that say nothing are closed after a while. Beyond what one certificate, one host or all
 // together may have, they are closed immediately. A flood of one keeps no other out.
@@ -184,7 +169,7 @@ TEST_F(LinksTest, OtherVersion) {
 
 // A peer that sends without reading, Pings above all, costs bounded memory.
 TEST_F(LinksTest, PingsUnread) {
-  Counting network;
+  CountingNetwork network;
   Links links(network, {.run = "run", .self = {NodeId{1}, Incarnation{1}}, .program = "test"});
   LinkEvents events;
   const host::ConnectionId id{7};
@@ -207,7 +192,7 @@ TEST_F(LinksTest, PingsUnread) {
 
 // A connection that neither opens nor fails is given up and dialed again; waiting for it, nothing spins.
 TEST(LinksSilence, DialingHasATimeOut) {
-  Counting network;
+  CountingNetwork network;
   Links links(network, {.run = "run", .self = {NodeId{1}, Incarnation{1}}, .program = "test"});
   LinkEvents events;
   links.open({.node = NodeId{2}, .control = {"there", 1}, .bulk = {"there", 2}}, {});
