@@ -4,12 +4,12 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <optional>
 #include <sstream>
 
 #include "apps/cli/arguments.h"
 #include "apps/cli/cluster_words.h"
 #include "apps/cli/command.h"
-#include "apps/cli/flat_toml.h"
 #include "apps/cli/machine.h"
 #include "apps/cli/train_settings.h"
 #include "commands/train/train_run.h"
@@ -20,9 +20,10 @@
 #include "engines/sparse/fleet/fleet_workload.h"
 #include "host/api/files.h"
 #include "host/posix/signals.h"
-#include "node/chosen_engine.h"
 #include "node/coordinator_node.h"
-#include "node/fleet_companion.h"
+#include "node/run_configuration.h"
+#include "node/supply_companion.h"
+#include "settings/toml.h"
 
 namespace gossamer::cli {
 namespace {
@@ -53,7 +54,7 @@ std::vector<std::string> split_list(const std::string& text) {
 Parser make_coordinator_parser(const Command& self, CoordinatorFlags& flags) {
   Parser parser({self.name, self.help,
                  fmt::format("Keys of check, which shows that a fleet works:\n{}\n{}",
-                             engine::check_config_help(), self.example)});
+                             check::check_config_help(), self.example)});
   parser
       .add_option("CONFIG", flags.config,
                   "what the run does: check, or what 'train' takes: a preset or a TOML file")
@@ -98,7 +99,31 @@ std::string to_toml(std::string_view engine, const RunFile& run, const std::stri
                      quoted(run.store), quoted(fmt::format("{}", fmt::join(run.standbys, ","))));
 }
 
-// Reads run.toml in the directory of a run that is resumed; defaults where there is none.
+Error unreadable_run_file(std::string where, std::string got) {
+  return {.kind = ErrorKind::kUsage,
+          .where = std::move(where),
+          .what = "cannot read the run's keys",
+          .got = std::move(got),
+          .expected = "key = value, with a text or a whole number",
+          .fix = "restore the file, or start a new run in another directory"};
+}
+
+// The settings of a run.toml that has no sections.
+Result<std::vector<settings::KeySetting>> run_settings(std::string_view text, std::string_view file) {
+  const auto table = settings::parse_toml(text, file);
+  if (!table.ok()) return unreadable_run_file(table.error().where, table.error().got);
+  std::vector<settings::KeySetting> kept;
+  for (const settings::TomlEntry& entry : *table) {
+    const auto* word = entry.value.as<std::string>();
+    const auto* number = entry.value.as<std::int64_t>();
+    if (word == nullptr && number == nullptr)
+      return unreadable_run_file(entry.value.where, "another kind of value for " + entry.name);
+    kept.push_back({entry.name, word != nullptr ? *word : std::to_string(*number), entry.value.where});
+  }
+  return kept;
+}
+
+// As it stands in the directory of a run that is resumed; defaults where there is none.
 Result<RunFile> read_run_file(Context& context, const CoordinatorFlags& flags) {
   RunFile run;
   const std::string path = flags.out + "/run.toml";
@@ -106,12 +131,9 @@ Result<RunFile> read_run_file(Context& context, const CoordinatorFlags& flags) {
   if (!flags.resume || !there.ok() || !*there) return run;
   const auto text = host::read_text(context.disk, path, std::size_t{1} << 20);
   if (!text.ok()) return text.error();
-  auto kept = parse_flat_toml(*text, path);
+  const auto kept = run_settings(*text, path);
   if (!kept.ok()) return kept.error();
-  for (const std::string& setting : *kept) {
-    const std::size_t equals = setting.find('=');
-    const std::string key = setting.substr(0, equals);
-    const std::string value = setting.substr(equals + 1);
+  for (const auto& [key, value, where] : *kept) {
     if (key == "first") {
       run.first = value;
     } else if (key == "store") {
@@ -121,7 +143,7 @@ Result<RunFile> read_run_file(Context& context, const CoordinatorFlags& flags) {
     } else if (key == "engine") {
       run.engine = value;
     } else {
-      run.settings.push_back(setting);
+      run.settings.push_back(key + "=" + value);
     }
   }
   return run;
@@ -145,13 +167,13 @@ RunFile merged(RunFile run, const CoordinatorFlags& flags) {
   return run;
 }
 
-Result<engine::CheckConfig> check_config(const RunFile& run, const CoordinatorFlags& flags) {
-  if (run.settings.empty()) return engine::parse_check_config(flags.settings);
-  const auto before = engine::parse_check_config(run.settings);
+Result<check::CheckConfig> check_config(const RunFile& run, const CoordinatorFlags& flags) {
+  if (run.settings.empty()) return check::parse_check_config(flags.settings);
+  const auto before = check::parse_check_config(run.settings);
   if (!before.ok()) return before.error();
   std::vector<std::string> settings = run.settings;
   settings.insert(settings.end(), flags.settings.begin(), flags.settings.end());
-  const auto wanted = engine::parse_check_config(settings);
+  const auto wanted = check::parse_check_config(settings);
   if (wanted.ok() && *wanted != *before) {
     return other_than_kept(flags.out + "/run.toml", fmt::format("{}", fmt::join(flags.settings, " ")),
                            fmt::format("{}", fmt::join(run.settings, " ")));
@@ -198,22 +220,25 @@ struct Led {
   std::unique_ptr<cluster::Workload> workload;
   std::vector<cluster::TrackId> tracks;
   std::string_view engine;
-  std::string configuration;
-  std::string keys;  // lines of run.toml
+  std::optional<node::Supply> supply = {};
+  std::string configuration;  // for the members' engine
+  std::string keys;           // lines of run.toml
   node::MakeCompanion make_companion = {};
 };
 
 Result<Led> lead_check(const CoordinatorFlags& flags, const RunFile& run) {
   const auto config = check_config(run, flags);
   if (!config.ok()) return config.error();
-  auto workload = std::make_unique<engine::CheckWorkload>(*config);
+  auto workload = std::make_unique<check::CheckWorkload>(*config);
   auto tracks = workload->tracks();
+  std::string lines;
+  for (const settings::Key& key : check::check_keys().all())
+    lines += fmt::format("{} = {}\n", key.name, check::check_keys().get(*config, key));
   return Led{.workload = std::move(workload),
              .tracks = std::move(tracks),
              .engine = kCheckEngine,
-             .configuration = engine::check_config_bytes(*config),
-             .keys = fmt::format("things = {}\nelements = {}\npause_ms = {}\nsteps = {}\n", config->things,
-                                 config->elements, config->pause_ms, config->steps)};
+             .configuration = check::check_config_bytes(*config),
+             .keys = std::move(lines)};
 }
 
 // Whether the config is a run.toml that 'train --nodes' has prepared. That process
@@ -221,7 +246,7 @@ Result<Led> lead_check(const CoordinatorFlags& flags, const RunFile& run) {
 bool is_prepared(const CoordinatorFlags& flags) { return flags.config.ends_with("/run.toml"); }
 
 // Leads a prepared run. All of its keys stand in its file.
-Result<Led> lead_sparse(const node::NodeHost& host, const CoordinatorFlags& flags, const RunFile& run) {
+Result<Led> lead_sparse(const run::NodeHost& host, const CoordinatorFlags& flags, const RunFile& run) {
   if (!flags.settings.empty()) {
     return Error{.kind = ErrorKind::kUsage,
                  .where = "KEYS",
@@ -232,23 +257,24 @@ Result<Led> lead_sparse(const node::NodeHost& host, const CoordinatorFlags& flag
   }
   const auto first = parse_count(run.first, {.flag = "--first", .min = 1, .max = kMostMembers});
   if (!first.ok()) return first.error();
-  auto lead = node::prepare_lead(host, host::parent(absolute_path(flags.config)), *first);
+  auto lead = commands::prepare_lead(host, host::parent(absolute_path(flags.config)), *first);
   if (!lead.ok()) return lead.error();
-  auto workload = std::make_unique<engine::FleetWorkload>(lead->shape, lead->workload);
+  auto workload = std::make_unique<sparse_engine::FleetWorkload>(lead->shape, lead->workload);
   auto tracks = workload->tracks();
-  auto configuration = node::fleet_configuration_bytes(lead->configuration);
+  auto configuration = commands::fleet_configuration_bytes(lead->configuration);
   return Led{.workload = std::move(workload),
              .tracks = std::move(tracks),
              .engine = kSparseEngine,
+             .supply = lead->supply,
              .configuration = std::move(configuration),
              .keys = {},
-             .make_companion = [&host, lead = *std::move(lead)](const node::Aside& aside, const node::Post&) {
-               return std::make_unique<node::FleetCompanion>(host.disk, lead, aside, nullptr,
-                                                             host.clock.now());
+             .make_companion = [&host, supply = lead->supply](const node::Aside& aside, const node::Post&) {
+               return std::make_unique<node::SupplyCompanion>(host.disk, supply, aside, nullptr,
+                                                              host.clock.now());
              }};
 }
 
-Result<Led> choose_led(const node::NodeHost& host, const CoordinatorFlags& flags, const RunFile& run) {
+Result<Led> choose_led(const run::NodeHost& host, const CoordinatorFlags& flags, const RunFile& run) {
   auto led = flags.config == kCheckEngine ? lead_check(flags, run) : lead_sparse(host, flags, run);
   if (!led.ok() || run.engine.empty() || run.engine == led->engine) return led;
   return other_than_kept(flags.out + "/run.toml", flags.config, "a run of " + run.engine);
@@ -270,12 +296,15 @@ Result<ExitStatus> lead(Context& context, const CoordinatorFlags& flags) {
   own.threads = "1";
   auto machine = Machine::create(context, own);
   if (!machine.ok()) return machine.error();
-  const node::NodeHost host = (*machine).host();
+  const run::NodeHost host = (*machine).host();
   auto led = choose_led(host, flags, run);
   if (!led.ok()) return led.error();
   auto options = coordinator_options(context, flags, run);
   if (!options.ok()) return options.error();
-  options->configuration = node::engine_configuration(led->engine, program_name(), led->configuration);
+  options->configuration = node::run_configuration_bytes({.engine = std::string(led->engine),
+                                                          .program = program_name(),
+                                                          .supply = std::move(led->supply),
+                                                          .own = std::move(led->configuration)});
   options->run_toml = to_toml(led->engine, run, led->keys);
   options->tracks = std::move(led->tracks);
   options->make_companion = std::move(led->make_companion);
@@ -296,19 +325,19 @@ Result<ExitStatus> lead(Context& context, const CoordinatorFlags& flags) {
 }
 
 // Reads the config that the user wrote, as 'train' does.
-Result<node::TrainRequest> train_request(Context& context, const CoordinatorFlags& flags,
-                                         FunctionRef<bool()> stop) {
+Result<commands::TrainRequest> train_request(Context& context, const CoordinatorFlags& flags,
+                                             FunctionRef<bool()> stop) {
   auto settings =
       all_settings(context, {.config = flags.config, .overrides = flags.settings, .other_words = {"check"}});
   if (!settings.ok()) return settings.error();
-  engine::TrainConfig config;
-  if (auto done = engine::apply_settings(config, *settings); !done.ok()) return done.error();
-  if (auto done = engine::validate(config); !done.ok()) return done.error();
-  return node::TrainRequest{.directory = absolute_path(flags.out),
-                            .resume = flags.resume ? node::Continue::kResume : node::Continue::kNo,
-                            .config = config,
-                            .settings = std::move(*settings),
-                            .stop_requested = stop};
+  sparse_engine::TrainConfig config;
+  if (auto done = sparse_engine::train_keys().apply(config, *settings); !done.ok()) return done.error();
+  if (auto done = sparse_engine::validate(config); !done.ok()) return done.error();
+  return commands::TrainRequest{.directory = absolute_path(flags.out),
+                                .resume = flags.resume ? run::Continue::kResume : run::Continue::kNo,
+                                .config = config,
+                                .settings = std::move(*settings),
+                                .stop_requested = stop};
 }
 
 // The options of a lead. The coordinator's own directory lies in the run's directory.
@@ -320,7 +349,7 @@ Result<node::CoordinatorOptions> lead_options(Context& context, CoordinatorFlags
                  .expected = "no --standby",
                  .fix = "after a crash lead on with --resume, on this machine"};
   }
-  flags.out = node::lead_directory(flags.out);
+  flags.out = commands::lead_directory(flags.out);
   auto kept = read_run_file(context, flags);
   if (!kept.ok()) return kept.error();
   const RunFile run = merged(*std::move(kept), flags);
@@ -338,15 +367,16 @@ Result<ExitStatus> lead_training(Context& context, const CoordinatorFlags& flags
   if (!options.ok()) return options.error();
   auto machine = Machine::create(context, flags.common);
   if (!machine.ok()) return machine.error();
-  const node::NodeHost host = (*machine).host();
-  node::LeadRunner runner(host, signals,
-                          {.lead = *std::move(options),
-                           .engine = std::string(kSparseEngine),
-                           .leads = [&context](const node::CoordinatorNode& lead, const std::string& token) {
-                             return print_join_line(context, lead, token);
-                           }});
+  const run::NodeHost host = (*machine).host();
+  commands::LeadRunner runner(
+      host, signals,
+      {.lead = *std::move(options),
+       .engine = std::string(kSparseEngine),
+       .leads = [&context](const node::CoordinatorNode& lead, const std::string& token) {
+         return print_join_line(context, lead, token);
+       }});
   request->runner = &runner;
-  const auto result = node::run_training(host, *request);
+  const auto result = commands::run_training(host, *request);
   if (!result.ok()) return result.error();
   if (result->stopped) return signals.stop_requested() ? 128 + signals.signal_number() : 0;
   context.output.line(

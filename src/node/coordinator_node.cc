@@ -56,7 +56,7 @@ Result<void> expect_empty(host::Disk& disk, const std::string& directory) {
 
 }  // namespace
 
-CoordinatorNode::CoordinatorNode(const NodeHost& host, CoordinatorOptions options,
+CoordinatorNode::CoordinatorNode(const run::NodeHost& host, CoordinatorOptions options,
                                  cluster::Workload& workload)
     : host_(host),
       options_(std::move(options)),
@@ -73,7 +73,7 @@ CoordinatorNode::~CoordinatorNode() {
   network_.reset();
 }
 
-Result<std::unique_ptr<CoordinatorNode>> CoordinatorNode::start(const NodeHost& host,
+Result<std::unique_ptr<CoordinatorNode>> CoordinatorNode::start(const run::NodeHost& host,
                                                                 CoordinatorOptions options,
                                                                 cluster::Workload& workload) {
   std::unique_ptr<CoordinatorNode> node(new CoordinatorNode(host, std::move(options), workload));
@@ -332,17 +332,13 @@ std::optional<Instant> CoordinatorNode::work() {
   }
   tell_events();
   std::optional<Instant> wake = process_->next_wakeup();
-  const auto sooner = [&](std::optional<Instant> other) {
-    if (other && (!wake || *other < *wake)) wake = other;
-  };
   if (companion_ != nullptr) {
-    sooner(companion_->tick());
+    wake = sooner(wake, companion_->tick());
     for (const std::string& text : companion_->take_remarks()) remark(LogLevel::kWarning, text);
   }
   if (metrics_ == nullptr) return wake;
   if (metrics_->due() <= loop_.now()) show_metrics();
-  sooner(metrics_->due());
-  return wake;
+  return sooner(wake, metrics_->due());
 }
 
 bool CoordinatorNode::ended() const {

@@ -25,7 +25,7 @@ constexpr Duration kLookForAddress{2'000'000'000};
 
 }  // namespace
 
-MemberNode::MemberNode(const NodeHost& host, MemberOptions options)
+MemberNode::MemberNode(const run::NodeHost& host, MemberOptions options)
     : host_(host),
       options_(std::move(options)),
       log_(host, options_.directory.path, options_.report.log),
@@ -34,7 +34,7 @@ MemberNode::MemberNode(const NodeHost& host, MemberOptions options)
 
 MemberNode::~MemberNode() { network_.reset(); }
 
-Result<std::unique_ptr<MemberNode>> MemberNode::start(const NodeHost& host, MemberOptions options,
+Result<std::unique_ptr<MemberNode>> MemberNode::start(const run::NodeHost& host, MemberOptions options,
                                                       const MakeEngine& make_engine) {
   std::unique_ptr<MemberNode> node(new MemberNode(host, std::move(options)));
   if (auto prepared = node->prepare(); !prepared.ok()) return prepared.error();
@@ -291,12 +291,9 @@ std::optional<Instant> MemberNode::work(const host::PosixSignals& signals) {
   for (const std::string& text : engine_->take_remarks()) log_.remark(LogLevel::kInfo, epoch(), text);
   if (metrics_ != nullptr && metrics_->due() <= now) show_metrics();
   std::optional<Instant> wake = process_->next_wakeup();
-  const auto sooner = [&](std::optional<Instant> other) {
-    if (other && (!wake || *other < *wake)) wake = other;
-  };
-  sooner(engine_->next_wakeup());
-  if (metrics_ != nullptr) sooner(metrics_->due());
-  if (options_.towards) sooner(next_look_);
+  wake = sooner(wake, engine_->next_wakeup());
+  if (metrics_ != nullptr) wake = sooner(wake, metrics_->due());
+  if (options_.towards) wake = sooner(wake, next_look_);
   return wake;
 }
 

@@ -2,90 +2,96 @@
 #include "commands/bench/bench_links.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <span>
 #include <utility>
 
 #include "base/check.h"
 #include "base/node_name.h"
+#include "commands/bench/bench_options.h"
 #include "host/grpc/certificates.h"
 #include "host/grpc/network.h"
 #include "node/credentials.h"
 #include "node/event_loop.h"
 #include "node/random_text.h"
-#include "settings/bench_options.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
-constexpr std::string_view kCommand = "bench links";
+using settings::Key;
+
 constexpr const char* kRun = "bench-links";
 constexpr std::string_view kLoopback = "127.0.0.1";
 constexpr std::array kAsked = {LinkTrial::kMessage, LinkTrial::kMessages, LinkTrial::kExchange,
                                LinkTrial::kControlBesideBulk};
 
-BenchOptions table(BenchLinks& o) {
-  LinkTrialPlan& plan = o.plan;
-  return {.command = kCommand,
-          .options = {{"node", "which of the peers this process is", &o.node, 1, 64},
-                      {"nodes", "of a mesh in this process, without peers", &o.nodes, 2, 4},
-                      {"bytes", "of a transfer", &plan.bytes, 1, 1ULL << 30},
-                      {"message_bytes", "of each of many small messages", &plan.message_bytes, 1, 1ULL << 20},
-                      {"exchange_bytes", "to each peer in a round", &plan.exchange_bytes, 1, 1ULL << 24},
-                      {"transfers", "of each kind, the first on a cold line", &plan.transfers, 1, 1000},
-                      {"rounds", "of the exchange", &plan.rounds, 1, 1'000'000},
-                      {"pings", "control messages, idle and beside bulk", &plan.pings, 1, 1'000'000},
-                      {"rate_mbps", "of the line, for shares of it; 0: unknown", &o.rate_mbps, 0, 1e6},
-                      {"patience", "seconds without any progress", &o.patience, 1, 86400}},
-          .others = {"peers", "listen", "authority", "measure"}};
-}
-
-Result<void> set_peers(BenchLinks& options, std::string_view text) {
-  std::vector<host::Endpoint> peers;
+// Words between commas, empty ones too.
+std::vector<std::string_view> words_of(std::string_view text) {
+  std::vector<std::string_view> words;
   for (std::size_t at = 0; at <= text.size();) {
     const std::size_t comma = std::min(text.find(',', at), text.size());
-    auto peer = host::parse_endpoint(text.substr(at, comma - at));
-    if (!peer.ok() || peer->port == 65535)
-      return bad_bench_setting(kCommand, {"peers", text}, "HOST:PORT,HOST:PORT,... with ports below 65535");
-    peers.push_back(*peer);
+    words.push_back(text.substr(at, comma - at));
     at = comma + 1;
   }
-  if (peers.size() < 2 || peers.size() > 64)
-    return bad_bench_setting(kCommand, {"peers", text}, "2 to 64 nodes, this one among them");
-  options.peers = std::move(peers);
-  return {};
+  return words;
 }
 
-Result<void> set_measure(BenchLinks& options, std::string_view text) {
+std::optional<std::string> set_peers(BenchLinks& options, const Key& /*key*/, std::string_view text) {
+  std::vector<host::Endpoint> peers;
+  for (const std::string_view word : words_of(text)) {
+    auto peer = host::parse_endpoint(word);
+    if (!peer.ok() || peer->port == 65535) return "HOST:PORT,HOST:PORT,... with ports below 65535";
+    peers.push_back(*peer);
+  }
+  if (peers.size() < 2 || peers.size() > 64) return "2 to 64 nodes, this one among them";
+  options.peers = std::move(peers);
+  return std::nullopt;
+}
+
+std::string peers_text(const BenchLinks& options, const Key& /*key*/) {
+  std::vector<std::string> peers;
+  for (const host::Endpoint& peer : options.peers) peers.push_back(host::to_string(peer));
+  return fmt::format("{}", fmt::join(peers, ","));
+}
+
+std::string names_of(std::span<const LinkTrial> trials, std::string_view between) {
+  std::vector<std::string_view> names;
+  for (const LinkTrial trial : trials) names.emplace_back(name(trial));
+  return fmt::format("{}", fmt::join(names, between));
+}
+
+// Round trips are always measured.
+std::optional<std::string> set_measure(BenchLinks& options, const Key& /*key*/, std::string_view text) {
   std::vector<LinkTrial> trials = {LinkTrial::kRoundTrip};
-  std::string all;
-  for (const LinkTrial trial : kAsked) all += fmt::format("{}{}", all.empty() ? "" : ", ", name(trial));
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t comma = std::min(text.find(',', at), text.size());
-    const std::string_view word = text.substr(at, comma - at);
+  for (const std::string_view word : words_of(text)) {
     const auto* const found = std::ranges::find_if(kAsked, [&](LinkTrial one) { return word == name(one); });
-    if (found == kAsked.end()) return bad_bench_setting(kCommand, {"measure", text}, "some of " + all);
+    if (found == kAsked.end()) return "some of " + names_of(kAsked, ", ");
     trials.push_back(*found);
-    at = comma + 1;
   }
   options.plan.trials = std::move(trials);
-  return {};
+  return std::nullopt;
+}
+
+std::string measure_text(const BenchLinks& options, const Key& /*key*/) {
+  return names_of(std::span(options.plan.trials).subspan(1), ",");
 }
 
 // One node of the mesh.
 class MeshNode {
  public:
-  MeshNode(const NodeHost& host, const BenchLinks& options, NodeId self)
+  MeshNode(const run::NodeHost& host, const BenchLinks& options, NodeId self)
       : host_(host), options_(options), self_(self) {}
   ~MeshNode() { network_.reset(); }
   MeshNode(const MeshNode&) = delete;
   MeshNode& operator=(const MeshNode&) = delete;
 
   // Listens, and returns this node's address for others.
-  [[nodiscard]] Result<net::PeerAddress> listen(EventLoop& loop,
+  [[nodiscard]] Result<net::PeerAddress> listen(node::EventLoop& loop,
                                                 std::optional<host::NetworkCredentials> credentials,
                                                 const host::Endpoint& at);
   // Opens links to the nodes that come after this one in `mesh`, which lists all nodes.
@@ -106,7 +112,7 @@ class MeshNode {
     for (const net::LinkEvent& event : events) trials_->on(event, now);
   }
 
-  const NodeHost& host_;
+  const run::NodeHost& host_;
   const BenchLinks& options_;
   const NodeId self_;
   std::unique_ptr<net::Links> links_;
@@ -114,7 +120,7 @@ class MeshNode {
   std::unique_ptr<host::Network> network_;  // threads of the network post to the loop
 };
 
-Result<net::PeerAddress> MeshNode::listen(EventLoop& loop,
+Result<net::PeerAddress> MeshNode::listen(node::EventLoop& loop,
                                           std::optional<host::NetworkCredentials> credentials,
                                           const host::Endpoint& at) {
   network_ = host::make_grpc_network(std::move(credentials), [this, &loop](host::NetworkEvent event) {
@@ -130,10 +136,10 @@ Result<net::PeerAddress> MeshNode::listen(EventLoop& loop,
   const auto bulk_port = static_cast<std::uint16_t>(at.port == 0 ? 0 : at.port + 1);
   const auto bulk = network_->listen({at.host, bulk_port}, host::Lane::kBulk);
   if (!bulk.ok()) return bulk.error();
-  links_ = std::make_unique<net::Links>(
-      *network_,
-      net::Links::Options{
-          .run = kRun, .self = {self_, Incarnation{1}}, .program = "bench links", .seed = random_seed()});
+  links_ = std::make_unique<net::Links>(*network_, net::Links::Options{.run = kRun,
+                                                                       .self = {self_, Incarnation{1}},
+                                                                       .program = "bench links",
+                                                                       .seed = node::random_seed()});
   return net::PeerAddress{.node = self_, .control = *control, .bulk = *bulk};
 }
 
@@ -158,21 +164,21 @@ void MeshNode::open(const std::vector<net::PeerAddress>& mesh) {
 }
 
 // The authority in the directory. It is made if there is none.
-Result<RunCredentials> authority_in(const NodeHost& host, const std::string& directory,
-                                    const host::Validity& validity) {
-  auto there = has_membership(host.disk, directory);
+Result<node::RunCredentials> authority_in(const run::NodeHost& host, const std::string& directory,
+                                          const host::Validity& validity) {
+  auto there = node::has_membership(host.disk, directory);
   if (!there.ok()) return there.error();
-  if (*there) return load_run_credentials(host.disk, directory, validity.now_seconds);
+  if (*there) return node::load_run_credentials(host.disk, directory, validity.now_seconds);
   if (auto made = host.disk.make_directories(directory); !made.ok()) return made.error();
   const auto lock = host.disk.lock(directory);  // two processes that begin at once would make two
   if (!lock.ok()) return lock.error();
-  there = has_membership(host.disk, directory);
+  there = node::has_membership(host.disk, directory);
   if (!there.ok()) return there.error();
-  if (*there) return load_run_credentials(host.disk, directory, validity.now_seconds);
-  return create_run_credentials(host.disk, directory, kRun, validity);
+  if (*there) return node::load_run_credentials(host.disk, directory, validity.now_seconds);
+  return node::create_run_credentials(host.disk, directory, kRun, validity);
 }
 
-Result<std::optional<host::NetworkCredentials>> credentials(const NodeHost& host,
+Result<std::optional<host::NetworkCredentials>> credentials(const run::NodeHost& host,
                                                             const std::string& directory, NodeId node) {
   if (directory.empty()) return std::optional<host::NetworkCredentials>();
   const host::Validity validity{.now_seconds = host.clock.wall_seconds()};
@@ -189,8 +195,8 @@ Result<std::optional<host::NetworkCredentials>> credentials(const NodeHost& host
 
 Result<void> check(const BenchLinks& options) {
   if (options.peers.empty() || options.node <= options.peers.size()) return {};
-  return bad_bench_setting(kCommand, {"node", std::to_string(options.node)},
-                           fmt::format("1..{}, the place in peers", options.peers.size()));
+  return bench_links_keys().refused_word({"node", std::to_string(options.node)},
+                                         fmt::format("1..{}, the place in peers", options.peers.size()));
 }
 
 // The nodes of this process, listening, and the addresses of all.
@@ -199,8 +205,8 @@ struct Mesh {
   std::vector<net::PeerAddress> all;
 };
 
-Result<void> add_node(const NodeHost& host, const BenchLinks& options, EventLoop& loop, NodeId self,
-                      const host::Endpoint& at, Mesh& mesh) {
+Result<void> add_node(const run::NodeHost& host, const BenchLinks& options, node::EventLoop& loop,
+                      NodeId self, const host::Endpoint& at, Mesh& mesh) {
   auto mine = credentials(host, options.authority, self);
   if (!mine.ok()) return mine.error();
   mesh.here.push_back(std::make_unique<MeshNode>(host, options, self));
@@ -210,7 +216,8 @@ Result<void> add_node(const NodeHost& host, const BenchLinks& options, EventLoop
   return {};
 }
 
-Result<void> make_mesh(const NodeHost& host, const BenchLinks& options, EventLoop& loop, Mesh& mesh) {
+Result<void> make_mesh(const run::NodeHost& host, const BenchLinks& options, node::EventLoop& loop,
+                       Mesh& mesh) {
   if (options.peers.empty()) {
     for (NodeId node{1}; node.value <= options.nodes; ++node) {
       auto added = add_node(host, options, loop, node, {std::string(kLoopback), 0}, mesh);
@@ -234,24 +241,43 @@ Result<void> make_mesh(const NodeHost& host, const BenchLinks& options, EventLoo
 
 }  // namespace
 
-Result<void> set_bench_option(BenchLinks& options, std::string_view text) {
-  const BenchSetting setting = split_bench_setting(text);
-  if (setting.name == "peers") return set_peers(options, setting.value);
-  if (setting.name == "measure") return set_measure(options, setting.value);
-  if (setting.name == "listen") return options.listen = setting.value, Result<void>();
-  if (setting.name == "authority") return options.authority = setting.value, Result<void>();
-  return set_bench_option(table(options), text);
+const settings::KeyTable<BenchLinks>& bench_links_keys() {
+  using settings::key;
+  using B = BenchLinks;
+  using P = LinkTrialPlan;
+  static const settings::KeyTable<B> table(
+      {.listed_by = "gossamer bench links --help", .one = "an option"},
+      {key<&B::node>("node", {.min = 1, .max = 64}, "which of the peers this process is"),
+       key<&B::nodes>("nodes", {.min = 2, .max = 4}, "of a mesh in this process, without peers"),
+       key<&B::plan, &P::bytes>("bytes", {.min = 1, .max = 1ULL << 30}, "of a transfer"),
+       key<&B::plan, &P::message_bytes>("message_bytes", {.min = 1, .max = 1ULL << 20},
+                                        "of each of many small messages"),
+       key<&B::plan, &P::exchange_bytes>("exchange_bytes", {.min = 1, .max = 1ULL << 24},
+                                         "to each peer in a round"),
+       key<&B::plan, &P::transfers>("transfers", {.min = 1, .max = 1000},
+                                    "of each kind, the first on a cold line"),
+       key<&B::plan, &P::rounds>("rounds", {.min = 1, .max = 1'000'000}, "of the exchange"),
+       key<&B::plan, &P::pings>("pings", {.min = 1, .max = 1'000'000},
+                                "control messages, idle and beside bulk"),
+       key<&B::rate_mbps>("rate_mbps", {.max = 1e6}, "of the line, for shares of it; 0: unknown"),
+       key<&B::patience>("patience", {.min = 1, .max = 86400}, "seconds without any progress"),
+       {.key = {.name = "peers",
+                .help = " where node 1, 2, ... listen; bulk one port higher",
+                .rules = {.shown = "HOST:PORT,..."}},
+        .get = peers_text,
+        .set = set_peers},
+       key<&B::listen>("listen", {.shown = "HOST"}, "to listen at, such as 0.0.0.0; else as in peers"),
+       key<&B::authority>("authority", {.shown = "DIR"},
+                          "mutual TLS by the authority there, made if missing"),
+       {.key = {.name = "measure",
+                .help = "message, messages, exchange, control-beside-bulk",
+                .rules = {.shown = "KIND,..."}},
+        .get = measure_text,
+        .set = set_measure}});
+  return table;
 }
 
-std::string bench_options_help(BenchLinks options) {
-  return bench_options_help(table(options)) +
-         "  peers=HOST:PORT,...         where node 1, 2, ... listen; bulk one port higher\n"
-         "  listen=HOST                to listen at, such as 0.0.0.0; else as in peers\n"
-         "  authority=DIR              mutual TLS by the authority there, made if missing\n"
-         "  measure=KIND,...           message, messages, exchange, control-beside-bulk\n";
-}
-
-Result<BenchLinksResult> bench_links(const NodeHost& host, const BenchLinks& options) {
+Result<BenchLinksResult> bench_links(const run::NodeHost& host, const BenchLinks& options) {
   if (auto good = check(options); !good.ok()) return good.error();
   const std::uint64_t here = options.peers.empty() ? options.nodes : 1;
   // A message that waits costs some 300 bytes beside its own.
@@ -259,7 +285,7 @@ Result<BenchLinksResult> bench_links(const NodeHost& host, const BenchLinks& opt
   auto fits = check_bench_memory(host, here * (3 * options.plan.bytes + 512 * messages + (64ULL << 20)),
                                  "lower bytes, or raise message_bytes");
   if (!fits.ok()) return fits.error();
-  EventLoop loop(host.clock);
+  node::EventLoop loop(host.clock);
   Mesh mesh;
   if (auto made = make_mesh(host, options, loop, mesh); !made.ok()) return made.error();
   const auto work = [&]() -> std::optional<Instant> {
@@ -304,8 +330,7 @@ std::string to_json(const BenchLinksResult& result, const BenchLinks& options) {
     }
     json["nodes"].push_back({{"node", node.node}, {"measurements", std::move(measurements)}});
   }
-  BenchLinks measured = options;
-  json["options"] = bench_options_json(table(measured));
+  json["options"] = bench_options_json(bench_links_keys().values(options));
   return json.dump();
 }
 
@@ -324,4 +349,4 @@ std::string to_text(const BenchLinksResult& result) {
   return text;
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

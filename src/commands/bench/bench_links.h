@@ -15,7 +15,6 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -23,8 +22,9 @@
 #include "commands/bench/link_trials.h"
 #include "host/api/endpoint.h"
 #include "run/node_host.h"
+#include "settings/key_table.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 struct BenchLinks {
   std::uint64_t node = 1;             // number of this process among the peers; 1 is the first
@@ -38,10 +38,7 @@ struct BenchLinks {
   double patience = 30;  // most seconds in which nothing moves
 };
 
-// Sets one option from "bytes=1000000". kUsage names the nearest option or what it may be.
-[[nodiscard]] Result<void> set_bench_option(BenchLinks& options, std::string_view text);
-// A line for each option with its value and range.
-[[nodiscard]] std::string bench_options_help(BenchLinks options);
+[[nodiscard]] const settings::KeyTable<BenchLinks>& bench_links_keys();
 
 struct BenchLinksNode {
   std::uint64_t node = 0;
@@ -53,9 +50,9 @@ struct BenchLinksResult {
 
 // kUsage when the keys do not fit together. Any other error names the node that
 // did not come or does not answer.
-[[nodiscard]] Result<BenchLinksResult> bench_links(const NodeHost& host, const BenchLinks& options);
+[[nodiscard]] Result<BenchLinksResult> bench_links(const run::NodeHost& host, const BenchLinks& options);
 
 [[nodiscard]] std::string to_json(const BenchLinksResult& result, const BenchLinks& options);
 [[nodiscard]] std::string to_text(const BenchLinksResult& result);
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

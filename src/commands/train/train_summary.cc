@@ -3,7 +3,9 @@
 
 #include <nlohmann/json.hpp>
 
-namespace gossamer::node {
+#include <variant>
+
+namespace gossamer::commands {
 
 std::string to_json(const TrainSummary& s) {
   using Json = nlohmann::ordered_json;
@@ -16,15 +18,11 @@ std::string to_json(const TrainSummary& s) {
                     {"samples_per_second", s.since_resume->samples_per_second}};
   }
   Json recoveries = Json::array();
-  for (const RunRecovery& one : s.recoveries) {
-    recoveries.push_back({{"cause", one.cause},
-                          {"step", one.step},
-                          {"seconds", one.seconds},
-                          {"detect_seconds", one.detect_seconds},
-                          {"agree_seconds", one.agree_seconds},
-                          {"load_seconds", one.load_seconds},
-                          {"replay_seconds", one.replay_seconds},
-                          {"steps_replayed", one.steps_replayed}});
+  for (const engine::FleetRecovery& one : s.recoveries) {
+    Json& told = recoveries.emplace_back();
+    for (const EventField& field : engine::fields_of(one)) {
+      std::visit([&](const auto& value) { told[std::string(field.key)] = value; }, field.value);
+    }
   }
   const Json json = {{"engine", "sparse"},
                      {"run_id", s.run_id},
@@ -50,4 +48,4 @@ std::string to_json(const TrainSummary& s) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

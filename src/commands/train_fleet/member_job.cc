@@ -21,7 +21,7 @@
 #include "commands/train_fleet/rank_file.h"
 #include "commands/train_fleet/recovery_reports.h"
 #include "commands/train_fleet/step_reports.h"
-#include "engines/sparse/config/config_toml.h"
+#include "engines/sparse/config/config.h"
 #include "engines/sparse/config/negatives_plan.h"
 #include "engines/sparse/config/recipe.h"
 #include "engines/sparse/fleet/fleet_checkpoint.h"
@@ -30,9 +30,13 @@
 #include "learn/data/cached_dataset.h"
 #include "node/files/file_delivery.h"
 #include "run/run_directory.h"
+#include "settings/toml.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
+
+// Bytes of a delivered part beside its numbers.
+constexpr std::uint64_t kHeaderRoom = std::uint64_t{64} << 20;
 
 Error not_prepared(const std::string& where, std::string got) {
   return {.kind = ErrorKind::kUsage,
@@ -44,7 +48,7 @@ Error not_prepared(const std::string& where, std::string got) {
 }
 
 struct KeptConfig {
-  engine::TrainConfig config;
+  sparse_engine::TrainConfig config;
   std::string run;  // id of the run
 };
 
@@ -52,12 +56,10 @@ Result<KeptConfig> read_config(host::Disk& disk, const std::string& path) {
   constexpr std::size_t kMostBytes = std::size_t{1} << 20;
   const auto text = host::read_text(disk, path, kMostBytes);
   if (!text.ok()) return text.error();
-  const auto settings = engine::parse_toml(*text, path);
-  if (!settings.ok()) return settings.error();
-  engine::TrainConfig config;
-  if (auto done = engine::apply_settings(config, *settings); !done.ok()) return done.error();
-  if (auto valid = engine::validate(config); !valid.ok()) return valid.error();
-  return KeptConfig{.config = std::move(config), .run = run_id_of(*text)};
+  auto config = settings::read_config(sparse_engine::train_keys(), *text, path);
+  if (!config.ok()) return config.error();
+  if (auto valid = sparse_engine::validate(*config); !valid.ok()) return valid.error();
+  return KeptConfig{.config = *std::move(config), .run = run::run_id_of(*text)};
 }
 
 struct OpenedCache {
@@ -66,7 +68,8 @@ struct OpenedCache {
 };
 
 // Opens the data in the run's directory, or in the imported directory that its config names.
-Result<OpenedCache> open_run(const NodeHost& host, const engine::TrainConfig& config, const RunPaths& paths) {
+Result<OpenedCache> open_run(const run::NodeHost& host, const sparse_engine::TrainConfig& config,
+                             const run::RunPaths& paths) {
   CachePlace place{.directory = paths.cache()};
   auto data = open_cache(host, config, place);
   if (data.ok() && !data->has_value()) {
@@ -81,13 +84,16 @@ Result<OpenedCache> open_run(const NodeHost& host, const engine::TrainConfig& co
   return OpenedCache{.place = std::move(place), .data = **std::move(data)};
 }
 
-engine::FleetShape fleet_shape(const engine::Recipe& recipe, const data::Schema& schema, unsigned shift) {
-  return {.network = engine::network_shape(recipe, schema.features(), schema.labels()), .shard_shift = shift};
+sparse_engine::FleetShape fleet_shape(const sparse_engine::Recipe& recipe, const data::Schema& schema,
+                                      unsigned shift) {
+  return {.network = sparse_engine::network_shape(recipe, schema.features(), schema.labels()),
+          .shard_shift = shift};
 }
 
-Error other_data(const FleetConfiguration& told, const engine::Recipe& recipe, const data::Schema& schema) {
+Error other_data(const std::string& where, const FleetConfiguration& told,
+                 const sparse_engine::Recipe& recipe, const data::Schema& schema) {
   return {.kind = ErrorKind::kBadData,
-          .where = told.cache.directory,
+          .where = where,
           .what = "the data are not those of the run",
           .got = fmt::format("{} features, {} labels, {} steps", schema.features(), schema.labels(),
                              recipe.steps),
@@ -116,40 +122,53 @@ Result<StepNumber> read_start(host::Disk& disk, const std::string& run) {
                .fix = "resume the run with gossamer train --resume"};
 }
 
-engine::CheckpointedRun checkpointed_run(const engine::TrainConfig& config, const engine::Recipe& recipe,
-                                         const data::Schema& schema) {
-  return {.network = engine::network_shape(recipe, schema.features(), schema.labels()),
-          .moments = engine::table_moments(config.optimizer.moments),
-          .fingerprint = engine::run_fingerprint(config, recipe, schema)};
+sparse_engine::CheckpointedRun checkpointed_run(const sparse_engine::TrainConfig& config,
+                                                const sparse_engine::Recipe& recipe,
+                                                const data::Schema& schema) {
+  return {.network = sparse_engine::network_shape(recipe, schema.features(), schema.labels()),
+          .moments = sparse_engine::table_moments(config.optimizer.moments),
+          .fingerprint = sparse_engine::run_fingerprint(config, recipe, schema)};
 }
 
 // Opens the test records; null where the run has none that its members measure.
-Result<std::unique_ptr<data::CachedDataset>> open_test(const NodeHost& host, const FleetConfiguration& told) {
-  const bool has_one = std::ranges::find(told.data, kTestCache, &DataFile::name) != told.data.end();
-  if (!has_one || !engine::stays_in_parts(told.config)) return std::unique_ptr<data::CachedDataset>();
-  auto test = data::CachedDataset::open(host.disk, data_place(told.places(), kTestCache).path, host.compute);
+Result<std::unique_ptr<data::CachedDataset>> open_test(const run::NodeHost& host,
+                                                       const FleetConfiguration& told,
+                                                       const node::Supply& supply) {
+  const node::Supply::File* const file = supply.find(kTestCache);
+  if (file == nullptr || !sparse_engine::stays_in_parts(told.config))
+    return std::unique_ptr<data::CachedDataset>();
+  const std::string path = supply.place_of(*file).path;
+  auto test = data::CachedDataset::open(host.disk, path, host.compute);
   if (!test.ok()) return test.error();
   if ((*test)->features() <= told.features) return test;
   return Error{.kind = ErrorKind::kBadData,
-               .where = data_place(told.places(), kTestCache).path,
+               .where = path,
                .what = "the test records are not those of the run",
                .got = fmt::format("{} features", (*test)->features()),
                .expected = fmt::format("at most {}", told.features),
                .fix = "look whether coordinator and node run the same version"};
 }
 
-std::optional<sparse::HashNegativeOptions> tables_of(const engine::TrainConfig& config,
-                                                     const engine::Recipe& recipe) {
+// A member without the coordinator's directories has what was supplied, and delivers its checkpoints.
+void move_here(FleetConfiguration& told, const node::Supplied& supplied) {
+  if (!supplied.elsewhere) return;
+  told.begin_from = supplied.supply.directory;
+  if (!told.checkpoints.empty()) told.checkpoints = supplied.supply.deliver;
+}
+
+std::optional<sparse::HashNegativeOptions> tables_of(const sparse_engine::TrainConfig& config,
+                                                     const sparse_engine::Recipe& recipe) {
   if (!recipe.tables) return std::nullopt;
-  return engine::hash_negative_options(config, *recipe.tables, recipe.steps);
+  return sparse_engine::hash_negative_options(config, *recipe.tables, recipe.steps);
 }
 
 // A job, with all objects of the member that it borrows.
 class MemberJob {
  public:
-  MemberJob(const NodeHost& host, FleetConfiguration told, TrainingData data,
-            std::unique_ptr<data::CachedDataset> test, engine::Recipe recipe, NodeId self)
+  MemberJob(const run::NodeHost& host, FleetConfiguration told, node::Supplied supplied, TrainingData data,
+            std::unique_ptr<data::CachedDataset> test, sparse_engine::Recipe recipe, NodeId self)
       : told_(std::move(told)),
+        supplied_(std::move(supplied)),
         data_(std::move(data)),
         test_(std::move(test)),
         recipe_(std::move(recipe)),
@@ -158,8 +177,8 @@ class MemberJob {
         order_(samples_.labels().count, told_.shard_shift),
         labels_(sparse::by_row(samples_.labels(), order_)),
         steps_(samples_.steps(), order_),
-        reports_(host.disk, told_.deliver, self),
-        recoveries_(host.disk, told_.deliver, self),
+        reports_(host.disk, deliver(), self),
+        recoveries_(host.disk, deliver(), self),
         run_(checkpointed_run(told_.config, recipe_, samples_.schema())),
         writer_(host.disk, host.clock,
                 {.directory = told_.checkpoints,
@@ -174,15 +193,15 @@ class MemberJob {
                 [this](StepNumber step, const Error& error) { reports_.add_failure(step, error); }),
         job_{.shape = job_shape(),
              .order = order_,
-             .moments = engine::table_moments(told_.config.optimizer.moments),
-             .init = engine::network_init(told_.config),
-             .learner = engine::learner_options(told_.config, recipe_),
+             .moments = sparse_engine::table_moments(told_.config.optimizer.moments),
+             .init = sparse_engine::network_init(told_.config),
+             .learner = sparse_engine::learner_options(told_.config, recipe_),
              .hashed = tables_of(told_.config, recipe_),
-             .schedule = engine::schedule_of(told_.config, recipe_),
+             .schedule = sparse_engine::schedule_of(told_.config, recipe_),
              .start = told_.start,
              .restore = restore_from(host.disk),
              .snapshot_every = snapshot_steps(told_.config, job_shape().network),
-             .codec = engine::exchange_codec(told_.config.cluster.codec),
+             .codec = told_.config.cluster.codec,
              .exchange = told_.config.cluster.exchange,
              .microbatches = told_.config.cluster.microbatches,
              .staleness = told_.config.cluster.staleness,
@@ -192,7 +211,7 @@ class MemberJob {
              .compute = host.compute,
              .checkpoints = checkpoints(host.disk),
              .stepped =
-                 [this](const engine::FleetStep& step) {
+                 [this](const sparse_engine::FleetStep& step) {
                    reports_.add(step);
                    writer_.look();
                  },
@@ -200,7 +219,7 @@ class MemberJob {
              .one_machine = told_.one_machine,
              .deliver =
                  [this, &host, self](sparse::Network& part) {
-                   return save_part(host.disk, told_.deliver,
+                   return save_part(host.disk, deliver(),
                                     {.node = self, .step = StepNumber(recipe_.steps), .part = part.part},
                                     part);
                  },
@@ -208,118 +227,103 @@ class MemberJob {
   MemberJob(const MemberJob&) = delete;
   MemberJob& operator=(const MemberJob&) = delete;
 
-  [[nodiscard]] const engine::FleetJob& job() const { return job_; }
+  [[nodiscard]] const sparse_engine::FleetJob& job() const { return job_; }
 
  private:
-  [[nodiscard]] engine::FleetShape job_shape() const {
+  [[nodiscard]] const std::string& deliver() const { return supplied_.supply.deliver; }
+  [[nodiscard]] sparse_engine::FleetShape job_shape() const {
     return fleet_shape(recipe_, data_.schema(), told_.shard_shift);
   }
-  [[nodiscard]] engine::FleetCheckpoints checkpoints(host::Disk& disk) {
+  [[nodiscard]] sparse_engine::FleetCheckpoints checkpoints(host::Disk& disk) {
     if (told_.checkpoints.empty()) return {};
     return {.every_steps = told_.config.checkpoint.every_steps,
             .due = [this] { return writer_.due(); },
             .save = [this](StepNumber step, sparse::Network& part) { writer_.save(step, part); },
             .finish = [this] { writer_.finish(); },
-            .lasts = told_.checkpoints == told_.deliver ? delivered(disk) : nullptr};
+            .lasts = supplied_.elsewhere ? delivered(disk) : nullptr};
   }
   // A function that tells whether the coordinator has all checkpoint files. It has
   // those that are gone from here.
   [[nodiscard]] std::function<bool()> delivered(host::Disk& disk) const {
     return [&disk, directory = told_.checkpoints] {
-      const auto files = engine::fleet_checkpoint_files(disk, directory);
+      const auto files = sparse_engine::fleet_checkpoint_files(disk, directory);
       // The order matters: a file on its way moves from the first place to the second.
-      return (!files.ok() || files->empty()) && !FileDelivery::under_way(disk, directory);
+      return (!files.ok() || files->empty()) && !node::FileDelivery::under_way(disk, directory);
     };
   }
-  std::optional<engine::FleetTest> measured_on(const NodeHost& host, NodeId self) {
+  std::optional<sparse_engine::FleetTest> measured_on(const run::NodeHost& host, NodeId self) {
     if (test_ == nullptr) return std::nullopt;
     reader_.emplace(*test_, weighting_, host.compute);
-    return std::optional<engine::FleetTest>(
-        std::in_place, engine::FleetTest{.reader = *reader_,
-                                         .records = test_->size(),
-                                         .fusion = {.candidates = told_.config.predict.candidates},
-                                         .tested = [this, &host, self](std::span<const std::uint32_t> ranks) {
-                                           return save_ranks(
-                                               host.disk, told_.deliver,
+    return std::optional<sparse_engine::FleetTest>(
+        std::in_place, sparse_engine::FleetTest{
+                           .reader = *reader_,
+                           .records = test_->size(),
+                           .fusion = {.candidates = told_.config.predict.candidates},
+                           .tested = [this, &host, self](std::span<const std::uint32_t> ranks) {
+                             return save_ranks(host.disk, deliver(),
                                                {.node = self, .step = StepNumber(recipe_.steps)}, ranks);
-                                         }});
+                           }});
   }
   // The checkpoint is opened once. An open one stays, also when newer ones take its place on the disk.
   std::function<Result<void>(sparse::Network&)> restore_from(host::Disk& disk) {
     if (told_.start == StepNumber()) return {};
-    using Opened = Result<engine::FleetCheckpoint>;
+    using Opened = Result<sparse_engine::FleetCheckpoint>;
     auto from = std::make_shared<const Opened>(
-        engine::FleetCheckpoint::open(disk, told_.begin_from, run_, told_.start));
+        sparse_engine::FleetCheckpoint::open(disk, told_.begin_from, run_, told_.start));
     return [this, from = std::move(from)](sparse::Network& part) -> Result<void> {
       return from->ok() ? (*from)->restore(part, samples_.labels().count) : from->error();
     };
   }
 
   const FleetConfiguration told_;
+  const node::Supplied supplied_;
   const TrainingData data_;
   const std::unique_ptr<const data::CachedDataset> test_;  // null: there are no test records
-  const engine::Recipe recipe_;
+  const sparse_engine::Recipe recipe_;
   const text::FeatureWeighting weighting_;
   TrainingSamples samples_;
   const sparse::RowOrder order_;
   const sparse::LabelCounts labels_;  // by row
-  engine::RowSteps steps_;
+  sparse_engine::RowSteps steps_;
   StepReports reports_;
   RecoveryReports recoveries_;
-  const engine::CheckpointedRun run_;
+  const sparse_engine::CheckpointedRun run_;
   CheckpointWriter writer_;
-  std::optional<engine::BatchReader> reader_;  // reads test_
-  const engine::FleetJob job_;
+  std::optional<sparse_engine::BatchReader> reader_;  // reads test_
+  const sparse_engine::FleetJob job_;
 };
 
 }  // namespace
 
 Result<void> write_start(host::Disk& disk, const std::string& run, StepNumber start) {
   if (auto removed = disk.remove_all(nodes_directory(run)); !removed.ok()) return removed;
-  if (auto made = disk.make_directories(RunPaths(run).parts()); !made.ok()) return made;
+  if (auto made = disk.make_directories(run::RunPaths(run).parts()); !made.ok()) return made;
   return host::replace_file(disk, start_file(run), fmt::format("{}\n", start.value));
 }
 
-namespace {
-
-void add_data(FleetLead& lead, std::vector<StoredFile> files) {
-  for (StoredFile& file : files) {
-    const cluster::Manifest& manifest = file.manifest;
-    lead.configuration.data.push_back(
-        {.name = manifest.name(), .manifest = manifest.id(), .bytes = manifest.bytes()});
-    lead.data.push_back(std::move(file));
-  }
-}
-
-}  // namespace
-
 Result<void> supply_start(host::Disk& disk, FleetLead& lead) {
-  if (lead.configuration.start == StepNumber()) return {};
-  auto files = describe_checkpoint(disk, lead.configuration.places(), lead.configuration.start);
-  if (!files.ok()) return files.error();
-  add_data(lead, *std::move(files));
-  return {};
+  const FleetConfiguration& told = lead.configuration;
+  if (told.start == StepNumber()) return {};
+  return add_checkpoint(disk, lead.supply, told.begin_from, told.start);
 }
 
-Result<FleetLead> prepare_lead(const NodeHost& host, const std::string& run, std::size_t nodes) {
-  const RunPaths paths(run);
+Result<FleetLead> prepare_lead(const run::NodeHost& host, const std::string& run, std::size_t nodes) {
+  const run::RunPaths paths(run);
   auto kept = read_config(host.disk, paths.config());
   if (!kept.ok()) return kept.error();
-  engine::TrainConfig& config = kept->config;
+  sparse_engine::TrainConfig& config = kept->config;
   auto opened = open_run(host, config, paths);
   if (!opened.ok()) return opened.error();
   const data::Schema& schema = opened->data.schema();
-  const auto recipe = engine::derive_recipe(config, engine::shape_of(schema));
+  const auto recipe = sparse_engine::derive_recipe(config, sparse_engine::shape_of(schema));
   if (!recipe.ok()) return recipe.error();
   const auto start = read_start(host.disk, run);
   if (!start.ok()) return start.error();
   FleetLead lead{.configuration = {.config = std::move(config),
-                                   .cache = std::move(opened->place),
-                                   .deliver = RunPaths(run).parts(),
                                    .run = kept->run,
                                    .checkpoints = paths.checkpoints(),
-                                   .start = *start,
                                    .begin_from = paths.checkpoints(),
+                                   .start = *start,
                                    .one_machine = true,
                                    .shard_shift = fleet_shard_shift(schema.labels(), nodes),
                                    .steps = recipe->steps,
@@ -328,34 +332,39 @@ Result<FleetLead> prepare_lead(const NodeHost& host, const std::string& run, std
                  .shape = {}};
   lead.shape = fleet_shape(*recipe, schema, lead.configuration.shard_shift);
   lead.workload.start = lead.configuration.start;
-  auto data_files = describe_data(host.disk, lead.configuration.cache);
-  if (!data_files.ok()) return data_files.error();
-  add_data(lead, *std::move(data_files));
-  const engine::TrainConfig& resolved = lead.configuration.config;
+  lead.supply = {.directory = opened->place.directory,
+                 .deliver = paths.parts(),
+                 .growing = growing_files(),
+                 .most_bytes = trained_bytes(lead.shape.network) + kHeaderRoom};
+  if (auto added = add_data(host.disk, lead.supply, opened->place); !added.ok()) return added.error();
+  const sparse_engine::TrainConfig& resolved = lead.configuration.config;
   lead.workload.copies = resolved.cluster.copies;
   lead.workload.shard_bytes =
       (1 + fleet_copies(resolved, nodes)) * trained_bytes(lead.shape.network) / lead.shape.shards();
   return lead;
 }
 
-Result<std::shared_ptr<const engine::FleetJob>> make_member_job(const NodeHost& host,
-                                                                const std::string& configuration,
-                                                                NodeId self) {
+Result<std::shared_ptr<const sparse_engine::FleetJob>> make_member_job(const run::NodeHost& host,
+                                                                       const std::string& configuration,
+                                                                       const node::Supplied& supplied,
+                                                                       NodeId self) {
   auto told = read_fleet_configuration(configuration);
   if (!told.ok()) return told.error();
-  auto data = open_cache(host, told->config, told->cache);
+  move_here(*told, supplied);
+  const CachePlace cache = cache_of(supplied.supply);
+  auto data = open_cache(host, told->config, cache);
   if (!data.ok()) return data.error();
-  if (!data->has_value()) return not_prepared(told->cache.directory, "no data there");
-  auto recipe = engine::derive_recipe(told->config, engine::shape_of((*data)->schema()));
+  if (!data->has_value()) return not_prepared(cache.directory, "no data there");
+  auto recipe = sparse_engine::derive_recipe(told->config, sparse_engine::shape_of((*data)->schema()));
   if (!recipe.ok()) return recipe.error();
   const data::Schema& schema = (*data)->schema();
   if (recipe->steps != told->steps || schema.features() != told->features || schema.labels() != told->labels)
-    return other_data(*told, *recipe, schema);
-  auto test = open_test(host, *told);
+    return other_data(cache.directory, *told, *recipe, schema);
+  auto test = open_test(host, *told, supplied.supply);
   if (!test.ok()) return test.error();
-  const auto owner = std::make_shared<const MemberJob>(host, *std::move(told), **std::move(data),
+  const auto owner = std::make_shared<const MemberJob>(host, *std::move(told), supplied, **std::move(data),
                                                        *std::move(test), *std::move(recipe), self);
-  return std::shared_ptr<const engine::FleetJob>(owner, &owner->job());
+  return std::shared_ptr<const sparse_engine::FleetJob>(owner, &owner->job());
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -10,8 +10,9 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "settings/key_table.h"
 
-namespace gossamer::engine {
+namespace gossamer::check {
 
 struct CheckConfig {
   std::uint64_t things = 64;       // held by members, 1..4,000
@@ -25,6 +26,8 @@ struct CheckConfig {
 // member's loop would not get to its beats.
 inline constexpr std::uint64_t kMostCheckNumbers = 1ULL << 28;
 
+[[nodiscard]] const settings::KeyTable<CheckConfig>& check_keys();
+
 // Reads texts "key=value"; the last of equal keys counts. The error is kUsage and names the nearest key, or
 // the range.
 [[nodiscard]] Result<CheckConfig> parse_check_config(std::span<const std::string> settings);
@@ -37,4 +40,4 @@ inline constexpr std::uint64_t kMostCheckNumbers = 1ULL << 28;
 [[nodiscard]] std::string check_config_bytes(const CheckConfig& config);
 [[nodiscard]] Result<CheckConfig> read_check_config(std::string_view bytes);
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::check

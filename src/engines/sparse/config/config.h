@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TrainConfig: all settings of a run of the sparse engine, as plain data. The key table gives each field its
-// name, default, range and one line of help. The command line, the TOML reader, `train --keys` and run.toml
-// all walk that one table, so a key exists everywhere or nowhere.
+// TrainConfig: all settings of a run of the sparse engine, as plain data, and the table of its keys.
 //
 // An empty optional is the value `auto`: engines/sparse/config/recipe.h derives it from the data and says
 // why. Thread rule: plain values; the table is immutable.
@@ -10,30 +8,28 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/result.h"
+#include "kernels/isa.h"
+#include "kernels/kernels.h"
 #include "learn/data/text_windows.h"
+#include "learn/sparse/negatives/found_rows.h"
+#include "learn/sparse/negatives/hash_negatives.h"
+#include "learn/sparse/negatives/logq.h"
+#include "learn/sparse/negatives/negatives.h"
+#include "learn/sparse/network/adam.h"
+#include "learn/sparse/network/schedule.h"
+#include "net/codec/codec.h"
+#include "settings/key_table.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 enum class Weighting { kNone, kTfIdf, kL2 };
 enum class DataFormat { kXmc, kJsonl, kSessions, kText };
-enum class ActivationKind { kRelu, kIdentity, kTanh };
-enum class ScheduleKind { kLinear, kCosine, kConstant };
-enum class NegativeKind { kInBatch, kUniform, kFrequency, kLsh };
-enum class HashFamilyKind { kSimHash, kWinner };
-enum class HashSelectKind { kBest, kRandom };
-enum class HashSetsKind { kShared, kOwn };
-enum class Precision { kF32, kBf16 };
-enum class LogQKind { kAll, kExact, kNone };
 enum class ComparisonKind { kOwn, kNet };
-enum class SkippedKind { kHold, kDecay, kDecayAndMove };
 enum class MomentsKind { kElement, kEmbeddingBlock, kBlock };
-enum class CodecKind { kF32, kBf16, kInt8 };
 enum class ExchangeKind { kShares, kDslide };
 
 struct DataConfig {
@@ -48,7 +44,7 @@ struct DataConfig {
 struct ModelConfig {
   std::optional<std::uint32_t> hidden = 256;
   std::vector<std::uint32_t> dense = {};  // widths of further hidden layers
-  ActivationKind activation = ActivationKind::kRelu;
+  kernels::Activation activation = kernels::Activation::kRelu;
   std::optional<double> dropout = {};
   double embedding_init = 0.05;  // standard deviation
   double output_init = 0.01;     // standard deviation
@@ -62,25 +58,25 @@ struct TrainingConfig {
   double lr = 0.01;
   double input_dropout = 0;  // chance that a feature of a sample is left out
   std::uint32_t warmup_steps = 50;
-  ScheduleKind schedule = ScheduleKind::kLinear;
-  NegativeKind negatives = NegativeKind::kInBatch;
+  sparse::Decay schedule = sparse::Decay::kLinear;
+  sparse::Negatives negatives = sparse::Negatives::kInBatch;
   std::uint32_t sampled = 0;  // further negatives in a step
   double frequency_exponent = 0.75;
   std::uint32_t hard_negatives = 0;  // in a step, found by hash tables
   double hard_after = 0.5;           // fraction of the steps
-  std::optional<Precision> precision = {};
+  std::optional<kernels::Element> precision = {};
   bool operator==(const TrainingConfig&) const = default;
 };
 
 // Hash tables over the output rows (learn/sparse/negatives/hash_negatives.h).
 struct HashConfig {
-  HashFamilyKind family = HashFamilyKind::kSimHash;
+  sparse::HashKind family = sparse::HashKind::kSimHash;
   std::optional<std::uint32_t> functions = {};  // K
   std::optional<std::uint32_t> tables = {};     // L
   std::optional<std::uint32_t> key_bits = {};
   std::uint32_t queries = 32;
-  HashSelectKind select = HashSelectKind::kBest;
-  HashSetsKind sets = HashSetsKind::kShared;
+  sparse::HashSelection select = sparse::HashSelection::kBest;
+  sparse::HashSets sets = sparse::HashSets::kShared;
   std::uint32_t bucket = 0;  // rows; 0: all
   double tolerance = 0.1;
   std::uint64_t update_every = 50;  // steps
@@ -89,7 +85,7 @@ struct HashConfig {
 };
 
 struct LossConfig {
-  LogQKind logq = LogQKind::kExact;
+  sparse::LogQ logq = sparse::LogQ::kExact;
   bool operator==(const LossConfig&) const = default;
 };
 
@@ -97,7 +93,7 @@ struct OptimizerConfig {
   double beta1 = 0.9;
   double beta2 = 0.999;
   double epsilon = 1e-8;
-  SkippedKind skipped = SkippedKind::kHold;
+  sparse::SkippedSteps skipped = sparse::SkippedSteps::kHold;
   MomentsKind moments = MomentsKind::kEmbeddingBlock;
   bool operator==(const OptimizerConfig&) const = default;
 };
@@ -166,7 +162,7 @@ struct CheckpointConfig {
 
 // Several nodes that train one model (engines/sparse/fleet). One process ignores them.
 struct ClusterConfig {
-  CodecKind codec = CodecKind::kBf16;
+  net::Codec codec = net::Codec::kBf16;
   ExchangeKind exchange = ExchangeKind::kShares;
   std::uint32_t microbatches = 1;                    // of a step
   std::uint32_t staleness = 0;                       // steps whose updates a step does without, 0 or 1
@@ -192,46 +188,10 @@ struct TrainConfig {
   bool operator==(const TrainConfig&) const = default;
 };
 
-// The values that a key takes. For numbers [min, max] and, for integers and lists of them, a divisor. For
-// choices the words in the order of the enum's values.
-struct KeyRules {
-  double min = 0;
-  double max = 0;
-  std::uint64_t multiple_of = 1;
-  std::vector<std::string_view> choices = {};
-};
-
-enum class KeyType { kInteger, kNumber, kSwitch, kText, kChoice, kList };
-
-// One row of the table. Prefer the functions below to calling get and set directly.
-struct ConfigKey {
-  std::string_view name;  // "train.batch"
-  std::string_view help;  // one line
-  KeyType type;
-  bool takes_auto;
-  KeyRules rules;
-  std::string (*get)(const TrainConfig&, const KeyRules&);
-  bool (*set)(TrainConfig&, const KeyRules&, std::string_view text);  // false: refused, config unchanged
-};
-
-// All keys in the order in which they are printed and written.
-[[nodiscard]] std::span<const ConfigKey> config_keys();
-
-// The row of that name, or null.
-[[nodiscard]] const ConfigKey* find_key(std::string_view name);
-
-// "an integer 1..65536", "relu, identity or tanh", "auto or a number 0..0.95".
-[[nodiscard]] std::string accepted_values(const ConfigKey& key);
-
-// The value of a key as text that set_key takes back to the same value.
-[[nodiscard]] std::string get_key(const TrainConfig& config, const ConfigKey& key);
-
-// Sets one key from text. The error is kUsage for an unknown key (and names the nearest one) or a refused
-// value (and names accepted ones). `where` is the file and line, or empty for the command line.
-[[nodiscard]] Result<void> set_key(TrainConfig& config, std::string_view name, std::string_view text,
-                                   std::string_view where = {});
+// All keys, for the command line, TOML files, `train --keys` and run.toml.
+[[nodiscard]] const settings::KeyTable<TrainConfig>& train_keys();
 
 // Checks conditions across keys, such as text.subword_min <= text.subword_max. The error is kUsage.
 [[nodiscard]] Result<void> validate(const TrainConfig& config);
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "engines/sparse/model/fusion_options.h"
 #include "engines/sparse/model/model.h"
 #include "engines/sparse/predict/fusion.h"
 #include "host/api/compute.h"
@@ -27,7 +28,7 @@
 #include "learn/data/dataset.h"
 #include "learn/data/hold_out.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 // Candidates of several records: record r has begin[r]..begin[r+1].
 struct FusionExamples {
@@ -55,4 +56,4 @@ struct FittedFusion {
                                                         const kernels::Kernels& kernels,
                                                         host::Compute& compute);
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

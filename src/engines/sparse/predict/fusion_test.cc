@@ -4,12 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 #include <vector>
 
 #include "engines/sparse/model/model.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 // Three training rows: 0 has labels {1, 2}, 1 has {2}, 2 has none.
@@ -115,36 +114,5 @@ TEST(Fusion, OnlyPositiveCosinesVote) {
   EXPECT_EQ(out[0], (Scored{2, 0.0F}));
 }
 
-// Each option is refused just outside its range and for NaN, and accepted at the ends.
-TEST(Fusion, ValidatesOptions) {
-  EXPECT_TRUE(validate(FusionOptions{}).ok());
-  for (const std::uint32_t n : {0U, 10001U}) {
-    EXPECT_FALSE(validate({.candidates = n}).ok());
-    EXPECT_FALSE(validate({.neighbours = n}).ok());
-  }
-  const float nan = std::numeric_limits<float>::quiet_NaN();
-  for (float FusionOptions::* member :
-       {&FusionOptions::input_vote_power, &FusionOptions::sharp_vote_power, &FusionOptions::hidden_vote_power,
-        &FusionOptions::mixed_vote_power}) {
-    for (const auto& [value, good] :
-         {std::pair(0.0F, true), {64.0F, true}, {-0.1F, false}, {64.1F, false}, {nan, false}}) {
-      FusionOptions options;
-      options.*member = value;
-      EXPECT_EQ(validate(options).ok(), good) << value;
-    }
-  }
-  for (const auto& [value, good] : {std::pair(1.0F, true), {0.0F, false}, {1.1F, false}, {nan, false}}) {
-    EXPECT_EQ(validate({.vote_floor = value}).ok(), good) << value;
-  }
-  for (std::size_t term = 0; term < kFusionTerms; ++term) {
-    for (const auto& [value, good] :
-         {std::pair(-1000.0F, true), {1000.0F, true}, {1001.0F, false}, {nan, false}}) {
-      FusionOptions options;
-      options.weights.value[term] = value;
-      EXPECT_EQ(validate(options).ok(), good) << kFusionTermNames[term] << " " << value;
-    }
-  }
-}
-
 }  // namespace
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -15,10 +15,10 @@
 #include "engines/sparse/fleet/step/label_lists.h"
 #include "engines/sparse/fleet/step/payload_values.h"
 #include "engines/sparse/fleet/step/row_lists.h"
-#include "engines/sparse/predict/fusion.h"
+#include "engines/sparse/model/fusion_options.h"
 #include "engines/sparse/serve/query_rows.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 std::size_t width_of(const host::Range& range) { return range.end - range.begin; }
@@ -196,4 +196,4 @@ Result<std::vector<std::byte>> PartAnswers::terms(std::size_t queries, SliceRead
   return bytes;
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

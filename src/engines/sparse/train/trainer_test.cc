@@ -15,7 +15,7 @@
 #include "host/sim/disk.h"
 #include "learn/data/in_memory_dataset.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 using host::SimDisk;
@@ -73,20 +73,20 @@ struct TestRun {
     RecordSteps steps(
         BatchReader(*dataset, weighting, compute), dataset->size(),
         {.seed = config.seed, .batch = config.train.batch, .dropout = config.train.input_dropout});
-    return engine::train({.disk = disk,
-                          .compute = compute,
-                          .clock = clock,
-                          .kernels = kernels::kernels_for(kernels::best_isa()),
-                          .schema = *dataset,
-                          .labels = labels,
-                          .steps = steps,
-                          .config = config,
-                          .recipe = recipe,
-                          .run_id = "test",
-                          .checkpoint_directory = kDirectory,
-                          .load_seconds = load_seconds,
-                          .shards = shards},
-                         {.on_step = watch, .stop_requested = stop, .events = note});
+    return sparse_engine::train({.disk = disk,
+                                 .compute = compute,
+                                 .clock = clock,
+                                 .kernels = kernels::kernels_for(kernels::best_isa()),
+                                 .schema = *dataset,
+                                 .labels = labels,
+                                 .steps = steps,
+                                 .config = config,
+                                 .recipe = recipe,
+                                 .run_id = "test",
+                                 .checkpoint_directory = kDirectory,
+                                 .load_seconds = load_seconds,
+                                 .shards = shards},
+                                {.on_step = watch, .stop_requested = stop, .events = note});
   }
   Result<TrainOutcome> train_to_end(host::Disk& disk) {
     return train(disk, [](std::uint64_t) { return false; });
@@ -271,13 +271,13 @@ double relative_distance(const std::vector<float>& got, const std::vector<float>
 // One worker gives the same bits. More workers give the same to rounding, as their parts of the rows differ.
 // Drawn negatives work, too.
 TEST(Trainer, AnyNumberOfShardsTrainsTheSameNetwork) {
-  for (const NegativeKind negatives :
-       {NegativeKind::kInBatch, NegativeKind::kUniform, NegativeKind::kFrequency}) {
+  for (const sparse::Negatives negatives :
+       {sparse::Negatives::kInBatch, sparse::Negatives::kUniform, sparse::Negatives::kFrequency}) {
     TrainConfig config = tiny_config();
     config.train.steps = 50;
-    config.train.precision = Precision::kF32;
+    config.train.precision = kernels::Element::kF32;
     config.train.negatives = negatives;
-    config.train.sampled = negatives == NegativeKind::kInBatch ? 0 : 20;
+    config.train.sampled = negatives == sparse::Negatives::kInBatch ? 0 : 20;
     for (const int workers : {1, 3}) {
       const auto train = [&](std::size_t shards) {
         auto disk = fresh_disk();
@@ -466,4 +466,4 @@ TEST(Trainer, ResumeWithOtherWorkersSaysSo) {
 }
 
 }  // namespace
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

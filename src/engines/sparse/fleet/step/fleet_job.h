@@ -9,17 +9,17 @@
 #include <functional>
 #include <optional>
 #include <span>
-#include <string>
 
 #include "base/ids.h"
 #include "base/probe.h"
 #include "base/result.h"
-#include "base/time.h"
+#include "engines/run/fleet_recovery.h"
+#include "engines/run/sent_bytes.h"
 #include "engines/sparse/config/config.h"
 #include "engines/sparse/fleet/step/fleet_defect.h"
 #include "engines/sparse/fleet/step/fleet_probe.h"
 #include "engines/sparse/fleet/step/layout.h"
-#include "engines/sparse/predict/fusion.h"
+#include "engines/sparse/model/fusion_options.h"
 #include "engines/sparse/train/batch_reader.h"
 #include "engines/sparse/train/step_source.h"
 #include "host/api/compute.h"
@@ -31,23 +31,7 @@
 #include "learn/sparse/network/schedule.h"
 #include "net/codec/codec.h"
 
-namespace gossamer::engine {
-
-// The codec that cluster.codec asks for.
-[[nodiscard]] constexpr net::Codec exchange_codec(CodecKind kind) {
-  switch (kind) {
-    case CodecKind::kF32: return net::Codec::kF32;
-    case CodecKind::kBf16: return net::Codec::kBf16;
-    case CodecKind::kInt8: break;
-  }
-  return net::Codec::kInt8;
-}
-
-// Bytes handed to connections by this life of the member, with all headers (net::Links::sent_bytes).
-struct SentBytes {
-  std::uint64_t steps = 0;
-  std::uint64_t background = 0;  // snapshots, recoveries, control
-};
+namespace gossamer::sparse_engine {
 
 // A step that this member has just applied.
 struct FleetStep {
@@ -57,24 +41,10 @@ struct FleetStep {
   std::size_t members = 0;  // that took part in it
   double loss = 0;          // this member's part: the sum over members is the loss of the step
   bool fresh = true;        // the step began when all before it were applied
-  SentBytes sent;           // before the step's last round
+  engine::SentBytes sent;   // before the step's last round
   // Rows found by all hash tables, also of members that may be gone. Null without hash tables. Valid during
   // the call.
   const sparse::FoundRows* found = nullptr;
-};
-
-// What a change of the view that lost or moved something has cost this member (recovery_watch.h).
-struct FleetRecovery {
-  Epoch epoch;        // of the layout that it ended with
-  StepNumber step;    // the first after it
-  std::string cause;  // for people: "node 3 was lost, node 5 joined"
-  Duration total;     // from the last step before to the first after, less a median step
-  // Parts of the total. The rest is the time by which the first step differs from a median one.
-  Duration detect;  // nothing goes on any more, until the view begins to change
-  Duration agree;   // members come to rest, and the coordinator decides
-  Duration load;    // logs, copies and pieces come from other members
-  Duration replay;  // lost pieces are computed anew
-  std::uint64_t steps_replayed = 0;
 };
 
 // What is kept of the run when all its nodes are gone. All members save the state before the same step, each
@@ -139,7 +109,7 @@ struct FleetJob {
   // After each step.
   std::function<void(const FleetStep&)> stepped = {};
   // Called after the first step that follows a recovery, and before the next, on the same thread.
-  std::function<void(const FleetRecovery&)> recovered = {};
+  std::function<void(const engine::FleetRecovery&)> recovered = {};
   // All members are on one machine. They count as equally fast, whatever the clock says of their load.
   bool one_machine = false;
   // Called after the last step, and again whenever the part that this member holds has changed since. Takes
@@ -152,4 +122,4 @@ struct FleetJob {
   ProbeCounts<FleetProbe>* probes = nullptr;
 };
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine
