@@ -203,7 +203,6 @@ class MemberJob {
              .snapshot_every = snapshot_steps(told_.config, job_shape().network),
              .codec = told_.config.cluster.codec,
              .exchange = told_.config.cluster.exchange,
-             .microbatches = told_.config.cluster.microbatches,
              .staleness = told_.config.cluster.staleness,
              .labels = labels_,
              .steps = steps_,

@@ -97,7 +97,6 @@ struct FleetJob {
   std::uint64_t snapshot_every = 16;              // steps, >= 1
   net::Codec codec = net::Codec::kF32;            // for the exchanges of a step
   ExchangeKind exchange = ExchangeKind::kShares;  // dslide: not with hash tables whose sets are shared
-  std::size_t microbatches = 1;                   // in a step (Learner); more than one: no staleness, shares
   std::size_t staleness = 0;  // steps whose updates a step does without, 0 or 1 (step_order.h)
   // Borrowed for the job's life. Labels are output rows (sparse::by_row(), RowSteps).
   const sparse::LabelCounts& labels;
