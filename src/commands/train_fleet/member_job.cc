@@ -74,7 +74,7 @@ Result<OpenedCache> open_run(const run::NodeHost& host, const sparse_engine::Tra
   auto samples = open_samples(host, config, place);
   if (samples.ok() && *samples == nullptr) {
     const auto source = find_source(host.disk, config.data.train, config.data.format);
-    if (source.ok() && source->format == RecordFormat::kCache) {
+    if (source.ok() && source->format == data::RecordFormat::kCache) {
       place.records = source->path;
       samples = open_samples(host, config, place);
     }
