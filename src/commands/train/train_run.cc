@@ -121,7 +121,7 @@ class TrainingJob {
     const auto source = find_source(host_.disk, config_.data.train, config_.data.format);
     if (!source.ok()) return source.error();
     const RecordRow& row = row_of(source->format);
-    if (source->path == "-" && row.twice) return no_text_from_stdin();
+    if (source->path == "-" && row.count != nullptr) return no_text_from_stdin();
     if (row.format == data::RecordFormat::kCache) {
       place.records = source->path;
       return {};
