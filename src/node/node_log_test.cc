@@ -72,7 +72,7 @@ TEST(NodeLog, ShowsLines) {
 
 // Strangers are refused in one line a second. The next line says how many refusals it stands for.
 TEST(NodeLog, CountsRefusals) {
-  testing::SimMachine machine;
+  run::testing::SimMachine machine;
   {
     NodeLog log(machine.host(), "run", {});
     for (const int ms : {0, 1, 999, 1000, 1001, 2000})
