@@ -43,7 +43,5 @@ LISTED = {
     "apps/cli/join.cc": "engines",
     "apps/cli/train.cc": "engines",
     "apps/cli/train_settings.cc": "engines",
-    "net::Links": "class-size",
-    "sparse::Learner": "class-size",
     "sparse_engine::FleetEngine": "class-size",
 }
