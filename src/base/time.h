@@ -6,6 +6,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <optional>
 
 namespace gossamer {
 
@@ -32,5 +33,10 @@ struct Instant {
   friend constexpr Duration operator-(Instant a, Instant b) { return {a.ns - b.ns}; }
   friend constexpr Instant operator+(Instant a, Duration d) { return {a.ns + d.ns}; }
 };
+
+// The sooner of two times at which something is due, of which either may be missing.
+[[nodiscard]] constexpr std::optional<Instant> sooner(std::optional<Instant> a, std::optional<Instant> b) {
+  return b && (!a || *b < *a) ? b : a;
+}
 
 }  // namespace gossamer

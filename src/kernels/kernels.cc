@@ -11,9 +11,11 @@ namespace {
 // A table that this CPU cannot run is left as the reference's; kernels_for never hands it out.
 Kernels table_of(Isa isa) {
   if (isa == Isa::kScalar || !supported(isa)) return reference::table();
-  Kernels table = vector_rows(isa);
-  add_vector_layout(isa, table);
-  add_vector_codes(isa, table);
+  Kernels table{};
+  table.isa = isa;
+  register_rows(isa, table);
+  register_layout(isa, table);
+  register_codes(isa, table);
   return table;
 }
 

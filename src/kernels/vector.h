@@ -2,21 +2,30 @@
 //
 // The vector bodies' half of the kernel tables: one body per operation, compiled for SSE4, AVX2 and AVX-512.
 // Inside src/kernels only; all other code asks kernels_for() (kernels.h).
-// Thread rule: any thread; returns values.
+// Thread rule: any thread; writes only the table.
 #pragma once
 
+#include "base/check.h"
 #include "kernels/kernels.h"
 
 namespace gossamer::kernels {
 
-// vector_rows.cc: all but the layouts, products and hash codes, which stay null. Requires isa > kScalar and
-// supported(isa): the function that fills the table is itself compiled for that instruction set.
-[[nodiscard]] Kernels vector_rows(Isa isa);
+// Each file registers its functions for `isa` in the table. Requires isa > kScalar and supported(isa).
+void register_rows(Isa isa, Kernels& table);    // vector_rows.cc: all that no other file has
+void register_layout(Isa isa, Kernels& table);  // vector_layout.cc: transpose*, interleave_pairs, multiply*
+void register_codes(Isa isa, Kernels& table);   // vector_codes.cc: sign_codes and winner_codes
 
-// vector_layout.cc: fills transpose*, interleave_pairs and multiply*. Same requirement.
-void add_vector_layout(Isa isa, Kernels& table);
-
-// vector_codes.cc: fills sign_codes and winner_codes. Same requirement.
-void add_vector_codes(Isa isa, Kernels& table);
+// A file's registering function as compiled for each instruction set. It may only run on a CPU that has it.
+struct Registering {
+  void (*sse4)(Kernels& table);
+  void (*avx2)(Kernels& table);
+  void (*avx512)(Kernels& table);
+};
+inline void register_for(Isa isa, const Registering& functions, Kernels& table) {
+  CHECK(isa > Isa::kScalar && supported(isa), name(isa));
+  if (isa == Isa::kSse4) return functions.sse4(table);
+  if (isa == Isa::kAvx2) return functions.avx2(table);
+  functions.avx512(table);
+}
 
 }  // namespace gossamer::kernels

@@ -14,7 +14,6 @@
 #include <bit>
 #include <limits>
 
-#include "base/check.h"
 #include "kernels/vector.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -123,7 +122,7 @@ void winner_codes(const WinnerCodes& w) {
 
 }  // namespace
 
-void add_codes(Kernels& table) {
+void fill_codes(Kernels& table) {
   table.sign_codes = sign_codes;
   table.winner_codes = winner_codes;
 }
@@ -137,11 +136,8 @@ namespace gossamer::kernels {
 
 static_assert((HWY_TARGETS) == (HWY_SSE4 | HWY_AVX2 | HWY_AVX3), "Isa and Highway's targets must agree");
 
-void add_vector_codes(Isa isa, Kernels& table) {
-  CHECK(isa > Isa::kScalar && supported(isa), name(isa));
-  if (isa == Isa::kSse4) return N_SSE4::add_codes(table);
-  if (isa == Isa::kAvx2) return N_AVX2::add_codes(table);
-  N_AVX3::add_codes(table);
+void register_codes(Isa isa, Kernels& table) {
+  register_for(isa, {N_SSE4::fill_codes, N_AVX2::fill_codes, N_AVX3::fill_codes}, table);
 }
 
 }  // namespace gossamer::kernels

@@ -13,7 +13,6 @@
 #include <cstring>
 #include <type_traits>
 
-#include "base/check.h"
 #include "kernels/vector.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -225,7 +224,7 @@ void multiply(const Multiply<E>& p) {
 
 }  // namespace
 
-void add_layout(Kernels& table) {
+void fill_layout(Kernels& table) {
   table.interleave_pairs = interleave_pairs;
   table.transpose = transpose;
   table.transpose_bf16 = transpose_bf16;
@@ -244,11 +243,8 @@ namespace gossamer::kernels {
 
 static_assert((HWY_TARGETS) == (HWY_SSE4 | HWY_AVX2 | HWY_AVX3), "Isa and Highway's targets must agree");
 
-void add_vector_layout(Isa isa, Kernels& table) {
-  CHECK(isa > Isa::kScalar && supported(isa), name(isa));
-  if (isa == Isa::kSse4) return N_SSE4::add_layout(table);
-  if (isa == Isa::kAvx2) return N_AVX2::add_layout(table);
-  N_AVX3::add_layout(table);
+void register_layout(Isa isa, Kernels& table) {
+  register_for(isa, {N_SSE4::fill_layout, N_AVX2::fill_layout, N_AVX3::fill_layout}, table);
 }
 
 }  // namespace gossamer::kernels

@@ -17,7 +17,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/check.h"
 #include "base/prefetch.h"
 #include "kernels/reference.h"
 #include "kernels/vector.h"
@@ -390,37 +389,27 @@ std::size_t select_above(const SelectAbove& s) {
 
 }  // namespace
 
-Kernels rows() {
+void fill_rows(Kernels& table) {
   using enum Activation;
-  return {
-      .isa = Isa::kScalar,
-      .add_scaled = add_scaled,
-      .scale = scale,
-      .dot = dot<float>,
-      .dot_bf16 = dot<Bf16>,
-      .dot_bytes = dot_bytes,
-      .squared_norm = squared_norm,
-      .to_bf16 = to_bf16,
-      .from_bf16 = from_bf16,
-      .to_int8 = to_int8,
-      .from_int8 = from_int8,
-      .interleave_pairs = nullptr,
-      .transpose = nullptr,
-      .transpose_bf16 = nullptr,
-      .transpose_pairs = nullptr,
-      .exp_row = exp_row,
-      .exp_row_bf16 = exp_row_bf16,
-      .adam_row = adam_row,
-      .adam_blocks = adam_blocks,
-      .activate = {activate<kRelu>, activate<kIdentity>, activate<kTanh>},
-      .activate_backward = {activate_backward<kRelu>, activate_backward<kIdentity>, activate_backward<kTanh>},
-      .weighted_sum = weighted_sum,
-      .select_above = select_above,
-      .sign_codes = nullptr,
-      .winner_codes = nullptr,
-      .multiply = nullptr,
-      .multiply_bf16 = nullptr,
-      .multiply_int16 = nullptr};
+  table.add_scaled = add_scaled;
+  table.scale = scale;
+  table.dot = dot<float>;
+  table.dot_bf16 = dot<Bf16>;
+  table.dot_bytes = dot_bytes;
+  table.squared_norm = squared_norm;
+  table.to_bf16 = to_bf16;
+  table.from_bf16 = from_bf16;
+  table.to_int8 = to_int8;
+  table.from_int8 = from_int8;
+  table.exp_row = exp_row;
+  table.exp_row_bf16 = exp_row_bf16;
+  table.adam_row = adam_row;
+  table.adam_blocks = adam_blocks;
+  table.activate = {activate<kRelu>, activate<kIdentity>, activate<kTanh>};
+  table.activate_backward = {activate_backward<kRelu>, activate_backward<kIdentity>,
+                             activate_backward<kTanh>};
+  table.weighted_sum = weighted_sum;
+  table.select_above = select_above;
 }
 
 }  // namespace HWY_NAMESPACE
@@ -432,11 +421,8 @@ namespace gossamer::kernels {
 
 static_assert((HWY_TARGETS) == (HWY_SSE4 | HWY_AVX2 | HWY_AVX3), "Isa and Highway's targets must agree");
 
-Kernels vector_rows(Isa isa) {
-  CHECK(isa > Isa::kScalar && supported(isa), name(isa));
-  Kernels table = isa == Isa::kSse4 ? N_SSE4::rows() : isa == Isa::kAvx2 ? N_AVX2::rows() : N_AVX3::rows();
-  table.isa = isa;
-  return table;
+void register_rows(Isa isa, Kernels& table) {
+  register_for(isa, {N_SSE4::fill_rows, N_AVX2::fill_rows, N_AVX3::fill_rows}, table);
 }
 
 }  // namespace gossamer::kernels

@@ -332,17 +332,13 @@ std::optional<Instant> CoordinatorNode::work() {
   }
   tell_events();
   std::optional<Instant> wake = process_->next_wakeup();
-  const auto sooner = [&](std::optional<Instant> other) {
-    if (other && (!wake || *other < *wake)) wake = other;
-  };
   if (companion_ != nullptr) {
-    sooner(companion_->tick());
+    wake = sooner(wake, companion_->tick());
     for (const std::string& text : companion_->take_remarks()) remark(LogLevel::kWarning, text);
   }
   if (metrics_ == nullptr) return wake;
   if (metrics_->due() <= loop_.now()) show_metrics();
-  sooner(metrics_->due());
-  return wake;
+  return sooner(wake, metrics_->due());
 }
 
 bool CoordinatorNode::ended() const {

@@ -291,12 +291,9 @@ std::optional<Instant> MemberNode::work(const host::PosixSignals& signals) {
   for (const std::string& text : engine_->take_remarks()) log_.remark(LogLevel::kInfo, epoch(), text);
   if (metrics_ != nullptr && metrics_->due() <= now) show_metrics();
   std::optional<Instant> wake = process_->next_wakeup();
-  const auto sooner = [&](std::optional<Instant> other) {
-    if (other && (!wake || *other < *wake)) wake = other;
-  };
-  sooner(engine_->next_wakeup());
-  if (metrics_ != nullptr) sooner(metrics_->due());
-  if (options_.towards) sooner(next_look_);
+  wake = sooner(wake, engine_->next_wakeup());
+  if (metrics_ != nullptr) wake = sooner(wake, metrics_->due());
+  if (options_.towards) wake = sooner(wake, next_look_);
   return wake;
 }
 

@@ -256,8 +256,7 @@ std::optional<Instant> Fetcher::next_wakeup() const {
   std::optional<Instant> wake;
   if (done()) return wake;
   for (const auto& [peer, source] : sources_) {
-    if (!source.paused_until.has_value()) continue;
-    wake = wake.has_value() ? std::min(*wake, *source.paused_until) : *source.paused_until;
+    wake = sooner(wake, source.paused_until);
   }
   return wake;
 }

@@ -358,15 +358,10 @@ void Coordinator::tick(Instant now) {
 
 std::optional<Instant> Coordinator::next_wakeup() const {
   std::optional<Instant> wake = leases_.next_wakeup();
-  const auto sooner = [&](std::optional<Instant> other) {
-    if (other && (!wake || *other < *wake)) wake = other;
-  };
-  if (!wakes_.empty()) sooner(wakes_.begin()->first);
-  sooner(marks_due_);
-  sooner(next_rebalance_);
-  sooner(freeze_deadline_);
-  sooner(stop_deadline_);
-  sooner(last_word_);
+  if (!wakes_.empty()) wake = sooner(wake, wakes_.begin()->first);
+  for (const auto& due : {marks_due_, next_rebalance_, freeze_deadline_, stop_deadline_, last_word_}) {
+    wake = sooner(wake, due);
+  }
   return wake;
 }
 

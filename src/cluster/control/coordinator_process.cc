@@ -92,15 +92,11 @@ void CoordinatorProcess::tick(Instant now) {
 
 std::optional<Instant> CoordinatorProcess::next_wakeup() const {
   if (failure_) return std::nullopt;
-  std::optional<Instant> wake;
-  const auto sooner = [&](std::optional<Instant> other) {
-    if (other && (!wake || *other < *wake)) wake = other;
-  };
-  if (!under_way_) sooner(next_store_work());
-  sooner(lead_ends());
+  std::optional<Instant> wake = lead_ends();
+  if (!under_way_) wake = sooner(wake, next_store_work());
   if (coordinator_ != nullptr) {
-    sooner(coordinator_->next_wakeup());
-    sooner(links_->next_wakeup());
+    wake = sooner(wake, coordinator_->next_wakeup());
+    wake = sooner(wake, links_->next_wakeup());
   }
   return wake;
 }

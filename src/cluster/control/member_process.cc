@@ -232,9 +232,8 @@ std::optional<Instant> MemberProcess::next_wakeup() const {
   if (done_) return std::nullopt;
   std::optional<Instant> wake = next_begin_;
   if (member_ != nullptr) {
-    for (const auto& other : {member_->next_wakeup(), links_->next_wakeup()}) {
-      if (other && (!wake || *other < *wake)) wake = other;
-    }
+    wake = sooner(wake, member_->next_wakeup());
+    wake = sooner(wake, links_->next_wakeup());
   }
   return wake;
 }

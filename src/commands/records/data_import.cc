@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <numeric>
 
+#include "commands/records/import_space.h"
 #include "commands/records/line_copy.h"
 #include "commands/records/session_data.h"
 #include "commands/records/word_data.h"
-#include "commands/train/disk_space.h"
 #include "learn/data/read/byte_source.h"
 #include "learn/data/read/import.h"
 #include "learn/data/read/jsonl_reader.h"

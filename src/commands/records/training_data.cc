@@ -6,8 +6,8 @@
 #include <array>
 #include <utility>
 
+#include "commands/records/import_space.h"
 #include "commands/records/text_batch.h"
-#include "commands/train/disk_space.h"
 #include "host/api/files.h"
 #include "learn/data/cache_writer.h"
 #include "learn/data/read/byte_source.h"

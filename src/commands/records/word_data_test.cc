@@ -35,7 +35,7 @@ engine::TrainConfig word_config() {
   engine::TrainConfig config;
   config.data = {.train = "/text.txt", .test = "/text.txt", .format = engine::DataFormat::kText};
   config.model.hidden = 16;
-  config.model.activation = engine::ActivationKind::kIdentity;
+  config.model.activation = kernels::Activation::kIdentity;
   config.model.dropout = 0;
   config.train.batch = 32;
   config.train.steps = 60;

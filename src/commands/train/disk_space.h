@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// These functions ask whether the disk is large enough before the work begins, not in the middle of it.
-// Checkpoints and model have a known shape, so what they need is computed. An import is estimated from a
-// sample. A disk that cannot tell its free space is never too small.
+// Is the disk large enough for a run, asked before the work and not in the middle of it. What is needed is
+// computed: checkpoints and model have a known shape. A disk that cannot tell its free space is never too
+// small.
 //
 // Thread rule: one thread; reads the disk, changes nothing.
 #pragma once
 
 #include <cstdint>
-#include <string>
-#include <vector>
 
 #include "base/result.h"
 #include "commands/records/training_data.h"
 #include "engines/sparse/config/config.h"
 #include "engines/sparse/config/recipe.h"
-#include "run/node_host.h"
+#include "host/api/disk.h"
 #include "run/run_directory.h"
 
 namespace gossamer::node {
@@ -43,18 +41,5 @@ struct RunSpace {
 // kFailed when checkpoints and model would not fit: it names what is needed, what is free and what would
 // help. Files that an earlier part of the run has written count as free space.
 [[nodiscard]] Result<void> check_run_space(host::Disk& disk, const RunSpace& run);
-
-// The bytes that an import will write, from the first megabytes of each source.
-struct ImportEstimate {
-  std::uint64_t bytes = 0;  // 0 where nothing is known, as for standard input
-  bool exact = true;        // every source was looked at as a whole
-};
-// `sources` are of one format. Text and sessions count with the size of the records copied as text.
-[[nodiscard]] ImportEstimate estimate_import(host::Disk& disk, const std::vector<Source>& sources);
-
-// kFailed when an exact estimate, or half of one from a sample, is more than what is free beside `path`. When
-// only the whole of an estimate from a sample is more, the console says so.
-[[nodiscard]] Result<void> check_import_space(const NodeHost& host, const ImportEstimate& estimate,
-                                              const std::string& path);
 
 }  // namespace gossamer::node

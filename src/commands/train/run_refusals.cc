@@ -8,6 +8,7 @@
 
 #include "base/human_bytes.h"
 #include "engines/sparse/fleet/step/fleet_job.h"
+#include "engines/sparse/predict/prediction_memory.h"
 
 namespace gossamer::node {
 
@@ -43,8 +44,13 @@ std::uint64_t run_memory(const NodeHost& host, const StepRunner* runner, const e
   // A process that only puts parts together has counts and names of features and labels.
   constexpr std::uint64_t kLeast = std::uint64_t{64} << 20;
   const bool parts = runner != nullptr && engine::stays_in_parts(config);
-  const std::uint64_t own = parts ? kLeast + 40 * (shape.features + shape.labels)
-                                  : engine::memory_needed(config, recipe, shape, host.compute.workers());
+  const int workers = host.compute.workers();
+  const std::uint64_t own =
+      parts ? kLeast + 40 * (shape.features + shape.labels)
+            : engine::memory_needed(
+                  config, recipe, shape,
+                  {.workers = workers,
+                   .prediction_bytes = engine::prediction_memory(config, recipe, shape, workers)});
   return runner == nullptr ? own : std::max(own, runner->memory_needed(config, recipe, shape));
 }
 

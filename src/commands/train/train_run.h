@@ -67,9 +67,9 @@ class StepRunner {
   struct Cost {
     double cpu_seconds = 0;            // of all these processes
     std::uint64_t peak_rss_bytes = 0;  // of the largest
-    double step_bytes = 0;             // mean bytes that each process sent for a step
-    double background_bytes = 0;       // mean bytes that it sent for anything else during a step
-    std::vector<RunRecovery> recoveries = {};
+    double step_bytes = 0;             // that each of them has sent for a step, in the mean
+    double background_bytes = 0;       // and for anything else during one
+    std::vector<engine::FleetRecovery> recoveries = {};
   };
   // After train().
   [[nodiscard]] virtual Cost cost() const = 0;

@@ -3,6 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <variant>
+
 namespace gossamer::node {
 
 std::string to_json(const TrainSummary& s) {
@@ -16,15 +18,11 @@ std::string to_json(const TrainSummary& s) {
                     {"samples_per_second", s.since_resume->samples_per_second}};
   }
   Json recoveries = Json::array();
-  for (const RunRecovery& one : s.recoveries) {
-    recoveries.push_back({{"cause", one.cause},
-                          {"step", one.step},
-                          {"seconds", one.seconds},
-                          {"detect_seconds", one.detect_seconds},
-                          {"agree_seconds", one.agree_seconds},
-                          {"load_seconds", one.load_seconds},
-                          {"replay_seconds", one.replay_seconds},
-                          {"steps_replayed", one.steps_replayed}});
+  for (const engine::FleetRecovery& one : s.recoveries) {
+    Json& told = recoveries.emplace_back();
+    for (const EventField& field : engine::fields_of(one)) {
+      std::visit([&](const auto& value) { told[std::string(field.key)] = value; }, field.value);
+    }
   }
   const Json json = {{"engine", "sparse"},
                      {"run_id", s.run_id},

@@ -12,22 +12,9 @@
 #include <string>
 #include <vector>
 
-namespace gossamer::node {
+#include "engines/run/fleet_recovery.h"
 
-// A recovery: a change of a fleet's members that lost or moved something, until all members went on.
-struct RunRecovery {
-  std::string cause;       // "node 3 was killed"
-  std::uint64_t step = 0;  // first step after the recovery
-  // `seconds` is the recovery time: from the last step before the recovery to the first after it, less a
-  // median step. Parts of it are detect (until the others noticed), agree (on each member's work), load (what
-  // lay elsewhere) and replay (computing lost steps anew).
-  double seconds = 0;
-  double detect_seconds = 0;
-  double agree_seconds = 0;
-  double load_seconds = 0;
-  double replay_seconds = 0;
-  std::uint64_t steps_replayed = 0;
-};
+namespace gossamer::node {
 
 struct TrainSummary {
   std::string run_id;
@@ -47,7 +34,7 @@ struct TrainSummary {
   double bytes_sent_per_node_per_step = 0;
   double background_bytes_per_node_per_step = 0;
   double final_loss = 0;
-  std::vector<RunRecovery> recoveries;
+  std::vector<engine::FleetRecovery> recoveries;
   std::string metrics_json = "{}";
   std::string model_dir;
 

@@ -6,6 +6,7 @@
 #include "engines/sparse/config/negatives_plan.h"
 #include "engines/sparse/fleet/step/fleet_job.h"
 #include "learn/sparse/network/row_order.h"
+#include "net/codec/codec.h"
 
 namespace gossamer::node {
 namespace {
@@ -49,7 +50,7 @@ std::uint64_t hidden_columns(const sparse::NetworkShape& shape) {
 std::uint64_t logged_bytes(const engine::TrainConfig& config, const sparse::NetworkShape& shape) {
   const std::uint64_t batch = config.train.batch;
   const net::MatrixShape matrix{.rows = batch, .columns = hidden_columns(shape)};
-  return 2 * net::encoded_bytes(engine::exchange_codec(config.cluster.codec), matrix) + 2 * batch * kFloat;
+  return 2 * net::encoded_bytes(config.cluster.codec, matrix) + 2 * batch * kFloat;
 }
 
 // The most steps between two snapshots, whatever memory there is.
@@ -87,12 +88,7 @@ std::size_t fleet_copies(const engine::TrainConfig& config, std::size_t nodes) {
   return std::min<std::size_t>(config.cluster.copies, nodes - 1);
 }
 
-std::vector<std::string_view> codec_names() {
-  std::vector<std::string_view> names;
-  for (const auto kind : {engine::CodecKind::kF32, engine::CodecKind::kBf16, engine::CodecKind::kInt8})
-    names.push_back(net::name(engine::exchange_codec(kind)));
-  return names;
-}
+std::vector<std::string_view> codec_names() { return {net::kCodecNames.begin(), net::kCodecNames.end()}; }
 
 std::uint64_t trained_bytes(const sparse::NetworkShape& shape) {
   return 3 * kFloat * engine::parameter_count(shape);
@@ -109,10 +105,7 @@ std::uint64_t fleet_memory_needed(const engine::TrainConfig& config, const engin
   // The bytes that one process would need without prediction: its network, and the buffers of a step.
   engine::TrainConfig training = config;
   training.predict.instances = false;
-  training.data.test.clear();
-  engine::Recipe all = recipe;
-  all.held_out = 0;
-  const std::uint64_t shared = engine::memory_needed(training, all, shape, 1);
+  const std::uint64_t shared = engine::memory_needed(training, recipe, shape, {});
   const sparse::NetworkShape trained = engine::network_shape(recipe, shape.features, shape.labels);
   const std::uint64_t batch = config.train.batch;
   const std::uint64_t steps = std::min(recipe.steps, kLoggedIntervals * snapshot_steps(config, trained));

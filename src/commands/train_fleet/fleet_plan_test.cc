@@ -62,8 +62,7 @@ TEST(FleetPlan, MemoryGrowsWithNodesByWhatEachHas) {
 // the steps that exchange a quarter of their parameters. The steps are fewer where the log would be more
 // than a quarter of the network.
 TEST(FleetPlan, SnapshotsAreRareWhereTheNetworkIsLarge) {
-  const auto steps = [](std::size_t labels, std::size_t batch,
-                        engine::CodecKind codec = engine::CodecKind::kBf16) {
+  const auto steps = [](std::size_t labels, std::size_t batch, net::Codec codec = net::Codec::kBf16) {
     engine::TrainConfig config;
     config.train.batch = static_cast<std::uint32_t>(batch);
     config.cluster.codec = codec;
@@ -77,8 +76,8 @@ TEST(FleetPlan, SnapshotsAreRareWhereTheNetworkIsLarge) {
   EXPECT_EQ(steps(800'000, 4096), 96U);
   EXPECT_EQ(steps(800'000, 32), 1024U);
   EXPECT_EQ(steps(60'000, 256), 177U);  // 94 MB; 0.13 MB a step
-  EXPECT_EQ(steps(60'000, 256, engine::CodecKind::kF32), 89U);
-  EXPECT_EQ(steps(60'000, 256, engine::CodecKind::kInt8), 329U);
+  EXPECT_EQ(steps(60'000, 256, net::Codec::kF32), 89U);
+  EXPECT_EQ(steps(60'000, 256, net::Codec::kInt8), 329U);
   EXPECT_EQ(steps(60'000, 512), 88U);
 }
 

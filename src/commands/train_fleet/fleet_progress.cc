@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 #include "commands/train_fleet/member_job.h"
@@ -63,19 +64,13 @@ void FleetProgress::tell_steps() {
 void FleetProgress::tell_recoveries(Until until) {
   if (until == Until::kNow && !stepping()) return;
   const StepNumber before(until == Until::kEnd ? std::numeric_limits<std::uint64_t>::max() : steps_ - 1);
-  for (RunRecovery& one : recovery_reports_.read(before)) {
+  for (engine::FleetRecovery& one : recovery_reports_.read(before)) {
     if (name_) one.cause = name_(std::move(one.cause));
     host_.say(fmt::format(
-        "{}: it cost {:.2f} s{}", one.cause, one.seconds,
+        "{}: it cost {:.2f} s{}", one.cause, one.total.seconds(),
         one.steps_replayed == 0 ? "" : fmt::format(", and {} steps were computed anew", one.steps_replayed)));
-    hooks_.events("recovery", {{"cause", one.cause},
-                               {"step", one.step},
-                               {"seconds", one.seconds},
-                               {"detect_seconds", one.detect_seconds},
-                               {"agree_seconds", one.agree_seconds},
-                               {"load_seconds", one.load_seconds},
-                               {"replay_seconds", one.replay_seconds},
-                               {"steps_replayed", one.steps_replayed}});
+    std::apply([this](const auto&... field) { hooks_.events("recovery", {field...}); },
+               engine::fields_of(one));
     recoveries_.push_back(std::move(one));
   }
 }

@@ -71,7 +71,7 @@ class FleetProgress {
   const sparse::Schedule schedule_;
   StepReportReader reports_;
   RecoveryReportReader recovery_reports_;
-  std::vector<RunRecovery> recoveries_;
+  std::vector<engine::FleetRecovery> recoveries_;
   std::function<std::string(std::string)> name_;
   const engine::CheckpointInfo from_;
   std::uint64_t steps_;

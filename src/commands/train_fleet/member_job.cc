@@ -182,7 +182,7 @@ class MemberJob {
              .start = told_.start,
              .restore = restore_from(host.disk),
              .snapshot_every = snapshot_steps(told_.config, job_shape().network),
-             .codec = engine::exchange_codec(told_.config.cluster.codec),
+             .codec = told_.config.cluster.codec,
              .exchange = told_.config.cluster.exchange,
              .microbatches = told_.config.cluster.microbatches,
              .staleness = told_.config.cluster.staleness,

@@ -121,7 +121,7 @@ void expect_same_job(const std::string& data, const engine::TrainConfig& config)
 TEST(MemberJob, IsThatOfOneProcess) {
   expect_same_job(two_classes(40), tiny_config());
   engine::TrainConfig config = tiny_config();
-  config.train.negatives = engine::NegativeKind::kUniform;
+  config.train.negatives = sparse::Negatives::kUniform;
   config.train.sampled = 1;
   config.predict.held_out = 16;
   expect_same_job(two_classes(64), config);
@@ -132,7 +132,7 @@ TEST(MemberJob, IsThatOfOneProcess) {
 TEST(MemberJob, TrainsWordsAlike) {
   engine::TrainConfig config = tiny_config();
   config.data.format = engine::DataFormat::kText;
-  config.model.activation = engine::ActivationKind::kIdentity;
+  config.model.activation = kernels::Activation::kIdentity;
   config.model.dropout = 0;
   config.train.input_dropout = 0;
   config.word2vec = {.window = 2, .sample = 0, .min_count = 1};
@@ -145,7 +145,7 @@ TEST(MemberJob, DoesAsTheKeysSay) {
   engine::TrainConfig config = tiny_config();
   const Prepared usual(two_classes(40), config);
   EXPECT_EQ(usual.lead.workload.copies, 1U);
-  config.cluster = {.codec = engine::CodecKind::kInt8,
+  config.cluster = {.codec = net::Codec::kInt8,
                     .exchange = engine::ExchangeKind::kDslide,
                     .snapshot_every = 7,
                     .copies = 3};

@@ -16,8 +16,7 @@
 #include <vector>
 
 #include "base/ids.h"
-#include "commands/train/train_summary.h"
-#include "engines/sparse/fleet/step/fleet_job.h"
+#include "engines/run/fleet_recovery.h"
 #include "host/api/disk.h"
 #include "node/line_tails.h"
 
@@ -40,15 +39,15 @@ class RecoveryReportReader {
   RecoveryReportReader(host::Disk& disk, std::string directory)
       : tails_(disk, std::move(directory), ".recoveries") {}
 
-  // The recoveries that ended before step `before`, in their order. Each is given out once. Members tell of a
-  // recovery before they do the step after the next.
-  [[nodiscard]] std::vector<RunRecovery> read(StepNumber before);
+  // Those that ended before step `before`, in their order; each is given out once. Members tell of a recovery
+  // before they do the step after the next.
+  [[nodiscard]] std::vector<engine::FleetRecovery> read(StepNumber before);
 
  private:
   void take(std::string_view line);
 
   LineTails tails_;
-  std::map<Epoch, RunRecovery> told_;  // not given out yet
+  std::map<Epoch, engine::FleetRecovery> told_;  // not given out yet
   std::set<Epoch> given_;
 };
 

@@ -5,6 +5,7 @@
 
 #include <span>
 
+#include "host/api/files.h"
 #include "host/posix/disk.h"
 
 namespace gossamer::node {
@@ -49,19 +50,38 @@ TEST_F(RecoveryReportsTest, OneForAllThatTell) {
   const auto read = reader_.read(StepNumber(21));
   ASSERT_EQ(read.size(), 1U);
   EXPECT_EQ(read[0].cause, "box \"7\" was lost");
-  EXPECT_EQ(read[0].step, 20U);
-  EXPECT_DOUBLE_EQ(read[0].seconds, 2.5);
-  EXPECT_DOUBLE_EQ(read[0].detect_seconds, 0.1);
-  EXPECT_DOUBLE_EQ(read[0].agree_seconds, 0.2);
-  EXPECT_DOUBLE_EQ(read[0].load_seconds, 0.3);
-  EXPECT_DOUBLE_EQ(read[0].replay_seconds, 0.4);
+  EXPECT_EQ(read[0].epoch, Epoch(4));
+  EXPECT_EQ(read[0].step, StepNumber(20));
+  EXPECT_EQ(read[0].total, from_seconds(2.5));
+  EXPECT_EQ(read[0].detect, from_seconds(0.1));
+  EXPECT_EQ(read[0].agree, from_seconds(0.2));
+  EXPECT_EQ(read[0].load, from_seconds(0.3));
+  EXPECT_EQ(read[0].replay, from_seconds(0.4));
   EXPECT_EQ(read[0].steps_replayed, 5U);
   first.add(recovery(4, 20, 9));
   EXPECT_EQ(reader_.read(StepNumber(99)).size(), 1U);
   EXPECT_TRUE(reader_.read(StepNumber(99)).empty());
 }
 
-// A line of anything else is no report.
+// A line has these names and numbers, in this order. Times come back to the nanosecond.
+TEST_F(RecoveryReportsTest, LinesAreAsWritten) {
+  RecoveryReports reports(disk_, directory_, NodeId(2));
+  engine::FleetRecovery odd = recovery(4, 20, 1.5);
+  odd.load = Duration{299'999'999};
+  odd.replay = Duration{123'456'789'012};
+  reports.add(odd);
+  const auto text = host::read_text(disk_, directory_ + "/2.recoveries", 1000);
+  ASSERT_TRUE(text.ok());
+  EXPECT_EQ(*text, R"({"agree":0.2,"cause":"box \"7\" was lost","detect":0.1,"epoch":4,"load":0.299999999,)"
+                   R"("replay":123.456789012,"seconds":1.5,"step":20,"steps_replayed":5})"
+                   "\n");
+  const auto read = reader_.read(StepNumber(99));
+  ASSERT_EQ(read.size(), 1U);
+  EXPECT_EQ(read[0].load, odd.load);
+  EXPECT_EQ(read[0].replay, odd.replay);
+}
+
+// Lines of anything else are none.
 TEST_F(RecoveryReportsTest, LeavesOutWhatIsNone) {
   auto file = disk_.open_writable(directory_ + "/1.recoveries", host::WriteMode::kAppend);
   ASSERT_TRUE(file.ok());

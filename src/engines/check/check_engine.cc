@@ -18,9 +18,6 @@
 namespace gossamer::engine {
 namespace {
 
-// Larger sums go on the bulk lane, as they would hold up small and urgent messages.
-constexpr std::uint64_t kBulkBytes = 1ULL << 20;
-
 Error failed_check(std::string where, std::string got, std::string expected) {
   return {.where = std::move(where),
           .what = "the fleet check has failed",
@@ -212,7 +209,7 @@ void CheckEngine::begin_step(Instant now) {
 }
 
 void CheckEngine::carry_out(cluster::CollectiveEvents events, Instant now) {
-  const bool large = life_->config.elements * sizeof(float) > kBulkBytes;
+  const bool large = life_->config.elements * sizeof(float) > host::kBulkBytes;
   const host::Lane lane = large ? host::Lane::kBulk : host::Lane::kControl;
   for (cluster::CollectiveEvent& event : events) {
     if (failure_) return;

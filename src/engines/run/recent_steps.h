@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <deque>
 
-#include "engines/sparse/fleet/step/fleet_job.h"
+#include "engines/run/sent_bytes.h"
 
 namespace gossamer::engine {
 

@@ -46,6 +46,8 @@ enum class Lane : std::uint8_t {
   kBulk = 1,     // large: state, data, snapshots
 };
 inline constexpr std::size_t kLanes = 2;
+// Larger messages go on the bulk lane, as they would hold up small and urgent ones.
+inline constexpr std::uint64_t kBulkBytes = std::uint64_t{1} << 20;
 
 // "control" or "bulk".
 [[nodiscard]] const char* name(Lane lane);

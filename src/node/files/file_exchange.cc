@@ -252,8 +252,7 @@ void FileExchange::tick(Instant now) {
 std::optional<Instant> FileExchange::next_wakeup() const {
   std::optional<Instant> wake;
   for (const auto& [id, getting] : gettings_) {
-    const auto other = getting.fetcher ? getting.fetcher->next_wakeup() : std::nullopt;
-    if (other && (!wake || *other < *wake)) wake = other;
+    if (getting.fetcher) wake = sooner(wake, getting.fetcher->next_wakeup());
   }
   return wake;
 }

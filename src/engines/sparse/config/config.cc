@@ -434,7 +434,7 @@ Result<void> validate(const TrainConfig& config) {
     return error;
   }
   if (config.cluster.exchange == ExchangeKind::kDslide && finds_negatives(config) &&
-      config.lsh.sets == HashSetsKind::kShared) {
+      config.lsh.sets == sparse::HashSets::kShared) {
     Error error = usage("cluster.exchange", "nodes cannot tell how many scores they will have");
     error.got = "dslide with lsh.sets = shared";
     error.expected = "lsh.sets = own, or no labels found by hash tables";

@@ -16,24 +16,23 @@
 #include <vector>
 
 #include "base/result.h"
+#include "kernels/isa.h"
+#include "kernels/kernels.h"
 #include "learn/data/text_windows.h"
+#include "learn/sparse/negatives/found_rows.h"
+#include "learn/sparse/negatives/hash_negatives.h"
+#include "learn/sparse/negatives/logq.h"
+#include "learn/sparse/negatives/negatives.h"
+#include "learn/sparse/network/adam.h"
+#include "learn/sparse/network/schedule.h"
+#include "net/codec/codec.h"
 
 namespace gossamer::engine {
 
 enum class Weighting { kNone, kTfIdf, kL2 };
 enum class DataFormat { kXmc, kJsonl, kSessions, kText };
-enum class ActivationKind { kRelu, kIdentity, kTanh };
-enum class ScheduleKind { kLinear, kCosine, kConstant };
-enum class NegativeKind { kInBatch, kUniform, kFrequency, kLsh };
-enum class HashFamilyKind { kSimHash, kWinner };
-enum class HashSelectKind { kBest, kRandom };
-enum class HashSetsKind { kShared, kOwn };
-enum class Precision { kF32, kBf16 };
-enum class LogQKind { kAll, kExact, kNone };
 enum class ComparisonKind { kOwn, kNet };
-enum class SkippedKind { kHold, kDecay, kDecayAndMove };
 enum class MomentsKind { kElement, kEmbeddingBlock, kBlock };
-enum class CodecKind { kF32, kBf16, kInt8 };
 enum class ExchangeKind { kShares, kDslide };
 
 struct DataConfig {
@@ -48,7 +47,7 @@ struct DataConfig {
 struct ModelConfig {
   std::optional<std::uint32_t> hidden = 256;
   std::vector<std::uint32_t> dense = {};  // widths of further hidden layers
-  ActivationKind activation = ActivationKind::kRelu;
+  kernels::Activation activation = kernels::Activation::kRelu;
   std::optional<double> dropout = {};
   double embedding_init = 0.05;  // standard deviation
   double output_init = 0.01;     // standard deviation
@@ -62,25 +61,25 @@ struct TrainingConfig {
   double lr = 0.01;
   double input_dropout = 0;  // chance that a feature of a sample is left out
   std::uint32_t warmup_steps = 50;
-  ScheduleKind schedule = ScheduleKind::kLinear;
-  NegativeKind negatives = NegativeKind::kInBatch;
+  sparse::Decay schedule = sparse::Decay::kLinear;
+  sparse::Negatives negatives = sparse::Negatives::kInBatch;
   std::uint32_t sampled = 0;  // further negatives in a step
   double frequency_exponent = 0.75;
   std::uint32_t hard_negatives = 0;  // in a step, found by hash tables
   double hard_after = 0.5;           // fraction of the steps
-  std::optional<Precision> precision = {};
+  std::optional<kernels::Element> precision = {};
   bool operator==(const TrainingConfig&) const = default;
 };
 
 // Hash tables over the output rows (learn/sparse/negatives/hash_negatives.h).
 struct HashConfig {
-  HashFamilyKind family = HashFamilyKind::kSimHash;
+  sparse::HashKind family = sparse::HashKind::kSimHash;
   std::optional<std::uint32_t> functions = {};  // K
   std::optional<std::uint32_t> tables = {};     // L
   std::optional<std::uint32_t> key_bits = {};
   std::uint32_t queries = 32;
-  HashSelectKind select = HashSelectKind::kBest;
-  HashSetsKind sets = HashSetsKind::kShared;
+  sparse::HashSelection select = sparse::HashSelection::kBest;
+  sparse::HashSets sets = sparse::HashSets::kShared;
   std::uint32_t bucket = 0;  // rows; 0: all
   double tolerance = 0.1;
   std::uint64_t update_every = 50;  // steps
@@ -89,7 +88,7 @@ struct HashConfig {
 };
 
 struct LossConfig {
-  LogQKind logq = LogQKind::kExact;
+  sparse::LogQ logq = sparse::LogQ::kExact;
   bool operator==(const LossConfig&) const = default;
 };
 
@@ -97,7 +96,7 @@ struct OptimizerConfig {
   double beta1 = 0.9;
   double beta2 = 0.999;
   double epsilon = 1e-8;
-  SkippedKind skipped = SkippedKind::kHold;
+  sparse::SkippedSteps skipped = sparse::SkippedSteps::kHold;
   MomentsKind moments = MomentsKind::kEmbeddingBlock;
   bool operator==(const OptimizerConfig&) const = default;
 };
@@ -166,7 +165,7 @@ struct CheckpointConfig {
 
 // Several nodes that train one model (engines/sparse/fleet). One process ignores them.
 struct ClusterConfig {
-  CodecKind codec = CodecKind::kBf16;
+  net::Codec codec = net::Codec::kBf16;
   ExchangeKind exchange = ExchangeKind::kShares;
   std::uint32_t microbatches = 1;                    // of a step
   std::uint32_t staleness = 0;                       // steps whose updates a step does without, 0 or 1

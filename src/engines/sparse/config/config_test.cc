@@ -172,7 +172,7 @@ TEST(Config, ValidatesAcrossKeys) {
   config.train.sampled = 1;
   EXPECT_FALSE(validate(config).ok());
   config = {};
-  config.train.negatives = NegativeKind::kUniform;
+  config.train.negatives = sparse::Negatives::kUniform;
   EXPECT_FALSE(validate(config).ok());
   config.train.sampled = 1;
   EXPECT_TRUE(validate(config).ok());
@@ -196,10 +196,10 @@ TEST(Config, ValidatesAcrossKeys) {
   const Result<void> shared = validate(config);
   ASSERT_FALSE(shared.ok());
   EXPECT_THAT(shared.error().message(), HasSubstr("cluster.exchange"));
-  config.train = {.negatives = NegativeKind::kLsh, .sampled = 256};
-  config.lsh.sets = HashSetsKind::kOwn;
+  config.train = {.negatives = sparse::Negatives::kLsh, .sampled = 256};
+  config.lsh.sets = sparse::HashSets::kOwn;
   config.lsh.queries = config.train.batch;
-  config.loss.logq = LogQKind::kNone;
+  config.loss.logq = sparse::LogQ::kNone;
   EXPECT_TRUE(validate(config).ok());
 }
 

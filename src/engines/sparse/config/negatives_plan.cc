@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
 #include <string_view>
@@ -23,9 +22,11 @@ constexpr double kRowsInBucket = 128;
 constexpr std::uint64_t kFreeBytes = std::uint64_t{1} << 20;
 constexpr std::uint32_t kWinnerBits = 3;  // of a function, which gives the place in a window of 8
 
-std::uint32_t bits_of(HashFamilyKind family) { return family == HashFamilyKind::kWinner ? kWinnerBits : 1; }
+std::uint32_t bits_of(sparse::HashKind family) {
+  return family == sparse::HashKind::kWinner ? kWinnerBits : 1;
+}
 
-std::uint32_t wanted_functions(HashFamilyKind family, std::uint64_t labels) {
+std::uint32_t wanted_functions(sparse::HashKind family, std::uint64_t labels) {
   const double bits = std::log2(std::max(1.0, static_cast<double>(labels) / kRowsInBucket));
   const double each = bits_of(family);
   return static_cast<std::uint32_t>(std::clamp(std::round(bits / each), 1.0, std::floor(16 / each)));
@@ -47,7 +48,7 @@ Error usage(std::string_view where, std::string what, std::string got, std::stri
 }
 
 Result<void> check_own_sets(const TrainConfig& config) {
-  if (config.train.negatives != NegativeKind::kLsh || config.loss.logq != LogQKind::kNone ||
+  if (config.train.negatives != sparse::Negatives::kLsh || config.loss.logq != sparse::LogQ::kNone ||
       config.lsh.queries < config.train.batch) {
     return usage("lsh.sets", "samples cannot have sets of their own",
                  "lsh.sets = own beside other keys that need a shared set",
@@ -60,31 +61,32 @@ Result<void> check_own_sets(const TrainConfig& config) {
 }  // namespace
 
 bool finds_negatives(const TrainConfig& config) {
-  return config.train.negatives == NegativeKind::kLsh || config.train.hard_negatives > 0;
+  return config.train.negatives == sparse::Negatives::kLsh || config.train.hard_negatives > 0;
 }
 
 Result<void> check_negatives(const TrainConfig& config) {
   const TrainingConfig& train = config.train;
-  if (train.negatives != NegativeKind::kInBatch && train.sampled == 0) {
+  if (train.negatives != sparse::Negatives::kInBatch && train.sampled == 0) {
     return usage("train.negatives", "no negatives would be drawn", "train.sampled = 0",
                  "train.sampled >= 1 with any train.negatives but in-batch",
                  "set train.sampled, for example to 2048");
   }
-  if (train.negatives == NegativeKind::kInBatch && train.sampled > 0) {
+  if (train.negatives == sparse::Negatives::kInBatch && train.sampled > 0) {
     return usage("train.sampled", "nothing would be drawn",
                  fmt::format("{} with train.negatives = in-batch", train.sampled),
                  "train.negatives = uniform, frequency or lsh with train.sampled > 0",
                  "set train.negatives=uniform, or leave train.sampled out");
   }
-  if (train.negatives == NegativeKind::kLsh && train.hard_negatives > 0) {
+  if (train.negatives == sparse::Negatives::kLsh && train.hard_negatives > 0) {
     return usage("train.hard_negatives", "hash tables would be asked for twice",
                  fmt::format("{} with train.negatives = lsh", train.hard_negatives), "one of the two",
                  "leave out train.hard_negatives, or set train.negatives=in-batch");
   }
   if (!finds_negatives(config)) return {};
-  if (config.lsh.sets == HashSetsKind::kOwn) return check_own_sets(config);
-  const bool draws = train.negatives == NegativeKind::kUniform || train.negatives == NegativeKind::kFrequency;
-  if (config.loss.logq == LogQKind::kExact && !draws && config.lsh.queries + 1 >= train.batch) {
+  if (config.lsh.sets == sparse::HashSets::kOwn) return check_own_sets(config);
+  const bool draws =
+      train.negatives == sparse::Negatives::kUniform || train.negatives == sparse::Negatives::kFrequency;
+  if (config.loss.logq == sparse::LogQ::kExact && !draws && config.lsh.queries + 1 >= train.batch) {
     return usage("lsh.queries", "labels that no asking sample brings would have no chance",
                  fmt::format("{} of {} samples ask, nothing is drawn, loss.logq = exact", config.lsh.queries,
                              train.batch),
@@ -141,28 +143,22 @@ std::uint64_t table_memory(const TablePlan& plan, std::uint64_t labels, int work
 }
 
 sparse::NegativeOptions negative_options(const TrainConfig& config) {
-  // Rows that hash tables find are not drawn, so kLsh maps to kInBatch.
-  constexpr std::array kKind = {sparse::Negatives::kInBatch, sparse::Negatives::kUniform,
-                                sparse::Negatives::kFrequency, sparse::Negatives::kInBatch};
-  return {.kind = kKind[static_cast<std::size_t>(config.train.negatives)],
-          .sampled = config.train.negatives == NegativeKind::kLsh ? 0 : config.train.sampled,
+  return {.kind = config.train.negatives,
+          .sampled = config.train.sampled,
           .exponent = config.train.frequency_exponent};
 }
 
 sparse::HashNegativeOptions hash_negative_options(const TrainConfig& config, const TablePlan& plan,
                                                   std::uint64_t steps) {
-  constexpr std::array kKind = {sparse::HashKind::kSimHash, sparse::HashKind::kWinner};
-  constexpr std::array kSelection = {sparse::HashSelection::kBest, sparse::HashSelection::kRandom};
-  constexpr std::array kSets = {sparse::HashSets::kShared, sparse::HashSets::kOwn};
   const HashConfig& lsh = config.lsh;
-  const bool always = config.train.negatives == NegativeKind::kLsh;
+  const bool always = config.train.negatives == sparse::Negatives::kLsh;
   const double after = config.train.hard_after * static_cast<double>(steps);
-  return {.kind = kKind[static_cast<std::size_t>(lsh.family)],
+  return {.kind = lsh.family,
           .functions = plan.functions,
           .tables = plan.tables,
           .key_bits = plan.key_bits,
-          .selection = kSelection[static_cast<std::size_t>(lsh.select)],
-          .sets = kSets[static_cast<std::size_t>(lsh.sets)],
+          .selection = lsh.select,
+          .sets = lsh.sets,
           .queries = std::min(lsh.queries, config.train.batch),
           .found = always ? config.train.sampled : config.train.hard_negatives,
           .bucket_cap = lsh.bucket,

@@ -24,7 +24,7 @@ double share_of_weights(const TablePlan& plan, std::uint64_t labels, std::uint64
 TEST(PlanTables, TakesAtMostAQuarterOfTheWeights) {
   for (const std::uint64_t labels : {130'000ULL, 670'091ULL, 10'000'000ULL}) {
     for (const std::uint64_t hidden : {32ULL, 128ULL, 1024ULL}) {
-      for (const HashFamilyKind family : {HashFamilyKind::kSimHash, HashFamilyKind::kWinner}) {
+      for (const sparse::HashKind family : {sparse::HashKind::kSimHash, sparse::HashKind::kWinner}) {
         for (const int given : {0, 1, 2}) {
           HashConfig config{.family = family};
           if (given == 1) config.tables = 10;
@@ -50,7 +50,7 @@ TEST(PlanTables, FoldsLongCodes) {
   EXPECT_EQ(signs->plan, (TablePlan{.functions = 9, .tables = 50, .key_bits = 9}));
   EXPECT_THAT(signs->reasons, IsEmpty());
   for (const std::uint32_t functions : {6U, 8U}) {
-    const HashConfig amazon{.family = HashFamilyKind::kWinner, .functions = functions, .tables = 50};
+    const HashConfig amazon{.family = sparse::HashKind::kWinner, .functions = functions, .tables = 50};
     const auto winners = plan_tables(amazon, 670'091, 128);
     ASSERT_TRUE(winners.ok());
     EXPECT_EQ(winners->plan.key_bits, 13U);
@@ -92,43 +92,43 @@ TEST(CheckNegatives, RefusesContradictions) {
     return checked.ok() ? std::string() : checked.error().message();
   };
   EXPECT_EQ(refusal([](TrainConfig&) {}), "");
-  EXPECT_THAT(refusal([](TrainConfig& c) { c.train.negatives = NegativeKind::kLsh; }),
+  EXPECT_THAT(refusal([](TrainConfig& c) { c.train.negatives = sparse::Negatives::kLsh; }),
               HasSubstr("train.negatives"));
   EXPECT_EQ(refusal([](TrainConfig& c) {
-              c.train.negatives = NegativeKind::kLsh;
+              c.train.negatives = sparse::Negatives::kLsh;
               c.train.sampled = 100;
             }),
             "");
   EXPECT_EQ(refusal([](TrainConfig& c) { c.train.hard_negatives = 100; }), "");
   EXPECT_THAT(refusal([](TrainConfig& c) {
-                c.train.negatives = NegativeKind::kLsh;
+                c.train.negatives = sparse::Negatives::kLsh;
                 c.train.sampled = 100;
                 c.train.hard_negatives = 100;
               }),
               HasSubstr("train.hard_negatives"));
   const auto all_ask = [](TrainConfig& c) {
-    c.loss.logq = LogQKind::kExact;
+    c.loss.logq = sparse::LogQ::kExact;
     c.train.hard_negatives = 100;
     c.lsh.queries = c.train.batch - 1;
   };
   EXPECT_THAT(refusal(all_ask), HasSubstr("lsh.queries"));
   EXPECT_EQ(refusal([&](TrainConfig& c) {
               all_ask(c);
-              c.train.negatives = NegativeKind::kUniform;
+              c.train.negatives = sparse::Negatives::kUniform;
               c.train.sampled = 100;
             }),
             "");
   const auto slide = [](TrainConfig& c) {
-    c.lsh.sets = HashSetsKind::kOwn;
-    c.train.negatives = NegativeKind::kLsh;
+    c.lsh.sets = sparse::HashSets::kOwn;
+    c.train.negatives = sparse::Negatives::kLsh;
     c.train.sampled = 1000;
-    c.loss.logq = LogQKind::kNone;
+    c.loss.logq = sparse::LogQ::kNone;
     c.lsh.queries = 256;
   };
   EXPECT_EQ(refusal(slide), "");
   EXPECT_THAT(refusal([&](TrainConfig& c) {
                 slide(c);
-                c.loss.logq = LogQKind::kAll;
+                c.loss.logq = sparse::LogQ::kAll;
               }),
               HasSubstr("lsh.sets"));
   EXPECT_THAT(refusal([&](TrainConfig& c) {
@@ -151,12 +151,12 @@ TEST(HashNegativeOptions, BeginWhereTheyShould) {
   EXPECT_EQ(late.queries, 256U) << "no more than a batch";
   EXPECT_EQ(late.key_bits, 6U);
   config.train.hard_negatives = 0;
-  config.train.negatives = NegativeKind::kLsh;
+  config.train.negatives = sparse::Negatives::kLsh;
   config.train.sampled = 300;
   const auto always = hash_negative_options(config, plan, 1000);
   EXPECT_EQ(always.first_step, 0U);
   EXPECT_EQ(always.found, 300U);
-  EXPECT_EQ(negative_options(config).sampled, 0U) << "found, not drawn";
+  EXPECT_EQ(negative_options(config).kind, sparse::Negatives::kLsh) << "found, not drawn";
 }
 
 }  // namespace

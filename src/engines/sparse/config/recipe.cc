@@ -7,8 +7,6 @@
 #include <cmath>
 #include <string_view>
 
-#include "engines/sparse/model/instance_index.h"
-#include "engines/sparse/predict/byte_vectors.h"
 #include "learn/data/hold_out.h"
 #include "learn/sparse/network/row_table.h"
 
@@ -91,23 +89,6 @@ std::uint64_t moment_bytes(const TrainConfig& config, const Recipe& recipe, std:
   return of_table(moments.embedding, {.rows = features, .width = recipe.hidden}) +
          of_table(moments.output, {.rows = labels, .width = last_hidden(recipe)}) +
          2 * kFloat * (labels + dense_numbers(recipe));
-}
-
-// The memory of a Predictor beside the model: rows as bytes (row_search.h), the index of the instances and
-// each worker's part of it (instance_index.h).
-std::uint64_t prediction_memory(const TrainConfig& config, const Recipe& recipe, const DataShape& shape,
-                                std::uint64_t workers) {
-  const std::uint64_t row = last_hidden(recipe) + sizeof(ByteScale);
-  if (!config.predict.instances) return shape.labels * row;
-  // Columns of features in more than one row in kDenseShare are dense. There can be at most so many.
-  const std::uint64_t dense_columns =
-      std::min<std::uint64_t>(shape.features, shape.feature_entries * kDenseShare / shape.records);
-  const std::uint64_t columns = shape.feature_entries * 8 + dense_columns * shape.records * sizeof(float) +
-                                std::uint64_t{shape.features} * 8;
-  const std::uint64_t label_rows = shape.label_entries * 4 + std::uint64_t{shape.labels} * 8;
-  const std::uint64_t cosines = kIndexQueries * shape.records * sizeof(float);
-  const std::uint64_t centroids = std::uint64_t{shape.features} * sizeof(double);
-  return (shape.labels + shape.records) * row + columns + label_rows + workers * (cosines + centroids);
 }
 
 }  // namespace
@@ -193,7 +174,7 @@ std::uint64_t active_rows(const TrainConfig& config, const DataShape& shape) {
 }
 
 std::uint64_t memory_needed(const TrainConfig& config, const Recipe& recipe, const DataShape& shape,
-                            int workers) {
+                            const RunProcess& process) {
   const std::uint64_t first = sparse::row_stride(recipe.hidden);
   const std::uint64_t stride = sparse::row_stride(last_hidden(recipe));
   const std::uint64_t dense = dense_numbers(recipe);
@@ -203,7 +184,8 @@ std::uint64_t memory_needed(const TrainConfig& config, const Recipe& recipe, con
   // The table from which negatives are drawn, with the memory for making it.
   const std::uint64_t drawn = config.train.sampled > 0 ? shape.labels * std::uint64_t{24} : 0;
   const std::uint64_t active = active_rows(config, shape) + 128;  // each has a score for each sample
-  const std::uint64_t hashing = recipe.tables ? table_memory(*recipe.tables, shape.labels, workers) : 0;
+  const std::uint64_t hashing =
+      recipe.tables ? table_memory(*recipe.tables, shape.labels, process.workers) : 0;
   std::uint64_t widths = first + (recipe.dense.empty() ? 0 : first);
   for (const std::uint32_t units : recipe.dense) widths += 2 * sparse::row_stride(units);
   const std::uint64_t step =
@@ -212,12 +194,8 @@ std::uint64_t memory_needed(const TrainConfig& config, const Recipe& recipe, con
       config.predict.instances
           ? shape.feature_entries * 8 + shape.label_entries * 4 + shape.records * (stride * 2 + 8)
           : 0;
-  const std::uint64_t prediction =
-      config.data.test.empty() && recipe.held_out == 0
-          ? 0
-          : prediction_memory(config, recipe, shape, static_cast<std::uint64_t>(workers));
   // Moments and the step's buffers are gone when the model is assembled.
-  return weights + std::max(moments + drawn + step + hashing, instances + prediction) +
+  return weights + std::max(moments + drawn + step + hashing, instances + process.prediction_bytes) +
          (std::uint64_t{64} << 20);
 }
 

@@ -55,14 +55,20 @@ struct DataShape {
 // positives, each counted once for each record that has it, and sampled negatives.
 [[nodiscard]] std::uint64_t active_rows(const TrainConfig& config, const DataShape& shape);
 
-// Peak bytes of a run on `workers`: weights, and the larger one of
+// The process that trains.
+struct RunProcess {
+  int workers = 1;
+  std::uint64_t prediction_bytes = 0;  // beside the model (predict/prediction_memory.h)
+};
+
+// Peak bytes of a run in `process`: weights, and the larger one of
 // - moments and buffers of the steps
 // - the instances kept for prediction, with the memory of the evaluation on a test set
 //
 // It is an upper bound where only the data can tell. Mapped records do not count: the system reads them again
 // when it needs their memory.
 [[nodiscard]] std::uint64_t memory_needed(const TrainConfig& config, const Recipe& recipe,
-                                          const DataShape& shape, int workers);
+                                          const DataShape& shape, const RunProcess& process);
 
 // Bytes on disk, a few kB of headers rounded up: of one checkpoint, of the checkpoint after the last step, of
 // the model directory (docs/protocols), and of what nodes deliver and the run keeps until it is finished.

@@ -146,7 +146,7 @@ TEST(Recipe, MemoryCoversTheTables) {
   std::uint64_t beside = 0;
   for (const auto& [kind, bytes] : tables) {
     config.optimizer.moments = kind;
-    const std::uint64_t needed = memory_needed(config, *recipe, amazon, 2);
+    const std::uint64_t needed = memory_needed(config, *recipe, amazon, {.workers = 2});
     EXPECT_GT(needed, bytes);
     EXPECT_LT(needed, bytes + (std::uint64_t{1} << 30));
     const std::uint64_t others = needed - bytes;
@@ -155,31 +155,22 @@ TEST(Recipe, MemoryCoversTheTables) {
   }
 }
 
-// The moments are gone after training, so evaluation counts if it takes more than they did. With instances it
-// takes at least the index's lists and, for each worker, 32 rows of cosines. Without instances it takes the
-// labels as bytes.
-TEST(Recipe, MemoryCoversTheEvaluation) {
+// The moments are gone after training, so prediction counts if it takes more than they did with the step. No
+// part of training grows with the workers.
+TEST(Recipe, MemoryCoversThePrediction) {
   TrainConfig config;
-  const DataShape data{.records = 1'000'000,
-                       .features = 50'000,
-                       .labels = 80'000,
-                       .feature_entries = 60'000'000,
-                       .label_entries = 3'000'000};
-  config.predict.held_out = 0;
-  config.optimizer.moments = MomentsKind::kElement;
-  const auto recipe = derive_recipe(config, data);
-  const std::uint64_t weights = std::uint64_t{130'000} * recipe->hidden * 4;
-  const std::uint64_t training = memory_needed(config, *recipe, data, 2);
-  EXPECT_EQ(memory_needed(config, *recipe, data, 8), training);  // no part grows with the workers
-  config.data.test = "test.txt";
-  const std::uint64_t with_two = memory_needed(config, *recipe, data, 2);
-  EXPECT_GT(with_two, training);
-  EXPECT_GT(with_two, weights + std::uint64_t{60'000'000} * 16 + std::uint64_t{1'080'000} * recipe->hidden);
-  EXPECT_GE(memory_needed(config, *recipe, data, 8), with_two + std::uint64_t{6} * 32 * 1'000'000 * 4);
   config.predict.instances = false;
-  const std::uint64_t net_alone = memory_needed(config, *recipe, data, 2);
-  EXPECT_GT(net_alone, 3 * weights);
-  EXPECT_LT(net_alone, with_two);
+  const DataShape data = shape(1'000'000);
+  const auto recipe = derive_recipe(config, data);
+  const std::uint64_t training = memory_needed(config, *recipe, data, {.workers = 2});
+  EXPECT_EQ(memory_needed(config, *recipe, data, {.workers = 8}), training);
+  EXPECT_EQ(memory_needed(config, *recipe, data, {.workers = 2, .prediction_bytes = 1}), training);
+  const auto with = [&](std::uint64_t bytes) {
+    return memory_needed(config, *recipe, data, {.workers = 2, .prediction_bytes = bytes});
+  };
+  constexpr std::uint64_t kMany = std::uint64_t{1} << 40;
+  EXPECT_GT(with(kMany), kMany);
+  EXPECT_EQ(with(2 * kMany) - with(kMany), kMany);
 }
 
 }  // namespace

@@ -11,12 +11,6 @@
 #include "cluster/control/view.h"
 
 namespace gossamer::engine {
-namespace {
-
-// Larger exchanges would hold up small and urgent messages.
-constexpr std::uint64_t kBulkBytes = 1ULL << 20;
-
-}  // namespace
 
 // One batch may hold the end of a life after earlier events. The process tells of these when it has no member
 // any more, and they are dropped.
@@ -210,7 +204,7 @@ void FleetEngine::begin_exchanges(Instant now) {
   life_->recovery.install(view, {}, events);
   const bool large = std::ranges::any_of(life_->rounds, [this](const FleetRound& round) {
     return std::ranges::any_of(life_->layout->members, [&](const LayoutMember& one) {
-      return FleetLearner::most_round_bytes(*life_->job, round, one.after) > kBulkBytes;
+      return FleetLearner::most_round_bytes(*life_->job, round, one.after) > host::kBulkBytes;
     });
   });
   life_->lane = large ? host::Lane::kBulk : host::Lane::kControl;

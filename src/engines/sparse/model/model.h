@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "base/aligned_array.h"
-#include "engines/sparse/predict/fusion.h"
+#include "engines/sparse/model/fusion_options.h"
 #include "kernels/isa.h"
 #include "kernels/kernels.h"
 #include "learn/data/line_bag.h"

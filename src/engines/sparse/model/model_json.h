@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "engines/sparse/predict/fusion.h"
+#include "engines/sparse/model/fusion_options.h"
 #include "kernels/kernels.h"
 #include "learn/data/line_bag.h"
 #include "learn/text/featurizer.h"

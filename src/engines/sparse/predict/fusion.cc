@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engines/sparse/predict/fusion.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include "base/check.h"
 #include "engines/sparse/model/instance_index.h"
@@ -44,45 +41,6 @@ FusionVector weights_of(const FusionOptions& options, const PredictParts& parts)
 }
 
 }  // namespace
-
-std::string describe(const FusionVector& weights) {
-  std::string out;
-  for (std::size_t term = 0; term < kFusionTerms; ++term) {
-    out += fmt::format("{}{} {:.2f}", term > 0 ? ", " : "", kFusionTermNames[term], weights.value[term]);
-  }
-  return out;
-}
-
-Result<void> validate(const FusionOptions& options) {
-  const auto refuse = [](std::string_view field, double got, const char* expected) {
-    return Error{.kind = ErrorKind::kUsage,
-                 .where = fmt::format("fusion.{}", field),
-                 .what = "a value out of its range",
-                 .got = fmt::format("{}", got),
-                 .expected = expected,
-                 .fix = "choose a value in the range"};
-  };
-  for (const auto& [field, value] :
-       {std::pair("candidates", options.candidates), {"neighbours", options.neighbours}}) {
-    if (value < 1 || value > kMaxListed) return refuse(field, value, "1..10000");
-  }
-  for (const auto& [field, value] : {std::pair("input_vote_power", options.input_vote_power),
-                                     {"sharp_vote_power", options.sharp_vote_power},
-                                     {"hidden_vote_power", options.hidden_vote_power},
-                                     {"mixed_vote_power", options.mixed_vote_power}}) {
-    if (!(value >= 0 && value <= 64)) return refuse(field, static_cast<double>(value), "0..64");
-  }
-  for (std::size_t term = 0; term < kFusionTerms; ++term) {
-    const float value = options.weights.value[term];
-    if (!(std::abs(value) <= 1000))
-      return refuse(fmt::format("weights.{}", kFusionTermNames[term]), static_cast<double>(value),
-                    "-1000..1000");
-  }
-  if (const float floor = options.vote_floor; !(floor >= 1e-30F && floor <= 1)) {
-    return refuse("vote_floor", static_cast<double>(floor), "1e-30..1");
-  }
-  return {};
-}
 
 Fusion::Fusion(const FusionOptions& options, const PredictParts& parts, const Sources& sources)
     : options_(options), parts_(parts), sources_(sources) {

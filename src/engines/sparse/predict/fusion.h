@@ -19,66 +19,22 @@
 //
 // The weights are learnt on records that training held out (fusion_learning.h).
 //
-// Thread rule: one Fusion per worker; the options are plain values.
+// Thread rule: one Fusion per worker.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <span>
-#include <string>
-#include <string_view>
 #include <vector>
 
-#include "base/result.h"
+#include "engines/sparse/model/fusion_options.h"
 #include "engines/sparse/model/ranking.h"
 #include "kernels/kernels.h"
 #include "learn/sparse/network/network.h"
 #include "learn/sparse/slot_map.h"
 
 namespace gossamer::engine {
-
-enum class FusionTerm : std::uint8_t { kNet, kCentroid, kInput, kSharp, kHidden, kMixed };
-inline constexpr std::size_t kFusionTerms = 6;
-inline constexpr std::array<std::string_view, kFusionTerms> kFusionTermNames = {"net",   "centroid", "input",
-                                                                                "sharp", "hidden",   "mixed"};
-
-// By FusionTerm: the terms of one candidate, or the weights of the terms.
-struct FusionVector {
-  std::array<float, kFusionTerms> value{};
-
-  [[nodiscard]] constexpr float& operator[](FusionTerm term) { return value[static_cast<std::size_t>(term)]; }
-  [[nodiscard]] constexpr float operator[](FusionTerm term) const {
-    return value[static_cast<std::size_t>(term)];
-  }
-  bool operator==(const FusionVector&) const = default;
-};
-
-// Weights that did well on held-out records of several data sets.
-inline constexpr FusionVector kDefaultFusionWeights{{0.3F, 2.2F, 0.2F, 0.2F, 0.15F, 0.25F}};
-
-// "net 0.25, centroid 0.9, ...".
-[[nodiscard]] std::string describe(const FusionVector& weights);
-
-// At most so many labels from the net, or rows per cosine.
-inline constexpr std::uint32_t kMaxListed = 10000;
-
-struct FusionOptions {
-  std::uint32_t candidates = 100;                // labels taken from the net, 1..10000
-  std::uint32_t neighbours = 100;                // training rows taken per cosine, 1..10000
-  FusionVector weights = kDefaultFusionWeights;  // each -1000..1000; the mixed vote is not computed for 0
-  float input_vote_power = 4;                    // 0..64
-  float sharp_vote_power = 8;                    // 0..64
-  float hidden_vote_power = 8;                   // 0..64
-  float mixed_vote_power = 8;                    // 0..64
-  float vote_floor = 1e-3F;                      // > 0
-
-  bool operator==(const FusionOptions&) const = default;
-};
-
-// The error is kUsage, with `where` the field, for an option out of its range.
-[[nodiscard]] Result<void> validate(const FusionOptions& options);
 
 // Which views take part.
 struct PredictParts {

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "engines/sparse/model/fusion_options.h"
 #include "engines/sparse/model/model.h"
 #include "engines/sparse/predict/fusion.h"
 #include "host/api/compute.h"

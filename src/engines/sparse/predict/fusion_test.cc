@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 #include <vector>
 
 #include "engines/sparse/model/model.h"
@@ -113,37 +112,6 @@ TEST(Fusion, OnlyPositiveCosinesVote) {
   const std::vector<Scored> one = {{1, 1e-30F}, {0, -0.5F}};
   ASSERT_EQ(fusion.rank({.input = one}, 3, out), 1U);
   EXPECT_EQ(out[0], (Scored{2, 0.0F}));
-}
-
-// Each option is refused just outside its range and for NaN, and accepted at the ends.
-TEST(Fusion, ValidatesOptions) {
-  EXPECT_TRUE(validate(FusionOptions{}).ok());
-  for (const std::uint32_t n : {0U, 10001U}) {
-    EXPECT_FALSE(validate({.candidates = n}).ok());
-    EXPECT_FALSE(validate({.neighbours = n}).ok());
-  }
-  const float nan = std::numeric_limits<float>::quiet_NaN();
-  for (float FusionOptions::* member :
-       {&FusionOptions::input_vote_power, &FusionOptions::sharp_vote_power, &FusionOptions::hidden_vote_power,
-        &FusionOptions::mixed_vote_power}) {
-    for (const auto& [value, good] :
-         {std::pair(0.0F, true), {64.0F, true}, {-0.1F, false}, {64.1F, false}, {nan, false}}) {
-      FusionOptions options;
-      options.*member = value;
-      EXPECT_EQ(validate(options).ok(), good) << value;
-    }
-  }
-  for (const auto& [value, good] : {std::pair(1.0F, true), {0.0F, false}, {1.1F, false}, {nan, false}}) {
-    EXPECT_EQ(validate({.vote_floor = value}).ok(), good) << value;
-  }
-  for (std::size_t term = 0; term < kFusionTerms; ++term) {
-    for (const auto& [value, good] :
-         {std::pair(-1000.0F, true), {1000.0F, true}, {1001.0F, false}, {nan, false}}) {
-      FusionOptions options;
-      options.weights.value[term] = value;
-      EXPECT_EQ(validate(options).ok(), good) << kFusionTermNames[term] << " " << value;
-    }
-  }
 }
 
 }  // namespace

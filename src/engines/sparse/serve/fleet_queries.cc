@@ -10,12 +10,6 @@
 #include "base/check.h"
 
 namespace gossamer::engine {
-namespace {
-
-// Larger messages would hold up small and urgent ones.
-constexpr std::uint64_t kBulkBytes = 1ULL << 20;
-
-}  // namespace
 
 // A block and its next questions. While there is Work on it, only the Work uses it.
 struct FleetQueries::Bench {
@@ -99,7 +93,7 @@ void FleetQueries::ask_round() {
     sending.to = ready.peer;
     sending.message = {
         .channel = kQueryChannel, .body = body.SerializeAsString(), .payload = std::move(each.payload)};
-    if (net::counted_bytes(sending.message) > kBulkBytes) sending.lane = host::Lane::kBulk;
+    if (net::counted_bytes(sending.message) > host::kBulkBytes) sending.lane = host::Lane::kBulk;
   }
 }
 

@@ -15,7 +15,7 @@
 #include "engines/sparse/fleet/step/label_lists.h"
 #include "engines/sparse/fleet/step/payload_values.h"
 #include "engines/sparse/fleet/step/row_lists.h"
-#include "engines/sparse/predict/fusion.h"
+#include "engines/sparse/model/fusion_options.h"
 #include "engines/sparse/serve/query_rows.h"
 
 namespace gossamer::engine {

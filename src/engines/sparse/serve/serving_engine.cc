@@ -10,11 +10,6 @@
 #include "engines/sparse/serve/part_answers.h"
 
 namespace gossamer::engine {
-namespace {
-
-constexpr std::uint64_t kBulkBytes = 1ULL << 20;
-
-}  // namespace
 
 struct ServingEngine::Question {
   Epoch epoch;
@@ -185,7 +180,8 @@ void ServingEngine::tell_ready(Instant now) {
 // Sends to the lead. If the link is gone, the message is dropped, and nobody waits for it.
 void ServingEngine::send(net::Message message, Instant now) {
   if (process_.links() == nullptr) return;
-  const host::Lane lane = net::counted_bytes(message) > kBulkBytes ? host::Lane::kBulk : host::Lane::kControl;
+  const host::Lane lane =
+      net::counted_bytes(message) > host::kBulkBytes ? host::Lane::kBulk : host::Lane::kControl;
   static_cast<void>(process_.links()->send(process_.member()->coordinator(), lane, std::move(message), now));
 }
 

@@ -10,7 +10,6 @@
 #include "base/aligned_array.h"
 #include "base/check.h"
 #include "engines/sparse/predict/local_scaling.h"
-#include "engines/sparse/train/trainer.h"
 #include "learn/sparse/hidden_layer.h"
 #include "learn/sparse/negatives/negatives.h"
 
@@ -106,7 +105,7 @@ Model assemble_model(TrainedParts parts, const kernels::Kernels& kernels, host::
   Model model;
   model.network = std::move(parts.network);
   model.network.drop_moments();
-  model.activation = activation_of(parts.config.model.activation);
+  model.activation = parts.config.model.activation;
   model.weighting = parts.weighting;
   model.featurizer = std::move(parts.featurizer);
   model.line = parts.line;

@@ -300,44 +300,32 @@ std::string run_fingerprint(const TrainConfig& config, const Recipe& recipe, con
                      recipe.steps);
 }
 
-kernels::Activation activation_of(ActivationKind kind) {
-  constexpr std::array kActivation = {kernels::Activation::kRelu, kernels::Activation::kIdentity,
-                                      kernels::Activation::kTanh};
-  return kActivation[static_cast<std::size_t>(kind)];
-}
-
 sparse::Schedule schedule_of(const TrainConfig& config, const Recipe& recipe) {
-  constexpr std::array kDecay = {sparse::Decay::kLinear, sparse::Decay::kCosine, sparse::Decay::kConstant};
   return {.peak = config.train.lr,
           .warmup_steps = config.train.warmup_steps,
           .total_steps = recipe.steps,
-          .decay = kDecay[static_cast<std::size_t>(config.train.schedule)]};
+          .decay = config.train.schedule};
 }
 
 sparse::NetworkInit network_init(const TrainConfig& config) {
   return {.embedding_stddev = static_cast<float>(config.model.embedding_init),
           .output_stddev = static_cast<float>(config.model.output_init),
-          .dense_gain = config.model.activation == ActivationKind::kRelu ? 1.414F : 1.0F,
+          .dense_gain = config.model.activation == kernels::Activation::kRelu ? 1.414F : 1.0F,
           .seed = config.seed};
 }
 
 sparse::LearnerOptions learner_options(const TrainConfig& config, const Recipe& recipe) {
-  // Indexed by the config's enums, which stand in the order of the words that users write.
-  constexpr std::array kLogQ = {sparse::LogQ::kAll, sparse::LogQ::kExact, sparse::LogQ::kNone};
-  constexpr std::array kSkipped = {sparse::SkippedSteps::kHold, sparse::SkippedSteps::kDecay,
-                                   sparse::SkippedSteps::kDecayAndMove};
-  constexpr std::array kElement = {kernels::Element::kF32, kernels::Element::kBf16};
   sparse::LearnerOptions options;
   options.batch_max = config.train.batch;
-  options.activation = activation_of(config.model.activation);
+  options.activation = config.model.activation;
   options.dropout = recipe.dropout;
   options.negatives = negative_options(config);
-  options.logq = kLogQ[static_cast<std::size_t>(config.loss.logq)];
-  if (config.train.precision) options.element = kElement[static_cast<std::size_t>(*config.train.precision)];
+  options.logq = config.loss.logq;
+  if (config.train.precision) options.element = *config.train.precision;
   options.optimizer.beta1 = config.optimizer.beta1;
   options.optimizer.beta2 = config.optimizer.beta2;
   options.optimizer.epsilon = config.optimizer.epsilon;
-  options.optimizer.skipped = kSkipped[static_cast<std::size_t>(config.optimizer.skipped)];
+  options.optimizer.skipped = config.optimizer.skipped;
   options.seed = config.seed;
   return options;
 }

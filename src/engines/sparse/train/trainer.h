@@ -107,7 +107,6 @@ struct TrainOutcome {
 [[nodiscard]] Result<void> save_trained_checkpoint(const TrainInputs& inputs, CheckpointInfo info,
                                                    sparse::Network& trained);
 
-[[nodiscard]] kernels::Activation activation_of(ActivationKind kind);
 // How config and recipe set up a run. `bench sparse-step` measures the same learner.
 [[nodiscard]] sparse::Schedule schedule_of(const TrainConfig& config, const Recipe& recipe);
 [[nodiscard]] sparse::NetworkInit network_init(const TrainConfig& config);

@@ -271,13 +271,13 @@ double relative_distance(const std::vector<float>& got, const std::vector<float>
 // One worker gives the same bits. More workers give the same to rounding, as their parts of the rows differ.
 // Drawn negatives work, too.
 TEST(Trainer, AnyNumberOfShardsTrainsTheSameNetwork) {
-  for (const NegativeKind negatives :
-       {NegativeKind::kInBatch, NegativeKind::kUniform, NegativeKind::kFrequency}) {
+  for (const sparse::Negatives negatives :
+       {sparse::Negatives::kInBatch, sparse::Negatives::kUniform, sparse::Negatives::kFrequency}) {
     TrainConfig config = tiny_config();
     config.train.steps = 50;
-    config.train.precision = Precision::kF32;
+    config.train.precision = kernels::Element::kF32;
     config.train.negatives = negatives;
-    config.train.sampled = negatives == NegativeKind::kInBatch ? 0 : 20;
+    config.train.sampled = negatives == sparse::Negatives::kInBatch ? 0 : 20;
     for (const int workers : {1, 3}) {
       const auto train = [&](std::size_t shards) {
         auto disk = fresh_disk();

@@ -31,7 +31,7 @@
 
 namespace gossamer::sparse {
 
-enum class LogQ { kNone, kAll, kExact };
+enum class LogQ { kAll, kExact, kNone };
 
 class LogQCorrection {
  public:

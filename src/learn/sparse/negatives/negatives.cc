@@ -29,7 +29,8 @@ double NegativeSampler::weight(std::uint32_t count) const {
 NegativeSampler::NegativeSampler(const NegativeOptions& options, const LabelCounts& rows,
                                  const RowOrder& order)
     : options_(options) {
-  if (options.kind == Negatives::kInBatch || options.sampled == 0) return;
+  const bool draws = options.kind == Negatives::kUniform || options.kind == Negatives::kFrequency;
+  if (!draws || options.sampled == 0) return;
   std::vector<double> share;
   for (std::uint32_t label = 0; label < rows.count.size(); ++label) {
     const std::uint32_t row = order.row_of(label);

@@ -33,11 +33,12 @@ enum class Negatives {
   kInBatch,    // the other samples' positives only
   kUniform,    // and draws, uniform over the labels seen in training
   kFrequency,  // and draws, in proportion to count^exponent
+  kLsh,        // and rows that hash tables find (hash_negatives.h); nothing is drawn
 };
 
 struct NegativeOptions {
   Negatives kind = Negatives::kInBatch;
-  std::size_t sampled = 0;  // draws a step, with replacement; unused for kInBatch
+  std::size_t sampled = 0;  // draws a step, with replacement; unused for kInBatch and kLsh
   double exponent = 0.75;   // for kFrequency
 };
 

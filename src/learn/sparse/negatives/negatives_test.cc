@@ -80,10 +80,12 @@ TEST(LabelCounts, CountRecords) {
   EXPECT_EQ(labels.records, 3U);
 }
 
-// Nothing is drawn for in-batch negatives, for zero draws, or where no label was ever seen.
+// Nothing is drawn for in-batch or hashed negatives, for zero draws, or where no label was ever seen.
 TEST(NegativeSampler, DrawsNothingWhereThereIsNothing) {
   const LabelCounts labels{.count = {1, 2}, .records = 3};
-  EXPECT_EQ(NegativeSampler({.kind = Negatives::kInBatch, .sampled = 5}, labels).draws(), 0U);
+  for (const Negatives kind : {Negatives::kInBatch, Negatives::kLsh}) {
+    EXPECT_EQ(NegativeSampler({.kind = kind, .sampled = 5}, labels).draws(), 0U);
+  }
   EXPECT_EQ(NegativeSampler({.kind = Negatives::kUniform, .sampled = 0}, labels).draws(), 0U);
   const LabelCounts unseen{.count = {0, 0}, .records = 3};
   const NegativeSampler nothing({.kind = Negatives::kUniform, .sampled = 5}, unseen);

@@ -12,7 +12,7 @@
 
 namespace gossamer::sparse {
 
-enum class Decay { kConstant, kLinear, kCosine };
+enum class Decay { kLinear, kCosine, kConstant };
 
 struct Schedule {
   double peak = 0.01;

@@ -9,17 +9,17 @@
 #include <functional>
 #include <optional>
 #include <span>
-#include <string>
 
 #include "base/ids.h"
 #include "base/probe.h"
 #include "base/result.h"
-#include "base/time.h"
+#include "engines/run/fleet_recovery.h"
+#include "engines/run/sent_bytes.h"
 #include "engines/sparse/config/config.h"
 #include "engines/sparse/fleet/step/fleet_defect.h"
 #include "engines/sparse/fleet/step/fleet_probe.h"
 #include "engines/sparse/fleet/step/layout.h"
-#include "engines/sparse/predict/fusion.h"
+#include "engines/sparse/model/fusion_options.h"
 #include "engines/sparse/train/batch_reader.h"
 #include "engines/sparse/train/step_source.h"
 #include "host/api/compute.h"
@@ -33,22 +33,6 @@
 
 namespace gossamer::engine {
 
-// The codec that cluster.codec asks for.
-[[nodiscard]] constexpr net::Codec exchange_codec(CodecKind kind) {
-  switch (kind) {
-    case CodecKind::kF32: return net::Codec::kF32;
-    case CodecKind::kBf16: return net::Codec::kBf16;
-    case CodecKind::kInt8: break;
-  }
-  return net::Codec::kInt8;
-}
-
-// Bytes handed to connections by this life of the member, with all headers (net::Links::sent_bytes).
-struct SentBytes {
-  std::uint64_t steps = 0;
-  std::uint64_t background = 0;  // snapshots, recoveries, control
-};
-
 // A step that this member has just applied.
 struct FleetStep {
   Epoch epoch;  // of the layout
@@ -61,20 +45,6 @@ struct FleetStep {
   // Rows found by all hash tables, also of members that may be gone. Null without hash tables. Valid during
   // the call.
   const sparse::FoundRows* found = nullptr;
-};
-
-// What a change of the view that lost or moved something has cost this member (recovery_watch.h).
-struct FleetRecovery {
-  Epoch epoch;        // of the layout that it ended with
-  StepNumber step;    // the first after it
-  std::string cause;  // for people: "node 3 was lost, node 5 joined"
-  Duration total;     // from the last step before to the first after, less a median step
-  // Parts of the total. The rest is the time by which the first step differs from a median one.
-  Duration detect;  // nothing goes on any more, until the view begins to change
-  Duration agree;   // members come to rest, and the coordinator decides
-  Duration load;    // logs, copies and pieces come from other members
-  Duration replay;  // lost pieces are computed anew
-  std::uint64_t steps_replayed = 0;
 };
 
 // What is kept of the run when all its nodes are gone. All members save the state before the same step, each
