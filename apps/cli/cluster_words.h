@@ -19,7 +19,7 @@
 
 namespace gossamer::cli {
 
-// Engines, as the configuration of a run names them (node/chosen_engine.h).
+// Engines, as the configuration of a run names them (node/run_configuration.h).
 inline constexpr std::string_view kCheckEngine = "check";
 inline constexpr std::string_view kSparseEngine = "sparse";
 inline constexpr std::string_view kServingEngine = "sparse-serving";

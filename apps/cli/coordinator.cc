@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <optional>
 #include <sstream>
 
 #include "apps/cli/arguments.h"
@@ -20,9 +21,9 @@
 #include "engines/sparse/fleet/fleet_workload.h"
 #include "host/api/files.h"
 #include "host/posix/signals.h"
-#include "node/chosen_engine.h"
 #include "node/coordinator_node.h"
-#include "node/fleet_companion.h"
+#include "node/run_configuration.h"
+#include "node/supply_companion.h"
 
 namespace gossamer::cli {
 namespace {
@@ -198,8 +199,9 @@ struct Led {
   std::unique_ptr<cluster::Workload> workload;
   std::vector<cluster::TrackId> tracks;
   std::string_view engine;
-  std::string configuration;
-  std::string keys;  // lines of run.toml
+  std::optional<node::Supply> supply = {};
+  std::string configuration;  // for the members' engine
+  std::string keys;           // lines of run.toml
   node::MakeCompanion make_companion = {};
 };
 
@@ -240,11 +242,12 @@ Result<Led> lead_sparse(const node::NodeHost& host, const CoordinatorFlags& flag
   return Led{.workload = std::move(workload),
              .tracks = std::move(tracks),
              .engine = kSparseEngine,
+             .supply = lead->supply,
              .configuration = std::move(configuration),
              .keys = {},
-             .make_companion = [&host, lead = *std::move(lead)](const node::Aside& aside, const node::Post&) {
-               return std::make_unique<node::FleetCompanion>(host.disk, lead, aside, nullptr,
-                                                             host.clock.now());
+             .make_companion = [&host, supply = lead->supply](const node::Aside& aside, const node::Post&) {
+               return std::make_unique<node::SupplyCompanion>(host.disk, supply, aside, nullptr,
+                                                              host.clock.now());
              }};
 }
 
@@ -275,7 +278,10 @@ Result<ExitStatus> lead(Context& context, const CoordinatorFlags& flags) {
   if (!led.ok()) return led.error();
   auto options = coordinator_options(context, flags, run);
   if (!options.ok()) return options.error();
-  options->configuration = node::engine_configuration(led->engine, program_name(), led->configuration);
+  options->configuration = node::run_configuration_bytes({.engine = std::string(led->engine),
+                                                          .program = program_name(),
+                                                          .supply = std::move(led->supply),
+                                                          .own = std::move(led->configuration)});
   options->run_toml = to_toml(led->engine, run, led->keys);
   options->tracks = std::move(led->tracks);
   options->make_companion = std::move(led->make_companion);

@@ -23,8 +23,7 @@
 #include "host/posix/environment.h"
 #include "host/posix/route.h"
 #include "host/posix/signals.h"
-#include "node/chosen_engine.h"
-#include "node/files/supplied_engine.h"
+#include "node/configured_engine.h"
 #include "node/member_node.h"
 
 namespace gossamer::cli {
@@ -186,35 +185,29 @@ Result<node::MemberOptions> member_options(Context& context, const JoinFlags& fl
   return options;
 }
 
-struct MemberSelf {
-  cluster::MemberProcess& process;
-  NodeId node;
-  std::string directory;
-};
-
-// The engines of this program.
-std::vector<node::ChosenEngine::Kind> engines(const Context& context, const node::NodeHost& host,
-                                              const MemberSelf& self) {
-  return {{std::string(kCheckEngine),
-           [&context, &process = self.process] {
-             return std::make_unique<engine::CheckEngine>(
-                 process, engine::CheckEngine::Options{.clock = &context.clock});
-           }},
-          {std::string(kSparseEngine),
-           [&host, self] {
-             auto engine = std::make_unique<engine::FleetEngine>(
-                 self.process,
-                 [&host, node = self.node](const std::string& configuration) {
-                   return node::make_member_job(host, configuration, node);
-                 },
-                 &host.clock);
-             return std::make_unique<node::SuppliedEngine>(
-                 host, self.process, std::move(engine),
-                 node::SuppliedEngine::Options{.directory = self.directory, .seed = self.node.value});
-           }},
-          {std::string(kServingEngine), [&host, self] {
+// The engines of this program, as node `self` of a run has them.
+std::vector<node::ConfiguredEngine::Kind> engines(const Context& context, const node::NodeHost& host,
+                                                  cluster::MemberProcess& process, NodeId self) {
+  return {{.name = std::string(kCheckEngine),
+           .make =
+               [&context, &process](const node::Supplied&) {
+                 return std::make_unique<engine::CheckEngine>(
+                     process, engine::CheckEngine::Options{.clock = &context.clock});
+               }},
+          {.name = std::string(kSparseEngine),
+           .needs = node::Needs::kSupply,
+           .make =
+               [&host, &process, self](const node::Supplied& supplied) {
+                 return std::make_unique<engine::FleetEngine>(
+                     process,
+                     [&host, supplied, self](const std::string& configuration) {
+                       return node::make_member_job(host, configuration, supplied, self);
+                     },
+                     &host.clock);
+               }},
+          {.name = std::string(kServingEngine), .make = [&host, &process](const node::Supplied&) {
              return std::make_unique<engine::ServingEngine>(
-                 self.process, [&host](const std::string& configuration) {
+                 process, [&host](const std::string& configuration) {
                    return node::make_serving_job(host, configuration);
                  });
            }}};
@@ -233,8 +226,11 @@ Result<ExitStatus> join(Context& context, const JoinFlags& flags) {
   const std::string directory = absolute_path(options->directory.path);
   auto node =
       node::MemberNode::start(host, std::move(*options), [&](cluster::MemberProcess& process, NodeId self) {
-        return std::make_unique<node::ChosenEngine>(
-            process, engines(context, host, {process, self, directory}), program_name());
+        return std::make_unique<node::ConfiguredEngine>(
+            host.disk, process,
+            node::ConfiguredEngine::Options{.kinds = engines(context, host, process, self),
+                                            .program = program_name(),
+                                            .supply = {.directory = directory, .seed = self.value}});
       });
   if (!node.ok()) return node.error();
   const host::PosixSignals signals;  // up to here, Ctrl-C ends the process at once

@@ -204,8 +204,8 @@ std::string NodeProcesses::as_seen(std::string cause) {
   return cause;
 }
 
-StepRunner::Cost NodeProcesses::cost() const {
-  StepRunner::Cost cost;
+NodeProcesses::Cost NodeProcesses::cost() const {
+  Cost cost;
   const auto add = [&](const Node& node) {
     cost.cpu_seconds += node.process->cpu_seconds();
     const auto& end = node.process->end();

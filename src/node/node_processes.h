@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,7 +15,6 @@
 
 #include "base/result.h"
 #include "base/time.h"
-#include "commands/train/train_run.h"
 #include "host/api/endpoint.h"
 #include "host/posix/child_process.h"
 #include "run/node_host.h"
@@ -53,8 +53,11 @@ class NodeProcesses {
   // A cause that members told, with what is known of their processes. "node 3 was lost" becomes "node
   // 3 was killed" or "node 3 left".
   [[nodiscard]] std::string as_seen(std::string cause);
-  // The cost of all processes. Memory counts only for those that have ended.
-  [[nodiscard]] StepRunner::Cost cost() const;
+  struct Cost {
+    double cpu_seconds = 0;            // of all processes
+    std::uint64_t peak_rss_bytes = 0;  // of the largest process that has ended
+  };
+  [[nodiscard]] Cost cost() const;
 
  private:
   struct Node {

@@ -15,9 +15,9 @@
 #include "engines/sparse/predict/row_search.h"
 #include "host/api/compute.h"
 #include "host/api/files.h"
-#include "node/chosen_engine.h"
 #include "node/coordinator_node.h"
 #include "node/node_processes.h"
+#include "node/run_configuration.h"
 
 namespace gossamer::node {
 namespace {
@@ -111,7 +111,8 @@ Result<void> lead(const NodeHost& host, const ServingFleet::Options& options, co
       .state = options.directory + "/nodes/state",
       .listen = options.join_at.value_or(host::Endpoint{.host = "127.0.0.1", .port = 0}),
       .first_members = options.nodes,
-      .configuration = engine_configuration(options.engine, options.program_name, serving.configuration),
+      .configuration = run_configuration_bytes(
+          {.engine = options.engine, .program = options.program_name, .own = serving.configuration}),
       .program = options.program_name,
       .report = {.log = {.level = options.join_at ? LogLevel::kInfo : LogLevel::kError}},
       .make_companion = [&](const Aside& aside, const Post& post) {

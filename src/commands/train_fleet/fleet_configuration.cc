@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 #include <gossamer/sparse_fleet.pb.h>
 
-#include <algorithm>
-#include <span>
 #include <utility>
 
 #include "engines/sparse/config/config_toml.h"
@@ -26,9 +24,6 @@ Error unreadable(std::string got) {
 std::string fleet_configuration_bytes(const FleetConfiguration& configuration) {
   sparse_fleet::Configuration message;
   message.set_config(engine::to_toml(configuration.config));
-  message.set_cache(configuration.cache.directory);
-  message.set_records(configuration.cache.records);
-  message.set_deliver(configuration.deliver);
   message.set_run(configuration.run);
   message.set_checkpoints(configuration.checkpoints);
   message.set_start(configuration.start.value);
@@ -38,12 +33,6 @@ std::string fleet_configuration_bytes(const FleetConfiguration& configuration) {
   message.set_steps(configuration.steps);
   message.set_features(configuration.features);
   message.set_labels(configuration.labels);
-  for (const DataFile& file : configuration.data) {
-    sparse_fleet::Configuration::File& one = *message.add_data();
-    one.set_name(file.name);
-    one.set_manifest(file.manifest.data(), file.manifest.size());
-    one.set_bytes(file.bytes);
-  }
   return message.SerializeAsString();
 }
 
@@ -55,25 +44,15 @@ Result<FleetConfiguration> read_fleet_configuration(std::string_view bytes) {
   if (message.shard_shift() > kMostShift)
     return unreadable(fmt::format("shards of 2^{} rows", message.shard_shift()));
   FleetConfiguration configuration{.config = {},
-                                   .cache = {.directory = message.cache(), .records = message.records()},
-                                   .deliver = message.deliver(),
                                    .run = message.run(),
                                    .checkpoints = message.checkpoints(),
-                                   .start = StepNumber(message.start()),
                                    .begin_from = message.begin_from(),
+                                   .start = StepNumber(message.start()),
                                    .one_machine = message.one_machine(),
                                    .shard_shift = message.shard_shift(),
                                    .steps = message.steps(),
                                    .features = message.features(),
                                    .labels = message.labels()};
-  for (const auto& one : message.data()) {
-    DataFile file{.name = one.name(), .bytes = one.bytes()};
-    const auto id = std::as_bytes(std::span(one.manifest()));
-    if (!is_data_file(file.name) || id.size() != file.manifest.size())
-      return unreadable("a file of data that is none");
-    std::ranges::copy(id, file.manifest.begin());
-    configuration.data.push_back(std::move(file));
-  }
   const auto settings = engine::parse_toml(message.config(), "the run's configuration");
   if (!settings.ok()) return unreadable(settings.error().message());
   if (auto done = engine::apply_settings(configuration.config, *settings); !done.ok())

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands/train_fleet/fleet_data.h"
 
-#include <algorithm>
 #include <array>
-#include <utility>
+#include <string_view>
 
 #include "commands/train/evaluation_records.h"
 #include "engines/sparse/fleet/fleet_checkpoint.h"
@@ -17,59 +16,35 @@ constexpr std::array<std::string_view, 5> kNames{kRecords, "train.cache", "train
 
 }  // namespace
 
-bool is_data_file(std::string_view name) {
-  return std::ranges::find(kNames, name) != kNames.end() || engine::is_fleet_checkpoint_file(name);
-}
-
-StoredPlace data_place(const DataPlaces& places, const std::string& name) {
-  const std::string own = places.cache.directory + "/" + name;
-  StoredPlace place{.path = own, .manifest = manifest_path(own)};
-  if (name == kRecords) place.path = places.cache.records;
-  if (engine::is_fleet_checkpoint_file(name)) place.path = places.begin_from + "/" + name;
-  return place;
-}
-
-namespace {
-
-Result<StoredFile> describe(host::Disk& disk, const StoredPlace& place, const std::string& name) {
-  auto file = describe_file(disk, place.path, name);
-  if (!file.ok()) return file;
-  if (auto kept = keep_manifest(disk, file->manifest, place.manifest); !kept.ok()) return kept.error();
-  return file;
-}
-
-}  // namespace
-
-Result<std::vector<StoredFile>> describe_data(host::Disk& disk, const CachePlace& cache) {
-  if (auto made = disk.make_directories(cache.directory); !made.ok()) return made.error();
-  std::vector<StoredFile> files;
+Result<void> add_data(host::Disk& disk, Supply& supply, const CachePlace& cache) {
+  if (auto made = disk.make_directories(cache.directory); !made.ok()) return made;
+  supply.directory = cache.directory;
   for (const std::string_view name : kNames) {
-    const StoredPlace place = data_place({.cache = cache}, std::string(name));
-    if (place.path.empty()) continue;
-    const auto there = disk.exists(place.path);
+    if (name == kRecords && cache.records.empty()) continue;
+    const Supply::File file{.name = std::string(name), .path = name == kRecords ? cache.records : ""};
+    const auto there = disk.exists(supply.place_of(file).path);
     if (!there.ok()) return there.error();
     if (!*there) continue;
-    auto file = describe(disk, place, std::string(name));
-    if (!file.ok()) return file.error();
-    files.push_back(*std::move(file));
+    if (auto added = add_file(disk, supply, file.name, file.path); !added.ok()) return added;
   }
-  return files;
+  return {};
 }
 
-Result<std::vector<StoredFile>> describe_checkpoint(host::Disk& disk, const DataPlaces& places,
-                                                    StepNumber step) {
-  const auto names = engine::fleet_checkpoint_files(disk, places.begin_from);
+Result<void> add_checkpoint(host::Disk& disk, Supply& supply, const std::string& directory, StepNumber step) {
+  const auto names = engine::fleet_checkpoint_files(disk, directory);
   if (!names.ok()) return names.error();
-  std::vector<StoredFile> files;
   const auto of_step = names->find(step);
-  if (of_step == names->end()) return files;
+  if (of_step == names->end()) return {};
   for (const std::string& name : of_step->second) {
     if (!engine::is_fleet_checkpoint_file(name)) continue;  // a file that was never finished
-    auto file = describe(disk, data_place(places, name), name);
-    if (!file.ok()) return file.error();
-    files.push_back(*std::move(file));
+    if (auto added = add_file(disk, supply, name, directory + "/" + name); !added.ok()) return added;
   }
-  return files;
+  return {};
+}
+
+CachePlace cache_of(const Supply& supply) {
+  const Supply::File* const records = supply.find(kRecords);
+  return {.directory = supply.directory, .records = records ? supply.place_of(*records).path : ""};
 }
 
 }  // namespace gossamer::node

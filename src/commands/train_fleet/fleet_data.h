@@ -1,43 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The files of a run, which nodes on other machines get by content:
-//
-//   - the files of its cache that exist (training_samples.h)
-//   - the records of an imported directory, if it trains on one
-//   - the checkpoint that it goes on from, if there is one
-//
+// The files of a run, as a Supply (node/files/supply.h):
+//   - the files of its cache (training_samples.h) that there are,
+//   - the records of an imported directory, if the run trains on one,
+//   - the checkpoint that the run goes on from, if there is one.
 // Manifests lie in the cache's directory.
 //
-// Thread rule: plain functions. A function that describes files costs a SHA-256 of all their bytes.
+// Thread rule: plain functions. Functions that add files read all of them, for a SHA-256.
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/ids.h"
 #include "base/result.h"
 #include "commands/train/training_samples.h"
 #include "host/api/disk.h"
-#include "node/files/stored_file.h"
+#include "node/files/supply.h"
 
 namespace gossamer::node {
 
-// Suffixes of the files that a member writes line by line (step_reports.h, recovery_reports.h).
+// Suffixes of files that a member writes line by line: step_reports.h, recovery_reports.h.
 [[nodiscard]] inline std::vector<std::string> growing_files() { return {".steps", ".recoveries"}; }
 
-// Whether a run's file can have this name.
-[[nodiscard]] bool is_data_file(std::string_view name);
-struct DataPlaces {
-  CachePlace cache;
-  std::string begin_from = {};  // directory of the checkpoint
-};
-[[nodiscard]] StoredPlace data_place(const DataPlaces& places, const std::string& name);
+// Adds the files of the cache, whose directory is the Supply's. Makes the directory.
+[[nodiscard]] Result<void> add_data(host::Disk& disk, Supply& supply, const CachePlace& cache);
+// Adds the files of a fleet's checkpoint, which is there.
+[[nodiscard]] Result<void> add_checkpoint(host::Disk& disk, Supply& supply, const std::string& directory,
+                                          StepNumber step);
 
-// Describes the files of a cache, named as in their manifests, and keeps the manifests.
-[[nodiscard]] Result<std::vector<StoredFile>> describe_data(host::Disk& disk, const CachePlace& cache);
-// Describes the files of a fleet's checkpoint, which must exist.
-[[nodiscard]] Result<std::vector<StoredFile>> describe_checkpoint(host::Disk& disk, const DataPlaces& places,
-                                                                  StepNumber step);
+// Where a member with these files finds the imported data.
+[[nodiscard]] CachePlace cache_of(const Supply& supply);
 
 }  // namespace gossamer::node

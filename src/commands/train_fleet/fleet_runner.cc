@@ -150,7 +150,8 @@ Result<engine::TrainOutcome> FleetRunner::train(const RunPaths& paths, const eng
   progress.name_causes([&nodes](std::string cause) { return (*nodes)->as_seen(std::move(cause)); });
   FleetTraining training(host_, inputs, hooks, progress, **nodes);
   auto outcome = training.run();
-  cost_ = (*nodes)->cost();
+  const NodeProcesses::Cost processes = (*nodes)->cost();
+  cost_ = {.cpu_seconds = processes.cpu_seconds, .peak_rss_bytes = processes.peak_rss_bytes};
   progress.add_to(cost_);
   if (!outcome.ok()) return outcome;
   auto parts = progress.in_parts();

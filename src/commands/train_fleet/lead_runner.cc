@@ -13,10 +13,10 @@
 #include "engines/sparse/fleet/fleet_resume.h"
 #include "engines/sparse/fleet/fleet_workload.h"
 #include "host/api/files.h"
-#include "node/chosen_engine.h"
 #include "node/credentials.h"
-#include "node/fleet_companion.h"
 #include "node/places.h"
+#include "node/run_configuration.h"
+#include "node/supply_companion.h"
 #include "run/run_directory.h"
 
 namespace gossamer::node {
@@ -144,7 +144,7 @@ Result<engine::TrainOutcome> LeadRunner::train(const RunPaths& paths, const engi
   progress.tell_steps();
   // An earlier process may have ended between the last delivery and the model. Members that are still
   // there are told of the end as usual.
-  Watch watch(host_, inputs, hooks, progress, start, lead->configuration.deliver);
+  Watch watch(host_, inputs, hooks, progress, start, lead->supply.deliver);
   const auto ended = lead_on(*lead, *led, [&watch] { return watch.over(); });
   watch.look(FleetProgress::Until::kEnd);
   if (watch.failure()) return *watch.failure();
@@ -187,17 +187,19 @@ void LeadRunner::stay_where_it_was() {
 
 // Leads until the run ends or this process is to stop, and says whether the run has ended. If it has, a file
 // says that --resume begins another one.
-Result<bool> LeadRunner::lead_on(const FleetLead& lead, bool known, const FleetCompanion::Over& over) {
+Result<bool> LeadRunner::lead_on(const FleetLead& lead, bool known, const SupplyCompanion::Over& over) {
   engine::FleetWorkload workload(lead.shape, lead.workload);
   CoordinatorOptions options = options_.lead;
   options.directory = lead_directory(run_);
   options.resume = known;
-  options.configuration =
-      engine_configuration(options_.engine, options.program, fleet_configuration_bytes(lead.configuration));
+  options.configuration = run_configuration_bytes({.engine = options_.engine,
+                                                   .program = options.program,
+                                                   .supply = lead.supply,
+                                                   .own = fleet_configuration_bytes(lead.configuration)});
   options.tracks = workload.tracks();
-  const FleetCompanion* companion = nullptr;
+  const SupplyCompanion* companion = nullptr;
   options.make_companion = [&](const Aside& aside, const Post&) {
-    auto made = std::make_unique<FleetCompanion>(host_.disk, lead, aside, over, host_.clock.now());
+    auto made = std::make_unique<SupplyCompanion>(host_.disk, lead.supply, aside, over, host_.clock.now());
     companion = made.get();
     return made;
   };
@@ -223,7 +225,7 @@ Result<bool> LeadRunner::lead_on(const FleetLead& lead, bool known, const FleetC
 // Whether this process gives up waiting for room on the disk. As long as nodes offer what they have
 // saved and it cannot be stored, the run has not ended. This process says so and ends, and another
 // process takes it from the nodes.
-bool LeadRunner::gives_up(const CoordinatorNode& node, const FleetCompanion& companion) {
+bool LeadRunner::gives_up(const CoordinatorNode& node, const SupplyCompanion& companion) {
   const auto& failing = companion.failing();
   if (!node.stopping() || !failing) {
     no_room_.reset();

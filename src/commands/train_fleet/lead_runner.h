@@ -26,7 +26,7 @@
 #include "commands/train_fleet/member_job.h"
 #include "host/posix/signals.h"
 #include "node/coordinator_node.h"
-#include "node/fleet_companion.h"
+#include "node/supply_companion.h"
 #include "run/node_host.h"
 
 namespace gossamer::node {
@@ -39,7 +39,7 @@ class LeadRunner final : public StepRunner {
   struct Options {
     // Options of the lead, without those that follow from the run: configuration, tracks, companion.
     CoordinatorOptions lead;
-    std::string engine;  // for engine_configuration()
+    std::string engine;  // of its members, as the configuration names it
     // Called when it leads. The lead has the address, and `token` is for a new run (else empty).
     std::function<Result<void>(const CoordinatorNode& lead, const std::string& token)> leads;
   };
@@ -65,8 +65,8 @@ class LeadRunner final : public StepRunner {
 
  private:
   void stay_where_it_was();
-  [[nodiscard]] Result<bool> lead_on(const FleetLead& lead, bool known, const FleetCompanion::Over& over);
-  [[nodiscard]] bool gives_up(const CoordinatorNode& node, const FleetCompanion& companion);
+  [[nodiscard]] Result<bool> lead_on(const FleetLead& lead, bool known, const SupplyCompanion::Over& over);
+  [[nodiscard]] bool gives_up(const CoordinatorNode& node, const SupplyCompanion& companion);
   // The outcome of a fleet that trained the network and has ended since.
   [[nodiscard]] Result<std::optional<engine::TrainOutcome>> trained_by_others(
       const engine::TrainInputs& inputs, const engine::TrainHooks& hooks);

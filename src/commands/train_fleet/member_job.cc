@@ -34,6 +34,9 @@
 namespace gossamer::node {
 namespace {
 
+// Bytes of a delivered part beside its numbers.
+constexpr std::uint64_t kHeaderRoom = std::uint64_t{64} << 20;
+
 Error not_prepared(const std::string& where, std::string got) {
   return {.kind = ErrorKind::kUsage,
           .where = where,
@@ -85,9 +88,10 @@ engine::FleetShape fleet_shape(const engine::Recipe& recipe, const data::Schema&
   return {.network = engine::network_shape(recipe, schema.features(), schema.labels()), .shard_shift = shift};
 }
 
-Error other_data(const FleetConfiguration& told, const engine::Recipe& recipe, const data::Schema& schema) {
+Error other_data(const std::string& where, const FleetConfiguration& told, const engine::Recipe& recipe,
+                 const data::Schema& schema) {
   return {.kind = ErrorKind::kBadData,
-          .where = told.cache.directory,
+          .where = where,
           .what = "the data are not those of the run",
           .got = fmt::format("{} features, {} labels, {} steps", schema.features(), schema.labels(),
                              recipe.steps),
@@ -124,18 +128,27 @@ engine::CheckpointedRun checkpointed_run(const engine::TrainConfig& config, cons
 }
 
 // Opens the test records; null where the run has none that its members measure.
-Result<std::unique_ptr<data::CachedDataset>> open_test(const NodeHost& host, const FleetConfiguration& told) {
-  const bool has_one = std::ranges::find(told.data, kTestCache, &DataFile::name) != told.data.end();
-  if (!has_one || !engine::stays_in_parts(told.config)) return std::unique_ptr<data::CachedDataset>();
-  auto test = data::CachedDataset::open(host.disk, data_place(told.places(), kTestCache).path, host.compute);
+Result<std::unique_ptr<data::CachedDataset>> open_test(const NodeHost& host, const FleetConfiguration& told,
+                                                       const Supply& supply) {
+  const Supply::File* const file = supply.find(kTestCache);
+  if (file == nullptr || !engine::stays_in_parts(told.config)) return std::unique_ptr<data::CachedDataset>();
+  const std::string path = supply.place_of(*file).path;
+  auto test = data::CachedDataset::open(host.disk, path, host.compute);
   if (!test.ok()) return test.error();
   if ((*test)->features() <= told.features) return test;
   return Error{.kind = ErrorKind::kBadData,
-               .where = data_place(told.places(), kTestCache).path,
+               .where = path,
                .what = "the test records are not those of the run",
                .got = fmt::format("{} features", (*test)->features()),
                .expected = fmt::format("at most {}", told.features),
                .fix = "look whether coordinator and node run the same version"};
+}
+
+// A member without the coordinator's directories has what was supplied, and delivers its checkpoints.
+void move_here(FleetConfiguration& told, const Supplied& supplied) {
+  if (!supplied.elsewhere) return;
+  told.begin_from = supplied.supply.directory;
+  if (!told.checkpoints.empty()) told.checkpoints = supplied.supply.deliver;
 }
 
 std::optional<sparse::HashNegativeOptions> tables_of(const engine::TrainConfig& config,
@@ -147,9 +160,10 @@ std::optional<sparse::HashNegativeOptions> tables_of(const engine::TrainConfig& 
 // A job, with all objects of the member that it borrows.
 class MemberJob {
  public:
-  MemberJob(const NodeHost& host, FleetConfiguration told, TrainingData data,
+  MemberJob(const NodeHost& host, FleetConfiguration told, Supplied supplied, TrainingData data,
             std::unique_ptr<data::CachedDataset> test, engine::Recipe recipe, NodeId self)
       : told_(std::move(told)),
+        supplied_(std::move(supplied)),
         data_(std::move(data)),
         test_(std::move(test)),
         recipe_(std::move(recipe)),
@@ -158,8 +172,8 @@ class MemberJob {
         order_(samples_.labels().count, told_.shard_shift),
         labels_(sparse::by_row(samples_.labels(), order_)),
         steps_(samples_.steps(), order_),
-        reports_(host.disk, told_.deliver, self),
-        recoveries_(host.disk, told_.deliver, self),
+        reports_(host.disk, deliver(), self),
+        recoveries_(host.disk, deliver(), self),
         run_(checkpointed_run(told_.config, recipe_, samples_.schema())),
         writer_(host.disk, host.clock,
                 {.directory = told_.checkpoints,
@@ -200,7 +214,7 @@ class MemberJob {
              .one_machine = told_.one_machine,
              .deliver =
                  [this, &host, self](sparse::Network& part) {
-                   return save_part(host.disk, told_.deliver,
+                   return save_part(host.disk, deliver(),
                                     {.node = self, .step = StepNumber(recipe_.steps), .part = part.part},
                                     part);
                  },
@@ -211,6 +225,7 @@ class MemberJob {
   [[nodiscard]] const engine::FleetJob& job() const { return job_; }
 
  private:
+  [[nodiscard]] const std::string& deliver() const { return supplied_.supply.deliver; }
   [[nodiscard]] engine::FleetShape job_shape() const {
     return fleet_shape(recipe_, data_.schema(), told_.shard_shift);
   }
@@ -220,7 +235,7 @@ class MemberJob {
             .due = [this] { return writer_.due(); },
             .save = [this](StepNumber step, sparse::Network& part) { writer_.save(step, part); },
             .finish = [this] { writer_.finish(); },
-            .lasts = told_.checkpoints == told_.deliver ? delivered(disk) : nullptr};
+            .lasts = supplied_.elsewhere ? delivered(disk) : nullptr};
   }
   // A function that tells whether the coordinator has all checkpoint files. It has
   // those that are gone from here.
@@ -240,7 +255,7 @@ class MemberJob {
                                          .fusion = {.candidates = told_.config.predict.candidates},
                                          .tested = [this, &host, self](std::span<const std::uint32_t> ranks) {
                                            return save_ranks(
-                                               host.disk, told_.deliver,
+                                               host.disk, deliver(),
                                                {.node = self, .step = StepNumber(recipe_.steps)}, ranks);
                                          }});
   }
@@ -256,6 +271,7 @@ class MemberJob {
   }
 
   const FleetConfiguration told_;
+  const Supplied supplied_;
   const TrainingData data_;
   const std::unique_ptr<const data::CachedDataset> test_;  // null: there are no test records
   const engine::Recipe recipe_;
@@ -280,25 +296,10 @@ Result<void> write_start(host::Disk& disk, const std::string& run, StepNumber st
   return host::replace_file(disk, start_file(run), fmt::format("{}\n", start.value));
 }
 
-namespace {
-
-void add_data(FleetLead& lead, std::vector<StoredFile> files) {
-  for (StoredFile& file : files) {
-    const cluster::Manifest& manifest = file.manifest;
-    lead.configuration.data.push_back(
-        {.name = manifest.name(), .manifest = manifest.id(), .bytes = manifest.bytes()});
-    lead.data.push_back(std::move(file));
-  }
-}
-
-}  // namespace
-
 Result<void> supply_start(host::Disk& disk, FleetLead& lead) {
-  if (lead.configuration.start == StepNumber()) return {};
-  auto files = describe_checkpoint(disk, lead.configuration.places(), lead.configuration.start);
-  if (!files.ok()) return files.error();
-  add_data(lead, *std::move(files));
-  return {};
+  const FleetConfiguration& told = lead.configuration;
+  if (told.start == StepNumber()) return {};
+  return add_checkpoint(disk, lead.supply, told.begin_from, told.start);
 }
 
 Result<FleetLead> prepare_lead(const NodeHost& host, const std::string& run, std::size_t nodes) {
@@ -314,12 +315,10 @@ Result<FleetLead> prepare_lead(const NodeHost& host, const std::string& run, std
   const auto start = read_start(host.disk, run);
   if (!start.ok()) return start.error();
   FleetLead lead{.configuration = {.config = std::move(config),
-                                   .cache = std::move(opened->place),
-                                   .deliver = RunPaths(run).parts(),
                                    .run = kept->run,
                                    .checkpoints = paths.checkpoints(),
-                                   .start = *start,
                                    .begin_from = paths.checkpoints(),
+                                   .start = *start,
                                    .one_machine = true,
                                    .shard_shift = fleet_shard_shift(schema.labels(), nodes),
                                    .steps = recipe->steps,
@@ -328,9 +327,11 @@ Result<FleetLead> prepare_lead(const NodeHost& host, const std::string& run, std
                  .shape = {}};
   lead.shape = fleet_shape(*recipe, schema, lead.configuration.shard_shift);
   lead.workload.start = lead.configuration.start;
-  auto data_files = describe_data(host.disk, lead.configuration.cache);
-  if (!data_files.ok()) return data_files.error();
-  add_data(lead, *std::move(data_files));
+  lead.supply = {.directory = opened->place.directory,
+                 .deliver = paths.parts(),
+                 .growing = growing_files(),
+                 .most_bytes = trained_bytes(lead.shape.network) + kHeaderRoom};
+  if (auto added = add_data(host.disk, lead.supply, opened->place); !added.ok()) return added.error();
   const engine::TrainConfig& resolved = lead.configuration.config;
   lead.workload.copies = resolved.cluster.copies;
   lead.workload.shard_bytes =
@@ -340,20 +341,22 @@ Result<FleetLead> prepare_lead(const NodeHost& host, const std::string& run, std
 
 Result<std::shared_ptr<const engine::FleetJob>> make_member_job(const NodeHost& host,
                                                                 const std::string& configuration,
-                                                                NodeId self) {
+                                                                const Supplied& supplied, NodeId self) {
   auto told = read_fleet_configuration(configuration);
   if (!told.ok()) return told.error();
-  auto data = open_cache(host, told->config, told->cache);
+  move_here(*told, supplied);
+  const CachePlace cache = cache_of(supplied.supply);
+  auto data = open_cache(host, told->config, cache);
   if (!data.ok()) return data.error();
-  if (!data->has_value()) return not_prepared(told->cache.directory, "no data there");
+  if (!data->has_value()) return not_prepared(cache.directory, "no data there");
   auto recipe = engine::derive_recipe(told->config, engine::shape_of((*data)->schema()));
   if (!recipe.ok()) return recipe.error();
   const data::Schema& schema = (*data)->schema();
   if (recipe->steps != told->steps || schema.features() != told->features || schema.labels() != told->labels)
-    return other_data(*told, *recipe, schema);
-  auto test = open_test(host, *told);
+    return other_data(cache.directory, *told, *recipe, schema);
+  auto test = open_test(host, *told, supplied.supply);
   if (!test.ok()) return test.error();
-  const auto owner = std::make_shared<const MemberJob>(host, *std::move(told), **std::move(data),
+  const auto owner = std::make_shared<const MemberJob>(host, *std::move(told), supplied, **std::move(data),
                                                        *std::move(test), *std::move(recipe), self);
   return std::shared_ptr<const engine::FleetJob>(owner, &owner->job());
 }

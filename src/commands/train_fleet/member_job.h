@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "base/ids.h"
 #include "base/result.h"
@@ -18,7 +17,7 @@
 #include "engines/sparse/fleet/fleet_workload.h"
 #include "engines/sparse/fleet/step/fleet_job.h"
 #include "engines/sparse/fleet/step/layout.h"
-#include "node/files/stored_file.h"
+#include "node/files/supply.h"
 #include "run/node_host.h"
 
 namespace gossamer::node {
@@ -30,7 +29,7 @@ struct FleetLead {
   FleetConfiguration configuration;
   engine::FleetShape shape;
   engine::FleetWorkload::Options workload = {};
-  std::vector<StoredFile> data = {};  // files that members get
+  Supply supply = {};
 };
 // Prepares the lead of the run in DIR, a path from the root. kUsage if its config is not resolved or its data
 // are not imported. The run begins with the step that write_start() wrote down, or with step 0.
@@ -40,9 +39,10 @@ struct FleetLead {
 // because members may be elsewhere.
 [[nodiscard]] Result<void> supply_start(host::Disk& disk, FleetLead& lead);
 
-// Makes a member's job. `host` and what it borrows outlive it. `self` names the files that it delivers.
-// kBadData where the data are not those that the coordinator found.
+// Makes a member's job. `host` and what it borrows outlive it. `self` names the files that it delivers. A
+// member elsewhere finds the checkpoint that the run begins with among the supplied files, and delivers
+// checkpoints like anything else. kBadData where the data are not those that the coordinator found.
 [[nodiscard]] Result<std::shared_ptr<const engine::FleetJob>> make_member_job(
-    const NodeHost& host, const std::string& configuration, NodeId self);
+    const NodeHost& host, const std::string& configuration, const Supplied& supplied, NodeId self);
 
 }  // namespace gossamer::node

@@ -69,12 +69,15 @@ struct Prepared {
     if (prepared.ok()) lead = *std::move(prepared);
   }
   Result<std::shared_ptr<const engine::FleetJob>> job() {
-    return make_member_job(host, fleet_configuration_bytes(lead.configuration), NodeId(7));
+    return make_member_job(host, fleet_configuration_bytes(lead.configuration), supplied(), NodeId(7));
   }
+  // What a member has of the coordinator's files.
+  [[nodiscard]] Supplied supplied() const { return {.supply = lead.supply, .elsewhere = elsewhere}; }
 
   SimMachine machine;
   const NodeHost host = machine.host();
   FleetLead lead;
+  bool elsewhere = false;
 };
 
 sparse::Network train_alone(const engine::FleetJob& job) {
@@ -190,8 +193,8 @@ TEST(MemberJob, GoesOnFromACheckpoint) {
   ASSERT_TRUE(later.ok()) << later.error().message();
   EXPECT_EQ(later->workload.start, StepNumber(20));
   EXPECT_EQ(later->configuration.run, prepared.lead.configuration.run);
-  const auto goes_on =
-      make_member_job(prepared.host, fleet_configuration_bytes(later->configuration), NodeId(9));
+  const auto goes_on = make_member_job(prepared.host, fleet_configuration_bytes(later->configuration),
+                                       {.supply = later->supply}, NodeId(9));
   ASSERT_TRUE(goes_on.ok()) << goes_on.error().message();
   EXPECT_EQ((*goes_on)->start, StepNumber(20));
   auto network =
@@ -201,8 +204,8 @@ TEST(MemberJob, GoesOnFromACheckpoint) {
   EXPECT_EQ(distance((*network)->embedding.all_moment2(), trained.embedding.all_moment2()), 0);
   // A step that was not saved gives nothing, and the error says so.
   later->configuration.start = StepNumber(21);
-  const auto nowhere =
-      make_member_job(prepared.host, fleet_configuration_bytes(later->configuration), NodeId(9));
+  const auto nowhere = make_member_job(prepared.host, fleet_configuration_bytes(later->configuration),
+                                       {.supply = later->supply}, NodeId(9));
   ASSERT_TRUE(nowhere.ok());
   const auto nothing = engine::starting_network(**nowhere, sparse::whole(trained.shape));
   ASSERT_FALSE(nothing.ok());
@@ -216,24 +219,69 @@ TEST(MemberJob, GoesOnFromACheckpoint) {
 TEST(MemberJob, DataMayLieElsewhere) {
   for (const std::string& data : {two_classes(40), records_of_text()}) {
     Prepared prepared(data, tiny_config());
-    FleetConfiguration& told = prepared.lead.configuration;
-    ASSERT_EQ(told.data.size(), prepared.lead.data.size());
-    ASSERT_TRUE(prepared.machine.disk.make_directories("/own/data").ok());
-    for (std::size_t i = 0; i < told.data.size(); ++i) {
-      const StoredFile& file = prepared.lead.data[i];
-      const DataFile& named = told.data[i];
-      EXPECT_EQ(named.manifest, file.manifest.id());
-      EXPECT_TRUE(find_stored(prepared.machine.disk, data_place(told.places(), named.name), named.manifest));
-      const auto bytes = host::read_text(prepared.machine.disk, file.path);
+    host::Disk& disk = prepared.machine.disk;
+    Supply& supply = prepared.lead.supply;
+    EXPECT_EQ(supply.deliver, "/run/nodes/parts");
+    EXPECT_EQ(supply.growing, growing_files());
+    ASSERT_FALSE(supply.files.empty());
+    ASSERT_TRUE(disk.make_directories("/own/data").ok());
+    for (const Supply::File& file : supply.files) {
+      const StoredPlace place = supply.place_of(file);
+      EXPECT_TRUE(find_stored(disk, place, file.manifest));
+      const auto bytes = host::read_text(disk, place.path);
       ASSERT_TRUE(bytes.ok());
-      EXPECT_EQ(named.bytes, bytes->size());
-      write(prepared.machine.disk, "/own/data/" + named.name, *bytes);
+      EXPECT_EQ(file.bytes, bytes->size());
+      write(disk, "/own/data/" + file.name, *bytes);
     }
-    ASSERT_TRUE(prepared.machine.disk.remove_all("/run/cache").ok());
-    told.cache.directory = "/own/data";
+    ASSERT_TRUE(disk.remove_all("/run/cache").ok());
+    supply.directory = "/own/data";
+    supply.deliver = "/own/deliver";
+    prepared.elsewhere = true;
     const auto job = prepared.job();
     ASSERT_TRUE(job.ok()) << job.error().message();
+    EXPECT_TRUE((*job)->checkpoints.lasts);
   }
+}
+
+// A member elsewhere goes on from a checkpoint whose files were supplied, and delivers its own.
+TEST(MemberJob, CheckpointsComeAndGo) {
+  Prepared prepared(two_classes(40), tiny_config());
+  host::Disk& disk = prepared.machine.disk;
+  sparse::Network trained = [&] {
+    const auto job = prepared.job();
+    EXPECT_TRUE(job.ok()) << job.error().message();
+    EXPECT_FALSE((*job)->checkpoints.lasts);
+    sparse::Network network = train_alone(**job);
+    (*job)->checkpoints.save(StepNumber(20), network);
+    (*job)->checkpoints.finish();
+    return network;
+  }();
+  ASSERT_TRUE(write_start(disk, "/run", StepNumber(20)).ok());
+  auto later = prepare_lead(prepared.host, "/run", 2);
+  ASSERT_TRUE(later.ok()) << later.error().message();
+  const std::size_t data_files = later->supply.files.size();
+  ASSERT_TRUE(supply_start(disk, *later).ok());
+  ASSERT_EQ(later->supply.files.size(), data_files + 1);
+  for (const char* const made : {"/own/data", "/own/deliver"}) ASSERT_TRUE(disk.make_directories(made).ok());
+  for (Supply::File& file : later->supply.files) {
+    const auto bytes = host::read_text(disk, later->supply.place_of(file).path);
+    ASSERT_TRUE(bytes.ok());
+    write(disk, "/own/data/" + file.name, *bytes);
+  }
+  for (Supply::File& file : later->supply.files) file.path.clear();
+  later->supply.directory = "/own/data";
+  later->supply.deliver = "/own/deliver";
+  ASSERT_TRUE(disk.remove_all("/run/checkpoints").ok());
+  const auto goes_on = make_member_job(prepared.host, fleet_configuration_bytes(later->configuration),
+                                       {.supply = later->supply, .elsewhere = true}, NodeId(9));
+  ASSERT_TRUE(goes_on.ok()) << goes_on.error().message();
+  auto network =
+      engine::starting_network(**goes_on, sparse::whole(trained.shape, later->configuration.shard_shift));
+  ASSERT_TRUE(network.ok()) << network.error().message();
+  EXPECT_EQ(distance((*network)->output.all_weights(), trained.output.all_weights()), 0);
+  (*goes_on)->checkpoints.save(StepNumber(25), **network);
+  (*goes_on)->checkpoints.finish();
+  EXPECT_THAT(*disk.list("/own/deliver"), ::testing::Contains(HasSubstr("step-000000000025.9")));
 }
 
 // The records of an imported directory, which a run does not copy, are among the data.
@@ -242,12 +290,15 @@ TEST(MemberJob, RecordsOfAnImportedDirectory) {
   Prepared prepared(two_classes(40), tiny_config());
   host::Disk& disk = prepared.machine.disk;
   const CachePlace place{.directory = "/other/cache", .records = "/run/cache/train.cache"};
-  const auto files = describe_data(disk, place);
-  ASSERT_TRUE(files.ok()) << files.error().message();
-  ASSERT_EQ(files->size(), 1U);
-  EXPECT_EQ((*files)[0].manifest.name(), "records");
-  EXPECT_EQ((*files)[0].path, place.records);
+  Supply supply{.directory = "", .deliver = "/run/nodes/parts"};
+  ASSERT_TRUE(add_data(disk, supply, place).ok());
+  ASSERT_EQ(supply.files.size(), 1U);
+  EXPECT_EQ(supply.files[0].name, "records");
+  EXPECT_EQ(supply.place_of(supply.files[0]).path, place.records);
   EXPECT_THAT(*disk.list("/other/cache"), ::testing::ElementsAre("records.manifest"));
+  const CachePlace found = cache_of(supply);
+  EXPECT_EQ(found.directory, place.directory);
+  EXPECT_EQ(found.records, place.records);
 }
 
 // Data that are not those of the coordinator train nothing. A directory without a prepared run leads none.

@@ -12,17 +12,8 @@
 namespace gossamer::node {
 namespace {
 
-constexpr std::size_t kMostName = 100;
 constexpr std::size_t kMostNames = 10'000;  // names of a node: each checkpoint adds one
 constexpr std::uint64_t kMostGrown = std::uint64_t{1} << 32;
-
-bool is_plain(const std::string& name) {
-  const auto plain = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
-  };
-  return !name.empty() && name.size() <= kMostName && name.front() != '.' && !name.ends_with(".tmp") &&
-         std::ranges::all_of(name, plain);
-}
 
 void send(net::Links& links, net::PeerId to, const wire::Delivery& body, Instant now) {
   // A node that is gone asks again.
@@ -41,7 +32,8 @@ Result<void> FileCollection::check_name(const std::string& name, NodeId from) {
                  .expected = std::move(expected),
                  .fix = "look whether it runs this version"};
   };
-  if (!is_plain(name)) return refused(printable(name.substr(0, kMostName)), "letters, digits, '-' and '.'");
+  if (!is_plain_name(name))
+    return refused(printable(name.substr(0, kMostPlainName)), "letters, digits, '-' and '.'");
   const auto owner = owners_.find(name);
   if (owner != owners_.end() && owner->second != from)
     return refused(name, fmt::format("one of its own, not node {}'s", owner->second.value));

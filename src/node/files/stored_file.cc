@@ -22,6 +22,14 @@ std::span<const std::byte> chunk_of(std::span<const std::byte> file, std::uint64
 
 }  // namespace
 
+bool is_plain_name(std::string_view name) {
+  const auto plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
+  };
+  return !name.empty() && name.size() <= kMostPlainName && name.front() != '.' && !name.ends_with(".tmp") &&
+         std::ranges::all_of(name, plain);
+}
+
 Result<StoredFile> describe_file(host::Disk& disk, const std::string& path, const std::string& name) {
   std::shared_ptr<host::MappedFile> mapped;
   if (auto file = disk.map(path); file.ok()) {

@@ -7,8 +7,10 @@
 // Thread rule: plain functions. Cost of describe_file(): a SHA-256 of the file.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "cluster/chunks/donor.h"
@@ -16,6 +18,11 @@
 #include "host/api/disk.h"
 
 namespace gossamer::node {
+
+// Whether a file that a peer names may have that name in a directory: letters, digits, '-' and '.', neither
+// hidden nor temporary.
+inline constexpr std::size_t kMostPlainName = 100;
+[[nodiscard]] bool is_plain_name(std::string_view name);
 
 struct StoredFile {
   cluster::Manifest manifest;

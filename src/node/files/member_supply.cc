@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/files/member_supply.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/human_bytes.h"
+
+namespace gossamer::node {
+
+MemberSupply::MemberSupply(host::Disk& disk, Supply told, Aside aside, Options options, Instant now)
+    : disk_(disk),
+      aside_(std::move(aside)),
+      options_(std::move(options)),
+      supplied_{.supply = std::move(told)},
+      exchange_(disk, {.aside = aside_, .seed = options_.seed, .bytes_per_second = options_.bytes_per_second},
+                now),
+      began_(now),
+      next_say_(now + kSayEvery) {
+  if (find_in_place()) {
+    for (const StoredFile& file : stored_) static_cast<void>(exchange_.give(file));
+    return;
+  }
+  supplied_.elsewhere = true;
+  supplied_.supply.directory = own("data");
+  supplied_.supply.deliver = own("deliver");
+  for (Supply::File& file : supplied_.supply.files) file.path.clear();
+  look_for_own();
+  if (missing_.empty()) all_here();
+}
+
+MemberSupply::~MemberSupply() {
+  if (!over_ || delivery_ == nullptr) return;
+  for (const char* const name : {"data", "deliver"}) static_cast<void>(disk_.remove_all(own(name)));
+}
+
+bool MemberSupply::find_in_place() {
+  const Supply& supply = supplied_.supply;
+  const auto deliver = disk_.exists(supply.deliver);
+  if (!deliver.ok() || !*deliver) return false;
+  for (const Supply::File& file : supply.files) {
+    auto found = find_stored(disk_, supply.place_of(file), file.manifest);
+    if (!found) {
+      stored_.clear();
+      return false;
+    }
+    stored_.push_back(*std::move(found));
+  }
+  return true;
+}
+
+void MemberSupply::look_for_own() {
+  for (const Supply::File& file : supplied_.supply.files) {
+    const StoredPlace place = supplied_.supply.place_of(file);
+    if (auto found = find_stored(disk_, place, file.manifest)) {
+      stored_.push_back(*std::move(found));
+    } else {
+      missing_.push_back(file);
+      exchange_.get({.id = file.manifest, .path = place.path, .most_bytes = file.bytes});
+    }
+  }
+}
+
+void MemberSupply::connect(net::Links* links) {
+  links_ = links;
+  exchange_.connect(links);
+}
+
+bool MemberSupply::on(const net::Arrived& arrived, net::PeerId coordinator, Instant now) {
+  if (exchange_.on(arrived, now)) return true;
+  return delivery_ != nullptr && links_ != nullptr && delivery_->on(arrived, coordinator, *links_, now);
+}
+
+void MemberSupply::donors(const std::set<net::PeerId>& donors) {
+  for (const Supply::File& file : missing_) exchange_.donors(file.manifest, donors);
+}
+
+void MemberSupply::tick(net::PeerId coordinator, Instant now) {
+  if (links_ != nullptr) {
+    if (!missing_.empty() && next_say_ <= now) say_progress(now);
+    exchange_.tick(now);
+    if (delivery_ != nullptr) delivery_->tick(coordinator, *links_, now);
+  }
+  for (FileExchange::Got& got : exchange_.take_got()) fetched(std::move(got), now);
+}
+
+void MemberSupply::fetched(FileExchange::Got got, Instant now) {
+  if (failure_) return;
+  if (!got.file.ok()) {
+    failure_ = got.file.error();
+    return;
+  }
+  fetched_bytes_ += got.file->manifest.bytes();
+  stored_.push_back(*std::move(got.file));
+  std::erase_if(missing_, [&](const Supply::File& file) { return file.manifest == got.id; });
+  if (!missing_.empty()) return;
+  remarks_.push_back(
+      fmt::format("data: all here, {} in {:.1f} s", human_bytes(fetched_bytes_), (now - began_).seconds()));
+  all_here();
+}
+
+void MemberSupply::all_here() {
+  for (const StoredFile& file : stored_) {
+    if (auto given = exchange_.give(file); !given.ok()) {
+      failure_ = given.error();
+      return;
+    }
+  }
+  const Supply& supply = supplied_.supply;
+  auto delivery =
+      FileDelivery::start(disk_, exchange_, aside_, {.directory = supply.deliver, .growing = supply.growing});
+  if (delivery.ok()) {
+    delivery_ = *std::move(delivery);
+  } else {
+    failure_ = delivery.error();
+  }
+}
+
+void MemberSupply::say_progress(Instant now) {
+  next_say_ = now + kSayEvery;
+  std::uint64_t here = fetched_bytes_;
+  std::uint64_t all = fetched_bytes_;
+  for (const Supply::File& file : missing_) {
+    here += exchange_.progress(file.manifest).here;
+    all += file.bytes;
+  }
+  remarks_.push_back(fmt::format("data: {} of {} here", human_bytes(here), human_bytes(all)));
+}
+
+// Without links there is nothing to do at any time.
+std::optional<Instant> MemberSupply::next_wakeup() const {
+  if (links_ == nullptr) return std::nullopt;
+  std::optional<Instant> wake = exchange_.next_wakeup();
+  const auto sooner = [&](Instant other) {
+    if (!wake || other < *wake) wake = other;
+  };
+  if (delivery_ != nullptr) sooner(delivery_->next_wakeup());
+  if (!missing_.empty()) sooner(next_say_);
+  return wake;
+}
+
+std::vector<std::string> MemberSupply::take_remarks() {
+  std::vector<std::string> remarks = std::exchange(remarks_, {});
+  for (std::string& one : exchange_.take_remarks()) remarks.push_back(std::move(one));
+  if (delivery_ != nullptr) {
+    for (std::string& one : delivery_->take_remarks()) remarks.push_back(std::move(one));
+  }
+  return remarks;
+}
+
+}  // namespace gossamer::node

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/files/member_supply.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <set>
+
+#include "host/api/files.h"
+#include "node/files/file_collection.h"
+#include "node/files/test_exchanging_node.h"
+
+namespace gossamer::node {
+namespace {
+
+using testing::ExchangingNode;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::make_bytes;
+
+// A member on a machine of its own, whose directory is /own.
+class SuppliedMember {
+ public:
+  SuppliedMember(host::Timeline& timeline, host::SimInternet& internet, std::uint64_t number, Supply told,
+                 std::shared_ptr<host::SimDisk> its_disk)
+      : disk(std::move(its_disk)), node(timeline, internet, number, ++lives), timeline_(timeline) {
+    node.consumes = false;
+    const auto aside = [this](std::function<void()> work, std::function<void(Instant)> then) {
+      work_.emplace_back(std::move(work), std::move(then));
+    };
+    supply = std::make_unique<MemberSupply>(*disk, std::move(told), aside,
+                                            MemberSupply::Options{.directory = "/own", .seed = number},
+                                            timeline.now());
+    supply->connect(node.links.get());
+    node.on_event = [this](const net::LinkEvent& event) {
+      const auto* const arrived = std::get_if<net::Arrived>(&event);
+      if (arrived != nullptr && !supply->on(*arrived, coordinator, timeline_.now()))
+        node.links->consumed(arrived->receipt, timeline_.now());
+    };
+  }
+  void tick() {
+    if (!work_.empty()) {
+      auto [work, then] = std::move(work_.front());
+      work_.pop_front();
+      work();
+      then(timeline_.now());
+    }
+    supply->donors(donors);
+    supply->tick(coordinator, timeline_.now());
+    for (std::string& one : supply->take_remarks()) remarks.push_back(std::move(one));
+  }
+
+  static inline std::uint64_t lives = 1;
+  std::shared_ptr<host::SimDisk> disk;
+  net::Node node;
+  net::PeerId coordinator;
+  std::set<net::PeerId> donors;
+  std::unique_ptr<MemberSupply> supply;
+  std::vector<std::string> remarks;
+
+ private:
+  host::Timeline& timeline_;
+  std::deque<std::pair<std::function<void()>, std::function<void(Instant)>>> work_;
+};
+
+// A coordinator, which is node 1, with two files of a run.
+class MemberSupplyTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    for (const char* const made : {"/run/cache", "/run/kept", "/run/parts"})
+      ASSERT_TRUE(coordinator_.disk->make_directories(made).ok());
+    put("train.cache", "");
+    put("step-000000000060.3.part", "/run/kept/step-000000000060.3.part");
+    coordinator_.on_other = [this](const net::Arrived& arrived) {
+      return collection_.on(arrived, *coordinator_.node.links, timeline_.now());
+    };
+    coordinator_.on_tick = [this] { collection_.tick(*coordinator_.node.links, timeline_.now()); };
+  }
+  void put(const std::string& name, const std::string& path) {
+    bytes_[name] = make_bytes(2'500'000, told_.files.size());
+    const std::string at = path.empty() ? "/run/cache/" + name : path;
+    ASSERT_TRUE(host::replace_file(*coordinator_.disk, at, bytes_[name]).ok());
+    ASSERT_TRUE(add_file(*coordinator_.disk, told_, name, path).ok());
+    const Supply::File& file = told_.files.back();
+    const auto stored = find_stored(*coordinator_.disk, told_.place_of(file), file.manifest);
+    ASSERT_TRUE(stored.has_value());
+    coordinator_.give(*stored);
+  }
+  // Fetches from the coordinator unless it is told otherwise.
+  SuppliedMember& join(std::uint64_t number, std::shared_ptr<host::SimDisk> disk = nullptr) {
+    if (disk == nullptr) disk = std::make_shared<host::SimDisk>();
+    auto& member = members_[number];
+    member.reset();
+    member = std::make_unique<SuppliedMember>(timeline_, internet_, number, told_, std::move(disk));
+    member->coordinator = coordinator_.node.id;
+    member->donors = {coordinator_.node.id};
+    member->node.open(coordinator_.node);
+    return *member;
+  }
+  void run_for(double seconds) {
+    for (int i = 0; i < seconds * 100; ++i) {
+      timeline_.run_until(timeline_.now() + from_seconds(0.01));
+      coordinator_.tick();
+      for (const auto& [number, member] : members_) member->tick();
+    }
+  }
+  static std::string text(host::Disk& disk, const std::string& path) {
+    const auto found = host::read_text(disk, path);
+    return found.ok() ? *found : "none";
+  }
+  void expect_all(const SuppliedMember& member) {
+    ASSERT_TRUE(member.supply->here());
+    const Supply& here = member.supply->supplied().supply;
+    for (const Supply::File& file : here.files)
+      EXPECT_TRUE(text(*member.disk, here.place_of(file).path) == bytes_[file.name]) << file.name;
+  }
+
+  host::Timeline timeline_{3};
+  host::SimInternet internet_{timeline_, 3};
+  Supply told_{.directory = "/run/cache", .deliver = "/run/parts", .growing = {".steps"}, .most_bytes = 1000};
+  std::map<std::string, std::string> bytes_;
+  ExchangingNode coordinator_{timeline_, internet_, 1};
+  FileCollection collection_{
+      *coordinator_.disk, *coordinator_.exchange,
+      FileCollection::Options{
+          .directory = told_.deliver, .growing = told_.growing, .most_bytes = told_.most_bytes}};
+  std::map<std::uint64_t, std::unique_ptr<SuppliedMember>> members_;
+};
+
+// A member elsewhere gets all files below its own directory, and gives them to other members.
+TEST_F(MemberSupplyTest, ComesFromTheCoordinatorAndFromMembers) {
+  SuppliedMember& first = join(7);
+  EXPECT_FALSE(first.supply->here());
+  run_for(20);
+  expect_all(first);
+  EXPECT_TRUE(first.supply->supplied().elsewhere);
+  EXPECT_EQ(first.supply->supplied().supply.directory, "/own/data");
+  EXPECT_EQ(first.supply->supplied().supply.deliver, "/own/deliver");
+  EXPECT_THAT(first.remarks, ::testing::Contains(HasSubstr("data: all here, 5.0 MB")));
+  SuppliedMember& second = join(8);
+  second.donors = {first.node.id};
+  second.node.open(first.node);
+  run_for(20);
+  expect_all(second);
+}
+
+// What appears in the member's directory comes to the coordinator's, until the run is over: then nothing of
+// it stays at the member.
+TEST_F(MemberSupplyTest, DeliversUntilTheRunIsOver) {
+  SuppliedMember& member = join(7);
+  run_for(20);
+  const std::string deliver = member.supply->supplied().supply.deliver;
+  ASSERT_TRUE(host::replace_file(*member.disk, deliver + "/part-7-30", "trained").ok());
+  ASSERT_TRUE(host::replace_file(*member.disk, deliver + "/7.steps", "a step\n").ok());
+  run_for(5);
+  EXPECT_EQ(text(*coordinator_.disk, "/run/parts/part-7-30"), "trained");
+  EXPECT_EQ(text(*coordinator_.disk, "/run/parts/7.steps"), "a step\n");
+  EXPECT_FALSE(*member.disk->exists(deliver + "/part-7-30"));
+  const auto disk = member.disk;
+  member.supply->run_over();
+  members_.clear();
+  EXPECT_FALSE(*disk->exists("/own/data"));
+  EXPECT_FALSE(*disk->exists("/own/deliver"));
+}
+
+// A member on the coordinator's machine uses its files where they lie, and has nothing of its own.
+TEST_F(MemberSupplyTest, InPlaceNothingIsFetched) {
+  SuppliedMember& member = join(7, coordinator_.disk);
+  expect_all(member);
+  EXPECT_FALSE(member.supply->supplied().elsewhere);
+  EXPECT_EQ(member.supply->supplied().supply, told_);
+  run_for(1);
+  EXPECT_FALSE(*member.disk->exists("/own"));
+  member.supply->run_over();
+  members_.clear();
+  EXPECT_TRUE(*coordinator_.disk->exists("/run/cache/train.cache"));
+}
+
+// A process that starts again has what the one before has fetched, unless the run was over.
+TEST_F(MemberSupplyTest, LastsFromLifeToLife) {
+  SuppliedMember& before = join(7);
+  run_for(20);
+  expect_all(before);
+  const auto disk = before.disk;
+  SuppliedMember& after = join(7, disk);
+  expect_all(after);
+  EXPECT_TRUE(after.supply->supplied().elsewhere);
+  run_for(1);
+  EXPECT_THAT(after.remarks, IsEmpty());
+}
+
+// A file that is larger than it was said to be is not taken, and the files will never be here.
+TEST_F(MemberSupplyTest, FailsOnAFileThatIsTooLarge) {
+  told_.files[0].bytes -= 1;
+  const SuppliedMember& member = join(7);
+  run_for(20);
+  EXPECT_FALSE(member.supply->here());
+  ASSERT_TRUE(member.supply->failure().has_value());
+  EXPECT_THAT(member.supply->failure()->message(), HasSubstr("larger than it may be"));
+}
+
+}  // namespace
+}  // namespace gossamer::node

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/supply_companion.h"
+
+#include <utility>
+
+namespace gossamer::node {
+namespace {
+
+Result<void> give(host::Disk& disk, const Supply& supply, const Supply::File& file, FileExchange& exchange) {
+  const StoredPlace place = supply.place_of(file);
+  const auto stored = find_stored(disk, place, file.manifest);
+  if (stored) return exchange.give(*stored);
+  return Error{.kind = ErrorKind::kBadData,
+               .where = place.path,
+               .what = "the file, or its manifest, has changed",
+               .expected = "a file of the run as its members were told of it",
+               .fix = "leave the run's files alone while it runs"};
+}
+
+}  // namespace
+
+SupplyCompanion::SupplyCompanion(host::Disk& disk, const Supply& supply, Aside aside, Over over, Instant now)
+    : over_(std::move(over)),
+      exchange_(disk, {.aside = std::move(aside)}, now),
+      collection_(disk, exchange_,
+                  {.directory = supply.deliver, .growing = supply.growing, .most_bytes = supply.most_bytes}) {
+  for (const Supply::File& file : supply.files) {
+    if (auto given = give(disk, supply, file, exchange_); !given.ok())
+      remarks_.push_back(given.error().message());
+  }
+}
+
+void SupplyCompanion::connect(net::Links* links) {
+  links_ = links;
+  exchange_.connect(links);
+}
+
+void SupplyCompanion::on(net::Arrived arrived, Instant now) {
+  if (links_ == nullptr) return;
+  const bool known = exchange_.on(arrived, now) || collection_.on(arrived, *links_, now);
+  if (!known) links_->consumed(arrived.receipt, now);
+}
+
+void SupplyCompanion::tick(Instant now) {
+  if (links_ == nullptr) return;
+  exchange_.tick(now);
+  collection_.tick(*links_, now);
+}
+
+std::vector<std::string> SupplyCompanion::take_remarks() {
+  std::vector<std::string> remarks = std::exchange(remarks_, {});
+  for (std::string& one : exchange_.take_remarks()) remarks.push_back(std::move(one));
+  for (std::string& one : collection_.take_remarks()) remarks.push_back(std::move(one));
+  return remarks;
+}
+
+}  // namespace gossamer::node
