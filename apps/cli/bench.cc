@@ -55,12 +55,12 @@ enum class Cores { kOne, kAsked };
 // Parses the words of the command into Options and writes what `measure` makes of them.
 template <class Options, class Measure>
 Result<ExitStatus> run_bench(Context& context, const Command& self, std::span<const std::string> arguments,
-                             Cores cores, const Measure& measure) {
+                             Cores cores, const settings::KeyTable<Options>& keys, const Measure& measure) {
   CommonFlags flags;
   std::vector<std::string> settings;
   Options options;
   const std::string footer =
-      fmt::format("Keys and defaults:\n{}\n{}", node::bench_options_help(options), self.example);
+      fmt::format("Keys and defaults:\n{}\n{}", settings::help_lines(keys.defaults()), self.example);
   Parser parser({self.name, self.help, footer});
   parser.add_option("KEYS", settings, "key=value: what to change").type_name("");
   if (cores == Cores::kAsked) add_threads(parser, flags);
@@ -71,7 +71,7 @@ Result<ExitStatus> run_bench(Context& context, const Command& self, std::span<co
   if (*parsed == Parsed::kHelp) return context.output.write(parser.help()), 0;
 
   for (const std::string& setting : settings) {
-    if (auto done = node::set_bench_option(options, setting); !done.ok()) return done.error();
+    if (auto done = keys.set_word(options, setting); !done.ok()) return done.error();
   }
   if (cores == Cores::kOne) flags.threads = "1";
   auto machine = Machine::create(context, flags);
@@ -85,22 +85,23 @@ Result<ExitStatus> run_bench(Context& context, const Command& self, std::span<co
 
 Result<ExitStatus> run_kernels(Context& context, const Command& self,
                                std::span<const std::string> arguments) {
-  return run_bench<node::BenchKernels>(context, self, arguments, Cores::kOne, node::bench_kernels);
+  return run_bench(context, self, arguments, Cores::kOne, node::bench_kernels_keys(), node::bench_kernels);
 }
 
 Result<ExitStatus> run_links(Context& context, const Command& self, std::span<const std::string> arguments) {
-  return run_bench<node::BenchLinks>(context, self, arguments, Cores::kOne, node::bench_links);
+  return run_bench(context, self, arguments, Cores::kOne, node::bench_links_keys(), node::bench_links);
 }
 
 Result<ExitStatus> run_sparse_search(Context& context, const Command& self,
                                      std::span<const std::string> arguments) {
-  return run_bench<node::BenchSparseSearch>(context, self, arguments, Cores::kAsked,
-                                            node::bench_sparse_search);
+  return run_bench(context, self, arguments, Cores::kAsked, node::bench_sparse_search_keys(),
+                   node::bench_sparse_search);
 }
 
 Result<ExitStatus> run_sparse_step(Context& context, const Command& self,
                                    std::span<const std::string> arguments) {
-  return run_bench<node::BenchSparseStep>(context, self, arguments, Cores::kAsked, node::bench_sparse_step);
+  return run_bench(context, self, arguments, Cores::kAsked, node::bench_sparse_step_keys(),
+                   node::bench_sparse_step);
 }
 
 }  // namespace

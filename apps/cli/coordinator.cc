@@ -10,7 +10,6 @@
 #include "apps/cli/arguments.h"
 #include "apps/cli/cluster_words.h"
 #include "apps/cli/command.h"
-#include "apps/cli/flat_toml.h"
 #include "apps/cli/machine.h"
 #include "apps/cli/train_settings.h"
 #include "commands/train/train_run.h"
@@ -24,6 +23,7 @@
 #include "node/coordinator_node.h"
 #include "node/run_configuration.h"
 #include "node/supply_companion.h"
+#include "settings/toml.h"
 
 namespace gossamer::cli {
 namespace {
@@ -99,7 +99,31 @@ std::string to_toml(std::string_view engine, const RunFile& run, const std::stri
                      quoted(run.store), quoted(fmt::format("{}", fmt::join(run.standbys, ","))));
 }
 
-// Reads run.toml in the directory of a run that is resumed; defaults where there is none.
+Error unreadable_run_file(std::string where, std::string got) {
+  return {.kind = ErrorKind::kUsage,
+          .where = std::move(where),
+          .what = "cannot read the run's keys",
+          .got = std::move(got),
+          .expected = "key = value, with a text or a whole number",
+          .fix = "restore the file, or start a new run in another directory"};
+}
+
+// The settings of a run.toml that has no sections.
+Result<std::vector<settings::KeySetting>> run_settings(std::string_view text, std::string_view file) {
+  const auto table = settings::parse_toml(text, file);
+  if (!table.ok()) return unreadable_run_file(table.error().where, table.error().got);
+  std::vector<settings::KeySetting> kept;
+  for (const settings::TomlEntry& entry : *table) {
+    const auto* word = entry.value.as<std::string>();
+    const auto* number = entry.value.as<std::int64_t>();
+    if (word == nullptr && number == nullptr)
+      return unreadable_run_file(entry.value.where, "another kind of value for " + entry.name);
+    kept.push_back({entry.name, word != nullptr ? *word : std::to_string(*number), entry.value.where});
+  }
+  return kept;
+}
+
+// As it stands in the directory of a run that is resumed; defaults where there is none.
 Result<RunFile> read_run_file(Context& context, const CoordinatorFlags& flags) {
   RunFile run;
   const std::string path = flags.out + "/run.toml";
@@ -107,12 +131,9 @@ Result<RunFile> read_run_file(Context& context, const CoordinatorFlags& flags) {
   if (!flags.resume || !there.ok() || !*there) return run;
   const auto text = host::read_text(context.disk, path, std::size_t{1} << 20);
   if (!text.ok()) return text.error();
-  auto kept = parse_flat_toml(*text, path);
+  const auto kept = run_settings(*text, path);
   if (!kept.ok()) return kept.error();
-  for (const std::string& setting : *kept) {
-    const std::size_t equals = setting.find('=');
-    const std::string key = setting.substr(0, equals);
-    const std::string value = setting.substr(equals + 1);
+  for (const auto& [key, value, where] : *kept) {
     if (key == "first") {
       run.first = value;
     } else if (key == "store") {
@@ -122,7 +143,7 @@ Result<RunFile> read_run_file(Context& context, const CoordinatorFlags& flags) {
     } else if (key == "engine") {
       run.engine = value;
     } else {
-      run.settings.push_back(setting);
+      run.settings.push_back(key + "=" + value);
     }
   }
   return run;
@@ -210,12 +231,14 @@ Result<Led> lead_check(const CoordinatorFlags& flags, const RunFile& run) {
   if (!config.ok()) return config.error();
   auto workload = std::make_unique<engine::CheckWorkload>(*config);
   auto tracks = workload->tracks();
+  std::string lines;
+  for (const settings::Key& key : engine::check_keys().all())
+    lines += fmt::format("{} = {}\n", key.name, engine::check_keys().get(*config, key));
   return Led{.workload = std::move(workload),
              .tracks = std::move(tracks),
              .engine = kCheckEngine,
              .configuration = engine::check_config_bytes(*config),
-             .keys = fmt::format("things = {}\nelements = {}\npause_ms = {}\nsteps = {}\n", config->things,
-                                 config->elements, config->pause_ms, config->steps)};
+             .keys = std::move(lines)};
 }
 
 // Whether the config is a run.toml that 'train --nodes' has prepared. That process
@@ -308,7 +331,7 @@ Result<node::TrainRequest> train_request(Context& context, const CoordinatorFlag
       all_settings(context, {.config = flags.config, .overrides = flags.settings, .other_words = {"check"}});
   if (!settings.ok()) return settings.error();
   engine::TrainConfig config;
-  if (auto done = engine::apply_settings(config, *settings); !done.ok()) return done.error();
+  if (auto done = engine::train_keys().apply(config, *settings); !done.ok()) return done.error();
   if (auto done = engine::validate(config); !done.ok()) return done.error();
   return node::TrainRequest{.directory = absolute_path(flags.out),
                             .resume = flags.resume ? node::Continue::kResume : node::Continue::kNo,

@@ -110,8 +110,8 @@ Result<ExitStatus> simulate(Context& context, const SimulateFlags& flags) {
   if (!scenario.ok()) return scenario.error();
   auto preset = node::find_simulation(scenario->preset, "");
   if (!preset.ok()) return preset.error();
-  for (const node::SimulationSetting& setting : scenario->settings) {
-    if (setting.name == "break" && setting.value == "list")
+  for (const settings::KeySetting& setting : scenario->settings) {
+    if (setting.name == "break" && setting.text == "list")
       return context.output.write((*preset)->defects_help()), 0;
   }
   auto run_seed = (*preset)->prepare(*scenario);

@@ -13,7 +13,6 @@
 #include "apps/cli/train_settings.h"
 #include "commands/train/train_run.h"
 #include "commands/train_fleet/fleet_runner.h"
-#include "engines/sparse/config/config_toml.h"
 #include "engines/sparse/config/presets.h"
 #include "host/posix/child_process.h"
 #include "host/posix/signals.h"
@@ -54,12 +53,11 @@ Parser make_train_parser(const Command& self, TrainFlags& flags) {
   return parser;
 }
 
-std::string keys_text(const engine::TrainConfig& config) {
+std::string keys_text(const settings::Values& config) {
   std::string text;
-  for (const engine::ConfigKey& key : engine::config_keys()) {
-    const std::string value = engine::get_key(config, key);
-    text += fmt::format("{:<34} {}\n{:<34}   {}\n", fmt::format("{}={}", key.name, value), key.help, "",
-                        engine::accepted_values(key));
+  for (const settings::Key& key : config.keys().all()) {
+    text += fmt::format("{:<34} {}\n{:<34}   {}\n", fmt::format("{}={}", key.name, config.text(key)),
+                        key.help, "", settings::accepted_values(key));
   }
   return text;
 }
@@ -81,9 +79,9 @@ Result<std::size_t> nodes_of(const TrainFlags& flags, node::TrainRequest& reques
   return *nodes;
 }
 
-// Tells of keys that only several nodes look at.
-void tell_unused(const node::NodeHost& host, const std::vector<engine::KeySetting>& settings) {
-  for (const engine::KeySetting& setting : settings) {
+// Keys that only several nodes look at.
+void tell_unused(const node::NodeHost& host, const std::vector<settings::KeySetting>& settings) {
+  for (const settings::KeySetting& setting : settings) {
     if (setting.name.starts_with("cluster."))
       host.say(fmt::format("{} is not looked at without --nodes", setting.name));
   }
@@ -136,9 +134,9 @@ Result<ExitStatus> run(Context& context, const Command& self, std::span<const st
       context, {.config = flags.config, .overrides = flags.overrides, .skip_bad = flags.skip_bad});
   if (!settings.ok()) return settings.error();
   engine::TrainConfig config;
-  if (auto done = engine::apply_settings(config, *settings); !done.ok()) return done.error();
+  if (auto done = engine::train_keys().apply(config, *settings); !done.ok()) return done.error();
   if (flags.keys) {
-    context.output.write(keys_text(config));
+    context.output.write(keys_text(engine::train_keys().values(config)));
     return 0;
   }
   if (auto done = engine::validate(config); !done.ok()) return done.error();

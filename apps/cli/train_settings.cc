@@ -7,8 +7,10 @@
 #include <utility>
 
 #include "base/nearest_name.h"
+#include "engines/sparse/config/config.h"
 #include "engines/sparse/config/presets.h"
 #include "host/api/files.h"
+#include "settings/toml.h"
 
 namespace gossamer::cli {
 namespace {
@@ -25,30 +27,31 @@ Error unknown_preset(const std::string& word, std::vector<std::string_view> name
 }
 
 // The settings of a preset or file.
-Result<std::vector<engine::KeySetting>> read_settings(Context& context, const WrittenSettings& written) {
+Result<std::vector<settings::KeySetting>> read_settings(Context& context, const WrittenSettings& written) {
   const std::string& config = written.config;
   if (const engine::Preset* preset = engine::find_preset(config); preset != nullptr) {
-    return engine::parse_toml(preset->toml, fmt::format("preset {}", preset->name));
+    return settings::read_settings(engine::train_keys(), preset->toml,
+                                   fmt::format("preset {}", preset->name));
   }
   const bool looks_like_path = config.find('/') != std::string::npos || config.ends_with(".toml");
   auto there = context.disk.exists(config);
   if (!looks_like_path && (!there.ok() || !*there)) return unknown_preset(config, written.other_words);
   auto text = host::read_text(context.disk, config, std::size_t{1} << 20);
   if (!text.ok()) return text.error();
-  return engine::parse_toml(*text, config);
+  return settings::read_settings(engine::train_keys(), *text, config);
 }
 
 }  // namespace
 
-Result<std::vector<engine::KeySetting>> all_settings(Context& context, const WrittenSettings& written) {
-  std::vector<engine::KeySetting> settings;
+Result<std::vector<settings::KeySetting>> all_settings(Context& context, const WrittenSettings& written) {
+  std::vector<settings::KeySetting> settings;
   if (!written.config.empty()) {
     auto base = read_settings(context, written);
     if (!base.ok()) return base.error();
     settings = std::move(*base);
   }
   for (const std::string& text : written.overrides) {
-    auto setting = engine::parse_override(text);
+    auto setting = settings::parse_setting(text, "train.batch=256");
     if (!setting.ok()) return setting.error();
     settings.push_back(std::move(*setting));
   }

@@ -10,7 +10,7 @@
 
 #include "apps/cli/command.h"
 #include "base/result.h"
-#include "engines/sparse/config/config_toml.h"
+#include "settings/key_table.h"
 
 namespace gossamer::cli {
 
@@ -21,8 +21,8 @@ struct WrittenSettings {
   // Words that the command takes beside presets.
   std::vector<std::string_view> other_words = {};
 };
-// All settings in order: preset or file, overrides, --skip-bad.
-[[nodiscard]] Result<std::vector<engine::KeySetting>> all_settings(Context& context,
-                                                                   const WrittenSettings& written);
+// All of it, in order: preset or file, overrides, --skip-bad.
+[[nodiscard]] Result<std::vector<settings::KeySetting>> all_settings(Context& context,
+                                                                     const WrittenSettings& written);
 
 }  // namespace gossamer::cli

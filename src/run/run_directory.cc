@@ -8,12 +8,13 @@
 
 #include "host/api/durable_directories.h"
 #include "host/api/files.h"
+#include "settings/toml.h"
 
 namespace gossamer::node {
 namespace {
 
-using engine::KeySetting;
-using engine::TrainConfig;
+using settings::KeySetting;
+using settings::Values;
 
 Error usage(std::string where, std::string what) {
   return {.kind = ErrorKind::kUsage, .where = std::move(where), .what = std::move(what)};
@@ -24,23 +25,22 @@ bool is_trace(const std::string& name) { return name == ".lock" || name == "run.
 
 constexpr std::string_view kRunLine = "# run ";
 
-Result<TrainConfig> read_config(std::string_view text, const std::string& path) {
-  auto settings = engine::parse_toml(text, path);
-  if (!settings.ok()) return settings.error();
-  TrainConfig config;
-  if (auto done = engine::apply_settings(config, *settings); !done.ok()) return done.error();
+Result<Values> read_config(const settings::Keys& keys, std::string_view text, const std::string& path) {
+  const auto read = settings::read_settings(keys, text, path);
+  if (!read.ok()) return read.error();
+  Values config = keys.defaults();
+  if (auto done = config.apply(*read); !done.ok()) return done.error();
   return config;
 }
 
 // The first setting that the old run contradicts.
-Result<void> check_same(const TrainConfig& old, const std::vector<KeySetting>& settings,
-                        const std::string& where) {
-  TrainConfig wanted = old;
-  if (auto done = engine::apply_settings(wanted, settings); !done.ok()) return done;
-  for (const engine::ConfigKey& key : engine::config_keys()) {
-    const std::string was = engine::get_key(old, key);
-    const std::string now = engine::get_key(wanted, key);
-    if (was == now || now == "auto") continue;
+Result<void> check_same(const Values& old, const std::vector<KeySetting>& written, const std::string& where) {
+  Values wanted = old;
+  if (auto done = wanted.apply(written); !done.ok()) return done;
+  for (const settings::Key& key : old.keys().all()) {
+    const std::string& was = old.text(key);
+    const std::string& now = wanted.text(key);
+    if (was == now || now == key.rules.unset) continue;
     Error error = usage(where, fmt::format("the run to resume has another {}", key.name));
     error.got = fmt::format("{} = {}", key.name, now);
     error.expected = fmt::format("{} = {}, as in its run.toml", key.name, was);
@@ -68,7 +68,7 @@ std::string run_id_of(std::string_view text) {
 
 Result<RunDirectory> RunDirectory::open(host::Disk& disk, const OpenRun& wanted) {
   const std::string& directory = wanted.directory;
-  RunDirectory run(disk, directory);
+  RunDirectory run(disk, wanted);
   auto existed = disk.exists(directory);
   if (!existed.ok()) return existed.error();
   run.existed_ = *existed;
@@ -96,9 +96,9 @@ Result<RunDirectory> RunDirectory::open(host::Disk& disk, const OpenRun& wanted)
   }
   auto text = host::read_text(disk, run.paths_.config());
   if (!text.ok()) return text.error();
-  auto config = read_config(*text, run.paths_.config());
+  auto config = read_config(wanted.config.keys(), *text, run.paths_.config());
   if (!config.ok()) return config.error();
-  run.config_ = std::move(*config);
+  run.config_ = *std::move(config);
   run.run_id_ = run_id_of(*text);
   if (auto same = check_same(run.config_, wanted.settings, run.paths_.config()); !same.ok())
     return same.error();
@@ -112,9 +112,9 @@ Result<RunDirectory> RunDirectory::open(host::Disk& disk, const OpenRun& wanted)
   return run;
 }
 
-Result<void> RunDirectory::write_config(const TrainConfig& config) {
+Result<void> RunDirectory::write_config(const Values& config) {
   config_ = config;
-  const std::string text = fmt::format("{}{}\n{}", kRunLine, run_id_, engine::to_toml(config));
+  const std::string text = fmt::format("{}{}\n{}", kRunLine, run_id_, settings::to_toml(config));
   return host::replace_file(disk_, paths_.config(), text);
 }
 

@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "engines/sparse/config/config_toml.h"
 #include "host/api/disk.h"
+#include "settings/key_table.h"
 
 namespace gossamer::node {
 
@@ -42,9 +42,9 @@ enum class Continue { kNo, kResume };
 struct OpenRun {
   std::string directory;
   Continue resume = Continue::kNo;
-  // The config that preset, file and overrides make, and the settings in it that the user wrote.
-  engine::TrainConfig config;
-  std::vector<engine::KeySetting> settings;
+  // The config that preset, file and overrides make; and what of it the user wrote.
+  settings::Values config;
+  std::vector<settings::KeySetting> settings;
   std::string run_id;  // of a new run: letters and digits
 };
 
@@ -53,19 +53,21 @@ struct OpenRun {
 
 class RunDirectory {
  public:
-  // Opens DIR for a run, and writes run.toml.
-  //   - kNo: DIR must be missing or empty (kUsage).
-  //   - kResume: DIR may also hold a run. Its run.toml is then the config. A setting that differs from it is
-  //     refused (kUsage, names the key); `auto` differs from nothing. A directory of something else is
-  //     refused.
-  // kRefused while another process works in DIR.
+  // Opens DIR for a run.
+  //  - kNo: DIR must be missing or empty (kUsage).
+  //  - kResume: DIR may also hold a run: then its run.toml is the config, and a setting that differs from it
+  //    is refused (kUsage, names the key). `auto` differs from nothing. A directory of something else is
+  //    refused.
+  // Another process at work in DIR: kRefused. Writes run.toml.
   [[nodiscard]] static Result<RunDirectory> open(host::Disk& disk, const OpenRun& wanted);
 
   // Replaces run.toml, for values that were derived meanwhile.
-  [[nodiscard]] Result<void> write_config(const engine::TrainConfig& config);
+  [[nodiscard]] Result<void> write_config(const settings::Values& config);
 
   [[nodiscard]] const RunPaths& paths() const { return paths_; }
-  [[nodiscard]] const engine::TrainConfig& config() const { return config_; }
+  // Whether the run begins here: then config() is the wanted one.
+  [[nodiscard]] bool is_new() const { return fresh_; }
+  [[nodiscard]] const settings::Values& config() const { return config_; }
   [[nodiscard]] const std::string& run_id() const { return run_id_; }
   // The summary of a finished run.
   [[nodiscard]] const std::optional<std::string>& finished_summary() const { return summary_; }
@@ -76,12 +78,13 @@ class RunDirectory {
   void abandon();
 
  private:
-  RunDirectory(host::Disk& disk, std::string directory) : disk_(disk), paths_(std::move(directory)) {}
+  RunDirectory(host::Disk& disk, const OpenRun& wanted)
+      : disk_(disk), paths_(wanted.directory), config_(wanted.config) {}
 
   host::Disk& disk_;
   RunPaths paths_;
   std::unique_ptr<host::DirectoryLock> lock_;
-  engine::TrainConfig config_;
+  settings::Values config_;
   std::string run_id_;
   std::optional<std::string> summary_;
   bool existed_ = false;  // DIR was there before

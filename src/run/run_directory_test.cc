@@ -10,20 +10,35 @@
 namespace gossamer::node {
 namespace {
 
-using engine::KeySetting;
-using engine::TrainConfig;
+using settings::key;
+using settings::KeySetting;
+using settings::KeyTable;
 using ::testing::HasSubstr;
 
-KeySetting setting(std::string name, std::string text) {
-  return {.name = std::move(name), .text = std::move(text), .where = ""};
+// What an engine's configuration may look like.
+struct Config {
+  std::uint64_t batch = 256;
+  std::optional<double> dropout = {};
+};
+
+const KeyTable<Config>& keys() {
+  static const KeyTable<Config> table(
+      {.listed_by = "gossamer train --keys"},
+      {key<&Config::batch>("train.batch", {.min = 1, .max = 65536}, "records in a step"),
+       key<&Config::dropout>("model.dropout", {.max = 0.95}, "share of hidden units")});
+  return table;
 }
 
-Result<RunDirectory> open(host::Disk& disk, Continue resume, const std::vector<KeySetting>& settings = {}) {
-  TrainConfig wanted;
-  EXPECT_TRUE(engine::apply_settings(wanted, settings).ok());
+KeySetting setting(std::string name, std::string text) {
+  return {.name = std::move(name), .text = std::move(text)};
+}
+
+Result<RunDirectory> open(host::Disk& disk, Continue resume, const std::vector<KeySetting>& written = {}) {
+  settings::Values wanted = keys().defaults();
+  EXPECT_TRUE(wanted.apply(written).ok());
   return RunDirectory::open(
       disk,
-      {.directory = "runs/x", .resume = resume, .config = wanted, .settings = settings, .run_id = "ab12"});
+      {.directory = "runs/x", .resume = resume, .config = wanted, .settings = written, .run_id = "ab12"});
 }
 
 // A missing and an empty directory take a new run, with or without --resume. run.toml holds the config.
@@ -36,7 +51,8 @@ TEST(RunDirectory, StartsInMissingOrEmpty) {
       }
       auto run = open(disk, resume, {setting("train.batch", "64")});
       ASSERT_TRUE(run.ok()) << run.error().message();
-      EXPECT_EQ(run->config().train.batch, 64U);
+      EXPECT_TRUE(run->is_new());
+      EXPECT_EQ(keys().config(run->config()).batch, 64U);
       EXPECT_FALSE(run->finished_summary().has_value());
       EXPECT_TRUE(*disk.exists("runs/x/run.toml"));
     }
@@ -73,7 +89,8 @@ TEST(RunDirectory, ResumeComparesKeys) {
 
   auto same = open(disk, Continue::kResume, {setting("train.batch", "64"), setting("model.dropout", "auto")});
   ASSERT_TRUE(same.ok()) << same.error().message();
-  EXPECT_EQ(same->config().model.dropout, 0.25);
+  EXPECT_EQ(keys().config(same->config()).dropout, 0.25);
+  EXPECT_FALSE(same->is_new());
   EXPECT_EQ(same->run_id(), "ab12");
   auto spelt = open(disk, Continue::kResume, {setting("model.dropout", "2.5e-1")});
   EXPECT_FALSE(spelt.ok()) << "the first one still holds the lock";

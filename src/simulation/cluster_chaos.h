@@ -10,7 +10,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,13 +29,13 @@ enum class StoreKind { kFile, kCluster };
 // kCertified: nodes have certificates and keep their numbers from life to life. kNumbered: they get new ones.
 enum class Identity { kCertified, kNumbered };
 
-// What a run must reach beside keeping the invariants; the defaults expect nothing.
+// What a run must reach beside keeping the invariants. The defaults expect nothing: no run comes near them.
 struct ChaosExpectations {
-  std::uint64_t most_lives = std::numeric_limits<std::uint64_t>::max();  // of members
-  std::uint64_t least_steps = 0;                                         // committed at the end
-  std::uint64_t least_steps_under_faults = 0;  // applied from the first fault's start to the last's end
-  Duration recovered_within{std::numeric_limits<std::int64_t>::max()};    // after the last fault's end
-  Duration longest_standstill{std::numeric_limits<std::int64_t>::max()};  // without a step applied
+  std::uint64_t most_lives = 1'000'000;              // of members
+  std::uint64_t least_steps = 0;                     // committed at the end
+  std::uint64_t least_steps_under_faults = 0;        // applied from the first fault's start to the last's end
+  Duration recovered_within = from_seconds(3600);    // after the last fault's end
+  Duration longest_standstill = from_seconds(3600);  // without a step applied
 };
 
 struct ChaosOptions {

@@ -6,29 +6,28 @@
 
 #include <array>
 
+#include "commands/bench/bench_options.h"
 #include "commands/bench/kernel_speeds.h"
 #include "settings/bench_options.h"
 
 namespace gossamer::node {
 namespace {
 
-BenchOptions table(BenchKernels& o) {
-  return {.command = "bench kernels",
-          .options = {{"hidden", "width of a row", &o.hidden, 32, 4096, 32},
-                      {"batch", "samples of a panel product", &o.batch, 32, 4096, 32},
-                      {"megabytes", "of each array that is streamed through", &o.megabytes, 1, 4096},
-                      {"milliseconds", "least time of a measurement", &o.milliseconds, 1, 10'000}}};
-}
-
 constexpr std::array<std::string_view, 4> kBounds = {"memory", "f32", "bf16", "bytes"};
 
 }  // namespace
 
-Result<void> set_bench_option(BenchKernels& options, std::string_view text) {
-  return set_bench_option(table(options), text);
+const settings::KeyTable<BenchKernels>& bench_kernels_keys() {
+  using settings::key;
+  using B = BenchKernels;
+  static const settings::KeyTable<B> table(
+      {.listed_by = "gossamer bench kernels --help", .one = "an option"},
+      {key<&B::hidden>("hidden", {.min = 32, .max = 4096, .multiple_of = 32}, "width of a row"),
+       key<&B::batch>("batch", {.min = 32, .max = 4096, .multiple_of = 32}, "samples of a panel product"),
+       key<&B::megabytes>("megabytes", {.min = 1, .max = 4096}, "of each array that is streamed through"),
+       key<&B::milliseconds>("milliseconds", {.min = 1, .max = 10'000}, "least time of a measurement")});
+  return table;
 }
-
-std::string bench_options_help(BenchKernels options) { return bench_options_help(table(options)); }
 
 Result<BenchKernelsResult> bench_kernels(const NodeHost& host, const BenchKernels& options) {
   // Four arrays of floats, and bf16 and bytes as much as one.
@@ -53,8 +52,7 @@ std::string to_json(const BenchKernelsResult& result, const BenchKernels& option
                                {speed.bound == Bound::kMemory ? "gb_per_s" : "gflops", speed.rate},
                                {"share_of_peak", speed.share}});
   }
-  BenchKernels measured = options;
-  json["options"] = bench_options_json(table(measured));
+  json["options"] = bench_options_json(bench_kernels_keys().values(options));
   return json.dump();
 }
 

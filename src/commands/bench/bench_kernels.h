@@ -19,12 +19,12 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/result.h"
 #include "kernels/isa.h"
 #include "run/node_host.h"
+#include "settings/key_table.h"
 
 namespace gossamer::node {
 
@@ -35,10 +35,7 @@ struct BenchKernels {
   std::uint64_t milliseconds = 10;  // least time of one measurement; the best of five counts
 };
 
-// Sets one option from "hidden=256". kUsage names the nearest option or the range.
-[[nodiscard]] Result<void> set_bench_option(BenchKernels& options, std::string_view text);
-// A line for each option with its value and range.
-[[nodiscard]] std::string bench_options_help(BenchKernels options);
+[[nodiscard]] const settings::KeyTable<BenchKernels>& bench_kernels_keys();
 
 // What limits a kernel.
 enum class Bound { kMemory, kF32, kBf16, kBytes };

@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 BenchKernels small_kernels() {
   BenchKernels options;
   for (const char* text : {"hidden=64", "batch=64", "megabytes=1", "milliseconds=1"}) {
-    EXPECT_TRUE(set_bench_option(options, text).ok()) << text;
+    EXPECT_TRUE(bench_kernels_keys().set_word(options, text).ok()) << text;
   }
   return options;
 }
@@ -55,10 +55,11 @@ TEST(BenchKernels, MeasuresEveryKernelOnEveryIsa) {
 // Messages about wrong options name the nearest option or the range.
 TEST(BenchKernels, RefusesNonsense) {
   BenchKernels options;
-  EXPECT_THAT(set_bench_option(options, "hiden=64").error().expected, HasSubstr("'hidden'"));
-  EXPECT_THAT(set_bench_option(options, "hidden=48").error().expected, HasSubstr("a multiple of 32"));
-  EXPECT_FALSE(set_bench_option(options, "batch").ok());
-  EXPECT_FALSE(set_bench_option(options, "megabytes=0").ok());
+  EXPECT_THAT(bench_kernels_keys().set_word(options, "hiden=64").error().expected, HasSubstr("'hidden'"));
+  EXPECT_THAT(bench_kernels_keys().set_word(options, "hidden=48").error().expected,
+              HasSubstr("a multiple of 32"));
+  EXPECT_FALSE(bench_kernels_keys().set_word(options, "batch").ok());
+  EXPECT_FALSE(bench_kernels_keys().set_word(options, "megabytes=0").ok());
   EXPECT_EQ(options.hidden, 128U);
 }
 

@@ -2,15 +2,18 @@
 #include "commands/bench/bench_links.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <span>
 #include <utility>
 
 #include "base/check.h"
 #include "base/node_name.h"
+#include "commands/bench/bench_options.h"
 #include "host/grpc/certificates.h"
 #include "host/grpc/network.h"
 #include "node/credentials.h"
@@ -21,58 +24,62 @@
 namespace gossamer::node {
 namespace {
 
-constexpr std::string_view kCommand = "bench links";
+using settings::Key;
+
 constexpr const char* kRun = "bench-links";
 constexpr std::string_view kLoopback = "127.0.0.1";
 constexpr std::array kAsked = {LinkTrial::kMessage, LinkTrial::kMessages, LinkTrial::kExchange,
                                LinkTrial::kControlBesideBulk};
 
-BenchOptions table(BenchLinks& o) {
-  LinkTrialPlan& plan = o.plan;
-  return {.command = kCommand,
-          .options = {{"node", "which of the peers this process is", &o.node, 1, 64},
-                      {"nodes", "of a mesh in this process, without peers", &o.nodes, 2, 4},
-                      {"bytes", "of a transfer", &plan.bytes, 1, 1ULL << 30},
-                      {"message_bytes", "of each of many small messages", &plan.message_bytes, 1, 1ULL << 20},
-                      {"exchange_bytes", "to each peer in a round", &plan.exchange_bytes, 1, 1ULL << 24},
-                      {"transfers", "of each kind, the first on a cold line", &plan.transfers, 1, 1000},
-                      {"rounds", "of the exchange", &plan.rounds, 1, 1'000'000},
-                      {"pings", "control messages, idle and beside bulk", &plan.pings, 1, 1'000'000},
-                      {"rate_mbps", "of the line, for shares of it; 0: unknown", &o.rate_mbps, 0, 1e6},
-                      {"patience", "seconds without any progress", &o.patience, 1, 86400}},
-          .others = {"peers", "listen", "authority", "measure"}};
-}
-
-Result<void> set_peers(BenchLinks& options, std::string_view text) {
-  std::vector<host::Endpoint> peers;
+// Words between commas, empty ones too.
+std::vector<std::string_view> words_of(std::string_view text) {
+  std::vector<std::string_view> words;
   for (std::size_t at = 0; at <= text.size();) {
     const std::size_t comma = std::min(text.find(',', at), text.size());
-    auto peer = host::parse_endpoint(text.substr(at, comma - at));
-    if (!peer.ok() || peer->port == 65535)
-      return bad_bench_setting(kCommand, {"peers", text}, "HOST:PORT,HOST:PORT,... with ports below 65535");
-    peers.push_back(*peer);
+    words.push_back(text.substr(at, comma - at));
     at = comma + 1;
   }
-  if (peers.size() < 2 || peers.size() > 64)
-    return bad_bench_setting(kCommand, {"peers", text}, "2 to 64 nodes, this one among them");
-  options.peers = std::move(peers);
-  return {};
+  return words;
 }
 
-Result<void> set_measure(BenchLinks& options, std::string_view text) {
+std::optional<std::string> set_peers(BenchLinks& options, const Key& /*key*/, std::string_view text) {
+  std::vector<host::Endpoint> peers;
+  for (const std::string_view word : words_of(text)) {
+    auto peer = host::parse_endpoint(word);
+    if (!peer.ok() || peer->port == 65535) return "HOST:PORT,HOST:PORT,... with ports below 65535";
+    peers.push_back(*peer);
+  }
+  if (peers.size() < 2 || peers.size() > 64) return "2 to 64 nodes, this one among them";
+  options.peers = std::move(peers);
+  return std::nullopt;
+}
+
+std::string peers_text(const BenchLinks& options, const Key& /*key*/) {
+  std::vector<std::string> peers;
+  for (const host::Endpoint& peer : options.peers) peers.push_back(host::to_string(peer));
+  return fmt::format("{}", fmt::join(peers, ","));
+}
+
+std::string names_of(std::span<const LinkTrial> trials, std::string_view between) {
+  std::vector<std::string_view> names;
+  for (const LinkTrial trial : trials) names.emplace_back(name(trial));
+  return fmt::format("{}", fmt::join(names, between));
+}
+
+// Round trips are always measured.
+std::optional<std::string> set_measure(BenchLinks& options, const Key& /*key*/, std::string_view text) {
   std::vector<LinkTrial> trials = {LinkTrial::kRoundTrip};
-  std::string all;
-  for (const LinkTrial trial : kAsked) all += fmt::format("{}{}", all.empty() ? "" : ", ", name(trial));
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t comma = std::min(text.find(',', at), text.size());
-    const std::string_view word = text.substr(at, comma - at);
+  for (const std::string_view word : words_of(text)) {
     const auto* const found = std::ranges::find_if(kAsked, [&](LinkTrial one) { return word == name(one); });
-    if (found == kAsked.end()) return bad_bench_setting(kCommand, {"measure", text}, "some of " + all);
+    if (found == kAsked.end()) return "some of " + names_of(kAsked, ", ");
     trials.push_back(*found);
-    at = comma + 1;
   }
   options.plan.trials = std::move(trials);
-  return {};
+  return std::nullopt;
+}
+
+std::string measure_text(const BenchLinks& options, const Key& /*key*/) {
+  return names_of(std::span(options.plan.trials).subspan(1), ",");
 }
 
 // One node of the mesh.
@@ -189,8 +196,8 @@ Result<std::optional<host::NetworkCredentials>> credentials(const NodeHost& host
 
 Result<void> check(const BenchLinks& options) {
   if (options.peers.empty() || options.node <= options.peers.size()) return {};
-  return bad_bench_setting(kCommand, {"node", std::to_string(options.node)},
-                           fmt::format("1..{}, the place in peers", options.peers.size()));
+  return bench_links_keys().refused_word({"node", std::to_string(options.node)},
+                                         fmt::format("1..{}, the place in peers", options.peers.size()));
 }
 
 // The nodes of this process, listening, and the addresses of all.
@@ -234,21 +241,40 @@ Result<void> make_mesh(const NodeHost& host, const BenchLinks& options, EventLoo
 
 }  // namespace
 
-Result<void> set_bench_option(BenchLinks& options, std::string_view text) {
-  const BenchSetting setting = split_bench_setting(text);
-  if (setting.name == "peers") return set_peers(options, setting.value);
-  if (setting.name == "measure") return set_measure(options, setting.value);
-  if (setting.name == "listen") return options.listen = setting.value, Result<void>();
-  if (setting.name == "authority") return options.authority = setting.value, Result<void>();
-  return set_bench_option(table(options), text);
-}
-
-std::string bench_options_help(BenchLinks options) {
-  return bench_options_help(table(options)) +
-         "  peers=HOST:PORT,...         where node 1, 2, ... listen; bulk one port higher\n"
-         "  listen=HOST                to listen at, such as 0.0.0.0; else as in peers\n"
-         "  authority=DIR              mutual TLS by the authority there, made if missing\n"
-         "  measure=KIND,...           message, messages, exchange, control-beside-bulk\n";
+const settings::KeyTable<BenchLinks>& bench_links_keys() {
+  using settings::key;
+  using B = BenchLinks;
+  using P = LinkTrialPlan;
+  static const settings::KeyTable<B> table(
+      {.listed_by = "gossamer bench links --help", .one = "an option"},
+      {key<&B::node>("node", {.min = 1, .max = 64}, "which of the peers this process is"),
+       key<&B::nodes>("nodes", {.min = 2, .max = 4}, "of a mesh in this process, without peers"),
+       key<&B::plan, &P::bytes>("bytes", {.min = 1, .max = 1ULL << 30}, "of a transfer"),
+       key<&B::plan, &P::message_bytes>("message_bytes", {.min = 1, .max = 1ULL << 20},
+                                        "of each of many small messages"),
+       key<&B::plan, &P::exchange_bytes>("exchange_bytes", {.min = 1, .max = 1ULL << 24},
+                                         "to each peer in a round"),
+       key<&B::plan, &P::transfers>("transfers", {.min = 1, .max = 1000},
+                                    "of each kind, the first on a cold line"),
+       key<&B::plan, &P::rounds>("rounds", {.min = 1, .max = 1'000'000}, "of the exchange"),
+       key<&B::plan, &P::pings>("pings", {.min = 1, .max = 1'000'000},
+                                "control messages, idle and beside bulk"),
+       key<&B::rate_mbps>("rate_mbps", {.max = 1e6}, "of the line, for shares of it; 0: unknown"),
+       key<&B::patience>("patience", {.min = 1, .max = 86400}, "seconds without any progress"),
+       {.key = {.name = "peers",
+                .help = " where node 1, 2, ... listen; bulk one port higher",
+                .rules = {.shown = "HOST:PORT,..."}},
+        .get = peers_text,
+        .set = set_peers},
+       key<&B::listen>("listen", {.shown = "HOST"}, "to listen at, such as 0.0.0.0; else as in peers"),
+       key<&B::authority>("authority", {.shown = "DIR"},
+                          "mutual TLS by the authority there, made if missing"),
+       {.key = {.name = "measure",
+                .help = "message, messages, exchange, control-beside-bulk",
+                .rules = {.shown = "KIND,..."}},
+        .get = measure_text,
+        .set = set_measure}});
+  return table;
 }
 
 Result<BenchLinksResult> bench_links(const NodeHost& host, const BenchLinks& options) {
@@ -304,8 +330,7 @@ std::string to_json(const BenchLinksResult& result, const BenchLinks& options) {
     }
     json["nodes"].push_back({{"node", node.node}, {"measurements", std::move(measurements)}});
   }
-  BenchLinks measured = options;
-  json["options"] = bench_options_json(table(measured));
+  json["options"] = bench_options_json(bench_links_keys().values(options));
   return json.dump();
 }
 

@@ -15,7 +15,6 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -23,6 +22,7 @@
 #include "commands/bench/link_trials.h"
 #include "host/api/endpoint.h"
 #include "run/node_host.h"
+#include "settings/key_table.h"
 
 namespace gossamer::node {
 
@@ -38,10 +38,7 @@ struct BenchLinks {
   double patience = 30;  // most seconds in which nothing moves
 };
 
-// Sets one option from "bytes=1000000". kUsage names the nearest option or what it may be.
-[[nodiscard]] Result<void> set_bench_option(BenchLinks& options, std::string_view text);
-// A line for each option with its value and range.
-[[nodiscard]] std::string bench_options_help(BenchLinks options);
+[[nodiscard]] const settings::KeyTable<BenchLinks>& bench_links_keys();
 
 struct BenchLinksNode {
   std::uint64_t node = 0;

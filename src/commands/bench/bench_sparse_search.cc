@@ -11,25 +11,14 @@
 
 #include "base/aligned_array.h"
 #include "base/rng.h"
+#include "commands/bench/bench_options.h"
 #include "engines/sparse/predict/row_search.h"
 #include "kernels/products.h"
-#include "settings/bench_options.h"
 
 namespace gossamer::node {
 namespace {
 
 using engine::kQueryBlock;
-
-BenchOptions table(BenchSparseSearch& o) {
-  return {.command = "bench sparse-search",
-          .options = {{"labels", "rows that are searched", &o.labels, 1, 4e9},
-                      {"hidden", "width of a row", &o.hidden, 16, 4096, 16},
-                      {"top", "rows that are found for a query", &o.top, 1, 1000},
-                      {"batch", "queries of a block", &o.batch, 1, static_cast<double>(kQueryBlock)},
-                      {"queries", "queries that are measured in blocks", &o.queries, 1, 1e6},
-                      {"singles", "queries that are measured alone", &o.singles, 1, 1e6},
-                      {"seed", "names the made-up rows and queries", &o.seed, 0, 9e15}}};
-}
 
 struct Synthetic {
   std::size_t stride;
@@ -132,11 +121,20 @@ void measure_singles(const NodeHost& host, const BenchSparseSearch& o, const Syn
 
 }  // namespace
 
-Result<void> set_bench_option(BenchSparseSearch& options, std::string_view text) {
-  return set_bench_option(table(options), text);
+const settings::KeyTable<BenchSparseSearch>& bench_sparse_search_keys() {
+  using settings::key;
+  using B = BenchSparseSearch;
+  static const settings::KeyTable<B> table(
+      {.listed_by = "gossamer bench sparse-search --help", .one = "an option"},
+      {key<&B::labels>("labels", {.min = 1, .max = 4e9}, "rows that are searched"),
+       key<&B::hidden>("hidden", {.min = 16, .max = 4096, .multiple_of = 16}, "width of a row"),
+       key<&B::top>("top", {.min = 1, .max = 1000}, "rows that are found for a query"),
+       key<&B::batch>("batch", {.min = 1, .max = static_cast<double>(kQueryBlock)}, "queries of a block"),
+       key<&B::queries>("queries", {.min = 1, .max = 1e6}, "queries that are measured in blocks"),
+       key<&B::singles>("singles", {.min = 1, .max = 1e6}, "queries that are measured alone"),
+       key<&B::seed>("seed", {.max = 9e15}, "names the made-up rows and queries")});
+  return table;
 }
-
-std::string bench_options_help(BenchSparseSearch options) { return bench_options_help(table(options)); }
 
 Result<BenchSparseSearchResult> bench_sparse_search(const NodeHost& host, const BenchSparseSearch& options) {
   if (auto done = check(host, options); !done.ok()) return done.error();
@@ -168,8 +166,7 @@ std::string to_json(const BenchSparseSearchResult& result, const BenchSparseSear
                                  {"peak_rss_bytes", result.peak_rss_bytes},
                                  {"isa", kernels::name(host.kernels.isa)},
                                  {"threads", host.compute.workers()}};
-  BenchSparseSearch measured = options;
-  json["options"] = bench_options_json(table(measured));
+  json["options"] = bench_options_json(bench_sparse_search_keys().values(options));
   return json.dump();
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// bench sparse-search measures what it costs to find the labels with the highest scores among
-// all labels, exactly (engines/sparse/predict/row_search.h). Rows and queries are made up. The
-// defaults are the shape of Amazon-670K.
+// bench sparse-search: what it costs to find the labels with the highest scores among all of them, exactly
+// (engines/sparse/predict/row_search.h), on made-up rows and queries. The defaults are the shape of
+// Amazon-670K.
 //
 //   row     independent normal elements, scaled to a length that is log-uniform in 0.15..6: the middle 98 %
 //           of the lengths that training left on acl-authors (102,869 labels, width 256)
@@ -17,10 +17,10 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 
 #include "base/result.h"
 #include "run/node_host.h"
+#include "settings/key_table.h"
 
 namespace gossamer::node {
 
@@ -34,10 +34,7 @@ struct BenchSparseSearch {
   std::uint64_t seed = 1;
 };
 
-// Sets one option from "labels=50000". kUsage names the nearest option or the range.
-[[nodiscard]] Result<void> set_bench_option(BenchSparseSearch& options, std::string_view text);
-// A line for each option with its value and range.
-[[nodiscard]] std::string bench_options_help(BenchSparseSearch options);
+[[nodiscard]] const settings::KeyTable<BenchSparseSearch>& bench_sparse_search_keys();
 
 struct BenchSparseSearchResult {
   double wall_ms_per_query = 0;  // in blocks: mean

@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 BenchSparseSearch small_search() {
   BenchSparseSearch options;
   for (const char* text : {"labels=500", "hidden=32", "top=3", "batch=8", "queries=20", "singles=2"}) {
-    EXPECT_TRUE(set_bench_option(options, text).ok()) << text;
+    EXPECT_TRUE(bench_sparse_search_keys().set_word(options, text).ok()) << text;
   }
   return options;
 }
@@ -67,11 +67,14 @@ TEST(BenchSparseSearch, OptionsAndRefusals) {
   EXPECT_EQ(json["single_wall_ms"], 2.5);
   EXPECT_EQ(json["options"]["labels"], 500);
   EXPECT_EQ(json["threads"], 2);
-  BenchSparseSearch options = small_search();
-  EXPECT_THAT(set_bench_option(options, "lables=3").error().expected, HasSubstr("'labels'"));
-  EXPECT_THAT(set_bench_option(options, "batch=257").error().expected, HasSubstr("1..256"));
-  EXPECT_THAT(set_bench_option(options, "hidden=40").error().expected, HasSubstr("a multiple of 16"));
-  EXPECT_THAT(bench_options_help(options), HasSubstr("labels=500"));
+  BenchSparseSearch options = small();
+  EXPECT_THAT(bench_sparse_search_keys().set_word(options, "lables=3").error().expected,
+              HasSubstr("'labels'"));
+  EXPECT_THAT(bench_sparse_search_keys().set_word(options, "batch=257").error().expected,
+              HasSubstr("1..256"));
+  EXPECT_THAT(bench_sparse_search_keys().set_word(options, "hidden=40").error().expected,
+              HasSubstr("a multiple of 16"));
+  EXPECT_THAT(settings::help_lines(bench_sparse_search_keys().values(options)), HasSubstr("labels=500"));
   options.labels = 4'000'000'000;
   EXPECT_EQ(bench_sparse_search(host, options).error().kind, ErrorKind::kFailed);
 }

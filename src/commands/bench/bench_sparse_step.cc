@@ -5,63 +5,20 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <numeric>
 #include <span>
 #include <vector>
 
 #include "base/rng.h"
+#include "commands/bench/bench_options.h"
 #include "engines/sparse/config/config.h"
 #include "engines/sparse/config/recipe.h"
 #include "engines/sparse/train/step_source.h"
 #include "learn/sparse/network/network.h"
-#include "settings/bench_options.h"
 
 namespace gossamer::node {
 namespace {
-
-constexpr std::string_view kCommand = "bench sparse-step";
-
-BenchOptions table(BenchSparseStep& o) {
-  return {.command = kCommand,
-          .options = {{"features", "rows of the embedding", &o.features, 1, 4e9},
-                      {"nnz", "distinct features of a record", &o.nnz, 1, 65536},
-                      {"labels", "rows of the output", &o.labels, 1, 4e9},
-                      {"labels_per_row", "distinct labels of a record", &o.labels_per_row, 1, 1024},
-                      {"label_zipf", "skew of the labels", &o.label_zipf, 0, 0.99},
-                      {"feature_zipf", "skew of the features", &o.feature_zipf, 0, 0.99},
-                      {"hidden", "width of the hidden layer", &o.hidden, 16, 4096, 16},
-                      {"batch", "records in a step", &o.batch, 1, 65536},
-                      {"sampled", "negatives drawn in a step", &o.sampled, 0, 16777216},
-                      {"shards", "shards of the output, at least", &o.shards, 1, 65536},
-                      {"steps", "steps that are measured", &o.steps, 1, 1e9},
-                      {"warmup", "steps before them", &o.warmup, 0, 1e9},
-                      {"seed", "names the made-up records", &o.seed, 0, 9e15}},
-          .others = {"negatives", "dense", "moments"}};
-}
-constexpr std::array<std::string_view, 3> kNegatives = {"in-batch", "uniform", "frequency"};
-
-Error usage(std::string_view name, std::string_view got, std::string expected) {
-  return bad_bench_setting(kCommand, {name, got}, std::move(expected));
-}
-
-Result<void> set_negatives(BenchSparseStep& options, std::string_view text) {
-  const auto* const it = std::ranges::find(kNegatives, text);
-  if (it == kNegatives.end()) return usage("negatives", text, "in-batch, uniform or frequency");
-  constexpr std::array kKinds = {sparse::Negatives::kInBatch, sparse::Negatives::kUniform,
-                                 sparse::Negatives::kFrequency};
-  options.negatives = kKinds[static_cast<std::size_t>(it - kNegatives.begin())];
-  return {};
-}
-
-// Dense layers and moments are those of a training run, in its words.
-engine::TrainConfig training_config(const BenchSparseStep& o) {
-  engine::TrainConfig config;
-  config.model.dense = o.dense;
-  config.optimizer.moments = o.moments;
-  return config;
-}
 
 // Where negatives are drawn from: sampled > 0 alone means evenly.
 sparse::Negatives drawn(const BenchSparseStep& o) {
@@ -171,12 +128,14 @@ Synthetic make_records(const BenchSparseStep& o) {
 }
 
 Result<void> check(const NodeHost& host, const BenchSparseStep& o) {
+  const settings::Keys& keys = bench_sparse_step_keys();
   if (o.nnz * 2 > o.features) {
-    return usage("nnz", fmt::format("{} of {} features", o.nnz, o.features), "at most half of the features");
+    return keys.refused_word({"nnz", fmt::format("{} of {} features", o.nnz, o.features)},
+                             "at most half of the features");
   }
   if (o.labels_per_row * 2 > o.labels) {
-    return usage("labels_per_row", fmt::format("{} of {} labels", o.labels_per_row, o.labels),
-                 "at most half of the labels");
+    return keys.refused_word({"labels_per_row", fmt::format("{} of {} labels", o.labels_per_row, o.labels)},
+                             "at most half of the labels");
   }
   const sparse::TableMoments moments = engine::table_moments(o.moments);
   const std::uint64_t table_bytes =
@@ -217,27 +176,32 @@ BenchSparseStepResult measure(const NodeHost& host, const BenchSparseStep& o, en
 
 }  // namespace
 
-Result<void> set_bench_option(BenchSparseStep& options, std::string_view text) {
-  const auto [name, value] = split_bench_setting(text);
-  if (name == "negatives") return set_negatives(options, value);
-  if (name == "dense" || name == "moments") {
-    const std::string_view key = name == "dense" ? "model.dense" : "optimizer.moments";
-    engine::TrainConfig config = training_config(options);
-    if (auto done = engine::set_key(config, key, value); !done.ok()) {
-      return usage(name, value, engine::accepted_values(*engine::find_key(key)));
-    }
-    options.dense = config.model.dense;
-    options.moments = config.optimizer.moments;
-    return {};
-  }
-  return set_bench_option(table(options), text);
-}
-
-std::string bench_options_help(BenchSparseStep options) {
-  return bench_options_help(table(options)) +
-         "  dense=none                 widths of further hidden layers, such as 128,64\n"
-         "  moments=embedding-block    element, embedding-block or block (optimizer.moments)\n"
-         "  negatives=in-batch         in-batch, uniform or frequency; sampled > 0 alone means uniform\n";
+// Dense layers and moments are those of a training run, in its words.
+const settings::KeyTable<BenchSparseStep>& bench_sparse_step_keys() {
+  using settings::key;
+  using B = BenchSparseStep;
+  const auto rules = [](std::string_view name) { return engine::train_keys().find(name)->rules; };
+  static const settings::KeyTable<B> table(
+      {.listed_by = "gossamer bench sparse-step --help", .one = "an option"},
+      {key<&B::features>("features", {.min = 1, .max = 4e9}, "rows of the embedding"),
+       key<&B::nnz>("nnz", {.min = 1, .max = 65536}, "distinct features of a record"),
+       key<&B::labels>("labels", {.min = 1, .max = 4e9}, "rows of the output"),
+       key<&B::labels_per_row>("labels_per_row", {.min = 1, .max = 1024}, "distinct labels of a record"),
+       key<&B::label_zipf>("label_zipf", {.max = 0.99}, "skew of the labels"),
+       key<&B::feature_zipf>("feature_zipf", {.max = 0.99}, "skew of the features"),
+       key<&B::hidden>("hidden", {.min = 16, .max = 4096, .multiple_of = 16}, "width of the hidden layer"),
+       key<&B::batch>("batch", {.min = 1, .max = 65536}, "records in a step"),
+       key<&B::sampled>("sampled", {.max = 16777216}, "negatives drawn in a step"),
+       key<&B::shards>("shards", {.min = 1, .max = 65536}, "shards of the output, at least"),
+       key<&B::steps>("steps", {.min = 1, .max = 1e9}, "steps that are measured"),
+       key<&B::warmup>("warmup", {.max = 1e9}, "steps before them"),
+       key<&B::seed>("seed", {.max = 9e15}, "names the made-up records"),
+       key<&B::dense>("dense", rules("model.dense"), "widths of further hidden layers, such as 128,64"),
+       key<&B::moments>("moments", rules("optimizer.moments"),
+                        "element, embedding-block or block (optimizer.moments)"),
+       key<&B::negatives>("negatives", {.choices = {"in-batch", "uniform", "frequency"}},
+                          "in-batch, uniform or frequency; sampled > 0 alone means uniform")});
+  return table;
 }
 
 Result<BenchSparseStepResult> bench_sparse_step(const NodeHost& host, const BenchSparseStep& options) {
@@ -289,11 +253,8 @@ std::string to_json(const BenchSparseStepResult& result, const BenchSparseStep& 
   json["precision"] = result.precision;
   json["threads"] = host.compute.workers();
   BenchSparseStep measured = options;
-  json["options"] = bench_options_json(table(measured));
-  json["options"]["dense"] = options.dense;
-  json["options"]["moments"] =
-      engine::get_key(training_config(options), *engine::find_key("optimizer.moments"));
-  json["options"]["negatives"] = kNegatives[static_cast<std::size_t>(drawn(options))];
+  measured.negatives = drawn(options);
+  json["options"] = bench_options_json(bench_sparse_step_keys().values(measured));
   return json.dump();
 }
 

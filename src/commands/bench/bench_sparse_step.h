@@ -11,13 +11,13 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/result.h"
 #include "engines/sparse/config/config.h"
 #include "learn/sparse/learner.h"
 #include "run/node_host.h"
+#include "settings/key_table.h"
 
 namespace gossamer::node {
 
@@ -40,10 +40,7 @@ struct BenchSparseStep {
   std::uint64_t seed = 1;
 };
 
-// Sets one option from "steps=50". kUsage names the nearest option or the range.
-[[nodiscard]] Result<void> set_bench_option(BenchSparseStep& options, std::string_view text);
-// A line for each option with its value and range.
-[[nodiscard]] std::string bench_options_help(BenchSparseStep options);
+[[nodiscard]] const settings::KeyTable<BenchSparseStep>& bench_sparse_step_keys();
 
 struct BenchSparseStepResult {
   double wall_ms_per_step = 0;  // mean

@@ -41,7 +41,7 @@ BenchSparseStep small_step() {
   BenchSparseStep options;
   for (const char* text : {"features=500", "nnz=10", "labels=900", "labels_per_row=3", "hidden=32",
                            "batch=16", "steps=3", "warmup=1"}) {
-    EXPECT_TRUE(set_bench_option(options, text).ok()) << text;
+    EXPECT_TRUE(bench_sparse_step_keys().set_word(options, text).ok()) << text;
   }
   return options;
 }
@@ -67,9 +67,9 @@ TEST(BenchSparseStep, CountsActiveRows) {
 // Further hidden layers are measured too, and count among the parameters.
 TEST(BenchSparseStep, TakesDenseLayers) {
   Bench bench;
-  BenchSparseStep options = small_step();
-  ASSERT_TRUE(set_bench_option(options, "dense=64,16").ok());
-  EXPECT_FALSE(set_bench_option(options, "dense=60").ok());
+  BenchSparseStep options = small();
+  ASSERT_TRUE(bench_sparse_step_keys().set_word(options, "dense=64,16").ok());
+  EXPECT_FALSE(bench_sparse_step_keys().set_word(options, "dense=60").ok());
   const auto result = bench_sparse_step(bench.host, options);
   ASSERT_TRUE(result.ok()) << result.error().message();
   EXPECT_EQ(result->parameters, 500U * 32 + 33 * 64 + 65 * 16 + 900 * 17);
@@ -81,7 +81,7 @@ TEST(BenchSparseStep, TakesShards) {
   Bench bench;
   BenchSparseStep options = small_step();
   const auto one = bench_sparse_step(bench.host, options);
-  ASSERT_TRUE(set_bench_option(options, "shards=16").ok());
+  ASSERT_TRUE(bench_sparse_step_keys().set_word(options, "shards=16").ok());
   const auto many = bench_sparse_step(bench.host, options);
   ASSERT_TRUE(one.ok() && many.ok());
   EXPECT_EQ(many->active_rows, one->active_rows);
@@ -95,8 +95,8 @@ TEST(BenchSparseStep, TakesMoments) {
   Bench bench;
   std::vector<double> losses;
   for (const std::string kind : {"element", "embedding-block", "block"}) {
-    BenchSparseStep options = small_step();
-    ASSERT_TRUE(set_bench_option(options, "moments=" + kind).ok());
+    BenchSparseStep options = small();
+    ASSERT_TRUE(bench_sparse_step_keys().set_word(options, "moments=" + kind).ok());
     const auto result = bench_sparse_step(bench.host, options);
     ASSERT_TRUE(result.ok()) << result.error().message();
     EXPECT_EQ(nlohmann::json::parse(to_json(*result, options, bench.host))["options"]["moments"], kind);
@@ -105,7 +105,7 @@ TEST(BenchSparseStep, TakesMoments) {
   EXPECT_NE(losses[0], losses[1]);
   EXPECT_NE(losses[1], losses[2]);
   BenchSparseStep options;
-  const auto refused = set_bench_option(options, "moments=rows");
+  const auto refused = bench_sparse_step_keys().set_word(options, "moments=rows");
   ASSERT_FALSE(refused.ok());
   EXPECT_THAT(refused.error().message(), HasSubstr("element, embedding-block or block"));
   EXPECT_THAT(refused.error().message(), ::testing::Not(HasSubstr("optimizer.moments")));
@@ -126,10 +126,10 @@ TEST(BenchSparseStep, IsReproducible) {
 // Messages about wrong options name the nearest or the range. Shapes that cannot be made or held are refused.
 TEST(BenchSparseStep, RefusesNonsense) {
   BenchSparseStep options;
-  EXPECT_THAT(set_bench_option(options, "lables=3").error().expected, HasSubstr("'labels'"));
-  EXPECT_THAT(set_bench_option(options, "steps=0").error().expected, HasSubstr("1.."));
-  EXPECT_FALSE(set_bench_option(options, "steps").ok());
-  EXPECT_FALSE(set_bench_option(options, "label_zipf=1").ok());
+  EXPECT_THAT(bench_sparse_step_keys().set_word(options, "lables=3").error().expected, HasSubstr("'labels'"));
+  EXPECT_THAT(bench_sparse_step_keys().set_word(options, "steps=0").error().expected, HasSubstr("1.."));
+  EXPECT_FALSE(bench_sparse_step_keys().set_word(options, "steps").ok());
+  EXPECT_FALSE(bench_sparse_step_keys().set_word(options, "label_zipf=1").ok());
   Bench bench;
   options = small_step();
   options.nnz = 251;

@@ -121,8 +121,8 @@ INSTANTIATE_TEST_SUITE_P(
 
 // A setting of the command line without a name or a value sign is refused.
 TEST(ParseSetting, NeedsKeyAndValue) {
-  EXPECT_EQ(parse_setting("members=")->value, "");
-  EXPECT_EQ(parse_setting("a=b=c")->value, "b=c");
+  EXPECT_EQ(parse_setting("members=")->text, "");
+  EXPECT_EQ(parse_setting("a=b=c")->text, "b=c");
   for (const char* text : {"", "members", "=4"}) {
     EXPECT_EQ(parse_setting(text).error().kind, ErrorKind::kUsage) << text;
     EXPECT_THAT(parse_setting(text).error().expected, HasSubstr("members=5")) << text;

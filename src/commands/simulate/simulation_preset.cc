@@ -51,18 +51,13 @@ Result<const SimulationPreset*> find_simulation(std::string_view name, const std
                .fix = "'gossamer simulate --help' describes the presets"};
 }
 
-Result<SimulationSetting> parse_setting(std::string_view text) {
-  const std::size_t equals = text.find('=');
-  if (equals == std::string_view::npos || equals == 0) {
-    return Error{.kind = ErrorKind::kUsage,
-                 .what = "cannot read a key",
-                 .got = fmt::format("'{}'", text),
-                 .expected = "key=value, for example members=5",
-                 .fix = "'gossamer simulate --help' lists all keys"};
-  }
-  return SimulationSetting{.name = std::string(text.substr(0, equals)),
-                           .value = std::string(text.substr(equals + 1)),
-                           .where = {}};
+Result<settings::KeySetting> parse_setting(std::string_view text) {
+  auto setting = settings::parse_setting(text, "members=5");
+  if (setting.ok()) return setting;
+  Error error = setting.error();
+  error.what = "cannot read a key";
+  error.fix = "'gossamer simulate --help' lists all keys";
+  return error;
 }
 
 }  // namespace gossamer::node

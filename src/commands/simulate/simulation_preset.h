@@ -15,21 +15,15 @@
 #include <vector>
 
 #include "base/result.h"
+#include "settings/key_table.h"
 #include "simulation/fault.h"
 
 namespace gossamer::node {
 
-// One `key=value`, and the place where it stands: FILE:LINE:COLUMN, empty for the command line.
-struct SimulationSetting {
-  std::string name;
-  std::string value;
-  std::string where;
-};
-
 struct Scenario {
   std::string preset;
-  std::vector<SimulationSetting> settings;  // later ones win
-  std::vector<simulation::Fault> faults;    // replace drawn faults, if there are any
+  std::vector<settings::KeySetting> settings;  // later ones win
+  std::vector<simulation::Fault> faults;       // in place of drawn ones, if there are any
 };
 
 // A number of one seed, and how the numbers of many seeds are folded into one.
@@ -76,7 +70,7 @@ struct SimulationPreset {
 [[nodiscard]] Result<const SimulationPreset*> find_simulation(std::string_view name,
                                                               const std::string& where);
 
-// Parses "members=5" of the command line. kUsage without a key or '='.
-[[nodiscard]] Result<SimulationSetting> parse_setting(std::string_view text);
+// "members=5" of the command line. kUsage without a key or '='.
+[[nodiscard]] Result<settings::KeySetting> parse_setting(std::string_view text);
 
 }  // namespace gossamer::node

@@ -9,62 +9,32 @@
 namespace gossamer::node {
 namespace {
 
+using settings::key;
+using settings::KeySetting;
 using simulation::SparseStepsOptions;
 
-constexpr SimulationWord kCodec{"codec", "bf16", "of what is exchanged: f32, bf16 or int8"};
-
-struct Numbers {
-  std::uint64_t members = 8;
-  std::uint64_t units = 128;
-  std::uint64_t features = 8192;
-  std::uint64_t labels = 8192;
-  std::uint64_t batch = 256;
-  std::uint64_t nonzeros = 75;
-  std::uint64_t steps = 20;
-  double rate_mbps = 1000;
-  double rtt_ms = 20;
-  double compute_ms = 0;
-  std::uint64_t staleness = 0;
-};
-
-BenchOptions table(Numbers& n) {
-  return {
-      "simulate",
-      {{"members", "that train together", &n.members, 1, 64},
-       {"units", "of the hidden layer", &n.units, 16, 4096, 16},
-       {"features", "of the network; they cost memory, no bytes of a step", &n.features, 1, 10'000'000},
-       {"labels", "of the network, likewise", &n.labels, 8, 10'000'000},
-       {"batch", "samples of a step", &n.batch, 1, 65'536},
-       {"nonzeros", "features of a sample, at most", &n.nonzeros, 1, 10'000},
-       {"steps", "that are measured, after the first five", &n.steps, 1, 10'000},
-       {"rate_mbps", "of each member's line, up and down, 10^6 bits a second", &n.rate_mbps, 1, 1'000'000},
-       {"rtt_ms", "between any two members", &n.rtt_ms, 0, 2000},
-       {"compute_ms", "that a member's share of a step takes", &n.compute_ms, 0, 60'000},
-       {"staleness", "1: two steps are in flight, 0: one", &n.staleness, 0, 1}},
-      {kCodec.name}};
-}
-
-Result<void> set_codec(SparseStepsOptions& options, const SimulationSetting& setting) {
-  for (const net::Codec codec : {net::Codec::kF32, net::Codec::kBf16, net::Codec::kInt8}) {
-    if (setting.value != net::name(codec)) continue;
-    options.codec = codec;
-    return {};
-  }
-  return wrong_value(setting, "f32, bf16 or int8");
-}
-
-void apply(SparseStepsOptions& options, const Numbers& numbers) {
-  options.members = numbers.members;
-  options.units = numbers.units;
-  options.features = numbers.features;
-  options.labels = numbers.labels;
-  options.batch = numbers.batch;
-  options.nonzeros = numbers.nonzeros;
-  options.steps = numbers.steps;
-  options.rate_mbps = numbers.rate_mbps;
-  options.rtt = from_milliseconds(numbers.rtt_ms);
-  options.compute = from_milliseconds(numbers.compute_ms);
-  options.staleness = numbers.staleness;
+const settings::KeyTable<SparseStepsOptions>& keys() {
+  using S = SparseStepsOptions;
+  constexpr Duration kMillisecond = from_milliseconds(1);
+  static const settings::KeyTable<S> table(
+      kSimulationWording,
+      {key<&S::codec>("codec", {.choices = {net::kCodecNames.begin(), net::kCodecNames.end()}},
+                      "of what is exchanged: f32, bf16 or int8"),
+       key<&S::members>("members", {.min = 1, .max = 64}, "that train together"),
+       key<&S::units>("units", {.min = 16, .max = 4096, .multiple_of = 16}, "of the hidden layer"),
+       key<&S::features>("features", {.min = 1, .max = 10'000'000},
+                         "of the network; they cost memory, no bytes of a step"),
+       key<&S::labels>("labels", {.min = 8, .max = 10'000'000}, "of the network, likewise"),
+       key<&S::batch>("batch", {.min = 1, .max = 65'536}, "samples of a step"),
+       key<&S::nonzeros>("nonzeros", {.min = 1, .max = 10'000}, "features of a sample, at most"),
+       key<&S::steps>("steps", {.min = 1, .max = 10'000}, "that are measured, after the first five"),
+       key<&S::rate_mbps>("rate_mbps", {.min = 1, .max = 1'000'000},
+                          "of each member's line, up and down, 10^6 bits a second"),
+       key<&S::rtt>("rtt_ms", {.max = 2000, .unit = kMillisecond}, "between any two members"),
+       key<&S::compute>("compute_ms", {.max = 60'000, .unit = kMillisecond},
+                        "that a member's share of a step takes"),
+       key<&S::staleness>("staleness", {.max = 1}, "1: two steps are in flight, 0: one")});
+  return table;
 }
 
 SeedReport to_seed_report(const SparseStepsOptions& options, const simulation::SparseStepsReport& report) {
@@ -93,38 +63,21 @@ Result<SparseStepsOptions> sparse_steps_options(const Scenario& scenario) {
                  .fix = "use the preset sparse-chaos for faults"};
   }
   SparseStepsOptions options;
-  Numbers numbers;
-  for (const SimulationSetting& setting : scenario.settings) {
-    if (setting.name == kCodec.name) {
-      if (auto done = set_codec(options, setting); !done.ok()) return done.error();
-      continue;
-    }
-    const Result<void> done =
-        set_bench_option(table(numbers), fmt::format("{}={}", setting.name, setting.value));
-    if (done.ok()) continue;
-    Error error = done.error();
-    error.where = setting.where;
-    return error;
+  for (const KeySetting& setting : scenario.settings) {
+    if (auto done = set_key(keys(), options, setting); !done.ok()) return done.error();
   }
-  apply(options, numbers);
   return options;
 }
 
 Result<RunSeed> prepare_sparse_steps(const Scenario& scenario) {
-  auto options = sparse_steps_options(scenario);
+  const auto options = sparse_steps_options(scenario);
   if (!options.ok()) return options.error();
-  return RunSeed([options = *options](std::uint64_t seed, const SimulationTrace& trace) {
-    SparseStepsOptions own = options;
-    own.seed = seed;
-    own.trace = trace;
-    return to_seed_report(own, simulation::run_sparse_steps(own));
+  return seeds_of(*options, [](const SparseStepsOptions& one) {
+    return to_seed_report(one, simulation::run_sparse_steps(one));
   });
 }
 
-std::string sparse_steps_keys_help() {
-  Numbers numbers;
-  return help_of(kCodec) + bench_options_help(table(numbers));
-}
+std::string sparse_steps_keys_help() { return settings::help_lines(keys().defaults()); }
 
 std::string sparse_steps_defects_help() { return "nothing can be switched off\n"; }
 

@@ -42,7 +42,7 @@ class TrainingJob {
       : host_(host),
         request_(request),
         directory_(std::move(directory)),
-        config_(directory_.config()),
+        config_(directory_.is_new() ? request.config : engine::train_keys().config(directory_.config())),
         log_(host.disk, host.clock,
              {.metrics = directory_.paths().metrics(), .events = directory_.paths().events()}) {}
 
@@ -72,8 +72,8 @@ class TrainingJob {
     if (auto done = check_kinds(); !done.ok()) return done;
     if (auto done = derive(); !done.ok()) return done;
     if (auto done = host_.disk.make_directories(directory_.paths().checkpoints()); !done.ok()) return done;
-    // From here on run.toml has the resolved config, which a resumed run starts from.
-    return directory_.write_config(config_);
+    // From here on run.toml is the resolved config, which a resumed run starts from.
+    return directory_.write_config(engine::train_keys().values(config_));
   }
 
   // Mistakes in the test set are told before the training, not after it.
@@ -483,7 +483,7 @@ Result<TrainResult> run_training(const NodeHost& host, const TrainRequest& reque
   const std::string run_id = fmt::format("{:010x}", microseconds & 0xFFFFFFFFFF);
   auto directory = RunDirectory::open(host.disk, {.directory = request.directory,
                                                   .resume = request.resume,
-                                                  .config = request.config,
+                                                  .config = engine::train_keys().values(request.config),
                                                   .settings = request.settings,
                                                   .run_id = run_id});
   if (!directory.ok()) return directory.error();

@@ -21,7 +21,7 @@
 #include "base/function_ref.h"
 #include "base/result.h"
 #include "commands/train/train_summary.h"
-#include "engines/sparse/config/config_toml.h"
+#include "engines/sparse/config/config.h"
 #include "engines/sparse/config/recipe.h"
 #include "engines/sparse/train/trainer.h"
 #include "run/node_host.h"
@@ -80,7 +80,7 @@ struct TrainRequest {
   Continue resume = Continue::kNo;
   // The valid config that preset, file and overrides make, and the settings in it that the user wrote.
   engine::TrainConfig config;
-  std::vector<engine::KeySetting> settings;
+  std::vector<settings::KeySetting> settings;
   // Asked after each step and between the parts of the work.
   FunctionRef<bool()> stop_requested;
   StepRunner* runner = nullptr;  // null: this process does the steps

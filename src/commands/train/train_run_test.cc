@@ -9,7 +9,6 @@
 
 #include "commands/predict/prediction.h"
 #include "commands/train/disk_space.h"
-#include "commands/train/test_small_run.h"
 #include "engines/sparse/config/recipe.h"
 #include "learn/data/cached_dataset.h"
 #include "run/test_machine.h"
@@ -42,7 +41,7 @@ void put_data(host::Disk& disk) {
 struct RunOptions {
   engine::TrainConfig config = checkpointed_run();
   Continue resume = Continue::kNo;
-  std::vector<engine::KeySetting> settings = {};
+  std::vector<settings::KeySetting> settings = {};
   // The run is asked to stop when it has asked so often.
   std::uint64_t stop_after = UINT64_MAX;
 };

@@ -6,7 +6,7 @@
 
 #include <utility>
 
-#include "engines/sparse/config/config_toml.h"
+#include "settings/toml.h"
 
 namespace gossamer::node {
 namespace {
@@ -23,7 +23,7 @@ Error unreadable(std::string got) {
 
 std::string fleet_configuration_bytes(const FleetConfiguration& configuration) {
   sparse_fleet::Configuration message;
-  message.set_config(engine::to_toml(configuration.config));
+  message.set_config(settings::to_toml(engine::train_keys().values(configuration.config)));
   message.set_run(configuration.run);
   message.set_checkpoints(configuration.checkpoints);
   message.set_start(configuration.start.value);
@@ -53,10 +53,9 @@ Result<FleetConfiguration> read_fleet_configuration(std::string_view bytes) {
                                    .steps = message.steps(),
                                    .features = message.features(),
                                    .labels = message.labels()};
-  const auto settings = engine::parse_toml(message.config(), "the run's configuration");
-  if (!settings.ok()) return unreadable(settings.error().message());
-  if (auto done = engine::apply_settings(configuration.config, *settings); !done.ok())
-    return unreadable(done.error().message());
+  auto config = settings::read_config(engine::train_keys(), message.config(), "the run's configuration");
+  if (!config.ok()) return unreadable(config.error().message());
+  configuration.config = *std::move(config);
   if (auto valid = engine::validate(configuration.config); !valid.ok())
     return unreadable(valid.error().message());
   return configuration;

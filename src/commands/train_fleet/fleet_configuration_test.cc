@@ -7,8 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "engines/sparse/config/config_toml.h"
-
 namespace gossamer::node {
 namespace {
 
@@ -33,7 +31,7 @@ TEST(FleetConfiguration, TravelsWhole) {
   const FleetConfiguration told = some();
   const auto read = read_fleet_configuration(fleet_configuration_bytes(told));
   ASSERT_TRUE(read.ok()) << read.error().message();
-  EXPECT_EQ(engine::to_toml(read->config), engine::to_toml(told.config));
+  EXPECT_EQ(read->config, told.config);
   EXPECT_EQ(read->config.train.lr, told.config.train.lr);
   EXPECT_EQ(read->run, told.run);
   EXPECT_EQ(read->checkpoints, told.checkpoints);

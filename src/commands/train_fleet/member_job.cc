@@ -21,7 +21,7 @@
 #include "commands/train_fleet/rank_file.h"
 #include "commands/train_fleet/recovery_reports.h"
 #include "commands/train_fleet/step_reports.h"
-#include "engines/sparse/config/config_toml.h"
+#include "engines/sparse/config/config.h"
 #include "engines/sparse/config/negatives_plan.h"
 #include "engines/sparse/config/recipe.h"
 #include "engines/sparse/fleet/fleet_checkpoint.h"
@@ -30,6 +30,7 @@
 #include "learn/data/cached_dataset.h"
 #include "node/files/file_delivery.h"
 #include "run/run_directory.h"
+#include "settings/toml.h"
 
 namespace gossamer::node {
 namespace {
@@ -55,12 +56,10 @@ Result<KeptConfig> read_config(host::Disk& disk, const std::string& path) {
   constexpr std::size_t kMostBytes = std::size_t{1} << 20;
   const auto text = host::read_text(disk, path, kMostBytes);
   if (!text.ok()) return text.error();
-  const auto settings = engine::parse_toml(*text, path);
-  if (!settings.ok()) return settings.error();
-  engine::TrainConfig config;
-  if (auto done = engine::apply_settings(config, *settings); !done.ok()) return done.error();
-  if (auto valid = engine::validate(config); !valid.ok()) return valid.error();
-  return KeptConfig{.config = std::move(config), .run = run_id_of(*text)};
+  auto config = settings::read_config(engine::train_keys(), *text, path);
+  if (!config.ok()) return config.error();
+  if (auto valid = engine::validate(*config); !valid.ok()) return valid.error();
+  return KeptConfig{.config = *std::move(config), .run = run_id_of(*text)};
 }
 
 struct OpenedCache {

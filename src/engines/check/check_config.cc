@@ -4,98 +4,60 @@
 #include <fmt/format.h>
 #include <gossamer/check.pb.h>
 
-#include <algorithm>
-#include <array>
-#include <charconv>
 #include <optional>
-#include <system_error>
 #include <utility>
-#include <vector>
-
-#include "base/nearest_name.h"
 
 namespace gossamer::engine {
 namespace {
 
-struct Key {
-  std::string_view name;
-  std::string_view help;
-  std::uint64_t CheckConfig::* value;
-  std::uint64_t min;
-  std::uint64_t max;
-};
-
-constexpr std::array kKeys = {
-    Key{"things", "that members hold, as they would hold shards", &CheckConfig::things, 1, 4000},
-    Key{"elements", "f32 numbers that all members sum in a step", &CheckConfig::elements, 1, 1ULL << 22},
-    Key{"pause_ms", "milliseconds between steps", &CheckConfig::pause_ms, 0, 60'000},
-    Key{"steps", "to do; 0: until the run is stopped", &CheckConfig::steps, 0, 1'000'000'000'000'000},
-};
-
-constexpr std::string_view kFix = "'gossamer coordinator check --help' lists all keys";
-
-Error usage(std::string what, std::string_view got, std::string expected) {
-  return {.kind = ErrorKind::kUsage,
-          .what = std::move(what),
-          .got = fmt::format("'{}'", got),
-          .expected = std::move(expected),
-          .fix = std::string(kFix)};
-}
-
-Result<void> set(CheckConfig& config, std::string_view setting) {
-  const std::size_t equals = setting.find('=');
-  const std::string_view name = setting.substr(0, equals);
-  const std::string_view text = equals == std::string_view::npos ? "" : setting.substr(equals + 1);
-  const auto* const key = std::ranges::find(kKeys, name, &Key::name);
-  if (key == kKeys.end()) {
-    std::vector<std::string_view> names;
-    for (const Key& known : kKeys) names.push_back(known.name);
-    return usage(fmt::format("there is no key '{}'", name), setting,
-                 fmt::format("a key such as '{}'", nearest_name(name, names)));
-  }
-  std::uint64_t value = 0;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || stop != text.data() + text.size() || value < key->min || value > key->max) {
-    return usage(fmt::format("cannot set {}", name), text,
-                 fmt::format("an integer {}..{}", key->min, key->max));
-  }
-  config.*(key->value) = value;
-  return {};
+// What is too much of a configuration whose members would compute for too long, if anything.
+std::optional<std::string> too_much(const CheckConfig& config) {
+  if (config.things * config.elements <= kMostCheckNumbers) return std::nullopt;
+  return fmt::format("things={} elements={}", config.things, config.elements);
 }
 
 // Names the first key that is out of its range, if any.
 std::optional<std::string> out_of_range(const CheckConfig& config) {
-  for (const Key& key : kKeys) {
-    const std::uint64_t value = config.*(key.value);
-    if (value < key.min || value > key.max) return fmt::format("{}={}", key.name, value);
+  CheckConfig scratch;
+  for (const settings::Key& key : check_keys().all()) {
+    std::string setting = fmt::format("{}={}", key.name, check_keys().get(config, key));
+    if (!check_keys().set_word(scratch, setting).ok()) return setting;
   }
-  if (config.things * config.elements > kMostCheckNumbers)
-    return fmt::format("things={} elements={}", config.things, config.elements);
-  return std::nullopt;
+  return too_much(config);
 }
 
 }  // namespace
 
+const settings::KeyTable<CheckConfig>& check_keys() {
+  using settings::key;
+  using C = CheckConfig;
+  static const settings::KeyTable<C> table(
+      {.listed_by = "gossamer coordinator check --help"},
+      {key<&C::things>("things", {.min = 1, .max = 4000}, "that members hold, as they would hold shards"),
+       key<&C::elements>("elements", {.min = 1, .max = 1 << 22},
+                         "f32 numbers that all members sum in a step"),
+       key<&C::pause_ms>("pause_ms", {.max = 60'000}, "milliseconds between steps"),
+       key<&C::steps>("steps", {.max = 1e15}, "to do; 0: until the run is stopped")});
+  return table;
+}
+
 Result<CheckConfig> parse_check_config(std::span<const std::string> settings) {
   CheckConfig config;
   for (const std::string& setting : settings) {
-    if (auto done = set(config, setting); !done.ok()) return done.error();
+    if (auto done = check_keys().set_word(config, setting); !done.ok()) return done.error();
   }
-  if (const auto wrong = out_of_range(config)) {
-    return usage("a step of this check is too much work", *wrong,
-                 fmt::format("things * elements of at most {}", kMostCheckNumbers));
-  }
-  return config;
+  const auto wrong = too_much(config);
+  if (!wrong.has_value()) return config;
+  return Error{.kind = ErrorKind::kUsage,
+               .what = "a step of this check is too much work",
+               .got = fmt::format("'{}'", *wrong),
+               .expected = fmt::format("things * elements of at most {}", kMostCheckNumbers),
+               .fix = check_keys().list_hint()};
 }
 
 std::string check_config_help() {
-  const CheckConfig defaults;
-  std::string text;
-  for (const Key& key : kKeys) {
-    const std::string setting = fmt::format("{}={}", key.name, defaults.*(key.value));
-    text += fmt::format("  {:<16} {}, {}..{}\n", setting, key.help, key.min, key.max);
-  }
-  return text;
+  constexpr std::size_t kWidth = 16;
+  return settings::help_lines(check_keys().defaults(), kWidth);
 }
 
 std::string check_config_bytes(const CheckConfig& config) {

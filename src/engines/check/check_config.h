@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "settings/key_table.h"
 
 namespace gossamer::engine {
 
@@ -24,6 +25,8 @@ struct CheckConfig {
 // The most things * elements: the numbers that all members together form in a step. With more, a lone
 // member's loop would not get to its beats.
 inline constexpr std::uint64_t kMostCheckNumbers = 1ULL << 28;
+
+[[nodiscard]] const settings::KeyTable<CheckConfig>& check_keys();
 
 // Reads texts "key=value"; the last of equal keys counts. The error is kUsage and names the nearest key, or
 // the range.

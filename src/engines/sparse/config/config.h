@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TrainConfig: all settings of a run of the sparse engine, as plain data. The key table gives each field its
-// name, default, range and one line of help. The command line, the TOML reader, `train --keys` and run.toml
-// all walk that one table, so a key exists everywhere or nowhere.
+// TrainConfig: all settings of a run of the sparse engine, as plain data, and the table of its keys.
 //
 // An empty optional is the value `auto`: engines/sparse/config/recipe.h derives it from the data and says
 // why. Thread rule: plain values; the table is immutable.
@@ -10,9 +8,7 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -26,6 +22,7 @@
 #include "learn/sparse/network/adam.h"
 #include "learn/sparse/network/schedule.h"
 #include "net/codec/codec.h"
+#include "settings/key_table.h"
 
 namespace gossamer::engine {
 
@@ -191,44 +188,8 @@ struct TrainConfig {
   bool operator==(const TrainConfig&) const = default;
 };
 
-// The values that a key takes. For numbers [min, max] and, for integers and lists of them, a divisor. For
-// choices the words in the order of the enum's values.
-struct KeyRules {
-  double min = 0;
-  double max = 0;
-  std::uint64_t multiple_of = 1;
-  std::vector<std::string_view> choices = {};
-};
-
-enum class KeyType { kInteger, kNumber, kSwitch, kText, kChoice, kList };
-
-// One row of the table. Prefer the functions below to calling get and set directly.
-struct ConfigKey {
-  std::string_view name;  // "train.batch"
-  std::string_view help;  // one line
-  KeyType type;
-  bool takes_auto;
-  KeyRules rules;
-  std::string (*get)(const TrainConfig&, const KeyRules&);
-  bool (*set)(TrainConfig&, const KeyRules&, std::string_view text);  // false: refused, config unchanged
-};
-
-// All keys in the order in which they are printed and written.
-[[nodiscard]] std::span<const ConfigKey> config_keys();
-
-// The row of that name, or null.
-[[nodiscard]] const ConfigKey* find_key(std::string_view name);
-
-// "an integer 1..65536", "relu, identity or tanh", "auto or a number 0..0.95".
-[[nodiscard]] std::string accepted_values(const ConfigKey& key);
-
-// The value of a key as text that set_key takes back to the same value.
-[[nodiscard]] std::string get_key(const TrainConfig& config, const ConfigKey& key);
-
-// Sets one key from text. The error is kUsage for an unknown key (and names the nearest one) or a refused
-// value (and names accepted ones). `where` is the file and line, or empty for the command line.
-[[nodiscard]] Result<void> set_key(TrainConfig& config, std::string_view name, std::string_view text,
-                                   std::string_view where = {});
+// All keys, for the command line, TOML files, `train --keys` and run.toml.
+[[nodiscard]] const settings::KeyTable<TrainConfig>& train_keys();
 
 // Checks conditions across keys, such as text.subword_min <= text.subword_max. The error is kUsage.
 [[nodiscard]] Result<void> validate(const TrainConfig& config);

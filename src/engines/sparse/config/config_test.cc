@@ -7,10 +7,22 @@
 #include <set>
 #include <string>
 
+#include "engines/sparse/config/presets.h"
+#include "settings/toml.h"
+
 namespace gossamer::engine {
 namespace {
 
+using settings::Key;
+using settings::KeyType;
 using ::testing::HasSubstr;
+
+Result<void> set_key(TrainConfig& config, std::string_view name, std::string_view text,
+                     std::string_view where = {}) {
+  return train_keys().set(
+      config, {.name = std::string(name), .text = std::string(text), .where = std::string(where)});
+}
+std::string get_key(const TrainConfig& config, const Key& key) { return train_keys().get(config, key); }
 
 // Every default of the table reads back through the table to the same config. So get and set are inverses,
 // and every default lies in its own range.
@@ -18,7 +30,7 @@ TEST(Config, DefaultsRoundTripThroughText) {
   const TrainConfig defaults;
   TrainConfig copy;
   copy.seed = 99;
-  for (const ConfigKey& key : config_keys()) {
+  for (const Key& key : train_keys().all()) {
     const std::string text = get_key(defaults, key);
     ASSERT_TRUE(set_key(copy, key.name, text).ok()) << key.name << " = " << text;
   }
@@ -29,7 +41,7 @@ TEST(Config, DefaultsRoundTripThroughText) {
 // as the default.
 TEST(Config, EachKeyOwnsOneField) {
   const TrainConfig defaults;
-  for (const ConfigKey& key : config_keys()) {
+  for (const Key& key : train_keys().all()) {
     TrainConfig config;
     const std::string before = get_key(defaults, key);
     std::string other;
@@ -47,7 +59,7 @@ TEST(Config, EachKeyOwnsOneField) {
     }
     ASSERT_TRUE(set_key(config, key.name, other).ok()) << key.name << " = " << other;
     EXPECT_EQ(get_key(config, key), other) << key.name;
-    for (const ConfigKey& rest : config_keys()) {
+    for (const Key& rest : train_keys().all()) {
       if (rest.name == key.name) continue;
       EXPECT_EQ(get_key(config, rest), get_key(defaults, rest)) << rest.name << " after " << key.name;
     }
@@ -57,12 +69,12 @@ TEST(Config, EachKeyOwnsOneField) {
 // Names are unique, and every key has help and a description of what it takes.
 TEST(Config, TableIsComplete) {
   std::set<std::string_view> names;
-  for (const ConfigKey& key : config_keys()) {
+  for (const Key& key : train_keys().all()) {
     EXPECT_TRUE(names.insert(key.name).second) << key.name;
     EXPECT_FALSE(key.help.empty()) << key.name;
-    EXPECT_FALSE(accepted_values(key).empty()) << key.name;
+    EXPECT_FALSE(settings::accepted_values(key).empty()) << key.name;
     EXPECT_EQ(key.type == KeyType::kChoice, key.rules.choices.size() > 1) << key.name;
-    EXPECT_EQ(find_key(key.name), &key);
+    EXPECT_EQ(train_keys().find(key.name), &key);
   }
 }
 
@@ -201,6 +213,36 @@ TEST(Config, ValidatesAcrossKeys) {
   config.lsh.queries = config.train.batch;
   config.loss.logq = sparse::LogQ::kNone;
   EXPECT_TRUE(validate(config).ok());
+}
+
+// The text of a run.toml reads back to an equal config, for defaults and for values that need quoting.
+TEST(Config, RoundTripsThroughToml) {
+  TrainConfig config;
+  const auto back = [&] {
+    return settings::read_config(train_keys(), settings::to_toml(train_keys().values(config)), "run.toml");
+  };
+  EXPECT_EQ(*back(), config);
+  config.seed = 123456789;
+  config.data.train = "a \"b\\c\" \n\x7f\xc3\xa9.txt";
+  config.data.weighting = Weighting::kL2;
+  config.model.hidden.reset();
+  config.model.dropout = 0.1 + 0.2;
+  config.train.epochs = 7.5;
+  config.train.lr = 1e-5;
+  config.optimizer.epsilon = 1e-30;
+  config.predict.instances = false;
+  EXPECT_EQ(*back(), config);
+}
+
+// Every preset parses and is a valid config.
+TEST(Presets, AreValid) {
+  for (const Preset& preset : presets()) {
+    const auto config = settings::read_config(train_keys(), preset.toml, preset.name);
+    ASSERT_TRUE(config.ok()) << preset.name << ": " << config.error().message();
+    EXPECT_TRUE(validate(*config).ok()) << preset.name;
+    EXPECT_EQ(find_preset(preset.name), &preset);
+  }
+  EXPECT_EQ(find_preset("nothing"), nullptr);
 }
 
 }  // namespace

@@ -11,10 +11,11 @@
 #include <vector>
 
 #include "base/check.h"
-#include "engines/sparse/config/config_toml.h"
+#include "engines/sparse/config/config.h"
 #include "engines/sparse/config/negatives_plan.h"
 #include "learn/sparse/negatives/hash_negatives.h"
 #include "learn/sparse/negatives/negatives.h"
+#include "settings/toml.h"
 
 namespace gossamer::engine {
 namespace {
@@ -64,7 +65,7 @@ std::uint64_t config_fingerprint(TrainConfig config) {
   config.checkpoint = {};
   config.cluster = {.codec = config.cluster.codec, .staleness = config.cluster.staleness};
   config.predict = {};
-  const std::string text = to_toml(config);
+  const std::string text = settings::to_toml(train_keys().values(config));
   return XXH3_64bits(text.data(), text.size());
 }
 

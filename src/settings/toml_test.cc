@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "settings/toml.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+
+namespace gossamer::settings {
+namespace {
+
+using ::testing::HasSubstr;
+
+enum class Schedule { kLinear, kCosine };
+
+struct Config {
+  std::uint64_t seed = 1;
+  std::uint64_t batch = 256;
+  Schedule schedule = Schedule::kLinear;
+  std::optional<double> dropout = {};
+  bool shrink = true;
+  std::vector<std::uint32_t> dense = {};
+  std::string train = {};
+  bool operator==(const Config&) const = default;
+};
+
+const KeyTable<Config>& keys() {
+  static const KeyTable<Config> table(
+      {.listed_by = "gossamer train --keys"},
+      {key<&Config::seed>("seed", {.max = 99}, "names every stream"),
+       key<&Config::batch>("train.batch", {.min = 1, .max = 65536}, "records in a step"),
+       key<&Config::schedule>("train.schedule", {.choices = {"linear", "cosine"}}, "how the rate falls"),
+       key<&Config::dropout>("model.dropout", {.max = 0.95}, "share of units"),
+       key<&Config::shrink>("model.shrink", {}, "whether it does"),
+       key<&Config::dense>("model.dense", {.min = 1, .max = 64}, "widths"),
+       key<&Config::train>("data.train", {}, "a file")});
+  return table;
+}
+
+Result<Config> read(std::string_view text) { return read_config(keys(), text, "my.toml"); }
+
+// The texts of to_toml read back to an equal config, for defaults and for values that need quoting.
+TEST(Toml, RoundTrips) {
+  Config config;
+  EXPECT_EQ(*read(to_toml(keys().values(config))), config);
+  config = {.seed = 7,
+            .batch = 8,
+            .schedule = Schedule::kCosine,
+            .dropout = 0.1 + 0.2,
+            .shrink = false,
+            .dense = {3, 4},
+            .train = "a \"b\\c\" \n\x7f\xc3\xa9.txt"};
+  const auto back = read(to_toml(keys().values(config)));
+  ASSERT_TRUE(back.ok()) << back.error().message();
+  EXPECT_EQ(*back, config);
+}
+
+// A file has a line for each key with its help and what it takes, in sections.
+TEST(Toml, WritesSectionsAndHelp) {
+  EXPECT_THAT(to_toml(keys().defaults()),
+              testing::StartsWith(
+                  "seed = 1                                 # names every stream; an integer 0..99\n"
+                  "\n[train]\n"
+                  "batch = 256                              # records in a step; an integer 1..65536\n"
+                  "schedule = \"linear\"                      # how the rate falls; linear or cosine\n"
+                  "\n[model]\n"
+                  "dropout = \"auto\"                         # share of units; auto or a number 0..0.95\n"));
+}
+
+// Tables, dotted keys and inline tables all name the same key.
+TEST(Toml, ReadsEverySpelling) {
+  for (const char* text : {"[train]\nbatch = 8\n", "train.batch = 8\n", "train = { batch = 8 }\n"}) {
+    const auto config = read(text);
+    ASSERT_TRUE(config.ok()) << config.error().message();
+    EXPECT_EQ(config->batch, 8U);
+  }
+}
+
+// Mistakes are refused with file, line and column, and name what would have been right.
+TEST(Toml, RefusesWithPlace) {
+  const struct {
+    const char* text;
+    const char* where;
+    const char* names;
+  } cases[] = {
+      {"seed = 1\n[train]\nbach = 3\n", "my.toml:3:1", "'train.batch'"},
+      {"[trian]\nbatch = 3\n", "my.toml:1:2", "[train]; 'gossamer train --keys' lists all keys"},
+      {"[train]\nbatch = 0\n", "my.toml:2:9", "an integer 1..65536"},
+      {"[train]\nbatch = \"8\"\n", "my.toml:2:9", "got the text \"8\"; expected an integer 1..65536"},
+      {"[train]\nbatch = [8]\n", "my.toml:2:9", "an array"},
+      {"[train]\nbatch = 1979-05-27\n", "my.toml:2:9", "a date or time"},
+      {"[train]\nbatch = true\n", "my.toml:2:9", "'true'"},
+      {"[train]\nschedule = 3\n", "my.toml:2:12", "got the integer 3; expected linear or cosine"},
+      {"[train\nbatch = 3\n", "my.toml:1:", "as TOML"},
+      {"[train]\nbatch = 3\nbatch = 4\n", "my.toml:3:", "mend the line"},
+  };
+  for (const auto& [text, where, names] : cases) {
+    const auto config = read(text);
+    ASSERT_FALSE(config.ok()) << text;
+    EXPECT_EQ(config.error().kind, ErrorKind::kUsage);
+    EXPECT_THAT(config.error().where, HasSubstr(where)) << text;
+    EXPECT_THAT(config.error().message(), HasSubstr(names)) << text;
+  }
+}
+
+// Any text is read as a tree of values with their places, tables in the order of their names.
+TEST(Toml, ReadsTrees) {
+  const auto table = parse_toml("b = [1, 2.5]\na = true\n[[c]]\nd = \"x\"\n", "t.toml");
+  ASSERT_TRUE(table.ok()) << table.error().message();
+  ASSERT_EQ(table->size(), 3U);
+  EXPECT_EQ((*table)[0].name, "a");
+  EXPECT_EQ(*(*table)[0].value.as<bool>(), true);
+  EXPECT_EQ((*table)[0].where, "t.toml:2:1");
+  EXPECT_EQ((*table)[0].value.where, "t.toml:2:5");
+  const auto& numbers = *(*table)[1].value.as<std::vector<TomlValue>>();
+  EXPECT_EQ(*numbers[0].as<std::int64_t>(), 1);
+  EXPECT_EQ(*numbers[1].as<double>(), 2.5);
+  const auto& inner = *(*(*table)[2].value.as<std::vector<TomlValue>>())[0].as<TomlTable>();
+  EXPECT_EQ(*inner[0].value.as<std::string>(), "x");
+  EXPECT_EQ(describe((*table)[1].value), "an array");
+  EXPECT_EQ(describe(numbers[1]), "the number 2.5");
+}
+
+}  // namespace
+}  // namespace gossamer::settings
