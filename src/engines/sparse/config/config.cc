@@ -7,7 +7,6 @@
 
 #include "engines/sparse/config/negatives_plan.h"
 #include "kernels/products.h"
-#include "settings/config_value.h"
 
 namespace gossamer::engine {
 namespace {
