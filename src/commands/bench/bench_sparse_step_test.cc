@@ -12,12 +12,12 @@
 #include "host/sim/compute.h"
 #include "host/sim/disk.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 using ::testing::HasSubstr;
 
-class SilentConsole final : public Console {
+class SilentConsole final : public run::Console {
  public:
   void write(std::string_view /*text*/) override {}
   [[nodiscard]] bool terminal() const override { return false; }
@@ -30,11 +30,11 @@ struct Bench {
   host::SimCompute compute{
       host::SimComputeOptions{.workers = 2, .memory_limit_bytes = std::uint64_t{1} << 31}};
   SilentConsole console;
-  NodeHost host{.disk = disk,
-                .clock = clock,
-                .compute = compute,
-                .kernels = kernels::kernels_for(kernels::Isa::kScalar),
-                .console = console};
+  run::NodeHost host{.disk = disk,
+                     .clock = clock,
+                     .compute = compute,
+                     .kernels = kernels::kernels_for(kernels::Isa::kScalar),
+                     .console = console};
 };
 
 BenchSparseStep small_step() {
@@ -140,4 +140,4 @@ TEST(BenchSparseStep, RefusesNonsense) {
 }
 
 }  // namespace
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -7,7 +7,7 @@
 #include "host/sim/disk.h"
 #include "run/output_directory.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 // Names tell files apart, alone or in a directory. The two files of a dictd dictionary find each other.
@@ -32,14 +32,14 @@ TEST(FindDictionaries, SortsByName) {
 
 // An output directory that is not kept is emptied, and removed if it was not there
 // before. One that is kept stays.
-TEST(OutputDirectory, LeavesNothingUnlessKept) {
+TEST(run::OutputDirectory, LeavesNothingUnlessKept) {
   host::SimDisk disk;
   for (const bool existed : {false, true}) {
     if (existed) {
       ASSERT_TRUE(disk.make_directories("out").ok());
     }
     {
-      auto out = OutputDirectory::open(disk, "out");
+      auto out = run::OutputDirectory::open(disk, "out");
       ASSERT_TRUE(out.ok());
       ASSERT_TRUE(host::replace_file(disk, "out/half", std::string_view("x")).ok());
     }
@@ -47,16 +47,16 @@ TEST(OutputDirectory, LeavesNothingUnlessKept) {
     EXPECT_FALSE(*disk.exists("out/half"));
   }
   {
-    auto out = OutputDirectory::open(disk, "out");
+    auto out = run::OutputDirectory::open(disk, "out");
     ASSERT_TRUE(out.ok());
     ASSERT_TRUE(host::replace_file(disk, "out/whole", std::string_view("x")).ok());
     out->keep();
   }
   EXPECT_TRUE(*disk.exists("out/whole"));
-  auto full = OutputDirectory::open(disk, "out");
+  auto full = run::OutputDirectory::open(disk, "out");
   ASSERT_FALSE(full.ok());
   EXPECT_EQ(full.error().kind, ErrorKind::kUsage);
 }
 
 }  // namespace
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -18,9 +18,9 @@
 #include "base/ids.h"
 #include "engines/run/fleet_recovery.h"
 #include "host/api/disk.h"
-#include "node/line_tails.h"
+#include "commands/train_fleet/line_tails.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 class RecoveryReports {
  public:
@@ -51,4 +51,4 @@ class RecoveryReportReader {
   std::set<Epoch> given_;
 };
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -16,9 +16,9 @@
 namespace gossamer::simulation {
 namespace {
 
-using engine::FleetDefect;
-using engine::FleetDefectName;
-using engine::FleetProbe;
+using sparse_engine::FleetDefect;
+using sparse_engine::FleetDefectName;
+using sparse_engine::FleetProbe;
 
 // Claim: members train together what one learner trains alone, whatever happens. The exception is rare: all
 // copies of a part are lost. (2,000 seeds: tests/simulation.)
@@ -66,7 +66,7 @@ TEST(SparseChaos, KeepsWhatWasSaid) {
     for (const SparseChaosOptions& options :
          {SparseChaosOptions{.lsh = HashTables::kShared},
           {.lsh = HashTables::kOwn},
-          {.exchange = engine::ExchangeKind::kDslide, .lsh = HashTables::kOwn},
+          {.exchange = sparse_engine::ExchangeKind::kDslide, .lsh = HashTables::kOwn},
           {.microbatches = 4}}) {
       SparseChaosOptions own = options;
       own.seed = seed;
@@ -160,7 +160,8 @@ std::string letters_of(const ::testing::TestParamInfo<FleetDefectName>& info) {
   return letters;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, SeededFleetDefect, ::testing::ValuesIn(engine::kFleetDefects), letters_of);
+INSTANTIATE_TEST_SUITE_P(All, SeededFleetDefect, ::testing::ValuesIn(sparse_engine::kFleetDefects),
+                         letters_of);
 
 // Claim: the rest before a new view protects what members train, too.
 TEST(SparseChaos, MissesFreeze) {

@@ -10,7 +10,7 @@
 
 #include "engines/sparse/config/config.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 class ChoiceWords : public ::testing::Test {
@@ -131,4 +131,4 @@ TEST_F(ChoiceWords, AreTheNamesOfTheirValues) {
 }
 
 }  // namespace
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine
