@@ -8,7 +8,6 @@
 
 #include "commands/bench/bench_options.h"
 #include "commands/bench/kernel_speeds.h"
-#include "settings/bench_options.h"
 
 namespace gossamer::commands {
 namespace {

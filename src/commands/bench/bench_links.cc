@@ -19,7 +19,6 @@
 #include "node/credentials.h"
 #include "node/event_loop.h"
 #include "node/random_text.h"
-#include "settings/bench_options.h"
 
 namespace gossamer::commands {
 namespace {

@@ -67,7 +67,7 @@ TEST(BenchSparseSearch, OptionsAndRefusals) {
   EXPECT_EQ(json["single_wall_ms"], 2.5);
   EXPECT_EQ(json["options"]["labels"], 500);
   EXPECT_EQ(json["threads"], 2);
-  BenchSparseSearch options = small();
+  BenchSparseSearch options = small_search();
   EXPECT_THAT(bench_sparse_search_keys().set_word(options, "lables=3").error().expected,
               HasSubstr("'labels'"));
   EXPECT_THAT(bench_sparse_search_keys().set_word(options, "batch=257").error().expected,

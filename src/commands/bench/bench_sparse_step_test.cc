@@ -67,7 +67,7 @@ TEST(BenchSparseStep, CountsActiveRows) {
 // Further hidden layers are measured too, and count among the parameters.
 TEST(BenchSparseStep, TakesDenseLayers) {
   Bench bench;
-  BenchSparseStep options = small();
+  BenchSparseStep options = small_step();
   ASSERT_TRUE(bench_sparse_step_keys().set_word(options, "dense=64,16").ok());
   EXPECT_FALSE(bench_sparse_step_keys().set_word(options, "dense=60").ok());
   const auto result = bench_sparse_step(bench.host, options);
@@ -95,7 +95,7 @@ TEST(BenchSparseStep, TakesMoments) {
   Bench bench;
   std::vector<double> losses;
   for (const std::string kind : {"element", "embedding-block", "block"}) {
-    BenchSparseStep options = small();
+    BenchSparseStep options = small_step();
     ASSERT_TRUE(bench_sparse_step_keys().set_word(options, "moments=" + kind).ok());
     const auto result = bench_sparse_step(bench.host, options);
     ASSERT_TRUE(result.ok()) << result.error().message();

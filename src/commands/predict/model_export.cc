@@ -73,10 +73,10 @@ tensors::TensorMetadata metadata_of(const sparse_engine::Model& model) {
   }
   return {{"producer", "gossamer"},
           {"task", model.task},
-          {"activation", std::string(tensors::name(model.activation))},
-          {"weighting",
-           fmt::format(R"({{"counts": "{}", "l2": {}, "idf": {}}})", tensors::name(model.weighting.counts),
-                       model.weighting.l2, !model.weighting.idf.empty())},
+          {"activation", std::string(sparse_engine::name(model.activation))},
+          {"weighting", fmt::format(R"({{"counts": "{}", "l2": {}, "idf": {}}})",
+                                    sparse_engine::name(model.weighting.counts), model.weighting.l2,
+                                    !model.weighting.idf.empty())},
           {"scores", hidden + "output.weight @ h + output.bias"}};
 }
 

@@ -32,7 +32,7 @@ TEST(FindDictionaries, SortsByName) {
 
 // An output directory that is not kept is emptied, and removed if it was not there
 // before. One that is kept stays.
-TEST(run::OutputDirectory, LeavesNothingUnlessKept) {
+TEST(OutputDirectory, LeavesNothingUnlessKept) {
   host::SimDisk disk;
   for (const bool existed : {false, true}) {
     if (existed) {

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "commands/simulate/simulation_keys.h"
-#include "settings/bench_options.h"
 
 namespace gossamer::commands {
 namespace {
@@ -145,7 +144,7 @@ SeedReport to_seed_report(const simulation::SparseChaosReport& report) {
                   {"max_relative_weight_error", rounds ? 0 : report.relative_weight_error, Fold::kMost},
                   {"max_rounded_weight_error", rounds ? report.relative_weight_error : 0, Fold::kMost}},
       .probes = {}};
-  add_probes(out.probes, engine::kFleetProbes, report.probes);
+  add_probes(out.probes, sparse_engine::kFleetProbes, report.probes);
   return out;
 }
 

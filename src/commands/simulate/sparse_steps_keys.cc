@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include "commands/simulate/simulation_keys.h"
-#include "settings/bench_options.h"
 
 namespace gossamer::commands {
 namespace {

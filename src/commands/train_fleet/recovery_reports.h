@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "commands/train_fleet/line_tails.h"
 #include "engines/run/fleet_recovery.h"
 #include "host/api/disk.h"
-#include "commands/train_fleet/line_tails.h"
 
 namespace gossamer::commands {
 

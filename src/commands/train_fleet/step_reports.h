@@ -23,9 +23,9 @@
 
 #include "base/ids.h"
 #include "base/result.h"
+#include "commands/train_fleet/line_tails.h"
 #include "engines/sparse/fleet/step/fleet_job.h"
 #include "host/api/disk.h"
-#include "commands/train_fleet/line_tails.h"
 
 namespace gossamer::commands {
 

@@ -91,7 +91,7 @@ TEST(SparseChaos, RoundsWhatTravels) {
       const SparseChaosReport report = run_sparse_chaos({.seed = seed, .codec = codec});
       EXPECT_EQ(report.violation, std::nullopt) << "seed " << seed << ": " << *report.violation;
       most = std::max(most, report.relative_weight_error);
-      for (const auto& one : engine::kFleetProbes) probes[one.probe] += report.probes.count(one.probe);
+      for (const auto& one : sparse_engine::kFleetProbes) probes[one.probe] += report.probes.count(one.probe);
     }
     for (const FleetProbe probe :
          {FleetProbe::kReplayedRounded, FleetProbe::kAddedRounded, FleetProbe::kLogRounded})
@@ -133,9 +133,11 @@ TEST(SparseChaos, OneSeedIsOneHistory) {
 // Claim: the table of probes lists its enumeration in order, each with a name of its own.
 TEST(FleetProbes, TableIsComplete) {
   std::set<std::string_view> names;
-  for (std::size_t i = 0; i < engine::kFleetProbes.size(); ++i) {
-    EXPECT_EQ(static_cast<std::size_t>(engine::kFleetProbes[i].probe), i) << engine::kFleetProbes[i].name;
-    EXPECT_TRUE(names.insert(engine::kFleetProbes[i].name).second) << engine::kFleetProbes[i].name;
+  for (std::size_t i = 0; i < sparse_engine::kFleetProbes.size(); ++i) {
+    EXPECT_EQ(static_cast<std::size_t>(sparse_engine::kFleetProbes[i].probe), i)
+        << sparse_engine::kFleetProbes[i].name;
+    EXPECT_TRUE(names.insert(sparse_engine::kFleetProbes[i].name).second)
+        << sparse_engine::kFleetProbes[i].name;
   }
 }
 

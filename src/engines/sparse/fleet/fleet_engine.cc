@@ -339,7 +339,7 @@ std::optional<StepOrder::Item> FleetEngine::needed_by(const StepOrder::Item& ite
 // No step is in flight. Returns whether something must be done before the next step.
 bool FleetEngine::between_steps(Instant now) {
   if (checkpoint_due()) {
-    tensors::save_checkpoint();
+    save_checkpoint();
     return true;
   }
   if (halts()) {

@@ -82,8 +82,8 @@ std::uint64_t stage_bytes(const FleetJob& job, const RecoveryPlan& plan, Recover
   if (stage.kind == Kind::kGradients) {
     for (const RecoveryPlan::Want& want : plan.wants) {
       if (want.rank != to || want.layer != stage.layer) continue;
-      bytes += (plan.resume.value - want.begin.value) * job.learner.batch_max *
-               size_of(want.columns) * sizeof(float);
+      bytes += (plan.resume.value - want.begin.value) * job.learner.batch_max * size_of(want.columns) *
+               sizeof(float);
     }
   }
   return bytes;
@@ -450,8 +450,7 @@ void Recovery::finish() {
   const auto empty = [this](const NetworkPart& part) { return pieces_of(job_.shape, part).empty(); };
   const NetworkPart& after = layout_.members[me_].after;
   if (plan_.behind[me_] && empty(after)) reached(job_.probes, FleetProbe::kBehindForGood);
-  if (size_of(columns_of(after, 0)) == 0 && !empty(after))
-    reached(job_.probes, FleetProbe::kNoColumns);
+  if (size_of(columns_of(after, 0)) == 0 && !empty(after)) reached(job_.probes, FleetProbe::kNoColumns);
   take_moved();
   learner_.hold(put_together());
   learner_.set_applied(plan_.resume);

@@ -243,8 +243,7 @@ Cut recut(std::size_t width, std::size_t block, const Cut& before,
   std::vector<Owned> stay;
   for (const auto& one : before) {
     const auto weight = weights.find(one.first);
-    if (size_of(one.second) > 0 && weight != weights.end() && weight->second > 0)
-      stay.emplace_back(one);
+    if (size_of(one.second) > 0 && weight != weights.end() && weight->second > 0) stay.emplace_back(one);
   }
   std::ranges::sort(stay, {}, [](const Owned& one) { return one.second.begin; });
   std::vector<NodeId> order;
