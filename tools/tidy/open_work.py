@@ -37,12 +37,6 @@ def _line(place):
 
 
 LISTED = {
-    "apps/cli/answering.cc": "engines",
-    "apps/cli/answering.h": "engines",
-    "apps/cli/coordinator.cc": "engines",
-    "apps/cli/join.cc": "engines",
-    "apps/cli/train.cc": "engines",
-    "apps/cli/train_settings.cc": "engines",
     "cluster::Coordinator": "class-size",
     "cluster::Member": "class-size",
     "net::Links": "class-size",

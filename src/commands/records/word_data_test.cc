@@ -9,7 +9,7 @@
 #include <map>
 
 #include "commands/predict/prediction.h"
-#include "commands/train/train_run.h"
+#include "commands/train/sparse_training.h"
 #include "commands/train/word_training.h"
 #include "run/test_machine.h"
 

@@ -86,12 +86,12 @@ class KilledFleet final : public testing::TestRunner {
 
   [[nodiscard]] Result<sparse_engine::TrainOutcome> train(const run::RunPaths& paths,
                                                           const sparse_engine::TrainInputs& inputs,
-                                                          const sparse_engine::TrainHooks&) override {
+                                                          const engine::TrainHooks&) override {
     host::Disk& disk = inputs.disk;
     const std::string directory = node::lead_directory(kRun);
     for (const std::string& one : {paths.parts(), directory})
       EXPECT_TRUE(host::make_durable_directories(disk, one).ok());
-    const run::LeadFile file{.engine = "sparse", .start = StepNumber(), .nodes = kind_.own ? kNodes : 0};
+    const run::LeadFile file{.start = StepNumber(), .nodes = kind_.own ? kNodes : 0};
     EXPECT_TRUE(run::keep_lead_file(disk, directory, file).ok());
     const auto lead = prepare_lead(disk, testing::fleet_run(paths, inputs),
                                    {.members = kind_.own ? kNodes : 16, .one_machine = kind_.own});
@@ -151,7 +151,6 @@ Result<TrainResult> resume(const run::NodeHost& host, const Kind& kind) {
   // No such program can be started, and a simulated directory has no store.
   LeadRunner runner(
       host, {.lead = {.listen = host::Endpoint{.host = "127.0.0.1", .port = 0}},
-             .engine = "sparse",
              .own = kind.own ? std::optional(OwnNodes{.nodes = kNodes, .program = "/none"}) : std::nullopt});
   return train(host, kind, runner);
 }
@@ -265,7 +264,7 @@ TEST(LeadRunner, OwnMembersTakeMemory) {
   const sparse_engine::Recipe recipe{.hidden = 32, .steps = kSteps};
   const run::NodeHost host = machine.host();
   const auto needed = [&](std::optional<OwnNodes> own) {
-    const LeadRunner runner(host, {.lead = {}, .engine = "sparse", .own = std::move(own)});
+    const LeadRunner runner(host, {.lead = {}, .own = std::move(own)});
     return runner.memory_needed(config_of({}), recipe, shape);
   };
   EXPECT_EQ(needed(std::nullopt), 0U);
