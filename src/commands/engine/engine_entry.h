@@ -53,7 +53,7 @@ struct EngineEntry {
   std::vector<PresetText> presets = {};
   const settings::Keys* keys = nullptr;
   // kUsage for keys that contradict each other.
-  std::function<Result<void>(const settings::Values&)> check;
+  std::function<Result<void>(const settings::Values&)> check = {};
 
   // What this engine does for a training run (commands/run/train_run.h). `lead`: members do its steps;
   // nothing: this process does.

@@ -52,7 +52,7 @@ struct TrainingFacts {
   std::uint64_t parameters = 0;
   std::uint64_t batch = 1;    // samples of a step
   std::uint64_t samples = 1;  // of an epoch; known after train()
-  std::string title;          // of its curve
+  std::string title = {};     // of its curve
 };
 
 // How far the steps of a run are.

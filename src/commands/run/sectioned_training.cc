@@ -18,6 +18,13 @@ namespace {
 // Bytes of a file of sections beside them.
 constexpr std::uint64_t kHeaderRoom = std::uint64_t{1} << 20;
 
+Error no_checkpoint(const std::string& directory, StepNumber step) {
+  return {.where = directory,
+          .what = fmt::format("the checkpoint of step {} is gone", step.value),
+          .expected = "the one that the run began with",
+          .fix = "leave the run's files alone while it runs"};
+}
+
 bool has_section(const std::vector<tensors::CheckpointFile>& files, const std::string& name) {
   return std::ranges::any_of(files, [&](const auto& file) { return file.size_of(name).has_value(); });
 }
@@ -116,7 +123,9 @@ Result<Led> SectionedTraining::lead(const FleetWanted& wanted) {
   if (!wanted.one_machine && wanted.start > StepNumber()) {
     const auto files = tensors::list_fleet_files(host_.disk, paths_.checkpoints());
     if (!files.ok()) return files.error();
-    for (const std::string& name : files->at(wanted.start)) {
+    const auto of_start = files->find(wanted.start);
+    if (of_start == files->end()) return no_checkpoint(paths_.checkpoints(), wanted.start);
+    for (const std::string& name : of_start->second) {
       if (!tensors::is_fleet_file(name)) continue;
       auto added = node::add_file(host_.disk, *led.supply, name, paths_.checkpoints() + "/" + name);
       if (!added.ok()) return added.error();

@@ -45,7 +45,7 @@ class SectionedTraining : public Training, public LedTraining {
   [[nodiscard]] virtual Result<void> load() = 0;
   // What follows from data and config, after load().
   struct Sections {
-    std::vector<std::string> names;
+    std::vector<std::string> names = {};
     std::uint64_t most_bytes = 0;  // of all together
     std::uint64_t steps = 0;       // of the run
     std::string fingerprint;       // of everything that shapes the result

@@ -5,7 +5,6 @@
 #include <string_view>
 
 #include "commands/train/evaluation_records.h"
-#include "engines/sparse/fleet/fleet_checkpoint.h"
 #include "tensors/fleet_files.h"
 
 namespace gossamer::commands {
