@@ -10,6 +10,7 @@ namespace gossamer::settings {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 enum class Shape { kRound, kFlat };
 
@@ -57,7 +58,8 @@ const KeyTable<Thing>& keys() {
        key<&T::power>("power", {.choices = {"yes", "no"}, .unset = "drawn"}, "of the thing"),
        key<&T::open>("open", {}, "whether it is"),
        key<&T::pause>("pause_ms", {.max = 1000, .unit = from_milliseconds(1)}, "between two"),
-       key<&T::widths>("widths", {.min = 16, .max = 64, .multiple_of = 16}, "of all")});
+       key<&T::widths>("widths", {.min = 16, .max = 64, .multiple_of = 16}, "of all")},
+      {{.name = "part.parts", .value = "1", .why = "they gained nothing"}});
   return table;
 }
 
@@ -165,6 +167,22 @@ TEST(KeyTable, RefusesByPlaceOrByWord) {
             "'gossamer thing --help' lists all options");
 }
 
+// A removed key is refused by name wherever it is set, at its default too. The message says what to do.
+TEST(KeyTable, RefusesRemovedKeys) {
+  Thing thing;
+  for (const char* text : {"1", "2"}) {
+    const std::string message = std::string("the option 'part.parts' was removed: got '") + text +
+                                "'; expected nothing: all runs do what its value 1 said; "
+                                "leave part.parts out: they gained nothing";
+    EXPECT_EQ(keys().set(thing, {.name = "part.parts", .text = text}).error().message(), message);
+    EXPECT_EQ(keys().set_word(thing, std::string("part.parts=") + text).error().message(), message);
+    Values values = keys().defaults();
+    EXPECT_EQ(values.apply({{"part.parts", text}}).error().message(), message);
+  }
+  EXPECT_EQ(keys().find("part.parts"), nullptr);
+  EXPECT_THAT(help_lines(keys().defaults()), Not(HasSubstr("part.parts")));
+}
+
 // Values take settings without the type of the configuration, spelt in one way. Later ones win; a refused one
 // ends it.
 TEST(Values, ApplySettings) {
@@ -200,23 +218,6 @@ TEST(ParseSetting, NeedsKeyAndValue) {
   EXPECT_EQ(parse_setting("x=", "x=1")->text, "");
   for (const char* word : {"data.train", "=x", ""})
     EXPECT_THAT(parse_setting(word, "x=1").error().expected, HasSubstr("x=1")) << word;
-}
-
-// Values without their type take words of a command line in their order. A refused word changes nothing.
-TEST(Values, TakeWords) {
-  Values values = keys().defaults();
-  const std::vector<std::string> words = {"part.rows=96", "shape=flat", "part.rows=128"};
-  ASSERT_TRUE(values.apply_words(words).ok());
-  EXPECT_EQ(values.text(*keys().find("part.rows")), "128");
-  EXPECT_EQ(values.text(*keys().find("shape")), "flat");
-  const Values before = values;
-  for (const std::string bad : {"part.rows=33", "part.row=64", "shape"}) {
-    const auto refused = values.apply_words({&bad, 1});
-    ASSERT_FALSE(refused.ok()) << bad;
-    Thing thing;
-    EXPECT_EQ(refused.error().message(), keys().set_word(thing, bad).error().message());
-  }
-  EXPECT_EQ(values, before);
 }
 
 }  // namespace

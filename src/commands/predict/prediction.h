@@ -16,7 +16,7 @@
 
 #include "base/function_ref.h"
 #include "base/result.h"
-#include "commands/engine/query_session.h"
+#include "commands/records/evaluation_set.h"
 #include "commands/records/queries.h"
 #include "commands/records/training_data.h"
 #include "engines/sparse/model/model.h"
@@ -37,16 +37,6 @@ enum class Scorer {
 // "exact" or "lsh"; kUsage for another word.
 [[nodiscard]] Result<sparse_engine::Retrieval> parse_retrieval(std::string_view word);
 
-class TestBlocks;
-
-struct TestSet {
-  Source source;
-  std::uint64_t skip_bad = 0;
-};
-// Reads the whole test set. Labels and features are matched by name where the model has names, else by
-// number. kUsage when the features of the test set are in another form than those of the training records.
-[[nodiscard]] Result<void> read_test_set(const run::NodeHost& host, const TestSet& test, TestBlocks& blocks);
-
 struct EvaluateRequest {
   Source source;
   std::uint64_t skip_bad = 0;
@@ -65,7 +55,7 @@ struct EvaluateRequest {
                                                             const EvaluateRequest& request);
 
 // The data.format of a test file of this model, where the content does not tell it.
-[[nodiscard]] std::optional<sparse_engine::DataFormat> test_format(const sparse_engine::Model& model);
+[[nodiscard]] std::optional<data::RecordFormat> test_format(const sparse_engine::Model& model);
 
 // {"P@1":..,...} unrounded; an infinite median rank is null.
 [[nodiscard]] std::string metrics_json(const sparse_engine::Metrics& metrics);
@@ -78,7 +68,7 @@ struct EvaluateRequest {
 [[nodiscard]] Result<sparse_engine::Model> open_model(const run::NodeHost& host,
                                                       const std::string& directory);
 
-class PredictSession final : public QuerySession {
+class PredictSession {
  public:
   struct Options {
     std::size_t top = 5;
@@ -95,18 +85,23 @@ class PredictSession final : public QuerySession {
       sparse_engine::Model model, std::size_t top,
       FunctionRef<std::unique_ptr<sparse_engine::Predictor>(const sparse_engine::Model& model)> make);
 
-  // The line of a query:
+  struct Query {
+    std::string text;
+    std::string place;  // for messages: "stdin:3"
+  };
+  // Hands one JSON line per query to `sink`, in order:
   //   {"labels":[{"label":NUMBER,"name":"...","score":..},...],"unknown_features":N}
   // "name" is there where the model has names. "unknown_features" is there when N > 0 features have
-  // names that the model does not know.
+  // names that the model does not know. When a query cannot be read, the ones before it are
+  // answered and its error is returned.
   [[nodiscard]] Result<void> answer(std::span<const Query> queries,
-                                    FunctionRef<void(std::string_view json)> sink) override;
+                                    FunctionRef<void(std::string_view json)> sink);
+  // Makes the same lines, with `top` labels each, for every query that can be read, whatever the others are.
+  // Calls sink(i, line or error) once for each query i, in any order.
   void answer_each(std::span<const Query> queries, std::size_t top,
-                   FunctionRef<void(std::size_t query, const Result<std::string>& answer)> sink) override;
+                   FunctionRef<void(std::size_t query, const Result<std::string>& answer)> sink);
   [[nodiscard]] const sparse_engine::Model& model() const { return model_; }
-  [[nodiscard]] std::size_t top() const override { return top_; }
-  // Directory, task, form of the queries, sizes, and the number of labels that come back.
-  [[nodiscard]] std::string describe(const std::string& directory) const override;
+  [[nodiscard]] std::size_t top() const { return top_; }
 
  private:
   PredictSession(sparse_engine::Model model, std::size_t top)

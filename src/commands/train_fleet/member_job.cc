@@ -10,22 +10,21 @@
 #include <utility>
 
 #include "commands/records/training_data.h"
-#include "commands/run/recovery_reports.h"
-#include "commands/run/step_reports.h"
 #include "commands/train/evaluation_records.h"
-#include "commands/train/training_samples.h"
+#include "commands/train/samples.h"
 #include "commands/train_fleet/checkpoint_writer.h"
 #include "commands/train_fleet/fleet_data.h"
 #include "commands/train_fleet/fleet_plan.h"
 #include "commands/train_fleet/part_file.h"
 #include "commands/train_fleet/rank_file.h"
+#include "commands/train_fleet/recovery_reports.h"
+#include "commands/train_fleet/step_reports.h"
 #include "engines/sparse/config/negatives_plan.h"
 #include "engines/sparse/fleet/fleet_checkpoint.h"
 #include "engines/sparse/train/trainer.h"
 #include "learn/data/cached_dataset.h"
 #include "node/files/file_delivery.h"
 #include "run/run_directory.h"
-#include "tensors/fleet_files.h"
 
 namespace gossamer::commands {
 namespace {
@@ -45,20 +44,20 @@ Error no_data(const std::string& where, std::string got) {
 // The data of a run lie in its directory, or in the imported directory that its config names.
 Result<CachePlace> find_cache(host::Disk& disk, const sparse_engine::TrainConfig& config,
                               const run::RunPaths& paths) {
-  const bool text = config.data.format == sparse_engine::DataFormat::kText;
+  const bool text = config.data.format == data::RecordFormat::kText;
   CachePlace place{.directory = paths.cache()};
   const auto there = disk.exists(place.directory + (text ? "/train.words" : "/train.cache"));
   if (!there.ok()) return there.error();
   if (*there) return place;
   const auto source = find_source(disk, config.data.train, config.data.format);
-  if (!source.ok() || source->format != RecordFormat::kCache)
+  if (!source.ok() || source->format != data::RecordFormat::kCache)
     return no_data(paths.config(), "nothing in " + paths.cache());
   place.records = source->path;
   return place;
 }
 
-sparse_engine::FleetShape fleet_shape(const sparse_engine::Recipe& recipe, std::size_t features,
-                                      std::size_t labels, unsigned shift) {
+sparse_engine::FleetShape fleet_shape(const sparse_engine::Recipe& recipe, std::uint32_t features,
+                                      std::uint32_t labels, unsigned shift) {
   return {.network = sparse_engine::network_shape(recipe, features, labels), .shard_shift = shift};
 }
 
@@ -116,21 +115,21 @@ std::optional<sparse::HashNegativeOptions> tables_of(const sparse_engine::TrainC
 // A job, with all objects of the member that it borrows.
 class MemberJob {
  public:
-  MemberJob(const run::NodeHost& host, FleetConfiguration told, node::Supplied supplied, TrainingData data,
-            std::unique_ptr<data::CachedDataset> test, sparse_engine::Recipe recipe, NodeId self)
+  MemberJob(const run::NodeHost& host, FleetConfiguration told, node::Supplied supplied,
+            std::unique_ptr<Samples> samples, std::unique_ptr<data::CachedDataset> test,
+            sparse_engine::Recipe recipe, NodeId self)
       : told_(std::move(told)),
         supplied_(std::move(supplied)),
-        data_(std::move(data)),
         test_(std::move(test)),
         recipe_(std::move(recipe)),
-        weighting_(weigh(data_, told_.config).weighting),
-        samples_(data_, weighting_, told_.config, recipe_, host.compute),
-        order_(samples_.labels().count, told_.shard_shift),
-        labels_(sparse::by_row(samples_.labels(), order_)),
-        steps_(samples_.steps(), order_),
+        weighting_(samples->weigh(told_.config).weighting),
+        samples_(begun(std::move(samples))),
+        order_(samples_->labels().count, told_.shard_shift),
+        labels_(sparse::by_row(samples_->labels(), order_)),
+        steps_(samples_->steps(), order_),
         reports_(host.disk, deliver(), self),
         recoveries_(host.disk, deliver(), self),
-        run_(checkpointed_run(told_.config, recipe_, samples_.schema())),
+        run_(checkpointed_run(told_.config, recipe_, samples_->trained())),
         writer_(host.disk, host.clock,
                 {.directory = told_.checkpoints,
                  .node = self,
@@ -154,7 +153,6 @@ class MemberJob {
              .snapshot_every = snapshot_steps(told_.config, job_shape().network),
              .codec = told_.config.cluster.codec,
              .exchange = told_.config.cluster.exchange,
-             .microbatches = told_.config.cluster.microbatches,
              .staleness = told_.config.cluster.staleness,
              .labels = labels_,
              .steps = steps_,
@@ -163,12 +161,7 @@ class MemberJob {
              .checkpoints = checkpoints(host.disk),
              .stepped =
                  [this](const sparse_engine::FleetStep& step) {
-                   reports_.add({.epoch = step.epoch,
-                                 .step = step.step,
-                                 .rank = step.rank,
-                                 .members = step.members,
-                                 .loss = step.loss,
-                                 .sent = step.sent});
+                   reports_.add(step);
                    writer_.look();
                  },
              .recovered = [this](const engine::FleetRecovery& recovery) { recoveries_.add(recovery); },
@@ -186,9 +179,13 @@ class MemberJob {
   [[nodiscard]] const sparse_engine::FleetJob& job() const { return job_; }
 
  private:
+  std::unique_ptr<Samples> begun(std::unique_ptr<Samples> samples) const {
+    samples->begin({.config = told_.config, .recipe = recipe_, .weighting = weighting_});
+    return samples;
+  }
   [[nodiscard]] const std::string& deliver() const { return supplied_.supply.deliver; }
   [[nodiscard]] sparse_engine::FleetShape job_shape() const {
-    const data::Schema& schema = data_.schema();
+    const data::Schema& schema = samples_->schema();
     return fleet_shape(recipe_, schema.features(), schema.labels(), told_.shard_shift);
   }
   [[nodiscard]] sparse_engine::FleetCheckpoints checkpoints(host::Disk& disk) {
@@ -203,7 +200,7 @@ class MemberJob {
   // those that are gone from here.
   [[nodiscard]] std::function<bool()> delivered(host::Disk& disk) const {
     return [&disk, directory = told_.checkpoints] {
-      const auto files = tensors::list_fleet_files(disk, directory);
+      const auto files = sparse_engine::fleet_checkpoint_files(disk, directory);
       // The order matters: a file on its way moves from the first place to the second.
       return (!files.ok() || files->empty()) && !node::FileDelivery::under_way(disk, directory);
     };
@@ -228,17 +225,16 @@ class MemberJob {
     auto from = std::make_shared<const Opened>(
         sparse_engine::FleetCheckpoint::open(disk, told_.begin_from, run_, told_.start));
     return [this, from = std::move(from)](sparse::Network& part) -> Result<void> {
-      return from->ok() ? (*from)->restore(part, samples_.labels().count) : from->error();
+      return from->ok() ? (*from)->restore(part, samples_->labels().count) : from->error();
     };
   }
 
   const FleetConfiguration told_;
   const node::Supplied supplied_;
-  const TrainingData data_;
   const std::unique_ptr<const data::CachedDataset> test_;  // null: there are no test records
   const sparse_engine::Recipe recipe_;
   const text::FeatureWeighting weighting_;
-  TrainingSamples samples_;
+  const std::unique_ptr<Samples> samples_;
   const sparse::RowOrder order_;
   const sparse::LabelCounts labels_;  // by row
   sparse_engine::RowSteps steps_;
@@ -274,7 +270,7 @@ Result<FleetLead> prepare_lead(host::Disk& disk, const FleetRun& run, const Flee
                               trained_bytes(lead.shape.network) / lead.shape.shards();
   lead.supply = {.directory = place->directory,
                  .deliver = paths.parts(),
-                 .growing = growing_reports(),
+                 .growing = growing_files(),
                  .most_bytes = trained_bytes(lead.shape.network) + kHeaderRoom};
   if (auto added = add_data(disk, lead.supply, *place); !added.ok()) return added.error();
   if (wanted.one_machine || wanted.start == StepNumber()) return lead;
@@ -291,17 +287,17 @@ Result<std::shared_ptr<const sparse_engine::FleetJob>> make_member_job(const run
   if (!told.ok()) return told.error();
   move_here(*told, supplied);
   const CachePlace cache = cache_of(supplied.supply);
-  auto data = open_cache(host, told->config, cache);
-  if (!data.ok()) return data.error();
-  if (!data->has_value()) return no_data(cache.directory, "nothing there");
-  auto recipe = sparse_engine::derive_recipe(told->config, sparse_engine::shape_of((*data)->schema()));
+  auto samples = open_samples(host, told->config, cache);
+  if (!samples.ok()) return samples.error();
+  if (*samples == nullptr) return no_data(cache.directory, "nothing there");
+  auto recipe = sparse_engine::derive_recipe(told->config, sparse_engine::shape_of((*samples)->schema()));
   if (!recipe.ok()) return recipe.error();
-  const data::Schema& schema = (*data)->schema();
+  const data::Schema& schema = (*samples)->schema();
   if (recipe->steps != told->steps || schema.features() != told->features || schema.labels() != told->labels)
     return other_data(cache.directory, *told, *recipe, schema);
   auto test = open_test(host, *told, supplied.supply);
   if (!test.ok()) return test.error();
-  const auto owner = std::make_shared<const MemberJob>(host, *std::move(told), supplied, **std::move(data),
+  const auto owner = std::make_shared<const MemberJob>(host, *std::move(told), supplied, *std::move(samples),
                                                        *std::move(test), *std::move(recipe), self);
   return std::shared_ptr<const sparse_engine::FleetJob>(owner, &owner->job());
 }

@@ -7,13 +7,12 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
-#include <string_view>
 
 #include "base/ids.h"
 #include "base/result.h"
-#include "commands/engine/training.h"
 #include "commands/train_fleet/fleet_configuration.h"
 #include "engines/sparse/config/config.h"
 #include "engines/sparse/config/recipe.h"
@@ -26,17 +25,19 @@
 
 namespace gossamer::commands {
 
-// The engine of members that train, as a configuration names it.
-inline constexpr std::string_view kSparseEngine = "sparse";
-
 // A run of several nodes. Its data are imported.
 struct FleetRun {
   std::string directory;  // DIR, from the root
   std::string id;
   sparse_engine::TrainConfig config;  // resolved
   sparse_engine::Recipe recipe;
-  std::size_t features = 0;
-  std::size_t labels = 0;
+  std::uint32_t features = 0;
+  std::uint32_t labels = 0;
+};
+struct FleetWanted {
+  std::size_t members = 1;   // shards are cut for so many
+  bool one_machine = false;  // on which all members are, with this process
+  StepNumber start = {};     // that they begin with
 };
 
 struct FleetLead {

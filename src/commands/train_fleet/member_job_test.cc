@@ -8,7 +8,7 @@
 #include <cmath>
 #include <span>
 
-#include "commands/train/sparse_training.h"
+#include "commands/train/train_run.h"
 #include "commands/train_fleet/fleet_data.h"
 #include "commands/train_fleet/test_fleet_run.h"
 #include "engines/sparse/fleet/step/fleet_learner.h"
@@ -59,7 +59,7 @@ class KeepingRunner final : public testing::TestRunner {
  public:
   [[nodiscard]] Result<sparse_engine::TrainOutcome> train(const run::RunPaths& paths,
                                                           const sparse_engine::TrainInputs& inputs,
-                                                          const engine::TrainHooks& hooks) override {
+                                                          const sparse_engine::TrainHooks& hooks) override {
     kept = testing::fleet_run(paths, inputs);
     return sparse_engine::train(inputs, hooks);
   }
@@ -140,7 +140,7 @@ TEST(MemberJob, IsThatOfOneProcess) {
 // A member trains the same on a plain text too, with windows as samples.
 TEST(MemberJob, TrainsWordsAlike) {
   sparse_engine::TrainConfig config = tiny_config();
-  config.data.format = sparse_engine::DataFormat::kText;
+  config.data.format = data::RecordFormat::kText;
   config.model.activation = kernels::Activation::kIdentity;
   config.model.dropout = 0;
   config.train.input_dropout = 0;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -27,8 +28,12 @@ inline constexpr std::uint64_t kMostCheckNumbers = 1ULL << 28;
 
 [[nodiscard]] const settings::KeyTable<CheckConfig>& check_keys();
 
-// kUsage for more numbers than kMostCheckNumbers.
-[[nodiscard]] Result<void> validate(const CheckConfig& config);
+// Reads texts "key=value"; the last of equal keys counts. The error is kUsage and names the nearest key, or
+// the range.
+[[nodiscard]] Result<CheckConfig> parse_check_config(std::span<const std::string> settings);
+
+// The help: a line for each key with default, meaning and range.
+[[nodiscard]] std::string check_config_help();
 
 // The configuration as bytes from the coordinator to its members. Reading gives kBadData for unreadable bytes
 // and values out of range.

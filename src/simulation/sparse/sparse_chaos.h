@@ -45,8 +45,6 @@ struct SparseChaosOptions {
   std::optional<bool> power_off = std::nullopt;
   std::optional<sparse_engine::ExchangeKind> exchange = std::nullopt;
   std::optional<HashTables> lsh = std::nullopt;
-  // 1, 2 or 4 a step. More than one excludes staleness and hash tables, and needs the usual exchange.
-  std::optional<std::size_t> microbatches = std::nullopt;
   std::optional<bool> evaluation = std::nullopt;   // all members measure the trained network together
   std::optional<net::Codec> codec = std::nullopt;  // of the matrices exchanged in a step
   std::uint64_t steps = 0;

@@ -12,29 +12,6 @@
 
 namespace gossamer::sparse_engine {
 
-namespace {
-
-// A layout and its recovery as a change that loses or moves something.
-engine::RecoveryWatch::Change change_of(Epoch epoch, const Layout& layout, const RecoveryPlan& plan) {
-  engine::RecoveryWatch::Change change{
-      .epoch = epoch, .members = {}, .changes = !plan.lost.empty() || !plan.moves.empty()};
-  for (const LayoutMember& member : layout.members) {
-    change.members[member.node] = {.before = member.before && !holds_nothing(*member.before),
-                                   .after = !holds_nothing(member.after)};
-  }
-  change.steps_replayed = std::ranges::count(plan.behind, true) > 0 ? 1 : 0;
-  if (!plan.lost.empty()) change.steps_replayed = plan.resume.value - plan.base.value;
-  return change;
-}
-
-// Whether a stage brings data that are somewhere else. The others compute lost pieces anew.
-bool brings(RecoveryStage::Kind stage) {
-  using Kind = RecoveryStage::Kind;
-  return stage == Kind::kLogs || stage == Kind::kCopies || stage == Kind::kDone;
-}
-
-}  // namespace
-
 // One batch may hold the end of a life after earlier events. The process tells of these when it has no member
 // any more, and they are dropped.
 void FleetEngine::on(const cluster::ProcessEvent& event, Instant now) {
@@ -67,7 +44,7 @@ void FleetEngine::prepared(Instant now) {
   life_->job = job_;
   life_->bench->learner = std::make_unique<FleetLearner>(*job_, clock_);
   life_->bench->vault = std::make_unique<Vault>(*job_);
-  life_->rounds = step_rounds(job_->shape.layers(), job_->microbatches);
+  life_->rounds = step_rounds(job_->shape.layers());
   life_->order.emplace(life_->rounds.size(), job_->staleness);
   process_.member()->ready(now);
 }
@@ -155,8 +132,6 @@ void FleetEngine::report_rest(Instant now) {
   if (life_->snapshot)
     reach(life_->snapshot->stored ? FleetProbe::kSnapshotStored : FleetProbe::kSnapshotUnfinished);
   if (life_->bench->evaluation != nullptr) reach(FleetProbe::kEvaluationCut);
-  if (life_->order && life_->order->rounds_left() % life_->job->microbatches != 0)
-    reach(FleetProbe::kRestAmongParts);
   life_->bench->recovery.reset();
   if (life_->evaluating) life_->upkeep.emplace_back([](Bench& bench) { bench.evaluation.reset(); });
   sparse_fleet::Report report;
@@ -202,8 +177,10 @@ void FleetEngine::go_on(Instant now) {
   life_->plan = plan_recovery(*life_->layout, life_->job->shape);
   if (life_->job->defect == FleetDefect::kNoSnapshotBeforeMoves) life_->plan.snapshot = false;
   life_->rank = *rank;
-  life_->watch.installed(change_of(life_->installed, *life_->layout, life_->plan),
-                         engine::known_members(member.view()), now);
+  std::map<NodeId, RecoveryWatch::Known> known;
+  for (const auto& [node, record] : member.view().members())
+    known[node] = {.name = record.name(), .drains = record.state() == membership::DRAINING};
+  life_->watch.installed(life_->installed, *life_->layout, life_->plan, known, now);
   life_->recent.clear();
   member.tell_steps(std::nullopt);
   life_->stages = recovery_stages(life_->plan, life_->job->shape.layers());
@@ -240,7 +217,7 @@ void FleetEngine::begin_exchanges(Instant now) {
 }
 
 void FleetEngine::compute_stage(Instant now) {
-  brings(life_->stages[life_->next_stage].kind) ? life_->watch.loads(now) : life_->watch.replays(now);
+  life_->watch.computes(life_->stages[life_->next_stage].kind, now);
   const std::shared_ptr<Bench> bench = life_->bench;
   want(Doing::kRecovering, [bench, stage = life_->stages[life_->next_stage]] {
     bench->give(bench->recovery->stage(stage, bench->got));
@@ -262,11 +239,10 @@ void FleetEngine::compute_round(const StepOrder::Item& item) {
   const StepWish wish = stopping_ ? StepWish::kHalt : StepWish::kNothing;
   want(Doing::kStepping, [bench, round, wish, step = item.step, epoch = life_->installed, sent = sent()] {
     const auto& due = bench->learner->job().checkpoints.due;
-    const bool last = round.microbatch + 1 == bench->learner->job().microbatches;
-    const bool last_to_give = last && round.kind == FleetRound::Kind::kGradient && round.layer == 0;
+    const bool last_to_give = round.kind == FleetRound::Kind::kGradient && round.layer == 0;
     if (last_to_give) bench->learner->wish(due && due() ? std::max(wish, StepWish::kCheckpoint) : wish);
     bench->give(bench->learner->round(step, round, bench->got));
-    if (last && round.kind == FleetRound::Kind::kFinish) bench->learner->tell(epoch, sent);
+    if (round.kind == FleetRound::Kind::kFinish) bench->learner->tell(epoch, sent);
   });
 }
 
@@ -289,8 +265,7 @@ void FleetEngine::stage_done(Instant now) {
   const FleetLearner& learner = *life_->bench->learner;
   if (learner.holds()) life_->applied = learner.applied();
   const RecoveryStage stage = life_->stages[life_->next_stage];
-  // Exchanges sums of dh as part of computing anew. All other exchanges bring data that is somewhere else.
-  stage.kind == RecoveryStage::Kind::kGradients ? life_->watch.replays(now) : life_->watch.loads(now);
+  life_->watch.exchanges(stage.kind, now);
   if (stage.kind == RecoveryStage::Kind::kSnapshot) {
     reach(FleetProbe::kSnapshotBeforeMoves);
     life_->waits_for_snapshot = true;
@@ -351,11 +326,10 @@ void FleetEngine::go_on_stepping(Instant now) {
   if (!waits) compute_round(*item);
 }
 
-// The round whose gifts this round begins with. Nothing for the first rounds of a step.
+// The round whose gifts this round begins with. Nothing for the first round of a step.
 std::optional<StepOrder::Item> FleetEngine::needed_by(const StepOrder::Item& item) const {
-  const std::size_t before = life_->job->microbatches;
-  if (item.round < before) return std::nullopt;
-  return StepOrder::Item{.step = item.step, .round = item.round - before};
+  if (item.round == 0) return std::nullopt;
+  return StepOrder::Item{.step = item.step, .round = item.round - 1};
 }
 
 // No step is in flight. Returns whether something must be done before the next step.

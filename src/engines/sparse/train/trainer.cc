@@ -58,6 +58,12 @@ class RecentMean {
   std::uint64_t count_ = 0;  // steps
 };
 
+// A removed key's line of run.toml. It stays in the fingerprint, so that checkpoints of older programs are
+// resumed.
+constexpr std::string_view kOfOlderRuns =
+    "microbatches = 1                         # parts of a step's samples: nodes compute one while they "
+    "exchange another; trains the same; an integer 1..16\n";
+
 // The fingerprint of the keys that shape the trained network. It leaves out where data lies, how it is
 // checkpointed and how it is used afterwards.
 std::uint64_t config_fingerprint(TrainConfig config) {
@@ -65,14 +71,15 @@ std::uint64_t config_fingerprint(TrainConfig config) {
   config.checkpoint = {};
   config.cluster = {.codec = config.cluster.codec, .staleness = config.cluster.staleness};
   config.predict = {};
-  const std::string text = settings::to_toml(train_keys().values(config));
+  std::string text = settings::to_toml(train_keys().values(config));
+  text.insert(text.find("\nstaleness = ") + 1, kOfOlderRuns);
   return XXH3_64bits(text.data(), text.size());
 }
 
 // One training run: the objects that the loop needs, owned together.
 class TrainingRun {
  public:
-  TrainingRun(const TrainInputs& inputs, const engine::TrainHooks& hooks)
+  TrainingRun(const TrainInputs& inputs, const TrainHooks& hooks)
       : in_(inputs),
         hooks_(hooks),
         network_(network_of(inputs)),
@@ -149,7 +156,7 @@ class TrainingRun {
     return network;
   }
 
-  [[nodiscard]] engine::TrainProgress progress(const sparse::StepReport& report, float rate) const {
+  [[nodiscard]] TrainProgress progress(const sparse::StepReport& report, float rate) const {
     const std::uint64_t samples = next_.value * in_.config.train.batch;
     return {.steps_done = next_.value,
             .steps_total = in_.recipe.steps,
@@ -213,7 +220,7 @@ class TrainingRun {
   }
 
   const TrainInputs& in_;
-  const engine::TrainHooks& hooks_;
+  const TrainHooks& hooks_;
   sparse::Network network_;
   sparse::LabelCounts labels_;  // by row
   RowSteps steps_;
@@ -334,7 +341,7 @@ sparse::LearnerOptions learner_options(const TrainConfig& config, const Recipe& 
   return options;
 }
 
-Result<TrainOutcome> train(const TrainInputs& inputs, const engine::TrainHooks& hooks) {
+Result<TrainOutcome> train(const TrainInputs& inputs, const TrainHooks& hooks) {
   CHECK(inputs.schema.size() > 0);
   CHECK(inputs.recipe.steps > 0);
   TrainingRun run(inputs, hooks);

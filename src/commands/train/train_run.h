@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A whole training run, from the user's files to a measured model in a run directory. Its parts in order:
+//
+//   1. import (into DIR/cache), weighting, recipe, memory check
+//   2. training, with checkpoints and logs
+//   3. model, curve, evaluation, summary
+//
+// A run that a signal stops ends after a checkpoint and can be resumed. A run that fails before its first
+// step leaves no directory behind.
+//
+// Thread rule: the thread that owns the Compute.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/function_ref.h"
+#include "base/result.h"
+#include "commands/train/train_summary.h"
+#include "engines/sparse/config/config.h"
+#include "engines/sparse/config/recipe.h"
+#include "engines/sparse/train/trainer.h"
+#include "run/node_host.h"
+#include "run/run_directory.h"
+#include "tensors/safetensors.h"
+
+namespace gossamer::commands {
+
+// A trained network that no memory holds as a whole.
+struct NetworkInParts {
+  std::vector<tensors::TensorSource> tensors;  // the whole network, as a model has them
+  std::shared_ptr<const void> holder;          // owns the memory that the tensors look at
+  // Label ranks of the run's test records, if it has some and they were measured (test_cache.h).
+  std::optional<std::vector<std::uint32_t>> ranks;
+  double eval_seconds = 0;
+};
+
+// StepRunner does the steps of a run where this process does not do them itself.
+class StepRunner {
+ public:
+  StepRunner() = default;
+  StepRunner(const StepRunner&) = delete;
+  StepRunner& operator=(const StepRunner&) = delete;
+  virtual ~StepRunner() = default;
+
+  // How many processes do the steps.
+  [[nodiscard]] virtual std::uint64_t nodes() const = 0;
+  // Peak bytes of all these processes together, while they do the steps.
+  [[nodiscard]] virtual std::uint64_t memory_needed(const sparse_engine::TrainConfig& config,
+                                                    const sparse_engine::Recipe& recipe,
+                                                    const sparse_engine::DataShape& shape) const = 0;
+  // Trains as engine::train() does, in a run directory with a resolved config and imported data.
+  [[nodiscard]] virtual Result<sparse_engine::TrainOutcome> train(const run::RunPaths& paths,
+                                                                  const sparse_engine::TrainInputs& inputs,
+                                                                  const sparse_engine::TrainHooks& hooks) = 0;
+  // Gives the network after train(), where all steps are done and its outcome has no
+  // network (engine::stays_in_parts).
+  [[nodiscard]] virtual Result<std::optional<NetworkInParts>> take_parts() {
+    return std::optional<NetworkInParts>();
+  }
+  // Tells that the run is finished. The files that the network came from are needed no more.
+  virtual void saved() {}
+  struct Cost {
+    double cpu_seconds = 0;            // of all these processes
+    std::uint64_t peak_rss_bytes = 0;  // of the largest
+    double step_bytes = 0;             // that each of them has sent for a step, in the mean
+    double background_bytes = 0;       // and for anything else during one
+    std::vector<engine::FleetRecovery> recoveries = {};
+  };
+  // After train().
+  [[nodiscard]] virtual Cost cost() const = 0;
+};
+
+struct TrainRequest {
+  std::string directory;
+  run::Continue resume = run::Continue::kNo;
+  // The valid config that preset, file and overrides make, and the settings in it that the user wrote.
+  sparse_engine::TrainConfig config;
+  std::vector<settings::KeySetting> settings;
+  // Asked after each step and between the parts of the work.
+  FunctionRef<bool()> stop_requested;
+  StepRunner* runner = nullptr;  // null: this process does the steps
+};
+
+struct TrainResult {
+  bool stopped = false;  // by stop_requested; the summary is empty then
+  std::string summary;   // the JSON object of summary.json, without a newline
+};
+
+[[nodiscard]] Result<TrainResult> run_training(const run::NodeHost& host, const TrainRequest& request);
+
+}  // namespace gossamer::commands
