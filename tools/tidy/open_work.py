@@ -37,11 +37,5 @@ def _line(place):
 
 
 LISTED = {
-    "apps/cli/answering.cc": "engines",
-    "apps/cli/answering.h": "engines",
-    "apps/cli/coordinator.cc": "engines",
-    "apps/cli/join.cc": "engines",
-    "apps/cli/train.cc": "engines",
-    "apps/cli/train_settings.cc": "engines",
     "sparse_engine::FleetEngine": "class-size",
 }

@@ -86,7 +86,7 @@ class KilledFleet final : public testing::TestRunner {
 
   [[nodiscard]] Result<sparse_engine::TrainOutcome> train(const run::RunPaths& paths,
                                                           const sparse_engine::TrainInputs& inputs,
-                                                          const sparse_engine::TrainHooks&) override {
+                                                          const engine::TrainHooks&) override {
     const run::NodeHost host = machine_.host();
     host::Disk& disk = inputs.disk;
     const std::string directory = node::lead_directory(kRun);
@@ -154,7 +154,7 @@ Result<TrainResult> resume(const run::NodeHost& host, const Kind& kind) {
   lead.listen = {.host = "127.0.0.1", .port = 0};
   std::optional<OwnNodes> own;
   if (kind.own) own = {.nodes = kNodes, .program = "/none"};
-  LeadRunner runner(host, {.lead = std::move(lead), .engine = "sparse", .own = std::move(own)});
+  LeadRunner runner(host, {.lead = std::move(lead), .own = std::move(own)});
   return train(host, kind, runner);
 }
 
@@ -269,7 +269,7 @@ TEST(LeadRunner, OwnMembersTakeMemory) {
   const sparse_engine::Recipe recipe{.hidden = 32, .steps = kSteps};
   const run::NodeHost host = machine.host();
   const auto needed = [&](std::optional<OwnNodes> own) {
-    const LeadRunner runner(host, {.lead = {}, .engine = "sparse", .own = std::move(own)});
+    const LeadRunner runner(host, {.lead = {}, .own = std::move(own)});
     return runner.memory_needed(config_of({}), recipe, shape);
   };
   EXPECT_EQ(needed(std::nullopt), 0U);

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <span>
 
-#include "commands/train/train_run.h"
+#include "commands/train/sparse_training.h"
 #include "commands/train_fleet/fleet_data.h"
 #include "commands/train_fleet/test_fleet_run.h"
 #include "engines/sparse/fleet/step/fleet_learner.h"
@@ -59,7 +59,7 @@ class KeepingRunner final : public testing::TestRunner {
  public:
   [[nodiscard]] Result<sparse_engine::TrainOutcome> train(const run::RunPaths& paths,
                                                           const sparse_engine::TrainInputs& inputs,
-                                                          const sparse_engine::TrainHooks& hooks) override {
+                                                          const engine::TrainHooks& hooks) override {
     kept = testing::fleet_run(paths, inputs);
     return sparse_engine::train(inputs, hooks);
   }

@@ -12,6 +12,29 @@
 
 namespace gossamer::sparse_engine {
 
+namespace {
+
+// A layout and its recovery as a change that loses or moves something.
+engine::RecoveryWatch::Change change_of(Epoch epoch, const Layout& layout, const RecoveryPlan& plan) {
+  engine::RecoveryWatch::Change change{
+      .epoch = epoch, .members = {}, .changes = !plan.lost.empty() || !plan.moves.empty()};
+  for (const LayoutMember& member : layout.members) {
+    change.members[member.node] = {.before = member.before && !holds_nothing(*member.before),
+                                   .after = !holds_nothing(member.after)};
+  }
+  change.steps_replayed = std::ranges::count(plan.behind, true) > 0 ? 1 : 0;
+  if (!plan.lost.empty()) change.steps_replayed = plan.resume.value - plan.base.value;
+  return change;
+}
+
+// Whether a stage brings data that are somewhere else. The others compute lost pieces anew.
+bool brings(RecoveryStage::Kind stage) {
+  using Kind = RecoveryStage::Kind;
+  return stage == Kind::kLogs || stage == Kind::kCopies || stage == Kind::kDone;
+}
+
+}  // namespace
+
 // One batch may hold the end of a life after earlier events. The process tells of these when it has no member
 // any more, and they are dropped.
 void FleetEngine::on(const cluster::ProcessEvent& event, Instant now) {
@@ -177,10 +200,8 @@ void FleetEngine::go_on(Instant now) {
   life_->plan = plan_recovery(*life_->layout, life_->job->shape);
   if (life_->job->defect == FleetDefect::kNoSnapshotBeforeMoves) life_->plan.snapshot = false;
   life_->rank = *rank;
-  std::map<NodeId, RecoveryWatch::Known> known;
-  for (const auto& [node, record] : member.view().members())
-    known[node] = {.name = record.name(), .drains = record.state() == membership::DRAINING};
-  life_->watch.installed(life_->installed, *life_->layout, life_->plan, known, now);
+  life_->watch.installed(change_of(life_->installed, *life_->layout, life_->plan),
+                         engine::known_members(member.view()), now);
   life_->recent.clear();
   member.tell_steps(std::nullopt);
   life_->stages = recovery_stages(life_->plan, life_->job->shape.layers());
@@ -217,7 +238,7 @@ void FleetEngine::begin_exchanges(Instant now) {
 }
 
 void FleetEngine::compute_stage(Instant now) {
-  life_->watch.computes(life_->stages[life_->next_stage].kind, now);
+  brings(life_->stages[life_->next_stage].kind) ? life_->watch.loads(now) : life_->watch.replays(now);
   const std::shared_ptr<Bench> bench = life_->bench;
   want(Doing::kRecovering, [bench, stage = life_->stages[life_->next_stage]] {
     bench->give(bench->recovery->stage(stage, bench->got));
@@ -265,7 +286,8 @@ void FleetEngine::stage_done(Instant now) {
   const FleetLearner& learner = *life_->bench->learner;
   if (learner.holds()) life_->applied = learner.applied();
   const RecoveryStage stage = life_->stages[life_->next_stage];
-  life_->watch.exchanges(stage.kind, now);
+  // Exchanges sums of dh as part of computing anew. All other exchanges bring data that is somewhere else.
+  stage.kind == RecoveryStage::Kind::kGradients ? life_->watch.replays(now) : life_->watch.loads(now);
   if (stage.kind == RecoveryStage::Kind::kSnapshot) {
     reach(FleetProbe::kSnapshotBeforeMoves);
     life_->waits_for_snapshot = true;

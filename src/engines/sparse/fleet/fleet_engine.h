@@ -27,10 +27,10 @@
 #include "cluster/control/engine.h"
 #include "cluster/control/member_process.h"
 #include "engines/run/recent_steps.h"
+#include "engines/run/recovery_watch.h"
 #include "engines/sparse/fleet/fleet_evaluation.h"
 #include "engines/sparse/fleet/recovery/recovery.h"
 #include "engines/sparse/fleet/recovery/recovery_plan.h"
-#include "engines/sparse/fleet/recovery/recovery_watch.h"
 #include "engines/sparse/fleet/recovery/vault.h"
 #include "engines/sparse/fleet/step/fleet_job.h"
 #include "engines/sparse/fleet/step/fleet_learner.h"
@@ -178,7 +178,7 @@ class FleetEngine final : public cluster::Engine {
     bool alone = false;                      // leaves as soon as its save lasts
     bool halted = false;                     // has saved its part, and takes no further step
     std::vector<std::function<void(Bench&)>> upkeep;  // to be run before the next Work
-    RecoveryWatch watch;
+    engine::RecoveryWatch watch;
     engine::RecentSteps recent;
     Duration cpu_before = {};  // CPU of the process, when the step before was done
     Instant measured_at;       // when that step was done
