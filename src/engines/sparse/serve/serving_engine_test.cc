@@ -169,7 +169,7 @@ class OneMember : public ::testing::Test {
 
   FleetShape shape_{.network = {.features = 4, .labels = 10, .hidden = 16}, .shard_shift = 3};
   sparse::NetworkPart part_;
-  FleetQueries queries_{shape_};
+  FleetQueries queries_{{.shape = shape_}};
   const net::PeerId peer_{NodeId(5), Incarnation(9)};
 };
 

@@ -99,7 +99,7 @@ class ServedFleet {
   ServedFleet(Served& served, std::size_t members, std::uint64_t seed = 1)
       : served_(served),
         workload_(served.shape(), {.copies = 0}),
-        queries_(served.shape(), served.rows()),
+        queries_({.shape = served.shape(), .instances = served.rows()}),
         fleet_({.workload = workload_,
                 .configuration = "model",
                 .tracks = workload_.tracks(),
