@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands/train/training_samples.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "commands/records/vocabulary_file.h"
@@ -8,6 +10,19 @@
 #include "commands/records/word_data.h"
 
 namespace gossamer::commands {
+
+std::string describe(const TrainingData& data, const sparse_engine::DataShape& shape) {
+  if (data.words != nullptr) {
+    return fmt::format("{} words of text, {} different; {} samples an epoch",
+                       run::human_count(data.words->words()), run::human_count(shape.labels),
+                       run::human_count(shape.records));
+  }
+  const auto records = static_cast<double>(shape.records);
+  return fmt::format("{} records, {} features, {} labels ({:.1f} features and {:.1f} labels a record)",
+                     run::human_count(shape.records), run::human_count(shape.features),
+                     run::human_count(shape.labels), static_cast<double>(shape.feature_entries) / records,
+                     static_cast<double>(shape.label_entries) / records);
+}
 
 Result<std::optional<TrainingData>> open_cache(const run::NodeHost& host,
                                                const sparse_engine::TrainConfig& config,

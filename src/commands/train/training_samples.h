@@ -41,6 +41,9 @@ struct TrainingData {
   }
 };
 
+// The numbers of the data, for people.
+[[nodiscard]] std::string describe(const TrainingData& data, const sparse_engine::DataShape& shape);
+
 // Where imported data lies.
 struct CachePlace {
   std::string directory;     // holds train.cache and, for text, vocabulary.json; or train.words
