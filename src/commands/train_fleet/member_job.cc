@@ -6,19 +6,23 @@
 #include <algorithm>
 #include <functional>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "commands/records/training_data.h"
-#include "commands/train/training_samples.h"
+#include "commands/train/evaluation_records.h"
+#include "commands/train/samples.h"
 #include "commands/train_fleet/checkpoint_writer.h"
 #include "commands/train_fleet/fleet_data.h"
 #include "commands/train_fleet/fleet_plan.h"
 #include "commands/train_fleet/part_file.h"
+#include "commands/train_fleet/rank_file.h"
 #include "commands/train_fleet/recovery_reports.h"
 #include "commands/train_fleet/step_reports.h"
 #include "engines/sparse/config/negatives_plan.h"
 #include "engines/sparse/fleet/fleet_checkpoint.h"
 #include "engines/sparse/train/trainer.h"
+#include "learn/data/cached_dataset.h"
 #include "node/files/file_delivery.h"
 #include "run/run_directory.h"
 
@@ -76,6 +80,25 @@ sparse_engine::CheckpointedRun checkpointed_run(const sparse_engine::TrainConfig
           .fingerprint = sparse_engine::run_fingerprint(config, recipe, schema)};
 }
 
+// Opens the test records; null where the run has none that its members measure.
+Result<std::unique_ptr<data::CachedDataset>> open_test(const run::NodeHost& host,
+                                                       const FleetConfiguration& told,
+                                                       const node::Supply& supply) {
+  const node::Supply::File* const file = supply.find(kTestCache);
+  if (file == nullptr || !sparse_engine::stays_in_parts(told.config))
+    return std::unique_ptr<data::CachedDataset>();
+  const std::string path = supply.place_of(*file).path;
+  auto test = data::CachedDataset::open(host.disk, path, host.compute);
+  if (!test.ok()) return test.error();
+  if ((*test)->features() <= told.features) return test;
+  return Error{.kind = ErrorKind::kBadData,
+               .where = path,
+               .what = "the test records are not those of the run",
+               .got = fmt::format("{} features", (*test)->features()),
+               .expected = fmt::format("at most {}", told.features),
+               .fix = "look whether coordinator and node run the same version"};
+}
+
 // A member without the coordinator's directories has what was supplied, and delivers its checkpoints.
 void move_here(FleetConfiguration& told, const node::Supplied& supplied) {
   if (!supplied.elsewhere) return;
@@ -92,20 +115,21 @@ std::optional<sparse::HashNegativeOptions> tables_of(const sparse_engine::TrainC
 // A job, with all objects of the member that it borrows.
 class MemberJob {
  public:
-  MemberJob(const run::NodeHost& host, FleetConfiguration told, node::Supplied supplied, TrainingData data,
+  MemberJob(const run::NodeHost& host, FleetConfiguration told, node::Supplied supplied,
+            std::unique_ptr<Samples> samples, std::unique_ptr<data::CachedDataset> test,
             sparse_engine::Recipe recipe, NodeId self)
       : told_(std::move(told)),
         supplied_(std::move(supplied)),
-        data_(std::move(data)),
+        test_(std::move(test)),
         recipe_(std::move(recipe)),
-        weighting_(weigh(data_, told_.config).weighting),
-        samples_(data_, weighting_, told_.config, recipe_, host.compute),
-        order_(samples_.labels().count, told_.shard_shift),
-        labels_(sparse::by_row(samples_.labels(), order_)),
-        steps_(samples_.steps(), order_),
+        weighting_(samples->weigh(told_.config).weighting),
+        samples_(begun(std::move(samples))),
+        order_(samples_->labels().count, told_.shard_shift),
+        labels_(sparse::by_row(samples_->labels(), order_)),
+        steps_(samples_->steps(), order_),
         reports_(host.disk, deliver(), self),
         recoveries_(host.disk, deliver(), self),
-        run_(checkpointed_run(told_.config, recipe_, samples_.schema())),
+        run_(checkpointed_run(told_.config, recipe_, samples_->trained())),
         writer_(host.disk, host.clock,
                 {.directory = told_.checkpoints,
                  .node = self,
@@ -129,7 +153,6 @@ class MemberJob {
              .snapshot_every = snapshot_steps(told_.config, job_shape().network),
              .codec = told_.config.cluster.codec,
              .exchange = told_.config.cluster.exchange,
-             .microbatches = told_.config.cluster.microbatches,
              .staleness = told_.config.cluster.staleness,
              .labels = labels_,
              .steps = steps_,
@@ -149,16 +172,20 @@ class MemberJob {
                                     {.node = self, .step = StepNumber(recipe_.steps), .part = part.part},
                                     part);
                  },
-             .answers = !told_.config.data.test.empty() && sparse_engine::stays_in_parts(told_.config)} {}
+             .test = measured_on(host, self)} {}
   MemberJob(const MemberJob&) = delete;
   MemberJob& operator=(const MemberJob&) = delete;
 
   [[nodiscard]] const sparse_engine::FleetJob& job() const { return job_; }
 
  private:
+  std::unique_ptr<Samples> begun(std::unique_ptr<Samples> samples) const {
+    samples->begin({.config = told_.config, .recipe = recipe_, .weighting = weighting_});
+    return samples;
+  }
   [[nodiscard]] const std::string& deliver() const { return supplied_.supply.deliver; }
   [[nodiscard]] sparse_engine::FleetShape job_shape() const {
-    const data::Schema& schema = data_.schema();
+    const data::Schema& schema = samples_->schema();
     return fleet_shape(recipe_, schema.features(), schema.labels(), told_.shard_shift);
   }
   [[nodiscard]] sparse_engine::FleetCheckpoints checkpoints(host::Disk& disk) {
@@ -178,6 +205,19 @@ class MemberJob {
       return (!files.ok() || files->empty()) && !node::FileDelivery::under_way(disk, directory);
     };
   }
+  std::optional<sparse_engine::FleetTest> measured_on(const run::NodeHost& host, NodeId self) {
+    if (test_ == nullptr) return std::nullopt;
+    reader_.emplace(*test_, weighting_, host.compute);
+    return std::optional<sparse_engine::FleetTest>(
+        std::in_place, sparse_engine::FleetTest{
+                           .reader = *reader_,
+                           .records = test_->size(),
+                           .fusion = {.candidates = told_.config.predict.candidates},
+                           .tested = [this, &host, self](std::span<const std::uint32_t> ranks) {
+                             return save_ranks(host.disk, deliver(),
+                                               {.node = self, .step = StepNumber(recipe_.steps)}, ranks);
+                           }});
+  }
   // The checkpoint is opened once. An open one stays, also when newer ones take its place on the disk.
   std::function<Result<void>(sparse::Network&)> restore_from(host::Disk& disk) {
     if (told_.start == StepNumber()) return {};
@@ -185,16 +225,16 @@ class MemberJob {
     auto from = std::make_shared<const Opened>(
         sparse_engine::FleetCheckpoint::open(disk, told_.begin_from, run_, told_.start));
     return [this, from = std::move(from)](sparse::Network& part) -> Result<void> {
-      return from->ok() ? (*from)->restore(part, samples_.labels().count) : from->error();
+      return from->ok() ? (*from)->restore(part, samples_->labels().count) : from->error();
     };
   }
 
   const FleetConfiguration told_;
   const node::Supplied supplied_;
-  const TrainingData data_;
+  const std::unique_ptr<const data::CachedDataset> test_;  // null: there are no test records
   const sparse_engine::Recipe recipe_;
   const text::FeatureWeighting weighting_;
-  TrainingSamples samples_;
+  const std::unique_ptr<Samples> samples_;
   const sparse::RowOrder order_;
   const sparse::LabelCounts labels_;  // by row
   sparse_engine::RowSteps steps_;
@@ -202,6 +242,7 @@ class MemberJob {
   RecoveryReports recoveries_;
   const sparse_engine::CheckpointedRun run_;
   CheckpointWriter writer_;
+  std::optional<sparse_engine::BatchReader> reader_;  // reads test_
   const sparse_engine::FleetJob job_;
 };
 
@@ -246,16 +287,18 @@ Result<std::shared_ptr<const sparse_engine::FleetJob>> make_member_job(const run
   if (!told.ok()) return told.error();
   move_here(*told, supplied);
   const CachePlace cache = cache_of(supplied.supply);
-  auto data = open_cache(host, told->config, cache);
-  if (!data.ok()) return data.error();
-  if (!data->has_value()) return no_data(cache.directory, "nothing there");
-  auto recipe = sparse_engine::derive_recipe(told->config, sparse_engine::shape_of((*data)->schema()));
+  auto samples = open_samples(host, told->config, cache);
+  if (!samples.ok()) return samples.error();
+  if (*samples == nullptr) return no_data(cache.directory, "nothing there");
+  auto recipe = sparse_engine::derive_recipe(told->config, sparse_engine::shape_of((*samples)->schema()));
   if (!recipe.ok()) return recipe.error();
-  const data::Schema& schema = (*data)->schema();
+  const data::Schema& schema = (*samples)->schema();
   if (recipe->steps != told->steps || schema.features() != told->features || schema.labels() != told->labels)
     return other_data(cache.directory, *told, *recipe, schema);
-  const auto owner = std::make_shared<const MemberJob>(host, *std::move(told), supplied, **std::move(data),
-                                                       *std::move(recipe), self);
+  auto test = open_test(host, *told, supplied.supply);
+  if (!test.ok()) return test.error();
+  const auto owner = std::make_shared<const MemberJob>(host, *std::move(told), supplied, *std::move(samples),
+                                                       *std::move(test), *std::move(recipe), self);
   return std::shared_ptr<const sparse_engine::FleetJob>(owner, &owner->job());
 }
 

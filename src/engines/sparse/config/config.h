@@ -164,7 +164,6 @@ struct CheckpointConfig {
 struct ClusterConfig {
   net::Codec codec = net::Codec::kBf16;
   ExchangeKind exchange = ExchangeKind::kShares;
-  std::uint32_t microbatches = 1;                    // of a step
   std::uint32_t staleness = 0;                       // steps whose updates a step does without, 0 or 1
   std::optional<std::uint32_t> snapshot_every = {};  // steps
   std::uint32_t copies = 1;                          // of each part, in addition to its holder's

@@ -20,7 +20,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -67,9 +66,8 @@ class FleetQueries {
   [[nodiscard]] bool whole() const { return whole_; }
   // The epoch that ready members have their parts of; 0 before the first one is ready.
   [[nodiscard]] Epoch epoch() const { return epoch_; }
-  // The number of ready members, and which nodes they are.
+  // The number of ready members.
   [[nodiscard]] std::size_t members() const { return ready_.size(); }
-  [[nodiscard]] std::set<NodeId> nodes() const;
 
  private:
   struct Ready {
