@@ -19,10 +19,9 @@ TEST(WordData, ImportsAndLooks) {
   SimMachine machine;
   write(machine.disk, "a.txt", "the  deer\n\neats \x01 grass");
   write(machine.disk, "b.txt", "the owl\n");
-  const auto done = import_data(machine.host(), {.kind = sparse_engine::DataFormat::kText,
-                                                 .sources = {"a.txt", "b.txt"},
-                                                 .directory = "out",
-                                                 .skip_bad = 1});
+  const auto done = import_data(
+      machine.host(),
+      {.kind = data::RecordFormat::kText, .sources = {"a.txt", "b.txt"}, .directory = "out", .skip_bad = 1});
   ASSERT_TRUE(done.ok()) << done.error().message();
   EXPECT_EQ(done->report.records, 6U);
   EXPECT_EQ(done->report.labels, 5U);

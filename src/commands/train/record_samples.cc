@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "commands/records/training_data.h"
+#include "commands/records/record_import.h"
 #include "commands/records/weighting_choice.h"
 #include "engines/sparse/predict/fusion_learning.h"
 #include "engines/sparse/train/model_assembly.h"

@@ -6,7 +6,7 @@
 
 #include <numeric>
 
-#include "commands/records/training_data.h"
+#include "commands/records/record_import.h"
 #include "commands/records/word_data.h"
 #include "commands/train/test_small_run.h"
 #include "learn/data/hold_out.h"
@@ -15,6 +15,7 @@
 namespace gossamer::commands {
 namespace {
 
+using data::RecordFormat;
 using run::testing::SimMachine;
 using run::testing::two_classes;
 using run::testing::write;
@@ -49,10 +50,10 @@ TEST(Samples, OpenAsTheConfigSays) {
   EXPECT_NE(*open_samples(host, config, {.directory = "/other", .records = "/run/cache/train.cache"}),
             nullptr);
 
-  config.data.format = sparse_engine::DataFormat::kSessions;
+  config.data.format = RecordFormat::kSessions;
   EXPECT_EQ((*open_samples(host, config, kPlace))->features(), FeatureKind::kSessions);
 
-  config.data.format = sparse_engine::DataFormat::kText;
+  config.data.format = RecordFormat::kText;
   EXPECT_EQ(*open_samples(host, config, kPlace), nullptr);
   const data::TokenText text{.token = {0, 1, 0, 1}, .words = {"a", "b"}, .count = {2, 2}};
   ASSERT_TRUE(write_word_cache(machine.disk, "/run/cache/train.words", text).ok());
@@ -88,7 +89,7 @@ TEST(RecordSamples, NameTheTaskOfTheModel) {
     SimMachine machine;
     const run::NodeHost host = machine.host();
     sparse_engine::TrainConfig config = testing::small_run();
-    if (sessions) config.data.format = sparse_engine::DataFormat::kSessions;
+    if (sessions) config.data.format = RecordFormat::kSessions;
     import_file(machine, sessions ? "a b c\nb c d\n" : two_classes(20),
                 sessions ? RecordFormat::kSessions : RecordFormat::kXmc);
     auto samples = *open_samples(host, config, kPlace);

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands/train/samples.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
+#include "commands/records/record_formats.h"
 #include "commands/records/vocabulary_file.h"
 #include "commands/records/word_data.h"
 #include "commands/train/record_samples.h"
@@ -26,9 +29,10 @@ Opened open_words(const run::NodeHost& host, const sparse_engine::TrainConfig& c
 
 Opened open_samples(const run::NodeHost& host, const sparse_engine::TrainConfig& config,
                     const CachePlace& place) {
-  using sparse_engine::DataFormat;
-  if (config.data.format == DataFormat::kText)
-    return open_words(host, config, place.directory + "/train.words");
+  using data::RecordFormat;
+  if (config.data.format == RecordFormat::kText)
+    return open_words(host, config,
+                      fmt::format("{}/{}", place.directory, row_of(RecordFormat::kText).cached));
   const std::string path = place.records.empty() ? place.directory + "/train.cache" : place.records;
   const auto there = host.disk.exists(path);
   if (!there.ok()) return there.error();
@@ -37,7 +41,7 @@ Opened open_samples(const run::NodeHost& host, const sparse_engine::TrainConfig&
   if (!featurizer.ok()) return featurizer.error();
   auto opened = data::CachedDataset::open(host.disk, path, host.compute);
   if (!opened.ok()) return opened.error();
-  if (config.data.format == DataFormat::kSessions)
+  if (config.data.format == RecordFormat::kSessions)
     return Opened(std::make_unique<SessionSamples>(host, *std::move(opened), config.sessions));
   return Opened(std::make_unique<RecordSamples>(host, *std::move(opened), *std::move(featurizer)));
 }

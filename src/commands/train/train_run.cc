@@ -10,9 +10,9 @@
 
 #include "base/human_bytes.h"
 #include "commands/predict/prediction.h"
+#include "commands/records/record_formats.h"
+#include "commands/records/record_import.h"
 #include "commands/records/training_data.h"
-#include "commands/records/vocabulary_file.h"
-#include "commands/records/word_data.h"
 #include "commands/train/disk_space.h"
 #include "commands/train/evaluation_records.h"
 #include "commands/train/run_refusals.h"
@@ -30,7 +30,6 @@
 
 namespace gossamer::commands {
 namespace {
-using sparse_engine::DataFormat;
 using sparse_engine::save_model;
 using sparse_engine::train_keys;
 
@@ -121,41 +120,26 @@ class TrainingJob {
     if (config_.data.train.empty()) return missing_data();
     const auto source = find_source(host_.disk, config_.data.train, config_.data.format);
     if (!source.ok()) return source.error();
-    if (source->path == "-" && source->format == RecordFormat::kJsonlText) return no_text_from_stdin();
-    if (source->format == RecordFormat::kCache) {
+    const RecordRow& row = row_of(source->format);
+    if (source->path == "-" && row.twice) return no_text_from_stdin();
+    if (row.format == data::RecordFormat::kCache) {
       place.records = source->path;
       return {};
     }
-    // A resumed run has no other sign of these.
-    if (source->format == RecordFormat::kSessions) config_.data.format = DataFormat::kSessions;
-    if (source->format == RecordFormat::kText) config_.data.format = DataFormat::kText;
+    // A resumed run has no other sign of what the content does not tell.
+    if (row.lines != nullptr) config_.data.format = row.format;
     if (auto valid = sparse_engine::validate(config_); !valid.ok()) return valid;
-    if (source->format == RecordFormat::kText) return import_text(*source);
-    return import_into(place.directory + "/train.cache", *source);
+    const auto imported =
+        import_records(host_, {.sources = {*source},
+                               .cache_path = fmt::format("{}/{}", place.directory, row.cached),
+                               .text = config_.text,
+                               .sessions = config_.sessions,
+                               .words = config_.word2vec,
+                               .skip_bad = config_.data.skip_bad,
+                               .stop = [this] { return request_.stop_requested(); }});
+    return imported.ok() ? Result<void>() : imported.error();
   }
 
-  // Imports a plain text, as numbers of words instead of records.
-  Result<void> import_text(const Source& source) {
-    auto imported = import_words(host_, {.path = source.path,
-                                         .words = config_.word2vec,
-                                         .skip_bad = config_.data.skip_bad,
-                                         .stop = [this] { return request_.stop_requested(); }});
-    if (!imported.ok()) return imported.error();
-    return write_word_cache(host_.disk, directory_.paths().cache() + "/train.words", *imported);
-  }
-
-  Result<void> import_into(const std::string& cache, const Source& source) {
-    const auto imported = import_records(host_, {.sources = {source},
-                                                 .cache_path = cache,
-                                                 .text = config_.text,
-                                                 .sessions = config_.sessions,
-                                                 .skip_bad = config_.data.skip_bad,
-                                                 .stop = [this] { return request_.stop_requested(); }});
-    if (!imported.ok()) return imported.error();
-    if (!imported->featurizer.has_value()) return {};
-    return write_vocabulary(host_.disk, directory_.paths().cache() + "/vocabulary.json",
-                            *imported->featurizer);
-  }
   [[nodiscard]] std::uint64_t nodes() const {
     return request_.runner != nullptr ? request_.runner->nodes() : 1;
   }

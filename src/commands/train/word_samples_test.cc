@@ -31,7 +31,7 @@ std::string sentences() {
 
 sparse_engine::TrainConfig word_config() {
   sparse_engine::TrainConfig config;
-  config.data = {.train = "/text.txt", .test = "/text.txt", .format = sparse_engine::DataFormat::kText};
+  config.data = {.train = "/text.txt", .test = "/text.txt", .format = data::RecordFormat::kText};
   config.model.hidden = 16;
   config.model.activation = kernels::Activation::kIdentity;
   config.model.dropout = 0;

@@ -44,13 +44,13 @@ Error no_data(const std::string& where, std::string got) {
 // The data of a run lie in its directory, or in the imported directory that its config names.
 Result<CachePlace> find_cache(host::Disk& disk, const sparse_engine::TrainConfig& config,
                               const run::RunPaths& paths) {
-  const bool text = config.data.format == sparse_engine::DataFormat::kText;
+  const bool text = config.data.format == data::RecordFormat::kText;
   CachePlace place{.directory = paths.cache()};
   const auto there = disk.exists(place.directory + (text ? "/train.words" : "/train.cache"));
   if (!there.ok()) return there.error();
   if (*there) return place;
   const auto source = find_source(disk, config.data.train, config.data.format);
-  if (!source.ok() || source->format != RecordFormat::kCache)
+  if (!source.ok() || source->format != data::RecordFormat::kCache)
     return no_data(paths.config(), "nothing in " + paths.cache());
   place.records = source->path;
   return place;

@@ -27,7 +27,7 @@ Rows data_keys() {
       key<&T::data, &DataConfig::test>("data.test", {},
                                        "test records; when given, the finished model is measured on them"),
       key<&T::data, &DataConfig::format>(
-          "data.format", {.choices = {"xmc", "jsonl", "sessions", "text"}},
+          "data.format", {.choices = {data::kRecordFormatWords.begin(), data::kRecordFormatWords.end()}},
           "how the records are written; auto: told by the content; sessions and plain text need to be said"),
       key<&T::data, &DataConfig::weighting>(
           "data.weighting", {.choices = {"none", "tfidf", "l2"}},
@@ -287,14 +287,14 @@ Result<void> validate(const TrainConfig& config) {
     error.fix = "lower optimizer.beta1 or raise optimizer.beta2";
     return error;
   }
-  if (config.data.format == DataFormat::kText && config.predict.instances) {
+  if (config.data.format == data::RecordFormat::kText && config.predict.instances) {
     Error error = usage("predict.instances", "windows of a text are not kept in the model");
     error.got = "true with data.format = text";
     error.expected = "predict.instances = false";
     error.fix = "set predict.instances=false, or start from the preset word2vec";
     return error;
   }
-  if (config.data.format == DataFormat::kText && config.train.input_dropout > 0) {
+  if (config.data.format == data::RecordFormat::kText && config.train.input_dropout > 0) {
     Error error = usage("train.input_dropout", "nothing of a window is left out but by word2vec.sample");
     error.got = fmt::format("{} with data.format = text", config.train.input_dropout);
     error.expected = "train.input_dropout = 0";

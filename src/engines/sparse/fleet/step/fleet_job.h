@@ -67,7 +67,7 @@ struct FleetCheckpoints {
 // together, and it is put together on the disk (docs/adr/0019-members-score-what-they-hold.md). `config` is
 // resolved.
 [[nodiscard]] inline bool stays_in_parts(const TrainConfig& config) {
-  return !config.predict.instances && config.data.format != DataFormat::kText;
+  return !config.predict.instances && config.data.format != data::RecordFormat::kText;
 }
 
 // The records on which all members together measure the trained network (fleet_evaluation.h).
