@@ -48,5 +48,4 @@ LISTED = {
     "net::Links": "class-size",
     "node::CoordinatorNode": "class-size",
     "sparse::Learner": "class-size",
-    "sparse_engine::FleetEngine": "class-size",
 }
