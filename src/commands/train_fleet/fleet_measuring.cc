@@ -27,6 +27,7 @@ FleetMeasuring::FleetMeasuring(const run::NodeHost& host, StepRunner::Measure me
 FleetMeasuring::~FleetMeasuring() { end(); }
 
 void FleetMeasuring::begin_loop(node::Aside aside, node::Post post) {
+  began_ = host_.clock.now();
   asker_ = std::make_unique<QueryAsker>(model_, desk_, std::move(aside));
   desk_.leads({.at = {}, .token = {}, .wake = std::move(post)});
 }

@@ -48,6 +48,11 @@ class FleetMeasuring {
   // Called now and then, once parts of all holders are delivered. Begins to measure, if there is something to
   // measure. Returns whether the network that the holders have is measured.
   [[nodiscard]] bool done();
+  // Whether no member has become ready for so long that none will: the members of a lead before have ended.
+  static constexpr Duration kReadyPatience = from_seconds(600);
+  [[nodiscard]] bool given_up() const {
+    return asker_->epoch() == Epoch() && host_.clock.now() - began_ >= kReadyPatience;
+  }
   // Measures no more.
   void end();
 
@@ -66,6 +71,7 @@ class FleetMeasuring {
   const sparse_engine::ModelInParts model_;
   QueryDesk desk_;
   std::unique_ptr<QueryAsker> asker_;
+  Instant began_;            // the loop
   bool told_of_it_ = false;  // that nodes measure
   bool measuring_ = false;
   Epoch measured_epoch_;

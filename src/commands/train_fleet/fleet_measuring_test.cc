@@ -77,6 +77,16 @@ TEST_F(FleetMeasuringTest, MeasuresWhatTheMembersOfAViewHold) {
   EXPECT_EQ((*measured)->metrics_json, "2");
 }
 
+// Claim: a lead whose members do not come back does not wait for them for ever. Once one is ready it does.
+TEST_F(FleetMeasuringTest, GivesUpWithoutMembers) {
+  begin([](StepRunner::MakePredictor, const std::function<bool()>&) { return Result(Measured{}); });
+  EXPECT_FALSE(measuring_->given_up());
+  machine_.clock.advance(FleetMeasuring::kReadyPatience);
+  EXPECT_TRUE(measuring_->given_up());
+  ready(5, Epoch(3));
+  EXPECT_FALSE(measuring_->given_up());
+}
+
 // Claim: the end of the lead ends a measurement that waits for answers.
 TEST_F(FleetMeasuringTest, EndsWithTheLead) {
   std::atomic<bool> asks = false;

@@ -111,10 +111,22 @@ Result<bool> FleetProgress::delivered(const std::optional<std::set<NodeId>>& by)
   return true;
 }
 
+bool FleetProgress::was_measured() const {
+  return load_measured(host_.disk, parts_at_, StepNumber(in_.recipe.steps)).has_value();
+}
+
 void FleetProgress::measured(Result<Measured> measured) {
+  const StepNumber trained(in_.recipe.steps);
+  // A part of a member that was lost since is the same only to rounding. The model is to be the measured one,
+  // whichever process makes it.
+  if (const auto all = list_parts(host_.disk, parts_at_, shape_, trained); all.ok()) {
+    for (const PartFile& one : *all) {
+      if (std::ranges::find(parts_, one.path, &PartFile::path) == parts_.end())
+        static_cast<void>(host_.disk.remove_all(one.path));
+    }
+  }
   // If the file cannot be written, a later process measures again.
-  if (measured.ok())
-    static_cast<void>(save_measured(host_.disk, parts_at_, StepNumber(in_.recipe.steps), *measured));
+  if (measured.ok()) static_cast<void>(save_measured(host_.disk, parts_at_, trained, *measured));
   measured_ = std::move(measured);
 }
 

@@ -62,7 +62,9 @@ class FleetProgress {
   [[nodiscard]] Error not_saved(StepNumber newest) const;
   // Whether members have delivered all of the trained network. With `by`: whether these members have.
   [[nodiscard]] Result<bool> delivered(const std::optional<std::set<NodeId>>& by = std::nullopt);
-  // What was measured of the parts that were delivered last. It is kept beside them.
+  // Whether an earlier process has measured what was delivered.
+  [[nodiscard]] bool was_measured() const;
+  // What was measured of the parts that were found last. It is kept beside them, and other parts go.
   void measured(Result<Measured> measured);
   [[nodiscard]] std::size_t parts() const { return parts_.size(); }
   // The outcome of training, and the network, if that was delivered.

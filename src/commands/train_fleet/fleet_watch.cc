@@ -43,10 +43,11 @@ std::optional<std::string> FleetWatch::over() {
 }
 
 // Whether the trained network is delivered, and measured if it is to be. Its parts are those that were
-// measured: a part that was lost and computed anew is the same only to rounding.
+// measured: a part that was lost and computed anew is the same only to rounding. Where nobody is left to be
+// asked, another process measures the model.
 Result<bool> FleetWatch::trained() {
   auto delivered = progress_.delivered();
-  if (!delivered.ok() || !*delivered || measuring_ == nullptr) return delivered;
+  if (!delivered.ok() || !*delivered || measuring_ == nullptr || measuring_->given_up()) return delivered;
   delivered = progress_.delivered(measuring_->holders());
   if (!delivered.ok() || !*delivered || !measuring_->done())
     return delivered.ok() ? Result(false) : delivered;

@@ -203,7 +203,7 @@ Result<sparse_engine::TrainOutcome> LeadRunner::train(const run::RunPaths& paths
   FleetWatch watch(host_, inputs, hooks, progress,
                    {.start = start, .delivered = options_.own ? "" : lead->supply.deliver});
   std::optional<FleetMeasuring> measuring;
-  if (measure_) {
+  if (measure_ && !progress.was_measured()) {
     measuring.emplace(
         host_, measure_,
         sparse_engine::ModelInParts{.shape = lead->shape,
