@@ -4,11 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 namespace gossamer::sparse_engine {
 namespace {
 
-std::vector<Slices> gifts(const std::string& text) { return {{Slice::of(text)}}; }
+std::vector<Slices> gifts(const std::string& text) { return std::vector<Slices>{Slices{Slice::of(text)}}; }
 
 // Claim: a round waits for the gifts of the round before, takes them once, and the first round of a step
 // waits for nothing.

@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "simulation/sparse/tiny_problem.h"
 
@@ -17,7 +20,7 @@ constexpr PieceId kOther{.layer = 0, .index = 1};
 // Two members that are to keep a piece of each other, and have no copies yet.
 Layout two_members() {
   Layout layout{.resume = {}, .base = {}, .members = {}};
-  for (const auto& [node, keeps] : {std::pair(NodeId(1), kOther), {NodeId(2), kOne}}) {
+  for (const auto& [node, keeps] : {std::pair(NodeId(1), kOther), std::pair(NodeId(2), kOne)}) {
     LayoutMember member{
         .node = node, .before = {}, .applied = {}, .after = {}, .copies_before = {}, .copies_after = {keeps}};
     layout.members.push_back(member);
