@@ -44,9 +44,9 @@ std::string summary_json(const commands::DataImportResult& result) {
 }
 
 std::string summary_text(const commands::DataImportResult& result) {
-  std::string text = fmt::format(
-      fmt::runtime(commands::row_of(result.format).count), run::human_count(result.report.records),
-      run::human_count(result.report.features), run::human_count(result.report.labels));
+  std::string text =
+      fmt::format(fmt::runtime(commands::row_of(result.format).told), run::human_count(result.report.records),
+                  run::human_count(result.report.features), run::human_count(result.report.labels));
   return text + fmt::format(" ({}; {} read, {} bad lines left out) in {}\n", commands::name(result.format),
                             human_bytes(result.report.bytes), run::human_count(result.report.skipped),
                             result.path);

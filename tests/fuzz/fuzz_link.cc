@@ -119,7 +119,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     rest = rest.subspan(2 + length);
     now = now + from_milliseconds(40);
     links.tick(now, events);
-    CHECK(links.relay_held() <= kRelayRoom + 2 * Links::kUnwritten);
+    CHECK(links.relay_held() <= kRelayRoom + 2 * Connection::kUnwritten);
   }
   CHECK(delivered(links, events) <= size);
   good_peer_gets_through(links, now);

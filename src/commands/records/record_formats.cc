@@ -12,10 +12,13 @@
 #include "commands/records/record_import.h"
 #include "commands/records/session_data.h"
 #include "commands/records/word_data.h"
+#include "learn/data/read/import.h"
 #include "learn/data/read/jsonl_reader.h"
+#include "learn/data/read/record_assembler.h"
 #include "learn/data/read/session_reader.h"
 #include "learn/data/read/word_reader.h"
 #include "learn/data/read/xmlc_reader.h"
+#include "learn/text/text_import.h"
 
 namespace gossamer::commands {
 namespace {
@@ -28,21 +31,49 @@ Result<data::ReadReport> read_only(data::ByteSource& source, const data::ReadOpt
   return kReader(source, options, [](const auto&) { return Result<void>(); });
 }
 
-constexpr RecordRow kXmc{.format = RecordFormat::kXmc,
-                         .name = "XMLC text",
-                         .features = FeatureKind::kNumbers,
-                         .read = read_only<data::read_xmlc>,
-                         .import = import_xmlc,
-                         .estimate = estimate_xmlc,
-                         .look = look_at_cache,
-                         .test = test_xmlc,
-                         .query = &QueryParser::add_pairs};
+Result<text::FeaturizerState> count_words(const ImportJob& job) {
+  const sparse_engine::TextConfig& config = job.request.text;
+  return text::count_vocabulary(job.host.disk, job.options,
+                                {.stems = config.stems,
+                                 .subword_min = config.subword_min,
+                                 .subword_max = config.subword_max,
+                                 .min_document_frequency = config.min_df,
+                                 .max_features = config.max_features,
+                                 .stem_weight = static_cast<float>(config.stem_weight),
+                                 .subword_weight = static_cast<float>(config.subword_weight)});
+}
+
+Result<data::ReadReport> import_text(const ImportJob& job) {
+  const auto weight = static_cast<float>(job.request.text.context_weight);
+  return text::import_text(job.host.disk, job.options,
+                           {.featurizer = *job.featurizer, .context_weight = weight});
+}
+
+Result<data::ReadReport> import_jsonl(const ImportJob& job) {
+  data::RecordAssembler assembler;
+  return data::import_jsonl(job.host.disk, job.options, assembler);
+}
+
+Result<data::ReadReport> import_sessions(const ImportJob& job) {
+  return data::import_sessions(job.host.disk, job.options, line_shape(job.request.sessions));
+}
+
+constexpr RecordRow kXmc{
+    .format = RecordFormat::kXmc,
+    .name = "XMLC text",
+    .features = FeatureKind::kNumbers,
+    .read = read_only<data::read_xmlc>,
+    .import = [](const ImportJob& job) { return data::import_xmlc(job.host.disk, job.options); },
+    .estimate = estimate_xmlc,
+    .look = look_at_cache,
+    .test = test_xmlc,
+    .query = &QueryParser::add_pairs};
 
 constexpr RecordRow kSessions{.format = RecordFormat::kSessions,
                               .name = "sessions",
                               .features = FeatureKind::kSessions,
                               .imported = "records.sessions",
-                              .count = "{0} sessions of {2} items",
+                              .told = "{0} sessions of {2} items",
                               .lines = "sessions, one a line: ITEM ITEM ...",
                               .read = read_only<data::read_sessions>,
                               .import = import_sessions,
@@ -57,7 +88,8 @@ constexpr RecordRow kText{.format = RecordFormat::kText,
                           .features = FeatureKind::kWords,
                           .imported = "records.text",
                           .cached = "train.words",
-                          .count = "{0} words, {2} different",
+                          .unit = "words",
+                          .told = "{0} words, {2} different",
                           .lines = "plain text, or a directory of 'data import text'",
                           .read = read_only<data::read_words>,
                           .import = import_words,
@@ -71,10 +103,10 @@ constexpr RecordRow kJsonlText{.format = RecordFormat::kJsonlText,
                                .name = "JSON lines of text",
                                .features = FeatureKind::kText,
                                .imported = "records.jsonl",
-                               .count = "{0} records",
+                               .told = "{0} records",
                                .jsonl = true,
-                               .twice = true,
                                .read = read_only<data::read_jsonl>,
+                               .count = count_words,
                                .import = import_text,
                                .copy = copy_text,
                                .estimate = estimate_text,

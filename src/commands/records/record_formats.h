@@ -14,16 +14,16 @@
 #include "base/result.h"
 #include "commands/records/feature_kind.h"
 #include "learn/data/read/byte_source.h"
-#include "learn/data/read/import.h"
 #include "learn/data/read/reading.h"
 #include "learn/data/record_format.h"
+#include "learn/text/featurizer.h"
 #include "run/node_host.h"
 
 namespace gossamer::commands {
 
 struct DataImportRequest;
 struct DataLook;
-struct ImportRequest;
+struct ImportJob;
 class QueryBlock;
 class QueryParser;
 class TestBlocks;
@@ -36,17 +36,18 @@ struct RecordRow {
   // Where `data import` puts the records in its directory, and a run its own in DIR/cache.
   const char* imported = "records.cache";
   const char* cached = "train.cache";
+  const char* unit = "records";  // that progress counts
   // What an import tells of {0} records, {1} features and {2} labels.
-  const char* count = "{0} records, {1} features, {2} labels";
+  const char* told = "{0} records, {1} features, {2} labels";
   // For a format of lines of names, which the content does not tell: what a user should give.
   const char* lines = nullptr;
   bool jsonl = false;  // each line says itself how its features are written
-  bool twice = false;  // import() reads its sources twice
   // Reads records and keeps nothing. Null where they were read before.
   Result<data::ReadReport> (*read)(data::ByteSource& source, const data::ReadOptions& options);
-  // Puts records into a cache (training_data.h).
-  Result<data::ReadReport> (*import)(const run::NodeHost& host, const ImportRequest& request,
-                                     const data::ImportOptions& options);
+  // For records of text: counts their vocabulary, before they are read once more.
+  Result<text::FeaturizerState> (*count)(const ImportJob& job) = nullptr;
+  // Puts records into a cache (record_import.h).
+  Result<data::ReadReport> (*import)(const ImportJob& job);
   // For `data import`, where each run imports what it wrote: copies good records. Null: it makes a cache.
   Result<data::ReadReport> (*copy)(const run::NodeHost& host, const DataImportRequest& request,
                                    const std::string& path) = nullptr;

@@ -13,7 +13,6 @@
 #include <cstdint>
 #include <functional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -43,34 +42,13 @@ struct ImportRequest {
 [[nodiscard]] Result<data::ReadReport> import_records(const run::NodeHost& host,
                                                       const ImportRequest& request);
 
-// The imports of the formats (record_formats.h). They leave the skipped lines to the report.
-[[nodiscard]] Result<data::ReadReport> import_xmlc(const run::NodeHost& host, const ImportRequest& request,
-                                                   const data::ImportOptions& options);
-[[nodiscard]] Result<data::ReadReport> import_jsonl(const run::NodeHost& host, const ImportRequest& request,
-                                                    const data::ImportOptions& options);
-[[nodiscard]] Result<data::ReadReport> import_text(const run::NodeHost& host, const ImportRequest& request,
-                                                   const data::ImportOptions& options);
-[[nodiscard]] Result<data::ReadReport> import_sessions(const run::NodeHost& host,
-                                                       const ImportRequest& request,
-                                                       const data::ImportOptions& options);
-
-// Shows how far an import is, in MB and in `unit`, and ends it when it is asked to stop.
-class ImportProgress {
- public:
-  // Borrows the request for its life.
-  ImportProgress(const run::NodeHost& host, const ImportRequest& request, std::string title,
-                 std::string_view unit = "records")
-      : request_(request), bar_(host.console, host.clock, std::move(title), host.verbosity), unit_(unit) {}
-
-  // The options with this progress, which outlives them.
-  [[nodiscard]] data::ReadOptions shown(data::ReadOptions options);
-  [[nodiscard]] data::ImportOptions shown(data::ImportOptions options);
-  void finish() { bar_.finish(); }
-
- private:
-  const ImportRequest& request_;
-  run::Progress bar_;
-  std::string_view unit_;
+// What the row of a format gets (record_formats.h).
+struct ImportJob {
+  const run::NodeHost& host;
+  const ImportRequest& request;
+  const data::ImportOptions& options;
+  run::Progress& progress;                       // of the options
+  const text::Featurizer* featurizer = nullptr;  // for records whose words were counted
 };
 
 [[nodiscard]] data::LineShape line_shape(const sparse_engine::SessionsConfig& config);

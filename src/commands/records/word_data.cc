@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "commands/records/line_copy.h"
-#include "commands/records/record_import.h"
 #include "host/api/files.h"
 #include "learn/data/name_table.h"
 #include "learn/data/read/byte_source.h"
@@ -155,37 +154,36 @@ Result<DataLook> look_at_words(const run::NodeHost& host, const std::string& pat
   return look;
 }
 
-Result<data::ReadReport> import_words(const run::NodeHost& host, const ImportRequest& request,
-                                      const data::ImportOptions& options) {
-  auto source = data::open_bytes(host.disk, request.sources.front().path);
+Result<data::ReadReport> import_words(const ImportJob& job) {
+  const std::string& path = job.request.sources.front().path;
+  auto source = data::open_bytes(job.host.disk, path);
   if (!source.ok()) return source.error();
-  ImportProgress progress(host, request, "reading", "words");
   data::TokenTextBuilder builder;
-  auto report = data::read_words(**source, progress.shown(options.read),
-                                 [&builder](std::string_view word) -> Result<void> {
-                                   if (word.empty()) {
-                                     builder.end_line();
-                                   } else {
-                                     builder.add(word);
-                                   }
-                                   return {};
-                                 });
+  auto report =
+      data::read_words(**source, job.options.read, [&builder](std::string_view word) -> Result<void> {
+        if (word.empty()) {
+          builder.end_line();
+        } else {
+          builder.add(word);
+        }
+        return {};
+      });
   if (!report.ok()) return report;
-  progress.finish();
-  const auto text =
-      builder.finish({.min_count = request.words.min_count, .max_words = request.words.max_words});
+  const sparse_engine::Word2vecConfig& words = job.request.words;
+  const auto text = builder.finish({.min_count = words.min_count, .max_words = words.max_words});
   if (text.ok() && data::first_window(*text) < text->token.size()) {
-    if (auto done = write_word_cache(host.disk, options.cache_path, *text); !done.ok()) return done.error();
-    return report;
+    auto written = write_word_cache(job.host.disk, job.options.cache_path, *text);
+    return written.ok() ? report : Result<data::ReadReport>(written.error());
   }
-  if (report->skipped > 0) host.say(describe_skipped(*report));
+  job.progress.finish();
+  if (report->skipped > 0) job.host.say(describe_skipped(*report));
   Error error{.kind = ErrorKind::kBadData,
               .what = "nothing to train on",
               .got = "no two frequent words in one line",
               .expected = "lines of words",
               .fix = "lower word2vec.min_count, or give more text"};
   if (!text.ok()) error = text.error();
-  error.where = request.sources.front().path;
+  error.where = path;
   return error;
 }
 

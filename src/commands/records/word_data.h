@@ -29,10 +29,8 @@ namespace gossamer::commands {
 // Looks at the words as features and labels, with a record for each word of the text.
 [[nodiscard]] Result<DataLook> look_at_words(const run::NodeHost& host, const std::string& path);
 
-// Imports the text of the request's one source into a cache. The console shows progress. kBadData when the
-// text gives no window.
-[[nodiscard]] Result<data::ReadReport> import_words(const run::NodeHost& host, const ImportRequest& request,
-                                                    const data::ImportOptions& options);
+// Imports the text of the request's one source into a cache. kBadData when the text gives no window.
+[[nodiscard]] Result<data::ReadReport> import_words(const ImportJob& job);
 
 // Write and read the cache of a run. Reading gives nothing when there is no whole one.
 [[nodiscard]] Result<void> write_word_cache(host::Disk& disk, const std::string& path,

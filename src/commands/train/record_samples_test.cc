@@ -23,6 +23,8 @@ using ::testing::HasSubstr;
 
 // Imports a file into the cache of a run.
 void import_file(SimMachine& machine, const std::string& text, RecordFormat format) {
+  for (const char* directory : {"/data", "/run/cache"})
+    ASSERT_TRUE(machine.disk.make_directories(directory).ok());
   write(machine.disk, "/data/train.txt", text);
   const auto done = import_records(
       machine.host(),

@@ -9,6 +9,7 @@
 #include <map>
 
 #include "commands/predict/prediction.h"
+#include "commands/train/test_small_run.h"
 #include "commands/train/train_run.h"
 #include "run/test_machine.h"
 
@@ -17,6 +18,7 @@ namespace {
 
 using run::testing::SimMachine;
 using run::testing::write;
+using testing::files_of;
 using ::testing::HasSubstr;
 
 // Two kinds of sentences that share no words but "the".
@@ -52,15 +54,6 @@ Result<TrainResult> train(const run::NodeHost& host, const sparse_engine::TrainC
                              .config = config,
                              .settings = {},
                              .stop_requested = stop});
-}
-
-std::map<std::string, std::string> files_of(host::Disk& disk, const std::string& directory) {
-  std::map<std::string, std::string> files;
-  const auto names = disk.list(directory);
-  EXPECT_TRUE(names.ok());
-  if (!names.ok()) return files;
-  for (const std::string& name : *names) files[name] = *host::read_text(disk, directory + "/" + name);
-  return files;
 }
 
 // CBOW and skip-gram learn which words go together. A stopped run goes on to the same model without the

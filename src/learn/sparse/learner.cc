@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "learn/sparse/learner.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
-#include "learn/sparse/phase_timer.h"
 
 namespace gossamer::sparse {
 namespace {
@@ -13,8 +11,6 @@ namespace {
 // Ranges of samples start at multiples of this, so that each packing block and each cache line has one
 // writer.
 constexpr std::size_t kSampleBlock = kernels::kLanes;
-// The number of rows by which the next ones are fetched ahead of the update.
-constexpr std::size_t kUpdateAhead = 4;
 
 std::vector<LayerColumns> layer_columns(const Network& network) {
   std::vector<LayerColumns> columns = {
@@ -25,49 +21,11 @@ std::vector<LayerColumns> layer_columns(const Network& network) {
   return columns;
 }
 
-std::uint64_t rows_of(const HeldRows& held) {
-  std::uint64_t rows = 0;
-  for (std::size_t shard = 0; shard < held.shards(); ++shard) {
-    if (held.holds(shard)) rows += held.rows_of(shard).end - held.rows_of(shard).begin;
-  }
-  return rows;
-}
-
 HiddenOptions hidden_options(const LearnerOptions& options) {
   return {.activation = options.activation, .dropout = options.dropout, .seed = options.seed};
 }
 
 }  // namespace
-
-// One worker's part of a step.
-struct alignas(64) Learner::Worker {
-  struct Owned {
-    Ownership rows;
-    Ownership features;
-  };
-  Worker(const Owned& owned, std::size_t stride, const host::Clock* clock)
-      : active(owned.rows), features(owned.features), gradient(stride), timer(clock) {}
-
-  ActiveSet active;
-  InvertedLists features;
-  AlignedArray<float> gradient;  // of one embedding row
-  PhaseTimer timer;
-  LearnerPhases phases;
-};
-
-LearnerPhases& LearnerPhases::operator+=(const LearnerPhases& other) {
-  select += other.select;
-  embed += other.embed;
-  find += other.find;
-  positives += other.positives;
-  forward += other.forward;
-  reduce += other.reduce;
-  weights += other.weights;
-  dense += other.dense;
-  embedding += other.embedding;
-  waiting += other.waiting;
-  return *this;
-}
 
 Learner::Learner(const Parts& parts, const LearnerOptions& options)
     : parts_(parts),
@@ -80,8 +38,12 @@ Learner::Learner(const Parts& parts, const LearnerOptions& options)
                hidden_options(options)),
       dense_({.network = parts.network, .optimizer = optimizer_, .kernels = parts.kernels},
              hidden_options(options), {.padded = state_.padded, .workers = parts.compute.workers()}),
-      holds_rows_(rows_of(parts.network.part.rows) > 0),
-      timer_(parts.clock) {
+      embedding_({.network = parts.network, .optimizer = optimizer_, .kernels = parts.kernels},
+                 {.stride = state_.first().stride, .own = state_.first().own},
+                 {.padded = state_.padded, .workers = parts.compute.workers()}),
+      rows_({.network = parts.network, .sampler = sampler_, .logq = logq_}, options.seed,
+            parts.compute.workers()),
+      times_(parts.clock, parts.compute.workers()) {
   CHECK(options.batch_max >= 1, options.batch_max);
   // A sample's own set says nothing about what the other samples may score.
   CHECK(parts.hashed == nullptr || parts.hashed->found().sets == HashSets::kShared ||
@@ -89,10 +51,6 @@ Learner::Learner(const Parts& parts, const LearnerOptions& options)
   CHECK(parts.network.embedding.has_moments() && parts.network.output.has_moments());
   CHECK(parts.labels.count.size() == parts.network.shape.labels, parts.labels.count.size(),
         parts.network.shape.labels);
-  const LayerState& first = state_.first();
-  if (const std::size_t width = first.own.end - first.own.begin; width < first.stride) {
-    own_gradient_ = AlignedArray<float>(state_.padded * width);
-  }
   const int workers = parts.compute.workers();
   if (options.keep_scores) scores_.resize(static_cast<std::size_t>(workers));
   softmax_ =
@@ -107,18 +65,10 @@ Learner::Learner(const Parts& parts, const LearnerOptions& options)
                           .workers = workers},
                          parts.kernels);
   for (int worker = 0; worker < workers; ++worker) {
-    const Ownership features = {.worker = static_cast<std::uint32_t>(worker),
-                                .workers = static_cast<std::uint32_t>(workers)};
-    Ownership rows = features;
-    rows.held = &parts.network.part.rows;
-    workers_.emplace_back(Worker::Owned{.rows = rows, .features = features}, parts.network.embedding.stride(),
-                          parts.clock);
     parts_of_hidden_gradient_.push_back(
         {.sums = softmax_->sums(worker), .hidden_gradient = softmax_->hidden_gradient(worker)});
   }
 }
-
-Learner::~Learner() = default;
 
 host::Range Learner::samples_of(int worker) const {
   const host::Range blocks =
@@ -129,65 +79,15 @@ host::Range Learner::samples_of(int worker) const {
 template <class Task>
 void Learner::run(Task&& task) {
   parts_.compute.run([&](int w) {
-    Worker& worker = workers_[static_cast<std::size_t>(w)];
+    Worker& worker = times_.of(w);
     worker.timer.start();
     task(w, worker);
   });
 }
 
-void Learner::select(Worker& worker) const {
-  worker.active.build(batch_.labels);
-  Rng rng(options_.seed, Purpose::kNegatives, step_.value);
-  sampler_.draw_all(rng, [&](std::uint32_t label) { worker.active.add(label); });
-  if (found_ != nullptr) add_found(worker);
+void Learner::select(int number, Worker& worker) {
+  rows_.select(number, batch_, step_);
   worker.timer.lap(worker.phases.select);
-}
-
-void Learner::add_found(Worker& worker) const {
-  const std::size_t asking = found_->asking(batch_.size());
-  for (std::size_t sample = 0; sample < asking; ++sample) {
-    if (found_->sets == HashSets::kOwn) {
-      for (const std::uint32_t label : found_->of(sample)) {
-        worker.active.add_finder(label, static_cast<std::uint32_t>(sample));
-      }
-      continue;
-    }
-    for (const std::uint32_t label : found_->of(sample)) worker.active.add_certain(label);
-    if (!logq_.own_labels_certain()) continue;
-    for (const std::uint32_t label : batch_.labels.row(sample)) worker.active.add_certain(label);
-  }
-  if (found_->sets == HashSets::kOwn) worker.active.end_finders();
-}
-
-void Learner::gather_own_gradient(host::Range samples) {
-  const LayerState& layer = state_.first();
-  const std::size_t width = layer.own.end - layer.own.begin;
-  if (own_gradient_.size() == 0) return;
-  for (std::size_t sample = samples.begin; sample < samples.end; ++sample) {
-    std::copy_n(layer.dh.data() + sample * layer.stride + layer.own.begin, width,
-                own_gradient_.data() + sample * width);
-  }
-}
-
-void Learner::update_embedding(Worker& worker) const {
-  RowTable& table = parts_.network.embedding;
-  const LayerState& layer = state_.first();
-  const std::size_t width = layer.own.end - layer.own.begin;
-  if (width == 0) return;
-  const std::span<const float> gradient = own_gradient_.size() > 0 ? own_gradient_.span() : layer.dh.span();
-  const std::span<const std::uint32_t> features = worker.features.ids();
-  for (std::size_t slot = 0; slot < features.size(); ++slot) {
-    if (slot + kUpdateAhead < features.size()) prefetch_row(table, features[slot + kUpdateAhead]);
-    const auto samples = worker.features.samples(slot);
-    parts_.kernels.weighted_sum({.out = worker.gradient.data(),
-                                 .table = gradient.data(),
-                                 .stride = width,
-                                 .indices = samples.data(),
-                                 .values = worker.features.values(slot).data(),
-                                 .count = samples.size(),
-                                 .width = width});
-    optimizer_.update(parts_.kernels, table, features[slot], worker.gradient.data());
-  }
 }
 
 void Learner::begin(const data::Batch& batch, StepNumber step, const StepSchedule& schedule,
@@ -198,8 +98,7 @@ void Learner::begin(const data::Batch& batch, StepNumber step, const StepSchedul
   alone_ = company == Company::kAlone;
   step_ = step;
   bytes_before_ = bytes();
-  timer_.start();
-  for (Worker& worker : workers_) worker.phases = {};
+  times_.begin();
   embedded_ = std::exchange(embedded_ahead_, std::nullopt) == step;
   if (embedded_) {
     std::swap(state_.first().y, ahead_->y);
@@ -209,20 +108,16 @@ void Learner::begin(const data::Batch& batch, StepNumber step, const StepSchedul
   state_.samples = batch.size();
   listed_ = false;
   optimizer_.begin_step(step, schedule.learning_rate);
-  asking_ = parts_.hashed != nullptr && parts_.hashed->begun(step);
-  found_ = asking_ ? &parts_.hashed->found() : nullptr;
-  if (asking_) parts_.hashed->prepare(step);
-  upkeep_ms_ = 0;
-  timer_.lap(upkeep_ms_);
+  const bool asking = parts_.hashed != nullptr && parts_.hashed->begun(step);
+  rows_.begin(asking ? &parts_.hashed->found() : nullptr);
+  if (asking) parts_.hashed->prepare(step);
+  times_.end_upkeep();
 }
 
-void Learner::recall(const FoundRows& found) {
-  asking_ = false;
-  found_ = &found;
-}
+void Learner::recall(const FoundRows& found) { rows_.recall(found); }
 
 void Learner::embed() {
-  logq_.set_batch(batch_.size(), found_ == nullptr ? 0 : found_->asking(batch_.size()));
+  logq_.set_batch(batch_.size(), rows_.askers(batch_.size()));
   run([&](int w, Worker& worker) {
     if (dense_changed_) dense_.read_weights(w);
     if (embedded_)
@@ -247,12 +142,11 @@ void Learner::embed_ahead(const data::Batch& batch, StepNumber step) {
 void Learner::list() {
   if (listed_) return;
   listed_ = true;
-  run([&](int, Worker& worker) {
+  run([&](int w, Worker& worker) {
     // Without output rows there are none to score or to update.
-    if (!asking_ && holds_rows_) select(worker);
+    if (!rows_.asking() && rows_.holds_rows()) select(w, worker);
     // Without columns there is no embedding to update.
-    if (state_.first().own.begin < state_.first().own.end)
-      worker.features.build(batch_.features, parts_.network.shape.features);
+    if (state_.first().own.begin < state_.first().own.end) rows_.list_features(w, batch_);
     worker.timer.lap(worker.phases.select);
   });
 }
@@ -267,7 +161,7 @@ void Learner::deepen(std::size_t layer) {
 // The labels that the first samples find by their last h.
 void Learner::find_negatives() {
   run([&](int w, Worker& worker) {
-    const host::Range asking = host::worker_range(found_->asking(batch_.size()), w, parts_.compute.workers());
+    const host::Range asking = host::worker_range(rows_.askers(batch_.size()), w, parts_.compute.workers());
     for (std::size_t sample = asking.begin; sample < asking.end; ++sample) {
       parts_.hashed->find(w, state_, step_, sample);
     }
@@ -275,31 +169,11 @@ void Learner::find_negatives() {
   });
 }
 
-std::uint64_t Learner::most_scores() const {
-  std::uint64_t most = 0;
-  if (!asking_) {
-    for (const Worker& worker : workers_) most += worker.active.size() * batch_.size();
-    return most;
-  }
-  CHECK(found_->sets == HashSets::kOwn, static_cast<int>(found_->sets));
-  const HeldRows& held = parts_.network.part.rows;
-  const std::uint64_t rows = rows_of(held);
-  const std::size_t asking = found_->asking(batch_.size());
-  for (std::size_t sample = 0; sample < batch_.size(); ++sample) {
-    const auto labels = std::ranges::count_if(batch_.labels.row(sample),
-                                              [&](std::uint32_t label) { return held.contains(label); });
-    const std::uint64_t found = sample < asking ? found_->limit : 0;
-    // A label that is the sample's own and was found too is scored once.
-    most += std::min(rows, static_cast<std::uint64_t>(labels) + found);
-  }
-  return most;
-}
-
 void Learner::score() {
   list();
-  if (asking_) find_negatives();
+  if (rows_.asking()) find_negatives();
   run([&](int w, Worker& worker) {
-    if (asking_) select(worker);
+    if (rows_.asking()) select(w, worker);
     softmax_->pack_hidden(state_, samples_of(w));
     worker.timer.lap(worker.phases.embed);
     samples_.score_positives(batch_, samples_of(w), state_);
@@ -307,7 +181,7 @@ void Learner::score() {
   });
   SamplePhases::fill_shifts(state_);
   run([&](int w, Worker& worker) {
-    softmax_->forward(w, worker.active, state_);
+    softmax_->forward(w, rows_.active(w), state_);
     worker.timer.lap(worker.phases.forward);
   });
   SamplePhases::add_shares(parts_of_hidden_gradient_, state_);
@@ -333,41 +207,40 @@ void Learner::descend(std::size_t layer) {
 
 void Learner::complete_gradient() {
   list();
-  if (alone_ && own_gradient_.size() == 0) return;
+  if (alone_ && !embedding_.gathers()) return;
   run([&](int w, Worker& worker) {
     if (!alone_) samples_.through_activation(0, samples_of(w), state_);
-    gather_own_gradient(samples_of(w));
+    embedding_.gather(state_.first(), samples_of(w));
     worker.timer.lap(worker.phases.reduce);
   });
 }
 
 void Learner::update_rows(int number, Worker& worker) {
-  softmax_->backward(number, worker.active, state_);
+  softmax_->backward(number, rows_.active(number), state_);
   worker.timer.lap(worker.phases.weights);
   dense_.update(number, state_);
   worker.timer.lap(worker.phases.dense);
+}
+
+void Learner::update_embedding(int number, Worker& worker) {
+  embedding_.update(number, rows_.features(number), state_.first());
+  worker.timer.lap(worker.phases.embedding);
 }
 
 StepReport Learner::finish() {
   complete_gradient();
   run([&](int w, Worker& worker) {
     update_rows(w, worker);
-    update_embedding(worker);
-    worker.timer.lap(worker.phases.embedding);
+    update_embedding(w, worker);
   });
   StepReport result = report();
-  double wall = upkeep_ms_;
-  timer_.lap(wall);
-  result.phases.waiting = std::max(0.0, wall - result.phases.total());
+  times_.add_waiting(result.phases);
   return result;
 }
 
 void Learner::finish_columns() {
   complete_gradient();
-  run([&](int, Worker& worker) {
-    update_embedding(worker);
-    worker.timer.lap(worker.phases.embedding);
-  });
+  run([&](int w, Worker& worker) { update_embedding(w, worker); });
 }
 
 void Learner::finish_rows() {
@@ -386,17 +259,9 @@ StepReport Learner::report() const {
   for (std::size_t sample = 0; sample < state_.samples; ++sample)
     report.labelled_samples += state_.target[sample] > 0 ? 1 : 0;
   report.grew = bytes() != bytes_before_;
-  for (const Worker& worker : workers_) {
-    report.active_rows += worker.active.size();
-    report.unique_features += worker.features.size();
-    report.phases += worker.phases;
-  }
-  LearnerPhases& p = report.phases;
-  for (double* phase : {&p.select, &p.embed, &p.find, &p.positives, &p.forward, &p.reduce, &p.weights,
-                        &p.dense, &p.embedding}) {
-    *phase /= static_cast<double>(workers_.size());
-  }
-  p.find += upkeep_ms_;
+  report.active_rows = rows_.active_rows();
+  report.unique_features = rows_.unique_features();
+  report.phases = times_.phases();
   return report;
 }
 
@@ -413,8 +278,7 @@ StepReport Learner::step(const data::Batch& batch, StepNumber step, const StepSc
 
 std::uint64_t Learner::bytes() const {
   std::uint64_t total =
-      state_.bytes() + sizeof(float) * own_gradient_.size() + softmax_->bytes() + dense_.bytes();
-  for (const Worker& worker : workers_) total += worker.active.bytes() + worker.features.bytes();
+      state_.bytes() + embedding_.bytes() + softmax_->bytes() + dense_.bytes() + rows_.bytes();
   for (const RowScores& scores : scores_) total += scores.bytes();
   if (ahead_) total += ahead_->bytes();
   return total;

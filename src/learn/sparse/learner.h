@@ -34,6 +34,11 @@
 // With all these the same they are equal to the bit. Other parts or another number of workers give the same
 // to rounding. Samples without labels count in the mean but add nothing to loss or gradient. Samples without
 // features work.
+//
+// The parts of a step: its rows (step_rows.h), what is done by sample (sample_phases.h), by output row
+// (panel_softmax.h), by dense layer (dense_layers.h) and by embedding row (embedding_update.h), and its times
+// (step_times.h).
+//
 // Memory: see bytes(). A step allocates only when it is larger than all before it. Owner and thread rule: one
 // thread, the owner of the Compute.
 #pragma once
@@ -45,15 +50,14 @@
 #include <span>
 #include <vector>
 
-#include "base/aligned_array.h"
 #include "base/ids.h"
 #include "host/api/clock.h"
 #include "host/api/compute.h"
 #include "kernels/kernels.h"
 #include "learn/data/rows.h"
 #include "learn/sparse/dense_layers.h"
+#include "learn/sparse/embedding_update.h"
 #include "learn/sparse/hidden_layer.h"
-#include "learn/sparse/inverted_lists.h"
 #include "learn/sparse/negatives/hash_negatives.h"
 #include "learn/sparse/negatives/logq.h"
 #include "learn/sparse/negatives/negatives.h"
@@ -61,9 +65,10 @@
 #include "learn/sparse/network/network.h"
 #include "learn/sparse/network/schedule.h"
 #include "learn/sparse/panel_softmax.h"
-#include "learn/sparse/phase_timer.h"
 #include "learn/sparse/row_scores.h"
 #include "learn/sparse/sample_phases.h"
+#include "learn/sparse/step_rows.h"
+#include "learn/sparse/step_times.h"
 
 namespace gossamer::sparse {
 
@@ -77,26 +82,6 @@ struct LearnerOptions {
   OptimizerOptions optimizer = {};
   bool keep_scores = false;  // the rows' scores are kept, for scores()
   std::uint64_t seed = 1;    // for dropout and negatives
-};
-
-// Milliseconds, mean over workers; all zero without a clock. `waiting` is the rest of the step's wall time:
-// barriers and uneven work.
-struct LearnerPhases {
-  double select = 0;     // active rows and feature lists
-  double embed = 0;      // embedding bag, activation, dropout
-  double find = 0;       // upkeep of the hash tables, and questions to them
-  double positives = 0;  // scores of the samples' own labels
-  double forward = 0;    // pass 1 over the output rows
-  double reduce = 0;     // partition sums, loss, gradient through the activation
-  double weights = 0;    // pass 2 over the output rows, with their update
-  double dense = 0;      // dense layers: forward, backward, update
-  double embedding = 0;  // gradients and updates of the embedding rows
-  double waiting = 0;
-
-  [[nodiscard]] double total() const {
-    return select + embed + find + positives + forward + reduce + weights + dense + embedding + waiting;
-  }
-  LearnerPhases& operator+=(const LearnerPhases& other);
 };
 
 struct StepReport {
@@ -127,7 +112,6 @@ class Learner {
   Learner(const Parts& parts, const LearnerOptions& options);
   Learner(const Learner&) = delete;
   Learner& operator=(const Learner&) = delete;
-  ~Learner();
 
   // One whole step, on a node that holds everything. Requires 1 <= batch.size() <= batch_max, labels for each
   // sample, indices within the network. Steps count from 0 and need not be consecutive.
@@ -170,26 +154,25 @@ class Learner {
   [[nodiscard]] std::span<const RowScores> scores() const { return scores_; }
   // After list(): the most scores of samples that there will be; without hash tables exactly. Requires that
   // what the tables find is not shared.
-  [[nodiscard]] std::uint64_t most_scores() const;
+  [[nodiscard]] std::uint64_t most_scores() const { return rows_.most_scores(batch_); }
 
   [[nodiscard]] kernels::Element element() const { return softmax_->element(); }
   // Bytes of all buffers, without the network.
   [[nodiscard]] std::uint64_t bytes() const;
 
  private:
-  struct Worker;
+  // One worker's times.
+  using Worker = StepTimes::Worker;
 
   // Runs task(worker number, worker) on all workers; each worker's timer starts with it.
   template <class Task>
   void run(Task&& task);
-  void select(Worker& worker) const;
+  void select(int number, Worker& worker);
   void complete_gradient();
-  void gather_own_gradient(host::Range samples);
   void update_rows(int number, Worker& worker);
-  void update_embedding(Worker& worker) const;
+  void update_embedding(int number, Worker& worker);
   [[nodiscard]] host::Range samples_of(int worker) const;
   void find_negatives();
-  void add_found(Worker& worker) const;
   [[nodiscard]] StepReport report() const;
 
   Parts parts_;
@@ -201,28 +184,21 @@ class Learner {
   std::optional<LayerState> ahead_;           // the first layer of a step that has not begun; dh unused
   std::optional<StepNumber> embedded_ahead_;  // that step
   bool embedded_ = false;                     // the present step was it
-  // The first layer's dh of its own columns, [padded][own], if the node's own columns are a part of all; else
-  // empty. In dh itself, where rows are long and only some columns are read, these would share few of the
-  // cache's sets.
-  AlignedArray<float> own_gradient_;
   SamplePhases samples_;
   DenseLayers dense_;
+  EmbeddingUpdate embedding_;
   std::vector<RowScores> scores_;  // by worker; none: they are not kept
   std::unique_ptr<PanelSoftmax> softmax_;
-  std::vector<Worker> workers_;
   std::vector<SamplePhases::Part> parts_of_hidden_gradient_;
+  StepRows rows_;
+  StepTimes times_;
   // The state of the present step.
   data::Batch batch_ = {};
   StepNumber step_ = {};
-  bool asking_ = false;               // whether samples ask
-  const FoundRows* found_ = nullptr;  // null: nothing is found
-  bool alone_ = true;                 // no other node adds anything
+  bool alone_ = true;  // no other node adds anything
   bool listed_ = false;
   bool dense_changed_ = false;  // by another learner
   std::uint64_t bytes_before_ = 0;
-  double upkeep_ms_ = 0;
-  const bool holds_rows_;  // whether it holds any row of the output
-  PhaseTimer timer_;       // from begin()
 };
 
 }  // namespace gossamer::sparse

@@ -5,12 +5,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 
 #include "base/ids.h"
 #include "base/time.h"
 #include "host/api/network.h"
+#include "net/link/link_states.h"
 
 namespace gossamer::net {
 
@@ -18,17 +18,27 @@ namespace gossamer::net {
 [[nodiscard]] inline std::size_t lane_index(host::Lane lane) { return static_cast<std::size_t>(lane); }
 
 struct Connection {
-  enum class Stage {
-    kDialing,   // ours: not open yet
-    kGreeting,  // waits for the other side's first frame
-    kUp,
-    kLeaving,  // the last frame is said: closed once the other side has closed, or its time is up
-  };
+  static constexpr Duration kGreetingTime{5'000'000'000};
+  static constexpr Duration kPingEvery{1'000'000'000};
+  static constexpr Duration kSilence{
+      10'000'000'000};  // a connection on which nothing came for so long is closed
+  static constexpr std::uint64_t kUnwritten = 1ULL << 20;  // above it no more is sent
+
+  // Takes the row of this state and the event.
+  ConnectionAction advance(ConnectionEvent event) {
+    const ConnectionTransition& row = transition(state, event);
+    state = row.to;
+    return row.action;
+  }
+  // How long it may be without a frame, or not be open yet, while it belongs to a link.
+  [[nodiscard]] Duration patience() const {
+    return state == ConnectionState::kHelloSent ? kGreetingTime : kSilence;
+  }
 
   host::ConnectionId id;
   host::Lane lane = host::Lane::kControl;
   bool ours = false;  // we opened it
-  Stage stage = Stage::kDialing;
+  ConnectionState state = ConnectionState::kNew;
   NodeId node;        // the node of its link; 0: none yet, or no more
   std::string where;  // for people
   std::string host;   // the host that it came from; empty if it is ours

@@ -77,4 +77,11 @@ Result<Frame> decode_frame(Slices bytes) {
   return frame;
 }
 
+Error unexpected_frame(const wire::FrameHeader& header, std::string expected) {
+  return {.kind = ErrorKind::kBadData,
+          .what = "the peer broke the rules of the link",
+          .got = fmt::format("a frame of kind {}", static_cast<int>(header.kind_case())),
+          .expected = std::move(expected)};
+}
+
 }  // namespace gossamer::net

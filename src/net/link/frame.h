@@ -7,6 +7,7 @@
 #include <gossamer/link.pb.h>
 
 #include <cstdint>
+#include <string>
 
 #include "base/result.h"
 #include "base/slice.h"
@@ -31,5 +32,8 @@ struct Frame {
 // kBadData, without `where`, for a frame that is too short, too long, no protobuf or of no kind that we know.
 // Also for a payload with a kind that has none.
 [[nodiscard]] Result<Frame> decode_frame(Slices bytes);
+
+// kBadData, without `where`: a frame that may not come now.
+[[nodiscard]] Error unexpected_frame(const wire::FrameHeader& header, std::string expected);
 
 }  // namespace gossamer::net

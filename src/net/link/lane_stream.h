@@ -26,8 +26,8 @@ using MessageNumber = std::uint64_t;
 
 class LaneStream {
  public:
-  // Bytes of a piece: small enough that a line of 2 kB/s brings one within Links::kSilence. So both ends hear
-  // of each piece in time, one by the piece and the other by its acknowledgement.
+  // Bytes of a piece: small enough that a line of 2 kB/s brings one within Connection::kSilence. So both ends
+  // hear of each piece in time, one by the piece and the other by its acknowledgement.
   static constexpr std::uint64_t kPieceBytes = 16ULL << 10;
   static constexpr Duration kAckDelay{50'000'000};
 

@@ -4,10 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
+#include <variant>
 
 #include "base/check.h"
 #include "base/node_name.h"
+#include "base/printable.h"
 
 namespace gossamer::net {
 namespace {
@@ -24,46 +27,47 @@ Duration backoff(int failures) {
 // the frames' own bytes where messages are small; the rest is for Acks and Pings.
 std::uint64_t most_held(std::uint64_t window) { return window + window / 4 + (1ULL << 20); }
 
-// How long a connection may be without a frame, or not be open yet.
-Duration patience(const Connection& connection) {
-  return connection.stage == Connection::Stage::kGreeting ? Links::kGreetingTime : Links::kSilence;
+// The error, said of a connection.
+Error placed(Error error, const Connection& connection) {
+  error.where = connection.where;
+  return error;
 }
 
 }  // namespace
 
 Links::Links(host::Network& network, Options options)
-    : network_(network),
-      options_(std::move(options)),
+    : options_(std::move(options)),
       rng_(options_.seed, Purpose::kBackoff, options_.self.node.value),
-      strangers_(options_.strangers),
-      relay_({.self = options_.self.node,
-              .relays = options_.relays,
-              .most_held = {most_held(options_.control_window), most_held(options_.bulk_window)},
-              .most_held_in_all = options_.relay_bytes}) {
+      connections_(network,
+                   {.self = options_.self.node,
+                    .relays = options_.relays,
+                    .most_held = {most_held(options_.control_window), most_held(options_.bulk_window)},
+                    .most_held_in_all = options_.relay_bytes},
+                   options_.strangers),
+      traffic_(connections_),
+      handshake_({.run = options_.run,
+                  .self = options_.self,
+                  .program = options_.program,
+                  .probes = options_.probes}) {
   CHECK(options_.self.node.value > 0 && options_.self.incarnation.value > 0);
 }
 
-void Links::abandon() {
-  for (const auto& [id, connection] : connections_) {
-    if (!Relay::is_inner(id)) network_.close(id);
-  }
+Link* Links::find(NodeId node) {
+  const auto found = links_.find(node);
+  return found == links_.end() ? nullptr : &found->second;
 }
 
-Links::Link& Links::make_link(NodeId node) {
+const Link* Links::find(NodeId node) const {
+  const auto found = links_.find(node);
+  return found == links_.end() ? nullptr : &found->second;
+}
+
+Link& Links::make_link(NodeId node) {
   const auto [place, made] = links_.try_emplace(node, options_.control_window, options_.bulk_window);
   CHECK(made, node.value);
   place->second.peer.node = node;
   place->second.serial = ++last_serial_;
   return place->second;
-}
-
-Connection& Links::add_connection(host::ConnectionId id, host::Lane lane, Instant now) {
-  Connection& connection = connections_[id];
-  connection.id = id;
-  connection.lane = lane;
-  connection.heard = now;
-  connection.via = relay_.via(id);
-  return connection;
 }
 
 void Links::open(const PeerAddress& to, Instant now) {
@@ -78,88 +82,73 @@ void Links::open(const PeerAddress& to, Instant now) {
 }
 
 void Links::dial(Link& link, host::Lane lane, Instant now) {
-  const host::Endpoint& to = lane == host::Lane::kControl ? link.address.control : link.address.bulk;
-  const NodeId via = link.address.via;
-  const host::ConnectionId id =
-      via.value > 0 ? relay_.connect(via, link.peer.node, lane) : network_.connect(to, lane);
-  Connection& connection = add_connection(id, lane, now);
-  connection.ours = true;
-  connection.node = link.peer.node;
-  connection.where = fmt::format("{} at {}", certificate_name(link.peer.node),
-                                 via.value > 0 ? "relay " + certificate_name(via) : host::to_string(to));
-  LaneState& state = link.lanes[lane_index(lane)];
-  state.connection = id;
+  LaneState& state = link.lane(lane);
+  state.connection = connections_.dial(link, lane, now).id;
   state.retry.reset();
 }
 
 void Links::close(NodeId node, const std::string& reason, Instant now) {
-  const auto found = links_.find(node);
-  if (found == links_.end()) return;
-  Link& link = found->second;
-  for (LaneState& lane : link.lanes) {
-    if (!lane.connection.has_value()) continue;
-    Connection& connection = connections_.at(*lane.connection);
-    if (!lane.up || connection.lane != host::Lane::kControl) {
-      drop(connection.id);
-      continue;
-    }
+  Link* const link = find(node);
+  if (link == nullptr) return;
+  LaneState& control = link->lane(host::Lane::kControl);
+  if (control.up) {
     // close() would throw the Goodbye away. So the other side closes the connection, or its deadline does.
+    Connection& connection = connections_.at(*control.connection);
     wire::FrameHeader goodbye;
     goodbye.mutable_goodbye()->set_reason(reason);
-    send_frame(connection, encode_frame(goodbye));
-    connection.stage = Connection::Stage::kLeaving;
-    connection.node = {};
-    make_stranger(connection, now);
+    connections_.send(connection, encode_frame(goodbye));
+    connection.advance(ConnectionEvent::kUserCloses);
+    connections_.dismiss(connection, now);
+    control.connection.reset();
   }
-  if (link.wake.has_value()) wakes_.erase({*link.wake, node});
-  links_.erase(found);
+  drop_connections(*link);
+  forget(*link);
 }
 
 void Links::fence(PeerId peer, Instant now, LinkEvents& out) {
-  Incarnation& highest = fenced_[peer.node];
-  highest = std::max(highest, peer.incarnation);
-  const auto found = links_.find(peer.node);
-  if (found == links_.end() || found->second.peer.incarnation > peer.incarnation) return;
-  if (found->second.peer.incarnation.value == 0) {  // the incarnation that will answer is not known yet
+  handshake_.fence(peer);
+  const Link* const link = find(peer.node);
+  if (link == nullptr || link->peer.incarnation > peer.incarnation) return;
+  if (link->peer.incarnation.value == 0) {  // the incarnation that will answer is not known yet
     reached(options_.probes, LinkProbe::kFencedBeforeKnown);
     return;
   }
-  LaneState& control = found->second.lanes[lane_index(host::Lane::kControl)];
-  if (control.up) {
-    refuse(connections_.at(*control.connection), fenced_refusal(peer), now);
-    control.connection.reset();
-    control.up = false;
-  }
-  end(peer.node, Error{.where = certificate_name(peer.node), .what = "declared dead"}, out);
+  Error reason{.where = certificate_name(peer.node), .what = "declared dead"};
+  const LaneState& control = link->lane(host::Lane::kControl);
+  if (!control.up) return end(peer.node, std::move(reason), out);
+  leave(connections_.at(*control.connection),
+        {.event = ConnectionEvent::kUserFences,
+         .reason = std::move(reason),
+         .refusal = Handshake::fenced_refusal(peer)},
+        now, out);
 }
 
 std::optional<Ticket> Links::send(PeerId to, host::Lane lane, Message message, Instant now) {
-  const auto found = links_.find(to.node);
-  if (found == links_.end()) return std::nullopt;
-  Link& link = found->second;
-  if (to.incarnation.value != 0 && to.incarnation != link.peer.incarnation) return std::nullopt;
-  const MessageNumber number = link.lanes[lane_index(lane)].stream.send(std::move(message));
-  serve_lane(link, lane, now);
-  return Ticket{.node = to.node, .link = link.serial, .lane = lane, .number = number};
+  Link* const link = find(to.node);
+  if (link == nullptr) return std::nullopt;
+  if (to.incarnation.value != 0 && to.incarnation != link->peer.incarnation) return std::nullopt;
+  const MessageNumber number = link->lane(lane).stream.send(std::move(message));
+  serve(*link, lane, now);
+  return Ticket{.node = to.node, .link = link->serial, .lane = lane, .number = number};
 }
 
 bool Links::cancel(const Ticket& ticket) {
-  const auto found = links_.find(ticket.node);
-  return found != links_.end() && found->second.serial == ticket.link &&
-         found->second.lanes[lane_index(ticket.lane)].stream.cancel(ticket.number);
+  Link* const link = find(ticket.node);
+  return link != nullptr && link->serial == ticket.link &&
+         link->lane(ticket.lane).stream.cancel(ticket.number);
 }
 
 bool Links::settled(const Ticket& ticket) const {
-  const auto found = links_.find(ticket.node);
-  return found == links_.end() || found->second.serial != ticket.link ||
-         found->second.lanes[lane_index(ticket.lane)].stream.acknowledged() >= ticket.number;
+  const Link* const link = find(ticket.node);
+  return link == nullptr || link->serial != ticket.link ||
+         link->lane(ticket.lane).stream.acknowledged() >= ticket.number;
 }
 
 void Links::consumed(const Receipt& receipt, Instant now) {
-  const auto found = links_.find(receipt.node);
-  if (found == links_.end() || found->second.serial != receipt.link) return;
-  found->second.lanes[lane_index(receipt.lane)].stream.consumed(receipt.bytes);
-  serve_lane(found->second, receipt.lane, now);
+  Link* const link = find(receipt.node);
+  if (link == nullptr || link->serial != receipt.link) return;
+  link->lane(receipt.lane).stream.consumed(receipt.bytes);
+  serve(*link, receipt.lane, now);
 }
 
 void Links::on(host::NetworkEvent event, Instant now, LinkEvents& out) {
@@ -176,84 +165,96 @@ void Links::hand_on(host::NetworkEvent& event, Instant now, LinkEvents& out) {
 }
 
 void Links::settle(Instant now, LinkEvents& out) {
-  while (relay_.has_news()) {
-    for (const host::ConnectionId id : relay_.take_ready()) {
-      const auto found = connections_.find(id);
-      const auto link = found == connections_.end() ? links_.end() : links_.find(found->second.node);
-      if (link != links_.end()) serve_lane(link->second, found->second.lane, now);
+  Relay& relay = connections_.relay();
+  while (relay.has_news()) {
+    for (const host::ConnectionId id : relay.take_ready()) {
+      const Connection* const connection = connections_.find(id);
+      Link* const link = connection == nullptr ? nullptr : find(connection->node);
+      if (link != nullptr) serve(*link, connection->lane, now);
     }
-    for (host::NetworkEvent& event : relay_.take_events()) hand_on(event, now, out);
+    for (host::NetworkEvent& event : relay.take_events()) hand_on(event, now, out);
   }
 }
 
-void Links::hang_up(host::ConnectionId id) {
-  if (Relay::is_inner(id)) return relay_.close(id);
-  relay_.down(id);
-  network_.close(id);
-}
-
 void Links::on_event(const host::Opened& event, Instant now, LinkEvents&) {
-  const auto found = connections_.find(event.connection);
-  if (found == connections_.end()) return hang_up(event.connection);
-  Connection& connection = found->second;
-  connection.name = event.peer;
-  connection.stage = Connection::Stage::kGreeting;
-  connection.heard = now;
-  Link& link = links_.at(connection.node);
-  say_hello(connection, link);
+  Connection* const connection = connections_.find(event.connection);
+  if (connection == nullptr) return connections_.hang_up(event.connection);
+  connection->name = event.peer;
+  connection->heard = now;
+  connection->advance(ConnectionEvent::kOpened);
+  Link& link = links_.at(connection->node);
+  connections_.send(*connection, handshake_.hello(link, connection->lane));
   schedule(link, now);
 }
 
 void Links::on_event(const host::Accepted& event, Instant now, LinkEvents&) {
-  if (!strangers_.has_room({event.host, event.peer.certificate})) return hang_up(event.connection);
-  Connection& connection = add_connection(event.connection, event.lane, now);
-  connection.stage = Connection::Stage::kGreeting;
-  connection.where = event.from;
-  connection.host = event.host;
-  connection.name = event.peer;
-  make_stranger(connection, now);
+  connections_.accept(event, now);
 }
 
 void Links::on_event(host::Received& event, Instant now, LinkEvents& out) {
-  const auto found = connections_.find(event.connection);
-  if (found == connections_.end()) return;
-  // Windows bound what a link holds; the network need not hold anything back.
-  if (!Relay::is_inner(event.connection))
-    network_.consumed(event.connection, host::Network::cost(event.frame));
-  Connection& connection = found->second;
-  if (connection.stage == Connection::Stage::kLeaving) return;  // what it says does not matter any more
-  connection.heard = now;
-  if (const auto link = links_.find(connection.node); link != links_.end()) link->second.last_heard = now;
+  Connection* const connection = connections_.find(event.connection);
+  if (connection == nullptr) return;
+  connections_.consumed(event);
+  if (connection->state == ConnectionState::kLeaving)
+    return leave(*connection, {.event = ConnectionEvent::kAnyFrame}, now, out);
+  connection->heard = now;
+  if (Link* const link = find(connection->node)) link->last_heard = now;
   auto frame = decode_frame(std::move(event.frame));
-  if (!frame.ok()) return fault(connection, frame.error(), now, out);
-  on_frame(connection, std::move(*frame), now, out);
+  if (!frame.ok()) return fault(*connection, frame.error(), now, out);
+  on_frame(*connection, std::move(*frame), now, out);
 }
 
 void Links::on_event(const host::Written& event, Instant now, LinkEvents&) {
-  const auto found = connections_.find(event.connection);
-  if (found == connections_.end()) return;
-  Connection& connection = found->second;
-  CHECK(event.bytes <= connection.unwritten, event.bytes, connection.unwritten);
-  connection.unwritten -= event.bytes;
-  const auto link = links_.find(connection.node);
-  if (link != links_.end()) serve_lane(link->second, connection.lane, now);
+  Connection* const connection = connections_.find(event.connection);
+  if (connection == nullptr) return;
+  CHECK(event.bytes <= connection->unwritten, event.bytes, connection->unwritten);
+  connection->unwritten -= event.bytes;
+  if (Link* const link = find(connection->node)) serve(*link, connection->lane, now);
 }
 
 void Links::on_event(const host::Closed& event, Instant now, LinkEvents& out) {
-  const auto found = connections_.find(event.connection);
-  if (found == connections_.end()) return;
-  const Connection connection = found->second;
-  drop(event.connection);
-  const auto link = links_.find(connection.node);
-  if (link == links_.end()) return;
-  Error reason = event.reason;
-  reason.where = connection.where;
-  lost(link->second, connection.lane, reason, now, out);
+  Connection* const connection = connections_.find(event.connection);
+  if (connection == nullptr) return;
+  leave(*connection, {.event = ConnectionEvent::kClosed, .reason = placed(event.reason, *connection)}, now,
+        out);
 }
 
-// Requires that the lane's connection is gone from connections_ already.
+void Links::leave(Connection& connection, Ending ending, Instant now, LinkEvents& out) {
+  const NodeId node = connection.node;
+  const host::Lane lane = connection.lane;
+  switch (const ConnectionAction action = connection.advance(ending.event)) {
+    case ConnectionAction::kNothing: return;
+    case ConnectionAction::kHangUp: return connections_.drop(connection);
+    case ConnectionAction::kLaneDown:
+      connections_.drop(connection);
+      return lost(links_.at(node), lane, ending.reason, now, out);
+    case ConnectionAction::kSayRefusal: return refuse(connection, ending.refusal, now);
+    case ConnectionAction::kSayRefusalAndEnd: {
+      refuse(connection, ending.refusal, now);
+      LaneState& state = links_.at(node).lane(lane);
+      state.connection.reset();
+      state.up = false;
+      return end(node, std::move(ending.reason), out, ending.refused);
+    }
+    case ConnectionAction::kEndLink: return end(node, std::move(ending.reason), out, ending.refused);
+    default: CHECK(false, static_cast<int>(action));
+  }
+}
+
+void Links::fault(Connection& connection, const Error& error, Instant now, LinkEvents& out) {
+  leave(connection, Handshake::fault(placed(error, connection)), now, out);
+}
+
+void Links::refuse(Connection& connection, const wire::Refusal& refusal, Instant now) {
+  wire::FrameHeader header;
+  *header.mutable_refusal() = refusal;
+  connections_.send(connection, encode_frame(header));
+  connections_.dismiss(connection, now);
+}
+
+// Requires that the lane's connection is dropped already.
 void Links::lost(Link& link, host::Lane lane, const Error& reason, Instant now, LinkEvents& out) {
-  LaneState& state = link.lanes[lane_index(lane)];
+  LaneState& state = link.lane(lane);
   const bool was_up = std::exchange(state.up, false);
   state.connection.reset();
   if (link.opener) {
@@ -273,68 +274,131 @@ void Links::lost(Link& link, host::Lane lane, const Error& reason, Instant now, 
   schedule(link, now);
 }
 
-void Links::drop(host::ConnectionId id) {
-  const auto found = connections_.find(id);
-  if (found == connections_.end()) return;
-  strangers_.remove(id);
-  connections_.erase(found);
-  hang_up(id);
-}
-
-void Links::make_stranger(const Connection& connection, Instant now) {
-  relay_.down(connection.id);
-  strangers_.add(connection.id, {connection.host, connection.name.certificate}, now + kGreetingTime);
-}
-
 void Links::drop_connections(Link& link) {
   for (LaneState& lane : link.lanes) {
-    if (lane.connection.has_value()) drop(*std::exchange(lane.connection, std::nullopt));
     lane.up = false;
+    if (!lane.connection.has_value()) continue;
+    Connection& connection = connections_.at(*std::exchange(lane.connection, std::nullopt));
+    // The connection that ends the link is gone already.
+    if (connection.state != ConnectionState::kGone) connection.advance(ConnectionEvent::kLinkEnds);
+    connections_.drop(connection);
   }
 }
 
 void Links::end(NodeId node, Error reason, LinkEvents& out, Refused refused) {
-  const auto found = links_.find(node);
-  CHECK(found != links_.end(), node.value);
-  Link& link = found->second;
+  Link& link = links_.at(node);
   drop_connections(link);
-  if (link.wake.has_value()) wakes_.erase({*link.wake, node});
   out.emplace_back(LinkEnded{link.peer, std::move(reason), refused});
-  links_.erase(found);
+  forget(link);
 }
 
-void Links::serve(Link& link, Instant now) {
-  for (const host::Lane lane : kBothLanes) serve_lane(link, lane, now);
+void Links::forget(const Link& link) {
+  const NodeId node = link.peer.node;
+  if (link.wake.has_value()) wakes_.erase({*link.wake, node});
+  links_.erase(node);
 }
 
-void Links::serve_lane(Link& link, host::Lane lane, Instant now) {
-  LaneState& state = link.lanes[lane_index(lane)];
-  if (state.up) {
-    Connection& connection = connections_.at(*state.connection);
-    const auto due = state.stream.ack_due();
-    if (due.has_value() && *due <= now && connection.unwritten < kUnwritten) {
-      wire::FrameHeader ack;
-      *ack.mutable_ack() = state.stream.tell();
-      send_frame(connection, encode_frame(ack));
-    }
-    while (connection.unwritten < kUnwritten) {
-      auto frame = state.stream.next_frame();
-      if (!frame.has_value()) break;
-      sent_on_channel_[frame->channel] += total_bytes(frame->bytes);
-      send_frame(connection, std::move(frame->bytes));
-    }
-    while (connection.unwritten < kUnwritten) {
-      auto frame = relay_.next_frame(connection.id);
-      if (!frame.has_value()) break;
-      send_frame(connection, std::move(*frame));
-    }
+void Links::on_frame(Connection& connection, Frame frame, Instant now, LinkEvents& out) {
+  const wire::FrameHeader& header = frame.header;
+  const auto state = connection.state;
+  if (header.has_hello() && state == ConnectionState::kAccepted)
+    return on_hello(connection, header.hello(), now, out);
+  if (header.has_welcome() && state == ConnectionState::kHelloSent)
+    return on_welcome(connection, header.welcome(), now, out);
+  if (header.has_refusal() && (state == ConnectionState::kHelloSent || state == ConnectionState::kUp))
+    return leave(connection, Handshake::on_refusal(header.refusal(), connection.where), now, out);
+  if (state != ConnectionState::kUp) {
+    const char* const expected = connection.ours ? "Welcome or Refusal" : "Hello";
+    return fault(connection, unexpected_frame(header, expected), now, out);
   }
-  schedule(link, now);
+  if (header.has_goodbye()) {
+    const std::string reason = printable(header.goodbye().reason());
+    Error left{.where = connection.where, .what = fmt::format("the peer has left: {}", reason)};
+    return leave(connection, {.event = ConnectionEvent::kGoodbye, .reason = std::move(left)}, now, out);
+  }
+  Link& link = links_.at(connection.node);
+  const auto next = traffic_.on_frame(connection, link, std::move(frame), now, out);
+  if (!next.ok()) return fault(connection, next.error(), now, out);
+  connection.advance(ConnectionEvent::kTraffic);
+  if (*next == LinkTraffic::Next::kServe) serve(link, connection.lane, now);
 }
 
-std::uint64_t Links::sent_bytes(std::uint32_t channel) const {
-  const auto found = sent_on_channel_.find(channel);
-  return found == sent_on_channel_.end() ? 0 : found->second;
+void Links::on_hello(Connection& connection, const wire::Hello& hello, Instant now, LinkEvents& out) {
+  const Link* const known = find(peer_of(hello.from()).node);
+  const bool speaks = known != nullptr && known->opener && connections_.speaks(*known);
+  const auto refusal = handshake_.objection(connection, hello, {.link = known, .speaks = speaks});
+  if (refusal.has_value()) {
+    if (auto told = Handshake::incompatible(connection, hello, *refusal)) out.emplace_back(std::move(*told));
+    return leave(connection, {.event = ConnectionEvent::kHelloRefused, .refusal = *refusal}, now, out);
+  }
+  Link& link = link_for(hello, out);
+  connection.where = fmt::format("{} at {}", certificate_name(link.peer.node), connection.where);
+  connections_.send(connection, handshake_.welcome(link, connection.lane, hello));
+  connection.advance(ConnectionEvent::kHello);
+  raise(connection, link, hello.progress(), now, out);
+}
+
+Link& Links::link_for(const wire::Hello& hello, LinkEvents& out) {
+  const PeerId peer = peer_of(hello.from());
+  Link* link = find(peer.node);
+  const Handshake::Claim claim = handshake_.claim(hello, link);
+  if (claim == Handshake::Claim::kSameLink) return *link;
+  if (claim == Handshake::Claim::kTakesOver) {
+    // Nothing of ours has been delivered yet, so what is queued goes over the other's link.
+    drop_connections(*link);
+    for (LaneState& lane : link->lanes) lane.retry.reset();
+    link->opener = false;
+  } else {
+    if (link != nullptr) {
+      const char* const what =
+          link->peer == peer ? "the peer has opened a new link" : "the peer came back as another incarnation";
+      end(peer.node, Error{.where = certificate_name(peer.node), .what = what}, out);
+    }
+    link = &make_link(peer.node);
+  }
+  link->peer = peer;
+  link->session = hello.session();
+  return *link;
+}
+
+void Links::on_welcome(Connection& connection, const wire::Welcome& welcome, Instant now, LinkEvents& out) {
+  Link& link = links_.at(connection.node);
+  if (auto wrong = handshake_.objection(connection, welcome, link)) {
+    return leave(connection, {.event = ConnectionEvent::kWelcomeWrong, .reason = std::move(*wrong)}, now,
+                 out);
+  }
+  link.peer = peer_of(welcome.from());
+  connection.advance(ConnectionEvent::kWelcome);
+  raise(connection, link, welcome.progress(), now, out);
+}
+
+void Links::raise(Connection& connection, Link& link, const wire::Progress& theirs, Instant now,
+                  LinkEvents& out) {
+  LaneState& lane = link.lane(connection.lane);
+  // The other side knows that its earlier connection is lost, or it would not have opened this one.
+  if (lane.connection.has_value() && *lane.connection != connection.id)
+    leave(connections_.at(*lane.connection), {.event = ConnectionEvent::kReplaced}, now, out);
+  if (link.was_up && lane.stream.queued_bytes() > 0) reached(options_.probes, LinkProbe::kResent);
+  connection.node = link.peer.node;
+  connection.next_ping = now;
+  connections_.raise(connection);
+  lane.connection = connection.id;
+  lane.retry.reset();
+  lane.up = true;
+  link.was_up = true;
+  link.last_heard = now;
+  if (auto attached = lane.stream.attach(theirs); !attached.ok()) {
+    return leave(connection,
+                 {.event = ConnectionEvent::kWrongProgress, .reason = placed(attached.error(), connection)},
+                 now, out);
+  }
+  if (connection.lane == host::Lane::kControl) out.emplace_back(LinkUp{link.peer});
+  serve(link, connection.lane, now);
+}
+
+void Links::serve(Link& link, host::Lane lane, Instant now) {
+  traffic_.serve(link.lane(lane), now);
+  schedule(link, now);
 }
 
 void Links::schedule(Link& link, Instant now) {
@@ -344,12 +408,12 @@ void Links::schedule(Link& link, Instant now) {
     if (lane.retry.has_value()) at(*lane.retry);
     if (!lane.connection.has_value()) continue;
     const Connection& connection = connections_.at(*lane.connection);
-    at(connection.heard + patience(connection));
+    at(connection.heard + connection.patience());
     if (!lane.up) continue;
     at(connection.next_ping);
     // A full connection is served again when something was written.
     const auto due = lane.stream.ack_due();
-    if (due.has_value() && connection.unwritten < kUnwritten) at(std::max(*due, now));
+    if (due.has_value() && connection.unwritten < Connection::kUnwritten) at(std::max(*due, now));
   }
   if (wake == link.wake) return;
   if (link.wake.has_value()) wakes_.erase({*link.wake, link.peer.node});
@@ -359,16 +423,18 @@ void Links::schedule(Link& link, Instant now) {
 
 std::optional<Instant> Links::next_wakeup() const {
   std::optional<Instant> wake;
-  if (relay_.has_news()) return Instant{};
+  if (connections_.relay().has_news()) return Instant{};
   if (!wakes_.empty()) wake = wakes_.begin()->first;
-  if (const auto next = strangers_.next()) wake = std::min(wake.value_or(next->first), next->first);
+  if (const auto next = connections_.next_stranger())
+    wake = std::min(wake.value_or(next->first), next->first);
   return wake;
 }
 
 void Links::tick(Instant now, LinkEvents& out) {
-  for (auto next = strangers_.next(); next.has_value() && next->first <= now; next = strangers_.next()) {
+  for (auto next = connections_.next_stranger(); next.has_value() && next->first <= now;
+       next = connections_.next_stranger()) {
     reached(options_.probes, LinkProbe::kSilentStranger);
-    drop(next->second);
+    leave(connections_.at(next->second), {.event = ConnectionEvent::kSilence}, now, out);
   }
   while (!wakes_.empty() && wakes_.begin()->first <= now) {
     Link& link = links_.at(wakes_.begin()->second);
@@ -381,49 +447,38 @@ void Links::tick(Instant now, LinkEvents& out) {
 
 void Links::tick_link(Link& link, Instant now, LinkEvents& out) {
   for (const host::Lane lane : kBothLanes) {
-    LaneState& state = link.lanes[lane_index(lane)];
+    LaneState& state = link.lane(lane);
     if (state.retry.has_value() && *state.retry <= now) dial(link, lane, now);
     if (!state.connection.has_value()) continue;
     Connection& connection = connections_.at(*state.connection);
-    if (connection.heard + patience(connection) <= now) {
+    if (connection.heard + connection.patience() <= now) {
       reached(options_.probes, LinkProbe::kSilentConnection);
-      const Error reason{.where = connection.where,
-                         .what = fmt::format("no sign of life on the {} lane for {} s", name(lane),
-                                             patience(connection).seconds())};
-      drop(connection.id);
-      lost(link, lane, reason, now, out);
+      Error reason{.where = connection.where,
+                   .what = fmt::format("no sign of life on the {} lane for {} s", name(lane),
+                                       connection.patience().seconds())};
+      leave(connection, {.event = ConnectionEvent::kSilence, .reason = std::move(reason)}, now, out);
       continue;
     }
-    if (state.up && connection.next_ping <= now) {
-      connection.next_ping = now + kPingEvery;
-      if (connection.ping != 0) continue;  // the last is still under way
-      wire::FrameHeader ping;
-      connection.ping = ++last_token_;
-      connection.ping_sent = now;
-      ping.mutable_ping()->set_token(connection.ping);
-      send_frame(connection, encode_frame(ping));
-    }
+    if (state.up) traffic_.ping(connection, now);
   }
-  serve(link, now);
+  for (const host::Lane lane : kBothLanes) serve(link, lane, now);
 }
 
 LinkStatistics Links::statistics(NodeId node) const {
-  const auto found = links_.find(node);
-  if (found == links_.end()) return {};
-  const Link& link = found->second;
-  LinkStatistics statistics{.up = link.lanes[lane_index(host::Lane::kControl)].up,
-                            .round_trip = link.round_trip,
-                            .last_heard = link.last_heard};
+  const Link* const link = find(node);
+  if (link == nullptr) return {};
+  const LaneState& control = link->lane(host::Lane::kControl);
+  LinkStatistics statistics{.up = control.up, .round_trip = link->round_trip, .last_heard = link->last_heard};
   if (statistics.up) {
-    const NodeId via = connections_.at(*link.lanes[lane_index(host::Lane::kControl)].connection).via;
+    const NodeId via = connections_.at(*control.connection).via;
     if (via.value > 0) statistics.relayed_by = via;
   }
-  for (const LaneState& lane : link.lanes) {
+  for (const LaneState& lane : link->lanes) {
     statistics.queued_bytes += lane.stream.queued_bytes();
     statistics.acknowledged_bytes += lane.stream.acknowledged_bytes();
     statistics.received_bytes += lane.stream.received_bytes();
   }
-  statistics.link = link.serial;
+  statistics.link = link->serial;
   return statistics;
 }
 

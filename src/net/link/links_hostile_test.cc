@@ -10,28 +10,13 @@
 #include <string>
 #include <vector>
 
+#include "net/link/test_counting_network.h"
 #include "net/link/test_simulated_nodes.h"
 
 namespace gossamer::net {
 namespace {
 
 using ::testing::HasSubstr;
-
-// A network that takes everything and never answers.
-class Counting final : public host::Network {
- public:
-  Result<host::Endpoint> listen(const host::Endpoint& at, Lane) override { return at; }
-  host::ConnectionId connect(const host::Endpoint&, Lane) override { return host::ConnectionId{++dialed}; }
-  void send(host::ConnectionId, Slices frame) override { queued += total_bytes(frame); }
-  void consumed(host::ConnectionId, std::uint64_t) override {}
-  void close(host::ConnectionId) override { ++closed; }
-  host::QuestionId ask(const host::Endpoint&, host::Question) override { return {}; }
-  void answer(host::QuestionId, Result<std::string>) override {}
-
-  std::uint64_t dialed = 0;
-  std::uint64_t closed = 0;
-  std::uint64_t queued = 0;
-};
 
 // Connections that say nothing are closed after a while. Beyond what one certificate, one host or all
 // together may have, they are closed immediately. A flood of one keeps no other out.
@@ -75,7 +60,7 @@ TEST_F(LinksTest, Strangers) {
   for (std::size_t held = 0; held < limits.in_all; held += limits.of_host)
     flood_from_host("t" + std::to_string(held));
   EXPECT_EQ(closed, strangers.size() * kEach - limits.in_all);
-  run_for(Links::kGreetingTime.seconds());
+  run_for(Connection::kGreetingTime.seconds());
   EXPECT_EQ(closed, strangers.size() * kEach);
   // All is free again.
   closed = 0;
@@ -149,7 +134,7 @@ TEST_F(LinksTest, HostileOpenings) {
   LinkEvents ignored;
   a.links->close(b.id.node, "done", timeline_.now());
   b.send(a, Lane::kControl, "late");
-  run_for(Links::kGreetingTime.seconds() + 1);
+  run_for(Connection::kGreetingTime.seconds() + 1);
   EXPECT_TRUE(a.bodies(Lane::kControl).empty());
 }
 
@@ -184,7 +169,7 @@ TEST_F(LinksTest, OtherVersion) {
 
 // A peer that sends without reading, Pings above all, costs bounded memory.
 TEST_F(LinksTest, PingsUnread) {
-  Counting network;
+  CountingNetwork network;
   Links links(network, {.run = "run", .self = {NodeId{1}, Incarnation{1}}, .program = "test"});
   LinkEvents events;
   const host::ConnectionId id{7};
@@ -200,14 +185,14 @@ TEST_F(LinksTest, PingsUnread) {
   ASSERT_EQ(events.size(), 1U);
   header.mutable_ping()->set_token(1);
   for (int i = 0; i < 500'000; ++i) links.on(host::Received{id, encode_frame(header)}, {}, events);
-  EXPECT_LT(network.queued, 3 * Links::kUnwritten);
+  EXPECT_LT(network.queued, 3 * Connection::kUnwritten);
   EXPECT_TRUE(links.next_wakeup().has_value());
   links.tick({}, events);
 }
 
 // A connection that neither opens nor fails is given up and dialed again; waiting for it, nothing spins.
 TEST(LinksSilence, DialingHasATimeOut) {
-  Counting network;
+  CountingNetwork network;
   Links links(network, {.run = "run", .self = {NodeId{1}, Incarnation{1}}, .program = "test"});
   LinkEvents events;
   links.open({.node = NodeId{2}, .control = {"there", 1}, .bulk = {"there", 2}}, {});

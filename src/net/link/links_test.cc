@@ -183,7 +183,7 @@ TEST_F(LinksTest, DeathIsNoticed) {
   EXPECT_EQ(a.all<LinkBroken>()[0].peer.node, NodeId{2});
   EXPECT_THAT(a.all<LinkBroken>()[0].reason.message(), HasSubstr("node-2"));
   internet_.vanish("m3");
-  run_for(Links::kSilence.seconds() + 2);
+  run_for(Connection::kSilence.seconds() + 2);
   ASSERT_EQ(a.all<LinkBroken>().size(), 2U);
   EXPECT_THAT(a.all<LinkBroken>()[1].reason.message(), HasSubstr("no sign of life"));
   EXPECT_FALSE(a.all<OpenFailed>().empty());

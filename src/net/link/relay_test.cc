@@ -194,7 +194,7 @@ TEST_F(RelayTest, PathIsCut) {
     internet_.cut("m3", machine);
     a.send(b, Lane::kControl, std::string("to b, cut ") + machine);
     b.send(a, Lane::kControl, std::string("to a, cut ") + machine);
-    run_for(Links::kSilence.seconds() + 3);
+    run_for(Connection::kSilence.seconds() + 3);
     EXPECT_FALSE(a.links->statistics(b.id.node).up);
     EXPECT_FALSE(b.links->statistics(a.id.node).up);
     internet_.heal(machine, "m3");

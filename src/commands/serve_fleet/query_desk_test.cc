@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands/serve_fleet/query_desk.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <utility>
+
+#include "host/posix/clock.h"
+#include "host/posix/serial_thread.h"
+
+namespace gossamer::commands {
+namespace {
+
+using Found = QueryDesk::Found;
+
+const QueryDesk::Patience kNone{.time = Duration()};
+const QueryDesk::Patience kLong{.time = from_seconds(600)};
+
+AskedBlock block(std::uint64_t number) {
+  return {.number = number, .begin = {0, 0}, .index = {}, .value = {}, .labels = 1};
+}
+Found lists(std::uint32_t label) { return {.net = {{{.id = label, .score = 1}}}, .fused = {}}; }
+
+// The asking thread, with a lead that does `answer` when it is woken.
+class QueryDeskTest : public ::testing::Test {
+ protected:
+  void lead(std::function<void()> answer) {
+    desk_.leads(
+        {.at = {}, .token = "token", .wake = [answer = std::move(answer)](const auto&) { answer(); }});
+    const auto led = desk_.wait_until_led(clock_, kNone);
+    ASSERT_TRUE(led.ok());
+    EXPECT_EQ(led->token, "token");
+  }
+
+  host::PosixClock clock_;
+  QueryDesk desk_;
+};
+
+// Each block gets its own answer, whatever comes late for an earlier one.
+TEST_F(QueryDeskTest, LateAnswersAreDropped) {
+  lead([this] {
+    const auto asked = desk_.take_question();
+    ASSERT_TRUE(asked);
+    desk_.gives({.number = asked->number - 1, .found = lists(99)});
+    desk_.gives({.number = asked->number, .found = lists(static_cast<std::uint32_t>(asked->number))});
+  });
+  for (std::uint64_t number = 1; number < 4; ++number) {
+    const auto answer = desk_.ask(block(number), clock_, kNone);
+    ASSERT_TRUE(answer.ok());
+    EXPECT_EQ(answer->net, lists(static_cast<std::uint32_t>(number)).net);
+  }
+}
+
+// An answer may be an error, which concerns its block alone.
+TEST_F(QueryDeskTest, ErrorOfOneBlock) {
+  lead([this] {
+    const auto asked = desk_.take_question();
+    if (asked->number == 1) return desk_.gives({.number = 1, .found = Error{.where = "node 5"}});
+    desk_.gives({.number = asked->number, .found = lists(2)});
+  });
+  const auto wrong = desk_.ask(block(1), clock_, kNone);
+  ASSERT_FALSE(wrong.ok());
+  EXPECT_EQ(wrong.error().where, "node 5");
+  EXPECT_TRUE(desk_.ask(block(2), clock_, kNone).ok());
+}
+
+// A thread that waits in vain is told why.
+TEST_F(QueryDeskTest, WaitsNoLongerThanIsOfUse) {
+  desk_.shows({.members = 2, .whole = false});
+  const auto late = desk_.wait_until_whole(clock_, kNone);
+  ASSERT_FALSE(late.ok());
+  EXPECT_EQ(late.error().got, "2 of them ready after 0 s");
+  const auto stopped =
+      desk_.wait_until_whole(clock_, {.time = from_seconds(600), .stop = [] { return true; }});
+  ASSERT_FALSE(stopped.ok());
+  EXPECT_EQ(stopped.error().got, "stopped while they were waited for");
+  desk_.shows({.members = 3, .whole = true});
+  EXPECT_TRUE(desk_.wait_until_whole(clock_, kNone).ok());
+  lead([this] { desk_.fails({.where = "nodes/2.log"}); });
+  const auto failed = desk_.ask(block(1), clock_, kLong);
+  ASSERT_FALSE(failed.ok());
+  EXPECT_EQ(failed.error().where, "nodes/2.log");
+}
+
+// Waiting ends when nothing leads any more.
+TEST_F(QueryDeskTest, NobodyLeadsAnyMore) {
+  desk_.closes();
+  const auto led = desk_.wait_until_led(clock_, kLong);
+  ASSERT_FALSE(led.ok());
+  EXPECT_EQ(led.error().got, "they have ended");
+}
+
+// The lead lives until it is told that there is nothing more to come, and no longer.
+TEST_F(QueryDeskTest, LeadsUntilTheEnd) {
+  host::SerialThread leading;
+  host::Mailbox<int> wakes;
+  leading.give([&] {
+    desk_.leads({.at = {}, .token = {}, .wake = [&wakes](const auto&) { wakes.push(1); }});
+    while (!desk_.ending()) {
+      if (wakes.wait(from_milliseconds(5)).empty()) continue;
+      if (const auto asked = desk_.take_question()) desk_.gives({.number = asked->number, .found = lists(1)});
+    }
+    desk_.wait_for_end();
+  });
+  ASSERT_TRUE(desk_.wait_until_led(clock_, kLong).ok());
+  for (std::uint64_t number = 1; number < 100; ++number)
+    ASSERT_TRUE(desk_.ask(block(number), clock_, kLong).ok()) << number;
+  desk_.end();
+}
+
+}  // namespace
+}  // namespace gossamer::commands

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Link: what Links knows of one link: the peer, where it is reached, and the two lanes with their streams.
+// Thread rule: plain value, owned by Links.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "base/ids.h"
+#include "base/time.h"
+#include "host/api/network.h"
+#include "net/link/connection.h"
+#include "net/link/lane_stream.h"
+#include "net/link/peer_id.h"
+
+namespace gossamer::net {
+
+// The address of a node: where it listens, an endpoint for each lane. Or, instead, the node `via` through
+// which it is reached: that one relays, and both ends have links with it.
+struct PeerAddress {
+  NodeId node;
+  host::Endpoint control = {};
+  host::Endpoint bulk = {};
+  NodeId via = {};
+};
+
+struct LaneState {
+  explicit LaneState(std::uint64_t window) : stream(window) {}
+  LaneStream stream;
+  std::optional<host::ConnectionId> connection;  // dialing or up
+  bool up = false;
+  int failures = 0;
+  std::optional<Instant> retry;
+};
+
+struct Link {
+  Link(std::uint64_t control_window, std::uint64_t bulk_window)
+      : lanes{LaneState(control_window), LaneState(bulk_window)} {}
+  [[nodiscard]] LaneState& lane(host::Lane which) { return lanes[lane_index(which)]; }
+  [[nodiscard]] const LaneState& lane(host::Lane which) const { return lanes[lane_index(which)]; }
+
+  PeerId peer;  // incarnation 0 until it is known
+  PeerAddress address;
+  bool opener = false;
+  std::uint64_t session = 0;
+  std::uint64_t serial = 0;  // ours, never used again
+  bool was_up = false;
+  std::array<LaneState, host::kLanes> lanes;
+  std::optional<Duration> round_trip;
+  std::optional<Instant> last_heard;
+  std::optional<Instant> wake;  // its entry in Links' list of times
+};
+
+}  // namespace gossamer::net
