@@ -26,7 +26,7 @@ void FleetEngine::on_one(const cluster::LifeBegun& event, Instant now) {
   if (process_.member() == nullptr) return;
   if (failure_) return process_.member()->leave(failure_->message(), now);
   if (leaving_) return process_.member()->leave(*leaving_, now);
-  life_.emplace(event.self);
+  life_.emplace(process_, event.self);
   configuration_ = event.configuration;
   // The computing thread may still have work of the life before. worked() comes back here.
   if (doing_ == Doing::kNothing) prepare(now);
@@ -70,6 +70,10 @@ void FleetEngine::lost(net::PeerId peer, Instant now) {
 void FleetEngine::on_one(const net::Arrived& event, Instant now) {
   process_.links()->consumed(event.receipt, now);
   if (!life_) return;
+  if (event.message.channel == kQueryChannel) {
+    life_->questions.on(event);
+    return answer();
+  }
   const bool of_steps = event.message.channel == kStepChannel;
   if (!of_steps && event.message.channel != kRecoveryChannel) return;
   if (process_.member()->view().fenced().contains(event.from.incarnation)) return;
@@ -112,8 +116,9 @@ void FleetEngine::worked(Instant now) {
   if (done == Doing::kStepping) round_done(now);
   if (done == Doing::kSaving || done == Doing::kAhead) go_on_stepping(now);
   if (!at->delivered.ok()) return fail(at->delivered.error(), now);
-  if (done == Doing::kDelivering) evaluate();
-  if (done == Doing::kEvaluating) evaluation_computed(now);
+  if (done == Doing::kDelivering) open_to_questions(now);
+  if (done == Doing::kAnswering) answered(now);
+  if (life_) answer();
   if (life_ && life_->must_rest && doing_ == Doing::kNothing) report_rest(now);
 }
 
@@ -121,6 +126,7 @@ void FleetEngine::rest(Instant now) {
   life_->watch.frozen(now);
   life_->working = false;
   life_->must_rest = true;
+  life_->questions.close();
   // Late messages of the old epoch are dropped. Messages of the next epoch are kept.
   lost(process_.member()->self(), now);
   if (life_ && doing_ == Doing::kNothing) report_rest(now);
@@ -131,9 +137,9 @@ void FleetEngine::report_rest(Instant now) {
   if (life_->bench->recovery != nullptr) reach(FleetProbe::kCutShort);
   if (life_->snapshot)
     reach(life_->snapshot->stored ? FleetProbe::kSnapshotStored : FleetProbe::kSnapshotUnfinished);
-  if (life_->bench->evaluation != nullptr) reach(FleetProbe::kEvaluationCut);
+  if (life_->bench->answers != nullptr) reach(FleetProbe::kEvaluationCut);
   life_->bench->recovery.reset();
-  if (life_->evaluating) life_->upkeep.emplace_back([](Bench& bench) { bench.evaluation.reset(); });
+  if (life_->delivered) life_->upkeep.emplace_back([](Bench& bench) { bench.answers.reset(); });
   sparse_fleet::Report report;
   report.set_applied(life_->applied.value);
   if (life_->part) write_part(*life_->part, *report.mutable_part());
@@ -170,7 +176,7 @@ void FleetEngine::go_on(Instant now) {
     keep(std::move(*snapshot));
   }
   life_->waits_for_snapshot = false;
-  life_->evaluating.reset();
+  life_->delivered = false;
   life_->copies = {.step = layout->base, .kept = {}};
   for (const LayoutMember& one : layout->members) life_->copies.kept.push_back(one.copies_before);
   life_->layout = std::move(*layout);
@@ -350,7 +356,7 @@ bool FleetEngine::between_steps(Instant now) {
     return true;
   }
   const bool done = life_->applied.value >= life_->job->schedule.total_steps;
-  if (done && !life_->evaluating) deliver();
+  if (done && !life_->delivered) deliver(now);
   return done;
 }
 
@@ -365,19 +371,13 @@ bool FleetEngine::may_begin() const {
          (every == 0 || next % every != 0);
 }
 
-// An exchange of a step has a number made from the step. The numbers of recoveries, evaluations and snapshots
-// lie above.
+// An exchange of a step has a number made from the step. The numbers of recoveries and snapshots lie above.
 void FleetEngine::exchanged(cluster::Completed completed, Instant now) {
   if (completed.id.value >= kSnapshots) {
     return snapshot_exchanged((completed.id.value - kSnapshots) % kSnapshotParts, std::move(completed.result),
                               now);
   }
   if (completed.id.value == kHalted) return left_alone(now);
-  if (completed.id.value >= kEvaluation) {
-    life_->bench->got = std::move(completed.result);
-    ++*life_->evaluating;
-    return evaluate();
-  }
   if (completed.id.value >= kStages) {
     life_->bench->got = std::move(completed.result);
     return next_stage(now);

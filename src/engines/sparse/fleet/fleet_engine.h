@@ -27,7 +27,6 @@
 #include "cluster/control/engine.h"
 #include "cluster/control/member_process.h"
 #include "engines/run/recent_steps.h"
-#include "engines/sparse/fleet/fleet_evaluation.h"
 #include "engines/sparse/fleet/recovery/recovery.h"
 #include "engines/sparse/fleet/recovery/recovery_plan.h"
 #include "engines/sparse/fleet/recovery/recovery_watch.h"
@@ -37,6 +36,8 @@
 #include "engines/sparse/fleet/step/fleet_probe.h"
 #include "engines/sparse/fleet/step/layout.h"
 #include "engines/sparse/fleet/step/step_order.h"
+#include "engines/sparse/serve/lead_questions.h"
+#include "engines/sparse/serve/part_answers.h"
 #include "host/api/clock.h"
 
 namespace gossamer::sparse_engine {
@@ -118,7 +119,8 @@ class FleetEngine final : public cluster::Engine {
     std::unique_ptr<FleetLearner> learner;
     std::unique_ptr<Vault> vault;
     std::unique_ptr<Recovery> recovery;
-    std::unique_ptr<FleetEvaluation> evaluation;  // for one layout
+    std::unique_ptr<PartAnswers> answers;  // for one layout
+    net::Message answer;
     std::vector<Slices> got;
     Slices given;
     std::vector<Slices> deltas;  // by rank
@@ -145,11 +147,13 @@ class FleetEngine final : public cluster::Engine {
   };
   // State that ends with an incarnation.
   struct Life {
-    explicit Life(net::PeerId self)
-        : steps({.self = self, .channel = kStepChannel}),
+    Life(cluster::MemberProcess& process, net::PeerId self)
+        : questions(process),
+          steps({.self = self, .channel = kStepChannel}),
           recovery({.self = self, .channel = kRecoveryChannel}) {}
     std::shared_ptr<Bench> bench = std::make_shared<Bench>();
     std::shared_ptr<const FleetJob> job;
+    LeadQuestions questions;  // open while the trained network is here
     cluster::Collectives steps;
     cluster::Collectives recovery;
     host::Lane lane = host::Lane::kControl;  // of the steps' messages, in this layout
@@ -170,10 +174,9 @@ class FleetEngine final : public cluster::Engine {
     Copies copies;                            // the newest that all members have stored
     std::optional<Snapshot> snapshot;
     bool waits_for_snapshot = false;
-    StepWish agreed = StepWish::kNothing;  // when the step before `applied` was done
-    std::optional<StepNumber> saved;       // the step of the checkpoint that has the held part
-    // The exchange of this layout's evaluation that is computed or waited for; nothing before the first.
-    std::optional<std::uint64_t> evaluating;
+    StepWish agreed = StepWish::kNothing;    // when the step before `applied` was done
+    std::optional<StepNumber> saved;         // the step of the checkpoint that has the held part
+    bool delivered = false;                  // the trained part of this layout is delivered, or about to be
     std::optional<Instant> look_again = {};  // when to ask again whether the save lasts or others halted
     bool alone = false;                      // leaves as soon as its save lasts
     bool halted = false;                     // has saved its part, and takes no further step
@@ -185,10 +188,8 @@ class FleetEngine final : public cluster::Engine {
     bool working = false;      // not at rest
     bool must_rest = false;    // comes to rest as soon as nothing is computed
   };
-  // Numbers of exchanges: rounds of steps, stages of a recovery, exchanges of an evaluation, and three for
-  // each snapshot.
+  // Numbers of exchanges: rounds of steps, stages of a recovery, and three for each snapshot.
   static constexpr std::uint64_t kStages = 1ULL << 62;
-  static constexpr std::uint64_t kEvaluation = kStages + (1ULL << 61);
   static constexpr std::uint64_t kSnapshots = 1ULL << 63;
   static constexpr std::uint64_t kHalted = kSnapshots - 1;
   enum SnapshotPart : std::uint64_t { kSizes, kDeltas, kStored, kSnapshotParts };
@@ -201,7 +202,7 @@ class FleetEngine final : public cluster::Engine {
     kAhead,
     kSaving,
     kDelivering,
-    kEvaluating
+    kAnswering
   };
 
   void on_one(const cluster::LifeBegun& event, Instant now);
@@ -227,9 +228,10 @@ class FleetEngine final : public cluster::Engine {
   void measure(Instant now);
   void tell_step(Instant now);
   [[nodiscard]] engine::SentBytes sent() const;
-  void deliver();
-  void evaluate();
-  void evaluation_computed(Instant now);
+  void deliver(Instant now);
+  void open_to_questions(Instant now);
+  void answer();
+  void answered(Instant now);
   void go_on_stepping(Instant now);
   void stop(const std::string& reason, Instant now);
   [[nodiscard]] bool checkpoint_due() const;

@@ -61,6 +61,7 @@ bool FleetEngine::saved_lasts(Instant now) {
 }
 
 void FleetEngine::tick(Instant now) {
+  if (life_) life_->questions.tick(now);
   if (!life_ || !life_->look_again || *life_->look_again > now) return;
   life_->look_again.reset();
   if (process_.member() == nullptr || failure_) return;

@@ -135,6 +135,12 @@ void FleetQueries::on_ready(net::PeerId from, Epoch epoch, sparse::NetworkPart p
   if (!wanted_) want_questions();
 }
 
+std::set<NodeId> FleetQueries::nodes() const {
+  std::set<NodeId> nodes;
+  for (const auto& [node, ready] : ready_) nodes.insert(node);
+  return nodes;
+}
+
 void FleetQueries::end(Result<Answer> answer) {
   block_.reset();
   waiting_ = false;

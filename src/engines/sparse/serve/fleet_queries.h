@@ -20,6 +20,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -66,8 +67,9 @@ class FleetQueries {
   [[nodiscard]] bool whole() const { return whole_; }
   // The epoch that ready members have their parts of; 0 before the first one is ready.
   [[nodiscard]] Epoch epoch() const { return epoch_; }
-  // The number of ready members.
+  // The number of ready members, and which nodes they are.
   [[nodiscard]] std::size_t members() const { return ready_.size(); }
+  [[nodiscard]] std::set<NodeId> nodes() const;
 
  private:
   struct Ready {
