@@ -60,9 +60,9 @@ void add_answering(Parser& parser, AnswerFlags& flags) {
   add_nodes(parser, flags.nodes, flags.join_at);
 }
 
-Result<Answering> open_answering(Context& context, const node::NodeHost& host, const AnswerFlags& flags,
+Result<Answering> open_answering(Context& context, const run::NodeHost& host, const AnswerFlags& flags,
                                  std::size_t top, const std::function<bool()>& stop) {
-  const auto retrieval = node::parse_retrieval(flags.retrieval);
+  const auto retrieval = commands::parse_retrieval(flags.retrieval);
   if (!retrieval.ok()) return retrieval.error();
   if (!flags.nodes.empty() || !flags.join_at.empty()) {
     auto nodes = open_model_nodes(context, host,
@@ -73,23 +73,23 @@ Result<Answering> open_answering(Context& context, const node::NodeHost& host, c
                                    .retrieval = *retrieval,
                                    .stop = stop});
     if (!nodes.ok()) return nodes.error();
-    auto session = node::PredictSession::create(
+    auto session = commands::PredictSession::create(
         std::move(nodes->model), top,
-        [&](const engine::Model& model) { return node::fleet_predictor(*nodes->fleet, model); });
+        [&](const sparse_engine::Model& model) { return commands::fleet_predictor(*nodes->fleet, model); });
     return Answering{.fleet = std::move(nodes->fleet), .session = std::move(session)};
   }
-  auto model = node::open_model(host, flags.directory);
+  auto model = commands::open_model(host, flags.directory);
   if (!model.ok()) return model.error();
-  auto session =
-      node::PredictSession::create(host, std::move(*model),
-                                   {.top = top,
-                                    .scorer = flags.net_alone ? node::Scorer::kNet : node::Scorer::kFused,
-                                    .retrieval = *retrieval});
+  auto session = commands::PredictSession::create(
+      host, std::move(*model),
+      {.top = top,
+       .scorer = flags.net_alone ? commands::Scorer::kNet : commands::Scorer::kFused,
+       .retrieval = *retrieval});
   if (!session.ok()) return session.error();
   return Answering{.fleet = nullptr, .session = *std::move(session)};
 }
 
-Result<ModelNodes> open_model_nodes(Context& context, const node::NodeHost& host,
+Result<ModelNodes> open_model_nodes(Context& context, const run::NodeHost& host,
                                     const NodesRequest& request) {
   if (request.nodes.empty()) {
     return Error{.kind = ErrorKind::kUsage,
@@ -98,7 +98,7 @@ Result<ModelNodes> open_model_nodes(Context& context, const node::NodeHost& host
                  .expected = "--nodes N beside it",
                  .fix = "add --nodes"};
   }
-  const auto nodes = parse_count(request.nodes, {.flag = "--nodes", .min = 1, .max = node::kMostNodes});
+  const auto nodes = parse_count(request.nodes, {.flag = "--nodes", .min = 1, .max = commands::kMostNodes});
   if (!nodes.ok()) return nodes.error();
   std::optional<host::Endpoint> join_at;
   if (!request.join_at.empty()) {
@@ -114,25 +114,25 @@ Result<ModelNodes> open_model_nodes(Context& context, const node::NodeHost& host
     }
     join_at = *at;
   }
-  const auto found = node::find_model(host, absolute_path(request.directory));
+  const auto found = commands::find_model(host, absolute_path(request.directory));
   if (!found.ok()) return found.error();
-  const auto opened = engine::open_model_header(host.disk, *found);
+  const auto opened = sparse_engine::open_model_header(host.disk, *found);
   if (!opened.ok()) return opened.error();
-  if (request.retrieval != engine::Retrieval::kExact)
+  if (request.retrieval != sparse_engine::Retrieval::kExact)
     return cannot_do("nodes have no hash tables for queries", "--retrieval lsh",
                      "leave one of the flags out");
   const bool fuses = opened->header.instances && !request.net_alone;
-  auto model = engine::load_model(host.disk, *found, engine::Reading::kWithoutNetwork);
+  auto model = sparse_engine::load_model(host.disk, *found, sparse_engine::Reading::kWithoutNetwork);
   if (!model.ok()) return model.error();
   const auto state = state_directory();
   if (!state.ok()) return state.error();
   const auto threads = static_cast<std::size_t>(host.compute.workers());
-  auto fleet = node::ServingFleet::start(
+  auto fleet = commands::ServingFleet::start(
       host, *opened,
       {.directory = fmt::format("{}/serving/{}", absolute_path(*state), ::getpid()),
        .nodes = *nodes,
        .threads_each = std::max<std::size_t>(1, threads / *nodes),
-       .instances = fuses ? engine::PartInstances::kShare : engine::PartInstances::kNone,
+       .instances = fuses ? sparse_engine::PartInstances::kShare : sparse_engine::PartInstances::kNone,
        .program = host::own_program(),
        .program_name = program_name(),
        .engine = std::string(kServingEngine),

@@ -33,12 +33,12 @@ void add_answering(Parser& parser, AnswerFlags& flags);
 void add_nodes(Parser& parser, std::string& nodes, std::string& join_at);
 
 struct Answering {
-  std::unique_ptr<node::ServingFleet> fleet;  // null: this process has the network
-  std::unique_ptr<node::PredictSession> session;
+  std::unique_ptr<commands::ServingFleet> fleet;  // null: this process has the network
+  std::unique_ptr<commands::PredictSession> session;
 };
 // Opens a model. `stop` is asked while it waits for nodes, and may be empty. kUsage for
 // flags that do not go together.
-[[nodiscard]] Result<Answering> open_answering(Context& context, const node::NodeHost& host,
+[[nodiscard]] Result<Answering> open_answering(Context& context, const run::NodeHost& host,
                                                const AnswerFlags& flags, std::size_t top,
                                                const std::function<bool()>& stop);
 
@@ -47,15 +47,15 @@ struct NodesRequest {
   const std::string& nodes;
   const std::string& join_at;
   bool net_alone = false;
-  engine::Retrieval retrieval = engine::Retrieval::kExact;
+  sparse_engine::Retrieval retrieval = sparse_engine::Retrieval::kExact;
   std::function<bool()> stop = {};
 };
 struct ModelNodes {
-  engine::Model model;  // without its network
-  std::unique_ptr<node::ServingFleet> fleet;
+  sparse_engine::Model model;  // without its network
+  std::unique_ptr<commands::ServingFleet> fleet;
 };
 // Starts the nodes of a model, and returns when they are ready. kUsage for what nodes cannot do.
-[[nodiscard]] Result<ModelNodes> open_model_nodes(Context& context, const node::NodeHost& host,
+[[nodiscard]] Result<ModelNodes> open_model_nodes(Context& context, const run::NodeHost& host,
                                                   const NodesRequest& request);
 
 }  // namespace gossamer::cli

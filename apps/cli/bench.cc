@@ -20,19 +20,19 @@
 namespace gossamer::cli {
 namespace {
 
-std::string to_text(const node::BenchSparseStepResult& r) {
+std::string to_text(const commands::BenchSparseStepResult& r) {
   const sparse::LearnerPhases& p = r.phases_ms;
   return fmt::format(
       "{:.2f} ms a step, {:.2f} ms CPU; {:.0f} active rows, {:.0f} features, {} parameters, peak memory {}\n"
       "phases (ms): select {:.2f}, embed {:.2f}, positives {:.2f}, forward {:.2f}, reduce {:.2f}, weights "
       "{:.2f}, "
       "dense {:.2f}, embedding {:.2f}, waiting {:.2f}\n",
-      r.wall_ms_per_step, r.cpu_ms_per_step, r.active_rows, r.unique_features,
-      node::human_count(r.parameters), human_bytes(r.peak_rss_bytes), p.select, p.embed, p.positives,
-      p.forward, p.reduce, p.weights, p.dense, p.embedding, p.waiting);
+      r.wall_ms_per_step, r.cpu_ms_per_step, r.active_rows, r.unique_features, run::human_count(r.parameters),
+      human_bytes(r.peak_rss_bytes), p.select, p.embed, p.positives, p.forward, p.reduce, p.weights, p.dense,
+      p.embedding, p.waiting);
 }
 
-std::string to_text(const node::BenchSparseSearchResult& r) {
+std::string to_text(const commands::BenchSparseSearchResult& r) {
   return fmt::format(
       "{:.3f} ms a query in blocks, {:.3f} ms CPU, {:.0f} % of the rows multiplied; "
       "alone {:.2f} ms (median), {:.2f} ms CPU; peak memory {}\n",
@@ -40,14 +40,14 @@ std::string to_text(const node::BenchSparseSearchResult& r) {
       human_bytes(r.peak_rss_bytes));
 }
 
-std::string to_json(const node::BenchKernelsResult& result, const node::BenchKernels& options,
-                    const node::NodeHost& /*host*/) {
-  return node::to_json(result, options);
+std::string to_json(const commands::BenchKernelsResult& result, const commands::BenchKernels& options,
+                    const run::NodeHost& /*host*/) {
+  return commands::to_json(result, options);
 }
 
-std::string to_json(const node::BenchLinksResult& result, const node::BenchLinks& options,
-                    const node::NodeHost& /*host*/) {
-  return node::to_json(result, options);
+std::string to_json(const commands::BenchLinksResult& result, const commands::BenchLinks& options,
+                    const run::NodeHost& /*host*/) {
+  return commands::to_json(result, options);
 }
 
 enum class Cores { kOne, kAsked };
@@ -76,7 +76,7 @@ Result<ExitStatus> run_bench(Context& context, const Command& self, std::span<co
   if (cores == Cores::kOne) flags.threads = "1";
   auto machine = Machine::create(context, flags);
   if (!machine.ok()) return machine.error();
-  const node::NodeHost host = (*machine).host();
+  const run::NodeHost host = (*machine).host();
   auto result = measure(host, options);
   if (!result.ok()) return result.error();
   context.output.write(flags.json ? to_json(*result, options, host) + "\n" : to_text(*result));
@@ -85,23 +85,25 @@ Result<ExitStatus> run_bench(Context& context, const Command& self, std::span<co
 
 Result<ExitStatus> run_kernels(Context& context, const Command& self,
                                std::span<const std::string> arguments) {
-  return run_bench(context, self, arguments, Cores::kOne, node::bench_kernels_keys(), node::bench_kernels);
+  return run_bench(context, self, arguments, Cores::kOne, commands::bench_kernels_keys(),
+                   commands::bench_kernels);
 }
 
 Result<ExitStatus> run_links(Context& context, const Command& self, std::span<const std::string> arguments) {
-  return run_bench(context, self, arguments, Cores::kOne, node::bench_links_keys(), node::bench_links);
+  return run_bench(context, self, arguments, Cores::kOne, commands::bench_links_keys(),
+                   commands::bench_links);
 }
 
 Result<ExitStatus> run_sparse_search(Context& context, const Command& self,
                                      std::span<const std::string> arguments) {
-  return run_bench(context, self, arguments, Cores::kAsked, node::bench_sparse_search_keys(),
-                   node::bench_sparse_search);
+  return run_bench(context, self, arguments, Cores::kAsked, commands::bench_sparse_search_keys(),
+                   commands::bench_sparse_search);
 }
 
 Result<ExitStatus> run_sparse_step(Context& context, const Command& self,
                                    std::span<const std::string> arguments) {
-  return run_bench(context, self, arguments, Cores::kAsked, node::bench_sparse_step_keys(),
-                   node::bench_sparse_step);
+  return run_bench(context, self, arguments, Cores::kAsked, commands::bench_sparse_step_keys(),
+                   commands::bench_sparse_step);
 }
 
 }  // namespace

@@ -14,7 +14,7 @@
 
 namespace gossamer::cli {
 
-class StderrConsole final : public node::Console {
+class StderrConsole final : public run::Console {
  public:
   void write(std::string_view text) override;
   [[nodiscard]] bool ready() const override;

@@ -54,7 +54,7 @@ std::vector<std::string> split_list(const std::string& text) {
 Parser make_coordinator_parser(const Command& self, CoordinatorFlags& flags) {
   Parser parser({self.name, self.help,
                  fmt::format("Keys of check, which shows that a fleet works:\n{}\n{}",
-                             engine::check_config_help(), self.example)});
+                             check::check_config_help(), self.example)});
   parser
       .add_option("CONFIG", flags.config,
                   "what the run does: check, or what 'train' takes: a preset or a TOML file")
@@ -167,13 +167,13 @@ RunFile merged(RunFile run, const CoordinatorFlags& flags) {
   return run;
 }
 
-Result<engine::CheckConfig> check_config(const RunFile& run, const CoordinatorFlags& flags) {
-  if (run.settings.empty()) return engine::parse_check_config(flags.settings);
-  const auto before = engine::parse_check_config(run.settings);
+Result<check::CheckConfig> check_config(const RunFile& run, const CoordinatorFlags& flags) {
+  if (run.settings.empty()) return check::parse_check_config(flags.settings);
+  const auto before = check::parse_check_config(run.settings);
   if (!before.ok()) return before.error();
   std::vector<std::string> settings = run.settings;
   settings.insert(settings.end(), flags.settings.begin(), flags.settings.end());
-  const auto wanted = engine::parse_check_config(settings);
+  const auto wanted = check::parse_check_config(settings);
   if (wanted.ok() && *wanted != *before) {
     return other_than_kept(flags.out + "/run.toml", fmt::format("{}", fmt::join(flags.settings, " ")),
                            fmt::format("{}", fmt::join(run.settings, " ")));
@@ -229,15 +229,15 @@ struct Led {
 Result<Led> lead_check(const CoordinatorFlags& flags, const RunFile& run) {
   const auto config = check_config(run, flags);
   if (!config.ok()) return config.error();
-  auto workload = std::make_unique<engine::CheckWorkload>(*config);
+  auto workload = std::make_unique<check::CheckWorkload>(*config);
   auto tracks = workload->tracks();
   std::string lines;
-  for (const settings::Key& key : engine::check_keys().all())
-    lines += fmt::format("{} = {}\n", key.name, engine::check_keys().get(*config, key));
+  for (const settings::Key& key : check::check_keys().all())
+    lines += fmt::format("{} = {}\n", key.name, check::check_keys().get(*config, key));
   return Led{.workload = std::move(workload),
              .tracks = std::move(tracks),
              .engine = kCheckEngine,
-             .configuration = engine::check_config_bytes(*config),
+             .configuration = check::check_config_bytes(*config),
              .keys = std::move(lines)};
 }
 
@@ -246,7 +246,7 @@ Result<Led> lead_check(const CoordinatorFlags& flags, const RunFile& run) {
 bool is_prepared(const CoordinatorFlags& flags) { return flags.config.ends_with("/run.toml"); }
 
 // Leads a prepared run. All of its keys stand in its file.
-Result<Led> lead_sparse(const node::NodeHost& host, const CoordinatorFlags& flags, const RunFile& run) {
+Result<Led> lead_sparse(const run::NodeHost& host, const CoordinatorFlags& flags, const RunFile& run) {
   if (!flags.settings.empty()) {
     return Error{.kind = ErrorKind::kUsage,
                  .where = "KEYS",
@@ -257,11 +257,11 @@ Result<Led> lead_sparse(const node::NodeHost& host, const CoordinatorFlags& flag
   }
   const auto first = parse_count(run.first, {.flag = "--first", .min = 1, .max = kMostMembers});
   if (!first.ok()) return first.error();
-  auto lead = node::prepare_lead(host, host::parent(absolute_path(flags.config)), *first);
+  auto lead = commands::prepare_lead(host, host::parent(absolute_path(flags.config)), *first);
   if (!lead.ok()) return lead.error();
-  auto workload = std::make_unique<engine::FleetWorkload>(lead->shape, lead->workload);
+  auto workload = std::make_unique<sparse_engine::FleetWorkload>(lead->shape, lead->workload);
   auto tracks = workload->tracks();
-  auto configuration = node::fleet_configuration_bytes(lead->configuration);
+  auto configuration = commands::fleet_configuration_bytes(lead->configuration);
   return Led{.workload = std::move(workload),
              .tracks = std::move(tracks),
              .engine = kSparseEngine,
@@ -274,7 +274,7 @@ Result<Led> lead_sparse(const node::NodeHost& host, const CoordinatorFlags& flag
              }};
 }
 
-Result<Led> choose_led(const node::NodeHost& host, const CoordinatorFlags& flags, const RunFile& run) {
+Result<Led> choose_led(const run::NodeHost& host, const CoordinatorFlags& flags, const RunFile& run) {
   auto led = flags.config == kCheckEngine ? lead_check(flags, run) : lead_sparse(host, flags, run);
   if (!led.ok() || run.engine.empty() || run.engine == led->engine) return led;
   return other_than_kept(flags.out + "/run.toml", flags.config, "a run of " + run.engine);
@@ -296,7 +296,7 @@ Result<ExitStatus> lead(Context& context, const CoordinatorFlags& flags) {
   own.threads = "1";
   auto machine = Machine::create(context, own);
   if (!machine.ok()) return machine.error();
-  const node::NodeHost host = (*machine).host();
+  const run::NodeHost host = (*machine).host();
   auto led = choose_led(host, flags, run);
   if (!led.ok()) return led.error();
   auto options = coordinator_options(context, flags, run);
@@ -325,19 +325,19 @@ Result<ExitStatus> lead(Context& context, const CoordinatorFlags& flags) {
 }
 
 // Reads the config that the user wrote, as 'train' does.
-Result<node::TrainRequest> train_request(Context& context, const CoordinatorFlags& flags,
-                                         FunctionRef<bool()> stop) {
+Result<commands::TrainRequest> train_request(Context& context, const CoordinatorFlags& flags,
+                                             FunctionRef<bool()> stop) {
   auto settings =
       all_settings(context, {.config = flags.config, .overrides = flags.settings, .other_words = {"check"}});
   if (!settings.ok()) return settings.error();
-  engine::TrainConfig config;
-  if (auto done = engine::train_keys().apply(config, *settings); !done.ok()) return done.error();
-  if (auto done = engine::validate(config); !done.ok()) return done.error();
-  return node::TrainRequest{.directory = absolute_path(flags.out),
-                            .resume = flags.resume ? node::Continue::kResume : node::Continue::kNo,
-                            .config = config,
-                            .settings = std::move(*settings),
-                            .stop_requested = stop};
+  sparse_engine::TrainConfig config;
+  if (auto done = sparse_engine::train_keys().apply(config, *settings); !done.ok()) return done.error();
+  if (auto done = sparse_engine::validate(config); !done.ok()) return done.error();
+  return commands::TrainRequest{.directory = absolute_path(flags.out),
+                                .resume = flags.resume ? run::Continue::kResume : run::Continue::kNo,
+                                .config = config,
+                                .settings = std::move(*settings),
+                                .stop_requested = stop};
 }
 
 // The options of a lead. The coordinator's own directory lies in the run's directory.
@@ -349,7 +349,7 @@ Result<node::CoordinatorOptions> lead_options(Context& context, CoordinatorFlags
                  .expected = "no --standby",
                  .fix = "after a crash lead on with --resume, on this machine"};
   }
-  flags.out = node::lead_directory(flags.out);
+  flags.out = commands::lead_directory(flags.out);
   auto kept = read_run_file(context, flags);
   if (!kept.ok()) return kept.error();
   const RunFile run = merged(*std::move(kept), flags);
@@ -367,15 +367,16 @@ Result<ExitStatus> lead_training(Context& context, const CoordinatorFlags& flags
   if (!options.ok()) return options.error();
   auto machine = Machine::create(context, flags.common);
   if (!machine.ok()) return machine.error();
-  const node::NodeHost host = (*machine).host();
-  node::LeadRunner runner(host, signals,
-                          {.lead = *std::move(options),
-                           .engine = std::string(kSparseEngine),
-                           .leads = [&context](const node::CoordinatorNode& lead, const std::string& token) {
-                             return print_join_line(context, lead, token);
-                           }});
+  const run::NodeHost host = (*machine).host();
+  commands::LeadRunner runner(
+      host, signals,
+      {.lead = *std::move(options),
+       .engine = std::string(kSparseEngine),
+       .leads = [&context](const node::CoordinatorNode& lead, const std::string& token) {
+         return print_join_line(context, lead, token);
+       }});
   request->runner = &runner;
-  const auto result = node::run_training(host, *request);
+  const auto result = commands::run_training(host, *request);
   if (!result.ok()) return result.error();
   if (result->stopped) return signals.stop_requested() ? 128 + signals.signal_number() : 0;
   context.output.line(

@@ -19,11 +19,11 @@ namespace {
 
 constexpr std::array<std::string_view, 5> kKinds = {"xmc", "jsonl", "sessions", "text", "dictionary"};
 
-Result<engine::DataFormat> parse_kind(const std::string& word) {
-  if (word == "xmc") return engine::DataFormat::kXmc;
-  if (word == "jsonl") return engine::DataFormat::kJsonl;
-  if (word == "sessions") return engine::DataFormat::kSessions;
-  if (word == "text") return engine::DataFormat::kText;
+Result<sparse_engine::DataFormat> parse_kind(const std::string& word) {
+  if (word == "xmc") return sparse_engine::DataFormat::kXmc;
+  if (word == "jsonl") return sparse_engine::DataFormat::kJsonl;
+  if (word == "sessions") return sparse_engine::DataFormat::kSessions;
+  if (word == "text") return sparse_engine::DataFormat::kText;
   return Error{.kind = ErrorKind::kUsage,
                .where = {},
                .what = fmt::format("there is no kind of data '{}'", word),
@@ -32,32 +32,34 @@ Result<engine::DataFormat> parse_kind(const std::string& word) {
                .fix = "'gossamer data import --help' lists the kinds"};
 }
 
-std::string summary_json(const node::DataImportResult& result) {
+std::string summary_json(const commands::DataImportResult& result) {
   nlohmann::ordered_json json = {{"records", result.report.records},
                                  {"features", result.report.features},
                                  {"labels", result.report.labels},
                                  {"bytes", result.report.bytes},
                                  {"skipped", result.report.skipped},
-                                 {"format", node::name(result.format)},
+                                 {"format", commands::name(result.format)},
                                  {"skipped_examples", nlohmann::ordered_json::array()},
                                  {"path", result.path}};
   for (const Error& example : result.report.examples) json["skipped_examples"].push_back(example.message());
   return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
-std::string summary_text(const node::DataImportResult& result) {
-  const std::string records = node::human_count(result.report.records);
-  const std::string features = node::human_count(result.report.features);
-  const std::string labels = node::human_count(result.report.labels);
+std::string summary_text(const commands::DataImportResult& result) {
+  const std::string records = run::human_count(result.report.records);
+  const std::string features = run::human_count(result.report.features);
+  const std::string labels = run::human_count(result.report.labels);
   std::string text;
   switch (result.format) {
-    case node::RecordFormat::kSessions: text = fmt::format("{} sessions of {} items", records, labels); break;
-    case node::RecordFormat::kText: text = fmt::format("{} words, {} different", records, labels); break;
-    case node::RecordFormat::kJsonlText: text = fmt::format("{} records", records); break;
+    case commands::RecordFormat::kSessions:
+      text = fmt::format("{} sessions of {} items", records, labels);
+      break;
+    case commands::RecordFormat::kText: text = fmt::format("{} words, {} different", records, labels); break;
+    case commands::RecordFormat::kJsonlText: text = fmt::format("{} records", records); break;
     default: text = fmt::format("{} records, {} features, {} labels", records, features, labels);
   }
-  return text + fmt::format(" ({}; {} read, {} bad lines left out) in {}\n", node::name(result.format),
-                            human_bytes(result.report.bytes), node::human_count(result.report.skipped),
+  return text + fmt::format(" ({}; {} read, {} bad lines left out) in {}\n", commands::name(result.format),
+                            human_bytes(result.report.bytes), run::human_count(result.report.skipped),
                             result.path);
 }
 
@@ -75,16 +77,16 @@ std::string report_text(const text::DictionaryReport& report, const std::string&
   return fmt::format(
       "{} definitions of {} headwords: {} to train on in {}/records.jsonl, {} held out in {}/test.jsonl\n"
       "({} more would have been held out, but another definition says nearly the same)\n",
-      node::human_count(report.definitions), node::human_count(report.headwords),
-      node::human_count(report.train), directory, node::human_count(report.test), directory,
-      node::human_count(report.near_copies));
+      run::human_count(report.definitions), run::human_count(report.headwords),
+      run::human_count(report.train), directory, run::human_count(report.test), directory,
+      run::human_count(report.near_copies));
 }
 
 Result<ExitStatus> import_dictionary(Context& context, const CommonFlags& flags,
-                                     const node::DictionaryImportRequest& request) {
+                                     const commands::DictionaryImportRequest& request) {
   auto machine = Machine::create(context, flags);
   if (!machine.ok()) return machine.error();
-  auto report = node::import_dictionary_files((*machine).host(), request);
+  auto report = commands::import_dictionary_files((*machine).host(), request);
   if (!report.ok()) return report.error();
   context.output.write(flags.json ? report_json(*report, request.directory) + "\n"
                                   : report_text(*report, request.directory));
@@ -127,7 +129,7 @@ Result<ExitStatus> run_import(Context& context, const Command& self, std::span<c
   std::string held_out = "5000";
   bool plain = false;
   std::vector<std::string> keep;
-  node::DataImportRequest request;
+  commands::DataImportRequest request;
   Parser parser({self.name, self.help, self.example});
   parser
       .add_option("KIND", kind,
@@ -180,7 +182,7 @@ Result<ExitStatus> run_import(Context& context, const Command& self, std::span<c
   request.skip_bad = *count;
   auto machine = Machine::create(context, flags);
   if (!machine.ok()) return machine.error();
-  auto result = node::import_data((*machine).host(), request);
+  auto result = commands::import_data((*machine).host(), request);
   if (!result.ok()) return result.error();
   context.output.write(flags.json ? summary_json(*result) + "\n" : summary_text(*result));
   return 0;
@@ -200,9 +202,9 @@ Result<ExitStatus> run_inspect(Context& context, const Command& self,
 
   auto machine = Machine::create(context, flags);
   if (!machine.ok()) return machine.error();
-  auto look = node::inspect_data((*machine).host(), directory);
+  auto look = commands::inspect_data((*machine).host(), directory);
   if (!look.ok()) return look.error();
-  context.output.write(flags.json ? node::to_json(*look) + "\n" : node::to_text(*look));
+  context.output.write(flags.json ? commands::to_json(*look) + "\n" : commands::to_text(*look));
   return 0;
 }
 

@@ -37,16 +37,16 @@ Result<ExitStatus> run(Context& context, const Command& self, std::span<const st
 
   auto machine = Machine::create(context, flags);
   if (!machine.ok()) return machine.error();
-  std::vector<node::Finding> findings;
+  std::vector<commands::Finding> findings;
   if (target.target.empty()) {
-    findings = node::examine((*machine).host());
+    findings = commands::examine((*machine).host());
   } else {
     const auto whom = whom_to_examine(context, target);
     if (!whom.ok()) return whom.error();
-    findings = node::examine_coordinator((*machine).host(), whom->at, whom->asker, program_name());
+    findings = commands::examine_coordinator((*machine).host(), whom->at, whom->asker, program_name());
   }
-  context.output.write(flags.json ? node::to_json(findings) + "\n" : node::to_text(findings));
-  return node::healthy(findings) ? 0 : static_cast<int>(ErrorKind::kFailed);
+  context.output.write(flags.json ? commands::to_json(findings) + "\n" : commands::to_text(findings));
+  return commands::healthy(findings) ? 0 : static_cast<int>(ErrorKind::kFailed);
 }
 
 }  // namespace

@@ -24,11 +24,11 @@ struct EvalFlags {
   std::string join_at;
 };
 
-Result<node::Scorer> scorer_of(const EvalFlags& flags) {
-  if (flags.net_alone) return node::Scorer::kNet;
-  if (flags.baseline.empty()) return node::Scorer::kFused;
-  if (flags.baseline == "nearest") return node::Scorer::kNearestRows;
-  if (flags.baseline == "frequent") return node::Scorer::kFrequent;
+Result<commands::Scorer> scorer_of(const EvalFlags& flags) {
+  if (flags.net_alone) return commands::Scorer::kNet;
+  if (flags.baseline.empty()) return commands::Scorer::kFused;
+  if (flags.baseline == "nearest") return commands::Scorer::kNearestRows;
+  if (flags.baseline == "frequent") return commands::Scorer::kFrequent;
   return Error{.kind = ErrorKind::kUsage,
                .where = "--baseline",
                .what = "no such baseline",
@@ -38,9 +38,10 @@ Result<node::Scorer> scorer_of(const EvalFlags& flags) {
 }
 
 // Opens the model to measure. With --nodes, `fleet` has the network.
-Result<engine::Model> open_measured(Context& context, const node::NodeHost& host, const EvalFlags& flags,
-                                    engine::Retrieval retrieval, std::unique_ptr<node::ServingFleet>& fleet) {
-  if (flags.nodes.empty() && flags.join_at.empty()) return node::open_model(host, flags.directory);
+Result<sparse_engine::Model> open_measured(Context& context, const run::NodeHost& host,
+                                           const EvalFlags& flags, sparse_engine::Retrieval retrieval,
+                                           std::unique_ptr<commands::ServingFleet>& fleet) {
+  if (flags.nodes.empty() && flags.join_at.empty()) return commands::open_model(host, flags.directory);
   if (!flags.baseline.empty()) {
     return Error{.kind = ErrorKind::kUsage,
                  .where = "--nodes",
@@ -65,9 +66,9 @@ Result<ExitStatus> evaluate(Context& context, const EvalFlags& flags) {
   if (!skip_bad.ok()) return skip_bad.error();
   const auto scorer = scorer_of(flags);
   if (!scorer.ok()) return scorer.error();
-  const auto retrieval = node::parse_retrieval(flags.retrieval);
+  const auto retrieval = commands::parse_retrieval(flags.retrieval);
   if (!retrieval.ok()) return retrieval.error();
-  if (*retrieval != engine::Retrieval::kExact && !flags.baseline.empty()) {
+  if (*retrieval != sparse_engine::Retrieval::kExact && !flags.baseline.empty()) {
     return Error{.kind = ErrorKind::kUsage,
                  .where = "--retrieval",
                  .what = "baselines do not ask the net",
@@ -77,22 +78,23 @@ Result<ExitStatus> evaluate(Context& context, const EvalFlags& flags) {
   }
   auto machine = Machine::create(context, flags.common);
   if (!machine.ok()) return machine.error();
-  const node::NodeHost host = (*machine).host();
+  const run::NodeHost host = (*machine).host();
   const Instant begin = host.clock.now();
-  std::unique_ptr<node::ServingFleet> fleet;
+  std::unique_ptr<commands::ServingFleet> fleet;
   auto model = open_measured(context, host, flags, *retrieval, fleet);
   if (!model.ok()) return model.error();
-  auto source = node::find_source(host.disk, flags.data, node::test_format(*model));
+  auto source = commands::find_source(host.disk, flags.data, commands::test_format(*model));
   if (!source.ok()) return source.error();
   const Instant loaded = host.clock.now();
-  const bool exact = *retrieval == engine::Retrieval::kExact;
-  const node::EvaluateRequest request{.source = *source,
-                                      .skip_bad = *skip_bad,
-                                      .scorer = *scorer,
-                                      .retrieval = exact ? *retrieval : engine::Retrieval::kHashedMeasured};
-  const auto predictor = fleet ? node::fleet_predictor(*fleet, *model) : nullptr;
-  auto metrics = predictor ? node::evaluate_model(host, *model, *predictor, request)
-                           : node::evaluate_model(host, *model, request);
+  const bool exact = *retrieval == sparse_engine::Retrieval::kExact;
+  const commands::EvaluateRequest request{
+      .source = *source,
+      .skip_bad = *skip_bad,
+      .scorer = *scorer,
+      .retrieval = exact ? *retrieval : sparse_engine::Retrieval::kHashedMeasured};
+  const auto predictor = fleet ? commands::fleet_predictor(*fleet, *model) : nullptr;
+  auto metrics = predictor ? commands::evaluate_model(host, *model, *predictor, request)
+                           : commands::evaluate_model(host, *model, request);
   if (!metrics.ok()) return metrics.error();
   const double seconds = (host.clock.now() - loaded).seconds();
   const double rate = seconds > 0 ? static_cast<double>((*metrics).samples) / seconds : 0;
@@ -101,11 +103,11 @@ Result<ExitStatus> evaluate(Context& context, const EvalFlags& flags) {
         fmt::format("{{\"metrics\":{},\"samples\":{},\"samples_without_labels\":{},\"samples_per_second\":{},"
                     "\"load_seconds\":{},"
                     "\"eval_seconds\":{},\"cpu_seconds\":{},\"peak_rss_bytes\":{}}}",
-                    node::metrics_json(*metrics), (*metrics).samples, (*metrics).without_labels, rate,
+                    commands::metrics_json(*metrics), (*metrics).samples, (*metrics).without_labels, rate,
                     (loaded - begin).seconds(), seconds, host.clock.process_cpu().seconds(),
                     host.compute.peak_rss_bytes()));
   } else {
-    context.output.line(node::metrics_text(*metrics));
+    context.output.line(commands::metrics_text(*metrics));
     context.output.line(fmt::format("{:.0f} records a second", rate));
   }
   return 0;

@@ -20,17 +20,17 @@ namespace {
 
 struct FormatRow {
   std::string_view name;
-  node::ExportFormat format;
+  commands::ExportFormat format;
   std::string_view file;     // the default's name in DIR
   std::string_view entries;  // what is counted
   std::string_view python;   // two lines, {} is the path
 };
 constexpr std::array<FormatRow, 3> kFormats = {
-    {{"safetensors", node::ExportFormat::kSafetensors, "weights.safetensors", "tensors",
+    {{"safetensors", commands::ExportFormat::kSafetensors, "weights.safetensors", "tensors",
       "from safetensors.numpy import load_file\nweights = load_file({})"},
-     {"torch", node::ExportFormat::kTorch, "weights.pt", "tensors",
+     {"torch", commands::ExportFormat::kTorch, "weights.pt", "tensors",
       "import torch\nweights = torch.load({}, weights_only=True)"},
-     {"word2vec", node::ExportFormat::kWord2vec, "vectors.txt", "vectors",
+     {"word2vec", commands::ExportFormat::kWord2vec, "vectors.txt", "vectors",
       "from gensim.models import KeyedVectors\nvectors = KeyedVectors.load_word2vec_format({})"}}};
 
 struct ExportFlags {
@@ -56,17 +56,17 @@ Result<FormatRow> find_format(const std::string& word) {
                .fix = "'gossamer export --help' says what each is for"};
 }
 
-std::string report_json(const FormatRow& row, const node::ExportResult& result, const std::string& path) {
+std::string report_json(const FormatRow& row, const commands::ExportResult& result, const std::string& path) {
   nlohmann::ordered_json json = {
       {"path", path}, {"format", row.name}, {"bytes", result.bytes}, {row.entries, result.entries}};
-  if (row.format == node::ExportFormat::kWord2vec) json["left_out"] = result.repeated;
+  if (row.format == commands::ExportFormat::kWord2vec) json["left_out"] = result.repeated;
   return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
-std::string report_text(const FormatRow& row, const node::ExportResult& result, const std::string& path) {
+std::string report_text(const FormatRow& row, const commands::ExportResult& result, const std::string& path) {
   const std::string quoted =
       nlohmann::json(path).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  std::string text = fmt::format("{}: {} {}, {}; in Python:\n", path, node::human_count(result.entries),
+  std::string text = fmt::format("{}: {} {}, {}; in Python:\n", path, run::human_count(result.entries),
                                  row.entries, human_bytes(result.bytes));
   return text + fmt::format(fmt::runtime(row.python), quoted) + "\n";
 }
@@ -74,7 +74,7 @@ std::string report_text(const FormatRow& row, const node::ExportResult& result, 
 Result<ExitStatus> export_weights(Context& context, const ExportFlags& flags) {
   const auto row = find_format(flags.format);
   if (!row.ok()) return row.error();
-  if (flags.labels && row->format != node::ExportFormat::kWord2vec) {
+  if (flags.labels && row->format != commands::ExportFormat::kWord2vec) {
     return Error{.kind = ErrorKind::kUsage,
                  .where = "--labels",
                  .what = fmt::format("the flag is not for format {}", row->name),
@@ -84,23 +84,23 @@ Result<ExitStatus> export_weights(Context& context, const ExportFlags& flags) {
   }
   auto machine = Machine::create(context, flags.common);
   if (!machine.ok()) return machine.error();
-  const node::NodeHost host = (*machine).host();
+  const run::NodeHost host = (*machine).host();
   const host::PosixSignals signals;
-  auto model = node::open_model(host, flags.directory);
+  auto model = commands::open_model(host, flags.directory);
   if (!model.ok()) return model.error();
   const std::string path = flags.out.empty() ? fmt::format("{}/{}", flags.directory, row->file) : flags.out;
   const auto stop_requested = [&signals] { return signals.stop_requested(); };
-  const auto result =
-      node::export_model(host.disk, *model,
-                         {.path = path,
-                          .format = row->format,
-                          .vectors = flags.labels ? node::VectorsOf::kLabels : node::VectorsOf::kFeatures,
-                          .stop_requested = stop_requested});
+  const auto result = commands::export_model(
+      host.disk, *model,
+      {.path = path,
+       .format = row->format,
+       .vectors = flags.labels ? commands::VectorsOf::kLabels : commands::VectorsOf::kFeatures,
+       .stop_requested = stop_requested});
   if (!result.ok()) return result.error();
   if (result->stopped) return 128 + signals.signal_number();
   if (result->repeated > 0) {
     host.say(fmt::format("{} vectors are left out: without blanks their names are the same as another's",
-                         node::human_count(result->repeated)));
+                         run::human_count(result->repeated)));
   }
   context.output.write(flags.common.json ? report_json(*row, *result, path)
                                          : report_text(*row, *result, path));

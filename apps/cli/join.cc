@@ -186,29 +186,29 @@ Result<node::MemberOptions> member_options(Context& context, const JoinFlags& fl
 }
 
 // The engines of this program, as node `self` of a run has them.
-std::vector<node::ConfiguredEngine::Kind> engines(const Context& context, const node::NodeHost& host,
+std::vector<node::ConfiguredEngine::Kind> engines(const Context& context, const run::NodeHost& host,
                                                   cluster::MemberProcess& process, NodeId self) {
   return {{.name = std::string(kCheckEngine),
            .make =
                [&context, &process](const node::Supplied&) {
-                 return std::make_unique<engine::CheckEngine>(
-                     process, engine::CheckEngine::Options{.clock = &context.clock});
+                 return std::make_unique<check::CheckEngine>(
+                     process, check::CheckEngine::Options{.clock = &context.clock});
                }},
           {.name = std::string(kSparseEngine),
            .needs = node::Needs::kSupply,
            .make =
                [&host, &process, self](const node::Supplied& supplied) {
-                 return std::make_unique<engine::FleetEngine>(
+                 return std::make_unique<sparse_engine::FleetEngine>(
                      process,
                      [&host, supplied, self](const std::string& configuration) {
-                       return node::make_member_job(host, configuration, supplied, self);
+                       return commands::make_member_job(host, configuration, supplied, self);
                      },
                      &host.clock);
                }},
           {.name = std::string(kServingEngine), .make = [&host, &process](const node::Supplied&) {
-             return std::make_unique<engine::ServingEngine>(
+             return std::make_unique<sparse_engine::ServingEngine>(
                  process, [&host](const std::string& configuration) {
-                   return node::make_serving_job(host, configuration);
+                   return commands::make_serving_job(host, configuration);
                  });
            }}};
 }
@@ -220,7 +220,7 @@ Result<ExitStatus> join(Context& context, const JoinFlags& flags) {
   own.threads = fmt::format("{}", std::min(options->cores, kMostThreads));
   auto machine = Machine::create(context, own);
   if (!machine.ok()) return machine.error();
-  const node::NodeHost host = (*machine).host();
+  const run::NodeHost host = (*machine).host();
   if (options->memory_bytes == 0) options->memory_bytes = host.compute.memory_limit_bytes();
 
   const std::string directory = absolute_path(options->directory.path);

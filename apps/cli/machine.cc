@@ -43,11 +43,11 @@ Result<Machine> Machine::create(Context& context, const CommonFlags& flags) {
   if (!kernels.ok()) return kernels.error();
   auto compute = host::PosixCompute::create(workers);
   if (!compute.ok()) return compute.error();
-  const auto verbosity = flags.quiet ? node::Verbosity::kQuiet : node::Verbosity::kNormal;
+  const auto verbosity = flags.quiet ? run::Verbosity::kQuiet : run::Verbosity::kNormal;
   return Machine(context, std::move(*compute), **kernels, verbosity);
 }
 
-node::NodeHost Machine::host() const {
+run::NodeHost Machine::host() const {
   return {.disk = context_->disk,
           .clock = context_->clock,
           .compute = *compute_,

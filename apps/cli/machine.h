@@ -32,17 +32,17 @@ class Machine {
  public:
   // Starts the workers. Kernels are the CPU's best or those of $GOSSAMER_ISA. kUsage for wrong flags.
   [[nodiscard]] static Result<Machine> create(Context& context, const CommonFlags& flags);
-  [[nodiscard]] node::NodeHost host() const;
+  [[nodiscard]] run::NodeHost host() const;
 
  private:
   Machine(Context& context, std::unique_ptr<host::PosixCompute> compute, const kernels::Kernels& kernels,
-          node::Verbosity verbosity)
+          run::Verbosity verbosity)
       : context_(&context), compute_(std::move(compute)), kernels_(&kernels), verbosity_(verbosity) {}
 
   Context* context_;
   std::unique_ptr<host::PosixCompute> compute_;
   const kernels::Kernels* kernels_;
-  node::Verbosity verbosity_;
+  run::Verbosity verbosity_;
 };
 
 // The kernels of this CPU, or of $GOSSAMER_ISA when it is set (kUsage: unknown, or not supported here).

@@ -20,9 +20,9 @@ struct PredictFlags {
   std::vector<std::string> queries;
 };
 
-Result<void> answer_arguments(Context& context, node::PredictSession& session,
+Result<void> answer_arguments(Context& context, commands::PredictSession& session,
                               const std::vector<std::string>& texts) {
-  std::vector<node::PredictSession::Query> queries;
+  std::vector<commands::PredictSession::Query> queries;
   queries.reserve(texts.size());
   for (std::size_t i = 0; i < texts.size(); ++i) {
     queries.push_back({.text = texts[i], .place = fmt::format("argument {}", i + 1)});
@@ -31,14 +31,14 @@ Result<void> answer_arguments(Context& context, node::PredictSession& session,
 }
 
 // Answers the lines that have arrived before it waits for more. Blank lines are no queries.
-Result<void> answer_stdin(Context& context, node::PredictSession& session) {
+Result<void> answer_stdin(Context& context, commands::PredictSession& session) {
   LineInput input;
   std::uint64_t number = 0;
   for (;;) {
     auto lines = input.next();
     if (!lines.ok()) return lines.error();
     if ((*lines).empty()) return {};
-    std::vector<node::PredictSession::Query> queries;
+    std::vector<commands::PredictSession::Query> queries;
     for (std::string& line : *lines) {
       ++number;
       if (line.find_first_not_of(" \t") == std::string::npos) continue;
@@ -57,7 +57,7 @@ Result<ExitStatus> predict(Context& context, const PredictFlags& flags) {
   if (!top.ok()) return top.error();
   auto machine = Machine::create(context, flags.common);
   if (!machine.ok()) return machine.error();
-  const node::NodeHost host = (*machine).host();
+  const run::NodeHost host = (*machine).host();
   auto answering = open_answering(context, host, flags.answer, *top, {});
   if (!answering.ok()) return answering.error();
   if (flags.queries.empty() && context.console.terminal() && ::isatty(STDIN_FILENO) != 0) {

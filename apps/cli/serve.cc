@@ -53,7 +53,7 @@ Result<host::HttpOptions> http_options(const ServeFlags& flags, std::size_t& top
   if (auto done = parse_listen(flags.listen, options); !done.ok()) return done.error();
   std::size_t seconds = 0;
   const std::array<Limit, 5> limits = {
-      {{flags.answer.top, {.flag = "--top", .min = 1, .max = node::kMostLabels}, top},
+      {{flags.answer.top, {.flag = "--top", .min = 1, .max = commands::kMostLabels}, top},
        {flags.connections, {.flag = "--connections", .min = 1, .max = 900}, options.max_connections},
        {flags.waiting, {.flag = "--waiting", .min = 1, .max = 100'000}, options.max_waiting},
        {flags.body_bytes, {.flag = "--body-bytes", .min = 1, .max = 1 << 30}, options.max_body_bytes},
@@ -68,13 +68,13 @@ Result<host::HttpOptions> http_options(const ServeFlags& flags, std::size_t& top
 }
 
 // Serves until a signal comes and every request that was sent before it is answered.
-void serve_until_signal(host::HttpServer& server, node::PredictionService& service,
+void serve_until_signal(host::HttpServer& server, commands::PredictionService& service,
                         const host::PosixSignals& signals) {
   const Duration patience = from_milliseconds(50);  // how late a signal may be noticed
   const auto answer = [&service](std::span<const host::HttpRequest> requests) {
     return service.answer(requests);
   };
-  while (server.serve(node::kRequestsAtOnce, patience, answer)) {
+  while (server.serve(commands::kRequestsAtOnce, patience, answer)) {
     if (signals.stop_requested()) server.close();
   }
 }
@@ -85,14 +85,15 @@ Result<ExitStatus> serve(Context& context, const ServeFlags& flags) {
   if (!options.ok()) return options.error();
   auto machine = Machine::create(context, flags.common);
   if (!machine.ok()) return machine.error();
-  const node::NodeHost host = (*machine).host();
+  const run::NodeHost host = (*machine).host();
   const host::PosixSignals signals;
   auto answering =
       open_answering(context, host, flags.answer, top, [&signals] { return signals.stop_requested(); });
   if (signals.stop_requested()) return 128 + signals.signal_number();
   if (!answering.ok()) return answering.error();
-  options->pages = {{"/healthz", {.body = "{\"status\":\"ok\"}\n"}},
-                    {"/model", {.body = node::describe_json(*answering->session, flags.answer.directory)}}};
+  options->pages = {
+      {"/healthz", {.body = "{\"status\":\"ok\"}\n"}},
+      {"/model", {.body = commands::describe_json(*answering->session, flags.answer.directory)}}};
   auto server = host::HttpServer::start(*options);
   if (!server.ok()) return server.error();
   const std::string shown =
@@ -100,7 +101,7 @@ Result<ExitStatus> serve(Context& context, const ServeFlags& flags) {
   context.output.line(
       fmt::format("serving {} on http://{}:{}/predict", flags.answer.directory, shown, (*server)->port()));
   if (auto flushed = context.output.flush(); !flushed.ok()) return flushed.error();
-  node::PredictionService service(*answering->session);
+  commands::PredictionService service(*answering->session);
   serve_until_signal(**server, service, signals);
   return 128 + signals.signal_number();
 }

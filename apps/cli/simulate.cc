@@ -31,9 +31,9 @@ struct SimulateFlags {
 
 Parser make_simulate_parser(const Command& self, SimulateFlags& flags) {
   std::string footer = "Presets:\n";
-  for (const node::SimulationPreset& preset : node::simulation_presets())
+  for (const commands::SimulationPreset& preset : commands::simulation_presets())
     footer += fmt::format("  {:<26} {}\n", preset.name, preset.help);
-  for (const node::SimulationPreset& preset : node::simulation_presets())
+  for (const commands::SimulationPreset& preset : commands::simulation_presets())
     footer += fmt::format("\nKeys and defaults of {}:\n{}", preset.name, preset.keys_help());
   Parser parser({self.name, self.help, fmt::format("{}\n{}", footer, self.example)});
   parser.add_option("SCENARIO", flags.scenario, "a preset, or a .toml file (docs/protocols/scenario.md)")
@@ -54,26 +54,27 @@ Parser make_simulate_parser(const Command& self, SimulateFlags& flags) {
 }
 
 // The scenario with everything that was said on the command line.
-Result<node::Scenario> read_scenario(Context& context, const SimulateFlags& flags) {
-  node::Scenario scenario;
+Result<commands::Scenario> read_scenario(Context& context, const SimulateFlags& flags) {
+  commands::Scenario scenario;
   if (flags.scenario.ends_with(".toml")) {
     auto text = host::read_text(context.disk, flags.scenario, std::size_t{1} << 20);
     if (!text.ok()) return text.error();
-    auto read = node::parse_scenario(*text, flags.scenario);
+    auto read = commands::parse_scenario(*text, flags.scenario);
     if (!read.ok()) return read.error();
     scenario = std::move(*read);
   } else {
     scenario.preset = flags.scenario;
   }
   for (const std::string& word : flags.words) {
-    auto setting = node::parse_setting(word);
+    auto setting = commands::parse_setting(word);
     if (!setting.ok()) return setting.error();
     scenario.settings.push_back(std::move(*setting));
   }
   return scenario;
 }
 
-Result<void> set_seeds(const SimulateFlags& flags, std::uint64_t standard, node::SimulateRequest& request) {
+Result<void> set_seeds(const SimulateFlags& flags, std::uint64_t standard,
+                       commands::SimulateRequest& request) {
   if (!flags.seed.empty()) {
     auto seed = parse_count(flags.seed, {.flag = "--seed", .min = 0, .max = std::uint64_t{1} << 62});
     if (!seed.ok()) return seed.error();
@@ -94,7 +95,7 @@ Result<void> set_seeds(const SimulateFlags& flags, std::uint64_t standard, node:
                .fix = "leave --seeds away and name the seed: --seed N"};
 }
 
-node::SimulationTrace trace_to(Context& context, bool results_are_json) {
+commands::SimulationTrace trace_to(Context& context, bool results_are_json) {
   return [&context, results_are_json](double seconds, const std::string& who, const std::string& what) {
     const std::string line = fmt::format("{:9.3f} {:<6} {}", seconds, who, what);
     if (results_are_json) {
@@ -108,7 +109,7 @@ node::SimulationTrace trace_to(Context& context, bool results_are_json) {
 Result<ExitStatus> simulate(Context& context, const SimulateFlags& flags) {
   auto scenario = read_scenario(context, flags);
   if (!scenario.ok()) return scenario.error();
-  auto preset = node::find_simulation(scenario->preset, "");
+  auto preset = commands::find_simulation(scenario->preset, "");
   if (!preset.ok()) return preset.error();
   for (const settings::KeySetting& setting : scenario->settings) {
     if (setting.name == "break" && setting.text == "list")
@@ -118,26 +119,26 @@ Result<ExitStatus> simulate(Context& context, const SimulateFlags& flags) {
   if (!run_seed.ok()) return run_seed.error();
 
   const host::PosixSignals signals;
-  node::SimulateRequest request{.name = flags.scenario, .words = flags.words, .run_seed = *run_seed};
+  commands::SimulateRequest request{.name = flags.scenario, .words = flags.words, .run_seed = *run_seed};
   if (auto done = set_seeds(flags, (*preset)->seeds, request); !done.ok()) return done.error();
-  request.twice = flags.check ? node::Twice::kEverySeed : node::Twice::kFirstSeeds;
+  request.twice = flags.check ? commands::Twice::kEverySeed : commands::Twice::kFirstSeeds;
   request.needs_probes = scenario->settings.empty() && scenario->faults.empty();
   request.stop = [&signals] { return signals.stop_requested(); };
   if (flags.trace) request.trace = trace_to(context, flags.common.json);
 
   auto machine = Machine::create(context, flags.common);
   if (!machine.ok()) return machine.error();
-  const node::NodeHost host = (*machine).host();
-  const node::SimulateResult result = node::simulate(host, request);
+  const run::NodeHost host = (*machine).host();
+  const commands::SimulateResult result = commands::simulate(host, request);
   if (result.stopped) {
     host.say(fmt::format("stopped after {} of {} seeds, {} broke", result.seeds, request.seeds,
                          result.violations));
-    if (result.violations > 0) return *node::judge(request, result);
+    if (result.violations > 0) return *commands::judge(request, result);
     return 128 + signals.signal_number();
   }
-  context.output.write(flags.common.json ? node::to_json(request, result) + "\n"
-                                         : node::to_text(request, result));
-  if (auto failed = node::judge(request, result)) return *failed;
+  context.output.write(flags.common.json ? commands::to_json(request, result) + "\n"
+                                         : commands::to_text(request, result));
+  if (auto failed = commands::judge(request, result)) return *failed;
   return 0;
 }
 

@@ -38,7 +38,7 @@ Result<void> show(Context& context, const StatusFlags& flags, const std::string&
 
 // Shows the status again and again, until Ctrl-C. That ends it at once, also while a coordinator does not
 // answer, because nothing is left to be done. A coordinator that is away may come back. A refusal stays.
-Result<ExitStatus> watch(Context& context, const StatusFlags& flags, const node::NodeHost& host,
+Result<ExitStatus> watch(Context& context, const StatusFlags& flags, const run::NodeHost& host,
                          const node::Target& target) {
   node::EventLoop loop(context.clock);
   Instant next = loop.now();
@@ -80,7 +80,7 @@ Result<ExitStatus> run_status(Context& context, const Command& self, std::span<c
   own.threads = "1";
   auto machine = Machine::create(context, own);
   if (!machine.ok()) return machine.error();
-  const node::NodeHost host = (*machine).host();
+  const run::NodeHost host = (*machine).host();
   if (flags.watch) return watch(context, flags, host, *target);
   const auto status = node::ask_status(host, target->at, target->asker);
   if (!status.ok()) return status.error();

@@ -47,7 +47,7 @@ Result<Machine> one_thread(Context& context, const TokenFlags& flags) {
 }
 
 // Exchanges tokens, or says why not. A token made here is of use even when no coordinator leads just now.
-void exchange_or_say(const node::NodeHost& host, const std::string& directory) {
+void exchange_or_say(const run::NodeHost& host, const std::string& directory) {
   if (auto done = node::exchange_tokens(host, directory); !done.ok()) host.say(done.error().message());
 }
 
@@ -130,7 +130,7 @@ Result<ExitStatus> revoke(Context& context, const Command& self, std::span<const
   if (const auto address = run_address(context, flags); !address.ok()) return address.error();
   auto machine = one_thread(context, flags);
   if (!machine.ok()) return machine.error();
-  const node::NodeHost host = (*machine).host();
+  const run::NodeHost host = (*machine).host();
   exchange_or_say(host, flags.directory);  // the token may have been made at another coordinator
   const auto now = static_cast<std::int64_t>(context.clock.wall_seconds());
   const auto revoked = cluster::TokenBook(context.disk, flags.directory + "/tokens").revoke(flags.id, now);

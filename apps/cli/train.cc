@@ -33,7 +33,7 @@ struct TrainFlags {
 
 Parser make_train_parser(const Command& self, TrainFlags& flags) {
   std::string footer = "Presets:\n";
-  for (const engine::Preset& preset : engine::presets()) {
+  for (const sparse_engine::Preset& preset : sparse_engine::presets()) {
     footer += fmt::format("  {:<26} {}\n", preset.name, preset.help);
   }
   Parser parser({self.name, self.help, fmt::format("{}\n{}", footer, self.example)});
@@ -72,15 +72,15 @@ Error missing(std::string_view what, std::string_view expected, std::string_view
 }
 
 // Reads --nodes, and makes the path of the run's directory absolute, as nodes need it.
-Result<std::size_t> nodes_of(const TrainFlags& flags, node::TrainRequest& request) {
-  const auto nodes = parse_count(flags.nodes, {.flag = "--nodes", .min = 1, .max = node::kMostNodes});
+Result<std::size_t> nodes_of(const TrainFlags& flags, commands::TrainRequest& request) {
+  const auto nodes = parse_count(flags.nodes, {.flag = "--nodes", .min = 1, .max = commands::kMostNodes});
   if (!nodes.ok()) return nodes.error();
   request.directory = absolute_path(flags.out);
   return *nodes;
 }
 
 // Keys that only several nodes look at.
-void tell_unused(const node::NodeHost& host, const std::vector<settings::KeySetting>& settings) {
+void tell_unused(const run::NodeHost& host, const std::vector<settings::KeySetting>& settings) {
   for (const settings::KeySetting& setting : settings) {
     if (setting.name.starts_with("cluster."))
       host.say(fmt::format("{} is not looked at without --nodes", setting.name));
@@ -88,7 +88,7 @@ void tell_unused(const node::NodeHost& host, const std::vector<settings::KeySett
 }
 
 Result<ExitStatus> train(Context& context, const TrainFlags& flags, const host::PosixSignals& signals,
-                         node::TrainRequest request) {
+                         commands::TrainRequest request) {
   std::size_t nodes = 0;
   if (!flags.nodes.empty()) {
     const auto wanted = nodes_of(flags, request);
@@ -97,17 +97,18 @@ Result<ExitStatus> train(Context& context, const TrainFlags& flags, const host::
   }
   auto machine = Machine::create(context, flags.common);
   if (!machine.ok()) return machine.error();
-  const node::NodeHost host = (*machine).host();
-  std::optional<node::FleetRunner> runner;
+  const run::NodeHost host = (*machine).host();
+  std::optional<commands::FleetRunner> runner;
   if (nodes == 0) tell_unused(host, request.settings);
   if (nodes > 0) {
     const auto threads = static_cast<std::size_t>(host.compute.workers());
-    runner.emplace(host, node::FleetRunner::Options{.nodes = nodes,
-                                                    .threads_each = std::max<std::size_t>(1, threads / nodes),
-                                                    .program = host::own_program()});
+    runner.emplace(host,
+                   commands::FleetRunner::Options{.nodes = nodes,
+                                                  .threads_each = std::max<std::size_t>(1, threads / nodes),
+                                                  .program = host::own_program()});
     request.runner = &*runner;
   }
-  auto result = node::run_training(host, request);
+  auto result = commands::run_training(host, request);
   if (!result.ok()) return result.error();
   if ((*result).stopped) return 128 + signals.signal_number();
   if (flags.common.json) {
@@ -133,20 +134,20 @@ Result<ExitStatus> run(Context& context, const Command& self, std::span<const st
   auto settings = all_settings(
       context, {.config = flags.config, .overrides = flags.overrides, .skip_bad = flags.skip_bad});
   if (!settings.ok()) return settings.error();
-  engine::TrainConfig config;
-  if (auto done = engine::train_keys().apply(config, *settings); !done.ok()) return done.error();
+  sparse_engine::TrainConfig config;
+  if (auto done = sparse_engine::train_keys().apply(config, *settings); !done.ok()) return done.error();
   if (flags.keys) {
-    context.output.write(keys_text(engine::train_keys().values(config)));
+    context.output.write(keys_text(sparse_engine::train_keys().values(config)));
     return 0;
   }
-  if (auto done = engine::validate(config); !done.ok()) return done.error();
+  if (auto done = sparse_engine::validate(config); !done.ok()) return done.error();
   if (flags.out.empty()) return missing("--out", "the directory of the run", "add --out runs/NAME");
 
   const host::PosixSignals signals;
   const auto stop = [&signals] { return signals.stop_requested(); };
   return train(context, flags, signals,
                {.directory = flags.out,
-                .resume = flags.resume ? node::Continue::kResume : node::Continue::kNo,
+                .resume = flags.resume ? run::Continue::kResume : run::Continue::kNo,
                 .config = config,
                 .settings = std::move(*settings),
                 .stop_requested = stop});

@@ -16,7 +16,7 @@ namespace gossamer::cli {
 namespace {
 
 Error unknown_preset(const std::string& word, std::vector<std::string_view> names) {
-  for (const engine::Preset& preset : engine::presets()) names.push_back(preset.name);
+  for (const sparse_engine::Preset& preset : sparse_engine::presets()) names.push_back(preset.name);
   return {.kind = ErrorKind::kUsage,
           .where = {},
           .what = fmt::format("there is no preset '{}'", word),
@@ -29,8 +29,8 @@ Error unknown_preset(const std::string& word, std::vector<std::string_view> name
 // The settings of a preset or file.
 Result<std::vector<settings::KeySetting>> read_settings(Context& context, const WrittenSettings& written) {
   const std::string& config = written.config;
-  if (const engine::Preset* preset = engine::find_preset(config); preset != nullptr) {
-    return settings::read_settings(engine::train_keys(), preset->toml,
+  if (const sparse_engine::Preset* preset = sparse_engine::find_preset(config); preset != nullptr) {
+    return settings::read_settings(sparse_engine::train_keys(), preset->toml,
                                    fmt::format("preset {}", preset->name));
   }
   const bool looks_like_path = config.find('/') != std::string::npos || config.ends_with(".toml");
@@ -38,7 +38,7 @@ Result<std::vector<settings::KeySetting>> read_settings(Context& context, const 
   if (!looks_like_path && (!there.ok() || !*there)) return unknown_preset(config, written.other_words);
   auto text = host::read_text(context.disk, config, std::size_t{1} << 20);
   if (!text.ok()) return text.error();
-  return settings::read_settings(engine::train_keys(), *text, config);
+  return settings::read_settings(sparse_engine::train_keys(), *text, config);
 }
 
 }  // namespace

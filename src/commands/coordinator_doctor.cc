@@ -19,7 +19,7 @@
 #include "node/credentials.h"
 #include "node/questions.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 // Seconds by which clocks may differ. Certificates begin a day before they are signed, tokens live for hours,
@@ -37,14 +37,14 @@ Finding bad(std::string_view name, const Error& error) {
 }
 
 // The fingerprint of the run that the asker belongs to; none if the asker has neither token nor credentials.
-Result<std::optional<std::string>> wanted_run(const NodeHost& host, const Asker& asker) {
+Result<std::optional<std::string>> wanted_run(const run::NodeHost& host, const node::Asker& asker) {
   if (asker.token) {
     const auto token = cluster::decode_token(*asker.token);
     if (!token.ok()) return token.error();
     return std::optional(token->authority);
   }
   if (asker.directory.empty()) return std::optional<std::string>();
-  const auto own = load_membership(host.disk, asker.directory, host.clock.wall_seconds());
+  const auto own = node::load_membership(host.disk, asker.directory, host.clock.wall_seconds());
   if (!own.ok()) return own.error();
   const auto fingerprint = host::fingerprint(own->credentials.authority);
   if (!fingerprint.ok()) return fingerprint.error();
@@ -84,11 +84,11 @@ struct Clocks {
   const host::ServedCertificate* outside = nullptr;  // a certificate that does not hold by the clock here
 };
 
-Clocks look_at_clocks(const NodeHost& host, const host::Endpoint& at, const host::ServedCertificates& served,
-                      Duration timeout) {
+Clocks look_at_clocks(const run::NodeHost& host, const host::Endpoint& at,
+                      const host::ServedCertificates& served, Duration timeout) {
   Clocks clocks;
   const double before = host.clock.wall_seconds();
-  const auto there = ask_clock(at, served.back().pem, timeout);
+  const auto there = node::ask_clock(at, served.back().pem, timeout);
   clocks.here = host.clock.wall_seconds();
   // The answer was made at some moment between the question and its arrival.
   if (there.ok())
@@ -156,8 +156,8 @@ bool check_run(const host::ServedCertificates& served, const std::string& run, c
 
 }  // namespace
 
-std::vector<Finding> examine_coordinator(const NodeHost& host, const host::Endpoint& at, const Asker& asker,
-                                         const std::string& program) {
+std::vector<Finding> examine_coordinator(const run::NodeHost& host, const host::Endpoint& at,
+                                         const node::Asker& asker, const std::string& program) {
   const std::string_view proof = asker.token ? "token" : "credentials";
   std::vector<Finding> findings;
   const auto wanted = wanted_run(host, asker);
@@ -169,14 +169,14 @@ std::vector<Finding> examine_coordinator(const NodeHost& host, const host::Endpo
   if (wanted.ok() && !run)
     findings.push_back(finding("token", Health::kAdvice, "none to try", "add --token T, or --dir DIR"));
   if (!goes_on || !run) return findings;
-  const auto status = ask_status(host, at, asker);
+  const auto status = node::ask_status(host, at, asker);
   if (!status.ok()) {
     const bool refused = status.error().kind == ErrorKind::kRefused;
     findings.push_back(bad(refused ? proof : "coordinator", status.error()));
     return findings;
   }
   findings.push_back(finding(proof, Health::kGood, "accepted", ""));
-  const auto facts = status_facts(*status);
+  const auto facts = node::status_facts(*status);
   if (!facts.ok()) {
     findings.push_back(bad("version", facts.error()));
     return findings;
@@ -185,4 +185,4 @@ std::vector<Finding> examine_coordinator(const NodeHost& host, const host::Endpo
   return findings;
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -14,11 +14,11 @@
 #include "node/places.h"
 #include "run/node_host.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 // The asker has a token, or credentials in a directory. With neither, the doctor looks at
 // name, port, TLS and clocks alone.
-[[nodiscard]] std::vector<Finding> examine_coordinator(const NodeHost& host, const host::Endpoint& at,
-                                                       const Asker& asker, const std::string& program);
+[[nodiscard]] std::vector<Finding> examine_coordinator(const run::NodeHost& host, const host::Endpoint& at,
+                                                       const node::Asker& asker, const std::string& program);
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -22,7 +22,7 @@
 #include "node/questions.h"
 #include "run/test_machine.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 using ::testing::HasSubstr;
@@ -42,7 +42,7 @@ class CoordinatorDoctor : public ::testing::Test {
   };
   void serve(const Run& run) {
     ASSERT_TRUE(machine_.disk.remove_all("run").ok());  // remove the run of an earlier call
-    const auto own = create_run_credentials(
+    const auto own = node::create_run_credentials(
         machine_.disk, "run", "run",
         {.now_seconds = clock_.wall_seconds() - run.made_days_ago * kDay, .days = run.days});
     authority_ = (*own).authority.certificate;
@@ -51,21 +51,21 @@ class CoordinatorDoctor : public ::testing::Test {
                                          const auto* const asked = std::get_if<host::Asked>(&event);
                                          if (asked == nullptr) return;
                                          Result<std::string> answer = Error{.what = "unknown question"};
-                                         if (ahead && asked->method == kClockMethod)
-                                           answer = clock_answer(clock_.wall_seconds() + *ahead);
+                                         if (ahead && asked->method == node::kClockMethod)
+                                           answer = node::clock_answer(clock_.wall_seconds() + *ahead);
                                          network_->answer(asked->question, std::move(answer));
                                        });
     at_ = *network_->listen({"127.0.0.1", 0}, host::Lane::kControl);
   }
 
   // The findings, by name.
-  std::map<std::string, Finding> examine(const Asker& asker = {}) {
-    const NodeHost simulated = machine_.host();
-    const NodeHost host{.disk = simulated.disk,
-                        .clock = clock_,
-                        .compute = simulated.compute,
-                        .kernels = simulated.kernels,
-                        .console = simulated.console};
+  std::map<std::string, Finding> examine(const node::Asker& asker = {}) {
+    const run::NodeHost simulated = machine_.host();
+    const run::NodeHost host{.disk = simulated.disk,
+                             .clock = clock_,
+                             .compute = simulated.compute,
+                             .kernels = simulated.kernels,
+                             .console = simulated.console};
     std::map<std::string, Finding> named;
     for (Finding& one : examine_coordinator(host, at_, asker, "program"))
       named.emplace(std::string(one.name), std::move(one));
@@ -85,7 +85,7 @@ class CoordinatorDoctor : public ::testing::Test {
   }
 
   host::PosixClock clock_;
-  testing::SimMachine machine_;
+  run::testing::SimMachine machine_;
   std::unique_ptr<host::Network> network_;
   host::Endpoint at_;
   std::string authority_;  // PEM
@@ -151,4 +151,4 @@ TEST_F(CoordinatorDoctor, CertificatesAreOutdated) {
 }
 
 }  // namespace
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

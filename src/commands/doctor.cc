@@ -9,12 +9,12 @@
 #include "base/human_bytes.h"
 #include "host/api/files.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 
-Finding check_cpu(const NodeHost& host) {
+Finding check_cpu(const run::NodeHost& host) {
   const kernels::Isa used = host.kernels.isa;
   const kernels::Isa best = kernels::best_isa();
   std::string all;
@@ -33,7 +33,7 @@ Finding check_cpu(const NodeHost& host) {
   return finding;
 }
 
-Finding check_cores(const NodeHost& host) {
+Finding check_cores(const run::NodeHost& host) {
   const int workers = host.compute.workers();
   Finding finding{.name = "cores", .health = Health::kGood, .found = {}, .advice = {}};
   finding.found = fmt::format("{} usable", workers);
@@ -45,13 +45,13 @@ Finding check_cores(const NodeHost& host) {
   return finding;
 }
 
-Finding check_memory(const NodeHost& host) {
+Finding check_memory(const run::NodeHost& host) {
   const std::uint64_t limit = host.compute.memory_limit_bytes();
   // Weights and two moments of Amazon-670K at width 128, with room for data.
   const std::uint64_t enough = 2 * kGiB;
   Finding finding{.name = "memory", .health = Health::kGood, .found = {}, .advice = {}};
   finding.found = fmt::format("{} for this process, room for about {} million parameters in training",
-                              human_bytes(limit), human_count(limit / 16 / 1'000'000));
+                              human_bytes(limit), run::human_count(limit / 16 / 1'000'000));
   if (limit < enough) {
     finding.health = Health::kAdvice;
     finding.advice = "large runs need more; raise the container's memory limit or lower model.hidden";
@@ -59,7 +59,7 @@ Finding check_memory(const NodeHost& host) {
   return finding;
 }
 
-Finding check_huge_pages(const NodeHost& host) {
+Finding check_huge_pages(const run::NodeHost& host) {
   const std::string path = "/sys/kernel/mm/transparent_hugepage/enabled";
   Finding finding{.name = "huge pages", .health = Health::kAdvice, .found = {}, .advice = {}};
   const auto text = host::read_text(host.disk, path);
@@ -82,7 +82,7 @@ Finding check_huge_pages(const NodeHost& host) {
 }
 
 // Checks that time passes at all, and finds the smallest step between two readings that differ.
-Finding check_clock(const NodeHost& host) {
+Finding check_clock(const run::NodeHost& host) {
   Finding finding{.name = "clock", .health = Health::kGood, .found = {}, .advice = {}};
   Duration smallest = from_seconds(1);
   Instant before = host.clock.now();
@@ -110,14 +110,14 @@ Finding check_clock(const NodeHost& host) {
 }
 
 // The text of one of the host's network settings, or nothing in a container that hides it.
-std::string setting(const NodeHost& host, const std::string& path) {
+std::string setting(const run::NodeHost& host, const std::string& path) {
   const auto text = host::read_text(host.disk, path);
   if (!text.ok()) return "";
   return (*text).substr(0, (*text).find('\n'));
 }
 
 // Checks the network settings, which only runs on several machines need.
-Finding check_network(const NodeHost& host) {
+Finding check_network(const run::NodeHost& host) {
   const std::string ipv4 = "/proc/sys/net/ipv4/";
   const std::string idle = setting(host, ipv4 + "tcp_slow_start_after_idle");
   const std::string congestion = setting(host, ipv4 + "tcp_available_congestion_control");
@@ -143,7 +143,7 @@ Finding check_network(const NodeHost& host) {
   return finding;
 }
 
-Finding check_disk(const NodeHost& host) {
+Finding check_disk(const run::NodeHost& host) {
   Finding finding{.name = "disk", .health = Health::kGood, .found = {}, .advice = {}};
   const auto free = host.disk.free_bytes(".");
   if (!free.ok()) {
@@ -171,7 +171,7 @@ constexpr const char* word(Health health) {
 
 }  // namespace
 
-std::vector<Finding> examine(const NodeHost& host) {
+std::vector<Finding> examine(const run::NodeHost& host) {
   return {check_cpu(host),   check_cores(host), check_memory(host), check_huge_pages(host),
           check_clock(host), check_disk(host),  check_network(host)};
 }
@@ -200,4 +200,4 @@ bool healthy(const std::vector<Finding>& findings) {
   return std::ranges::none_of(findings, [](const Finding& f) { return f.health == Health::kBad; });
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

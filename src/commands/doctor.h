@@ -13,7 +13,7 @@
 #include "kernels/isa.h"
 #include "run/node_host.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 enum class Health {
   kGood,
@@ -29,11 +29,11 @@ struct Finding {
 };
 
 // Looks at the working directory and the machine of `host`. Cores and threads are those of its Compute.
-[[nodiscard]] std::vector<Finding> examine(const NodeHost& host);
+[[nodiscard]] std::vector<Finding> examine(const run::NodeHost& host);
 
 [[nodiscard]] std::string to_text(const std::vector<Finding>& findings);
 // {"ok":true,"checks":[{"name","health","found","advice"}]}
 [[nodiscard]] std::string to_json(const std::vector<Finding>& findings);
 [[nodiscard]] bool healthy(const std::vector<Finding>& findings);
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

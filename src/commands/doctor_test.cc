@@ -11,10 +11,10 @@
 #include "host/sim/compute.h"
 #include "host/sim/disk.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
-class SilentConsole final : public Console {
+class SilentConsole final : public run::Console {
  public:
   void write(std::string_view /*text*/) override {}
   [[nodiscard]] bool terminal() const override { return false; }
@@ -67,4 +67,4 @@ TEST(Doctor, Verdict) {
 }
 
 }  // namespace
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -16,7 +16,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr engine::CheckConfig kConfig{.things = 8, .elements = 64, .steps = 20};
+constexpr check::CheckConfig kConfig{.things = 8, .elements = 64, .steps = 20};
 
 // A fleet in virtual time whose two members choose between engines. They share a disk.
 struct Fleet {
@@ -39,7 +39,7 @@ struct Fleet {
       };
       const auto check = [this, &process](const Supplied& here) {
         supplied.push_back(here);
-        return std::make_unique<engine::CheckEngine>(process, engine::CheckEngine::Options{});
+        return std::make_unique<check::CheckEngine>(process, check::CheckEngine::Options{});
       };
       return std::make_unique<ConfiguredEngine>(
           disk, process,
@@ -64,7 +64,7 @@ struct Fleet {
 
   host::SimDisk& disk;
   std::vector<Supplied> supplied;  // what each engine was made with
-  engine::CheckWorkload workload;
+  check::CheckWorkload workload;
   simulation::EngineFleet fleet;
 };
 

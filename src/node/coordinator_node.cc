@@ -56,7 +56,7 @@ Result<void> expect_empty(host::Disk& disk, const std::string& directory) {
 
 }  // namespace
 
-CoordinatorNode::CoordinatorNode(const NodeHost& host, CoordinatorOptions options,
+CoordinatorNode::CoordinatorNode(const run::NodeHost& host, CoordinatorOptions options,
                                  cluster::Workload& workload)
     : host_(host),
       options_(std::move(options)),
@@ -73,7 +73,7 @@ CoordinatorNode::~CoordinatorNode() {
   network_.reset();
 }
 
-Result<std::unique_ptr<CoordinatorNode>> CoordinatorNode::start(const NodeHost& host,
+Result<std::unique_ptr<CoordinatorNode>> CoordinatorNode::start(const run::NodeHost& host,
                                                                 CoordinatorOptions options,
                                                                 cluster::Workload& workload) {
   std::unique_ptr<CoordinatorNode> node(new CoordinatorNode(host, std::move(options), workload));

@@ -60,7 +60,7 @@ class CoordinatorNode {
   // Starts to listen. kUsage for a directory that holds something else, or that holds a run
   // without `resume`. Any other error says what failed. A directory that was new is then as it
   // was. `workload` outlives the node.
-  [[nodiscard]] static Result<std::unique_ptr<CoordinatorNode>> start(const NodeHost& host,
+  [[nodiscard]] static Result<std::unique_ptr<CoordinatorNode>> start(const run::NodeHost& host,
                                                                       CoordinatorOptions options,
                                                                       cluster::Workload& workload);
   ~CoordinatorNode();
@@ -81,7 +81,7 @@ class CoordinatorNode {
   [[nodiscard]] bool stopping() const { return stopping_ && !ended(); }
 
  private:
-  CoordinatorNode(const NodeHost& host, CoordinatorOptions options, cluster::Workload& workload);
+  CoordinatorNode(const run::NodeHost& host, CoordinatorOptions options, cluster::Workload& workload);
 
   [[nodiscard]] Result<void> choose_addresses();
   [[nodiscard]] Result<void> prepare();
@@ -109,7 +109,7 @@ class CoordinatorNode {
   void remark(LogLevel level, const std::string& text);
   void log_refusal(const host::Asked& asked, const Error& why);
 
-  const NodeHost host_;
+  const run::NodeHost host_;
   const CoordinatorOptions options_;
   cluster::Workload& workload_;
   RunCredentials credentials_;

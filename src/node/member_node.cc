@@ -25,7 +25,7 @@ constexpr Duration kLookForAddress{2'000'000'000};
 
 }  // namespace
 
-MemberNode::MemberNode(const NodeHost& host, MemberOptions options)
+MemberNode::MemberNode(const run::NodeHost& host, MemberOptions options)
     : host_(host),
       options_(std::move(options)),
       log_(host, options_.directory.path, options_.report.log),
@@ -34,7 +34,7 @@ MemberNode::MemberNode(const NodeHost& host, MemberOptions options)
 
 MemberNode::~MemberNode() { network_.reset(); }
 
-Result<std::unique_ptr<MemberNode>> MemberNode::start(const NodeHost& host, MemberOptions options,
+Result<std::unique_ptr<MemberNode>> MemberNode::start(const run::NodeHost& host, MemberOptions options,
                                                       const MakeEngine& make_engine) {
   std::unique_ptr<MemberNode> node(new MemberNode(host, std::move(options)));
   if (auto prepared = node->prepare(); !prepared.ok()) return prepared.error();

@@ -52,7 +52,8 @@ class MemberNode {
 
   // Enrols if it must, and listens. kRefused when the token or certificate is not accepted. A node that
   // enrolled before starts even when no coordinator answers yet.
-  [[nodiscard]] static Result<std::unique_ptr<MemberNode>> start(const NodeHost& host, MemberOptions options,
+  [[nodiscard]] static Result<std::unique_ptr<MemberNode>> start(const run::NodeHost& host,
+                                                                 MemberOptions options,
                                                                  const MakeEngine& make_engine);
   ~MemberNode();
 
@@ -61,7 +62,7 @@ class MemberNode {
   [[nodiscard]] Result<void> run(const host::PosixSignals& signals);
 
  private:
-  MemberNode(const NodeHost& host, MemberOptions options);
+  MemberNode(const run::NodeHost& host, MemberOptions options);
 
   [[nodiscard]] Result<void> prepare();
   [[nodiscard]] Result<void> resume(const std::optional<cluster::Token>& token);
@@ -79,7 +80,7 @@ class MemberNode {
   void show_metrics();
   std::optional<Instant> work(const host::PosixSignals& signals);
 
-  const NodeHost host_;
+  const run::NodeHost host_;
   const MemberOptions options_;
   Membership membership_;
   std::vector<host::Endpoint> others_;  // coordinators beside the one that the user named

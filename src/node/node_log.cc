@@ -25,7 +25,7 @@ constexpr std::size_t kLineBytes = 3'800;  // what fits into a pipe that takes a
 // The sink, which the writing thread alone uses.
 class ConsoleSink final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
  public:
-  explicit ConsoleSink(Console& console) : console_(console) {}
+  explicit ConsoleSink(run::Console& console) : console_(console) {}
 
  private:
   void sink_it_(const spdlog::details::log_msg& message) override {
@@ -42,7 +42,7 @@ class ConsoleSink final : public spdlog::sinks::base_sink<spdlog::details::null_
   }
   void flush_() override {}
 
-  Console& console_;
+  run::Console& console_;
   std::uint64_t lost_ = 0;
 };
 
@@ -107,14 +107,14 @@ cluster::RunEvent told(const net::Arrived&) { return {}; }
 
 }  // namespace
 
-NodeLog::NodeLog(const NodeHost& host, const std::string& directory, const LogOptions& options)
+NodeLog::NodeLog(const run::NodeHost& host, const std::string& directory, const LogOptions& options)
     : format_(options.format),
       file_(host.disk, host.clock, {.metrics = {}, .events = directory + "/events.jsonl"}),
       writer_(std::make_shared<spdlog::details::thread_pool>(kLines, 1)),
       console_(std::make_shared<spdlog::async_logger>("node", std::make_shared<ConsoleSink>(host.console),
                                                       writer_,
                                                       spdlog::async_overflow_policy::overrun_oldest)) {
-  const bool quiet = host.verbosity == Verbosity::kQuiet;
+  const bool quiet = host.verbosity == run::Verbosity::kQuiet;
   console_->set_level(level_of(quiet ? LogLevel::kOff : options.level));
   console_->set_formatter(formatter_of(format_));
 }

@@ -55,7 +55,7 @@ struct ReportOptions {
 class NodeLog {
  public:
   // Borrows disk, clock and console for its life. events.jsonl lies in `directory`.
-  NodeLog(const NodeHost& host, const std::string& directory, const LogOptions& options);
+  NodeLog(const run::NodeHost& host, const std::string& directory, const LogOptions& options);
   ~NodeLog();
 
   // Names the run and the node of all lines from now on.
@@ -76,7 +76,7 @@ class NodeLog {
   void write(LogLevel level, const cluster::RunEvent& event);
 
   const LogFormat format_;
-  RunLog file_;
+  run::RunLog file_;
   std::shared_ptr<spdlog::details::thread_pool> writer_;
   std::shared_ptr<spdlog::logger> console_;
   std::string run_;

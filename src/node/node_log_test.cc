@@ -27,7 +27,7 @@ struct Told {
   std::string events;
 };
 Told tell(LogOptions options) {
-  testing::SimMachine machine;
+  run::testing::SimMachine machine;
   EXPECT_TRUE(machine.disk.make_directories("run").ok());
   {
     NodeLog log(machine.host(), "run", options);
@@ -82,7 +82,7 @@ TEST(NodeLog, LeavesOutWhatIsNotWanted) {
 // Links that come and go are told at level debug alone. Messages are never told.
 TEST(NodeLog, TellsOfLinks) {
   for (const LogLevel level : {LogLevel::kDebug, LogLevel::kInfo}) {
-    testing::SimMachine machine;
+    run::testing::SimMachine machine;
     {
       NodeLog log(machine.host(), "run", {.level = level});
       log.link(net::OpenFailed{.node = NodeId(4), .reason = {.what = "nobody is there"}}, Epoch(2));

@@ -62,7 +62,7 @@ std::string last_error(host::Disk& disk, const std::string& log) {
 
 }  // namespace
 
-Result<std::unique_ptr<NodeProcesses>> NodeProcesses::start(const NodeHost& host, Options options) {
+Result<std::unique_ptr<NodeProcesses>> NodeProcesses::start(const run::NodeHost& host, Options options) {
   std::unique_ptr<NodeProcesses> all(new NodeProcesses(host, std::move(options)));
   const Options& own = all->options_;
   if (own.lead) {

@@ -40,7 +40,8 @@ class NodeProcesses {
 
   // Starts the coordinator, or the nodes of a lead. A node that ends before the first step is a failure,
   // since the others would wait for it.
-  [[nodiscard]] static Result<std::unique_ptr<NodeProcesses>> start(const NodeHost& host, Options options);
+  [[nodiscard]] static Result<std::unique_ptr<NodeProcesses>> start(const run::NodeHost& host,
+                                                                    Options options);
 
   // To be called again and again. Starts members when the coordinator can be reached, and looks for processes
   // that have ended. An error ends the run. `stepping`: the nodes have done a step.
@@ -67,7 +68,7 @@ class NodeProcesses {
     bool told = false;  // its end was told
   };
 
-  NodeProcesses(const NodeHost& host, Options options) : host_(host), options_(std::move(options)) {}
+  NodeProcesses(const run::NodeHost& host, Options options) : host_(host), options_(std::move(options)) {}
   [[nodiscard]] std::string path(const std::string& name) const { return options_.run + "/nodes/" + name; }
   [[nodiscard]] Result<Node> begin(const std::string& name, std::vector<std::string> arguments) const;
   [[nodiscard]] Result<void> start_members();
@@ -76,7 +77,7 @@ class NodeProcesses {
   [[nodiscard]] Result<void> look_at_member(Node& member, bool stepping);
   [[nodiscard]] Error failed(const Node& node, const host::ChildProcess::End& end) const;
 
-  const NodeHost& host_;
+  const run::NodeHost& host_;
   const Options options_;
   std::optional<Node> coordinator_;  // nothing: this process leads
   std::optional<host::Endpoint> led_at_;

@@ -18,7 +18,7 @@
 namespace gossamer::node {
 namespace {
 
-Result<AskOptions> prepared(const NodeHost& host, const host::Endpoint& at, const Asker& asker,
+Result<AskOptions> prepared(const run::NodeHost& host, const host::Endpoint& at, const Asker& asker,
                             const char* method) {
   AskOptions options;
   options.at = at;
@@ -55,7 +55,8 @@ Result<void> expect_run(const host::Endpoint& at, const std::string& authority, 
   return served.ok() ? Result<void>() : served.error();
 }
 
-Result<std::string> make_token(const NodeHost& host, const std::string& directory, const NewToken& wanted) {
+Result<std::string> make_token(const run::NodeHost& host, const std::string& directory,
+                               const NewToken& wanted) {
   const auto credentials = load_membership(host.disk, directory, host.clock.wall_seconds());
   if (!credentials.ok()) return credentials.error();
   const auto authority = host::fingerprint(credentials->credentials.authority);
@@ -71,13 +72,13 @@ Result<std::string> make_token(const NodeHost& host, const std::string& director
   return cluster::encode_token(token);
 }
 
-Result<std::string> ask_status(const NodeHost& host, const host::Endpoint& at, const Asker& asker) {
+Result<std::string> ask_status(const run::NodeHost& host, const host::Endpoint& at, const Asker& asker) {
   const auto options = prepared(host, at, asker, kStatusMethod);
   if (!options.ok()) return options.error();
   return ask_once(*options);
 }
 
-Result<void> ask_stop(const NodeHost& host, const host::Endpoint& at, const Asker& asker) {
+Result<void> ask_stop(const run::NodeHost& host, const host::Endpoint& at, const Asker& asker) {
   const auto options = prepared(host, at, asker, kStopMethod);
   if (!options.ok()) return options.error();
   const auto answer = ask_once(*options);

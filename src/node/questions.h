@@ -27,7 +27,7 @@ struct NewToken {
   std::string note;
 };
 // Makes a token of the run in `directory`, keeps it there and returns it as text.
-[[nodiscard]] Result<std::string> make_token(const NodeHost& host, const std::string& directory,
+[[nodiscard]] Result<std::string> make_token(const run::NodeHost& host, const std::string& directory,
                                              const NewToken& wanted);
 
 // Checks that the run of this authority (PEM) is served there. kRefused if another run is, otherwise the
@@ -42,9 +42,9 @@ struct Asker {
   Duration timeout = from_seconds(5);
 };
 // Asks for the status object, as JSON.
-[[nodiscard]] Result<std::string> ask_status(const NodeHost& host, const host::Endpoint& at,
+[[nodiscard]] Result<std::string> ask_status(const run::NodeHost& host, const host::Endpoint& at,
                                              const Asker& asker);
-[[nodiscard]] Result<void> ask_stop(const NodeHost& host, const host::Endpoint& at, const Asker& asker);
+[[nodiscard]] Result<void> ask_stop(const run::NodeHost& host, const host::Endpoint& at, const Asker& asker);
 
 // Asks the server at `at` for its clock, in seconds since 1970-01-01 UTC. Nothing is proven on the way, so
 // that the question works whatever the clock here says. `certificate` is PEM, any that is served there.

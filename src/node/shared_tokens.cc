@@ -85,7 +85,7 @@ void answer_tokens(cluster::TokenBook& book, cluster::Coordinator& coordinator, 
   coordinator.once_durable([answer, bytes = all->SerializeAsString()] { answer(bytes); });
 }
 
-Result<void> exchange_tokens(const NodeHost& host, const std::string& directory) {
+Result<void> exchange_tokens(const run::NodeHost& host, const std::string& directory) {
   const auto address = load_address(host.disk, directory);
   if (!address.ok()) return address.error();
   if (!address->shared) return {};

@@ -37,6 +37,6 @@ void answer_tokens(cluster::TokenBook& book, cluster::Coordinator& coordinator, 
 // The asker's half. Afterwards the coordinator's `directory` and the leading coordinator both
 // have what either had. Nothing happens where no store is shared. An error says why no
 // coordinator has taken the tokens up.
-[[nodiscard]] Result<void> exchange_tokens(const NodeHost& host, const std::string& directory);
+[[nodiscard]] Result<void> exchange_tokens(const run::NodeHost& host, const std::string& directory);
 
 }  // namespace gossamer::node

@@ -9,7 +9,7 @@
 
 #include <string_view>
 
-namespace gossamer::node {
+namespace gossamer::run {
 
 class Console {
  public:
@@ -28,4 +28,4 @@ class Console {
   [[nodiscard]] virtual int columns() const = 0;
 };
 
-}  // namespace gossamer::node
+}  // namespace gossamer::run

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <vector>
 
-namespace gossamer::node {
+namespace gossamer::run {
 namespace {
 
 // One plot: where it lies in the picture, and which numbers its edges stand for.
@@ -187,4 +187,4 @@ std::string curve_svg(std::span<const CurvePoint> points, std::string_view title
   return svg + "</svg>\n";
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::run

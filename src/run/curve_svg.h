@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-namespace gossamer::node {
+namespace gossamer::run {
 
 struct CurvePoint {
   std::uint64_t step = 0;
@@ -23,4 +23,4 @@ struct CurvePoint {
 // `title` is plain text. With fewer than two finite points the picture says that there is nothing to draw.
 [[nodiscard]] std::string curve_svg(std::span<const CurvePoint> points, std::string_view title);
 
-}  // namespace gossamer::node
+}  // namespace gossamer::run

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace gossamer::node {
+namespace gossamer::run {
 namespace {
 
 using ::testing::HasSubstr;
@@ -76,4 +76,4 @@ TEST(CurveSvg, EscapesTheTitle) {
 }
 
 }  // namespace
-}  // namespace gossamer::node
+}  // namespace gossamer::run

@@ -18,7 +18,7 @@
 #include "base/result.h"
 #include "host/api/disk.h"
 
-namespace gossamer::node {
+namespace gossamer::run {
 
 class LineFile {
  public:
@@ -54,4 +54,4 @@ class LineFile {
   std::string buffer_;
 };
 
-}  // namespace gossamer::node
+}  // namespace gossamer::run

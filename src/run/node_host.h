@@ -13,7 +13,7 @@
 #include "run/console.h"
 #include "run/progress.h"
 
-namespace gossamer::node {
+namespace gossamer::run {
 
 struct NodeHost {
   host::Disk& disk;
@@ -30,4 +30,4 @@ struct NodeHost {
   }
 };
 
-}  // namespace gossamer::node
+}  // namespace gossamer::run

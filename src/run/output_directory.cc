@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace gossamer::node {
+namespace gossamer::run {
 namespace {
 
 // Records are written under another name and renamed when whole. A killed import
@@ -52,4 +52,4 @@ OutputDirectory::~OutputDirectory() {
   for (const std::string& name : *names) static_cast<void>(disk_->remove_all(path_ + "/" + name).ok());
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::run

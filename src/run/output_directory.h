@@ -13,7 +13,7 @@
 #include "base/result.h"
 #include "host/api/disk.h"
 
-namespace gossamer::node {
+namespace gossamer::run {
 
 class OutputDirectory {
  public:
@@ -35,4 +35,4 @@ class OutputDirectory {
   bool existed_;
 };
 
-}  // namespace gossamer::node
+}  // namespace gossamer::run

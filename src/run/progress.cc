@@ -7,7 +7,7 @@
 #include <cmath>
 #include <utility>
 
-namespace gossamer::node {
+namespace gossamer::run {
 namespace {
 
 constexpr Duration kRedraw = from_milliseconds(100);
@@ -112,4 +112,4 @@ std::string human_count(std::uint64_t count) {
   return digits;
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::run

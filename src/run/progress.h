@@ -17,7 +17,7 @@
 #include "host/api/clock.h"
 #include "run/console.h"
 
-namespace gossamer::node {
+namespace gossamer::run {
 
 enum class Verbosity { kNormal, kQuiet };
 
@@ -63,4 +63,4 @@ class Progress {
 // "1,234,567".
 [[nodiscard]] std::string human_count(std::uint64_t count);
 
-}  // namespace gossamer::node
+}  // namespace gossamer::run

@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace gossamer::node {
+namespace gossamer::run {
 namespace {
 
 using ::testing::EndsWith;
@@ -107,4 +107,4 @@ TEST(Human, Units) {
 }
 
 }  // namespace
-}  // namespace gossamer::node
+}  // namespace gossamer::run

@@ -10,7 +10,7 @@
 #include "host/api/files.h"
 #include "settings/toml.h"
 
-namespace gossamer::node {
+namespace gossamer::run {
 namespace {
 
 using settings::KeySetting;
@@ -131,4 +131,4 @@ void RunDirectory::abandon() {
   if (names.ok() && (*names).empty()) static_cast<void>(disk_.remove_all(paths_.root));
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::run

@@ -21,7 +21,7 @@
 #include "host/api/disk.h"
 #include "settings/key_table.h"
 
-namespace gossamer::node {
+namespace gossamer::run {
 
 struct RunPaths {
   explicit RunPaths(std::string directory) : root(std::move(directory)) {}
@@ -91,4 +91,4 @@ class RunDirectory {
   bool fresh_ = false;    // nothing of a run was in it
 };
 
-}  // namespace gossamer::node
+}  // namespace gossamer::run

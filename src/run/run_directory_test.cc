@@ -7,7 +7,7 @@
 #include "host/api/files.h"
 #include "host/sim/disk.h"
 
-namespace gossamer::node {
+namespace gossamer::run {
 namespace {
 
 using settings::key;
@@ -155,4 +155,4 @@ TEST(RunDirectory, ResumesAfterACrashAtAnyOperation) {
 }
 
 }  // namespace
-}  // namespace gossamer::node
+}  // namespace gossamer::run

@@ -8,7 +8,7 @@
 
 #include "host/api/files.h"
 
-namespace gossamer::node {
+namespace gossamer::run {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -85,4 +85,4 @@ void RunLog::append(Lines& lines, const std::string& path, const std::string& li
   if (!done.ok()) lost(done.error());
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::run

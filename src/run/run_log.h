@@ -22,7 +22,7 @@
 #include "host/api/disk.h"
 #include "run/curve_svg.h"
 
-namespace gossamer::node {
+namespace gossamer::run {
 
 struct MetricLine {
   std::uint64_t step = 0;  // steps done
@@ -68,4 +68,4 @@ class RunLog {
   std::optional<Error> first_error_;
 };
 
-}  // namespace gossamer::node
+}  // namespace gossamer::run

@@ -9,7 +9,7 @@
 #include "host/sim/clock.h"
 #include "host/sim/disk.h"
 
-namespace gossamer::node {
+namespace gossamer::run {
 namespace {
 
 RunLog::Files files() { return {.metrics = "metrics.jsonl", .events = "events.jsonl"}; }
@@ -98,4 +98,4 @@ TEST(RunLog, RoomAgain) {
 }
 
 }  // namespace
-}  // namespace gossamer::node
+}  // namespace gossamer::run

@@ -15,7 +15,7 @@
 #include "host/sim/disk.h"
 #include "run/node_host.h"
 
-namespace gossamer::node::testing {
+namespace gossamer::run::testing {
 
 class CollectingConsole final : public Console {
  public:
@@ -62,4 +62,4 @@ inline std::string two_classes(int records) {
   return text;
 }
 
-}  // namespace gossamer::node::testing
+}  // namespace gossamer::run::testing

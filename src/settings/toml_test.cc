@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 
 enum class Schedule { kLinear, kCosine };
 
-struct Config {
+struct File {
   std::uint64_t seed = 1;
   std::uint64_t batch = 256;
   Schedule schedule = Schedule::kLinear;
@@ -22,28 +22,28 @@ struct Config {
   bool shrink = true;
   std::vector<std::uint32_t> dense = {};
   std::string train = {};
-  bool operator==(const Config&) const = default;
+  bool operator==(const File&) const = default;
 };
 
-const KeyTable<Config>& keys() {
-  static const KeyTable<Config> table(
+const KeyTable<File>& file_keys() {
+  static const KeyTable<File> table(
       {.listed_by = "gossamer train --keys"},
-      {key<&Config::seed>("seed", {.max = 99}, "names every stream"),
-       key<&Config::batch>("train.batch", {.min = 1, .max = 65536}, "records in a step"),
-       key<&Config::schedule>("train.schedule", {.choices = {"linear", "cosine"}}, "how the rate falls"),
-       key<&Config::dropout>("model.dropout", {.max = 0.95}, "share of units"),
-       key<&Config::shrink>("model.shrink", {}, "whether it does"),
-       key<&Config::dense>("model.dense", {.min = 1, .max = 64}, "widths"),
-       key<&Config::train>("data.train", {}, "a file")});
+      {key<&File::seed>("seed", {.max = 99}, "names every stream"),
+       key<&File::batch>("train.batch", {.min = 1, .max = 65536}, "records in a step"),
+       key<&File::schedule>("train.schedule", {.choices = {"linear", "cosine"}}, "how the rate falls"),
+       key<&File::dropout>("model.dropout", {.max = 0.95}, "share of units"),
+       key<&File::shrink>("model.shrink", {}, "whether it does"),
+       key<&File::dense>("model.dense", {.min = 1, .max = 64}, "widths"),
+       key<&File::train>("data.train", {}, "a file")});
   return table;
 }
 
-Result<Config> read(std::string_view text) { return read_config(keys(), text, "my.toml"); }
+Result<File> read(std::string_view text) { return read_config(file_keys(), text, "my.toml"); }
 
 // The texts of to_toml read back to an equal config, for defaults and for values that need quoting.
 TEST(Toml, RoundTrips) {
-  Config config;
-  EXPECT_EQ(*read(to_toml(keys().values(config))), config);
+  File config;
+  EXPECT_EQ(*read(to_toml(file_keys().values(config))), config);
   config = {.seed = 7,
             .batch = 8,
             .schedule = Schedule::kCosine,
@@ -51,14 +51,14 @@ TEST(Toml, RoundTrips) {
             .shrink = false,
             .dense = {3, 4},
             .train = "a \"b\\c\" \n\x7f\xc3\xa9.txt"};
-  const auto back = read(to_toml(keys().values(config)));
+  const auto back = read(to_toml(file_keys().values(config)));
   ASSERT_TRUE(back.ok()) << back.error().message();
   EXPECT_EQ(*back, config);
 }
 
 // A file has a line for each key with its help and what it takes, in sections.
 TEST(Toml, WritesSectionsAndHelp) {
-  EXPECT_THAT(to_toml(keys().defaults()),
+  EXPECT_THAT(to_toml(file_keys().defaults()),
               testing::StartsWith(
                   "seed = 1                                 # names every stream; an integer 0..99\n"
                   "\n[train]\n"

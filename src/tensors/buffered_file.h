@@ -14,7 +14,7 @@
 #include "base/result.h"
 #include "host/api/disk.h"
 
-namespace gossamer::engine {
+namespace gossamer::tensors {
 
 class BufferedFile {
  public:
@@ -50,4 +50,4 @@ class BufferedFile {
   std::uint64_t appended_ = 0;
 };
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::tensors

@@ -16,7 +16,7 @@
 #include "base/check.h"
 #include "host/api/files.h"
 
-namespace gossamer::engine {
+namespace gossamer::tensors {
 namespace {
 
 using Json = nlohmann::json;
@@ -350,4 +350,4 @@ std::uint64_t checkpoint_bytes(std::span<const NamedTensor> tensors) {
   return total;
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::tensors

@@ -22,7 +22,7 @@
 #include "base/result.h"
 #include "host/api/disk.h"
 
-namespace gossamer::engine {
+namespace gossamer::tensors {
 
 enum class TensorUse {
   kResult,  // the result of training
@@ -134,4 +134,4 @@ class CheckpointFile {
 // The bytes of a checkpoint of these tensors on disk, footer included, rounded up.
 [[nodiscard]] std::uint64_t checkpoint_bytes(std::span<const NamedTensor> tensors);
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::tensors

@@ -14,7 +14,7 @@
 #include "base/function_ref.h"
 #include "host/sim/disk.h"
 
-namespace gossamer::engine {
+namespace gossamer::tensors {
 namespace {
 
 using host::SimDisk;
@@ -294,4 +294,4 @@ TEST(Checkpoint, RefusesOtherTensors) {
 }
 
 }  // namespace
-}  // namespace gossamer::engine
+}  // namespace gossamer::tensors

@@ -13,7 +13,7 @@
 #include "base/check.h"
 #include "base/digest.h"
 
-namespace gossamer::engine {
+namespace gossamer::tensors {
 namespace {
 
 using Json = nlohmann::json;
@@ -234,4 +234,4 @@ Result<TensorMap> parse_safetensors(const std::string& path, std::span<const std
   return tensors;
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::tensors

@@ -19,7 +19,7 @@
 #include "base/result.h"
 #include "host/api/disk.h"
 
-namespace gossamer::engine {
+namespace gossamer::tensors {
 
 enum class DType { kU8, kBf16, kU32, kF32, kU64 };  // narrow to wide
 
@@ -77,4 +77,4 @@ using TensorMap = std::map<std::string, TensorView, std::less<>>;
 // must cover the data without gap or overlap. A header has at most 64 MiB.
 [[nodiscard]] Result<TensorMap> parse_safetensors(const std::string& path, std::span<const std::byte> file);
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::tensors

@@ -13,7 +13,7 @@
 #include "host/api/files.h"
 #include "host/sim/disk.h"
 
-namespace gossamer::engine {
+namespace gossamer::tensors {
 namespace {
 
 std::string file_of(const std::string& header, const std::string& data) {
@@ -140,4 +140,4 @@ TEST(Safetensors, RefusesMalformedFiles) {
 }
 
 }  // namespace
-}  // namespace gossamer::engine
+}  // namespace gossamer::tensors

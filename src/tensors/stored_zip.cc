@@ -8,7 +8,7 @@
 
 #include "base/check.h"
 
-namespace gossamer::engine {
+namespace gossamer::tensors {
 namespace {
 
 constexpr std::uint64_t kAlignment = 64;
@@ -107,4 +107,4 @@ Result<void> StoredZip::finish() {
   return out_.flush();
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::tensors

@@ -22,7 +22,7 @@
 #include "host/api/disk.h"
 #include "tensors/buffered_file.h"
 
-namespace gossamer::engine {
+namespace gossamer::tensors {
 
 // Bytes in memory: `rows` pieces of `row_bytes`, whose beginnings are `stride_bytes` apart.
 struct ByteRows {
@@ -55,4 +55,4 @@ class StoredZip {
   std::vector<Entry> entries_;
 };
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::tensors

@@ -11,7 +11,7 @@
 #include "host/api/files.h"
 #include "host/sim/disk.h"
 
-namespace gossamer::engine {
+namespace gossamer::tensors {
 namespace {
 
 std::uint64_t number(std::string_view file, std::size_t at, std::size_t bytes) {
@@ -84,4 +84,4 @@ TEST(StoredZip, DirectoryLeadsToContents) {
 TEST(StoredZip, SameBytesAgain) { EXPECT_EQ(archive(), archive()); }
 
 }  // namespace
-}  // namespace gossamer::engine
+}  // namespace gossamer::tensors

@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "tensors/stored_zip.h"
 
-namespace gossamer::engine {
+namespace gossamer::tensors {
 namespace {
 
 std::string_view storage_class(DType dtype) {
@@ -122,4 +122,4 @@ Result<void> write_torch_file(host::WritableFile& file, const TorchDict& dict) {
   return zip.finish();
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::tensors

@@ -22,7 +22,7 @@
 #include "host/api/disk.h"
 #include "tensors/safetensors.h"
 
-namespace gossamer::engine {
+namespace gossamer::tensors {
 
 // A list of `size` strings of valid UTF-8; name(i) is valid until the next call.
 struct StringList {
@@ -42,4 +42,4 @@ struct TorchDict {
 // PyTorch has no storage, is our bug.
 [[nodiscard]] Result<void> write_torch_file(host::WritableFile& file, const TorchDict& dict);
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::tensors

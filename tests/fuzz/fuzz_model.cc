@@ -42,18 +42,19 @@ void write(host::Disk& disk, const std::string& path, std::string_view content) 
   CHECK(host::replace_file(disk, path, content).ok(), path);
 }
 
-void predict(const engine::Model& model) {
+void predict(const sparse_engine::Model& model) {
   host::SimCompute compute({});
-  const auto predictor = engine::Predictor::create(model, kernels::kernels_for(kernels::best_isa()), compute,
-                                                   engine::default_options(model));
+  const auto predictor = sparse_engine::Predictor::create(model, kernels::kernels_for(kernels::best_isa()),
+                                                          compute, sparse_engine::default_options(model));
   CHECK(predictor.ok(), predictor.error().message());
   const std::vector<std::uint32_t> begin = {0, 1, 1};
   const std::vector<std::uint32_t> index = {static_cast<std::uint32_t>(model.network.shape.features - 1)};
   const std::vector<float> value = {1};
-  engine::PredictionBlock out;
+  sparse_engine::PredictionBlock out;
   CHECK((*predictor)->predict({begin, index, value}, 5, out).ok());
   for (std::size_t q = 0; q < out.queries(); ++q) {
-    for (const engine::Scored& entry : out.row(q)) CHECK(entry.id < model.network.shape.labels, entry.id);
+    for (const sparse_engine::Scored& entry : out.row(q))
+      CHECK(entry.id < model.network.shape.labels, entry.id);
   }
 }
 
@@ -67,14 +68,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   host::SimDisk disk;
   CHECK(disk.make_directories("m").ok());
   write(disk, "m/model.json", seal(input.substr(0, cut), shard));
-  write(disk, "m/" + engine::shard_name(0, 1), shard);
-  const auto model = engine::load_model(disk, "m");
+  write(disk, "m/" + sparse_engine::shard_name(0, 1), shard);
+  const auto model = sparse_engine::load_model(disk, "m");
   if (!model.ok()) {
     CHECK(!model.error().where.empty() && !model.error().what.empty(), model.error().message());
     return 0;
   }
-  CHECK(engine::save_model(disk, "again", *model).ok());
-  const auto again = engine::load_model(disk, "again");
+  CHECK(sparse_engine::save_model(disk, "again", *model).ok());
+  const auto again = sparse_engine::load_model(disk, "again");
   CHECK(again.ok(), again.error().message());
   predict(*again);
   return 0;

@@ -18,8 +18,8 @@ constexpr std::size_t kFeatures = 3;
 constexpr std::size_t kLabels = 2;
 constexpr std::size_t kHidden = 16;
 
-engine::Model small_model() {
-  engine::Model model;
+sparse_engine::Model small_model() {
+  sparse_engine::Model model;
   model.network =
       sparse::Network({.features = kFeatures, .labels = kLabels, .hidden = kHidden}, sparse::Moments::kNone);
   // Powers of two and small integers are exact in decimal, f32 and bf16.
@@ -39,7 +39,7 @@ engine::Model small_model() {
   model.label_names.add("");
   model.weighting.idf = {0, 0.25F, 1.5F};
   model.training_rows = 2;
-  engine::Instances instances;
+  sparse_engine::Instances instances;
   instances.feature_begin = {0, 2, 3};
   instances.feature = {0, 2, 1};
   instances.value = {0.75F, 0.5F, 1};
@@ -58,7 +58,7 @@ engine::Model small_model() {
 int main(int argc, char** argv) {
   CHECK(argc == 2, argc);
   host::PosixDisk disk;
-  const auto saved = engine::save_model(disk, argv[1], small_model(), {.max_shard_bytes = 256});
+  const auto saved = sparse_engine::save_model(disk, argv[1], small_model(), {.max_shard_bytes = 256});
   CHECK(saved.ok(), saved.error().message());
   return 0;
 }

@@ -162,4 +162,31 @@ def check_engines(tree):
                               "this engine; take a value or an interface from below the engines")
 
 
-RULES = (check_table, check_includes, check_circles, check_engines)
+# Folder -> its namespace below gossamer; a folder inside has the same, unless it stands here itself.
+NAMESPACES = {
+    "src/base/": "", "src/kernels/": "kernels", "src/host/": "host", "src/net/": "net", "src/cluster/": "cluster",
+    "src/cluster/placement/": "placement", "src/learn/data/": "data", "src/learn/text/": "text", "src/learn/lsh/": "lsh",
+    "src/learn/sparse/": "sparse", "src/settings/": "settings", "src/tensors/": "tensors", "src/run/": "run",
+    "src/engines/run/": "engine", "src/engines/check/": "check", "src/engines/sparse/": "sparse_engine",
+    "src/simulation/": "simulation", "src/node/": "node", "src/commands/": "commands", "apps/cli/": "cli",
+}
+_NAMESPACE = re.compile(r"^namespace gossamer(?:::(\w+))?[\w:]* \{(?!.*\})", re.MULTILINE)
+
+
+def check_namespaces(tree):
+    """A file declares in the namespace of its room. Forward declarations of others stand on one line."""
+    for path in tree.paths(*CODE, under=("src/", "apps/")):
+        room = max((folder for folder in NAMESPACES if path.startswith(folder)), key=len, default=None)
+        if room is None:
+            yield Finding(path, 1, "namespace", "its folder has no namespace; add it to NAMESPACES in tools/tidy/layers.py")
+            continue
+        code = tree.code(path)
+        for found in _NAMESPACE.finditer(code):
+            name = found.group(1) or ""
+            if name != NAMESPACES[room] and not (room == "src/base/" and name.endswith("_detail")):
+                wanted = "::".join(filter(None, ("gossamer", NAMESPACES[room])))
+                yield Finding(path, code.count("\n", 0, found.start()) + 1, "namespace",
+                              f"namespace gossamer::{name} in {room}; code of this folder stands in {wanted}")
+
+
+RULES = (check_table, check_includes, check_circles, check_engines, check_namespaces)

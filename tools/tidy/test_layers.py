@@ -145,6 +145,18 @@ class EnginesTest(unittest.TestCase):
         self.assertIn('src/node/x.h:1: engines: "engines/sparse/a.h": only src/commands/, src/engines/sparse/ and',
                       self.found("src/node/x.h", "engines/sparse/a.h")[0])
 
+    # Code stands in the namespace of its folder, the longest one that is known; forward declarations of others are free.
+    def test_namespaces(self):
+        found = messages(layers.check_namespaces, tree(files={
+            "src/base/result.h": "namespace gossamer {\n}\nnamespace gossamer::result_detail {\n}\n",
+            "src/learn/model.h": "", "apps/cli/main.cc": "", "src/host/api/disk.h": "// namespace gossamer::x {\n",
+            "src/cluster/placement/a.h": "namespace gossamer::placement::testing {\n}\n",
+            "src/run/b.cc": "namespace gossamer::node { class C; }\nnamespace gossamer::run {\n}\n",
+            "src/run/c.cc": "\nnamespace gossamer::node {\n}\n"}))
+        self.assertEqual([line.split(":")[0:3] for line in found],
+                         [["src/learn/model.h", "1", " namespace"], ["src/run/c.cc", "2", " namespace"]])
+        self.assertIn("stands in gossamer::run", found[1])
+
 
 if __name__ == "__main__":
     unittest.main()

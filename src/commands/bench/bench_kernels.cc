@@ -8,9 +8,8 @@
 
 #include "commands/bench/bench_options.h"
 #include "commands/bench/kernel_speeds.h"
-#include "settings/bench_options.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 constexpr std::array<std::string_view, 4> kBounds = {"memory", "f32", "bf16", "bytes"};
@@ -29,7 +28,7 @@ const settings::KeyTable<BenchKernels>& bench_kernels_keys() {
   return table;
 }
 
-Result<BenchKernelsResult> bench_kernels(const NodeHost& host, const BenchKernels& options) {
+Result<BenchKernelsResult> bench_kernels(const run::NodeHost& host, const BenchKernels& options) {
   // Four arrays of floats, and bf16 and bytes as much as one.
   const std::uint64_t needed = 5 * (options.megabytes << 20) + (std::uint64_t{64} << 20);
   if (auto done = check_bench_memory(host, needed, "lower megabytes"); !done.ok()) return done.error();
@@ -79,4 +78,4 @@ std::string to_text(const BenchKernelsResult& result) {
   return text + "\n\nPercent: share of the memory's speed (GB/s) or of the instruction set's peak (G/s).\n";
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -26,7 +26,7 @@
 #include "run/node_host.h"
 #include "settings/key_table.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 struct BenchKernels {
   std::uint64_t hidden = 128;       // row width: a multiple of 32
@@ -62,10 +62,11 @@ struct BenchKernelsResult {
 };
 
 // kFailed when the arrays do not fit into memory.
-[[nodiscard]] Result<BenchKernelsResult> bench_kernels(const NodeHost& host, const BenchKernels& options);
+[[nodiscard]] Result<BenchKernelsResult> bench_kernels(const run::NodeHost& host,
+                                                       const BenchKernels& options);
 
 [[nodiscard]] std::string to_json(const BenchKernelsResult& result, const BenchKernels& options);
 // A table for people: a line for each kernel, a column for each instruction set.
 [[nodiscard]] std::string to_text(const BenchKernelsResult& result);
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

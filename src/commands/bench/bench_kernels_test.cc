@@ -10,7 +10,7 @@
 #include "commands/bench/kernel_speeds.h"
 #include "host/posix/clock.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 using ::testing::HasSubstr;
@@ -64,4 +64,4 @@ TEST(BenchKernels, RefusesNonsense) {
 }
 
 }  // namespace
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

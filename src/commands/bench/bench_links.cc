@@ -19,9 +19,8 @@
 #include "node/credentials.h"
 #include "node/event_loop.h"
 #include "node/random_text.h"
-#include "settings/bench_options.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 using settings::Key;
@@ -85,14 +84,14 @@ std::string measure_text(const BenchLinks& options, const Key& /*key*/) {
 // One node of the mesh.
 class MeshNode {
  public:
-  MeshNode(const NodeHost& host, const BenchLinks& options, NodeId self)
+  MeshNode(const run::NodeHost& host, const BenchLinks& options, NodeId self)
       : host_(host), options_(options), self_(self) {}
   ~MeshNode() { network_.reset(); }
   MeshNode(const MeshNode&) = delete;
   MeshNode& operator=(const MeshNode&) = delete;
 
   // Listens, and returns this node's address for others.
-  [[nodiscard]] Result<net::PeerAddress> listen(EventLoop& loop,
+  [[nodiscard]] Result<net::PeerAddress> listen(node::EventLoop& loop,
                                                 std::optional<host::NetworkCredentials> credentials,
                                                 const host::Endpoint& at);
   // Opens links to the nodes that come after this one in `mesh`, which lists all nodes.
@@ -113,7 +112,7 @@ class MeshNode {
     for (const net::LinkEvent& event : events) trials_->on(event, now);
   }
 
-  const NodeHost& host_;
+  const run::NodeHost& host_;
   const BenchLinks& options_;
   const NodeId self_;
   std::unique_ptr<net::Links> links_;
@@ -121,7 +120,7 @@ class MeshNode {
   std::unique_ptr<host::Network> network_;  // threads of the network post to the loop
 };
 
-Result<net::PeerAddress> MeshNode::listen(EventLoop& loop,
+Result<net::PeerAddress> MeshNode::listen(node::EventLoop& loop,
                                           std::optional<host::NetworkCredentials> credentials,
                                           const host::Endpoint& at) {
   network_ = host::make_grpc_network(std::move(credentials), [this, &loop](host::NetworkEvent event) {
@@ -137,10 +136,10 @@ Result<net::PeerAddress> MeshNode::listen(EventLoop& loop,
   const auto bulk_port = static_cast<std::uint16_t>(at.port == 0 ? 0 : at.port + 1);
   const auto bulk = network_->listen({at.host, bulk_port}, host::Lane::kBulk);
   if (!bulk.ok()) return bulk.error();
-  links_ = std::make_unique<net::Links>(
-      *network_,
-      net::Links::Options{
-          .run = kRun, .self = {self_, Incarnation{1}}, .program = "bench links", .seed = random_seed()});
+  links_ = std::make_unique<net::Links>(*network_, net::Links::Options{.run = kRun,
+                                                                       .self = {self_, Incarnation{1}},
+                                                                       .program = "bench links",
+                                                                       .seed = node::random_seed()});
   return net::PeerAddress{.node = self_, .control = *control, .bulk = *bulk};
 }
 
@@ -165,21 +164,21 @@ void MeshNode::open(const std::vector<net::PeerAddress>& mesh) {
 }
 
 // The authority in the directory. It is made if there is none.
-Result<RunCredentials> authority_in(const NodeHost& host, const std::string& directory,
-                                    const host::Validity& validity) {
-  auto there = has_membership(host.disk, directory);
+Result<node::RunCredentials> authority_in(const run::NodeHost& host, const std::string& directory,
+                                          const host::Validity& validity) {
+  auto there = node::has_membership(host.disk, directory);
   if (!there.ok()) return there.error();
-  if (*there) return load_run_credentials(host.disk, directory, validity.now_seconds);
+  if (*there) return node::load_run_credentials(host.disk, directory, validity.now_seconds);
   if (auto made = host.disk.make_directories(directory); !made.ok()) return made.error();
   const auto lock = host.disk.lock(directory);  // two processes that begin at once would make two
   if (!lock.ok()) return lock.error();
-  there = has_membership(host.disk, directory);
+  there = node::has_membership(host.disk, directory);
   if (!there.ok()) return there.error();
-  if (*there) return load_run_credentials(host.disk, directory, validity.now_seconds);
-  return create_run_credentials(host.disk, directory, kRun, validity);
+  if (*there) return node::load_run_credentials(host.disk, directory, validity.now_seconds);
+  return node::create_run_credentials(host.disk, directory, kRun, validity);
 }
 
-Result<std::optional<host::NetworkCredentials>> credentials(const NodeHost& host,
+Result<std::optional<host::NetworkCredentials>> credentials(const run::NodeHost& host,
                                                             const std::string& directory, NodeId node) {
   if (directory.empty()) return std::optional<host::NetworkCredentials>();
   const host::Validity validity{.now_seconds = host.clock.wall_seconds()};
@@ -206,8 +205,8 @@ struct Mesh {
   std::vector<net::PeerAddress> all;
 };
 
-Result<void> add_node(const NodeHost& host, const BenchLinks& options, EventLoop& loop, NodeId self,
-                      const host::Endpoint& at, Mesh& mesh) {
+Result<void> add_node(const run::NodeHost& host, const BenchLinks& options, node::EventLoop& loop,
+                      NodeId self, const host::Endpoint& at, Mesh& mesh) {
   auto mine = credentials(host, options.authority, self);
   if (!mine.ok()) return mine.error();
   mesh.here.push_back(std::make_unique<MeshNode>(host, options, self));
@@ -217,7 +216,8 @@ Result<void> add_node(const NodeHost& host, const BenchLinks& options, EventLoop
   return {};
 }
 
-Result<void> make_mesh(const NodeHost& host, const BenchLinks& options, EventLoop& loop, Mesh& mesh) {
+Result<void> make_mesh(const run::NodeHost& host, const BenchLinks& options, node::EventLoop& loop,
+                       Mesh& mesh) {
   if (options.peers.empty()) {
     for (NodeId node{1}; node.value <= options.nodes; ++node) {
       auto added = add_node(host, options, loop, node, {std::string(kLoopback), 0}, mesh);
@@ -277,7 +277,7 @@ const settings::KeyTable<BenchLinks>& bench_links_keys() {
   return table;
 }
 
-Result<BenchLinksResult> bench_links(const NodeHost& host, const BenchLinks& options) {
+Result<BenchLinksResult> bench_links(const run::NodeHost& host, const BenchLinks& options) {
   if (auto good = check(options); !good.ok()) return good.error();
   const std::uint64_t here = options.peers.empty() ? options.nodes : 1;
   // A message that waits costs some 300 bytes beside its own.
@@ -285,7 +285,7 @@ Result<BenchLinksResult> bench_links(const NodeHost& host, const BenchLinks& opt
   auto fits = check_bench_memory(host, here * (3 * options.plan.bytes + 512 * messages + (64ULL << 20)),
                                  "lower bytes, or raise message_bytes");
   if (!fits.ok()) return fits.error();
-  EventLoop loop(host.clock);
+  node::EventLoop loop(host.clock);
   Mesh mesh;
   if (auto made = make_mesh(host, options, loop, mesh); !made.ok()) return made.error();
   const auto work = [&]() -> std::optional<Instant> {
@@ -349,4 +349,4 @@ std::string to_text(const BenchLinksResult& result) {
   return text;
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -24,7 +24,7 @@
 #include "run/node_host.h"
 #include "settings/key_table.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 struct BenchLinks {
   std::uint64_t node = 1;             // number of this process among the peers; 1 is the first
@@ -50,9 +50,9 @@ struct BenchLinksResult {
 
 // kUsage when the keys do not fit together. Any other error names the node that
 // did not come or does not answer.
-[[nodiscard]] Result<BenchLinksResult> bench_links(const NodeHost& host, const BenchLinks& options);
+[[nodiscard]] Result<BenchLinksResult> bench_links(const run::NodeHost& host, const BenchLinks& options);
 
 [[nodiscard]] std::string to_json(const BenchLinksResult& result, const BenchLinks& options);
 [[nodiscard]] std::string to_text(const BenchLinksResult& result);
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -10,7 +10,7 @@
 #include "base/human_bytes.h"
 #include "settings/key_value.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 using settings::KeyType;
@@ -42,7 +42,7 @@ nlohmann::ordered_json bench_options_json(const settings::Values& options) {
   return json;
 }
 
-Result<void> check_bench_memory(const NodeHost& host, std::uint64_t needed, std::string fix) {
+Result<void> check_bench_memory(const run::NodeHost& host, std::uint64_t needed, std::string fix) {
   const std::uint64_t limit = host.compute.memory_limit_bytes();
   if (needed <= limit) return {};
   return Error{.kind = ErrorKind::kFailed,
@@ -53,4 +53,4 @@ Result<void> check_bench_memory(const NodeHost& host, std::uint64_t needed, std:
                .fix = std::move(fix)};
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 enum class Shape { kRound, kFlat };
@@ -31,4 +31,4 @@ TEST(BenchOptions, AreJson) {
 }
 
 }  // namespace
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

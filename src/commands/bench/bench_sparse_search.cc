@@ -15,10 +15,10 @@
 #include "engines/sparse/predict/row_search.h"
 #include "kernels/products.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
-using engine::kQueryBlock;
+using sparse_engine::kQueryBlock;
 
 struct Synthetic {
   std::size_t stride;
@@ -59,7 +59,7 @@ Synthetic make_rows_and_queries(const BenchSparseSearch& o, host::Compute& compu
   return made;
 }
 
-Result<void> check(const NodeHost& host, const BenchSparseSearch& o) {
+Result<void> check(const run::NodeHost& host, const BenchSparseSearch& o) {
   const std::uint64_t stride = kernels::padded_to_panel(o.hidden);
   const std::uint64_t needed =
       o.labels * (sizeof(float) * stride + o.hidden + 20) + o.queries * stride * sizeof(float);
@@ -71,21 +71,21 @@ struct Found {
   std::uint64_t count = 0;
 };
 
-void search_block(engine::RowSearch& search, const engine::QueryMatrix& block, std::size_t top,
+void search_block(sparse_engine::RowSearch& search, const sparse_engine::QueryMatrix& block, std::size_t top,
                   Found& found) {
   search.search(block, top);
   for (std::size_t q = 0; q < block.count; ++q) {
-    for (const engine::Scored& row : search.found(q)) found.sum += static_cast<double>(row.score);
+    for (const sparse_engine::Scored& row : search.found(q)) found.sum += static_cast<double>(row.score);
     found.count += search.found(q).size();
   }
 }
 
-void measure_blocks(const NodeHost& host, const BenchSparseSearch& o, const Synthetic& made,
-                    engine::RowSearch& search, BenchSparseSearchResult& result) {
+void measure_blocks(const run::NodeHost& host, const BenchSparseSearch& o, const Synthetic& made,
+                    sparse_engine::RowSearch& search, BenchSparseSearchResult& result) {
   const auto block = [&](std::size_t first) {
-    return engine::QueryMatrix{.values = made.queries.data() + first * made.stride,
-                               .stride = made.stride,
-                               .count = std::min<std::size_t>(o.batch, o.queries - first)};
+    return sparse_engine::QueryMatrix{.values = made.queries.data() + first * made.stride,
+                                      .stride = made.stride,
+                                      .count = std::min<std::size_t>(o.batch, o.queries - first)};
   };
   Found found;
   search_block(search, block(0), o.top, found);  // buffers grow
@@ -102,8 +102,8 @@ void measure_blocks(const NodeHost& host, const BenchSparseSearch& o, const Synt
   result.score = found.count == 0 ? 0 : found.sum / static_cast<double>(found.count);
 }
 
-void measure_singles(const NodeHost& host, const BenchSparseSearch& o, const Synthetic& made,
-                     engine::RowSearch& search, BenchSparseSearchResult& result) {
+void measure_singles(const run::NodeHost& host, const BenchSparseSearch& o, const Synthetic& made,
+                     sparse_engine::RowSearch& search, BenchSparseSearchResult& result) {
   std::vector<double> wall_ms(o.singles);
   const Duration cpu = host.clock.process_cpu();
   for (std::size_t i = 0; i < o.singles; ++i) {
@@ -136,16 +136,17 @@ const settings::KeyTable<BenchSparseSearch>& bench_sparse_search_keys() {
   return table;
 }
 
-Result<BenchSparseSearchResult> bench_sparse_search(const NodeHost& host, const BenchSparseSearch& options) {
+Result<BenchSparseSearchResult> bench_sparse_search(const run::NodeHost& host,
+                                                    const BenchSparseSearch& options) {
   if (auto done = check(host, options); !done.ok()) return done.error();
-  host.say(fmt::format("making {} rows", human_count(options.labels)));
+  host.say(fmt::format("making {} rows", run::human_count(options.labels)));
   const Synthetic made = make_rows_and_queries(options, host.compute);
-  engine::RowSearch search({.rows = options.labels,
-                            .width = options.hidden,
-                            .weights = made.rows.data(),
-                            .stride = made.stride,
-                            .bias = made.bias.data()},
-                           host.kernels, host.compute);
+  sparse_engine::RowSearch search({.rows = options.labels,
+                                   .width = options.hidden,
+                                   .weights = made.rows.data(),
+                                   .stride = made.stride,
+                                   .bias = made.bias.data()},
+                                  host.kernels, host.compute);
   host.say(fmt::format("searching for {} queries in blocks of {} and {} alone, on {} threads",
                        options.queries, options.batch, options.singles, host.compute.workers()));
   BenchSparseSearchResult result;
@@ -156,7 +157,7 @@ Result<BenchSparseSearchResult> bench_sparse_search(const NodeHost& host, const 
 }
 
 std::string to_json(const BenchSparseSearchResult& result, const BenchSparseSearch& options,
-                    const NodeHost& host) {
+                    const run::NodeHost& host) {
   nlohmann::ordered_json json = {{"wall_ms_per_query", result.wall_ms_per_query},
                                  {"cpu_ms_per_query", result.cpu_ms_per_query},
                                  {"single_wall_ms", result.single_wall_ms},
@@ -170,4 +171,4 @@ std::string to_json(const BenchSparseSearchResult& result, const BenchSparseSear
   return json.dump();
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -22,7 +22,7 @@
 #include "run/node_host.h"
 #include "settings/key_table.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 struct BenchSparseSearch {
   std::uint64_t labels = 670'091;
@@ -49,11 +49,11 @@ struct BenchSparseSearchResult {
 };
 
 // kFailed when the machine has too little memory.
-[[nodiscard]] Result<BenchSparseSearchResult> bench_sparse_search(const NodeHost& host,
+[[nodiscard]] Result<BenchSparseSearchResult> bench_sparse_search(const run::NodeHost& host,
                                                                   const BenchSparseSearch& options);
 
 // The result with the options it was measured at.
 [[nodiscard]] std::string to_json(const BenchSparseSearchResult& result, const BenchSparseSearch& options,
-                                  const NodeHost& host);
+                                  const run::NodeHost& host);
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

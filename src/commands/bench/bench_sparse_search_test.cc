@@ -7,7 +7,7 @@
 
 #include "run/test_machine.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 using ::testing::HasSubstr;
@@ -21,13 +21,13 @@ BenchSparseSearch small_search() {
 }
 
 double score(const BenchSparseSearch& options, int workers = 2) {
-  testing::SimMachine machine;
+  run::testing::SimMachine machine;
   host::SimCompute compute({.workers = workers});
-  const NodeHost host{.disk = machine.disk,
-                      .clock = machine.clock,
-                      .compute = compute,
-                      .kernels = kernels::kernels_for(kernels::best_isa()),
-                      .console = machine.console};
+  const run::NodeHost host{.disk = machine.disk,
+                           .clock = machine.clock,
+                           .compute = compute,
+                           .kernels = kernels::kernels_for(kernels::best_isa()),
+                           .console = machine.console};
   const auto result = bench_sparse_search(host, options);
   EXPECT_TRUE(result.ok());
   return result.ok() ? result->score : 0;
@@ -61,13 +61,13 @@ TEST(BenchSparseSearch, FindsTheBest) {
 // The JSON result has its options. Messages about wrong options name the nearest or the range.
 // Shapes that do not fit are refused.
 TEST(BenchSparseSearch, OptionsAndRefusals) {
-  testing::SimMachine machine;
-  const NodeHost host = machine.host_with(machine.disk);
+  run::testing::SimMachine machine;
+  const run::NodeHost host = machine.host_with(machine.disk);
   const auto json = nlohmann::json::parse(to_json({.single_wall_ms = 2.5}, small_search(), host));
   EXPECT_EQ(json["single_wall_ms"], 2.5);
   EXPECT_EQ(json["options"]["labels"], 500);
   EXPECT_EQ(json["threads"], 2);
-  BenchSparseSearch options = small();
+  BenchSparseSearch options = small_search();
   EXPECT_THAT(bench_sparse_search_keys().set_word(options, "lables=3").error().expected,
               HasSubstr("'labels'"));
   EXPECT_THAT(bench_sparse_search_keys().set_word(options, "batch=257").error().expected,
@@ -80,4 +80,4 @@ TEST(BenchSparseSearch, OptionsAndRefusals) {
 }
 
 }  // namespace
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -17,7 +17,7 @@
 #include "engines/sparse/train/step_source.h"
 #include "learn/sparse/network/network.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 // Where negatives are drawn from: sampled > 0 alone means evenly.
@@ -85,7 +85,7 @@ struct Synthetic {
   sparse::LabelCounts labels;
 };
 
-class MadeSteps final : public engine::StepSource {
+class MadeSteps final : public sparse_engine::StepSource {
  public:
   explicit MadeSteps(const Synthetic& made) : made_(made) {}
   [[nodiscard]] data::Batch read(StepNumber step) override { return made_.batches[step.value].view(); }
@@ -127,7 +127,7 @@ Synthetic make_records(const BenchSparseStep& o) {
   return made;
 }
 
-Result<void> check(const NodeHost& host, const BenchSparseStep& o) {
+Result<void> check(const run::NodeHost& host, const BenchSparseStep& o) {
   const settings::Keys& keys = bench_sparse_step_keys();
   if (o.nnz * 2 > o.features) {
     return keys.refused_word({"nnz", fmt::format("{} of {} features", o.nnz, o.features)},
@@ -137,7 +137,7 @@ Result<void> check(const NodeHost& host, const BenchSparseStep& o) {
     return keys.refused_word({"labels_per_row", fmt::format("{} of {} labels", o.labels_per_row, o.labels)},
                              "at most half of the labels");
   }
-  const sparse::TableMoments moments = engine::table_moments(o.moments);
+  const sparse::TableMoments moments = sparse_engine::table_moments(o.moments);
   const std::uint64_t table_bytes =
       row_table_bytes({.rows = o.features, .width = o.hidden}, moments.embedding) +
       row_table_bytes({.rows = o.labels, .width = o.hidden}, moments.output);
@@ -147,8 +147,8 @@ Result<void> check(const NodeHost& host, const BenchSparseStep& o) {
 }
 
 // A progress bar redrawn between steps would be measured too; steps are short, so there is none.
-BenchSparseStepResult measure(const NodeHost& host, const BenchSparseStep& o, engine::StepSource& steps,
-                              sparse::Learner& learner) {
+BenchSparseStepResult measure(const run::NodeHost& host, const BenchSparseStep& o,
+                              sparse_engine::StepSource& steps, sparse::Learner& learner) {
   constexpr sparse::StepSchedule kSchedule{.learning_rate = 0.001F};
   BenchSparseStepResult result;
   for (StepNumber t{0}; t.value < o.warmup; ++t) learner.step(steps.read(t), t, kSchedule);
@@ -180,7 +180,7 @@ BenchSparseStepResult measure(const NodeHost& host, const BenchSparseStep& o, en
 const settings::KeyTable<BenchSparseStep>& bench_sparse_step_keys() {
   using settings::key;
   using B = BenchSparseStep;
-  const auto rules = [](std::string_view name) { return engine::train_keys().find(name)->rules; };
+  const auto rules = [](std::string_view name) { return sparse_engine::train_keys().find(name)->rules; };
   static const settings::KeyTable<B> table(
       {.listed_by = "gossamer bench sparse-step --help", .one = "an option"},
       {key<&B::features>("features", {.min = 1, .max = 4e9}, "rows of the embedding"),
@@ -204,21 +204,22 @@ const settings::KeyTable<BenchSparseStep>& bench_sparse_step_keys() {
   return table;
 }
 
-Result<BenchSparseStepResult> bench_sparse_step(const NodeHost& host, const BenchSparseStep& options) {
+Result<BenchSparseStepResult> bench_sparse_step(const run::NodeHost& host, const BenchSparseStep& options) {
   if (auto done = check(host, options); !done.ok()) return done.error();
-  host.say(fmt::format("making {} records", human_count((options.warmup + options.steps) * options.batch)));
+  host.say(
+      fmt::format("making {} records", run::human_count((options.warmup + options.steps) * options.batch)));
   const Synthetic made = make_records(options);
   const sparse::NetworkShape shape{.features = options.features,
                                    .labels = options.labels,
                                    .hidden = options.hidden,
                                    .dense = {options.dense.begin(), options.dense.end()}};
   const unsigned shift = sparse::shard_shift(shape.labels, options.shards);
-  sparse::Network network(shape, whole(shape, shift), engine::table_moments(options.moments));
+  sparse::Network network(shape, whole(shape, shift), sparse_engine::table_moments(options.moments));
   network.order = sparse::RowOrder(made.labels.count, shift);
   const sparse::LabelCounts labels = sparse::by_row(made.labels, network.order);
   sparse::initialize(network, {.seed = options.seed}, labels.count, host.compute);
   MadeSteps made_steps(made);
-  engine::RowSteps steps(made_steps, network.order);
+  sparse_engine::RowSteps steps(made_steps, network.order);
   sparse::Learner learner({.network = network,
                            .labels = labels,
                            .kernels = host.kernels,
@@ -230,14 +231,14 @@ Result<BenchSparseStepResult> bench_sparse_step(const NodeHost& host, const Benc
   host.say(fmt::format("measuring {} steps of {} records on {} threads", options.steps, options.batch,
                        host.compute.workers()));
   BenchSparseStepResult result = measure(host, options, steps, learner);
-  result.parameters = engine::parameter_count(shape);
+  result.parameters = sparse_engine::parameter_count(shape);
   result.peak_rss_bytes = host.compute.peak_rss_bytes();
   result.precision = kernels::name(learner.element());
   return result;
 }
 
 std::string to_json(const BenchSparseStepResult& result, const BenchSparseStep& options,
-                    const NodeHost& host) {
+                    const run::NodeHost& host) {
   nlohmann::ordered_json json = {{"wall_ms_per_step", result.wall_ms_per_step},
                                  {"cpu_ms_per_step", result.cpu_ms_per_step}};
   const sparse::LearnerPhases& p = result.phases_ms;
@@ -258,4 +259,4 @@ std::string to_json(const BenchSparseStepResult& result, const BenchSparseStep& 
   return json.dump();
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

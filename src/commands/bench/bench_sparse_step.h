@@ -19,7 +19,7 @@
 #include "run/node_host.h"
 #include "settings/key_table.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 struct BenchSparseStep {
   std::uint64_t features = 135'909;
@@ -30,7 +30,7 @@ struct BenchSparseStep {
   double feature_zipf = 0.9;
   std::uint64_t hidden = 128;
   std::vector<std::uint32_t> dense = {};  // widths of further hidden layers
-  engine::MomentsKind moments = engine::OptimizerConfig().moments;
+  sparse_engine::MomentsKind moments = sparse_engine::OptimizerConfig().moments;
   std::uint64_t batch = 256;
   sparse::Negatives negatives = sparse::Negatives::kInBatch;
   std::uint64_t sampled = 0;
@@ -55,11 +55,11 @@ struct BenchSparseStepResult {
 };
 
 // kUsage when options contradict each other; kFailed when the machine has too little memory.
-[[nodiscard]] Result<BenchSparseStepResult> bench_sparse_step(const NodeHost& host,
+[[nodiscard]] Result<BenchSparseStepResult> bench_sparse_step(const run::NodeHost& host,
                                                               const BenchSparseStep& options);
 
 // The result with the options it was measured at.
 [[nodiscard]] std::string to_json(const BenchSparseStepResult& result, const BenchSparseStep& options,
-                                  const NodeHost& host);
+                                  const run::NodeHost& host);
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -12,12 +12,12 @@
 #include "host/sim/compute.h"
 #include "host/sim/disk.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 using ::testing::HasSubstr;
 
-class SilentConsole final : public Console {
+class SilentConsole final : public run::Console {
  public:
   void write(std::string_view /*text*/) override {}
   [[nodiscard]] bool terminal() const override { return false; }
@@ -30,11 +30,11 @@ struct Bench {
   host::SimCompute compute{
       host::SimComputeOptions{.workers = 2, .memory_limit_bytes = std::uint64_t{1} << 31}};
   SilentConsole console;
-  NodeHost host{.disk = disk,
-                .clock = clock,
-                .compute = compute,
-                .kernels = kernels::kernels_for(kernels::Isa::kScalar),
-                .console = console};
+  run::NodeHost host{.disk = disk,
+                     .clock = clock,
+                     .compute = compute,
+                     .kernels = kernels::kernels_for(kernels::Isa::kScalar),
+                     .console = console};
 };
 
 BenchSparseStep small_step() {
@@ -67,7 +67,7 @@ TEST(BenchSparseStep, CountsActiveRows) {
 // Further hidden layers are measured too, and count among the parameters.
 TEST(BenchSparseStep, TakesDenseLayers) {
   Bench bench;
-  BenchSparseStep options = small();
+  BenchSparseStep options = small_step();
   ASSERT_TRUE(bench_sparse_step_keys().set_word(options, "dense=64,16").ok());
   EXPECT_FALSE(bench_sparse_step_keys().set_word(options, "dense=60").ok());
   const auto result = bench_sparse_step(bench.host, options);
@@ -95,7 +95,7 @@ TEST(BenchSparseStep, TakesMoments) {
   Bench bench;
   std::vector<double> losses;
   for (const std::string kind : {"element", "embedding-block", "block"}) {
-    BenchSparseStep options = small();
+    BenchSparseStep options = small_step();
     ASSERT_TRUE(bench_sparse_step_keys().set_word(options, "moments=" + kind).ok());
     const auto result = bench_sparse_step(bench.host, options);
     ASSERT_TRUE(result.ok()) << result.error().message();
@@ -140,4 +140,4 @@ TEST(BenchSparseStep, RefusesNonsense) {
 }
 
 }  // namespace
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

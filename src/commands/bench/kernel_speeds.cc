@@ -15,7 +15,7 @@
 #include "kernels/machine_peak.h"
 #include "kernels/products.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 using kernels::Bf16;
@@ -448,4 +448,4 @@ BenchKernelsResult measure_kernels(const host::Clock& clock, const BenchKernels&
   return result;
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

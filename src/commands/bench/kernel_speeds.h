@@ -9,9 +9,9 @@
 #include "commands/bench/bench_kernels.h"
 #include "host/api/clock.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 // Every instruction set of this CPU has the same kernels in the same order.
 [[nodiscard]] BenchKernelsResult measure_kernels(const host::Clock& clock, const BenchKernels& options);
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

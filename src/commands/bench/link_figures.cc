@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 // The least value that this fraction of all does not exceed; the mean where two values are the middle.
@@ -68,4 +68,4 @@ std::vector<LinkFigures> link_figures(const std::vector<LinkTrialTimes>& times, 
   return figures;
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

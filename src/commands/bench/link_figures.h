@@ -9,7 +9,7 @@
 
 #include "commands/bench/link_trials.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 // The figures of one measurement. Times are milliseconds of:
 //
@@ -39,4 +39,4 @@ struct LinkFigures {
 [[nodiscard]] std::vector<LinkFigures> link_figures(const std::vector<LinkTrialTimes>& times,
                                                     double rate_mbps);
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 // Transfers count without the least idle round trip and without the first transfer. Control messages count
@@ -44,4 +44,4 @@ TEST(LinkFigures, Quantiles) {
 }
 
 }  // namespace
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -11,7 +11,7 @@
 #include "base/node_name.h"
 #include "base/printable.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 using host::Lane;
@@ -337,4 +337,4 @@ void LinkTrials::fail_for_patience() {
   failure_ = std::move(error);
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

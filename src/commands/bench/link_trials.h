@@ -27,7 +27,7 @@
 #include "base/time.h"
 #include "net/link/links.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 enum class LinkTrial : std::uint8_t { kRoundTrip, kMessage, kMessages, kExchange, kControlBesideBulk };
 
@@ -155,4 +155,4 @@ class LinkTrials {
   Instant looked_;
 };
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

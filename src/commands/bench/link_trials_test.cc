@@ -11,7 +11,7 @@
 
 #include "net/link/test_simulated_nodes.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 using net::Node;
@@ -131,4 +131,4 @@ TEST_F(LinkTrialsTest, NamesWhoVanished) {
 }
 
 }  // namespace
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -3,7 +3,7 @@
 
 #include "base/check.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 Result<void> TestBlocks::truth(std::span<const std::uint32_t> labels) {
   CHECK(queries_.size() == begin_.size(), queries_.size(), begin_.size());
@@ -30,4 +30,4 @@ Result<void> BlockEvaluation::take(const data::SparseRows& queries, const data::
   return {};
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

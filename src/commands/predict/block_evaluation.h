@@ -25,18 +25,18 @@
 #include "engines/sparse/predict/predictor.h"
 #include "learn/data/rows.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 // How many labels the predictor is asked for, for each record. A label beyond them has an infinite rank.
-inline constexpr std::size_t kEvaluationDepth = engine::kEvaluationDepth;
+inline constexpr std::size_t kEvaluationDepth = sparse_engine::kEvaluationDepth;
 // How many queries go to a predictor together.
-inline constexpr std::size_t kPredictBlock = 4 * engine::kQueryBlock;
+inline constexpr std::size_t kPredictBlock = 4 * sparse_engine::kQueryBlock;
 
 class TestBlocks {
  public:
   // The model gives the network's shape; its weights are not looked at. `stop` is asked after every block;
   // empty means that nobody stops it.
-  explicit TestBlocks(const engine::Model& model, std::function<bool()> stop = {})
+  explicit TestBlocks(const sparse_engine::Model& model, std::function<bool()> stop = {})
       : model_(model), stop_(std::move(stop)), parser_(model) {}
   TestBlocks(const TestBlocks&) = delete;
   TestBlocks& operator=(const TestBlocks&) = delete;
@@ -49,13 +49,13 @@ class TestBlocks {
   [[nodiscard]] Result<void> truth(std::span<const std::uint32_t> labels);
   // Hands on the queries that wait.
   [[nodiscard]] Result<void> run();
-  [[nodiscard]] const engine::Model& model() const { return model_; }
+  [[nodiscard]] const sparse_engine::Model& model() const { return model_; }
 
  private:
   // Takes as many queries as label sets.
   [[nodiscard]] virtual Result<void> take(const data::SparseRows& queries, const data::LabelSets& truth) = 0;
 
-  const engine::Model& model_;
+  const sparse_engine::Model& model_;
   std::function<bool()> stop_;
   QueryParser parser_;
   QueryBlock queries_;
@@ -65,14 +65,15 @@ class TestBlocks {
 
 class BlockEvaluation final : public TestBlocks {
  public:
-  BlockEvaluation(const engine::Model& model, engine::Predictor& predictor, std::function<bool()> stop = {})
+  BlockEvaluation(const sparse_engine::Model& model, sparse_engine::Predictor& predictor,
+                  std::function<bool()> stop = {})
       : TestBlocks(model, std::move(stop)),
         predictor_(predictor),
         evaluator_(model.label_count, model.training_rows) {}
 
   // The metrics of all queries that were evaluated.
-  [[nodiscard]] engine::Metrics metrics() const {
-    engine::Metrics metrics = evaluator_.metrics();
+  [[nodiscard]] sparse_engine::Metrics metrics() const {
+    sparse_engine::Metrics metrics = evaluator_.metrics();
     metrics.retrieval = predictor_.recall();
     return metrics;
   }
@@ -80,9 +81,9 @@ class BlockEvaluation final : public TestBlocks {
  private:
   [[nodiscard]] Result<void> take(const data::SparseRows& queries, const data::LabelSets& truth) override;
 
-  engine::Predictor& predictor_;
-  engine::Evaluator evaluator_;
-  engine::PredictionBlock out_;
+  sparse_engine::Predictor& predictor_;
+  sparse_engine::Evaluator evaluator_;
+  sparse_engine::PredictionBlock out_;
 };
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -5,14 +5,14 @@
 
 #include <vector>
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 // A predictor that names every query's first feature as its only label, and counts the queries.
-class EchoPredictor final : public engine::Predictor {
+class EchoPredictor final : public sparse_engine::Predictor {
  public:
   Result<void> predict(const data::SparseRows& queries, std::size_t top_k,
-                       engine::PredictionBlock& out) override {
+                       sparse_engine::PredictionBlock& out) override {
     if (fails) return Error{.where = "nodes"};
     EXPECT_LE(queries.rows(), kPredictBlock);
     EXPECT_EQ(top_k, kEvaluationDepth);
@@ -31,7 +31,7 @@ class EchoPredictor final : public engine::Predictor {
 // Records may have no label or several.
 TEST(BlockEvaluation, AsksForEveryRecordOnce) {
   for (const std::uint32_t records : {0U, 1U, 1023U, 1024U, 1025U, 2500U}) {
-    engine::Model model;
+    sparse_engine::Model model;
     model.training_rows = 10;
     EchoPredictor predictor;
     BlockEvaluation evaluation(model, predictor);
@@ -50,7 +50,7 @@ TEST(BlockEvaluation, AsksForEveryRecordOnce) {
     ASSERT_TRUE(evaluation.run().ok());
     ASSERT_TRUE(evaluation.run().ok());  // nothing is left
     EXPECT_EQ(predictor.seen, records);
-    const engine::Metrics metrics = evaluation.metrics();
+    const sparse_engine::Metrics metrics = evaluation.metrics();
     EXPECT_EQ(metrics.samples, labelled);
     EXPECT_EQ(metrics.without_labels, records - labelled);
     EXPECT_NEAR(metrics.precision[0], labelled == 0 ? 0.0 : 100.0 * right / labelled, 1e-9) << records;
@@ -59,7 +59,7 @@ TEST(BlockEvaluation, AsksForEveryRecordOnce) {
 
 // A stop ends the evaluation after one block, not after the whole test set.
 TEST(BlockEvaluation, StopsBetweenBlocks) {
-  engine::Model model;
+  sparse_engine::Model model;
   model.training_rows = 10;
   EchoPredictor predictor;
   bool stop = false;
@@ -79,7 +79,7 @@ TEST(BlockEvaluation, StopsBetweenBlocks) {
 
 // A predictor that fails ends the evaluation.
 TEST(BlockEvaluation, FailsWithItsPredictor) {
-  engine::Model model;
+  sparse_engine::Model model;
   EchoPredictor predictor;
   predictor.fails = true;
   BlockEvaluation evaluation(model, predictor);
@@ -93,4 +93,4 @@ TEST(BlockEvaluation, FailsWithItsPredictor) {
 }
 
 }  // namespace
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -15,7 +15,7 @@
 #include "tensors/safetensors.h"
 #include "tensors/torch_file.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 // Passes bytes on until a stop is asked for. Every append after that is an error.
@@ -44,16 +44,16 @@ class StoppableFile final : public host::WritableFile {
 
 // The names that are exported beside a model's weights.
 struct Names {
-  engine::Names features;  // one for each embedding row, or for the first rows, or none
-  const engine::Names& labels;
+  sparse_engine::Names features;  // one for each embedding row, or for the first rows, or none
+  const sparse_engine::Names& labels;
 };
 
-Names names_of(const engine::Model& model) {
-  return {.features = model.featurizer ? engine::featurizer_features_of(model) : model.feature_names,
+Names names_of(const sparse_engine::Model& model) {
+  return {.features = model.featurizer ? sparse_engine::featurizer_features_of(model) : model.feature_names,
           .labels = model.label_names};
 }
 
-Result<void> check_utf8(const engine::Names& names, std::string_view what) {
+Result<void> check_utf8(const sparse_engine::Names& names, std::string_view what) {
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (text::valid_utf8_prefix(names[i]) == names[i].size()) continue;
     return Error{.kind = ErrorKind::kBadData,
@@ -66,25 +66,25 @@ Result<void> check_utf8(const engine::Names& names, std::string_view what) {
   return {};
 }
 
-engine::TensorMetadata metadata_of(const engine::Model& model) {
+tensors::TensorMetadata metadata_of(const sparse_engine::Model& model) {
   std::string hidden = "h = activation(sum of x[f] * embedding.weight[f]); ";
   if (const std::size_t dense = model.network.dense.size(); dense > 0) {
     hidden += fmt::format("for i in 1..{}: h = activation(dense.i.weight @ h + dense.i.bias); ", dense);
   }
   return {{"producer", "gossamer"},
           {"task", model.task},
-          {"activation", std::string(engine::name(model.activation))},
-          {"weighting",
-           fmt::format(R"({{"counts": "{}", "l2": {}, "idf": {}}})", engine::name(model.weighting.counts),
-                       model.weighting.l2, !model.weighting.idf.empty())},
+          {"activation", std::string(sparse_engine::name(model.activation))},
+          {"weighting", fmt::format(R"({{"counts": "{}", "l2": {}, "idf": {}}})",
+                                    sparse_engine::name(model.weighting.counts), model.weighting.l2,
+                                    !model.weighting.idf.empty())},
           {"scores", hidden + "output.weight @ h + output.bias"}};
 }
 
 // The tensors of the model directory that are weights or names.
-std::vector<engine::TensorSource> weights_of(const engine::Model& model) {
-  const engine::Names none;
-  std::vector<engine::TensorSource> weights;
-  for (engine::TensorSource& tensor : engine::tensors_of(model, none)) {
+std::vector<tensors::TensorSource> weights_of(const sparse_engine::Model& model) {
+  const sparse_engine::Names none;
+  std::vector<tensors::TensorSource> weights;
+  for (tensors::TensorSource& tensor : sparse_engine::tensors_of(model, none)) {
     const bool wanted = tensor.name == "embedding.weight" || tensor.name.starts_with("output.") ||
                         tensor.name.starts_with("dense.") ||
                         (tensor.name == "weighting.idf" && tensor.bytes() > 0);
@@ -93,48 +93,49 @@ std::vector<engine::TensorSource> weights_of(const engine::Model& model) {
   return weights;
 }
 
-void add_names(std::vector<engine::TensorSource>& tensors, const std::string& prefix,
-               const engine::Names& names) {
+void add_names(std::vector<tensors::TensorSource>& tensors, const std::string& prefix,
+               const sparse_engine::Names& names) {
   if (names.size() == 0) return;
-  tensors.push_back(engine::vector_tensor<char>(prefix + ".bytes", engine::DType::kU8, names.bytes));
+  tensors.push_back(tensors::vector_tensor<char>(prefix + ".bytes", tensors::DType::kU8, names.bytes));
   tensors.push_back(
-      engine::vector_tensor<std::uint64_t>(prefix + ".begin", engine::DType::kU64, names.begin));
+      tensors::vector_tensor<std::uint64_t>(prefix + ".begin", tensors::DType::kU64, names.begin));
 }
 
-Result<ExportResult> write_safetensors(host::WritableFile& file, const engine::Model& model,
+Result<ExportResult> write_safetensors(host::WritableFile& file, const sparse_engine::Model& model,
                                        const Names& names) {
-  std::vector<engine::TensorSource> tensors = weights_of(model);
+  std::vector<tensors::TensorSource> tensors = weights_of(model);
   tensors.push_back(
-      engine::vector_tensor<std::uint32_t>("label_count", engine::DType::kU32, model.label_count));
+      tensors::vector_tensor<std::uint32_t>("label_count", tensors::DType::kU32, model.label_count));
   add_names(tensors, "feature_names", names.features);
   add_names(tensors, "label_names", names.labels);
-  if (auto done = engine::write_safetensors(file, tensors, metadata_of(model)); !done.ok())
+  if (auto done = tensors::write_safetensors(file, tensors, metadata_of(model)); !done.ok())
     return done.error();
   return ExportResult{.entries = tensors.size()};
 }
 
-Result<ExportResult> write_torch(host::WritableFile& file, const engine::Model& model, const Names& names) {
-  std::vector<engine::TensorSource> tensors = weights_of(model);
+Result<ExportResult> write_torch(host::WritableFile& file, const sparse_engine::Model& model,
+                                 const Names& names) {
+  std::vector<tensors::TensorSource> tensors = weights_of(model);
   const std::vector<std::uint64_t> counts(model.label_count.begin(), model.label_count.end());
-  tensors.push_back(engine::vector_tensor<std::uint64_t>("label_count", engine::DType::kU64, counts));
-  std::vector<engine::StringList> lists;
-  const auto add_list = [&lists](const char* key, const engine::Names& list) {
+  tensors.push_back(tensors::vector_tensor<std::uint64_t>("label_count", tensors::DType::kU64, counts));
+  std::vector<tensors::StringList> lists;
+  const auto add_list = [&lists](const char* key, const sparse_engine::Names& list) {
     if (list.size() == 0) return;
     lists.push_back({.key = key, .size = list.size(), .name = [&list](std::size_t i) { return list[i]; }});
   };
   add_list("feature_names", names.features);
   add_list("label_names", names.labels);
   const auto done =
-      engine::write_torch_file(file, {.tensors = tensors, .lists = lists, .strings = metadata_of(model)});
+      tensors::write_torch_file(file, {.tensors = tensors, .lists = lists, .strings = metadata_of(model)});
   if (!done.ok()) return done.error();
   return ExportResult{.entries = tensors.size()};
 }
 
-Result<ExportResult> write_vectors(host::WritableFile& file, const engine::Model& model, const Names& names,
-                                   VectorsOf vectors) {
+Result<ExportResult> write_vectors(host::WritableFile& file, const sparse_engine::Model& model,
+                                   const Names& names, VectorsOf vectors) {
   const bool features = vectors == VectorsOf::kFeatures;
-  const engine::Names& list = features ? names.features : names.labels;
-  const engine::Names& other = features ? names.labels : names.features;
+  const sparse_engine::Names& list = features ? names.features : names.labels;
+  const sparse_engine::Names& other = features ? names.labels : names.features;
   if (list.size() == 0) {
     return Error{.kind = ErrorKind::kUsage,
                  .where = {},
@@ -147,14 +148,14 @@ Result<ExportResult> write_vectors(host::WritableFile& file, const engine::Model
                                                       : ", or the vectors of features: without --labels")};
   }
   const auto report =
-      engine::write_word2vec(file, {.rows = features ? model.network.embedding : model.network.output,
-                                    .name = [&list](std::size_t i) { return list[i]; },
-                                    .count = list.size()});
+      sparse_engine::write_word2vec(file, {.rows = features ? model.network.embedding : model.network.output,
+                                           .name = [&list](std::size_t i) { return list[i]; },
+                                           .count = list.size()});
   if (!report.ok()) return report.error();
   return ExportResult{.entries = report->vectors, .repeated = report->repeated};
 }
 
-Result<ExportResult> write(host::WritableFile& file, const engine::Model& model,
+Result<ExportResult> write(host::WritableFile& file, const sparse_engine::Model& model,
                            const ExportRequest& request) {
   const Names names = names_of(model);
   if (auto valid = check_utf8(names.features, "feature"); !valid.ok()) return valid.error();
@@ -180,7 +181,7 @@ Result<void> publish(host::Disk& disk, StoppableFile& file, const ExportRequest&
 
 }  // namespace
 
-Result<ExportResult> export_model(host::Disk& disk, const engine::Model& model,
+Result<ExportResult> export_model(host::Disk& disk, const sparse_engine::Model& model,
                                   const ExportRequest& request) {
   auto there = disk.exists(request.path);
   if (!there.ok()) return there.error();
@@ -209,4 +210,4 @@ Result<ExportResult> export_model(host::Disk& disk, const engine::Model& model,
   return result.ok() ? published.error() : result.error();
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

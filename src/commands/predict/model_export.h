@@ -20,7 +20,7 @@
 #include "engines/sparse/model/model.h"
 #include "host/api/disk.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 enum class ExportFormat { kSafetensors, kTorch, kWord2vec };
 
@@ -46,7 +46,7 @@ struct ExportResult {
 // Writes `path`.gossamer-export, syncs it and renames it, so that a crash, a full disk or a stop leaves a
 // whole file or none. Any other failure removes the temporary file. kUsage when the path exists or the model
 // has no names to write. kBadData for names that are no UTF-8.
-[[nodiscard]] Result<ExportResult> export_model(host::Disk& disk, const engine::Model& model,
+[[nodiscard]] Result<ExportResult> export_model(host::Disk& disk, const sparse_engine::Model& model,
                                                 const ExportRequest& request);
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

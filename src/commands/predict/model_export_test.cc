@@ -10,15 +10,15 @@
 #include "run/test_machine.h"
 #include "tensors/safetensors.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 constexpr std::array<ExportFormat, 3> kAll = {ExportFormat::kSafetensors, ExportFormat::kTorch,
                                               ExportFormat::kWord2vec};
 
 // Two named features, three labels with or without names.
-engine::Model exported_model(bool label_names) {
-  engine::Model model;
+sparse_engine::Model exported_model(bool label_names) {
+  sparse_engine::Model model;
   model.network = sparse::Network({.features = 2, .labels = 3, .hidden = 16}, sparse::Moments::kNone);
   for (std::size_t h = 0; h < 16; ++h) model.network.embedding.weights(1)[h] = static_cast<float>(h);
   model.label_count = {3, 1, 2};
@@ -30,7 +30,7 @@ engine::Model exported_model(bool label_names) {
   return model;
 }
 
-Result<ExportResult> run(host::Disk& disk, const engine::Model& model, ExportFormat format,
+Result<ExportResult> run(host::Disk& disk, const sparse_engine::Model& model, ExportFormat format,
                          VectorsOf vectors = VectorsOf::kFeatures) {
   return export_model(
       disk, model,
@@ -45,7 +45,7 @@ TEST(ModelExport, Safetensors) {
   const auto text = host::read_text(disk, "out");
   ASSERT_TRUE(text.ok());
   EXPECT_EQ(result->bytes, text->size());
-  const auto tensors = engine::parse_safetensors("out", std::as_bytes(std::span(*text)));
+  const auto tensors = tensors::parse_safetensors("out", std::as_bytes(std::span(*text)));
   ASSERT_TRUE(tensors.ok()) << tensors.error().message();
   EXPECT_EQ(result->entries, tensors->size());
   EXPECT_EQ(tensors->at("embedding.weight").shape, (std::vector<std::uint64_t>{2, 16}));
@@ -57,7 +57,7 @@ TEST(ModelExport, Safetensors) {
 // An existing file is never overwritten, and nothing is left beside it.
 TEST(ModelExport, KeepsWhatIsThere) {
   host::SimDisk disk;
-  testing::write(disk, "out", "mine");
+  run::testing::write(disk, "out", "mine");
   for (const ExportFormat format : kAll) {
     const auto result = run(disk, exported_model(true), format);
     ASSERT_FALSE(result.ok());
@@ -74,7 +74,7 @@ TEST(ModelExport, NoNames) {
   ASSERT_FALSE(labels.ok());
   EXPECT_EQ(labels.error().kind, ErrorKind::kUsage);
   EXPECT_NE(labels.error().fix.find("without --labels"), std::string::npos);
-  engine::Model model = exported_model(true);
+  sparse_engine::Model model = exported_model(true);
   model.feature_names = {};
   const auto features = run(disk, model, ExportFormat::kWord2vec);
   ASSERT_FALSE(features.ok());
@@ -98,7 +98,7 @@ TEST(ModelExport, Stop) {
 // A failure of any single operation is an error and leaves nothing, unless the file was whole already. A
 // crash at any operation leaves the whole file, or none of that name.
 TEST(ModelExport, EveryFault) {
-  const engine::Model model = exported_model(true);
+  const sparse_engine::Model model = exported_model(true);
   for (const ExportFormat format : kAll) {
     host::SimDisk good;
     ASSERT_TRUE(run(good, model, format).ok());
@@ -135,4 +135,4 @@ TEST(ModelExport, FullDisk) {
 }
 
 }  // namespace
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -20,24 +20,26 @@
 #include "learn/data/text_windows.h"
 #include "learn/data/token_text.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
-Result<std::unique_ptr<engine::Predictor>> make_predictor(const NodeHost& host, const engine::Model& model,
-                                                          Scorer scorer, engine::Retrieval retrieval) {
-  if (scorer == Scorer::kFrequent) return engine::frequent_labels(model);
-  engine::PredictOptions options = engine::default_options(model);
+Result<std::unique_ptr<sparse_engine::Predictor>> make_predictor(const run::NodeHost& host,
+                                                                 const sparse_engine::Model& model,
+                                                                 Scorer scorer,
+                                                                 sparse_engine::Retrieval retrieval) {
+  if (scorer == Scorer::kFrequent) return sparse_engine::frequent_labels(model);
+  sparse_engine::PredictOptions options = sparse_engine::default_options(model);
   options.retrieval = retrieval;
-  if (scorer == Scorer::kNet) options.parts = engine::kNetAlone;
+  if (scorer == Scorer::kNet) options.parts = sparse_engine::kNetAlone;
   if (scorer == Scorer::kNearestRows) {
-    options.parts = engine::kNearestRowsAlone;
+    options.parts = sparse_engine::kNearestRowsAlone;
     // With so steep a vote, the nearest record's labels come first, then the next one's, and so on.
     options.fusion.input_vote_power = 64;
   }
-  return engine::Predictor::create(model, host.kernels, host.compute, options);
+  return sparse_engine::Predictor::create(model, host.kernels, host.compute, options);
 }
 
-data::NameTable label_table(const engine::Model& model) {
+data::NameTable label_table(const sparse_engine::Model& model) {
   data::NameTable table;
   for (std::size_t i = 0; i < model.label_names.size(); ++i) table.id(model.label_names[i]);
   return table;
@@ -47,7 +49,7 @@ data::NameTable label_table(const engine::Model& model) {
 std::string describe_unknown(const UnknownNames& names) {
   return fmt::format(
       "{} of {} feature names of the test records are not in the model and left out, such as '{}'",
-      human_count(names.unknown), human_count(names.of), names.first);
+      run::human_count(names.unknown), run::human_count(names.of), names.first);
 }
 
 // Makes a test record of every position from the second on, or of the target alone.
@@ -103,7 +105,7 @@ Result<data::ReadReport> read_test_words(data::ByteSource& source, const data::R
 
 Result<data::ReadReport> read_test(data::ByteSource& source, const data::ReadOptions& options,
                                    RecordFormat format, TestBlocks& evaluation) {
-  const engine::Model& model = evaluation.model();
+  const sparse_engine::Model& model = evaluation.model();
   const auto features = static_cast<std::uint32_t>(model.network.shape.features);
   if (format == RecordFormat::kXmc) {
     return data::read_xmlc(source, options, [&](const data::Record& record) -> Result<void> {
@@ -124,7 +126,7 @@ Result<data::ReadReport> read_test(data::ByteSource& source, const data::ReadOpt
 }
 
 // The numbers that a test set's labels have in the model. They are matched by name where both have names.
-std::vector<std::uint32_t> label_numbers(const data::Dataset& dataset, const engine::Model& model) {
+std::vector<std::uint32_t> label_numbers(const data::Dataset& dataset, const sparse_engine::Model& model) {
   std::vector<std::uint32_t> numbers(dataset.labels());
   data::NameTable table = label_table(model);
   const bool by_name = dataset.has_label_names() && table.size() > 0;
@@ -146,7 +148,7 @@ std::vector<std::uint32_t> feature_numbers(const data::Dataset& dataset, TestBlo
   return numbers;
 }
 
-Result<void> read_cached_test(const NodeHost& host, const std::string& path, TestBlocks& evaluation) {
+Result<void> read_cached_test(const run::NodeHost& host, const std::string& path, TestBlocks& evaluation) {
   auto dataset = data::CachedDataset::open(host.disk, path, host.compute);
   if (!dataset.ok()) return dataset.error();
   const FeatureKind wanted = feature_kind(evaluation.model());
@@ -182,9 +184,9 @@ std::string number(double value) { return std::isfinite(value) ? fmt::format("{}
 
 }  // namespace
 
-Result<engine::Retrieval> parse_retrieval(std::string_view word) {
-  if (word == "exact") return engine::Retrieval::kExact;
-  if (word == "lsh") return engine::Retrieval::kHashed;
+Result<sparse_engine::Retrieval> parse_retrieval(std::string_view word) {
+  if (word == "exact") return sparse_engine::Retrieval::kExact;
+  if (word == "lsh") return sparse_engine::Retrieval::kHashed;
   return Error{.kind = ErrorKind::kUsage,
                .where = "--retrieval",
                .what = "no such way to find labels",
@@ -196,8 +198,8 @@ Result<engine::Retrieval> parse_retrieval(std::string_view word) {
 namespace {
 
 // Reads the file of a test set that is not imported.
-Result<void> read_test_file(const NodeHost& host, const TestSet& test, TestBlocks& evaluation) {
-  Progress progress(host.console, host.clock, "reading test records", host.verbosity);
+Result<void> read_test_file(const run::NodeHost& host, const TestSet& test, TestBlocks& evaluation) {
+  run::Progress progress(host.console, host.clock, "reading test records", host.verbosity);
   data::ReadOptions options{.skip_bad = test.skip_bad, .compute = &host.compute};
   options.progress = [&progress](const data::ReadProgress& now) -> Result<void> {
     progress.update({.done = now.records, .total = 0, .unit = "records", .detail = {}});
@@ -218,7 +220,7 @@ Result<void> read_test_file(const NodeHost& host, const TestSet& test, TestBlock
 
 }  // namespace
 
-Result<void> read_test_set(const NodeHost& host, const TestSet& test, TestBlocks& evaluation) {
+Result<void> read_test_set(const run::NodeHost& host, const TestSet& test, TestBlocks& evaluation) {
   const RecordFormat format = test.source.format;
   if (format == RecordFormat::kXmc || format == RecordFormat::kSessions || format == RecordFormat::kText) {
     const FeatureKind wanted = feature_kind(evaluation.model());
@@ -236,30 +238,31 @@ Result<void> read_test_set(const NodeHost& host, const TestSet& test, TestBlocks
   return {};
 }
 
-Result<engine::Metrics> evaluate_model(const NodeHost& host, const engine::Model& model,
-                                       const EvaluateRequest& request) {
+Result<sparse_engine::Metrics> evaluate_model(const run::NodeHost& host, const sparse_engine::Model& model,
+                                              const EvaluateRequest& request) {
   auto predictor = make_predictor(host, model, request.scorer, request.retrieval);
   if (!predictor.ok()) return predictor.error();
   return evaluate_model(host, model, **predictor, request);
 }
 
-Result<engine::Metrics> evaluate_model(const NodeHost& host, const engine::Model& model,
-                                       engine::Predictor& predictor, const EvaluateRequest& request) {
+Result<sparse_engine::Metrics> evaluate_model(const run::NodeHost& host, const sparse_engine::Model& model,
+                                              sparse_engine::Predictor& predictor,
+                                              const EvaluateRequest& request) {
   BlockEvaluation evaluation(model, predictor, request.stop);
   const TestSet test{.source = request.source, .skip_bad = request.skip_bad};
   if (auto read = read_test_set(host, test, evaluation); !read.ok()) return read.error();
   return evaluation.metrics();
 }
 
-std::optional<engine::DataFormat> test_format(const engine::Model& model) {
+std::optional<sparse_engine::DataFormat> test_format(const sparse_engine::Model& model) {
   switch (feature_kind(model)) {
-    case FeatureKind::kSessions: return engine::DataFormat::kSessions;
-    case FeatureKind::kWords: return engine::DataFormat::kText;
+    case FeatureKind::kSessions: return sparse_engine::DataFormat::kSessions;
+    case FeatureKind::kWords: return sparse_engine::DataFormat::kText;
     default: return std::nullopt;
   }
 }
 
-std::string metrics_json(const engine::Metrics& metrics) {
+std::string metrics_json(const sparse_engine::Metrics& metrics) {
   std::string json = "{";
   for (const auto& [name, value] : metrics.named()) {
     json += fmt::format("{}\"{}\":{}", json.size() > 1 ? "," : "", name, number(value));
@@ -267,10 +270,11 @@ std::string metrics_json(const engine::Metrics& metrics) {
   return json + "}";
 }
 
-std::string metrics_text(const engine::Metrics& metrics) {
-  std::string text = fmt::format("{} test records", human_count(metrics.samples));
+std::string metrics_text(const sparse_engine::Metrics& metrics) {
+  std::string text = fmt::format("{} test records", run::human_count(metrics.samples));
   if (metrics.without_labels > 0) {
-    text += fmt::format(" ({} more have no label and are left out)", human_count(metrics.without_labels));
+    text +=
+        fmt::format(" ({} more have no label and are left out)", run::human_count(metrics.without_labels));
   }
   text += "\n";
   int column = 0;
@@ -283,7 +287,7 @@ std::string metrics_text(const engine::Metrics& metrics) {
   return text;
 }
 
-Result<std::string> find_model(const NodeHost& host, const std::string& directory) {
+Result<std::string> find_model(const run::NodeHost& host, const std::string& directory) {
   for (const std::string& path : {directory + "/model", directory}) {
     auto there = host.disk.exists(path + "/model.json");
     if (!there.ok()) return there.error();
@@ -299,21 +303,22 @@ Result<std::string> find_model(const NodeHost& host, const std::string& director
                .fix = unfinished ? "finish it: gossamer train ... --resume" : "check the path"};
 }
 
-Result<engine::Model> open_model(const NodeHost& host, const std::string& directory) {
+Result<sparse_engine::Model> open_model(const run::NodeHost& host, const std::string& directory) {
   const auto path = find_model(host, directory);
   if (!path.ok()) return path.error();
-  return engine::load_model(host.disk, *path);
+  return sparse_engine::load_model(host.disk, *path);
 }
 
 std::unique_ptr<PredictSession> PredictSession::create(
-    engine::Model model, std::size_t top,
-    FunctionRef<std::unique_ptr<engine::Predictor>(const engine::Model& model)> make) {
+    sparse_engine::Model model, std::size_t top,
+    FunctionRef<std::unique_ptr<sparse_engine::Predictor>(const sparse_engine::Model& model)> make) {
   std::unique_ptr<PredictSession> session(new PredictSession(std::move(model), top));
   session->predictor_ = make(session->model_);
   return session;
 }
 
-Result<std::unique_ptr<PredictSession>> PredictSession::create(const NodeHost& host, engine::Model model,
+Result<std::unique_ptr<PredictSession>> PredictSession::create(const run::NodeHost& host,
+                                                               sparse_engine::Model model,
                                                                const Options& options) {
   std::unique_ptr<PredictSession> session(new PredictSession(std::move(model), options.top));
   auto predictor = make_predictor(host, session->model_, options.scorer, options.retrieval);
@@ -322,9 +327,10 @@ Result<std::unique_ptr<PredictSession>> PredictSession::create(const NodeHost& h
   return session;
 }
 
-std::string PredictSession::render(std::span<const engine::Scored> ranked, std::uint64_t unknown) const {
+std::string PredictSession::render(std::span<const sparse_engine::Scored> ranked,
+                                   std::uint64_t unknown) const {
   std::string json = "{\"labels\":[";
-  for (const engine::Scored& each : ranked) {
+  for (const sparse_engine::Scored& each : ranked) {
     if (json.back() == '}') json += ',';
     json += fmt::format("{{\"label\":{}", each.id);
     if (each.id < model_.label_names.size()) {
@@ -383,4 +389,4 @@ void PredictSession::answer_each(
   }
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -23,7 +23,7 @@
 #include "engines/sparse/predict/predictor.h"
 #include "run/node_host.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 // The part of a model that ranks labels. All but the first are baselines, to see what each part is worth.
 enum class Scorer {
@@ -34,7 +34,7 @@ enum class Scorer {
 };
 
 // "exact" or "lsh"; kUsage for another word.
-[[nodiscard]] Result<engine::Retrieval> parse_retrieval(std::string_view word);
+[[nodiscard]] Result<sparse_engine::Retrieval> parse_retrieval(std::string_view word);
 
 class TestBlocks;
 
@@ -44,52 +44,55 @@ struct TestSet {
 };
 // Reads the whole test set. Labels and features are matched by name where the model has names, else by
 // number. kUsage when the features of the test set are in another form than those of the training records.
-[[nodiscard]] Result<void> read_test_set(const NodeHost& host, const TestSet& test, TestBlocks& blocks);
+[[nodiscard]] Result<void> read_test_set(const run::NodeHost& host, const TestSet& test, TestBlocks& blocks);
 
 struct EvaluateRequest {
   Source source;
   std::uint64_t skip_bad = 0;
   Scorer scorer = Scorer::kFused;
-  engine::Retrieval retrieval = engine::Retrieval::kExact;
+  sparse_engine::Retrieval retrieval = sparse_engine::Retrieval::kExact;
   std::function<bool()> stop = {};  // asked every thousand records; true: kFailed, "stopped"
 };
 // Measures the model on the test set of the request. Errors are those of read_test_set().
-[[nodiscard]] Result<engine::Metrics> evaluate_model(const NodeHost& host, const engine::Model& model,
-                                                     const EvaluateRequest& request);
+[[nodiscard]] Result<sparse_engine::Metrics> evaluate_model(const run::NodeHost& host,
+                                                            const sparse_engine::Model& model,
+                                                            const EvaluateRequest& request);
 // The same, by that predictor. Scorer and retrieval of the request are not looked at.
-[[nodiscard]] Result<engine::Metrics> evaluate_model(const NodeHost& host, const engine::Model& model,
-                                                     engine::Predictor& predictor,
-                                                     const EvaluateRequest& request);
+[[nodiscard]] Result<sparse_engine::Metrics> evaluate_model(const run::NodeHost& host,
+                                                            const sparse_engine::Model& model,
+                                                            sparse_engine::Predictor& predictor,
+                                                            const EvaluateRequest& request);
 
 // The data.format of a test file of this model, where the content does not tell it.
-[[nodiscard]] std::optional<engine::DataFormat> test_format(const engine::Model& model);
+[[nodiscard]] std::optional<sparse_engine::DataFormat> test_format(const sparse_engine::Model& model);
 
 // {"P@1":..,...} unrounded; an infinite median rank is null.
-[[nodiscard]] std::string metrics_json(const engine::Metrics& metrics);
+[[nodiscard]] std::string metrics_json(const sparse_engine::Metrics& metrics);
 // The same as a small table for people.
-[[nodiscard]] std::string metrics_text(const engine::Metrics& metrics);
+[[nodiscard]] std::string metrics_text(const sparse_engine::Metrics& metrics);
 
 // The path of the model of DIR, which is a run directory or a model directory. kFailed when there is none.
-[[nodiscard]] Result<std::string> find_model(const NodeHost& host, const std::string& directory);
+[[nodiscard]] Result<std::string> find_model(const run::NodeHost& host, const std::string& directory);
 // Reads a model. kBadData when it is damaged.
-[[nodiscard]] Result<engine::Model> open_model(const NodeHost& host, const std::string& directory);
+[[nodiscard]] Result<sparse_engine::Model> open_model(const run::NodeHost& host,
+                                                      const std::string& directory);
 
 class PredictSession {
  public:
   struct Options {
     std::size_t top = 5;
     Scorer scorer = Scorer::kFused;
-    engine::Retrieval retrieval = engine::Retrieval::kExact;
+    sparse_engine::Retrieval retrieval = sparse_engine::Retrieval::kExact;
   };
-  [[nodiscard]] static Result<std::unique_ptr<PredictSession>> create(const NodeHost& host,
-                                                                      engine::Model model,
+  [[nodiscard]] static Result<std::unique_ptr<PredictSession>> create(const run::NodeHost& host,
+                                                                      sparse_engine::Model model,
                                                                       const Options& options);
 
   // A session whose predictor lies in part on other nodes. It needs only the shape of the model's network.
   // `make` is called with the model in its final place.
   [[nodiscard]] static std::unique_ptr<PredictSession> create(
-      engine::Model model, std::size_t top,
-      FunctionRef<std::unique_ptr<engine::Predictor>(const engine::Model& model)> make);
+      sparse_engine::Model model, std::size_t top,
+      FunctionRef<std::unique_ptr<sparse_engine::Predictor>(const sparse_engine::Model& model)> make);
 
   struct Query {
     std::string text;
@@ -106,21 +109,22 @@ class PredictSession {
   // Calls sink(i, line or error) once for each query i, in any order.
   void answer_each(std::span<const Query> queries, std::size_t top,
                    FunctionRef<void(std::size_t query, const Result<std::string>& answer)> sink);
-  [[nodiscard]] const engine::Model& model() const { return model_; }
+  [[nodiscard]] const sparse_engine::Model& model() const { return model_; }
   [[nodiscard]] std::size_t top() const { return top_; }
 
  private:
-  PredictSession(engine::Model model, std::size_t top)
+  PredictSession(sparse_engine::Model model, std::size_t top)
       : model_(std::move(model)), parser_(model_), top_(top) {}
-  [[nodiscard]] std::string render(std::span<const engine::Scored> ranked, std::uint64_t unknown) const;
+  [[nodiscard]] std::string render(std::span<const sparse_engine::Scored> ranked,
+                                   std::uint64_t unknown) const;
 
-  engine::Model model_;
+  sparse_engine::Model model_;
   QueryParser parser_;
   std::size_t top_;
-  std::unique_ptr<engine::Predictor> predictor_;
+  std::unique_ptr<sparse_engine::Predictor> predictor_;
   QueryBlock block_;
   std::vector<std::uint64_t> unknown_;  // unknown features of each query of the block
-  engine::PredictionBlock out_;
+  sparse_engine::PredictionBlock out_;
 };
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

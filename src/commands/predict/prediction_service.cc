@@ -15,7 +15,7 @@
 
 #include "commands/records/feature_kind.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -234,7 +234,7 @@ std::vector<host::HttpReply> PredictionService::answer(std::span<const host::Htt
 }
 
 std::string describe_json(const PredictSession& session, const std::string& directory) {
-  const engine::Model& model = session.model();
+  const sparse_engine::Model& model = session.model();
   const Json json = {{"model", directory},
                      {"task", model.task},
                      {"queries", name(feature_kind(model))},
@@ -247,4 +247,4 @@ std::string describe_json(const PredictSession& session, const std::string& dire
   return dump(json) + "\n";
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

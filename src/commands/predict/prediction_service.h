@@ -26,7 +26,7 @@
 #include "commands/predict/prediction.h"
 #include "host/posix/http_server.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 // Limits for requests taken at a time, queries of one request, labels of a query, and labels of all queries
 // of a request. Without them a small body could ask for a reply that does not fit into memory.
@@ -51,4 +51,4 @@ class PredictionService {
 // number of labels that come back.
 [[nodiscard]] std::string describe_json(const PredictSession& session, const std::string& directory);
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

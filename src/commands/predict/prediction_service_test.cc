@@ -10,11 +10,11 @@
 
 #include "run/test_machine.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
-engine::Model diagonal_model() {
-  engine::Model model;
+sparse_engine::Model diagonal_model() {
+  sparse_engine::Model model;
   model.network = sparse::Network({.features = 4, .labels = 3, .hidden = 16}, sparse::Moments::kNone);
   for (std::size_t f = 0; f < 4; ++f) model.network.embedding.weights(f)[f] = 1;
   for (std::size_t l = 0; l < 3; ++l) model.network.output.weights(l)[l] = static_cast<float>(l + 1);
@@ -43,7 +43,7 @@ class Service : public ::testing::Test {
     return PredictionService(*session_).answer(std::span(&request, 1)).at(0);
   }
 
-  testing::SimMachine machine_;
+  run::testing::SimMachine machine_;
   std::unique_ptr<PredictSession> session_;
 };
 
@@ -158,4 +158,4 @@ TEST_F(Service, Description) {
 }
 
 }  // namespace
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -13,15 +13,15 @@
 #include "engines/sparse/model/test_random_model.h"
 #include "run/test_machine.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
-using engine::testing::random_model;
+using run::testing::SimMachine;
+using run::testing::write;
+using sparse_engine::testing::random_model;
 using ::testing::HasSubstr;
-using testing::SimMachine;
-using testing::write;
 
-engine::Model named_model() {
+sparse_engine::Model named_model() {
   return random_model({.features = 30, .labels = 12, .hidden = 32, .rows = 40, .feature_names = true});
 }
 
@@ -45,16 +45,17 @@ std::string records(int count, bool names) {
   return text;
 }
 
-Result<engine::Metrics> measure(const NodeHost& host, const engine::Model& model, const std::string& path) {
+Result<sparse_engine::Metrics> measure(const run::NodeHost& host, const sparse_engine::Model& model,
+                                       const std::string& path) {
   auto source = find_source(host.disk, path, std::nullopt);
   if (!source.ok()) return source.error();
   return evaluate_model(host, model, {.source = *source});
 }
 
-std::string import_test(const NodeHost& host, const std::string& path) {
+std::string import_test(const run::NodeHost& host, const std::string& path) {
   const std::string out = path + ".imported";
   const auto done =
-      import_data(host, {.kind = engine::DataFormat::kJsonl, .sources = {path}, .directory = out});
+      import_data(host, {.kind = sparse_engine::DataFormat::kJsonl, .sources = {path}, .directory = out});
   EXPECT_TRUE(done.ok()) << done.error().message();
   return out;
 }
@@ -63,11 +64,11 @@ std::string import_test(const NodeHost& host, const std::string& path) {
 // order they come, over several blocks.
 TEST(Evaluate, NumbersAndNamesAgree) {
   SimMachine machine;
-  const NodeHost host = machine.host();
-  const engine::Model named = named_model();
-  engine::Model numbered = named_model();
+  const run::NodeHost host = machine.host();
+  const sparse_engine::Model named = named_model();
+  sparse_engine::Model numbered = named_model();
   numbered.feature_names = {};
-  const int count = static_cast<int>(5 * engine::kQueryBlock) + 3;
+  const int count = static_cast<int>(5 * sparse_engine::kQueryBlock) + 3;
   write(machine.disk, "numbers.jsonl", records(count, false));
   write(machine.disk, "names.jsonl", records(count, true));
   const auto by_number = measure(host, numbered, "numbers.jsonl");
@@ -96,18 +97,18 @@ TEST(Evaluate, TellsUnknownNames) {
 // A test set of another kind than the training records is refused with its path, imported or not.
 TEST(Evaluate, RefusesOtherKinds) {
   SimMachine machine;
-  const NodeHost host = machine.host();
+  const run::NodeHost host = machine.host();
   write(machine.disk, "numbers.jsonl", records(5, false));
   write(machine.disk, "names.jsonl", records(5, true));
   write(machine.disk, "numbers.txt", "2 30 12\n1 3:1\n2 4:1\n");
   write(machine.disk, "text.jsonl", "{\"text\": \"words\", \"labels\": [\"label 1\"]}\n");
-  engine::Model numbered = named_model();
+  sparse_engine::Model numbered = named_model();
   numbered.feature_names = {};
-  const engine::Model named = named_model();
-  const engine::Model text = random_model({.features = 30, .labels = 12, .text = true});
+  const sparse_engine::Model named = named_model();
+  const sparse_engine::Model text = random_model({.features = 30, .labels = 12, .text = true});
   const std::string numbers_in = import_test(host, "numbers.jsonl");
   const std::string names_in = import_test(host, "names.jsonl");
-  const std::vector<std::pair<const engine::Model*, std::vector<std::string>>> cases = {
+  const std::vector<std::pair<const sparse_engine::Model*, std::vector<std::string>>> cases = {
       {&numbered, {"names.jsonl", names_in, "text.jsonl"}},
       {&named, {"numbers.jsonl", numbers_in, "numbers.txt", "text.jsonl"}},
       {&text, {"numbers.jsonl", numbers_in, "numbers.txt", "names.jsonl", names_in}}};
@@ -125,7 +126,7 @@ TEST(Evaluate, RefusesOtherKinds) {
 TEST(Evaluate, SkipsBadLines) {
   SimMachine machine;
   write(machine.disk, "t.txt", "1 3:1\n1 x\n2 4:1\n");
-  engine::Model model = named_model();
+  sparse_engine::Model model = named_model();
   model.feature_names = {};
   const Source source{.path = "t.txt", .format = RecordFormat::kXmc};
   const auto strict = evaluate_model(machine.host(), model, {.source = source});
@@ -141,7 +142,7 @@ TEST(Evaluate, SkipsBadLines) {
 TEST(Metrics, InfinityIsNull) {
   SimMachine machine;
   write(machine.disk, "t.txt", "11 3:1\n");
-  engine::Model model = random_model({.features = 30, .labels = 2000, .hidden = 16, .rows = 0});
+  sparse_engine::Model model = random_model({.features = 30, .labels = 2000, .hidden = 16, .rows = 0});
   // The true label is ranked last of all.
   for (std::uint32_t l = 0; l < 2000; ++l) model.network.bias[l] = l == 11 ? -1e6F : 0;
   const auto metrics =
@@ -153,7 +154,7 @@ TEST(Metrics, InfinityIsNull) {
   EXPECT_THAT(metrics_text(*metrics), HasSubstr("beyond the list"));
 }
 
-std::vector<nlohmann::json> answer(const NodeHost& host, engine::Model model,
+std::vector<nlohmann::json> answer(const run::NodeHost& host, sparse_engine::Model model,
                                    const std::vector<PredictSession::Query>& queries, Result<void>* status) {
   auto session = PredictSession::create(host, std::move(model), {.top = 3});
   EXPECT_TRUE(session.ok());
@@ -207,14 +208,14 @@ TEST(PredictSession, StopsAtABadQuery) {
 // another directory says what it is.
 TEST(OpenModel, FindsTheModel) {
   SimMachine machine;
-  const NodeHost host = machine.host();
+  const run::NodeHost host = machine.host();
   ASSERT_TRUE(machine.disk.make_directories("run").ok());
   const auto none = open_model(host, "run");
   ASSERT_FALSE(none.ok());
   EXPECT_EQ(none.error().kind, ErrorKind::kFailed);
   write(machine.disk, "run/run.toml", "");
   EXPECT_THAT(open_model(host, "run").error().message(), HasSubstr("not finished"));
-  ASSERT_TRUE(engine::save_model(machine.disk, "run/model", named_model()).ok());
+  ASSERT_TRUE(sparse_engine::save_model(machine.disk, "run/model", named_model()).ok());
   for (const char* path : {"run", "run/model"}) {
     const auto model = open_model(host, path);
     ASSERT_TRUE(model.ok()) << model.error().message();
@@ -223,4 +224,4 @@ TEST(OpenModel, FindsTheModel) {
 }
 
 }  // namespace
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -18,7 +18,7 @@
 #include "learn/text/words.h"
 #include "run/output_directory.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -33,10 +33,10 @@ Json labels_json(const data::JsonlRecord& record) {
 }
 
 // Checks text records and writes those of all sources into one plain file.
-Result<data::ReadReport> copy_text(const NodeHost& host, const DataImportRequest& request,
+Result<data::ReadReport> copy_text(const run::NodeHost& host, const DataImportRequest& request,
                                    const std::string& path) {
   return copy_lines(host, {.request = request, .path = path, .unit = "records"},
-                    [](data::ByteSource& source, const data::ReadOptions& options, LineFile& file) {
+                    [](data::ByteSource& source, const data::ReadOptions& options, run::LineFile& file) {
                       return data::read_jsonl(
                           source, options, [&](const data::JsonlRecord& record) -> Result<void> {
                             if (record.kind != data::JsonlRecord::Kind::kText) {
@@ -72,7 +72,7 @@ std::string show_record(const data::Dataset& dataset, RecordIndex i) {
   return record.features.index.size() > kShown ? text + " ..." : text;
 }
 
-Result<DataLook> look_at_cache(const NodeHost& host, const std::string& path) {
+Result<DataLook> look_at_cache(const run::NodeHost& host, const std::string& path) {
   auto opened = data::CachedDataset::open(host.disk, path, host.compute);
   if (!opened.ok()) return opened.error();
   const data::Dataset& dataset = **opened;
@@ -102,7 +102,7 @@ std::string beginning(std::string_view text) {
   return std::string(text.substr(0, text::valid_utf8_prefix(text))) + " ...";
 }
 
-Result<DataLook> look_at_text(const NodeHost& host, const std::string& path) {
+Result<DataLook> look_at_text(const run::NodeHost& host, const std::string& path) {
   auto source = data::open_bytes(host.disk, path);
   if (!source.ok()) return source.error();
   DataLook look;
@@ -166,7 +166,7 @@ void rank_labels(const std::vector<std::uint64_t>& counts, FunctionRef<std::stri
     look.frequent_labels.emplace_back(label_name(*it), counts[*it]);
 }
 
-Result<DataImportResult> import_data(const NodeHost& host, const DataImportRequest& request) {
+Result<DataImportResult> import_data(const run::NodeHost& host, const DataImportRequest& request) {
   auto source = find_source(host.disk, request.sources.front(), request.kind);
   if (!source.ok()) return source.error();
   DataImportResult result;
@@ -174,7 +174,7 @@ Result<DataImportResult> import_data(const NodeHost& host, const DataImportReque
   const bool text = result.format == RecordFormat::kJsonlText;
   const bool lines = result.format == RecordFormat::kSessions || result.format == RecordFormat::kText;
   result.path = request.directory + records_file(result.format);
-  auto out = OutputDirectory::open(host.disk, request.directory);
+  auto out = run::OutputDirectory::open(host.disk, request.directory);
   if (!out.ok()) return out.error();
   Result<data::ReadReport> report = data::ReadReport{};
   if (text || lines) {
@@ -205,7 +205,7 @@ Result<DataImportResult> import_data(const NodeHost& host, const DataImportReque
   return result;
 }
 
-Result<DataLook> inspect_data(const NodeHost& host, const std::string& directory) {
+Result<DataLook> inspect_data(const run::NodeHost& host, const std::string& directory) {
   for (const char* file : {"/records.cache", "/cache/train.cache"}) {
     auto there = host.disk.exists(directory + file);
     if (!there.ok()) return there.error();
@@ -230,17 +230,17 @@ std::string to_text(const DataLook& look) {
   const auto mean = [&look](std::uint64_t entries) {
     return look.records == 0 ? 0.0 : static_cast<double>(entries) / static_cast<double>(look.records);
   };
-  std::string text = fmt::format("records   {} ({} without labels)\n", human_count(look.records),
-                                 human_count(look.records_without_labels));
+  std::string text = fmt::format("records   {} ({} without labels)\n", run::human_count(look.records),
+                                 run::human_count(look.records_without_labels));
   text += look.features == 0 ? "features  text\n"
-                             : fmt::format("features  {} ({:.1f} a record)\n", human_count(look.features),
-                                           mean(look.feature_entries));
+                             : fmt::format("features  {} ({:.1f} a record)\n",
+                                           run::human_count(look.features), mean(look.feature_entries));
   text += fmt::format("labels    {} ({:.1f} a record; {} unused, {} in one record only)\n",
-                      human_count(look.labels), mean(look.label_entries), human_count(look.labels_unused),
-                      human_count(look.labels_used_once));
+                      run::human_count(look.labels), mean(look.label_entries),
+                      run::human_count(look.labels_unused), run::human_count(look.labels_used_once));
   text += "most frequent labels\n";
   for (const auto& [label, count] : look.frequent_labels) {
-    text += fmt::format("  {:>10}  {}\n", human_count(count), label);
+    text += fmt::format("  {:>10}  {}\n", run::human_count(count), label);
   }
   text += "first records\n";
   for (const std::string& example : look.examples) text += fmt::format("  {}\n", example);
@@ -264,4 +264,4 @@ std::string to_json(const DataLook& look) {
   return dump(json);
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -24,10 +24,10 @@
 #include "learn/data/read/reading.h"
 #include "run/node_host.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 struct DataImportRequest {
-  engine::DataFormat kind = engine::DataFormat::kXmc;
+  sparse_engine::DataFormat kind = sparse_engine::DataFormat::kXmc;
   std::vector<std::string> sources;  // at least one
   std::string directory;             // missing or empty (kUsage)
   std::uint64_t skip_bad = 0;
@@ -38,7 +38,8 @@ struct DataImportResult {
   RecordFormat format = RecordFormat::kXmc;
 };
 // On an error the directory is as before.
-[[nodiscard]] Result<DataImportResult> import_data(const NodeHost& host, const DataImportRequest& request);
+[[nodiscard]] Result<DataImportResult> import_data(const run::NodeHost& host,
+                                                   const DataImportRequest& request);
 
 struct DataLook {
   std::uint64_t records = 0;
@@ -54,7 +55,7 @@ struct DataLook {
 };
 // Looks at an imported directory, or at the imported data of a run (DIR/cache).
 // kFailed when there is neither.
-[[nodiscard]] Result<DataLook> inspect_data(const NodeHost& host, const std::string& directory);
+[[nodiscard]] Result<DataLook> inspect_data(const run::NodeHost& host, const std::string& directory);
 
 // Adds the labels of one record to the counts of a look.
 void count_labels(std::span<const std::uint32_t> labels, std::vector<std::uint64_t>& counts, DataLook& look);
@@ -65,4 +66,4 @@ void rank_labels(const std::vector<std::uint64_t>& counts, FunctionRef<std::stri
 [[nodiscard]] std::string to_text(const DataLook& look);
 [[nodiscard]] std::string to_json(const DataLook& look);
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

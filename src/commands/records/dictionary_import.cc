@@ -12,7 +12,7 @@
 #include "learn/text/words.h"
 #include "run/output_directory.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 std::string_view file_name(std::string_view path) {
@@ -89,11 +89,11 @@ Result<text::DictionarySources> find_dictionaries(host::Disk& disk, const std::v
   return std::move(sorter.sources);
 }
 
-Result<text::DictionaryReport> import_dictionary_files(const NodeHost& host,
+Result<text::DictionaryReport> import_dictionary_files(const run::NodeHost& host,
                                                        const DictionaryImportRequest& request) {
   auto sources = find_dictionaries(host.disk, request.sources);
   if (!sources.ok()) return sources.error();
-  auto out = OutputDirectory::open(host.disk, request.directory);
+  auto out = run::OutputDirectory::open(host.disk, request.directory);
   if (!out.ok()) return out.error();
   std::vector<std::string> keep;
   for (const std::string& word : request.keep) {
@@ -111,4 +111,4 @@ Result<text::DictionaryReport> import_dictionary_files(const NodeHost& host,
   return report;
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -19,7 +19,7 @@
 #include "learn/text/dictionary.h"
 #include "run/node_host.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 // kUsage names a path that is none of the above, an index without text, or text without an index.
 [[nodiscard]] Result<text::DictionarySources> find_dictionaries(host::Disk& disk,
@@ -35,7 +35,7 @@ struct DictionaryImportRequest {
   bool context = true;  // see text::DictionaryImport
 };
 // On an error the directory is as before.
-[[nodiscard]] Result<text::DictionaryReport> import_dictionary_files(const NodeHost& host,
+[[nodiscard]] Result<text::DictionaryReport> import_dictionary_files(const run::NodeHost& host,
                                                                      const DictionaryImportRequest& request);
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -7,7 +7,7 @@
 #include "host/sim/disk.h"
 #include "run/output_directory.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 // Names tell files apart, alone or in a directory. The two files of a dictd dictionary find each other.
@@ -39,7 +39,7 @@ TEST(OutputDirectory, LeavesNothingUnlessKept) {
       ASSERT_TRUE(disk.make_directories("out").ok());
     }
     {
-      auto out = OutputDirectory::open(disk, "out");
+      auto out = run::OutputDirectory::open(disk, "out");
       ASSERT_TRUE(out.ok());
       ASSERT_TRUE(host::replace_file(disk, "out/half", std::string_view("x")).ok());
     }
@@ -47,16 +47,16 @@ TEST(OutputDirectory, LeavesNothingUnlessKept) {
     EXPECT_FALSE(*disk.exists("out/half"));
   }
   {
-    auto out = OutputDirectory::open(disk, "out");
+    auto out = run::OutputDirectory::open(disk, "out");
     ASSERT_TRUE(out.ok());
     ASSERT_TRUE(host::replace_file(disk, "out/whole", std::string_view("x")).ok());
     out->keep();
   }
   EXPECT_TRUE(*disk.exists("out/whole"));
-  auto full = OutputDirectory::open(disk, "out");
+  auto full = run::OutputDirectory::open(disk, "out");
   ASSERT_FALSE(full.ok());
   EXPECT_EQ(full.error().kind, ErrorKind::kUsage);
 }
 
 }  // namespace
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

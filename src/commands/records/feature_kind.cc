@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 const char* form(FeatureKind kind) {
@@ -30,7 +30,7 @@ const char* name(FeatureKind kind) {
   return "";
 }
 
-FeatureKind feature_kind(const engine::Model& model) {
+FeatureKind feature_kind(const sparse_engine::Model& model) {
   if (model.featurizer.has_value()) return FeatureKind::kText;
   if (model.line.has_value()) {
     return model.task == "word2vec" ? FeatureKind::kWords : FeatureKind::kSessions;
@@ -51,4 +51,4 @@ Error wrong_kind(const KindMismatch& mismatch) {
           .fix = "give it the form that the model was trained on"};
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -13,7 +13,7 @@
 #include "engines/sparse/model/model.h"
 #include "learn/data/dataset.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 enum class FeatureKind {
   kText,      // {"text": "..."}, or the text alone
@@ -26,7 +26,7 @@ enum class FeatureKind {
 // "text", "named features", "sessions", "words of a plain text", "numbered features".
 [[nodiscard]] const char* name(FeatureKind kind);
 
-[[nodiscard]] FeatureKind feature_kind(const engine::Model& model);
+[[nodiscard]] FeatureKind feature_kind(const sparse_engine::Model& model);
 // The kind of imported records, which are never text.
 [[nodiscard]] FeatureKind feature_kind(const data::Dataset& imported);
 
@@ -38,4 +38,4 @@ struct KindMismatch {
 // A kUsage error that shows the form that was found and the form that is wanted.
 [[nodiscard]] Error wrong_kind(const KindMismatch& mismatch);
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

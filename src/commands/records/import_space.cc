@@ -14,7 +14,7 @@
 #include "learn/data/read/jsonl_reader.h"
 #include "learn/data/read/xmlc_reader.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 constexpr std::size_t kSampleBytes = std::size_t{4} << 20;  // of text, unpacked
@@ -113,7 +113,7 @@ ImportEstimate estimate_import(host::Disk& disk, const std::vector<Source>& sour
   return estimate;
 }
 
-Result<void> check_import_space(const NodeHost& host, const ImportEstimate& estimate,
+Result<void> check_import_space(const run::NodeHost& host, const ImportEstimate& estimate,
                                 const std::string& path) {
   const auto free = host.disk.free_bytes(path);
   if (!free.ok() || estimate.bytes <= *free) return {};
@@ -131,4 +131,4 @@ Result<void> check_import_space(const NodeHost& host, const ImportEstimate& esti
       .fix = fmt::format("free {}, or give an --out on a larger disk", human_bytes(estimate.bytes - *free))};
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

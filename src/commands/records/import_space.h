@@ -15,7 +15,7 @@
 #include "host/api/disk.h"
 #include "run/node_host.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 // What an import will write, from the first megabytes of each source.
 struct ImportEstimate {
@@ -27,7 +27,7 @@ struct ImportEstimate {
 
 // kFailed when the estimate, or for one from a sample its half, is more than what is free beside `path`;
 // between half and whole it is told on the console.
-[[nodiscard]] Result<void> check_import_space(const NodeHost& host, const ImportEstimate& estimate,
+[[nodiscard]] Result<void> check_import_space(const run::NodeHost& host, const ImportEstimate& estimate,
                                               const std::string& path);
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -9,11 +9,11 @@
 #include "commands/records/data_import.h"
 #include "run/test_machine.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
-using testing::SimMachine;
-using testing::write;
+using run::testing::SimMachine;
+using run::testing::write;
 
 std::string named_records(int count) {
   std::string text;
@@ -34,12 +34,12 @@ std::string text_records(int count) {
 
 struct Case {
   const char* file;
-  engine::DataFormat kind;
+  sparse_engine::DataFormat kind;
   std::string (*records)(int);
 };
-const std::vector<Case> kCases = {{"t.txt", engine::DataFormat::kXmc, testing::two_classes},
-                                  {"n.jsonl", engine::DataFormat::kJsonl, named_records},
-                                  {"t.jsonl", engine::DataFormat::kJsonl, text_records}};
+const std::vector<Case> kCases = {{"t.txt", sparse_engine::DataFormat::kXmc, run::testing::two_classes},
+                                  {"n.jsonl", sparse_engine::DataFormat::kJsonl, named_records},
+                                  {"t.jsonl", sparse_engine::DataFormat::kJsonl, text_records}};
 
 // The estimate is at most what the import writes, and not much less; small files are looked at as a whole,
 // large ones by their first megabytes.
@@ -94,7 +94,7 @@ TEST(ImportSpace, IsNeeded) {
 TEST(ImportSpace, SamplesOnlyWarn) {
   SimMachine machine;
   machine.disk.restart_count({.capacity_bytes = 600'000});
-  const NodeHost host = machine.host();
+  const run::NodeHost host = machine.host();
   EXPECT_TRUE(check_import_space(host, {.bytes = 600'000, .exact = false}, "out").ok());
   EXPECT_EQ(machine.console.text, "");
   EXPECT_TRUE(check_import_space(host, {.bytes = 1'200'001, .exact = false}, "out").ok());
@@ -112,4 +112,4 @@ TEST(ImportSpace, UnknownIsEnough) {
 }
 
 }  // namespace
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

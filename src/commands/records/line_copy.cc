@@ -4,12 +4,12 @@
 #include "learn/data/read/import.h"
 #include "run/progress.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
-Result<data::ReadReport> copy_lines(const NodeHost& host, const LineCopy& copy, CopySource copy_source) {
-  LineFile file(host.disk, copy.path);
+Result<data::ReadReport> copy_lines(const run::NodeHost& host, const LineCopy& copy, CopySource copy_source) {
+  run::LineFile file(host.disk, copy.path);
   if (auto done = file.open(); !done.ok()) return done.error();
-  Progress progress(host.console, host.clock, "reading", host.verbosity);
+  run::Progress progress(host.console, host.clock, "reading", host.verbosity);
   data::ImportOptions options{.sources = copy.request.sources,
                               .cache_path = copy.path,
                               .read = {.skip_bad = copy.request.skip_bad, .compute = &host.compute}};
@@ -26,4 +26,4 @@ Result<data::ReadReport> copy_lines(const NodeHost& host, const LineCopy& copy, 
   return report;
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

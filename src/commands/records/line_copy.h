@@ -15,7 +15,7 @@
 #include "run/line_file.h"
 #include "run/node_host.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 struct LineCopy {
   const DataImportRequest& request;  // sources and skip_bad
@@ -24,11 +24,11 @@ struct LineCopy {
 };
 
 // Reads one source and gives the lines of its records to the file.
-using CopySource = FunctionRef<Result<data::ReadReport>(data::ByteSource& source,
-                                                        const data::ReadOptions& options, LineFile& file)>;
+using CopySource = FunctionRef<Result<data::ReadReport>(
+    data::ByteSource& source, const data::ReadOptions& options, run::LineFile& file)>;
 
 // Errors: those of the reader and of the disk.
-[[nodiscard]] Result<data::ReadReport> copy_lines(const NodeHost& host, const LineCopy& copy,
+[[nodiscard]] Result<data::ReadReport> copy_lines(const run::NodeHost& host, const LineCopy& copy,
                                                   CopySource copy_source);
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

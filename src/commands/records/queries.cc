@@ -13,7 +13,7 @@
 #include "learn/data/read/byte_source.h"
 #include "learn/data/read/session_reader.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 Error bad(const std::string& place, std::size_t column, std::string_view got) {
@@ -62,7 +62,7 @@ void QueryBlock::clear() {
   value_.clear();
 }
 
-QueryParser::QueryParser(const engine::Model& model) : model_(model) {
+QueryParser::QueryParser(const sparse_engine::Model& model) : model_(model) {
   if (model.featurizer.has_value()) featurizer_.emplace(*model.featurizer);
   if (model.line.has_value()) bag_.emplace(*model.line);
   names_.reserve(model.feature_names.size());
@@ -215,4 +215,4 @@ Result<void> QueryParser::add_pairs(std::string_view line, const std::string& pl
   return {};
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -30,7 +30,7 @@
 #include "learn/data/rows.h"
 #include "learn/text/featurizer.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 // A block of rows back to back, as a Predictor takes them.
 class QueryBlock {
@@ -56,7 +56,7 @@ struct UnknownNames {
 
 class QueryParser {
  public:
-  explicit QueryParser(const engine::Model& model);
+  explicit QueryParser(const sparse_engine::Model& model);
 
   // Adds the query of one line. kBadData has `where` = PLACE:COLUMN.
   [[nodiscard]] Result<void> add(std::string_view line, const std::string& place, QueryBlock& block);
@@ -81,7 +81,7 @@ class QueryParser {
   [[nodiscard]] Result<void> add_json(std::string_view line, const std::string& place, QueryBlock& block);
   [[nodiscard]] Result<void> add_pairs(std::string_view line, const std::string& place, QueryBlock& block);
 
-  const engine::Model& model_;
+  const sparse_engine::Model& model_;
   std::optional<text::Featurizer> featurizer_;
   std::optional<data::LineBag> bag_;
   std::vector<std::string_view> items_;
@@ -91,4 +91,4 @@ class QueryParser {
   UnknownNames unknown_;
 };
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -8,16 +8,16 @@
 
 #include "engines/sparse/model/test_random_model.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
-using engine::testing::random_model;
+using sparse_engine::testing::random_model;
 
 using Entries = std::vector<std::pair<std::uint32_t, float>>;
 
 // A model of 9 features that takes values as they are.
-engine::Model plain_model(bool names = false, bool text = false) {
-  engine::Model model = random_model(
+sparse_engine::Model plain_model(bool names = false, bool text = false) {
+  sparse_engine::Model model = random_model(
       {.features = 9, .labels = 3, .hidden = 16, .rows = 4, .text = text, .feature_names = names});
   model.weighting = {.l2 = false};
   return model;
@@ -31,7 +31,7 @@ Entries entries(const QueryBlock& block, std::size_t row) {
 }
 
 // The row that one line means to the model, or the error.
-Result<Entries> parse(const engine::Model& model, std::string_view line) {
+Result<Entries> parse(const sparse_engine::Model& model, std::string_view line) {
   QueryParser parser(model);
   QueryBlock block;
   auto done = parser.add(line, "here", block);
@@ -40,13 +40,14 @@ Result<Entries> parse(const engine::Model& model, std::string_view line) {
   return entries(block, 0);
 }
 
-void expect_entries(const engine::Model& model, std::string_view line, const Entries& wanted) {
+void expect_entries(const sparse_engine::Model& model, std::string_view line, const Entries& wanted) {
   const auto got = parse(model, line);
   ASSERT_TRUE(got.ok()) << line << ": " << got.error().message();
   EXPECT_EQ(*got, wanted) << line;
 }
 
-void expect_error(const engine::Model& model, std::string_view line, ErrorKind kind, std::string_view where) {
+void expect_error(const sparse_engine::Model& model, std::string_view line, ErrorKind kind,
+                  std::string_view where) {
   const auto got = parse(model, line);
   ASSERT_FALSE(got.ok()) << line;
   EXPECT_EQ(got.error().kind, kind) << got.error().message();
@@ -56,7 +57,7 @@ void expect_error(const engine::Model& model, std::string_view line, ErrorKind k
 // Numbered features are pairs in any order. Labels in front are left out, JSON means the same, and features
 // that the model lacks are dropped.
 TEST(Queries, Numbers) {
-  const engine::Model model = plain_model();
+  const sparse_engine::Model model = plain_model();
   expect_entries(model, "3:0.5 1:2", {{1, 2}, {3, 0.5F}});
   expect_entries(model, "0,2 3:0.5\t8:1\r", {{3, 0.5F}, {8, 1}});
   expect_entries(model, " {\"features\": [[8, 1], [3, 0.5]]}", {{3, 0.5F}, {8, 1}});
@@ -68,7 +69,7 @@ TEST(Queries, Numbers) {
 // A session is names between blanks, the newest last. Unknown items are left out and
 // counted. JSON text means the same.
 TEST(Queries, Sessions) {
-  engine::Model model = plain_model(true);
+  sparse_engine::Model model = plain_model(true);
   model.line = data::LineShape{.last = 2, .decay = 0.5F};
   model.feature_names = {};
   for (int i = 0; i < 9; ++i) model.feature_names.add("i" + std::to_string(i));
@@ -88,7 +89,7 @@ TEST(Queries, Sessions) {
 
 // The error for a token that is no pair has its column. An index that stands twice is refused.
 TEST(Queries, BadNumbers) {
-  const engine::Model model = plain_model();
+  const sparse_engine::Model model = plain_model();
   for (const char* token : {"x", "1:", ":1", "1:x", "-1:2", "1:nan", "1:inf", "4294967296:1", "1:2:3"}) {
     expect_error(model, std::string("3:1 ") + token, ErrorKind::kBadData, "here:5");
   }
@@ -98,7 +99,7 @@ TEST(Queries, BadNumbers) {
 
 // Names become the model's numbers in rising order. Unknown names are left out and counted.
 TEST(Queries, Names) {
-  const engine::Model model = plain_model(true);
+  const sparse_engine::Model model = plain_model(true);
   QueryParser parser(model);
   QueryBlock block;
   ASSERT_TRUE(parser.add(R"({"features": {"feature 7": 2, "feature 0": 1}})", "a", block).ok());
@@ -114,9 +115,9 @@ TEST(Queries, Names) {
 
 // Each kind of model refuses the forms of the others, says where, and leaves the block as it was.
 TEST(Queries, OtherKinds) {
-  const engine::Model numbers = plain_model();
-  const engine::Model names = plain_model(true);
-  const engine::Model text = plain_model(false, true);
+  const sparse_engine::Model numbers = plain_model();
+  const sparse_engine::Model names = plain_model(true);
+  const sparse_engine::Model text = plain_model(false, true);
   constexpr const char* kText = R"({"text": "word1"})";
   constexpr const char* kNames = R"({"features": {"feature 1": 1}})";
   constexpr const char* kNumbers = R"({"features": [[1, 1]]})";
@@ -137,7 +138,7 @@ TEST(Queries, OtherKinds) {
 // A line is one query. Two JSON lines together are refused whole, whatever the second is. The line end
 // behind a query does not count.
 TEST(Queries, OneLineIsOneQuery) {
-  const engine::Model model = plain_model();
+  const sparse_engine::Model model = plain_model();
   const std::string one = R"({"features": [[1, 1]]})";
   expect_error(model, one + "\n" + one, ErrorKind::kBadData, "here:23");
   expect_entries(model, one + "\r\n", {{1, 1}});
@@ -149,7 +150,7 @@ TEST(Queries, OneLineIsOneQuery) {
 
 // Text, as JSON or bare, becomes counts of known words. Anything else than JSON is text, pairs too.
 TEST(Queries, Text) {
-  const engine::Model model = plain_model(false, true);
+  const sparse_engine::Model model = plain_model(false, true);
   expect_entries(model, "word3 word1 word3 unheard", {{1, 1}, {3, 2}});
   expect_entries(model, R"({"text": "word3 word1 word3 unheard"})", {{1, 1}, {3, 2}});
   expect_entries(model, "word2:1 9", {{2, 1}});
@@ -161,4 +162,4 @@ TEST(Queries, UnknownFeaturesAreDropped) {
 }
 
 }  // namespace
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

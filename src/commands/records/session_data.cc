@@ -11,7 +11,7 @@
 #include "learn/data/read/byte_source.h"
 #include "learn/data/read/session_reader.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 std::string to_line(const data::Session& session) {
@@ -31,12 +31,12 @@ std::string beginning(const data::Session& session) {
 
 }  // namespace
 
-Result<data::ReadReport> copy_sessions(const NodeHost& host, const DataImportRequest& request,
+Result<data::ReadReport> copy_sessions(const run::NodeHost& host, const DataImportRequest& request,
                                        const std::string& path) {
   data::NameTable items;
   auto report =
       copy_lines(host, {.request = request, .path = path, .unit = "sessions"},
-                 [&items](data::ByteSource& source, const data::ReadOptions& options, LineFile& file) {
+                 [&items](data::ByteSource& source, const data::ReadOptions& options, run::LineFile& file) {
                    return data::read_sessions(source, options, [&](const data::Session& session) {
                      for (const std::string_view item : session.items) items.id(item);
                      if (!session.target.empty()) items.id(session.target);
@@ -49,7 +49,7 @@ Result<data::ReadReport> copy_sessions(const NodeHost& host, const DataImportReq
   return report;
 }
 
-Result<DataLook> look_at_sessions(const NodeHost& host, const std::string& path) {
+Result<DataLook> look_at_sessions(const run::NodeHost& host, const std::string& path) {
   auto source = data::open_bytes(host.disk, path);
   if (!source.ok()) return source.error();
   DataLook look;
@@ -81,4 +81,4 @@ Result<DataLook> look_at_sessions(const NodeHost& host, const std::string& path)
   return look;
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

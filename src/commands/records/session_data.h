@@ -13,13 +13,14 @@
 #include "learn/data/read/reading.h"
 #include "run/node_host.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 // Checks the sessions of the request's sources and writes them to `path`, which appears whole or not at all.
-[[nodiscard]] Result<data::ReadReport> copy_sessions(const NodeHost& host, const DataImportRequest& request,
+[[nodiscard]] Result<data::ReadReport> copy_sessions(const run::NodeHost& host,
+                                                     const DataImportRequest& request,
                                                      const std::string& path);
 
 // Looks at the records that the sessions of a file make, with items as features and labels.
-[[nodiscard]] Result<DataLook> look_at_sessions(const NodeHost& host, const std::string& path);
+[[nodiscard]] Result<DataLook> look_at_sessions(const run::NodeHost& host, const std::string& path);
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -3,7 +3,7 @@
 
 #include "base/check.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 // Some milliseconds of work for each worker, beside which waking them costs nothing.
@@ -101,4 +101,4 @@ Result<void> TextBatch::featurize(const text::Featurizer& featurizer, float cont
   return done;
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -19,7 +19,7 @@
 #include "learn/data/rows.h"
 #include "learn/text/featurizer.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 class TextBatch {
  public:
@@ -63,4 +63,4 @@ class TextBatch {
   std::vector<std::size_t> label_end_;
 };
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -8,7 +8,7 @@
 
 #include "host/sim/compute.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 const text::FeaturizerOptions kOptions{.min_document_frequency = 1};
@@ -94,4 +94,4 @@ TEST(TextBatch, Errors) {
 }
 
 }  // namespace
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

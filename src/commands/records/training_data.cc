@@ -18,7 +18,7 @@
 #include "learn/data/read/word_reader.h"
 #include "learn/data/read/xmlc_reader.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 // The first line that is not blank, or as much of it as fits.
@@ -65,20 +65,20 @@ Error other_data(const std::string& path, std::string_view got, std::string expe
 }
 
 // The name of a format of lines of names; null for formats that the content tells apart.
-const char* line_format(std::optional<engine::DataFormat> wanted) {
-  if (wanted == engine::DataFormat::kSessions) return "sessions, one a line: ITEM ITEM ...";
-  if (wanted == engine::DataFormat::kText) return "plain text, or a directory of 'data import text'";
+const char* line_format(std::optional<sparse_engine::DataFormat> wanted) {
+  if (wanted == sparse_engine::DataFormat::kSessions) return "sessions, one a line: ITEM ITEM ...";
+  if (wanted == sparse_engine::DataFormat::kText) return "plain text, or a directory of 'data import text'";
   return nullptr;
 }
 
 // Refuses a data.format that may not overrule the content, because the file would be read as
 // something else without an error.
-Result<void> check_wanted(const Source& source, std::optional<engine::DataFormat> wanted) {
+Result<void> check_wanted(const Source& source, std::optional<sparse_engine::DataFormat> wanted) {
   if (!wanted.has_value()) return {};
   const bool sessions = source.format == RecordFormat::kSessions;
   const bool text = source.format == RecordFormat::kText;
-  if (sessions == (wanted == engine::DataFormat::kSessions) &&
-      text == (wanted == engine::DataFormat::kText)) {
+  if (sessions == (wanted == sparse_engine::DataFormat::kSessions) &&
+      text == (wanted == sparse_engine::DataFormat::kText)) {
     return {};
   }
   const char* const lines = line_format(wanted);
@@ -107,19 +107,19 @@ Result<RecordFormat> jsonl_format(host::Disk& disk, const std::string& path) {
   return no_record(disk, path, read.error());
 }
 
-std::function<Result<void>(const data::ReadProgress&)> show(Progress& progress,
+std::function<Result<void>(const data::ReadProgress&)> show(run::Progress& progress,
                                                             const std::function<bool()>& stop) {
   return [&progress, &stop](const data::ReadProgress& now) -> Result<void> {
     if (stop && stop()) return Error{.kind = ErrorKind::kFailed, .where = "import", .what = "stopped"};
     if (progress.due()) {
-      const std::string detail = human_count(now.records) + " records";
+      const std::string detail = run::human_count(now.records) + " records";
       progress.update({.done = now.bytes / 1'000'000, .total = 0, .unit = "MB", .detail = detail});
     }
     return {};
   };
 }
 
-data::ImportOptions import_options(const NodeHost& host, const ImportRequest& request,
+data::ImportOptions import_options(const run::NodeHost& host, const ImportRequest& request,
                                    const std::vector<std::string>& paths) {
   return {.sources = paths,
           .cache_path = request.cache_path,
@@ -136,12 +136,12 @@ Error wants_text(std::string_view got) {
 }
 
 // The first pass over text, which counts the vocabulary. Bad lines are left for the second pass to report.
-Result<text::FeaturizerState> count_vocabulary(const NodeHost& host, const ImportRequest& request,
+Result<text::FeaturizerState> count_vocabulary(const run::NodeHost& host, const ImportRequest& request,
                                                const data::ImportOptions& options) {
   std::vector<text::FeatureCounter> counters(static_cast<std::size_t>(host.compute.workers()),
                                              text::FeatureCounter(featurizer_options(request.text)));
   TextBatch batch(host.compute);
-  Progress progress(host.console, host.clock, "counting words", host.verbosity);
+  run::Progress progress(host.console, host.clock, "counting words", host.verbosity);
   data::ImportOptions lenient = options;
   lenient.read.skip_bad = UINT64_MAX;
   lenient.read.progress = show(progress, request.stop);
@@ -161,7 +161,7 @@ Result<text::FeaturizerState> count_vocabulary(const NodeHost& host, const Impor
 }
 
 // The second pass over text, which makes records of known features.
-Result<Imported> import_text(const NodeHost& host, const ImportRequest& request,
+Result<Imported> import_text(const run::NodeHost& host, const ImportRequest& request,
                              data::ImportOptions options) {
   auto state = count_vocabulary(host, request, options);
   if (!state.ok()) return state.error();
@@ -171,7 +171,7 @@ Result<Imported> import_text(const NodeHost& host, const ImportRequest& request,
   data::RecordAssembler assembler;
   auto writer = data::CacheWriter::create(host.disk, request.cache_path);
   if (!writer.ok()) return writer.error();
-  Progress progress(host.console, host.clock, "reading", host.verbosity);
+  run::Progress progress(host.console, host.clock, "reading", host.verbosity);
   options.read.progress = show(progress, request.stop);
   std::uint32_t labels = 0;
   const auto write_batch = [&] {
@@ -204,8 +204,8 @@ Result<Imported> import_text(const NodeHost& host, const ImportRequest& request,
   return Imported{.report = std::move(*report), .featurizer = featurizer.state()};
 }
 
-Result<Imported> import_features(const NodeHost& host, const data::ImportOptions& options,
-                                 RecordFormat format, const engine::SessionsConfig& sessions) {
+Result<Imported> import_features(const run::NodeHost& host, const data::ImportOptions& options,
+                                 RecordFormat format, const sparse_engine::SessionsConfig& sessions) {
   if (format == RecordFormat::kSessions) {
     auto report = data::import_sessions(host.disk, options, line_shape(sessions));
     if (!report.ok()) return report.error();
@@ -237,7 +237,7 @@ const char* name(RecordFormat format) {
   return "unknown";
 }
 
-Result<FeatureKind> feature_kind(const NodeHost& host, const Source& source) {
+Result<FeatureKind> feature_kind(const run::NodeHost& host, const Source& source) {
   switch (source.format) {
     case RecordFormat::kXmc:
     case RecordFormat::kJsonlNumbers: return FeatureKind::kNumbers;
@@ -253,7 +253,7 @@ Result<FeatureKind> feature_kind(const NodeHost& host, const Source& source) {
 }
 
 Result<Source> find_source(host::Disk& disk, const std::string& path,
-                           std::optional<engine::DataFormat> wanted) {
+                           std::optional<sparse_engine::DataFormat> wanted) {
   if (path == "-" && !wanted.has_value()) {
     return Error{.kind = ErrorKind::kUsage,
                  .where = "data.format",
@@ -286,21 +286,22 @@ Result<Source> find_source(host::Disk& disk, const std::string& path,
   if (!line.ok()) return line.error();
   if (const char* const lines = line_format(wanted); lines != nullptr) {
     if ((*line).starts_with("{")) return other_data(path, "JSON lines", lines);
-    const bool sessions = wanted == engine::DataFormat::kSessions;
+    const bool sessions = wanted == sparse_engine::DataFormat::kSessions;
     return Source{.path = path, .format = sessions ? RecordFormat::kSessions : RecordFormat::kText};
   }
-  const bool jsonl = wanted.has_value() ? *wanted == engine::DataFormat::kJsonl : (*line).starts_with("{");
+  const bool jsonl =
+      wanted.has_value() ? *wanted == sparse_engine::DataFormat::kJsonl : (*line).starts_with("{");
   if (!jsonl) return Source{.path = path, .format = RecordFormat::kXmc};
   auto format = jsonl_format(disk, path);
   if (!format.ok()) return format.error();
   return Source{.path = path, .format = *format};
 }
 
-data::LineShape line_shape(const engine::SessionsConfig& config) {
+data::LineShape line_shape(const sparse_engine::SessionsConfig& config) {
   return {.last = config.last, .decay = static_cast<float>(config.decay)};
 }
 
-text::FeaturizerOptions featurizer_options(const engine::TextConfig& config) {
+text::FeaturizerOptions featurizer_options(const sparse_engine::TextConfig& config) {
   return {.stems = config.stems,
           .subword_min = config.subword_min,
           .subword_max = config.subword_max,
@@ -310,7 +311,7 @@ text::FeaturizerOptions featurizer_options(const engine::TextConfig& config) {
           .subword_weight = static_cast<float>(config.subword_weight)};
 }
 
-Result<Imported> import_records(const NodeHost& host, const ImportRequest& request) {
+Result<Imported> import_records(const run::NodeHost& host, const ImportRequest& request) {
   std::vector<std::string> paths;
   paths.reserve(request.sources.size());
   for (const Source& source : request.sources) paths.push_back(source.path);
@@ -328,7 +329,7 @@ Result<Imported> import_records(const NodeHost& host, const ImportRequest& reque
   if (format == RecordFormat::kJsonlText) {
     imported = import_text(host, request, std::move(options));
   } else {
-    Progress progress(host.console, host.clock, "reading", host.verbosity);
+    run::Progress progress(host.console, host.clock, "reading", host.verbosity);
     options.read.progress = show(progress, request.stop);
     imported = import_features(host, options, format, request.sessions);
   }
@@ -336,7 +337,7 @@ Result<Imported> import_records(const NodeHost& host, const ImportRequest& reque
   return imported;
 }
 
-Result<void> check_records(const NodeHost& host, const Source& source, std::uint64_t skip_bad) {
+Result<void> check_records(const run::NodeHost& host, const Source& source, std::uint64_t skip_bad) {
   if (source.format == RecordFormat::kCache) return {};
   auto bytes = data::open_bytes(host.disk, source.path);
   if (!bytes.ok()) return bytes.error();
@@ -355,10 +356,10 @@ Result<void> check_records(const NodeHost& host, const Source& source, std::uint
 
 std::string describe_skipped(const data::ReadReport& report) {
   if (report.skipped == 0) return "";
-  std::string text = fmt::format("left out {} bad lines:", human_count(report.skipped));
+  std::string text = fmt::format("left out {} bad lines:", run::human_count(report.skipped));
   for (const Error& example : report.examples) text += "\n  " + example.message();
   if (report.skipped > report.examples.size()) text += "\n  ...";
   return text;
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -27,7 +27,7 @@
 #include "learn/text/featurizer.h"
 #include "run/node_host.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 enum class RecordFormat {
   kXmc,
@@ -46,19 +46,19 @@ struct Source {
 };
 
 // The form in which the source writes its features. Imported records are opened and checked for that.
-[[nodiscard]] Result<FeatureKind> feature_kind(const NodeHost& host, const Source& source);
+[[nodiscard]] Result<FeatureKind> feature_kind(const run::NodeHost& host, const Source& source);
 
 // Finds out what lies at `path`. `wanted` overrules the content of a file. Standard input ("-") cannot be
 // looked at beforehand and needs it (kUsage). kUsage when sessions or plain text are wanted and something
 // else is seen, or the other way round. kFailed names a missing path.
 [[nodiscard]] Result<Source> find_source(host::Disk& disk, const std::string& path,
-                                         std::optional<engine::DataFormat> wanted);
+                                         std::optional<sparse_engine::DataFormat> wanted);
 
 struct ImportRequest {
   std::vector<Source> sources;  // of one format, not kCache
   std::string cache_path;
-  engine::TextConfig text = {};
-  engine::SessionsConfig sessions = {};
+  sparse_engine::TextConfig text = {};
+  sparse_engine::SessionsConfig sessions = {};
   std::uint64_t skip_bad = 0;
   // Asked now and then. True ends the import with the error `stopped` (kFailed).
   std::function<bool()> stop = {};
@@ -70,15 +70,16 @@ struct Imported {
 };
 
 // Writes the cache, whole or not at all. The console shows progress and skipped lines.
-[[nodiscard]] Result<Imported> import_records(const NodeHost& host, const ImportRequest& request);
+[[nodiscard]] Result<Imported> import_records(const run::NodeHost& host, const ImportRequest& request);
 
-[[nodiscard]] data::LineShape line_shape(const engine::SessionsConfig& config);
-[[nodiscard]] text::FeaturizerOptions featurizer_options(const engine::TextConfig& config);
+[[nodiscard]] data::LineShape line_shape(const sparse_engine::SessionsConfig& config);
+[[nodiscard]] text::FeaturizerOptions featurizer_options(const sparse_engine::TextConfig& config);
 
 // Reads a whole test file and keeps nothing. Its mistakes are better known before training than after.
-[[nodiscard]] Result<void> check_records(const NodeHost& host, const Source& source, std::uint64_t skip_bad);
+[[nodiscard]] Result<void> check_records(const run::NodeHost& host, const Source& source,
+                                         std::uint64_t skip_bad);
 
 // Describes the bad lines that were left out, with examples; empty when there were none.
 [[nodiscard]] std::string describe_skipped(const data::ReadReport& report);
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -6,15 +6,16 @@
 
 #include "run/test_machine.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
+using run::testing::SimMachine;
+using run::testing::two_classes;
+using run::testing::write;
 using ::testing::HasSubstr;
-using testing::SimMachine;
-using testing::two_classes;
-using testing::write;
 
-RecordFormat format_of(std::string_view content, std::optional<engine::DataFormat> wanted = std::nullopt) {
+RecordFormat format_of(std::string_view content,
+                       std::optional<sparse_engine::DataFormat> wanted = std::nullopt) {
   SimMachine machine;
   write(machine.disk, "f", content);
   const auto source = find_source(machine.disk, "f", wanted);
@@ -39,15 +40,15 @@ TEST(FindSource, TellsFormatsByContent) {
   EXPECT_EQ(format_of("{broken\n{\"features\": [[1, 1]]}\n"), RecordFormat::kJsonlNumbers);
   EXPECT_EQ(format_of("\n"
                       R"({"text": "a"})",
-                      engine::DataFormat::kJsonl),
+                      sparse_engine::DataFormat::kJsonl),
             RecordFormat::kJsonlText);
-  EXPECT_EQ(format_of(R"({"text": "a"})", engine::DataFormat::kXmc), RecordFormat::kXmc);
+  EXPECT_EQ(format_of(R"({"text": "a"})", sparse_engine::DataFormat::kXmc), RecordFormat::kXmc);
 }
 
 // Sessions look like other records and must be asked for. A file that surely is something
 // else is refused, either way round.
 TEST(FindSource, Sessions) {
-  constexpr engine::DataFormat kSessions = engine::DataFormat::kSessions;
+  constexpr sparse_engine::DataFormat kSessions = sparse_engine::DataFormat::kSessions;
   EXPECT_EQ(format_of("1 2 3\n", kSessions), RecordFormat::kSessions);
   SimMachine machine;
   for (const char* directory : {"cache", "sessions"})
@@ -60,7 +61,7 @@ TEST(FindSource, Sessions) {
   EXPECT_EQ(found->format, RecordFormat::kSessions);
   EXPECT_EQ(found->path, "sessions/records.sessions");
   EXPECT_TRUE(find_source(machine.disk, "sessions", kSessions).ok());
-  const auto refused = [&](const char* path, engine::DataFormat wanted, const char* part) {
+  const auto refused = [&](const char* path, sparse_engine::DataFormat wanted, const char* part) {
     const auto source = find_source(machine.disk, path, wanted);
     ASSERT_FALSE(source.ok()) << path;
     EXPECT_EQ(source.error().kind, ErrorKind::kUsage);
@@ -68,8 +69,8 @@ TEST(FindSource, Sessions) {
   };
   refused("a.jsonl", kSessions, "expected sessions, one a line");
   refused("cache", kSessions, "expected sessions, one a line");
-  refused("sessions", engine::DataFormat::kXmc, "got sessions");
-  refused("sessions", engine::DataFormat::kText, "expected plain text");
+  refused("sessions", sparse_engine::DataFormat::kXmc, "got sessions");
+  refused("sessions", sparse_engine::DataFormat::kText, "expected plain text");
 }
 
 // An imported directory is found by the file that it holds. A missing path is named.
@@ -95,7 +96,7 @@ TEST(FindSource, DirectoriesAndStandardInput) {
   const auto untold = find_source(machine.disk, "-", std::nullopt);
   ASSERT_FALSE(untold.ok());
   EXPECT_EQ(untold.error().kind, ErrorKind::kUsage);
-  EXPECT_EQ(find_source(machine.disk, "-", engine::DataFormat::kXmc)->format, RecordFormat::kXmc);
+  EXPECT_EQ(find_source(machine.disk, "-", sparse_engine::DataFormat::kXmc)->format, RecordFormat::kXmc);
 }
 
 struct Read {
@@ -196,7 +197,7 @@ TEST(ImportRecords, Stops) {
 // A test file is read to its end and judged. Imported records were judged before.
 TEST(CheckRecords, ReadsToTheEnd) {
   SimMachine machine;
-  const NodeHost host = machine.host();
+  const run::NodeHost host = machine.host();
   write(machine.disk, "good.txt", two_classes(20));
   write(machine.disk, "bad.txt", "0 1:1\n0 1:1\n0 x\n");
   write(machine.disk, "bad.jsonl", "{\"text\": \"a\"}\n{\"text\": 3}\n");
@@ -223,4 +224,4 @@ TEST(DescribeSkipped, ExamplesAndMore) {
 }
 
 }  // namespace
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

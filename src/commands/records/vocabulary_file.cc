@@ -8,7 +8,7 @@
 
 #include "host/api/files.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 using Json = nlohmann::json;
@@ -76,4 +76,4 @@ Result<std::optional<text::FeaturizerState>> read_vocabulary(host::Disk& disk, c
   return std::optional(std::move(state));
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

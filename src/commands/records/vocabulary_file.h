@@ -13,7 +13,7 @@
 #include "host/api/disk.h"
 #include "learn/text/featurizer.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 [[nodiscard]] Result<void> write_vocabulary(host::Disk& disk, const std::string& path,
                                             const text::FeaturizerState& state);
@@ -21,4 +21,4 @@ namespace gossamer::node {
 [[nodiscard]] Result<std::optional<text::FeaturizerState>> read_vocabulary(host::Disk& disk,
                                                                            const std::string& path);
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

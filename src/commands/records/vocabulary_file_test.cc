@@ -6,7 +6,7 @@
 #include "host/api/files.h"
 #include "host/sim/disk.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 // A vocabulary reads back as it was written. A missing file is no vocabulary.
@@ -48,4 +48,4 @@ TEST(VocabularyFile, RefusesDamage) {
 }
 
 }  // namespace
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

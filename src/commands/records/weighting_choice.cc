@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 std::vector<float> inverse_document_frequency(const data::Dataset& dataset) {
@@ -23,7 +23,8 @@ std::vector<float> inverse_document_frequency(const data::Dataset& dataset) {
 
 }  // namespace
 
-text::FittedWeighting choose_weighting(std::optional<engine::Weighting> wanted, const data::Dataset& dataset,
+text::FittedWeighting choose_weighting(std::optional<sparse_engine::Weighting> wanted,
+                                       const data::Dataset& dataset,
                                        const std::optional<text::FeaturizerState>& featurizer) {
   if (!wanted.has_value()) {
     if (!featurizer.has_value()) return text::fit_weighting(dataset);
@@ -31,9 +32,10 @@ text::FittedWeighting choose_weighting(std::optional<engine::Weighting> wanted, 
             .reason = "the records are text, so log counts, idf, less for parts of words, unit length"};
   }
   switch (*wanted) {
-    case engine::Weighting::kNone: return {.weighting = {.l2 = false}, .reason = "none: values as they are"};
-    case engine::Weighting::kL2: return {.weighting = {.l2 = true}, .reason = "l2: unit length"};
-    case engine::Weighting::kTfIdf: break;
+    case sparse_engine::Weighting::kNone:
+      return {.weighting = {.l2 = false}, .reason = "none: values as they are"};
+    case sparse_engine::Weighting::kL2: return {.weighting = {.l2 = true}, .reason = "l2: unit length"};
+    case sparse_engine::Weighting::kTfIdf: break;
   }
   if (featurizer.has_value()) {
     return {.weighting = text::featurizer_weighting(*featurizer),
@@ -44,4 +46,4 @@ text::FittedWeighting choose_weighting(std::optional<engine::Weighting> wanted, 
       .reason = "tfidf: log counts, idf, unit length"};
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

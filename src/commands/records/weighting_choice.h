@@ -10,13 +10,13 @@
 #include "learn/text/featurizer.h"
 #include "learn/text/weighting.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 // auto (nothing) takes the weighting of the featurizer for text, and otherwise looks at the values. The
 // reason says which. tfidf is the weighting of the featurizer for text, and otherwise log counts, idf of
 // this data set and unit length.
-[[nodiscard]] text::FittedWeighting choose_weighting(std::optional<engine::Weighting> wanted,
+[[nodiscard]] text::FittedWeighting choose_weighting(std::optional<sparse_engine::Weighting> wanted,
                                                      const data::Dataset& dataset,
                                                      const std::optional<text::FeaturizerState>& featurizer);
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -9,10 +9,10 @@
 
 #include "learn/data/in_memory_dataset.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
-using engine::Weighting;
+using sparse_engine::Weighting;
 using ::testing::ElementsAre;
 using ::testing::FloatEq;
 
@@ -46,4 +46,4 @@ TEST(WeightingChoice, GivesReasons) {
 }
 
 }  // namespace
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -19,7 +19,7 @@
 #include "run/progress.h"
 #include "tensors/safetensors.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 constexpr std::size_t kExampleBytes = 160;
@@ -34,7 +34,7 @@ Error damaged(const std::string& path, std::string got) {
 }
 
 template <class T>
-bool take(const engine::TensorMap& tensors, const char* name, engine::DType dtype, std::vector<T>& out) {
+bool take(const tensors::TensorMap& tensors, const char* name, tensors::DType dtype, std::vector<T>& out) {
   const auto found = tensors.find(name);
   if (found == tensors.end() || found->second.dtype != dtype || found->second.shape.size() != 1) return false;
   out.resize(found->second.bytes.size() / sizeof(T));
@@ -43,14 +43,14 @@ bool take(const engine::TensorMap& tensors, const char* name, engine::DType dtyp
 }
 
 // The text of the tensors, or nothing where they contradict each other.
-std::optional<data::TokenText> text_of(const engine::TensorMap& tensors) {
+std::optional<data::TokenText> text_of(const tensors::TensorMap& tensors) {
   data::TokenText text;
   std::vector<char> bytes;
   std::vector<std::uint64_t> begin;
-  if (!take(tensors, "token", engine::DType::kU32, text.token) ||
-      !take(tensors, "count", engine::DType::kU64, text.count) ||
-      !take(tensors, "words.bytes", engine::DType::kU8, bytes) ||
-      !take(tensors, "words.begin", engine::DType::kU64, begin)) {
+  if (!take(tensors, "token", tensors::DType::kU32, text.token) ||
+      !take(tensors, "count", tensors::DType::kU64, text.count) ||
+      !take(tensors, "words.bytes", tensors::DType::kU8, bytes) ||
+      !take(tensors, "words.begin", tensors::DType::kU64, begin)) {
     return std::nullopt;
   }
   if (begin.size() != text.count.size() + 1 || begin.front() != 0 || begin.back() != bytes.size() ||
@@ -66,24 +66,24 @@ std::optional<data::TokenText> text_of(const engine::TensorMap& tensors) {
   return text;
 }
 
-Result<engine::FileDigest> write_tensors(host::Disk& disk, const std::string& path,
-                                         const data::TokenText& text) {
+Result<tensors::FileDigest> write_tensors(host::Disk& disk, const std::string& path,
+                                          const data::TokenText& text) {
   std::string bytes;
   std::vector<std::uint64_t> begin = {0};
   for (const std::string& word : text.words) {
     bytes += word;
     begin.push_back(bytes.size());
   }
-  using engine::DType;
-  using engine::vector_tensor;
-  const std::vector<engine::TensorSource> tensors = {
+  using tensors::DType;
+  using tensors::vector_tensor;
+  const std::vector<tensors::TensorSource> tensors = {
       vector_tensor("token", DType::kU32, std::span<const std::uint32_t>(text.token)),
       vector_tensor("count", DType::kU64, std::span<const std::uint64_t>(text.count)),
       vector_tensor("words.bytes", DType::kU8, std::span<const char>(bytes)),
       vector_tensor("words.begin", DType::kU64, std::span<const std::uint64_t>(begin))};
   auto file = disk.open_writable(path, host::WriteMode::kTruncate);
   if (!file.ok()) return file.error();
-  auto digest = engine::write_safetensors(**file, tensors);
+  auto digest = tensors::write_safetensors(**file, tensors);
   if (!digest.ok()) return digest.error();
   if (auto done = (*file)->sync(); !done.ok()) return done.error();
   if (auto done = (*file)->close(); !done.ok()) return done.error();
@@ -92,13 +92,13 @@ Result<engine::FileDigest> write_tensors(host::Disk& disk, const std::string& pa
 
 }  // namespace
 
-Result<data::ReadReport> copy_words(const NodeHost& host, const DataImportRequest& request,
+Result<data::ReadReport> copy_words(const run::NodeHost& host, const DataImportRequest& request,
                                     const std::string& path) {
   data::NameTable words;
   auto report =
       copy_lines(host, {.request = request, .path = path, .unit = "words"},
                  [&words](data::ByteSource& source, const data::ReadOptions& options,
-                          LineFile& file) -> Result<data::ReadReport> {
+                          run::LineFile& file) -> Result<data::ReadReport> {
                    std::string line;
                    const auto end_line = [&]() -> Result<void> {
                      if (line.empty()) return {};
@@ -123,7 +123,7 @@ Result<data::ReadReport> copy_words(const NodeHost& host, const DataImportReques
   return report;
 }
 
-Result<DataLook> look_at_words(const NodeHost& host, const std::string& path) {
+Result<DataLook> look_at_words(const run::NodeHost& host, const std::string& path) {
   auto source = data::open_bytes(host.disk, path);
   if (!source.ok()) return source.error();
   DataLook look;
@@ -156,17 +156,17 @@ Result<DataLook> look_at_words(const NodeHost& host, const std::string& path) {
   return look;
 }
 
-Result<data::TokenText> import_words(const NodeHost& host, const WordImport& request) {
+Result<data::TokenText> import_words(const run::NodeHost& host, const WordImport& request) {
   auto source = data::open_bytes(host.disk, request.path);
   if (!source.ok()) return source.error();
-  Progress progress(host.console, host.clock, "reading", host.verbosity);
+  run::Progress progress(host.console, host.clock, "reading", host.verbosity);
   data::ReadOptions options{.skip_bad = request.skip_bad};
   options.progress = [&](const data::ReadProgress& now) -> Result<void> {
     if (request.stop && request.stop()) {
       return Error{.kind = ErrorKind::kFailed, .where = "import", .what = "stopped"};
     }
     if (progress.due()) {
-      const std::string detail = human_count(now.records) + " words";
+      const std::string detail = run::human_count(now.records) + " words";
       progress.update({.done = now.bytes / 1'000'000, .total = 0, .unit = "MB", .detail = detail});
     }
     return {};
@@ -216,11 +216,11 @@ Result<std::optional<data::TokenText>> read_word_cache(host::Disk& disk, const s
   const nlohmann::ordered_json got = {
       {"bytes", bytes.size()}, {"xxh3", fmt::format("{:016x}", XXH3_64bits(bytes.data(), bytes.size()))}};
   if (got.dump() + "\n" != *wanted) return damaged(path, "another size or checksum");
-  const auto tensors = engine::parse_safetensors(path, bytes);
+  const auto tensors = tensors::parse_safetensors(path, bytes);
   if (!tensors.ok()) return tensors.error();
   auto text = text_of(*tensors);
   if (!text) return damaged(path, "tensors that contradict each other");
   return text;
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

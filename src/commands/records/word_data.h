@@ -22,24 +22,24 @@
 #include "learn/data/token_text.h"
 #include "run/node_host.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 // Checks the words of the request's sources and writes them to `path`, which appears whole or not at all.
-[[nodiscard]] Result<data::ReadReport> copy_words(const NodeHost& host, const DataImportRequest& request,
+[[nodiscard]] Result<data::ReadReport> copy_words(const run::NodeHost& host, const DataImportRequest& request,
                                                   const std::string& path);
 
 // Looks at the words as features and labels, with a record for each word of the text.
-[[nodiscard]] Result<DataLook> look_at_words(const NodeHost& host, const std::string& path);
+[[nodiscard]] Result<DataLook> look_at_words(const run::NodeHost& host, const std::string& path);
 
 struct WordImport {
   std::string path;  // path of the text; "-" is standard input
-  engine::Word2vecConfig words = {};
+  sparse_engine::Word2vecConfig words = {};
   std::uint64_t skip_bad = 0;
   // Asked now and then. True ends the import with the error `stopped` (kFailed).
   std::function<bool()> stop = {};
 };
 // Imports a text. The console shows progress and what was left out. kBadData when the text gives no window.
-[[nodiscard]] Result<data::TokenText> import_words(const NodeHost& host, const WordImport& request);
+[[nodiscard]] Result<data::TokenText> import_words(const run::NodeHost& host, const WordImport& request);
 
 // Write and read the cache of a run. Reading gives nothing when there is no whole one.
 [[nodiscard]] Result<void> write_word_cache(host::Disk& disk, const std::string& path,
@@ -47,4 +47,4 @@ struct WordImport {
 [[nodiscard]] Result<std::optional<data::TokenText>> read_word_cache(host::Disk& disk,
                                                                      const std::string& path);
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -13,13 +13,13 @@
 #include "commands/train/word_training.h"
 #include "run/test_machine.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
+using run::testing::SimMachine;
+using run::testing::write;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::SimMachine;
-using testing::write;
 
 // Two kinds of sentences that share no words but "the".
 std::string sentences() {
@@ -31,9 +31,9 @@ std::string sentences() {
   return text;
 }
 
-engine::TrainConfig word_config() {
-  engine::TrainConfig config;
-  config.data = {.train = "/text.txt", .test = "/text.txt", .format = engine::DataFormat::kText};
+sparse_engine::TrainConfig word_config() {
+  sparse_engine::TrainConfig config;
+  config.data = {.train = "/text.txt", .test = "/text.txt", .format = sparse_engine::DataFormat::kText};
   config.model.hidden = 16;
   config.model.activation = kernels::Activation::kIdentity;
   config.model.dropout = 0;
@@ -45,11 +45,12 @@ engine::TrainConfig word_config() {
   return config;
 }
 
-Result<TrainResult> train(const NodeHost& host, const engine::TrainConfig& config, std::uint64_t stop_after) {
+Result<TrainResult> train(const run::NodeHost& host, const sparse_engine::TrainConfig& config,
+                          std::uint64_t stop_after) {
   std::uint64_t asked = 0;
   const auto stop = [&] { return ++asked > stop_after; };
   return run_training(host, {.directory = "/run",
-                             .resume = Continue::kResume,
+                             .resume = run::Continue::kResume,
                              .config = config,
                              .settings = {},
                              .stop_requested = stop});
@@ -69,9 +70,10 @@ TEST(WordData, ImportsAndLooks) {
   SimMachine machine;
   write(machine.disk, "a.txt", "the  deer\n\neats \x01 grass");
   write(machine.disk, "b.txt", "the owl\n");
-  const auto done = import_data(
-      machine.host(),
-      {.kind = engine::DataFormat::kText, .sources = {"a.txt", "b.txt"}, .directory = "out", .skip_bad = 1});
+  const auto done = import_data(machine.host(), {.kind = sparse_engine::DataFormat::kText,
+                                                 .sources = {"a.txt", "b.txt"},
+                                                 .directory = "out",
+                                                 .skip_bad = 1});
   ASSERT_TRUE(done.ok()) << done.error().message();
   EXPECT_EQ(done->report.records, 6U);
   EXPECT_EQ(done->report.labels, 5U);
@@ -120,7 +122,7 @@ TEST(WordTraining, EndToEndAndResumed) {
     for (const bool interrupted : {false, true}) {
       SimMachine machine;
       write(machine.disk, "/text.txt", sentences());
-      engine::TrainConfig config = word_config();
+      sparse_engine::TrainConfig config = word_config();
       config.word2vec.mode = mode;
       if (interrupted) {
         const auto stopped = train(machine.host(), config, 20);
@@ -153,7 +155,8 @@ TEST(WordTraining, EndToEndAndResumed) {
 // A text without two frequent words in a line, instances of windows, and test data of another kind are
 // refused. The error says what to do.
 TEST(WordTraining, Refuses) {
-  const auto refused = [](const std::string& text, const engine::TrainConfig& config, const char* part) {
+  const auto refused = [](const std::string& text, const sparse_engine::TrainConfig& config,
+                          const char* part) {
     SimMachine machine;
     write(machine.disk, "/text.txt", text);
     write(machine.disk, "/test.jsonl", "{\"text\": \"a\", \"labels\": [\"b\"]}\n");
@@ -164,12 +167,12 @@ TEST(WordTraining, Refuses) {
   };
   refused("a b c d", word_config(), "no word of the text is frequent enough");
   refused("a\na\na\na\na\n", word_config(), "no two frequent words in one line");
-  engine::TrainConfig config = word_config();
+  sparse_engine::TrainConfig config = word_config();
   config.data.test = "/test.jsonl";
   refused(sentences(), config, "plain text");
   config = word_config();
   config.predict.instances = true;
-  EXPECT_THAT(engine::validate(config).error().message(), HasSubstr("predict.instances=false"));
+  EXPECT_THAT(sparse_engine::validate(config).error().message(), HasSubstr("predict.instances=false"));
 }
 
 // The biases of frequent words get back what thinning these words out in training has hidden.
@@ -177,7 +180,7 @@ TEST(WordTraining, RestoresFrequencies) {
   SimMachine machine;
   data::TokenText text{.token = {}, .words = {"a", "b"}, .count = {900, 100}};
   for (int i = 0; i < 1000; ++i) text.token.push_back(i % 10 == 0 ? 1 : 0);
-  engine::TrainConfig config = word_config();
+  sparse_engine::TrainConfig config = word_config();
   config.word2vec.sample = 0.01;
   const WordTraining training(std::move(text), config, machine.compute);
   sparse::Network network({.features = 2, .labels = 2, .hidden = 16}, sparse::Moments::kNone);
@@ -187,4 +190,4 @@ TEST(WordTraining, RestoresFrequencies) {
 }
 
 }  // namespace
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -5,7 +5,7 @@
 
 #include <utility>
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 // How late `stop`, or the end, may be noticed.
@@ -90,4 +90,4 @@ void QueryDesk::wait_for_end() {
   while (!ending_) take_asked(kLookEvery);
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -23,7 +23,7 @@
 #include "host/posix/mailbox.h"
 #include "node/companion.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 // A block of queries for FleetQueries::ask().
 struct AskedBlock {
@@ -38,12 +38,12 @@ struct AskedBlock {
 
 class QueryDesk {
  public:
-  using Found = engine::FleetQueries::Answer;
+  using Found = sparse_engine::FleetQueries::Answer;
   // How members reach the lead, and how its loop is woken.
   struct Led {
     host::Endpoint at;
     std::string token;
-    Post wake;
+    node::Post wake;
   };
   struct Ready {
     std::size_t members = 0;
@@ -106,4 +106,4 @@ class QueryDesk {
   bool ending_ = false;
 };
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -9,7 +9,7 @@
 #include "host/posix/clock.h"
 #include "host/posix/serial_thread.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 using Found = QueryDesk::Found;
@@ -110,4 +110,4 @@ TEST_F(QueryDeskTest, LeadsUntilTheEnd) {
 }
 
 }  // namespace
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

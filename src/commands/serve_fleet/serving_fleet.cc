@@ -19,20 +19,20 @@
 #include "node/node_processes.h"
 #include "node/run_configuration.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
-using Found = engine::FleetQueries::Answer;
+using Found = sparse_engine::FleetQueries::Answer;
 
 constexpr Duration kLookEvery{50'000'000};
 // How long members elsewhere may take to leave. They hold nothing that is not on the disk.
 constexpr Duration kLeaveTime{3'000'000'000};
 
 // The lead's side, on the loop thread. Work that takes long is done aside.
-class QueryCompanion final : public Companion {
+class QueryCompanion final : public node::Companion {
  public:
-  QueryCompanion(const ServingLead& serving, QueryDesk& desk, const std::unique_ptr<NodeProcesses>& nodes,
-                 Aside aside)
+  QueryCompanion(const ServingLead& serving, QueryDesk& desk,
+                 const std::unique_ptr<node::NodeProcesses>& nodes, node::Aside aside)
       : aside_(std::move(aside)),
         queries_(serving.shape, serving.instances ? serving.instances->rows : 0),
         desk_(desk),
@@ -41,7 +41,7 @@ class QueryCompanion final : public Companion {
   void connect(net::Links* links) override { links_ = links; }
   void on(net::Arrived arrived, Instant now) override {
     links_->consumed(arrived.receipt, now);
-    if (arrived.message.channel != engine::kQueryChannel) return;
+    if (arrived.message.channel != sparse_engine::kQueryChannel) return;
     queries_.on(arrived.from, arrived.message);
     const QueryDesk::Ready ready{.members = queries_.members(), .whole = queries_.whole()};
     if (ready != shown_) desk_.shows(ready);
@@ -75,7 +75,7 @@ class QueryCompanion final : public Companion {
  private:
   void go_on(Instant now) {
     if (links_ != nullptr) {
-      for (engine::FleetQueries::Sending& each : queries_.take_out())
+      for (sparse_engine::FleetQueries::Sending& each : queries_.take_out())
         static_cast<void>(links_->send(each.to, each.lane, std::move(each.message), now));
     }
     if (auto answer = queries_.take_answer())
@@ -88,10 +88,10 @@ class QueryCompanion final : public Companion {
     });
   }
 
-  const Aside aside_;
-  engine::FleetQueries queries_;
+  const node::Aside aside_;
+  sparse_engine::FleetQueries queries_;
   QueryDesk& desk_;
-  const std::unique_ptr<NodeProcesses>& nodes_;  // null until they are started
+  const std::unique_ptr<node::NodeProcesses>& nodes_;  // null until they are started
   net::Links* links_ = nullptr;
   Instant next_look_;
   std::uint64_t number_ = 0;  // of the block under way
@@ -100,35 +100,36 @@ class QueryCompanion final : public Companion {
 };
 
 // Leads the nodes, from their start to their end.
-Result<void> lead(const NodeHost& host, const ServingFleet::Options& options, const ServingLead& serving,
+Result<void> lead(const run::NodeHost& host, const ServingFleet::Options& options, const ServingLead& serving,
                   QueryDesk& desk) {
   const std::uint64_t shards = serving.shape.shards();
-  engine::FleetWorkload workload(serving.shape, {.shard_bytes = serving.bytes / shards + 1, .copies = 0});
-  std::unique_ptr<NodeProcesses> nodes;
-  Post wake;
-  CoordinatorOptions leading{
+  sparse_engine::FleetWorkload workload(serving.shape,
+                                        {.shard_bytes = serving.bytes / shards + 1, .copies = 0});
+  std::unique_ptr<node::NodeProcesses> nodes;
+  node::Post wake;
+  node::CoordinatorOptions leading{
       .directory = options.directory + "/nodes/coordinator",
       .state = options.directory + "/nodes/state",
       .listen = options.join_at.value_or(host::Endpoint{.host = "127.0.0.1", .port = 0}),
       .first_members = options.nodes,
-      .configuration = run_configuration_bytes(
+      .configuration = node::run_configuration_bytes(
           {.engine = options.engine, .program = options.program_name, .own = serving.configuration}),
       .program = options.program_name,
-      .report = {.log = {.level = options.join_at ? LogLevel::kInfo : LogLevel::kError}},
-      .make_companion = [&](const Aside& aside, const Post& post) {
+      .report = {.log = {.level = options.join_at ? node::LogLevel::kInfo : node::LogLevel::kError}},
+      .make_companion = [&](const node::Aside& aside, const node::Post& post) {
         wake = post;
         return std::make_unique<QueryCompanion>(serving, desk, nodes, aside);
       }};
-  auto node = CoordinatorNode::start(host, std::move(leading), workload);
+  auto node = node::CoordinatorNode::start(host, std::move(leading), workload);
   if (!node.ok()) return node.error();
   auto token = (*node)->new_token("for this lead's nodes");
   if (!token.ok()) return token.error();
   if (!options.join_at) {
-    auto started = NodeProcesses::start(host, {.run = options.directory,
-                                               .nodes = options.nodes,
-                                               .threads_each = options.threads_each,
-                                               .program = options.program,
-                                               .lead = {{.at = (*node)->address(), .token = *token}}});
+    auto started = node::NodeProcesses::start(host, {.run = options.directory,
+                                                     .nodes = options.nodes,
+                                                     .threads_each = options.threads_each,
+                                                     .program = options.program,
+                                                     .lead = {{.at = (*node)->address(), .token = *token}}});
     if (!started.ok()) return started.error();
     nodes = *std::move(started);
   }
@@ -178,11 +179,12 @@ Result<std::unique_ptr<host::DirectoryLock>> take_fresh(host::Disk& disk, const 
 
 }  // namespace
 
-ServingFleet::ServingFleet(const NodeHost& host, Options options)
+ServingFleet::ServingFleet(const run::NodeHost& host, Options options)
     : host_(host), options_(std::move(options)) {}
 
-Result<std::unique_ptr<ServingFleet>> ServingFleet::start(const NodeHost& host,
-                                                          const engine::OpenedModel& model, Options options) {
+Result<std::unique_ptr<ServingFleet>> ServingFleet::start(const run::NodeHost& host,
+                                                          const sparse_engine::OpenedModel& model,
+                                                          Options options) {
   std::unique_ptr<ServingFleet> fleet(new ServingFleet(host, std::move(options)));
   const Options& own = fleet->options_;
   auto lock = take_fresh(host.disk, own.directory);
@@ -211,7 +213,7 @@ ServingFleet::~ServingFleet() {
   if (lock_ != nullptr) static_cast<void>(host_.disk.remove_all(options_.directory));
 }
 
-Result<Found> ServingFleet::ask(const engine::FleetQueries::Block& block) {
+Result<Found> ServingFleet::ask(const sparse_engine::FleetQueries::Block& block) {
   const data::SparseRows& rows = block.rows;
   AskedBlock asked{.number = ++asked_,
                    .begin = {rows.begin.begin(), rows.begin.end()},
@@ -225,24 +227,24 @@ Result<Found> ServingFleet::ask(const engine::FleetQueries::Block& block) {
 
 namespace {
 
-class FleetPredictor final : public engine::Predictor {
+class FleetPredictor final : public sparse_engine::Predictor {
  public:
-  FleetPredictor(ServingFleet& fleet, const engine::Model& model)
+  FleetPredictor(ServingFleet& fleet, const sparse_engine::Model& model)
       : fleet_(fleet),
         model_(model),
-        parts_(fleet.fuses() ? engine::PredictParts() : engine::kNetAlone),
+        parts_(fleet.fuses() ? sparse_engine::PredictParts() : sparse_engine::kNetAlone),
         comparison_(text::comparison_weighting(model.weighting, model.neighbours)),
-        fusion_(model.fusion, parts_, engine::Fusion::Sources()) {}
+        fusion_(model.fusion, parts_, sparse_engine::Fusion::Sources()) {}
 
   Result<void> predict(const data::SparseRows& queries, std::size_t top_k,
-                       engine::PredictionBlock& out) override {
+                       sparse_engine::PredictionBlock& out) override {
     CHECK(top_k >= 1 && !out.with_terms, top_k);
     out.top_k = top_k;
     out.count.assign(queries.rows(), 0);
     out.entries.assign(queries.rows() * top_k, {});
     out.terms.clear();
-    for (std::size_t first = 0; first < queries.rows(); first += engine::kQueryBlock) {
-      const std::size_t end = std::min(first + engine::kQueryBlock, queries.rows());
+    for (std::size_t first = 0; first < queries.rows(); first += sparse_engine::kQueryBlock) {
+      const std::size_t end = std::min(first + sparse_engine::kQueryBlock, queries.rows());
       if (auto answered = answer(queries, {first, end}, out); !answered.ok()) return answered;
     }
     return {};
@@ -252,7 +254,7 @@ class FleetPredictor final : public engine::Predictor {
   // Answers a range of queries. When they have too many labels to rank together, they are asked in halves.
   // The answer to a query does not depend on the others.
   Result<void> answer(const data::SparseRows& queries, const host::Range& range,
-                      engine::PredictionBlock& out) {
+                      sparse_engine::PredictionBlock& out) {
     weigh(queries, range.begin, range.end - range.begin);
     auto found = fleet_.ask({.rows = {begin_, index_, value_},
                              .labels = candidates(out.top_k),
@@ -275,7 +277,7 @@ class FleetPredictor final : public engine::Predictor {
     const std::size_t wished = model_.fusion.candidates;
     return std::min(fleet_.fuses() ? wished : std::max(wished, top_k), model_.network.shape.labels);
   }
-  std::size_t rank(const Found& found, std::size_t q, std::span<engine::Scored> out) {
+  std::size_t rank(const Found& found, std::size_t q, std::span<sparse_engine::Scored> out) {
     if (found.fused) return found.fused->rank(fusion_, model_.fusion, q, found.net[q], out);
     return fusion_.rank({.net = found.net[q]}, out.size(), out);
   }
@@ -300,10 +302,10 @@ class FleetPredictor final : public engine::Predictor {
   }
 
   ServingFleet& fleet_;
-  const engine::Model& model_;
-  const engine::PredictParts parts_;
+  const sparse_engine::Model& model_;
+  const sparse_engine::PredictParts parts_;
   const text::FeatureWeighting comparison_;
-  engine::Fusion fusion_;
+  sparse_engine::Fusion fusion_;
   std::vector<std::uint32_t> begin_;
   std::vector<std::uint32_t> index_;
   std::vector<float> value_;
@@ -312,8 +314,9 @@ class FleetPredictor final : public engine::Predictor {
 
 }  // namespace
 
-std::unique_ptr<engine::Predictor> fleet_predictor(ServingFleet& fleet, const engine::Model& model) {
+std::unique_ptr<sparse_engine::Predictor> fleet_predictor(ServingFleet& fleet,
+                                                          const sparse_engine::Model& model) {
   return std::make_unique<FleetPredictor>(fleet, model);
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

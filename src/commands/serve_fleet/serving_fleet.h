@@ -35,7 +35,7 @@
 #include "host/posix/serial_thread.h"
 #include "run/node_host.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 class ServingFleet {
  public:
@@ -44,7 +44,7 @@ class ServingFleet {
     std::size_t nodes = 1;  // 1..kMostNodes, to begin with
     std::size_t threads_each = 1;
     // kShare: nodes have the training rows too, if the model keeps some.
-    engine::PartInstances instances = engine::PartInstances::kNone;
+    sparse_engine::PartInstances instances = sparse_engine::PartInstances::kNone;
     std::string program;                           // path of the file
     std::string program_name;                      // for peers
     std::string engine;                            // of its members, as the configuration names it
@@ -58,8 +58,8 @@ class ServingFleet {
   };
   // Returns when the nodes have read their parts. The model's directory is a path from the root. The host and
   // what it borrows outlive the fleet. An error says what a node ended with.
-  [[nodiscard]] static Result<std::unique_ptr<ServingFleet>> start(const NodeHost& host,
-                                                                   const engine::OpenedModel& model,
+  [[nodiscard]] static Result<std::unique_ptr<ServingFleet>> start(const run::NodeHost& host,
+                                                                   const sparse_engine::OpenedModel& model,
                                                                    Options options);
   ~ServingFleet();
   ServingFleet(const ServingFleet&) = delete;
@@ -67,14 +67,15 @@ class ServingFleet {
 
   // Asks as FleetQueries::ask() does. kFailed when the nodes were not all there
   // in time, or a node has failed.
-  [[nodiscard]] Result<engine::FleetQueries::Answer> ask(const engine::FleetQueries::Block& block);
+  [[nodiscard]] Result<sparse_engine::FleetQueries::Answer> ask(
+      const sparse_engine::FleetQueries::Block& block);
   // Whether nodes have the training rows.
-  [[nodiscard]] bool fuses() const { return options_.instances == engine::PartInstances::kShare; }
+  [[nodiscard]] bool fuses() const { return options_.instances == sparse_engine::PartInstances::kShare; }
 
  private:
-  ServingFleet(const NodeHost& host, Options options);
+  ServingFleet(const run::NodeHost& host, Options options);
 
-  const NodeHost& host_;
+  const run::NodeHost& host_;
   const Options options_;
   std::unique_ptr<host::DirectoryLock> lock_;  // lock of its directory
   QueryDesk desk_;
@@ -85,7 +86,7 @@ class ServingFleet {
 // A predictor that ranks as the predictor of one process does. It uses all parts where the nodes have
 // training rows, else the net alone (PredictOptions::parts = kNetAlone). It takes names, weighting and
 // options of the model, and does not look at the model's network. Fleet and model outlive it.
-[[nodiscard]] std::unique_ptr<engine::Predictor> fleet_predictor(ServingFleet& fleet,
-                                                                 const engine::Model& model);
+[[nodiscard]] std::unique_ptr<sparse_engine::Predictor> fleet_predictor(ServingFleet& fleet,
+                                                                        const sparse_engine::Model& model);
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

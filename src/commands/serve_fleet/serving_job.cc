@@ -11,7 +11,7 @@
 #include "engines/sparse/model/instance_index.h"
 #include "engines/sparse/model/model_part.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 Error unreadable(std::string got) {
@@ -37,9 +37,9 @@ std::uint64_t bytes_of(const sparse::NetworkShape& shape) {
 
 // The same for training rows: hidden vectors and their search, rows and the index that is built
 // of them, and cosines of a block.
-std::uint64_t bytes_of(const engine::InstanceCounts& instances, std::size_t width) {
+std::uint64_t bytes_of(const sparse_engine::InstanceCounts& instances, std::size_t width) {
   constexpr std::uint64_t kOfRow = 40;
-  constexpr std::uint64_t kCosines = engine::kIndexQueries * sizeof(float);
+  constexpr std::uint64_t kCosines = sparse_engine::kIndexQueries * sizeof(float);
   return instances.rows * (3 * width + kOfRow + kCosines) + 16 * instances.feature_entries +
          8 * instances.label_entries;
 }
@@ -52,16 +52,16 @@ std::uint64_t bytes_each(const sparse::NetworkShape& shape) {
 
 }  // namespace
 
-ServingLead prepare_serving(const engine::OpenedModel& model, std::size_t nodes,
-                            engine::PartInstances instances) {
-  const bool share = instances == engine::PartInstances::kShare;
+ServingLead prepare_serving(const sparse_engine::OpenedModel& model, std::size_t nodes,
+                            sparse_engine::PartInstances instances) {
+  const bool share = instances == sparse_engine::PartInstances::kShare;
   const unsigned shift = fleet_shard_shift(model.header.labels, nodes);
   sparse_serving::Configuration message;
   message.set_model(model.directory);
   message.set_header_hash(model.header_hash);
   message.set_shard_shift(shift);
   message.set_instances(share);
-  const sparse::NetworkShape shape = engine::network_shape(model.header);
+  const sparse::NetworkShape shape = sparse_engine::network_shape(model.header);
   std::uint64_t bytes = bytes_of(shape);
   if (share)
     bytes += bytes_of(model.header.instances.value(), shape.last_hidden()) + nodes * bytes_each(shape);
@@ -71,15 +71,15 @@ ServingLead prepare_serving(const engine::OpenedModel& model, std::size_t nodes,
           .bytes = bytes};
 }
 
-Result<std::shared_ptr<const engine::ServingJob>> make_serving_job(const NodeHost& host,
-                                                                   const std::string& configuration) {
+Result<std::shared_ptr<const sparse_engine::ServingJob>> make_serving_job(const run::NodeHost& host,
+                                                                          const std::string& configuration) {
   sparse_serving::Configuration message;
   if (!message.ParseFromString(configuration))
     return unreadable(fmt::format("{} bytes that are none", configuration.size()));
   constexpr unsigned kMostShift = 31;
   if (message.shard_shift() > kMostShift)
     return unreadable(fmt::format("shards of 2^{} rows", message.shard_shift()));
-  const auto opened = engine::open_model_header(host.disk, message.model());
+  const auto opened = sparse_engine::open_model_header(host.disk, message.model());
   if (!opened.ok()) return opened.error();
   if (opened->header_hash != message.header_hash()) {
     return Error{.kind = ErrorKind::kBadData,
@@ -91,15 +91,17 @@ Result<std::shared_ptr<const engine::ServingJob>> make_serving_job(const NodeHos
   }
   if (message.instances() && !opened->header.instances)
     return unreadable("a wish for training records, which the model does not keep");
-  const auto instances = message.instances() ? engine::PartInstances::kShare : engine::PartInstances::kNone;
-  return std::make_shared<const engine::ServingJob>(engine::ServingJob{
-      .shape = {.network = engine::network_shape(opened->header), .shard_shift = message.shard_shift()},
+  const auto instances =
+      message.instances() ? sparse_engine::PartInstances::kShare : sparse_engine::PartInstances::kNone;
+  return std::make_shared<const sparse_engine::ServingJob>(sparse_engine::ServingJob{
+      .shape = {.network = sparse_engine::network_shape(opened->header),
+                .shard_shift = message.shard_shift()},
       .activation = opened->header.activation,
       .kernels = host.kernels,
       .compute = host.compute,
       .load = [&host, directory = opened->directory, instances](const sparse::NetworkPart& part) {
-        return engine::load_model_part(host.disk, directory, part, instances, host.compute);
+        return sparse_engine::load_model_part(host.disk, directory, part, instances, host.compute);
       }});
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

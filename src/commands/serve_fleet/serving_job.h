@@ -19,24 +19,24 @@
 #include "engines/sparse/serve/serving_engine.h"
 #include "run/node_host.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 struct ServingLead {
   std::string configuration;  // for the members' engines
-  engine::FleetShape shape;
+  sparse_engine::FleetShape shape;
   // Counts of the training rows that members share out. Nothing: members answer by the net alone.
-  std::optional<engine::InstanceCounts> instances = {};
+  std::optional<sparse_engine::InstanceCounts> instances = {};
   // Bytes in the memory of all members together, however many workers each has.
   std::uint64_t bytes = 0;
 };
 // Prepares to serve an opened model with so many nodes. Its directory is a path from the root. kShare
 // requires a model that keeps training rows.
-[[nodiscard]] ServingLead prepare_serving(const engine::OpenedModel& model, std::size_t nodes,
-                                          engine::PartInstances instances);
+[[nodiscard]] ServingLead prepare_serving(const sparse_engine::OpenedModel& model, std::size_t nodes,
+                                          sparse_engine::PartInstances instances);
 
 // Makes a member's job. `host` and what it borrows outlive it. kBadData where the
 // model is not that of the lead.
-[[nodiscard]] Result<std::shared_ptr<const engine::ServingJob>> make_serving_job(
-    const NodeHost& host, const std::string& configuration);
+[[nodiscard]] Result<std::shared_ptr<const sparse_engine::ServingJob>> make_serving_job(
+    const run::NodeHost& host, const std::string& configuration);
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -5,15 +5,15 @@
 
 #include <cstdint>
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
-std::uint64_t bytes(std::size_t nodes, engine::PartInstances instances) {
-  engine::OpenedModel model;
+std::uint64_t bytes(std::size_t nodes, sparse_engine::PartInstances instances) {
+  sparse_engine::OpenedModel model;
   model.header.features = 1000;
   model.header.labels = 200;
   model.header.hidden = 64;
-  engine::InstanceCounts& counts = model.header.instances.emplace();
+  sparse_engine::InstanceCounts& counts = model.header.instances.emplace();
   counts.rows = 500;
   counts.feature_entries = 5000;
   counts.label_entries = 900;
@@ -23,7 +23,7 @@ std::uint64_t bytes(std::size_t nodes, engine::PartInstances instances) {
 // The memory that every node needs to read its training records counts once for each node. Weights
 // and records count once in all.
 TEST(ServingJob, ReckonsMemoryOfEachNode) {
-  using enum engine::PartInstances;
+  using enum sparse_engine::PartInstances;
   EXPECT_EQ(bytes(3, kNone), bytes(1, kNone));
   EXPECT_GE(bytes(1, kNone), (1000U + 200U) * 64U * 4U);
   const std::uint64_t each = 1000 * (4 * 8 + 1) + 200 * 8;
@@ -31,4 +31,4 @@ TEST(ServingJob, ReckonsMemoryOfEachNode) {
 }
 
 }  // namespace
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

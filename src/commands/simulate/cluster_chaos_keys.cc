@@ -12,7 +12,7 @@
 #include "commands/simulate/simulation_keys.h"
 #include "net/link/link_probe.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 using settings::Key;
@@ -162,4 +162,4 @@ std::string cluster_chaos_defects_help() {
   return text;
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

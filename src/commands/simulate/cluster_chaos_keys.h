@@ -10,7 +10,7 @@
 #include "commands/simulate/simulation_preset.h"
 #include "simulation/cluster_chaos.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 // kUsage for an unknown key (it names the nearest), a value out of its range, or
 // keys that contradict each other.
@@ -21,4 +21,4 @@ namespace gossamer::node {
 [[nodiscard]] std::string cluster_chaos_keys_help();
 [[nodiscard]] std::string cluster_chaos_defects_help();
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -15,7 +15,7 @@
 #include "base/nearest_name.h"
 #include "settings/toml.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 using settings::TomlEntry;
@@ -202,4 +202,4 @@ Result<Scenario> parse_scenario(std::string_view text, std::string_view file) {
   return error;
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

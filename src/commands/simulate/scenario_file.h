@@ -19,9 +19,9 @@
 #include "base/result.h"
 #include "commands/simulate/simulation_preset.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 // Checks everything but keys and their values, which are checked when the scenario is prepared.
 [[nodiscard]] Result<Scenario> parse_scenario(std::string_view text, std::string_view file);
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

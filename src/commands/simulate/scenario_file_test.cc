@@ -8,7 +8,7 @@
 
 #include "commands/simulate/cluster_chaos_keys.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 using simulation::FaultKind;
@@ -130,4 +130,4 @@ TEST(ParseSetting, NeedsKeyAndValue) {
 }
 
 }  // namespace
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

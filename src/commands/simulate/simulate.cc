@@ -12,7 +12,7 @@
 
 #include "base/check.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 using Fold = SimulationFigure::Fold;
@@ -79,7 +79,7 @@ SeedReport run_seed(const SimulateRequest& request, std::uint64_t seed) {
 
 // Runs the seeds from `first` on, as many as `reports` has places. The places of
 // seeds that were not run stay empty.
-void run_block(const NodeHost& host, const SimulateRequest& request, std::uint64_t first,
+void run_block(const run::NodeHost& host, const SimulateRequest& request, std::uint64_t first,
                std::vector<std::optional<SeedReport>>& reports) {
   std::atomic<std::size_t> next = 0;
   std::atomic<bool> stopped = false;
@@ -117,9 +117,10 @@ std::vector<SimulationProbe> SimulateResult::unreached() const {
   return none;
 }
 
-SimulateResult simulate(const NodeHost& host, const SimulateRequest& request) {
+SimulateResult simulate(const run::NodeHost& host, const SimulateRequest& request) {
   const Instant begin = host.clock.now();
-  Progress progress(host.console, host.clock, "simulate", request.trace ? Verbosity::kQuiet : host.verbosity);
+  run::Progress progress(host.console, host.clock, "simulate",
+                         request.trace ? run::Verbosity::kQuiet : host.verbosity);
   SimulateResult result;
   while (result.seeds < request.seeds && !result.stopped) {
     const std::uint64_t block = kSeedsOfWorker * static_cast<std::uint64_t>(host.compute.workers());
@@ -203,14 +204,14 @@ std::string to_json(const SimulateRequest& request, const SimulateResult& result
 std::string to_text(const SimulateRequest& request, const SimulateResult& result) {
   std::string text =
       fmt::format("{}: {} seeds, {} broke; {} simulated in {}; state hash {:016x}\n", request.name,
-                  result.seeds, result.violations, human_duration(result.virtual_seconds),
-                  human_duration(result.wall_seconds), result.state_hash);
+                  result.seeds, result.violations, run::human_duration(result.virtual_seconds),
+                  run::human_duration(result.wall_seconds), result.state_hash);
   for (std::size_t i = 0; i < result.figures.size(); ++i) {
     const SimulationFigure& figure = result.figures[i];
-    text +=
-        figure.fold == Fold::kSum
-            ? fmt::format("  {:<24} {}\n", figure.name, human_count(static_cast<std::uint64_t>(figure.value)))
-            : fmt::format("  {:<24} {:.4g}, in seed {}\n", figure.name, figure.value, result.most_at[i]);
+    text += figure.fold == Fold::kSum
+                ? fmt::format("  {:<24} {}\n", figure.name,
+                              run::human_count(static_cast<std::uint64_t>(figure.value)))
+                : fmt::format("  {:<24} {:.4g}, in seed {}\n", figure.name, figure.value, result.most_at[i]);
   }
   const std::vector<SimulationProbe> unreached = result.unreached();
   text += fmt::format("  {:<24} {} of {} reached", "rare branches", result.probes.size() - unreached.size(),
@@ -224,4 +225,4 @@ std::string to_text(const SimulateRequest& request, const SimulateResult& result
   return text + "\n";
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -22,7 +22,7 @@
 #include "commands/simulate/simulation_preset.h"
 #include "run/node_host.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 enum class Twice { kFirstSeeds, kEverySeed };
 
@@ -63,7 +63,7 @@ struct SimulateResult {
 };
 
 // Violations are results, not errors. The console shows them as they come.
-[[nodiscard]] SimulateResult simulate(const NodeHost& host, const SimulateRequest& request);
+[[nodiscard]] SimulateResult simulate(const run::NodeHost& host, const SimulateRequest& request);
 
 // "gossamer simulate cluster-chaos members=5 --seed 17 --trace", fit for a shell.
 [[nodiscard]] std::string replay_command(const SimulateRequest& request, std::uint64_t seed);
@@ -75,4 +75,4 @@ struct SimulateResult {
 [[nodiscard]] std::string to_json(const SimulateRequest& request, const SimulateResult& result);
 [[nodiscard]] std::string to_text(const SimulateRequest& request, const SimulateResult& result);
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -13,23 +13,23 @@
 #include "host/posix/compute.h"
 #include "run/test_machine.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
+using run::testing::SimMachine;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using testing::SimMachine;
 using Fold = SimulationFigure::Fold;
 
 SimulateResult simulate_on(int workers, const SimulateRequest& request) {
   SimMachine machine;
   auto compute = host::PosixCompute::create(workers);
   CHECK(compute.ok());
-  const NodeHost host{.disk = machine.disk,
-                      .clock = machine.clock,
-                      .compute = **compute,
-                      .kernels = kernels::kernels_for(kernels::best_isa()),
-                      .console = machine.console};
+  const run::NodeHost host{.disk = machine.disk,
+                           .clock = machine.clock,
+                           .compute = **compute,
+                           .kernels = kernels::kernels_for(kernels::best_isa()),
+                           .console = machine.console};
   return simulate(host, request);
 }
 
@@ -191,4 +191,4 @@ TEST(Simulate, RealSeedsShareNothing) {
 }
 
 }  // namespace
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

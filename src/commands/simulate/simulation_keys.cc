@@ -9,7 +9,7 @@
 
 #include "base/nearest_name.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 using settings::KeySetting;
 using simulation::FaultKind;
@@ -68,4 +68,4 @@ std::string expected_protection(std::string_view text, const std::vector<std::st
                      fmt::join(names, ", "));
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -18,7 +18,7 @@
 #include "settings/key_table.h"
 #include "simulation/fault.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 inline constexpr settings::KeyWording kSimulationWording{.listed_by = "gossamer simulate --help",
                                                          .one = "an option"};
@@ -74,4 +74,4 @@ void add_probes(std::vector<SimulationProbe>& out, const std::array<ProbeName<Pr
   for (const ProbeName<Probe>& one : names) out.push_back({one.name, one.sentence, counts.count(one.probe)});
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -8,7 +8,7 @@
 #include "commands/simulate/sparse_chaos_keys.h"
 #include "commands/simulate/sparse_steps_keys.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 using ::testing::HasSubstr;
@@ -30,7 +30,7 @@ TEST(SimulationKeys, WordsSetOptions) {
   EXPECT_EQ(set->driver, simulation::Driver::kBatches);
   EXPECT_EQ(set->dense, 3U);
   EXPECT_EQ(set->staleness, 1U);
-  EXPECT_EQ(set->exchange, engine::ExchangeKind::kDslide);
+  EXPECT_EQ(set->exchange, sparse_engine::ExchangeKind::kDslide);
   EXPECT_EQ(set->lsh, simulation::HashTables::kOwn);
   EXPECT_EQ(set->evaluation, false);
   EXPECT_EQ(set->codec, net::Codec::kInt8);
@@ -62,10 +62,10 @@ TEST(SimulationKeys, NumbersSetOptions) {
 // One protection at a time is switched off, also one of the cluster's.
 TEST(SimulationKeys, BreakNamesOneProtection) {
   const auto freeze = sparse_chaos_options(scenario({"break=apply-twice", "break=no-freeze"}));
-  EXPECT_EQ(freeze->defect, engine::FleetDefect::kNone);
+  EXPECT_EQ(freeze->defect, sparse_engine::FleetDefect::kNone);
   EXPECT_EQ(freeze->cluster_defect, cluster::Defect::kNoFreeze);
   const auto twice = sparse_chaos_options(scenario({"break=no-freeze", "break=apply-twice"}));
-  EXPECT_EQ(twice->defect, engine::FleetDefect::kApplyTwice);
+  EXPECT_EQ(twice->defect, sparse_engine::FleetDefect::kApplyTwice);
   EXPECT_EQ(twice->cluster_defect, cluster::Defect::kNone);
   EXPECT_EQ(cluster_chaos_options(scenario({"break=no-guard", "break=none"}))->defect,
             cluster::Defect::kNone);
@@ -105,4 +105,4 @@ TEST(SimulationKeys, RefuseTheRest) {
 }
 
 }  // namespace
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

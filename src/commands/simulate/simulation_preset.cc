@@ -12,7 +12,7 @@
 #include "commands/simulate/sparse_chaos_keys.h"
 #include "commands/simulate/sparse_steps_keys.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 std::span<const SimulationPreset> simulation_presets() {
   static constexpr std::array<SimulationPreset, 3> kPresets{{
@@ -60,4 +60,4 @@ Result<settings::KeySetting> parse_setting(std::string_view text) {
   return error;
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

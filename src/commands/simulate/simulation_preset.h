@@ -18,7 +18,7 @@
 #include "settings/key_table.h"
 #include "simulation/fault.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 struct Scenario {
   std::string preset;
@@ -73,4 +73,4 @@ struct SimulationPreset {
 // "members=5" of the command line. kUsage without a key or '='.
 [[nodiscard]] Result<settings::KeySetting> parse_setting(std::string_view text);
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

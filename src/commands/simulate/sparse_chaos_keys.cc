@@ -9,28 +9,27 @@
 #include <vector>
 
 #include "commands/simulate/simulation_keys.h"
-#include "settings/bench_options.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
-using engine::FleetDefect;
-using engine::FleetDefectName;
 using settings::Key;
 using settings::key;
 using settings::KeySetting;
 using simulation::SparseChaosOptions;
+using sparse_engine::FleetDefect;
+using sparse_engine::FleetDefectName;
 
 // One of the cluster's protections matters here too.
 constexpr std::string_view kNoFreeze = "no-freeze";
 
 std::optional<std::string> set_defect(SparseChaosOptions& options, const Key& /*key*/,
                                       std::string_view text) {
-  const auto* const found = std::ranges::find(engine::kFleetDefects, text, &FleetDefectName::name);
-  const bool is_found = found != engine::kFleetDefects.end();
+  const auto* const found = std::ranges::find(sparse_engine::kFleetDefects, text, &FleetDefectName::name);
+  const bool is_found = found != sparse_engine::kFleetDefects.end();
   if (!is_found && text != kNoFreeze && text != kNoDefect) {
     std::vector<std::string_view> names{kNoFreeze};
-    for (const FleetDefectName& one : engine::kFleetDefects) names.push_back(one.name);
+    for (const FleetDefectName& one : sparse_engine::kFleetDefects) names.push_back(one.name);
     return expected_protection(text, names);
   }
   options.defect = is_found ? found->defect : FleetDefect::kNone;
@@ -41,8 +40,8 @@ std::optional<std::string> set_defect(SparseChaosOptions& options, const Key& /*
 std::string defect_text(const SparseChaosOptions& options, const Key& /*key*/) {
   if (options.cluster_defect == cluster::Defect::kNoFreeze) return std::string(kNoFreeze);
   const auto* const found =
-      std::ranges::find(engine::kFleetDefects, options.defect, &FleetDefectName::defect);
-  return std::string(found == engine::kFleetDefects.end() ? kNoDefect : found->name);
+      std::ranges::find(sparse_engine::kFleetDefects, options.defect, &FleetDefectName::defect);
+  return std::string(found == sparse_engine::kFleetDefects.end() ? kNoDefect : found->name);
 }
 
 using Rows = std::vector<settings::KeyRow<SparseChaosOptions>>;
@@ -111,7 +110,7 @@ Result<void> check_together(const SparseChaosOptions& options, const Scenario& s
         std::ranges::find(scenario.settings.rbegin(), scenario.settings.rend(), name, &KeySetting::name);
     return found == scenario.settings.rend() ? KeySetting{} : *found;
   };
-  const bool dslide = options.exchange == engine::ExchangeKind::kDslide;
+  const bool dslide = options.exchange == sparse_engine::ExchangeKind::kDslide;
   const bool tables = options.lsh.value_or(HashTables::kNone) != HashTables::kNone;
   if (options.microbatches.value_or(1) > 1 && (dslide || tables || options.staleness == 1)) {
     return contradiction(of("microbatches"), "microbatches go alone",
@@ -128,7 +127,7 @@ SeedReport to_seed_report(const simulation::SparseChaosReport& report) {
   using Fold = SimulationFigure::Fold;
   const auto number = [](std::uint64_t count) { return static_cast<double>(count); };
   const bool rounds = report.codec != net::Codec::kF32;
-  const auto reached = [&](engine::FleetProbe probe) { return number(report.probes.count(probe)); };
+  const auto reached = [&](sparse_engine::FleetProbe probe) { return number(report.probes.count(probe)); };
   SeedReport out{
       .violation = report.violation,
       .state_hash = report.state_hash,
@@ -137,15 +136,15 @@ SeedReport to_seed_report(const simulation::SparseChaosReport& report) {
                   {"faults_injected", number(report.faults_injected)},
                   {"steps_committed", number(report.steps_committed)},
                   {"member_lives", number(report.lives)},
-                  {"recoveries", reached(engine::FleetProbe::kRecovered)},
-                  {"steps_replayed", reached(engine::FleetProbe::kReplayedStep)},
+                  {"recoveries", reached(sparse_engine::FleetProbe::kRecovered)},
+                  {"steps_replayed", reached(sparse_engine::FleetProbe::kReplayedStep)},
                   {"steps_saved", number(report.steps_saved)},
                   {"evaluations", number(report.evaluations)},
                   {"runs_lost", report.lost ? 1.0 : 0.0},
                   {"max_relative_weight_error", rounds ? 0 : report.relative_weight_error, Fold::kMost},
                   {"max_rounded_weight_error", rounds ? report.relative_weight_error : 0, Fold::kMost}},
       .probes = {}};
-  add_probes(out.probes, engine::kFleetProbes, report.probes);
+  add_probes(out.probes, sparse_engine::kFleetProbes, report.probes);
   return out;
 }
 
@@ -184,9 +183,9 @@ std::string sparse_chaos_keys_help() { return settings::help_lines(keys().defaul
 
 std::string sparse_chaos_defects_help() {
   std::string text;
-  for (const FleetDefectName& one : engine::kFleetDefects)
+  for (const FleetDefectName& one : sparse_engine::kFleetDefects)
     text += fmt::format("{:<24} {}\n", one.name, one.sentence);
   return text + fmt::format("{:<24} {}\n", kNoFreeze, "a view is installed before all have come to rest");
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -4,9 +4,8 @@
 #include <fmt/format.h>
 
 #include "commands/simulate/simulation_keys.h"
-#include "settings/bench_options.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 using settings::key;
@@ -81,4 +80,4 @@ std::string sparse_steps_keys_help() { return settings::help_lines(keys().defaul
 
 std::string sparse_steps_defects_help() { return "nothing can be switched off\n"; }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -10,7 +10,7 @@
 #include "commands/simulate/simulation_preset.h"
 #include "simulation/sparse/sparse_steps.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 // kUsage for an unknown key (it names the nearest), a value out of its range, or written faults.
 [[nodiscard]] Result<simulation::SparseStepsOptions> sparse_steps_options(const Scenario& scenario);
@@ -21,4 +21,4 @@ namespace gossamer::node {
 // No protection of this simulation can be switched off.
 [[nodiscard]] std::string sparse_steps_defects_help();
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

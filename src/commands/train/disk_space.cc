@@ -10,7 +10,7 @@
 #include "base/human_bytes.h"
 #include "tensors/checkpoint.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 std::uint64_t size_of(host::Disk& disk, const std::string& file) {
@@ -43,15 +43,15 @@ std::uint64_t checkpoints_in(const std::vector<std::string>& names) {
   return steps.size();
 }
 
-bool switched_on(const engine::CheckpointConfig& when) {
+bool switched_on(const sparse_engine::CheckpointConfig& when) {
   return when.every_steps > 0 || when.every_minutes > 0;
 }
 
 // The most that lies on the disk at once: when the periodic checkpoints are most, when the one after the last
 // step is written beside those that are kept, or when the model is.
 std::uint64_t peak_bytes(const RunSpace& run, std::uint64_t at_once) {
-  const engine::DiskNeeded& needed = run.needed;
-  const engine::CheckpointConfig& when = run.config.checkpoint;
+  const sparse_engine::DiskNeeded& needed = run.needed;
+  const sparse_engine::CheckpointConfig& when = run.config.checkpoint;
   const std::uint64_t model = needed.parts + needed.model;
   if (!switched_on(when)) return at_once * needed.checkpoint + model;
   const std::uint64_t before_last = std::min<std::uint64_t>(at_once, when.keep) * needed.checkpoint;
@@ -63,7 +63,7 @@ std::uint64_t peak_bytes(const RunSpace& run, std::uint64_t at_once) {
 }  // namespace
 
 std::uint64_t checkpoints_at_once(const CheckpointPlan& plan) {
-  const engine::CheckpointConfig& when = plan.when;
+  const sparse_engine::CheckpointConfig& when = plan.when;
   if (!switched_on(when)) return plan.kept_now;
   std::uint64_t written = plan.kept_now;
   // The checkpoint after the last step is counted elsewhere.
@@ -77,10 +77,10 @@ std::uint64_t checkpoints_at_once(const CheckpointPlan& plan) {
 Result<void> check_run_space(host::Disk& disk, const RunSpace& run) {
   const auto free = disk.free_bytes(run.paths.root);
   if (!free.ok()) return {};
-  const engine::CheckpointConfig& when = run.config.checkpoint;
+  const sparse_engine::CheckpointConfig& when = run.config.checkpoint;
   const Contents kept = contents_of(disk, run.paths.checkpoints());
   const bool trained =
-      std::ranges::find(kept.names, engine::checkpoint_name(StepNumber{run.steps})) != kept.names.end();
+      std::ranges::find(kept.names, tensors::checkpoint_name(StepNumber{run.steps})) != kept.names.end();
   const std::uint64_t kept_now = checkpoints_in(kept.names);
   const std::uint64_t at_once =
       trained ? kept_now : checkpoints_at_once({.when = when, .steps = run.steps, .kept_now = kept_now});
@@ -109,4 +109,4 @@ Result<void> check_run_space(host::Disk& disk, const RunSpace& run) {
                .fix = std::move(fix)};
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

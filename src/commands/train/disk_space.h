@@ -16,14 +16,14 @@
 #include "host/api/disk.h"
 #include "run/run_directory.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 // CheckpointPlan is the input of checkpoints_at_once(). That counts the checkpoints in the directory at the
 // worst moment before the last step. `kept_now` of them are there when the run begins. When checkpoints are
 // written by steps, their number is known. When they are written by minutes, it is not known how long the run
 // will take. One more is counted then, and at least two, so that a whole one stays while the next is written.
 struct CheckpointPlan {
-  engine::CheckpointConfig when;
+  sparse_engine::CheckpointConfig when;
   std::uint64_t steps = 0;  // steps of the whole run
   std::uint64_t kept_now = 0;
 };
@@ -33,13 +33,13 @@ struct CheckpointPlan {
 inline constexpr std::uint64_t kRunLogBytes = std::uint64_t{512} << 10;
 
 struct RunSpace {
-  const engine::TrainConfig& config;
-  const RunPaths& paths;
+  const sparse_engine::TrainConfig& config;
+  const run::RunPaths& paths;
   std::uint64_t steps = 0;
-  engine::DiskNeeded needed;
+  sparse_engine::DiskNeeded needed;
 };
 // kFailed when checkpoints and model would not fit: it names what is needed, what is free and what would
 // help. Files that an earlier part of the run has written count as free space.
 [[nodiscard]] Result<void> check_run_space(host::Disk& disk, const RunSpace& run);
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -6,12 +6,12 @@
 
 #include "run/test_machine.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
+using run::testing::SimMachine;
+using run::testing::write;
 using ::testing::HasSubstr;
-using testing::SimMachine;
-using testing::write;
 
 // The count agrees with a run that is played through. It has a checkpoint every so often but for the last
 // step, and the oldest go when more than `keep` are there.
@@ -26,16 +26,16 @@ TEST(DiskSpace, CheckpointsAtOnce) {
           most = std::max(most, ++there);
           there = std::min<std::uint64_t>(there, keep);
         }
-        const engine::CheckpointConfig when{.every_steps = every, .every_minutes = 0, .keep = keep};
+        const sparse_engine::CheckpointConfig when{.every_steps = every, .every_minutes = 0, .keep = keep};
         EXPECT_EQ(checkpoints_at_once({.when = when, .steps = steps}), most)
             << steps << " " << every << " " << keep;
       }
     }
   }
-  const engine::CheckpointConfig minutes{.every_steps = 0, .every_minutes = 5, .keep = 2};
+  const sparse_engine::CheckpointConfig minutes{.every_steps = 0, .every_minutes = 5, .keep = 2};
   EXPECT_EQ(checkpoints_at_once({.when = minutes, .steps = 9}), 2U);
   EXPECT_EQ(checkpoints_at_once({.when = minutes, .steps = 9, .kept_now = 2}), 3U);
-  const engine::CheckpointConfig never{.every_steps = 0, .every_minutes = 0, .keep = 2};
+  const sparse_engine::CheckpointConfig never{.every_steps = 0, .every_minutes = 0, .keep = 2};
   EXPECT_EQ(checkpoints_at_once({.when = never, .steps = 9}), 0U);
 }
 
@@ -43,9 +43,9 @@ TEST(DiskSpace, CheckpointsAtOnce) {
 // both figures and what would help.
 TEST(DiskSpace, RunSpaceToTheByte) {
   SimMachine machine;
-  engine::TrainConfig config;
+  sparse_engine::TrainConfig config;
   config.checkpoint = {.every_steps = 0, .every_minutes = 5, .keep = 2};
-  const RunPaths paths("run");
+  const run::RunPaths paths("run");
   const RunSpace run{.config = config,
                      .paths = paths,
                      .steps = 100,
@@ -107,12 +107,12 @@ TEST(DiskSpace, RunSpaceToTheByte) {
 TEST(DiskSpace, UnknownIsEnough) {
   SimMachine machine;
   machine.disk.restart_count({.capacity_bytes = 0, .fail_at_operation = 0});
-  const engine::TrainConfig config;
-  const RunPaths paths("run");
+  const sparse_engine::TrainConfig config;
+  const run::RunPaths paths("run");
   EXPECT_TRUE(
       check_run_space(machine.disk, {.config = config, .paths = paths, .steps = 1, .needed = {.model = 1}})
           .ok());
 }
 
 }  // namespace
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -11,12 +11,13 @@
 #include "learn/data/cache_writer.h"
 #include "learn/data/cached_dataset.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 class CacheBlocks final : public TestBlocks {
  public:
-  CacheBlocks(const engine::Model& model, data::CacheWriter& writer) : TestBlocks(model), writer_(writer) {}
+  CacheBlocks(const sparse_engine::Model& model, data::CacheWriter& writer)
+      : TestBlocks(model), writer_(writer) {}
   [[nodiscard]] std::uint32_t labels() const { return labels_; }
 
  private:
@@ -35,8 +36,8 @@ class CacheBlocks final : public TestBlocks {
 
 }  // namespace
 
-Result<void> write_test_cache(const NodeHost& host, const engine::Model& model, const TestSet& test,
-                              const std::string& path) {
+Result<void> write_test_cache(const run::NodeHost& host, const sparse_engine::Model& model,
+                              const TestSet& test, const std::string& path) {
   auto writer = data::CacheWriter::create(host.disk, path);
   if (!writer.ok()) return writer.error();
   CacheBlocks blocks(model, **writer);
@@ -46,8 +47,9 @@ Result<void> write_test_cache(const NodeHost& host, const engine::Model& model, 
                             .labels = std::max(static_cast<std::uint32_t>(shape.labels), blocks.labels())});
 }
 
-Result<engine::Metrics> metrics_of_ranks(const NodeHost& host, const engine::Model& model,
-                                         const std::string& path, std::span<const std::uint32_t> ranks) {
+Result<sparse_engine::Metrics> metrics_of_ranks(const run::NodeHost& host, const sparse_engine::Model& model,
+                                                const std::string& path,
+                                                std::span<const std::uint32_t> ranks) {
   const auto records = data::CachedDataset::open(host.disk, path, host.compute);
   if (!records.ok()) return records.error();
   if ((*records)->label_entries() != ranks.size()) {
@@ -58,7 +60,7 @@ Result<engine::Metrics> metrics_of_ranks(const NodeHost& host, const engine::Mod
                  .expected = fmt::format("{}, one for each label", (*records)->label_entries()),
                  .fix = "look whether all nodes run the same version"};
   }
-  engine::Evaluator evaluator(model.label_count, model.training_rows);
+  sparse_engine::Evaluator evaluator(model.label_count, model.training_rows);
   for (std::uint64_t i = 0; i < (*records)->size(); ++i) {
     const auto truth = (*records)->record(RecordIndex{i}).labels;
     evaluator.add_ranks(ranks.first(truth.size()), truth);
@@ -67,4 +69,4 @@ Result<engine::Metrics> metrics_of_ranks(const NodeHost& host, const engine::Mod
   return evaluator.metrics();
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

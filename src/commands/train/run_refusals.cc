@@ -10,7 +10,7 @@
 #include "engines/sparse/fleet/step/fleet_job.h"
 #include "engines/sparse/predict/prediction_memory.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 Error missing_data() {
   return {.kind = ErrorKind::kUsage,
@@ -39,30 +39,32 @@ Error no_text_from_stdin() {
           .fix = "import first: gossamer data import jsonl - --out DIR"};
 }
 
-std::uint64_t run_memory(const NodeHost& host, const StepRunner* runner, const engine::TrainConfig& config,
-                         const engine::Recipe& recipe, const engine::DataShape& shape) {
+std::uint64_t run_memory(const run::NodeHost& host, const StepRunner* runner,
+                         const sparse_engine::TrainConfig& config, const sparse_engine::Recipe& recipe,
+                         const sparse_engine::DataShape& shape) {
   // A process that only puts parts together has counts and names of features and labels.
   constexpr std::uint64_t kLeast = std::uint64_t{64} << 20;
-  const bool parts = runner != nullptr && engine::stays_in_parts(config);
+  const bool parts = runner != nullptr && sparse_engine::stays_in_parts(config);
   const int workers = host.compute.workers();
   const std::uint64_t own =
       parts ? kLeast + 40 * (shape.features + shape.labels)
-            : engine::memory_needed(
+            : sparse_engine::memory_needed(
                   config, recipe, shape,
                   {.workers = workers,
-                   .prediction_bytes = engine::prediction_memory(config, recipe, shape, workers)});
+                   .prediction_bytes = sparse_engine::prediction_memory(config, recipe, shape, workers)});
   return runner == nullptr ? own : std::max(own, runner->memory_needed(config, recipe, shape));
 }
 
-Error too_little_memory(const NodeHost& host, const StepRunner* runner, const engine::TrainConfig& config,
-                        const engine::DataShape& shape, std::uint64_t needed) {
+Error too_little_memory(const run::NodeHost& host, const StepRunner* runner,
+                        const sparse_engine::TrainConfig& config, const sparse_engine::DataShape& shape,
+                        std::uint64_t needed) {
   const std::uint64_t limit = host.compute.memory_limit_bytes();
-  const auto would_fit = [&](const engine::TrainConfig& smaller) {
-    const auto recipe = engine::derive_recipe(smaller, shape);
+  const auto would_fit = [&](const sparse_engine::TrainConfig& smaller) {
+    const auto recipe = sparse_engine::derive_recipe(smaller, shape);
     return recipe.ok() && run_memory(host, runner, smaller, *recipe, shape) <= limit;
   };
-  engine::TrainConfig smaller = config;
-  smaller.optimizer.moments = engine::MomentsKind::kBlock;
+  sparse_engine::TrainConfig smaller = config;
+  smaller.optimizer.moments = sparse_engine::MomentsKind::kBlock;
   std::string fits = would_fit(smaller) ? "optimizer.moments=block" : "";
   if (runner != nullptr && fits.empty()) {
     smaller = config;
@@ -80,10 +82,10 @@ Error too_little_memory(const NodeHost& host, const StepRunner* runner, const en
           .where = "memory",
           .what = "the run would not fit",
           .got = fmt::format("{} needed for {} features and {} labels at model.hidden = {}",
-                             human_bytes(needed), human_count(shape.features), human_count(shape.labels),
-                             config.model.hidden.value_or(0)),
+                             human_bytes(needed), run::human_count(shape.features),
+                             run::human_count(shape.labels), config.model.hidden.value_or(0)),
           .expected = fmt::format("at most {}, what this process may use", human_bytes(limit)),
           .fix = fmt::format("would fit: {}", fits)};
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -14,19 +14,20 @@
 #include "engines/sparse/config/recipe.h"
 #include "run/node_host.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 [[nodiscard]] Error missing_data();
 [[nodiscard]] Error no_test_from_stdin();
 [[nodiscard]] Error no_text_from_stdin();
 
 // Peak bytes of a run. `runner` does its steps, or this process where it is null.
-[[nodiscard]] std::uint64_t run_memory(const NodeHost& host, const StepRunner* runner,
-                                       const engine::TrainConfig& config, const engine::Recipe& recipe,
-                                       const engine::DataShape& shape);
+[[nodiscard]] std::uint64_t run_memory(const run::NodeHost& host, const StepRunner* runner,
+                                       const sparse_engine::TrainConfig& config,
+                                       const sparse_engine::Recipe& recipe,
+                                       const sparse_engine::DataShape& shape);
 // The error for a run that needs more bytes than there are: `needed`. It names what would fit.
-[[nodiscard]] Error too_little_memory(const NodeHost& host, const StepRunner* runner,
-                                      const engine::TrainConfig& config, const engine::DataShape& shape,
-                                      std::uint64_t needed);
+[[nodiscard]] Error too_little_memory(const run::NodeHost& host, const StepRunner* runner,
+                                      const sparse_engine::TrainConfig& config,
+                                      const sparse_engine::DataShape& shape, std::uint64_t needed);
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -5,21 +5,21 @@
 
 #include <algorithm>
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 constexpr std::uint64_t kLines = 1000;  // lines of metrics.jsonl in a whole run, about
 
 }  // namespace
 
-StepWatch::StepWatch(const NodeHost& host, RunLog& log, std::uint64_t batch)
+StepWatch::StepWatch(const run::NodeHost& host, run::RunLog& log, std::uint64_t batch)
     : host_(host),
       log_(log),
       batch_(batch),
       bar_(host.console, host.clock, "train", host.verbosity),
       last_line_(host.clock.now()) {}
 
-void StepWatch::on_step(const engine::TrainProgress& progress) {
+void StepWatch::on_step(const sparse_engine::TrainProgress& progress) {
   if (steps_seen_ == 0) {
     const auto done = log_.continue_at(progress.steps_done - 1);
     if (!done.ok()) error_ = done.error();
@@ -37,7 +37,7 @@ void StepWatch::on_step(const engine::TrainProgress& progress) {
                .detail = fmt::format("loss {:.3f}  epoch {:.1f}", progress.loss, progress.epoch)});
 }
 
-void StepWatch::write_metric(const engine::TrainProgress& progress) {
+void StepWatch::write_metric(const sparse_engine::TrainProgress& progress) {
   const Instant now = host_.clock.now();
   const double seconds = (now - last_line_).seconds();
   last_line_ = now;
@@ -52,4 +52,4 @@ void StepWatch::write_metric(const engine::TrainProgress& progress) {
   loss_count_ = 0;
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -15,13 +15,13 @@
 #include "run/progress.h"
 #include "run/run_log.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 class StepWatch {
  public:
-  StepWatch(const NodeHost& host, RunLog& log, std::uint64_t batch);
+  StepWatch(const run::NodeHost& host, run::RunLog& log, std::uint64_t batch);
 
-  void on_step(const engine::TrainProgress& progress);
+  void on_step(const sparse_engine::TrainProgress& progress);
   void finish() { bar_.finish(); }
 
   // Steps that this process has done.
@@ -30,12 +30,12 @@ class StepWatch {
   [[nodiscard]] const std::optional<Error>& error() const { return error_; }
 
  private:
-  void write_metric(const engine::TrainProgress& progress);
+  void write_metric(const sparse_engine::TrainProgress& progress);
 
-  const NodeHost& host_;
-  RunLog& log_;
+  const run::NodeHost& host_;
+  run::RunLog& log_;
   std::uint64_t batch_;
-  Progress bar_;
+  run::Progress bar_;
   std::uint64_t steps_seen_ = 0;
   double loss_sum_ = 0;
   std::uint64_t loss_count_ = 0;
@@ -43,4 +43,4 @@ class StepWatch {
   std::optional<Error> error_;
 };
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

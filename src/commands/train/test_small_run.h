@@ -12,10 +12,10 @@
 #include "engines/sparse/config/config.h"
 #include "host/api/files.h"
 
-namespace gossamer::node::testing {
+namespace gossamer::commands::testing {
 
-inline engine::TrainConfig small_run() {
-  engine::TrainConfig config;
+inline sparse_engine::TrainConfig small_run() {
+  sparse_engine::TrainConfig config;
   config.data.train = "/data/train.txt";
   config.data.test = "/data/test.txt";
   config.model.hidden = 16;
@@ -35,4 +35,4 @@ inline std::map<std::string, std::string> files_of(host::Disk& disk, const std::
   return files;
 }
 
-}  // namespace gossamer::node::testing
+}  // namespace gossamer::commands::testing

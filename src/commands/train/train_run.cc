@@ -30,19 +30,22 @@
 #include "run/curve_svg.h"
 #include "run/run_log.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
+using sparse_engine::DataFormat;
+using sparse_engine::save_model;
+using sparse_engine::train_keys;
 
 double rate(double count, double seconds) { return seconds > 0 ? count / seconds : 0; }
 
 // One run, part by part. Data members stand in the order of their use.
 class TrainingJob {
  public:
-  TrainingJob(const NodeHost& host, const TrainRequest& request, RunDirectory directory)
+  TrainingJob(const run::NodeHost& host, const TrainRequest& request, run::RunDirectory directory)
       : host_(host),
         request_(request),
         directory_(std::move(directory)),
-        config_(directory_.is_new() ? request.config : engine::train_keys().config(directory_.config())),
+        config_(directory_.is_new() ? request.config : train_keys().config(directory_.config())),
         log_(host.disk, host.clock,
              {.metrics = directory_.paths().metrics(), .events = directory_.paths().events()}) {}
 
@@ -73,7 +76,7 @@ class TrainingJob {
     if (auto done = derive(); !done.ok()) return done;
     if (auto done = host_.disk.make_directories(directory_.paths().checkpoints()); !done.ok()) return done;
     // From here on run.toml is the resolved config, which a resumed run starts from.
-    return directory_.write_config(engine::train_keys().values(config_));
+    return directory_.write_config(train_keys().values(config_));
   }
 
   // Mistakes in the test set are told before the training, not after it.
@@ -118,9 +121,9 @@ class TrainingJob {
     if (!source.ok()) return source.error();
     if ((*source).path == "-" && (*source).format == RecordFormat::kJsonlText) return no_text_from_stdin();
     if ((*source).format == RecordFormat::kText) {
-      if (config_.data.format == engine::DataFormat::kText) return import_text(*source);
-      config_.data.format = engine::DataFormat::kText;
-      if (auto valid = engine::validate(config_); !valid.ok()) return valid;
+      if (config_.data.format == DataFormat::kText) return import_text(*source);
+      config_.data.format = DataFormat::kText;
+      if (auto valid = sparse_engine::validate(config_); !valid.ok()) return valid;
       return load();
     }
     std::string cache = directory_.paths().cache() + "/train.cache";
@@ -150,7 +153,7 @@ class TrainingJob {
 
   Result<void> import_into(const std::string& cache, const Source& source) {
     // A resumed run has no other sign of it.
-    if (source.format == RecordFormat::kSessions) config_.data.format = engine::DataFormat::kSessions;
+    if (source.format == RecordFormat::kSessions) config_.data.format = DataFormat::kSessions;
     auto imported = import_records(host_, {.sources = {source},
                                            .cache_path = cache,
                                            .text = config_.text,
@@ -162,11 +165,10 @@ class TrainingJob {
     if (!data_.featurizer.has_value()) return {};
     return write_vocabulary(host_.disk, directory_.paths().cache() + "/vocabulary.json", *data_.featurizer);
   }
-
   [[nodiscard]] std::uint64_t nodes() const {
     return request_.runner != nullptr ? request_.runner->nodes() : 1;
   }
-  [[nodiscard]] bool of_sessions() const { return config_.data.format == engine::DataFormat::kSessions; }
+  [[nodiscard]] bool of_sessions() const { return config_.data.format == DataFormat::kSessions; }
   // How queries that are lines of names are read, and the task they are for.
   [[nodiscard]] std::optional<data::LineShape> line() const {
     if (data_.words != nullptr) return word_line_shape(config_.word2vec);
@@ -176,20 +178,20 @@ class TrainingJob {
   [[nodiscard]] std::string describe_data() const {
     if (data_.words != nullptr) {
       return fmt::format("{} words of text, {} different; {} samples an epoch",
-                         human_count(data_.words->words()), human_count(shape_.labels),
-                         human_count(shape_.records));
+                         run::human_count(data_.words->words()), run::human_count(shape_.labels),
+                         run::human_count(shape_.records));
     }
     const auto records = static_cast<double>(shape_.records);
     return fmt::format("{} records, {} features, {} labels ({:.1f} features and {:.1f} labels a record)",
-                       human_count(shape_.records), human_count(shape_.features), human_count(shape_.labels),
-                       static_cast<double>(shape_.feature_entries) / records,
+                       run::human_count(shape_.records), run::human_count(shape_.features),
+                       run::human_count(shape_.labels), static_cast<double>(shape_.feature_entries) / records,
                        static_cast<double>(shape_.label_entries) / records);
   }
 
   Result<void> derive() {
-    shape_ = engine::shape_of(data_.schema());
+    shape_ = sparse_engine::shape_of(data_.schema());
     host_.say(describe_data());
-    auto recipe = engine::derive_recipe(config_, shape_);
+    auto recipe = sparse_engine::derive_recipe(config_, shape_);
     if (!recipe.ok()) return recipe.error();
     recipe_ = std::move(*recipe);
     for (const std::string& reason : recipe_.reasons) host_.say(reason);
@@ -202,7 +204,7 @@ class TrainingJob {
                                  (data_.words != nullptr ? processes * data_.words->bytes() : 0);
     if (needed > host_.compute.memory_limit_bytes())
       return too_little_memory(host_, request_.runner, config_, shape_, needed);
-    engine::DiskNeeded disk = engine::disk_needed(config_, recipe_, data_.schema());
+    sparse_engine::DiskNeeded disk = sparse_engine::disk_needed(config_, recipe_, data_.schema());
     if (request_.runner != nullptr) disk.parts = disk.last_checkpoint;
     if (auto fits = check_run_space(
             host_.disk,
@@ -213,44 +215,45 @@ class TrainingJob {
     text::FittedWeighting fitted = weigh(data_, config_);
     weighting_ = std::move(fitted.weighting);
     if (!fitted.reason.empty()) host_.say(fmt::format("data.weighting: {}", fitted.reason));
-    parameters_ = engine::parameter_count(engine::network_shape(recipe_, shape_.features, shape_.labels));
+    parameters_ =
+        sparse_engine::parameter_count(sparse_engine::network_shape(recipe_, shape_.features, shape_.labels));
     host_.say(fmt::format("{} parameters, {} of memory, {} steps of {} records on {} threads ({})",
-                          human_count(parameters_), human_bytes(needed), human_count(recipe_.steps),
+                          run::human_count(parameters_), human_bytes(needed), run::human_count(recipe_.steps),
                           config_.train.batch, host_.compute.workers(), kernels::name(host_.kernels.isa)));
     load_seconds_ = (host_.clock.now() - start_).seconds();
     return {};
   }
 
-  static Result<engine::TrainOutcome> train_alone(const engine::TrainInputs& inputs,
-                                                  const engine::TrainHooks& hooks) {
-    if (auto joined = engine::join_fleet_checkpoint(inputs, hooks.events); !joined.ok())
+  static Result<sparse_engine::TrainOutcome> train_alone(const sparse_engine::TrainInputs& inputs,
+                                                         const sparse_engine::TrainHooks& hooks) {
+    if (auto joined = sparse_engine::join_fleet_checkpoint(inputs, hooks.events); !joined.ok())
       return joined.error();
-    return engine::train(inputs, hooks);
+    return sparse_engine::train(inputs, hooks);
   }
 
-  Result<engine::TrainOutcome> train() {
+  Result<sparse_engine::TrainOutcome> train() {
     const auto events = [this](std::string_view name, EventFields fields) { log_.event(name, fields); };
     events("run_started", {{"run_id", directory_.run_id()},
                            {"threads", static_cast<std::uint64_t>(host_.compute.workers())},
                            {"isa", std::string(kernels::name(host_.kernels.isa))}});
     StepWatch watch(host_, log_, config_.train.batch);
-    const auto on_step = [&watch](const engine::TrainProgress& progress) { watch.on_step(progress); };
+    const auto on_step = [&watch](const sparse_engine::TrainProgress& progress) { watch.on_step(progress); };
     const Instant begin = host_.clock.now();
     samples_.emplace(data_, weighting_, config_, recipe_, host_.compute);
     if (auto done = import_test(); !done.ok()) return done.error();
-    const engine::TrainInputs inputs{.disk = host_.disk,
-                                     .compute = host_.compute,
-                                     .clock = host_.clock,
-                                     .kernels = host_.kernels,
-                                     .schema = samples_->schema(),
-                                     .labels = samples_->labels(),
-                                     .steps = samples_->steps(),
-                                     .config = config_,
-                                     .recipe = recipe_,
-                                     .run_id = directory_.run_id(),
-                                     .checkpoint_directory = directory_.paths().checkpoints(),
-                                     .load_seconds = load_seconds_};
-    const engine::TrainHooks hooks{
+    const sparse_engine::TrainInputs inputs{.disk = host_.disk,
+                                            .compute = host_.compute,
+                                            .clock = host_.clock,
+                                            .kernels = host_.kernels,
+                                            .schema = samples_->schema(),
+                                            .labels = samples_->labels(),
+                                            .steps = samples_->steps(),
+                                            .config = config_,
+                                            .recipe = recipe_,
+                                            .run_id = directory_.run_id(),
+                                            .checkpoint_directory = directory_.paths().checkpoints(),
+                                            .load_seconds = load_seconds_};
+    const sparse_engine::TrainHooks hooks{
         .on_step = on_step, .stop_requested = request_.stop_requested, .events = events};
     auto outcome = request_.runner == nullptr ? train_alone(inputs, hooks)
                                               : request_.runner->train(directory_.paths(), inputs, hooks);
@@ -265,44 +268,42 @@ class TrainingJob {
     }
     return outcome;
   }
-
-  [[nodiscard]] engine::Model assemble_words(sparse::Network network) const {
+  [[nodiscard]] sparse_engine::Model assemble_words(sparse::Network network) const {
     data_.words->restore_frequencies(network);
-    return engine::assemble_model({.network = std::move(network),
-                                   .schema = data_.words->schema(),
-                                   .label_count = data_.words->word_counts(),
-                                   .training_rows = data_.words->words(),
-                                   .weighting = weighting_,
-                                   .featurizer = {},
-                                   .task = "word2vec",
-                                   .line = line(),
-                                   .config = config_},
-                                  host_.kernels, host_.compute);
+    return sparse_engine::assemble_model({.network = std::move(network),
+                                          .schema = data_.words->schema(),
+                                          .label_count = data_.words->word_counts(),
+                                          .training_rows = data_.words->words(),
+                                          .weighting = weighting_,
+                                          .featurizer = {},
+                                          .task = "word2vec",
+                                          .line = line(),
+                                          .config = config_},
+                                         host_.kernels, host_.compute);
   }
 
   // The network is untouched, and takes no memory, where only its shape matters.
-  [[nodiscard]] engine::Model assemble_records(sparse::Network network) const {
-    return engine::assemble_model({.network = std::move(network),
-                                   .schema = samples_->kept(),
-                                   .records = &samples_->kept(),
-                                   .weighting = weighting_,
-                                   .featurizer = data_.featurizer,
-                                   .task = of_sessions() ? "next-item" : "xmc",
-                                   .line = line(),
-                                   .config = config_},
-                                  host_.kernels, host_.compute);
+  [[nodiscard]] sparse_engine::Model assemble_records(sparse::Network network) const {
+    return sparse_engine::assemble_model({.network = std::move(network),
+                                          .schema = samples_->kept(),
+                                          .records = &samples_->kept(),
+                                          .weighting = weighting_,
+                                          .featurizer = data_.featurizer,
+                                          .task = of_sessions() ? "next-item" : "xmc",
+                                          .line = line(),
+                                          .config = config_},
+                                         host_.kernels, host_.compute);
   }
-  [[nodiscard]] engine::Model assemble_shape() const {
-    return assemble_records(sparse::Network(engine::network_shape(recipe_, shape_.features, shape_.labels),
-                                            sparse::Moments::kNone));
+  [[nodiscard]] sparse_engine::Model assemble_shape() const {
+    return assemble_records(sparse::Network(
+        sparse_engine::network_shape(recipe_, shape_.features, shape_.labels), sparse::Moments::kNone));
   }
-
   [[nodiscard]] std::string test_cache() const {
     return fmt::format("{}/{}", directory_.paths().cache(), kTestCache);
   }
   // Imports the test records for the nodes, which measure what they have trained.
   Result<void> import_test() {
-    const bool by_nodes = request_.runner != nullptr && engine::stays_in_parts(config_);
+    const bool by_nodes = request_.runner != nullptr && sparse_engine::stays_in_parts(config_);
     if (!by_nodes || !test_.has_value()) return {};
     const auto there = host_.disk.exists(test_cache());
     if (!there.ok()) return there.error();
@@ -312,27 +313,27 @@ class TrainingJob {
   }
 
   // Makes the model of all records. The weights of its fusion come from records that training left out.
-  Result<engine::Model> assemble(sparse::Network network) {
+  Result<sparse_engine::Model> assemble(sparse::Network network) {
     if (data_.words != nullptr) return assemble_words(std::move(network));
     const data::HoldOut& hold_out = samples_->hold_out();
-    engine::Model model = assemble_records(std::move(network));
+    sparse_engine::Model model = assemble_records(std::move(network));
     if (hold_out.held() == 0) return model;
     const auto fitted =
-        engine::learn_fusion_weights(model, *data_.records, hold_out, host_.kernels, host_.compute);
+        sparse_engine::learn_fusion_weights(model, *data_.records, hold_out, host_.kernels, host_.compute);
     if (!fitted.ok()) return fitted.error();
     model.fusion.weights = (*fitted).weights;
-    engine::set_given_weights(config_.predict, model.fusion.weights);
+    sparse_engine::set_given_weights(config_.predict, model.fusion.weights);
     host_.say(fmt::format("weights of prediction, from {} held-out records: {} (loss {:.3f}, before {:.3f})",
-                          human_count((*fitted).records), engine::describe(model.fusion.weights),
+                          run::human_count((*fitted).records), sparse_engine::describe(model.fusion.weights),
                           (*fitted).loss, (*fitted).loss_before));
-    engine::replace_records(model, *data_.records, host_.kernels, host_.compute);
+    sparse_engine::replace_records(model, *data_.records, host_.kernels, host_.compute);
     return model;
   }
 
-  Result<TrainResult> finish(engine::TrainOutcome outcome) {
+  Result<TrainResult> finish(sparse_engine::TrainOutcome outcome) {
     auto assembled = assemble(std::move(*outcome.network));
     if (!assembled.ok()) return assembled.error();
-    const engine::Model& model = *assembled;
+    const sparse_engine::Model& model = *assembled;
     auto summary = save(model, {}, outcome);
     if (!summary.ok()) return summary.error();
     if (test_.has_value()) {
@@ -351,8 +352,8 @@ class TrainingJob {
     return request_.runner->take_parts();
   }
 
-  Result<TrainResult> finish_parts(const engine::TrainOutcome& outcome, NetworkInParts parts) {
-    const engine::Model model = assemble_shape();
+  Result<TrainResult> finish_parts(const sparse_engine::TrainOutcome& outcome, NetworkInParts parts) {
+    const sparse_engine::Model model = assemble_shape();
     auto summary = save(model, std::move(parts.tensors), outcome);
     if (!summary.ok()) return summary.error();
     summary->eval_seconds = parts.eval_seconds;
@@ -373,15 +374,14 @@ class TrainingJob {
   }
 
   // Saves the model. `network` has its tensors, where the model does not have them.
-  Result<TrainSummary> save(const engine::Model& model, std::vector<engine::TensorSource> network,
-                            const engine::TrainOutcome& outcome) {
-    const RunPaths& paths = directory_.paths();
+  Result<TrainSummary> save(const sparse_engine::Model& model, std::vector<tensors::TensorSource> network,
+                            const sparse_engine::TrainOutcome& outcome) {
+    const run::RunPaths& paths = directory_.paths();
     host_.say("writing the model");
-    if (auto done = engine::save_model(host_.disk, paths.model(), model, {.network = std::move(network)});
-        !done.ok())
+    if (auto done = save_model(host_.disk, paths.model(), model, {.network = std::move(network)}); !done.ok())
       return done.error();
     TrainSummary summary = summarize(outcome);
-    const std::string curve = curve_svg(log_.curve(), title());
+    const std::string curve = run::curve_svg(log_.curve(), title());
     if (auto done = host::replace_file(host_.disk, paths.curve(), curve); !done.ok()) return done.error();
     return summary;
   }
@@ -400,7 +400,7 @@ class TrainingJob {
     return result;
   }
 
-  Result<void> evaluate(const engine::Model& model, TrainSummary& summary) {
+  Result<void> evaluate(const sparse_engine::Model& model, TrainSummary& summary) {
     const Instant begin = host_.clock.now();
     const Duration cpu = host_.clock.process_cpu();
     auto metrics =
@@ -415,7 +415,7 @@ class TrainingJob {
     return {};
   }
 
-  [[nodiscard]] TrainSummary summarize(const engine::TrainOutcome& outcome) const {
+  [[nodiscard]] TrainSummary summarize(const sparse_engine::TrainOutcome& outcome) const {
     TrainSummary summary;
     const StepRunner::Cost others = request_.runner != nullptr ? request_.runner->cost() : StepRunner::Cost();
     summary.run_id = directory_.run_id();
@@ -430,7 +430,7 @@ class TrainingJob {
     summary.epochs = static_cast<double>(outcome.samples) / static_cast<double>(samples_->schema().size());
     const double own_train_seconds = (host_.clock.now() - train_begin_).seconds();
     const double own_cpu_seconds = host_.clock.process_cpu().seconds() + others.cpu_seconds;
-    const engine::RunCost& before = outcome.cost_before;
+    const tensors::RunCost& before = outcome.cost_before;
     summary.load_seconds = before.load_seconds + load_seconds_;
     summary.train_seconds = before.train_seconds + own_train_seconds;
     summary.cpu_seconds = before.cpu_seconds + own_cpu_seconds;
@@ -450,24 +450,24 @@ class TrainingJob {
   }
 
   [[nodiscard]] std::string title() const {
-    return fmt::format("{} {}, {} labels, {} parameters, seed {}", human_count(shape_.records),
-                       data_.words != nullptr ? "samples an epoch" : "records", human_count(shape_.labels),
-                       human_count(parameters_), config_.seed);
+    return fmt::format("{} {}, {} labels, {} parameters, seed {}", run::human_count(shape_.records),
+                       data_.words != nullptr ? "samples an epoch" : "records",
+                       run::human_count(shape_.labels), run::human_count(parameters_), config_.seed);
   }
 
-  const NodeHost& host_;
+  const run::NodeHost& host_;
   const TrainRequest& request_;
-  RunDirectory directory_;
-  engine::TrainConfig config_;
-  RunLog log_;
+  run::RunDirectory directory_;
+  sparse_engine::TrainConfig config_;
+  run::RunLog log_;
   Instant start_ = host_.clock.now();
 
   std::optional<Source> test_;
   TrainingData data_;
   text::FeatureWeighting weighting_;
   std::optional<TrainingSamples> samples_;
-  engine::DataShape shape_;
-  engine::Recipe recipe_;
+  sparse_engine::DataShape shape_;
+  sparse_engine::Recipe recipe_;
   std::uint64_t parameters_ = 0;
   double load_seconds_ = 0;
   double steps_seconds_ = 0;
@@ -477,15 +477,15 @@ class TrainingJob {
 
 }  // namespace
 
-Result<TrainResult> run_training(const NodeHost& host, const TrainRequest& request) {
+Result<TrainResult> run_training(const run::NodeHost& host, const TrainRequest& request) {
   // 40 bits of the time in microseconds tell runs apart. The id is a name and protects nothing.
   const auto microseconds = static_cast<std::uint64_t>(host.clock.wall_seconds() * 1e6);
   const std::string run_id = fmt::format("{:010x}", microseconds & 0xFFFFFFFFFF);
-  auto directory = RunDirectory::open(host.disk, {.directory = request.directory,
-                                                  .resume = request.resume,
-                                                  .config = engine::train_keys().values(request.config),
-                                                  .settings = request.settings,
-                                                  .run_id = run_id});
+  auto directory = run::RunDirectory::open(host.disk, {.directory = request.directory,
+                                                       .resume = request.resume,
+                                                       .config = train_keys().values(request.config),
+                                                       .settings = request.settings,
+                                                       .run_id = run_id});
   if (!directory.ok()) return directory.error();
   if ((*directory).finished_summary().has_value()) {
     host.say("the run is finished already");
@@ -497,4 +497,4 @@ Result<TrainResult> run_training(const NodeHost& host, const TrainRequest& reque
   return job.run();
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

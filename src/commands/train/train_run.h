@@ -28,12 +28,12 @@
 #include "run/run_directory.h"
 #include "tensors/safetensors.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 // A trained network that no memory holds as a whole.
 struct NetworkInParts {
-  std::vector<engine::TensorSource> tensors;  // the whole network, as a model has them
-  std::shared_ptr<const void> holder;         // owns the memory that the tensors look at
+  std::vector<tensors::TensorSource> tensors;  // the whole network, as a model has them
+  std::shared_ptr<const void> holder;          // owns the memory that the tensors look at
   // Label ranks of the run's test records, if it has some and they were measured (test_cache.h).
   std::optional<std::vector<std::uint32_t>> ranks;
   double eval_seconds = 0;
@@ -50,13 +50,13 @@ class StepRunner {
   // How many processes do the steps.
   [[nodiscard]] virtual std::uint64_t nodes() const = 0;
   // Peak bytes of all these processes together, while they do the steps.
-  [[nodiscard]] virtual std::uint64_t memory_needed(const engine::TrainConfig& config,
-                                                    const engine::Recipe& recipe,
-                                                    const engine::DataShape& shape) const = 0;
+  [[nodiscard]] virtual std::uint64_t memory_needed(const sparse_engine::TrainConfig& config,
+                                                    const sparse_engine::Recipe& recipe,
+                                                    const sparse_engine::DataShape& shape) const = 0;
   // Trains as engine::train() does, in a run directory with a resolved config and imported data.
-  [[nodiscard]] virtual Result<engine::TrainOutcome> train(const RunPaths& paths,
-                                                           const engine::TrainInputs& inputs,
-                                                           const engine::TrainHooks& hooks) = 0;
+  [[nodiscard]] virtual Result<sparse_engine::TrainOutcome> train(const run::RunPaths& paths,
+                                                                  const sparse_engine::TrainInputs& inputs,
+                                                                  const sparse_engine::TrainHooks& hooks) = 0;
   // Gives the network after train(), where all steps are done and its outcome has no
   // network (engine::stays_in_parts).
   [[nodiscard]] virtual Result<std::optional<NetworkInParts>> take_parts() {
@@ -77,9 +77,9 @@ class StepRunner {
 
 struct TrainRequest {
   std::string directory;
-  Continue resume = Continue::kNo;
+  run::Continue resume = run::Continue::kNo;
   // The valid config that preset, file and overrides make, and the settings in it that the user wrote.
-  engine::TrainConfig config;
+  sparse_engine::TrainConfig config;
   std::vector<settings::KeySetting> settings;
   // Asked after each step and between the parts of the work.
   FunctionRef<bool()> stop_requested;
@@ -91,6 +91,6 @@ struct TrainResult {
   std::string summary;   // the JSON object of summary.json, without a newline
 };
 
-[[nodiscard]] Result<TrainResult> run_training(const NodeHost& host, const TrainRequest& request);
+[[nodiscard]] Result<TrainResult> run_training(const run::NodeHost& host, const TrainRequest& request);
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -19,19 +19,19 @@
 #include "learn/data/cached_dataset.h"
 #include "run/test_machine.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 using nlohmann::json;
+using run::testing::SimMachine;
+using run::testing::two_classes;
+using run::testing::write;
 using testing::files_of;
-using testing::SimMachine;
-using testing::two_classes;
-using testing::write;
 
 // A run whose model is its network alone.
-engine::TrainConfig network_run() {
-  engine::TrainConfig config = testing::small_run();
-  config.data.weighting = engine::Weighting::kNone;
+sparse_engine::TrainConfig network_run() {
+  sparse_engine::TrainConfig config = testing::small_run();
+  config.data.weighting = sparse_engine::Weighting::kNone;
   config.predict.instances = false;
   return config;
 }
@@ -40,15 +40,16 @@ engine::TrainConfig network_run() {
 // what it has measured.
 class KeepingRunner final : public StepRunner {
  public:
-  explicit KeepingRunner(const NodeHost& host) : host_(host) {}
+  explicit KeepingRunner(const run::NodeHost& host) : host_(host) {}
   [[nodiscard]] std::uint64_t nodes() const override { return 3; }
-  [[nodiscard]] std::uint64_t memory_needed(const engine::TrainConfig&, const engine::Recipe&,
-                                            const engine::DataShape&) const override {
+  [[nodiscard]] std::uint64_t memory_needed(const sparse_engine::TrainConfig&, const sparse_engine::Recipe&,
+                                            const sparse_engine::DataShape&) const override {
     return 0;
   }
-  [[nodiscard]] Result<engine::TrainOutcome> train(const RunPaths& paths, const engine::TrainInputs& inputs,
-                                                   const engine::TrainHooks& hooks) override {
-    auto outcome = engine::train(inputs, hooks);
+  [[nodiscard]] Result<sparse_engine::TrainOutcome> train(const run::RunPaths& paths,
+                                                          const sparse_engine::TrainInputs& inputs,
+                                                          const sparse_engine::TrainHooks& hooks) override {
+    auto outcome = sparse_engine::train(inputs, hooks);
     EXPECT_TRUE(outcome.ok());
     model_.network = *std::exchange(outcome->network, std::nullopt);
     model_.label_count = inputs.labels.count;
@@ -58,7 +59,7 @@ class KeepingRunner final : public StepRunner {
   }
   [[nodiscard]] Result<std::optional<NetworkInParts>> take_parts() override {
     NetworkInParts parts{.tensors = {}, .holder = nullptr, .ranks = ranks_, .eval_seconds = 0};
-    for (engine::TensorSource& one : engine::tensors_of(model_, {})) {
+    for (tensors::TensorSource& one : sparse_engine::tensors_of(model_, {})) {
       if (one.name.starts_with("embedding") || one.name.starts_with("output")) parts.tensors.push_back(one);
     }
     return std::optional(std::move(parts));
@@ -74,26 +75,26 @@ class KeepingRunner final : public StepRunner {
     if (!measures) return;
     const auto records = data::CachedDataset::open(host_.disk, path, host_.compute);
     ASSERT_TRUE(records.ok()) << records.error().message();
-    auto predictor = engine::Predictor::create(model_, host_.kernels, host_.compute,
-                                               {.fusion = {}, .parts = engine::kNetAlone});
+    auto predictor = sparse_engine::Predictor::create(model_, host_.kernels, host_.compute,
+                                                      {.fusion = {}, .parts = sparse_engine::kNetAlone});
     ranks_.emplace();
-    engine::PredictionBlock out;
+    sparse_engine::PredictionBlock out;
     QueryBlock query;
     for (std::uint64_t i = 0; i < (*records)->size(); ++i) {
       const data::Record record = (*records)->record(RecordIndex{i});
       query.clear();
       query.add(record.features, (*records)->features());
-      EXPECT_TRUE((*predictor)->predict(query.rows(), engine::kEvaluationDepth, out).ok());
+      EXPECT_TRUE((*predictor)->predict(query.rows(), sparse_engine::kEvaluationDepth, out).ok());
       for (const std::uint32_t label : record.labels) {
-        const auto at = std::ranges::find(out.row(0), label, &engine::Scored::id);
+        const auto at = std::ranges::find(out.row(0), label, &sparse_engine::Scored::id);
         ranks_->push_back(at == out.row(0).end() ? 0
                                                  : static_cast<std::uint32_t>(at - out.row(0).begin()) + 1);
       }
     }
   }
 
-  const NodeHost& host_;
-  engine::Model model_;
+  const run::NodeHost& host_;
+  sparse_engine::Model model_;
   std::optional<std::vector<std::uint32_t>> ranks_;
 };
 
@@ -101,14 +102,14 @@ class KeepingRunner final : public StepRunner {
 // Figures that others have measured become those of one process. Where they have measured
 // nothing, there is a model and no summary.
 TEST(TrainRun, TheNetworkMayStayInParts) {
-  const engine::TrainConfig config = network_run();
+  const sparse_engine::TrainConfig config = network_run();
   const auto stop = [] { return false; };
   const auto run = [&](SimMachine& machine, StepRunner* runner) {
     EXPECT_TRUE(machine.disk.make_directories("/data").ok());
     write(machine.disk, "/data/train.txt", two_classes(40));
     write(machine.disk, "/data/test.txt", two_classes(10));
     return run_training(machine.host(), {.directory = "/run",
-                                         .resume = Continue::kNo,
+                                         .resume = run::Continue::kNo,
                                          .config = config,
                                          .settings = {},
                                          .stop_requested = stop,
@@ -119,7 +120,7 @@ TEST(TrainRun, TheNetworkMayStayInParts) {
   ASSERT_TRUE(want.ok()) << want.error().message();
   for (const bool measures : {true, false}) {
     SimMachine machine;
-    const NodeHost host = machine.host();
+    const run::NodeHost host = machine.host();
     KeepingRunner runner(host);
     runner.measures = measures;
     const auto got = run(machine, &runner);
@@ -138,4 +139,4 @@ TEST(TrainRun, TheNetworkMayStayInParts) {
 }
 
 }  // namespace
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -14,18 +14,18 @@
 #include "run/test_machine.h"
 #include "tensors/checkpoint.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 using nlohmann::json;
+using run::testing::SimMachine;
+using run::testing::two_classes;
+using run::testing::write;
 using testing::files_of;
 using ::testing::HasSubstr;
-using testing::SimMachine;
-using testing::two_classes;
-using testing::write;
 
-engine::TrainConfig checkpointed_run() {
-  engine::TrainConfig config = testing::small_run();
+sparse_engine::TrainConfig checkpointed_run() {
+  sparse_engine::TrainConfig config = testing::small_run();
   config.checkpoint = {.every_steps = 2, .every_minutes = 0, .keep = 2};
   return config;
 }
@@ -39,13 +39,13 @@ void put_data(host::Disk& disk) {
 }
 
 struct RunOptions {
-  engine::TrainConfig config = checkpointed_run();
-  Continue resume = Continue::kNo;
+  sparse_engine::TrainConfig config = checkpointed_run();
+  run::Continue resume = run::Continue::kNo;
   std::vector<settings::KeySetting> settings = {};
   // The run is asked to stop when it has asked so often.
   std::uint64_t stop_after = UINT64_MAX;
 };
-Result<TrainResult> train(const NodeHost& host, const RunOptions& options = {}) {
+Result<TrainResult> train(const run::NodeHost& host, const RunOptions& options = {}) {
   std::uint64_t asked = 0;
   const auto stop = [&] { return ++asked > options.stop_after; };
   return run_training(host, {.directory = "/run",
@@ -93,15 +93,16 @@ TEST(TrainRun, EndToEnd) {
 class OtherRunner final : public StepRunner {
  public:
   [[nodiscard]] std::uint64_t nodes() const override { return 3; }
-  [[nodiscard]] std::uint64_t memory_needed(const engine::TrainConfig&, const engine::Recipe&,
-                                            const engine::DataShape&) const override {
+  [[nodiscard]] std::uint64_t memory_needed(const sparse_engine::TrainConfig&, const sparse_engine::Recipe&,
+                                            const sparse_engine::DataShape&) const override {
     return needed;
   }
-  [[nodiscard]] Result<engine::TrainOutcome> train(const RunPaths& paths, const engine::TrainInputs& inputs,
-                                                   const engine::TrainHooks& hooks) override {
+  [[nodiscard]] Result<sparse_engine::TrainOutcome> train(const run::RunPaths& paths,
+                                                          const sparse_engine::TrainInputs& inputs,
+                                                          const sparse_engine::TrainHooks& hooks) override {
     EXPECT_EQ(paths.root, "/run");
     prepared = *inputs.disk.exists(paths.config()) && *inputs.disk.exists(paths.cache() + "/train.cache");
-    return engine::train(inputs, hooks);
+    return sparse_engine::train(inputs, hooks);
   }
   [[nodiscard]] Cost cost() const override { return {.cpu_seconds = 1000, .peak_rss_bytes = 1ULL << 50}; }
 
@@ -115,11 +116,11 @@ TEST(TrainRun, OthersMayDoTheSteps) {
   SimMachine machine;
   put_data(machine.disk);
   OtherRunner runner;
-  const engine::TrainConfig config = checkpointed_run();
+  const sparse_engine::TrainConfig config = checkpointed_run();
   const auto stop = [] { return false; };
   const auto run = [&] {
     return run_training(machine.host(), {.directory = "/run",
-                                         .resume = Continue::kNo,
+                                         .resume = run::Continue::kNo,
                                          .config = config,
                                          .settings = {},
                                          .stop_requested = stop,
@@ -149,10 +150,10 @@ TEST(TrainRun, StopsWhileMeasuring) {
   std::string test = "3000 16 2\n";
   for (int i = 0; i < 3000; ++i) test += i % 2 == 0 ? "0 1:1 3:1\n" : "1 2:1 4:1\n";
   ASSERT_TRUE(host::replace_file(machine.disk, "/data/test.txt", test).ok());
-  const engine::TrainConfig config = checkpointed_run();
+  const sparse_engine::TrainConfig config = checkpointed_run();
   const auto once_saved = [&] { return *machine.disk.exists("/run/model"); };
   const auto stopped = run_training(machine.host(), {.directory = "/run",
-                                                     .resume = Continue::kNo,
+                                                     .resume = run::Continue::kNo,
                                                      .config = config,
                                                      .settings = {},
                                                      .stop_requested = once_saved});
@@ -161,7 +162,7 @@ TEST(TrainRun, StopsWhileMeasuring) {
   EXPECT_TRUE(machine.said("stopped while measuring"));
   EXPECT_FALSE(*machine.disk.exists("/run/summary.json"));
   const auto model = files_of(machine.disk, "/run/model");
-  const auto done = train(machine.host(), {.resume = Continue::kResume});
+  const auto done = train(machine.host(), {.resume = run::Continue::kResume});
   ASSERT_TRUE(done.ok()) << done.error().message();
   EXPECT_EQ(json::parse(done->summary)["metrics"].contains("P@1"), true);
   EXPECT_EQ(files_of(machine.disk, "/run/model"), model);
@@ -171,12 +172,12 @@ TEST(TrainRun, StopsWhileMeasuring) {
 TEST(TrainRun, FinishedRun) {
   SimMachine machine;
   put_data(machine.disk);
-  engine::TrainConfig config = checkpointed_run();
+  sparse_engine::TrainConfig config = checkpointed_run();
   config.data.test.clear();
   const auto first = train(machine.host(), {.config = config});
   ASSERT_TRUE(first.ok()) << first.error().message();
   EXPECT_EQ(json::parse(first->summary)["metrics"], json::object());
-  const auto again = train(machine.host(), {.config = config, .resume = Continue::kResume});
+  const auto again = train(machine.host(), {.config = config, .resume = run::Continue::kResume});
   ASSERT_TRUE(again.ok());
   EXPECT_EQ(again->summary, first->summary);
   EXPECT_TRUE(machine.said("finished already"));
@@ -198,7 +199,7 @@ TEST(TrainRun, StopsAnywhereAndResumes) {
     EXPECT_TRUE(machine.said("--resume") != machine.said("nothing is left behind"));
     EXPECT_EQ(*machine.disk.exists("/run"), machine.said("--resume"));
     machine.clock.advance(from_seconds(1000));
-    const auto done = train(machine.host(), {.resume = Continue::kResume});
+    const auto done = train(machine.host(), {.resume = run::Continue::kResume});
     ASSERT_TRUE(done.ok()) << done.error().message();
     EXPECT_EQ(files_of(machine.disk, "/run/model"), expected);
     const json summary = json::parse(done->summary);
@@ -224,7 +225,7 @@ TEST(TrainRun, DiesAtEveryDiskOperationAndResumes) {
     machine.disk.restart_count({.seed = k + 1, .crash_at_operation = k});
     static_cast<void>(train(machine.host()).ok());
     const auto left = machine.disk.after_crash();
-    const auto done = train(machine.host_with(*left), {.resume = Continue::kResume});
+    const auto done = train(machine.host_with(*left), {.resume = run::Continue::kResume});
     ASSERT_TRUE(done.ok()) << done.error().message();
     ASSERT_EQ(files_of(*left, "/run/model"), expected);
     EXPECT_TRUE(*left->exists("/run/summary.json"));
@@ -236,7 +237,7 @@ TEST(TrainRun, MistakesLeaveNothing) {
   struct Mistake {
     const char* part;
     ErrorKind kind;
-    std::function<void(host::Disk&, engine::TrainConfig&)> make;
+    std::function<void(host::Disk&, sparse_engine::TrainConfig&)> make;
   };
   const std::vector<Mistake> mistakes = {
       {"data.train", ErrorKind::kUsage, [](auto&, auto& config) { config.data.train.clear(); }},
@@ -308,7 +309,7 @@ std::string sessions() {
 // The model of a run of sessions knows how to read sessions. A stopped run goes on to the same model without
 // the user's file. Test sessions are measured position by position.
 TEST(TrainRun, Sessions) {
-  engine::TrainConfig config = checkpointed_run();
+  sparse_engine::TrainConfig config = checkpointed_run();
   config.data = {.train = "/data/s", .test = "/data/s"};
   config.sessions = {.last = 3, .decay = 0.5};
   std::map<std::string, std::string> models[2];
@@ -320,7 +321,7 @@ TEST(TrainRun, Sessions) {
       const auto stopped = train(machine.host(), {.config = config, .stop_after = 4});
       ASSERT_TRUE(stopped.ok() && stopped->stopped);
     }
-    const auto done = train(machine.host(), {.config = config, .resume = Continue::kResume});
+    const auto done = train(machine.host(), {.config = config, .resume = run::Continue::kResume});
     ASSERT_TRUE(done.ok()) << done.error().message();
     models[interrupted ? 1 : 0] = files_of(machine.disk, "/run/model");
     const auto model = open_model(machine.host(), "/run");
@@ -352,14 +353,14 @@ TEST(TrainRun, DiskNeededIsWhatIsWritten) {
       options.config.text.min_df = 1;
       options.config.model.hidden = 512;
       options.config.predict.instances = instances;
-      using enum engine::MomentsKind;
+      using enum sparse_engine::MomentsKind;
       options.config.optimizer.moments = instances ? kBlock : kElement;
       const auto done = train(machine.host(), options);
       ASSERT_TRUE(done.ok()) << done.error().message();
       const auto dataset = data::CachedDataset::open(machine.disk, "/run/cache/train.cache", machine.compute);
       ASSERT_TRUE(dataset.ok());
-      const auto recipe = engine::derive_recipe(options.config, engine::shape_of(**dataset));
-      const engine::DiskNeeded needed = engine::disk_needed(options.config, *recipe, **dataset);
+      const auto recipe = sparse_engine::derive_recipe(options.config, sparse_engine::shape_of(**dataset));
+      const sparse_engine::DiskNeeded needed = sparse_engine::disk_needed(options.config, *recipe, **dataset);
       const std::uint64_t checkpoint = *machine.disk.file_size("/run/checkpoints/step-000000000004.ckpt");
       const std::uint64_t last = *machine.disk.file_size("/run/checkpoints/step-000000000006.ckpt");
       const std::uint64_t model = bytes_of(machine.disk, "/run/model");
@@ -418,9 +419,9 @@ TEST(TrainRun, DiskRunsFull) {
     }
     return false;
   };
-  const engine::TrainConfig config = checkpointed_run();
+  const sparse_engine::TrainConfig config = checkpointed_run();
   const auto failed = run_training(machine.host(), {.directory = "/run",
-                                                    .resume = Continue::kNo,
+                                                    .resume = run::Continue::kNo,
                                                     .config = config,
                                                     .settings = {},
                                                     .stop_requested = fill});
@@ -429,10 +430,10 @@ TEST(TrainRun, DiskRunsFull) {
   EXPECT_EQ(failed.error().kind, ErrorKind::kFailed);
   EXPECT_THAT(failed.error().message(), HasSubstr("/run/model"));
   machine.disk.restart_count({});
-  const auto done = train(machine.host(), {.resume = Continue::kResume});
+  const auto done = train(machine.host(), {.resume = run::Continue::kResume});
   ASSERT_TRUE(done.ok()) << done.error().message();
   EXPECT_EQ(files_of(machine.disk, "/run/model"), expected);
 }
 
 }  // namespace
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

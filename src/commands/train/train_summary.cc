@@ -5,7 +5,7 @@
 
 #include <variant>
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 std::string to_json(const TrainSummary& s) {
   using Json = nlohmann::ordered_json;
@@ -48,4 +48,4 @@ std::string to_json(const TrainSummary& s) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -14,7 +14,7 @@
 
 #include "engines/run/fleet_recovery.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 struct TrainSummary {
   std::string run_id;
@@ -52,4 +52,4 @@ struct TrainSummary {
 // One object on one line.
 [[nodiscard]] std::string to_json(const TrainSummary& summary);
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -7,12 +7,13 @@
 #include "commands/records/weighting_choice.h"
 #include "commands/records/word_data.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
-Result<std::optional<TrainingData>> open_cache(const NodeHost& host, const engine::TrainConfig& config,
+Result<std::optional<TrainingData>> open_cache(const run::NodeHost& host,
+                                               const sparse_engine::TrainConfig& config,
                                                const CachePlace& place) {
   TrainingData data;
-  if (config.data.format == engine::DataFormat::kText) {
+  if (config.data.format == sparse_engine::DataFormat::kText) {
     auto text = read_word_cache(host.disk, place.directory + "/train.words");
     if (!text.ok()) return text.error();
     if (!text->has_value()) return std::optional<TrainingData>();
@@ -32,14 +33,14 @@ Result<std::optional<TrainingData>> open_cache(const NodeHost& host, const engin
   return std::optional(std::move(data));
 }
 
-text::FittedWeighting weigh(const TrainingData& data, const engine::TrainConfig& config) {
+text::FittedWeighting weigh(const TrainingData& data, const sparse_engine::TrainConfig& config) {
   if (data.words != nullptr) return {.weighting = {.l2 = false}, .reason = {}};
   return choose_weighting(config.data.weighting, *data.records, data.featurizer);
 }
 
 TrainingSamples::TrainingSamples(const TrainingData& data, const text::FeatureWeighting& weighting,
-                                 const engine::TrainConfig& config, const engine::Recipe& recipe,
-                                 host::Compute& compute)
+                                 const sparse_engine::TrainConfig& config,
+                                 const sparse_engine::Recipe& recipe, host::Compute& compute)
     : data_(data) {
   if (data.words != nullptr) {
     labels_ = data.words->labels();
@@ -48,10 +49,10 @@ TrainingSamples::TrainingSamples(const TrainingData& data, const text::FeatureWe
   hold_out_.emplace(data.records->size(), recipe.held_out);
   kept_.emplace(*data.records, *hold_out_);
   steps_.emplace(
-      engine::BatchReader(*kept_, weighting, compute), kept_->size(),
-      engine::RecordSteps::Options{
+      sparse_engine::BatchReader(*kept_, weighting, compute), kept_->size(),
+      sparse_engine::RecordSteps::Options{
           .seed = config.seed, .batch = config.train.batch, .dropout = config.train.input_dropout});
   labels_ = sparse::count_labels(*kept_);
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -29,7 +29,7 @@
 #include "learn/text/weighting.h"
 #include "run/node_host.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 struct TrainingData {
   std::unique_ptr<data::CachedDataset> records;     // null: the data are words
@@ -47,12 +47,12 @@ struct CachePlace {
   std::string records = {};  // path in an imported directory, instead of train.cache
 };
 // Opens imported data. Nothing where nothing has been imported yet.
-[[nodiscard]] Result<std::optional<TrainingData>> open_cache(const NodeHost& host,
-                                                             const engine::TrainConfig& config,
+[[nodiscard]] Result<std::optional<TrainingData>> open_cache(const run::NodeHost& host,
+                                                             const sparse_engine::TrainConfig& config,
                                                              const CachePlace& place);
 
 // How features are weighted, and why.
-[[nodiscard]] text::FittedWeighting weigh(const TrainingData& data, const engine::TrainConfig& config);
+[[nodiscard]] text::FittedWeighting weigh(const TrainingData& data, const sparse_engine::TrainConfig& config);
 
 // The samples of each step, and how often each label occurs in them. Records that the
 // recipe holds out are not among them.
@@ -60,7 +60,8 @@ class TrainingSamples {
  public:
   // Borrows data, weighting and compute for its life.
   TrainingSamples(const TrainingData& data, const text::FeatureWeighting& weighting,
-                  const engine::TrainConfig& config, const engine::Recipe& recipe, host::Compute& compute);
+                  const sparse_engine::TrainConfig& config, const sparse_engine::Recipe& recipe,
+                  host::Compute& compute);
   TrainingSamples(const TrainingSamples&) = delete;
   TrainingSamples& operator=(const TrainingSamples&) = delete;
 
@@ -68,8 +69,8 @@ class TrainingSamples {
     return data_.words != nullptr ? data_.words->schema() : static_cast<const data::Schema&>(*kept_);
   }
   [[nodiscard]] const sparse::LabelCounts& labels() const { return labels_; }
-  [[nodiscard]] engine::StepSource& steps() {
-    return data_.words != nullptr ? data_.words->steps() : static_cast<engine::StepSource&>(*steps_);
+  [[nodiscard]] sparse_engine::StepSource& steps() {
+    return data_.words != nullptr ? data_.words->steps() : static_cast<sparse_engine::StepSource&>(*steps_);
   }
   // Requires that the data are records.
   [[nodiscard]] const data::HoldOut& hold_out() const { return *hold_out_; }
@@ -79,8 +80,8 @@ class TrainingSamples {
   const TrainingData& data_;
   std::optional<data::HoldOut> hold_out_;
   std::optional<data::KeptRecords> kept_;
-  std::optional<engine::RecordSteps> steps_;
+  std::optional<sparse_engine::RecordSteps> steps_;
   sparse::LabelCounts labels_;
 };
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -7,13 +7,14 @@
 #include <numeric>
 #include <utility>
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
-data::LineShape word_line_shape(const engine::Word2vecConfig& config) {
+data::LineShape word_line_shape(const sparse_engine::Word2vecConfig& config) {
   return {.last = 2 * config.window, .decay = 1, .scale = data::LineScale::kSum};
 }
 
-WordTraining::WordTraining(data::TokenText text, const engine::TrainConfig& config, host::Compute& compute)
+WordTraining::WordTraining(data::TokenText text, const sparse_engine::TrainConfig& config,
+                           host::Compute& compute)
     : text_(std::move(text)),
       config_(config.word2vec),
       windows_(text_,
@@ -60,4 +61,4 @@ std::uint64_t WordTraining::Schema::label_entries() const {
   return owner_.config_.mode == data::WindowMode::kCbow ? size() : owner_.around();
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

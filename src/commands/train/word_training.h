@@ -21,22 +21,22 @@
 #include "learn/sparse/negatives/negatives.h"
 #include "learn/sparse/network/network.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 // The shape of a query, which is a line of words. It becomes the mean of the last 2 * window words, as
 // training saw the words of a window.
-[[nodiscard]] data::LineShape word_line_shape(const engine::Word2vecConfig& config);
+[[nodiscard]] data::LineShape word_line_shape(const sparse_engine::Word2vecConfig& config);
 
 class WordTraining {
  public:
   // Requires a text with a window (data::first_window).
-  WordTraining(data::TokenText text, const engine::TrainConfig& config, host::Compute& compute);
+  WordTraining(data::TokenText text, const sparse_engine::TrainConfig& config, host::Compute& compute);
   WordTraining(const WordTraining&) = delete;
   WordTraining& operator=(const WordTraining&) = delete;
 
   [[nodiscard]] const data::Schema& schema() const { return schema_; }
   [[nodiscard]] const sparse::LabelCounts& labels() const { return labels_; }
-  [[nodiscard]] engine::StepSource& steps() { return steps_; }
+  [[nodiscard]] sparse_engine::StepSource& steps() { return steps_; }
   [[nodiscard]] const data::TokenText& text() const { return text_; }
   [[nodiscard]] std::uint64_t bytes() const { return text_.token.size() * sizeof(std::uint32_t); }
   // Words of the text.
@@ -75,11 +75,11 @@ class WordTraining {
   [[nodiscard]] std::uint64_t around() const;  // words in all windows of a pass over the text, at most
 
   data::TokenText text_;
-  engine::Word2vecConfig config_;
+  sparse_engine::Word2vecConfig config_;
   data::TextWindows windows_;
-  engine::WindowSteps steps_;
+  sparse_engine::WindowSteps steps_;
   Schema schema_;
   sparse::LabelCounts labels_;
 };
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 CheckpointKeeper::CheckpointKeeper(host::Disk& disk, Options options)
     : disk_(disk), options_(std::move(options)) {
@@ -14,30 +14,31 @@ CheckpointKeeper::CheckpointKeeper(host::Disk& disk, Options options)
 // Moves delivered files. A file that cannot be moved now is moved the next time.
 void CheckpointKeeper::take_delivered() {
   if (options_.delivered.empty()) return;
-  const auto files = engine::fleet_checkpoint_files(disk_, options_.delivered);
+  const auto files = sparse_engine::fleet_checkpoint_files(disk_, options_.delivered);
   if (!files.ok()) return;
   for (const auto& [step, names] : *files) {
     for (const std::string& name : names) {
-      if (engine::is_fleet_checkpoint_file(name))
+      if (sparse_engine::is_fleet_checkpoint_file(name))
         static_cast<void>(disk_.rename(options_.delivered + "/" + name, options_.directory + "/" + name));
     }
   }
 }
 
-void CheckpointKeeper::look(engine::CheckpointInfo info, EventSink events) {
+void CheckpointKeeper::look(tensors::CheckpointInfo info, EventSink events) {
   take_delivered();
-  const auto files = engine::fleet_checkpoint_files(disk_, options_.directory);
+  const auto files = sparse_engine::fleet_checkpoint_files(disk_, options_.directory);
   if (!files.ok()) return;
   for (auto step = files->upper_bound(newest()); step != files->end(); ++step) {
     const auto written = static_cast<std::size_t>(
         std::ranges::count_if(step->second, [](const std::string& name) { return !name.ends_with(".tmp"); }));
     if (std::exchange(seen_[step->first], written) == written) continue;
-    const auto whole = engine::FleetCheckpoint::open(disk_, options_.directory, options_.run, step->first);
+    const auto whole =
+        sparse_engine::FleetCheckpoint::open(disk_, options_.directory, options_.run, step->first);
     if (!whole.ok()) continue;
     info.next_step = step->first;
     info.config_fingerprint = options_.run.fingerprint;
     // Without this record a summary lacks what came before.
-    static_cast<void>(engine::write_run_record(disk_, options_.directory, info));
+    static_cast<void>(sparse_engine::write_run_record(disk_, options_.directory, info));
     events("checkpoint_written", {{"step", step->first.value}});
     add(step->first);
   }
@@ -52,7 +53,7 @@ void CheckpointKeeper::add(StepNumber step) {
 void CheckpointKeeper::remove_old() {
   while (whole_.size() > options_.keep) whole_.pop_front();
   const auto names = disk_.list(options_.directory);
-  const auto files = engine::fleet_checkpoint_files(disk_, options_.directory);
+  const auto files = sparse_engine::fleet_checkpoint_files(disk_, options_.directory);
   if (!names.ok() || !files.ok()) return;
   const auto remove = [this](const std::string& name) {
     static_cast<void>(disk_.remove_all(options_.directory + "/" + name));
@@ -63,8 +64,8 @@ void CheckpointKeeper::remove_old() {
   }
   // Checkpoints of one process go too. Their names have the order of their steps.
   for (const std::string& name : *names) {
-    if (name.ends_with(".ckpt") && name < engine::checkpoint_name(whole_.front())) remove(name);
+    if (name.ends_with(".ckpt") && name < tensors::checkpoint_name(whole_.front())) remove(name);
   }
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -16,13 +16,13 @@
 #include "host/api/disk.h"
 #include "tensors/checkpoint.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 class CheckpointKeeper {
  public:
   struct Options {
     std::string directory;
-    engine::CheckpointedRun run;
+    sparse_engine::CheckpointedRun run;
     std::size_t keep = 1;  // whole ones, >= 1
     // The step that the run begins with. Its checkpoint is there. 0: there is none.
     StepNumber start;
@@ -36,7 +36,7 @@ class CheckpointKeeper {
   // Looks for new checkpoints, and sends the event `checkpoint_written` for each that has
   // become whole. `info` is what is known of the run by now. A file that cannot be read or
   // removed now is tried again the next time.
-  void look(engine::CheckpointInfo info, EventSink events);
+  void look(tensors::CheckpointInfo info, EventSink events);
   // Adds a checkpoint of step `step` that this object has not found itself.
   void add(StepNumber step);
   // The step of the newest whole checkpoint; 0 where there is none.
@@ -52,4 +52,4 @@ class CheckpointKeeper {
   std::map<StepNumber, std::size_t> seen_;  // files of steps that are not whole yet
 };
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

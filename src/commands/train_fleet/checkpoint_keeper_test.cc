@@ -11,7 +11,7 @@
 #include "commands/train_fleet/test_checkpointed_run.h"
 #include "host/api/files.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 using ::testing::ElementsAre;
@@ -21,11 +21,11 @@ class CheckpointKeeperTest : public testing::CheckpointedRunTest {
  protected:
   // Node 1 has the columns, node 2 the rows.
   void save(std::uint64_t node, std::uint64_t step, const std::string& directory = kDirectory) {
-    sparse::NetworkPart part = engine::no_part(shape_);
+    sparse::NetworkPart part = sparse_engine::no_part(shape_);
     if (node == 1) part.columns = {0, 32};
-    if (node == 2) part = engine::with_shards(part, shape_, {0});
+    if (node == 2) part = sparse_engine::with_shards(part, shape_, {0});
     sparse::Network network(shape_.network, part, run_.moments);
-    EXPECT_TRUE(engine::PartCopy(shape_, run_.moments, network)
+    EXPECT_TRUE(sparse_engine::PartCopy(shape_, run_.moments, network)
                     .write(disk_, directory, NodeId(node),
                            {.next_step = StepNumber(step), .run_id = "r", .config_fingerprint = "f"})
                     .ok());
@@ -67,8 +67,8 @@ TEST_F(CheckpointKeeperTest, KeepsTheNewest) {
   EXPECT_EQ(names().size(), 6u);
   EXPECT_EQ(names().front(), "step-000000000012.1.part");
   const auto nobody = [](std::string_view, EventFields) {};
-  const auto newest = engine::FleetCheckpoint::open_newest(disk_, kDirectory, run_,
-                                                           engine::FleetCheckpoint::Verify::kAll, nobody);
+  const auto newest = sparse_engine::FleetCheckpoint::open_newest(
+      disk_, kDirectory, run_, sparse_engine::FleetCheckpoint::Verify::kAll, nobody);
   ASSERT_TRUE(newest.ok() && newest->has_value());
   EXPECT_EQ((*newest)->step(), StepNumber(16));
   EXPECT_EQ((*newest)->info().cost.train_seconds, 5);
@@ -121,4 +121,4 @@ TEST_F(CheckpointKeeperTest, TakesWhatIsDelivered) {
 }
 
 }  // namespace
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

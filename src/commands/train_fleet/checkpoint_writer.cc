@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 CheckpointWriter::CheckpointWriter(host::Disk& disk, const host::Clock& clock, Options options, Failed failed)
     : disk_(disk),
@@ -22,9 +22,9 @@ void CheckpointWriter::save(StepNumber step, sparse::Network& part) {
   finish();
   last_ = clock_.now();
   step_ = step;
-  engine::CheckpointInfo info = options_.info;
+  tensors::CheckpointInfo info = options_.info;
   info.next_step = step;
-  auto copy = std::make_shared<engine::PartCopy>(options_.shape, options_.moments, part);
+  auto copy = std::make_shared<sparse_engine::PartCopy>(options_.shape, options_.moments, part);
   auto done = std::make_shared<std::promise<Result<void>>>();
   writing_ = done->get_future();
   thread_.give([this, copy = std::move(copy), done = std::move(done), info = std::move(info)] {
@@ -41,4 +41,4 @@ void CheckpointWriter::look() {
   if (writing_.valid() && writing_.wait_for(std::chrono::seconds(0)) == std::future_status::ready) finish();
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

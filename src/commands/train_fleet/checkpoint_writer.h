@@ -19,17 +19,17 @@
 #include "host/api/disk.h"
 #include "host/posix/serial_thread.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 class CheckpointWriter {
  public:
   struct Options {
     std::string directory;  // exists
     NodeId node;
-    engine::FleetShape shape;
+    sparse_engine::FleetShape shape;
     sparse::TableMoments moments;
-    engine::CheckpointInfo info;  // for every file, but for its step
-    double every_minutes = 0;     // 0: not by time
+    tensors::CheckpointInfo info;  // for every file, but for its step
+    double every_minutes = 0;      // 0: not by time
   };
   // Called on the owner's thread, within some later call. Disk and clock outlive the writer.
   using Failed = std::function<void(StepNumber step, const Error& error)>;
@@ -54,4 +54,4 @@ class CheckpointWriter {
   host::SerialThread thread_;          // declared last: ends first
 };
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -12,7 +12,7 @@
 #include "host/sim/compute.h"
 #include "learn/sparse/network/network.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 using ::testing::ElementsAre;
@@ -26,8 +26,8 @@ class CheckpointWriterTest : public testing::CheckpointedRunTest {
   // The first weight in the newest checkpoint; nothing when there is none.
   std::optional<float> newest() {
     const auto nobody = [](std::string_view, EventFields) {};
-    auto found = engine::FleetCheckpoint::open_newest(disk_, kDirectory, run_,
-                                                      engine::FleetCheckpoint::Verify::kAll, nobody);
+    auto found = sparse_engine::FleetCheckpoint::open_newest(
+        disk_, kDirectory, run_, sparse_engine::FleetCheckpoint::Verify::kAll, nobody);
     EXPECT_TRUE(found.ok());
     if (!found->has_value()) return std::nullopt;
     sparse::Network network(shape_.network, sparse::whole(shape_.network), run_.moments);
@@ -95,4 +95,4 @@ TEST_F(CheckpointWriterTest, IsDueByTime) {
 }
 
 }  // namespace
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -8,7 +8,7 @@
 
 #include "settings/toml.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 Error unreadable(std::string got) {
@@ -23,7 +23,7 @@ Error unreadable(std::string got) {
 
 std::string fleet_configuration_bytes(const FleetConfiguration& configuration) {
   sparse_fleet::Configuration message;
-  message.set_config(settings::to_toml(engine::train_keys().values(configuration.config)));
+  message.set_config(settings::to_toml(sparse_engine::train_keys().values(configuration.config)));
   message.set_run(configuration.run);
   message.set_checkpoints(configuration.checkpoints);
   message.set_start(configuration.start.value);
@@ -53,12 +53,13 @@ Result<FleetConfiguration> read_fleet_configuration(std::string_view bytes) {
                                    .steps = message.steps(),
                                    .features = message.features(),
                                    .labels = message.labels()};
-  auto config = settings::read_config(engine::train_keys(), message.config(), "the run's configuration");
+  auto config =
+      settings::read_config(sparse_engine::train_keys(), message.config(), "the run's configuration");
   if (!config.ok()) return unreadable(config.error().message());
   configuration.config = *std::move(config);
-  if (auto valid = engine::validate(configuration.config); !valid.ok())
+  if (auto valid = sparse_engine::validate(configuration.config); !valid.ok())
     return unreadable(valid.error().message());
   return configuration;
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -14,11 +14,11 @@
 #include "base/result.h"
 #include "engines/sparse/config/config.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 struct FleetConfiguration {
-  engine::TrainConfig config;  // resolved
-  std::string run;             // id of the run
+  sparse_engine::TrainConfig config;  // resolved
+  std::string run;                    // id of the run
   // Directories on the coordinator's machine, from the root. A member elsewhere has its own (member_job.h).
   std::string checkpoints;   // of the run's members; empty: they keep none
   std::string begin_from;    // with the checkpoint of `start`
@@ -35,4 +35,4 @@ struct FleetConfiguration {
 // Reads a configuration. kBadData for bytes that cannot be read, or that have keys unknown to this version.
 [[nodiscard]] Result<FleetConfiguration> read_fleet_configuration(std::string_view bytes);
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

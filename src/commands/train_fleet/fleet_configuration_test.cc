@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 FleetConfiguration some() {
@@ -66,4 +66,4 @@ TEST(FleetConfiguration, RefusesWhatItCannotRead) {
 }
 
 }  // namespace
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -7,7 +7,7 @@
 #include "commands/train/evaluation_records.h"
 #include "engines/sparse/fleet/fleet_checkpoint.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 constexpr std::string_view kRecords = "records";  // name for CachePlace::records, whatever it is called
@@ -16,35 +16,36 @@ constexpr std::array<std::string_view, 5> kNames{kRecords, "train.cache", "train
 
 }  // namespace
 
-Result<void> add_data(host::Disk& disk, Supply& supply, const CachePlace& cache) {
+Result<void> add_data(host::Disk& disk, node::Supply& supply, const CachePlace& cache) {
   if (auto made = disk.make_directories(cache.directory); !made.ok()) return made;
   supply.directory = cache.directory;
   for (const std::string_view name : kNames) {
     if (name == kRecords && cache.records.empty()) continue;
-    const Supply::File file{.name = std::string(name), .path = name == kRecords ? cache.records : ""};
+    const node::Supply::File file{.name = std::string(name), .path = name == kRecords ? cache.records : ""};
     const auto there = disk.exists(supply.place_of(file).path);
     if (!there.ok()) return there.error();
     if (!*there) continue;
-    if (auto added = add_file(disk, supply, file.name, file.path); !added.ok()) return added;
+    if (auto added = node::add_file(disk, supply, file.name, file.path); !added.ok()) return added;
   }
   return {};
 }
 
-Result<void> add_checkpoint(host::Disk& disk, Supply& supply, const std::string& directory, StepNumber step) {
-  const auto names = engine::fleet_checkpoint_files(disk, directory);
+Result<void> add_checkpoint(host::Disk& disk, node::Supply& supply, const std::string& directory,
+                            StepNumber step) {
+  const auto names = sparse_engine::fleet_checkpoint_files(disk, directory);
   if (!names.ok()) return names.error();
   const auto of_step = names->find(step);
   if (of_step == names->end()) return {};
   for (const std::string& name : of_step->second) {
-    if (!engine::is_fleet_checkpoint_file(name)) continue;  // a file that was never finished
-    if (auto added = add_file(disk, supply, name, directory + "/" + name); !added.ok()) return added;
+    if (!sparse_engine::is_fleet_checkpoint_file(name)) continue;  // a file that was never finished
+    if (auto added = node::add_file(disk, supply, name, directory + "/" + name); !added.ok()) return added;
   }
   return {};
 }
 
-CachePlace cache_of(const Supply& supply) {
-  const Supply::File* const records = supply.find(kRecords);
+CachePlace cache_of(const node::Supply& supply) {
+  const node::Supply::File* const records = supply.find(kRecords);
   return {.directory = supply.directory, .records = records ? supply.place_of(*records).path : ""};
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -18,18 +18,18 @@
 #include "host/api/disk.h"
 #include "node/files/supply.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 // Suffixes of files that a member writes line by line: step_reports.h, recovery_reports.h.
 [[nodiscard]] inline std::vector<std::string> growing_files() { return {".steps", ".recoveries"}; }
 
 // Adds the files of the cache, whose directory is the Supply's. Makes the directory.
-[[nodiscard]] Result<void> add_data(host::Disk& disk, Supply& supply, const CachePlace& cache);
+[[nodiscard]] Result<void> add_data(host::Disk& disk, node::Supply& supply, const CachePlace& cache);
 // Adds the files of a fleet's checkpoint, which is there.
-[[nodiscard]] Result<void> add_checkpoint(host::Disk& disk, Supply& supply, const std::string& directory,
-                                          StepNumber step);
+[[nodiscard]] Result<void> add_checkpoint(host::Disk& disk, node::Supply& supply,
+                                          const std::string& directory, StepNumber step);
 
 // Where a member with these files finds the imported data.
-[[nodiscard]] CachePlace cache_of(const Supply& supply);
+[[nodiscard]] CachePlace cache_of(const node::Supply& supply);
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -8,7 +8,7 @@
 #include "learn/sparse/network/row_order.h"
 #include "net/codec/codec.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 constexpr std::size_t kShardsOfNode = 16;
@@ -47,7 +47,7 @@ std::uint64_t hidden_columns(const sparse::NetworkShape& shape) {
 
 // Bytes that a step logs: h and what was added to dh of each layer, as they travel, and
 // two numbers of the partition sum.
-std::uint64_t logged_bytes(const engine::TrainConfig& config, const sparse::NetworkShape& shape) {
+std::uint64_t logged_bytes(const sparse_engine::TrainConfig& config, const sparse::NetworkShape& shape) {
   const std::uint64_t batch = config.train.batch;
   const net::MatrixShape matrix{.rows = batch, .columns = hidden_columns(shape)};
   return 2 * net::encoded_bytes(config.cluster.codec, matrix) + 2 * batch * kFloat;
@@ -57,25 +57,25 @@ std::uint64_t logged_bytes(const engine::TrainConfig& config, const sparse::Netw
 std::uint64_t most_steps(std::uint64_t batch, const sparse::NetworkShape& shape) {
   const std::uint64_t values = batch * hidden_columns(shape);
   const std::uint64_t steps =
-      std::max(kMostSamples / batch, engine::parameter_count(shape) / (kParametersOfValue * values));
+      std::max(kMostSamples / batch, sparse_engine::parameter_count(shape) / (kParametersOfValue * values));
   return std::clamp(steps, kLargeSteps, kMostSteps);
 }
 
 // Bytes of a step for what hash tables found (found_records.h).
-std::uint64_t found_bytes(const engine::TrainConfig& config, const engine::Recipe& recipe, std::size_t labels,
-                          std::size_t nodes) {
+std::uint64_t found_bytes(const sparse_engine::TrainConfig& config, const sparse_engine::Recipe& recipe,
+                          std::size_t labels, std::size_t nodes) {
   if (!recipe.tables) return 0;
   const sparse::HashNegativeOptions tables =
-      engine::hash_negative_options(config, *recipe.tables, recipe.steps);
+      sparse_engine::hash_negative_options(config, *recipe.tables, recipe.steps);
   const std::uint64_t shards = (labels >> fleet_shard_shift(labels, nodes)) + 1;
   return tables.queries * (2 + tables.found / tables.queries + shards) * sizeof(std::uint32_t);
 }
 
 // Bytes of a step where all outputs are exchanged: a node's own scores that it keeps, and all scores as
 // they travel, written and read.
-std::uint64_t output_bytes(const engine::TrainConfig& config, const engine::DataShape& shape) {
-  if (config.cluster.exchange == engine::ExchangeKind::kShares) return 0;
-  return engine::active_rows(config, shape) * config.train.batch * kForEachScore;
+std::uint64_t output_bytes(const sparse_engine::TrainConfig& config, const sparse_engine::DataShape& shape) {
+  if (config.cluster.exchange == sparse_engine::ExchangeKind::kShares) return 0;
+  return sparse_engine::active_rows(config, shape) * config.train.batch * kForEachScore;
 }
 
 }  // namespace
@@ -84,29 +84,30 @@ unsigned fleet_shard_shift(std::size_t labels, std::size_t nodes) {
   return sparse::shard_shift(labels, std::max(kFewestShards, kShardsOfNode * nodes));
 }
 
-std::size_t fleet_copies(const engine::TrainConfig& config, std::size_t nodes) {
+std::size_t fleet_copies(const sparse_engine::TrainConfig& config, std::size_t nodes) {
   return std::min<std::size_t>(config.cluster.copies, nodes - 1);
 }
 
 std::vector<std::string_view> codec_names() { return {net::kCodecNames.begin(), net::kCodecNames.end()}; }
 
 std::uint64_t trained_bytes(const sparse::NetworkShape& shape) {
-  return 3 * kFloat * engine::parameter_count(shape);
+  return 3 * kFloat * sparse_engine::parameter_count(shape);
 }
 
-std::uint64_t snapshot_steps(const engine::TrainConfig& config, const sparse::NetworkShape& shape) {
+std::uint64_t snapshot_steps(const sparse_engine::TrainConfig& config, const sparse::NetworkShape& shape) {
   if (config.cluster.snapshot_every) return *config.cluster.snapshot_every;
   return std::clamp(trained_bytes(shape) / kLoggedPart / logged_bytes(config, shape), kFewestSteps,
                     most_steps(config.train.batch, shape));
 }
 
-std::uint64_t fleet_memory_needed(const engine::TrainConfig& config, const engine::Recipe& recipe,
-                                  const engine::DataShape& shape, std::size_t nodes) {
+std::uint64_t fleet_memory_needed(const sparse_engine::TrainConfig& config,
+                                  const sparse_engine::Recipe& recipe, const sparse_engine::DataShape& shape,
+                                  std::size_t nodes) {
   // The bytes that one process would need without prediction: its network, and the buffers of a step.
-  engine::TrainConfig training = config;
+  sparse_engine::TrainConfig training = config;
   training.predict.instances = false;
-  const std::uint64_t shared = engine::memory_needed(training, recipe, shape, {});
-  const sparse::NetworkShape trained = engine::network_shape(recipe, shape.features, shape.labels);
+  const std::uint64_t shared = sparse_engine::memory_needed(training, recipe, shape, {});
+  const sparse::NetworkShape trained = sparse_engine::network_shape(recipe, shape.features, shape.labels);
   const std::uint64_t batch = config.train.batch;
   const std::uint64_t steps = std::min(recipe.steps, kLoggedIntervals * snapshot_steps(config, trained));
   const std::uint64_t drawn = config.train.sampled > 0 ? shape.labels * std::uint64_t{24} : 0;
@@ -116,11 +117,11 @@ std::uint64_t fleet_memory_needed(const engine::TrainConfig& config, const engin
                             8 * hidden_columns(trained) * batch * kFloat + shape.labels * 2 * kFloat + drawn +
                             (std::uint64_t{64} << 20);
   // Members that measure what they have trained have the rows as bytes.
-  const bool measured = engine::stays_in_parts(config) && !config.data.test.empty();
+  const bool measured = sparse_engine::stays_in_parts(config) && !config.data.test.empty();
   const std::uint64_t search =
       measured ? shape.labels * (sparse::row_stride(trained.last_hidden()) + kForEachRow) : 0;
   return shared + search + (kWritten + kForEachCopy * fleet_copies(config, nodes)) * trained_bytes(trained) +
          nodes * own;
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

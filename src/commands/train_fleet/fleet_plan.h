@@ -15,7 +15,7 @@
 #include "engines/sparse/config/recipe.h"
 #include "learn/sparse/network/network_shape.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 // Shards have 2^shift rows. The shift is the largest (learn/sparse/network/row_order.h) that leaves at least
 // 16 shards a node and 64 in all, if there are labels enough.
@@ -23,7 +23,7 @@ namespace gossamer::node {
 
 // Copies of each part beside the holder's: as many as cluster.copies says, and no
 // more than there are other nodes.
-[[nodiscard]] std::size_t fleet_copies(const engine::TrainConfig& config, std::size_t nodes);
+[[nodiscard]] std::size_t fleet_copies(const sparse_engine::TrainConfig& config, std::size_t nodes);
 
 // The values of cluster.codec.
 [[nodiscard]] std::vector<std::string_view> codec_names();
@@ -45,13 +45,13 @@ namespace gossamer::node {
 // `most` limits the time of computing steps anew. It is 98,304 samples, or steps that exchange one
 // value of h for every four parameters, whichever are more. With a shorter interval, snapshots would be
 // much more traffic than the steps.
-[[nodiscard]] std::uint64_t snapshot_steps(const engine::TrainConfig& config,
+[[nodiscard]] std::uint64_t snapshot_steps(const sparse_engine::TrainConfig& config,
                                            const sparse::NetworkShape& shape);
 
 // Peak bytes of all nodes together while they train. The network counts once, and its copies at other nodes
 // count too. What a node has of every sample, and its log of steps, count once for each node.
-[[nodiscard]] std::uint64_t fleet_memory_needed(const engine::TrainConfig& config,
-                                                const engine::Recipe& recipe, const engine::DataShape& shape,
-                                                std::size_t nodes);
+[[nodiscard]] std::uint64_t fleet_memory_needed(const sparse_engine::TrainConfig& config,
+                                                const sparse_engine::Recipe& recipe,
+                                                const sparse_engine::DataShape& shape, std::size_t nodes);
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

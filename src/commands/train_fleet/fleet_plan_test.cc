@@ -7,7 +7,7 @@
 
 #include "learn/sparse/network/row_order.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 std::size_t shards_at(std::size_t labels, unsigned shift) {
@@ -35,14 +35,14 @@ TEST(FleetPlan, ShardsAreAsLargeAsTheyMayBe) {
 // The network and its copies count once, however many nodes there are. Each node has a log of its own,
 // of the steps since a snapshot.
 TEST(FleetPlan, MemoryGrowsWithNodesByWhatEachHas) {
-  engine::TrainConfig config;
-  config.optimizer.moments = engine::MomentsKind::kElement;
-  const engine::DataShape shape{.records = 100'000,
-                                .features = 50'000,
-                                .labels = 200'000,
-                                .feature_entries = 1'000'000,
-                                .label_entries = 300'000};
-  engine::Recipe recipe{.hidden = 128, .steps = 10};
+  sparse_engine::TrainConfig config;
+  config.optimizer.moments = sparse_engine::MomentsKind::kElement;
+  const sparse_engine::DataShape shape{.records = 100'000,
+                                       .features = 50'000,
+                                       .labels = 200'000,
+                                       .feature_entries = 1'000'000,
+                                       .label_entries = 300'000};
+  sparse_engine::Recipe recipe{.hidden = 128, .steps = 10};
   const auto needed = [&](std::size_t nodes) { return fleet_memory_needed(config, recipe, shape, nodes); };
   const std::uint64_t network = 3 * 4 * 128 * std::uint64_t{250'000};
   EXPECT_GT(needed(1), network);
@@ -63,7 +63,7 @@ TEST(FleetPlan, MemoryGrowsWithNodesByWhatEachHas) {
 // than a quarter of the network.
 TEST(FleetPlan, SnapshotsAreRareWhereTheNetworkIsLarge) {
   const auto steps = [](std::size_t labels, std::size_t batch, net::Codec codec = net::Codec::kBf16) {
-    engine::TrainConfig config;
+    sparse_engine::TrainConfig config;
     config.train.batch = static_cast<std::uint32_t>(batch);
     config.cluster.codec = codec;
     return snapshot_steps(config, {.features = 1000, .labels = labels, .hidden = 128});
@@ -84,14 +84,14 @@ TEST(FleetPlan, SnapshotsAreRareWhereTheNetworkIsLarge) {
 // Copies are as many as cluster.copies says, and no more than other nodes. Each takes memory, and so do
 // the steps between two snapshots.
 TEST(FleetPlan, CopiesAndSnapshotsTakeMemory) {
-  engine::TrainConfig config;
-  config.optimizer.moments = engine::MomentsKind::kElement;
-  const engine::DataShape shape{.records = 100'000,
-                                .features = 50'000,
-                                .labels = 200'000,
-                                .feature_entries = 1'000'000,
-                                .label_entries = 300'000};
-  const engine::Recipe recipe{.hidden = 128, .steps = 1'000'000};
+  sparse_engine::TrainConfig config;
+  config.optimizer.moments = sparse_engine::MomentsKind::kElement;
+  const sparse_engine::DataShape shape{.records = 100'000,
+                                       .features = 50'000,
+                                       .labels = 200'000,
+                                       .feature_entries = 1'000'000,
+                                       .label_entries = 300'000};
+  const sparse_engine::Recipe recipe{.hidden = 128, .steps = 1'000'000};
   const auto needed = [&](std::uint32_t copies) {
     config.cluster.copies = copies;
     return fleet_memory_needed(config, recipe, shape, 4);
@@ -103,10 +103,10 @@ TEST(FleetPlan, CopiesAndSnapshotsTakeMemory) {
   EXPECT_EQ(fleet_copies(config, 4), 3U);
   EXPECT_EQ(fleet_copies(config, 64), 63U);
   const std::uint64_t shares = needed(1);
-  config.cluster.exchange = engine::ExchangeKind::kDslide;
+  config.cluster.exchange = sparse_engine::ExchangeKind::kDslide;
   // There are three labels a record. Four nodes keep and read all of their scores.
   EXPECT_GT(needed(1) - shares, std::uint64_t{4} * 3 * 256 * 256 * (4 + 8));
-  config.cluster.exchange = engine::ExchangeKind::kShares;
+  config.cluster.exchange = sparse_engine::ExchangeKind::kShares;
   config.cluster.snapshot_every = 20;
   const std::uint64_t before = needed(1);
   config.cluster.snapshot_every = 21;
@@ -114,4 +114,4 @@ TEST(FleetPlan, CopiesAndSnapshotsTakeMemory) {
 }
 
 }  // namespace
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

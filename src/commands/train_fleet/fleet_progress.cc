@@ -15,23 +15,23 @@
 #include "engines/sparse/fleet/step/fleet_job.h"
 #include "run/run_directory.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 constexpr std::size_t kLossWindow = 100;
 
 }  // namespace
 
-FleetProgress::FleetProgress(const NodeHost& host, const std::string& run, const engine::TrainInputs& inputs,
-                             const engine::TrainHooks& hooks, engine::FleetShape shape,
-                             engine::CheckpointInfo from)
+FleetProgress::FleetProgress(const run::NodeHost& host, const std::string& run,
+                             const sparse_engine::TrainInputs& inputs, const sparse_engine::TrainHooks& hooks,
+                             sparse_engine::FleetShape shape, tensors::CheckpointInfo from)
     : host_(host),
       in_(inputs),
       hooks_(hooks),
       shape_(std::move(shape)),
       run_(run),
-      parts_at_(RunPaths(run).parts()),
-      schedule_(engine::schedule_of(inputs.config, inputs.recipe)),
+      parts_at_(run::RunPaths(run).parts()),
+      schedule_(sparse_engine::schedule_of(inputs.config, inputs.recipe)),
       reports_(host.disk, parts_at_),
       recovery_reports_(host.disk, parts_at_),
       from_(std::move(from)),
@@ -82,8 +82,8 @@ void FleetProgress::add_to(StepRunner::Cost& cost) const {
   cost.recoveries = recoveries_;
 }
 
-engine::CheckpointInfo FleetProgress::info(const engine::RunCost& cost) const {
-  engine::RunCost all = cost;
+tensors::CheckpointInfo FleetProgress::info(const tensors::RunCost& cost) const {
+  tensors::RunCost all = cost;
   all += from_.cost;
   return {.next_step = StepNumber(steps_),
           .run_id = in_.run_id,
@@ -108,7 +108,7 @@ Result<bool> FleetProgress::delivered() {
   if (!parts.ok()) return parts.error();
   if (!cover(*parts, shape_)) return false;
   parts_ = *std::move(parts);
-  if (in_.config.data.test.empty() || !engine::stays_in_parts(in_.config)) return true;
+  if (in_.config.data.test.empty() || !sparse_engine::stays_in_parts(in_.config)) return true;
   auto ranks = load_ranks(host_.disk, parts_at_, trained);
   if (!ranks.ok()) return ranks.error();
   ranks_ = *std::move(ranks);
@@ -120,15 +120,15 @@ Result<bool> FleetProgress::delivered() {
   return ranks_.has_value();
 }
 
-Result<engine::TrainOutcome> FleetProgress::outcome() const {
-  engine::TrainOutcome outcome;
+Result<sparse_engine::TrainOutcome> FleetProgress::outcome() const {
+  sparse_engine::TrainOutcome outcome;
   outcome.steps = parts_.empty() ? steps_ : in_.recipe.steps;
   outcome.samples = outcome.steps * in_.config.train.batch;
   outcome.final_loss = std::accumulate(losses_.begin(), losses_.end(), 0.0) /
                        static_cast<double>(std::max<std::size_t>(1, losses_.size()));
   if (from_.next_step > StepNumber()) outcome.resumed_at = from_.next_step;
   outcome.cost_before = from_.cost;
-  if (parts_.empty() || engine::stays_in_parts(in_.config)) return outcome;
+  if (parts_.empty() || sparse_engine::stays_in_parts(in_.config)) return outcome;
   const sparse::RowOrder order(in_.labels.count, shape_.shard_shift);
   auto network = put_together(host_.disk, parts_, shape_, order);
   if (!network.ok()) return network.error();
@@ -137,7 +137,7 @@ Result<engine::TrainOutcome> FleetProgress::outcome() const {
 }
 
 Result<std::optional<NetworkInParts>> FleetProgress::in_parts() const {
-  if (parts_.empty() || !engine::stays_in_parts(in_.config)) return std::optional<NetworkInParts>();
+  if (parts_.empty() || !sparse_engine::stays_in_parts(in_.config)) return std::optional<NetworkInParts>();
   const sparse::RowOrder order(in_.labels.count, shape_.shard_shift);
   auto tensors = PartTensors::open(host_.disk, parts_, shape_, order);
   if (!tensors.ok()) return tensors.error();
@@ -164,7 +164,8 @@ Result<std::optional<TrainedNetwork>> trained_before(FleetProgress& progress) {
   return Found(TrainedNetwork{.outcome = *std::move(outcome), .parts = *std::move(parts)});
 }
 
-void tell_start(const NodeHost& host, const engine::CheckpointInfo& from, const engine::TrainHooks& hooks) {
+void tell_start(const run::NodeHost& host, const tensors::CheckpointInfo& from,
+                const sparse_engine::TrainHooks& hooks) {
   if (from.next_step == StepNumber()) return;
   host.say(fmt::format("goes on at step {}", from.next_step.value));
   hooks.events("resumed", {{"step", from.next_step.value}, {"from_run", from.run_id}});
@@ -172,8 +173,8 @@ void tell_start(const NodeHost& host, const engine::CheckpointInfo& from, const 
 
 // The second directory has deliveries of members elsewhere that are on their way.
 void remove_delivered(host::Disk& disk, const std::string& run) {
-  const std::string parts = RunPaths(run).parts();
+  const std::string parts = run::RunPaths(run).parts();
   for (const std::string& one : {parts, parts + ".incoming"}) static_cast<void>(disk.remove_all(one));
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

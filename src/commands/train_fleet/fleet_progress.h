@@ -27,14 +27,15 @@
 #include "learn/sparse/network/schedule.h"
 #include "run/node_host.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 class FleetProgress {
  public:
   // Host, inputs and hooks, and what they borrow, outlive it. Makes the directory for parts.
   // `from` is where the run goes on.
-  FleetProgress(const NodeHost& host, const std::string& run, const engine::TrainInputs& inputs,
-                const engine::TrainHooks& hooks, engine::FleetShape shape, engine::CheckpointInfo from = {});
+  FleetProgress(const run::NodeHost& host, const std::string& run, const sparse_engine::TrainInputs& inputs,
+                const sparse_engine::TrainHooks& hooks, sparse_engine::FleetShape shape,
+                tensors::CheckpointInfo from = {});
 
   // Hands on the steps that all members have told of since the last call, and the checkpoints that failed.
   void tell_steps();
@@ -50,22 +51,22 @@ class FleetProgress {
   // Whether these nodes have done some of them.
   [[nodiscard]] bool stepping() const { return steps_ > from_.next_step.value; }
   // What is known of the run by now. `cost` is the cost of this training.
-  [[nodiscard]] engine::CheckpointInfo info(const engine::RunCost& cost) const;
+  [[nodiscard]] tensors::CheckpointInfo info(const tensors::RunCost& cost) const;
   // The error for a run that was asked to stop, where the newest checkpoint is older than the last step.
   [[nodiscard]] Error not_saved(StepNumber newest) const;
   // Whether members have delivered all of the trained network, and their measurements if they measure.
   [[nodiscard]] Result<bool> delivered();
   [[nodiscard]] std::size_t parts() const { return parts_.size(); }
   // The outcome of training. It has the network, if that was delivered and is to be in one memory.
-  [[nodiscard]] Result<engine::TrainOutcome> outcome() const;
+  [[nodiscard]] Result<sparse_engine::TrainOutcome> outcome() const;
   // The network that was delivered, if it was and is not to be in one memory.
   [[nodiscard]] Result<std::optional<NetworkInParts>> in_parts() const;
 
  private:
-  const NodeHost& host_;
-  const engine::TrainInputs& in_;
-  const engine::TrainHooks& hooks_;
-  const engine::FleetShape shape_;
+  const run::NodeHost& host_;
+  const sparse_engine::TrainInputs& in_;
+  const sparse_engine::TrainHooks& hooks_;
+  const sparse_engine::FleetShape shape_;
   const std::string run_;
   const std::string parts_at_;
   const sparse::Schedule schedule_;
@@ -73,7 +74,7 @@ class FleetProgress {
   RecoveryReportReader recovery_reports_;
   std::vector<engine::FleetRecovery> recoveries_;
   std::function<std::string(std::string)> name_;
-  const engine::CheckpointInfo from_;
+  const tensors::CheckpointInfo from_;
   std::uint64_t steps_;
   std::deque<double> losses_;
   std::string not_written_;      // why the last failed checkpoint could not be written
@@ -86,7 +87,7 @@ class FleetProgress {
 
 // A trained network: in the outcome's memory, or in parts.
 struct TrainedNetwork {
-  engine::TrainOutcome outcome;
+  sparse_engine::TrainOutcome outcome;
   std::optional<NetworkInParts> parts;
 };
 // The network that nodes of an earlier process delivered, if that process ended before it had
@@ -95,8 +96,9 @@ struct TrainedNetwork {
 [[nodiscard]] Result<std::optional<TrainedNetwork>> trained_before(FleetProgress& progress);
 
 // Tells that a run goes on from a checkpoint, if it does.
-void tell_start(const NodeHost& host, const engine::CheckpointInfo& from, const engine::TrainHooks& hooks);
+void tell_start(const run::NodeHost& host, const tensors::CheckpointInfo& from,
+                const sparse_engine::TrainHooks& hooks);
 // Removes what members delivered to the run in that directory. If it cannot be removed, only room is lost.
 void remove_delivered(host::Disk& disk, const std::string& run);
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -16,27 +16,27 @@
 #include "node/event_loop.h"
 #include "node/node_processes.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 // One training, from the start of the nodes to their end.
 class FleetTraining {
  public:
-  FleetTraining(const NodeHost& host, const engine::TrainInputs& inputs, const engine::TrainHooks& hooks,
-                FleetProgress& progress, NodeProcesses& nodes)
+  FleetTraining(const run::NodeHost& host, const sparse_engine::TrainInputs& inputs,
+                const sparse_engine::TrainHooks& hooks, FleetProgress& progress, node::NodeProcesses& nodes)
       : host_(host),
         in_(inputs),
         hooks_(hooks),
         progress_(progress),
         nodes_(nodes),
         keeper_(host.disk, {.directory = inputs.checkpoint_directory,
-                            .run = engine::checkpointed_run(inputs),
+                            .run = sparse_engine::checkpointed_run(inputs),
                             .keep = inputs.config.checkpoint.keep,
                             .start = StepNumber(progress.steps())}),
         begin_(host.clock.now()) {}
 
-  Result<engine::TrainOutcome> run() {
-    EventLoop loop(host_.clock);
+  Result<sparse_engine::TrainOutcome> run() {
+    node::EventLoop loop(host_.clock);
     loop.run(
         [this]() -> std::optional<Instant> {
           work();
@@ -73,7 +73,7 @@ class FleetTraining {
     if (auto good = nodes_.look(progress_.stepping()); !good.ok()) fail(good.error());
   }
 
-  [[nodiscard]] engine::CheckpointInfo info() const {
+  [[nodiscard]] tensors::CheckpointInfo info() const {
     return progress_.info({.load_seconds = in_.load_seconds,
                            .train_seconds = (host_.clock.now() - begin_).seconds(),
                            .cpu_seconds = host_.clock.process_cpu().seconds() + nodes_.cost().cpu_seconds});
@@ -82,11 +82,11 @@ class FleetTraining {
   // Saves the trained network as one process keeps it. The rest of the work can be done with any number of
   // nodes. A failure costs only time.
   void save_trained(sparse::Network& network) {
-    const engine::CheckpointConfig& when = in_.config.checkpoint;
+    const sparse_engine::CheckpointConfig& when = in_.config.checkpoint;
     if (when.every_steps == 0 && when.every_minutes == 0) return;
-    engine::CheckpointInfo trained = info();
+    tensors::CheckpointInfo trained = info();
     trained.next_step = StepNumber(in_.recipe.steps);
-    auto saved = engine::save_trained_checkpoint(in_, std::move(trained), network);
+    auto saved = sparse_engine::save_trained_checkpoint(in_, std::move(trained), network);
     if (saved.ok()) return keeper_.add(StepNumber(in_.recipe.steps));
     hooks_.events("checkpoint_failed", {{"step", in_.recipe.steps}, {"error", saved.error().message()}});
   }
@@ -101,11 +101,11 @@ class FleetTraining {
     nodes_.kill();
   }
 
-  const NodeHost& host_;
-  const engine::TrainInputs& in_;
-  const engine::TrainHooks& hooks_;
+  const run::NodeHost& host_;
+  const sparse_engine::TrainInputs& in_;
+  const sparse_engine::TrainHooks& hooks_;
   FleetProgress& progress_;
-  NodeProcesses& nodes_;
+  node::NodeProcesses& nodes_;
   CheckpointKeeper keeper_;
   const Instant begin_;
   bool ending_ = false;
@@ -114,20 +114,23 @@ class FleetTraining {
 
 }  // namespace
 
-std::uint64_t FleetRunner::memory_needed(const engine::TrainConfig& config, const engine::Recipe& recipe,
-                                         const engine::DataShape& shape) const {
+std::uint64_t FleetRunner::memory_needed(const sparse_engine::TrainConfig& config,
+                                         const sparse_engine::Recipe& recipe,
+                                         const sparse_engine::DataShape& shape) const {
   return fleet_memory_needed(config, recipe, shape, options_.nodes);
 }
 
-Result<engine::TrainOutcome> FleetRunner::train(const RunPaths& paths, const engine::TrainInputs& inputs,
-                                                const engine::TrainHooks& hooks) {
-  const auto start = engine::prepare_fleet_start(inputs, hooks.events);
+Result<sparse_engine::TrainOutcome> FleetRunner::train(const run::RunPaths& paths,
+                                                       const sparse_engine::TrainInputs& inputs,
+                                                       const sparse_engine::TrainHooks& hooks) {
+  const auto start = sparse_engine::prepare_fleet_start(inputs, hooks.events);
   if (!start.ok()) return start.error();
-  if (start->trained) return engine::train(inputs, hooks);
-  const engine::CheckpointInfo& from = start->from;
+  if (start->trained) return sparse_engine::train(inputs, hooks);
+  const tensors::CheckpointInfo& from = start->from;
   tell_start(host_, from, hooks);
-  const engine::FleetShape shape{
-      .network = engine::network_shape(inputs.recipe, inputs.schema.features(), inputs.schema.labels()),
+  const sparse_engine::FleetShape shape{
+      .network =
+          sparse_engine::network_shape(inputs.recipe, inputs.schema.features(), inputs.schema.labels()),
       .shard_shift = fleet_shard_shift(inputs.schema.labels(), options_.nodes)};
   run_ = paths.root;
   FleetProgress before(host_, paths.root, inputs, hooks, shape);
@@ -139,10 +142,10 @@ Result<engine::TrainOutcome> FleetRunner::train(const RunPaths& paths, const eng
   }
   if (auto written = write_start(host_.disk, paths.root, from.next_step); !written.ok())
     return written.error();
-  auto nodes = NodeProcesses::start(host_, {.run = paths.root,
-                                            .nodes = options_.nodes,
-                                            .threads_each = options_.threads_each,
-                                            .program = options_.program});
+  auto nodes = node::NodeProcesses::start(host_, {.run = paths.root,
+                                                  .nodes = options_.nodes,
+                                                  .threads_each = options_.threads_each,
+                                                  .program = options_.program});
   if (!nodes.ok()) return nodes.error();
   host_.say(fmt::format("{} nodes, {} threads each; what they say is in {}/nodes/*.log", options_.nodes,
                         options_.threads_each, paths.root));
@@ -150,7 +153,7 @@ Result<engine::TrainOutcome> FleetRunner::train(const RunPaths& paths, const eng
   progress.name_causes([&nodes](std::string cause) { return (*nodes)->as_seen(std::move(cause)); });
   FleetTraining training(host_, inputs, hooks, progress, **nodes);
   auto outcome = training.run();
-  const NodeProcesses::Cost processes = (*nodes)->cost();
+  const node::NodeProcesses::Cost processes = (*nodes)->cost();
   cost_ = {.cpu_seconds = processes.cpu_seconds, .peak_rss_bytes = processes.peak_rss_bytes};
   progress.add_to(cost_);
   if (!outcome.ok()) return outcome;
@@ -162,4 +165,4 @@ Result<engine::TrainOutcome> FleetRunner::train(const RunPaths& paths, const eng
 
 void FleetRunner::saved() { remove_delivered(host_.disk, run_); }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

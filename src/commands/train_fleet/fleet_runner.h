@@ -25,7 +25,7 @@
 #include "commands/train_fleet/fleet_progress.h"
 #include "run/node_host.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 inline constexpr std::size_t kMostNodes = 64;
 
@@ -37,13 +37,15 @@ class FleetRunner final : public StepRunner {
     std::string program;           // path of the program's file
   };
   // The host and what it borrows outlive it.
-  FleetRunner(const NodeHost& host, Options options) : host_(host), options_(std::move(options)) {}
+  FleetRunner(const run::NodeHost& host, Options options) : host_(host), options_(std::move(options)) {}
 
   [[nodiscard]] std::uint64_t nodes() const override { return options_.nodes; }
-  [[nodiscard]] std::uint64_t memory_needed(const engine::TrainConfig& config, const engine::Recipe& recipe,
-                                            const engine::DataShape& shape) const override;
-  [[nodiscard]] Result<engine::TrainOutcome> train(const RunPaths& paths, const engine::TrainInputs& inputs,
-                                                   const engine::TrainHooks& hooks) override;
+  [[nodiscard]] std::uint64_t memory_needed(const sparse_engine::TrainConfig& config,
+                                            const sparse_engine::Recipe& recipe,
+                                            const sparse_engine::DataShape& shape) const override;
+  [[nodiscard]] Result<sparse_engine::TrainOutcome> train(const run::RunPaths& paths,
+                                                          const sparse_engine::TrainInputs& inputs,
+                                                          const sparse_engine::TrainHooks& hooks) override;
   [[nodiscard]] Result<std::optional<NetworkInParts>> take_parts() override {
     return std::exchange(parts_, std::nullopt);
   }
@@ -51,11 +53,11 @@ class FleetRunner final : public StepRunner {
   [[nodiscard]] Cost cost() const override { return cost_; }
 
  private:
-  const NodeHost& host_;
+  const run::NodeHost& host_;
   const Options options_;
   std::string run_;
   std::optional<NetworkInParts> parts_;
   Cost cost_;
 };
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

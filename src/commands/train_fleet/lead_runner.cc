@@ -19,7 +19,7 @@
 #include "node/supply_companion.h"
 #include "run/run_directory.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 // With shards for so many members each has an even part of the work. The number must not
@@ -33,7 +33,7 @@ std::string ended_file(const std::string& run) { return run + "/nodes/ended"; }
 Result<bool> is_led(host::Disk& disk, const std::string& run) {
   const auto ended = disk.exists(ended_file(run));
   if (!ended.ok() || *ended) return ended.ok() ? Result<bool>(false) : ended.error();
-  return has_membership(disk, lead_directory(run));
+  return node::has_membership(disk, lead_directory(run));
 }
 
 // How long a run that is to end waits for room on the disk.
@@ -51,11 +51,11 @@ Error not_stored(const Error& why) {
 }
 
 // The checkpoint that the run began with, for a run that is led on.
-engine::CheckpointInfo began_with(const engine::TrainInputs& inputs, StepNumber start) {
+tensors::CheckpointInfo began_with(const sparse_engine::TrainInputs& inputs, StepNumber start) {
   if (start == StepNumber()) return {};
-  const auto kept = engine::FleetCheckpoint::open(inputs.disk, inputs.checkpoint_directory,
-                                                  engine::checkpointed_run(inputs), start);
-  engine::CheckpointInfo info;
+  const auto kept = sparse_engine::FleetCheckpoint::open(inputs.disk, inputs.checkpoint_directory,
+                                                         sparse_engine::checkpointed_run(inputs), start);
+  tensors::CheckpointInfo info;
   info.next_step = start;
   return kept.ok() ? kept->info() : info;
 }
@@ -63,14 +63,15 @@ engine::CheckpointInfo began_with(const engine::TrainInputs& inputs, StepNumber 
 // Watch follows the run. It tells the companion when the run is over, and looks after checkpoints.
 class Watch {
  public:
-  Watch(const NodeHost& host, const engine::TrainInputs& inputs, const engine::TrainHooks& hooks,
-        FleetProgress& progress, StepNumber start, std::string delivered)
+  Watch(const run::NodeHost& host, const sparse_engine::TrainInputs& inputs,
+        const sparse_engine::TrainHooks& hooks, FleetProgress& progress, StepNumber start,
+        std::string delivered)
       : host_(host),
         in_(inputs),
         hooks_(hooks),
         progress_(progress),
         keeper_(host.disk, {.directory = inputs.checkpoint_directory,
-                            .run = engine::checkpointed_run(inputs),
+                            .run = sparse_engine::checkpointed_run(inputs),
                             .keep = inputs.config.checkpoint.keep,
                             .start = start,
                             .keeps_start = true,
@@ -102,9 +103,9 @@ class Watch {
   [[nodiscard]] StepNumber newest_checkpoint() const { return keeper_.newest(); }
 
  private:
-  const NodeHost& host_;
-  const engine::TrainInputs& in_;
-  const engine::TrainHooks& hooks_;
+  const run::NodeHost& host_;
+  const sparse_engine::TrainInputs& in_;
+  const sparse_engine::TrainHooks& hooks_;
   FleetProgress& progress_;
   CheckpointKeeper keeper_;
   const Instant begin_;
@@ -117,8 +118,9 @@ class Watch {
 
 std::string lead_directory(const std::string& run) { return run + "/nodes/coordinator"; }
 
-Result<engine::TrainOutcome> LeadRunner::train(const RunPaths& paths, const engine::TrainInputs& inputs,
-                                               const engine::TrainHooks& hooks) {
+Result<sparse_engine::TrainOutcome> LeadRunner::train(const run::RunPaths& paths,
+                                                      const sparse_engine::TrainInputs& inputs,
+                                                      const sparse_engine::TrainHooks& hooks) {
   run_ = paths.root;
   const auto led = is_led(host_.disk, run_);
   if (!led.ok()) return led.error();
@@ -126,9 +128,9 @@ Result<engine::TrainOutcome> LeadRunner::train(const RunPaths& paths, const engi
     auto trained = trained_by_others(inputs, hooks);
     if (!trained.ok()) return trained.error();
     if (trained->has_value()) return **std::move(trained);
-    const auto start = engine::prepare_fleet_start(inputs, hooks.events);
+    const auto start = sparse_engine::prepare_fleet_start(inputs, hooks.events);
     if (!start.ok()) return start.error();
-    if (start->trained) return engine::train(inputs, hooks);
+    if (start->trained) return sparse_engine::train(inputs, hooks);
     tell_start(host_, start->from, hooks);
     stay_where_it_was();
     if (auto written = write_start(host_.disk, run_, start->from.next_step); !written.ok())
@@ -157,10 +159,10 @@ Result<engine::TrainOutcome> LeadRunner::train(const RunPaths& paths, const engi
   return take_outcome(progress);
 }
 
-Result<std::optional<engine::TrainOutcome>> LeadRunner::trained_by_others(const engine::TrainInputs& inputs,
-                                                                          const engine::TrainHooks& hooks) {
-  using Found = std::optional<engine::TrainOutcome>;
-  const auto there = host_.disk.exists(RunPaths(run_).parts());
+Result<std::optional<sparse_engine::TrainOutcome>> LeadRunner::trained_by_others(
+    const sparse_engine::TrainInputs& inputs, const sparse_engine::TrainHooks& hooks) {
+  using Found = std::optional<sparse_engine::TrainOutcome>;
+  const auto there = host_.disk.exists(run::RunPaths(run_).parts());
   if (!there.ok()) return there.error();
   if (!*there) return Found();
   const auto lead = prepare_lead(host_, run_, kMembersInMind);
@@ -178,8 +180,8 @@ Result<std::optional<engine::TrainOutcome>> LeadRunner::trained_by_others(const 
 
 // Listens where the coordinator was before. Machines that are started again look for it there.
 void LeadRunner::stay_where_it_was() {
-  CoordinatorOptions& lead = options_.lead;
-  const auto before = load_address(host_.disk, lead_directory(run_));
+  node::CoordinatorOptions& lead = options_.lead;
+  const auto before = node::load_address(host_.disk, lead_directory(run_));
   if (lead.listen || !before.ok() || !before->control) return;
   lead.listen = before->control;
   if (lead.advertise.empty()) lead.advertise = before->coordinator.host;
@@ -187,23 +189,25 @@ void LeadRunner::stay_where_it_was() {
 
 // Leads until the run ends or this process is to stop, and says whether the run has ended. If it has, a file
 // says that --resume begins another one.
-Result<bool> LeadRunner::lead_on(const FleetLead& lead, bool known, const SupplyCompanion::Over& over) {
-  engine::FleetWorkload workload(lead.shape, lead.workload);
-  CoordinatorOptions options = options_.lead;
+Result<bool> LeadRunner::lead_on(const FleetLead& lead, bool known, const node::SupplyCompanion::Over& over) {
+  sparse_engine::FleetWorkload workload(lead.shape, lead.workload);
+  node::CoordinatorOptions options = options_.lead;
   options.directory = lead_directory(run_);
   options.resume = known;
-  options.configuration = run_configuration_bytes({.engine = options_.engine,
-                                                   .program = options.program,
-                                                   .supply = lead.supply,
-                                                   .own = fleet_configuration_bytes(lead.configuration)});
+  options.configuration =
+      node::run_configuration_bytes({.engine = options_.engine,
+                                     .program = options.program,
+                                     .supply = lead.supply,
+                                     .own = fleet_configuration_bytes(lead.configuration)});
   options.tracks = workload.tracks();
-  const SupplyCompanion* companion = nullptr;
-  options.make_companion = [&](const Aside& aside, const Post&) {
-    auto made = std::make_unique<SupplyCompanion>(host_.disk, lead.supply, aside, over, host_.clock.now());
+  const node::SupplyCompanion* companion = nullptr;
+  options.make_companion = [&](const node::Aside& aside, const node::Post&) {
+    auto made =
+        std::make_unique<node::SupplyCompanion>(host_.disk, lead.supply, aside, over, host_.clock.now());
     companion = made.get();
     return made;
   };
-  auto node = CoordinatorNode::start(host_, std::move(options), workload);
+  auto node = node::CoordinatorNode::start(host_, std::move(options), workload);
   if (!node.ok()) return node.error();
   std::string token;
   if ((*node)->new_run()) {
@@ -225,7 +229,7 @@ Result<bool> LeadRunner::lead_on(const FleetLead& lead, bool known, const Supply
 // Whether this process gives up waiting for room on the disk. As long as nodes offer what they have
 // saved and it cannot be stored, the run has not ended. This process says so and ends, and another
 // process takes it from the nodes.
-bool LeadRunner::gives_up(const CoordinatorNode& node, const SupplyCompanion& companion) {
+bool LeadRunner::gives_up(const node::CoordinatorNode& node, const node::SupplyCompanion& companion) {
   const auto& failing = companion.failing();
   if (!node.stopping() || !failing) {
     no_room_.reset();
@@ -243,7 +247,7 @@ bool LeadRunner::gives_up(const CoordinatorNode& node, const SupplyCompanion& co
   return now - no_room_->since >= kRoomPatience;
 }
 
-Result<engine::TrainOutcome> LeadRunner::take_outcome(const FleetProgress& progress) {
+Result<sparse_engine::TrainOutcome> LeadRunner::take_outcome(const FleetProgress& progress) {
   auto parts = progress.in_parts();
   if (!parts.ok()) return parts.error();
   parts_ = *std::move(parts);
@@ -252,4 +256,4 @@ Result<engine::TrainOutcome> LeadRunner::take_outcome(const FleetProgress& progr
 
 void LeadRunner::saved() { remove_delivered(host_.disk, run_); }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -29,7 +29,7 @@
 #include "node/supply_companion.h"
 #include "run/node_host.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 // The directory of the lead of the run in DIR.
 [[nodiscard]] std::string lead_directory(const std::string& run);
@@ -38,24 +38,25 @@ class LeadRunner final : public StepRunner {
  public:
   struct Options {
     // Options of the lead, without those that follow from the run: configuration, tracks, companion.
-    CoordinatorOptions lead;
+    node::CoordinatorOptions lead;
     std::string engine;  // of its members, as the configuration names it
     // Called when it leads. The lead has the address, and `token` is for a new run (else empty).
-    std::function<Result<void>(const CoordinatorNode& lead, const std::string& token)> leads;
+    std::function<Result<void>(const node::CoordinatorNode& lead, const std::string& token)> leads;
   };
   // The host and what it borrows, and the signals, outlive it.
-  LeadRunner(const NodeHost& host, const host::PosixSignals& signals, Options options)
+  LeadRunner(const run::NodeHost& host, const host::PosixSignals& signals, Options options)
       : host_(host), signals_(signals), options_(std::move(options)) {}
 
   // The number of parts that members have delivered.
   [[nodiscard]] std::uint64_t nodes() const override { return nodes_; }
   // 0: steps take no memory of this machine, beyond what putting the model together takes.
-  [[nodiscard]] std::uint64_t memory_needed(const engine::TrainConfig&, const engine::Recipe&,
-                                            const engine::DataShape&) const override {
+  [[nodiscard]] std::uint64_t memory_needed(const sparse_engine::TrainConfig&, const sparse_engine::Recipe&,
+                                            const sparse_engine::DataShape&) const override {
     return 0;
   }
-  [[nodiscard]] Result<engine::TrainOutcome> train(const RunPaths& paths, const engine::TrainInputs& inputs,
-                                                   const engine::TrainHooks& hooks) override;
+  [[nodiscard]] Result<sparse_engine::TrainOutcome> train(const run::RunPaths& paths,
+                                                          const sparse_engine::TrainInputs& inputs,
+                                                          const sparse_engine::TrainHooks& hooks) override;
   [[nodiscard]] Result<std::optional<NetworkInParts>> take_parts() override {
     return std::exchange(parts_, std::nullopt);
   }
@@ -65,14 +66,15 @@ class LeadRunner final : public StepRunner {
 
  private:
   void stay_where_it_was();
-  [[nodiscard]] Result<bool> lead_on(const FleetLead& lead, bool known, const SupplyCompanion::Over& over);
-  [[nodiscard]] bool gives_up(const CoordinatorNode& node, const SupplyCompanion& companion);
+  [[nodiscard]] Result<bool> lead_on(const FleetLead& lead, bool known,
+                                     const node::SupplyCompanion::Over& over);
+  [[nodiscard]] bool gives_up(const node::CoordinatorNode& node, const node::SupplyCompanion& companion);
   // The outcome of a fleet that trained the network and has ended since.
-  [[nodiscard]] Result<std::optional<engine::TrainOutcome>> trained_by_others(
-      const engine::TrainInputs& inputs, const engine::TrainHooks& hooks);
-  [[nodiscard]] Result<engine::TrainOutcome> take_outcome(const FleetProgress& progress);
+  [[nodiscard]] Result<std::optional<sparse_engine::TrainOutcome>> trained_by_others(
+      const sparse_engine::TrainInputs& inputs, const sparse_engine::TrainHooks& hooks);
+  [[nodiscard]] Result<sparse_engine::TrainOutcome> take_outcome(const FleetProgress& progress);
 
-  const NodeHost& host_;
+  const run::NodeHost& host_;
   const host::PosixSignals& signals_;
   Options options_;
   std::uint64_t nodes_ = 0;
@@ -87,4 +89,4 @@ class LeadRunner final : public StepRunner {
   Cost cost_;
 };
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

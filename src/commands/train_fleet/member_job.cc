@@ -32,7 +32,7 @@
 #include "run/run_directory.h"
 #include "settings/toml.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 // Bytes of a delivered part beside its numbers.
@@ -48,7 +48,7 @@ Error not_prepared(const std::string& where, std::string got) {
 }
 
 struct KeptConfig {
-  engine::TrainConfig config;
+  sparse_engine::TrainConfig config;
   std::string run;  // id of the run
 };
 
@@ -56,10 +56,10 @@ Result<KeptConfig> read_config(host::Disk& disk, const std::string& path) {
   constexpr std::size_t kMostBytes = std::size_t{1} << 20;
   const auto text = host::read_text(disk, path, kMostBytes);
   if (!text.ok()) return text.error();
-  auto config = settings::read_config(engine::train_keys(), *text, path);
+  auto config = settings::read_config(sparse_engine::train_keys(), *text, path);
   if (!config.ok()) return config.error();
-  if (auto valid = engine::validate(*config); !valid.ok()) return valid.error();
-  return KeptConfig{.config = *std::move(config), .run = run_id_of(*text)};
+  if (auto valid = sparse_engine::validate(*config); !valid.ok()) return valid.error();
+  return KeptConfig{.config = *std::move(config), .run = run::run_id_of(*text)};
 }
 
 struct OpenedCache {
@@ -68,7 +68,8 @@ struct OpenedCache {
 };
 
 // Opens the data in the run's directory, or in the imported directory that its config names.
-Result<OpenedCache> open_run(const NodeHost& host, const engine::TrainConfig& config, const RunPaths& paths) {
+Result<OpenedCache> open_run(const run::NodeHost& host, const sparse_engine::TrainConfig& config,
+                             const run::RunPaths& paths) {
   CachePlace place{.directory = paths.cache()};
   auto data = open_cache(host, config, place);
   if (data.ok() && !data->has_value()) {
@@ -83,12 +84,14 @@ Result<OpenedCache> open_run(const NodeHost& host, const engine::TrainConfig& co
   return OpenedCache{.place = std::move(place), .data = **std::move(data)};
 }
 
-engine::FleetShape fleet_shape(const engine::Recipe& recipe, const data::Schema& schema, unsigned shift) {
-  return {.network = engine::network_shape(recipe, schema.features(), schema.labels()), .shard_shift = shift};
+sparse_engine::FleetShape fleet_shape(const sparse_engine::Recipe& recipe, const data::Schema& schema,
+                                      unsigned shift) {
+  return {.network = sparse_engine::network_shape(recipe, schema.features(), schema.labels()),
+          .shard_shift = shift};
 }
 
-Error other_data(const std::string& where, const FleetConfiguration& told, const engine::Recipe& recipe,
-                 const data::Schema& schema) {
+Error other_data(const std::string& where, const FleetConfiguration& told,
+                 const sparse_engine::Recipe& recipe, const data::Schema& schema) {
   return {.kind = ErrorKind::kBadData,
           .where = where,
           .what = "the data are not those of the run",
@@ -119,18 +122,21 @@ Result<StepNumber> read_start(host::Disk& disk, const std::string& run) {
                .fix = "resume the run with gossamer train --resume"};
 }
 
-engine::CheckpointedRun checkpointed_run(const engine::TrainConfig& config, const engine::Recipe& recipe,
-                                         const data::Schema& schema) {
-  return {.network = engine::network_shape(recipe, schema.features(), schema.labels()),
-          .moments = engine::table_moments(config.optimizer.moments),
-          .fingerprint = engine::run_fingerprint(config, recipe, schema)};
+sparse_engine::CheckpointedRun checkpointed_run(const sparse_engine::TrainConfig& config,
+                                                const sparse_engine::Recipe& recipe,
+                                                const data::Schema& schema) {
+  return {.network = sparse_engine::network_shape(recipe, schema.features(), schema.labels()),
+          .moments = sparse_engine::table_moments(config.optimizer.moments),
+          .fingerprint = sparse_engine::run_fingerprint(config, recipe, schema)};
 }
 
 // Opens the test records; null where the run has none that its members measure.
-Result<std::unique_ptr<data::CachedDataset>> open_test(const NodeHost& host, const FleetConfiguration& told,
-                                                       const Supply& supply) {
-  const Supply::File* const file = supply.find(kTestCache);
-  if (file == nullptr || !engine::stays_in_parts(told.config)) return std::unique_ptr<data::CachedDataset>();
+Result<std::unique_ptr<data::CachedDataset>> open_test(const run::NodeHost& host,
+                                                       const FleetConfiguration& told,
+                                                       const node::Supply& supply) {
+  const node::Supply::File* const file = supply.find(kTestCache);
+  if (file == nullptr || !sparse_engine::stays_in_parts(told.config))
+    return std::unique_ptr<data::CachedDataset>();
   const std::string path = supply.place_of(*file).path;
   auto test = data::CachedDataset::open(host.disk, path, host.compute);
   if (!test.ok()) return test.error();
@@ -144,23 +150,23 @@ Result<std::unique_ptr<data::CachedDataset>> open_test(const NodeHost& host, con
 }
 
 // A member without the coordinator's directories has what was supplied, and delivers its checkpoints.
-void move_here(FleetConfiguration& told, const Supplied& supplied) {
+void move_here(FleetConfiguration& told, const node::Supplied& supplied) {
   if (!supplied.elsewhere) return;
   told.begin_from = supplied.supply.directory;
   if (!told.checkpoints.empty()) told.checkpoints = supplied.supply.deliver;
 }
 
-std::optional<sparse::HashNegativeOptions> tables_of(const engine::TrainConfig& config,
-                                                     const engine::Recipe& recipe) {
+std::optional<sparse::HashNegativeOptions> tables_of(const sparse_engine::TrainConfig& config,
+                                                     const sparse_engine::Recipe& recipe) {
   if (!recipe.tables) return std::nullopt;
-  return engine::hash_negative_options(config, *recipe.tables, recipe.steps);
+  return sparse_engine::hash_negative_options(config, *recipe.tables, recipe.steps);
 }
 
 // A job, with all objects of the member that it borrows.
 class MemberJob {
  public:
-  MemberJob(const NodeHost& host, FleetConfiguration told, Supplied supplied, TrainingData data,
-            std::unique_ptr<data::CachedDataset> test, engine::Recipe recipe, NodeId self)
+  MemberJob(const run::NodeHost& host, FleetConfiguration told, node::Supplied supplied, TrainingData data,
+            std::unique_ptr<data::CachedDataset> test, sparse_engine::Recipe recipe, NodeId self)
       : told_(std::move(told)),
         supplied_(std::move(supplied)),
         data_(std::move(data)),
@@ -187,11 +193,11 @@ class MemberJob {
                 [this](StepNumber step, const Error& error) { reports_.add_failure(step, error); }),
         job_{.shape = job_shape(),
              .order = order_,
-             .moments = engine::table_moments(told_.config.optimizer.moments),
-             .init = engine::network_init(told_.config),
-             .learner = engine::learner_options(told_.config, recipe_),
+             .moments = sparse_engine::table_moments(told_.config.optimizer.moments),
+             .init = sparse_engine::network_init(told_.config),
+             .learner = sparse_engine::learner_options(told_.config, recipe_),
              .hashed = tables_of(told_.config, recipe_),
-             .schedule = engine::schedule_of(told_.config, recipe_),
+             .schedule = sparse_engine::schedule_of(told_.config, recipe_),
              .start = told_.start,
              .restore = restore_from(host.disk),
              .snapshot_every = snapshot_steps(told_.config, job_shape().network),
@@ -205,7 +211,7 @@ class MemberJob {
              .compute = host.compute,
              .checkpoints = checkpoints(host.disk),
              .stepped =
-                 [this](const engine::FleetStep& step) {
+                 [this](const sparse_engine::FleetStep& step) {
                    reports_.add(step);
                    writer_.look();
                  },
@@ -221,14 +227,14 @@ class MemberJob {
   MemberJob(const MemberJob&) = delete;
   MemberJob& operator=(const MemberJob&) = delete;
 
-  [[nodiscard]] const engine::FleetJob& job() const { return job_; }
+  [[nodiscard]] const sparse_engine::FleetJob& job() const { return job_; }
 
  private:
   [[nodiscard]] const std::string& deliver() const { return supplied_.supply.deliver; }
-  [[nodiscard]] engine::FleetShape job_shape() const {
+  [[nodiscard]] sparse_engine::FleetShape job_shape() const {
     return fleet_shape(recipe_, data_.schema(), told_.shard_shift);
   }
-  [[nodiscard]] engine::FleetCheckpoints checkpoints(host::Disk& disk) {
+  [[nodiscard]] sparse_engine::FleetCheckpoints checkpoints(host::Disk& disk) {
     if (told_.checkpoints.empty()) return {};
     return {.every_steps = told_.config.checkpoint.every_steps,
             .due = [this] { return writer_.due(); },
@@ -240,58 +246,58 @@ class MemberJob {
   // those that are gone from here.
   [[nodiscard]] std::function<bool()> delivered(host::Disk& disk) const {
     return [&disk, directory = told_.checkpoints] {
-      const auto files = engine::fleet_checkpoint_files(disk, directory);
+      const auto files = sparse_engine::fleet_checkpoint_files(disk, directory);
       // The order matters: a file on its way moves from the first place to the second.
-      return (!files.ok() || files->empty()) && !FileDelivery::under_way(disk, directory);
+      return (!files.ok() || files->empty()) && !node::FileDelivery::under_way(disk, directory);
     };
   }
-  std::optional<engine::FleetTest> measured_on(const NodeHost& host, NodeId self) {
+  std::optional<sparse_engine::FleetTest> measured_on(const run::NodeHost& host, NodeId self) {
     if (test_ == nullptr) return std::nullopt;
     reader_.emplace(*test_, weighting_, host.compute);
-    return std::optional<engine::FleetTest>(
-        std::in_place, engine::FleetTest{.reader = *reader_,
-                                         .records = test_->size(),
-                                         .fusion = {.candidates = told_.config.predict.candidates},
-                                         .tested = [this, &host, self](std::span<const std::uint32_t> ranks) {
-                                           return save_ranks(
-                                               host.disk, deliver(),
+    return std::optional<sparse_engine::FleetTest>(
+        std::in_place, sparse_engine::FleetTest{
+                           .reader = *reader_,
+                           .records = test_->size(),
+                           .fusion = {.candidates = told_.config.predict.candidates},
+                           .tested = [this, &host, self](std::span<const std::uint32_t> ranks) {
+                             return save_ranks(host.disk, deliver(),
                                                {.node = self, .step = StepNumber(recipe_.steps)}, ranks);
-                                         }});
+                           }});
   }
   // The checkpoint is opened once. An open one stays, also when newer ones take its place on the disk.
   std::function<Result<void>(sparse::Network&)> restore_from(host::Disk& disk) {
     if (told_.start == StepNumber()) return {};
-    using Opened = Result<engine::FleetCheckpoint>;
+    using Opened = Result<sparse_engine::FleetCheckpoint>;
     auto from = std::make_shared<const Opened>(
-        engine::FleetCheckpoint::open(disk, told_.begin_from, run_, told_.start));
+        sparse_engine::FleetCheckpoint::open(disk, told_.begin_from, run_, told_.start));
     return [this, from = std::move(from)](sparse::Network& part) -> Result<void> {
       return from->ok() ? (*from)->restore(part, samples_.labels().count) : from->error();
     };
   }
 
   const FleetConfiguration told_;
-  const Supplied supplied_;
+  const node::Supplied supplied_;
   const TrainingData data_;
   const std::unique_ptr<const data::CachedDataset> test_;  // null: there are no test records
-  const engine::Recipe recipe_;
+  const sparse_engine::Recipe recipe_;
   const text::FeatureWeighting weighting_;
   TrainingSamples samples_;
   const sparse::RowOrder order_;
   const sparse::LabelCounts labels_;  // by row
-  engine::RowSteps steps_;
+  sparse_engine::RowSteps steps_;
   StepReports reports_;
   RecoveryReports recoveries_;
-  const engine::CheckpointedRun run_;
+  const sparse_engine::CheckpointedRun run_;
   CheckpointWriter writer_;
-  std::optional<engine::BatchReader> reader_;  // reads test_
-  const engine::FleetJob job_;
+  std::optional<sparse_engine::BatchReader> reader_;  // reads test_
+  const sparse_engine::FleetJob job_;
 };
 
 }  // namespace
 
 Result<void> write_start(host::Disk& disk, const std::string& run, StepNumber start) {
   if (auto removed = disk.remove_all(nodes_directory(run)); !removed.ok()) return removed;
-  if (auto made = disk.make_directories(RunPaths(run).parts()); !made.ok()) return made;
+  if (auto made = disk.make_directories(run::RunPaths(run).parts()); !made.ok()) return made;
   return host::replace_file(disk, start_file(run), fmt::format("{}\n", start.value));
 }
 
@@ -301,15 +307,15 @@ Result<void> supply_start(host::Disk& disk, FleetLead& lead) {
   return add_checkpoint(disk, lead.supply, told.begin_from, told.start);
 }
 
-Result<FleetLead> prepare_lead(const NodeHost& host, const std::string& run, std::size_t nodes) {
-  const RunPaths paths(run);
+Result<FleetLead> prepare_lead(const run::NodeHost& host, const std::string& run, std::size_t nodes) {
+  const run::RunPaths paths(run);
   auto kept = read_config(host.disk, paths.config());
   if (!kept.ok()) return kept.error();
-  engine::TrainConfig& config = kept->config;
+  sparse_engine::TrainConfig& config = kept->config;
   auto opened = open_run(host, config, paths);
   if (!opened.ok()) return opened.error();
   const data::Schema& schema = opened->data.schema();
-  const auto recipe = engine::derive_recipe(config, engine::shape_of(schema));
+  const auto recipe = sparse_engine::derive_recipe(config, sparse_engine::shape_of(schema));
   if (!recipe.ok()) return recipe.error();
   const auto start = read_start(host.disk, run);
   if (!start.ok()) return start.error();
@@ -331,16 +337,17 @@ Result<FleetLead> prepare_lead(const NodeHost& host, const std::string& run, std
                  .growing = growing_files(),
                  .most_bytes = trained_bytes(lead.shape.network) + kHeaderRoom};
   if (auto added = add_data(host.disk, lead.supply, opened->place); !added.ok()) return added.error();
-  const engine::TrainConfig& resolved = lead.configuration.config;
+  const sparse_engine::TrainConfig& resolved = lead.configuration.config;
   lead.workload.copies = resolved.cluster.copies;
   lead.workload.shard_bytes =
       (1 + fleet_copies(resolved, nodes)) * trained_bytes(lead.shape.network) / lead.shape.shards();
   return lead;
 }
 
-Result<std::shared_ptr<const engine::FleetJob>> make_member_job(const NodeHost& host,
-                                                                const std::string& configuration,
-                                                                const Supplied& supplied, NodeId self) {
+Result<std::shared_ptr<const sparse_engine::FleetJob>> make_member_job(const run::NodeHost& host,
+                                                                       const std::string& configuration,
+                                                                       const node::Supplied& supplied,
+                                                                       NodeId self) {
   auto told = read_fleet_configuration(configuration);
   if (!told.ok()) return told.error();
   move_here(*told, supplied);
@@ -348,7 +355,7 @@ Result<std::shared_ptr<const engine::FleetJob>> make_member_job(const NodeHost& 
   auto data = open_cache(host, told->config, cache);
   if (!data.ok()) return data.error();
   if (!data->has_value()) return not_prepared(cache.directory, "no data there");
-  auto recipe = engine::derive_recipe(told->config, engine::shape_of((*data)->schema()));
+  auto recipe = sparse_engine::derive_recipe(told->config, sparse_engine::shape_of((*data)->schema()));
   if (!recipe.ok()) return recipe.error();
   const data::Schema& schema = (*data)->schema();
   if (recipe->steps != told->steps || schema.features() != told->features || schema.labels() != told->labels)
@@ -357,7 +364,7 @@ Result<std::shared_ptr<const engine::FleetJob>> make_member_job(const NodeHost& 
   if (!test.ok()) return test.error();
   const auto owner = std::make_shared<const MemberJob>(host, *std::move(told), supplied, **std::move(data),
                                                        *std::move(test), *std::move(recipe), self);
-  return std::shared_ptr<const engine::FleetJob>(owner, &owner->job());
+  return std::shared_ptr<const sparse_engine::FleetJob>(owner, &owner->job());
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

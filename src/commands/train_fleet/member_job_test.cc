@@ -15,16 +15,16 @@
 #include "learn/sparse/learner.h"
 #include "run/test_machine.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
+using run::testing::SimMachine;
+using run::testing::two_classes;
+using run::testing::write;
 using ::testing::HasSubstr;
-using testing::SimMachine;
-using testing::two_classes;
-using testing::write;
 
-engine::TrainConfig tiny_config() {
-  engine::TrainConfig config;
+sparse_engine::TrainConfig tiny_config() {
+  sparse_engine::TrainConfig config;
   config.data.train = "/train";
   config.model.hidden = 16;
   config.train.batch = 8;
@@ -55,11 +55,11 @@ std::string records_of_text() {
 
 // A run of one process in /run, and what a coordinator and a member make of its directory.
 struct Prepared {
-  Prepared(const std::string& data, const engine::TrainConfig& config) {
+  Prepared(const std::string& data, const sparse_engine::TrainConfig& config) {
     write(machine.disk, "/train", data);
     const auto stop = [] { return false; };
     const auto done = run_training(machine.host(), {.directory = "/run",
-                                                    .resume = Continue::kNo,
+                                                    .resume = run::Continue::kNo,
                                                     .config = config,
                                                     .settings = {},
                                                     .stop_requested = stop});
@@ -68,20 +68,20 @@ struct Prepared {
     EXPECT_TRUE(prepared.ok()) << prepared.error().message();
     if (prepared.ok()) lead = *std::move(prepared);
   }
-  Result<std::shared_ptr<const engine::FleetJob>> job() {
+  Result<std::shared_ptr<const sparse_engine::FleetJob>> job() {
     return make_member_job(host, fleet_configuration_bytes(lead.configuration), supplied(), NodeId(7));
   }
   // What a member has of the coordinator's files.
-  [[nodiscard]] Supplied supplied() const { return {.supply = lead.supply, .elsewhere = elsewhere}; }
+  [[nodiscard]] node::Supplied supplied() const { return {.supply = lead.supply, .elsewhere = elsewhere}; }
 
   SimMachine machine;
-  const NodeHost host = machine.host();
+  const run::NodeHost host = machine.host();
   FleetLead lead;
   bool elsewhere = false;
 };
 
-sparse::Network train_alone(const engine::FleetJob& job) {
-  auto network = engine::initial_network(job, sparse::whole(job.shape.network, job.shape.shard_shift));
+sparse::Network train_alone(const sparse_engine::FleetJob& job) {
+  auto network = sparse_engine::initial_network(job, sparse::whole(job.shape.network, job.shape.shard_shift));
   sparse::Learner learner(
       {.network = *network, .labels = job.labels, .kernels = job.kernels, .compute = job.compute},
       job.learner);
@@ -103,13 +103,13 @@ double distance(std::span<const float> got, std::span<const float> want) {
 }
 
 // Output rows in another order give the same except for rounding. A single shard gives the same bits.
-void expect_same_job(const std::string& data, const engine::TrainConfig& config) {
+void expect_same_job(const std::string& data, const sparse_engine::TrainConfig& config) {
   Prepared prepared(data, config);
   const auto job = prepared.job();
   ASSERT_TRUE(job.ok()) << job.error().message();
   EXPECT_EQ((*job)->shape.shards(), prepared.lead.shape.shards());
   sparse::Network network = train_alone(**job);
-  const auto model = engine::load_model(prepared.machine.disk, "/run/model");
+  const auto model = sparse_engine::load_model(prepared.machine.disk, "/run/model");
   ASSERT_TRUE(model.ok()) << model.error().message();
   const sparse::Network& want = model->network;
   const double most = (*job)->order.identity() ? 0 : 1e-5;
@@ -123,7 +123,7 @@ void expect_same_job(const std::string& data, const engine::TrainConfig& config)
 // weights, schedule, dropout, negatives.
 TEST(MemberJob, IsThatOfOneProcess) {
   expect_same_job(two_classes(40), tiny_config());
-  engine::TrainConfig config = tiny_config();
+  sparse_engine::TrainConfig config = tiny_config();
   config.train.negatives = sparse::Negatives::kUniform;
   config.train.sampled = 1;
   config.predict.held_out = 16;
@@ -133,8 +133,8 @@ TEST(MemberJob, IsThatOfOneProcess) {
 
 // A member trains the same on a plain text too, with windows as samples.
 TEST(MemberJob, TrainsWordsAlike) {
-  engine::TrainConfig config = tiny_config();
-  config.data.format = engine::DataFormat::kText;
+  sparse_engine::TrainConfig config = tiny_config();
+  config.data.format = sparse_engine::DataFormat::kText;
   config.model.activation = kernels::Activation::kIdentity;
   config.model.dropout = 0;
   config.train.input_dropout = 0;
@@ -145,11 +145,11 @@ TEST(MemberJob, TrainsWordsAlike) {
 
 // The user's keys of the fleet come to members and to the coordinator.
 TEST(MemberJob, DoesAsTheKeysSay) {
-  engine::TrainConfig config = tiny_config();
+  sparse_engine::TrainConfig config = tiny_config();
   const Prepared usual(two_classes(40), config);
   EXPECT_EQ(usual.lead.workload.copies, 1U);
   config.cluster = {.codec = net::Codec::kInt8,
-                    .exchange = engine::ExchangeKind::kDslide,
+                    .exchange = sparse_engine::ExchangeKind::kDslide,
                     .snapshot_every = 7,
                     .copies = 3};
   Prepared prepared(two_classes(40), config);
@@ -158,7 +158,7 @@ TEST(MemberJob, DoesAsTheKeysSay) {
   const auto job = prepared.job();
   ASSERT_TRUE(job.ok()) << job.error().message();
   EXPECT_EQ(name((*job)->codec), "int8");
-  EXPECT_EQ((*job)->exchange, engine::ExchangeKind::kDslide);
+  EXPECT_EQ((*job)->exchange, sparse_engine::ExchangeKind::kDslide);
   EXPECT_EQ((*job)->snapshot_every, 7U);
 }
 
@@ -170,7 +170,7 @@ TEST(MemberJob, DeliversAndReports) {
   (*job)->stepped(
       {.epoch = Epoch(1), .step = StepNumber(0), .rank = 0, .members = 1, .loss = 0.5, .sent = {}});
   sparse::Network network = train_alone(**job);
-  network.part = engine::with_shards(engine::no_part((*job)->shape), (*job)->shape, {0, 1});
+  network.part = sparse_engine::with_shards(sparse_engine::no_part((*job)->shape), (*job)->shape, {0, 1});
   network.part.columns = {0, 32};
   ASSERT_TRUE((*job)->deliver(network).ok());
   EXPECT_THAT(*prepared.machine.disk.list("/run/nodes/parts"),
@@ -197,8 +197,8 @@ TEST(MemberJob, GoesOnFromACheckpoint) {
                                        {.supply = later->supply}, NodeId(9));
   ASSERT_TRUE(goes_on.ok()) << goes_on.error().message();
   EXPECT_EQ((*goes_on)->start, StepNumber(20));
-  auto network =
-      engine::starting_network(**goes_on, sparse::whole(trained.shape, later->configuration.shard_shift));
+  auto network = sparse_engine::starting_network(
+      **goes_on, sparse::whole(trained.shape, later->configuration.shard_shift));
   ASSERT_TRUE(network.ok()) << network.error().message();
   EXPECT_EQ(distance((*network)->output.all_weights(), trained.output.all_weights()), 0);
   EXPECT_EQ(distance((*network)->embedding.all_moment2(), trained.embedding.all_moment2()), 0);
@@ -207,7 +207,7 @@ TEST(MemberJob, GoesOnFromACheckpoint) {
   const auto nowhere = make_member_job(prepared.host, fleet_configuration_bytes(later->configuration),
                                        {.supply = later->supply}, NodeId(9));
   ASSERT_TRUE(nowhere.ok());
-  const auto nothing = engine::starting_network(**nowhere, sparse::whole(trained.shape));
+  const auto nothing = sparse_engine::starting_network(**nowhere, sparse::whole(trained.shape));
   ASSERT_FALSE(nothing.ok());
   EXPECT_THAT(nothing.error().message(), HasSubstr("step 21"));
   write(prepared.machine.disk, "/run/nodes/start", "twenty");
@@ -220,14 +220,14 @@ TEST(MemberJob, DataMayLieElsewhere) {
   for (const std::string& data : {two_classes(40), records_of_text()}) {
     Prepared prepared(data, tiny_config());
     host::Disk& disk = prepared.machine.disk;
-    Supply& supply = prepared.lead.supply;
+    node::Supply& supply = prepared.lead.supply;
     EXPECT_EQ(supply.deliver, "/run/nodes/parts");
     EXPECT_EQ(supply.growing, growing_files());
     ASSERT_FALSE(supply.files.empty());
     ASSERT_TRUE(disk.make_directories("/own/data").ok());
-    for (const Supply::File& file : supply.files) {
-      const StoredPlace place = supply.place_of(file);
-      EXPECT_TRUE(find_stored(disk, place, file.manifest));
+    for (const node::Supply::File& file : supply.files) {
+      const node::StoredPlace place = supply.place_of(file);
+      EXPECT_TRUE(node::find_stored(disk, place, file.manifest));
       const auto bytes = host::read_text(disk, place.path);
       ASSERT_TRUE(bytes.ok());
       EXPECT_EQ(file.bytes, bytes->size());
@@ -263,20 +263,20 @@ TEST(MemberJob, CheckpointsComeAndGo) {
   ASSERT_TRUE(supply_start(disk, *later).ok());
   ASSERT_EQ(later->supply.files.size(), data_files + 1);
   for (const char* const made : {"/own/data", "/own/deliver"}) ASSERT_TRUE(disk.make_directories(made).ok());
-  for (Supply::File& file : later->supply.files) {
+  for (node::Supply::File& file : later->supply.files) {
     const auto bytes = host::read_text(disk, later->supply.place_of(file).path);
     ASSERT_TRUE(bytes.ok());
     write(disk, "/own/data/" + file.name, *bytes);
   }
-  for (Supply::File& file : later->supply.files) file.path.clear();
+  for (node::Supply::File& file : later->supply.files) file.path.clear();
   later->supply.directory = "/own/data";
   later->supply.deliver = "/own/deliver";
   ASSERT_TRUE(disk.remove_all("/run/checkpoints").ok());
   const auto goes_on = make_member_job(prepared.host, fleet_configuration_bytes(later->configuration),
                                        {.supply = later->supply, .elsewhere = true}, NodeId(9));
   ASSERT_TRUE(goes_on.ok()) << goes_on.error().message();
-  auto network =
-      engine::starting_network(**goes_on, sparse::whole(trained.shape, later->configuration.shard_shift));
+  auto network = sparse_engine::starting_network(
+      **goes_on, sparse::whole(trained.shape, later->configuration.shard_shift));
   ASSERT_TRUE(network.ok()) << network.error().message();
   EXPECT_EQ(distance((*network)->output.all_weights(), trained.output.all_weights()), 0);
   (*goes_on)->checkpoints.save(StepNumber(25), **network);
@@ -290,7 +290,7 @@ TEST(MemberJob, RecordsOfAnImportedDirectory) {
   Prepared prepared(two_classes(40), tiny_config());
   host::Disk& disk = prepared.machine.disk;
   const CachePlace place{.directory = "/other/cache", .records = "/run/cache/train.cache"};
-  Supply supply{.directory = "", .deliver = "/run/nodes/parts"};
+  node::Supply supply{.directory = "", .deliver = "/run/nodes/parts"};
   ASSERT_TRUE(add_data(disk, supply, place).ok());
   ASSERT_EQ(supply.files.size(), 1U);
   EXPECT_EQ(supply.files[0].name, "records");
@@ -315,4 +315,4 @@ TEST(MemberJob, RefusesOtherData) {
 }
 
 }  // namespace
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -17,7 +17,7 @@
 #include "host/api/files.h"
 #include "tensors/buffered_file.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 constexpr std::size_t kNumber = sizeof(std::uint64_t);
@@ -69,7 +69,7 @@ class SummedFile {
   }
 
  private:
-  engine::BufferedFile file_;
+  tensors::BufferedFile file_;
   Digest sum_;
   Result<void> done_;
 };
@@ -101,12 +101,12 @@ std::optional<std::span<const std::byte>> header_bytes(std::span<const std::byte
 }
 
 Result<PartHeader> read_header(const std::string& path, std::span<const std::byte> file,
-                               const engine::FleetShape& shape) {
+                               const sparse_engine::FleetShape& shape) {
   const auto bytes = header_bytes(file);
   sparse_fleet::Delivered message;
   if (!bytes || !message.ParseFromArray(bytes->data(), static_cast<int>(bytes->size())))
     return damaged_part(path, "no header");
-  auto part = engine::read_part(message.part(), shape);
+  auto part = sparse_engine::read_part(message.part(), shape);
   if (!part) return damaged_part(path, "a part of another network");
   return PartHeader{
       .node = NodeId(message.node()), .step = StepNumber(message.step()), .part = *std::move(part)};
@@ -161,7 +161,7 @@ Result<void> save_part(host::Disk& disk, const std::string& directory, const Par
   sparse_fleet::Delivered message;
   message.set_node(header.node.value);
   message.set_step(header.step.value);
-  engine::write_part(header.part, *message.mutable_part());
+  sparse_engine::write_part(header.part, *message.mutable_part());
   if (auto made = disk.make_directories(directory); !made.ok()) return made;
   const std::string path =
       fmt::format("{}/{}{}-{}", directory, kPrefix, header.node.value, header.step.value);
@@ -177,7 +177,7 @@ Result<void> save_part(host::Disk& disk, const std::string& directory, const Par
 }
 
 Result<std::vector<PartFile>> list_parts(host::Disk& disk, const std::string& directory,
-                                         const engine::FleetShape& shape, StepNumber step) {
+                                         const sparse_engine::FleetShape& shape, StepNumber step) {
   std::vector<PartFile> parts;
   const auto there = disk.exists(directory);
   if (!there.ok()) return there.error();
@@ -197,13 +197,13 @@ Result<std::vector<PartFile>> list_parts(host::Disk& disk, const std::string& di
   return parts;
 }
 
-bool cover(const std::vector<PartFile>& parts, const engine::FleetShape& shape) {
+bool cover(const std::vector<PartFile>& parts, const sparse_engine::FleetShape& shape) {
   std::set<std::size_t> shards;
-  for (const PartFile& file : parts) shards.merge(engine::shards_of(file.header.part));
+  for (const PartFile& file : parts) shards.merge(sparse_engine::shards_of(file.header.part));
   if (shards.size() != shape.shards()) return false;
   for (std::size_t layer = 0; layer < shape.layers(); ++layer) {
     std::vector<host::Range> runs;
-    for (const PartFile& file : parts) runs.push_back(engine::columns_of(file.header.part, layer));
+    for (const PartFile& file : parts) runs.push_back(sparse_engine::columns_of(file.header.part, layer));
     std::ranges::sort(runs, {}, &host::Range::begin);
     std::size_t covered = 0;
     for (const host::Range& run : runs) {
@@ -215,7 +215,7 @@ bool cover(const std::vector<PartFile>& parts, const engine::FleetShape& shape) 
 }
 
 Result<sparse::Network> put_together(host::Disk& disk, const std::vector<PartFile>& parts,
-                                     const engine::FleetShape& shape, const sparse::RowOrder& order) {
+                                     const sparse_engine::FleetShape& shape, const sparse::RowOrder& order) {
   CHECK(cover(parts, shape));
   sparse::Network network(shape.network, sparse::Moments::kNone);
   for (const PartFile& part : parts) {
@@ -226,4 +226,4 @@ Result<sparse::Network> put_together(host::Disk& disk, const std::vector<PartFil
   return network;
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -25,7 +25,7 @@
 #include "host/api/disk.h"
 #include "learn/sparse/network/network.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 struct PartHeader {
   NodeId node;
@@ -43,8 +43,9 @@ struct PartFile {
 };
 // The parts of that step in the directory; none if the directory is missing. Weights are not looked at.
 [[nodiscard]] Result<std::vector<PartFile>> list_parts(host::Disk& disk, const std::string& directory,
-                                                       const engine::FleetShape& shape, StepNumber step);
-[[nodiscard]] bool cover(const std::vector<PartFile>& parts, const engine::FleetShape& shape);
+                                                       const sparse_engine::FleetShape& shape,
+                                                       StepNumber step);
+[[nodiscard]] bool cover(const std::vector<PartFile>& parts, const sparse_engine::FleetShape& shape);
 
 // A part's weights, where they lie in the file.
 struct MappedPart {
@@ -61,7 +62,7 @@ struct MappedPart {
 // The whole network, without moments. Its output rows are no longer in `order`, the order of the parts, but
 // in the order of labels. Requires cover(). kBadData for a damaged file.
 [[nodiscard]] Result<sparse::Network> put_together(host::Disk& disk, const std::vector<PartFile>& parts,
-                                                   const engine::FleetShape& shape,
+                                                   const sparse_engine::FleetShape& shape,
                                                    const sparse::RowOrder& order);
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -14,7 +14,7 @@
 #include "host/sim/disk.h"
 #include "learn/sparse/test_random_problem.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 constexpr const char* kPartDirectory = "/parts";
@@ -30,7 +30,7 @@ class PartFileTest : public ::testing::Test {
     return one;
   }
   sparse::NetworkPart part(host::Range columns, host::Range units, const std::set<std::size_t>& shards) {
-    sparse::NetworkPart one = engine::with_shards(engine::no_part(shape_), shape_, shards);
+    sparse::NetworkPart one = sparse_engine::with_shards(sparse_engine::no_part(shape_), shape_, shards);
     one.columns = columns;
     one.units[0] = units;
     return one;
@@ -49,8 +49,8 @@ class PartFileTest : public ::testing::Test {
 
   // Widths are no multiples of their blocks: 52 of 64 columns, 48 of 64 units. There
   // are 5 shards, the last one short.
-  const engine::FleetShape shape_{.network = {.features = 30, .labels = 19, .hidden = 52, .dense = {48}},
-                                  .shard_shift = 2};
+  const sparse_engine::FleetShape shape_{
+      .network = {.features = 30, .labels = 19, .hidden = 52, .dense = {48}}, .shard_shift = 2};
   const sparse::LabelCounts counts_ = sparse::random_counts(19, 4);
   const sparse::RowOrder order_{counts_.count, shape_.shard_shift};
   host::SimCompute compute_{host::SimComputeOptions{.workers = 2}};
@@ -63,7 +63,7 @@ bool equal(std::span<const float> a, std::span<const float> b) { return std::ran
 TEST_F(PartFileTest, PartsAreTheWhole) {
   save(2, 9, part({0, 32}, {32, 64}, {0, 3}));
   save(5, 9, part({16, 64}, {0, 32}, {1, 2, 4, 3}));
-  save(6, 9, engine::no_part(shape_));
+  save(6, 9, sparse_engine::no_part(shape_));
   const auto parts = listed(9);
   ASSERT_EQ(parts.size(), 3U);
   ASSERT_TRUE(cover(parts, shape_));
@@ -84,20 +84,20 @@ TEST_F(PartFileTest, PartsAreTheWhole) {
 TEST_F(PartFileTest, PartsAreTensors) {
   save(2, 9, part({0, 32}, {32, 64}, {0, 3}));
   save(5, 9, part({16, 64}, {0, 32}, {1, 2, 4, 3}));
-  save(6, 9, engine::no_part(shape_));
+  save(6, 9, sparse_engine::no_part(shape_));
   const auto parts = listed(9);
   auto whole = put_together(disk_, parts, shape_, order_);
   ASSERT_TRUE(whole.ok());
   const auto from_files = PartTensors::open(disk_, parts, shape_, order_);
   ASSERT_TRUE(from_files.ok()) << from_files.error().message();
-  engine::Model model;
+  sparse_engine::Model model;
   model.network = *std::move(whole);
   model.label_count = counts_.count;
-  engine::Model shape;
+  sparse_engine::Model shape;
   shape.network = sparse::Network(shape_.network, sparse::Moments::kNone);
   shape.label_count = counts_.count;
-  ASSERT_TRUE(engine::save_model(disk_, "/memory", model).ok());
-  ASSERT_TRUE(engine::save_model(disk_, "/files", shape, {.network = (*from_files)->tensors()}).ok());
+  ASSERT_TRUE(sparse_engine::save_model(disk_, "/memory", model).ok());
+  ASSERT_TRUE(sparse_engine::save_model(disk_, "/files", shape, {.network = (*from_files)->tensors()}).ok());
   const auto files = disk_.list("/memory");
   ASSERT_TRUE(files.ok());
   EXPECT_GE(files->size(), 2U);
@@ -159,4 +159,4 @@ TEST_F(PartFileTest, AppearsWholeOrNotAtAll) {
 }
 
 }  // namespace
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -10,15 +10,15 @@
 
 #include "base/check.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 constexpr std::size_t kFloat = sizeof(float);
 
-engine::TensorSource tensor(std::string name, std::vector<std::uint64_t> shape,
-                            std::function<void(std::uint64_t, std::span<std::byte>)> read_row) {
+tensors::TensorSource tensor(std::string name, std::vector<std::uint64_t> shape,
+                             std::function<void(std::uint64_t, std::span<std::byte>)> read_row) {
   return {.name = std::move(name),
-          .dtype = engine::DType::kF32,
+          .dtype = tensors::DType::kF32,
           .shape = std::move(shape),
           .read_row = std::move(read_row)};
 }
@@ -44,7 +44,7 @@ class Cursor {
 
 Result<std::shared_ptr<const PartTensors>> PartTensors::open(host::Disk& disk,
                                                              const std::vector<PartFile>& parts,
-                                                             const engine::FleetShape& shape,
+                                                             const sparse_engine::FleetShape& shape,
                                                              const sparse::RowOrder& order) {
   CHECK(cover(parts, shape));
   std::shared_ptr<PartTensors> all(new PartTensors(shape, order));
@@ -91,7 +91,7 @@ const PartTensors::Run& PartTensors::run_with(std::size_t layer, std::size_t uni
   return *found;
 }
 
-engine::TensorSource PartTensors::embedding() const {
+tensors::TensorSource PartTensors::embedding() const {
   return tensor("embedding.weight", {shape_.network.features, shape_.network.hidden},
                 [this](std::uint64_t feature, std::span<std::byte> out) {
                   for (const Run& run : layers_[0]) {
@@ -103,7 +103,7 @@ engine::TensorSource PartTensors::embedding() const {
                 });
 }
 
-engine::TensorSource PartTensors::dense(std::size_t layer) const {
+tensors::TensorSource PartTensors::dense(std::size_t layer) const {
   return tensor(fmt::format("dense.{}.weight", layer), {shape_.network.dense[layer - 1], inputs(layer)},
                 [this, layer](std::uint64_t unit, std::span<std::byte> out) {
                   const Run& run = run_with(layer, unit);
@@ -111,7 +111,7 @@ engine::TensorSource PartTensors::dense(std::size_t layer) const {
                 });
 }
 
-engine::TensorSource PartTensors::dense_bias(std::size_t layer) const {
+tensors::TensorSource PartTensors::dense_bias(std::size_t layer) const {
   return tensor(fmt::format("dense.{}.bias", layer), {shape_.network.dense[layer - 1]},
                 [this, layer](std::uint64_t unit, std::span<std::byte> out) {
                   const Run& run = run_with(layer, unit);
@@ -119,7 +119,7 @@ engine::TensorSource PartTensors::dense_bias(std::size_t layer) const {
                 });
 }
 
-engine::TensorSource PartTensors::output() const {
+tensors::TensorSource PartTensors::output() const {
   return tensor("output.weight", {shape_.network.labels, shape_.network.last_hidden()},
                 [this](std::uint64_t label, std::span<std::byte> out) {
                   const std::size_t row = order_.row_of(static_cast<std::uint32_t>(label));
@@ -129,7 +129,7 @@ engine::TensorSource PartTensors::output() const {
                 });
 }
 
-engine::TensorSource PartTensors::output_bias() const {
+tensors::TensorSource PartTensors::output_bias() const {
   return tensor("output.bias", {shape_.network.labels},
                 [this](std::uint64_t label, std::span<std::byte> out) {
                   const std::size_t row = order_.row_of(static_cast<std::uint32_t>(label));
@@ -139,8 +139,8 @@ engine::TensorSource PartTensors::output_bias() const {
                 });
 }
 
-std::vector<engine::TensorSource> PartTensors::tensors() const {
-  std::vector<engine::TensorSource> all{embedding()};
+std::vector<tensors::TensorSource> PartTensors::tensors() const {
+  std::vector<tensors::TensorSource> all{embedding()};
   for (std::size_t layer = 1; layer < shape_.layers(); ++layer) {
     all.push_back(dense(layer));
     all.push_back(dense_bias(layer));
@@ -150,4 +150,4 @@ std::vector<engine::TensorSource> PartTensors::tensors() const {
   return all;
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

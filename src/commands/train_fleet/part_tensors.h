@@ -19,19 +19,19 @@
 #include "learn/sparse/network/row_order.h"
 #include "tensors/safetensors.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 class PartTensors {
  public:
   // Opens the parts. `order` is the order of the output rows. Requires cover(). kBadData for a damaged file.
   [[nodiscard]] static Result<std::shared_ptr<const PartTensors>> open(host::Disk& disk,
                                                                        const std::vector<PartFile>& parts,
-                                                                       const engine::FleetShape& shape,
+                                                                       const sparse_engine::FleetShape& shape,
                                                                        const sparse::RowOrder& order);
 
   // The tensors embedding.weight, dense.I.weight, dense.I.bias, output.weight and output.bias
   // (docs/protocols/model.md). Output rows are in the order of labels. Valid as long as this object.
-  [[nodiscard]] std::vector<engine::TensorSource> tensors() const;
+  [[nodiscard]] std::vector<tensors::TensorSource> tensors() const;
 
  private:
   // A range of columns or units, with their biases.
@@ -45,23 +45,23 @@ class PartTensors {
     const std::byte* bias = nullptr;
   };
 
-  PartTensors(const engine::FleetShape& shape, const sparse::RowOrder& order)
+  PartTensors(const sparse_engine::FleetShape& shape, const sparse::RowOrder& order)
       : shape_(shape), order_(order), layers_(shape.layers()), shards_(shape.shards()) {}
   // Adds a part. False where the number of weights is not that of the part.
   [[nodiscard]] bool add(const MappedPart& part);
   [[nodiscard]] std::size_t inputs(std::size_t layer) const;
   [[nodiscard]] const Run& run_with(std::size_t layer, std::size_t unit) const;
-  [[nodiscard]] engine::TensorSource embedding() const;
-  [[nodiscard]] engine::TensorSource dense(std::size_t layer) const;
-  [[nodiscard]] engine::TensorSource dense_bias(std::size_t layer) const;
-  [[nodiscard]] engine::TensorSource output() const;
-  [[nodiscard]] engine::TensorSource output_bias() const;
+  [[nodiscard]] tensors::TensorSource embedding() const;
+  [[nodiscard]] tensors::TensorSource dense(std::size_t layer) const;
+  [[nodiscard]] tensors::TensorSource dense_bias(std::size_t layer) const;
+  [[nodiscard]] tensors::TensorSource output() const;
+  [[nodiscard]] tensors::TensorSource output_bias() const;
 
-  const engine::FleetShape shape_;
+  const sparse_engine::FleetShape shape_;
   const sparse::RowOrder order_;
   std::vector<std::shared_ptr<const host::MappedFile>> files_;
   std::vector<std::vector<Run>> layers_;  // by hidden layer
   std::vector<Shard> shards_;
 };
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -11,7 +11,7 @@
 
 #include "host/api/files.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 constexpr std::size_t kNumber = sizeof(std::uint64_t);
@@ -75,4 +75,4 @@ Result<std::optional<std::vector<std::uint32_t>>> load_ranks(host::Disk& disk, c
   return Loaded();
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -21,7 +21,7 @@
 #include "base/result.h"
 #include "host/api/disk.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 struct RankFile {
   NodeId node;
@@ -36,4 +36,4 @@ struct RankFile {
                                                                            const std::string& directory,
                                                                            StepNumber step);
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

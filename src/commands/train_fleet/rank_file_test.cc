@@ -9,7 +9,7 @@
 #include "host/api/files.h"
 #include "host/sim/disk.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 constexpr const char* kRankDirectory = "/parts";
@@ -51,4 +51,4 @@ TEST(RankFile, NoticesDamage) {
 }
 
 }  // namespace
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -9,7 +9,7 @@
 #include <span>
 #include <variant>
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 using Json = nlohmann::json;
@@ -100,4 +100,4 @@ void RecoveryReportReader::take(std::string_view line) {
   if (recovery->total >= told.total) told = *std::move(recovery);
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

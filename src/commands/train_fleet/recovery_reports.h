@@ -16,11 +16,11 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "commands/train_fleet/line_tails.h"
 #include "engines/run/fleet_recovery.h"
 #include "host/api/disk.h"
-#include "node/line_tails.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 class RecoveryReports {
  public:
@@ -51,4 +51,4 @@ class RecoveryReportReader {
   std::set<Epoch> given_;
 };
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

@@ -8,7 +8,7 @@
 #include "host/api/files.h"
 #include "host/posix/disk.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 // The tests use the real disk, where a file can be read while it is written.
@@ -91,4 +91,4 @@ TEST_F(RecoveryReportsTest, LeavesOutWhatIsNone) {
 }
 
 }  // namespace
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

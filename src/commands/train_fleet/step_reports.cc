@@ -7,7 +7,7 @@
 #include <charconv>
 #include <span>
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 constexpr std::string_view kSuffix = ".steps";
@@ -31,7 +31,7 @@ StepReports::StepReports(host::Disk& disk, const std::string& directory, NodeId 
   if (file.ok()) file_ = *std::move(file);
 }
 
-void StepReports::add(const engine::FleetStep& step) {
+void StepReports::add(const sparse_engine::FleetStep& step) {
   tell_failures();
   static_cast<void>(append(fmt::format("{} {} {} {} {} {} {}\n", step.epoch.value, step.step.value, step.rank,
                                        step.members, step.loss, step.sent.steps, step.sent.background)));
@@ -119,4 +119,4 @@ StepReportReader::BytesOfStep StepReportReader::bytes_of_step() const {
   return {.steps = sum.steps / steps, .background = sum.background / steps};
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

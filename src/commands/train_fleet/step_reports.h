@@ -23,16 +23,16 @@
 
 #include "base/ids.h"
 #include "base/result.h"
+#include "commands/train_fleet/line_tails.h"
 #include "engines/sparse/fleet/step/fleet_job.h"
 #include "host/api/disk.h"
-#include "node/line_tails.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 class StepReports {
  public:
   StepReports(host::Disk& disk, const std::string& directory, NodeId self);
-  void add(const engine::FleetStep& step);
+  void add(const sparse_engine::FleetStep& step);
   void add_failure(StepNumber checkpoint, const Error& error);
 
  private:
@@ -95,4 +95,4 @@ class StepReportReader {
   StepNumber next_;  // all steps before it are given out, or lost
 };
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

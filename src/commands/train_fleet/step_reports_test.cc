@@ -8,7 +8,7 @@
 #include "host/posix/disk.h"
 #include "host/sim/disk.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 namespace {
 
 // The tests use the real disk, where a file can be read while it is written.
@@ -21,7 +21,7 @@ class StepReportsTest : public ::testing::Test {
     if (one == nullptr) one = std::make_unique<StepReports>(disk_, directory_, NodeId(node));
     return *one;
   }
-  void tell(std::uint64_t node, engine::FleetStep step) { member(node).add(step); }
+  void tell(std::uint64_t node, sparse_engine::FleetStep step) { member(node).add(step); }
   std::string read() {
     std::string text;
     for (const StepLoss& one : reader_.read())
@@ -36,8 +36,8 @@ class StepReportsTest : public ::testing::Test {
   std::map<std::uint64_t, std::unique_ptr<StepReports>> members_;
 };
 
-engine::FleetStep step(std::uint64_t epoch, std::uint64_t at, std::size_t rank, std::size_t members,
-                       double loss) {
+sparse_engine::FleetStep step(std::uint64_t epoch, std::uint64_t at, std::size_t rank, std::size_t members,
+                              double loss) {
   return {.epoch = Epoch(epoch),
           .step = StepNumber(at),
           .rank = rank,
@@ -127,7 +127,7 @@ TEST(StepReports, SurviveAFullDisk) {
 TEST_F(StepReportsTest, TellsTheBytesOfAStep) {
   EXPECT_EQ(reader_.bytes_of_step().steps, 0);
   const auto told = [&](std::uint64_t node, std::uint64_t at, engine::SentBytes sent) {
-    engine::FleetStep one = step(1, at, node - 1, 2, 0.5);
+    sparse_engine::FleetStep one = step(1, at, node - 1, 2, 0.5);
     one.sent = sent;
     tell(node, one);
   };
@@ -141,4 +141,4 @@ TEST_F(StepReportsTest, TellsTheBytesOfAStep) {
 }
 
 }  // namespace
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

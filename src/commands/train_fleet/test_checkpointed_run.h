@@ -9,7 +9,7 @@
 #include "engines/sparse/fleet/fleet_checkpoint.h"
 #include "host/sim/disk.h"
 
-namespace gossamer::node::testing {
+namespace gossamer::commands::testing {
 
 class CheckpointedRunTest : public ::testing::Test {
  protected:
@@ -17,12 +17,13 @@ class CheckpointedRunTest : public ::testing::Test {
 
   CheckpointedRunTest() { EXPECT_TRUE(disk_.make_directories(kDirectory).ok()); }
 
-  const engine::FleetShape shape_{.network = {.features = 3, .labels = 5, .hidden = 16}, .shard_shift = 31};
-  const engine::CheckpointedRun run_{
+  const sparse_engine::FleetShape shape_{.network = {.features = 3, .labels = 5, .hidden = 16},
+                                         .shard_shift = 31};
+  const sparse_engine::CheckpointedRun run_{
       .network = shape_.network,
       .moments = {.embedding = sparse::Moments::kElement, .output = sparse::Moments::kElement},
       .fingerprint = "f"};
   host::SimDisk disk_;
 };
 
-}  // namespace gossamer::node::testing
+}  // namespace gossamer::commands::testing

@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-namespace gossamer::engine {
+namespace gossamer::check {
 namespace {
 
 // What is too much of a configuration whose members would compute for too long, if anything.
@@ -89,4 +89,4 @@ Result<CheckConfig> read_check_config(std::string_view bytes) {
   return config;
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::check

@@ -12,7 +12,7 @@
 #include "base/result.h"
 #include "settings/key_table.h"
 
-namespace gossamer::engine {
+namespace gossamer::check {
 
 struct CheckConfig {
   std::uint64_t things = 64;       // held by members, 1..4,000
@@ -40,4 +40,4 @@ inline constexpr std::uint64_t kMostCheckNumbers = 1ULL << 28;
 [[nodiscard]] std::string check_config_bytes(const CheckConfig& config);
 [[nodiscard]] Result<CheckConfig> read_check_config(std::string_view bytes);
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::check

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace gossamer::engine {
+namespace gossamer::check {
 namespace {
 
 Result<CheckConfig> parse(const std::vector<std::string>& settings) { return parse_check_config(settings); }
@@ -79,4 +79,4 @@ TEST(CheckConfig, CrossesAsBytes) {
 }
 
 }  // namespace
-}  // namespace gossamer::engine
+}  // namespace gossamer::check

@@ -15,7 +15,7 @@
 #include "base/aligned_array.h"
 #include "cluster/control/view.h"
 
-namespace gossamer::engine {
+namespace gossamer::check {
 namespace {
 
 Error failed_check(std::string where, std::string got, std::string expected) {
@@ -276,4 +276,4 @@ void CheckEngine::fail(Error error, Instant now) {
   process_.member()->leave(failure_->message(), now);
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::check

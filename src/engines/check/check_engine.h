@@ -30,7 +30,7 @@
 #include "engines/check/check_numbers.h"
 #include "host/api/clock.h"
 
-namespace gossamer::engine {
+namespace gossamer::check {
 
 inline constexpr std::uint32_t kCheckChannel = 2;
 
@@ -123,4 +123,4 @@ class CheckEngine final : public cluster::Engine {
   CheckCounters counters_;
 };
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::check

@@ -10,7 +10,7 @@
 #include "base/rng.h"
 #include "engines/check/test_check_fleet.h"
 
-namespace gossamer::engine {
+namespace gossamer::check {
 namespace {
 
 constexpr CheckConfig kSmall{.things = 8, .elements = 64, .pause_ms = 50};
@@ -278,4 +278,4 @@ TEST(CheckEngine, MembersWithoutThingsStandBy) {
 }
 
 }  // namespace
-}  // namespace gossamer::engine
+}  // namespace gossamer::check

@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 
-namespace gossamer::engine {
+namespace gossamer::check {
 namespace {
 
 // Primes. The stride visits every place before it comes back. Neither 1 MiB chunks nor other round numbers of
@@ -111,4 +111,4 @@ std::uint64_t CheckNumbers::chain(std::uint64_t thing, StepNumber step) const {
   return whole.then(first_[step.value % kPeriod]).apply(first_chain(thing));
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::check

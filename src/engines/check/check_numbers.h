@@ -28,7 +28,7 @@
 #include "base/ids.h"
 #include "engines/check/check_config.h"
 
-namespace gossamer::engine {
+namespace gossamer::check {
 
 // The digest of a sum's bits, in their order.
 [[nodiscard]] std::uint64_t check_digest(std::span<const float> sum);
@@ -72,4 +72,4 @@ class CheckNumbers {
   std::vector<Steps> first_;  // the first 0, 1, ... 4093 steps
 };
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::check

@@ -11,7 +11,7 @@
 
 #include "base/rng.h"
 
-namespace gossamer::engine {
+namespace gossamer::check {
 namespace {
 
 std::uint64_t term(std::uint64_t thing, std::uint64_t step, std::uint64_t element) {
@@ -142,4 +142,4 @@ TEST(CheckNumbers, ChainsShowWhatWasLost) {
 }
 
 }  // namespace
-}  // namespace gossamer::engine
+}  // namespace gossamer::check

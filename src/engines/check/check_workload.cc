@@ -10,7 +10,7 @@
 
 #include "base/check.h"
 
-namespace gossamer::engine {
+namespace gossamer::check {
 namespace {
 
 constexpr std::uint64_t kThingBytes = 64;
@@ -123,4 +123,4 @@ cluster::Decision CheckWorkload::decide(const cluster::Rest& rest) {
   return {.bytes = decision.SerializeAsString(), .committed = resume};
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::check

@@ -18,7 +18,7 @@
 #include "engines/check/check_config.h"
 #include "engines/check/check_numbers.h"
 
-namespace gossamer::engine {
+namespace gossamer::check {
 
 class CheckWorkload final : public cluster::Workload {
  public:
@@ -39,4 +39,4 @@ class CheckWorkload final : public cluster::Workload {
   const CheckNumbers numbers_;
 };
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::check

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace gossamer::engine {
+namespace gossamer::check {
 namespace {
 
 constexpr CheckConfig kConfig{.things = 6, .elements = 16};
@@ -165,4 +165,4 @@ TEST(CheckWorkload, HasItsThings) {
 }
 
 }  // namespace
-}  // namespace gossamer::engine
+}  // namespace gossamer::check

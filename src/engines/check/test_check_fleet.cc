@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <memory>
 
-namespace gossamer::engine {
+namespace gossamer::check {
 
 CheckFleet::CheckFleet(const CheckConfig& config, std::size_t first_members, std::uint64_t seed,
                        Driver driver)
@@ -58,4 +58,4 @@ std::optional<std::pair<StepNumber, StepNumber>> CheckFleet::steps() {
   return range;
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::check

@@ -14,7 +14,7 @@
 #include "engines/check/check_workload.h"
 #include "simulation/engine_fleet.h"
 
-namespace gossamer::engine {
+namespace gossamer::check {
 
 using simulation::Driver;
 
@@ -55,4 +55,4 @@ class CheckFleet final {
   simulation::EngineFleet fleet_;
 };
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::check

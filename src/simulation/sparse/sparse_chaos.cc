@@ -31,7 +31,7 @@ struct History {
   std::set<StepNumber> fresh;  // steps that began after all before them
   AppliedFound found;
   std::map<NodeId, std::vector<std::uint32_t>> ranks;  // by job, for a trained network
-  ProbeCounts<engine::FleetProbe> probes;
+  ProbeCounts<sparse_engine::FleetProbe> probes;
 };
 
 std::string words_of(const std::optional<sparse::HashNegativeOptions>& hashed) {
@@ -192,7 +192,7 @@ void Run::say_shape() const {
           shape_.fleet.first_members, shape_.fleet.copies, problem.hidden, problem.dense.size(),
           problem.steps, problem.staleness, problem.snapshot_every,
           problem.codec == net::Codec::kF32 ? "" : fmt::format(", exchanged in {}", net::name(problem.codec)),
-          problem.exchange == engine::ExchangeKind::kDslide ? ", all outputs exchanged" : "",
+          problem.exchange == sparse_engine::ExchangeKind::kDslide ? ", all outputs exchanged" : "",
           problem.microbatches > 1 ? fmt::format(", {} microbatches", problem.microbatches) : "",
           words_of(problem.hashed),
           problem.test_records > 0 ? fmt::format(", measured on {} records", problem.test_records) : ""));

@@ -43,7 +43,7 @@ struct SparseChaosOptions {
   std::optional<std::size_t> staleness = std::nullopt;
   // All machines lose power at once, and a fleet of others goes on from the newest checkpoint.
   std::optional<bool> power_off = std::nullopt;
-  std::optional<engine::ExchangeKind> exchange = std::nullopt;
+  std::optional<sparse_engine::ExchangeKind> exchange = std::nullopt;
   std::optional<HashTables> lsh = std::nullopt;
   // 1, 2 or 4 a step. More than one excludes staleness and hash tables, and needs the usual exchange.
   std::optional<std::size_t> microbatches = std::nullopt;
@@ -61,7 +61,7 @@ struct SparseChaosOptions {
   Duration calm = from_seconds(60);     // after the last fault has ended: then all must be done
   double most_error = 0;                // relative distance of all weights; 0: most_error_of() the codec
   kernels::Isa isa = kSimulatedIsa;
-  engine::FleetDefect defect = engine::FleetDefect::kNone;
+  sparse_engine::FleetDefect defect = sparse_engine::FleetDefect::kNone;
   cluster::Defect cluster_defect = cluster::Defect::kNone;
   TimedTrace trace = {};
 };
@@ -94,7 +94,7 @@ struct SparseChaosReport {
   net::Codec codec = net::Codec::kF32;  // of the run
   std::uint64_t evaluations = 0;        // evaluations that members have ended
   double virtual_seconds = 0;
-  ProbeCounts<engine::FleetProbe> probes;
+  ProbeCounts<sparse_engine::FleetProbe> probes;
 };
 
 // All kinds that make sense for an engine. Kinds that cost lives are listed several times.

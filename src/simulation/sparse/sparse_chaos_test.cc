@@ -16,9 +16,9 @@
 namespace gossamer::simulation {
 namespace {
 
-using engine::FleetDefect;
-using engine::FleetDefectName;
-using engine::FleetProbe;
+using sparse_engine::FleetDefect;
+using sparse_engine::FleetDefectName;
+using sparse_engine::FleetProbe;
 
 // Claim: members train together what one learner trains alone, whatever happens. The exception is rare: all
 // copies of a part are lost. (2,000 seeds: tests/simulation.)
@@ -66,7 +66,7 @@ TEST(SparseChaos, KeepsWhatWasSaid) {
     for (const SparseChaosOptions& options :
          {SparseChaosOptions{.lsh = HashTables::kShared},
           {.lsh = HashTables::kOwn},
-          {.exchange = engine::ExchangeKind::kDslide, .lsh = HashTables::kOwn},
+          {.exchange = sparse_engine::ExchangeKind::kDslide, .lsh = HashTables::kOwn},
           {.microbatches = 4}}) {
       SparseChaosOptions own = options;
       own.seed = seed;
@@ -91,7 +91,7 @@ TEST(SparseChaos, RoundsWhatTravels) {
       const SparseChaosReport report = run_sparse_chaos({.seed = seed, .codec = codec});
       EXPECT_EQ(report.violation, std::nullopt) << "seed " << seed << ": " << *report.violation;
       most = std::max(most, report.relative_weight_error);
-      for (const auto& one : engine::kFleetProbes) probes[one.probe] += report.probes.count(one.probe);
+      for (const auto& one : sparse_engine::kFleetProbes) probes[one.probe] += report.probes.count(one.probe);
     }
     for (const FleetProbe probe :
          {FleetProbe::kReplayedRounded, FleetProbe::kAddedRounded, FleetProbe::kLogRounded})
@@ -133,9 +133,11 @@ TEST(SparseChaos, OneSeedIsOneHistory) {
 // Claim: the table of probes lists its enumeration in order, each with a name of its own.
 TEST(FleetProbes, TableIsComplete) {
   std::set<std::string_view> names;
-  for (std::size_t i = 0; i < engine::kFleetProbes.size(); ++i) {
-    EXPECT_EQ(static_cast<std::size_t>(engine::kFleetProbes[i].probe), i) << engine::kFleetProbes[i].name;
-    EXPECT_TRUE(names.insert(engine::kFleetProbes[i].name).second) << engine::kFleetProbes[i].name;
+  for (std::size_t i = 0; i < sparse_engine::kFleetProbes.size(); ++i) {
+    EXPECT_EQ(static_cast<std::size_t>(sparse_engine::kFleetProbes[i].probe), i)
+        << sparse_engine::kFleetProbes[i].name;
+    EXPECT_TRUE(names.insert(sparse_engine::kFleetProbes[i].name).second)
+        << sparse_engine::kFleetProbes[i].name;
   }
 }
 
@@ -160,7 +162,8 @@ std::string letters_of(const ::testing::TestParamInfo<FleetDefectName>& info) {
   return letters;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, SeededFleetDefect, ::testing::ValuesIn(engine::kFleetDefects), letters_of);
+INSTANTIATE_TEST_SUITE_P(All, SeededFleetDefect, ::testing::ValuesIn(sparse_engine::kFleetDefects),
+                         letters_of);
 
 // Claim: the rest before a new view protects what members train, too.
 TEST(SparseChaos, MissesFreeze) {

@@ -14,10 +14,10 @@
 namespace gossamer::simulation {
 namespace {
 
-using engine::FleetEngine;
-using engine::FleetLearner;
-using engine::PieceId;
-using engine::Pieces;
+using sparse_engine::FleetEngine;
+using sparse_engine::FleetLearner;
+using sparse_engine::PieceId;
+using sparse_engine::Pieces;
 
 constexpr Duration kLookEvery{20'000'000};
 
@@ -108,23 +108,24 @@ std::string SparseFleet::join() {
 
 EngineProcess::Options SparseFleet::new_member() {
   const std::uint64_t seed = ++joined_;
-  return {.driver = options_.driver,
-          .memory_bytes = options_.memory_bytes,
-          .longest_work = options_.longest_work,
-          .shortest_work = options_.shortest_work,
-          .make_engine =
-              [this, seed](cluster::MemberProcess& process) {
-                return std::make_unique<FleetEngine>(
-                    process,
-                    [this, seed](const std::string&) -> Result<std::shared_ptr<const engine::FleetJob>> {
-                      return problem_.make_job(seed, NodeId(seed));
-                    });
-              },
-          .watch =
-              [this, seed](EngineProcess& process) {
-                jobs_[process.machine()] = NodeId(seed);
-                watch_.saw(process, engine_of(process));
-              }};
+  return {
+      .driver = options_.driver,
+      .memory_bytes = options_.memory_bytes,
+      .longest_work = options_.longest_work,
+      .shortest_work = options_.shortest_work,
+      .make_engine =
+          [this, seed](cluster::MemberProcess& process) {
+            return std::make_unique<FleetEngine>(
+                process,
+                [this, seed](const std::string&) -> Result<std::shared_ptr<const sparse_engine::FleetJob>> {
+                  return problem_.make_job(seed, NodeId(seed));
+                });
+          },
+      .watch =
+          [this, seed](EngineProcess& process) {
+            jobs_[process.machine()] = NodeId(seed);
+            watch_.saw(process, engine_of(process));
+          }};
 }
 
 void SparseFleet::look() {

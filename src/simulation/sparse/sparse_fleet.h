@@ -48,7 +48,7 @@ class SparseFleet final {
 
   std::string join();
   [[nodiscard]] EngineFleet* operator->() { return &fleet_; }
-  [[nodiscard]] engine::FleetEngine& engine(const std::string& machine) {
+  [[nodiscard]] sparse_engine::FleetEngine& engine(const std::string& machine) {
     return engine_of(fleet_.member(machine));
   }
   [[nodiscard]] bool holds_nothing(const std::string& machine);
@@ -71,13 +71,13 @@ class SparseFleet final {
   [[nodiscard]] bool may_have_lost() const { return watch_.may_have_lost(); }
 
  private:
-  [[nodiscard]] static engine::FleetEngine& engine_of(EngineProcess& process) {
-    return static_cast<engine::FleetEngine&>(process.engine());
+  [[nodiscard]] static sparse_engine::FleetEngine& engine_of(EngineProcess& process) {
+    return static_cast<sparse_engine::FleetEngine&>(process.engine());
   }
   // Checks that every member that is to hold something has come to rest.
   class Decider final : public cluster::Workload {
    public:
-    Decider(engine::FleetWorkload workload, EngineFleet& fleet)
+    Decider(sparse_engine::FleetWorkload workload, EngineFleet& fleet)
         : workload_(std::move(workload)), fleet_(fleet) {}
     [[nodiscard]] std::vector<placement::Thing> things() const override { return workload_.things(); }
     [[nodiscard]] std::optional<placement::ThingId> thing_of(cluster::TrackId track) const override {
@@ -89,13 +89,13 @@ class SparseFleet final {
     [[nodiscard]] cluster::Decision decide(const cluster::Rest& rest) override;
 
    private:
-    engine::FleetWorkload workload_;
+    sparse_engine::FleetWorkload workload_;
     EngineFleet& fleet_;
   };
 
   [[nodiscard]] EngineProcess::Options new_member();
   // Null: the member has no part by the last placement, or computes.
-  [[nodiscard]] engine::FleetLearner* learner(EngineProcess& process);
+  [[nodiscard]] sparse_engine::FleetLearner* learner(EngineProcess& process);
   void look();
 
   const TinyProblem& problem_;

@@ -11,7 +11,7 @@
 namespace gossamer::simulation {
 namespace {
 
-using engine::ExchangeKind;
+using sparse_engine::ExchangeKind;
 
 constexpr Instant kFirstFault{1'500'000'000};
 

@@ -38,11 +38,11 @@ TinyProblem::Options problem_of(const SparseStepsOptions& options) {
 
 // The Work items of a step: one for each of its rounds, and those done while others are waited for.
 struct WorkOfStep {
-  std::int64_t rounds = static_cast<std::int64_t>(engine::step_rounds(1).size());
+  std::int64_t rounds = static_cast<std::int64_t>(sparse_engine::step_rounds(1).size());
   std::int64_t ahead = 0;
 };
 WorkOfStep work_of_step(const SparseStepsOptions& options) {
-  return {.ahead = options.members > 1 ? engine::kPiecesAhead : 0};
+  return {.ahead = options.members > 1 ? sparse_engine::kPiecesAhead : 0};
 }
 
 SparseFleet::Options fleet_of(const SparseStepsOptions& options) {

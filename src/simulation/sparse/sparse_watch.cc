@@ -10,9 +10,9 @@
 namespace gossamer::simulation {
 namespace {
 
-using engine::FleetEngine;
-using engine::LayoutMember;
-using engine::RecoveryPlan;
+using sparse_engine::FleetEngine;
+using sparse_engine::LayoutMember;
+using sparse_engine::RecoveryPlan;
 
 std::string words_of(const sparse::NetworkPiece& piece) {
   return fmt::format("{}..{} of layer {}", piece.range.begin, piece.range.end, piece.layer);
@@ -40,9 +40,10 @@ std::string words_of(const FleetEngine::TakenUp& taken_up) {
   return words;
 }
 
-std::size_t holders(const engine::Layout& layout) {
-  return static_cast<std::size_t>(std::ranges::count_if(
-      layout.members, [](const LayoutMember& member) { return !engine::shards_of(member.after).empty(); }));
+std::size_t holders(const sparse_engine::Layout& layout) {
+  return static_cast<std::size_t>(std::ranges::count_if(layout.members, [](const LayoutMember& member) {
+    return !sparse_engine::shards_of(member.after).empty();
+  }));
 }
 
 }  // namespace
@@ -83,7 +84,7 @@ void SparseWatch::saw_layout(const std::string& machine, Seen& seen, const Fleet
   const bool took_up = taken_up.recovered && seen.recovered != taken_up.epoch;
   if (took_up) {
     seen.recovered = taken_up.epoch;
-    seen.shards = engine::shards_of(taken_up.layout.members[taken_up.rank].after);
+    seen.shards = sparse_engine::shards_of(taken_up.layout.members[taken_up.rank].after);
     fleet_.invariants().took_up(*seen.life, seen.recovered, {seen.shards.begin(), seen.shards.end()},
                                 *seen.step);
     trace(machine, fmt::format("goes on with epoch {} at step {}", seen.recovered.value, seen.step->value));

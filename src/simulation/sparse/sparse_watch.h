@@ -38,7 +38,7 @@ class SparseWatch {
   SparseWatch(EngineFleet& fleet, Options options) : fleet_(fleet), options_(std::move(options)) {}
 
   // Called after each event of a member's engine.
-  void saw(EngineProcess& process, const engine::FleetEngine& engine);
+  void saw(EngineProcess& process, const sparse_engine::FleetEngine& engine);
   // Called now and then.
   void look();
   [[nodiscard]] bool may_have_lost() const;
@@ -62,7 +62,8 @@ class SparseWatch {
   };
 
   void saw_step(const std::string& machine, Seen& seen, StepNumber step);
-  void saw_layout(const std::string& machine, Seen& seen, const engine::FleetEngine::TakenUp& taken_up);
+  void saw_layout(const std::string& machine, Seen& seen,
+                  const sparse_engine::FleetEngine::TakenUp& taken_up);
   void compare(const std::string& machine, const Seen& seen);
   void compare_steps(const std::string& ahead, const Seen& theirs, const std::string& behind,
                      const Seen& its);

@@ -27,9 +27,9 @@
 namespace gossamer::simulation {
 namespace {
 
-class RandomSteps final : public engine::StepSource {
+class RandomSteps final : public sparse_engine::StepSource {
  public:
-  RandomSteps(const engine::FleetShape& shape, const TinyProblem::Options& options)
+  RandomSteps(const sparse_engine::FleetShape& shape, const TinyProblem::Options& options)
       : shape_{.network = shape.network,
                .samples = options.samples,
                .features_each = options.features_each,
@@ -46,7 +46,7 @@ class RandomSteps final : public engine::StepSource {
 };
 
 // Notes what members tell of a step that they have applied. A fenced member may tell it late.
-void note_found(const engine::FleetStep& step, const sparse::RowOrder& order, AppliedFound& found) {
+void note_found(const sparse_engine::FleetStep& step, const sparse::RowOrder& order, AppliedFound& found) {
   sparse::FoundRows labels = *step.found;
   for (std::uint32_t& row : labels.rows) row = order.label_of(row);
   const auto [place, first] = found.steps.try_emplace(step.step, step.epoch, labels);
@@ -61,16 +61,16 @@ constexpr sparse::TableMoments kMoments{.embedding = sparse::Moments::kBlock,
                                         .output = sparse::Moments::kElement};
 
 // How a member keeps checkpoints: it writes at once what it holds.
-engine::FleetCheckpoints checkpoints_of(const TinyProblem::Options& options,
-                                        const engine::CheckpointedRun& run, const engine::FleetShape& shape,
-                                        NodeId node) {
+sparse_engine::FleetCheckpoints checkpoints_of(const TinyProblem::Options& options,
+                                               const sparse_engine::CheckpointedRun& run,
+                                               const sparse_engine::FleetShape& shape, NodeId node) {
   if (options.disk == nullptr) return {};
   return {.every_steps = options.checkpoint_every,
           .save =
               [disk = options.disk, run, shape, node](StepNumber step, sparse::Network& part) {
                 // A disk that fails costs the checkpoint.
                 static_cast<void>(
-                    engine::PartCopy(shape, run.moments, part)
+                    sparse_engine::PartCopy(shape, run.moments, part)
                         .write(*disk, std::string(kCheckpoints), node,
                                {.next_step = step, .run_id = "tiny", .config_fingerprint = run.fingerprint}));
               },
@@ -84,7 +84,7 @@ sparse::LogQ logq_of(const TinyProblem::Options& options) {
 }
 
 // The test records, the same for every job.
-data::InMemoryDataset test_records(const engine::FleetShape& shape, std::size_t records) {
+data::InMemoryDataset test_records(const sparse_engine::FleetShape& shape, std::size_t records) {
   const auto features = static_cast<std::uint32_t>(shape.network.features);
   const auto labels = static_cast<std::uint32_t>(shape.network.labels);
   data::InMemoryDataset set({.features = features, .labels = labels});
@@ -98,7 +98,7 @@ data::InMemoryDataset test_records(const engine::FleetShape& shape, std::size_t 
 
 // A job, with the objects that it borrows.
 struct OwnedJob {
-  OwnedJob(const engine::FleetShape& shape, const TinyProblem::Options& options,
+  OwnedJob(const sparse_engine::FleetShape& shape, const TinyProblem::Options& options,
            const sparse::LabelCounts& counts, std::uint64_t seed)
       : order(counts.count, shape.shard_shift),
         labels(sparse::by_row(counts, order)),
@@ -128,7 +128,7 @@ struct OwnedJob {
             .kernels = kernels::kernels_for(options.isa),
             .compute = compute,
             .stepped =
-                [this, fresh = options.fresh, found = options.found](const engine::FleetStep& step) {
+                [this, fresh = options.fresh, found = options.found](const sparse_engine::FleetStep& step) {
                   if (fresh != nullptr && step.fresh) fresh->insert(step.step);
                   if (found != nullptr && step.found != nullptr) note_found(step, order, *found);
                 },
@@ -139,12 +139,12 @@ struct OwnedJob {
   sparse::RowOrder order;
   sparse::LabelCounts labels;
   RandomSteps samples;
-  engine::RowSteps steps;
+  sparse_engine::RowSteps steps;
   host::SimCompute compute;
   const data::InMemoryDataset tested;
   const text::FeatureWeighting weighting;
-  engine::BatchReader reader;
-  engine::FleetJob job;
+  sparse_engine::BatchReader reader;
+  sparse_engine::FleetJob job;
 };
 
 }  // namespace
@@ -160,23 +160,23 @@ TinyProblem::TinyProblem(Options options)
   if (options_.disk == nullptr) return;
   CHECK(host::make_durable_directories(*options_.disk, std::string(kCheckpoints)).ok());
   const auto nobody = [](std::string_view, EventFields) {};
-  const auto newest = engine::FleetCheckpoint::open_newest(*options_.disk, std::string(kCheckpoints), run(),
-                                                           engine::FleetCheckpoint::Verify::kAll, nobody);
+  const auto newest = sparse_engine::FleetCheckpoint::open_newest(
+      *options_.disk, std::string(kCheckpoints), run(), sparse_engine::FleetCheckpoint::Verify::kAll, nobody);
   CHECK(newest.ok(), newest.error().message());
   if (newest->has_value()) start_ = (*newest)->step();
 }
 
-engine::CheckpointedRun TinyProblem::run() const {
+sparse_engine::CheckpointedRun TinyProblem::run() const {
   return {.network = shape_.network, .moments = kMoments, .fingerprint = "tiny"};
 }
 
-std::shared_ptr<const engine::FleetJob> TinyProblem::make_job(std::uint64_t seed, NodeId node) const {
+std::shared_ptr<const sparse_engine::FleetJob> TinyProblem::make_job(std::uint64_t seed, NodeId node) const {
   auto owned = std::make_shared<OwnedJob>(shape_, options_, labels_, seed);
-  engine::FleetJob* const job = &owned->job;
+  sparse_engine::FleetJob* const job = &owned->job;
   job->checkpoints = checkpoints_of(options_, run(), shape_, node);
   job->start = start_;
   if (options_.test_records > 0) {
-    job->test.emplace(engine::FleetTest{
+    job->test.emplace(sparse_engine::FleetTest{
         .reader = owned->reader,
         .records = options_.test_records,
         .tested = [tell = options_.tested, node](std::span<const std::uint32_t> ranks) -> Result<void> {
@@ -187,7 +187,7 @@ std::shared_ptr<const engine::FleetJob> TinyProblem::make_job(std::uint64_t seed
   if (start_ > StepNumber()) {
     job->restore = [disk = options_.disk, run = run(), count = labels_.count,
                     step = start_](sparse::Network& part) -> Result<void> {
-      const auto from = engine::FleetCheckpoint::open(*disk, std::string(kCheckpoints), run, step);
+      const auto from = sparse_engine::FleetCheckpoint::open(*disk, std::string(kCheckpoints), run, step);
       return from.ok() ? from->restore(part, count) : from.error();
     };
   }
@@ -196,23 +196,25 @@ std::shared_ptr<const engine::FleetJob> TinyProblem::make_job(std::uint64_t seed
 
 std::vector<std::uint32_t> TinyProblem::ranks_alone(sparse::Network network) const {
   const auto job = make_job();
-  engine::Model model;
+  sparse_engine::Model model;
   network.drop_moments();
   sparse::order_by_label(network);
   model.network = std::move(network);
   const data::InMemoryDataset records = test_records(shape_, options_.test_records);
-  auto predictor = engine::Predictor::create(model, job->kernels, job->compute, {.parts = engine::kNetAlone});
+  auto predictor = sparse_engine::Predictor::create(model, job->kernels, job->compute,
+                                                    {.parts = sparse_engine::kNetAlone});
   CHECK(predictor.ok());
   std::vector<std::uint32_t> ranks;
-  engine::PredictionBlock out;
+  sparse_engine::PredictionBlock out;
   for (std::uint64_t i = 0; i < records.size(); ++i) {
     const data::Record record = records.record(RecordIndex{i});
     const std::vector<std::uint32_t> begin = {0, static_cast<std::uint32_t>(record.features.index.size())};
     CHECK((*predictor)
-              ->predict({begin, record.features.index, record.features.value}, engine::kEvaluationDepth, out)
+              ->predict({begin, record.features.index, record.features.value},
+                        sparse_engine::kEvaluationDepth, out)
               .ok());
     for (const std::uint32_t label : record.labels) {
-      const auto at = std::ranges::find(out.row(0), label, &engine::Scored::id);
+      const auto at = std::ranges::find(out.row(0), label, &sparse_engine::Scored::id);
       ranks.push_back(at == out.row(0).end() ? 0 : static_cast<std::uint32_t>(at - out.row(0).begin()) + 1);
     }
   }
@@ -228,18 +230,18 @@ struct Alone {
   sparse::FoundRows found = {};
 };
 
-void recall(const engine::FleetJob& job, const AppliedFound* found, StepNumber step, Alone& alone) {
+void recall(const sparse_engine::FleetJob& job, const AppliedFound* found, StepNumber step, Alone& alone) {
   if (found == nullptr || !found->steps.contains(step)) return;
   alone.found = found->steps.at(step).labels;
   for (std::uint32_t& row : alone.found.rows) row = job.order.row_of(row);
   alone.learner->recall(alone.found);
 }
 
-void compute_alone(const engine::FleetJob& job, Alone& alone, const engine::StepOrder::Item& item,
-                   const AppliedFound* found) {
+void compute_alone(const sparse_engine::FleetJob& job, Alone& alone,
+                   const sparse_engine::StepOrder::Item& item, const AppliedFound* found) {
   sparse::Learner& learner = *alone.learner;
-  using Kind = engine::FleetRound::Kind;
-  const engine::FleetRound round = engine::step_rounds(job.shape.layers())[item.round];
+  using Kind = sparse_engine::FleetRound::Kind;
+  const sparse_engine::FleetRound round = sparse_engine::step_rounds(job.shape.layers())[item.round];
   switch (round.kind) {
     case Kind::kHidden:
       if (round.layer > 0) return learner.deepen(round.layer - 1);
@@ -260,7 +262,7 @@ void compute_alone(const engine::FleetJob& job, Alone& alone, const engine::Step
 
 sparse::Network TinyProblem::train_alone(const std::set<StepNumber>& fresh, const AppliedFound* found) const {
   const auto job = make_job();
-  auto network = engine::initial_network(*job, sparse::whole(shape_.network));
+  auto network = sparse_engine::initial_network(*job, sparse::whole(shape_.network));
   std::optional<sparse::HashNegatives> hashed;
   if (job->hashed && found == nullptr) {
     hashed.emplace(
@@ -277,7 +279,7 @@ sparse::Network TinyProblem::train_alone(const std::set<StepNumber>& fresh, cons
                                                 .hashed = hashed ? &*hashed : nullptr},
                          job->learner)});
   }
-  engine::StepOrder order(engine::step_rounds(shape_.layers()).size(), job->staleness);
+  sparse_engine::StepOrder order(sparse_engine::step_rounds(shape_.layers()).size(), job->staleness);
   while (true) {
     const StepNumber next = order.next_step();
     const bool waits = next.value % options_.snapshot_every == 0 || fresh.contains(next);

@@ -65,7 +65,7 @@ class TinyProblem {
     std::uint64_t steps = 0;
     std::uint64_t snapshot_every = 5;
     net::Codec codec = net::Codec::kF32;  // of the matrices exchanged in a step
-    engine::ExchangeKind exchange = engine::ExchangeKind::kShares;
+    sparse_engine::ExchangeKind exchange = sparse_engine::ExchangeKind::kShares;
     // The disk for checkpoints, in "/checkpoints"; outlives all jobs. Jobs begin with the newest whole
     // checkpoint.
     host::Disk* disk = nullptr;
@@ -77,8 +77,8 @@ class TinyProblem {
         nullptr;                    // steps that members began only after all steps before; outlives all jobs
     AppliedFound* found = nullptr;  // filled by members; outlives all jobs
     kernels::Isa isa = kSimulatedIsa;
-    engine::FleetDefect defect = engine::FleetDefect::kNone;
-    ProbeCounts<engine::FleetProbe>* probes = nullptr;  // outlives all jobs
+    sparse_engine::FleetDefect defect = sparse_engine::FleetDefect::kNone;
+    ProbeCounts<sparse_engine::FleetProbe>* probes = nullptr;  // outlives all jobs
     // Called by all members.
     std::function<void(const engine::FleetRecovery&)> recovered = {};
     // The trained network is measured on so many records, and members tell the ranks.
@@ -88,9 +88,9 @@ class TinyProblem {
   explicit TinyProblem(Options options);
 
   // A job of its own, as another machine would make it. A job with checkpoints writes them as `node`.
-  [[nodiscard]] std::shared_ptr<const engine::FleetJob> make_job(std::uint64_t seed = 1,
-                                                                 NodeId node = NodeId(1)) const;
-  [[nodiscard]] const engine::FleetShape& shape() const { return shape_; }
+  [[nodiscard]] std::shared_ptr<const sparse_engine::FleetJob> make_job(std::uint64_t seed = 1,
+                                                                        NodeId node = NodeId(1)) const;
+  [[nodiscard]] const sparse_engine::FleetShape& shape() const { return shape_; }
   [[nodiscard]] std::uint64_t steps() const { return options_.steps; }
   // The ranks of the true labels of the test records, by one process with the network of train_alone().
   [[nodiscard]] std::vector<std::uint32_t> ranks_alone(sparse::Network network) const;
@@ -105,10 +105,10 @@ class TinyProblem {
                                             const AppliedFound* found = nullptr) const;
 
  private:
-  [[nodiscard]] engine::CheckpointedRun run() const;
+  [[nodiscard]] sparse_engine::CheckpointedRun run() const;
 
   const Options options_;
-  engine::FleetShape shape_;
+  sparse_engine::FleetShape shape_;
   sparse::LabelCounts labels_;
   StepNumber start_;
 };

@@ -10,14 +10,14 @@
 
 #include "engines/sparse/config/config.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 class ChoiceWords : public ::testing::Test {
  protected:
   ChoiceWords() {
-    for (const ConfigKey& key : config_keys()) {
-      if (key.type == KeyType::kChoice) open_.insert(key.name);
+    for (const settings::Key& key : train_keys().all()) {
+      if (key.type == settings::KeyType::kChoice) open_.insert(key.name);
     }
   }
 
@@ -25,18 +25,19 @@ class ChoiceWords : public ::testing::Test {
   // reads to its value, and is what the field reads back as.
   template <class E, class Get>
   void expect(std::string_view name, Get get, std::initializer_list<std::pair<std::string_view, E>> words) {
-    const ConfigKey* const key = find_key(name);
+    const settings::Key* const key = train_keys().find(name);
     ASSERT_NE(key, nullptr) << name;
-    std::string listed = key->takes_auto ? "auto" : "";
+    std::string listed = key->is_optional ? "auto" : "";
     for (const auto& [word, value] : words) {
       const bool last = word == std::prev(words.end())->first;
       listed += (listed.empty() ? "" : last ? " or " : ", ") + std::string(word);
       TrainConfig config;
-      ASSERT_TRUE(set_key(config, name, word).ok()) << name << " = " << word;
+      ASSERT_TRUE(train_keys().set(config, {.name = std::string(name), .text = std::string(word)}).ok())
+          << name << " = " << word;
       EXPECT_TRUE(get(config) == value) << name << " = " << word;
-      EXPECT_EQ(get_key(config, *key), word) << name;
+      EXPECT_EQ(train_keys().get(config, *key), word) << name;
     }
-    EXPECT_EQ(accepted_values(*key), listed) << name;
+    EXPECT_EQ(settings::accepted_values(*key), listed) << name;
     open_.erase(name);
   }
 
@@ -121,14 +122,18 @@ TEST_F(ChoiceWords, MeanTheirValues) {
 TEST_F(ChoiceWords, AreTheNamesOfTheirValues) {
   TrainConfig config;
   for (const std::string_view word : net::kCodecNames) {
-    ASSERT_TRUE(set_key(config, "cluster.codec", word).ok()) << word;
+    ASSERT_TRUE(
+        train_keys().set(config, {.name = std::string("cluster.codec"), .text = std::string(word)}).ok())
+        << word;
     EXPECT_EQ(net::name(config.cluster.codec), word);
   }
   for (const std::string_view word : {"f32", "bf16"}) {
-    ASSERT_TRUE(set_key(config, "train.precision", word).ok()) << word;
+    ASSERT_TRUE(
+        train_keys().set(config, {.name = std::string("train.precision"), .text = std::string(word)}).ok())
+        << word;
     EXPECT_EQ(kernels::name(*config.train.precision), word);
   }
 }
 
 }  // namespace
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -8,7 +8,7 @@
 #include "engines/sparse/config/negatives_plan.h"
 #include "kernels/products.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 using settings::key;
@@ -331,4 +331,4 @@ Result<void> validate(const TrainConfig& config) {
   return check_negatives(config);
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -24,7 +24,7 @@
 #include "net/codec/codec.h"
 #include "settings/key_table.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 enum class Weighting { kNone, kTfIdf, kL2 };
 enum class DataFormat { kXmc, kJsonl, kSessions, kText };
@@ -194,4 +194,4 @@ struct TrainConfig {
 // Checks conditions across keys, such as text.subword_min <= text.subword_max. The error is kUsage.
 [[nodiscard]] Result<void> validate(const TrainConfig& config);
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -10,7 +10,7 @@
 #include "engines/sparse/config/presets.h"
 #include "settings/toml.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 using settings::Key;
@@ -246,4 +246,4 @@ TEST(Presets, AreValid) {
 }
 
 }  // namespace
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

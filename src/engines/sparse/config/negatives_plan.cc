@@ -12,7 +12,7 @@
 #include "learn/lsh/bucket_block.h"
 #include "learn/lsh/tables.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 constexpr std::uint32_t kMostTables = 50;
@@ -169,4 +169,4 @@ sparse::HashNegativeOptions hash_negative_options(const TrainConfig& config, con
           .seed = config.seed};
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -19,7 +19,7 @@
 #include "learn/sparse/negatives/hash_negatives.h"
 #include "learn/sparse/negatives/negatives.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 // Whether a run has hash tables at some time.
 [[nodiscard]] bool finds_negatives(const TrainConfig& config);
@@ -54,4 +54,4 @@ struct PlannedTables {
 [[nodiscard]] sparse::HashNegativeOptions hash_negative_options(const TrainConfig& config,
                                                                 const TablePlan& plan, std::uint64_t steps);
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -6,7 +6,7 @@
 
 #include "learn/lsh/tables.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 using testing::HasSubstr;
@@ -160,4 +160,4 @@ TEST(HashNegativeOptions, BeginWhereTheyShould) {
 }
 
 }  // namespace
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

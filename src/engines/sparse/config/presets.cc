@@ -3,7 +3,7 @@
 
 #include <array>
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 constexpr std::string_view kXmc =
@@ -159,4 +159,4 @@ const Preset* find_preset(std::string_view name) {
   return nullptr;
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

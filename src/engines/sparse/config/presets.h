@@ -7,7 +7,7 @@
 #include <span>
 #include <string_view>
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 struct Preset {
   std::string_view name;
@@ -20,4 +20,4 @@ struct Preset {
 // The preset of that name, or null.
 [[nodiscard]] const Preset* find_preset(std::string_view name);
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

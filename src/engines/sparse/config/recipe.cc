@@ -10,7 +10,7 @@
 #include "learn/data/hold_out.h"
 #include "learn/sparse/network/row_table.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 constexpr std::uint32_t kDefaultHidden = 256;
@@ -228,4 +228,4 @@ DiskNeeded disk_needed(const TrainConfig& config, const Recipe& recipe, const da
   return needed;
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -17,7 +17,7 @@
 #include "learn/data/dataset.h"
 #include "learn/sparse/network/network.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 struct Recipe {
   std::uint32_t hidden = 0;
@@ -81,4 +81,4 @@ struct DiskNeeded {
 [[nodiscard]] DiskNeeded disk_needed(const TrainConfig& config, const Recipe& recipe,
                                      const data::Schema& schema);
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -9,7 +9,7 @@
 
 #include "learn/data/hold_out.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 using testing::HasSubstr;
@@ -174,4 +174,4 @@ TEST(Recipe, MemoryCoversThePrediction) {
 }
 
 }  // namespace
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -11,7 +11,7 @@
 #include "learn/sparse/network/network_pieces.h"
 #include "learn/sparse/network/row_order.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 constexpr std::string_view kPrefix = "step-";
@@ -63,8 +63,8 @@ std::optional<unsigned> shift_of(std::string_view section) {
 
 // The files of a step belong to one run, whose shards all have one size. Without output rows in any file the
 // size does not matter.
-unsigned shift_of(const std::vector<CheckpointFile>& files) {
-  for (const CheckpointFile& file : files) {
+unsigned shift_of(const std::vector<tensors::CheckpointFile>& files) {
+  for (const tensors::CheckpointFile& file : files) {
     for (const std::string& name : file.names()) {
       if (const auto shift = shift_of(name)) return *shift;
     }
@@ -94,11 +94,11 @@ PartCopy::PartCopy(const FleetShape& shape, const sparse::TableMoments& moments,
 }
 
 Result<void> PartCopy::write(host::Disk& disk, const std::string& directory, NodeId node,
-                             const CheckpointInfo& info) {
-  std::vector<NamedTensor> tensors;
+                             const tensors::CheckpointInfo& info) {
+  std::vector<tensors::NamedTensor> tensors;
   for (Section& section : sections_) tensors.push_back({section.name, section.bytes});
   const std::string name = fmt::format("{}.{}{}", stem(info.next_step), node.value, kPart);
-  return write_checkpoint(disk, directory + "/" + name, info, tensors);
+  return tensors::write_checkpoint(disk, directory + "/" + name, info, tensors);
 }
 
 bool is_fleet_checkpoint_file(std::string_view name) { return step_of(name).has_value(); }
@@ -119,8 +119,10 @@ Result<std::map<StepNumber, std::vector<std::string>>> fleet_checkpoint_files(ho
   return files;
 }
 
-Result<void> write_run_record(host::Disk& disk, const std::string& directory, const CheckpointInfo& info) {
-  return write_checkpoint(disk, fmt::format("{}/{}{}", directory, stem(info.next_step), kRecord), info, {});
+Result<void> write_run_record(host::Disk& disk, const std::string& directory,
+                              const tensors::CheckpointInfo& info) {
+  return tensors::write_checkpoint(disk, fmt::format("{}/{}{}", directory, stem(info.next_step), kRecord),
+                                   info, {});
 }
 
 // Gathers every readable file of a step, whether they are a whole checkpoint or not. Nothing if no file can
@@ -133,19 +135,19 @@ Result<std::optional<FleetCheckpoint>> FleetCheckpoint::gather(host::Disk& disk,
   FleetCheckpoint found;
   found.step_ = step;
   found.moments_ = run.moments;
-  std::optional<CheckpointInfo> record;
+  std::optional<tensors::CheckpointInfo> record;
   const auto names = all->find(step);
   if (names == all->end()) return std::optional<FleetCheckpoint>();
   for (const std::string& name : names->second) {
     if (name.ends_with(kUnfinished)) continue;
-    auto file = CheckpointFile::open(disk, directory + "/" + name);
+    auto file = tensors::CheckpointFile::open(disk, directory + "/" + name);
     if (!file.ok()) {
       if (file.error().kind != ErrorKind::kBadData) return file.error();
       events("checkpoint_damaged", {{"file", name}, {"error", file.error().message()}});
       continue;
     }
     if (file->info().config_fingerprint != run.fingerprint)
-      return other_configuration(*file, run.fingerprint);
+      return tensors::other_configuration(*file, run.fingerprint);
     if (name.ends_with(kRecord)) {
       record = file->info();
     } else if (file->info().next_step == step) {
@@ -208,7 +210,7 @@ Result<FleetCheckpoint> FleetCheckpoint::open(host::Disk& disk, const std::strin
 }
 
 Result<std::span<const std::byte>> FleetCheckpoint::bytes_of(PieceId piece) const {
-  const CheckpointFile& file = files_[pieces_.at(piece).front()];
+  const tensors::CheckpointFile& file = files_[pieces_.at(piece).front()];
   return file.section(section_name(shape_, piece));
 }
 
@@ -244,4 +246,4 @@ Result<void> FleetCheckpoint::restore(sparse::Network& part,
   return {};
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

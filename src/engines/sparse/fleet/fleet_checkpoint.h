@@ -26,7 +26,7 @@
 #include "learn/sparse/network/network.h"
 #include "tensors/checkpoint.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 // A copy of a member's part, so that it can be written while steps go on.
 class PartCopy {
@@ -36,7 +36,7 @@ class PartCopy {
 
   // Writes the copy durably, as the file of `node`. An error leaves all other files as they are.
   [[nodiscard]] Result<void> write(host::Disk& disk, const std::string& directory, NodeId node,
-                                   const CheckpointInfo& info);
+                                   const tensors::CheckpointInfo& info);
 
  private:
   struct Section {
@@ -70,7 +70,7 @@ class FleetCheckpoint {
   [[nodiscard]] StepNumber step() const { return step_; }
   // The facts of the run that wrote it. Cost and losses come from the record beside the checkpoint, if there
   // is one.
-  [[nodiscard]] const CheckpointInfo& info() const { return info_; }
+  [[nodiscard]] const tensors::CheckpointInfo& info() const { return info_; }
   // Fills the part that the network holds, in the network's own order of rows. `label_count` is [labels], by
   // label. kBadData names a damaged file.
   [[nodiscard]] Result<void> restore(sparse::Network& part, std::span<const std::uint32_t> label_count) const;
@@ -89,15 +89,15 @@ class FleetCheckpoint {
   StepNumber step_;
   FleetShape shape_;
   sparse::TableMoments moments_ = {};
-  CheckpointInfo info_;
-  std::vector<CheckpointFile> files_;
+  tensors::CheckpointInfo info_;
+  std::vector<tensors::CheckpointFile> files_;
   std::map<PieceId, std::vector<std::size_t>> pieces_;  // the files that have the piece
 };
 
 // Records what the run had cost when it had come to `info.next_step`. A run that goes on from there shows it
 // in its summary. The record is no part of the checkpoint.
 [[nodiscard]] Result<void> write_run_record(host::Disk& disk, const std::string& directory,
-                                            const CheckpointInfo& info);
+                                            const tensors::CheckpointInfo& info);
 
 // Whether a finished file of a fleet's checkpoint can have this name.
 [[nodiscard]] bool is_fleet_checkpoint_file(std::string_view name);
@@ -105,4 +105,4 @@ class FleetCheckpoint {
 [[nodiscard]] Result<std::map<StepNumber, std::vector<std::string>>> fleet_checkpoint_files(
     host::Disk& disk, const std::string& directory);
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -19,7 +19,7 @@
 #include "learn/sparse/network/network_pieces.h"
 #include "learn/sparse/test_random_problem.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 using ::testing::ElementsAre;
@@ -235,4 +235,4 @@ TEST_F(FleetCheckpointTest, FailuresLoseNothing) {
 }
 
 }  // namespace
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

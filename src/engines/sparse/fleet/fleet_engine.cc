@@ -10,7 +10,7 @@
 #include "base/check.h"
 #include "cluster/control/view.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 // One batch may hold the end of a life after earlier events. The process tells of these when it has no member
 // any more, and they are dropped.
@@ -468,4 +468,4 @@ void FleetEngine::fail(Error error, Instant now) {
   process_.member()->leave(failure_->message(), now);
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

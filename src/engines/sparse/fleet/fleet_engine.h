@@ -39,7 +39,7 @@
 #include "engines/sparse/fleet/step/step_order.h"
 #include "host/api/clock.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 // Channels. Recoveries may be large, and go over the bulk lane. Steps are small, or as large as the user
 // wants.
@@ -179,7 +179,7 @@ class FleetEngine final : public cluster::Engine {
     bool halted = false;                     // has saved its part, and takes no further step
     std::vector<std::function<void(Bench&)>> upkeep;  // to be run before the next Work
     RecoveryWatch watch;
-    RecentSteps recent;
+    engine::RecentSteps recent;
     Duration cpu_before = {};  // CPU of the process, when the step before was done
     Instant measured_at;       // when that step was done
     bool working = false;      // not at rest
@@ -226,7 +226,7 @@ class FleetEngine final : public cluster::Engine {
   void round_done(Instant now);
   void measure(Instant now);
   void tell_step(Instant now);
-  [[nodiscard]] SentBytes sent() const;
+  [[nodiscard]] engine::SentBytes sent() const;
   void deliver();
   void evaluate();
   void evaluation_computed(Instant now);
@@ -275,4 +275,4 @@ class FleetEngine final : public cluster::Engine {
   FleetCounters counters_;
 };
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -7,7 +7,7 @@
 
 #include "engines/sparse/fleet/fleet_engine.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 constexpr Duration kLookEvery{100'000'000};
@@ -96,4 +96,4 @@ void FleetEngine::left_alone(Instant now) {
   process_.member()->leave(stopping_.value_or("the run was stopped"), now);
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -8,7 +8,7 @@
 
 #include "engines/sparse/fleet/fleet_engine.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 void FleetEngine::deliver() {
   if (!life_->job->deliver) return evaluate();
@@ -48,4 +48,4 @@ void FleetEngine::evaluation_computed(Instant now) {
   exchange(evaluation->operation(*life_->evaluating), kEvaluation + *life_->evaluating, now);
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

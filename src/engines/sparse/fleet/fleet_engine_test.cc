@@ -18,7 +18,7 @@
 #include "simulation/sparse/sparse_fleet.h"
 #include "simulation/sparse/tiny_problem.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 using simulation::SparseFleet;
@@ -278,8 +278,8 @@ TEST(FleetEngine, MembersComeAndGo) {
 // Claim: a kill, a join and a departure are each reported with their cost by all members that stay. The parts
 // add up to the cost, except for the time by which the first step differs from others.
 TEST(FleetEngine, TellsWhatRecoveriesCost) {
-  std::map<Epoch, std::vector<FleetRecovery>> told;
-  const TinyProblem problem({.dense = {96}, .steps = 150, .recovered = [&](const FleetRecovery& one) {
+  std::map<Epoch, std::vector<engine::FleetRecovery>> told;
+  const TinyProblem problem({.dense = {96}, .steps = 150, .recovered = [&](const engine::FleetRecovery& one) {
                                told[one.epoch].push_back(one);
                              }});
   SparseFleet fleet(problem, {});
@@ -300,9 +300,9 @@ TEST(FleetEngine, TellsWhatRecoveriesCost) {
   ASSERT_TRUE(fleet.done()) << fleet->log();
   ASSERT_EQ(told.size(), 3U);
 
-  const std::vector<FleetRecovery>& killed = told.begin()->second;
+  const std::vector<engine::FleetRecovery>& killed = told.begin()->second;
   EXPECT_EQ(killed.size(), 3U);
-  for (const FleetRecovery& one : killed) {
+  for (const engine::FleetRecovery& one : killed) {
     EXPECT_EQ(one.cause, "m2 was lost");
     EXPECT_LE(one.total.seconds(), passed);
     EXPECT_GT(one.total.seconds(), 0.5 * passed);
@@ -316,12 +316,12 @@ TEST(FleetEngine, TellsWhatRecoveriesCost) {
     const Duration parts = one.detect + one.agree + one.load + one.replay;
     EXPECT_NEAR(parts.seconds(), one.total.seconds(), 0.1);
   }
-  const std::vector<FleetRecovery>& joined = std::next(told.begin())->second;
+  const std::vector<engine::FleetRecovery>& joined = std::next(told.begin())->second;
   EXPECT_EQ(joined.size(), 3U);
   EXPECT_EQ(joined.front().cause, fifth + " joined");
   // No step is replayed, except by a member that was a step behind.
   EXPECT_LE(joined.front().steps_replayed, 1U);
-  const std::vector<FleetRecovery>& left = std::next(told.begin(), 2)->second;
+  const std::vector<engine::FleetRecovery>& left = std::next(told.begin(), 2)->second;
   EXPECT_EQ(left.size(), 3U);
   EXPECT_EQ(left.front().cause, fifth + " left");
   EXPECT_LE(left.front().steps_replayed, 1U);
@@ -410,4 +410,4 @@ TEST(FleetEngine, KilledMembersEndNoEvaluation) {
 }
 
 }  // namespace
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -6,7 +6,7 @@
 
 #include "engines/sparse/fleet/fleet_engine.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 bool FleetEngine::all_kept() const {
   for (std::size_t rank = 0; rank < life_->copies.kept.size(); ++rank) {
@@ -66,7 +66,7 @@ void FleetEngine::measure(Instant now) {
                               now);
 }
 
-SentBytes FleetEngine::sent() const {
+engine::SentBytes FleetEngine::sent() const {
   const net::Links& links = *process_.links();
   const std::uint64_t steps = links.sent_bytes(kStepChannel);
   return {.steps = steps, .background = links.sent_bytes() - steps};
@@ -81,4 +81,4 @@ void FleetEngine::tell_step(Instant now) {
   life_->upkeep.emplace_back([job = life_->job, recovery = *recovery](Bench&) { job->recovered(recovery); });
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

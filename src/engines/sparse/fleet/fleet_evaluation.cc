@@ -11,7 +11,7 @@
 #include "engines/sparse/fleet/step/label_lists.h"
 #include "engines/sparse/fleet/step/layout.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 // The exchanged numbers are not rounded: the lists must be those of one process.
@@ -197,4 +197,4 @@ Result<void> FleetEvaluation::take_ranks(std::span<const Slices> got) {
   return {};
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

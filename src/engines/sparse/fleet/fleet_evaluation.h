@@ -34,7 +34,7 @@
 #include "learn/data/rows.h"
 #include "learn/sparse/network/network.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 class FleetEvaluation {
  public:
@@ -96,4 +96,4 @@ class FleetEvaluation {
   std::vector<std::uint32_t> ranks_;
 };
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

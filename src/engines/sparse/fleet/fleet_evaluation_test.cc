@@ -26,7 +26,7 @@
 #include "learn/sparse/network/network_pieces.h"
 #include "learn/sparse/test_random_problem.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 constexpr std::uint32_t kFeatures = 40;
@@ -343,4 +343,4 @@ TEST(FleetEvaluation, RefusesWhatNobodyCanHave) {
 }
 
 }  // namespace
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -15,7 +15,7 @@
 #include "simulation/sparse/sparse_fleet.h"
 #include "simulation/sparse/tiny_problem.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 using simulation::SparseFleet;
@@ -165,4 +165,4 @@ TEST(FleetExchange, MicrobatchesShareTheirDelays) {
 }
 
 }  // namespace
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -15,7 +15,7 @@
 #include "simulation/sparse/sparse_fleet.h"
 #include "simulation/sparse/tiny_problem.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 using simulation::SparseFleet;
@@ -186,4 +186,4 @@ TEST(FleetOutage, StopsOnceWhatWasSavedLasts) {
 }
 
 }  // namespace
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

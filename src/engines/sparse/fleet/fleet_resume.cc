@@ -9,7 +9,7 @@
 #include "learn/sparse/network/network.h"
 #include "learn/sparse/network/row_order.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 // Node 0 is no node. Its file has what one process held.
@@ -42,17 +42,18 @@ Result<void> remove_from(const TrainInputs& inputs, StepNumber begin, StepNumber
 constexpr StepNumber kEver{UINT64_MAX};
 
 // Makes a fleet's checkpoint of one process's newest readable one, if that is newer than `step`.
-Result<std::optional<CheckpointInfo>> part_checkpoint(const TrainInputs& inputs, StepNumber step,
-                                                      EventSink events) {
+Result<std::optional<tensors::CheckpointInfo>> part_checkpoint(const TrainInputs& inputs, StepNumber step,
+                                                               EventSink events) {
   sparse::Network network = whole_network(inputs);
   // Hash tables are not divided: each member makes its own.
   const auto hashed = hash_tables(inputs, network);
   auto tables = hashed ? std::optional(hashed->state()) : std::nullopt;
-  auto loaded = load_newest_checkpoint(inputs.disk, inputs.checkpoint_directory, fingerprint_of(inputs),
-                                       checkpoint_tensors(network, tables), events);
+  auto loaded =
+      tensors::load_newest_checkpoint(inputs.disk, inputs.checkpoint_directory, fingerprint_of(inputs),
+                                      checkpoint_tensors(network, tables), events);
   if (!loaded.ok()) return loaded.error();
-  if (!loaded->has_value() || (*loaded)->next_step <= step) return std::optional<CheckpointInfo>();
-  CheckpointInfo info = **std::move(loaded);
+  if (!loaded->has_value() || (*loaded)->next_step <= step) return std::optional<tensors::CheckpointInfo>();
+  tensors::CheckpointInfo info = **std::move(loaded);
   const CheckpointedRun run = checkpointed_run(inputs);
   info.config_fingerprint = run.fingerprint;
   PartCopy copy({.network = run.network, .shard_shift = own_shift(inputs)}, run.moments, network);
@@ -75,12 +76,12 @@ namespace {
 
 // The newest checkpoint of one process, and the newest of several nodes.
 struct NewestCheckpoints {
-  std::optional<CheckpointInfo> own;
+  std::optional<tensors::CheckpointInfo> own;
   std::optional<FleetCheckpoint> parts;
 };
 
 Result<NewestCheckpoints> newest_of_both(const TrainInputs& inputs, EventSink events) {
-  auto own = newest_checkpoint(inputs.disk, inputs.checkpoint_directory);
+  auto own = tensors::newest_checkpoint(inputs.disk, inputs.checkpoint_directory);
   if (!own.ok()) return own.error();
   auto parts = FleetCheckpoint::open_newest(inputs.disk, inputs.checkpoint_directory,
                                             checkpointed_run(inputs), FleetCheckpoint::Verify::kAll, events);
@@ -97,14 +98,14 @@ Result<void> join_fleet_checkpoint(const TrainInputs& inputs, EventSink events) 
   if (!parts || (own && own->next_step >= parts->step())) return {};
   sparse::Network network = whole_network(inputs);
   if (auto restored = parts->restore(network, inputs.labels.count); !restored.ok()) return restored;
-  CheckpointInfo info = parts->info();
+  tensors::CheckpointInfo info = parts->info();
   info.config_fingerprint = fingerprint_of(inputs);
   const auto hashed = hash_tables(inputs, network);
   if (hashed) hashed->prepare(info.next_step);
   auto tables = hashed ? std::optional(hashed->state()) : std::nullopt;
-  if (auto saved =
-          save_checkpoint(inputs.disk, inputs.checkpoint_directory, info, checkpoint_tensors(network, tables),
-                          static_cast<int>(inputs.config.checkpoint.keep));
+  if (auto saved = tensors::save_checkpoint(inputs.disk, inputs.checkpoint_directory, info,
+                                            checkpoint_tensors(network, tables),
+                                            static_cast<int>(inputs.config.checkpoint.keep));
       !saved.ok())
     return saved;
   return remove_from(inputs, StepNumber(), kEver);
@@ -128,4 +129,4 @@ Result<FleetStart> prepare_fleet_start(const TrainInputs& inputs, EventSink even
   return start;
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

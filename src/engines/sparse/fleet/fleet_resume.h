@@ -13,7 +13,7 @@
 #include "engines/sparse/train/trainer.h"
 #include "tensors/checkpoint.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 [[nodiscard]] CheckpointedRun checkpointed_run(const TrainInputs& inputs);
 
@@ -22,12 +22,12 @@ namespace gossamer::engine {
 [[nodiscard]] Result<void> join_fleet_checkpoint(const TrainInputs& inputs, EventSink events);
 
 struct FleetStart {
-  CheckpointInfo from;   // step 0: there is nothing to go on from
-  bool trained = false;  // by one process, or put together: train() has nothing left to do
+  tensors::CheckpointInfo from;  // step 0: there is nothing to go on from
+  bool trained = false;          // by one process, or put together: train() has nothing left to do
 };
 // Call before a fleet begins. Afterwards the fleet's newest whole checkpoint is the one of `from.next_step`.
 // All its pieces have the right checksum, and newer checkpoints, which are not whole, are gone. One process's
 // own checkpoint becomes one of a fleet, which needs memory and room for it.
 [[nodiscard]] Result<FleetStart> prepare_fleet_start(const TrainInputs& inputs, EventSink events);
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

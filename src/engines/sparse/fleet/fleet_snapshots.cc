@@ -7,7 +7,7 @@
 
 #include "engines/sparse/fleet/fleet_engine.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 // Whether it is time for a snapshot. All members answer the same.
 bool FleetEngine::snapshot_due() const {
@@ -117,4 +117,4 @@ void FleetEngine::keep(Snapshot snapshot) {
   });
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -11,7 +11,7 @@
 
 #include "base/check.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 std::vector<placement::Thing> FleetWorkload::things() const {
   std::vector<placement::Thing> things;
@@ -164,4 +164,4 @@ cluster::Decision FleetWorkload::decide(const cluster::Rest& rest) {
   return result;
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

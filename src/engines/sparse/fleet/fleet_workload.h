@@ -14,7 +14,7 @@
 #include "cluster/control/workload.h"
 #include "engines/sparse/fleet/step/layout.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 class FleetWorkload final : public cluster::Workload {
  public:
@@ -44,4 +44,4 @@ class FleetWorkload final : public cluster::Workload {
   const Options options_;
 };
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

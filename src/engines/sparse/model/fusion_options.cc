@@ -6,7 +6,7 @@
 #include <cmath>
 #include <utility>
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 std::string describe(const FusionVector& weights) {
   std::string out;
@@ -47,4 +47,4 @@ Result<void> validate(const FusionOptions& options) {
   return {};
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

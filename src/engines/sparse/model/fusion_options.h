@@ -14,7 +14,7 @@
 
 #include "base/result.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 enum class FusionTerm : std::uint8_t { kNet, kCentroid, kInput, kSharp, kHidden, kMixed };
 inline constexpr std::size_t kFusionTerms = 6;
@@ -57,4 +57,4 @@ struct FusionOptions {
 // The error is kUsage, with `where` the field, for an option out of its range.
 [[nodiscard]] Result<void> validate(const FusionOptions& options);
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

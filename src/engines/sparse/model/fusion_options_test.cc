@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 // Each option is refused just outside its range and for NaN, and accepted at the ends.
@@ -41,4 +41,4 @@ TEST(FusionOptions, Validates) {
 }
 
 }  // namespace
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

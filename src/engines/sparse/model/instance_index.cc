@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 // Lists whose next entry is fetched ahead of its turn.
@@ -251,7 +251,7 @@ std::int64_t InstanceIndex::centroid_sum(std::uint32_t label, std::span<const fl
 }
 
 float InstanceIndex::centroid_cosine(std::uint32_t label, std::span<const float> cosines) const {
-  return engine::centroid_cosine(centroid_sum(label, cosines), inverse_centroid_norm_[label]);
+  return sparse_engine::centroid_cosine(centroid_sum(label, cosines), inverse_centroid_norm_[label]);
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

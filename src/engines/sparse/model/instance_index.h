@@ -31,7 +31,7 @@
 #include "kernels/kernels.h"
 #include "learn/data/rows.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 inline constexpr std::size_t kDenseShare = 8;
 // The most queries of one call of cosines().
@@ -143,4 +143,4 @@ class InstanceIndex {
   std::vector<float> inverse_centroid_norm_;  // 0 for a centroid of length 0
 };
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -11,7 +11,7 @@
 #include "engines/sparse/model/test_random_model.h"
 #include "host/sim/compute.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 using testing::best_kernels;
@@ -198,4 +198,4 @@ TEST(InstanceIndex, CentroidCosines) {
 }
 
 }  // namespace
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -17,7 +17,7 @@
 #include "engines/sparse/model/model_tensors.h"
 #include "engines/sparse/model/record_checks.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 constexpr std::string_view kFeatureBegin = "instances.feature_begin";
@@ -29,14 +29,14 @@ constexpr std::string_view kHidden = "instances.hidden";
 
 // A tensor may lie at any address.
 template <class T>
-T at(const TensorView& tensor, std::size_t i) {
+T at(const tensors::TensorView& tensor, std::size_t i) {
   T value;
   std::memcpy(&value, tensor.bytes.data() + i * sizeof(T), sizeof(T));
   return value;
 }
 
 template <class T>
-void append(const TensorView& tensor, const host::Range& range, std::vector<T>& out) {
+void append(const tensors::TensorView& tensor, const host::Range& range, std::vector<T>& out) {
   if (range.begin == range.end) return;
   const std::size_t size = out.size();
   out.resize(size + range.end - range.begin);
@@ -48,7 +48,7 @@ void append(const TensorView& tensor, const host::Range& range, std::vector<T>& 
 // memory for reading a part should not depend on the machine.
 constexpr int kLengthWorkers = 4;
 
-host::Range entries_of(const TensorView& begin, std::size_t row) {
+host::Range entries_of(const tensors::TensorView& begin, std::size_t row) {
   return {at<std::uint32_t>(begin, row), at<std::uint32_t>(begin, row + 1)};
 }
 
@@ -88,26 +88,26 @@ InstancePartReader::InstancePartReader(const ModelHeader& header, sparse::HeldRo
       labels_(header.labels),
       width_(network_shape(header).last_hidden()),
       held_(std::move(held)) {
-  const auto expect = [this](std::string_view name, DType dtype, std::vector<std::uint64_t> shape) {
+  const auto expect = [this](std::string_view name, tensors::DType dtype, std::vector<std::uint64_t> shape) {
     expected_.emplace(name, Expected{.dtype = dtype, .shape = std::move(shape)});
   };
-  expect(kFeatureBegin, DType::kU32, {counts_.rows + 1});
-  expect(kFeature, DType::kU32, {counts_.feature_entries});
-  expect(kValue, DType::kF32, {counts_.feature_entries});
-  expect(kLabelBegin, DType::kU32, {counts_.rows + 1});
-  expect(kLabel, DType::kU32, {counts_.label_entries});
-  expect(kHidden, DType::kBf16, {counts_.rows, width_});
+  expect(kFeatureBegin, tensors::DType::kU32, {counts_.rows + 1});
+  expect(kFeature, tensors::DType::kU32, {counts_.feature_entries});
+  expect(kValue, tensors::DType::kF32, {counts_.feature_entries});
+  expect(kLabelBegin, tensors::DType::kU32, {counts_.rows + 1});
+  expect(kLabel, tensors::DType::kU32, {counts_.label_entries});
+  expect(kHidden, tensors::DType::kBf16, {counts_.rows, width_});
 }
 
 Result<void> InstancePartReader::add(const std::string& path, const std::string& name,
-                                     const TensorView& tensor) {
+                                     const tensors::TensorView& tensor) {
   const auto found = expected_.find(name);
   if (found == expected_.end()) return {};
   const Expected& expected = found->second;
   if (tensor.dtype != expected.dtype || tensor.shape != expected.shape) {
     return bad_tensor(path, name,
-                      fmt::format("{} [{}]", engine::name(tensor.dtype), fmt::join(tensor.shape, ", ")),
-                      fmt::format("{} [{}]", engine::name(expected.dtype), fmt::join(expected.shape, ", ")));
+                      fmt::format("{} [{}]", tensors::name(tensor.dtype), fmt::join(tensor.shape, ", ")),
+                      fmt::format("{} [{}]", tensors::name(expected.dtype), fmt::join(expected.shape, ", ")));
   }
   const auto [first, fresh] = tensors_.emplace(name, Found{.path = path, .tensor = tensor});
   if (fresh) return {};
@@ -116,7 +116,7 @@ Result<void> InstancePartReader::add(const std::string& path, const std::string&
                     "each tensor once");
 }
 
-const TensorView& InstancePartReader::tensor(std::string_view name) const {
+const tensors::TensorView& InstancePartReader::tensor(std::string_view name) const {
   return tensors_.find(name)->second.tensor;
 }
 
@@ -125,8 +125,8 @@ Error InstancePartReader::bad(std::string_view name, std::string got, std::strin
 }
 
 Result<void> InstancePartReader::check_rows(const Rows& rows) const {
-  const TensorView& begin = tensor(rows.begin);
-  const TensorView& index = tensor(rows.index);
+  const tensors::TensorView& begin = tensor(rows.begin);
+  const tensors::TensorView& index = tensor(rows.index);
   const auto offset = [&](std::size_t i) { return at<std::uint32_t>(begin, i); };
   if (const auto wrong = wrong_offset(counts_.rows + 1, rows.entries, offset))
     return bad(rows.begin, wrong_offset_text(*wrong, offset(*wrong)), "rising offsets into the entries");
@@ -167,7 +167,7 @@ std::vector<std::uint8_t> InstancePartReader::dense_features() const {
 InstancePartReader::LabelRows InstancePartReader::rows_of_labels() const {
   LabelRows rows;
   rows.begin.assign(labels_ + 1, 0);
-  const TensorView& label = tensor(kLabel);
+  const tensors::TensorView& label = tensor(kLabel);
   for (std::size_t i = 0; i < counts_.label_entries; ++i) {
     const auto l = at<std::uint32_t>(label, i);
     if (held_.contains(l)) ++rows.begin[l + 1];
@@ -270,4 +270,4 @@ Result<InstancePart> InstancePartReader::finish(const std::string& directory, ho
   return part;
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

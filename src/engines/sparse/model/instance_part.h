@@ -25,7 +25,7 @@
 #include "learn/sparse/network/network_shape.h"
 #include "tensors/safetensors.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 // A number for each held output row.
 class HeldFloats {
@@ -73,7 +73,8 @@ class InstancePartReader {
 
   // Takes a tensor; tensors that are not of instances are ignored. The error is kBadData for a wrong type or
   // shape, and for a tensor seen twice.
-  [[nodiscard]] Result<void> add(const std::string& path, const std::string& name, const TensorView& tensor);
+  [[nodiscard]] Result<void> add(const std::string& path, const std::string& name,
+                                 const tensors::TensorView& tensor);
   // Returns the part. The error is kBadData, with the file:
   // - a tensor is missing from the model's directory
   // - any row: an offset does not fit, an index is out of its bounds or order, a value is not finite
@@ -82,7 +83,7 @@ class InstancePartReader {
 
  private:
   struct Expected {
-    DType dtype;
+    tensors::DType dtype;
     std::vector<std::uint64_t> shape;
   };
   struct LabelRows {
@@ -92,7 +93,7 @@ class InstancePartReader {
 
   struct Found {
     std::string path;  // of its file
-    TensorView tensor;
+    tensors::TensorView tensor;
   };
   // Tensors to check: offsets of all rows into entries, and the entries, which are below `bound`.
   struct Rows {
@@ -102,7 +103,7 @@ class InstancePartReader {
     std::uint64_t bound;
   };
 
-  [[nodiscard]] const TensorView& tensor(std::string_view name) const;
+  [[nodiscard]] const tensors::TensorView& tensor(std::string_view name) const;
   [[nodiscard]] Error bad(std::string_view name, std::string got, std::string expected) const;
   [[nodiscard]] Result<void> check(const std::string& directory) const;
   [[nodiscard]] Result<void> check_rows(const Rows& rows) const;
@@ -121,4 +122,4 @@ class InstancePartReader {
   std::map<std::string, Found, std::less<>> tensors_;
 };
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -16,7 +16,7 @@
 #include "host/sim/compute.h"
 #include "host/sim/disk.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 class InstancePartTest : public ::testing::Test {
@@ -157,16 +157,16 @@ TEST_F(InstancePartTest, RefusesOtherTensors) {
   ASSERT_TRUE(opened.ok());
   InstancePartReader reader(opened->header, sparse::HeldRows(77, 3));
   const std::vector<std::byte> bytes(302 * 4);
-  const TensorView begin{.dtype = DType::kU32, .shape = {302}, .bytes = bytes};
+  const tensors::TensorView begin{.dtype = tensors::DType::kU32, .shape = {302}, .bytes = bytes};
   EXPECT_TRUE(reader.add("f", "another", begin).ok());
   EXPECT_TRUE(reader.add("f", "instances.feature_begin", begin).ok());
   EXPECT_FALSE(reader.add("f", "instances.feature_begin", begin).ok());
   EXPECT_FALSE(reader.add("f", "instances.feature", begin).ok());
-  EXPECT_FALSE(reader.add("f", "instances.label_begin", {DType::kF32, {302}, bytes}).ok());
+  EXPECT_FALSE(reader.add("f", "instances.label_begin", {tensors::DType::kF32, {302}, bytes}).ok());
   const auto finished = reader.finish("model", compute_);
   ASSERT_FALSE(finished.ok());
   EXPECT_NE(finished.error().message().find("instances."), std::string::npos);
 }
 
 }  // namespace
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -25,7 +25,7 @@
 #include "learn/text/featurizer.h"
 #include "learn/text/weighting.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 // Strings back to back: name i is bytes[begin[i]..begin[i+1]). Empty when there are no names.
 struct Names {
@@ -79,4 +79,4 @@ struct Model {
   FusionOptions fusion;
 };
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -13,7 +13,7 @@
 #include "host/api/files.h"
 #include "tensors/safetensors.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 constexpr std::size_t kMaxHeaderBytes = std::size_t{64} << 20;
@@ -26,11 +26,11 @@ std::string without_trailing_slash(std::string path) {
 }
 
 // Tensors in their order, cut into shards before one would pass the limit. There is at least one shard.
-std::vector<std::vector<TensorSource>> cut_into_shards(std::vector<TensorSource> tensors,
-                                                       std::uint64_t limit) {
-  std::vector<std::vector<TensorSource>> shards(1);
+std::vector<std::vector<tensors::TensorSource>> cut_into_shards(std::vector<tensors::TensorSource> tensors,
+                                                                std::uint64_t limit) {
+  std::vector<std::vector<tensors::TensorSource>> shards(1);
   std::uint64_t bytes = 0;
-  for (TensorSource& tensor : tensors) {
+  for (tensors::TensorSource& tensor : tensors) {
     if (!shards.back().empty() && bytes + tensor.bytes() > limit) {
       shards.emplace_back();
       bytes = 0;
@@ -41,11 +41,11 @@ std::vector<std::vector<TensorSource>> cut_into_shards(std::vector<TensorSource>
   return shards;
 }
 
-Result<FileDigest> write_shard(host::Disk& disk, const std::string& path,
-                               std::span<const TensorSource> tensors) {
+Result<tensors::FileDigest> write_shard(host::Disk& disk, const std::string& path,
+                                        std::span<const tensors::TensorSource> tensors) {
   auto file = disk.open_writable(path, host::WriteMode::kTruncate);
   if (!file.ok()) return file.error();
-  auto digest = write_safetensors(**file, tensors);
+  auto digest = tensors::write_safetensors(**file, tensors);
   if (!digest.ok()) return digest.error();
   if (auto synced = (*file)->sync(); !synced.ok()) return synced.error();
   if (auto closed = (*file)->close(); !closed.ok()) return closed.error();
@@ -64,7 +64,7 @@ Result<void> write_files(host::Disk& disk, const std::string& directory, const M
     const auto digest = write_shard(disk, directory + "/" + file, shards[i]);
     if (!digest.ok()) return digest.error();
     header.shards.push_back({.file = file, .bytes = digest->bytes, .xxh3 = digest->xxh3});
-    for (const TensorSource& tensor : shards[i]) {
+    for (const tensors::TensorSource& tensor : shards[i]) {
       header.total_size += tensor.bytes();
       header.weight_map[tensor.name] = file;
     }
@@ -143,14 +143,14 @@ Result<std::unique_ptr<host::MappedFile>> map_model_shard(host::Disk& disk, cons
   return file;
 }
 
-Result<void> read_model_shard(
-    host::Disk& disk, const std::string& directory, const ShardEntry& shard,
-    FunctionRef<Result<void>(const std::string& path, const std::string& name, const TensorView& tensor)>
-        take) {
+Result<void> read_model_shard(host::Disk& disk, const std::string& directory, const ShardEntry& shard,
+                              FunctionRef<Result<void>(const std::string& path, const std::string& name,
+                                                       const tensors::TensorView& tensor)>
+                                  take) {
   const auto file = map_model_shard(disk, directory, shard);
   if (!file.ok()) return file.error();
   const std::string path = directory + "/" + shard.file;
-  const auto tensors = parse_safetensors(path, (*file)->bytes());
+  const auto tensors = tensors::parse_safetensors(path, (*file)->bytes());
   if (!tensors.ok()) return tensors.error();
   for (const auto& [name, tensor] : *tensors) {
     if (auto taken = take(path, name, tensor); !taken.ok()) return taken;
@@ -181,13 +181,14 @@ Result<Model> load_model(host::Disk& disk, const std::string& directory, Reading
   if (!opened.ok()) return opened.error();
   ModelBuilder builder(opened->header, reading);
   for (const ShardEntry& shard : opened->header.shards) {
-    auto loaded =
-        read_model_shard(disk, opened->directory, shard,
-                         [&builder](const std::string& path, const std::string& name,
-                                    const TensorView& tensor) { return builder.add(path, name, tensor); });
+    auto loaded = read_model_shard(
+        disk, opened->directory, shard,
+        [&builder](const std::string& path, const std::string& name, const tensors::TensorView& tensor) {
+          return builder.add(path, name, tensor);
+        });
     if (!loaded.ok()) return loaded.error();
   }
   return builder.finish(opened->directory);
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -19,7 +19,7 @@
 #include "host/api/disk.h"
 #include "tensors/safetensors.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 inline constexpr std::uint64_t kMaxShardBytes = std::uint64_t{2} << 30;
 
@@ -28,7 +28,7 @@ struct SaveModelOptions {
   std::uint64_t max_shard_bytes = kMaxShardBytes;
   // For a network that is in no memory as a whole: all its tensors (docs/protocols/model.md). Then only the
   // shape of the model's network is used. The tensors' data outlives the call.
-  std::vector<TensorSource> network = {};
+  std::vector<tensors::TensorSource> network = {};
 };
 
 // Writes `directory` (its parent must exist). A crash or a full disk at any moment leaves the earlier model,
@@ -56,7 +56,7 @@ struct OpenedModel {
 // Passes all tensors of a shard to `take`, whose error ends it. Checks the checksum first.
 [[nodiscard]] Result<void> read_model_shard(
     host::Disk& disk, const std::string& directory, const ShardEntry& shard,
-    FunctionRef<Result<void>(const std::string& path, const std::string& name, const TensorView& tensor)>
-        take);
+    FunctionRef<Result<void>(const std::string& path, const std::string& name,
+                             const tensors::TensorView& tensor)> take);
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -20,7 +20,7 @@
 #include "host/sim/compute.h"
 #include "host/sim/disk.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 using Json = nlohmann::json;
@@ -87,12 +87,12 @@ TEST(ModelFile, RowsMayComeFromElsewhere) {
   save(disk, model, {.max_shard_bytes = 600});
   Model shape = random_model({.features = 9, .labels = 7, .hidden = 16, .dense = {32}, .rows = 6});
   shape.network = sparse::Network(model.network.shape, sparse::Moments::kNone);
-  std::vector<TensorSource> network;
-  for (const TensorSource& tensor : tensors_of(model, {})) {
+  std::vector<tensors::TensorSource> network;
+  for (const tensors::TensorSource& tensor : tensors_of(model, {})) {
     if (!tensor.name.starts_with("embedding") && !tensor.name.starts_with("dense") &&
         !tensor.name.starts_with("output"))
       continue;
-    TensorSource& one = network.emplace_back(tensor);
+    tensors::TensorSource& one = network.emplace_back(tensor);
     const std::uint64_t row_bytes = tensor.bytes() / tensor.shape[0];
     const std::uint64_t stride = tensor.row_stride_bytes > 0 ? tensor.row_stride_bytes : row_bytes;
     one.data = nullptr;
@@ -495,4 +495,4 @@ TEST(ModelFile, MissingDirectory) {
 }
 
 }  // namespace
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

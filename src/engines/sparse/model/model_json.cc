@@ -11,7 +11,7 @@
 #include <limits>
 #include <utility>
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 using Json = nlohmann::json;
@@ -406,4 +406,4 @@ Result<ModelHeader> parse_header(const std::string& path, std::string_view text)
   return header;
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -18,7 +18,7 @@
 #include "learn/data/line_bag.h"
 #include "learn/text/featurizer.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 inline constexpr std::uint64_t kModelFormat = 2;
 // Has hidden layers after the first, which a reader of format 2 would leave out.
@@ -78,4 +78,4 @@ struct ModelHeader {
 // format number.
 [[nodiscard]] Result<ModelHeader> parse_header(const std::string& path, std::string_view text);
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -19,7 +19,7 @@
 #include "engines/sparse/model/model_tensors.h"
 #include "tensors/safetensors.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 // The part of a range that is below n.
@@ -33,20 +33,21 @@ class PartReader {
   PartReader(const sparse::NetworkShape& shape, const sparse::NetworkPart& part)
       : network_(shape, part, {.embedding = sparse::Moments::kNone, .output = sparse::Moments::kNone}) {
     const host::Range columns = within(part.columns, shape.hidden);
-    expect("embedding.weight", {shape.features, shape.hidden}, [this, columns](const TensorView& tensor) {
-      return take_rows(tensor, {0, network_.shape.features}, columns, network_.embedding, 0);
-    });
+    expect("embedding.weight", {shape.features, shape.hidden},
+           [this, columns](const tensors::TensorView& tensor) {
+             return take_rows(tensor, {0, network_.shape.features}, columns, network_.embedding, 0);
+           });
     std::size_t inputs = shape.hidden;
     for (std::size_t i = 0; i < shape.dense.size(); ++i) {
       expect_dense(i, within(part.units[i], shape.dense[i]), inputs);
       inputs = shape.dense[i];
     }
-    expect("output.weight", {shape.labels, inputs}, [this, inputs](const TensorView& tensor) {
+    expect("output.weight", {shape.labels, inputs}, [this, inputs](const tensors::TensorView& tensor) {
       return for_held([&](const host::Range& rows) {
         return take_rows(tensor, rows, {0, inputs}, network_.output, rows.begin);
       });
     });
-    expect("output.bias", {shape.labels}, [this](const TensorView& tensor) {
+    expect("output.bias", {shape.labels}, [this](const tensors::TensorView& tensor) {
       return for_held([&](const host::Range& rows) {
         return take(tensor, rows.begin, network_.bias.span().subspan(rows.begin, rows.end - rows.begin));
       });
@@ -56,14 +57,14 @@ class PartReader {
   PartReader& operator=(const PartReader&) = delete;
 
   // Takes a tensor; tensors that are not the network's are ignored.
-  Result<void> add(const std::string& path, const std::string& name, const TensorView& tensor) {
+  Result<void> add(const std::string& path, const std::string& name, const tensors::TensorView& tensor) {
     const auto found = expected_.find(name);
     if (found == expected_.end()) return {};
     const Expected expected = std::move(found->second);
     expected_.erase(found);
-    if (tensor.dtype != DType::kF32 || tensor.shape != expected.shape) {
+    if (tensor.dtype != tensors::DType::kF32 || tensor.shape != expected.shape) {
       return bad_tensor(path, name,
-                        fmt::format("{} [{}]", engine::name(tensor.dtype), fmt::join(tensor.shape, ", ")),
+                        fmt::format("{} [{}]", tensors::name(tensor.dtype), fmt::join(tensor.shape, ", ")),
                         fmt::format("F32 [{}]", fmt::join(expected.shape, ", ")));
     }
     if (!expected.take(tensor)) return bad_tensor(path, name, not_finite(tensor), "finite numbers");
@@ -77,20 +78,20 @@ class PartReader {
  private:
   struct Expected {
     std::vector<std::uint64_t> shape;
-    std::function<bool(const TensorView&)> take;  // false: a number is not finite
+    std::function<bool(const tensors::TensorView&)> take;  // false: a number is not finite
   };
 
   void expect(std::string name, std::vector<std::uint64_t> shape,
-              std::function<bool(const TensorView&)> take_it) {
+              std::function<bool(const tensors::TensorView&)> take_it) {
     expected_[std::move(name)] = {std::move(shape), std::move(take_it)};
   }
   void expect_dense(std::size_t i, host::Range units, std::size_t inputs) {
     const std::uint64_t width = network_.shape.dense[i];
     expect(fmt::format("dense.{}.weight", i + 1), {width, inputs},
-           [this, i, units, inputs](const TensorView& tensor) {
+           [this, i, units, inputs](const tensors::TensorView& tensor) {
              return take_rows(tensor, units, {0, inputs}, network_.dense[i].weights, 0);
            });
-    expect(fmt::format("dense.{}.bias", i + 1), {width}, [this, i, units](const TensorView& tensor) {
+    expect(fmt::format("dense.{}.bias", i + 1), {width}, [this, i, units](const tensors::TensorView& tensor) {
       return take(tensor, units.begin, network_.dense[i].bias.span().first(units.end - units.begin));
     });
   }
@@ -102,14 +103,14 @@ class PartReader {
     }
     return true;
   }
-  static bool take(const TensorView& tensor, std::size_t first, std::span<float> out) {
+  static bool take(const tensors::TensorView& tensor, std::size_t first, std::span<float> out) {
     const auto bytes = tensor.bytes.subspan(first * sizeof(float), out.size_bytes());
     std::ranges::copy(bytes, std::as_writable_bytes(out).begin());
     return std::ranges::all_of(out, [](float v) { return std::isfinite(v); });
   }
   // Takes those columns of those rows, to rows from `to` on.
-  static bool take_rows(const TensorView& tensor, const host::Range& rows, const host::Range& columns,
-                        sparse::RowTable& out, std::size_t to) {
+  static bool take_rows(const tensors::TensorView& tensor, const host::Range& rows,
+                        const host::Range& columns, sparse::RowTable& out, std::size_t to) {
     const std::size_t width = columns.end - columns.begin;
     if (width == 0) return true;
     bool finite = true;
@@ -147,7 +148,7 @@ Result<ModelPart> load_model_part(host::Disk& disk, const std::string& directory
     auto file = map_model_shard(disk, opened->directory, shard);
     if (!file.ok()) return file.error();
     const std::string path = opened->directory + "/" + shard.file;
-    const auto tensors = parse_safetensors(path, (*file)->bytes());
+    const auto tensors = tensors::parse_safetensors(path, (*file)->bytes());
     if (!tensors.ok()) return tensors.error();
     for (const auto& [name, tensor] : *tensors) {
       auto taken = reader.add(path, name, tensor);
@@ -166,4 +167,4 @@ Result<ModelPart> load_model_part(host::Disk& disk, const std::string& directory
   return loaded;
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -18,7 +18,7 @@
 #include "host/api/disk.h"
 #include "learn/sparse/network/network.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 [[nodiscard]] sparse::NetworkShape network_shape(const ModelHeader& header);
 
@@ -36,4 +36,4 @@ enum class PartInstances { kNone, kShare };
                                                 const sparse::NetworkPart& part, PartInstances instances,
                                                 host::Compute& compute);
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -17,7 +17,7 @@
 #include "host/sim/disk.h"
 #include "learn/sparse/network/network.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 std::span<const float> row(const sparse::RowTable& table, std::size_t r) {
@@ -132,4 +132,4 @@ TEST_F(ModelPart, ModelWithoutNetwork) {
 }
 
 }  // namespace
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

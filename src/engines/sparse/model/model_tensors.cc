@@ -14,7 +14,7 @@
 #include "engines/sparse/model/model_part.h"
 #include "engines/sparse/model/record_checks.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 // Floats and bf16 must be finite.
@@ -35,17 +35,17 @@ void copy_bytes(void* out, std::span<const std::byte> bytes) {
   if (!bytes.empty()) std::memcpy(out, bytes.data(), bytes.size());
 }
 
-TensorSource rows_tensor(std::string name, const sparse::RowTable& table) {
+tensors::TensorSource rows_tensor(std::string name, const sparse::RowTable& table) {
   return {.name = std::move(name),
-          .dtype = DType::kF32,
+          .dtype = tensors::DType::kF32,
           .shape = {table.rows(), table.width()},
           .data = reinterpret_cast<const std::byte*>(table.all_weights().data()),
           .row_stride_bytes = table.stride() * sizeof(float)};
 }
 
-void add_names(std::vector<TensorSource>& tensors, const std::string& prefix, const Names& names) {
-  tensors.push_back(vector_tensor<char>(prefix + ".bytes", DType::kU8, names.bytes));
-  tensors.push_back(vector_tensor<std::uint64_t>(prefix + ".begin", DType::kU64, names.begin));
+void add_names(std::vector<tensors::TensorSource>& tensors, const std::string& prefix, const Names& names) {
+  tensors.push_back(vector_tensor<char>(prefix + ".bytes", tensors::DType::kU8, names.bytes));
+  tensors.push_back(vector_tensor<std::uint64_t>(prefix + ".begin", tensors::DType::kU64, names.begin));
 }
 
 // The first of a tensor's numbers that is not finite.
@@ -67,8 +67,8 @@ Error bad_tensor(const std::string& path, std::string_view tensor, std::string g
           .fix = "restore the model directory from its origin or train again"};
 }
 
-std::string not_finite(const TensorView& tensor) {
-  const bool wide = tensor.dtype == DType::kF32;
+std::string not_finite(const tensors::TensorView& tensor) {
+  const bool wide = tensor.dtype == tensors::DType::kF32;
   const std::size_t size = wide ? sizeof(float) : sizeof(kernels::Bf16);
   const std::size_t at = first_wrong(tensor.bytes.size() / size, [&](std::size_t i) {
     float value = 0;
@@ -107,46 +107,46 @@ Names featurizer_features_of(const Model& model) {
 
 namespace {
 
-std::vector<TensorSource> network_tensors(const Model& model) {
-  std::vector<TensorSource> tensors;
+std::vector<tensors::TensorSource> network_tensors(const Model& model) {
+  std::vector<tensors::TensorSource> tensors;
   tensors.push_back(rows_tensor("embedding.weight", model.network.embedding));
   for (std::size_t i = 0; i < model.network.dense.size(); ++i) {
     const sparse::DenseLayer& layer = model.network.dense[i];
     tensors.push_back(rows_tensor(fmt::format("dense.{}.weight", i + 1), layer.weights));
-    tensors.push_back(vector_tensor<float>(fmt::format("dense.{}.bias", i + 1), DType::kF32,
+    tensors.push_back(vector_tensor<float>(fmt::format("dense.{}.bias", i + 1), tensors::DType::kF32,
                                            layer.bias.span().first(layer.weights.rows())));
   }
   tensors.push_back(rows_tensor("output.weight", model.network.output));
-  tensors.push_back(vector_tensor<float>("output.bias", DType::kF32, model.network.bias.span()));
+  tensors.push_back(vector_tensor<float>("output.bias", tensors::DType::kF32, model.network.bias.span()));
   return tensors;
 }
 
 }  // namespace
 
-std::vector<TensorSource> tensors_of(const Model& model, const Names& featurizer_features,
-                                     std::vector<TensorSource> network) {
-  std::vector<TensorSource> tensors = network.empty() ? network_tensors(model) : std::move(network);
-  tensors.push_back(vector_tensor<std::uint32_t>("label_count", DType::kU32, model.label_count));
-  tensors.push_back(vector_tensor<float>("weighting.idf", DType::kF32, model.weighting.idf));
+std::vector<tensors::TensorSource> tensors_of(const Model& model, const Names& featurizer_features,
+                                              std::vector<tensors::TensorSource> network) {
+  std::vector<tensors::TensorSource> tensors = network.empty() ? network_tensors(model) : std::move(network);
+  tensors.push_back(vector_tensor<std::uint32_t>("label_count", tensors::DType::kU32, model.label_count));
+  tensors.push_back(vector_tensor<float>("weighting.idf", tensors::DType::kF32, model.weighting.idf));
   if (model.label_names.size() > 0) add_names(tensors, "label_names", model.label_names);
   if (model.feature_names.size() > 0) add_names(tensors, "feature_names", model.feature_names);
   if (model.featurizer) {
     add_names(tensors, "featurizer.features", featurizer_features);
-    tensors.push_back(vector_tensor<std::uint32_t>("featurizer.document_frequency", DType::kU32,
+    tensors.push_back(vector_tensor<std::uint32_t>("featurizer.document_frequency", tensors::DType::kU32,
                                                    model.featurizer->document_frequency));
   }
   if (model.instances) {
     const Instances& instances = *model.instances;
     const auto add = [&tensors](const char* name, const std::vector<std::uint32_t>& values) {
-      tensors.push_back(vector_tensor<std::uint32_t>(name, DType::kU32, values));
+      tensors.push_back(vector_tensor<std::uint32_t>(name, tensors::DType::kU32, values));
     };
     add("instances.feature_begin", instances.feature_begin);
     add("instances.feature", instances.feature);
-    tensors.push_back(vector_tensor<float>("instances.value", DType::kF32, instances.value));
+    tensors.push_back(vector_tensor<float>("instances.value", tensors::DType::kF32, instances.value));
     add("instances.label_begin", instances.label_begin);
     add("instances.label", instances.label);
     tensors.push_back({.name = "instances.hidden",
-                       .dtype = DType::kBf16,
+                       .dtype = tensors::DType::kBf16,
                        .shape = {instances.rows(), model.network.shape.last_hidden()},
                        .data = reinterpret_cast<const std::byte*>(instances.hidden.data())});
   }
@@ -212,8 +212,8 @@ ModelBuilder::ModelBuilder(const ModelHeader& header, Reading reading) {
   model_.network.shape = network_shape(header);
   const bool all = reading == Reading::kAll;
   if (all) expect_network();
-  expect_vector("label_count", DType::kU32, header.labels, model_.label_count);
-  expect_vector("weighting.idf", DType::kF32, header.idf ? kAnySize : 0, model_.weighting.idf);
+  expect_vector("label_count", tensors::DType::kU32, header.labels, model_.label_count);
+  expect_vector("weighting.idf", tensors::DType::kF32, header.idf ? kAnySize : 0, model_.weighting.idf);
   if (header.label_names) expect_names("label_names", header.labels, model_.label_names);
   if (header.feature_names) expect_names("feature_names", header.features, model_.feature_names);
   if (header.featurizer) {
@@ -221,16 +221,17 @@ ModelBuilder::ModelBuilder(const ModelHeader& header, Reading reading) {
     model_.featurizer->options = header.featurizer->options;
     model_.featurizer->documents = header.featurizer->documents;
     expect_names("featurizer.features", header.featurizer->features, featurizer_features_);
-    expect_vector("featurizer.document_frequency", DType::kU32, header.featurizer->features,
+    expect_vector("featurizer.document_frequency", tensors::DType::kU32, header.featurizer->features,
                   model_.featurizer->document_frequency);
   }
   if (all && header.instances) expect_instances(*header.instances, model_.network.shape.last_hidden());
 }
 
 template <class T>
-void ModelBuilder::expect_vector(const char* name, DType dtype, std::uint64_t size, std::vector<T>& out) {
-  CHECK(size_of(dtype) == sizeof(T), name);
-  expected_[name] = {.dtype = dtype, .shape = {size}, .take = [&out](const TensorView& tensor) {
+void ModelBuilder::expect_vector(const char* name, tensors::DType dtype, std::uint64_t size,
+                                 std::vector<T>& out) {
+  CHECK(tensors::size_of(dtype) == sizeof(T), name);
+  expected_[name] = {.dtype = dtype, .shape = {size}, .take = [&out](const tensors::TensorView& tensor) {
                        out.resize(tensor.bytes.size() / sizeof(T));
                        copy_bytes(out.data(), tensor.bytes);
                        return finite<T>(out);
@@ -238,21 +239,22 @@ void ModelBuilder::expect_vector(const char* name, DType dtype, std::uint64_t si
 }
 
 template <class T>
-void ModelBuilder::expect_array(const char* name, DType dtype, std::vector<std::uint64_t> shape,
+void ModelBuilder::expect_array(const char* name, tensors::DType dtype, std::vector<std::uint64_t> shape,
                                 AlignedArray<T>& out) {
-  CHECK(size_of(dtype) == sizeof(T), name);
-  expected_[name] = {.dtype = dtype, .shape = std::move(shape), .take = [&out](const TensorView& tensor) {
-                       out = AlignedArray<T>(tensor.bytes.size() / sizeof(T));
-                       copy_bytes(out.data(), tensor.bytes);
-                       return finite<T>(std::as_const(out).span());
-                     }};
+  CHECK(tensors::size_of(dtype) == sizeof(T), name);
+  expected_[name] = {
+      .dtype = dtype, .shape = std::move(shape), .take = [&out](const tensors::TensorView& tensor) {
+        out = AlignedArray<T>(tensor.bytes.size() / sizeof(T));
+        copy_bytes(out.data(), tensor.bytes);
+        return finite<T>(std::as_const(out).span());
+      }};
 }
 
 void ModelBuilder::expect_rows(const std::string& name, const sparse::RowTableShape& shape,
                                sparse::RowTable& out) {
-  expected_[name] = {.dtype = DType::kF32,
+  expected_[name] = {.dtype = tensors::DType::kF32,
                      .shape = {shape.rows, shape.width},
-                     .take = [&out, shape](const TensorView& tensor) {
+                     .take = [&out, shape](const tensors::TensorView& tensor) {
                        out = sparse::RowTable(shape, sparse::Moments::kNone);
                        const std::size_t row_bytes = shape.width * sizeof(float);
                        bool all_finite = true;
@@ -274,17 +276,17 @@ void ModelBuilder::expect_network() {
     sparse::DenseLayer& layer = network.dense[i];
     const std::uint64_t units = shape.dense[i];
     expect_rows(fmt::format("dense.{}.weight", i + 1), {.rows = units, .width = inputs}, layer.weights);
-    expect_array(fmt::format("dense.{}.bias", i + 1).c_str(), DType::kF32, {units}, layer.bias);
+    expect_array(fmt::format("dense.{}.bias", i + 1).c_str(), tensors::DType::kF32, {units}, layer.bias);
     inputs = units;
   }
   expect_rows("output.weight", {.rows = shape.labels, .width = inputs}, network.output);
-  expect_array("output.bias", DType::kF32, {shape.labels}, network.bias);
+  expect_array("output.bias", tensors::DType::kF32, {shape.labels}, network.bias);
 }
 
 void ModelBuilder::expect_names(const char* prefix, std::uint64_t count, Names& names) {
-  expect_vector(fmt::format("{}.begin", prefix).c_str(), DType::kU64, count + 1, names.begin);
+  expect_vector(fmt::format("{}.begin", prefix).c_str(), tensors::DType::kU64, count + 1, names.begin);
   expected_[fmt::format("{}.bytes", prefix)] = {
-      .dtype = DType::kU8, .shape = {kAnySize}, .take = [&names](const TensorView& tensor) {
+      .dtype = tensors::DType::kU8, .shape = {kAnySize}, .take = [&names](const tensors::TensorView& tensor) {
         names.bytes.resize(tensor.bytes.size());
         copy_bytes(names.bytes.data(), tensor.bytes);
         return true;
@@ -293,15 +295,16 @@ void ModelBuilder::expect_names(const char* prefix, std::uint64_t count, Names& 
 
 void ModelBuilder::expect_instances(const InstanceCounts& counts, std::uint64_t hidden) {
   Instances& instances = model_.instances.emplace();
-  expect_vector("instances.feature_begin", DType::kU32, counts.rows + 1, instances.feature_begin);
-  expect_vector("instances.feature", DType::kU32, counts.feature_entries, instances.feature);
-  expect_vector("instances.value", DType::kF32, counts.feature_entries, instances.value);
-  expect_vector("instances.label_begin", DType::kU32, counts.rows + 1, instances.label_begin);
-  expect_vector("instances.label", DType::kU32, counts.label_entries, instances.label);
-  expect_array("instances.hidden", DType::kBf16, {counts.rows, hidden}, instances.hidden);
+  expect_vector("instances.feature_begin", tensors::DType::kU32, counts.rows + 1, instances.feature_begin);
+  expect_vector("instances.feature", tensors::DType::kU32, counts.feature_entries, instances.feature);
+  expect_vector("instances.value", tensors::DType::kF32, counts.feature_entries, instances.value);
+  expect_vector("instances.label_begin", tensors::DType::kU32, counts.rows + 1, instances.label_begin);
+  expect_vector("instances.label", tensors::DType::kU32, counts.label_entries, instances.label);
+  expect_array("instances.hidden", tensors::DType::kBf16, {counts.rows, hidden}, instances.hidden);
 }
 
-Result<void> ModelBuilder::add(const std::string& path, const std::string& name, const TensorView& tensor) {
+Result<void> ModelBuilder::add(const std::string& path, const std::string& name,
+                               const tensors::TensorView& tensor) {
   const auto found = expected_.find(name);
   if (found == expected_.end()) return {};
   Expected& expected = found->second;
@@ -316,8 +319,8 @@ Result<void> ModelBuilder::add(const std::string& path, const std::string& name,
   }
   if (!fits) {
     return bad_tensor(path, name,
-                      fmt::format("{} [{}]", engine::name(tensor.dtype), fmt::join(tensor.shape, ", ")),
-                      fmt::format("{} of the shape that model.json gives", engine::name(expected.dtype)));
+                      fmt::format("{} [{}]", tensors::name(tensor.dtype), fmt::join(tensor.shape, ", ")),
+                      fmt::format("{} of the shape that model.json gives", tensors::name(expected.dtype)));
   }
   if (!expected.take(tensor)) return bad_tensor(path, name, not_finite(tensor), "finite numbers");
   return {};
@@ -418,4 +421,4 @@ Result<void> ModelBuilder::check_instances() const {
   return check("instances.label_begin", own.label_begin, "instances.label", own.label, shape.labels);
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

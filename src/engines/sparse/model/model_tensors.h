@@ -20,14 +20,14 @@
 #include "engines/sparse/model/model_json.h"
 #include "tensors/safetensors.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 // The error kBadData for a tensor of the model in `path`.
 [[nodiscard]] Error bad_tensor(const std::string& path, std::string_view tensor, std::string got,
                                std::string expected);
 
 // Describes the first number of a tensor that is not finite, for bad_tensor().
-[[nodiscard]] std::string not_finite(const TensorView& tensor);
+[[nodiscard]] std::string not_finite(const tensors::TensorView& tensor);
 // The same for an offset, and for an index of a record.
 [[nodiscard]] std::string wrong_offset_text(std::size_t place, std::uint64_t offset);
 [[nodiscard]] std::string wrong_index_text(std::size_t record, std::size_t entry, std::uint32_t index);
@@ -39,8 +39,9 @@ namespace gossamer::engine {
 
 // All tensors of a model in the order in which they are written. Unless `network` is empty, it replaces the
 // tensors of the model's network. The sources are views, valid as long as the arguments.
-[[nodiscard]] std::vector<TensorSource> tensors_of(const Model& model, const Names& featurizer_features,
-                                                   std::vector<TensorSource> network = {});
+[[nodiscard]] std::vector<tensors::TensorSource> tensors_of(const Model& model,
+                                                            const Names& featurizer_features,
+                                                            std::vector<tensors::TensorSource> network = {});
 
 // Everything but tensors and shards.
 [[nodiscard]] ModelHeader header_of(const Model& model);
@@ -62,7 +63,8 @@ class ModelBuilder {
 
   // Checks one tensor and copies it; unknown names are ignored. The error is kBadData with `path` and the
   // name: wrong type or shape, seen twice, a number that is not finite.
-  [[nodiscard]] Result<void> add(const std::string& path, const std::string& name, const TensorView& tensor);
+  [[nodiscard]] Result<void> add(const std::string& path, const std::string& name,
+                                 const tensors::TensorView& tensor);
   // Returns the model, after all shards; `directory` is where they are. The error is kBadData, with the file:
   // - a tensor is missing
   // - an index is out of its bounds
@@ -73,19 +75,20 @@ class ModelBuilder {
  private:
   static constexpr std::uint64_t kAnySize = ~std::uint64_t{0};
   struct Expected {
-    DType dtype;
-    std::vector<std::uint64_t> shape;             // kAnySize: any
-    std::function<bool(const TensorView&)> take;  // false: a number is not finite
-    std::string path = {};                        // the file that had it; empty: none yet
+    tensors::DType dtype;
+    std::vector<std::uint64_t> shape;                      // kAnySize: any
+    std::function<bool(const tensors::TensorView&)> take;  // false: a number is not finite
+    std::string path = {};                                 // the file that had it; empty: none yet
   };
 
   void expect_network();
   void expect_names(const char* prefix, std::uint64_t count, Names& names);
   void expect_instances(const InstanceCounts& counts, std::uint64_t hidden);
   template <class T>
-  void expect_vector(const char* name, DType dtype, std::uint64_t size, std::vector<T>& out);
+  void expect_vector(const char* name, tensors::DType dtype, std::uint64_t size, std::vector<T>& out);
   template <class T>
-  void expect_array(const char* name, DType dtype, std::vector<std::uint64_t> shape, AlignedArray<T>& out);
+  void expect_array(const char* name, tensors::DType dtype, std::vector<std::uint64_t> shape,
+                    AlignedArray<T>& out);
   void expect_rows(const std::string& name, const sparse::RowTableShape& shape, sparse::RowTable& out);
 
   [[nodiscard]] Error bad(std::string_view tensor, std::string got, std::string expected) const;
@@ -100,4 +103,4 @@ class ModelBuilder {
   std::map<std::string, Expected, std::less<>> expected_;
 };
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 // A label or a training row with its score or cosine.
 struct Scored {
@@ -33,4 +33,4 @@ inline void keep_best(std::vector<Scored>& list, std::size_t count) {
   list.resize(count);
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

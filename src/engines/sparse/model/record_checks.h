@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 // The first of `count` offsets into `entries` things that does not fit. Offsets run from 0 to all things and
 // never fall. Requires count >= 1.
@@ -51,4 +51,4 @@ template <class Offset>
   return row;
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -14,7 +14,7 @@
 #include "engines/sparse/model/model.h"
 #include "kernels/kernels.h"
 
-namespace gossamer::engine::testing {
+namespace gossamer::sparse_engine::testing {
 
 inline const kernels::Kernels& best_kernels() { return kernels::kernels_for(kernels::best_isa()); }
 
@@ -130,4 +130,4 @@ inline Model random_model(const RandomModelShape& shape) {
   return model;
 }
 
-}  // namespace gossamer::engine::testing
+}  // namespace gossamer::sparse_engine::testing

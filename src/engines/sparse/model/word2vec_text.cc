@@ -12,7 +12,7 @@
 #include "learn/text/words.h"
 #include "tensors/buffered_file.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 Result<Word2vecReport> write_word2vec(host::WritableFile& file, const NamedRows& named) {
   CHECK(named.count <= named.rows.rows(), named.count, named.rows.rows());
@@ -23,7 +23,7 @@ Result<Word2vecReport> write_word2vec(host::WritableFile& file, const NamedRows&
   }
   const Word2vecReport report{.vectors = seen.size(), .repeated = named.count - seen.size()};
   seen.clear();
-  BufferedFile out(file);
+  tensors::BufferedFile out(file);
   const std::size_t width = named.rows.width();
   if (auto done = out.append(fmt::format("{} {}\n", report.vectors, width)); !done.ok()) return done.error();
   std::string line;
@@ -39,4 +39,4 @@ Result<Word2vecReport> write_word2vec(host::WritableFile& file, const NamedRows&
   return report;
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -23,7 +23,7 @@
 #include "host/api/disk.h"
 #include "learn/sparse/network/row_table.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 struct NamedRows {
   const sparse::RowTable& rows;
@@ -40,4 +40,4 @@ struct Word2vecReport {
 // Appends a whole file; neither syncs nor closes.
 [[nodiscard]] Result<Word2vecReport> write_word2vec(host::WritableFile& file, const NamedRows& named);
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -9,7 +9,7 @@
 #include "host/api/files.h"
 #include "host/sim/disk.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 // A file has one line per name, and its count is the number of lines. Blanks become '_', and a name that then
@@ -36,4 +36,4 @@ TEST(Word2vecText, Lines) {
 }
 
 }  // namespace
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

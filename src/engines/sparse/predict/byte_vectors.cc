@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 // Lengths are computed in double and rounded to f32 once or twice. This factor covers the rounding.
@@ -88,4 +88,4 @@ ByteScale round_query(std::span<const float> query, std::int32_t zero, std::span
   return result;
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -21,7 +21,7 @@
 #include <cstdint>
 #include <span>
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 struct ByteScale {
   float scale = 0;
@@ -45,4 +45,4 @@ inline constexpr float kUnderflow = 1e-38F;
 [[nodiscard]] ByteScale round_query(std::span<const float> query, std::int32_t zero,
                                     std::span<std::uint8_t> out);
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -10,7 +10,7 @@
 #include "base/rng.h"
 #include "kernels/kernels.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 // Vectors of many shapes: even, with outliers, sparse, tiny, huge, zero.
@@ -83,4 +83,4 @@ TEST(ByteVectors, NoBoundWithoutNumbers) {
 }
 
 }  // namespace
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -8,7 +8,7 @@
 
 #include "base/check.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 constexpr std::array<std::size_t, 3> kCuts = {1, 3, 5};
@@ -133,4 +133,4 @@ Metrics Evaluator::metrics() const {
   return result;
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

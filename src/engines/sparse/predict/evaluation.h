@@ -31,7 +31,7 @@
 
 #include "engines/sparse/model/ranking.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 // The fraction of the net's exact best labels that another search found; percent.
 struct RetrievalRecall {
@@ -93,4 +93,4 @@ class Evaluator {
 // So many labels of each sample are asked of the predictor. Ranks beyond are infinite.
 inline constexpr std::size_t kEvaluationDepth = 100;
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

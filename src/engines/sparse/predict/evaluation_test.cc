@@ -12,7 +12,7 @@
 
 #include "base/rng.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 using Labels = std::vector<std::uint32_t>;
@@ -185,4 +185,4 @@ TEST(Evaluation, MatchesTheDefinitions) {
 }
 
 }  // namespace
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

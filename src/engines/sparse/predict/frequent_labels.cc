@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 class FrequentLabels final : public Predictor {
@@ -41,4 +41,4 @@ std::unique_ptr<Predictor> frequent_labels(const Model& model) {
   return std::make_unique<FrequentLabels>(model);
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -10,9 +10,9 @@
 #include "engines/sparse/model/model.h"
 #include "engines/sparse/predict/predictor.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 // The scores are the training counts. Labels never seen in training are not named.
 [[nodiscard]] std::unique_ptr<Predictor> frequent_labels(const Model& model);
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

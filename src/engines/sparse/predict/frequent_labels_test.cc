@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 // Every query gets the most frequent labels, ties by the smaller id, without those never seen.
@@ -24,4 +24,4 @@ TEST(FrequentLabels, RanksByTrainingCount) {
 }
 
 }  // namespace
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

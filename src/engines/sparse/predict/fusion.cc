@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "engines/sparse/model/instance_index.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 // The net's scores stop this far below its best score.
@@ -147,4 +147,4 @@ std::size_t Fusion::rank(const QueryViews& views, std::size_t top_k, std::span<S
   return count;
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -34,7 +34,7 @@
 #include "learn/sparse/network/network.h"
 #include "learn/sparse/slot_map.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 // Which views take part.
 struct PredictParts {
@@ -129,4 +129,4 @@ class Fusion {
   std::vector<Scored> ranked_;
 };
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

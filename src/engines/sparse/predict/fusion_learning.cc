@@ -11,7 +11,7 @@
 
 #include "engines/sparse/predict/predictor.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 // Candidates further down tell little and cost as much.
@@ -157,4 +157,4 @@ Result<FittedFusion> learn_fusion_weights(const Model& model, const data::Datase
   return fit_fusion_weights(examples, model.fusion.weights);
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -28,7 +28,7 @@
 #include "learn/data/dataset.h"
 #include "learn/data/hold_out.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 // Candidates of several records: record r has begin[r]..begin[r+1].
 struct FusionExamples {
@@ -56,4 +56,4 @@ struct FittedFusion {
                                                         const kernels::Kernels& kernels,
                                                         host::Compute& compute);
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -12,7 +12,7 @@
 #include "host/sim/compute.h"
 #include "learn/data/in_memory_dataset.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 // Candidates whose correct one is drawn by softmax(truth . x).
@@ -151,4 +151,4 @@ TEST(LearnFusionWeights, LearnsFromHeldOutRecords) {
 }
 
 }  // namespace
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -8,7 +8,7 @@
 
 #include "engines/sparse/model/model.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 // Three training rows: 0 has labels {1, 2}, 1 has {2}, 2 has none.
@@ -115,4 +115,4 @@ TEST(Fusion, OnlyPositiveCosinesVote) {
 }
 
 }  // namespace
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -8,7 +8,7 @@
 #include "engines/sparse/config/negatives_plan.h"
 #include "learn/sparse/negatives/hash_negatives.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 Result<std::unique_ptr<HashedSearch>> HashedSearch::create(const sparse::Network& network,
                                                            const kernels::Kernels& kernels,
@@ -57,4 +57,4 @@ void HashedSearch::search(const QueryMatrix& queries, std::size_t k) {
   });
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

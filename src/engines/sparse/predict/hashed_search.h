@@ -25,7 +25,7 @@
 #include "learn/lsh/tables.h"
 #include "learn/sparse/network/network.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 inline constexpr std::size_t kRescored = 2048;
 
@@ -62,4 +62,4 @@ class HashedSearch {
   std::vector<std::vector<Scored>> found_;
 };
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

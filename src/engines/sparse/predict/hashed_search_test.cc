@@ -11,7 +11,7 @@
 #include "engines/sparse/predict/predictor.h"
 #include "host/sim/compute.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 using testing::best_kernels;
@@ -155,4 +155,4 @@ TEST(Predictor, MeasuresHashedRetrieval) {
 }
 
 }  // namespace
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

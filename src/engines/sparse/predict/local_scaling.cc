@@ -9,7 +9,7 @@
 #include "engines/sparse/model/instance_index.h"
 #include "engines/sparse/predict/row_search.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 // The sample as instances without labels, with features of length 1.
@@ -135,4 +135,4 @@ void scale_locally(Instances& rows, std::size_t features, float power, const ker
   });
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

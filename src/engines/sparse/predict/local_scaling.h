@@ -23,7 +23,7 @@
 #include "host/api/compute.h"
 #include "kernels/kernels.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 inline constexpr std::size_t kLocalSample = 4000;
 inline constexpr std::size_t kLocalNearest = 5;
@@ -46,4 +46,4 @@ struct LocalRadii {
 void scale_locally(Instances& rows, std::size_t features, float power, const kernels::Kernels& kernels,
                    host::Compute& compute);
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

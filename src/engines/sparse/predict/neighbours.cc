@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 void to_unit_length(std::span<const float> x, float* out) {
   double squares = 0;
@@ -31,4 +31,4 @@ void mix_neighbours(std::span<const FoundRow> by_input, std::span<const FoundRow
   mixed.resize(std::min(mixed.size(), count));
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

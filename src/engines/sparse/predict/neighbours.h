@@ -13,7 +13,7 @@
 
 #include "engines/sparse/model/ranking.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 // Scales x to length 1 into `out`, of the same size. The zero vector stays.
 void to_unit_length(std::span<const float> x, float* out);
@@ -31,4 +31,4 @@ struct FoundRow {
 void mix_neighbours(std::span<const FoundRow> by_input, std::span<const FoundRow> by_hidden,
                     std::size_t count, std::vector<Scored>& mixed);
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
@@ -49,4 +49,4 @@ TEST(Neighbours, UnitLength) {
 }
 
 }  // namespace
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -6,7 +6,7 @@
 #include "engines/sparse/model/instance_index.h"
 #include "engines/sparse/predict/byte_vectors.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 std::uint64_t prediction_memory(const TrainConfig& config, const Recipe& recipe, const DataShape& shape,
                                 int workers) {
@@ -26,4 +26,4 @@ std::uint64_t prediction_memory(const TrainConfig& config, const Recipe& recipe,
          static_cast<std::uint64_t>(workers) * (cosines + centroids);
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -10,7 +10,7 @@
 #include "engines/sparse/config/config.h"
 #include "engines/sparse/config/recipe.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 // Bytes of a Predictor on `workers` beside the model: rows as bytes (row_search.h), the index of the
 // instances and each worker's part of it (instance_index.h). 0 for a run that measures nothing, because it
@@ -18,4 +18,4 @@ namespace gossamer::engine {
 [[nodiscard]] std::uint64_t prediction_memory(const TrainConfig& config, const Recipe& recipe,
                                               const DataShape& shape, int workers);
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 constexpr DataShape kShape{.records = 1'000'000,
@@ -61,4 +61,4 @@ TEST(PredictionMemory, NothingToMeasure) {
 }
 
 }  // namespace
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

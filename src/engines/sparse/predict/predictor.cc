@@ -13,7 +13,7 @@
 #include "engines/sparse/predict/neighbours.h"
 #include "learn/sparse/hidden_layer.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 // Counts how many of the best `depth` labels another search found.
@@ -307,4 +307,4 @@ Result<std::unique_ptr<Predictor>> Predictor::create(const Model& model, const k
   return std::unique_ptr<Predictor>(std::move(predictor));
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

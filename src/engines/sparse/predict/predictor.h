@@ -28,7 +28,7 @@
 #include "kernels/kernels.h"
 #include "learn/data/rows.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 // How the net's best labels are found.
 enum class Retrieval {
@@ -87,4 +87,4 @@ class Predictor {
   Predictor() = default;
 };
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -12,7 +12,7 @@
 #include "engines/sparse/model/test_random_model.h"
 #include "host/sim/compute.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 using testing::best_kernels;
@@ -368,4 +368,4 @@ TEST(Predictor, RefusesImpossibleOptions) {
 }
 
 }  // namespace
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

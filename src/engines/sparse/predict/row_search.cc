@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "kernels/products.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 using kernels::kPanelRows;
@@ -360,4 +360,4 @@ float RowSearch::score(const float* query, std::uint32_t row) const {
   return product + bias(row);
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

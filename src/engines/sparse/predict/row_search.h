@@ -39,7 +39,7 @@
 #include "kernels/byte_products.h"
 #include "kernels/kernels.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 // The most queries of one search.
 inline constexpr std::size_t kQueryBlock = 256;
@@ -167,4 +167,4 @@ class RowSearch {
   std::vector<std::vector<Scored>> found_;
 };
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

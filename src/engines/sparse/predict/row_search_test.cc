@@ -13,7 +13,7 @@
 #include "host/sim/compute.h"
 #include "kernels/products.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 // A matrix, queries and the scores of all rows. Numbers are small integers, so every product is exact in f32
@@ -310,4 +310,4 @@ TEST(RowSearch, NeverFindsWhatHasNoOrder) {
 }
 
 }  // namespace
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -13,7 +13,7 @@
 #include "engines/sparse/serve/query_rows.h"
 #include "learn/sparse/network/row_order.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 std::size_t width_of(const host::Range& range) { return range.end - range.begin; }
@@ -151,4 +151,4 @@ void BlockRounds::take_terms(const std::vector<Member>& members) {
   answer_ = Answer{.net = std::move(net_), .fused = std::exchange(fused_, std::nullopt)};
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

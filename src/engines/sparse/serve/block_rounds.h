@@ -31,7 +31,7 @@
 #include "engines/sparse/serve/fused_block.h"
 #include "learn/data/rows.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 class BlockRounds {
  public:
@@ -106,4 +106,4 @@ class BlockRounds {
 // The error for a member's answer that cannot be used.
 [[nodiscard]] Error wrong_answer(NodeId node, std::string what);
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -9,7 +9,7 @@
 
 #include "base/check.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 // A block and its next questions. While there is Work on it, only the Work uses it.
 struct FleetQueries::Bench {
@@ -150,4 +150,4 @@ std::optional<Result<FleetQueries::Answer>> FleetQueries::take_answer() {
   return std::exchange(answer_, std::nullopt);
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -32,7 +32,7 @@
 #include "net/link/message.h"
 #include "net/link/peer_id.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 inline constexpr std::uint32_t kQueryChannel = 8;
 
@@ -101,4 +101,4 @@ class FleetQueries {
   std::optional<Result<Answer>> answer_;
 };
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

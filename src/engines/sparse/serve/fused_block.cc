@@ -14,7 +14,7 @@
 #include "engines/sparse/model/instance_part.h"
 #include "engines/sparse/serve/query_rows.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 void sort_distinct(std::vector<std::uint32_t>& ids) {
@@ -45,7 +45,7 @@ class FusedBlock::Answers final : public FusionAnswers {
   [[nodiscard]] float net_score(std::uint32_t label) const override { return terms(label).score; }
   [[nodiscard]] float centroid_cosine(std::uint32_t label) const override {
     const Terms& of_label = terms(label);
-    return engine::centroid_cosine(static_cast<std::int64_t>(of_label.sum), of_label.inverse_length);
+    return sparse_engine::centroid_cosine(static_cast<std::int64_t>(of_label.sum), of_label.inverse_length);
   }
 
  private:
@@ -204,4 +204,4 @@ std::size_t FusedBlock::rank(Fusion& fusion, const FusionOptions& options, std::
                      out.size(), out);
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

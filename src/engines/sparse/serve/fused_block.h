@@ -26,7 +26,7 @@
 #include "learn/data/rows.h"
 #include "learn/sparse/network/network_shape.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 class FusedBlock {
  public:
@@ -87,4 +87,4 @@ class FusedBlock {
   std::vector<Terms> terms_;                          // by place in candidate_
 };
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

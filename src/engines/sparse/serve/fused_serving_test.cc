@@ -18,7 +18,7 @@
 #include "engines/sparse/serve/test_served_fleet.h"
 #include "learn/text/weighting.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 using testing::Served;
@@ -355,4 +355,4 @@ TEST_F(OneLiar, TermsOfAnotherSize) {
 }
 
 }  // namespace
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

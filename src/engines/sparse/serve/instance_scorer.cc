@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "learn/sparse/network/network_shape.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 InstanceScorer::InstanceScorer(InstancePart part, IndexShape shape, std::size_t width,
                                const kernels::Kernels& kernels, host::Compute& compute)
@@ -99,4 +99,4 @@ std::optional<std::span<const std::uint32_t>> InstanceScorer::labels_of(std::uin
   return part_.rows.labels().row(static_cast<std::size_t>(found - part_.number.begin()));
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

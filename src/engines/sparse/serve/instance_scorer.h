@@ -30,7 +30,7 @@
 #include "kernels/kernels.h"
 #include "learn/data/rows.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 class InstanceScorer {
  public:
@@ -81,4 +81,4 @@ class InstanceScorer {
   std::vector<std::vector<FoundRow>> by_hidden_;
 };
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

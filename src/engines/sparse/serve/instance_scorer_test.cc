@@ -16,7 +16,7 @@
 #include "host/sim/compute.h"
 #include "host/sim/disk.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 constexpr std::size_t kQueries = 40;
@@ -152,4 +152,4 @@ TEST_F(InstanceScorerTest, LabelsOfRows) {
 }
 
 }  // namespace
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

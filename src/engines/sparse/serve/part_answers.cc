@@ -18,7 +18,7 @@
 #include "engines/sparse/model/fusion_options.h"
 #include "engines/sparse/serve/query_rows.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 std::size_t width_of(const host::Range& range) { return range.end - range.begin; }
@@ -196,4 +196,4 @@ Result<std::vector<std::byte>> PartAnswers::terms(std::size_t queries, SliceRead
   return bytes;
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -22,7 +22,7 @@
 #include "host/api/compute.h"
 #include "kernels/kernels.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 class PartAnswers {
  public:
@@ -60,4 +60,4 @@ class PartAnswers {
   std::unique_ptr<InstanceScorer> instances_;  // null: only the net answers
 };
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -7,7 +7,7 @@
 
 #include "engines/sparse/fleet/step/payload_values.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 Slice write_query_rows(const data::SparseRows& queries) {
   std::vector<std::byte> bytes;
   append_values(queries.begin, bytes);
@@ -62,4 +62,4 @@ std::optional<OwnedLabelSets> read_label_sets(SliceReader& reader, std::size_t s
   return read;
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

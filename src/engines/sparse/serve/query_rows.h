@@ -18,7 +18,7 @@
 #include "base/slice.h"
 #include "learn/data/rows.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 struct QueryRows {
   std::vector<std::uint32_t> begin;
@@ -49,4 +49,4 @@ struct OwnedLabelSets {
 [[nodiscard]] std::optional<OwnedLabelSets> read_label_sets(SliceReader& reader, std::size_t sets,
                                                             std::size_t labels);
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -8,7 +8,7 @@
 
 #include "engines/sparse/serve/test_payload_words.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 using testing::words;
@@ -59,4 +59,4 @@ TEST(QueryRows, QueriesFromTheFront) {
 }
 
 }  // namespace
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -9,7 +9,7 @@
 #include "engines/sparse/serve/fleet_queries.h"
 #include "engines/sparse/serve/part_answers.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 struct ServingEngine::Question {
   Epoch epoch;
@@ -190,4 +190,4 @@ void ServingEngine::fail(Error error, Instant now) {
   if (process_.member() != nullptr) process_.member()->leave(failure_->message(), now);
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -25,7 +25,7 @@
 #include "kernels/kernels.h"
 #include "learn/sparse/network/network.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 // The model that a run serves, as a member has it. Called on the thread that works.
 struct ServingJob {
@@ -106,4 +106,4 @@ class ServingEngine final : public cluster::Engine {
   ServingCounters counters_;
 };
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -16,7 +16,7 @@
 #include "engines/sparse/serve/fleet_queries.h"
 #include "engines/sparse/serve/test_served_fleet.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 using testing::Served;
@@ -309,4 +309,4 @@ TEST_F(OneMember, DropsWhatItCannotRead) {
 }
 
 }  // namespace
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

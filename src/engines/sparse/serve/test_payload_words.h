@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-namespace gossamer::engine::testing {
+namespace gossamer::sparse_engine::testing {
 
 inline std::string words(const std::vector<std::uint32_t>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(std::uint32_t)};
 }
 
-}  // namespace gossamer::engine::testing
+}  // namespace gossamer::sparse_engine::testing

@@ -26,7 +26,7 @@
 #include "learn/sparse/hidden_layer.h"
 #include "simulation/engine_fleet.h"
 
-namespace gossamer::engine::testing {
+namespace gossamer::sparse_engine::testing {
 
 // A model on a disk, and the results of one process that has it.
 class Served {
@@ -154,4 +154,4 @@ class ServedFleet {
   simulation::EngineFleet fleet_;
 };
 
-}  // namespace gossamer::engine::testing
+}  // namespace gossamer::sparse_engine::testing

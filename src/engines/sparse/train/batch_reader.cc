@@ -7,7 +7,7 @@
 #include "base/prefetch.h"
 #include "base/rng.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 // How many records ahead bytes are fetched. Records lie anywhere, and each is short.
@@ -86,4 +86,4 @@ data::Batch BatchReader::gather(const StepRequest* dropout) {
           .labels = {.begin = label_begin_, .label = std::span(label_).first(label_begin_[n])}};
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

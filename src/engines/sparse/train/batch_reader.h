@@ -22,7 +22,7 @@
 #include "learn/data/sampling_plan.h"
 #include "learn/text/weighting.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 // The samples of a step, and what training hides of them. Every feature of a sample is left out with chance
 // `dropout`, and the others grow by 1 / (1 - dropout). So no record can be recognised by one feature alone.
@@ -80,4 +80,4 @@ class RecordSteps final : public StepSource {
   Options options_;
 };
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -9,7 +9,7 @@
 #include "host/sim/compute.h"
 #include "learn/data/in_memory_dataset.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 // Record i has the features i, i+1, i+2 with value 1 and the label i.
@@ -87,4 +87,4 @@ TEST(BatchReader, DropoutIsAFunctionOfStepAndSample) {
 }
 
 }  // namespace
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

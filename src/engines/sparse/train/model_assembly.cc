@@ -13,7 +13,7 @@
 #include "learn/sparse/hidden_layer.h"
 #include "learn/sparse/negatives/negatives.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 float length_of(std::span<const float> x) {
@@ -189,4 +189,4 @@ Instances build_instances(const InstanceSource& source, const kernels::Kernels& 
   return out;
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

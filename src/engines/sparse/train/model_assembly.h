@@ -21,7 +21,7 @@
 #include "learn/text/featurizer.h"
 #include "learn/text/weighting.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 struct TrainedParts {
   sparse::Network network;
@@ -61,4 +61,4 @@ struct InstanceSource {
 [[nodiscard]] Instances build_instances(const InstanceSource& source, const kernels::Kernels& kernels,
                                         host::Compute& compute);
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -17,7 +17,7 @@
 #include "learn/data/text_windows.h"
 #include "learn/sparse/network/row_order.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 class StepSource {
  public:
@@ -62,4 +62,4 @@ class RowSteps final : public StepSource {
   std::vector<std::uint32_t> rows_;
 };
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -17,7 +17,7 @@
 #include "learn/sparse/negatives/negatives.h"
 #include "settings/toml.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 constexpr std::size_t kLossWindow = 100;
@@ -86,11 +86,11 @@ class TrainingRun {
 
   Result<void> resume() {
     auto tables = table_state();
-    const auto loaded = load_newest_checkpoint(in_.disk, in_.checkpoint_directory, fingerprint_,
-                                               checkpoint_tensors(network_, tables), hooks_.events);
+    const auto loaded = tensors::load_newest_checkpoint(in_.disk, in_.checkpoint_directory, fingerprint_,
+                                                        checkpoint_tensors(network_, tables), hooks_.events);
     if (!loaded.ok()) return loaded.error();
     if (!loaded->has_value()) return {};
-    const CheckpointInfo& info = **loaded;
+    const tensors::CheckpointInfo& info = **loaded;
     next_ = info.next_step;
     if (tables && !info.finished) hashed_->restore(*tables, next_);
     resumed_at_ = next_;
@@ -160,10 +160,10 @@ class TrainingRun {
             .active_rows = report.active_rows};
   }
 
-  [[nodiscard]] RunCost cost() const {
-    RunCost cost{.load_seconds = in_.load_seconds,
-                 .train_seconds = (in_.clock.now() - begin_).seconds(),
-                 .cpu_seconds = in_.clock.process_cpu().seconds()};
+  [[nodiscard]] tensors::RunCost cost() const {
+    tensors::RunCost cost{.load_seconds = in_.load_seconds,
+                          .train_seconds = (in_.clock.now() - begin_).seconds(),
+                          .cpu_seconds = in_.clock.process_cpu().seconds()};
     return cost += cost_before_;
   }
 
@@ -180,28 +180,30 @@ class TrainingRun {
 
   // Saves when it is due. A save that fails is reported and the run goes on, unless a stop before the last
   // step asked for it.
-  Result<void> save_when_due(bool stopping, CheckpointCounters& counters) {
+  Result<void> save_when_due(bool stopping, tensors::CheckpointCounters& counters) {
     const bool finished = next_.value == in_.recipe.steps;
     const bool asked_for = stopping && !finished;
     if (!asked_for && !due()) return {};
     auto tables = finished ? std::nullopt : table_state();
     auto tensors = checkpoint_tensors(network_, tables);
     if (finished) {
-      std::erase_if(tensors, [](const NamedTensor& tensor) { return tensor.use == TensorUse::kToGoOn; });
+      std::erase_if(tensors, [](const tensors::NamedTensor& tensor) {
+        return tensor.use == tensors::TensorUse::kToGoOn;
+      });
     }
-    const auto saved = save_checkpoint(in_.disk, in_.checkpoint_directory,
-                                       {.next_step = next_,
-                                        .run_id = in_.run_id,
-                                        .config_fingerprint = fingerprint_,
-                                        .workers = in_.compute.workers(),
-                                        .finished = finished,
-                                        .cost = cost(),
-                                        .losses = recent_.losses()},
-                                       tensors, static_cast<int>(in_.config.checkpoint.keep));
+    const auto saved = tensors::save_checkpoint(in_.disk, in_.checkpoint_directory,
+                                                {.next_step = next_,
+                                                 .run_id = in_.run_id,
+                                                 .config_fingerprint = fingerprint_,
+                                                 .workers = in_.compute.workers(),
+                                                 .finished = finished,
+                                                 .cost = cost(),
+                                                 .losses = recent_.losses()},
+                                                tensors, static_cast<int>(in_.config.checkpoint.keep));
     last_save_ = in_.clock.now();
     if (saved.ok()) {
       ++counters.written;
-      counters.bytes += checkpoint_bytes(tensors);
+      counters.bytes += tensors::checkpoint_bytes(tensors);
       hooks_.events("checkpoint_written", {{"step", next_.value}});
       return {};
     }
@@ -221,17 +223,17 @@ class TrainingRun {
   StepNumber next_;
   RecentMean recent_;
   std::optional<StepNumber> resumed_at_;
-  RunCost cost_before_;
+  tensors::RunCost cost_before_;
   Instant begin_;  // when the loop began
   Instant last_save_;
 };
 
 }  // namespace
 
-std::vector<NamedTensor> checkpoint_tensors(sparse::Network& network) {
+std::vector<tensors::NamedTensor> checkpoint_tensors(sparse::Network& network) {
   const auto bytes = [](auto span) { return std::as_writable_bytes(span); };
-  constexpr TensorUse kToGoOn = TensorUse::kToGoOn;
-  std::vector<NamedTensor> tensors = {
+  constexpr tensors::TensorUse kToGoOn = tensors::TensorUse::kToGoOn;
+  std::vector<tensors::NamedTensor> tensors = {
       {"embedding.weights", bytes(network.embedding.all_weights())},
       {"embedding.moment1", network.embedding.all_moment1(), kToGoOn},
       {"embedding.moment2", bytes(network.embedding.all_moment2()), kToGoOn},
@@ -245,28 +247,28 @@ std::vector<NamedTensor> checkpoint_tensors(sparse::Network& network) {
       {"bias.moment2", bytes(network.bias_moment2.span()), kToGoOn}};
   for (std::size_t i = 0; i < network.dense.size(); ++i) {
     sparse::DenseLayer& layer = network.dense[i];
-    const auto add = [&](std::string_view what, std::span<std::byte> memory, TensorUse use) {
+    const auto add = [&](std::string_view what, std::span<std::byte> memory, tensors::TensorUse use) {
       tensors.push_back({fmt::format("dense.{}.{}", i + 1, what), memory, use});
     };
-    add("weights", bytes(layer.weights.all_weights()), TensorUse::kResult);
+    add("weights", bytes(layer.weights.all_weights()), tensors::TensorUse::kResult);
     add("moment1", layer.weights.all_moment1(), kToGoOn);
     add("moment2", bytes(layer.weights.all_moment2()), kToGoOn);
     add("last_step", bytes(layer.weights.all_last_steps()), kToGoOn);
-    add("bias.weights", bytes(layer.bias.span()), TensorUse::kResult);
+    add("bias.weights", bytes(layer.bias.span()), tensors::TensorUse::kResult);
     add("bias.moment1", bytes(layer.bias_moment1.span()), kToGoOn);
     add("bias.moment2", bytes(layer.bias_moment2.span()), kToGoOn);
   }
   return tensors;
 }
 
-std::vector<NamedTensor> checkpoint_tensors(sparse::Network& network,
-                                            std::optional<sparse::HashNegatives::State>& tables) {
-  std::vector<NamedTensor> tensors = checkpoint_tensors(network);
+std::vector<tensors::NamedTensor> checkpoint_tensors(sparse::Network& network,
+                                                     std::optional<sparse::HashNegatives::State>& tables) {
+  std::vector<tensors::NamedTensor> tensors = checkpoint_tensors(network);
   if (!tables) return tensors;
   for (const auto& [name, bytes] :
        {std::pair("lsh.keys", std::as_writable_bytes(std::span(tables->keys))),
         {"lsh.allowances", std::as_writable_bytes(std::span(tables->allowances))}})
-    tensors.push_back({name, bytes, TensorUse::kToGoOn});
+    tensors.push_back({name, bytes, tensors::TensorUse::kToGoOn});
   return tensors;
 }
 
@@ -278,15 +280,16 @@ std::unique_ptr<sparse::HashNegatives> hash_tables(const TrainInputs& inputs,
       hash_negative_options(inputs.config, *inputs.recipe.tables, inputs.recipe.steps));
 }
 
-Result<void> save_trained_checkpoint(const TrainInputs& inputs, CheckpointInfo info,
+Result<void> save_trained_checkpoint(const TrainInputs& inputs, tensors::CheckpointInfo info,
                                      sparse::Network& trained) {
   CHECK(inputs.shards == 1, inputs.shards);
   info.finished = true;
   info.config_fingerprint = fingerprint_of(inputs);
   auto tensors = checkpoint_tensors(trained);
-  std::erase_if(tensors, [](const NamedTensor& tensor) { return tensor.use == TensorUse::kToGoOn; });
-  return save_checkpoint(inputs.disk, inputs.checkpoint_directory, info, tensors,
-                         static_cast<int>(inputs.config.checkpoint.keep));
+  std::erase_if(tensors,
+                [](const tensors::NamedTensor& tensor) { return tensor.use == tensors::TensorUse::kToGoOn; });
+  return tensors::save_checkpoint(inputs.disk, inputs.checkpoint_directory, info, tensors,
+                                  static_cast<int>(inputs.config.checkpoint.keep));
 }
 
 std::string fingerprint_of(const TrainInputs& in) {
@@ -346,4 +349,4 @@ Result<TrainOutcome> train(const TrainInputs& inputs, const TrainHooks& hooks) {
   return run.loop(learner);
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -31,7 +31,7 @@
 #include "learn/sparse/network/schedule.h"
 #include "tensors/checkpoint.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 // The progress after a step.
 struct TrainProgress {
@@ -78,9 +78,9 @@ struct TrainOutcome {
   double final_loss = 0;  // mean of the last 100 steps of the run
   // If it continued from a checkpoint: the step this process began with, and the cost of the run up to there.
   std::optional<StepNumber> resumed_at;
-  RunCost cost_before;
+  tensors::RunCost cost_before;
   sparse::LearnerPhases phases;  // summed over this process's steps
-  CheckpointCounters checkpoints;
+  tensors::CheckpointCounters checkpoints;
 };
 
 // Continues from the newest whole checkpoint in the directory if there is one, else starts at step 0. A
@@ -89,9 +89,9 @@ struct TrainOutcome {
 [[nodiscard]] Result<TrainOutcome> train(const TrainInputs& inputs, const TrainHooks& hooks);
 
 // The tensors of a checkpoint, with moments unless they were dropped (docs/protocols/checkpoint.md).
-[[nodiscard]] std::vector<NamedTensor> checkpoint_tensors(sparse::Network& network);
+[[nodiscard]] std::vector<tensors::NamedTensor> checkpoint_tensors(sparse::Network& network);
 // These tensors and those of hash tables, which a run with tables keeps, too.
-[[nodiscard]] std::vector<NamedTensor> checkpoint_tensors(
+[[nodiscard]] std::vector<tensors::NamedTensor> checkpoint_tensors(
     sparse::Network& network, std::optional<sparse::HashNegatives::State>& tables);
 // The hash tables of a run over the output rows of `network`, not built yet; nothing if it has none.
 [[nodiscard]] std::unique_ptr<sparse::HashNegatives> hash_tables(const TrainInputs& inputs,
@@ -104,7 +104,7 @@ struct TrainOutcome {
 
 // Saves the checkpoint that train() writes after the last step, for a network that others have trained.
 // `trained` has no moments, and output rows in the order of labels. Requires inputs.shards == 1.
-[[nodiscard]] Result<void> save_trained_checkpoint(const TrainInputs& inputs, CheckpointInfo info,
+[[nodiscard]] Result<void> save_trained_checkpoint(const TrainInputs& inputs, tensors::CheckpointInfo info,
                                                    sparse::Network& trained);
 
 // How config and recipe set up a run. `bench sparse-step` measures the same learner.
@@ -112,4 +112,4 @@ struct TrainOutcome {
 [[nodiscard]] sparse::NetworkInit network_init(const TrainConfig& config);
 [[nodiscard]] sparse::LearnerOptions learner_options(const TrainConfig& config, const Recipe& recipe);
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -15,7 +15,7 @@
 #include "host/sim/disk.h"
 #include "learn/data/in_memory_dataset.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 using host::SimDisk;
@@ -73,20 +73,20 @@ struct TestRun {
     RecordSteps steps(
         BatchReader(*dataset, weighting, compute), dataset->size(),
         {.seed = config.seed, .batch = config.train.batch, .dropout = config.train.input_dropout});
-    return engine::train({.disk = disk,
-                          .compute = compute,
-                          .clock = clock,
-                          .kernels = kernels::kernels_for(kernels::best_isa()),
-                          .schema = *dataset,
-                          .labels = labels,
-                          .steps = steps,
-                          .config = config,
-                          .recipe = recipe,
-                          .run_id = "test",
-                          .checkpoint_directory = kDirectory,
-                          .load_seconds = load_seconds,
-                          .shards = shards},
-                         {.on_step = watch, .stop_requested = stop, .events = note});
+    return sparse_engine::train({.disk = disk,
+                                 .compute = compute,
+                                 .clock = clock,
+                                 .kernels = kernels::kernels_for(kernels::best_isa()),
+                                 .schema = *dataset,
+                                 .labels = labels,
+                                 .steps = steps,
+                                 .config = config,
+                                 .recipe = recipe,
+                                 .run_id = "test",
+                                 .checkpoint_directory = kDirectory,
+                                 .load_seconds = load_seconds,
+                                 .shards = shards},
+                                {.on_step = watch, .stop_requested = stop, .events = note});
   }
   Result<TrainOutcome> train_to_end(host::Disk& disk) {
     return train(disk, [](std::uint64_t) { return false; });
@@ -466,4 +466,4 @@ TEST(Trainer, ResumeWithOtherWorkersSaysSo) {
 }
 
 }  // namespace
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

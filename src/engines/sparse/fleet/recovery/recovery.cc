@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "engines/sparse/fleet/step/found_records.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 using host::Range;
 using sparse::NetworkPart;
@@ -459,4 +459,4 @@ void Recovery::finish() {
   learner_.join(std::move(parts), me_);
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

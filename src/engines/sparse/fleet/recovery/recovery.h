@@ -34,7 +34,7 @@
 #include "engines/sparse/fleet/step/fleet_learner.h"
 #include "engines/sparse/fleet/step/step_order.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 struct RecoveryStage {
   enum class Kind { kLogs, kCopies, kGradients, kSnapshot, kFinish, kDone };
@@ -117,4 +117,4 @@ class Recovery {
   Result<void> restored_;
 };
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <optional>
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 using host::Range;
@@ -112,4 +112,4 @@ RecoveryPlan plan_recovery(const Layout& layout, const FleetShape& shape) {
   return plan;
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

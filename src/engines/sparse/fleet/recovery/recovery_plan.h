@@ -13,7 +13,7 @@
 #include "engines/sparse/fleet/step/layout.h"
 #include "learn/sparse/network/network_pieces.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 struct RecoveryPlan {
   // A piece that no member holds any more. The member of `rank` computes it anew from a copy as of `base`, or
@@ -61,4 +61,4 @@ struct RecoveryPlan {
 
 [[nodiscard]] RecoveryPlan plan_recovery(const Layout& layout, const FleetShape& shape);
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -11,7 +11,7 @@
 #include "engines/sparse/fleet/recovery/recovery.h"
 #include "engines/sparse/fleet/step/step_order.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 using host::Range;
 using sparse::LayerState;
@@ -128,4 +128,4 @@ const Recovery::Sum& Recovery::sum_of(std::size_t layer, const Range& columns) c
   return *found;
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

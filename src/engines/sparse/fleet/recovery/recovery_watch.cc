@@ -9,14 +9,14 @@
 
 #include "base/printable.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 using Kind = RecoveryStage::Kind;
 
-std::optional<FleetRecovery> RecoveryWatch::stepped(StepNumber step, Instant now) {
+std::optional<engine::FleetRecovery> RecoveryWatch::stepped(StepNumber step, Instant now) {
   const std::optional<Instant> before = std::exchange(last_step_, now);
   const std::vector<std::string> causes = std::exchange(causes_, {});
-  FleetRecovery cost = std::exchange(cost_, {});
+  engine::FleetRecovery cost = std::exchange(cost_, {});
   // If a step was under way when the view began to change, nothing goes on from here.
   const bool resting = recovering_ && phase_ == Phase::kAgree;
   const bool recovered = std::exchange(recovering_, resting);
@@ -113,4 +113,4 @@ Duration RecoveryWatch::median_step() const {
   return *middle;
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -24,7 +24,7 @@
 #include "engines/sparse/fleet/step/fleet_job.h"
 #include "engines/sparse/fleet/step/layout.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 class RecoveryWatch {
  public:
@@ -35,7 +35,7 @@ class RecoveryWatch {
   };
 
   // A step was applied. Returns the cost of the recovery that ends with it, if that lost or moved something.
-  std::optional<FleetRecovery> stepped(StepNumber step, Instant now);
+  std::optional<engine::FleetRecovery> stepped(StepNumber step, Instant now);
   // The view changes: the member comes to rest.
   void frozen(Instant now);
   // The member is to go on with this layout. `known`: its members.
@@ -61,10 +61,10 @@ class RecoveryWatch {
   bool recovering_ = false;  // the view has changed since
   Phase phase_ = Phase::kStep;
   Instant phase_began_;
-  FleetRecovery cost_;
+  engine::FleetRecovery cost_;
   std::vector<std::string> causes_;
   std::map<NodeId, bool> holds_;  // whether the node holds something in the last layout
   std::map<NodeId, std::string> names_;
 };
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

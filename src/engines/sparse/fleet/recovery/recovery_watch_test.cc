@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 using Kind = RecoveryStage::Kind;
@@ -106,7 +106,7 @@ TEST(RecoveryWatch, NamesTheCause) {
     watch.recovered(at(130));
     const auto cost = watch.stepped(StepNumber(11), at(140));
     EXPECT_EQ(cost.has_value(), !one.cause.empty());
-    EXPECT_EQ(cost.value_or(FleetRecovery{}).cause, one.cause);
+    EXPECT_EQ(cost.value_or(engine::FleetRecovery{}).cause, one.cause);
   }
 }
 
@@ -156,4 +156,4 @@ TEST(RecoveryWatch, TellsNothingOfABeginning) {
 }
 
 }  // namespace
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -11,7 +11,7 @@
 #include "base/check.h"
 #include "engines/sparse/fleet/step/payload_values.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 // The head of a piece. The numbers of its rows follow, and then the rows.
@@ -139,4 +139,4 @@ Result<void> Vault::parse(SliceReader delta, std::vector<Change>& changes) const
   return {};
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -23,7 +23,7 @@
 #include "engines/sparse/fleet/step/layout.h"
 #include "learn/sparse/network/network.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 // The network from which each piece is taken.
 using PieceSources = std::map<PieceId, sparse::Network*>;
@@ -69,4 +69,4 @@ class Vault {
   Copies pieces_;
 };
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -10,7 +10,7 @@
 #include "engines/sparse/fleet/step/fleet_learner.h"
 #include "simulation/sparse/tiny_problem.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 sparse::NetworkPart everything(const FleetShape& shape) {
@@ -136,4 +136,4 @@ TEST_F(VaultTest, RefusesWhatIsNone) {
 }
 
 }  // namespace
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -7,7 +7,7 @@
 #include <array>
 #include <string_view>
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 enum class FleetDefect {
   kNone,
@@ -46,4 +46,4 @@ inline constexpr std::array<FleetDefectName, 10> kFleetDefects{{
      "what is lost is computed anew without what hash tables had found"},
 }};
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

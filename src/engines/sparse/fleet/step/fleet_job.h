@@ -31,7 +31,7 @@
 #include "learn/sparse/network/schedule.h"
 #include "net/codec/codec.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 // A step that this member has just applied.
 struct FleetStep {
@@ -41,7 +41,7 @@ struct FleetStep {
   std::size_t members = 0;  // that took part in it
   double loss = 0;          // this member's part: the sum over members is the loss of the step
   bool fresh = true;        // the step began when all before it were applied
-  SentBytes sent;           // before the step's last round
+  engine::SentBytes sent;   // before the step's last round
   // Rows found by all hash tables, also of members that may be gone. Null without hash tables. Valid during
   // the call.
   const sparse::FoundRows* found = nullptr;
@@ -109,7 +109,7 @@ struct FleetJob {
   // After each step.
   std::function<void(const FleetStep&)> stepped = {};
   // Called after the first step that follows a recovery, and before the next, on the same thread.
-  std::function<void(const FleetRecovery&)> recovered = {};
+  std::function<void(const engine::FleetRecovery&)> recovered = {};
   // All members are on one machine. They count as equally fast, whatever the clock says of their load.
   bool one_machine = false;
   // Called after the last step, and again whenever the part that this member holds has changed since. Takes
@@ -122,4 +122,4 @@ struct FleetJob {
   ProbeCounts<FleetProbe>* probes = nullptr;
 };
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

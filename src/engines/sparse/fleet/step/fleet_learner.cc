@@ -10,7 +10,7 @@
 #include "engines/sparse/fleet/step/found_records.h"
 #include "engines/sparse/fleet/step/output_records.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 using sparse::Company;
 using sparse::LayerState;
@@ -407,7 +407,7 @@ void FleetLearner::finish(StepNumber step) {
   ++applied_;
 }
 
-void FleetLearner::tell(Epoch epoch, const SentBytes& sent) const {
+void FleetLearner::tell(Epoch epoch, const engine::SentBytes& sent) const {
   if (!job_.stepped) return;
   const LoggedStep& logged = log_.at(StepNumber(applied_.value - 1));
   job_.stepped({.epoch = epoch,
@@ -427,4 +427,4 @@ void FleetLearner::catch_up(std::span<const float> gradient) {
   agreed_ = StepWish::kNothing;
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -43,7 +43,7 @@
 #include "learn/sparse/negatives/hash_negatives.h"
 #include "learn/sparse/network/network.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 struct FleetRound {
   enum class Kind {
@@ -121,7 +121,7 @@ class FleetLearner {
   // held. The rest of a round (samples, codec, logs) is the same whatever is held. Zero without a clock.
   [[nodiscard]] ComputeTime take_part_time() { return std::exchange(part_time_, {}); }
   // Tells the job of the step applied last, which was one of this epoch.
-  void tell(Epoch epoch, const SentBytes& sent) const;
+  void tell(Epoch epoch, const engine::SentBytes& sent) const;
 
   [[nodiscard]] StepLog& log() { return log_; }
   [[nodiscard]] const PieceCodec& codec() const { return codec_; }
@@ -200,4 +200,4 @@ void fill_hidden(const LoggedStep& logged, const PieceCodec& codec, const sparse
 // Sets the layer's own columns of dh to `sum`, [samples][own columns], for these samples.
 void set_columns(std::span<const float> sum, const host::Range& samples, sparse::LayerState& layer);
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

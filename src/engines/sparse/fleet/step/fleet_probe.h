@@ -9,7 +9,7 @@
 
 #include "base/probe.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 enum class FleetProbe : std::uint8_t {
   kRecovered,
@@ -106,4 +106,4 @@ inline constexpr std::array<ProbeName<FleetProbe>, static_cast<std::size_t>(Flee
          "a member without a log got one of what had travelled rounded"},
     }};
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

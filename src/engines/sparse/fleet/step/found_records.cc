@@ -10,7 +10,7 @@
 
 #include "base/check.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 // Rows that a sample may find on one node that holds everything.
@@ -89,4 +89,4 @@ Result<void> add_found(const FleetJob& job, const Slices& bytes, std::size_t lim
   return {};
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

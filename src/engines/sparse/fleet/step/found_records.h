@@ -17,7 +17,7 @@
 #include "learn/sparse/negatives/hash_negatives.h"
 #include "learn/sparse/network/network_shape.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 // The most rows that a sample finds on the holder of `part`: its fraction of the rows that the run wants,
 // rounded up. 0 without hash tables.
@@ -38,4 +38,4 @@ namespace gossamer::engine {
 [[nodiscard]] Result<void> add_found(const FleetJob& job, const Slices& bytes, std::size_t limit,
                                      sparse::FoundRows& found);
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

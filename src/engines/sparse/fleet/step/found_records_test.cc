@@ -12,7 +12,7 @@
 #include "engines/sparse/fleet/step/layout.h"
 #include "simulation/sparse/tiny_problem.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 using simulation::TinyProblem;
@@ -95,4 +95,4 @@ TEST_F(FoundRecords, RefusesWhatCannotBe) {
 }
 
 }  // namespace
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -12,7 +12,7 @@
 #include "base/check.h"
 #include "engines/sparse/fleet/step/payload_values.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 constexpr float kNone = -std::numeric_limits<float>::infinity();
@@ -73,4 +73,4 @@ void rank_list(std::size_t k, std::vector<Scored>& list) {
   std::ranges::sort(list, ranks_before);
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -21,7 +21,7 @@
 #include "learn/sparse/network/network_shape.h"
 #include "learn/sparse/network/row_order.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 // Bytes of `records` lists.
 [[nodiscard]] constexpr std::uint64_t list_bytes(std::size_t records, std::size_t k) {
@@ -43,4 +43,4 @@ void append_list(std::span<const Scored> list, std::size_t k, std::vector<std::b
 // Sorts the list, best first, and cuts it to k entries.
 void rank_list(std::size_t k, std::vector<Scored>& list);
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

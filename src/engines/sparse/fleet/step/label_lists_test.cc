@@ -9,7 +9,7 @@
 
 #include "base/rng.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 // Claim: the merged list is the best k of all, and ties go to the smaller label. It does not matter how
@@ -62,4 +62,4 @@ TEST(LabelLists, OnlyFiniteScoresTravel) {
 }
 
 }  // namespace
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

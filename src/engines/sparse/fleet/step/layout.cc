@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 using host::Range;
@@ -359,4 +359,4 @@ std::string write_layout(const Layout& layout) {
   return decision.SerializeAsString();
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

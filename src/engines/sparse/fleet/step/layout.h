@@ -23,7 +23,7 @@
 #include "learn/sparse/network/network_pieces.h"
 #include "learn/sparse/network/network_shape.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 // The network that a run trains, and how it is cut.
 struct FleetShape {
@@ -133,4 +133,4 @@ void write_pieces(const Pieces& pieces, google::protobuf::RepeatedField<std::uin
 // A member that holds nothing may be about to leave. It keeps only copies that no other member can keep.
 void assign_copies(Layout& layout, const FleetShape& shape, std::size_t copies);
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

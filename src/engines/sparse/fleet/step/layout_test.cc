@@ -10,7 +10,7 @@
 #include "base/rng.h"
 #include "engines/sparse/fleet/recovery/recovery_plan.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 FleetShape tiny_shape() {
@@ -221,4 +221,4 @@ TEST(RecoveryPlan, AccountsForEveryPiece) {
 }
 
 }  // namespace
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -15,7 +15,7 @@
 #include "engines/sparse/fleet/step/layout.h"
 #include "kernels/kernels.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 using sparse::PartitionShare;
@@ -152,4 +152,4 @@ Result<void> add_outputs(const FleetJob& job, const Slices& bytes, const sparse:
   return {};
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

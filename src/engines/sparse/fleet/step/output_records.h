@@ -18,7 +18,7 @@
 #include "learn/sparse/network/network_shape.h"
 #include "learn/sparse/row_scores.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 // Bytes for so many scores of a step's samples.
 [[nodiscard]] std::uint64_t output_bytes(const FleetJob& job, std::uint64_t scores);
@@ -38,4 +38,4 @@ namespace gossamer::engine {
                                        const sparse::NetworkPart& part,
                                        std::span<sparse::PartitionShare> sums);
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

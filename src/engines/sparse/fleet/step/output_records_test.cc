@@ -16,7 +16,7 @@
 #include "engines/sparse/fleet/step/layout.h"
 #include "simulation/sparse/tiny_problem.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 using simulation::TinyProblem;
@@ -143,4 +143,4 @@ TEST_F(OutputRecords, RefusesCountsThatCannotBe) {
 }
 
 }  // namespace
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 PartScorer::PartScorer(const sparse::Network& part, kernels::Activation activation,
                        const kernels::Kernels& kernels, host::Compute& compute)
@@ -79,4 +79,4 @@ void PartScorer::found(std::size_t q, std::vector<Scored>& labels) const {
   for (const Scored& each : search_->found(q)) labels.push_back({labels_[each.id], each.score});
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -26,7 +26,7 @@
 #include "learn/data/rows.h"
 #include "learn/sparse/network/network.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 // A hidden layer of some queries. Its rows are `stride` apart, which is row_stride() of the layer's width.
 // Numbers past the width are zero.
@@ -66,4 +66,4 @@ class PartScorer {
   std::optional<RowSearch> search_;  // nothing: no rows are held
 };
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -13,7 +13,7 @@
 
 #include "base/slice.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 template <class T>
   requires std::is_trivially_copyable_v<T>
@@ -31,4 +31,4 @@ template <class T>
   return values;
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -13,7 +13,7 @@
 #include "engines/sparse/fleet/step/payload_values.h"
 #include "engines/sparse/model/instance_part.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 constexpr float kNone = -std::numeric_limits<float>::infinity();
@@ -69,4 +69,4 @@ void rank_rows(std::size_t k, RankedBy by, std::vector<FoundRow>& list) {
   list.resize(std::min(list.size(), k));
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

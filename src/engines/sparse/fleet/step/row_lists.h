@@ -19,7 +19,7 @@
 #include "engines/sparse/predict/neighbours.h"
 #include "learn/sparse/network/network_shape.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 // By which cosine a list is ranked.
 enum class RankedBy { kInput, kHidden };
@@ -45,4 +45,4 @@ struct RowShare {
 // Sorts the list, best first, and cuts it to k rows.
 void rank_rows(std::size_t k, RankedBy by, std::vector<FoundRow>& list);
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -79,4 +79,4 @@ TEST(RowLists, RefusesWhatCannotBe) {
 }
 
 }  // namespace
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

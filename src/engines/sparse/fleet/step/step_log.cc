@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 std::size_t width_of(const host::Range& columns) { return columns.end - columns.begin; }
@@ -75,4 +75,4 @@ ColumnPiece PieceCodec::encode(net::Codec codec, std::span<const float> matrix, 
   return piece;
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

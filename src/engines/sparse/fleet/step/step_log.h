@@ -24,7 +24,7 @@
 #include "learn/sparse/network/batch_state.h"
 #include "net/codec/codec.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 struct ColumnPiece {
   host::Range columns;
@@ -67,4 +67,4 @@ class PieceCodec {
   BlockPool blocks_;
 };
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

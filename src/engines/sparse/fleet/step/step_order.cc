@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 void StepOrder::restart(StepNumber first) {
   in_flight_.clear();
@@ -47,4 +47,4 @@ std::size_t StepOrder::rounds_left() const {
   return in_flight_.empty() ? 0 : rounds_ - in_flight_.front().round;
 }
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

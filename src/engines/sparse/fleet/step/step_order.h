@@ -26,7 +26,7 @@
 
 #include "base/ids.h"
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 
 class StepOrder {
  public:
@@ -63,4 +63,4 @@ class StepOrder {
   StepNumber next_step_;
 };
 
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-namespace gossamer::engine {
+namespace gossamer::sparse_engine {
 namespace {
 
 // The order of steps `first` to `end`, as letters of rounds and numbers of steps. `drain`: a step that begins
@@ -67,4 +67,4 @@ TEST(StepOrder, NobodyIsTwoStepsBehind) {
 }
 
 }  // namespace
-}  // namespace gossamer::engine
+}  // namespace gossamer::sparse_engine

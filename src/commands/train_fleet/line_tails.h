@@ -13,7 +13,7 @@
 #include "base/function_ref.h"
 #include "host/api/disk.h"
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 class LineTails {
  public:
@@ -39,4 +39,4 @@ class LineTails {
   std::map<std::string, Tail> tails_;  // by name
 };
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands

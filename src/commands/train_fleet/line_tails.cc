@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "node/line_tails.h"
+#include "commands/train_fleet/line_tails.h"
 
 #include <array>
 #include <span>
 #include <utility>
 
-namespace gossamer::node {
+namespace gossamer::commands {
 
 void LineTails::read(Take take) {
   const auto names = disk_.list(directory_);
@@ -38,4 +38,4 @@ void LineTails::read(const std::string& name, Tail& tail, Take take) {
   }
 }
 
-}  // namespace gossamer::node
+}  // namespace gossamer::commands
