@@ -13,17 +13,15 @@
 #include "base/nearest_name.h"
 #include "commands/records/data_import.h"
 #include "commands/records/dictionary_import.h"
+#include "commands/records/record_formats.h"
 
 namespace gossamer::cli {
 namespace {
 
 constexpr std::array<std::string_view, 5> kKinds = {"xmc", "jsonl", "sessions", "text", "dictionary"};
 
-Result<sparse_engine::DataFormat> parse_kind(const std::string& word) {
-  if (word == "xmc") return sparse_engine::DataFormat::kXmc;
-  if (word == "jsonl") return sparse_engine::DataFormat::kJsonl;
-  if (word == "sessions") return sparse_engine::DataFormat::kSessions;
-  if (word == "text") return sparse_engine::DataFormat::kText;
+Result<data::RecordFormat> parse_kind(const std::string& word) {
+  if (const auto format = data::record_format(word); format.has_value()) return *format;
   return Error{.kind = ErrorKind::kUsage,
                .where = {},
                .what = fmt::format("there is no kind of data '{}'", word),
@@ -46,18 +44,9 @@ std::string summary_json(const commands::DataImportResult& result) {
 }
 
 std::string summary_text(const commands::DataImportResult& result) {
-  const std::string records = run::human_count(result.report.records);
-  const std::string features = run::human_count(result.report.features);
-  const std::string labels = run::human_count(result.report.labels);
-  std::string text;
-  switch (result.format) {
-    case commands::RecordFormat::kSessions:
-      text = fmt::format("{} sessions of {} items", records, labels);
-      break;
-    case commands::RecordFormat::kText: text = fmt::format("{} words, {} different", records, labels); break;
-    case commands::RecordFormat::kJsonlText: text = fmt::format("{} records", records); break;
-    default: text = fmt::format("{} records, {} features, {} labels", records, features, labels);
-  }
+  std::string text =
+      fmt::format(fmt::runtime(commands::row_of(result.format).told), run::human_count(result.report.records),
+                  run::human_count(result.report.features), run::human_count(result.report.labels));
   return text + fmt::format(" ({}; {} read, {} bad lines left out) in {}\n", commands::name(result.format),
                             human_bytes(result.report.bytes), run::human_count(result.report.skipped),
                             result.path);

@@ -175,16 +175,6 @@ const char* state_name(membership::State state) {
   }
 }
 
-const char* phase_name(cluster::Coordinator::Phase phase) {
-  switch (phase) {
-    case cluster::Coordinator::Phase::kSettled: return "settled";
-    case cluster::Coordinator::Phase::kFreezing: return "changing";
-    case cluster::Coordinator::Phase::kShort: return "short";
-    case cluster::Coordinator::Phase::kStopping: return "stopping";
-  }
-  return "";
-}
-
 std::map<NodeId, std::size_t> things_of(const cluster::HoldingMap& holdings) {
   std::map<NodeId, std::size_t> held;
   for (const auto& [thing, node] : holdings) ++held[node];

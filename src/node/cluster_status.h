@@ -17,11 +17,10 @@
 
 namespace gossamer::node {
 
-// The words of status and metrics.
+// The phases of status and metrics; cluster::phase_name() has their words.
 inline constexpr std::array kPhases{
     cluster::Coordinator::Phase::kSettled, cluster::Coordinator::Phase::kFreezing,
     cluster::Coordinator::Phase::kShort, cluster::Coordinator::Phase::kStopping};
-[[nodiscard]] const char* phase_name(cluster::Coordinator::Phase phase);
 [[nodiscard]] const char* state_name(membership::State state);
 // How many things each node holds. A node that holds none is missing.
 [[nodiscard]] std::map<NodeId, std::size_t> things_of(const cluster::HoldingMap& holdings);

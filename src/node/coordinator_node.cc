@@ -12,7 +12,6 @@
 #include "host/grpc/network.h"
 #include "host/posix/etcd_store.h"
 #include "host/posix/sqlite_store.h"
-#include "node/places.h"
 #include "node/random_text.h"
 
 namespace gossamer::node {
@@ -93,10 +92,10 @@ Result<std::unique_ptr<CoordinatorNode>> CoordinatorNode::start(const run::NodeH
 Result<void> CoordinatorNode::choose_addresses() {
   std::string name = options_.advertise;
   if (options_.listen) {
-    control_ = *options_.listen;
-    const auto bulk = bulk_endpoint(control_);
+    const auto bulk = bulk_endpoint(*options_.listen);
     if (!bulk.ok()) return bulk.error();
-    bulk_ = *bulk;
+    own_.control = options_.listen;
+    own_.bulk = *bulk;
   } else {
     const auto before = load_address(host_.disk, options_.directory);
     if (!before.ok() || !(*before).control || !(*before).bulk) {
@@ -107,19 +106,21 @@ Result<void> CoordinatorNode::choose_addresses() {
                    .expected = "HOST:PORT",
                    .fix = "add --listen HOST:PORT"};
     }
-    control_ = *(*before).control;
-    bulk_ = *(*before).bulk;
+    own_.control = (*before).control;
+    own_.bulk = (*before).bulk;
     if (name.empty()) name = (*before).coordinator.host;
   }
-  if (is_wildcard(control_.host) && name.empty()) {
+  const host::Endpoint& control = *own_.control;
+  if (is_wildcard(control.host) && name.empty()) {
     return Error{.kind = ErrorKind::kUsage,
                  .where = "--listen",
                  .what = "others cannot reach this address",
-                 .got = host::to_string(control_),
+                 .got = host::to_string(control),
                  .expected = "an address or name of this machine",
                  .fix = "add --advertise NAME, how nodes reach this machine"};
   }
-  address_.host = name.empty() ? control_.host : name;
+  own_.coordinator.host = name.empty() ? control.host : name;
+  own_.others = options_.standbys;
   return {};
 }
 
@@ -147,7 +148,7 @@ Result<void> CoordinatorNode::prepare() {
   if (!credentials.ok()) return credentials.error();
   new_run_ = !*known;
   const auto before = load_address(host_.disk, directory);
-  led_before_ = before.ok() && before->led;
+  own_.led = before.ok() && before->led;
   credentials_ = std::move(*credentials);
   log_.name(credentials_.own.run, cluster::kCoordinatorNode);
   return {};
@@ -174,17 +175,18 @@ Result<std::unique_ptr<host::Store>> CoordinatorNode::open_store() const {
 }
 
 cluster::CoordinatorProcess::Options CoordinatorNode::process_options() const {
+  const host::Endpoint& at = own_.coordinator;
   cluster::CoordinatorProcess::Options process;
   process.coordinator.run = credentials_.own.run;
   process.coordinator.configuration = options_.configuration;
   process.coordinator.listening = cluster::listening_of(
-      {.node = cluster::kCoordinatorNode, .control = address_, .bulk = {address_.host, bulk_.port}});
-  process.coordinator.coordinators.push_back(address_message(address_));
+      {.node = cluster::kCoordinatorNode, .control = at, .bulk = {at.host, own_.bulk->port}});
+  process.coordinator.coordinators.push_back(address_message(at));
   for (const host::Endpoint& other : options_.standbys)
     process.coordinator.coordinators.push_back(address_message(other));
   process.coordinator.first_members = options_.first_members;
   process.coordinator.tracks = options_.tracks;
-  process.candidate = {.name = address_.host, .address = host::to_string(address_)};
+  process.candidate = {.name = at.host, .address = host::to_string(at)};
   process.program = options_.program;
   process.seed = random_seed();
   return process;
@@ -193,26 +195,26 @@ cluster::CoordinatorProcess::Options CoordinatorNode::process_options() const {
 Result<void> CoordinatorNode::listen() {
   auto store = open_store();
   if (!store.ok()) return store.error();
-  shared_ = (*store)->lead_time().has_value();
+  own_.shared = (*store)->lead_time().has_value();
   network_ = host::make_grpc_network(credentials_.own.credentials, [this](host::NetworkEvent event) {
     const host::EventSource source = host::source_of(event);
     loop_.post(source, [this, event = std::move(event)]() mutable { on_network(std::move(event)); });
   });
-  const auto control = network_->listen(control_, host::Lane::kControl);
+  const auto control = network_->listen(*own_.control, host::Lane::kControl);
   if (!control.ok()) return control.error();
-  const auto bulk = network_->listen(bulk_, host::Lane::kBulk);
+  const auto bulk = network_->listen(*own_.bulk, host::Lane::kBulk);
   if (!bulk.ok()) return bulk.error();
-  control_.port = (*control).port;
-  bulk_.port = (*bulk).port;
-  address_.port = control_.port;
+  own_.control->port = (*control).port;
+  own_.bulk->port = (*bulk).port;
+  own_.coordinator.port = (*control).port;
   if (options_.report.metrics) {
     auto metrics = MetricsEndpoint::listen(*options_.report.metrics);
     if (!metrics.ok()) return metrics.error();
     metrics_ = std::move(*metrics);
     remark(LogLevel::kInfo, fmt::format("metrics at http://{}/metrics", host::to_string(metrics_->at())));
   }
-  if (auto done = keep_own_address(); !done.ok()) return done;
-  if (auto noted = note_coordinator(host_.disk, options_.state, control_.port, options_.directory);
+  if (auto done = keep_address(host_.disk, options_.directory, own_); !done.ok()) return done;
+  if (auto noted = note_coordinator(host_.disk, options_.state, own_.coordinator.port, options_.directory);
       !noted.ok()) {
     remark(LogLevel::kWarning,
            fmt::format("'status' and 'stop' will need this run's directory: {}", noted.error().message()));
@@ -223,7 +225,7 @@ Result<void> CoordinatorNode::listen() {
   process.keep_every = (*store)->keep_every();
   process.lead_time = (*store)->lead_time();
   process.certificates = true;
-  process.led_before = led_before_;
+  process.led_before = own_.led;
   process.watch_links = [this](const net::LinkEvent& event) { log_.link(event, epoch()); };
   if (options_.make_companion)
     process.others = [this](net::Arrived arrived) { companion_->on(std::move(arrived)); };
@@ -241,17 +243,8 @@ Result<void> CoordinatorNode::listen() {
 }
 
 Result<std::string> CoordinatorNode::new_token(const std::string& note) {
-  return make_token(host_, options_.directory, {.at = address_, .seconds = kTokenSeconds, .note = note});
-}
-
-Result<void> CoordinatorNode::keep_own_address() {
-  return keep_address(host_.disk, options_.directory,
-                      {.coordinator = address_,
-                       .control = control_,
-                       .bulk = bulk_,
-                       .others = options_.standbys,
-                       .led = led_before_,
-                       .shared = shared_});
+  return make_token(host_, options_.directory,
+                    {.at = own_.coordinator, .seconds = kTokenSeconds, .note = note});
 }
 
 void CoordinatorNode::on_network(host::NetworkEvent event) {
@@ -301,8 +294,8 @@ void CoordinatorNode::tell_events() {
   share_tokens_once();
   if (!led_) {
     led_ = stood_by_ = true;
-    if (!std::exchange(led_before_, true)) {
-      if (const auto kept = keep_own_address(); !kept.ok())
+    if (!std::exchange(own_.led, true)) {
+      if (const auto kept = keep_address(host_.disk, options_.directory, own_); !kept.ok())
         remark(LogLevel::kWarning, kept.error().message());
     }
     log("leads", self, fmt::format("generation {}", process_->generation().value));

@@ -26,6 +26,7 @@
 #include "node/event_loop.h"
 #include "node/metrics_endpoint.h"
 #include "node/node_log.h"
+#include "node/places.h"
 #include "node/step_rate.h"
 #include "node/store_thread.h"
 #include "run/node_host.h"
@@ -66,7 +67,7 @@ class CoordinatorNode {
   ~CoordinatorNode();
 
   // The address of the control lane, as others reach it.
-  [[nodiscard]] const host::Endpoint& address() const { return address_; }
+  [[nodiscard]] const host::Endpoint& address() const { return own_.coordinator; }
   // Whether the run was not there before.
   [[nodiscard]] bool new_run() const { return new_run_; }
   // Makes a token of this run that is good for a day.
@@ -90,7 +91,6 @@ class CoordinatorNode {
   void show_metrics();
   [[nodiscard]] cluster::CoordinatorProcess::Options process_options() const;
   void on_network(host::NetworkEvent event);
-  [[nodiscard]] Result<void> keep_own_address();
   void ask_again_later(const host::Asked& asked);
   void answer_early_questions();
   void on_asked(const host::Asked& asked);
@@ -107,7 +107,6 @@ class CoordinatorNode {
   [[nodiscard]] Epoch epoch() const;
   void log(const std::string& kind, net::PeerId peer, const std::string& text);
   void remark(LogLevel level, const std::string& text);
-  void log_refusal(const host::Asked& asked, const Error& why);
 
   const run::NodeHost host_;
   const CoordinatorOptions options_;
@@ -117,26 +116,18 @@ class CoordinatorNode {
   NodeLog log_;
   EventLoop loop_;
   std::vector<host::Asked> early_;  // questions from before it was known which coordinator leads
-  std::size_t early_bytes_ = 0;
   StepRate rate_;
-  host::Endpoint control_;
-  host::Endpoint bulk_;
-  host::Endpoint address_;
+  RunAddress own_;  // where it listens, as its directory keeps it
   bool new_run_ = false;
-  bool led_before_ = false;  // the run was led from this directory, now or in an earlier life
   bool led_ = false;
   bool stood_by_ = false;
   bool stopping_ = false;
-  bool shared_ = false;                     // other coordinators have the same store
   std::optional<Generation> tokens_taken_;  // lead in which tokens were taken from the store
   Instant started_;
   double started_wall_;  // seconds since 1970-01-01 UTC
   // The store's call under way, as its index in StoreCall, and the last one that failed with the reason.
   std::size_t call_ = 0;
   std::optional<std::pair<std::size_t, std::string>> store_fails_;
-  // Limits how often a refusal is logged, because strangers could fill the disk.
-  Instant next_refusal_;
-  std::uint64_t silent_refusals_ = 0;
   std::unique_ptr<host::DirectoryLock> lock_;
   std::unique_ptr<cluster::CoordinatorProcess> process_;
   std::unique_ptr<MetricsEndpoint> metrics_;

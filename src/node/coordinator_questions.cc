@@ -16,7 +16,6 @@
 namespace gossamer::node {
 namespace {
 
-constexpr Duration kRefusalEvery{1'000'000'000};
 constexpr std::size_t kMostEarly = 1024;
 constexpr std::size_t kMostEarlyBytes = std::size_t{4} << 20;
 
@@ -25,7 +24,9 @@ constexpr std::size_t kMostEarlyBytes = std::size_t{4} << 20;
 // Keeps a question for later. Members ask as soon as they see the port, and the
 // store may take a moment longer.
 void CoordinatorNode::ask_again_later(const host::Asked& asked) {
-  const bool room = early_.size() < kMostEarly && early_bytes_ + asked.body.size() <= kMostEarlyBytes;
+  std::size_t bytes = asked.body.size();
+  for (const host::Asked& one : early_) bytes += one.body.size();
+  const bool room = early_.size() < kMostEarly && bytes <= kMostEarlyBytes;
   if (!room || store_fails_) {
     return network_->answer(
         asked.question,
@@ -34,12 +35,10 @@ void CoordinatorNode::ask_again_later(const host::Asked& asked) {
               .fix = "try again in a moment"});
   }
   early_.push_back(asked);
-  early_bytes_ += asked.body.size();
 }
 
 void CoordinatorNode::answer_early_questions() {
   if (process_->beginning() && !store_fails_) return;
-  early_bytes_ = 0;
   for (const host::Asked& asked : std::exchange(early_, {})) on_asked(asked);
 }
 
@@ -73,7 +72,7 @@ void CoordinatorNode::on_enroll(const host::Asked& asked) {
   const auto now = static_cast<std::int64_t>(host_.clock.wall_seconds());
   const auto request = cluster::check_enroll(asked.body, identity, tokens_, now);
   if (!request.ok()) {
-    log_refusal(asked, request.error());
+    log_.refusal(asked.from, request.error(), epoch(), loop_.now());
     return network_->answer(asked.question, request.error());
   }
   process_->coordinator()->give_node(
@@ -121,7 +120,7 @@ void CoordinatorNode::on_stop(const host::Asked& asked) {
 }
 
 void CoordinatorNode::on_tokens(const host::Asked& asked) {
-  if (asked.peer.certificate != certificate_name(cluster::kCoordinatorNode) || !shared_) {
+  if (asked.peer.certificate != certificate_name(cluster::kCoordinatorNode) || !own_.shared) {
     return network_->answer(asked.question,
                             Error{.kind = ErrorKind::kRefused,
                                   .what = "tokens are told to other coordinators of this store alone",
@@ -137,23 +136,11 @@ void CoordinatorNode::on_tokens(const host::Asked& asked) {
 // Shares tokens once in each lead, before a stranger is answered, and also when no question
 // comes, so that the store has them.
 void CoordinatorNode::share_tokens_once() {
-  if (!shared_ || tokens_taken_ == process_->generation()) return;
+  if (!own_.shared || tokens_taken_ == process_->generation()) return;
   tokens_taken_ = process_->generation();
   const auto now = static_cast<std::int64_t>(host_.clock.wall_seconds());
   for (const Error& error : share_tokens(tokens_, *process_->coordinator(), now))
     remark(LogLevel::kWarning, error.message());
-}
-
-void CoordinatorNode::log_refusal(const host::Asked& asked, const Error& why) {
-  if (loop_.now() < next_refusal_) {
-    ++silent_refusals_;
-    return;
-  }
-  next_refusal_ = loop_.now() + kRefusalEvery;
-  const std::uint64_t more = std::exchange(silent_refusals_, 0);
-  log("enrol_refused", {},
-      fmt::format("{}: {}{}", asked.from, why.message(),
-                  more == 0 ? "" : fmt::format("; and {} more before it", more)));
 }
 
 }  // namespace gossamer::node

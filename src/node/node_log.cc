@@ -19,6 +19,7 @@
 namespace gossamer::node {
 namespace {
 
+constexpr Duration kRefusalEvery{1'000'000'000};
 constexpr std::size_t kLines = 1024;       // lines that may wait for the console
 constexpr std::size_t kLineBytes = 3'800;  // what fits into a pipe that takes anything at all
 
@@ -134,6 +135,19 @@ void NodeLog::event(const cluster::RunEvent& event) {
                            {"incarnation", event.peer.incarnation.value},
                            {"text", event.text}});
   write(wants_attention(event.kind) ? LogLevel::kWarning : LogLevel::kInfo, event);
+}
+
+void NodeLog::refusal(const std::string& from, const Error& why, Epoch epoch, Instant now) {
+  if (now < next_refusal_) {
+    ++silent_refusals_;
+    return;
+  }
+  next_refusal_ = now + kRefusalEvery;
+  const std::uint64_t more = std::exchange(silent_refusals_, 0);
+  event({.kind = "enrol_refused",
+         .epoch = epoch,
+         .text = fmt::format("{}: {}{}", from, why.message(),
+                             more == 0 ? "" : fmt::format("; and {} more before it", more))});
 }
 
 void NodeLog::remark(LogLevel level, Epoch epoch, std::string_view text) {

@@ -23,6 +23,7 @@
 
 #include "base/ids.h"
 #include "base/result.h"
+#include "base/time.h"
 #include "cluster/control/run_event.h"
 #include "host/api/endpoint.h"
 #include "net/link/links.h"
@@ -62,6 +63,9 @@ class NodeLog {
   void name(std::string run, NodeId node);
 
   void event(const cluster::RunEvent& event);
+  // Logs that a stranger was refused, at most once a second, because strangers could fill the disk. The line
+  // says how many refusals there were since the one before it.
+  void refusal(const std::string& from, const Error& why, Epoch epoch, Instant now);
   // A peer may have put anything into `text`, so only printable characters are shown.
   void remark(LogLevel level, Epoch epoch, std::string_view text);
   // Logs an event of a link, at level debug.
@@ -82,6 +86,8 @@ class NodeLog {
   std::string run_;
   NodeId node_;
   std::map<std::string, std::uint64_t> counts_;
+  Instant next_refusal_;
+  std::uint64_t silent_refusals_ = 0;
 };
 
 }  // namespace gossamer::node

@@ -70,6 +70,21 @@ TEST(NodeLog, ShowsLines) {
   EXPECT_THAT(line["time"].get<std::string>(), MatchesRegex("....-..-..T..:..:......Z"));
 }
 
+// Strangers are refused in one line a second. The next line says how many refusals it stands for.
+TEST(NodeLog, CountsRefusals) {
+  run::testing::SimMachine machine;
+  {
+    NodeLog log(machine.host(), "run", {});
+    for (const int ms : {0, 1, 999, 1000, 1001, 2000})
+      log.refusal("1.2.3.4:5", {.what = "no token"}, Epoch(2), Instant{} + from_milliseconds(ms));
+    EXPECT_EQ(log.counts().at("enrol_refused"), 3u);
+  }
+  EXPECT_THAT(machine.console.text,
+              MatchesRegex("..:..:.. epoch 2: enrol_refused: 1.2.3.4:5: no token\n"
+                           "..:..:.. epoch 2: enrol_refused: 1.2.3.4:5: no token; and 2 more before it\n"
+                           "..:..:.. epoch 2: enrol_refused: 1.2.3.4:5: no token; and 1 more before it\n"));
+}
+
 // A level shows its own lines and worse ones.
 TEST(NodeLog, LeavesOutWhatIsNotWanted) {
   EXPECT_EQ(tell({.level = LogLevel::kOff}).console, "");

@@ -70,6 +70,11 @@ const Key* Keys::find(std::string_view name) const {
   return found == keys_.end() ? nullptr : &*found;
 }
 
+const RemovedKey* Keys::find_removed(std::string_view name) const {
+  const auto found = std::ranges::find(removed_, name, &RemovedKey::name);
+  return found == removed_.end() ? nullptr : &*found;
+}
+
 std::size_t Keys::place(const Key& key) const {
   const auto place = static_cast<std::size_t>(&key - keys_.data());
   CHECK(place < keys_.size(), key.name);
@@ -82,9 +87,16 @@ std::string Keys::list_hint() const {
 }
 
 Error Keys::unknown(const KeySetting& setting) const {
+  const std::string_view noun = wording_.one.substr(wording_.one.find(' ') + 1);
+  if (const RemovedKey* const old = find_removed(setting.name)) {
+    Error error = usage(setting, fmt::format("the {} '{}' was removed", noun, setting.name));
+    error.got = fmt::format("'{}'", setting.text);
+    error.expected = fmt::format("nothing: all runs do what its value {} said", old->value);
+    error.fix = fmt::format("leave {} out: {}", setting.name, old->why);
+    return error;
+  }
   std::vector<std::string_view> names;
   for (const Key& known : keys_) names.push_back(known.name);
-  const std::string_view noun = wording_.one.substr(wording_.one.find(' ') + 1);
   Error error = usage(setting, fmt::format("there is no {} '{}'", noun, setting.name));
   error.expected = fmt::format("{} such as '{}'", wording_.one, nearest_name(setting.name, names));
   error.fix = fmt::format("'{}' lists all of them", wording_.listed_by);
@@ -93,6 +105,7 @@ Error Keys::unknown(const KeySetting& setting) const {
 
 Error Keys::unknown_word(const KeySetting& setting, std::string_view word) const {
   Error error = unknown(setting);
+  if (find_removed(setting.name) != nullptr) return error;
   error.got = fmt::format("'{}'", word);
   error.fix = list_hint();
   return error;

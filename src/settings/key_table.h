@@ -16,6 +16,10 @@
 // KeyTable<Config> knows the type of the configuration. Its base Keys does not, and neither does Values,
 // which has the text of each key: readers, writers and run directories need no more.
 //
+// A table also knows the keys that it had once. A file with such a key at the value that all runs have now is
+// still read, as run directories live longer than programs. Any other value, and the key's name on a command
+// line, are refused by name.
+//
 // Thread rule: tables are immutable, all else is plain values.
 #pragma once
 
@@ -59,6 +63,13 @@ struct KeySetting {
 
 class Values;
 
+// A key that a table had once.
+struct RemovedKey {
+  std::string_view name;   // "train.batch"
+  std::string_view value;  // its default, as to_toml() wrote it without quotes; what all runs do now
+  std::string_view why;    // "it gained nothing"
+};
+
 // What messages say of a table.
 struct KeyWording {
   std::string_view listed_by;      // the command that lists all keys: "gossamer train --keys"
@@ -76,6 +87,9 @@ class Keys {
   [[nodiscard]] std::span<const Key> all() const { return keys_; }
   // Null where there is no key of that name.
   [[nodiscard]] const Key* find(std::string_view name) const;
+  [[nodiscard]] std::span<const RemovedKey> removed() const { return removed_; }
+  // Null where there was none of that name.
+  [[nodiscard]] const RemovedKey* find_removed(std::string_view name) const;
   // The place of a key of this table in all().
   [[nodiscard]] std::size_t place(const Key& key) const;
 
@@ -84,7 +98,7 @@ class Keys {
   // The text of a setting in its usual spelling: "0.25" for "2.5e-1". kUsage as of KeyTable::set().
   [[nodiscard]] virtual Result<std::string> spell(const KeySetting& setting) const = 0;
 
-  // kUsage for a setting whose key is not in the table.
+  // kUsage for a setting whose key is not in the table. A removed key says why, and what to do.
   [[nodiscard]] Error unknown(const KeySetting& setting) const;
   // kUsage for a setting whose key takes other texts.
   [[nodiscard]] Error refused(const KeySetting& setting, std::string expected) const;
@@ -94,13 +108,15 @@ class Keys {
   [[nodiscard]] std::string list_hint() const;
 
  protected:
-  Keys(KeyWording wording, std::vector<Key> keys) : wording_(wording), keys_(std::move(keys)) {}
+  Keys(KeyWording wording, std::vector<Key> keys, std::vector<RemovedKey> removed)
+      : wording_(wording), keys_(std::move(keys)), removed_(std::move(removed)) {}
   static KeySetting split(std::string_view word, std::string_view where);
   [[nodiscard]] Error unknown_word(const KeySetting& setting, std::string_view word) const;
 
  private:
   KeyWording wording_;
   std::vector<Key> keys_;
+  std::vector<RemovedKey> removed_;
 };
 
 // A configuration without its type: the text of each key.
@@ -144,8 +160,8 @@ template <class Config>
 template <class Config>
 class KeyTable final : public Keys {
  public:
-  KeyTable(KeyWording wording, std::vector<KeyRow<Config>> rows)
-      : Keys(wording, keys_of(rows)), rows_(std::move(rows)) {}
+  KeyTable(KeyWording wording, std::vector<KeyRow<Config>> rows, std::vector<RemovedKey> removed = {})
+      : Keys(wording, keys_of(rows), std::move(removed)), rows_(std::move(rows)) {}
 
   // The value of a key as text that set() takes back to the same value.
   [[nodiscard]] std::string get(const Config& config, const Key& key) const {

@@ -10,6 +10,7 @@ namespace gossamer::settings {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 enum class Shape { kRound, kFlat };
 
@@ -57,7 +58,8 @@ const KeyTable<Thing>& keys() {
        key<&T::power>("power", {.choices = {"yes", "no"}, .unset = "drawn"}, "of the thing"),
        key<&T::open>("open", {}, "whether it is"),
        key<&T::pause>("pause_ms", {.max = 1000, .unit = from_milliseconds(1)}, "between two"),
-       key<&T::widths>("widths", {.min = 16, .max = 64, .multiple_of = 16}, "of all")});
+       key<&T::widths>("widths", {.min = 16, .max = 64, .multiple_of = 16}, "of all")},
+      {{.name = "part.parts", .value = "1", .why = "they gained nothing"}});
   return table;
 }
 
@@ -163,6 +165,22 @@ TEST(KeyTable, RefusesByPlaceOrByWord) {
   EXPECT_EQ(keys().set_word(thing, "row=64").error().message(),
             "there is no option 'row': got 'row=64'; expected an option such as 'part.rows'; "
             "'gossamer thing --help' lists all options");
+}
+
+// A removed key is refused by name wherever it is set, at its default too. The message says what to do.
+TEST(KeyTable, RefusesRemovedKeys) {
+  Thing thing;
+  for (const char* text : {"1", "2"}) {
+    const std::string message = std::string("the option 'part.parts' was removed: got '") + text +
+                                "'; expected nothing: all runs do what its value 1 said; "
+                                "leave part.parts out: they gained nothing";
+    EXPECT_EQ(keys().set(thing, {.name = "part.parts", .text = text}).error().message(), message);
+    EXPECT_EQ(keys().set_word(thing, std::string("part.parts=") + text).error().message(), message);
+    Values values = keys().defaults();
+    EXPECT_EQ(values.apply({{"part.parts", text}}).error().message(), message);
+  }
+  EXPECT_EQ(keys().find("part.parts"), nullptr);
+  EXPECT_THAT(help_lines(keys().defaults()), Not(HasSubstr("part.parts")));
 }
 
 // Values take settings without the type of the configuration, spelt in one way. Later ones win; a refused one

@@ -49,17 +49,20 @@ bool is_word(const Key& key) {
   return key.type == KeyType::kText || key.type == KeyType::kChoice || key.type == KeyType::kList;
 }
 
-// The text of a value that fits the key's type; empty if the types do not match.
-std::optional<std::string> text_for(const Key& key, const TomlValue& value) {
-  if (const auto* text = value.as<std::string>()) {
-    if (is_word(key) || *text == key.rules.unset) return *text;
-    return std::nullopt;
-  }
-  if (is_word(key)) return std::nullopt;
+// The text of a value that has one line; empty for arrays, tables and times.
+std::optional<std::string> text_of(const TomlValue& value) {
+  if (const auto* text = value.as<std::string>()) return *text;
   if (const auto* integer = value.as<std::int64_t>()) return fmt::format("{}", *integer);
   if (const auto* number = value.as<double>()) return fmt::format("{}", *number);
   if (const auto* flag = value.as<bool>()) return *flag ? "true" : "false";
   return std::nullopt;
+}
+
+// The text of a value that fits the key's type; empty if the types do not match.
+std::optional<std::string> text_for(const Key& key, const TomlValue& value) {
+  const auto* text = value.as<std::string>();
+  const bool fits = text != nullptr ? is_word(key) || *text == key.rules.unset : !is_word(key);
+  return fits ? text_of(value) : std::nullopt;
 }
 
 // The first part of "train.batch", empty for "seed".
@@ -85,7 +88,12 @@ struct Reader {
 
   Result<void> scalar(const std::string& full, const TomlEntry& entry) {
     const Key* key = keys.find(full);
-    if (key == nullptr) return keys.unknown({.name = full, .text = "", .where = entry.where});
+    if (key == nullptr) {
+      const std::string text = text_of(entry.value).value_or(describe(entry.value));
+      const RemovedKey* const old = keys.find_removed(full);
+      if (old != nullptr && text == old->value) return {};
+      return keys.unknown({.name = full, .text = text, .where = entry.where});
+    }
     KeySetting setting{.name = full, .text = "", .where = entry.value.where};
     std::optional<std::string> text = text_for(*key, entry.value);
     if (!text.has_value()) {
@@ -99,7 +107,8 @@ struct Reader {
   }
 
   [[nodiscard]] bool is_section(const std::string& name) const {
-    return std::ranges::any_of(keys.all(), [&](const Key& key) { return key.name.starts_with(name + "."); });
+    const auto inside = [&](const auto& key) { return key.name.starts_with(name + "."); };
+    return std::ranges::any_of(keys.all(), inside) || std::ranges::any_of(keys.removed(), inside);
   }
 
   [[nodiscard]] Error unknown_section(const std::string& name, const std::string& where) const {

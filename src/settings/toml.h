@@ -49,7 +49,7 @@ struct TomlEntry {
 [[nodiscard]] std::string describe(const TomlValue& value);
 
 // The settings of a TOML text, without applying them. It refuses unknown keys, wrong types and arrays; ranges
-// are checked when a setting is applied.
+// are checked when a setting is applied. A removed key with the value that all runs have now is left out.
 [[nodiscard]] Result<std::vector<KeySetting>> read_settings(const Keys& keys, std::string_view text,
                                                             std::string_view file);
 

@@ -11,6 +11,7 @@ namespace gossamer::settings {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 enum class Schedule { kLinear, kCosine };
 
@@ -34,7 +35,10 @@ const KeyTable<File>& file_keys() {
        key<&File::dropout>("model.dropout", {.max = 0.95}, "share of units"),
        key<&File::shrink>("model.shrink", {}, "whether it does"),
        key<&File::dense>("model.dense", {.min = 1, .max = 64}, "widths"),
-       key<&File::train>("data.train", {}, "a file")});
+       key<&File::train>("data.train", {}, "a file")},
+      {{.name = "train.parts", .value = "1", .why = "they gained nothing"},
+       {.name = "old.mode", .value = "auto", .why = "there is one mode"},
+       {.name = "old.fast", .value = "true", .why = "all runs are"}});
   return table;
 }
 
@@ -102,6 +106,24 @@ TEST(Toml, RefusesWithPlace) {
     EXPECT_THAT(config.error().where, HasSubstr(where)) << text;
     EXPECT_THAT(config.error().message(), HasSubstr(names)) << text;
   }
+}
+
+// A file of an older program is read where its removed keys have the value that all runs have now. Any other
+// value is refused with its place and by name. Neither such a key nor its section is written.
+TEST(Toml, ReadsRemovedKeysAtTheirDefault) {
+  const auto config = read("[train]\nparts = 1\nbatch = 8\n[old]\nmode = \"auto\"\nfast = true\n");
+  ASSERT_TRUE(config.ok()) << config.error().message();
+  EXPECT_EQ(*config, (File{.batch = 8}));
+  EXPECT_THAT(to_toml(file_keys().values(*config)), Not(HasSubstr("old")));
+  for (const auto& [text, message] :
+       {std::pair("[train]\nparts = 2\n",
+                  "my.toml:2:1: the key 'train.parts' was removed: got '2'; expected "
+                  "nothing: all runs do what its value 1 said; leave train.parts out: "
+                  "they gained nothing"),
+        {"[old]\nmode = \"fast\"\n", "my.toml:2:1: the key 'old.mode' was removed: got 'fast'"},
+        {"[old]\nfast = [true]\n", "my.toml:2:1: the key 'old.fast' was removed: got 'an array'"},
+        {"[old]\nslow = true\n", "my.toml:2:1: there is no key 'old.slow'"}})
+    EXPECT_THAT(read(text).error().message(), testing::StartsWith(message));
 }
 
 // Any text is read as a tree of values with their places, tables in the order of their names.

@@ -326,15 +326,6 @@ class TrainNodes(WithNodes):
         self.assertGreater(sent["dslide"] - sent["shares"], 0.4 * more)
         self.assertLess(sent["dslide"] - sent["shares"], 1.05 * more)
 
-    # Microbatches train the same, with one node and with several.
-    def test_microbatches(self):
-        runs = {}
-        for name, more in (("whole", ["1"]), ("parts", ["3", "cluster.microbatches=2"])):
-            out = self.path(name)
-            self.train(out, "--nodes", *more, "train.batch=64", "optimizer.moments=element")
-            runs[name] = self.export(out)
-        self.assertLess(distance(runs["parts"], runs["whole"]), 1e-4)
-
     # A run of one process has none of these figures.
     def test_one_process_sends_nothing(self):
         got = self.train(self.path("alone"), steps=20)
@@ -433,8 +424,7 @@ class TrainNodes(WithNodes):
             (["--nodes", "2", "cluster.codec=f16"], "f32, bf16 or int8"),
             (["--nodes", "2", "cluster.snapshot_every=0"], "cluster.snapshot_every"),
             (["--nodes", "2", "cluster.exchange=all"], "shares or dslide"),
-            (["--nodes", "2", "cluster.microbatches=2"], "train.batch a multiple of 32"),
-            (["--nodes", "2", "cluster.microbatches=2", "cluster.staleness=1"], "cluster.microbatches"),
+            (["--nodes", "2", "cluster.microbatches=1"], "leave cluster.microbatches out"),
             (["--nodes", "2", "cluster.exchange=dslide", "train.hard_negatives=8"], "lsh.sets = own"),
         ):
             with self.subTest(more=more):

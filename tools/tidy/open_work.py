@@ -43,10 +43,7 @@ LISTED = {
     "apps/cli/join.cc": "engines",
     "apps/cli/train.cc": "engines",
     "apps/cli/train_settings.cc": "engines",
-    "cluster::Coordinator": "class-size",
-    "cluster::Member": "class-size",
     "net::Links": "class-size",
-    "node::CoordinatorNode": "class-size",
     "sparse::Learner": "class-size",
     "sparse_engine::FleetEngine": "class-size",
 }

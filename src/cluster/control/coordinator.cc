@@ -18,10 +18,15 @@ constexpr std::size_t kMaxName = 255;
 using membership::ToCoordinator;
 using membership::ToMember;
 
-std::map<NodeId, membership::MemberRecord> in_view(const Records& records) {
-  std::map<NodeId, membership::MemberRecord> members = records.members;
-  std::erase_if(members, [](const auto& one) { return one.second.state() == membership::JOINING; });
-  return members;
+// The run without its members.
+LedRun run_of(const Records& records) {
+  std::map<NodeId, membership::MemberRecord> in_view = records.members;
+  std::erase_if(in_view, [](const auto& one) { return one.second.state() == membership::JOINING; });
+  return {.members = {},
+          .fenced = records.fenced,
+          .view = View(records.epoch, std::move(in_view), records.fenced_in_view),
+          .installed = records.installed,
+          .holdings = records.holdings};
 }
 
 // Whether a text can stand as a host. Others dial it, and it is shown to people. Empty for a node behind NAT.
@@ -45,73 +50,82 @@ Error other_run(const std::string& got, const std::string& expected) {
           .fix = "ask a coordinator of that run, or join this one with a token of it"};
 }
 
+Result<membership::BeginAsk> read_begin(const std::string& bytes, const std::string& run) {
+  membership::BeginAsk ask;
+  if (!ask.ParseFromString(bytes)) return malformed("Begin", bytes.size());
+  if (ask.run() != run) return other_run(ask.run(), run);
+  const membership::Listening& at = ask.listening();
+  const bool long_texts = ask.name().size() > kMaxName || ask.machine().size() > kMaxName;
+  if (long_texts || !is_host(at.control().host()) || !is_host(at.bulk().host()))
+    return malformed("Begin", bytes.size());
+  return ask;
+}
+
+// The record of a node that begins, with the next incarnation.
+membership::MemberRecord new_record(NodeId node, const membership::BeginAsk& ask, membership::Lead& lead) {
+  membership::MemberRecord record;
+  record.set_node(node.value);
+  record.set_incarnation(lead.next_incarnation());
+  lead.set_next_incarnation(lead.next_incarnation() + 1);
+  record.set_state(membership::JOINING);
+  record.set_name(ask.name());
+  *record.mutable_listening() = ask.listening();
+  record.set_memory_bytes(ask.memory_bytes());
+  record.set_cores(ask.cores());
+  record.set_machine(ask.machine());
+  return record;
+}
+
+NodeId next_node(membership::Lead& lead) {
+  const NodeId node(lead.next_node());
+  lead.set_next_node(node.value + 1);
+  return node;
+}
+
+membership::LeadAnswer lead_answer(const CoordinatorOptions& options, const membership::Lead& lead) {
+  membership::LeadAnswer answer;
+  answer.set_generation(options.generation.value);
+  answer.set_incarnation(lead.incarnation());
+  *answer.mutable_listening() = options.listening;
+  for (const membership::Address& address : options.coordinators) *answer.add_coordinators() = address;
+  return answer;
+}
+
 }  // namespace
 
 Coordinator::Coordinator(Options options, Records records, Workload& workload, net::Links& links, Instant now)
     : options_(std::move(options)),
       workload_(workload),
       links_(links),
-      outbox_(options_.defect == Defect::kReplyBeforePersist ? DurableOutbox::Order::kBroken
-                                                             : DurableOutbox::Order::kKept),
-      now_(now),
       lead_(records.lead),
-      fenced_(records.fenced),
-      view_(records.epoch, in_view(records), records.fenced_in_view),
-      installed_(records.installed),
-      holdings_(records.holdings),
       tokens_(std::move(records.tokens)),
-      disputes_(options_.defect == Defect::kShortMemory ? Disputes::Memory::kNone : Disputes::Memory::kKept),
-      tracks_(options_.tracks.begin(), options_.tracks.end()),
-      leases_(records.leases, records.fenced, now) {
-  take_up_rows(records);
-  for (const Lease& one : records.leases) {
-    if (fenced_.contains(one.holder)) outbox_.put(remove_lease(one));  // fenced before it was freed
-  }
+      run_(run_of(records)),
+      outbox_(options_, run_, links_, now),
+      watch_(leadership(), links_, now),
+      books_(leadership(), records, now),
+      changes_(leadership(), books_) {
   for (auto& [node, record] : records.members) {
     const Incarnation incarnation(record.incarnation());
-    if (fenced_.contains(incarnation)) {  // its predecessor got only half-way
+    if (run_.fenced.contains(incarnation)) {  // its predecessor got only half-way
       outbox_.put(remove_member(incarnation));
       continue;
     }
-    Member& member = members_[node];
+    LedMember& member = run_.members[node];
     member.record = std::move(record);
-    member.deadline = now + kHereTime;
-    schedule(member);
+    watch_.expect(member, now);
   }
-  if (fenced_ != records.fenced_in_view) fenced_since_ = fenced_.runs();
-  if (installed() != Epoch()) see_who_is_idle(now);
-  next_rebalance_ = now + kRebalanceEvery;
-  last_heard_ = now;
-  if (records.stopping) {
-    reach(ControlProbe::kStopTakenUp);
-    if (records.stopping->failed())
-      failure_ = Error{.what = "the run has failed", .got = records.stopping->reason()};
-    begin_stop(records.stopping->reason(), now);
-  } else if (view_.epoch() > installed()) {
-    reach(ControlProbe::kTakenUpInChange);
-    begin_change(now);
-  }
-}
-
-membership::LeadAnswer Coordinator::lead_answer() const {
-  membership::LeadAnswer answer;
-  answer.set_generation(options_.generation.value);
-  answer.set_incarnation(lead_.incarnation());
-  *answer.mutable_listening() = options_.listening;
-  for (const membership::Address& address : options_.coordinators) *answer.add_coordinators() = address;
-  return answer;
+  changes_.take_up(records.stopping, now);
 }
 
 void Coordinator::lead(const std::string& bytes, const Answer& answer) const {
   membership::LeadAsk ask;
   if (!ask.ParseFromString(bytes)) return answer(malformed("Lead", bytes.size()));
   if (ask.run() != options_.run) return answer(other_run(ask.run(), options_.run));
-  answer(lead_answer().SerializeAsString());
+  answer(lead_answer(options_, lead_).SerializeAsString());
 }
 
 void Coordinator::give_node(const std::function<void(NodeId)>& use) {
-  const NodeId node(lead_.next_node());
-  lead_.set_next_node(node.value + 1);
+  const NodeId node = next_node(lead_);
   outbox_.put(put_lead(lead_));
   outbox_.then([use, node] { use(node); });
 }
@@ -127,55 +141,32 @@ void Coordinator::forget_token(const std::string& id) {
   if (tokens_.erase(id) != 0) outbox_.put(remove_token(id));
 }
 
-membership::MemberRecord Coordinator::new_record(NodeId node, const membership::BeginAsk& ask) {
-  membership::MemberRecord record;
-  record.set_node(node.value);
-  record.set_incarnation(lead_.next_incarnation());
-  lead_.set_next_incarnation(lead_.next_incarnation() + 1);
-  record.set_state(membership::JOINING);
-  record.set_name(ask.name());
-  *record.mutable_listening() = ask.listening();
-  record.set_memory_bytes(ask.memory_bytes());
-  record.set_cores(ask.cores());
-  record.set_machine(ask.machine());
-  return record;
-}
-
 void Coordinator::begin(NodeId node, const std::string& bytes, Answer answer, Instant now) {
-  now_ = now;
-  membership::BeginAsk ask;
-  if (!ask.ParseFromString(bytes)) return answer(malformed("Begin", bytes.size()));
-  if (ask.run() != options_.run) return answer(other_run(ask.run(), options_.run));
-  const membership::Listening& at = ask.listening();
-  const bool long_texts = ask.name().size() > kMaxName || ask.machine().size() > kMaxName;
-  if (long_texts || !is_host(at.control().host()) || !is_host(at.bulk().host()))
-    return answer(malformed("Begin", bytes.size()));
-  if (phase_ == Phase::kStopping) {
+  outbox_.set_now(now);
+  const Result<membership::BeginAsk> ask = read_begin(bytes, options_.run);
+  if (!ask.ok()) return answer(ask.error());
+  if (phase() == Phase::kStopping) {
     membership::BeginAnswer ends;
-    *ends.mutable_stop() = stop_;
+    *ends.mutable_stop() = changes_.stop_asked();
     return outbox_.then(
         [answer = std::move(answer), ends = std::move(ends)] { answer(ends.SerializeAsString()); });
   }
-  if (node.value == 0) {
-    node = NodeId(lead_.next_node());
-    lead_.set_next_node(node.value + 1);
-  }
-  if (members_.contains(node)) {
+  if (node.value == 0) node = next_node(lead_);
+  if (run_.members.contains(node)) {
     reach(ControlProbe::kBeginAgain);
     fence(node, "it began a new life", now);
   }
-  Member& member = members_[node];
-  member.record = new_record(node, ask);
-  member.deadline = now + kHereTime;
-  schedule(member);
+  LedMember& member = run_.members[node];
+  member.record = new_record(node, *ask, lead_);
+  watch_.expect(member, now);
   outbox_.put(put_lead(lead_));
-  if (options_.defect != Defect::kForgottenMember) outbox_.put(put_member(member.record));
-  note("begun", peer_of(member.record), member.record.name());
+  if (options_.guarded(Defect::kForgottenMember)) outbox_.put(put_member(member.record));
+  outbox_.note("begun", peer_of(member.record), member.record.name());
 
   membership::BeginAnswer begun;
   begun.set_node(node.value);
   begun.set_incarnation(member.record.incarnation());
-  *begun.mutable_lead() = lead_answer();
+  *begun.mutable_lead() = lead_answer(options_, lead_);
   begun.set_beat_ms(static_cast<std::uint32_t>(options_.beat_every.milliseconds()));
   begun.set_configuration(options_.configuration);
   outbox_.then([this, answer = std::move(answer), begun = std::move(begun)] {
@@ -185,39 +176,19 @@ void Coordinator::begin(NodeId node, const std::string& bytes, Answer answer, In
 }
 
 void Coordinator::stop(const std::string& reason, Instant now, std::function<void()> durable) {
-  now_ = now;
-  if (phase_ != Phase::kStopping) {
-    membership::Stopping stopping;
-    stopping.set_reason(reason);
-    stopping.set_failed(failure_.has_value());
-    outbox_.put(put_stopping(stopping));
-    begin_stop(reason, now);
-  }
+  outbox_.set_now(now);
+  changes_.stop(reason, now);
   if (durable) outbox_.then(std::move(durable));
 }
 
-void Coordinator::begin_stop(const std::string& reason, Instant now) {
-  phase_ = Phase::kStopping;
-  stop_.set_reason(reason);
-  stop_.set_failed(failure_.has_value());
-  stop_deadline_ = now + kStopTime;
-  freeze_deadline_.reset();
-  note("stopping", {}, reason);
-  for (auto& [node, member] : members_) {
-    ToMember message;
-    *message.mutable_stop() = stop_;
-    tell(member, std::move(message));
-  }
-}
-
 bool Coordinator::stopped() const {
-  return phase_ == Phase::kStopping && members_.empty() && !outbox_.waiting() && !last_word_;
+  return phase() == Phase::kStopping && run_.members.empty() && !outbox_.waiting() && !last_word_;
 }
 
 std::vector<MemberFacts> Coordinator::members() const {
   std::vector<MemberFacts> facts;
   auto relayed = links_.relayed();
-  for (const auto& [node, member] : members_) {
+  for (const auto& [node, member] : run_.members) {
     facts.push_back({.record = &member.record,
                      .pace = member.pace.pace().value_or(Pace{}),
                      .link = links_.statistics(node),
@@ -227,37 +198,24 @@ std::vector<MemberFacts> Coordinator::members() const {
   return facts;
 }
 
-Coordinator::Member* Coordinator::find(net::PeerId peer) {
-  const auto found = members_.find(peer.node);
-  if (found == members_.end() || found->second.record.incarnation() != peer.incarnation.value) return nullptr;
+LedMember* Coordinator::find(net::PeerId peer) {
+  const auto found = run_.members.find(peer.node);
+  if (found == run_.members.end() || found->second.record.incarnation() != peer.incarnation.value)
+    return nullptr;
   return &found->second;
 }
 
-void Coordinator::committed(Instant now) {
-  now_ = now;
-  store_fails_ = false;
-  outbox_.committed();
-}
-
-void Coordinator::commit_failed() {
-  reach(ControlProbe::kCommitRepeated);
-  outbox_.failed();
-  if (!store_fails_) note("store_fails", {}, "a commit failed; it is repeated");
-  store_fails_ = true;
-}
-
 void Coordinator::on(const net::LinkEvent& event, Instant now) {
-  now_ = now;
+  outbox_.set_now(now);
   if (const auto* const arrived = std::get_if<net::Arrived>(&event)) {
     if (arrived->message.channel == kControlChannel) on_message(arrived->from, arrived->message, now);
-    // Consumed only once the consequences are durable. While the store fails, windows bound what waits here.
-    return outbox_.then([this, receipt = arrived->receipt] { links_.consumed(receipt, now_); });
+    return outbox_.consume(arrived->receipt);
   }
   if (const auto* const up = std::get_if<net::LinkUp>(&event)) {
-    Member* const member = find(up->peer);
-    if (member == nullptr) return refuse(up->peer);
-    if (member->detector) heard(*member, now);
-    return schedule(*member);
+    LedMember* const member = find(up->peer);
+    if (member == nullptr) return outbox_.refuse(up->peer);
+    if (member->detector) watch_.heard(*member, now);
+    return watch_.schedule(*member);
   }
   if (const auto* const other = std::get_if<net::Incompatible>(&event)) {
     // The peer has heard the reason and will not come. It is fenced so that the others do not wait for it,
@@ -268,23 +226,15 @@ void Coordinator::on(const net::LinkEvent& event, Instant now) {
   std::optional<net::PeerId> gone;
   if (const auto* const broken = std::get_if<net::LinkBroken>(&event)) gone = broken->peer;
   if (const auto* const ended = std::get_if<net::LinkEnded>(&event)) gone = ended->peer;
-  Member* const member = gone ? find(*gone) : nullptr;
+  LedMember* const member = gone ? find(*gone) : nullptr;
   if (member == nullptr || !member->detector) return;
-  closed(*member, now);
-  if (std::holds_alternative<net::LinkEnded>(event)) member->told.reset();
-  schedule(*member);
-}
-
-// Tells the peer that it is fenced, also if it was fenced before this coordinator led and comes only now.
-void Coordinator::refuse(net::PeerId peer) {
-  outbox_.then([this, peer] {
-    net::LinkEvents nobody_asks;
-    if (options_.defect != Defect::kNoFencing) links_.fence(peer, now_, nobody_asks);
-  });
+  watch_.closed(*member, now);
+  if (std::holds_alternative<net::LinkEnded>(event)) changes_.link_ended(*member);
+  watch_.schedule(*member);
 }
 
 void Coordinator::on_message(net::PeerId from, const net::Message& message, Instant now) {
-  Member* member = find(from);
+  LedMember* member = find(from);
   if (member == nullptr) return reach(ControlProbe::kFormerLife);  // or gone already
   const auto said = unpack_to_coordinator(message);
   if (!said.ok()) {
@@ -294,72 +244,143 @@ void Coordinator::on_message(net::PeerId from, const net::Message& message, Inst
   if (options_.witness != nullptr) options_.witness->heard(from, *said);
   if (!member->here && !said->has_here())
     return reach(ControlProbe::kBeforeHere);  // sent before it knew of us
-  heard(*member, now);
+  watch_.heard(*member, now);
   dispatch(*member, *said, now);
   member = find(from);
-  if (member != nullptr) schedule(*member);
+  if (member != nullptr) watch_.schedule(*member);
 }
 
-void Coordinator::dispatch(Member& member, const ToCoordinator& said, Instant now) {
+void Coordinator::dispatch(LedMember& member, const ToCoordinator& said, Instant now) {
   switch (said.kind_case()) {
-    case ToCoordinator::kHere: return here(member, said.here());
+    case ToCoordinator::kHere: return here(member, said.here(), now);
     case ToCoordinator::kBeat: return beat(member, said.beat(), now);
-    case ToCoordinator::kReady:
-      if (member.record.state() != membership::JOINING) return;
-      member.wants_to_serve = true;
-      return want_change(now);
-    case ToCoordinator::kDrain:
-      if (member.record.state() == membership::DRAINING) return;
-      member.wants_to_drain = true;
-      return want_change(now);
+    case ToCoordinator::kReady: return changes_.ready(member, now);
+    case ToCoordinator::kDrain: return changes_.drain(member, now);
     case ToCoordinator::kLeave: return leave(member, said.leave(), now);
     case ToCoordinator::kFrozen: return frozen(member, said.frozen(), now);
-    case ToCoordinator::kLease: return lease(member, said.lease(), now);
-    case ToCoordinator::kClaim: return claim(member, said.claim());
-    case ToCoordinator::kCommit: return commit(member, said.commit());
+    case ToCoordinator::kLease:
+      if (const auto wrong = books_.lease(member, said.lease(), now))
+        fence(peer_of(member.record).node, *wrong, now);
+      return;
+    case ToCoordinator::kClaim: return books_.claim(member, said.claim());
+    case ToCoordinator::kCommit: return books_.commit(member, said.commit());
     case ToCoordinator::KIND_NOT_SET: break;
   }
   CHECK(false, static_cast<int>(said.kind_case()));
 }
 
-void Coordinator::say(net::PeerId to, ToMember message) const {
-  message.set_generation(options_.generation.value);
-  if (options_.witness != nullptr) options_.witness->said(to, message);
-  // Nobody waits for the ticket: a peer asks again for what its link lost.
-  (void)links_.send(to, host::Lane::kControl, pack(message), now_);
+void Coordinator::here(LedMember& member, const membership::Here& said, Instant now) {
+  watch_.come(member);
+  changes_.here(member, said, now);
+  introduce(member);
+  changes_.introduced(member, now);
 }
 
-void Coordinator::tell(const Member& member, ToMember message) {
-  outbox_.then([this, to = peer_of(member.record), message = std::move(message)]() mutable {
-    say(to, std::move(message));
+// Tells listening members about a joining one. A joining member opens all of its links itself, but not to
+// members that it cannot reach. These must open the link, and do not see the joining member in their view.
+void Coordinator::introduce(const LedMember& member) {
+  const auto tell_of = [this](const LedMember& joins, const LedMember& other) {
+    if (!joins.here || !other.here || joins.record.state() != membership::JOINING) return;
+    if (reaches(joins.record, other.record) || !reaches(other.record, joins.record)) return;
+    ToMember message;
+    *message.mutable_joining()->mutable_member() = joins.record;
+    outbox_.tell(other, std::move(message));
+  };
+  for (const auto& [node, other] : run_.members) {
+    tell_of(other, member);
+    tell_of(member, other);
+  }
+}
+
+void Coordinator::beat(LedMember& member, const membership::Beat& said, Instant now) {
+  const net::PeerId peer = peer_of(member.record);
+  ToMember seen;
+  seen.mutable_beat_seen()->set_sent_ns(said.sent_ns());
+  outbox_.say(peer, std::move(seen));  // rests on no decision
+  if (!options_.guarded(Defect::kChatter) && run_.installed.epoch() != 0) changes_.say_placement(member);
+  member.pace.add({.speed = said.speed(), .own_work = said.own_work(), .step_s = said.step_seconds()});
+  member.steps = said.has_steps() ? std::optional(said.steps()) : std::nullopt;
+  const std::size_t names =
+      static_cast<std::size_t>(said.unreachable_size()) + static_cast<std::size_t>(said.lost_size());
+  if (names > kMostNames) return fence(peer.node, "it names more nodes than there can be", now);
+  std::set<NodeId> unreachable;
+  for (const std::uint64_t node : said.unreachable()) {
+    if (run_.view.members().contains(NodeId(node)) && NodeId(node) != peer.node)
+      unreachable.insert(NodeId(node));
+  }
+  watch_.says(peer.node, unreachable, now);
+  if (!unreachable.empty() && phase() != Phase::kStopping) {
+    fence_all(watch_.missing(now), "it did not come, and nobody reaches it", now);
+    fence_all(watch_.unreachable(now), kUnreachable, now);
+  }
+  LedMember* const still = find(peer);
+  if (still == nullptr || !applied(*still, said.progress(), now)) return;
+  changes_.lost_links(*still, said, now);
+}
+
+void Coordinator::leave(LedMember& member, const membership::Leave& said, Instant now) {
+  const net::PeerId peer = peer_of(member.record);
+  outbox_.note("leaving", peer, printable(said.reason()));
+  member.leaves = true;
+  fence(peer.node, "it left", now);  // the end of its link tells it that it may go
+}
+
+void Coordinator::frozen(LedMember& member, const membership::Frozen& said, Instant now) {
+  const net::PeerId peer = peer_of(member.record);
+  if (!changes_.awaits(peer, said)) return;
+  if (!workload_.readable(said.report())) return fence(peer.node, "its report cannot be read", now);
+  if (!applied(member, said.progress(), now)) return;
+  books_.forget_others(peer.incarnation, said.progress());
+  changes_.rests(member, said, now);
+}
+
+// Takes up marks. False: the member was fenced for them.
+bool Coordinator::applied(const LedMember& member, const Books::Progress& progress, Instant now) {
+  const auto wrong = books_.applied(member, progress, now);
+  if (wrong) fence(peer_of(member.record).node, *wrong, now);
+  return !wrong;
+}
+
+void Coordinator::fence_all(const std::vector<NodeId>& nodes, std::string_view why, Instant now) {
+  if (nodes.empty()) return;
+  const bool in_view = std::any_of(nodes.begin(), nodes.end(), [this](NodeId node) {
+    return run_.members.at(node).record.state() != membership::JOINING;
   });
+  if (in_view) changes_.reserve_epoch();
+  for (const NodeId node : nodes) bury(node, why, now);
+  changes_.fenced(in_view ? Changes::Fenced::kInView : Changes::Fenced::kJoining, now);
 }
 
-void Coordinator::note(std::string kind, net::PeerId peer, std::string text) {
-  events_.push_back({.kind = std::move(kind), .peer = peer, .epoch = view_.epoch(), .text = std::move(text)});
+void Coordinator::bury(NodeId node, std::string_view why, Instant now) {
+  const auto found = run_.members.find(node);
+  CHECK(found != run_.members.end(), node.value);
+  const net::PeerId peer = peer_of(found->second.record);
+  outbox_.note("lost", peer, std::string(why));
+  watch_.forget(found->second);
+  if (phase() == Phase::kStopping && !found->second.leaves) last_word_ = now + kLastWord;
+  run_.members.erase(found);
+  changes_.gone(peer);
+  books_.free_everything_of(peer.incarnation);
+  outbox_.refuse(peer);
 }
 
 void Coordinator::tick(Instant now) {
-  now_ = now;
-  watch(now);
-  const Instant lapsed_by = options_.defect == Defect::kStaleLease ? now + from_seconds(2) : now;
-  for (const Lease& lapsed : leases_.expire(lapsed_by)) outbox_.put(remove_lease(lapsed));
-  if (marks_due_ && *marks_due_ <= now) write_marks();
-  if (next_rebalance_ && *next_rebalance_ <= now) rebalance(now);
-  if (freeze_deadline_ && *freeze_deadline_ <= now) fence_the_restless(now);
+  outbox_.set_now(now);
+  for (const Fencing& one : watch_.due(now)) fence_all(one.nodes, one.why, now);
+  books_.tick(now);
+  changes_.tick(now);
+  fence_all(changes_.take_restless(now), "it did not come to rest in time", now);
   if (last_word_ && *last_word_ <= now) last_word_.reset();
-  if (stop_deadline_ && *stop_deadline_ <= now) {
-    stop_deadline_.reset();
+  if (changes_.take_stop_end(now)) {
     std::vector<NodeId> all;
-    for (const auto& [node, member] : members_) all.push_back(node);
+    for (const auto& [node, member] : run_.members) all.push_back(node);
     fence_all(all, "it did not leave in time", now);
   }
 }
 
 std::optional<Instant> Coordinator::next_wakeup() const {
-  std::optional<Instant> wake = leases_.next_wakeup();
-  if (!wakes_.empty()) wake = sooner(wake, wakes_.begin()->first);
-  for (const auto& due : {marks_due_, next_rebalance_, freeze_deadline_, stop_deadline_, last_word_}) {
+  std::optional<Instant> wake = last_word_;
+  for (const auto& due : {watch_.next_wakeup(), books_.next_wakeup(), changes_.next_wakeup()}) {
     wake = sooner(wake, due);
   }
   return wake;

@@ -105,7 +105,7 @@ std::optional<Instant> CoordinatorProcess::next_wakeup() const {
 // another leads. Members would then hear two.
 std::optional<Instant> CoordinatorProcess::lead_ends() const {
   if (stage_ != Stage::kLeading || !options_.lead_time) return std::nullopt;
-  if (options_.coordinator.defect == Defect::kOldGeneration) return std::nullopt;
+  if (!options_.coordinator.guarded(Defect::kOldGeneration)) return std::nullopt;
   return proven_ + *options_.lead_time;
 }
 
@@ -212,7 +212,7 @@ void CoordinatorProcess::on_done(const Result<void>& answer, Instant now) {
     return;
   }
   const bool replaced = !answer.ok() && answer.error().kind == ErrorKind::kRefused;
-  const bool goes_on = replaced && options_.coordinator.defect == Defect::kOldGeneration;
+  const bool goes_on = replaced && !options_.coordinator.guarded(Defect::kOldGeneration);
   if (replaced) reach(ControlProbe::kGuardRefused);
   if (replaced && !goes_on) return stop_leading(Stage::kStandby, now);
   if (answer.ok() && stage_ != Stage::kStandby) proven_ = call_began_;

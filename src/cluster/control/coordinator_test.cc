@@ -36,6 +36,15 @@ class EqualThings final : public Workload {
   [[nodiscard]] Decision decide(const Rest&) override { return {}; }
 };
 
+// What the coordinator has said.
+class Said final : public Witness {
+ public:
+  void heard(net::PeerId, const ToCoordinator&) override {}
+  void said(net::PeerId to, const membership::ToMember& message) override { all.emplace_back(to, message); }
+  void began(const membership::BeginAnswer&) override {}
+  std::vector<std::pair<net::PeerId, membership::ToMember>> all;
+};
+
 class CoordinatorTest : public ::testing::Test {
  protected:
   CoordinatorTest()
@@ -46,12 +55,17 @@ class CoordinatorTest : public ::testing::Test {
     options.run = "run";
     options.generation = Generation(1);
     options.first_members = 2;
+    options.witness = &said_;
     coordinator_.emplace(std::move(options), std::move(records_), workload_, links_, now_);
   }
 
-  net::PeerId begin(std::uint64_t node, std::uint32_t cores = 1) {
+  // A member without a host listens nowhere.
+  net::PeerId begin(std::uint64_t node, std::uint32_t cores = 1, const std::string& host = "") {
     membership::BeginAsk ask;
     ask.set_run("run");
+    if (!host.empty())
+      *ask.mutable_listening() =
+          listening_of({.node = NodeId(node), .control = {host, 1}, .bulk = {host, 2}});
     ask.set_memory_bytes(1 << 20);
     ask.set_cores(cores);
     membership::BeginAnswer begun;
@@ -139,6 +153,7 @@ class CoordinatorTest : public ::testing::Test {
   Instant now_;
   Nobody nobody_;
   EqualThings workload_;
+  Said said_;
   Records records_;
   net::Links links_;
   std::optional<Coordinator> coordinator_;
@@ -166,6 +181,21 @@ TEST_F(CoordinatorTest, SaysThatTheRunEnds) {
   now_ = now_ + Coordinator::kLastWord;
   coordinator_->tick(now_);
   EXPECT_TRUE(coordinator_->stopped());
+}
+
+// Claim: a member that listens nowhere is told of a joining member, as only it can open the link. A member
+// that listens is not told.
+TEST_F(CoordinatorTest, IntroducesJoiningMembers) {
+  serve(begin(10, 1, "10.0.0.1"));
+  const net::PeerId hidden = begin(11);
+  serve(hidden);
+  said_.all.clear();
+  const net::PeerId joins = begin(12, 1, "10.0.0.2");
+  std::vector<std::pair<net::PeerId, std::uint64_t>> told;
+  for (const auto& [to, message] : said_.all) {
+    if (message.has_joining()) told.emplace_back(to, message.joining().member().node());
+  }
+  EXPECT_EQ(told, (std::vector{std::pair{hidden, joins.node.value}}));
 }
 
 // Claim: leases of fenced holders leave the store with the first commit of a new lead; others stay.

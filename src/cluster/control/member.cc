@@ -14,50 +14,20 @@ namespace gossamer::cluster {
 using membership::ToCoordinator;
 using membership::ToMember;
 
-namespace {
-
-membership::MemberRecord own_record(const Member::Options& options) {
-  membership::MemberRecord own;
-  *own.mutable_listening() = options.listening;
-  own.set_machine(options.machine);
-  return own;
-}
-
-}  // namespace
-
 Member::Member(Options options, net::Links& links, AskLead ask_lead, Instant now)
     : options_(std::move(options)),
-      own_(own_record(options_)),
       links_(links),
-      ask_lead_(std::move(ask_lead)),
-      detector_(now),
-      last_heard_(now),
-      next_beat_(now + options_.beat_every) {
+      next_beat_(now + options_.beat_every),
+      coordinator_({.run = options_.run, .defect = options_.defect, .probes = options_.probes}, links_,
+                   std::move(ask_lead), now),
+      peers_({.self = options_.self,
+              .listening = options_.listening,
+              .machine = options_.machine,
+              .defect = options_.defect,
+              .probes = options_.probes},
+             view_, links_) {
   links_.trust_relay(kCoordinatorNode);
-  follow(options_.lead, now);
-}
-
-void Member::follow(const membership::LeadAnswer& lead, Instant now) {
-  const bool other = Incarnation(lead.incarnation()) != coordinator_;
-  if (Generation(lead.generation()) < generation_ && options_.defect != Defect::kOldGeneration) return;
-  if (!other && links_.linked(kCoordinatorNode)) {
-    // This process stood still and goes on. The link's own attempts may be seconds apart by now.
-    const bool redials = !redialed_ || now - *redialed_ >= kRedialAfter;
-    if (links_.statistics(kCoordinatorNode).up || !redials) return;
-    redialed_ = now;
-    links_.close(kCoordinatorNode, "it is dialed anew", now);
-  }
-  if (other && coordinator_.value != 0) {
-    net::LinkEvents nobody_asks;
-    if (options_.defect != Defect::kOldGeneration) links_.fence(coordinator(), now, nobody_asks);
-    links_.close(kCoordinatorNode, "another coordinator leads", now);
-  }
-  lead_ = lead;
-  generation_ = Generation(lead.generation());
-  coordinator_ = Incarnation(lead.incarnation());
-  linked_ = false;
-  heard_ = false;
-  links_.open(address_of(kCoordinatorNode, lead.listening()), now);
+  coordinator_.follow(options_.lead, now);
 }
 
 void Member::say(ToCoordinator said, Instant now) {
@@ -87,7 +57,7 @@ void Member::say_here(Instant now) {
     reach(ControlProbe::kFrozenRepeated);
     again([&](auto& message) { *message.mutable_frozen() = *frozen_; });
   }
-  if (!unanswered_.empty() && options_.defect != Defect::kForgottenRequest) {
+  if (!unanswered_.empty() && guarded(Defect::kForgottenRequest)) {
     reach(ControlProbe::kRequestRepeated);
     for (const auto& [number, request] : unanswered_) say(request, now);
   }
@@ -111,9 +81,8 @@ void Member::say_beat(Instant now) {
     progress.set_next(next.value);
     reported_[track] = next;
   }
-  for (const NodeId node : silences_.silent(now, [&](NodeId peer) { return last_sign(peer, now); }))
-    beat.add_unreachable(node.value);
-  for (const NodeId node : lost_) beat.add_lost(node.value);
+  for (const NodeId node : peers_.silent(now)) beat.add_unreachable(node.value);
+  for (const NodeId node : peers_.lost()) beat.add_lost(node.value);
   say(std::move(said), now);
 }
 
@@ -122,67 +91,72 @@ void Member::on(const net::LinkEvent& event, Instant now) {
   if (const auto* const arrived = std::get_if<net::Arrived>(&event)) {
     if (arrived->message.channel != kControlChannel) return;  // the message is for the engine
     links_.consumed(arrived->receipt, now);
-    const bool obeyed = arrived->from == coordinator() || options_.defect == Defect::kOldGeneration;
+    const bool obeyed = arrived->from == coordinator() || !guarded(Defect::kOldGeneration);
     if (arrived->from.node == kCoordinatorNode && obeyed) on_message(arrived->message, now);
   } else if (const auto* const up = std::get_if<net::LinkUp>(&event)) {
-    down_since_.erase(up->peer.node);
-    reopening_.erase(up->peer.node);
-    met_[up->peer.node] = up->peer.incarnation;
-    if (!links_.statistics(up->peer.node).relayed_by) by_relay_.erase(up->peer.node);
-    if (view_.fenced().contains(up->peer.incarnation)) return refuse_fenced(now);  // before its link came up
-    send_kept(up->peer, now);
-    say_ready(now);
-    if (up->peer.node != kCoordinatorNode) return;
-    if (up->peer.incarnation != coordinator_) {  // another coordinator by now: which generation?
-      reach(ControlProbe::kOtherCoordinator);
-      return search(now);
-    }
-    const bool again = linked_;
-    linked_ = true;
-    relay_is_back(now);
-    if (!again) say_here(now);
+    on_link_up(up->peer, now);
   } else if (const auto* const broken = std::get_if<net::LinkBroken>(&event)) {
-    is_down(broken->peer.node, now);
-    if (broken->peer == coordinator()) {
-      detector_.closed(now);
-      if (!next_search_) next_search_ = now;
-    }
+    peers_.down(broken->peer.node, now);
+    if (broken->peer == coordinator()) coordinator_.broken(now);
   } else if (const auto* const failed = std::get_if<net::OpenFailed>(&event)) {
-    on_open_failed(failed->node, now);
+    peers_.open_failed(failed->node, now);
+    if (failed->node == kCoordinatorNode) coordinator_.search_soon(now);
   } else if (const auto* const ended = std::get_if<net::LinkEnded>(&event)) {
     on_link_ended(*ended, now);
   }
 }
 
+void Member::on_link_up(net::PeerId peer, Instant now) {
+  if (!peers_.up(peer, now)) return;
+  say_ready(now);
+  if (peer.node != kCoordinatorNode) return;
+  if (peer != coordinator()) {  // another coordinator by now: which generation?
+    reach(ControlProbe::kOtherCoordinator);
+    return coordinator_.search(now);
+  }
+  const bool first = coordinator_.up();
+  peers_.relay_is_back(now);
+  if (first) say_here(now);
+}
+
+void Member::on_link_ended(const net::LinkEnded& ended, Instant now) {
+  peers_.down(ended.peer.node, now);
+  if (ended.peer.node != kCoordinatorNode) {
+    // This member may be fenced while the coordinator is out of reach. Then the others know it first.
+    if (ended.refused == net::Refused::kFenced) coordinator_.search_soon(now);
+    if (peers_.ended(ended.peer, now)) events_.push_back(PeerLost{ended.peer});
+    return;
+  }
+  coordinator_.ended();
+  switch (ended.refused) {
+    case net::Refused::kFenced:
+      if (leave_reason_) return end(std::nullopt);
+      return end(ended.reason, true);
+    case net::Refused::kIncompatible: return end(ended.reason);
+    case net::Refused::kElsewhere:  // its address belongs to another process by now
+    case net::Refused::kNo: break;
+  }
+  if (leave_reason_ && coordinator_.was_heard()) return end(std::nullopt);
+  coordinator_.search_now(now);
+}
+
 void Member::on_message(const net::Message& message, Instant now) {
   const auto said = unpack_to_member(message);
   if (!said.ok()) return end(said.error());
-  if (Generation(said->generation()) < generation_ && options_.defect != Defect::kOldGeneration) return;
-  if (!heard_ || detector_.verdict(now) == Verdict::kDead) detector_ = FailureDetector(now);
-  heard_ = true;
-  detector_.heard(now);
-  last_heard_ = now;
-  next_search_.reset();
+  if (!coordinator_.heard(Generation(said->generation()), now)) return;
   switch (said->kind_case()) {
     case ToMember::kChange: return on_change(said->change(), now);
     case ToMember::kInstall: return on_install(said->install());
     case ToMember::kBeatSeen: return;
     case ToMember::kLease: return on_lease(said->lease());
     case ToMember::kClaim: return on_claim(said->claim());
-    case ToMember::kCommit:
-      if (unanswered_.erase(said->commit().number()) != 0) {
-        events_.push_back(CommitAnswered{.number = said->commit().number(),
-                                         .outcome = static_cast<CommitOutcome>(said->commit().outcome())});
-      }
-      return;
+    case ToMember::kCommit: return on_commit(said->commit());
     case ToMember::kStop:
       stop_ = said->stop();
       events_.push_back(StopRequested{stop_->reason()});
       return;
     case ToMember::kReleased: events_.push_back(StopRequested{said->released().reason()}); return;
-    case ToMember::kJoining:
-      expected_[NodeId(said->joining().member().node())] = said->joining().member();
-      return connect_to_peers(now);
+    case ToMember::kJoining: return peers_.expect(said->joining().member(), now);
     case ToMember::KIND_NOT_SET: break;
   }
   CHECK(false, static_cast<int>(said->kind_case()));
@@ -196,12 +170,10 @@ void Member::on_change(const membership::Change& change, Instant now) {
   }
   if (const auto applied = view_.apply(change); !applied.ok()) return end(applied.error());
   frozen_.reset();
-  if (options_.defect != Defect::kOldNews) lost_.clear();  // all rest, and go on from the same step
+  peers_.forget_losses();  // all rest, and go on from the same step
   if (const auto lives = view_.lives(options_.self); !lives.ok())
     return end(lives.error(), lives.error().kind == ErrorKind::kRefused);
-  refuse_fenced(now);
-  watch_peers(now);
-  connect_to_peers(now);
+  peers_.view_changed(now);
   say_ready(now);
   // While the view changes, another Install follows, and the engine would not be told of this one. An Install
   // that it has already would take it back to where that one began.
@@ -213,7 +185,8 @@ void Member::on_change(const membership::Change& change, Instant now) {
 }
 
 void Member::say_ready(Instant now) {
-  if (!wants_to_serve_ || said_ready_ || serving() || !linked_ || !told_view_ || !reaches_all()) return;
+  if (!wants_to_serve_ || said_ready_ || serving() || !coordinator_.linked() || !told_view_) return;
+  if (!peers_.reaches_all()) return;
   if (said_ready_before_) reach(ControlProbe::kReadyRepeated);
   said_ready_ = said_ready_before_ = true;
   ToCoordinator said;
@@ -258,26 +231,14 @@ void Member::on_claim(const membership::ClaimAnswer& said) {
                                              .taken = claims(said.taken())}});
 }
 
-void Member::search(Instant now) {
-  reach(ControlProbe::kSearched);
-  next_search_ = now + kSearchEvery;
-  membership::LeadAsk ask;
-  ask.set_run(options_.run);
-  const auto& known = lead_.coordinators();
-  if (known.empty()) {
-    ask_lead_(address_of(kCoordinatorNode, lead_.listening()).control, ask.SerializeAsString());
-    return;
-  }
-  const membership::Address& address =
-      known[static_cast<int>(next_coordinator_++ % static_cast<std::size_t>(known.size()))];
-  ask_lead_({.host = address.host(), .port = static_cast<std::uint16_t>(address.port())},
-            ask.SerializeAsString());
+void Member::on_commit(const membership::CommitAnswer& said) {
+  if (unanswered_.erase(said.number()) == 0) return;
+  events_.push_back(
+      CommitAnswered{.number = said.number(), .outcome = static_cast<CommitOutcome>(said.outcome())});
 }
 
 void Member::lead_answered(const Result<std::string>& answer, Instant now) {
-  if (ended_ || !answer.ok()) return;
-  membership::LeadAnswer lead;
-  if (lead.ParseFromString(*answer) && lead.incarnation() != 0) follow(lead, now);
+  if (!ended_ && answer.ok()) coordinator_.answered(*answer, now);
 }
 
 std::uint64_t Member::ask(ToCoordinator request, Instant now) {
@@ -294,7 +255,7 @@ std::uint64_t Member::lease(membership::LeaseAsk::Wish wish, const LeaseKeys& ke
   ask_for.set_wish(wish);
   ask_for.mutable_keys()->set_space(keys.space.value);
   ask_for.mutable_keys()->set_begin(keys.begin);
-  ask_for.mutable_keys()->set_end(options_.defect == Defect::kNarrowLease ? keys.begin + 1 : keys.end);
+  ask_for.mutable_keys()->set_end(guarded(Defect::kNarrowLease) ? keys.end : keys.begin + 1);
   ask_for.set_duration_ns(duration.ns);
   ask_for.set_sent_ns(now.ns);
   return ask(std::move(request), now);
@@ -370,25 +331,24 @@ void Member::tick(Instant now) {
     reach(ControlProbe::kLeaveInTime);
     return end(std::nullopt);
   }
-  if (now - last_heard_ >= options_.patience) {
+  if (const Duration silence = coordinator_.silence(now); silence >= options_.patience) {
     return end(Error{.what = "no coordinator was found",
-                     .got = fmt::format("silence for {:.0f} s", (now - last_heard_).seconds()),
+                     .got = fmt::format("silence for {:.0f} s", silence.seconds()),
                      .expected = "one that leads the run",
                      .fix = "start the coordinator again, then join"});
   }
   if (next_beat_ <= now) {
     next_beat_ = now + options_.beat_every;
-    if (linked_) say_beat(now);
-    connect_to_peers(now);
+    if (coordinator_.linked()) say_beat(now);
+    peers_.connect(now);
   }
-  if (detector_.verdict(now) != Verdict::kAlive && !next_search_) next_search_ = now;
-  if (next_search_ && *next_search_ <= now) search(now);
+  coordinator_.tick(now);
 }
 
 std::optional<Instant> Member::next_wakeup() const {
   if (ended_) return std::nullopt;
   Instant wake = next_beat_;
-  if (next_search_) wake = std::min(wake, *next_search_);
+  if (const auto search = coordinator_.next_wakeup()) wake = std::min(wake, *search);
   if (leave_deadline_) wake = std::min(wake, *leave_deadline_);
   return wake;
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Member: one incarnation's part in a run, by docs/protocols/membership.md. It keeps the view, follows the
-// coordinator from life to life, and opens links to the other members. It refuses fenced ones, and repeats
-// requests without an answer. A pure state machine over the node's links; questions go out through a
-// callback.
+// Member: one incarnation's part in a run, by docs/protocols/membership.md. It keeps the view, and repeats
+// requests without an answer. Two parts of it follow the coordinator from life to life, and have the links to
+// the other members. A pure state machine over the node's links; questions go out through a callback.
 //
 // The engine learns of events through MemberEvents, and calls ready(), frozen(), drain(), leave(), lease(),
 // ... Thread rule: one owner, the loop thread.
@@ -15,8 +14,8 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -25,12 +24,12 @@
 #include "base/time.h"
 #include "cluster/control/control_probe.h"
 #include "cluster/control/defect.h"
+#include "cluster/control/followed_coordinator.h"
+#include "cluster/control/member_links.h"
 #include "cluster/control/pace.h"
 #include "cluster/control/view.h"
 #include "cluster/membership/claim_ledger.h"
-#include "cluster/membership/failure_detector.h"
 #include "cluster/membership/lease_table.h"
-#include "cluster/membership/silences.h"
 #include "net/link/links.h"
 
 namespace gossamer::cluster {
@@ -88,14 +87,8 @@ class Member {
     std::function<void(membership::ToCoordinator&)> falsify = {};
   };
   // Asks a coordinator `Lead`; the answer comes to lead_answered().
-  using AskLead = std::function<void(const host::Endpoint& control, std::string bytes)>;
-  static constexpr Duration kSearchEvery{250'000'000};
+  using AskLead = FollowedCoordinator::AskLead;
   static constexpr Duration kLeaveTime{5'000'000'000};
-  static constexpr Duration kUnreachableAfter{3'000'000'000};  // links are pinged every second
-  static constexpr Duration kReopenAfter{500'000'000};         // doubling, up to:
-  static constexpr Duration kReopenAtMost{10'000'000'000};
-  static constexpr Duration kRedialAfter{2'000'000'000};
-  static constexpr Duration kIntroducedIn{1'000'000'000};  // by the coordinator, if the other does not listen
 
   Member(Options options, net::Links& links, AskLead ask_lead, Instant now);
 
@@ -115,7 +108,9 @@ class Member {
   // Sends to another member of the view, over the link between the two. Messages are kept until there is a
   // link. False, and nothing is sent, for a peer outside the view. Messages kept for a peer that is fenced
   // are dropped.
-  bool send(net::PeerId to, host::Lane lane, net::Message message, Instant now);
+  bool send(net::PeerId to, host::Lane lane, net::Message message, Instant now) {
+    return peers_.send(to, lane, std::move(message), now);
+  }
   // Requests. The number comes back with the answer.
   std::uint64_t lease(membership::LeaseAsk::Wish wish, const LeaseKeys& keys, Duration duration, Instant now);
   std::uint64_t claim(TrackId track, StepNumber step, SampleRange ids, Instant now);
@@ -138,8 +133,8 @@ class Member {
   [[nodiscard]] bool serving() const { return view_.find(options_.self) != nullptr; }
   // Its coordinator was told that the engine is prepared and that it reaches all members.
   [[nodiscard]] bool said_ready() const { return said_ready_; }
-  [[nodiscard]] Generation generation() const { return generation_; }
-  [[nodiscard]] net::PeerId coordinator() const { return {kCoordinatorNode, coordinator_}; }
+  [[nodiscard]] Generation generation() const { return coordinator_.generation(); }
+  [[nodiscard]] net::PeerId coordinator() const { return coordinator_.peer(); }
   [[nodiscard]] bool ended() const { return ended_; }
   // Set once it was told that the run ends.
   [[nodiscard]] const std::optional<membership::StopAsked>& stop() const { return stop_; }
@@ -150,49 +145,28 @@ class Member {
   void on_install(const membership::Install& install);
   void on_lease(const membership::LeaseAnswer& said);
   void on_claim(const membership::ClaimAnswer& said);
-  void connect_to_peers(Instant now);
-  void connect_to(const membership::MemberRecord& record, Instant now);
+  void on_commit(const membership::CommitAnswer& said);
+  void on_link_up(net::PeerId peer, Instant now);
   void on_link_ended(const net::LinkEnded& ended, Instant now);
-  void on_open_failed(NodeId node, Instant now);
-  void refuse_fenced(Instant now);
   void say_ready(Instant now);
-  [[nodiscard]] bool reaches_all() const;
-  void is_down(NodeId node, Instant now);
-  void watch_peers(Instant now);
-  [[nodiscard]] Instant last_sign(NodeId node, Instant now) const;
-  void relay_is_back(Instant now);
-  void send_kept(net::PeerId to, Instant now);
   void say(membership::ToCoordinator said, Instant now);
   void say_here(Instant now);
   void say_beat(Instant now);
-  void follow(const membership::LeadAnswer& lead, Instant now);
-  void search(Instant now);
   std::uint64_t ask(membership::ToCoordinator request, Instant now);
   void end(std::optional<Error> error, bool fenced = false);
+  [[nodiscard]] bool guarded(Defect without) const { return options_.defect != without; }
   void reach(ControlProbe probe) const { reached(options_.probes, probe); }
 
   const Options options_;
-  const membership::MemberRecord own_;  // where it listens, and on which machine
   net::Links& links_;
-  AskLead ask_lead_;
   std::vector<MemberEvent> events_;
   bool ended_ = false;
-
-  // The coordinator that it follows.
-  membership::LeadAnswer lead_;
-  Generation generation_;
-  Incarnation coordinator_;
-  bool linked_ = false;  // the control connection is up
-  bool heard_ = false;   // the coordinator said something in this life of the link
-  FailureDetector detector_;
-  Instant last_heard_;
-  std::optional<Instant> next_search_;
-  std::optional<Instant> redialed_;
-  std::size_t next_coordinator_ = 0;
   Instant next_beat_;
 
   View view_;
   bool told_view_ = false;  // by any coordinator; the view is empty while nobody serves
+  FollowedCoordinator coordinator_;
+  MemberLinks peers_;
   membership::Install installed_;
   std::optional<membership::Frozen> frozen_;  // the report for this epoch, until it is installed
   bool wants_to_serve_ = false;
@@ -209,20 +183,6 @@ class Member {
   std::map<TrackId, StepNumber> reported_;
   PaceMeter meter_;
   std::optional<membership::StepFigures> figures_;
-  std::map<net::PeerId, std::vector<std::pair<host::Lane, net::Message>>> kept_;  // until there is a link
-  std::map<NodeId, Instant> down_since_;                 // links to members that are not up
-  std::set<NodeId> by_relay_;                            // peers whose links go through the coordinator
-  std::map<NodeId, Incarnation> met_;                    // peers with a link now or before
-  Silences silences_{kUnreachableAfter};                 // of the view's members
-  std::set<NodeId> lost_;                                // said with each beat until the view changes
-  std::map<NodeId, membership::MemberRecord> expected_;  // joining members that cannot open a link to us
-  // When to open a link again that ended or never came up.
-  struct Reopening {
-    Instant when;
-    Duration wait = kReopenAfter;
-    int failures = 0;  // since it was last up
-  };
-  std::map<NodeId, Reopening> reopening_;
 };
 
 }  // namespace gossamer::cluster

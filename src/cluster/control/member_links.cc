@@ -1,20 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Member, the part that has links to the other members.
+#include "cluster/control/member_links.h"
+
 #include <algorithm>
 #include <utility>
 
-#include "cluster/control/control_message.h"
-#include "cluster/control/member.h"
-
 namespace gossamer::cluster {
+namespace {
 
-void Member::on_open_failed(NodeId node, Instant now) {
-  down_since_.try_emplace(node, now);
-  if (node == kCoordinatorNode) {
-    if (!next_search_) next_search_ = now;
-    return;
+membership::MemberRecord own_record(const MemberLinks::Options& options) {
+  membership::MemberRecord own;
+  *own.mutable_listening() = options.listening;
+  own.set_machine(options.machine);
+  return own;
+}
+
+}  // namespace
+
+MemberLinks::MemberLinks(Options options, const View& view, net::Links& links)
+    : options_(std::move(options)), own_(own_record(options_)), view_(view), links_(links) {}
+
+bool MemberLinks::up(net::PeerId peer, Instant now) {
+  down_since_.erase(peer.node);
+  reopening_.erase(peer.node);
+  met_[peer.node] = peer.incarnation;
+  if (!links_.statistics(peer.node).relayed_by) by_relay_.erase(peer.node);
+  if (view_.fenced().contains(peer.incarnation)) {  // before its link came up
+    refuse_fenced(now);
+    return false;
   }
+  send_kept(peer, now);
+  return true;
+}
+
+// Notes since when a member is out of reach. If it was silent before its connection broke, that counts.
+void MemberLinks::down(NodeId node, Instant now) {
+  down_since_.try_emplace(node, links_.statistics(node).last_heard.value_or(now));
+  if (!guarded(Defect::kOldNews)) lost_.insert(node);
+}
+
+void MemberLinks::open_failed(NodeId node, Instant now) {
+  down_since_.try_emplace(node, now);
+  if (node == kCoordinatorNode) return;
   // A firewall or NAT may stand between the two. So every third failure opens another way, in turn through
   // the coordinator and directly.
   const auto member = view_.members().find(node);
@@ -33,36 +59,27 @@ void Member::on_open_failed(NodeId node, Instant now) {
   links_.open(address, now);
 }
 
-void Member::on_link_ended(const net::LinkEnded& ended, Instant now) {
-  const NodeId node = ended.peer.node;
-  is_down(node, now);
-  if (node != kCoordinatorNode) {
-    // This member may be fenced while the coordinator is out of reach. Then the others know it first.
-    if (ended.refused == net::Refused::kFenced && !next_search_) next_search_ = now;
-    if (view_.find(ended.peer) != nullptr) {
-      lost_.insert(node);
-      events_.push_back(PeerLost{ended.peer});
-    }
-    Reopening& reopening = reopening_[node];
-    reopening.when = now + reopening.wait;
-    reopening.wait.ns = std::min(2 * reopening.wait.ns, kReopenAtMost.ns);
-    return;
-  }
-  linked_ = false;
-  switch (ended.refused) {
-    case net::Refused::kFenced:
-      if (leave_reason_) return end(std::nullopt);
-      return end(ended.reason, true);
-    case net::Refused::kIncompatible: return end(ended.reason);
-    case net::Refused::kElsewhere:  // its address belongs to another process by now
-    case net::Refused::kNo: break;
-  }
-  if (leave_reason_ && heard_) return end(std::nullopt);
-  next_search_ = now;
+bool MemberLinks::ended(net::PeerId peer, Instant now) {
+  const bool of_view = view_.find(peer) != nullptr;
+  if (of_view) lost_.insert(peer.node);
+  Reopening& reopening = reopening_[peer.node];
+  reopening.when = now + reopening.wait;
+  reopening.wait.ns = std::min(2 * reopening.wait.ns, kReopenAtMost.ns);
+  return of_view;
+}
+
+void MemberLinks::forget_losses() {
+  if (guarded(Defect::kOldNews)) lost_.clear();
+}
+
+void MemberLinks::view_changed(Instant now) {
+  refuse_fenced(now);
+  watch_peers(now);
+  connect(now);
 }
 
 // Refuses fenced members, also those that were joining: they have links but stand in no view.
-void Member::refuse_fenced(Instant now) {
+void MemberLinks::refuse_fenced(Instant now) {
   for (auto met = met_.begin(); met != met_.end();) {
     const net::PeerId peer{met->first, met->second};
     if (peer.node == kCoordinatorNode || !view_.fenced().contains(peer.incarnation)) {
@@ -70,7 +87,7 @@ void Member::refuse_fenced(Instant now) {
       continue;
     }
     net::LinkEvents nobody_asks;
-    if (options_.defect != Defect::kNoFencing) links_.fence(peer, now, nobody_asks);
+    if (guarded(Defect::kNoFencing)) links_.fence(peer, now, nobody_asks);
     kept_.erase(peer);
     met = met_.erase(met);
   }
@@ -85,13 +102,7 @@ void Member::refuse_fenced(Instant now) {
   });
 }
 
-// Notes since when a member is out of reach. If it was silent before its connection broke, that counts.
-void Member::is_down(NodeId node, Instant now) {
-  down_since_.try_emplace(node, links_.statistics(node).last_heard.value_or(now));
-  if (options_.defect == Defect::kOldNews) lost_.insert(node);
-}
-
-void Member::watch_peers(Instant now) {
+void MemberLinks::watch_peers(Instant now) {
   std::set<NodeId> peers;
   for (const auto& [node, record] : view_.members()) {
     if (node != options_.self.node) peers.insert(node);
@@ -99,34 +110,41 @@ void Member::watch_peers(Instant now) {
   silences_.watch(peers, now);
 }
 
+const std::set<NodeId>& MemberLinks::silent(Instant now) {
+  return silences_.silent(now, [&](NodeId peer) { return last_sign(peer, now); });
+}
+
 // When the member was last heard. An open connection says nothing about the way back: a member is cut off if
 // nothing comes over it.
-Instant Member::last_sign(NodeId node, Instant now) const {
+Instant MemberLinks::last_sign(NodeId node, Instant now) const {
   const auto down = down_since_.find(node);
   return down != down_since_.end() ? down->second : links_.statistics(node).last_heard.value_or(now);
 }
 
-// Links through the coordinator start anew. Without it nobody could be reached through it, which says nothing
-// about these members.
-void Member::relay_is_back(Instant now) {
+void MemberLinks::relay_is_back(Instant now) {
   for (auto& [node, since] : down_since_) {
     if (by_relay_.contains(node)) since = now;
   }
 }
 
-bool Member::reaches_all() const {
+bool MemberLinks::reaches_all() const {
   return std::all_of(view_.members().begin(), view_.members().end(), [this](const auto& one) {
     return peer_of(one.second) == options_.self || links_.statistics(one.first).up;
   });
 }
 
-void Member::connect_to_peers(Instant now) {
+void MemberLinks::expect(const membership::MemberRecord& record, Instant now) {
+  expected_[NodeId(record.node())] = record;
+  connect(now);
+}
+
+void MemberLinks::connect(Instant now) {
   for (const auto& [node, record] : view_.members()) connect_to(record, now);
   for (const auto& [node, record] : expected_) connect_to(record, now);
 }
 
 // Opens a link to a member. The younger of two opens it, unless only the older can.
-void Member::connect_to(const membership::MemberRecord& record, Instant now) {
+void MemberLinks::connect_to(const membership::MemberRecord& record, Instant now) {
   const net::PeerId peer = peer_of(record);
   if (peer == options_.self || links_.linked(peer.node)) return;
   const Instant down = down_since_.try_emplace(peer.node, now).first->second;
@@ -145,7 +163,7 @@ void Member::connect_to(const membership::MemberRecord& record, Instant now) {
   links_.open({.node = peer.node, .via = kCoordinatorNode}, now);
 }
 
-bool Member::send(net::PeerId to, host::Lane lane, net::Message message, Instant now) {
+bool MemberLinks::send(net::PeerId to, host::Lane lane, net::Message message, Instant now) {
   if (view_.find(to) == nullptr) return false;
   const auto kept = kept_.find(to);
   if (kept == kept_.end() && !links_.linked(to.node)) reach(ControlProbe::kMessageKept);
@@ -158,7 +176,7 @@ bool Member::send(net::PeerId to, host::Lane lane, net::Message message, Instant
   return true;
 }
 
-void Member::send_kept(net::PeerId to, Instant now) {
+void MemberLinks::send_kept(net::PeerId to, Instant now) {
   const auto kept = kept_.find(to);
   if (kept == kept_.end()) return;
   for (auto& [lane, message] : kept->second) (void)links_.send(to, lane, std::move(message), now);

@@ -16,6 +16,7 @@
 
 #include "base/function_ref.h"
 #include "base/result.h"
+#include "commands/records/evaluation_set.h"
 #include "commands/records/queries.h"
 #include "commands/records/training_data.h"
 #include "engines/sparse/model/model.h"
@@ -36,16 +37,6 @@ enum class Scorer {
 // "exact" or "lsh"; kUsage for another word.
 [[nodiscard]] Result<sparse_engine::Retrieval> parse_retrieval(std::string_view word);
 
-class TestBlocks;
-
-struct TestSet {
-  Source source;
-  std::uint64_t skip_bad = 0;
-};
-// Reads the whole test set. Labels and features are matched by name where the model has names, else by
-// number. kUsage when the features of the test set are in another form than those of the training records.
-[[nodiscard]] Result<void> read_test_set(const run::NodeHost& host, const TestSet& test, TestBlocks& blocks);
-
 struct EvaluateRequest {
   Source source;
   std::uint64_t skip_bad = 0;
@@ -64,7 +55,7 @@ struct EvaluateRequest {
                                                             const EvaluateRequest& request);
 
 // The data.format of a test file of this model, where the content does not tell it.
-[[nodiscard]] std::optional<sparse_engine::DataFormat> test_format(const sparse_engine::Model& model);
+[[nodiscard]] std::optional<data::RecordFormat> test_format(const sparse_engine::Model& model);
 
 // {"P@1":..,...} unrounded; an infinite median rank is null.
 [[nodiscard]] std::string metrics_json(const sparse_engine::Metrics& metrics);

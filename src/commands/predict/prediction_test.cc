@@ -55,7 +55,7 @@ Result<sparse_engine::Metrics> measure(const run::NodeHost& host, const sparse_e
 std::string import_test(const run::NodeHost& host, const std::string& path) {
   const std::string out = path + ".imported";
   const auto done =
-      import_data(host, {.kind = sparse_engine::DataFormat::kJsonl, .sources = {path}, .directory = out});
+      import_data(host, {.kind = data::RecordFormat::kJsonlText, .sources = {path}, .directory = out});
   EXPECT_TRUE(done.ok()) << done.error().message();
   return out;
 }
@@ -128,7 +128,7 @@ TEST(Evaluate, SkipsBadLines) {
   write(machine.disk, "t.txt", "1 3:1\n1 x\n2 4:1\n");
   sparse_engine::Model model = named_model();
   model.feature_names = {};
-  const Source source{.path = "t.txt", .format = RecordFormat::kXmc};
+  const Source source{.path = "t.txt", .format = data::RecordFormat::kXmc};
   const auto strict = evaluate_model(machine.host(), model, {.source = source});
   ASSERT_FALSE(strict.ok());
   EXPECT_EQ(strict.error().where.substr(0, 7), "t.txt:2");
@@ -145,8 +145,8 @@ TEST(Metrics, InfinityIsNull) {
   sparse_engine::Model model = random_model({.features = 30, .labels = 2000, .hidden = 16, .rows = 0});
   // The true label is ranked last of all.
   for (std::uint32_t l = 0; l < 2000; ++l) model.network.bias[l] = l == 11 ? -1e6F : 0;
-  const auto metrics =
-      evaluate_model(machine.host(), model, {.source = {.path = "t.txt", .format = RecordFormat::kXmc}});
+  const auto metrics = evaluate_model(machine.host(), model,
+                                      {.source = {.path = "t.txt", .format = data::RecordFormat::kXmc}});
   ASSERT_TRUE(metrics.ok()) << metrics.error().message();
   const auto json = nlohmann::json::parse(metrics_json(*metrics));
   EXPECT_TRUE(json["median_rank"].is_null()) << json;

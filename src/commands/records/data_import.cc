@@ -9,10 +9,10 @@
 
 #include "commands/records/import_space.h"
 #include "commands/records/line_copy.h"
-#include "commands/records/session_data.h"
-#include "commands/records/word_data.h"
+#include "commands/records/record_formats.h"
+#include "commands/records/record_import.h"
+#include "learn/data/cached_dataset.h"
 #include "learn/data/read/byte_source.h"
-#include "learn/data/read/import.h"
 #include "learn/data/read/jsonl_reader.h"
 #include "learn/data/read/record_assembler.h"
 #include "learn/text/words.h"
@@ -30,28 +30,6 @@ Json labels_json(const data::JsonlRecord& record) {
   for (const std::uint32_t number : record.label_number) labels.push_back(number);
   for (const std::string_view name : record.label_name) labels.push_back(name);
   return labels;
-}
-
-// Checks text records and writes those of all sources into one plain file.
-Result<data::ReadReport> copy_text(const run::NodeHost& host, const DataImportRequest& request,
-                                   const std::string& path) {
-  return copy_lines(host, {.request = request, .path = path, .unit = "records"},
-                    [](data::ByteSource& source, const data::ReadOptions& options, run::LineFile& file) {
-                      return data::read_jsonl(
-                          source, options, [&](const data::JsonlRecord& record) -> Result<void> {
-                            if (record.kind != data::JsonlRecord::Kind::kText) {
-                              return Error{.kind = ErrorKind::kBadData,
-                                           .where = {},
-                                           .what = "the record is of another kind than the first",
-                                           .got = R"("features")",
-                                           .expected = R"("text", like the first record)",
-                                           .fix = "import text and features into directories of their own"};
-                            }
-                            Json line{{"text", record.text}, {"labels", labels_json(record)}};
-                            if (!record.context.empty()) line["context"] = record.context;
-                            return file.line(dump(line));
-                          });
-                    });
 }
 
 std::string show_record(const data::Dataset& dataset, RecordIndex i) {
@@ -72,34 +50,59 @@ std::string show_record(const data::Dataset& dataset, RecordIndex i) {
   return record.features.index.size() > kShown ? text + " ..." : text;
 }
 
-Result<DataLook> look_at_cache(const run::NodeHost& host, const std::string& path) {
-  auto opened = data::CachedDataset::open(host.disk, path, host.compute);
-  if (!opened.ok()) return opened.error();
-  const data::Dataset& dataset = **opened;
-  DataLook look;
-  std::vector<std::uint64_t> counts(dataset.labels());
-  for (std::uint64_t i = 0; i < dataset.size(); ++i) {
-    count_labels(dataset.record(RecordIndex(i)).labels, counts, look);
-    if (i < 3) look.examples.push_back(show_record(dataset, RecordIndex(i)));
-  }
-  look.features = dataset.features();
-  look.labels = dataset.labels();
-  look.feature_entries = dataset.feature_entries();
-  rank_labels(
-      counts,
-      [&dataset](std::uint32_t label) {
-        return dataset.has_label_names() ? std::string(dataset.label_name(label)) : fmt::format("{}", label);
-      },
-      look);
-  return look;
-}
-
 // A text may be a book. An example shows a line or two of it.
 std::string beginning(std::string_view text) {
   constexpr std::size_t kShown = 160;
   if (text.size() <= kShown) return std::string(text);
   text = text.substr(0, kShown);
   return std::string(text.substr(0, text::valid_utf8_prefix(text))) + " ...";
+}
+
+}  // namespace
+
+void count_labels(std::span<const std::uint32_t> labels, std::vector<std::uint64_t>& counts, DataLook& look) {
+  ++look.records;
+  look.label_entries += labels.size();
+  if (labels.empty()) ++look.records_without_labels;
+  for (const std::uint32_t label : labels) {
+    if (label >= counts.size()) counts.resize(label + 1);
+    ++counts[label];
+  }
+}
+
+void rank_labels(const std::vector<std::uint64_t>& counts, FunctionRef<std::string(std::uint32_t)> label_name,
+                 DataLook& look) {
+  look.labels_unused = static_cast<std::uint64_t>(std::ranges::count(counts, std::uint64_t{0}));
+  look.labels_used_once = static_cast<std::uint64_t>(std::ranges::count(counts, std::uint64_t{1}));
+  std::vector<std::uint32_t> order(counts.size());
+  std::iota(order.begin(), order.end(), 0U);
+  const auto middle = order.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(10, order.size()));
+  std::partial_sort(order.begin(), middle, order.end(), [&counts](std::uint32_t a, std::uint32_t b) {
+    return counts[a] != counts[b] ? counts[a] > counts[b] : a < b;
+  });
+  for (auto it = order.begin(); it != middle; ++it)
+    look.frequent_labels.emplace_back(label_name(*it), counts[*it]);
+}
+
+Result<data::ReadReport> copy_text(const run::NodeHost& host, const DataImportRequest& request,
+                                   const std::string& path) {
+  return copy_lines(host, {.request = request, .path = path, .unit = "records"},
+                    [](data::ByteSource& source, const data::ReadOptions& options, run::LineFile& file) {
+                      return data::read_jsonl(
+                          source, options, [&](const data::JsonlRecord& record) -> Result<void> {
+                            if (record.kind != data::JsonlRecord::Kind::kText) {
+                              return Error{.kind = ErrorKind::kBadData,
+                                           .where = {},
+                                           .what = "the record is of another kind than the first",
+                                           .got = R"("features")",
+                                           .expected = R"("text", like the first record)",
+                                           .fix = "import text and features into directories of their own"};
+                            }
+                            Json line{{"text", record.text}, {"labels", labels_json(record)}};
+                            if (!record.context.empty()) line["context"] = record.context;
+                            return file.line(dump(line));
+                          });
+                    });
 }
 
 Result<DataLook> look_at_text(const run::NodeHost& host, const std::string& path) {
@@ -130,93 +133,61 @@ Result<DataLook> look_at_text(const run::NodeHost& host, const std::string& path
   return look;
 }
 
-// The name of the imported records in their directory.
-const char* records_file(RecordFormat format) {
-  switch (format) {
-    case RecordFormat::kJsonlText: return "/records.jsonl";
-    case RecordFormat::kSessions: return "/records.sessions";
-    case RecordFormat::kText: return "/records.text";
-    default: return "/records.cache";
+Result<DataLook> look_at_cache(const run::NodeHost& host, const std::string& path) {
+  auto opened = data::CachedDataset::open(host.disk, path, host.compute);
+  if (!opened.ok()) return opened.error();
+  const data::Dataset& dataset = **opened;
+  DataLook look;
+  std::vector<std::uint64_t> counts(dataset.labels());
+  for (std::uint64_t i = 0; i < dataset.size(); ++i) {
+    count_labels(dataset.record(RecordIndex(i)).labels, counts, look);
+    if (i < 3) look.examples.push_back(show_record(dataset, RecordIndex(i)));
   }
-}
-
-}  // namespace
-
-void count_labels(std::span<const std::uint32_t> labels, std::vector<std::uint64_t>& counts, DataLook& look) {
-  ++look.records;
-  look.label_entries += labels.size();
-  if (labels.empty()) ++look.records_without_labels;
-  for (const std::uint32_t label : labels) {
-    if (label >= counts.size()) counts.resize(label + 1);
-    ++counts[label];
-  }
-}
-
-void rank_labels(const std::vector<std::uint64_t>& counts, FunctionRef<std::string(std::uint32_t)> label_name,
-                 DataLook& look) {
-  look.labels_unused = static_cast<std::uint64_t>(std::ranges::count(counts, std::uint64_t{0}));
-  look.labels_used_once = static_cast<std::uint64_t>(std::ranges::count(counts, std::uint64_t{1}));
-  std::vector<std::uint32_t> order(counts.size());
-  std::iota(order.begin(), order.end(), 0U);
-  const auto middle = order.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(10, order.size()));
-  std::partial_sort(order.begin(), middle, order.end(), [&counts](std::uint32_t a, std::uint32_t b) {
-    return counts[a] != counts[b] ? counts[a] > counts[b] : a < b;
-  });
-  for (auto it = order.begin(); it != middle; ++it)
-    look.frequent_labels.emplace_back(label_name(*it), counts[*it]);
+  look.features = dataset.features();
+  look.labels = dataset.labels();
+  look.feature_entries = dataset.feature_entries();
+  rank_labels(
+      counts,
+      [&dataset](std::uint32_t label) {
+        return dataset.has_label_names() ? std::string(dataset.label_name(label)) : fmt::format("{}", label);
+      },
+      look);
+  return look;
 }
 
 Result<DataImportResult> import_data(const run::NodeHost& host, const DataImportRequest& request) {
-  auto source = find_source(host.disk, request.sources.front(), request.kind);
-  if (!source.ok()) return source.error();
-  DataImportResult result;
-  result.format = (*source).format;
-  const bool text = result.format == RecordFormat::kJsonlText;
-  const bool lines = result.format == RecordFormat::kSessions || result.format == RecordFormat::kText;
-  result.path = request.directory + records_file(result.format);
+  const auto first = find_source(host.disk, request.sources.front(), request.kind);
+  if (!first.ok()) return first.error();
+  const RecordRow& row = row_of(first->format);
+  const std::string records = fmt::format("{}/{}", request.directory, row.imported);
   auto out = run::OutputDirectory::open(host.disk, request.directory);
   if (!out.ok()) return out.error();
-  Result<data::ReadReport> report = data::ReadReport{};
-  if (text || lines) {
-    std::vector<Source> sources;
-    for (const std::string& path : request.sources)
-      sources.push_back({.path = path, .format = result.format});
+  std::vector<Source> sources;
+  for (const std::string& path : request.sources) sources.push_back({.path = path, .format = row.format});
+  const auto import = [&]() -> Result<data::ReadReport> {
+    if (row.copy == nullptr)
+      return import_records(host, {.sources = sources, .cache_path = records, .skip_bad = request.skip_bad});
     const ImportEstimate estimate = estimate_import(host.disk, sources);
     if (auto fits = check_import_space(host, estimate, request.directory); !fits.ok()) return fits.error();
-    report = text                                       ? copy_text(host, request, result.path)
-             : result.format == RecordFormat::kSessions ? copy_sessions(host, request, result.path)
-                                                        : copy_words(host, request, result.path);
-    if (report.ok() && (*report).skipped > 0) host.say(describe_skipped(*report));
-  } else {
-    ImportRequest import{.sources = {}, .cache_path = result.path, .skip_bad = request.skip_bad};
-    for (const std::string& path : request.sources) {
-      import.sources.push_back({.path = path, .format = result.format});
-    }
-    auto imported = import_records(host, import);
-    if (imported.ok()) {
-      report = std::move((*imported).report);
-    } else {
-      report = imported.error();
-    }
-  }
+    auto copied = row.copy(host, request, records);
+    if (copied.ok() && copied->skipped > 0) host.say(describe_skipped(*copied));
+    return copied;
+  };
+  auto report = import();
   if (!report.ok()) return report.error();
   (*out).keep();
-  result.report = std::move(*report);
-  return result;
+  return DataImportResult{.report = *std::move(report), .path = records, .format = row.format};
 }
 
 Result<DataLook> inspect_data(const run::NodeHost& host, const std::string& directory) {
-  for (const char* file : {"/records.cache", "/cache/train.cache"}) {
-    auto there = host.disk.exists(directory + file);
+  std::vector<Source> places;
+  for (const data::RecordFormat format : kImportedFormats)
+    places.push_back({.path = fmt::format("/{}", row_of(format).imported), .format = format});
+  places.insert(places.begin() + 1, {.path = "/cache/train.cache", .format = data::RecordFormat::kCache});
+  for (const Source& place : places) {
+    auto there = host.disk.exists(directory + place.path);
     if (!there.ok()) return there.error();
-    if (*there) return look_at_cache(host, directory + file);
-  }
-  for (const auto& [file, look] :
-       {std::pair("/records.jsonl", &look_at_text), std::pair("/records.sessions", &look_at_sessions),
-        std::pair("/records.text", &look_at_words)}) {
-    auto there = host.disk.exists(directory + file);
-    if (!there.ok()) return there.error();
-    if (*there) return look(host, directory + file);
+    if (*there) return row_of(place.format).look(host, directory + place.path);
   }
   return Error{.kind = ErrorKind::kFailed,
                .where = directory,

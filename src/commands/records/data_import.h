@@ -19,23 +19,22 @@
 
 #include "base/function_ref.h"
 #include "base/result.h"
-#include "commands/records/training_data.h"
-#include "engines/sparse/config/config.h"
 #include "learn/data/read/reading.h"
+#include "learn/data/record_format.h"
 #include "run/node_host.h"
 
 namespace gossamer::commands {
 
 struct DataImportRequest {
-  sparse_engine::DataFormat kind = sparse_engine::DataFormat::kXmc;
-  std::vector<std::string> sources;  // at least one
-  std::string directory;             // missing or empty (kUsage)
+  data::RecordFormat kind = data::RecordFormat::kXmc;  // one of data::kRecordFormatWords
+  std::vector<std::string> sources;                    // at least one
+  std::string directory;                               // missing or empty (kUsage)
   std::uint64_t skip_bad = 0;
 };
 struct DataImportResult {
   data::ReadReport report;
   std::string path;  // path of the records
-  RecordFormat format = RecordFormat::kXmc;
+  data::RecordFormat format = data::RecordFormat::kXmc;
 };
 // On an error the directory is as before.
 [[nodiscard]] Result<DataImportResult> import_data(const run::NodeHost& host,
@@ -62,6 +61,13 @@ void count_labels(std::span<const std::uint32_t> labels, std::vector<std::uint64
 // Puts the most frequent labels of the counts into the look, with their names.
 void rank_labels(const std::vector<std::uint64_t>& counts, FunctionRef<std::string(std::uint32_t)> label_name,
                  DataLook& look);
+
+// Checks text records and writes those of the request's sources to `path`, which appears whole or not at all.
+[[nodiscard]] Result<data::ReadReport> copy_text(const run::NodeHost& host, const DataImportRequest& request,
+                                                 const std::string& path);
+// Look at such records, and at those of a cache.
+[[nodiscard]] Result<DataLook> look_at_text(const run::NodeHost& host, const std::string& path);
+[[nodiscard]] Result<DataLook> look_at_cache(const run::NodeHost& host, const std::string& path);
 
 [[nodiscard]] std::string to_text(const DataLook& look);
 [[nodiscard]] std::string to_json(const DataLook& look);

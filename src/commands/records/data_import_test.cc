@@ -16,8 +16,8 @@ using run::testing::write;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr sparse_engine::DataFormat kJsonl = sparse_engine::DataFormat::kJsonl;
-constexpr sparse_engine::DataFormat kXmc = sparse_engine::DataFormat::kXmc;
+constexpr data::RecordFormat kJsonl = data::RecordFormat::kJsonlText;
+constexpr data::RecordFormat kXmc = data::RecordFormat::kXmc;
 
 // Several sources, each with its own header, become one set of records, and a look counts them.
 TEST(DataImport, SourcesAddUp) {
@@ -51,7 +51,7 @@ TEST(DataImport, Sessions) {
   SimMachine machine;
   write(machine.disk, "a.txt", "shoes  socks shoes\n\tbad\n");
   write(machine.disk, "b.txt", "socks laces\tshoes\nhat\n");
-  const auto done = import_data(machine.host(), {.kind = sparse_engine::DataFormat::kSessions,
+  const auto done = import_data(machine.host(), {.kind = data::RecordFormat::kSessions,
                                                  .sources = {"a.txt", "b.txt"},
                                                  .directory = "out",
                                                  .skip_bad = 1});
@@ -109,7 +109,7 @@ TEST(DataImport, Text) {
 
 // After any error, wherever the disk fails, the directory is as before or holds the whole import.
 TEST(DataImport, LeavesNothingHalfWritten) {
-  const std::vector<std::pair<sparse_engine::DataFormat, std::string>> files = {
+  const std::vector<std::pair<data::RecordFormat, std::string>> files = {
       {kXmc, two_classes(20)},
       {kJsonl, "{\"text\": \"deer\", \"labels\": [1]}\n{\"text\": \"owl\", \"labels\": [0]}\n"}};
   for (const auto& [kind, content] : files) {

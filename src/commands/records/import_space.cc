@@ -9,7 +9,9 @@
 #include <string_view>
 #include <utility>
 
+#include "base/function_ref.h"
 #include "base/human_bytes.h"
+#include "commands/records/record_formats.h"
 #include "learn/data/read/byte_source.h"
 #include "learn/data/read/jsonl_reader.h"
 #include "learn/data/read/xmlc_reader.h"
@@ -58,41 +60,48 @@ Sample sample_of(host::Disk& disk, const std::string& path) {
   return sample;
 }
 
-std::uint64_t text_record_bytes(const data::JsonlRecord& record) {
-  std::uint64_t bytes = std::string_view(R"({"text":"","labels":[]})").size() + 1 + record.text.size();
-  for (const std::string_view name : record.label_name) bytes += name.size() + 2;
-  return bytes + record.label_number.size();
-}
-
 std::uint64_t cache_record_bytes(std::size_t features, std::size_t labels) {
   return 8 + 8 * std::uint64_t{features} + 4 * std::uint64_t{labels};
 }
 
-// Bytes written for the records of a sample. Bad lines are the import's to complain about.
-std::uint64_t written_for(const std::string& text, RecordFormat format) {
+// Adds up the bytes of JSON lines.
+std::uint64_t sum_of(std::string_view sample, FunctionRef<std::uint64_t(const data::JsonlRecord&)> bytes_of) {
   std::uint64_t bytes = 0;
-  const auto source = data::memory_source("sample", text);
-  const data::ReadOptions options{.skip_bad = UINT64_MAX};
-  if (format == RecordFormat::kXmc) {
-    static_cast<void>(data::read_xmlc(*source, options, [&bytes](const data::Record& record) {
-                        bytes += cache_record_bytes(record.features.index.size(), record.labels.size());
-                        return Result<void>();
-                      }).ok());
-    return bytes;
-  }
-  if (format == RecordFormat::kSessions || format == RecordFormat::kText)
-    return text.size();  // copied as they are
-  static_cast<void>(data::read_jsonl(*source, options, [&](const data::JsonlRecord& record) {
-                      bytes += format == RecordFormat::kJsonlText
-                                   ? text_record_bytes(record)
-                                   : cache_record_bytes(record.value.size(), record.label_name.size() +
-                                                                                 record.label_number.size());
+  const auto source = data::memory_source("sample", sample);
+  static_cast<void>(data::read_jsonl(*source, {.skip_bad = UINT64_MAX}, [&](const data::JsonlRecord& record) {
+                      bytes += bytes_of(record);
                       return Result<void>();
                     }).ok());
   return bytes;
 }
 
 }  // namespace
+
+std::uint64_t estimate_xmlc(std::string_view sample) {
+  std::uint64_t bytes = 0;
+  const auto source = data::memory_source("sample", sample);
+  static_cast<void>(data::read_xmlc(*source, {.skip_bad = UINT64_MAX}, [&bytes](const data::Record& record) {
+                      bytes += cache_record_bytes(record.features.index.size(), record.labels.size());
+                      return Result<void>();
+                    }).ok());
+  return bytes;
+}
+
+std::uint64_t estimate_jsonl(std::string_view sample) {
+  return sum_of(sample, [](const data::JsonlRecord& record) {
+    return cache_record_bytes(record.value.size(), record.label_name.size() + record.label_number.size());
+  });
+}
+
+std::uint64_t estimate_text(std::string_view sample) {
+  return sum_of(sample, [](const data::JsonlRecord& record) {
+    std::uint64_t bytes = std::string_view(R"({"text":"","labels":[]})").size() + 1 + record.text.size();
+    for (const std::string_view name : record.label_name) bytes += name.size() + 2;
+    return bytes + record.label_number.size();
+  });
+}
+
+std::uint64_t estimate_copy(std::string_view sample) { return sample.size(); }
 
 ImportEstimate estimate_import(host::Disk& disk, const std::vector<Source>& sources) {
   ImportEstimate estimate;
@@ -101,7 +110,7 @@ ImportEstimate estimate_import(host::Disk& disk, const std::vector<Source>& sour
     const auto size = disk.file_size(source.path);
     if (!size.ok() || *size == 0) continue;  // pipes
     const Sample sample = sample_of(disk, source.path);
-    const std::uint64_t written = written_for(sample.text, source.format);
+    const std::uint64_t written = row_of(source.format).estimate(sample.text);
     if (sample.whole) {
       estimate.bytes += written;
       continue;

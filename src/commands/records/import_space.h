@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -22,8 +23,13 @@ struct ImportEstimate {
   std::uint64_t bytes = 0;  // 0: nothing is known, as for standard input
   bool exact = true;        // every source was looked at as a whole
 };
-// `sources` are of one format. Of text and sessions: the size of the records copied as text.
+// `sources` are of one format. For text and sessions it is the size of the records copied as text.
 [[nodiscard]] ImportEstimate estimate_import(host::Disk& disk, const std::vector<Source>& sources);
+// The estimates of the formats (record_formats.h).
+[[nodiscard]] std::uint64_t estimate_xmlc(std::string_view sample);
+[[nodiscard]] std::uint64_t estimate_jsonl(std::string_view sample);
+[[nodiscard]] std::uint64_t estimate_text(std::string_view sample);
+[[nodiscard]] std::uint64_t estimate_copy(std::string_view sample);
 
 // kFailed when the estimate, or for one from a sample its half, is more than what is free beside `path`;
 // between half and whole it is told on the console.

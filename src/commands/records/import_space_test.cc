@@ -34,12 +34,12 @@ std::string text_records(int count) {
 
 struct Case {
   const char* file;
-  sparse_engine::DataFormat kind;
+  data::RecordFormat kind;
   std::string (*records)(int);
 };
-const std::vector<Case> kCases = {{"t.txt", sparse_engine::DataFormat::kXmc, run::testing::two_classes},
-                                  {"n.jsonl", sparse_engine::DataFormat::kJsonl, named_records},
-                                  {"t.jsonl", sparse_engine::DataFormat::kJsonl, text_records}};
+const std::vector<Case> kCases = {{"t.txt", data::RecordFormat::kXmc, run::testing::two_classes},
+                                  {"n.jsonl", data::RecordFormat::kJsonlText, named_records},
+                                  {"t.jsonl", data::RecordFormat::kJsonlText, text_records}};
 
 // The estimate is at most what the import writes, and not much less; small files are looked at as a whole,
 // large ones by their first megabytes.
@@ -101,7 +101,7 @@ TEST(ImportSpace, SamplesOnlyWarn) {
   EXPECT_TRUE(machine.said("may be too small"));
   EXPECT_FALSE(check_import_space(host, {.bytes = 1'200'002, .exact = false}, "out").ok());
   EXPECT_FALSE(check_import_space(host, {.bytes = 600'001, .exact = true}, "out").ok());
-  EXPECT_EQ(estimate_import(machine.disk, {{.path = "-", .format = RecordFormat::kXmc}}).bytes, 0U);
+  EXPECT_EQ(estimate_import(machine.disk, {{.path = "-", .format = data::RecordFormat::kXmc}}).bytes, 0U);
 }
 
 // A disk that cannot tell what is free refuses nothing.

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "commands/records/feature_kind.h"
+#include "commands/records/record_formats.h"
 #include "learn/data/read/byte_source.h"
 #include "learn/data/read/session_reader.h"
 
@@ -74,8 +75,10 @@ QueryParser::QueryParser(const sparse_engine::Model& model) : model_(model) {
 Result<void> QueryParser::add(std::string_view line, const std::string& place, QueryBlock& block) {
   const std::size_t first = line.find_first_not_of(" \t");
   if (first != std::string_view::npos && line[first] == '{') return add_json(line, place, block);
-  if (bag_.has_value()) return add_items(line, place, block);
-  if (!reads_text()) return add_pairs(line, place, block);
+  return (this->*row_of(feature_kind(model_)).query)(line, place, block);
+}
+
+Result<void> QueryParser::add_text_line(std::string_view line, const std::string& place, QueryBlock& block) {
   auto done = add_text(line, block);
   if (done.ok()) return {};
   Error error = done.error();

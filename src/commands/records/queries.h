@@ -60,6 +60,12 @@ class QueryParser {
 
   // Adds the query of one line. kBadData has `where` = PLACE:COLUMN.
   [[nodiscard]] Result<void> add(std::string_view line, const std::string& place, QueryBlock& block);
+  // The same for lines of one kind: a text, names between blanks, INDEX:VALUE pairs. add() takes the kind
+  // that the model's features have (record_formats.h).
+  [[nodiscard]] Result<void> add_text_line(std::string_view line, const std::string& place,
+                                           QueryBlock& block);
+  [[nodiscard]] Result<void> add_items(std::string_view line, const std::string& place, QueryBlock& block);
+  [[nodiscard]] Result<void> add_pairs(std::string_view line, const std::string& place, QueryBlock& block);
   // Adds the query of a text. kUsage when the model does not read text.
   [[nodiscard]] Result<void> add_text(std::string_view text, QueryBlock& block);
   // Adds the query of a line of names by their numbers. Requires a model of lines (Model::line).
@@ -76,10 +82,8 @@ class QueryParser {
   [[nodiscard]] const UnknownNames& unknown_names() const { return unknown_; }
 
  private:
-  [[nodiscard]] Result<void> add_items(std::string_view line, const std::string& place, QueryBlock& block);
   void add_names(const data::JsonlRecord& record, QueryBlock& block);
   [[nodiscard]] Result<void> add_json(std::string_view line, const std::string& place, QueryBlock& block);
-  [[nodiscard]] Result<void> add_pairs(std::string_view line, const std::string& place, QueryBlock& block);
 
   const sparse_engine::Model& model_;
   std::optional<text::Featurizer> featurizer_;

@@ -10,13 +10,11 @@
 #include <utility>
 
 #include "commands/records/line_copy.h"
-#include "commands/records/training_data.h"
 #include "host/api/files.h"
 #include "learn/data/name_table.h"
 #include "learn/data/read/byte_source.h"
 #include "learn/data/read/word_reader.h"
 #include "learn/data/text_windows.h"
-#include "run/progress.h"
 #include "tensors/safetensors.h"
 
 namespace gossamer::commands {
@@ -156,42 +154,36 @@ Result<DataLook> look_at_words(const run::NodeHost& host, const std::string& pat
   return look;
 }
 
-Result<data::TokenText> import_words(const run::NodeHost& host, const WordImport& request) {
-  auto source = data::open_bytes(host.disk, request.path);
+Result<data::ReadReport> import_words(const ImportJob& job) {
+  const std::string& path = job.request.sources.front().path;
+  auto source = data::open_bytes(job.host.disk, path);
   if (!source.ok()) return source.error();
-  run::Progress progress(host.console, host.clock, "reading", host.verbosity);
-  data::ReadOptions options{.skip_bad = request.skip_bad};
-  options.progress = [&](const data::ReadProgress& now) -> Result<void> {
-    if (request.stop && request.stop()) {
-      return Error{.kind = ErrorKind::kFailed, .where = "import", .what = "stopped"};
-    }
-    if (progress.due()) {
-      const std::string detail = run::human_count(now.records) + " words";
-      progress.update({.done = now.bytes / 1'000'000, .total = 0, .unit = "MB", .detail = detail});
-    }
-    return {};
-  };
   data::TokenTextBuilder builder;
-  auto report = data::read_words(**source, options, [&builder](std::string_view word) -> Result<void> {
-    if (word.empty()) {
-      builder.end_line();
-    } else {
-      builder.add(word);
-    }
-    return {};
-  });
-  if (!report.ok()) return report.error();
-  progress.finish();
-  if (report->skipped > 0) host.say(describe_skipped(*report));
-  auto text = builder.finish({.min_count = request.words.min_count, .max_words = request.words.max_words});
+  auto report =
+      data::read_words(**source, job.options.read, [&builder](std::string_view word) -> Result<void> {
+        if (word.empty()) {
+          builder.end_line();
+        } else {
+          builder.add(word);
+        }
+        return {};
+      });
+  if (!report.ok()) return report;
+  const sparse_engine::Word2vecConfig& words = job.request.words;
+  const auto text = builder.finish({.min_count = words.min_count, .max_words = words.max_words});
+  if (text.ok() && data::first_window(*text) < text->token.size()) {
+    auto written = write_word_cache(job.host.disk, job.options.cache_path, *text);
+    return written.ok() ? report : Result<data::ReadReport>(written.error());
+  }
+  job.progress.finish();
+  if (report->skipped > 0) job.host.say(describe_skipped(*report));
   Error error{.kind = ErrorKind::kBadData,
               .what = "nothing to train on",
               .got = "no two frequent words in one line",
               .expected = "lines of words",
               .fix = "lower word2vec.min_count, or give more text"};
-  if (text.ok() && data::first_window(*text) < text->token.size()) return text;
   if (!text.ok()) error = text.error();
-  error.where = request.path;
+  error.where = path;
   return error;
 }
 

@@ -10,14 +10,12 @@
 // Thread rule: the thread that owns the Compute.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "base/result.h"
 #include "commands/records/data_import.h"
-#include "engines/sparse/config/config.h"
+#include "commands/records/record_import.h"
 #include "learn/data/read/reading.h"
 #include "learn/data/token_text.h"
 #include "run/node_host.h"
@@ -31,15 +29,8 @@ namespace gossamer::commands {
 // Looks at the words as features and labels, with a record for each word of the text.
 [[nodiscard]] Result<DataLook> look_at_words(const run::NodeHost& host, const std::string& path);
 
-struct WordImport {
-  std::string path;  // path of the text; "-" is standard input
-  sparse_engine::Word2vecConfig words = {};
-  std::uint64_t skip_bad = 0;
-  // Asked now and then. True ends the import with the error `stopped` (kFailed).
-  std::function<bool()> stop = {};
-};
-// Imports a text. The console shows progress and what was left out. kBadData when the text gives no window.
-[[nodiscard]] Result<data::TokenText> import_words(const run::NodeHost& host, const WordImport& request);
+// Imports the text of the request's one source into a cache. kBadData when the text gives no window.
+[[nodiscard]] Result<data::ReadReport> import_words(const ImportJob& job);
 
 // Write and read the cache of a run. Reading gives nothing when there is no whole one.
 [[nodiscard]] Result<void> write_word_cache(host::Disk& disk, const std::string& path,

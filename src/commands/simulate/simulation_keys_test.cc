@@ -35,7 +35,6 @@ TEST(SimulationKeys, WordsSetOptions) {
   EXPECT_EQ(set->evaluation, false);
   EXPECT_EQ(set->codec, net::Codec::kInt8);
   EXPECT_EQ(set->power_off, true);
-  EXPECT_EQ(sparse_chaos_options(scenario({"microbatches=4"}))->microbatches, 4U);
   for (const std::string& word : words) {
     const std::string back = word.substr(0, word.find('=')) + "=drawn";
     EXPECT_TRUE(sparse_chaos_options(scenario({word, back})).ok()) << back;

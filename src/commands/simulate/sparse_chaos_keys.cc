@@ -63,8 +63,6 @@ Rows word_keys() {
       key<&S::lsh>("lsh", {.choices = {"none", "shared", "own"}, .unset = kDrawn},
                    "hash tables that find negatives: none, shared or own (lsh.sets); drawn: three runs in "
                    "eight have some"),
-      key<&S::microbatches>("microbatches", {.choices = {"1", "2", "4"}, .unset = kDrawn},
-                            "of a step, 1, 2 or 4; drawn: one run in four has more than one"),
       key<&S::evaluation>("evaluation", {.choices = {"yes", "no"}, .unset = kDrawn},
                           "yes: members measure what they have trained; drawn: one run in four"),
       key<&S::codec>("codec",
@@ -98,29 +96,20 @@ Rows number_keys() {
 
 const settings::KeyTable<SparseChaosOptions>& keys() {
   static const settings::KeyTable<SparseChaosOptions> table(
-      kSimulationWording, settings::join_rows({word_keys(), number_keys()}));
+      kSimulationWording, settings::join_rows({word_keys(), number_keys()}),
+      {{.name = "microbatches", .value = "1", .why = "steps do not go in parts any more"}});
   return table;
 }
 
 // What the engine does not do together (engines/sparse/config/config.h says so to users).
 Result<void> check_together(const SparseChaosOptions& options, const Scenario& scenario) {
-  using simulation::HashTables;
-  const auto of = [&](std::string_view name) {
-    const auto found =
-        std::ranges::find(scenario.settings.rbegin(), scenario.settings.rend(), name, &KeySetting::name);
-    return found == scenario.settings.rend() ? KeySetting{} : *found;
-  };
   const bool dslide = options.exchange == sparse_engine::ExchangeKind::kDslide;
-  const bool tables = options.lsh.value_or(HashTables::kNone) != HashTables::kNone;
-  if (options.microbatches.value_or(1) > 1 && (dslide || tables || options.staleness == 1)) {
-    return contradiction(of("microbatches"), "microbatches go alone",
-                         "no staleness=1, exchange=dslide or lsh beside more than one of them");
-  }
-  if (dslide && options.lsh == HashTables::kShared) {
-    return contradiction(of("lsh"), "members cannot tell how many scores they will have",
-                         "lsh=own or none beside exchange=dslide");
-  }
-  return {};
+  if (!dslide || options.lsh != simulation::HashTables::kShared) return {};
+  const auto found =
+      std::ranges::find(scenario.settings.rbegin(), scenario.settings.rend(), "lsh", &KeySetting::name);
+  return contradiction(found == scenario.settings.rend() ? KeySetting{} : *found,
+                       "members cannot tell how many scores they will have",
+                       "lsh=own or none beside exchange=dslide");
 }
 
 SeedReport to_seed_report(const simulation::SparseChaosReport& report) {

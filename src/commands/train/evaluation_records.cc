@@ -17,7 +17,7 @@ namespace {
 class CacheBlocks final : public TestBlocks {
  public:
   CacheBlocks(const sparse_engine::Model& model, data::CacheWriter& writer)
-      : TestBlocks(model), writer_(writer) {}
+      : TestBlocks(model, kPredictBlock), writer_(writer) {}
   [[nodiscard]] std::uint32_t labels() const { return labels_; }
 
  private:

@@ -10,21 +10,19 @@
 
 #include "base/human_bytes.h"
 #include "commands/predict/prediction.h"
+#include "commands/records/record_formats.h"
+#include "commands/records/record_import.h"
 #include "commands/records/training_data.h"
-#include "commands/records/vocabulary_file.h"
-#include "commands/records/word_data.h"
 #include "commands/train/disk_space.h"
 #include "commands/train/evaluation_records.h"
 #include "commands/train/run_refusals.h"
+#include "commands/train/samples.h"
 #include "commands/train/step_watch.h"
 #include "commands/train/train_summary.h"
-#include "commands/train/training_samples.h"
 #include "engines/sparse/config/recipe.h"
 #include "engines/sparse/fleet/fleet_resume.h"
 #include "engines/sparse/fleet/step/fleet_job.h"
 #include "engines/sparse/model/model_file.h"
-#include "engines/sparse/predict/fusion_learning.h"
-#include "engines/sparse/train/model_assembly.h"
 #include "engines/sparse/train/trainer.h"
 #include "host/api/files.h"
 #include "run/curve_svg.h"
@@ -32,22 +30,21 @@
 
 namespace gossamer::commands {
 namespace {
-using sparse_engine::DataFormat;
 using sparse_engine::save_model;
 using sparse_engine::train_keys;
 
 double rate(double count, double seconds) { return seconds > 0 ? count / seconds : 0; }
 
-// One run, part by part. Data members stand in the order of their use.
+// One run, part by part. Data members are grouped by what changes when.
 class TrainingJob {
  public:
   TrainingJob(const run::NodeHost& host, const TrainRequest& request, run::RunDirectory directory)
       : host_(host),
         request_(request),
         directory_(std::move(directory)),
-        config_(directory_.is_new() ? request.config : train_keys().config(directory_.config())),
         log_(host.disk, host.clock,
-             {.metrics = directory_.paths().metrics(), .events = directory_.paths().events()}) {}
+             {.metrics = directory_.paths().metrics(), .events = directory_.paths().events()}),
+        config_(directory_.is_new() ? request.config : train_keys().config(directory_.config())) {}
 
   Result<TrainResult> run() {
     if (auto done = prepare(); !done.ok()) {
@@ -91,10 +88,7 @@ class TrainingJob {
 
   Result<void> check_kinds() {
     if (!test_.has_value()) return {};
-    const FeatureKind wanted = data_.words != nullptr         ? FeatureKind::kWords
-                               : of_sessions()                ? FeatureKind::kSessions
-                               : data_.featurizer.has_value() ? FeatureKind::kText
-                                                              : feature_kind(*data_.records);
+    const FeatureKind wanted = samples_->features();
     const auto kind = feature_kind(host_, *test_);
     if (!kind.ok()) return kind.error();
     if (*kind == wanted) return {};
@@ -106,91 +100,53 @@ class TrainingJob {
                  .fix = "give a test set of the same kind"};
   }
 
-  // Opens the cache of an earlier part of this run, or reads the user's files.
+  // Opens the cache of an earlier part of this run, or reads the user's files into it.
   Result<void> load() {
-    auto there = open_cache(host_, config_, {.directory = directory_.paths().cache()});
-    if (!there.ok()) return there.error();
-    if (!there->has_value()) return import();
-    data_ = **std::move(there);
-    return {};
+    CachePlace place{.directory = directory_.paths().cache()};
+    if (auto opened = open(place); !opened.ok() || samples_ != nullptr) return opened;
+    if (auto imported = import(place); !imported.ok()) return imported;
+    if (auto opened = open(place); !opened.ok()) return opened;
+    return samples_ != nullptr ? Result<void>() : missing_data();
   }
 
-  Result<void> import() {
-    if (config_.data.train.empty()) return missing_data();
-    auto source = find_source(host_.disk, config_.data.train, config_.data.format);
-    if (!source.ok()) return source.error();
-    if ((*source).path == "-" && (*source).format == RecordFormat::kJsonlText) return no_text_from_stdin();
-    if ((*source).format == RecordFormat::kText) {
-      if (config_.data.format == DataFormat::kText) return import_text(*source);
-      config_.data.format = DataFormat::kText;
-      if (auto valid = sparse_engine::validate(config_); !valid.ok()) return valid;
-      return load();
-    }
-    std::string cache = directory_.paths().cache() + "/train.cache";
-    if ((*source).format == RecordFormat::kCache) {
-      cache = (*source).path;
-    } else if (auto done = import_into(cache, *source); !done.ok()) {
-      return done;
-    }
-    auto opened = data::CachedDataset::open(host_.disk, cache, host_.compute);
+  Result<void> open(const CachePlace& place) {
+    auto opened = open_samples(host_, config_, place);
     if (!opened.ok()) return opened.error();
-    data_.records = std::move(*opened);
+    samples_ = *std::move(opened);
     return {};
   }
 
-  // Imports a plain text, as numbers of words instead of records.
-  Result<void> import_text(const Source& source) {
-    auto imported = import_words(host_, {.path = source.path,
-                                         .words = config_.word2vec,
-                                         .skip_bad = config_.data.skip_bad,
-                                         .stop = [this] { return request_.stop_requested(); }});
-    if (!imported.ok()) return imported.error();
-    const std::string cache = directory_.paths().cache() + "/train.words";
-    if (auto done = write_word_cache(host_.disk, cache, *imported); !done.ok()) return done;
-    data_.words = std::make_unique<WordTraining>(*std::move(imported), config_, host_.compute);
-    return {};
+  Result<void> import(CachePlace& place) {
+    if (config_.data.train.empty()) return missing_data();
+    const auto source = find_source(host_.disk, config_.data.train, config_.data.format);
+    if (!source.ok()) return source.error();
+    const RecordRow& row = row_of(source->format);
+    if (source->path == "-" && row.count != nullptr) return no_text_from_stdin();
+    if (row.format == data::RecordFormat::kCache) {
+      place.records = source->path;
+      return {};
+    }
+    // A resumed run has no other sign of what the content does not tell.
+    if (row.lines != nullptr) config_.data.format = row.format;
+    if (auto valid = sparse_engine::validate(config_); !valid.ok()) return valid;
+    const auto imported =
+        import_records(host_, {.sources = {*source},
+                               .cache_path = fmt::format("{}/{}", place.directory, row.cached),
+                               .text = config_.text,
+                               .sessions = config_.sessions,
+                               .words = config_.word2vec,
+                               .skip_bad = config_.data.skip_bad,
+                               .stop = [this] { return request_.stop_requested(); }});
+    return imported.ok() ? Result<void>() : imported.error();
   }
 
-  Result<void> import_into(const std::string& cache, const Source& source) {
-    // A resumed run has no other sign of it.
-    if (source.format == RecordFormat::kSessions) config_.data.format = DataFormat::kSessions;
-    auto imported = import_records(host_, {.sources = {source},
-                                           .cache_path = cache,
-                                           .text = config_.text,
-                                           .sessions = config_.sessions,
-                                           .skip_bad = config_.data.skip_bad,
-                                           .stop = [this] { return request_.stop_requested(); }});
-    if (!imported.ok()) return imported.error();
-    data_.featurizer = std::move((*imported).featurizer);
-    if (!data_.featurizer.has_value()) return {};
-    return write_vocabulary(host_.disk, directory_.paths().cache() + "/vocabulary.json", *data_.featurizer);
-  }
   [[nodiscard]] std::uint64_t nodes() const {
     return request_.runner != nullptr ? request_.runner->nodes() : 1;
   }
-  [[nodiscard]] bool of_sessions() const { return config_.data.format == DataFormat::kSessions; }
-  // How queries that are lines of names are read, and the task they are for.
-  [[nodiscard]] std::optional<data::LineShape> line() const {
-    if (data_.words != nullptr) return word_line_shape(config_.word2vec);
-    if (of_sessions()) return line_shape(config_.sessions);
-    return std::nullopt;
-  }
-  [[nodiscard]] std::string describe_data() const {
-    if (data_.words != nullptr) {
-      return fmt::format("{} words of text, {} different; {} samples an epoch",
-                         run::human_count(data_.words->words()), run::human_count(shape_.labels),
-                         run::human_count(shape_.records));
-    }
-    const auto records = static_cast<double>(shape_.records);
-    return fmt::format("{} records, {} features, {} labels ({:.1f} features and {:.1f} labels a record)",
-                       run::human_count(shape_.records), run::human_count(shape_.features),
-                       run::human_count(shape_.labels), static_cast<double>(shape_.feature_entries) / records,
-                       static_cast<double>(shape_.label_entries) / records);
-  }
 
   Result<void> derive() {
-    shape_ = sparse_engine::shape_of(data_.schema());
-    host_.say(describe_data());
+    shape_ = sparse_engine::shape_of(samples_->schema());
+    host_.say(samples_->describe());
     auto recipe = sparse_engine::derive_recipe(config_, shape_);
     if (!recipe.ok()) return recipe.error();
     recipe_ = std::move(*recipe);
@@ -198,13 +154,12 @@ class TrainingJob {
     config_.model.hidden = recipe_.hidden;
     config_.model.dropout = recipe_.dropout;
     config_.train.steps = recipe_.steps;
-    // Each process has the words of a text in memory.
     const std::uint64_t processes = request_.runner != nullptr ? 1 + nodes() : 1;
-    const std::uint64_t needed = run_memory(host_, request_.runner, config_, recipe_, shape_) +
-                                 (data_.words != nullptr ? processes * data_.words->bytes() : 0);
+    const std::uint64_t needed =
+        run_memory(host_, request_.runner, config_, recipe_, shape_) + processes * samples_->bytes();
     if (needed > host_.compute.memory_limit_bytes())
       return too_little_memory(host_, request_.runner, config_, shape_, needed);
-    sparse_engine::DiskNeeded disk = sparse_engine::disk_needed(config_, recipe_, data_.schema());
+    sparse_engine::DiskNeeded disk = sparse_engine::disk_needed(config_, recipe_, samples_->schema());
     if (request_.runner != nullptr) disk.parts = disk.last_checkpoint;
     if (auto fits = check_run_space(
             host_.disk,
@@ -212,7 +167,7 @@ class TrainingJob {
         !fits.ok()) {
       return fits;
     }
-    text::FittedWeighting fitted = weigh(data_, config_);
+    text::FittedWeighting fitted = samples_->weigh(config_);
     weighting_ = std::move(fitted.weighting);
     if (!fitted.reason.empty()) host_.say(fmt::format("data.weighting: {}", fitted.reason));
     parameters_ =
@@ -239,13 +194,13 @@ class TrainingJob {
     StepWatch watch(host_, log_, config_.train.batch);
     const auto on_step = [&watch](const sparse_engine::TrainProgress& progress) { watch.on_step(progress); };
     const Instant begin = host_.clock.now();
-    samples_.emplace(data_, weighting_, config_, recipe_, host_.compute);
+    samples_->begin({.config = config_, .recipe = recipe_, .weighting = weighting_});
     if (auto done = import_test(); !done.ok()) return done.error();
     const sparse_engine::TrainInputs inputs{.disk = host_.disk,
                                             .compute = host_.compute,
                                             .clock = host_.clock,
                                             .kernels = host_.kernels,
-                                            .schema = samples_->schema(),
+                                            .schema = samples_->trained(),
                                             .labels = samples_->labels(),
                                             .steps = samples_->steps(),
                                             .config = config_,
@@ -258,44 +213,17 @@ class TrainingJob {
     auto outcome = request_.runner == nullptr ? train_alone(inputs, hooks)
                                               : request_.runner->train(directory_.paths(), inputs, hooks);
     watch.finish();
-    steps_seconds_ = (host_.clock.now() - begin).seconds();
-    train_begin_ = begin;
-    own_steps_ = watch.steps_seen();
+    own_ = {.begin = begin, .seconds = (host_.clock.now() - begin).seconds(), .steps = watch.steps_seen()};
     if (watch.error().has_value()) return *watch.error();
-    if (outcome.ok() && own_steps_ == 0) {
+    if (outcome.ok() && own_.steps == 0) {
       // All steps were done before. The log gives their curve.
       if (auto done = log_.continue_at((*outcome).steps); !done.ok()) return done.error();
     }
     return outcome;
   }
-  [[nodiscard]] sparse_engine::Model assemble_words(sparse::Network network) const {
-    data_.words->restore_frequencies(network);
-    return sparse_engine::assemble_model({.network = std::move(network),
-                                          .schema = data_.words->schema(),
-                                          .label_count = data_.words->word_counts(),
-                                          .training_rows = data_.words->words(),
-                                          .weighting = weighting_,
-                                          .featurizer = {},
-                                          .task = "word2vec",
-                                          .line = line(),
-                                          .config = config_},
-                                         host_.kernels, host_.compute);
-  }
-
-  // The network is untouched, and takes no memory, where only its shape matters.
-  [[nodiscard]] sparse_engine::Model assemble_records(sparse::Network network) const {
-    return sparse_engine::assemble_model({.network = std::move(network),
-                                          .schema = samples_->kept(),
-                                          .records = &samples_->kept(),
-                                          .weighting = weighting_,
-                                          .featurizer = data_.featurizer,
-                                          .task = of_sessions() ? "next-item" : "xmc",
-                                          .line = line(),
-                                          .config = config_},
-                                         host_.kernels, host_.compute);
-  }
-  [[nodiscard]] sparse_engine::Model assemble_shape() const {
-    return assemble_records(sparse::Network(
+  // The model of a network that no memory holds.
+  [[nodiscard]] sparse_engine::Model shape_of_model() const {
+    return samples_->model_of(sparse::Network(
         sparse_engine::network_shape(recipe_, shape_.features, shape_.labels), sparse::Moments::kNone));
   }
   [[nodiscard]] std::string test_cache() const {
@@ -308,32 +236,13 @@ class TrainingJob {
     const auto there = host_.disk.exists(test_cache());
     if (!there.ok()) return there.error();
     if (*there) return {};
-    return write_test_cache(host_, assemble_shape(), {.source = *test_, .skip_bad = config_.data.skip_bad},
+    return write_test_cache(host_, shape_of_model(), {.source = *test_, .skip_bad = config_.data.skip_bad},
                             test_cache());
   }
 
-  // Makes the model of all records. The weights of its fusion come from records that training left out.
-  Result<sparse_engine::Model> assemble(sparse::Network network) {
-    if (data_.words != nullptr) return assemble_words(std::move(network));
-    const data::HoldOut& hold_out = samples_->hold_out();
-    sparse_engine::Model model = assemble_records(std::move(network));
-    if (hold_out.held() == 0) return model;
-    const auto fitted =
-        sparse_engine::learn_fusion_weights(model, *data_.records, hold_out, host_.kernels, host_.compute);
-    if (!fitted.ok()) return fitted.error();
-    model.fusion.weights = (*fitted).weights;
-    sparse_engine::set_given_weights(config_.predict, model.fusion.weights);
-    host_.say(fmt::format("weights of prediction, from {} held-out records: {} (loss {:.3f}, before {:.3f})",
-                          run::human_count((*fitted).records), sparse_engine::describe(model.fusion.weights),
-                          (*fitted).loss, (*fitted).loss_before));
-    sparse_engine::replace_records(model, *data_.records, host_.kernels, host_.compute);
-    return model;
-  }
-
   Result<TrainResult> finish(sparse_engine::TrainOutcome outcome) {
-    auto assembled = assemble(std::move(*outcome.network));
-    if (!assembled.ok()) return assembled.error();
-    const sparse_engine::Model& model = *assembled;
+    sparse_engine::Model model = samples_->model_of(std::move(*outcome.network));
+    if (auto done = samples_->complete(model); !done.ok()) return done.error();
     auto summary = save(model, {}, outcome);
     if (!summary.ok()) return summary.error();
     if (test_.has_value()) {
@@ -353,7 +262,7 @@ class TrainingJob {
   }
 
   Result<TrainResult> finish_parts(const sparse_engine::TrainOutcome& outcome, NetworkInParts parts) {
-    const sparse_engine::Model model = assemble_shape();
+    const sparse_engine::Model model = shape_of_model();
     auto summary = save(model, std::move(parts.tensors), outcome);
     if (!summary.ok()) return summary.error();
     summary->eval_seconds = parts.eval_seconds;
@@ -427,22 +336,22 @@ class TrainingJob {
     summary.parameters = parameters_;
     summary.steps = outcome.steps;
     summary.samples = outcome.samples;
-    summary.epochs = static_cast<double>(outcome.samples) / static_cast<double>(samples_->schema().size());
-    const double own_train_seconds = (host_.clock.now() - train_begin_).seconds();
+    summary.epochs = static_cast<double>(outcome.samples) / static_cast<double>(samples_->trained().size());
+    const double own_train_seconds = (host_.clock.now() - own_.begin).seconds();
     const double own_cpu_seconds = host_.clock.process_cpu().seconds() + others.cpu_seconds;
     const tensors::RunCost& before = outcome.cost_before;
     summary.load_seconds = before.load_seconds + load_seconds_;
     summary.train_seconds = before.train_seconds + own_train_seconds;
     summary.cpu_seconds = before.cpu_seconds + own_cpu_seconds;
     summary.samples_per_second =
-        rate(static_cast<double>(outcome.samples), before.train_seconds + steps_seconds_);
+        rate(static_cast<double>(outcome.samples), before.train_seconds + own_.seconds);
     if (outcome.resumed_at.has_value()) {
-      const double own_samples = static_cast<double>(own_steps_) * config_.train.batch;
+      const double own_samples = static_cast<double>(own_.steps) * config_.train.batch;
       summary.since_resume = {.step = (*outcome.resumed_at).value,
                               .train_seconds = own_train_seconds,
                               .load_seconds = load_seconds_,
                               .cpu_seconds = own_cpu_seconds,
-                              .samples_per_second = rate(own_samples, steps_seconds_)};
+                              .samples_per_second = rate(own_samples, own_.seconds)};
     }
     summary.final_loss = outcome.final_loss;
     summary.model_dir = directory_.paths().model();
@@ -451,28 +360,36 @@ class TrainingJob {
 
   [[nodiscard]] std::string title() const {
     return fmt::format("{} {}, {} labels, {} parameters, seed {}", run::human_count(shape_.records),
-                       data_.words != nullptr ? "samples an epoch" : "records",
-                       run::human_count(shape_.labels), run::human_count(parameters_), config_.seed);
+                       samples_->counted(), run::human_count(shape_.labels), run::human_count(parameters_),
+                       config_.seed);
   }
 
+  // Never changes.
   const run::NodeHost& host_;
   const TrainRequest& request_;
-  run::RunDirectory directory_;
-  sparse_engine::TrainConfig config_;
-  run::RunLog log_;
-  Instant start_ = host_.clock.now();
+  const Instant start_ = host_.clock.now();
 
-  std::optional<Source> test_;
-  TrainingData data_;
-  text::FeatureWeighting weighting_;
-  std::optional<TrainingSamples> samples_;
+  // Grow from the first line to the last.
+  run::RunDirectory directory_;
+  run::RunLog log_;
+
+  // prepare() fills these. They stay as they are from the first step on. The config is the user's at first;
+  // it ends as what a resumed run starts from.
+  sparse_engine::TrainConfig config_;
+  std::optional<Source> test_;  // nothing: there are no test records
+  std::unique_ptr<Samples> samples_;
   sparse_engine::DataShape shape_;
   sparse_engine::Recipe recipe_;
+  text::FeatureWeighting weighting_;
   std::uint64_t parameters_ = 0;
   double load_seconds_ = 0;
-  double steps_seconds_ = 0;
-  std::uint64_t own_steps_ = 0;
-  Instant train_begin_;
+
+  // train() sets this: the steps that this process has seen, without those of earlier ones.
+  struct OwnSteps {
+    Instant begin;
+    double seconds = 0;  // until the last step
+    std::uint64_t steps = 0;
+  } own_;
 };
 
 }  // namespace

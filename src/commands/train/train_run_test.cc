@@ -83,8 +83,8 @@ TEST(TrainRun, EndToEnd) {
   }
   const auto model = open_model(machine.host(), "/run");
   ASSERT_TRUE(model.ok()) << model.error().message();
-  const auto metrics = evaluate_model(machine.host(), *model,
-                                      {.source = {.path = "/data/test.txt", .format = RecordFormat::kXmc}});
+  const auto metrics = evaluate_model(
+      machine.host(), *model, {.source = {.path = "/data/test.txt", .format = data::RecordFormat::kXmc}});
   ASSERT_TRUE(metrics.ok());
   EXPECT_EQ(json::parse(metrics_json(*metrics)), summary["metrics"]);
 }
@@ -328,9 +328,9 @@ TEST(TrainRun, Sessions) {
     ASSERT_TRUE(model.ok());
     EXPECT_EQ(model->task, "next-item");
     EXPECT_EQ(model->line, (data::LineShape{.last = 3, .decay = 0.5F}));
-    const auto metrics =
-        evaluate_model(machine.host(), *model,
-                       {.source = {.path = "/data/s/records.sessions", .format = RecordFormat::kSessions}});
+    const auto metrics = evaluate_model(
+        machine.host(), *model,
+        {.source = {.path = "/data/s/records.sessions", .format = data::RecordFormat::kSessions}});
     ASSERT_TRUE(metrics.ok()) << metrics.error().message();
     // 14 sessions ask for their target alone, 26 for their second and third items.
     EXPECT_EQ(metrics->samples, 14U + 2 * 26);

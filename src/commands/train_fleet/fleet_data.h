@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The files of a run, as a Supply (node/files/supply.h):
-//   - the files of its cache (training_samples.h) that there are,
+//   - the files of its cache (samples.h) that there are,
 //   - the records of an imported directory, if the run trains on one,
 //   - the checkpoint that the run goes on from, if there is one.
 // Manifests lie in the cache's directory.
@@ -14,7 +14,7 @@
 
 #include "base/ids.h"
 #include "base/result.h"
-#include "commands/train/training_samples.h"
+#include "commands/train/samples.h"
 #include "host/api/disk.h"
 #include "node/files/supply.h"
 

@@ -13,7 +13,7 @@
 
 #include "commands/records/training_data.h"
 #include "commands/train/evaluation_records.h"
-#include "commands/train/training_samples.h"
+#include "commands/train/samples.h"
 #include "commands/train_fleet/checkpoint_writer.h"
 #include "commands/train_fleet/fleet_data.h"
 #include "commands/train_fleet/fleet_plan.h"
@@ -64,24 +64,24 @@ Result<KeptConfig> read_config(host::Disk& disk, const std::string& path) {
 
 struct OpenedCache {
   CachePlace place;
-  TrainingData data;
+  std::unique_ptr<Samples> samples;
 };
 
 // Opens the data in the run's directory, or in the imported directory that its config names.
 Result<OpenedCache> open_run(const run::NodeHost& host, const sparse_engine::TrainConfig& config,
                              const run::RunPaths& paths) {
   CachePlace place{.directory = paths.cache()};
-  auto data = open_cache(host, config, place);
-  if (data.ok() && !data->has_value()) {
+  auto samples = open_samples(host, config, place);
+  if (samples.ok() && *samples == nullptr) {
     const auto source = find_source(host.disk, config.data.train, config.data.format);
-    if (source.ok() && source->format == RecordFormat::kCache) {
+    if (source.ok() && source->format == data::RecordFormat::kCache) {
       place.records = source->path;
-      data = open_cache(host, config, place);
+      samples = open_samples(host, config, place);
     }
   }
-  if (!data.ok()) return data.error();
-  if (!data->has_value()) return not_prepared(paths.config(), "no data in " + paths.cache());
-  return OpenedCache{.place = std::move(place), .data = **std::move(data)};
+  if (!samples.ok()) return samples.error();
+  if (*samples == nullptr) return not_prepared(paths.config(), "no data in " + paths.cache());
+  return OpenedCache{.place = std::move(place), .samples = *std::move(samples)};
 }
 
 sparse_engine::FleetShape fleet_shape(const sparse_engine::Recipe& recipe, const data::Schema& schema,
@@ -165,21 +165,21 @@ std::optional<sparse::HashNegativeOptions> tables_of(const sparse_engine::TrainC
 // A job, with all objects of the member that it borrows.
 class MemberJob {
  public:
-  MemberJob(const run::NodeHost& host, FleetConfiguration told, node::Supplied supplied, TrainingData data,
-            std::unique_ptr<data::CachedDataset> test, sparse_engine::Recipe recipe, NodeId self)
+  MemberJob(const run::NodeHost& host, FleetConfiguration told, node::Supplied supplied,
+            std::unique_ptr<Samples> samples, std::unique_ptr<data::CachedDataset> test,
+            sparse_engine::Recipe recipe, NodeId self)
       : told_(std::move(told)),
         supplied_(std::move(supplied)),
-        data_(std::move(data)),
         test_(std::move(test)),
         recipe_(std::move(recipe)),
-        weighting_(weigh(data_, told_.config).weighting),
-        samples_(data_, weighting_, told_.config, recipe_, host.compute),
-        order_(samples_.labels().count, told_.shard_shift),
-        labels_(sparse::by_row(samples_.labels(), order_)),
-        steps_(samples_.steps(), order_),
+        weighting_(samples->weigh(told_.config).weighting),
+        samples_(begun(std::move(samples))),
+        order_(samples_->labels().count, told_.shard_shift),
+        labels_(sparse::by_row(samples_->labels(), order_)),
+        steps_(samples_->steps(), order_),
         reports_(host.disk, deliver(), self),
         recoveries_(host.disk, deliver(), self),
-        run_(checkpointed_run(told_.config, recipe_, samples_.schema())),
+        run_(checkpointed_run(told_.config, recipe_, samples_->trained())),
         writer_(host.disk, host.clock,
                 {.directory = told_.checkpoints,
                  .node = self,
@@ -203,7 +203,6 @@ class MemberJob {
              .snapshot_every = snapshot_steps(told_.config, job_shape().network),
              .codec = told_.config.cluster.codec,
              .exchange = told_.config.cluster.exchange,
-             .microbatches = told_.config.cluster.microbatches,
              .staleness = told_.config.cluster.staleness,
              .labels = labels_,
              .steps = steps_,
@@ -230,9 +229,13 @@ class MemberJob {
   [[nodiscard]] const sparse_engine::FleetJob& job() const { return job_; }
 
  private:
+  std::unique_ptr<Samples> begun(std::unique_ptr<Samples> samples) const {
+    samples->begin({.config = told_.config, .recipe = recipe_, .weighting = weighting_});
+    return samples;
+  }
   [[nodiscard]] const std::string& deliver() const { return supplied_.supply.deliver; }
   [[nodiscard]] sparse_engine::FleetShape job_shape() const {
-    return fleet_shape(recipe_, data_.schema(), told_.shard_shift);
+    return fleet_shape(recipe_, samples_->schema(), told_.shard_shift);
   }
   [[nodiscard]] sparse_engine::FleetCheckpoints checkpoints(host::Disk& disk) {
     if (told_.checkpoints.empty()) return {};
@@ -271,17 +274,16 @@ class MemberJob {
     auto from = std::make_shared<const Opened>(
         sparse_engine::FleetCheckpoint::open(disk, told_.begin_from, run_, told_.start));
     return [this, from = std::move(from)](sparse::Network& part) -> Result<void> {
-      return from->ok() ? (*from)->restore(part, samples_.labels().count) : from->error();
+      return from->ok() ? (*from)->restore(part, samples_->labels().count) : from->error();
     };
   }
 
   const FleetConfiguration told_;
   const node::Supplied supplied_;
-  const TrainingData data_;
   const std::unique_ptr<const data::CachedDataset> test_;  // null: there are no test records
   const sparse_engine::Recipe recipe_;
   const text::FeatureWeighting weighting_;
-  TrainingSamples samples_;
+  const std::unique_ptr<Samples> samples_;
   const sparse::RowOrder order_;
   const sparse::LabelCounts labels_;  // by row
   sparse_engine::RowSteps steps_;
@@ -314,7 +316,7 @@ Result<FleetLead> prepare_lead(const run::NodeHost& host, const std::string& run
   sparse_engine::TrainConfig& config = kept->config;
   auto opened = open_run(host, config, paths);
   if (!opened.ok()) return opened.error();
-  const data::Schema& schema = opened->data.schema();
+  const data::Schema& schema = opened->samples->schema();
   const auto recipe = sparse_engine::derive_recipe(config, sparse_engine::shape_of(schema));
   if (!recipe.ok()) return recipe.error();
   const auto start = read_start(host.disk, run);
@@ -352,17 +354,17 @@ Result<std::shared_ptr<const sparse_engine::FleetJob>> make_member_job(const run
   if (!told.ok()) return told.error();
   move_here(*told, supplied);
   const CachePlace cache = cache_of(supplied.supply);
-  auto data = open_cache(host, told->config, cache);
-  if (!data.ok()) return data.error();
-  if (!data->has_value()) return not_prepared(cache.directory, "no data there");
-  auto recipe = sparse_engine::derive_recipe(told->config, sparse_engine::shape_of((*data)->schema()));
+  auto samples = open_samples(host, told->config, cache);
+  if (!samples.ok()) return samples.error();
+  if (*samples == nullptr) return not_prepared(cache.directory, "no data there");
+  auto recipe = sparse_engine::derive_recipe(told->config, sparse_engine::shape_of((*samples)->schema()));
   if (!recipe.ok()) return recipe.error();
-  const data::Schema& schema = (*data)->schema();
+  const data::Schema& schema = (*samples)->schema();
   if (recipe->steps != told->steps || schema.features() != told->features || schema.labels() != told->labels)
     return other_data(cache.directory, *told, *recipe, schema);
   auto test = open_test(host, *told, supplied.supply);
   if (!test.ok()) return test.error();
-  const auto owner = std::make_shared<const MemberJob>(host, *std::move(told), supplied, **std::move(data),
+  const auto owner = std::make_shared<const MemberJob>(host, *std::move(told), supplied, *std::move(samples),
                                                        *std::move(test), *std::move(recipe), self);
   return std::shared_ptr<const sparse_engine::FleetJob>(owner, &owner->job());
 }

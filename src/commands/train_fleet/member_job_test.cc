@@ -134,7 +134,7 @@ TEST(MemberJob, IsThatOfOneProcess) {
 // A member trains the same on a plain text too, with windows as samples.
 TEST(MemberJob, TrainsWordsAlike) {
   sparse_engine::TrainConfig config = tiny_config();
-  config.data.format = sparse_engine::DataFormat::kText;
+  config.data.format = data::RecordFormat::kText;
   config.model.activation = kernels::Activation::kIdentity;
   config.model.dropout = 0;
   config.train.input_dropout = 0;

@@ -30,26 +30,36 @@ SimInternet::SimInternet(Timeline& timeline, std::uint64_t seed)
 SimInternet::~SimInternet() = default;
 
 std::unique_ptr<Network> SimInternet::attach(const std::string& machine, PeerName name, NetworkSink sink) {
-  machines_.try_emplace(machine);
-  return std::make_unique<SimNetwork>(*this, machine, std::move(name), std::move(sink));
+  return std::make_unique<SimNetwork>(*this, machine_named(machine), std::move(name), std::move(sink));
+}
+
+SimMachine& SimInternet::machine_named(const std::string& name) {
+  const auto [found, is_new] = machines_.try_emplace(name);
+  if (is_new) found->second.name = name;
+  return found->second;
 }
 
 void SimInternet::set_path(const std::string& from, const std::string& to, const PathQuality& quality) {
-  paths_[{from, to}] = quality;
+  machine_named(from).ways[&machine_named(to)].quality = quality;
 }
-void SimInternet::set_rates(const std::string& machine, const MachineRates& rates) {
-  machines_[machine].rates = rates;
+void SimInternet::set_rates(const std::string& name, const MachineRates& rates) {
+  machine_named(name).rates = rates;
 }
 
-void SimInternet::cut(const std::string& from, const std::string& to) { cuts_.insert({from, to}); }
-void SimInternet::heal(const std::string& from, const std::string& to) { cuts_.erase({from, to}); }
+void SimInternet::cut(const std::string& from, const std::string& to) {
+  machine_named(from).ways[&machine_named(to)].cut = true;
+}
+void SimInternet::heal(const std::string& from, const std::string& to) {
+  machine_named(from).ways[&machine_named(to)].cut = false;
+}
 
 void SimInternet::reset(const std::string& a, const std::string& b) {
   std::erase_if(connections_, [](const auto& connection) { return connection.expired(); });
   for (const auto& weak : connections_) {
     const auto connection = weak.lock();
     const auto& [one, two] = connection->sides;
-    const bool between = (one.machine == a && two.machine == b) || (one.machine == b && two.machine == a);
+    const bool between = (one.machine->name == a && two.machine->name == b) ||
+                         (one.machine->name == b && two.machine->name == a);
     if (!between || (!one.open && !two.open)) continue;
     for (const int side : {0, 1}) {
       end_side({connection, side}, "connection reset by a machine in between", Tell::kProcess);
@@ -57,38 +67,37 @@ void SimInternet::reset(const std::string& a, const std::string& b) {
   }
 }
 
-void SimInternet::pause(const std::string& machine) { machines_[machine].paused = true; }
+void SimInternet::pause(const std::string& name) { machine_named(name).paused = true; }
 
-void SimInternet::resume(const std::string& machine) {
-  Machine& here = machines_[machine];
+void SimInternet::resume(const std::string& name) {
+  SimMachine& here = machine_named(name);
   here.paused = false;
   // New deliveries that these set off must not come between two that waited longer.
   const auto held = std::exchange(here.held, {});
   for (const auto& delivery : held) delivery();
-  pump(machine);
+  pump(here);
 }
 
-void SimInternet::vanish(const std::string& machine) {
-  machines_[machine].gone = true;
-  machines_[machine].held.clear();
+void SimInternet::vanish(const std::string& name) {
+  SimMachine& here = machine_named(name);
+  here.gone = true;
+  here.held.clear();
 }
 
-bool SimInternet::is_cut(const std::string& from, const std::string& to) const {
-  const auto gone = [this](const std::string& machine) {
-    const auto found = machines_.find(machine);
-    return found == machines_.end() || found->second.gone;
-  };
-  return cuts_.contains({from, to}) || gone(from) || gone(to);
+bool SimInternet::is_cut(const SimMachine& from, const SimMachine& to) {
+  if (from.gone || to.gone) return true;
+  const auto way = from.ways.find(&to);
+  return way != from.ways.end() && way->second.cut;
 }
 
-const PathQuality& SimInternet::path(const std::string& from, const std::string& to) const {
-  const auto found = paths_.find({from, to});
-  return found == paths_.end() ? default_path_ : found->second;
+const PathQuality& SimInternet::path(const SimMachine& from, const SimMachine& to) const {
+  const auto way = from.ways.find(&to);
+  return way == from.ways.end() || !way->second.quality ? default_path_ : *way->second.quality;
 }
 
 // The time that one segment takes one way: the delay, jitter, and as many time-outs as it was lost times.
-Duration SimInternet::delay(const std::string& from, const std::string& to) {
-  if (from == to) return {20'000};
+Duration SimInternet::delay(const SimMachine& from, const SimMachine& to) {
+  if (&from == &to) return {20'000};
   const PathQuality& quality = path(from, to);
   Duration total = quality.delay;
   if (quality.jitter.ns > 0)
@@ -102,7 +111,7 @@ Duration SimInternet::delay(const std::string& from, const std::string& to) {
 }
 
 void SimInternet::open(const std::shared_ptr<SimConnection>& connection, const Endpoint& to) {
-  connection->sides[1].machine = to.host;
+  connection->sides[1].machine = &machine_named(to.host);
   connections_.push_back(connection);
   timeline_.after(kConnectTimeout, [this, connection, to] {
     if (connection->sides[0].open) return;
@@ -113,17 +122,17 @@ void SimInternet::open(const std::shared_ptr<SimConnection>& connection, const E
 
 // One way of an opening from one side to the other, begun again and again while the path is cut.
 void SimInternet::cross(const SimEnd& from, std::function<void()> arrived) {
-  const std::string& here = side_of(from).machine;
-  const std::string& there = side_of(other(from)).machine;
+  const SimMachine& here = *side_of(from).machine;
+  const SimMachine& there = *side_of(other(from)).machine;
   if (from.connection->sides[0].ended) return;
-  const bool hidden = from.side == 0 && here != there && machines_[there].hidden;
+  const bool hidden = from.side == 0 && &here != &there && there.hidden;
   if (!hidden && !is_cut(here, there)) return timeline_.after(delay(here, there), std::move(arrived));
   timeline_.after(kResend, [this, from, arrived = std::move(arrived)] { cross(from, arrived); });
 }
 
 // The kernel there answers, and then the opener says its name.
 void SimInternet::answer(const std::shared_ptr<SimConnection>& connection, const Endpoint& to) {
-  if (!listens(connection, to)) {
+  if (!listens(*connection, to)) {
     return cross({connection, 1}, [this, connection, to] {
       end_side({connection, 0}, fmt::format("cannot connect to {}: connection refused", to_string(to)),
                Tell::kProcess);
@@ -134,27 +143,29 @@ void SimInternet::answer(const std::shared_ptr<SimConnection>& connection, const
   });
 }
 
-bool SimInternet::listens(const std::shared_ptr<SimConnection>& connection, const Endpoint& to) {
-  const auto& listeners = machines_[to.host].listeners;
+bool SimInternet::listens(const SimConnection& connection, const Endpoint& to) {
+  const auto& listeners = connection.sides[1].machine->listeners;
   const auto listener = listeners.find(to.port);
-  return listener != listeners.end() && listener->second.lane == connection->lane;
+  return listener != listeners.end() && listener->second.lane == connection.lane;
 }
 
 void SimInternet::accept(const std::shared_ptr<SimConnection>& connection, const Endpoint& to) {
   if (connection->sides[0].ended) return;
   // Kernels shake hands while a machine's processes stand still, but they do not speak TLS.
-  const std::string& from = connection->sides[0].machine;
-  if (machines_[to.host].paused || machines_[from].paused) {
+  const SimMachine& from = *connection->sides[0].machine;
+  const SimMachine& here = *connection->sides[1].machine;
+  if (here.paused || from.paused) {
     return timeline_.after(kResend, [this, connection, to] { accept(connection, to); });
   }
-  if (!listens(connection, to)) return answer(connection, to);
-  SimNetwork* const network = machines_[to.host].listeners.at(to.port).network;
+  if (!listens(*connection, to)) return answer(connection, to);
+  SimNetwork* const network = here.listeners.at(to.port).network;
   const bool certified = network->name_ == PeerName{} || connection->opener != PeerName{};
   if (!certified && !connection->question.has_value())
     return cross({connection, 1}, [this, connection] { refuse_stranger(connection); });
   const ConnectionId id = network->take(connection, 1);
   connection->sides[1].open = true;
-  emit({connection, 1}, timeline_.now(), Accepted{id, connection->lane, connection->opener, from, from});
+  emit({connection, 1}, timeline_.now(),
+       Accepted{id, connection->lane, connection->opener, from.name, from.name});
   travel({connection, 1}, {.bytes = 0, .frame = {}, .welcome = network->name_});
 }
 
@@ -166,7 +177,7 @@ void SimInternet::refuse_stranger(const std::shared_ptr<SimConnection>& connecti
   emit(opener, timeline_.now(),
        Closed{side_of(opener).id,
               Error{.kind = ErrorKind::kRefused,
-                    .where = side_of(other(opener)).machine,
+                    .where = side_of(other(opener)).machine->name,
                     .what = "a connection needs a certificate of the run: join with a token"}});
 }
 
@@ -174,34 +185,23 @@ void SimInternet::emit(const SimEnd& end, Instant when, NetworkEvent event) {
   SimSide& side = side_of(end);
   when = std::max({when, timeline_.now(), side.last_event + kTick});
   side.last_event = when;
-  timeline_.at(when, [this, sink = side.sink, machine = side.machine, event = std::move(event)]() mutable {
-    hand_over(machine, [sink, event = std::move(event)]() mutable {
+  timeline_.at(when, [sink = side.sink, machine = side.machine, event = std::move(event)]() mutable {
+    hand_over(*machine, [sink, event = std::move(event)]() mutable {
       if (const auto alive = sink.lock()) (*alive)(std::move(event));
     });
   });
-}
-
-void SimInternet::hand_over(const std::string& machine, std::function<void()> delivery) {
-  Machine& here = machines_[machine];
-  if (here.gone) return;
-  if (here.paused) {
-    here.held.push_back(std::move(delivery));
-  } else {
-    delivery();
-  }
 }
 
 void SimInternet::want_to_send(const SimEnd& end) {
   SimSide& side = side_of(end);
   if (!side.in_turn) {
     side.in_turn = true;
-    machines_[side.machine].turns.push_back(end);
+    side.machine->turns.push_back(end);
   }
-  pump(side.machine);
+  pump(*side.machine);
 }
 
-void SimInternet::pump(const std::string& machine) {
-  Machine& here = machines_[machine];
+void SimInternet::pump(SimMachine& here) {
   while (!here.sending && !here.paused && !here.gone && !here.turns.empty()) {
     const SimEnd end = here.turns.front();
     here.turns.pop_front();
@@ -219,7 +219,7 @@ void SimInternet::pump(const std::string& machine) {
 
 void SimInternet::segment_sent(const SimEnd& end, std::uint64_t bytes) {
   SimSide& side = side_of(end);
-  Machine& here = machines_[side.machine];
+  SimMachine& here = *side.machine;
   here.sending = false;
   here.bytes_sent += bytes;
   if (side.open) {
@@ -232,7 +232,7 @@ void SimInternet::segment_sent(const SimEnd& end, std::uint64_t bytes) {
       side.queue.pop_front();
       if (!side.queue.empty()) side.front_left = total_bytes(side.queue.front());
       const std::uint64_t written = total_bytes(*segment.frame);
-      hand_over(side.machine, [sink = side.sink, id = side.id, written, end] {
+      hand_over(here, [sink = side.sink, id = side.id, written, end] {
         const auto alive = sink.lock();
         if (alive != nullptr && side_of(end).open) (*alive)(Written{id, written});
       });
@@ -242,14 +242,15 @@ void SimInternet::segment_sent(const SimEnd& end, std::uint64_t bytes) {
   } else {
     side.in_turn = false;
   }
-  pump(side.machine);
+  pump(*side.machine);
 }
 
 void SimInternet::travel(const SimEnd& end, SimSegment segment) {
   SimSide& side = side_of(end);
-  const std::string& far = side_of(other(end)).machine;
-  const bool forward_cut = is_cut(side.machine, far);
-  if (forward_cut || is_cut(far, side.machine)) {
+  const SimMachine& here = *side.machine;
+  const SimMachine& far = *side_of(other(end)).machine;
+  const bool forward_cut = is_cut(here, far);
+  if (forward_cut || is_cut(far, here)) {
     if (!side.watched) {
       side.watched = true;
       watch_stall(end, timeline_.now());
@@ -261,7 +262,7 @@ void SimInternet::travel(const SimEnd& end, SimSegment segment) {
     side.held = std::move(segment);
     return;
   }
-  const Instant arrival = std::max(timeline_.now() + delay(side.machine, far), side.last_arrival + kTick);
+  const Instant arrival = std::max(timeline_.now() + delay(here, far), side.last_arrival + kTick);
   side.last_arrival = arrival;
   timeline_.at(arrival,
                [this, end, segment = std::move(segment)]() mutable { arrived(end, std::move(segment)); });
@@ -272,18 +273,19 @@ void SimInternet::watch_stall(const SimEnd& end, Instant since) {
   timeline_.after(kResend, [this, end, since] {
     SimSide& side = side_of(end);
     if (!side.open) return;
-    const std::string& far = side_of(other(end)).machine;
-    if (!is_cut(side.machine, far) && side.held.has_value()) {
+    const SimMachine& here = *side.machine;
+    const SimMachine& far = *side_of(other(end)).machine;
+    if (!is_cut(here, far) && side.held.has_value()) {
       side.stalled = false;
       SimSegment segment = std::move(*side.held);
       side.held.reset();
       travel(end, std::move(segment));
       want_to_send(end);
     }
-    if (!is_cut(side.machine, far) && !is_cut(far, side.machine)) {
+    if (!is_cut(here, far) && !is_cut(far, here)) {
       side.watched = false;
     } else if (timeline_.now() - since >= kGiveUp) {
-      end_side(end, fmt::format("connection to {} timed out", far), Tell::kProcess);
+      end_side(end, fmt::format("connection to {} timed out", far.name), Tell::kProcess);
     } else {
       watch_stall(end, since);
     }
@@ -293,7 +295,7 @@ void SimInternet::watch_stall(const SimEnd& end, Instant since) {
 void SimInternet::arrived(const SimEnd& end, SimSegment segment) {
   const SimEnd to = other(end);
   SimSide& far = side_of(to);
-  Machine& machine = machines_[far.machine];
+  SimMachine& machine = *far.machine;
   if (machine.gone) return;
   if (segment.welcome.has_value() && !far.ended) {
     far.open = true;
@@ -313,8 +315,8 @@ void SimInternet::arrived(const SimEnd& end, SimSegment segment) {
 
 void SimInternet::consumed(const SimEnd& receiver, std::uint64_t cost) {
   const SimEnd sender = other(receiver);
-  const std::string& here = side_of(receiver).machine;
-  const std::string& far = side_of(sender).machine;
+  const SimMachine& here = *side_of(receiver).machine;
+  const SimMachine& far = *side_of(sender).machine;
   const bool blocked = is_cut(here, far);
   timeline_.after(blocked ? kResend : delay(here, far), [this, receiver, sender, cost, blocked] {
     SimSide& side = side_of(sender);
@@ -334,7 +336,8 @@ void SimInternet::end_side(const SimEnd& end, const std::string& what, Tell tell
   side.queue.clear();
   side.held.reset();
   if (const auto sink = side.sink.lock(); sink != nullptr && tell == Tell::kProcess) {
-    emit(end, timeline_.now(), Closed{side.id, Error{.where = side_of(other(end)).machine, .what = what}});
+    emit(end, timeline_.now(),
+         Closed{side.id, Error{.where = side_of(other(end)).machine->name, .what = what}});
   }
   reset_other(end, tell == Tell::kProcess ? "connection reset" : what);
 }
@@ -344,9 +347,9 @@ void SimInternet::reset_other(const SimEnd& end, const std::string& what) {
   SimSide& side = side_of(end);
   SimSide& far = side_of(to);
   const bool accepted = far.id.value != 0;  // always so for the opener
-  if (!accepted || far.ended || is_cut(side.machine, far.machine)) return;
+  if (!accepted || far.ended || is_cut(*side.machine, *far.machine)) return;
   const Instant arrival =
-      std::max(timeline_.now() + delay(side.machine, far.machine), side.last_arrival + kTick);
+      std::max(timeline_.now() + delay(*side.machine, *far.machine), side.last_arrival + kTick);
   side.last_arrival = arrival;
   timeline_.at(arrival, [this, to, what] { end_side(to, what, Tell::kProcess); });
 }

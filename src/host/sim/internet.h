@@ -25,7 +25,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -66,6 +65,33 @@ struct MachineRates {
   double down_bytes_per_second = 125e6;
 };
 
+struct SimListener {
+  SimNetwork* network = nullptr;
+  Lane lane = Lane::kControl;
+};
+
+// One way from a machine to another, where it is not as all others are.
+struct SimWay {
+  bool cut = false;
+  std::optional<PathQuality> quality = {};
+};
+
+// A machine stays where it is as long as its internet lives.
+struct SimMachine {
+  std::string name;
+  MachineRates rates = {};
+  bool hidden = false;
+  bool paused = false;
+  bool gone = false;
+  bool sending = false;
+  Instant downlink_free = {};
+  std::deque<SimEnd> turns = {};
+  std::map<std::uint16_t, SimListener> listeners = {};
+  std::vector<std::function<void()>> held = {};  // deliveries while paused
+  std::uint64_t bytes_sent = 0;
+  std::map<const SimMachine*, SimWay> ways = {};  // only looked up: the order of addresses means nothing
+};
+
 class SimInternet {
  public:
   static constexpr std::uint64_t kSegmentBytes = 16ULL << 10;
@@ -91,7 +117,7 @@ class SimInternet {
   // Breaks every connection between the two, as a firewall that forgot them does; new ones are possible.
   void reset(const std::string& a, const std::string& b);
   // Hides the machine behind NAT: nobody outside can open a connection to it; it can open connections itself.
-  void hide(const std::string& machine) { machines_[machine].hidden = true; }
+  void hide(const std::string& name) { machine_named(name).hidden = true; }
   // The machine stops for a while: nothing is read or sent, nobody is told.
   void pause(const std::string& machine);
   void resume(const std::string& machine);
@@ -99,7 +125,7 @@ class SimInternet {
   void vanish(const std::string& machine);
 
   // All bytes of frames that have left a machine, payload and other.
-  [[nodiscard]] std::uint64_t bytes_sent(const std::string& machine) { return machines_[machine].bytes_sent; }
+  [[nodiscard]] std::uint64_t bytes_sent(const std::string& name) { return machine_named(name).bytes_sent; }
   // A hash of all frames in the order in which processes gave them: any byte of any message changes it.
   [[nodiscard]] std::uint64_t frames_hash() const { return frames_.value(); }
 
@@ -107,26 +133,13 @@ class SimInternet {
   friend class SimNetwork;
   friend class SimQuestions;
   enum class Tell { kProcess, kNobody };
-  struct Listener {
-    SimNetwork* network = nullptr;
-    Lane lane = Lane::kControl;
-  };
-  struct Machine {
-    MachineRates rates;
-    bool hidden = false;
-    bool paused = false;
-    bool gone = false;
-    bool sending = false;
-    Instant downlink_free;
-    std::deque<SimEnd> turns;
-    std::map<std::uint16_t, Listener> listeners;
-    std::vector<std::function<void()>> held;  // deliveries while paused
-    std::uint64_t bytes_sent = 0;
-  };
 
-  [[nodiscard]] bool is_cut(const std::string& from, const std::string& to) const;
-  [[nodiscard]] const PathQuality& path(const std::string& from, const std::string& to) const;
-  [[nodiscard]] Duration delay(const std::string& from, const std::string& to);
+  // The machine of this name, made at its first use.
+  [[nodiscard]] SimMachine& machine_named(const std::string& name);
+
+  [[nodiscard]] static bool is_cut(const SimMachine& from, const SimMachine& to);
+  [[nodiscard]] const PathQuality& path(const SimMachine& from, const SimMachine& to) const;
+  [[nodiscard]] Duration delay(const SimMachine& from, const SimMachine& to);
 
   // A connection opens in four one-way messages: a knock, an answer, the opener's name (Accepted), and a
   // welcome (Opened).
@@ -135,9 +148,9 @@ class SimInternet {
   void answer(const std::shared_ptr<SimConnection>& connection, const Endpoint& to);
   void refuse_stranger(const std::shared_ptr<SimConnection>& connection);
   void accept(const std::shared_ptr<SimConnection>& connection, const Endpoint& to);
-  [[nodiscard]] bool listens(const std::shared_ptr<SimConnection>& connection, const Endpoint& to);
+  [[nodiscard]] static bool listens(const SimConnection& connection, const Endpoint& to);
   void want_to_send(const SimEnd& end);
-  void pump(const std::string& machine);
+  void pump(SimMachine& machine);
   void segment_sent(const SimEnd& end, std::uint64_t bytes);
   void travel(const SimEnd& end, SimSegment segment);
   void watch_stall(const SimEnd& end, Instant since);
@@ -149,14 +162,20 @@ class SimInternet {
   // Hands an event to the side's process, after all its earlier ones, when its machine is running.
   void emit(const SimEnd& end, Instant when, NetworkEvent event);
   // Now, or when the machine goes on; never if it is gone.
-  void hand_over(const std::string& machine, std::function<void()> delivery);
+  template <class Delivery>
+  static void hand_over(SimMachine& machine, Delivery&& delivery) {
+    if (machine.gone) return;
+    if (machine.paused) {
+      machine.held.emplace_back(std::forward<Delivery>(delivery));
+    } else {
+      delivery();
+    }
+  }
 
   Timeline& timeline_;
   Rng rng_;
   PathQuality default_path_;
-  std::map<std::pair<std::string, std::string>, PathQuality> paths_;
-  std::set<std::pair<std::string, std::string>> cuts_;
-  std::map<std::string, Machine> machines_;
+  std::map<std::string, SimMachine> machines_;
   std::vector<std::weak_ptr<SimConnection>> connections_;
   Digest frames_;
 };

@@ -9,9 +9,9 @@
 
 namespace gossamer::host {
 
-SimNetwork::SimNetwork(SimInternet& internet, std::string machine, PeerName name, NetworkSink sink)
+SimNetwork::SimNetwork(SimInternet& internet, SimMachine& machine, PeerName name, NetworkSink sink)
     : internet_(internet),
-      machine_(std::move(machine)),
+      machine_(machine),
       name_(std::move(name)),
       sink_(std::make_shared<NetworkSink>([this, user = std::move(sink)](NetworkEvent event) {
         if (const auto* closed = std::get_if<Closed>(&event)) connections_.erase(closed->connection);
@@ -26,7 +26,7 @@ SimNetwork::SimNetwork(SimInternet& internet, std::string machine, PeerName name
 SimNetwork::~SimNetwork() {
   sink_.reset();
   question_sink_.reset();
-  auto& listeners = internet_.machines_[machine_].listeners;
+  auto& listeners = machine_.listeners;
   std::erase_if(listeners, [this](const auto& entry) { return entry.second.network == this; });
   for (const auto& [id, end] : connections_) {
     internet_.end_side(end, "the process at the other end has ended", SimInternet::Tell::kNobody);
@@ -34,12 +34,12 @@ SimNetwork::~SimNetwork() {
 }
 
 Result<Endpoint> SimNetwork::listen(const Endpoint& at, Lane lane) {
-  auto& listeners = internet_.machines_[machine_].listeners;
+  auto& listeners = machine_.listeners;
   Endpoint bound = at;
   const auto refuse = [&](const char* what) {
     return Error{.where = to_string(at), .what = what, .fix = "use another address"};
   };
-  if (at.host != machine_) return refuse("cannot listen: this machine does not have the address");
+  if (at.host != machine_.name) return refuse("cannot listen: this machine does not have the address");
   if (bound.port == 0) {
     bound.port = 49152;
     while (listeners.contains(bound.port)) ++bound.port;
@@ -52,7 +52,7 @@ Result<Endpoint> SimNetwork::listen(const Endpoint& at, Lane lane) {
 ConnectionId SimNetwork::take(const std::shared_ptr<SimConnection>& connection, int side) {
   const ConnectionId id = ++last_;
   SimSide& here = connection->sides[static_cast<std::size_t>(side)];
-  here.machine = machine_;
+  here.machine = &machine_;
   here.id = id;
   here.sink = connection->question.has_value() ? question_sink_ : sink_;
   connections_[id] = {connection, side};

@@ -19,7 +19,7 @@ namespace gossamer::host {
 
 // One end of a connection.
 struct SimSide {
-  std::string machine;
+  SimMachine* machine = nullptr;
   ConnectionId id;
   std::weak_ptr<NetworkSink> sink;  // expired once its process has ended
   bool open = false;                // Accepted or Opened; before, what is sent waits
@@ -47,7 +47,7 @@ struct SimConnection {
 
 class SimNetwork final : public Network {
  public:
-  SimNetwork(SimInternet& internet, std::string machine, PeerName name, NetworkSink sink);
+  SimNetwork(SimInternet& internet, SimMachine& machine, PeerName name, NetworkSink sink);
   ~SimNetwork() override;
 
   [[nodiscard]] Result<Endpoint> listen(const Endpoint& at, Lane lane) override;
@@ -65,7 +65,7 @@ class SimNetwork final : public Network {
   [[nodiscard]] ConnectionId take(const std::shared_ptr<SimConnection>& connection, int side);
 
   SimInternet& internet_;
-  std::string machine_;
+  SimMachine& machine_;
   PeerName name_;
   std::shared_ptr<NetworkSink> sink_;
   SimQuestions questions_;

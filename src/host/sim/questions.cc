@@ -26,12 +26,11 @@ QuestionId SimQuestions::ask(const Endpoint& to, Question question) {
 }
 
 void SimQuestions::end_after(Duration time, QuestionId question, const Error& error) {
-  internet_.timeline_.after(
-      time, [this, alive = sink_, machine = network_.machine_, question, error, &internet = internet_] {
-        internet.hand_over(machine, [this, alive, question, error] {
-          if (!alive.expired()) end(question, error);
-        });
-      });
+  internet_.timeline_.after(time, [this, alive = sink_, &machine = network_.machine_, question, error] {
+    SimInternet::hand_over(machine, [this, alive, question, error] {
+      if (!alive.expired()) end(question, error);
+    });
+  });
 }
 
 void SimQuestions::end(QuestionId question, Result<std::string> answer) {

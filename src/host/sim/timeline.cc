@@ -14,15 +14,22 @@ bool Timeline::Later::operator()(const Event& a, const Event& b) const {
 
 void Timeline::at(Instant when, Action action) {
   CHECK(when >= now(), when.ns, now().ns);
-  events_.push({when, rng_.next_u64(), added_++, std::move(action)});
+  std::size_t slot = actions_.size();
+  if (free_slots_.empty()) {
+    actions_.push_back(std::move(action));
+  } else {
+    slot = free_slots_.back();
+    free_slots_.pop_back();
+    actions_[slot] = std::move(action);
+  }
+  events_.push({when, rng_.next_u64(), added_++, slot});
 }
 
 bool Timeline::step() {
   if (events_.empty()) return false;
-  // top() is const because the order of its element must not change; moving the action out does not change
-  // it.
-  Action action = std::move(const_cast<Event&>(events_.top()).action);
-  const Instant when = events_.top().when;
+  const auto [when, order, number, slot] = events_.top();
+  const Action action = std::move(actions_[slot]);
+  free_slots_.push_back(slot);
   events_.pop();
   clock_.advance(when - now());
   ++run_;

@@ -7,6 +7,7 @@
 // Thread rule: one thread. The clock that it moves may be read by any.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <queue>
@@ -42,11 +43,12 @@ class Timeline {
   static constexpr std::uint64_t kOrderStream = 1ULL
                                                 << 63;  // the rest of kFault belongs to disks and networks
 
+  // What the queue moves about; the action stays in its slot.
   struct Event {
     Instant when;
     std::uint64_t order;   // drawn
     std::uint64_t number;  // breaks ties of `order`
-    Action action;
+    std::size_t slot;
   };
   struct Later {
     bool operator()(const Event& a, const Event& b) const;
@@ -55,6 +57,8 @@ class Timeline {
   SimClock clock_;
   Rng rng_;
   std::priority_queue<Event, std::vector<Event>, Later> events_;
+  std::vector<Action> actions_;
+  std::vector<std::size_t> free_slots_;
   std::uint64_t added_ = 0;
   std::uint64_t run_ = 0;
 };

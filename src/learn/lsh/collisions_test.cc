@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "learn/lsh/min_hash.h"
 #include "learn/lsh/simhash.h"
 #include "learn/lsh/winner_hash.h"
 
@@ -146,47 +145,6 @@ TEST(WinnerHash, DensifiesByEqualChances) {
     return WinnerHash({.shape = {.dimension = 6, .functions = 1, .tables = 3}, .window = 2, .seed = seed});
   });
   EXPECT_NEAR(got, p, five_errors(p, kSeeds));
-}
-
-// Sets agree with probability J + (1 - J) / 2^bits, with few elements for the bins (densified) and with many.
-TEST(MinHash, CollidesByJaccard) {
-  for (const std::size_t bits : {std::size_t{1}, std::size_t{8}}) {
-    for (const std::size_t bins : {std::size_t{2}, std::size_t{100}}) {
-      for (const std::uint32_t common : {2U, 15U, 28U}) {
-        std::vector<std::uint32_t> a;
-        std::vector<std::uint32_t> b;
-        for (std::uint32_t i = 0; i < 30; ++i) a.push_back(1000 * i + 7);
-        for (std::uint32_t i = 0; i < 30; ++i) b.push_back(1000 * (i + 30 - common) + 7);
-        const double jaccard = static_cast<double>(common) / (60 - common);
-        const double p = jaccard + (1 - jaccard) * std::pow(0.5, bits);
-        constexpr int kSeeds = 8000;
-        double equal = 0;
-        const HashShape shape = {.dimension = 60000, .functions = 1, .tables = bins};
-        HashWorkspace workspace(shape);
-        std::vector<std::uint32_t> x(bins);
-        std::vector<std::uint32_t> y(bins);
-        for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
-          const MinHash family({.shape = shape, .bits = bits, .seed = seed});
-          family.hash({.index = a, .value = {}}, workspace, x);
-          family.hash({.index = b, .value = {}}, workspace, y);
-          equal += x[0] == y[0] ? 1 : 0;
-        }
-        EXPECT_NEAR(equal / kSeeds, p, five_errors(p, kSeeds)) << bits << " " << bins << " " << common;
-      }
-    }
-  }
-}
-
-// The set of a dense vector is its largest coordinates; of equal coordinates the first are taken.
-TEST(MinHash, TakesTheLargestCoordinates) {
-  const MinHash family({.shape = {.dimension = 8, .functions = 2, .tables = 9}, .top = 3, .seed = 4});
-  HashWorkspace workspace(family.shape());
-  std::vector<std::uint32_t> dense(9);
-  std::vector<std::uint32_t> set(9);
-  family.hash_dense(std::vector<float>{-1, 2, 0, 5, 2, -9, 2, 1}, workspace, dense);
-  const std::vector<std::uint32_t> largest = {1, 3, 4};
-  family.hash({.index = largest, .value = {}}, workspace, set);
-  EXPECT_EQ(dense, set);
 }
 
 // With p the probability of one function, a code of K functions collides with probability p^K. One of L

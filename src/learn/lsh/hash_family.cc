@@ -21,7 +21,6 @@ HashWorkspace::HashWorkspace(const HashShape& shape)
       columns(kCodeRows * stride),
       function_value(padded(shape.functions * shape.tables)),
       function_winner(shape.functions * shape.tables),
-      function_rank(shape.functions * shape.tables),
       codes(shape.tables),
       index(shape.dimension),
       value(shape.dimension) {}

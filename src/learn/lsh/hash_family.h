@@ -39,7 +39,6 @@ struct HashWorkspace {
   AlignedArray<float> columns;                  // [stride][kCodeRows]
   AlignedArray<float> function_value;           // [K L, padded]
   AlignedArray<std::uint32_t> function_winner;  // [K L]
-  AlignedArray<std::uint64_t> function_rank;    // [K L]
   AlignedArray<std::uint32_t> codes;            // [L]
   AlignedArray<std::uint32_t> index;            // [dimension]: the coordinates that are not 0
   AlignedArray<float> value;                    // beside index
@@ -71,8 +70,8 @@ class HashFamily {
   virtual void hash(const data::SparseRow& vector, HashWorkspace& workspace,
                     std::span<std::uint32_t> codes) const = 0;
   // Codes [L] of one dense vector of `dimension` values.
-  virtual void hash_dense(std::span<const float> vector, HashWorkspace& workspace,
-                          std::span<std::uint32_t> codes) const;
+  void hash_dense(std::span<const float> vector, HashWorkspace& workspace,
+                  std::span<std::uint32_t> codes) const;
 
  protected:
   // Requires 1 <= code_bits <= 32 and a shape without zeros.

@@ -11,7 +11,6 @@
 
 #include "host/posix/compute.h"
 #include "host/sim/compute.h"
-#include "learn/lsh/min_hash.h"
 #include "learn/lsh/simhash.h"
 #include "learn/lsh/test_random_rows.h"
 #include "learn/lsh/winner_hash.h"
@@ -92,10 +91,8 @@ TEST(Tables, DoNotDependOnWorkers) {
 TEST(Tables, UpdatesEqualARebuild) {
   const SimHash sim({.shape = {.dimension = 24, .functions = 6, .tables = 4}, .seed = 2});
   const WinnerHash winner({.shape = {.dimension = 24, .functions = 4, .tables = 4}, .window = 4, .seed = 2});
-  const MinHash min({.shape = {.dimension = 24, .functions = 2, .tables = 4}, .top = 6, .seed = 2});
   for (const HashFamily* family :
-       {static_cast<const HashFamily*>(&sim), static_cast<const HashFamily*>(&winner),
-        static_cast<const HashFamily*>(&min)}) {
+       {static_cast<const HashFamily*>(&sim), static_cast<const HashFamily*>(&winner)}) {
     constexpr std::size_t kRows = 4000;
     host::SimCompute compute({.workers = 3});
     RandomRows rows(kRows, 24, 5);

@@ -83,10 +83,6 @@ Learner::Learner(const Parts& parts, const LearnerOptions& options)
       holds_rows_(rows_of(parts.network.part.rows) > 0),
       timer_(parts.clock) {
   CHECK(options.batch_max >= 1, options.batch_max);
-  const std::size_t parts_of_batch = kernels::kPanelMultiple * options.microbatches;
-  CHECK(options.microbatches == 1 || (options.microbatches > 1 && options.batch_max % parts_of_batch == 0 &&
-                                      parts.hashed == nullptr && !options.keep_scores),
-        options.microbatches, options.batch_max);
   // A sample's own set says nothing about what the other samples may score.
   CHECK(parts.hashed == nullptr || parts.hashed->found().sets == HashSets::kShared ||
         options.logq == LogQ::kNone);
@@ -108,8 +104,7 @@ Learner::Learner(const Parts& parts, const LearnerOptions& options)
                           .scores = options.keep_scores ? &scores_ : nullptr},
                          {.element = options.element.value_or(kernels::preferred_element(parts.kernels.isa)),
                           .shape = {.hidden = state_.last().stride, .batch = state_.padded},
-                          .workers = workers,
-                          .microbatches = options.microbatches},
+                          .workers = workers},
                          parts.kernels);
   for (int worker = 0; worker < workers; ++worker) {
     const Ownership features = {.worker = static_cast<std::uint32_t>(worker),
@@ -125,27 +120,10 @@ Learner::Learner(const Parts& parts, const LearnerOptions& options)
 
 Learner::~Learner() = default;
 
-host::Range Learner::microbatch(std::size_t number) const {
-  const std::size_t each = state_.padded / options_.microbatches;
-  return {number * each, (number + 1) * each};
-}
-
-host::Range Learner::samples_of(int worker, std::size_t number) const {
-  const host::Range all = microbatch(number);
-  const host::Range blocks =
-      host::worker_range((all.end - all.begin) / kSampleBlock, worker, parts_.compute.workers());
-  return {all.begin + blocks.begin * kSampleBlock, all.begin + blocks.end * kSampleBlock};
-}
-
-host::Range Learner::all_samples_of(int worker) const {
+host::Range Learner::samples_of(int worker) const {
   const host::Range blocks =
       host::worker_range(state_.padded / kSampleBlock, worker, parts_.compute.workers());
   return {blocks.begin * kSampleBlock, blocks.end * kSampleBlock};
-}
-
-void Learner::take_up(std::size_t microbatch) {
-  CHECK(microbatch < options_.microbatches, microbatch, options_.microbatches);
-  microbatch_ = microbatch;
 }
 
 template <class Task>
@@ -216,10 +194,8 @@ void Learner::begin(const data::Batch& batch, StepNumber step, const StepSchedul
                     Company company) {
   CHECK(batch.size() >= 1 && batch.size() <= options_.batch_max, batch.size(), options_.batch_max);
   CHECK(batch.labels.rows() == batch.size(), batch.labels.rows(), batch.size());
-  CHECK(options_.microbatches == 1 || batch.size() == options_.batch_max, batch.size(), options_.batch_max);
   batch_ = batch;
   alone_ = company == Company::kAlone;
-  microbatch_ = 0;
   step_ = step;
   bytes_before_ = bytes();
   timer_.start();
@@ -248,21 +224,21 @@ void Learner::recall(const FoundRows& found) {
 void Learner::embed() {
   logq_.set_batch(batch_.size(), found_ == nullptr ? 0 : found_->asking(batch_.size()));
   run([&](int w, Worker& worker) {
-    if (microbatch_ == 0 && dense_changed_) dense_.read_weights(w);
+    if (dense_changed_) dense_.read_weights(w);
     if (embedded_)
-      samples_.set_targets(batch_, all_samples_of(w), state_);
+      samples_.set_targets(batch_, samples_of(w), state_);
     else
-      samples_.embed(batch_, step_, samples_of(w, microbatch_), state_);
+      samples_.embed(batch_, step_, samples_of(w), state_);
     worker.timer.lap(worker.phases.embed);
   });
   dense_changed_ = false;
 }
 
-void Learner::embed_ahead(const data::Batch& batch, StepNumber step, std::size_t microbatch) {
+void Learner::embed_ahead(const data::Batch& batch, StepNumber step) {
   if (!ahead_)
     ahead_.emplace(state_.padded, LayerColumns{.stride = state_.first().stride, .own = state_.first().own});
   run([&](int w, Worker& worker) {
-    samples_.embed(batch, step, samples_of(w, microbatch), *ahead_);
+    samples_.embed(batch, step, samples_of(w), *ahead_);
     worker.timer.lap(worker.phases.embed);
   });
   embedded_ahead_ = step;
@@ -283,7 +259,7 @@ void Learner::list() {
 
 void Learner::deepen(std::size_t layer) {
   run([&](int w, Worker& worker) {
-    dense_.forward(layer, step_, samples_of(w, microbatch_), state_);
+    dense_.forward(layer, step_, samples_of(w), state_);
     worker.timer.lap(worker.phases.dense);
   });
 }
@@ -324,33 +300,33 @@ void Learner::score() {
   if (asking_) find_negatives();
   run([&](int w, Worker& worker) {
     if (asking_) select(worker);
-    softmax_->pack_hidden(state_, samples_of(w, microbatch_));
+    softmax_->pack_hidden(state_, samples_of(w));
     worker.timer.lap(worker.phases.embed);
-    samples_.score_positives(batch_, samples_of(w, microbatch_), state_);
+    samples_.score_positives(batch_, samples_of(w), state_);
     worker.timer.lap(worker.phases.positives);
   });
-  SamplePhases::fill_shifts(microbatch(microbatch_), state_);
+  SamplePhases::fill_shifts(state_);
   run([&](int w, Worker& worker) {
-    softmax_->forward(w, worker.active, state_, microbatch_);
+    softmax_->forward(w, worker.active, state_);
     worker.timer.lap(worker.phases.forward);
   });
-  SamplePhases::add_shares(parts_of_hidden_gradient_, microbatch(microbatch_), state_);
+  SamplePhases::add_shares(parts_of_hidden_gradient_, state_);
 }
 
 void Learner::normalise(std::span<const PartitionShare> sums) {
   run([&](int w, Worker& worker) {
-    samples_.normalise(sums, parts_of_hidden_gradient_, samples_of(w, microbatch_), state_);
-    softmax_->pack_scaled_hidden(state_, samples_of(w, microbatch_));
-    if (alone_) samples_.through_activation(state_.layers.size() - 1, samples_of(w, microbatch_), state_);
+    samples_.normalise(sums, parts_of_hidden_gradient_, samples_of(w), state_);
+    softmax_->pack_scaled_hidden(state_, samples_of(w));
+    if (alone_) samples_.through_activation(state_.layers.size() - 1, samples_of(w), state_);
     worker.timer.lap(worker.phases.reduce);
   });
 }
 
 void Learner::descend(std::size_t layer) {
   run([&](int w, Worker& worker) {
-    if (!alone_) samples_.through_activation(layer + 1, samples_of(w, microbatch_), state_);
-    dense_.backward(layer, samples_of(w, microbatch_), state_);
-    if (alone_) samples_.through_activation(layer, samples_of(w, microbatch_), state_);
+    if (!alone_) samples_.through_activation(layer + 1, samples_of(w), state_);
+    dense_.backward(layer, samples_of(w), state_);
+    if (alone_) samples_.through_activation(layer, samples_of(w), state_);
     worker.timer.lap(worker.phases.dense);
   });
 }
@@ -359,8 +335,8 @@ void Learner::complete_gradient() {
   list();
   if (alone_ && own_gradient_.size() == 0) return;
   run([&](int w, Worker& worker) {
-    if (!alone_) samples_.through_activation(0, all_samples_of(w), state_);
-    gather_own_gradient(all_samples_of(w));
+    if (!alone_) samples_.through_activation(0, samples_of(w), state_);
+    gather_own_gradient(samples_of(w));
     worker.timer.lap(worker.phases.reduce);
   });
 }

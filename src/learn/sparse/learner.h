@@ -76,11 +76,7 @@ struct LearnerOptions {
   std::optional<kernels::Element> element = {};  // of the products; empty: the faster one on this CPU
   OptimizerOptions optimizer = {};
   bool keep_scores = false;  // the rows' scores are kept, for scores()
-  // Equal parts of a step's samples that go through the phases by sample one after the other. With more than
-  // one, each is a multiple of kernels::kPanelMultiple, every batch has batch_max samples, and there are no
-  // hash tables and no keep_scores.
-  std::size_t microbatches = 1;
-  std::uint64_t seed = 1;  // for dropout and negatives
+  std::uint64_t seed = 1;    // for dropout and negatives
 };
 
 // Milliseconds, mean over workers; all zero without a clock. `waiting` is the rest of the step's wall time:
@@ -142,21 +138,17 @@ class Learner {
              Company company = Company::kAlone);
   // Before begin(): another learner has changed the network since this one's last step.
   void others_changed() { dense_changed_ = true; }
-  // The phases from embed() to descend() then work on the samples of this microbatch, until the next call.
-  // begin() takes up the first microbatch, whose embed() comes before all others.
-  void take_up(std::size_t microbatch);
   // Between begin() and embed(): no sample asks, since `found` is what they found when the step was computed
   // before. On any node, with hash tables or without. `found` must live until finish().
   void recall(const FoundRows& found);
   void embed();
   // Before begin() of that step; rows of the step before may be unfinished. Computes the own columns of the
-  // first hidden layer for the samples of a microbatch, into ahead(). begin() takes them over. One embed()
-  // then does what else is to be done for all microbatches. May be done again. `batch` is to be the one of
-  // begin().
-  void embed_ahead(const data::Batch& batch, StepNumber step, std::size_t microbatch);
+  // first hidden layer into ahead(). begin() takes them over, and embed() then does the rest. May be done
+  // again. `batch` is to be the one of begin().
+  void embed_ahead(const data::Batch& batch, StepNumber step);
   [[nodiscard]] LayerState& ahead() { return *ahead_; }
-  // Lists the rows and features of the whole step, after the first embed(). Where it was not called, score()
-  // or finish() does it.
+  // Lists the rows and features of the step, after embed(). Where it was not called, score() or finish() does
+  // it.
   void list();
   [[nodiscard]] bool listed() const { return listed_; }
   void deepen(std::size_t layer);
@@ -171,7 +163,7 @@ class Learner {
   // finish_rows(): output and dense rows, which need nothing of other nodes.
   void finish_columns();
   void finish_rows();
-  // The loss of finish(). After normalise() of all samples.
+  // The loss of finish(). After normalise().
   [[nodiscard]] double loss() const;
   [[nodiscard]] BatchState& state() { return state_; }
   // With options.keep_scores, after score(): the scores of the rows held here, by worker.
@@ -195,10 +187,7 @@ class Learner {
   void gather_own_gradient(host::Range samples);
   void update_rows(int number, Worker& worker);
   void update_embedding(Worker& worker) const;
-  // A worker's samples of a microbatch; its samples of the step.
-  [[nodiscard]] host::Range samples_of(int worker, std::size_t number) const;
-  [[nodiscard]] host::Range all_samples_of(int worker) const;
-  [[nodiscard]] host::Range microbatch(std::size_t number) const;
+  [[nodiscard]] host::Range samples_of(int worker) const;
   void find_negatives();
   void add_found(Worker& worker) const;
   [[nodiscard]] StepReport report() const;
@@ -225,7 +214,6 @@ class Learner {
   // The state of the present step.
   data::Batch batch_ = {};
   StepNumber step_ = {};
-  std::size_t microbatch_ = 0;
   bool asking_ = false;               // whether samples ask
   const FoundRows* found_ = nullptr;  // null: nothing is found
   bool alone_ = true;                 // no other node adds anything

@@ -97,7 +97,7 @@ class Fleet {
     const data::Batch batch = samples.view();
     const Company company = nodes_.size() == 1 ? Company::kAlone : Company::kOthers;
     // Every second node still has output rows of the step before to finish when it has embedded this one.
-    for (std::size_t i = 1; i < nodes_.size(); i += 2) nodes_[i]->learner.embed_ahead(batch, step, 0);
+    for (std::size_t i = 1; i < nodes_.size(); i += 2) nodes_[i]->learner.embed_ahead(batch, step);
     finish_rows();
     for (auto& node : nodes_) node->learner.begin(batch, step, {.learning_rate = 0.01F}, company);
     for (auto& node : nodes_) node->learner.embed();

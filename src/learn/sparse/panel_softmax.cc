@@ -27,56 +27,40 @@ class PanelSoftmaxOf final : public PanelSoftmax {
                  const kernels::Kernels& kernels)
       : layer_(layer),
         kernels_(kernels),
-        microbatches_(options.microbatches),
-        products_(kernels.isa,
-                  {.hidden = options.shape.hidden, .batch = options.shape.batch / options.microbatches}),
-        packed_hidden_(microbatches_ * products_.packed_size()),
-        packed_scaled_(microbatches_ * products_.packed_size()) {
-    for (int worker = 0; worker < options.workers; ++worker)
-      shares_.emplace_back(products_, options.microbatches);
+        products_(kernels.isa, options.shape),
+        packed_hidden_(products_.packed_size()),
+        packed_scaled_(products_.packed_size()) {
+    for (int worker = 0; worker < options.workers; ++worker) shares_.emplace_back(products_);
   }
 
   void pack_hidden(const BatchState& batch, host::Range samples) override {
-    if (samples.begin == samples.end) return;
-    const Microbatch at = microbatch_of(samples.begin);
-    products_.pack_hidden(batch.last().h.data() + at.first * products_.shape().hidden,
-                          packed_hidden_.data() + at.number * products_.packed_size(),
-                          {samples.begin - at.first, samples.end - at.first});
+    products_.pack_hidden(batch.last().h.data(), packed_hidden_.data(), {samples.begin, samples.end});
   }
   void pack_scaled_hidden(const BatchState& batch, host::Range samples) override {
-    if (samples.begin == samples.end) return;
-    const Microbatch at = microbatch_of(samples.begin);
-    products_.pack_scaled_hidden(batch.last().h.data() + at.first * products_.shape().hidden,
-                                 batch.inv.data() + at.first,
-                                 packed_scaled_.data() + at.number * products_.packed_size(),
-                                 {samples.begin - at.first, samples.end - at.first});
+    products_.pack_scaled_hidden(batch.last().h.data(), batch.inv.data(), packed_scaled_.data(),
+                                 {samples.begin, samples.end});
   }
 
-  void forward(int worker, const ActiveSet& active, const BatchState& batch,
-               std::size_t microbatch) override {
+  void forward(int worker, const ActiveSet& active, const BatchState& batch) override {
     Share& share = shares_[static_cast<std::size_t>(worker)];
-    const auto [hidden, each] = products_.shape();
-    const std::size_t first = microbatch * each;
+    const auto [hidden, padded] = products_.shape();
     const std::size_t panels = panels_of(active);
     for (std::size_t slot = 0; slot < std::min(kPanelRows, active.size()); ++slot)
       prefetch_label(active, slot);
-    share.reserve(microbatches_ * panels * kPanelRows * each);
+    share.reserve(panels * kPanelRows * padded);
     RowScores* const recorded =
         layer_.scores == nullptr ? nullptr : &(*layer_.scores)[static_cast<std::size_t>(worker)];
     if (recorded != nullptr) recorded->clear();
-    float* const dh = share.dh.data() + first * hidden;
-    std::fill_n(dh, each * hidden, 0.0F);
-    std::fill_n(share.sums.data() + first, each, 0.0F);
+    std::fill_n(share.dh.data(), padded * hidden, 0.0F);
+    std::fill_n(share.sums.data(), padded, 0.0F);
     for (std::size_t panel = 0; panel < panels; ++panel) {
-      E* const p = share.probabilities.data() + (microbatch * panels + panel) * kPanelRows * each;
+      E* const p = share.probabilities.data() + panel * kPanelRows * padded;
       gather(share, active, panel);
       float* const scores = scores_of(share, p);
-      products_.scores(share.panel.data(), packed_hidden_.data() + microbatch * products_.packed_size(),
-                       scores);
-      probabilities(share, active, batch,
-                    {.panel = panel, .scores = scores, .p = p, .recorded = recorded, .first = first});
+      products_.scores(share.panel.data(), packed_hidden_.data(), scores);
+      probabilities(share, active, batch, {.panel = panel, .scores = scores, .p = p, .recorded = recorded});
       products_.hidden_gradient(
-          {.p = p, .panel = share.panel.data(), .scratch = share.scratch.data(), .dh = dh});
+          {.p = p, .panel = share.panel.data(), .scratch = share.scratch.data(), .dh = share.dh.data()});
     }
   }
 
@@ -89,28 +73,19 @@ class PanelSoftmaxOf final : public PanelSoftmax {
 
   void backward(int worker, const ActiveSet& active, const BatchState& batch) override {
     Share& share = shares_[static_cast<std::size_t>(worker)];
-    const auto [hidden, each] = products_.shape();
+    const auto [hidden, padded] = products_.shape();
     const std::size_t panels = panels_of(active);
     for (std::size_t slot = 0; slot < std::min(kUpdateAhead, active.size()); ++slot) {
       prefetch_update(active.ids()[slot]);
     }
     for (std::size_t panel = 0; panel < panels; ++panel) {
-      const auto p = [&](std::size_t microbatch) {
-        return share.probabilities.data() + (microbatch * panels + panel) * kPanelRows * each;
-      };
-      products_.weight_gradient(p(0), packed_scaled_.data(), share.dw.data());
-      for (std::size_t other = 1; other < microbatches_; ++other) {
-        products_.weight_gradient(p(other), packed_scaled_.data() + other * products_.packed_size(),
-                                  share.further_dw.data());
-        kernels_.add_scaled(share.dw.data(), share.further_dw.data(), 1, kPanelRows * hidden);
-      }
+      const E* const p = share.probabilities.data() + panel * kPanelRows * padded;
+      products_.weight_gradient(p, packed_scaled_.data(), share.dw.data());
       const std::size_t rows = rows_of(active, panel);
       for (std::size_t i = 0; i < rows; ++i) {
         const std::size_t slot = panel * kPanelRows + i;
         if (slot + kUpdateAhead < active.size()) prefetch_update(active.ids()[slot + kUpdateAhead]);
-        float dbias = 0;
-        for (std::size_t one = 0; one < microbatches_; ++one)
-          dbias += kernels::dot(kernels_, p(one) + i * each, batch.inv.data() + one * each, each);
+        const float dbias = kernels::dot(kernels_, p + i * padded, batch.inv.data(), padded);
         update(share, active, slot, {.dw = share.dw.data() + i * hidden, .dbias = dbias}, batch);
       }
     }
@@ -129,14 +104,13 @@ class PanelSoftmaxOf final : public PanelSoftmax {
  private:
   // One worker's buffers.
   struct Share {
-    Share(const kernels::PanelProducts<E>& products, std::size_t microbatches)
+    explicit Share(const kernels::PanelProducts<E>& products)
         : panel(products.panel_size()),
           scratch(products.scratch_size()),
           scores(std::is_same_v<E, float> ? 0 : kPanelRows * products.shape().batch),
           dw(kPanelRows * products.shape().hidden),
-          further_dw(microbatches > 1 ? dw.size() : 0),
-          dh(microbatches * products.shape().batch * products.shape().hidden),
-          sums(microbatches * products.shape().batch),
+          dh(products.shape().batch * products.shape().hidden),
+          sums(products.shape().batch),
           kept(products.shape().batch),
           before(products.shape().hidden) {}
 
@@ -149,18 +123,17 @@ class PanelSoftmaxOf final : public PanelSoftmax {
     }
     [[nodiscard]] std::uint64_t bytes() const {
       return sizeof(E) * (panel.size() + scratch.size() + probabilities.size()) +
-             sizeof(float) * (scores.size() + dw.size() + further_dw.size() + dh.size() + sums.size() +
-                              bias.size() + kept.size() + before.size());
+             sizeof(float) * (scores.size() + dw.size() + dh.size() + sums.size() + bias.size() +
+                              kept.size() + before.size());
     }
 
     AlignedArray<E> panel;                       // [64][panel stride] weights
     AlignedArray<E> scratch;                     // of the products
     AlignedArray<float> scores;                  // [64][padded] where P has another type
     AlignedArray<float> dw;                      // [64][hidden]
-    AlignedArray<float> further_dw;              // likewise, of a microbatch that is not the first
     AlignedArray<float> dh;                      // [padded][hidden]
     AlignedArray<float> sums;                    // [padded]
-    AlignedArray<E> probabilities;               // [microbatches][panels][64][padded / microbatches]
+    AlignedArray<E> probabilities;               // [panels][64][padded]
     std::array<float, kPanelRows> bias{};        // with the correction
     std::array<float, kPanelRows> correction{};  // -ln q
     std::array<float, kPanelRows> own_extra{};   // what it differs by for the samples that have the label
@@ -172,7 +145,6 @@ class PanelSoftmaxOf final : public PanelSoftmax {
     float* scores;
     E* p;
     RowScores* recorded;  // there too; null: nobody wants it
-    std::size_t first;    // sample of the microbatch
   };
   struct RowGradient {
     float* dw;
@@ -193,15 +165,6 @@ class PanelSoftmaxOf final : public PanelSoftmax {
     } else {
       return share.scores.data();
     }
-  }
-
-  struct Microbatch {
-    std::size_t number;
-    std::size_t first;  // sample
-  };
-  [[nodiscard]] Microbatch microbatch_of(std::size_t sample) const {
-    const std::size_t each = products_.shape().batch;
-    return {.number = sample / each, .first = sample / each * each};
   }
 
   struct SlotRow {
@@ -259,15 +222,13 @@ class PanelSoftmaxOf final : public PanelSoftmax {
   // Scores into exponentials, row by row, while the next panel's rows are on their way.
   void probabilities(Share& share, const ActiveSet& active, const BatchState& batch,
                      const PanelScores& at) const {
-    const std::size_t each = products_.shape().batch;
+    const std::size_t padded = products_.shape().batch;
     const std::size_t rows = rows_of(active, at.panel);
     for (std::size_t i = 0; i < rows; ++i) {
       const std::size_t slot = at.panel * kPanelRows + i;
-      float* const scores = at.scores + i * each;
+      float* const scores = at.scores + i * padded;
       if (share.own_extra[i] != 0) {
-        for (const std::uint32_t sample : active.samples(slot)) {
-          if (sample - at.first < each) scores[sample - at.first] += share.own_extra[i];
-        }
+        for (const std::uint32_t sample : active.samples(slot)) scores[sample] += share.own_extra[i];
       }
       if (layer_.logq.asking() > 0) correct_for_asking(share, active, {.slot = slot, .row = i}, scores);
       if (active.own_sets()) keep_own(share, active, slot, scores);
@@ -276,13 +237,13 @@ class PanelSoftmaxOf final : public PanelSoftmax {
       kernels::exp_row(kernels_,
                        {.scores = scores,
                         .bias = share.bias[i],
-                        .shift = batch.shift.data() + at.first,
-                        .sums = share.sums.data() + at.first,
-                        .n = each},
-                       at.p + i * each);
+                        .shift = batch.shift.data(),
+                        .sums = share.sums.data(),
+                        .n = padded},
+                       at.p + i * padded);
       if (slot + kPanelRows < active.size()) prefetch_label(active, slot + kPanelRows);
     }
-    std::fill(at.p + rows * each, at.p + kPanelRows * each, E{});
+    std::fill(at.p + rows * padded, at.p + kPanelRows * padded, E{});
   }
 
   // Subtracts the targets (exact, in f32) and updates the row and its bias.
@@ -310,8 +271,7 @@ class PanelSoftmaxOf final : public PanelSoftmax {
 
   OutputLayer layer_;
   const kernels::Kernels& kernels_;
-  const std::size_t microbatches_;
-  kernels::PanelProducts<E> products_;  // of a microbatch
+  kernels::PanelProducts<E> products_;
   AlignedArray<E> packed_hidden_;
   AlignedArray<E> packed_scaled_;
   std::vector<Share> shares_;

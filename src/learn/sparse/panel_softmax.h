@@ -47,7 +47,6 @@ struct PanelSoftmaxOptions {
   kernels::Element element = kernels::Element::kF32;
   kernels::PanelShape shape = {};
   int workers = 1;
-  std::size_t microbatches = 1;  // equal parts of shape.batch, each a multiple of kernels::kPanelMultiple
 };
 
 class PanelSoftmax {
@@ -57,19 +56,16 @@ class PanelSoftmax {
   PanelSoftmax& operator=(const PanelSoftmax&) = delete;
   virtual ~PanelSoftmax() = default;
 
-  // h into the products' layout. Ranges of samples begin and end at multiples of kernels::kLanes, and lie in
-  // one microbatch.
+  // h into the products' layout. Ranges of samples begin and end at multiples of kernels::kLanes.
   virtual void pack_hidden(const BatchState& batch, host::Range samples) = 0;
-  // Takes the rows `active` and the samples of this microbatch. The rows are all owned by `worker`, first
-  // those with samples, and are the same for all microbatches of a step.
-  virtual void forward(int worker, const ActiveSet& active, const BatchState& batch,
-                       std::size_t microbatch) = 0;
+  // Takes the rows `active`. They are all owned by `worker`, first those with samples.
+  virtual void forward(int worker, const ActiveSet& active, const BatchState& batch) = 0;
   // What a worker's forward left: sums of exp [padded], and its part of P^T W [padded][stride].
   [[nodiscard]] virtual const float* sums(int worker) const = 0;
   [[nodiscard]] virtual const float* hidden_gradient(int worker) const = 0;
   // inv * h into the products' layout.
   virtual void pack_scaled_hidden(const BatchState& batch, host::Range samples) = 0;
-  // Takes all samples. Requires forward of them with the same rows and inv in `batch`.
+  // Requires forward with the same rows, and inv in `batch`.
   virtual void backward(int worker, const ActiveSet& active, const BatchState& batch) = 0;
 
   [[nodiscard]] virtual kernels::Element element() const = 0;

@@ -99,23 +99,22 @@ void SamplePhases::score_positives(const data::Batch& batch, host::Range range, 
   }
 }
 
-void SamplePhases::fill_shifts(host::Range range, BatchState& state) {
-  const std::size_t end = std::min(range.end, state.samples);
+void SamplePhases::fill_shifts(BatchState& state) {
   double sum = 0;
   std::size_t known = 0;
-  for (std::size_t sample = range.begin; sample < end; ++sample) {
+  for (std::size_t sample = 0; sample < state.samples; ++sample) {
     if (state.positives[sample] == 0) continue;
     sum += state.shift[sample];
     ++known;
   }
   const float mean = known == 0 ? 0 : static_cast<float>(sum / static_cast<double>(known));
-  for (std::size_t sample = range.begin; sample < end; ++sample) {
+  for (std::size_t sample = 0; sample < state.samples; ++sample) {
     if (state.shift[sample] == kNoShift) state.shift[sample] = mean;
   }
 }
 
-void SamplePhases::add_shares(std::span<const Part> parts, host::Range range, BatchState& state) {
-  for (std::size_t sample = range.begin; sample < std::min(range.end, state.samples); ++sample) {
+void SamplePhases::add_shares(std::span<const Part> parts, BatchState& state) {
+  for (std::size_t sample = 0; sample < state.samples; ++sample) {
     float sum = 0;
     for (const Part& part : parts) sum += part.sums[sample];
     state.shares[sample] = {.shift = state.shift[sample], .sum = sum};

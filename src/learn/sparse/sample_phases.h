@@ -43,8 +43,8 @@ class SamplePhases {
   // and positive_sum; starts dh with minus the targets' rows. Requires targets.
   void score_positives(const data::Batch& batch, host::Range range, BatchState& state) const;
   // Where other nodes hold all labels of a sample, its scores are shifted by the mean shift of the other
-  // samples. Any number will do that keeps exp() in range. Takes all samples of a microbatch.
-  static void fill_shifts(host::Range range, BatchState& state);
+  // samples. Any number will do that keeps exp() in range.
+  static void fill_shifts(BatchState& state);
 
   // One worker's results of PanelSoftmax::forward.
   struct Part {
@@ -52,7 +52,7 @@ class SamplePhases {
     const float* hidden_gradient;
   };
   // Adds up the workers' sums, in the order given, into shares.
-  static void add_shares(std::span<const Part> parts, host::Range range, BatchState& state);
+  static void add_shares(std::span<const Part> parts, BatchState& state);
   // From the partition sums of all nodes together, [samples]: sets inv and loss, and adds the workers' parts
   // to dh of the last hidden layer.
   void normalise(std::span<const PartitionShare> sums, std::span<const Part> parts, host::Range range,

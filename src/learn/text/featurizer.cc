@@ -129,7 +129,7 @@ Featurizer::Featurizer(FeaturizerState state) : state_(std::move(state)) {
   parts_begin_.reserve(state_.features.size() + 1);
   parts_begin_.push_back(0);
   for (const std::string& feature : state_.features) {
-    if (feature_kind(feature) == FeatureKind::kWord) {
+    if (word_part(feature) == WordPart::kWord) {
       word_parts(feature, state_.options, [this](std::string_view part) {
         if (const std::uint32_t id = index_.find(part); id != StringIndex::kNone) parts_.push_back(id);
       });
@@ -204,10 +204,10 @@ FeatureWeighting featurizer_weighting(const FeaturizerState& state) {
   weighting.idf.reserve(state.features.size());
   for (std::size_t i = 0; i < state.features.size(); ++i) {
     const double idf = std::log(static_cast<double>(state.documents) / state.document_frequency[i]);
-    const FeatureKind kind = feature_kind(state.features[i]);
-    const float factor = kind == FeatureKind::kStem      ? state.options.stem_weight
-                         : kind == FeatureKind::kSubword ? state.options.subword_weight
-                                                         : 1.0F;
+    const WordPart kind = word_part(state.features[i]);
+    const float factor = kind == WordPart::kStem      ? state.options.stem_weight
+                         : kind == WordPart::kSubword ? state.options.subword_weight
+                                                      : 1.0F;
     weighting.idf.push_back(static_cast<float>(idf) * factor);
   }
   return weighting;

@@ -141,9 +141,9 @@ TEST(WordParts, Subwords) {
 
 // The kind of a feature can be told from its name.
 TEST(WordParts, Kinds) {
-  EXPECT_EQ(feature_kind("deer"), FeatureKind::kWord);
-  EXPECT_EQ(feature_kind("deer+"), FeatureKind::kStem);
-  EXPECT_EQ(feature_kind("~er>"), FeatureKind::kSubword);
+  EXPECT_EQ(word_part("deer"), WordPart::kWord);
+  EXPECT_EQ(word_part("deer+"), WordPart::kStem);
+  EXPECT_EQ(word_part("~er>"), WordPart::kSubword);
 }
 
 // Ids run by falling document frequency, then by name; a feature counts once a document; rare ones and those
@@ -193,12 +193,12 @@ TEST(Featurizer, PartsDoNotDependOnTheirWordBeingKnown) {
   const FeaturizerState full = learn({"banana bandana", "bananas anna"}, options);
   FeaturizerState partless{.options = options, .documents = full.documents};
   for (std::size_t i = 0; i < full.features.size(); ++i) {
-    if (feature_kind(full.features[i]) == FeatureKind::kWord) continue;
+    if (word_part(full.features[i]) == WordPart::kWord) continue;
     partless.features.push_back(full.features[i]);
     partless.document_frequency.push_back(full.document_frequency[i]);
   }
   std::map<std::string, float> expected = features(Featurizer(full), "banana anna banana");
-  std::erase_if(expected, [](const auto& f) { return feature_kind(f.first) == FeatureKind::kWord; });
+  std::erase_if(expected, [](const auto& f) { return word_part(f.first) == WordPart::kWord; });
   EXPECT_EQ(features(Featurizer(partless), "banana anna banana"), expected);
   EXPECT_FALSE(expected.empty());
 }

@@ -81,9 +81,9 @@ void word_parts(std::string_view word, const FeaturizerOptions& options, PartSin
   if (options.subword_min > 0) subwords(word, options, sink);
 }
 
-FeatureKind feature_kind(std::string_view name) {
-  if (name.starts_with('~')) return FeatureKind::kSubword;
-  return name.ends_with('+') ? FeatureKind::kStem : FeatureKind::kWord;
+WordPart word_part(std::string_view name) {
+  if (name.starts_with('~')) return WordPart::kSubword;
+  return name.ends_with('+') ? WordPart::kStem : WordPart::kWord;
 }
 
 }  // namespace gossamer::text

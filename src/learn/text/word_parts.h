@@ -30,8 +30,8 @@ void word_parts(std::string_view word, const FeaturizerOptions& options, PartSin
 // The stem without its '+'; empty if the word has none.
 [[nodiscard]] std::string_view stem(std::string_view word);
 
-// The kind of feature that its name tells.
-enum class FeatureKind { kWord, kStem, kSubword };
-[[nodiscard]] FeatureKind feature_kind(std::string_view name);
+// What a feature stands for, as its name tells: a whole word, or which part of one.
+enum class WordPart { kWord, kStem, kSubword };
+[[nodiscard]] WordPart word_part(std::string_view name);
 
 }  // namespace gossamer::text

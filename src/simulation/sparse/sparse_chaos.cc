@@ -188,12 +188,11 @@ void Run::say_shape() const {
       0, "seed",
       fmt::format(
           "{} members, {} copies; {} columns, {} dense layers; {} steps, staleness {}, a snapshot every "
-          "{}{}{}{}{}{}",
+          "{}{}{}{}{}",
           shape_.fleet.first_members, shape_.fleet.copies, problem.hidden, problem.dense.size(),
           problem.steps, problem.staleness, problem.snapshot_every,
           problem.codec == net::Codec::kF32 ? "" : fmt::format(", exchanged in {}", net::name(problem.codec)),
           problem.exchange == sparse_engine::ExchangeKind::kDslide ? ", all outputs exchanged" : "",
-          problem.microbatches > 1 ? fmt::format(", {} microbatches", problem.microbatches) : "",
           words_of(problem.hashed),
           problem.test_records > 0 ? fmt::format(", measured on {} records", problem.test_records) : ""));
 }

@@ -21,8 +21,10 @@
 #include "engines/sparse/fleet/step/fleet_probe.h"
 #include "kernels/isa.h"
 #include "net/codec/codec.h"
+#include "simulation/cluster_chaos.h"
+#include "simulation/engine_process.h"
 #include "simulation/fault.h"
-#include "simulation/fleet.h"
+#include "simulation/faulty_fleet.h"
 #include "simulation/sparse/tiny_problem.h"
 
 namespace gossamer::simulation {
@@ -43,8 +45,6 @@ struct SparseChaosOptions {
   std::optional<bool> power_off = std::nullopt;
   std::optional<sparse_engine::ExchangeKind> exchange = std::nullopt;
   std::optional<HashTables> lsh = std::nullopt;
-  // 1, 2 or 4 a step. More than one excludes staleness and hash tables, and needs the usual exchange.
-  std::optional<std::size_t> microbatches = std::nullopt;
   std::optional<bool> evaluation = std::nullopt;   // all members measure the trained network together
   std::optional<net::Codec> codec = std::nullopt;  // of the matrices exchanged in a step
   std::uint64_t steps = 0;

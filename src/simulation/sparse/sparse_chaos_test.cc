@@ -41,7 +41,6 @@ TEST(SparseChaos, SeedsThatBrokeHold) {
     const SparseChaosReport report = run_sparse_chaos({.seed = seed,
                                                        .power_off = false,
                                                        .lsh = HashTables::kNone,
-                                                       .microbatches = 1,
                                                        .evaluation = false,
                                                        .codec = net::Codec::kF32});
     EXPECT_EQ(report.violation, std::nullopt) << "seed " << seed << ": " << *report.violation;
@@ -66,8 +65,7 @@ TEST(SparseChaos, KeepsWhatWasSaid) {
     for (const SparseChaosOptions& options :
          {SparseChaosOptions{.lsh = HashTables::kShared},
           {.lsh = HashTables::kOwn},
-          {.exchange = sparse_engine::ExchangeKind::kDslide, .lsh = HashTables::kOwn},
-          {.microbatches = 4}}) {
+          {.exchange = sparse_engine::ExchangeKind::kDslide, .lsh = HashTables::kOwn}}) {
       SparseChaosOptions own = options;
       own.seed = seed;
       own.faults = 2;
@@ -75,8 +73,6 @@ TEST(SparseChaos, KeepsWhatWasSaid) {
       const SparseChaosReport report = run_sparse_chaos(own);
       EXPECT_EQ(report.violation, std::nullopt) << "seed " << seed << ": " << *report.violation;
       EXPECT_TRUE(report.lost || report.evaluations > 0) << "seed " << seed;
-      EXPECT_EQ(report.probes.count(options.lsh ? FleetProbe::kReplayedParts : FleetProbe::kReplayedFound),
-                0U);
     }
   }
 }
@@ -110,7 +106,6 @@ TEST(SparseChaos, DrawsCodecs) {
     ++drawn[shape.problem.codec];
     EXPECT_EQ(plain.problem.codec, net::Codec::kF32);
     EXPECT_EQ(shape.problem.steps, plain.problem.steps);
-    EXPECT_EQ(shape.problem.microbatches, plain.problem.microbatches);
     EXPECT_EQ(shape.faults.size(), plain.faults.size());
   }
   EXPECT_GT(drawn[net::Codec::kF32], 250);

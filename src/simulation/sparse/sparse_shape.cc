@@ -5,7 +5,6 @@
 #include <array>
 
 #include "base/rng.h"
-#include "kernels/products.h"
 #include "learn/sparse/negatives/hash_negatives.h"
 
 namespace gossamer::simulation {
@@ -96,29 +95,14 @@ sparse::HashNegativeOptions draw_tables(sparse::HashSets sets, std::size_t sampl
           .update_growth = rng.below(2) == 0 ? 0 : 0.1};
 }
 
-// Draws the kind of step. Microbatches exclude two steps in flight, hash tables and the exchange of all
-// outputs. That exchange excludes shared tables. Options are kept, and drawn values give way. The stream is
-// separate, so that fleets and faults of a seed are the same whatever is drawn here.
+// Draws the hash tables, if there are any. The exchange of all outputs excludes shared ones. Options are
+// kept, and drawn values give way. The stream is separate, so that fleets and faults of a seed are the same
+// whatever is drawn here.
 void draw_step(const SparseChaosOptions& options, SparseShape& shape, Rng own) {
   TinyProblem::Options& problem = shape.problem;
-  const std::uint64_t kind = own.below(8);  // 0..2: hash tables, 3 and 4: microbatches
-  const bool tables_fit = options.microbatches.value_or(1) == 1;
-  const bool parts_fit = options.lsh.value_or(HashTables::kNone) == HashTables::kNone &&
-                         options.staleness.value_or(0) == 0 &&
-                         options.exchange.value_or(ExchangeKind::kShares) == ExchangeKind::kShares;
   HashTables tables = HashTables::kNone;
-  if (kind <= 2 && tables_fit) tables = own.below(2) == 0 ? HashTables::kShared : HashTables::kOwn;
-  std::size_t parts = (kind == 3 || kind == 4) && parts_fit ? 2 * (kind - 2) : 1;
+  if (own.below(8) <= 2) tables = own.below(2) == 0 ? HashTables::kShared : HashTables::kOwn;
   tables = options.lsh.value_or(tables);
-  parts = options.microbatches.value_or(parts);
-  if (parts > 1) {
-    problem.microbatches = parts;
-    problem.samples = parts * kernels::kPanelMultiple;
-    problem.staleness = 0;
-    problem.exchange = ExchangeKind::kShares;
-    // A step takes as long as other kinds of step do.
-    shape.fleet.longest_work.ns /= static_cast<std::int64_t>(parts);
-  }
   if (tables == HashTables::kShared && problem.exchange == ExchangeKind::kDslide) {
     if (options.lsh) problem.exchange = ExchangeKind::kShares;
     tables = options.lsh.value_or(HashTables::kOwn);

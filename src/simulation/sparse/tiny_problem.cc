@@ -121,7 +121,6 @@ struct OwnedJob {
             .snapshot_every = options.snapshot_every,
             .codec = options.codec,
             .exchange = options.exchange,
-            .microbatches = options.microbatches,
             .staleness = options.staleness,
             .labels = labels,
             .steps = steps,

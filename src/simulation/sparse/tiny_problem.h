@@ -71,7 +71,6 @@ class TinyProblem {
     host::Disk* disk = nullptr;
     std::uint64_t checkpoint_every = 0;
     std::function<bool()> lasts = {};  // FleetCheckpoints::lasts of all members
-    std::size_t microbatches = 1;
     std::size_t staleness = 0;
     std::set<StepNumber>* fresh =
         nullptr;                    // steps that members began only after all steps before; outlives all jobs

@@ -50,11 +50,11 @@ class ChoiceWords : public ::testing::Test {
 };
 
 void ChoiceWords::expect_records() {
-  expect<DataFormat>("data.format", [](const TrainConfig& c) { return c.data.format; },
-                     {{"xmc", DataFormat::kXmc},
-                      {"jsonl", DataFormat::kJsonl},
-                      {"sessions", DataFormat::kSessions},
-                      {"text", DataFormat::kText}});
+  expect<data::RecordFormat>("data.format", [](const TrainConfig& c) { return c.data.format; },
+                             {{"xmc", data::RecordFormat::kXmc},
+                              {"jsonl", data::RecordFormat::kJsonlText},
+                              {"sessions", data::RecordFormat::kSessions},
+                              {"text", data::RecordFormat::kText}});
   expect<Weighting>("data.weighting", [](const TrainConfig& c) { return c.data.weighting; },
                     {{"none", Weighting::kNone}, {"tfidf", Weighting::kTfIdf}, {"l2", Weighting::kL2}});
   expect<data::WindowMode>("word2vec.mode", [](const TrainConfig& c) { return c.word2vec.mode; },

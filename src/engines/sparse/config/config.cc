@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "engines/sparse/config/negatives_plan.h"
-#include "kernels/products.h"
 
 namespace gossamer::sparse_engine {
 namespace {
@@ -28,7 +27,7 @@ Rows data_keys() {
       key<&T::data, &DataConfig::test>("data.test", {},
                                        "test records; when given, the finished model is measured on them"),
       key<&T::data, &DataConfig::format>(
-          "data.format", {.choices = {"xmc", "jsonl", "sessions", "text"}},
+          "data.format", {.choices = {data::kRecordFormatWords.begin(), data::kRecordFormatWords.end()}},
           "how the records are written; auto: told by the content; sessions and plain text need to be said"),
       key<&T::data, &DataConfig::weighting>(
           "data.weighting", {.choices = {"none", "tfidf", "l2"}},
@@ -236,9 +235,6 @@ Rows cluster_keys() {
       key<&T::cluster, &ClusterConfig::exchange>(
           "cluster.exchange", {.choices = {"shares", "dslide"}},
           "what nodes tell of their scores: two numbers a sample, or all of them (D-SLIDE, to compare with)"),
-      key<&T::cluster, &ClusterConfig::microbatches>(
-          "cluster.microbatches", {.min = 1, .max = 16},
-          "parts of a step's samples: nodes compute one while they exchange another; trains the same"),
       key<&T::cluster, &ClusterConfig::staleness>("cluster.staleness", {.max = 1},
                                                   "1: nodes have two steps in flight, which hides half of "
                                                   "what they wait for; a step lacks one before it"),
@@ -260,32 +256,18 @@ Error usage(std::string_view where, std::string what) {
   return {.kind = ErrorKind::kUsage, .where = std::string(where), .what = std::move(what)};
 }
 
-Result<void> check_microbatches(const TrainConfig& config) {
-  const ClusterConfig& cluster = config.cluster;
-  if (cluster.microbatches == 1) return {};
-  if (cluster.staleness > 0 || cluster.exchange != ExchangeKind::kShares || finds_negatives(config)) {
-    Error error = usage("cluster.microbatches", "samples of a step cannot be exchanged in parts");
-    error.got = fmt::format("{} beside cluster.staleness = 1, cluster.exchange = dslide or hash tables",
-                            cluster.microbatches);
-    error.expected = "cluster.microbatches = 1, or none of these";
-    error.fix = "leave out cluster.microbatches";
-    return error;
-  }
-  const std::uint64_t each = kernels::kPanelMultiple;
-  if (config.train.batch % (cluster.microbatches * each) != 0) {
-    Error error = usage("cluster.microbatches", "samples of a step cannot be cut into equal parts");
-    error.got = fmt::format("{} with train.batch = {}", cluster.microbatches, config.train.batch);
-    error.expected = fmt::format("train.batch a multiple of {} samples for each", each);
-    error.fix = "choose fewer, or another train.batch";
-    return error;
-  }
-  return {};
+// Keys of older run directories.
+std::vector<settings::RemovedKey> removed_keys() {
+  return {{.name = "cluster.microbatches",
+           .value = "1",
+           .why = "parts of a step trained the same, and took at most 2 % off its time"}};
 }
 
 }  // namespace
 
 const settings::KeyTable<TrainConfig>& train_keys() {
-  static const settings::KeyTable<TrainConfig> table({.listed_by = "gossamer train --keys"}, all_keys());
+  static const settings::KeyTable<TrainConfig> table({.listed_by = "gossamer train --keys"}, all_keys(),
+                                                     removed_keys());
   return table;
 }
 
@@ -305,14 +287,14 @@ Result<void> validate(const TrainConfig& config) {
     error.fix = "lower optimizer.beta1 or raise optimizer.beta2";
     return error;
   }
-  if (config.data.format == DataFormat::kText && config.predict.instances) {
+  if (config.data.format == data::RecordFormat::kText && config.predict.instances) {
     Error error = usage("predict.instances", "windows of a text are not kept in the model");
     error.got = "true with data.format = text";
     error.expected = "predict.instances = false";
     error.fix = "set predict.instances=false, or start from the preset word2vec";
     return error;
   }
-  if (config.data.format == DataFormat::kText && config.train.input_dropout > 0) {
+  if (config.data.format == data::RecordFormat::kText && config.train.input_dropout > 0) {
     Error error = usage("train.input_dropout", "nothing of a window is left out but by word2vec.sample");
     error.got = fmt::format("{} with data.format = text", config.train.input_dropout);
     error.expected = "train.input_dropout = 0";
@@ -327,7 +309,6 @@ Result<void> validate(const TrainConfig& config) {
     error.fix = "leave out cluster.exchange, or start from the preset slide";
     return error;
   }
-  if (auto checked = check_microbatches(config); !checked.ok()) return checked;
   return check_negatives(config);
 }
 

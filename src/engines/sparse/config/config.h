@@ -14,6 +14,7 @@
 #include "base/result.h"
 #include "kernels/isa.h"
 #include "kernels/kernels.h"
+#include "learn/data/record_format.h"
 #include "learn/data/text_windows.h"
 #include "learn/sparse/negatives/found_rows.h"
 #include "learn/sparse/negatives/hash_negatives.h"
@@ -27,7 +28,6 @@
 namespace gossamer::sparse_engine {
 
 enum class Weighting { kNone, kTfIdf, kL2 };
-enum class DataFormat { kXmc, kJsonl, kSessions, kText };
 enum class ComparisonKind { kOwn, kNet };
 enum class MomentsKind { kElement, kEmbeddingBlock, kBlock };
 enum class ExchangeKind { kShares, kDslide };
@@ -35,7 +35,7 @@ enum class ExchangeKind { kShares, kDslide };
 struct DataConfig {
   std::string train = {};
   std::string test = {};
-  std::optional<DataFormat> format = {};
+  std::optional<data::RecordFormat> format = {};  // one of data::kRecordFormatWords
   std::optional<Weighting> weighting = {};
   std::uint64_t skip_bad = 0;
   bool operator==(const DataConfig&) const = default;
@@ -164,7 +164,6 @@ struct CheckpointConfig {
 struct ClusterConfig {
   net::Codec codec = net::Codec::kBf16;
   ExchangeKind exchange = ExchangeKind::kShares;
-  std::uint32_t microbatches = 1;                    // of a step
   std::uint32_t staleness = 0;                       // steps whose updates a step does without, 0 or 1
   std::optional<std::uint32_t> snapshot_every = {};  // steps
   std::uint32_t copies = 1;                          // of each part, in addition to its holder's

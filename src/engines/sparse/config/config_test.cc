@@ -189,19 +189,6 @@ TEST(Config, ValidatesAcrossKeys) {
   config.train.sampled = 1;
   EXPECT_TRUE(validate(config).ok());
   config = {};
-  config.train.batch = 256;
-  for (const std::uint32_t parts : {1U, 2U, 8U}) {
-    config.cluster.microbatches = parts;
-    EXPECT_TRUE(validate(config).ok()) << parts;
-  }
-  for (const std::uint32_t parts : {3U, 16U}) {
-    config.cluster.microbatches = parts;
-    EXPECT_FALSE(validate(config).ok()) << parts;
-  }
-  config.cluster.microbatches = 2;
-  config.cluster.staleness = 1;
-  EXPECT_FALSE(validate(config).ok());
-  config = {};
   config.cluster.exchange = ExchangeKind::kDslide;
   EXPECT_TRUE(validate(config).ok());
   config.train.hard_negatives = 8;
@@ -232,6 +219,19 @@ TEST(Config, RoundTripsThroughToml) {
   config.optimizer.epsilon = 1e-30;
   config.predict.instances = false;
   EXPECT_EQ(*back(), config);
+}
+
+// A run.toml of an older program is read: keys that are no more have the value that every run has now.
+TEST(Config, ReadsOlderRuns) {
+  const auto read = [](std::string_view text) {
+    return settings::read_config(train_keys(), text, "run.toml");
+  };
+  EXPECT_EQ(*read("[cluster]\nmicrobatches = 1\ncopies = 1\n"), TrainConfig());
+  EXPECT_THAT(read("[cluster]\nmicrobatches = 2\n").error().message(),
+              HasSubstr("run.toml:2:1: the key 'cluster.microbatches' was removed"));
+  TrainConfig config;
+  EXPECT_THAT(set_key(config, "cluster.microbatches", "1").error().message(),
+              HasSubstr("leave cluster.microbatches out"));
 }
 
 // Every preset parses and is a valid config.

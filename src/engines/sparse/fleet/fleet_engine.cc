@@ -44,7 +44,7 @@ void FleetEngine::prepared(Instant now) {
   life_->job = job_;
   life_->bench->learner = std::make_unique<FleetLearner>(*job_, clock_);
   life_->bench->vault = std::make_unique<Vault>(*job_);
-  life_->rounds = step_rounds(job_->shape.layers(), job_->microbatches);
+  life_->rounds = step_rounds(job_->shape.layers());
   life_->order.emplace(life_->rounds.size(), job_->staleness);
   process_.member()->ready(now);
 }
@@ -132,8 +132,6 @@ void FleetEngine::report_rest(Instant now) {
   if (life_->snapshot)
     reach(life_->snapshot->stored ? FleetProbe::kSnapshotStored : FleetProbe::kSnapshotUnfinished);
   if (life_->bench->evaluation != nullptr) reach(FleetProbe::kEvaluationCut);
-  if (life_->order && life_->order->rounds_left() % life_->job->microbatches != 0)
-    reach(FleetProbe::kRestAmongParts);
   life_->bench->recovery.reset();
   if (life_->evaluating) life_->upkeep.emplace_back([](Bench& bench) { bench.evaluation.reset(); });
   sparse_fleet::Report report;
@@ -241,11 +239,10 @@ void FleetEngine::compute_round(const StepOrder::Item& item) {
   const StepWish wish = stopping_ ? StepWish::kHalt : StepWish::kNothing;
   want(Doing::kStepping, [bench, round, wish, step = item.step, epoch = life_->installed, sent = sent()] {
     const auto& due = bench->learner->job().checkpoints.due;
-    const bool last = round.microbatch + 1 == bench->learner->job().microbatches;
-    const bool last_to_give = last && round.kind == FleetRound::Kind::kGradient && round.layer == 0;
+    const bool last_to_give = round.kind == FleetRound::Kind::kGradient && round.layer == 0;
     if (last_to_give) bench->learner->wish(due && due() ? std::max(wish, StepWish::kCheckpoint) : wish);
     bench->give(bench->learner->round(step, round, bench->got));
-    if (last && round.kind == FleetRound::Kind::kFinish) bench->learner->tell(epoch, sent);
+    if (round.kind == FleetRound::Kind::kFinish) bench->learner->tell(epoch, sent);
   });
 }
 
@@ -329,11 +326,10 @@ void FleetEngine::go_on_stepping(Instant now) {
   if (!waits) compute_round(*item);
 }
 
-// The round whose gifts this round begins with. Nothing for the first rounds of a step.
+// The round whose gifts this round begins with. Nothing for the first round of a step.
 std::optional<StepOrder::Item> FleetEngine::needed_by(const StepOrder::Item& item) const {
-  const std::size_t before = life_->job->microbatches;
-  if (item.round < before) return std::nullopt;
-  return StepOrder::Item{.step = item.step, .round = item.round - before};
+  if (item.round == 0) return std::nullopt;
+  return StepOrder::Item{.step = item.step, .round = item.round - 1};
 }
 
 // No step is in flight. Returns whether something must be done before the next step.

@@ -29,13 +29,12 @@ std::optional<sparse::NetworkPart> FleetEngine::part() const {
 std::optional<FleetEngine::TakenUp> FleetEngine::taken_up() const {
   if (!life_ || !life_->layout) return std::nullopt;
   const bool stored = life_->snapshot && life_->snapshot->stored;
-  const std::size_t left = life_->order->rounds_left();
   return TakenUp{.epoch = life_->installed,
                  .rank = life_->rank,
                  .layout = *life_->layout,
                  .plan = life_->plan,
                  .recovered = life_->recovered == life_->installed,
-                 .lacks_no_more = left > 0 && left <= life_->job->microbatches,
+                 .lacks_no_more = life_->order->rounds_left() == 1,
                  .known_by_all = life_->copies.step,
                  .stored = stored ? life_->snapshot->step : life_->copies.step,
                  .all_kept = life_->copies.step > life_->job->start && all_kept()};

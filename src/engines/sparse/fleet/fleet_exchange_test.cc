@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Members exchange in other ways than the usual one: all outputs, or in microbatches.
+// Members exchange in another way than the usual one: all outputs.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -112,56 +112,6 @@ TEST(FleetExchange, OutputsCostWhatThePageSays) {
   const double all = bytes_of_a_step(ExchangeKind::kDslide);
   const double scored = 3 * (4.0 * 256 + 8.0 * 256 * 512 / 4);
   EXPECT_NEAR(all - own, scored - 3 * 8.0 * 256, 0.02 * scored);
-}
-
-// Claim: samples that go through a step in microbatches train the same network, too. The number of members
-// and dense layers does not matter, and a killed member costs nothing.
-TEST(FleetExchange, Microbatches) {
-  for (const std::vector<std::size_t>& dense : {std::vector<std::size_t>{}, {96, 64}}) {
-    for (const std::size_t microbatches : {2, 4}) {
-      for (const std::size_t nodes : {1, 2, 4, 8}) {
-        const TinyProblem problem(
-            {.dense = dense, .samples = 128, .steps = 48, .microbatches = microbatches});
-        SparseFleet fleet(problem, {.first_members = nodes, .copies = 2, .seed = nodes});
-        ASSERT_NO_FATAL_FAILURE(train_with_deaths(fleet, nodes, StepNumber(17)));
-        sparse::Network alone = problem.train_alone();
-        EXPECT_LT(fleet.distance_to(alone), 1e-4)
-            << nodes << " nodes, " << dense.size() << " dense layers, " << microbatches << " microbatches";
-      }
-    }
-  }
-}
-
-// Claim: microbatches whose exchanges are rounded train the same network up to the rounding.
-TEST(FleetExchange, MicrobatchesRoundWhatTravels) {
-  for (const auto& [codec, distance] :
-       {std::pair(net::Codec::kBf16, 0.05), std::pair(net::Codec::kInt8, 0.07)}) {
-    const TinyProblem problem(
-        {.dense = {96, 64}, .samples = 128, .steps = 60, .codec = codec, .microbatches = 4});
-    SparseFleet fleet(problem, {});
-    while (fleet.step() < StepNumber(18) && !fleet->failure()) fleet->run_for(0.01);
-    fleet->kill("m2");
-    fleet->run_for(60);
-    ASSERT_EQ(fleet->failure(), std::nullopt) << *fleet->failure();
-    ASSERT_TRUE(fleet.done()) << fleet->log();
-    sparse::Network alone = problem.train_alone();
-    EXPECT_LT(fleet.distance_to(alone), distance) << name(codec);
-  }
-}
-
-// Claim: the exchanges of several microbatches are under way together. Four cost no more delays than one.
-TEST(FleetExchange, MicrobatchesShareTheirDelays) {
-  const TinyProblem problem({.samples = 128, .steps = 60, .snapshot_every = 1000, .microbatches = 4});
-  SparseFleet fleet(problem, {.longest_work = Duration{1}});
-  const auto go_to = [&](std::uint64_t step) {
-    while (fleet.step() < StepNumber(step) && !fleet->failure()) fleet->run_for(0.001);
-  };
-  go_to(10);
-  const Instant begin = fleet->timeline().now();
-  go_to(50);
-  EXPECT_EQ(fleet->failure(), std::nullopt) << *fleet->failure();
-  // Three exchanges of 10 ms one way.
-  EXPECT_LE((fleet->timeline().now() - begin).seconds() / 40, 1.08 * 3 * 0.010);
 }
 
 }  // namespace

@@ -58,6 +58,12 @@ class RecentMean {
   std::uint64_t count_ = 0;  // steps
 };
 
+// A removed key's line of run.toml. It stays in the fingerprint, so that checkpoints of older programs are
+// resumed.
+constexpr std::string_view kOfOlderRuns =
+    "microbatches = 1                         # parts of a step's samples: nodes compute one while they "
+    "exchange another; trains the same; an integer 1..16\n";
+
 // The fingerprint of the keys that shape the trained network. It leaves out where data lies, how it is
 // checkpointed and how it is used afterwards.
 std::uint64_t config_fingerprint(TrainConfig config) {
@@ -65,7 +71,8 @@ std::uint64_t config_fingerprint(TrainConfig config) {
   config.checkpoint = {};
   config.cluster = {.codec = config.cluster.codec, .staleness = config.cluster.staleness};
   config.predict = {};
-  const std::string text = settings::to_toml(train_keys().values(config));
+  std::string text = settings::to_toml(train_keys().values(config));
+  text.insert(text.find("\nstaleness = ") + 1, kOfOlderRuns);
   return XXH3_64bits(text.data(), text.size());
 }
 

@@ -4,7 +4,7 @@
 // on any error what was there before stays. Several sources are read one after another, as one file would be;
 // each may have its own header. --skip-bad counts over all of them.
 //
-// Text is not imported here: it needs a featurizer (learn/text). Thread rule: the calling thread (reading.h).
+// learn/text/text_import.h imports records of text likewise. Thread rule: the calling thread (reading.h).
 #pragma once
 
 #include <span>

@@ -357,7 +357,6 @@ void Recovery::catch_up() {
   std::vector<float> gradient;
   if (size_of(columns) > 0) gradient = sum_of(0, columns).steps.front();
   reached(job_.probes, FleetProbe::kCaughtUp);
-  if (job_.microbatches > 1) reached(job_.probes, FleetProbe::kCaughtUpParts);
   learner_.catch_up(gradient);
   if (job_.defect != FleetDefect::kApplyTwice) return;
   learner_.set_applied(StepNumber(plan_.resume.value - 1));

@@ -78,7 +78,6 @@ void Recovery::replay_round(const Patch& patch, sparse::Learner& learner, const 
 
 void Recovery::begin_again(const Patch& patch, sparse::Learner& learner, StepNumber step) {
   reached(job_.probes, FleetProbe::kReplayedStep);
-  if (job_.microbatches > 1) reached(job_.probes, FleetProbe::kReplayedParts);
   if (job_.codec != net::Codec::kF32) reached(job_.probes, FleetProbe::kReplayedRounded);
   const LoggedStep& logged = learner_.log().at(step);
   const auto [place, first] = batches_.try_emplace(step);
@@ -98,7 +97,7 @@ void Recovery::begin_again(const Patch& patch, sparse::Learner& learner, StepNum
 // Takes the sum of what all members added to dh of the patch's columns.
 void Recovery::take_sum(const Patch& patch, sparse::Learner& learner, StepNumber step) {
   const Sum& sum = sum_of(patch.piece.layer, patch.piece.range);
-  set_columns(sum.steps[step.value - sum.want.begin.value], {0, learner_.rows()},
+  set_columns(sum.steps[step.value - sum.want.begin.value], learner_.rows(),
               learner.state().layers[patch.piece.layer]);
 }
 

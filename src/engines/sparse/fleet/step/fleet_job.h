@@ -67,7 +67,7 @@ struct FleetCheckpoints {
 // together, and it is put together on the disk (docs/adr/0019-members-score-what-they-hold.md). `config` is
 // resolved.
 [[nodiscard]] inline bool stays_in_parts(const TrainConfig& config) {
-  return !config.predict.instances && config.data.format != DataFormat::kText;
+  return !config.predict.instances && config.data.format != data::RecordFormat::kText;
 }
 
 // The records on which all members together measure the trained network (fleet_evaluation.h).
@@ -97,7 +97,6 @@ struct FleetJob {
   std::uint64_t snapshot_every = 16;              // steps, >= 1
   net::Codec codec = net::Codec::kF32;            // for the exchanges of a step
   ExchangeKind exchange = ExchangeKind::kShares;  // dslide: not with hash tables whose sets are shared
-  std::size_t microbatches = 1;                   // in a step (Learner); more than one: no staleness, shares
   std::size_t staleness = 0;  // steps whose updates a step does without, 0 or 1 (step_order.h)
   // Borrowed for the job's life. Labels are output rows (sparse::by_row(), RowSteps).
   const sparse::LabelCounts& labels;

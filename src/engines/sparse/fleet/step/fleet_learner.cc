@@ -27,22 +27,20 @@ bool gathers_outputs(const FleetJob& job) { return job.exchange == ExchangeKind:
 std::size_t mark_bytes(const FleetJob& job, FleetRound round) {
   const bool last = round.layer + 1 == job.shape.layers();
   if (round.kind == Kind::kHidden) return last && gathers_outputs(job) ? sizeof(std::uint64_t) : 0;
-  const bool wished =
-      round.layer == 0 && round.microbatch + 1 == job.microbatches && job.defect != FleetDefect::kNoBarrier;
+  const bool wished = round.layer == 0 && job.defect != FleetDefect::kNoBarrier;
   return wished ? 1 : 0;
 }
 
-// Bytes of the matrix alone, which has the samples of a microbatch.
+// Bytes of the matrix alone.
 std::uint64_t matrix_bytes(const FleetJob& job, std::size_t layer, const NetworkPart& part) {
   const host::Range& columns = columns_of(part, layer);
-  return net::encoded_bytes(
-      job.codec, {.rows = job.learner.batch_max / job.microbatches, .columns = columns.end - columns.begin});
+  return net::encoded_bytes(job.codec,
+                            {.rows = job.learner.batch_max, .columns = columns.end - columns.begin});
 }
 
 // Bytes in which a member tells its loss shares, or its scores, of which it has `scores` at most.
 std::uint64_t share_bytes(const FleetJob& job, std::uint64_t scores) {
-  return gathers_outputs(job) ? output_bytes(job, scores)
-                              : job.learner.batch_max / job.microbatches * sizeof(PartitionShare);
+  return gathers_outputs(job) ? output_bytes(job, scores) : job.learner.batch_max * sizeof(PartitionShare);
 }
 
 // A byte that is no wish counts as kNothing.
@@ -60,25 +58,14 @@ void add_shares(const Slices& told, std::span<PartitionShare> sums) {
     sparse::add_share(sums[sample], shares[sample]);
 }
 
-// Appends the samples of a microbatch behind those before. That is possible as each row of a matrix is a run
-// of bytes.
-void log_piece(std::vector<ColumnPiece>& logged, std::size_t rank, const ColumnPiece& piece) {
-  if (logged.size() == rank) return logged.push_back(piece);
-  Slices& bytes = logged[rank].bytes;
-  bytes.insert(bytes.end(), piece.bytes.begin(), piece.bytes.end());
-}
-
 }  // namespace
 
-std::vector<FleetRound> step_rounds(std::size_t layers, std::size_t microbatches) {
+std::vector<FleetRound> step_rounds(std::size_t layers) {
   std::vector<FleetRound> rounds;
-  const auto add = [&](Kind kind, std::size_t layer) {
-    for (std::size_t i = 0; i < microbatches; ++i) rounds.push_back({kind, layer, i});
-  };
-  for (std::size_t layer = 0; layer < layers; ++layer) add(Kind::kHidden, layer);
-  add(Kind::kShares, 0);
-  for (std::size_t layer = layers; layer-- > 0;) add(Kind::kGradient, layer);
-  add(Kind::kFinish, 0);
+  for (std::size_t layer = 0; layer < layers; ++layer) rounds.push_back({Kind::kHidden, layer});
+  rounds.push_back({Kind::kShares});
+  for (std::size_t layer = layers; layer-- > 0;) rounds.push_back({Kind::kGradient, layer});
+  rounds.push_back({Kind::kFinish});
   return rounds;
 }
 
@@ -110,22 +97,15 @@ void fill_hidden(const LoggedStep& logged, const PieceCodec& codec, const sparse
   }
 }
 
-void set_columns(std::span<const float> sum, const host::Range& samples, LayerState& layer) {
+void set_columns(std::span<const float> sum, std::size_t rows, LayerState& layer) {
   const std::size_t width = layer.own.end - layer.own.begin;
-  CHECK(sum.size() == (samples.end - samples.begin) * width, sum.size(), samples.begin, samples.end, width);
-  for (std::size_t sample = samples.begin; sample < samples.end; ++sample) {
-    std::copy_n(sum.data() + (sample - samples.begin) * width, width,
-                layer.dh.data() + sample * layer.stride + layer.own.begin);
-  }
+  CHECK(sum.size() == rows * width, sum.size(), rows, width);
+  for (std::size_t row = 0; row < rows; ++row)
+    std::copy_n(sum.data() + row * width, width, layer.dh.data() + row * layer.stride + layer.own.begin);
 }
 
 FleetLearner::FleetLearner(const FleetJob& job, const host::Clock* clock)
-    : job_(job),
-      clock_(clock),
-      codec_(job.kernels, job.learner.batch_max),
-      travel_codec_(job.kernels, job.learner.batch_max / job.microbatches) {
-  CHECK(job.microbatches == 1 || job.staleness == 0, job.microbatches, job.staleness);
-}
+    : job_(job), clock_(clock), codec_(job.kernels, job.learner.batch_max) {}
 
 ComputeTime FleetLearner::time_now() const {
   if (clock_ == nullptr) return {};
@@ -139,11 +119,6 @@ void FleetLearner::timed(FunctionRef<void()> compute) {
   part_time_.took = part_time_.took + (after.took - before.took);
   part_time_.cpu = part_time_.cpu + (after.cpu - before.cpu);
   part_time_.process_cpu = part_time_.process_cpu + (after.process_cpu - before.process_cpu);
-}
-
-host::Range FleetLearner::samples_of(std::size_t microbatch) const {
-  const std::size_t each = rows() / job_.microbatches;
-  return {microbatch * each, (microbatch + 1) * each};
 }
 
 std::uint64_t FleetLearner::most_round_bytes(const FleetJob& job, FleetRound round, const NetworkPart& part) {
@@ -177,7 +152,6 @@ void FleetLearner::hold(std::unique_ptr<sparse::Network> network) {
   }
   sparse::LearnerOptions options = job_.learner;
   options.keep_scores = gathers_outputs(job_);
-  options.microbatches = job_.microbatches;
   for (std::size_t i = 0; i <= job_.staleness; ++i) {
     stepping_.push_back(
         {.learner = std::make_unique<sparse::Learner>(sparse::Learner::Parts{.network = *network_,
@@ -198,43 +172,36 @@ void FleetLearner::join(std::vector<NetworkPart> parts, std::size_t rank) {
 
 Result<Slices> FleetLearner::round(StepNumber step, FleetRound round, std::span<const Slices> got) {
   const std::size_t layers = job_.shape.layers();
-  const std::size_t microbatch = round.microbatch;
-  const auto of = [&](Kind kind, std::size_t layer) { return FleetRound{kind, layer, microbatch}; };
   const bool begins = round.kind == Kind::kHidden && round.layer == 0;
-  if (begins) {
-    if (microbatch == 0) begin_step(step);
-    CHECK(opens_ == step, step.value, microbatch);
-  } else {
+  if (begins)
+    begin_step(step);
+  else
     open(step);
-    learner(step).take_up(microbatch);
-  }
   switch (round.kind) {
     case Kind::kHidden:
       if (begins) {
-        timed([&] { learner(step).embed_ahead(samples_ahead_.view(), step, microbatch); });
+        timed([&] { learner(step).embed_ahead(samples_ahead_.view(), step); });
       } else {
-        if (auto taken = take_hidden(step, of(Kind::kHidden, round.layer - 1), got); !taken.ok())
-          return taken.error();
+        if (auto taken = take_hidden(step, round.layer - 1, got); !taken.ok()) return taken.error();
         timed([&] { learner(step).deepen(round.layer - 1); });
       }
       return give_hidden(step, round);
     case Kind::kShares:
-      if (auto taken = take_hidden(step, of(Kind::kHidden, layers - 1), got); !taken.ok())
-        return taken.error();
+      if (auto taken = take_hidden(step, layers - 1, got); !taken.ok()) return taken.error();
       finish_rows();
       timed([&] { learner(step).score(); });
-      return give_shares(step, microbatch);
+      return give_shares(step);
     case Kind::kGradient:
       if (round.layer + 1 == layers) {
-        if (auto taken = take_shares(step, microbatch, got); !taken.ok()) return taken.error();
+        if (auto taken = take_shares(step, got); !taken.ok()) return taken.error();
       } else {
-        take_gradient(step, of(Kind::kGradient, round.layer + 1), got);
+        take_gradient(step, round.layer + 1, got);
         timed([&] { learner(step).descend(round.layer); });
       }
       return give_gradient(step, round);
     case Kind::kFinish:
-      take_gradient(step, of(Kind::kGradient, 0), got);
-      if (microbatch + 1 == job_.microbatches) finish(step);
+      take_gradient(step, 0, got);
+      finish(step);
       return Slices();
   }
   CHECK(false, static_cast<int>(round.kind));
@@ -290,11 +257,10 @@ sparse::Network& FleetLearner::network() {
 
 Slices FleetLearner::give_hidden(StepNumber step, FleetRound round) {
   LayerState& state = round.layer == 0 ? learner(step).ahead() : learner(step).state().layers[round.layer];
-  const std::span<float> h = state.h.span().subspan(samples_of(round.microbatch).begin * state.stride);
-  const ColumnPiece piece =
-      travel_codec_.encode(job_.codec, h, state.stride, columns_of(parts_[me_], round.layer));
+  const std::span<float> h = state.h.span();
+  const ColumnPiece piece = codec_.encode(job_.codec, h, state.stride, columns_of(parts_[me_], round.layer));
   // This member goes on with the rounded values, which are what the others see.
-  if (job_.codec != net::Codec::kF32) travel_codec_.copy(piece, state.stride, h);
+  if (job_.codec != net::Codec::kF32) codec_.copy(piece, state.stride, h);
   Slices all = piece.bytes;
   if (mark_bytes(job_, round) > 0) {
     list(step);
@@ -304,19 +270,17 @@ Slices FleetLearner::give_hidden(StepNumber step, FleetRound round) {
   return all;
 }
 
-Result<void> FleetLearner::take_hidden(StepNumber step, FleetRound of, std::span<const Slices> got) {
-  const std::size_t layer = of.layer;
+Result<void> FleetLearner::take_hidden(StepNumber step, std::size_t layer, std::span<const Slices> got) {
   LayerState& state = learner(step).state().layers[layer];
-  const std::span<float> h = state.h.span().subspan(samples_of(of.microbatch).begin * state.stride);
   stepping(step).scores.assign(parts_.size(), 0);
   for (std::size_t rank = 0; rank < parts_.size(); ++rank) {
     SliceReader reader(got[rank]);
     // The log keeps the piece for long. It gets memory of its own, so that the buffer in which it came can be
     // used again.
     const ColumnPiece piece{columns_of(parts_[rank], layer), job_.codec,
-                            travel_codec_.contiguous(reader.take(matrix_bytes(job_, layer, parts_[rank])))};
-    if (rank != me_) travel_codec_.copy(piece, state.stride, h);
-    log_piece(log_[step].hidden[layer], rank, piece);
+                            codec_.contiguous(reader.take(matrix_bytes(job_, layer, parts_[rank])))};
+    if (rank != me_) codec_.copy(piece, state.stride, state.h.span());
+    log_[step].hidden[layer].push_back(piece);
     if (reader.left() == 0) continue;
     auto counted = read_score_count(job_, reader.take(reader.left()), parts_[rank]);
     if (!counted.ok()) return counted.error();
@@ -325,16 +289,14 @@ Result<void> FleetLearner::take_hidden(StepNumber step, FleetRound of, std::span
   return {};
 }
 
-Slices FleetLearner::own_shares(StepNumber step, std::size_t microbatch) {
+Slices FleetLearner::own_shares(StepNumber step) {
   sparse::Learner& own = learner(step);
-  const host::Range samples = samples_of(microbatch);
   if (gathers_outputs(job_)) return write_outputs(job_, own.scores(), own.state().samples, scores(step, me_));
-  return {Slice::copy_of(
-      std::as_bytes(std::span(own.state().shares.data() + samples.begin, samples.end - samples.begin)))};
+  return {Slice::copy_of(std::as_bytes(own.state().shares.span().first(rows())))};
 }
 
-Slices FleetLearner::give_shares(StepNumber step, std::size_t microbatch) {
-  Slices all = own_shares(step, microbatch);
+Slices FleetLearner::give_shares(StepNumber step) {
+  Slices all = own_shares(step);
   if (!hashed_) return all;
   const bool asked = hashed_->begun(step);
   const Slices found =
@@ -343,20 +305,17 @@ Slices FleetLearner::give_shares(StepNumber step, std::size_t microbatch) {
   return all;
 }
 
-Result<void> FleetLearner::take_shares(StepNumber step, std::size_t microbatch, std::span<const Slices> got) {
+Result<void> FleetLearner::take_shares(StepNumber step, std::span<const Slices> got) {
   LoggedStep& logged = log_[step];
   logged.sums.resize(rows());
-  const host::Range samples = samples_of(microbatch);
-  const std::span<PartitionShare> sums =
-      std::span(logged.sums).subspan(samples.begin, samples.end - samples.begin);
   if (job_.hashed && step.value >= job_.hashed->first_step) logged.found = nothing_found(job_);
   for (std::size_t rank = 0; rank < got.size(); ++rank) {
     SliceReader reader(got[rank]);
     const Slices told = reader.take(share_bytes(job_, scores(step, rank)));
     if (gathers_outputs(job_)) {
-      if (auto added = add_outputs(job_, told, parts_[rank], sums); !added.ok()) return added;
+      if (auto added = add_outputs(job_, told, parts_[rank], logged.sums); !added.ok()) return added;
     } else {
-      add_shares(told, sums);
+      add_shares(told, logged.sums);
     }
     if (logged.found) {
       const Slices rest = reader.take(reader.left());
@@ -370,32 +329,29 @@ Result<void> FleetLearner::take_shares(StepNumber step, std::size_t microbatch, 
 
 Slices FleetLearner::give_gradient(StepNumber step, FleetRound round) {
   const LayerState& state = learner(step).state().layers[round.layer];
-  const std::span<const float> dh =
-      state.dh.span().subspan(samples_of(round.microbatch).begin * state.stride);
   Slices all;
   for (std::size_t rank = 0; rank < parts_.size(); ++rank) {
     const ColumnPiece piece =
-        travel_codec_.encode(job_.codec, dh, state.stride, columns_of(parts_[rank], round.layer));
+        codec_.encode(job_.codec, state.dh.span(), state.stride, columns_of(parts_[rank], round.layer));
     for (const Slice& slice : piece.bytes) all.push_back(slice);
     all.push_back(Slice::of(std::string(mark_bytes(job_, round), static_cast<char>(wish_))));
-    if (job_.defect != FleetDefect::kLostLog) log_piece(log_[step].gradients[round.layer], rank, piece);
+    if (job_.defect != FleetDefect::kLostLog) log_[step].gradients[round.layer].push_back(piece);
   }
   return all;
 }
 
 // Adds up in the order of ranks, so that the sum is the same each time.
-void FleetLearner::take_gradient(StepNumber step, FleetRound of, std::span<const Slices> got) {
-  const host::Range columns = columns_of(parts_[me_], of.layer);
-  const host::Range samples = samples_of(of.microbatch);
-  gradient_.assign((samples.end - samples.begin) * (columns.end - columns.begin), 0);
-  const std::uint64_t bytes = matrix_bytes(job_, of.layer, parts_[me_]);
+void FleetLearner::take_gradient(StepNumber step, std::size_t layer, std::span<const Slices> got) {
+  const host::Range columns = columns_of(parts_[me_], layer);
+  gradient_.assign(rows() * (columns.end - columns.begin), 0);
+  const std::uint64_t bytes = matrix_bytes(job_, layer, parts_[me_]);
   agreed_ = StepWish::kNothing;
   for (const Slices& one : got) {
     SliceReader reader(one);
-    travel_codec_.add({columns, job_.codec, reader.take(bytes)}, columns, gradient_);
+    codec_.add({columns, job_.codec, reader.take(bytes)}, columns, gradient_);
     if (reader.left() > 0) agreed_ = std::max(agreed_, read_wish(reader.take(1)));
   }
-  set_columns(gradient_, samples, learner(step).state().layers[of.layer]);
+  set_columns(gradient_, rows(), learner(step).state().layers[layer]);
 }
 
 void FleetLearner::finish(StepNumber step) {
@@ -421,7 +377,7 @@ void FleetLearner::tell(Epoch epoch, const engine::SentBytes& sent) const {
 }
 
 void FleetLearner::catch_up(std::span<const float> gradient) {
-  set_columns(gradient, {0, rows()}, learner(applied_).state().first());
+  set_columns(gradient, rows(), learner(applied_).state().first());
   finish(applied_);
   finish_rows();
   agreed_ = StepWish::kNothing;

@@ -7,9 +7,6 @@
 //   learner.join({parts by rank}, my rank);
 //   for each round of step_rounds(): given = learner.round(step, round, got);   // got: by rank
 //
-// The samples of a step may go through its rounds in microbatches. Then the exchanges of one are under way
-// while another is computed.
-//
 // If the job has staleness, two steps may be in flight, in the order of step_order.h.
 //
 // Weights change in the last round alone, which needs the gradients of all members. So a step is applied as a
@@ -50,18 +47,16 @@ struct FleetRound {
     kHidden,    // gathers h of the layer
     kShares,    // gathers loss shares of the partition sums
     kGradient,  // each member gives each other the receiver's columns of dh of the layer
-    kFinish,    // nothing more is given; the last microbatch's ends the step
+    kFinish,    // nothing more is given
   };
   Kind kind;
-  std::size_t layer = 0;       // a hidden one
-  std::size_t microbatch = 0;  // whose samples
+  std::size_t layer = 0;  // a hidden one
 };
 // What a member may ask of all when a step is done. A member that has applied the step knows the greatest
 // wish of all members. So all of them act at the same step.
 enum class StepWish : std::uint8_t { kNothing, kCheckpoint, kHalt };
-// The rounds of a step with so many hidden layers. A round needs the gifts of the same microbatch's round
-// before, which lies `microbatches` before it.
-[[nodiscard]] std::vector<FleetRound> step_rounds(std::size_t layers, std::size_t microbatches = 1);
+// The rounds of a step with so many hidden layers. A round needs the gifts of the round before.
+[[nodiscard]] std::vector<FleetRound> step_rounds(std::size_t layers);
 
 // The time that computing has taken, by the clock, and as CPU of the threads that compute.
 struct ComputeTime {
@@ -149,15 +144,12 @@ class FleetLearner {
   [[nodiscard]] ComputeTime time_now() const;
   void begin_step(StepNumber step);
   void open(StepNumber step);
-  // The samples of a microbatch.
-  [[nodiscard]] host::Range samples_of(std::size_t microbatch) const;
-  [[nodiscard]] Result<void> take_hidden(StepNumber step, FleetRound of, std::span<const Slices> got);
-  [[nodiscard]] Result<void> take_shares(StepNumber step, std::size_t microbatch,
-                                         std::span<const Slices> got);
-  void take_gradient(StepNumber step, FleetRound of, std::span<const Slices> got);
+  [[nodiscard]] Result<void> take_hidden(StepNumber step, std::size_t layer, std::span<const Slices> got);
+  [[nodiscard]] Result<void> take_shares(StepNumber step, std::span<const Slices> got);
+  void take_gradient(StepNumber step, std::size_t layer, std::span<const Slices> got);
   [[nodiscard]] Slices give_hidden(StepNumber step, FleetRound round);
-  [[nodiscard]] Slices give_shares(StepNumber step, std::size_t microbatch);
-  [[nodiscard]] Slices own_shares(StepNumber step, std::size_t microbatch);
+  [[nodiscard]] Slices give_shares(StepNumber step);
+  [[nodiscard]] Slices own_shares(StepNumber step);
   // The most scores that the member of `rank` may tell; 0 where scores are not exchanged.
   [[nodiscard]] std::uint64_t scores(StepNumber step, std::size_t rank) const {
     return stepping_[step.value % stepping_.size()].scores[rank];
@@ -168,9 +160,8 @@ class FleetLearner {
   const FleetJob job_;
   const host::Clock* const clock_;
   ComputeTime part_time_;
-  const PieceCodec codec_;         // for all samples
-  const PieceCodec travel_codec_;  // for those of a microbatch
-  std::vector<float> gradient_;    // of this member's columns, while parts are added up
+  const PieceCodec codec_;
+  std::vector<float> gradient_;  // of this member's columns, while parts are added up
   std::unique_ptr<sparse::Network> network_;
   std::unique_ptr<sparse::HashNegatives> hashed_;  // null: none, or no rows are held
   std::vector<Stepping> stepping_;
@@ -197,7 +188,7 @@ class FleetLearner {
 // Fills columns of h of a hidden layer from the log.
 void fill_hidden(const LoggedStep& logged, const PieceCodec& codec, const sparse::NetworkPiece& wanted,
                  sparse::BatchState& state);
-// Sets the layer's own columns of dh to `sum`, [samples][own columns], for these samples.
-void set_columns(std::span<const float> sum, const host::Range& samples, sparse::LayerState& layer);
+// Sets the layer's own columns of dh to `sum`, [rows][own columns].
+void set_columns(std::span<const float> sum, std::size_t rows, sparse::LayerState& layer);
 
 }  // namespace gossamer::sparse_engine

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Coordinator, the part with leases and the ledgers of samples.
-#include <algorithm>
-#include <utility>
+#include "cluster/control/books.h"
 
-#include "cluster/control/coordinator.h"
+#include <utility>
 
 namespace gossamer::cluster {
 namespace {
@@ -28,7 +25,20 @@ membership::ClaimRecord record_of(const Claim& claim) {
 
 }  // namespace
 
-void Coordinator::lease(Member& member, const membership::LeaseAsk& said, Instant now) {
+Books::Books(const Leadership& leadership, const Records& records, Instant now)
+    : options_(leadership.options),
+      workload_(leadership.workload),
+      run_(leadership.run),
+      outbox_(leadership.outbox),
+      tracks_(options_.tracks.begin(), options_.tracks.end()),
+      leases_(records.leases, records.fenced, now) {
+  take_up_rows(records);
+  for (const Lease& one : records.leases) {
+    if (run_.fenced.contains(one.holder)) outbox_.put(remove_lease(one));  // fenced before it was freed
+  }
+}
+
+Books::Objection Books::lease(const LedMember& member, const membership::LeaseAsk& said, Instant now) {
   const net::PeerId peer = peer_of(member.record);
   const LeaseRequest request{
       .lease = {.keys = {LeaseSpace(said.keys().space()), said.keys().begin(), said.keys().end()},
@@ -40,7 +50,7 @@ void Coordinator::lease(Member& member, const membership::LeaseAsk& said, Instan
                      request.lease.duration > Duration{} && request.lease.duration <= kLongestLease;
   if (!sound) {
     reach(ControlProbe::kImpossible);
-    return fence(peer.node, "it asked for what is no lease", now);
+    return "it asked for what is no lease";
   }
   LeaseAnswer answer{.outcome = LeaseOutcome::kNotHeld};
   if (said.wish() == membership::LeaseAsk::GRANT) {
@@ -53,18 +63,18 @@ void Coordinator::lease(Member& member, const membership::LeaseAsk& said, Instan
   if (answer.outcome == LeaseOutcome::kGranted)
     outbox_.put(put_lease({request.lease.keys, request.lease.holder, answer.duration}));
   // The answer promises time, which counts only if this process led when it was asked.
-  if (answer.outcome == LeaseOutcome::kRenewed && options_.defect != Defect::kUnprovenRenewal)
-    outbox_.guard();
+  if (answer.outcome == LeaseOutcome::kRenewed && guarded(Defect::kUnprovenRenewal)) outbox_.guard();
   ToMember message;
   membership::LeaseAnswer& told = *message.mutable_lease();
   told.set_number(said.number());
   told.set_outcome(static_cast<std::uint32_t>(answer.outcome));
   told.set_duration_ns(answer.duration.ns);
   told.set_holder(answer.holder.value);
-  tell(member, std::move(message));
+  outbox_.tell(member, std::move(message));
+  return std::nullopt;
 }
 
-void Coordinator::claim(Member& member, const membership::ClaimAsk& said) {
+void Books::claim(const LedMember& member, const membership::ClaimAsk& said) {
   const Claim claim{.track = TrackId(said.track()),
                     .step = StepNumber(said.step()),
                     .ids = {SampleId(said.begin()), SampleId(said.end())},
@@ -74,7 +84,7 @@ void Coordinator::claim(Member& member, const membership::ClaimAsk& said) {
     const StepNumber last(claims_->next(claim.track).value + kStepsAhead);
     answer = claim.step <= last ? claims_->claim(claim) : ClaimAnswer{.outcome = ClaimOutcome::kNotOfStep};
   }
-  if (options_.defect == Defect::kAcceptDuplicate && !answer.taken.empty()) {
+  if (!guarded(Defect::kAcceptDuplicate) && !answer.taken.empty()) {
     for (const Claim& one : std::exchange(answer.taken, {}))
       answer.granted.push_back({one.track, one.step, one.ids, claim.by});
   }
@@ -83,17 +93,17 @@ void Coordinator::claim(Member& member, const membership::ClaimAsk& said) {
   told.set_number(said.number());
   told.set_outcome(static_cast<std::uint32_t>(answer.outcome));
   for (const Claim& one : answer.granted) {
-    if (options_.defect != Defect::kLostLedgerWrite) {
+    if (guarded(Defect::kLostLedgerWrite)) {
       outbox_.put(put_claim(one));
       claim_rows_[{one.track, one.step}].push_back(one);
     }
     *told.add_granted() = record_of(one);
   }
   for (const Claim& one : answer.taken) *told.add_taken() = record_of(one);
-  tell(member, std::move(message));
+  outbox_.tell(member, std::move(message));
 }
 
-void Coordinator::commit(Member& member, const membership::CommitAsk& said) {
+void Books::commit(const LedMember& member, const membership::CommitAsk& said) {
   const TrackId track(said.track());
   const StepNumber step(said.step());
   CommitOutcome outcome = CommitOutcome::kNoTrack;
@@ -107,21 +117,21 @@ void Coordinator::commit(Member& member, const membership::CommitAsk& said) {
   ToMember message;
   message.mutable_commit()->set_number(said.number());
   message.mutable_commit()->set_outcome(static_cast<std::uint32_t>(outcome));
-  tell(member, std::move(message));
+  outbox_.tell(member, std::move(message));
 }
 
 // Only the holder of a thing may mark its track. A mark from another member was true before the thing changed
 // hands, or was never true.
-bool Coordinator::may_mark(NodeId node, TrackId track) const {
+bool Books::may_mark(NodeId node, TrackId track) const {
   const auto thing = workload_.thing_of(track);
-  if (!thing || options_.defect == Defect::kMarksOfAnybody) return true;
-  const auto holding = holdings_.find(*thing);
-  return holding != holdings_.end() && holding->second == node;
+  if (!thing || !guarded(Defect::kMarksOfAnybody)) return true;
+  const auto holding = run_.holdings.find(*thing);
+  return holding != run_.holdings.end() && holding->second == node;
 }
 
-bool Coordinator::applied(const Member& member, const Progress& progress, Instant now) {
+Books::Objection Books::applied(const LedMember& member, const Progress& progress, Instant now) {
   const net::PeerId peer = peer_of(member.record);
-  if (!marks_ || view_.find(peer) == nullptr) return true;
+  if (!marks_ || run_.view.find(peer) == nullptr) return std::nullopt;
   const Incarnation by = peer.incarnation;
   const StepNumber last(marks_->committed().value + kMarkAhead);
   for (const membership::Progress& one : progress) {
@@ -129,8 +139,7 @@ bool Coordinator::applied(const Member& member, const Progress& progress, Instan
     // A mark never falls, so a wrong one would end the ledger.
     if (!known(mark.track) || mark.next > last) {
       reach(ControlProbe::kImpossible);
-      fence(peer.node, "its mark cannot be true", now);
-      return false;
+      return "its mark cannot be true";
     }
     if (!may_mark(peer.node, mark.track)) {
       reach(ControlProbe::kMarkOfOthers);
@@ -142,11 +151,10 @@ bool Coordinator::applied(const Member& member, const Progress& progress, Instan
     committed_unwritten_ = committed_unwritten_ || answer.committed_rose;
   }
   if (!unwritten_marks_.empty() && !marks_due_) marks_due_ = now + kMarksEvery;
-  return true;
+  return std::nullopt;
 }
 
-// Forgets marks in tracks that the member holds no more, because they would never rise.
-void Coordinator::forget_others(Incarnation by, const Progress& progress) {
+void Books::forget_others(Incarnation by, const Progress& progress) {
   if (!marks_) return;
   std::set<TrackId> held;
   for (const membership::Progress& one : progress) held.insert(TrackId(one.track()));
@@ -157,37 +165,57 @@ void Coordinator::forget_others(Incarnation by, const Progress& progress) {
   }
 }
 
-void Coordinator::write_marks() {
+void Books::correct(StepNumber committed) {
+  if (!marks_) return;
+  const CorrectionOutcome outcome = marks_->correct(committed);
+  if (outcome == CorrectionOutcome::kRaised) {
+    reach(ControlProbe::kRaised);
+    outbox_.put(put_committed(committed));
+  }
+}
+
+void Books::tick(Instant now) {
+  const Instant lapsed_by = guarded(Defect::kStaleLease) ? now : now + from_seconds(2);
+  for (const Lease& lapsed : leases_.expire(lapsed_by)) outbox_.put(remove_lease(lapsed));
+  if (marks_due_ && *marks_due_ <= now) write_marks(now);
+}
+
+std::optional<Instant> Books::next_wakeup() const {
+  const std::optional<Instant> lapse = leases_.next_wakeup();
+  return lapse && (!marks_due_ || *lapse < *marks_due_) ? lapse : marks_due_;
+}
+
+void Books::write_marks(Instant now) {
   marks_due_.reset();
   // Marks would heap up while the store fails. Here a mark replaces the one before.
-  if (store_fails_ && outbox_.waiting()) {
-    marks_due_ = now_ + kMarksEvery;
+  if (outbox_.store_fails() && outbox_.waiting()) {
+    marks_due_ = now + kMarksEvery;
     return;
   }
   for (const auto& [key, next] : std::exchange(unwritten_marks_, {})) {
-    if (fenced_.contains(key.second)) continue;
+    if (run_.fenced.contains(key.second)) continue;
     outbox_.put(put_mark({key.first, key.second, next}));
     mark_rows_.insert({key.second, key.first});
   }
   if (!std::exchange(committed_unwritten_, false)) return;
-  const std::uint64_t early = options_.defect == Defect::kEarlyCommit ? 1 : 0;
+  const std::uint64_t early = guarded(Defect::kEarlyCommit) ? 0 : 1;
   outbox_.put(put_committed(StepNumber(marks_->committed().value + early)));
 }
 
 // Takes up the ledgers' rows, and removes those without meaning, which would be loaded at every takeover.
-void Coordinator::take_up_rows(const Records& records) {
+void Books::take_up_rows(const Records& records) {
   if (options_.tracks.empty()) return;
-  claims_.emplace(options_.batch, options_.tracks, fenced_, records.claims);
-  marks_.emplace(options_.tracks, fenced_, records.marks);
+  claims_.emplace(options_.batch, options_.tracks, run_.fenced, records.claims);
+  marks_.emplace(options_.tracks, run_.fenced, records.marks);
   for (const Claim& one : records.claims.claims) {
-    if (fenced_.contains(one.by) || one.step < claims_->next(one.track)) {
+    if (run_.fenced.contains(one.by) || one.step < claims_->next(one.track)) {
       outbox_.put(remove_claim(one));
     } else {
       claim_rows_[{one.track, one.step}].push_back(one);
     }
   }
   for (const Mark& one : records.marks.marks) {
-    if (fenced_.contains(one.by)) {
+    if (run_.fenced.contains(one.by)) {
       outbox_.put(remove_mark(one.track, one.by));
     } else {
       mark_rows_.insert({one.by, one.track});
@@ -195,7 +223,7 @@ void Coordinator::take_up_rows(const Records& records) {
   }
 }
 
-void Coordinator::free_everything_of(Incarnation incarnation) {
+void Books::free_everything_of(Incarnation incarnation) {
   for (const Lease& freed : leases_.fence(incarnation)) outbox_.put(remove_lease(freed));
   if (!claims_) return;
   static_cast<void>(claims_->fence(incarnation));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "commands/records/text_batch.h"
+#include "learn/text/text_batch.h"
 
 #include <gtest/gtest.h>
 
@@ -8,10 +8,10 @@
 
 #include "host/sim/compute.h"
 
-namespace gossamer::commands {
+namespace gossamer::text {
 namespace {
 
-const text::FeaturizerOptions kOptions{.min_document_frequency = 1};
+const FeaturizerOptions kOptions{.min_document_frequency = 1};
 
 std::string text_of(std::uint32_t i) {
   return "word" + std::to_string(i % 97) + " common word" + std::to_string(i % 13);
@@ -31,11 +31,11 @@ std::string shown(const data::Record& record) {
 // any number of workers and batches. The vocabulary is that of one counter.
 TEST(TextBatch, SameForAnyNumberOfWorkers) {
   constexpr std::uint32_t kRecords = 5000;
-  text::FeatureCounter alone(kOptions);
+  FeatureCounter alone(kOptions);
   for (std::uint32_t i = 0; i < kRecords; ++i) ASSERT_TRUE(alone.add(text_of(i)).ok());
-  const text::Featurizer featurizer(alone.finish());
+  const Featurizer featurizer(alone.finish());
   std::vector<std::string> expected;
-  text::FeaturizerScratch scratch;
+  FeaturizerScratch scratch;
   for (std::uint32_t i = 0; i < kRecords; ++i) {
     const std::vector<std::uint32_t> labels(i % 3, i);
     const auto row = featurizer.features(text_of(i), i % 5 == 0 ? "common" : "", 0.5F, scratch);
@@ -45,8 +45,7 @@ TEST(TextBatch, SameForAnyNumberOfWorkers) {
   for (int workers = 1; workers <= 4; ++workers) {
     host::SimCompute compute({.workers = workers, .seed = 5});
     TextBatch batch(compute);
-    std::vector<text::FeatureCounter> counters(static_cast<std::size_t>(workers),
-                                               text::FeatureCounter(kOptions));
+    std::vector<FeatureCounter> counters(static_cast<std::size_t>(workers), FeatureCounter(kOptions));
     std::vector<std::string> got;
     const auto sink = [&got](const data::Record& record) -> Result<void> {
       got.push_back(shown(record));
@@ -81,9 +80,9 @@ TEST(TextBatch, Errors) {
     ASSERT_FALSE(bad.ok());
     EXPECT_EQ(bad.error().kind, ErrorKind::kBadData);
   }
-  text::FeatureCounter counter(kOptions);
+  FeatureCounter counter(kOptions);
   ASSERT_TRUE(counter.add("good").ok());
-  const text::Featurizer featurizer(counter.finish());
+  const Featurizer featurizer(counter.finish());
   int calls = 0;
   const auto full = batch.featurize(featurizer, 0, [&calls](const data::Record&) -> Result<void> {
     ++calls;
@@ -94,4 +93,4 @@ TEST(TextBatch, Errors) {
 }
 
 }  // namespace
-}  // namespace gossamer::commands
+}  // namespace gossamer::text

@@ -19,7 +19,7 @@
 #include "learn/data/rows.h"
 #include "learn/text/featurizer.h"
 
-namespace gossamer::commands {
+namespace gossamer::text {
 
 class TextBatch {
  public:
@@ -32,15 +32,15 @@ class TextBatch {
   [[nodiscard]] bool full() const;
 
   // Counts each text with one of the counters, of which there is one per worker. The batch is then empty.
-  void count(std::span<text::FeatureCounter> counters);
+  void count(std::span<FeatureCounter> counters);
   // Hands the records to `sink` in the order in which they came. The batch is then empty.
-  [[nodiscard]] Result<void> featurize(const text::Featurizer& featurizer, float context_weight,
+  [[nodiscard]] Result<void> featurize(const Featurizer& featurizer, float context_weight,
                                        FunctionRef<Result<void>(const data::Record& record)> sink);
 
  private:
   // The rows of one worker, back to back.
   struct Worker {
-    text::FeaturizerScratch scratch;
+    FeaturizerScratch scratch;
     std::vector<std::size_t> begin;
     std::vector<std::uint32_t> index;
     std::vector<float> value;
@@ -63,4 +63,4 @@ class TextBatch {
   std::vector<std::size_t> label_end_;
 };
 
-}  // namespace gossamer::commands
+}  // namespace gossamer::text

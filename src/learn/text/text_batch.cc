@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "commands/records/text_batch.h"
+#include "learn/text/text_batch.h"
 
 #include "base/check.h"
+#include "learn/text/words.h"
 
-namespace gossamer::commands {
+namespace gossamer::text {
 namespace {
 
 // Some milliseconds of work for each worker, beside which waking them costs nothing.
@@ -11,9 +12,9 @@ constexpr std::size_t kRecordsPerWorker = 1024;
 constexpr std::size_t kBytesPerWorker = std::size_t{1} << 20;
 
 Result<void> check_utf8(std::string_view text) {
-  const std::size_t valid = text::valid_utf8_prefix(text);
+  const std::size_t valid = valid_utf8_prefix(text);
   if (valid == text.size()) return {};
-  return text::WordSplitter().normalise(text).error();
+  return WordSplitter().normalise(text).error();
 }
 
 }  // namespace
@@ -58,7 +59,7 @@ void TextBatch::clear() {
   label_end_.clear();
 }
 
-void TextBatch::count(std::span<text::FeatureCounter> counters) {
+void TextBatch::count(std::span<FeatureCounter> counters) {
   CHECK(counters.size() == workers_.size(), counters.size(), workers_.size());
   compute_.run([&](int w) {
     const host::Range range = host::worker_range(size(), w, compute_.workers());
@@ -70,7 +71,7 @@ void TextBatch::count(std::span<text::FeatureCounter> counters) {
   clear();
 }
 
-Result<void> TextBatch::featurize(const text::Featurizer& featurizer, float context_weight,
+Result<void> TextBatch::featurize(const Featurizer& featurizer, float context_weight,
                                   FunctionRef<Result<void>(const data::Record& record)> sink) {
   compute_.run([&](int w) {
     Worker& worker = workers_[static_cast<std::size_t>(w)];
@@ -101,4 +102,4 @@ Result<void> TextBatch::featurize(const text::Featurizer& featurizer, float cont
   return done;
 }
 
-}  // namespace gossamer::commands
+}  // namespace gossamer::text

@@ -1,48 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// WordTraining is what a run of word2vec trains on, made of the run's text. It has windows as steps,
-// the schema with words as features and labels, and the counts of words. It also has what the
-// trained model needs of the text.
+// WordSamples: the words of a text. The samples of a step are windows, made as they are needed. Words are
+// both features and labels.
 //
-// Thread rule: the thread that owns the Compute, which must outlive it.
+// Thread rule: the thread that owns the Compute.
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <string_view>
-#include <vector>
 
+#include "commands/train/samples.h"
 #include "engines/sparse/config/config.h"
 #include "engines/sparse/train/step_source.h"
-#include "host/api/compute.h"
 #include "learn/data/dataset.h"
-#include "learn/data/line_bag.h"
 #include "learn/data/text_windows.h"
 #include "learn/data/token_text.h"
 #include "learn/sparse/negatives/negatives.h"
-#include "learn/sparse/network/network.h"
 
 namespace gossamer::commands {
 
-// The shape of a query, which is a line of words. It becomes the mean of the last 2 * window words, as
-// training saw the words of a window.
-[[nodiscard]] data::LineShape word_line_shape(const sparse_engine::Word2vecConfig& config);
-
-class WordTraining {
+class WordSamples final : public Samples {
  public:
   // Requires a text with a window (data::first_window).
-  WordTraining(data::TokenText text, const sparse_engine::TrainConfig& config, host::Compute& compute);
-  WordTraining(const WordTraining&) = delete;
-  WordTraining& operator=(const WordTraining&) = delete;
+  WordSamples(const run::NodeHost& host, data::TokenText text, const sparse_engine::TrainConfig& config);
 
-  [[nodiscard]] const data::Schema& schema() const { return schema_; }
-  [[nodiscard]] const sparse::LabelCounts& labels() const { return labels_; }
-  [[nodiscard]] sparse_engine::StepSource& steps() { return steps_; }
-  [[nodiscard]] const data::TokenText& text() const { return text_; }
-  [[nodiscard]] std::uint64_t bytes() const { return text_.token.size() * sizeof(std::uint32_t); }
-  // Words of the text.
-  [[nodiscard]] std::uint64_t words() const;
-  // How often each word stands in the text.
-  [[nodiscard]] std::vector<std::uint32_t> word_counts() const;
+  [[nodiscard]] const data::Schema& schema() const override { return schema_; }
+  [[nodiscard]] FeatureKind features() const override { return FeatureKind::kWords; }
+  [[nodiscard]] std::string describe() const override;
+  [[nodiscard]] std::string_view counted() const override { return "samples an epoch"; }
+  [[nodiscard]] std::uint64_t bytes() const override { return text_.token.size() * sizeof(std::uint32_t); }
+  [[nodiscard]] text::FittedWeighting weigh(const sparse_engine::TrainConfig& config) const override;
+
+  void begin(const Plan& plan) override { plan_.emplace(plan); }
+  [[nodiscard]] const data::Schema& trained() const override { return schema_; }
+  [[nodiscard]] const sparse::LabelCounts& labels() const override { return labels_; }
+  [[nodiscard]] sparse_engine::StepSource& steps() override { return steps_; }
+
+  [[nodiscard]] sparse_engine::Model model_of(sparse::Network network) const override;
 
   // Training saw only the fraction `keep` of the occurrences of a frequent word. Adding -ln keep to the
   // word's bias gives the others back, so that scores are those of the text as it is written.
@@ -51,7 +47,7 @@ class WordTraining {
  private:
   class Schema final : public data::Schema {
    public:
-    explicit Schema(const WordTraining& owner) : owner_(owner) {}
+    explicit Schema(const WordSamples& owner) : owner_(owner) {}
     [[nodiscard]] std::uint64_t size() const override { return owner_.windows_.samples_per_epoch(); }
     [[nodiscard]] std::uint32_t features() const override {
       return static_cast<std::uint32_t>(owner_.text_.words.size());
@@ -69,17 +65,20 @@ class WordTraining {
     [[nodiscard]] bool has_feature_names() const override { return true; }
 
    private:
-    const WordTraining& owner_;
+    const WordSamples& owner_;
   };
 
+  [[nodiscard]] std::uint64_t words() const;   // of the text
   [[nodiscard]] std::uint64_t around() const;  // words in all windows of a pass over the text, at most
 
-  data::TokenText text_;
-  sparse_engine::Word2vecConfig config_;
+  const run::NodeHost& host_;
+  const data::TokenText text_;
+  const sparse_engine::Word2vecConfig config_;
   data::TextWindows windows_;
   sparse_engine::WindowSteps steps_;
-  Schema schema_;
-  sparse::LabelCounts labels_;
+  const Schema schema_;
+  const sparse::LabelCounts labels_;
+  std::optional<Plan> plan_;  // from begin() on
 };
 
 }  // namespace gossamer::commands

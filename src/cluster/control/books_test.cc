@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The part of a coordinator with leases and ledgers, alone. The ledgers have tests of their own in
+// cluster/membership.
+#include "cluster/control/books.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "cluster/control/test_leadership.h"
+
+namespace gossamer::cluster {
+namespace {
+
+using membership::ToMember;
+using Strings = std::vector<std::string>;
+
+CoordinatorOptions with_ledgers() {
+  CoordinatorOptions options;
+  options.tracks = {TrackId(0), TrackId(1)};
+  options.batch = 4;
+  return options;
+}
+
+Books::Progress progress(std::uint64_t track, std::uint64_t next) {
+  Books::Progress all;
+  membership::Progress& one = *all.Add();
+  one.set_track(track);
+  one.set_next(next);
+  return all;
+}
+
+class BooksTest : public ::testing::Test {
+ protected:
+  TestLeadership around_{with_ledgers()};
+  Books books_{around_.shared(), Records{}, {}};
+};
+
+// Claim: a lease is written before it is answered, and freed once it has lapsed.
+TEST_F(BooksTest, LeasesAreWritten) {
+  LedMember& member = around_.add(10, membership::SERVING);
+  membership::LeaseAsk ask;
+  ask.set_wish(membership::LeaseAsk::GRANT);
+  ask.mutable_keys()->set_end(1);
+  ask.set_duration_ns(from_seconds(10).ns);
+  EXPECT_FALSE(books_.lease(member, ask, {}).has_value());
+  EXPECT_EQ(around_.said(ToMember::kLease), 0);
+  const Strings granted = around_.store();
+  EXPECT_EQ(granted.size(), 1u);
+  EXPECT_EQ(around_.said(ToMember::kLease), 1);
+  books_.tick(at(10));
+  EXPECT_EQ(around_.store(), Strings{});
+  books_.tick(at(11));
+  EXPECT_EQ(around_.store(), granted);
+}
+
+// Claim: a request that is no lease is an objection to the member, and is not answered.
+TEST_F(BooksTest, ImpossibleLease) {
+  LedMember& member = around_.add(10, membership::SERVING);
+  EXPECT_TRUE(books_.lease(member, {}, {}).has_value());
+  EXPECT_EQ(around_.store(), Strings{});
+  EXPECT_EQ(around_.said(ToMember::kLease), 0);
+}
+
+// Claim: marks of a member of the view are written together, 0.1 s after the first. Marks of joining members
+// count for nothing.
+TEST_F(BooksTest, MarksAreWrittenTogether) {
+  LedMember& member = around_.add(10, membership::SERVING);
+  LedMember& joining = around_.add(11, membership::JOINING);
+  EXPECT_FALSE(books_.applied(joining, progress(0, 5), {}).has_value());
+  EXPECT_FALSE(books_.next_wakeup().has_value());
+  EXPECT_FALSE(books_.applied(member, progress(0, 1), {}).has_value());
+  EXPECT_FALSE(books_.applied(member, progress(1, 2), at(0.05)).has_value());
+  EXPECT_EQ(books_.next_wakeup(), at(0.1));
+  EXPECT_EQ(around_.store(), Strings{});
+  books_.tick(at(0.1));
+  EXPECT_EQ(around_.store().size(), 3u) << "two marks, and the step that both tracks have applied";
+  EXPECT_EQ(books_.marks()->committed(), StepNumber(1));
+}
+
+// Claim: a mark of a track that is none, or far ahead of all, is an objection.
+TEST_F(BooksTest, ImpossibleMarks) {
+  LedMember& member = around_.add(10, membership::SERVING);
+  EXPECT_TRUE(books_.applied(member, progress(2, 1), {}).has_value());
+  EXPECT_TRUE(books_.applied(member, progress(0, std::uint64_t{1} << 40), {}).has_value());
+}
+
+// Claim: the claims of a fenced member leave the store.
+TEST_F(BooksTest, FencedMembersHoldNothing) {
+  LedMember& member = around_.add(10, membership::SERVING);
+  membership::ClaimAsk ask;
+  ask.set_end(2);
+  books_.claim(member, ask);
+  const Strings claimed = around_.store();
+  EXPECT_EQ(claimed.size(), 1u);
+  books_.free_everything_of(peer_of(member.record).incarnation);
+  EXPECT_EQ(around_.store(), claimed);
+}
+
+}  // namespace
+}  // namespace gossamer::cluster

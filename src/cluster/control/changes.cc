@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/control/changes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "cluster/control/run_placement.h"
+
+namespace gossamer::cluster {
+
+using membership::Change;
+using membership::ToMember;
+
+Changes::Changes(const Leadership& leadership, Books& books)
+    : options_(leadership.options),
+      workload_(leadership.workload),
+      run_(leadership.run),
+      outbox_(leadership.outbox),
+      books_(books) {}
+
+void Changes::take_up(const std::optional<membership::Stopping>& stopping, Instant now) {
+  if (run_.fenced != run_.view.fenced()) fenced_since_ = run_.fenced.runs();
+  if (run_.installed.epoch() != 0) see_idle_members(run_, now);
+  next_rebalance_ = now + kRebalanceEvery;
+  if (stopping) {
+    reach(ControlProbe::kStopTakenUp);
+    if (stopping->failed()) failure_ = Error{.what = "the run has failed", .got = stopping->reason()};
+    advance(Event::kStopFound, {.now = now, .text = stopping->reason()});
+  } else if (run_.view.epoch().value > run_.installed.epoch()) {
+    reach(ControlProbe::kTakenUpInChange);
+    advance(Event::kTakenUp, {.now = now});
+  }
+}
+
+void Changes::here(LedMember& member, const membership::Here& said, Instant now) {
+  const bool knows_view = said.epoch() == run_.view.epoch().value;
+  if (!knows_view || said.epoch() == 0) send_view(member, Epoch(said.epoch()));
+  member.told = run_.view.epoch();
+  advance(Event::kHere, {.now = now, .member = &member, .here = &said});
+}
+
+void Changes::install_again(const Cause& cause) {
+  if (run_.installed.epoch() <= cause.here->installed() || cause.here->epoch() == 0) return;
+  reach(ControlProbe::kInstallAgain);
+  say_placement(*cause.member);
+}
+
+void Changes::introduced(const LedMember& member, Instant now) {
+  advance(Event::kIntroduced, {.now = now, .member = &member});
+}
+
+void Changes::link_ended(LedMember& member) { member.told.reset(); }
+
+void Changes::ready(LedMember& member, Instant now) {
+  if (member.record.state() != membership::JOINING) return;
+  member.wants_to_serve = true;
+  want_change(now);
+}
+
+void Changes::drain(LedMember& member, Instant now) {
+  if (member.record.state() == membership::DRAINING) return;
+  member.wants_to_drain = true;
+  want_change(now);
+}
+
+void Changes::lost_links(LedMember& member, const membership::Beat& said, Instant now) {
+  const bool lost = std::any_of(said.lost().begin(), said.lost().end(), [this](std::uint64_t node) {
+    return run_.view.members().contains(NodeId(node));
+  });
+  // Messages between two members are lost, so all come to rest and go on from the same step.
+  const bool news =
+      said.epoch() == run_.view.epoch().value && run_.view.find(peer_of(member.record)) != nullptr;
+  if (!lost || !news || options_.view_change != ViewChange::kFrozen || now < member.believed_from) return;
+  // A member that loses something after each change of the view would keep all others from a step.
+  const bool long_ago = now - member.believed_from > kLossForgotten;
+  member.disbelief = long_ago ? kLossEvery : Duration{std::min(2 * member.disbelief.ns, kLossForgotten.ns)};
+  member.believed_from = now + member.disbelief;
+  want_change(now);
+}
+
+// Deaths interrupt a change. Members that come or go in order wait for its end.
+void Changes::want_change(Instant now) {
+  change_wanted_ = true;
+  advance(Event::kWanted, {.now = now});
+}
+
+void Changes::let_wait(const Cause&) { reach(ControlProbe::kChangeWaits); }
+
+// The store's epoch rises before any entry of the next epoch is written. If only a part of these entries gets
+// there, the successor sees that an epoch was begun.
+void Changes::reserve_epoch() {
+  if (epoch_reserved_) return;
+  epoch_reserved_ = true;
+  outbox_.put(put_epoch(Epoch(run_.view.epoch().value + 1), run_.view.fenced()));
+}
+
+void Changes::gone(net::PeerId peer) {
+  reports_.erase(peer.node);
+  if (run_.fenced.fence(peer.incarnation)) {
+    outbox_.put(put_fenced(run_.fenced));
+    fenced_since_.push_back({peer.incarnation, peer.incarnation});
+  }
+  outbox_.put(remove_member(peer.incarnation));
+}
+
+void Changes::fenced(Fenced where, Instant now) {
+  advance(where == Fenced::kInView ? Event::kFenced : Event::kJoiningFenced, {.now = now});
+}
+
+Change Changes::next_difference() {
+  Change change;
+  change.set_from(run_.view.epoch().value);
+  change.set_epoch(run_.view.epoch().value + 1);
+  change.set_freeze(options_.view_change == ViewChange::kFrozen);
+  for (auto& [node, member] : run_.members) {
+    const membership::State before = member.record.state();
+    if (member.wants_to_serve && before == membership::JOINING) member.record.set_state(membership::SERVING);
+    if (member.wants_to_drain) member.record.set_state(membership::DRAINING);
+    if (member.record.state() == before) continue;
+    if (guarded(Defect::kForgottenMember)) outbox_.put(put_member(member.record));
+    *change.add_members() = member.record;
+    outbox_.note(member.record.state() == membership::SERVING ? "serving" : "draining",
+                 peer_of(member.record), member.record.name());
+  }
+  for (const FencedIncarnations::Run& since : fenced_since_) {
+    membership::FencedRun& run = *change.add_fenced();
+    run.set_first(since.first.value);
+    run.set_last(since.last.value);
+  }
+  fenced_since_.clear();
+  return change;
+}
+
+void Changes::begin_anew(const Cause& cause) {
+  reach(ControlProbe::kChangeBegunAnew);
+  begin_change(cause);
+}
+
+void Changes::begin_change(const Cause& cause) {
+  reserve_epoch();
+  epoch_reserved_ = false;
+  change_wanted_ = false;
+  Change change = next_difference();
+  const Result<void> applied = run_.view.apply(change);
+  CHECK(applied.ok(), applied.error().message());
+  outbox_.put(put_epoch(run_.view.epoch(), run_.view.fenced()));
+  history_.push_back(change);
+  if (history_.size() > kHistory) history_.pop_front();
+  reports_.clear();
+  freeze_deadline_ = cause.now + options_.freeze_time;
+  for (auto& [node, member] : run_.members) {
+    if (!member.told) continue;  // it will say Here
+    if (member.told->value == change.from()) {
+      ToMember message;
+      *message.mutable_change() = change;
+      outbox_.tell(member, std::move(message));
+    } else {
+      send_view(member, *member.told);
+    }
+    member.told = run_.view.epoch();
+  }
+  if (options_.view_change == ViewChange::kAnnounced || !guarded(Defect::kNoFreeze) || all_rest())
+    advance(Event::kAllRest, {.now = cause.now});
+}
+
+void Changes::send_view(LedMember& member, Epoch has) {
+  const auto first = std::find_if(history_.begin(), history_.end(),
+                                  [&](const Change& change) { return change.from() == has.value; });
+  if (has.value != 0 && first != history_.end()) {
+    if (std::next(first) != history_.end()) reach(ControlProbe::kSeveralDifferences);
+    for (auto change = first; change != history_.end(); ++change) {
+      ToMember message;
+      *message.mutable_change() = *change;
+      // Members come to rest only for the last change.
+      if (std::next(change) != history_.end() || phase_ != Phase::kFreezing)
+        message.mutable_change()->set_freeze(false);
+      outbox_.tell(member, std::move(message));
+    }
+  } else {
+    // A member with epoch 0 gets the view of epoch 0, too. It must learn that there is nobody to reach yet.
+    if (has.value != 0) reach(ControlProbe::kWholeView);
+    ToMember message;
+    Change& change = *message.mutable_change();
+    change = run_.view.whole();
+    change.set_freeze(options_.view_change == ViewChange::kFrozen && phase_ == Phase::kFreezing);
+    if (run_.installed.epoch() != 0) *change.mutable_installed() = install_message();
+    outbox_.tell(member, std::move(message));
+  }
+  member.told = run_.view.epoch();
+}
+
+membership::Install Changes::install_message() const {
+  membership::Install install;
+  install.set_epoch(run_.installed.epoch());
+  install.set_decision(run_.installed.decision());
+  for (const auto& [thing, node] : run_.holdings) {
+    membership::Holding& holding = *install.add_holdings();
+    holding.set_thing(thing.value);
+    holding.set_node(node.value);
+  }
+  return install;
+}
+
+void Changes::say_placement(const LedMember& member) {
+  ToMember message;
+  *message.mutable_install() = install_message();
+  outbox_.tell(member, std::move(message));
+}
+
+bool Changes::all_rest() const {
+  return std::all_of(run_.view.members().begin(), run_.view.members().end(),
+                     [&](const auto& one) { return reports_.contains(one.first); });
+}
+
+bool Changes::awaits(net::PeerId peer, const membership::Frozen& said) const {
+  if (said.epoch() != run_.view.epoch().value || run_.view.find(peer) == nullptr) {
+    reach(ControlProbe::kLateFrozen);
+    return false;
+  }
+  return row(Event::kReport) != nullptr;
+}
+
+void Changes::rests(const LedMember& member, const membership::Frozen& said, Instant now) {
+  advance(Event::kReport, {.now = now, .member = &member, .report = &said});
+}
+
+void Changes::keep_report(const Cause& cause) {
+  reports_[NodeId(cause.member->record.node())] = *cause.report;
+  if (all_rest()) advance(Event::kAllRest, {.now = cause.now});
+}
+
+void Changes::fall_short(const Cause& cause) {
+  if (run_.installed.epoch() != 0) reach(ControlProbe::kShortWhileRunning);
+  if (shortage_ != cause.text) outbox_.note("short", {}, cause.text);
+  shortage_ = cause.text;
+  release_the_leaving(cause);
+}
+
+// Lets leaving members go while nobody is joining. They would wait for ever for somebody to take their part
+// over.
+void Changes::release_the_leaving(const Cause&) {
+  const auto joins = [](const auto& one) { return one.second.record.state() == membership::JOINING; };
+  if (std::any_of(run_.members.begin(), run_.members.end(), joins)) return;
+  for (const auto& [node, member] : run_.members) {
+    if (member.record.state() != membership::DRAINING) continue;
+    reach(ControlProbe::kReleased);
+    ToMember message;
+    message.mutable_released()->set_reason("nobody can take its part over");
+    outbox_.tell(member, std::move(message));
+  }
+}
+
+void Changes::decide(const Cause& cause) {
+  const Instant now = cause.now;
+  freeze_deadline_.reset();
+  const auto serving =
+      std::count_if(run_.view.members().begin(), run_.view.members().end(),
+                    [](const auto& one) { return one.second.state() == membership::SERVING; });
+  const std::size_t needed = run_.installed.epoch() == 0 ? options_.first_members : 1;
+  if (static_cast<std::size_t>(serving) < needed) {
+    advance(Event::kTooLittle, {.now = now, .text = fmt::format("{} of {} members serve", serving, needed)});
+  } else {
+    const auto placed = placement::place(things_with_copies(workload_, reports_), placeable(run_, now),
+                                         current_placement(run_), options_.placement);
+    const bool announced = options_.view_change == ViewChange::kAnnounced && run_.installed.epoch() != 0;
+    if (!placed.ok()) {
+      reach(ControlProbe::kShortOfMemory);
+      advance(Event::kTooLittle, {.now = now, .text = placed.error().message()});
+    } else if (announced && placed->change == placement::Change::kNone) {
+      advance(Event::kUnchanged, {.now = now});
+    } else {
+      advance(Event::kPlaced, {.now = now, .placed = &placed->placement});
+    }
+  }
+  if (change_wanted_) advance(Event::kWaited, {.now = now});
+}
+
+// Members that go on need nothing but the new view.
+void Changes::go_on(const Cause&) { reach(ControlProbe::kAnnouncedAlone); }
+
+void Changes::install(const Cause& cause) {
+  HoldingMap after;
+  for (const placement::Holding& one : cause.placed->holdings) after[one.thing] = NodeId(one.member.value);
+  std::optional<StepNumber> committed;
+  if (books_.marks()) committed = books_.marks()->committed();
+  const Decision decision = workload_.decide({.view = run_.view,
+                                              .reports = reports_,
+                                              .before = run_.holdings,
+                                              .after = after,
+                                              .committed = committed});
+  CHECK(decision.bytes.size() <= kMaxDecisionBytes, decision.bytes.size());
+  if (decision.committed) books_.correct(*decision.committed);
+  for (host::Change& change : put_holdings(run_.holdings, after)) outbox_.put(std::move(change));
+  run_.holdings = after;
+  run_.installed.set_epoch(run_.view.epoch().value);
+  run_.installed.set_decision(decision.bytes);
+  run_.installed.clear_speeds();
+  for (const placement::BelievedSpeed& one : cause.placed->speeds) {
+    membership::Installed::Speed& speed = *run_.installed.add_speeds();
+    speed.set_node(one.member.value);
+    speed.set_speed(one.speed);
+    speed.set_own_work(one.own_work);
+  }
+  outbox_.put(put_installed(run_.installed));
+  see_idle_members(run_, cause.now);
+  shortage_.clear();
+  next_rebalance_ = cause.now + kSettlesIn;
+  outbox_.note("installed", {},
+               fmt::format("{} members, {} things", run_.view.members().size(), after.size()));
+  for (const auto& [node, member] : run_.members) {
+    if (member.told) say_placement(member);
+  }
+  if (decision.failure) {
+    failure_ = decision.failure;
+    stop(failure_->message(), cause.now);
+  }
+}
+
+void Changes::rebalance(const Cause& cause) {
+  if (run_.installed.epoch() == 0) return;
+  placement::Options options = options_.placement;
+  options.step_s = step_seconds(run_, cause.now);
+  const auto placed =
+      placement::place(workload_.things(), placeable(run_, cause.now), current_placement(run_), options);
+  if (!placed.ok() || placed->change == placement::Change::kNone) return;
+  reach(ControlProbe::kRebalanced);
+  outbox_.note("rebalances", {}, changes_of(run_.holdings, placed->placement));
+  advance(Event::kPays, {.now = cause.now});
+}
+
+void Changes::stop(const std::string& reason, Instant now) {
+  advance(Event::kStop, {.now = now, .text = reason});
+}
+
+void Changes::end_run(const Cause& cause) {
+  membership::Stopping stopping;
+  stopping.set_reason(cause.text);
+  stopping.set_failed(failure_.has_value());
+  outbox_.put(put_stopping(stopping));
+  begin_stop(cause);
+}
+
+void Changes::begin_stop(const Cause& cause) {
+  stop_.set_reason(cause.text);
+  stop_.set_failed(failure_.has_value());
+  stop_deadline_ = cause.now + kStopTime;
+  freeze_deadline_.reset();
+  outbox_.note("stopping", {}, cause.text);
+  for (const auto& [node, member] : run_.members) tell_stop(member);
+}
+
+void Changes::say_stop(const Cause& cause) {
+  reach(ControlProbe::kHereWhileStopping);
+  tell_stop(*cause.member);
+}
+
+void Changes::tell_stop(const LedMember& member) {
+  ToMember message;
+  *message.mutable_stop() = stop_;
+  outbox_.tell(member, std::move(message));
+}
+
+void Changes::tick(Instant now) {
+  if (!next_rebalance_ || *next_rebalance_ > now) return;
+  next_rebalance_ = now + kRebalanceEvery;
+  advance(Event::kRebalanceDue, {.now = now});
+}
+
+std::vector<NodeId> Changes::take_restless(Instant now) {
+  std::vector<NodeId> restless;
+  if (!freeze_deadline_ || *freeze_deadline_ > now) return restless;
+  freeze_deadline_.reset();
+  for (const auto& [node, record] : run_.view.members()) {
+    if (!reports_.contains(node)) restless.push_back(node);
+  }
+  if (!restless.empty()) reach(ControlProbe::kRestless);
+  return restless;
+}
+
+bool Changes::take_stop_end(Instant now) {
+  if (!stop_deadline_ || *stop_deadline_ > now) return false;
+  stop_deadline_.reset();
+  return true;
+}
+
+std::optional<Instant> Changes::next_wakeup() const {
+  std::optional<Instant> wake;
+  for (const auto& due : {next_rebalance_, freeze_deadline_, stop_deadline_}) {
+    wake = sooner(wake, due);
+  }
+  return wake;
+}
+
+}  // namespace gossamer::cluster

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Changes: the part of a coordinator that changes the view: epochs, coming to rest, placement, and the end of
+// the run. Its phases are one table of transitions, in changes_table.cc. An event that has no row in a phase
+// is ignored there. The page docs/protocols/membership.md shows the same table.
+//
+// Thread rule: one owner, the coordinator's.
+#pragma once
+
+#include <gossamer/membership.pb.h>
+
+#include <cstddef>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "cluster/control/books.h"
+#include "cluster/control/coordinator_outbox.h"
+#include "cluster/control/leadership.h"
+#include "cluster/control/workload.h"
+#include "cluster/membership/fenced_incarnations.h"
+#include "cluster/placement/placement.h"
+
+namespace gossamer::cluster {
+
+enum class CoordinatorPhase {
+  kSettled,   // the view is installed, or nobody serves yet
+  kFreezing,  // members come to rest
+  kShort,     // they rest, but there are too few of them or too little memory
+  kStopping,  // everybody is asked to leave
+};
+// The word of status, metrics and docs/protocols/membership.md.
+[[nodiscard]] const char* phase_name(CoordinatorPhase phase);
+
+class Changes {
+ public:
+  using Phase = CoordinatorPhase;
+
+  static constexpr Duration kRebalanceEvery{10'000'000'000};
+  static constexpr Duration kSettlesIn{30'000'000'000};  // time for new measurements after a change
+  static constexpr Duration kStopTime{600'000'000'000};
+  static constexpr Duration kLossEvery{500'000'000};  // doubling, up to:
+  static constexpr Duration kLossForgotten{60'000'000'000};
+  static constexpr std::size_t kHistory = 256;
+
+  // `books` outlives this part.
+  Changes(const Leadership& leadership, Books& books);
+  // Goes on where the coordinator before this one ended. Called once, when the members are in the run.
+  void take_up(const std::optional<membership::Stopping>& stopping, Instant now);
+
+  // What members say. here() comes before the member is introduced to the others, introduced() after it.
+  void here(LedMember& member, const membership::Here& said, Instant now);
+  void introduced(const LedMember& member, Instant now);
+  void link_ended(LedMember& member);  // messages may be lost
+  void ready(LedMember& member, Instant now);
+  void drain(LedMember& member, Instant now);
+  // A beat, which may tell of lost links.
+  void lost_links(LedMember& member, const membership::Beat& said, Instant now);
+  // Whether this report is waited for; if so, rests() takes it.
+  [[nodiscard]] bool awaits(net::PeerId peer, const membership::Frozen& said) const;
+  void rests(const LedMember& member, const membership::Frozen& said, Instant now);
+  void say_placement(const LedMember& member);
+
+  // Members are fenced together in three steps: reserve_epoch() if one of them serves or drains, gone() for
+  // each, and fenced() once.
+  enum class Fenced { kInView, kJoining };  // kInView: one of them serves or drains
+  void reserve_epoch();
+  void gone(net::PeerId peer);
+  void fenced(Fenced where, Instant now);
+
+  void stop(const std::string& reason, Instant now);
+  // Begins a rebalancing if one is due and pays.
+  void tick(Instant now);
+  // Members of the view that did not come to rest in time.
+  [[nodiscard]] std::vector<NodeId> take_restless(Instant now);
+  // Whether the time is over in which members leave; true once.
+  [[nodiscard]] bool take_stop_end(Instant now);
+  [[nodiscard]] std::optional<Instant> next_wakeup() const;
+
+  [[nodiscard]] Phase phase() const { return phase_; }
+  [[nodiscard]] const std::string& shortage() const { return shortage_; }
+  [[nodiscard]] const std::optional<Error>& failure() const { return failure_; }
+  [[nodiscard]] const membership::StopAsked& stop_asked() const { return stop_; }
+
+  // The table of transitions in Markdown, for people.
+  [[nodiscard]] static std::string transitions();
+
+ private:
+  enum class Event {
+    kTakenUp,
+    kWanted,
+    kWaited,
+    kFenced,
+    kJoiningFenced,
+    kRebalanceDue,
+    kPays,
+    kReport,
+    kAllRest,
+    kTooLittle,
+    kUnchanged,
+    kPlaced,
+    kHere,
+    kIntroduced,
+    kStop,
+    kStopFound,
+  };
+  // What comes with an event.
+  struct Cause {
+    Instant now;
+    const LedMember* member = nullptr;             // kHere, kIntroduced, kReport: the member that said it
+    const membership::Here* here = nullptr;        // kHere
+    const membership::Frozen* report = nullptr;    // kReport
+    const placement::Placement* placed = nullptr;  // kPlaced
+    std::string text = {};                         // kTooLittle: what is missing; kStop, kStopFound: why
+  };
+  struct Action {
+    void (Changes::*run)(const Cause& cause);
+    std::string_view words;
+  };
+  // `event` leads from one phase to another; then the action runs.
+  struct Transition {
+    Phase from;
+    Event event;
+    Phase to;
+    Action action;
+    std::string_view why;
+  };
+  struct Table;  // all transitions
+
+  [[nodiscard]] static std::string_view words(Event event);
+  [[nodiscard]] const Transition* row(Event event) const;
+  void advance(Event event, const Cause& cause);
+
+  // Actions.
+  void begin_change(const Cause& cause);
+  void begin_anew(const Cause& cause);
+  void let_wait(const Cause& cause);
+  void keep_report(const Cause& cause);
+  void decide(const Cause& cause);
+  void fall_short(const Cause& cause);
+  void go_on(const Cause& cause);
+  void install(const Cause& cause);
+  void release_the_leaving(const Cause& cause);
+  void rebalance(const Cause& cause);
+  void install_again(const Cause& cause);
+  void say_stop(const Cause& cause);
+  void end_run(const Cause& cause);
+  void begin_stop(const Cause& cause);
+
+  void want_change(Instant now);
+  [[nodiscard]] membership::Change next_difference();
+  [[nodiscard]] bool all_rest() const;
+  void send_view(LedMember& member, Epoch has);
+  void tell_stop(const LedMember& member);
+  [[nodiscard]] membership::Install install_message() const;
+  [[nodiscard]] bool guarded(Defect without) const { return options_.guarded(without); }
+  void reach(ControlProbe probe) const { reached(options_.probes, probe); }
+
+  const CoordinatorOptions& options_;
+  Workload& workload_;
+  LedRun& run_;
+  CoordinatorOutbox& outbox_;
+  Books& books_;
+
+  Phase phase_ = Phase::kSettled;
+  std::string shortage_;
+  std::optional<Error> failure_;
+  membership::StopAsked stop_;
+  bool change_wanted_ = false;
+  bool epoch_reserved_ = false;
+  std::vector<FencedIncarnations::Run> fenced_since_;  // since the view's epoch
+  std::deque<membership::Change> history_;             // one for each epoch, the last leads to the view's
+  std::map<NodeId, membership::Frozen> reports_;
+  std::optional<Instant> next_rebalance_;
+  std::optional<Instant> freeze_deadline_;
+  std::optional<Instant> stop_deadline_;
+};
+
+}  // namespace gossamer::cluster

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The part of a coordinator that changes the view, alone, and its table of transitions.
+#include "cluster/control/changes.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "base/test_generated_block.h"
+#include "cluster/control/test_leadership.h"
+
+namespace gossamer::cluster {
+namespace {
+
+using membership::ToMember;
+using Phase = CoordinatorPhase;
+
+class ChangesTest : public ::testing::Test {
+ protected:
+  ChangesTest() { changes_.take_up({}, {}); }
+
+  // A node that has begun and come.
+  LedMember& come(std::uint64_t node) {
+    LedMember& member = around_.add(node, membership::JOINING);
+    changes_.here(member, {}, {});
+    return member;
+  }
+  bool rest(const LedMember& member) {
+    membership::Frozen said;
+    said.set_epoch(around_.run.view.epoch().value);
+    if (!changes_.awaits(peer_of(member.record), said)) return false;
+    changes_.rests(member, said, {});
+    return true;
+  }
+
+  TestLeadership around_;
+  Books books_{around_.shared(), Records{}, {}};
+  Changes changes_{around_.shared(), books_};
+};
+
+// Claim: docs/protocols/membership.md shows the table of transitions that the code follows.
+TEST(ChangesTable, StandsInThePage) {
+  EXPECT_EQ(block_difference({.page = GOSSAMER_TREE "/docs/protocols/membership.md",
+                              .name = "coordinator-phases",
+                              .text = Changes::transitions()}),
+            "");
+}
+
+// Claim: a node that is ready begins a change. Once all members rest, they are told what they hold.
+TEST_F(ChangesTest, FromReadyToInstall) {
+  LedMember& member = come(10);
+  EXPECT_FALSE(rest(member));
+  changes_.ready(member, {});
+  EXPECT_EQ(changes_.phase(), Phase::kFreezing);
+  around_.store();
+  EXPECT_EQ(around_.said(ToMember::kInstall), 0);
+  EXPECT_TRUE(rest(member));
+  EXPECT_EQ(changes_.phase(), Phase::kSettled);
+  EXPECT_EQ(around_.run.holdings.size(), 2u);
+  EXPECT_EQ(around_.run.installed.decision(), "decision");
+  around_.store();
+  EXPECT_EQ(around_.said(ToMember::kInstall), 1);
+  EXPECT_FALSE(rest(member)) << "an event without a row in this phase";
+}
+
+// Claim: a node that is ready while others come to rest waits for the end of that change. Then it has one of
+// its own.
+TEST_F(ChangesTest, JoinsWait) {
+  LedMember& first = come(10);
+  LedMember& second = come(11);
+  changes_.ready(first, {});
+  changes_.ready(second, {});
+  EXPECT_EQ(around_.run.view.members().size(), 1u);
+  EXPECT_TRUE(rest(first));
+  EXPECT_EQ(changes_.phase(), Phase::kFreezing);
+  EXPECT_EQ(around_.run.view.members().size(), 2u);
+}
+
+// Claim: members that do not rest in time are named once.
+TEST_F(ChangesTest, RestlessMembers) {
+  LedMember& first = come(10);
+  LedMember& second = come(11);
+  changes_.ready(first, {});
+  changes_.ready(second, {});
+  EXPECT_TRUE(rest(first));
+  EXPECT_TRUE(rest(first));
+  EXPECT_TRUE(changes_.take_restless(at(29)).empty());
+  EXPECT_EQ(changes_.take_restless(at(30)), std::vector{NodeId(11)});
+  EXPECT_TRUE(changes_.take_restless(at(31)).empty());
+}
+
+// Claim: a run with too few members falls short, and goes on with the next one.
+TEST_F(ChangesTest, FallsShort) {
+  around_.options.first_members = 2;
+  LedMember& first = come(10);
+  changes_.ready(first, {});
+  EXPECT_TRUE(rest(first));
+  EXPECT_EQ(changes_.phase(), Phase::kShort);
+  EXPECT_EQ(changes_.shortage(), "1 of 2 members serve");
+  LedMember& second = come(11);
+  changes_.ready(second, {});
+  EXPECT_TRUE(rest(first));
+  EXPECT_TRUE(rest(second));
+  EXPECT_EQ(changes_.phase(), Phase::kSettled);
+  EXPECT_EQ(changes_.shortage(), "");
+}
+
+// Claim: the view of a run that ends changes no more, and every member is asked to leave.
+TEST_F(ChangesTest, AnEndIsFinal) {
+  LedMember& member = come(10);
+  changes_.stop("enough", {});
+  changes_.stop("once more", {});
+  changes_.ready(member, {});
+  around_.store();
+  EXPECT_EQ(changes_.phase(), Phase::kStopping);
+  EXPECT_EQ(changes_.stop_asked().reason(), "enough");
+  EXPECT_EQ(around_.said(ToMember::kStop), 1);
+  EXPECT_EQ(around_.run.view.epoch(), Epoch());
+  changes_.introduced(member, {});
+  EXPECT_EQ(around_.said(ToMember::kStop), 2);
+  EXPECT_FALSE(changes_.take_stop_end(at(599)));
+  EXPECT_TRUE(changes_.take_stop_end(at(600)));
+  EXPECT_FALSE(changes_.take_stop_end(at(601)));
+}
+
+}  // namespace
+}  // namespace gossamer::cluster

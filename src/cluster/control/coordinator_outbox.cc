@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/control/coordinator_outbox.h"
+
+#include <utility>
+
+#include "cluster/control/control_message.h"
+
+namespace gossamer::cluster {
+
+using membership::ToMember;
+
+CoordinatorOutbox::CoordinatorOutbox(const CoordinatorOptions& options, const LedRun& run, net::Links& links,
+                                     Instant now)
+    : options_(options),
+      run_(run),
+      links_(links),
+      outbox_(options.guarded(Defect::kReplyBeforePersist) ? DurableOutbox::Order::kKept
+                                                           : DurableOutbox::Order::kBroken),
+      now_(now) {}
+
+void CoordinatorOutbox::say(net::PeerId to, ToMember message) const {
+  message.set_generation(options_.generation.value);
+  if (options_.witness != nullptr) options_.witness->said(to, message);
+  // Nobody waits for the ticket: a peer asks again for what its link lost.
+  (void)links_.send(to, host::Lane::kControl, pack(message), now_);
+}
+
+void CoordinatorOutbox::tell(const LedMember& member, ToMember message) {
+  outbox_.then([this, to = peer_of(member.record), message = std::move(message)]() mutable {
+    say(to, std::move(message));
+  });
+}
+
+void CoordinatorOutbox::refuse(net::PeerId peer) {
+  outbox_.then([this, peer] {
+    net::LinkEvents nobody_asks;
+    if (options_.guarded(Defect::kNoFencing)) links_.fence(peer, now_, nobody_asks);
+  });
+}
+
+void CoordinatorOutbox::consume(const net::Receipt& receipt) {
+  outbox_.then([this, receipt] { links_.consumed(receipt, now_); });
+}
+
+void CoordinatorOutbox::note(std::string kind, net::PeerId peer, std::string text) {
+  events_.push_back(
+      {.kind = std::move(kind), .peer = peer, .epoch = run_.view.epoch(), .text = std::move(text)});
+}
+
+void CoordinatorOutbox::committed(Instant now) {
+  now_ = now;
+  store_fails_ = false;
+  outbox_.committed();
+}
+
+void CoordinatorOutbox::commit_failed() {
+  reached(options_.probes, ControlProbe::kCommitRepeated);
+  outbox_.failed();
+  if (!store_fails_) note("store_fails", {}, "a commit failed; it is repeated");
+  store_fails_ = true;
+}
+
+}  // namespace gossamer::cluster

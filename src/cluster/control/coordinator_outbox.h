@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CoordinatorOutbox: what leaves a coordinator: changes of the store, messages to members, events for people.
+// A message waits until all changes before it are in the store (durable_outbox.h). Only say() does not wait.
+//
+// Thread rule: one owner, the coordinator's.
+#pragma once
+
+#include <gossamer/membership.pb.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/time.h"
+#include "cluster/control/durable_outbox.h"
+#include "cluster/control/leadership.h"
+#include "cluster/control/run_event.h"
+#include "net/link/links.h"
+
+namespace gossamer::cluster {
+
+class CoordinatorOutbox {
+ public:
+  // All arguments outlive the outbox.
+  CoordinatorOutbox(const CoordinatorOptions& options, const LedRun& run, net::Links& links, Instant now);
+  CoordinatorOutbox(const CoordinatorOutbox&) = delete;
+  CoordinatorOutbox& operator=(const CoordinatorOutbox&) = delete;
+
+  // The time of the coordinator's last call. Messages leave at this time, and so it is set first.
+  void set_now(Instant now) { now_ = now; }
+
+  void put(host::Change change) { outbox_.put(std::move(change)); }
+  void guard() { outbox_.guard(); }
+  void then(DurableOutbox::Action action) { outbox_.then(std::move(action)); }
+  void tell(const LedMember& member, membership::ToMember message);
+  // Leaves at once: the message rests on no decision.
+  void say(net::PeerId to, membership::ToMember message) const;
+  // Tells the peer that it is fenced, also if it was fenced before this coordinator led and comes only now.
+  void refuse(net::PeerId peer);
+  // Consumed only once the consequences are durable. While the store fails, windows bound what waits here.
+  void consume(const net::Receipt& receipt);
+  void note(std::string kind, net::PeerId peer, std::string text);
+
+  [[nodiscard]] std::optional<std::vector<host::Change>> next_commit() { return outbox_.next_commit(); }
+  [[nodiscard]] bool waiting() const { return outbox_.waiting(); }
+  void committed(Instant now);
+  void commit_failed();
+  // Whether the last commit failed.
+  [[nodiscard]] bool store_fails() const { return store_fails_; }
+
+  [[nodiscard]] std::vector<RunEvent> take_events() { return std::exchange(events_, {}); }
+
+ private:
+  const CoordinatorOptions& options_;
+  const LedRun& run_;
+  net::Links& links_;
+  DurableOutbox outbox_;
+  std::vector<RunEvent> events_;
+  Instant now_;
+  bool store_fails_ = false;
+};
+
+}  // namespace gossamer::cluster

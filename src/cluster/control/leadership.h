@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Leadership: what the parts of a coordinator share during one leadership: what it was given, the run as it
+// knows it, and the way out. All parts read all of the run. Each field names the part that writes it.
+//
+// Thread rule: plain values, one owner.
+#pragma once
+
+#include <gossamer/membership.pb.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/time.h"
+#include "cluster/control/control_probe.h"
+#include "cluster/control/defect.h"
+#include "cluster/control/pace.h"
+#include "cluster/control/records.h"
+#include "cluster/control/view.h"
+#include "cluster/control/witness.h"
+#include "cluster/control/workload.h"
+#include "cluster/membership/failure_detector.h"
+#include "cluster/membership/fenced_incarnations.h"
+#include "cluster/placement/placement.h"
+
+namespace gossamer::cluster {
+
+// Whether members stop before a new view is installed (kFrozen) or go on (kAnnounced).
+enum class ViewChange { kFrozen, kAnnounced };
+
+struct CoordinatorOptions {
+  std::string run;
+  std::string configuration;  // the run's, handed to members as it is
+  membership::Listening listening;
+  std::vector<membership::Address> coordinators;  // control addresses of all that may lead
+  Generation generation;
+  std::size_t first_members = 1;  // so many must serve before the first view is installed
+  ViewChange view_change = ViewChange::kFrozen;
+  Duration beat_every = from_milliseconds(100);
+  std::vector<TrackId> tracks = {};  // tracks of the ledgers; empty: there are no ledgers
+  std::uint64_t batch = 1;           // samples of a step
+  placement::Options placement = {};
+  Duration freeze_time = from_seconds(30);  // a member that does not rest within it is fenced
+  Defect defect = Defect::kNone;
+  ProbeCounts<ControlProbe>* probes = nullptr;
+  Witness* witness = nullptr;
+
+  // Whether the protection is in place that the defect would switch off.
+  [[nodiscard]] bool guarded(Defect without) const { return defect != without; }
+};
+
+// A member, also one that is joining.
+struct LedMember {
+  // Coordinator. Changes sets the state, and begins the pace anew.
+  membership::MemberRecord record;
+  bool leaves = false;
+  SmoothedPace pace;
+  std::optional<membership::StepFigures> steps;
+
+  // Watch.
+  bool here = false;                        // said Here to this coordinator
+  std::optional<FailureDetector> detector;  // once it was heard
+  std::optional<Instant> died;              // since then it is dead, and waits for others that are due
+  Instant deadline;                         // until then it must have said Here
+  std::optional<Instant> wake;              // its entry among the wakes
+
+  // Changes.
+  std::optional<Epoch> told;  // its view once it has read all that was sent
+  bool wants_to_serve = false;
+  bool wants_to_drain = false;
+  IdleTrial trial;
+  // Its report of a loss counts again from here. After a report that counted, it does not count for
+  // `disbelief`.
+  Instant believed_from;
+  Duration disbelief;
+};
+
+struct LedRun {
+  std::map<NodeId, LedMember> members;  // Coordinator
+  // Changes.
+  FencedIncarnations fenced;  // the view's, and those since
+  View view;                  // of the last epoch begun
+  membership::Installed installed;
+  HoldingMap holdings;
+};
+
+class CoordinatorOutbox;
+
+// All of it outlives the parts.
+struct Leadership {
+  const CoordinatorOptions& options;
+  Workload& workload;
+  LedRun& run;
+  CoordinatorOutbox& outbox;
+};
+
+}  // namespace gossamer::cluster

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// MemberLinks: the links of a member to the other members. It opens links to the members of the view and to
+// joining ones, directly or through the coordinator, and refuses fenced members. It keeps messages until
+// there is a link. It knows which members are silent, and with which the link has ended.
+//
+// Thread rule: one owner, the member's.
+#pragma once
+
+#include <gossamer/membership.pb.h>
+
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/time.h"
+#include "cluster/control/control_probe.h"
+#include "cluster/control/defect.h"
+#include "cluster/control/view.h"
+#include "cluster/membership/silences.h"
+#include "net/link/links.h"
+
+namespace gossamer::cluster {
+
+class MemberLinks {
+ public:
+  struct Options {
+    net::PeerId self;
+    membership::Listening listening = {};  // as the coordinator was told with Begin
+    std::string machine = {};
+    Defect defect = Defect::kNone;
+    ProbeCounts<ControlProbe>* probes = nullptr;
+  };
+  static constexpr Duration kUnreachableAfter{3'000'000'000};  // links are pinged every second
+  static constexpr Duration kReopenAfter{500'000'000};         // doubling, up to:
+  static constexpr Duration kReopenAtMost{10'000'000'000};
+  static constexpr Duration kIntroducedIn{1'000'000'000};  // by the coordinator, if the other does not listen
+
+  // `view`, the member's, and `links` outlive this.
+  MemberLinks(Options options, const View& view, net::Links& links);
+  MemberLinks(const MemberLinks&) = delete;
+  MemberLinks& operator=(const MemberLinks&) = delete;
+
+  // Events of links, the coordinator's among them.
+  // False: the peer is fenced, and was refused.
+  bool up(net::PeerId peer, Instant now);
+  // A connection broke, or the link ended.
+  void down(NodeId node, Instant now);
+  void open_failed(NodeId node, Instant now);
+  // The link with a member ended; down() came before. True: messages with a member of the view are lost.
+  bool ended(net::PeerId peer, Instant now);
+
+  // The view has changed, and all come to rest: losses so far are no news.
+  void forget_losses();
+  void view_changed(Instant now);
+  // The coordinator told of a joining member that cannot open a link to this one.
+  void expect(const membership::MemberRecord& record, Instant now);
+  // The coordinator is back. Links through it start anew: without it nobody could be reached through it,
+  // which says nothing about these members.
+  void relay_is_back(Instant now);
+  // Opens the links that are missing and due.
+  void connect(Instant now);
+
+  [[nodiscard]] bool reaches_all() const;
+  // The members of the view that have been silent for kUnreachableAfter.
+  [[nodiscard]] const std::set<NodeId>& silent(Instant now);
+  // The members with which a link has ended since forget_losses().
+  [[nodiscard]] const std::set<NodeId>& lost() const { return lost_; }
+
+  // As Member::send().
+  bool send(net::PeerId to, host::Lane lane, net::Message message, Instant now);
+
+ private:
+  // When to open a link again that ended or never came up.
+  struct Reopening {
+    Instant when;
+    Duration wait = kReopenAfter;
+    int failures = 0;  // since it was last up
+  };
+
+  void connect_to(const membership::MemberRecord& record, Instant now);
+  void refuse_fenced(Instant now);
+  void watch_peers(Instant now);
+  [[nodiscard]] Instant last_sign(NodeId node, Instant now) const;
+  void send_kept(net::PeerId to, Instant now);
+  [[nodiscard]] bool serving() const { return view_.find(options_.self) != nullptr; }
+  [[nodiscard]] bool guarded(Defect without) const { return options_.defect != without; }
+  void reach(ControlProbe probe) const { reached(options_.probes, probe); }
+
+  const Options options_;
+  const membership::MemberRecord own_;  // where the member listens, and on which machine
+  const View& view_;
+  net::Links& links_;
+  std::map<net::PeerId, std::vector<std::pair<host::Lane, net::Message>>> kept_;  // until there is a link
+  std::map<NodeId, Instant> down_since_;                 // links to members that are not up
+  std::set<NodeId> by_relay_;                            // peers whose links go through the coordinator
+  std::map<NodeId, Incarnation> met_;                    // peers with a link now or before
+  Silences silences_{kUnreachableAfter};                 // of the view's members
+  std::set<NodeId> lost_;                                // said with each beat until the view changes
+  std::map<NodeId, membership::MemberRecord> expected_;  // joining members that cannot open a link to us
+  std::map<NodeId, Reopening> reopening_;
+};
+
+}  // namespace gossamer::cluster

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/control/member_links.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <set>
+#include <string>
+
+#include "cluster/control/test_nobody.h"
+
+namespace gossamer::cluster {
+namespace {
+
+class MemberLinksTest : public ::testing::Test {
+ protected:
+  static constexpr net::PeerId kSelf{NodeId(2), Incarnation(10)};
+  static constexpr net::PeerId kOlder{NodeId(3), Incarnation(9)};
+  static constexpr net::PeerId kYounger{NodeId(4), Incarnation(11)};
+  static constexpr net::PeerId kHidden{NodeId(5), Incarnation(8)};
+
+  MemberLinksTest() {
+    membership::Change change;
+    change.set_epoch(1);
+    for (const net::PeerId peer : {kSelf, kOlder, kYounger, kHidden}) {
+      membership::MemberRecord& record = *change.add_members();
+      record.set_node(peer.node.value);
+      record.set_incarnation(peer.incarnation.value);
+      record.set_state(membership::SERVING);
+      if (peer != kHidden) *record.mutable_listening() = listening();
+    }
+    EXPECT_TRUE(view_.apply(change).ok());
+    peers_.view_changed({});
+  }
+
+  static membership::Listening listening() {
+    membership::Listening listening;
+    for (membership::Address* const one : {listening.mutable_control(), listening.mutable_bulk()}) {
+      one->set_host("10.0.0.1");
+      one->set_port(1);
+    }
+    return listening;
+  }
+
+  Nobody nobody_;
+  View view_;
+  net::Links links_{nobody_, {.run = "run", .self = kSelf, .program = "test"}};
+  MemberLinks peers_{{.self = kSelf, .listening = listening()}, view_, links_};
+};
+
+// Claim: the younger of two members opens the link. The older one opens it if it listens nowhere itself.
+TEST_F(MemberLinksTest, TheYoungerOpens) {
+  EXPECT_TRUE(links_.linked(kOlder.node));
+  EXPECT_FALSE(links_.linked(kYounger.node));
+  EXPECT_FALSE(links_.linked(kHidden.node));
+  EXPECT_FALSE(links_.linked(kSelf.node));
+}
+
+// Claim: messages to members of the view are kept while there is no link. Others are refused.
+TEST_F(MemberLinksTest, KeepsMessages) {
+  EXPECT_TRUE(peers_.send(kYounger, host::Lane::kControl, {}, {}));
+  EXPECT_FALSE(peers_.send({kYounger.node, Incarnation(7)}, host::Lane::kControl, {}, {}));
+}
+
+// Claim: the end of a link with a member of the view is told until the view changes; that of another life of
+// the node is not.
+TEST_F(MemberLinksTest, TellsOfLosses) {
+  EXPECT_FALSE(peers_.ended({kOlder.node, Incarnation(7)}, {}));
+  EXPECT_TRUE(peers_.lost().empty());
+  EXPECT_TRUE(peers_.ended(kOlder, {}));
+  EXPECT_EQ(peers_.lost(), std::set{kOlder.node});
+  peers_.forget_losses();
+  EXPECT_TRUE(peers_.lost().empty());
+}
+
+// Claim: a link with a fenced member is refused as soon as it is up.
+TEST_F(MemberLinksTest, RefusesFencedMembers) {
+  membership::Change change;
+  change.set_from(1);
+  change.set_epoch(2);
+  change.add_fenced()->set_first(kYounger.incarnation.value);
+  change.mutable_fenced(0)->set_last(kYounger.incarnation.value);
+  ASSERT_TRUE(view_.apply(change).ok());
+  EXPECT_FALSE(peers_.up(kYounger, {}));
+  EXPECT_TRUE(peers_.up(kOlder, {}));
+}
+
+// Claim: a member is silent once its link has been down for 3 s.
+TEST_F(MemberLinksTest, SilentMembers) {
+  peers_.up(kOlder, {});
+  peers_.down(kOlder.node, {});
+  const Instant later = Instant{} + MemberLinks::kUnreachableAfter;
+  EXPECT_TRUE(peers_.silent(Instant{} + from_seconds(2.9)).empty());
+  EXPECT_TRUE(peers_.silent(later).contains(kOlder.node));
+}
+
+}  // namespace
+}  // namespace gossamer::cluster

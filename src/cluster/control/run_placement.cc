@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/control/run_placement.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+namespace gossamer::cluster {
+namespace {
+
+// The paces of members: measured, or else believed at the last placement. A member due for a trial has none.
+std::map<NodeId, Pace> known_paces(const LedRun& run, Instant now) {
+  std::map<NodeId, Pace> paces;
+  for (const membership::Installed::Speed& one : run.installed.speeds())
+    paces[NodeId(one.node())] = {.speed = one.speed(), .own_work = one.own_work()};
+  for (const auto& [node, member] : run.members) {
+    if (const auto measured = member.pace.pace()) paces[node] = *measured;
+    if (member.trial.due(now)) paces.erase(node);
+  }
+  return paces;
+}
+
+}  // namespace
+
+std::vector<placement::Thing> things_with_copies(const Workload& workload,
+                                                 const std::map<NodeId, membership::Frozen>& reports) {
+  std::vector<placement::Thing> things = workload.things();
+  std::map<placement::ThingId, std::size_t> places;
+  for (std::size_t i = 0; i < things.size(); ++i) places[things[i].id] = i;
+  for (const auto& [node, report] : reports) {
+    for (const std::uint64_t copy : report.copies()) {
+      const auto place = places.find(placement::ThingId(copy));
+      if (place != places.end()) things[place->second].copies.emplace_back(node.value);
+    }
+  }
+  return things;
+}
+
+std::vector<placement::Member> placeable(const LedRun& run, Instant now) {
+  const std::map<NodeId, Pace> paces = known_paces(run, now);
+  double speed = 0;
+  double cores = 0;
+  double own_work = std::numeric_limits<double>::infinity();
+  for (const auto& [node, pace] : paces) {
+    const auto member = run.members.find(node);
+    if (member == run.members.end()) continue;
+    speed += pace.speed;
+    cores += std::max<double>(member->second.record.cores(), 1);
+    own_work = std::min(own_work, pace.own_work);
+  }
+  const Pace per_core = cores > 0 ? Pace{.speed = speed / cores, .own_work = own_work} : Pace{.speed = 1};
+  std::vector<placement::Member> members;
+  for (const auto& [node, record] : run.view.members()) {
+    const auto known = paces.find(node);
+    const double guess = per_core.speed * std::max<double>(record.cores(), 1);
+    members.push_back({.id = placement::MemberId(node.value),
+                       .limit_bytes = record.memory_bytes(),
+                       .speed = known == paces.end() ? guess : known->second.speed,
+                       .service = record.state() == membership::DRAINING ? placement::Service::kDraining
+                                                                         : placement::Service::kServing,
+                       .own_work = known == paces.end() ? per_core.own_work : known->second.own_work});
+  }
+  return members;
+}
+
+placement::Placement current_placement(const LedRun& run) {
+  placement::Placement current;
+  for (const auto& [thing, node] : run.holdings)
+    current.holdings.push_back({thing, placement::MemberId(node.value)});
+  for (const membership::Installed::Speed& one : run.installed.speeds())
+    current.speeds.push_back({placement::MemberId(one.node()), one.speed(), one.own_work()});
+  return current;
+}
+
+void see_idle_members(LedRun& run, Instant now) {
+  std::set<NodeId> holders;
+  for (const auto& [thing, node] : run.holdings) holders.insert(node);
+  for (auto& [node, member] : run.members) {
+    const bool holds = holders.contains(node);
+    if (holds && member.trial.due(now)) member.pace = {};  // its earlier measurements speak against it
+    member.trial.placed(holds, now);
+  }
+}
+
+double step_seconds(const LedRun& run, Instant now) {
+  std::vector<double> told;
+  for (const auto& [node, pace] : known_paces(run, now)) {
+    if (pace.step_s > 0) told.push_back(pace.step_s);
+  }
+  if (told.empty()) return 0;
+  const auto middle = told.begin() + static_cast<std::ptrdiff_t>(told.size() / 2);
+  std::ranges::nth_element(told, middle);
+  return *middle;
+}
+
+std::string changes_of(const HoldingMap& holdings, const placement::Placement& placed) {
+  std::map<NodeId, std::size_t> before;
+  for (const auto& [thing, node] : holdings) ++before[node];
+  std::map<NodeId, std::size_t> after;
+  for (const placement::Holding& one : placed.holdings) ++after[NodeId(one.member.value)];
+  std::vector<std::string> changes;
+  for (const placement::BelievedSpeed& one : placed.speeds) {
+    const NodeId node(one.member.value);
+    const auto held = before.find(node);
+    const std::size_t had = held == before.end() ? 0 : held->second;
+    if (had == after[node]) continue;
+    changes.push_back(fmt::format("node {} {} -> {} things ({:.3g} a second, own work {:.3g})", node.value,
+                                  had, after[node], one.speed, one.own_work));
+  }
+  const std::size_t told = std::min<std::size_t>(changes.size(), 16);
+  return fmt::format("{}{}",
+                     fmt::join(changes.begin(), changes.begin() + static_cast<std::ptrdiff_t>(told), ", "),
+                     told < changes.size() ? ", ..." : "");
+}
+
+}  // namespace gossamer::cluster

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A run as place() takes it: things with their copies, members with their paces, the placement so far. Thread
+// rule: plain functions.
+#pragma once
+
+#include <gossamer/membership.pb.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/time.h"
+#include "cluster/control/leadership.h"
+#include "cluster/control/workload.h"
+#include "cluster/placement/placement.h"
+
+namespace gossamer::cluster {
+
+// The things of the workload, with the copies that the reports name.
+[[nodiscard]] std::vector<placement::Thing> things_with_copies(
+    const Workload& workload, const std::map<NodeId, membership::Frozen>& reports);
+
+// The members of the view. A member of unknown pace gets the others' mean speed for each core, and their
+// least own work.
+[[nodiscard]] std::vector<placement::Member> placeable(const LedRun& run, Instant now);
+[[nodiscard]] placement::Placement current_placement(const LedRun& run);
+
+// The time of a step as the members have measured it, waiting included: the median, 0 if none is measured.
+[[nodiscard]] double step_seconds(const LedRun& run, Instant now);
+
+// Notes which members hold something from now on. The pace of a member on trial is forgotten.
+void see_idle_members(LedRun& run, Instant now);
+
+// Lists the members that are to hold more or fewer things than now, with their measurements.
+[[nodiscard]] std::string changes_of(const HoldingMap& holdings, const placement::Placement& placed);
+
+}  // namespace gossamer::cluster

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/control/run_placement.h"
+
+#include <gtest/gtest.h>
+
+#include "cluster/control/test_leadership.h"
+
+namespace gossamer::cluster {
+namespace {
+
+// Claim: a member of unknown pace is taken for as fast as the others for each core, with their least own
+// work.
+TEST(RunPlacement, GuessesByCores) {
+  TestLeadership around;
+  LedMember& known = around.add(10, membership::SERVING);
+  known.record.set_cores(2);
+  known.pace.add({.speed = 100, .own_work = 7});
+  LedMember& unknown = around.add(11, membership::SERVING);
+  unknown.record.set_cores(4);
+  membership::Change cores;
+  cores.set_from(2);
+  cores.set_epoch(3);
+  *cores.add_members() = known.record;
+  *cores.add_members() = unknown.record;
+  ASSERT_TRUE(around.run.view.apply(cores).ok());
+  const auto members = placeable(around.run, {});
+  ASSERT_EQ(members.size(), 2u);
+  EXPECT_EQ(members[0].speed, 100);
+  EXPECT_EQ(members[0].own_work, 7);
+  EXPECT_EQ(members[1].speed, 200);
+  EXPECT_EQ(members[1].own_work, 7);
+}
+
+// Claim: a copy that a report names is a copy of that thing. Things that are none are left out.
+TEST(RunPlacement, CopiesOfReports) {
+  TestLeadership around;
+  std::map<NodeId, membership::Frozen> reports;
+  reports[NodeId(10)].add_copies(1);
+  reports[NodeId(11)].add_copies(99);
+  const auto things = things_with_copies(around.workload, reports);
+  ASSERT_EQ(things.size(), 2u);
+  EXPECT_TRUE(things[0].copies.empty());
+  ASSERT_EQ(things[1].copies.size(), 1u);
+  EXPECT_EQ(things[1].copies[0], placement::MemberId(10));
+}
+
+// Claim: the time of a step is the median of those that members have measured.
+TEST(RunPlacement, MedianStep) {
+  TestLeadership around;
+  EXPECT_EQ(step_seconds(around.run, {}), 0);
+  for (const std::uint64_t node : {10, 11, 12}) {
+    const auto step_s = static_cast<double>(node);
+    around.add(node, membership::SERVING).pace.add({.speed = 1, .step_s = step_s});
+  }
+  EXPECT_EQ(step_seconds(around.run, {}), 11);
+}
+
+// Claim: a member that has long held nothing is due for a trial. When it then gets something, its earlier
+// measurements are forgotten.
+TEST(RunPlacement, IdleMembersAreTried) {
+  TestLeadership around;
+  LedMember& member = around.add(10, membership::SERVING);
+  member.pace.add({.speed = 1e-3});
+  see_idle_members(around.run, {});
+  EXPECT_EQ(placeable(around.run, at(599))[0].speed, 1e-3);
+  EXPECT_EQ(placeable(around.run, at(600))[0].speed, 1);
+  around.run.holdings[placement::ThingId(0)] = NodeId(10);
+  see_idle_members(around.run, at(600));
+  EXPECT_FALSE(member.pace.pace().has_value());
+}
+
+// Claim: only members that are to hold more or fewer things are named.
+TEST(RunPlacement, NamesWhatChanges) {
+  const HoldingMap holdings{{placement::ThingId(0), NodeId(10)}, {placement::ThingId(1), NodeId(11)}};
+  const placement::MemberId ten(10);
+  const placement::MemberId eleven(11);
+  const placement::Placement placed{.holdings = {{placement::ThingId(0), ten},
+                                                 {placement::ThingId(1), ten},
+                                                 {placement::ThingId(2), eleven}},
+                                    .speeds = {{ten, 2, 1}, {eleven, 1, 0}}};
+  EXPECT_EQ(changes_of(holdings, placed), "node 10 1 -> 2 things (2 a second, own work 1)");
+}
+
+}  // namespace
+}  // namespace gossamer::cluster

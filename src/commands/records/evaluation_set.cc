@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands/records/evaluation_set.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+#include "base/check.h"
+#include "commands/records/record_formats.h"
+#include "commands/records/record_import.h"
+#include "learn/data/cached_dataset.h"
+#include "learn/data/name_table.h"
+#include "learn/data/read/jsonl_reader.h"
+#include "learn/data/read/record_assembler.h"
+#include "learn/data/read/session_reader.h"
+#include "learn/data/read/word_reader.h"
+#include "learn/data/read/xmlc_reader.h"
+#include "learn/data/text_windows.h"
+#include "learn/data/token_text.h"
+#include "run/progress.h"
+
+namespace gossamer::commands {
+namespace {
+
+data::NameTable label_table(const sparse_engine::Model& model) {
+  data::NameTable table;
+  for (std::size_t i = 0; i < model.label_names.size(); ++i) table.id(model.label_names[i]);
+  return table;
+}
+
+// Says which names the model does not know. Requires that there are some.
+std::string describe_unknown(const UnknownNames& names) {
+  return fmt::format(
+      "{} of {} feature names of the test records are not in the model and left out, such as '{}'",
+      run::human_count(names.unknown), run::human_count(names.of), names.first);
+}
+
+// The numbers that a test set's labels have in the model. They are matched by name where both have names.
+std::vector<std::uint32_t> label_numbers(const data::Dataset& dataset, const sparse_engine::Model& model) {
+  std::vector<std::uint32_t> numbers(dataset.labels());
+  data::NameTable table = label_table(model);
+  const bool by_name = dataset.has_label_names() && table.size() > 0;
+  for (std::uint32_t label = 0; label < numbers.size(); ++label) {
+    numbers[label] = by_name ? table.id(dataset.label_name(label)) : label;
+  }
+  return numbers;
+}
+
+// The numbers that a test set's features have in the model; empty when they are the same. A name that the
+// model does not have becomes a number that it does not have either.
+std::vector<std::uint32_t> feature_numbers(const data::Dataset& dataset, TestBlocks& blocks) {
+  std::vector<std::uint32_t> numbers;
+  if (!dataset.has_feature_names()) return numbers;
+  const auto none = static_cast<std::uint32_t>(blocks.model().network.shape.features);
+  for (std::uint32_t feature = 0; feature < dataset.features(); ++feature) {
+    numbers.push_back(blocks.parser().find_name(dataset.feature_name(feature)).value_or(none));
+  }
+  return numbers;
+}
+
+Result<void> read_cached_test(const run::NodeHost& host, const std::string& path, TestBlocks& blocks) {
+  auto dataset = data::CachedDataset::open(host.disk, path, host.compute);
+  if (!dataset.ok()) return dataset.error();
+  const FeatureKind wanted = feature_kind(blocks.model());
+  if (const FeatureKind got = feature_kind(**dataset); got != wanted) {
+    return wrong_kind({.where = path, .got = got, .expected = wanted});
+  }
+  const std::vector<std::uint32_t> numbers = label_numbers(**dataset, blocks.model());
+  const std::vector<std::uint32_t> renumbered = feature_numbers(**dataset, blocks);
+  const auto features = static_cast<std::uint32_t>(blocks.model().network.shape.features);
+  std::vector<std::uint32_t> labels;
+  std::vector<std::pair<std::uint32_t, float>> pairs;
+  for (std::uint64_t i = 0; i < (*dataset)->size(); ++i) {
+    const data::Record record = (*dataset)->record(RecordIndex(i));
+    if (renumbered.empty()) {
+      blocks.queries().add(record.features, features);
+    } else {
+      pairs.clear();
+      for (std::size_t k = 0; k < record.features.index.size(); ++k) {
+        const std::uint32_t number = renumbered[record.features.index[k]];
+        if (number < features) pairs.emplace_back(number, record.features.value[k]);
+      }
+      blocks.parser().add_features(pairs, blocks.queries());
+    }
+    labels.clear();
+    for (const std::uint32_t label : record.labels) labels.push_back(numbers[label]);
+    std::ranges::sort(labels);
+    if (auto done = blocks.truth(labels); !done.ok()) return done;
+  }
+  return {};
+}
+
+// Reads the file of a test set that is not imported.
+Result<void> read_test_file(const run::NodeHost& host, const TestSet& test, TestBlocks& blocks) {
+  run::Progress progress(host.console, host.clock, "reading test records", host.verbosity);
+  data::ReadOptions options{.skip_bad = test.skip_bad, .compute = &host.compute};
+  options.progress = [&progress](const data::ReadProgress& now) -> Result<void> {
+    progress.update({.done = now.records, .total = 0, .unit = "records", .detail = {}});
+    return {};
+  };
+  auto source = data::open_bytes(host.disk, test.source.path);
+  if (!source.ok()) return source.error();
+  auto report = row_of(test.source.format).test(**source, options, blocks);
+  if (!report.ok()) {
+    Error error = report.error();
+    if (error.where.empty()) error.where = test.source.path;
+    return error;
+  }
+  progress.finish();
+  if ((*report).skipped > 0) host.say(describe_skipped(*report));
+  return {};
+}
+
+// Whether the features of the format are those of the model. JSON lines tell it one by one.
+Result<void> check_features(const TestSet& test, const sparse_engine::Model& model) {
+  const RecordRow& row = row_of(test.source.format);
+  const FeatureKind wanted = feature_kind(model);
+  const FeatureKind got = row.features.value_or(wanted);
+  if (row.jsonl || got == wanted) return {};
+  return wrong_kind({.where = test.source.path, .got = got, .expected = wanted});
+}
+
+}  // namespace
+
+Result<void> TestBlocks::truth(std::span<const std::uint32_t> labels) {
+  CHECK(queries_.size() == begin_.size(), queries_.size(), begin_.size());
+  labels_.insert(labels_.end(), labels.begin(), labels.end());
+  begin_.push_back(static_cast<std::uint32_t>(labels_.size()));
+  if (queries_.size() < records_per_block_) return {};
+  if (auto done = run(); !done.ok()) return done;
+  if (stop_ && stop_()) return Error{.kind = ErrorKind::kFailed, .where = "evaluation", .what = "stopped"};
+  return {};
+}
+
+Result<void> TestBlocks::run() {
+  if (queries_.size() == 0) return {};
+  auto taken = take(queries_.rows(), {.begin = begin_, .label = labels_});
+  queries_.clear();
+  labels_.clear();
+  begin_.assign(1, 0);
+  return taken;
+}
+
+Result<data::ReadReport> test_xmlc(data::ByteSource& source, const data::ReadOptions& options,
+                                   TestBlocks& blocks) {
+  const auto features = static_cast<std::uint32_t>(blocks.model().network.shape.features);
+  return data::read_xmlc(source, options, [&](const data::Record& record) -> Result<void> {
+    blocks.queries().add(record.features, features);
+    return blocks.truth(record.labels);
+  });
+}
+
+Result<data::ReadReport> test_jsonl(data::ByteSource& source, const data::ReadOptions& options,
+                                    TestBlocks& blocks) {
+  data::RecordAssembler assembler(label_table(blocks.model()), data::NameTable());
+  return data::read_jsonl(source, options, [&](const data::JsonlRecord& record) -> Result<void> {
+    auto labels = assembler.labels(record);
+    if (!labels.ok()) return labels.error();
+    auto done = blocks.parser().add_record(record, blocks.queries());
+    if (!done.ok()) return done;
+    return blocks.truth(*labels);
+  });
+}
+
+Result<data::ReadReport> test_sessions(data::ByteSource& source, const data::ReadOptions& options,
+                                       TestBlocks& blocks) {
+  data::NameTable labels = label_table(blocks.model());
+  std::vector<std::uint32_t> known;  // items before the position
+  return data::read_sessions(source, options, [&](const data::Session& session) -> Result<void> {
+    known.clear();
+    const auto ask = [&](std::string_view next) {
+      blocks.parser().add_line(known, blocks.queries());
+      const std::uint32_t label = labels.id(next);
+      return blocks.truth({&label, 1});
+    };
+    for (std::size_t at = 0; at < session.items.size(); ++at) {
+      if (at > 0 && session.target.empty()) {
+        if (auto done = ask(session.items[at]); !done.ok()) return done;
+      }
+      const auto number = blocks.parser().find_name(session.items[at]);
+      if (number.has_value()) known.push_back(*number);
+    }
+    if (!session.target.empty()) return ask(session.target);
+    return {};
+  });
+}
+
+Result<data::ReadReport> test_words(data::ByteSource& source, const data::ReadOptions& options,
+                                    TestBlocks& blocks) {
+  data::TokenText text;
+  auto report = data::read_words(source, options, [&](std::string_view word) -> Result<void> {
+    if (word.empty()) {
+      text.token.push_back(data::TokenText::kLineEnd);
+    } else if (const auto number = blocks.parser().find_name(word); number.has_value()) {
+      text.token.push_back(*number);
+    }
+    return {};
+  });
+  if (!report.ok()) return report;
+  const std::uint32_t window = std::max(1U, blocks.model().line->last / 2);
+  std::vector<std::uint32_t> context;
+  for (std::size_t at = 0; at < text.token.size(); ++at) {
+    if (text.token[at] == data::TokenText::kLineEnd) continue;
+    context.clear();
+    data::full_window(text, at, window, context);
+    if (context.empty()) continue;
+    blocks.parser().add_line(context, blocks.queries());
+    if (auto done = blocks.truth({&text.token[at], 1}); !done.ok()) return done.error();
+  }
+  return report;
+}
+
+Result<void> read_test_set(const run::NodeHost& host, const TestSet& test, TestBlocks& blocks) {
+  if (auto checked = check_features(test, blocks.model()); !checked.ok()) return checked;
+  const bool imported = row_of(test.source.format).test == nullptr;
+  const auto read =
+      imported ? read_cached_test(host, test.source.path, blocks) : read_test_file(host, test, blocks);
+  if (!read.ok()) return read;
+  if (auto done = blocks.run(); !done.ok()) return done;
+  const UnknownNames& unknown = blocks.parser().unknown_names();
+  if (unknown.unknown > 0) host.say(describe_unknown(unknown));
+  return {};
+}
+
+}  // namespace gossamer::commands

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands/train/record_samples.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "commands/records/record_import.h"
+#include "commands/records/weighting_choice.h"
+#include "engines/sparse/predict/fusion_learning.h"
+#include "engines/sparse/train/model_assembly.h"
+#include "run/progress.h"
+
+namespace gossamer::commands {
+
+RecordSamples::RecordSamples(const run::NodeHost& host, std::unique_ptr<data::CachedDataset> records,
+                             std::optional<text::FeaturizerState> featurizer)
+    : host_(host), records_(std::move(records)), featurizer_(std::move(featurizer)) {}
+
+FeatureKind RecordSamples::features() const {
+  return featurizer_.has_value() ? FeatureKind::kText : feature_kind(*records_);
+}
+
+std::string RecordSamples::describe() const {
+  const auto records = static_cast<double>(records_->size());
+  return fmt::format("{} records, {} features, {} labels ({:.1f} features and {:.1f} labels a record)",
+                     run::human_count(records_->size()), run::human_count(records_->features()),
+                     run::human_count(records_->labels()),
+                     static_cast<double>(records_->feature_entries()) / records,
+                     static_cast<double>(records_->label_entries()) / records);
+}
+
+text::FittedWeighting RecordSamples::weigh(const sparse_engine::TrainConfig& config) const {
+  return choose_weighting(config.data.weighting, *records_, featurizer_);
+}
+
+void RecordSamples::begin(const Plan& plan) {
+  plan_.emplace(plan);
+  hold_out_.emplace(records_->size(), plan.recipe.held_out);
+  kept_.emplace(*records_, *hold_out_);
+  steps_.emplace(sparse_engine::BatchReader(*kept_, plan.weighting, host_.compute), kept_->size(),
+                 sparse_engine::RecordSteps::Options{.seed = plan.config.seed,
+                                                     .batch = plan.config.train.batch,
+                                                     .dropout = plan.config.train.input_dropout});
+  labels_ = sparse::count_labels(*kept_);
+}
+
+sparse_engine::Model RecordSamples::model_of(sparse::Network network) const {
+  return sparse_engine::assemble_model({.network = std::move(network),
+                                        .schema = *kept_,
+                                        .records = &*kept_,
+                                        .weighting = plan_->weighting,
+                                        .featurizer = featurizer_,
+                                        .task = task(),
+                                        .line = line(),
+                                        .config = plan_->config},
+                                       host_.kernels, host_.compute);
+}
+
+Result<void> RecordSamples::complete(sparse_engine::Model& model) const {
+  if (hold_out_->held() == 0) return {};
+  const auto fitted =
+      sparse_engine::learn_fusion_weights(model, *records_, *hold_out_, host_.kernels, host_.compute);
+  if (!fitted.ok()) return fitted.error();
+  model.fusion.weights = (*fitted).weights;
+  sparse_engine::set_given_weights(plan_->config.predict, model.fusion.weights);
+  host_.say(fmt::format("weights of prediction, from {} held-out records: {} (loss {:.3f}, before {:.3f})",
+                        run::human_count((*fitted).records), sparse_engine::describe(model.fusion.weights),
+                        (*fitted).loss, (*fitted).loss_before));
+  sparse_engine::replace_records(model, *records_, host_.kernels, host_.compute);
+  return {};
+}
+
+std::optional<data::LineShape> SessionSamples::line() const { return line_shape(sessions_); }
+
+}  // namespace gossamer::commands

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands/train/record_samples.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "commands/records/record_import.h"
+#include "commands/records/word_data.h"
+#include "commands/train/test_small_run.h"
+#include "learn/data/hold_out.h"
+#include "run/test_machine.h"
+
+namespace gossamer::commands {
+namespace {
+
+using data::RecordFormat;
+using run::testing::SimMachine;
+using run::testing::two_classes;
+using run::testing::write;
+using ::testing::HasSubstr;
+
+// Imports a file into the cache of a run.
+void import_file(SimMachine& machine, const std::string& text, RecordFormat format) {
+  for (const char* directory : {"/data", "/run/cache"})
+    ASSERT_TRUE(machine.disk.make_directories(directory).ok());
+  write(machine.disk, "/data/train.txt", text);
+  const auto done = import_records(
+      machine.host(),
+      {.sources = {{.path = "/data/train.txt", .format = format}}, .cache_path = "/run/cache/train.cache"});
+  ASSERT_TRUE(done.ok()) << done.error().message();
+}
+
+const CachePlace kPlace{.directory = "/run/cache"};
+
+// Nothing is opened before an import. Then the config tells records, sessions and words apart. Each kind says
+// what form a test set has, and what it is in a line.
+TEST(Samples, OpenAsTheConfigSays) {
+  SimMachine machine;
+  const run::NodeHost host = machine.host();
+  sparse_engine::TrainConfig config = testing::small_run();
+  EXPECT_EQ(*open_samples(host, config, kPlace), nullptr);
+  import_file(machine, two_classes(20), RecordFormat::kXmc);
+  const auto records = open_samples(host, config, kPlace);
+  ASSERT_TRUE(records.ok() && *records != nullptr);
+  EXPECT_EQ((*records)->features(), FeatureKind::kNumbers);
+  EXPECT_EQ((*records)->describe(),
+            "20 records, 10 features, 2 labels (4.0 features and 1.0 labels a record)");
+  EXPECT_EQ((*records)->bytes(), 0U);
+  EXPECT_EQ(*open_samples(host, config, {.directory = "/other"}), nullptr);
+  EXPECT_NE(*open_samples(host, config, {.directory = "/other", .records = "/run/cache/train.cache"}),
+            nullptr);
+
+  config.data.format = RecordFormat::kSessions;
+  EXPECT_EQ((*open_samples(host, config, kPlace))->features(), FeatureKind::kSessions);
+
+  config.data.format = RecordFormat::kText;
+  EXPECT_EQ(*open_samples(host, config, kPlace), nullptr);
+  const data::TokenText text{.token = {0, 1, 0, 1}, .words = {"a", "b"}, .count = {2, 2}};
+  ASSERT_TRUE(write_word_cache(machine.disk, "/run/cache/train.words", text).ok());
+  const auto words = open_samples(host, config, kPlace);
+  EXPECT_EQ((*words)->features(), FeatureKind::kWords);
+  EXPECT_THAT((*words)->describe(), HasSubstr("4 words of text, 2 different"));
+  EXPECT_EQ((*words)->bytes(), 4 * sizeof(std::uint32_t));
+}
+
+// What the recipe holds out is not trained on, and is in no count. The schema still has it.
+TEST(RecordSamples, LeaveOutWhatIsHeldOut) {
+  SimMachine machine;
+  const run::NodeHost host = machine.host();
+  const sparse_engine::TrainConfig config = testing::small_run();
+  import_file(machine, two_classes(200), RecordFormat::kXmc);
+  auto samples = *open_samples(host, config, kPlace);
+  sparse_engine::Recipe recipe;
+  recipe.held_out = 40;
+  const text::FittedWeighting fitted = samples->weigh(config);
+  samples->begin({.config = config, .recipe = recipe, .weighting = fitted.weighting});
+  const std::uint64_t kept = data::HoldOut(200, 40).kept();
+  EXPECT_LT(kept, 180U);
+  EXPECT_EQ(samples->schema().size(), 200U);
+  EXPECT_EQ(samples->trained().size(), kept);
+  const auto& counts = samples->labels().count;
+  EXPECT_EQ(std::accumulate(counts.begin(), counts.end(), std::uint64_t{0}), kept);
+  EXPECT_EQ(samples->steps().read(StepNumber(0)).size(), config.train.batch);
+}
+
+// A model of sessions says that its queries are lines of items; one of records does not.
+TEST(RecordSamples, NameTheTaskOfTheModel) {
+  for (const bool sessions : {false, true}) {
+    SimMachine machine;
+    const run::NodeHost host = machine.host();
+    sparse_engine::TrainConfig config = testing::small_run();
+    if (sessions) config.data.format = RecordFormat::kSessions;
+    import_file(machine, sessions ? "a b c\nb c d\n" : two_classes(20),
+                sessions ? RecordFormat::kSessions : RecordFormat::kXmc);
+    auto samples = *open_samples(host, config, kPlace);
+    const sparse_engine::Recipe recipe;
+    const text::FittedWeighting fitted = samples->weigh(config);
+    samples->begin({.config = config, .recipe = recipe, .weighting = fitted.weighting});
+    const sparse_engine::Model model = samples->model_of(sparse::Network(
+        {.features = samples->schema().features(), .labels = samples->schema().labels(), .hidden = 16},
+        sparse::Moments::kNone));
+    EXPECT_EQ(model.task, sessions ? "next-item" : "xmc");
+    EXPECT_EQ(model.line.has_value(), sessions);
+    EXPECT_EQ(model.training_rows, samples->trained().size());
+  }
+}
+
+}  // namespace
+}  // namespace gossamer::commands

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "simulation/engine_process.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "base/check.h"
+#include "cluster/control/view.h"
+
+namespace gossamer::simulation {
+namespace {
+
+constexpr Duration kBatchTime{20'000'000};
+
+}  // namespace
+
+EngineProcess::EngineProcess(host::Timeline& timeline, host::SimInternet& internet, Options options)
+    : SimProcess(timeline, internet, options.machine, {}, options.clock),
+      options_(std::move(options)),
+      rng_(options_.seed, Purpose::kFault, 17) {
+  const auto listen = [&](host::Lane lane) {
+    const auto bound = network().listen({machine(), 0}, lane);
+    CHECK(bound.ok());
+    return *bound;
+  };
+  cluster::MemberProcess::Options process;
+  process.run = "run";
+  process.name = machine();
+  for (const std::string& coordinator : options_.coordinators)
+    process.coordinators.push_back({coordinator, 7000});
+  process.listening = cluster::listening_of(
+      {.node = {}, .control = listen(host::Lane::kControl), .bulk = listen(host::Lane::kBulk)});
+  process.memory_bytes = options_.memory_bytes;
+  process.program = "test";
+  process.seed = options_.seed;
+  process.defect = options_.defect;
+  process_ = std::make_unique<cluster::MemberProcess>(std::move(process), network(), now());
+  engine_ = options_.make_engine(*process_);
+  go_on();
+}
+
+EngineProcess::~EngineProcess() {
+  engine_.reset();
+  process_.reset();
+  silence();
+}
+
+void EngineProcess::drain(const std::string& reason) {
+  engine_->drain(reason, now());
+  go_on();
+}
+
+void EngineProcess::leave(const std::string& reason) {
+  if (member() != nullptr) member()->leave(reason, now());
+  go_on();
+}
+
+void EngineProcess::hang(Duration lasts) {
+  hung_until_ = std::max(hung_until_, timeline().now() + lasts);
+  after(lasts, [this] { go_on(); });  // handles the events that came meanwhile
+}
+
+void EngineProcess::on_network(host::NetworkEvent event) {
+  if (process_ == nullptr) return;
+  process_->on(std::move(event), now());
+  if (options_.driver == Driver::kPrompt) return go_on();
+  if (std::exchange(batch_begun_, true)) return;
+  after(kBatchTime, [this] {
+    batch_begun_ = false;
+    on_timer();
+  });
+}
+
+void EngineProcess::on_timer() {
+  process_->tick(now());
+  if (timeline().now() >= hung_until_) engine_->tick(now());
+  go_on();
+}
+
+void EngineProcess::worked() {
+  const Instant today = timeline().now();
+  if (today < hung_until_) return after(hung_until_ - today, [this] { worked(); });
+  engine_->worked(now());
+  if (options_.watch) options_.watch(*this);
+  go_on();
+}
+
+void EngineProcess::tell(const cluster::ProcessEvent& event) {
+  if (const auto* const begun = std::get_if<cluster::LifeBegun>(&event)) {
+    ++lives_;
+    life_ = begun->self.incarnation;
+  }
+  if (std::holds_alternative<cluster::LifeEnded>(event)) life_.reset();
+  engine_->on(event, now());
+  if (options_.watch) options_.watch(*this);
+}
+
+void EngineProcess::go_on() {
+  if (timeline().now() < hung_until_) return arm(process_->next_wakeup());
+  for (auto events = process_->take_events(); !events.empty(); events = process_->take_events()) {
+    for (const cluster::ProcessEvent& event : events) tell(event);
+  }
+  if (const cluster::Engine::Work work = engine_->take_work()) {
+    work();
+    const Duration drawn = options_.longest_work - options_.shortest_work;
+    const std::uint64_t more = drawn.ns > 0 ? rng_.below(static_cast<std::uint64_t>(drawn.ns)) : 0;
+    after(options_.shortest_work + Duration{static_cast<std::int64_t>(more)}, [this] { worked(); });
+  }
+  std::optional<Instant> wake = process_->next_wakeup();
+  const auto other = engine_->next_wakeup();
+  if (other && (!wake || *other < *wake)) wake = other;
+  arm(wake);
+}
+
+}  // namespace gossamer::simulation

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// EngineProcess: a member's process with a real engine, on a simulated machine. The engine computes at once,
+// and its computing takes virtual time. Thread rule: the simulation's.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/rng.h"
+#include "cluster/control/defect.h"
+#include "cluster/control/engine.h"
+#include "cluster/control/member_process.h"
+#include "simulation/sim_process.h"
+
+namespace gossamer::simulation {
+
+// How a driver hands over events of the network: each at once, or those of 20 ms together, as a busy
+// machine's loop does. With batches the member is ahead of what its engine has been told.
+enum class Driver { kPrompt, kBatches };
+
+class EngineProcess final : public SimProcess {
+ public:
+  using MakeEngine = std::function<std::unique_ptr<cluster::Engine>(cluster::MemberProcess&)>;
+  struct Options {
+    std::string machine = {};
+    std::vector<std::string> coordinators = {};  // machines, each with its port 7000
+    ClockError clock = {};
+    std::uint64_t seed = 0;
+    Driver driver = Driver::kPrompt;
+    std::uint64_t memory_bytes = 1 << 20;
+    Duration longest_work = from_milliseconds(5);  // the engine's computing takes up to so long
+    Duration shortest_work = {};                   // and at least so long
+    cluster::Defect defect = cluster::Defect::kNone;
+    MakeEngine make_engine = {};
+    // Called after each event that the engine was told of.
+    std::function<void(EngineProcess&)> watch = {};
+  };
+  EngineProcess(host::Timeline& timeline, host::SimInternet& internet, Options options);
+  ~EngineProcess() override;
+
+  void drain(const std::string& reason);
+  // Leaves at once, whatever its engine holds.
+  void leave(const std::string& reason);
+  // Stops its engine for a while. The process beats on.
+  void hang(Duration lasts);
+  // The member has left or failed, and its process would end.
+  [[nodiscard]] bool done() const { return process_->done(); }
+  [[nodiscard]] cluster::Engine& engine() { return *engine_; }
+  [[nodiscard]] cluster::Member* member() { return process_->member(); }
+  [[nodiscard]] std::uint64_t lives() const { return lives_; }
+  // The life that its engine has been told of; none between two.
+  [[nodiscard]] std::optional<Incarnation> life() const { return life_; }
+
+ private:
+  void on_network(host::NetworkEvent event) override;
+  void on_timer() override;
+  void go_on();
+  void worked();
+  void tell(const cluster::ProcessEvent& event);
+
+  const Options options_;
+  Rng rng_;
+  bool batch_begun_ = false;
+  Instant hung_until_;  // of the timeline
+  std::uint64_t lives_ = 0;
+  std::optional<Incarnation> life_;
+  std::unique_ptr<cluster::MemberProcess> process_;
+  std::unique_ptr<cluster::Engine> engine_;
+};
+
+}  // namespace gossamer::simulation
