@@ -11,7 +11,7 @@
 
 #include "apps/cli/arguments.h"
 #include "apps/cli/cluster_words.h"
-#include "commands/train_fleet/fleet_runner.h"
+#include "commands/train_fleet/lead_runner.h"
 #include "engines/sparse/model/model_file.h"
 #include "host/posix/child_process.h"
 
@@ -98,7 +98,8 @@ Result<ModelNodes> open_model_nodes(Context& context, const run::NodeHost& host,
                  .expected = "--nodes N beside it",
                  .fix = "add --nodes"};
   }
-  const auto nodes = parse_count(request.nodes, {.flag = "--nodes", .min = 1, .max = commands::kMostNodes});
+  const auto nodes =
+      parse_count(request.nodes, {.flag = "--nodes", .min = 1, .max = commands::kMostOwnNodes});
   if (!nodes.ok()) return nodes.error();
   std::optional<host::Endpoint> join_at;
   if (!request.join_at.empty()) {

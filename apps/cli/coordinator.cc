@@ -2,10 +2,8 @@
 //
 // gossamer coordinator: leads a run that others join.
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <optional>
-#include <sstream>
 
 #include "apps/cli/arguments.h"
 #include "apps/cli/cluster_words.h"
@@ -14,16 +12,13 @@
 #include "apps/cli/train_settings.h"
 #include "commands/train/train_run.h"
 #include "commands/train_fleet/lead_runner.h"
-#include "commands/train_fleet/member_job.h"
 #include "engines/check/check_config.h"
 #include "engines/check/check_workload.h"
-#include "engines/sparse/fleet/fleet_workload.h"
-#include "host/api/files.h"
 #include "host/posix/signals.h"
 #include "node/coordinator_node.h"
+#include "node/places.h"
 #include "node/run_configuration.h"
-#include "node/supply_companion.h"
-#include "settings/toml.h"
+#include "run/lead_file.h"
 
 namespace gossamer::cli {
 namespace {
@@ -43,13 +38,6 @@ struct CoordinatorFlags {
   std::string first;
   bool resume = false;
 };
-
-std::vector<std::string> split_list(const std::string& text) {
-  std::vector<std::string> parts;
-  std::istringstream rest(text);
-  for (std::string part; std::getline(rest, part, ',');) parts.push_back(part);
-  return parts;
-}
 
 Parser make_coordinator_parser(const Command& self, CoordinatorFlags& flags) {
   Parser parser({self.name, self.help,
@@ -79,74 +67,10 @@ Parser make_coordinator_parser(const Command& self, CoordinatorFlags& flags) {
   return parser;
 }
 
-// The part of a run that its run.toml keeps, for people and for --resume.
-struct RunFile {
-  std::string engine = {};                 // empty: there is no run yet
-  std::vector<std::string> settings = {};  // of the config: key=value
-  std::string first = "1";
-  std::string store = {};
-  std::vector<std::string> standbys = {};
-};
-
-// A text in quotes. A text of JSON is a text of TOML too.
-std::string quoted(const std::string& text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
-// `keys` has the lines that say what the run does.
-std::string to_toml(std::string_view engine, const RunFile& run, const std::string& keys) {
-  return fmt::format("engine = \"{}\"\n{}first = {}\nstore = {}\nstandby = {}\n", engine, keys, run.first,
-                     quoted(run.store), quoted(fmt::format("{}", fmt::join(run.standbys, ","))));
-}
-
-Error unreadable_run_file(std::string where, std::string got) {
-  return {.kind = ErrorKind::kUsage,
-          .where = std::move(where),
-          .what = "cannot read the run's keys",
-          .got = std::move(got),
-          .expected = "key = value, with a text or a whole number",
-          .fix = "restore the file, or start a new run in another directory"};
-}
-
-// The settings of a run.toml that has no sections.
-Result<std::vector<settings::KeySetting>> run_settings(std::string_view text, std::string_view file) {
-  const auto table = settings::parse_toml(text, file);
-  if (!table.ok()) return unreadable_run_file(table.error().where, table.error().got);
-  std::vector<settings::KeySetting> kept;
-  for (const settings::TomlEntry& entry : *table) {
-    const auto* word = entry.value.as<std::string>();
-    const auto* number = entry.value.as<std::int64_t>();
-    if (word == nullptr && number == nullptr)
-      return unreadable_run_file(entry.value.where, "another kind of value for " + entry.name);
-    kept.push_back({entry.name, word != nullptr ? *word : std::to_string(*number), entry.value.where});
-  }
-  return kept;
-}
-
 // As it stands in the directory of a run that is resumed; defaults where there is none.
-Result<RunFile> read_run_file(Context& context, const CoordinatorFlags& flags) {
-  RunFile run;
-  const std::string path = flags.out + "/run.toml";
-  const auto there = context.disk.exists(path);
-  if (!flags.resume || !there.ok() || !*there) return run;
-  const auto text = host::read_text(context.disk, path, std::size_t{1} << 20);
-  if (!text.ok()) return text.error();
-  const auto kept = run_settings(*text, path);
-  if (!kept.ok()) return kept.error();
-  for (const auto& [key, value, where] : *kept) {
-    if (key == "first") {
-      run.first = value;
-    } else if (key == "store") {
-      run.store = value;
-    } else if (key == "standby") {
-      run.standbys = split_list(value);
-    } else if (key == "engine") {
-      run.engine = value;
-    } else {
-      run.settings.push_back(key + "=" + value);
-    }
-  }
-  return run;
+Result<run::LeadFile> kept_file(Context& context, const CoordinatorFlags& flags) {
+  if (!flags.resume) return run::LeadFile();
+  return run::read_lead_file(context.disk, flags.out);
 }
 
 Error other_than_kept(const std::string& path, std::string got, std::string expected) {
@@ -160,29 +84,32 @@ Error other_than_kept(const std::string& path, std::string got, std::string expe
 
 // The user's flags, on top of the directory's run. A store may have moved. An empty
 // one is noticed when it is loaded.
-RunFile merged(RunFile run, const CoordinatorFlags& flags) {
-  if (!flags.store.empty()) run.store = flags.store;
-  if (!flags.first.empty()) run.first = flags.first;
-  if (!flags.standbys.empty()) run.standbys = flags.standbys;
-  return run;
+Result<run::LeadFile> merged(run::LeadFile file, const CoordinatorFlags& flags) {
+  if (!flags.store.empty()) file.store = flags.store;
+  if (!flags.standbys.empty()) file.standbys = flags.standbys;
+  const auto first = parse_count(flags.first.empty() ? fmt::format("{}", file.first) : flags.first,
+                                 {.flag = "--first", .min = 1, .max = kMostMembers});
+  if (!first.ok()) return first.error();
+  file.first = *first;
+  return file;
 }
 
-Result<check::CheckConfig> check_config(const RunFile& run, const CoordinatorFlags& flags) {
-  if (run.settings.empty()) return check::parse_check_config(flags.settings);
-  const auto before = check::parse_check_config(run.settings);
+Result<check::CheckConfig> check_config(const run::LeadFile& file, const CoordinatorFlags& flags) {
+  if (file.settings.empty()) return check::parse_check_config(flags.settings);
+  const auto before = check::parse_check_config(file.settings);
   if (!before.ok()) return before.error();
-  std::vector<std::string> settings = run.settings;
+  std::vector<std::string> settings = file.settings;
   settings.insert(settings.end(), flags.settings.begin(), flags.settings.end());
   const auto wanted = check::parse_check_config(settings);
   if (wanted.ok() && *wanted != *before) {
-    return other_than_kept(flags.out + "/run.toml", fmt::format("{}", fmt::join(flags.settings, " ")),
-                           fmt::format("{}", fmt::join(run.settings, " ")));
+    return other_than_kept(run::lead_file_path(flags.out), fmt::format("{}", fmt::join(flags.settings, " ")),
+                           fmt::format("{}", fmt::join(file.settings, " ")));
   }
   return wanted;
 }
 
 Result<node::CoordinatorOptions> coordinator_options(Context& context, const CoordinatorFlags& flags,
-                                                     const RunFile& run) {
+                                                     const run::LeadFile& file) {
   auto state = state_directory();
   if (!state.ok()) return state.error();
   node::CoordinatorOptions options;
@@ -194,7 +121,7 @@ Result<node::CoordinatorOptions> coordinator_options(Context& context, const Coo
     if (!advertise.ok()) return advertise.error();
     options.advertise = *advertise;
   }
-  options.store = run.store;
+  options.store = file.store;
   options.program = program_name();
   const auto report = report_options(context, flags.report);
   if (!report.ok()) return report.error();
@@ -204,80 +131,14 @@ Result<node::CoordinatorOptions> coordinator_options(Context& context, const Coo
     if (!listen.ok()) return listen.error();
     options.listen = *listen;
   }
-  for (const std::string& text : run.standbys) {
+  for (const std::string& text : file.standbys) {
     auto standby = parse_at(text, "--standby");
     if (!standby.ok()) return standby.error();
     options.standbys.push_back(*standby);
   }
-  const auto first = parse_count(run.first, {.flag = "--first", .min = 1, .max = kMostMembers});
-  if (!first.ok()) return first.error();
-  options.first_members = *first;
+  options.first_members = file.first;
+  options.file = file;
   return options;
-}
-
-// What a coordinator leads.
-struct Led {
-  std::unique_ptr<cluster::Workload> workload;
-  std::vector<cluster::TrackId> tracks;
-  std::string_view engine;
-  std::optional<node::Supply> supply = {};
-  std::string configuration;  // for the members' engine
-  std::string keys;           // lines of run.toml
-  node::MakeCompanion make_companion = {};
-};
-
-Result<Led> lead_check(const CoordinatorFlags& flags, const RunFile& run) {
-  const auto config = check_config(run, flags);
-  if (!config.ok()) return config.error();
-  auto workload = std::make_unique<check::CheckWorkload>(*config);
-  auto tracks = workload->tracks();
-  std::string lines;
-  for (const settings::Key& key : check::check_keys().all())
-    lines += fmt::format("{} = {}\n", key.name, check::check_keys().get(*config, key));
-  return Led{.workload = std::move(workload),
-             .tracks = std::move(tracks),
-             .engine = kCheckEngine,
-             .configuration = check::check_config_bytes(*config),
-             .keys = std::move(lines)};
-}
-
-// Whether the config is a run.toml that 'train --nodes' has prepared. That process
-// trains with what members deliver.
-bool is_prepared(const CoordinatorFlags& flags) { return flags.config.ends_with("/run.toml"); }
-
-// Leads a prepared run. All of its keys stand in its file.
-Result<Led> lead_sparse(const run::NodeHost& host, const CoordinatorFlags& flags, const RunFile& run) {
-  if (!flags.settings.empty()) {
-    return Error{.kind = ErrorKind::kUsage,
-                 .where = "KEYS",
-                 .what = "a prepared run has all of its keys",
-                 .got = flags.settings.front(),
-                 .expected = "no key beside " + flags.config,
-                 .fix = "give keys to 'gossamer train --nodes'"};
-  }
-  const auto first = parse_count(run.first, {.flag = "--first", .min = 1, .max = kMostMembers});
-  if (!first.ok()) return first.error();
-  auto lead = commands::prepare_lead(host, host::parent(absolute_path(flags.config)), *first);
-  if (!lead.ok()) return lead.error();
-  auto workload = std::make_unique<sparse_engine::FleetWorkload>(lead->shape, lead->workload);
-  auto tracks = workload->tracks();
-  auto configuration = commands::fleet_configuration_bytes(lead->configuration);
-  return Led{.workload = std::move(workload),
-             .tracks = std::move(tracks),
-             .engine = kSparseEngine,
-             .supply = lead->supply,
-             .configuration = std::move(configuration),
-             .keys = {},
-             .make_companion = [&host, supply = lead->supply](const node::Aside& aside, const node::Post&) {
-               return std::make_unique<node::SupplyCompanion>(host.disk, supply, aside, nullptr,
-                                                              host.clock.now());
-             }};
-}
-
-Result<Led> choose_led(const run::NodeHost& host, const CoordinatorFlags& flags, const RunFile& run) {
-  auto led = flags.config == kCheckEngine ? lead_check(flags, run) : lead_sparse(host, flags, run);
-  if (!led.ok() || run.engine.empty() || run.engine == led->engine) return led;
-  return other_than_kept(flags.out + "/run.toml", flags.config, "a run of " + run.engine);
 }
 
 // Prints the line with which nodes join. It has no token for nodes that have joined before.
@@ -288,29 +149,41 @@ Result<void> print_join_line(Context& context, const node::CoordinatorNode& lead
   return context.output.flush();
 }
 
-Result<ExitStatus> lead(Context& context, const CoordinatorFlags& flags) {
-  auto kept = read_run_file(context, flags);
+// The options of a coordinator that leads the check.
+Result<node::CoordinatorOptions> check_options(Context& context, const CoordinatorFlags& flags,
+                                               const run::LeadFile& file, const check::CheckConfig& config) {
+  auto options = coordinator_options(context, flags, file);
+  if (!options.ok()) return options;
+  options->configuration = node::run_configuration_bytes({.engine = std::string(kCheckEngine),
+                                                          .program = program_name(),
+                                                          .own = check::check_config_bytes(config)});
+  options->file.engine = kCheckEngine;
+  options->file.settings.clear();
+  for (const settings::Key& key : check::check_keys().all())
+    options->file.settings.push_back(fmt::format("{}={}", key.name, check::check_keys().get(config, key)));
+  return options;
+}
+
+Result<ExitStatus> lead_check(Context& context, const CoordinatorFlags& flags) {
+  auto kept = kept_file(context, flags);
   if (!kept.ok()) return kept.error();
-  const RunFile run = merged(*std::move(kept), flags);
+  const auto file = merged(*std::move(kept), flags);
+  if (!file.ok()) return file.error();
   CommonFlags own = flags.common;
   own.threads = "1";
   auto machine = Machine::create(context, own);
   if (!machine.ok()) return machine.error();
-  const run::NodeHost host = (*machine).host();
-  auto led = choose_led(host, flags, run);
-  if (!led.ok()) return led.error();
-  auto options = coordinator_options(context, flags, run);
+  const auto config = check_config(*file, flags);
+  if (!config.ok()) return config.error();
+  if (!file->engine.empty() && file->engine != kCheckEngine)
+    return other_than_kept(run::lead_file_path(flags.out), flags.config, "a run of " + file->engine);
+  auto options = check_options(context, flags, *file, *config);
   if (!options.ok()) return options.error();
-  options->configuration = node::run_configuration_bytes({.engine = std::string(led->engine),
-                                                          .program = program_name(),
-                                                          .supply = std::move(led->supply),
-                                                          .own = std::move(led->configuration)});
-  options->run_toml = to_toml(led->engine, run, led->keys);
-  options->tracks = std::move(led->tracks);
-  options->make_companion = std::move(led->make_companion);
+  check::CheckWorkload workload(*config);
+  options->tracks = workload.tracks();
 
   const host::PosixSignals signals;
-  auto node = node::CoordinatorNode::start(host, std::move(*options), *led->workload);
+  auto node = node::CoordinatorNode::start((*machine).host(), std::move(*options), workload);
   if (!node.ok()) return node.error();
   std::string token;
   if ((*node)->new_run()) {
@@ -349,13 +222,12 @@ Result<node::CoordinatorOptions> lead_options(Context& context, CoordinatorFlags
                  .expected = "no --standby",
                  .fix = "after a crash lead on with --resume, on this machine"};
   }
-  flags.out = commands::lead_directory(flags.out);
-  auto kept = read_run_file(context, flags);
+  flags.out = node::lead_directory(flags.out);
+  auto kept = kept_file(context, flags);
   if (!kept.ok()) return kept.error();
-  const RunFile run = merged(*std::move(kept), flags);
-  auto options = coordinator_options(context, flags, run);
-  if (options.ok()) options->run_toml = to_toml(kSparseEngine, run, {});
-  return options;
+  const auto file = merged(*std::move(kept), flags);
+  if (!file.ok()) return file.error();
+  return coordinator_options(context, flags, *file);
 }
 
 Result<ExitStatus> lead_training(Context& context, const CoordinatorFlags& flags) {
@@ -369,12 +241,11 @@ Result<ExitStatus> lead_training(Context& context, const CoordinatorFlags& flags
   if (!machine.ok()) return machine.error();
   const run::NodeHost host = (*machine).host();
   commands::LeadRunner runner(
-      host, signals,
-      {.lead = *std::move(options),
-       .engine = std::string(kSparseEngine),
-       .leads = [&context](const node::CoordinatorNode& lead, const std::string& token) {
-         return print_join_line(context, lead, token);
-       }});
+      host, {.lead = *std::move(options),
+             .engine = std::string(kSparseEngine),
+             .leads = [&context](const node::CoordinatorNode& lead, const std::string& token) {
+               return print_join_line(context, lead, token);
+             }});
   request->runner = &runner;
   const auto result = commands::run_training(host, *request);
   if (!result.ok()) return result.error();
@@ -390,8 +261,7 @@ Result<ExitStatus> run(Context& context, const Command& self, std::span<const st
   auto parsed = parser.parse(arguments);
   if (!parsed.ok()) return parsed.error();
   if (*parsed == Parsed::kHelp) return context.output.write(parser.help()), 0;
-  const bool trains = flags.config != kCheckEngine && !is_prepared(flags);
-  return trains ? lead_training(context, flags) : lead(context, flags);
+  return flags.config == kCheckEngine ? lead_check(context, flags) : lead_training(context, flags);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 #include "apps/cli/machine.h"
 #include "apps/cli/train_settings.h"
 #include "commands/train/train_run.h"
-#include "commands/train_fleet/fleet_runner.h"
+#include "commands/train_fleet/lead_runner.h"
 #include "engines/sparse/config/presets.h"
 #include "host/posix/child_process.h"
 #include "host/posix/signals.h"
@@ -73,7 +73,7 @@ Error missing(std::string_view what, std::string_view expected, std::string_view
 
 // Reads --nodes, and makes the path of the run's directory absolute, as nodes need it.
 Result<std::size_t> nodes_of(const TrainFlags& flags, commands::TrainRequest& request) {
-  const auto nodes = parse_count(flags.nodes, {.flag = "--nodes", .min = 1, .max = commands::kMostNodes});
+  const auto nodes = parse_count(flags.nodes, {.flag = "--nodes", .min = 1, .max = commands::kMostOwnNodes});
   if (!nodes.ok()) return nodes.error();
   request.directory = absolute_path(flags.out);
   return *nodes;
@@ -98,19 +98,25 @@ Result<ExitStatus> train(Context& context, const TrainFlags& flags, const host::
   auto machine = Machine::create(context, flags.common);
   if (!machine.ok()) return machine.error();
   const run::NodeHost host = (*machine).host();
-  std::optional<commands::FleetRunner> runner;
+  std::optional<commands::LeadRunner> runner;
   if (nodes == 0) tell_unused(host, request.settings);
   if (nodes > 0) {
     const auto threads = static_cast<std::size_t>(host.compute.workers());
+    node::CoordinatorOptions lead;
+    lead.program = program_name();
     runner.emplace(host,
-                   commands::FleetRunner::Options{.nodes = nodes,
-                                                  .threads_each = std::max<std::size_t>(1, threads / nodes),
-                                                  .program = host::own_program()});
+                   commands::LeadRunner::Options{
+                       .lead = std::move(lead),
+                       .engine = std::string(kSparseEngine),
+                       .own = commands::OwnNodes{.nodes = nodes,
+                                                 .threads_each = std::max<std::size_t>(1, threads / nodes),
+                                                 .program = host::own_program()}});
     request.runner = &*runner;
   }
   auto result = commands::run_training(host, request);
   if (!result.ok()) return result.error();
-  if ((*result).stopped) return 128 + signals.signal_number();
+  // 'gossamer stop' ends a run of several nodes, too.
+  if ((*result).stopped) return signals.stop_requested() ? 128 + signals.signal_number() : 0;
   if (flags.common.json) {
     context.output.line((*result).summary);
   } else {

@@ -8,7 +8,6 @@
 #include "base/check.h"
 #include "base/hex.h"
 #include "base/node_name.h"
-#include "host/api/files.h"
 #include "host/grpc/network.h"
 #include "host/posix/etcd_store.h"
 #include "host/posix/sqlite_store.h"
@@ -42,7 +41,8 @@ Result<void> expect_empty(host::Disk& disk, const std::string& directory) {
   const auto names = disk.list(directory);
   if (!names.ok()) return names.error();
   for (const std::string& name : *names) {
-    if (name == ".lock" || name == "credentials") continue;  // our lock, and leavings of a failed attempt
+    // The lock, and what a failed attempt has left.
+    if (name == ".lock" || name == "credentials" || name.starts_with("lead.toml")) continue;
     return Error{.kind = ErrorKind::kUsage,
                  .where = directory,
                  .what = "the directory is not empty, and holds no run of a cluster",
@@ -81,7 +81,7 @@ Result<std::unique_ptr<CoordinatorNode>> CoordinatorNode::start(const run::NodeH
     // No node has heard of this run yet, and the user may try again in the same directory.
     const std::string& directory = node->options_.directory;
     for (const std::string& made :
-         {credentials_directory(directory), directory + "/address.json", directory + "/run.toml"}) {
+         {credentials_directory(directory), directory + "/address.json", run::lead_file_path(directory)}) {
       if (node->new_run_) static_cast<void>(host.disk.remove_all(made));
     }
     return listens.error();
@@ -139,6 +139,8 @@ Result<void> CoordinatorNode::prepare() {
   if (!own.ok()) return own.error();
   if (!*known) {
     if (auto empty = expect_empty(host_.disk, directory); !empty.ok()) return empty;
+    // Credentials make it a run, and --resume then needs the file.
+    if (auto kept = run::keep_lead_file(host_.disk, directory, options_.file); !kept.ok()) return kept;
   }
   lock_ = std::move((*own).lock);
   const double now = host_.clock.wall_seconds();
@@ -219,8 +221,10 @@ Result<void> CoordinatorNode::listen() {
     remark(LogLevel::kWarning,
            fmt::format("'status' and 'stop' will need this run's directory: {}", noted.error().message()));
   }
-  const std::string toml = options_.directory + "/run.toml";
-  if (auto done = host::replace_file(host_.disk, toml, options_.run_toml); !done.ok()) return done;
+  if (!new_run_) {
+    if (auto kept = run::keep_lead_file(host_.disk, options_.directory, options_.file); !kept.ok())
+      return kept;
+  }
   cluster::CoordinatorProcess::Options process = process_options();
   process.keep_every = (*store)->keep_every();
   process.lead_time = (*store)->lead_time();

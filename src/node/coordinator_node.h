@@ -29,6 +29,7 @@
 #include "node/places.h"
 #include "node/step_rate.h"
 #include "node/store_thread.h"
+#include "run/lead_file.h"
 #include "run/node_host.h"
 
 namespace gossamer::node {
@@ -48,8 +49,7 @@ struct CoordinatorOptions {
   std::vector<host::Endpoint> standbys = {};  // other coordinators of the run
   std::size_t first_members = 1;
   std::string configuration;  // for the members' engines
-  // The same for people, kept in the directory.
-  std::string run_toml = {};
+  run::LeadFile file = {};    // kept in the directory
   std::vector<cluster::TrackId> tracks = {};
   std::string program;
   ReportOptions report;

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// NodeProcesses are the coordinator and the members of a run on this machine, as child processes. It starts
-// them, follows them to their end, and says what became of them.
+// NodeProcesses are members of a run on this machine, as child processes `gossamer join`. It starts them,
+// follows them to their end, and says what became of them. This process leads them.
+//
+//   DIR/nodes/1, DIR/nodes/2 ...  directories of the members; *.log beside them what they say
+//   DIR/nodes/token               with which they join; only the user can read it
+//   DIR/nodes/state               what a machine keeps of its runs
 //
 // Thread rule: one owner. Its thread lives as long as the nodes are to live.
 #pragma once
@@ -24,31 +28,24 @@ namespace gossamer::node {
 class NodeProcesses {
  public:
   struct Options {
-    // Directory of the run, from the root. It has config and data, and a start (member_job.h).
-    std::string run;
+    std::string run;  // DIR, from the root; DIR/nodes is there
     std::size_t nodes = 1;
     std::size_t threads_each = 1;
-    std::string program;
-    // Set where this process leads, and keeps in DIR only what nodes need. Nodes that are killed are then
-    // started again. Nothing: a process of its own leads the prepared run.
-    struct Lead {
-      host::Endpoint at;
-      std::string token;
-    };
-    std::optional<Lead> lead = {};
+    std::string program;  // path of the file
+    host::Endpoint at;    // where they join
+    std::string token;
+    bool starts_again = false;  // a node that is killed is started again
   };
 
-  // Starts the coordinator, or the nodes of a lead. A node that ends before the first step is a failure,
-  // since the others would wait for it.
   [[nodiscard]] static Result<std::unique_ptr<NodeProcesses>> start(const run::NodeHost& host,
                                                                     Options options);
 
-  // To be called again and again. Starts members when the coordinator can be reached, and looks for processes
-  // that have ended. An error ends the run. `stepping`: the nodes have done a step.
+  // To be called again and again. Looks for processes that have ended. An error ends the run. `stepping`: the
+  // nodes have done a step. A node that ends before is a failure, since the others would wait for it.
   [[nodiscard]] Result<void> look(bool stepping);
 
-  // Asks all to leave, since the run is over. Processes that have not left after some time are killed.
-  void stop();
+  // The run is over. Processes that have not ended after so long are killed.
+  void end_within(Duration time);
   void kill();
   [[nodiscard]] bool all_ended();
   // A cause that members told, with what is known of their processes. "node 3 was lost" becomes "node
@@ -70,19 +67,14 @@ class NodeProcesses {
 
   NodeProcesses(const run::NodeHost& host, Options options) : host_(host), options_(std::move(options)) {}
   [[nodiscard]] std::string path(const std::string& name) const { return options_.run + "/nodes/" + name; }
-  [[nodiscard]] Result<Node> begin(const std::string& name, std::vector<std::string> arguments) const;
-  [[nodiscard]] Result<void> start_members();
-  [[nodiscard]] Result<void> join(const Options::Lead& lead);
-  [[nodiscard]] Result<Node> begin_member(std::size_t i) const;
-  [[nodiscard]] Result<void> look_at_member(Node& member, bool stepping);
+  [[nodiscard]] Result<Node> begin(std::size_t number) const;
+  [[nodiscard]] Result<void> look_at(Node& node, bool stepping);
   [[nodiscard]] Error failed(const Node& node, const host::ChildProcess::End& end) const;
 
   const run::NodeHost& host_;
   const Options options_;
-  std::optional<Node> coordinator_;  // nothing: this process leads
-  std::optional<host::Endpoint> led_at_;
-  std::vector<Node> members_;
-  std::optional<Instant> alone_since_;  // all members have ended, the coordinator has not
+  std::vector<Node> nodes_;
+  std::optional<Instant> alone_since_;  // all nodes have ended, and the run has not
   std::optional<Instant> kill_at_;
 };
 

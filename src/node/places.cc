@@ -156,8 +156,10 @@ Result<RunAddress> load_address(host::Disk& disk, const std::string& directory) 
   return address;
 }
 
+std::string lead_directory(const std::string& run) { return run + "/nodes/coordinator"; }
+
 std::string coordinator_directory(host::Disk& disk, const std::string& directory) {
-  const std::string inner = directory + "/nodes/coordinator";
+  const std::string inner = lead_directory(directory);
   const auto itself = disk.exists(address_path(directory));
   const auto there = disk.exists(address_path(inner));
   return (!itself.ok() || !*itself) && there.ok() && *there ? inner : directory;

@@ -58,6 +58,9 @@ struct RunAddress {
 // a run that several nodes train.
 [[nodiscard]] std::string coordinator_directory(host::Disk& disk, const std::string& directory);
 
+// The coordinator's own directory in DIR, the directory of a run that this process leads and trains.
+[[nodiscard]] std::string lead_directory(const std::string& run);
+
 // Notes that the run in `directory`, an absolute path, is served at that port from now on.
 [[nodiscard]] Result<void> note_coordinator(host::Disk& disk, const std::string& state, std::uint16_t port,
                                             const std::string& directory);

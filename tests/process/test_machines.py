@@ -151,7 +151,8 @@ class Machines(test_training.WithData):
         for name in ("one", "two", "three"):
             self.assertEqual(self.members[name].finish().status, 0, name)
 
-    # A coordinator that is killed while members train leads on with --resume. Members have gone on meanwhile.
+    # A coordinator that is killed while members train leads on with --resume. Members have gone on meanwhile. What it
+    # keeps of the run may have the name that older versions gave it.
     def test_the_coordinator_leads_on(self):
         steps = 3000
         want, want_weights = self.train_alone(steps)
@@ -161,7 +162,10 @@ class Machines(test_training.WithData):
         self.wait_for_steps(50)
         leader.signal(signal.SIGKILL)
         leader.finish()
+        own = f"{self.run_directory}/nodes/coordinator"
+        os.rename(f"{own}/lead.toml", f"{own}/run.toml")
         self.expect_model(self.lead("--resume", steps=steps, first=2), want, want_weights)
+        self.assertTrue(os.path.exists(f"{own}/lead.toml"))
 
     # A member whose disk has no room for the data says so and leaves. The others train.
     def test_a_disk_without_room(self):

@@ -4,6 +4,7 @@ command. It goes on with any number of nodes or in one process, and ends with th
 
 import json
 import os
+import random
 import re
 import signal
 import subprocess
@@ -48,7 +49,7 @@ class ResumeNodes(WithNodes):
         return running
 
     def kill_all(self, running):
-        """Kills the command, the coordinator and all nodes."""
+        """Kills the command and all nodes."""
         running.signal(signal.SIGKILL)
         for pid, _ in processes(self.out):
             try:
@@ -97,6 +98,43 @@ class ResumeNodes(WithNodes):
         self.expect_same(got, lost=4 * EVERY)
         left = [name for name in os.listdir(f"{self.out}/checkpoints") if not name.endswith(".ckpt")]
         self.assertEqual({name.split(".")[0] for name in left}, {f"step-{STEPS - EVERY:012}"})
+
+    # The command is killed at drawn moments, again and again, and started again at once: it does not wait for nodes of
+    # the fleet before. The run ends as an undisturbed run does.
+    def test_killed_at_drawn_moments(self):
+        random_numbers = random.Random(11)
+        begun = [f"nodes/{name}" for name in ("coordinator/lead.toml", "coordinator/address.json", "token", "1.log")]
+        moments = [*begun, *(random_numbers.randrange(2, 2 * EVERY) for _ in range(4))]
+        random_numbers.shuffle(moments)
+        for moment in moments:
+            with self.subTest(moment=moment):
+                self.kill_at(moment, random_numbers.randint(1, 4))
+        self.expect_same(self.finish("--nodes", "3"), lost=EVERY * len(moments))
+
+    def kill_at(self, moment, nodes):
+        """Goes on, and kills the command when that file is written anew, or after so many steps more."""
+        path = f"{self.out}/{moment}"
+        before = (self.written(path), self.logged())
+        running = self.running(self.command(self.out, "--nodes", nodes, "--resume", *KEYS, steps=STEPS))
+        if isinstance(moment, str):
+            self.wait_for("the file", lambda: running.process.poll() is not None or self.written(path) != before[0])
+        else:
+            self.wait_for("steps", lambda: running.process.poll() is not None or self.logged() >= before[1] + moment)
+        running.signal(signal.SIGKILL)
+        running.finish()
+
+    def written(self, path):
+        try:
+            return os.stat(path).st_mtime_ns
+        except FileNotFoundError:
+            return None
+
+    def logged(self):
+        try:
+            with open(f"{self.out}/metrics.jsonl", "rb") as file:
+                return file.read().count(b"\n")
+        except FileNotFoundError:
+            return 0
 
     # Nodes go on with a run that one process began, and one process ends it. Each says where it goes on.
     def test_one_process_and_back(self):

@@ -5,6 +5,7 @@ import array
 import json
 import math
 import os
+import resource
 import shutil
 import signal
 import struct
@@ -50,13 +51,13 @@ def processes(run):
                 words = file.read().decode().split("\0")
         except OSError:
             continue
-        if len(words) > 1 and words[1] in ("join", "coordinator") and any(word.startswith(run + "/") for word in words):
+        if len(words) > 1 and words[1] == "join" and any(word.startswith(run + "/") for word in words):
             found.append((int(pid), words))
     return found
 
 
 def pid_of(run, node):
-    """The process of node "1", "2" ... or of the "coordinator"."""
+    """The process of node "1", "2" ..."""
     (pid,) = [pid for pid, words in processes(run) if f"{run}/nodes/{node}" in words]
     return pid
 
@@ -370,49 +371,19 @@ class TrainNodes(WithNodes):
                 self.assertEqual(done.status, 0, done.err)
                 self.assertAlmostEqual(done.json()["final_loss"], want["final_loss"], delta=1e-4)
 
-    # Ctrl-C ends all nodes. The command says what is left, and there is no model yet.
-    def test_ctrl_c(self):
-        out = self.path("two")
-        running = self.begin(out, 2, LONG)
-        running.signal(signal.SIGINT)
-        done = running.finish()
-        self.assertEqual(done.status, 130, done.err)
-        self.assertRegex(done.err, r"stopped after step \d+; continue with: --resume")
-        self.assertEqual(processes(out), [])
-        self.assertFalse(os.path.exists(f"{out}/model"))
+    # The summary has the time of all processes.
+    def test_cost(self):
+        def used():
+            use = resource.getrusage(resource.RUSAGE_CHILDREN)
+            return use.ru_utime + use.ru_stime
 
-    # No process outlives the command, even when it is killed.
-    def test_nodes_end_with_the_command(self):
-        out = self.path("two")
-        running = self.begin(out, 2, LONG)
-        self.assertEqual(len(processes(out)), 3)
-        running.signal(signal.SIGKILL)
-        running.finish()
-        self.expect_no_processes(out)
-
-    # A run without any node left, or without the coordinator, ends with an error.
-    def test_errors_of_nodes(self):
-        for name, victims, words in (("nodes", ["1", "2"], "all nodes are gone"),
-                                     ("lead", ["coordinator"], "the coordinator has ended")):  # fmt: skip
-            with self.subTest(victims=victims):
-                out = self.path(name)
-                running = self.begin(out, 2, LONG)
-                for victim in victims:
-                    os.kill(pid_of(out, victim), signal.SIGKILL)
-                done = running.finish()
-                self.assertEqual(done.status, 1, done.err)
-                self.assertIn(words, done.err)
-                self.assertEqual(processes(out), [])
-
-    # A killed node takes a part along if there are no copies. The error names the key.
-    def test_no_copies(self):
-        out = self.path("four")
-        running = self.begin(out, 4, LONG, "cluster.copies=0")
-        self.lose(out, "3")
-        done = running.finish()
-        self.assertEqual(done.status, 1, done.err)
-        self.assertIn("a part of what the run has learnt is lost", done.err)
-        self.assertIn("cluster.copies=1", done.err)
+        before = used()
+        got = self.train(self.path("two"), "--nodes", "2", steps=600)
+        all_of_it = used() - before
+        told = got["cpu_seconds"] + got["eval_cpu_seconds"]
+        self.assertLess(told, all_of_it + 0.1)
+        self.assertGreater(told, 0.7 * all_of_it)
+        self.assertGreater(got["peak_rss_bytes"], 1 << 20)
 
     # Wrong and impossible wishes are refused before anything is made.
     def test_refusals(self):
@@ -434,16 +405,15 @@ class TrainNodes(WithNodes):
                 self.assertIn(words, done.err)
                 self.assertFalse(os.path.exists(out))
 
-    # A coordinator leads a prepared run, and no other.
-    def test_coordinator_wants_a_prepared_run(self):
-        for config, more, words in (
-            (self.path("nothing/run.toml"), [], "nothing/run.toml"),
-            ("xmc", [], "there is nothing to train on"),
-            ("xcm", [], "such as 'xmc'"),
-            (self.path("nothing/run.toml"), ["seed=3"], "a prepared run has all of its keys"),
+    # A coordinator wants a config that names data.
+    def test_coordinator_wants_a_config(self):
+        for config, words in (
+            (self.path("nothing/run.toml"), "nothing/run.toml"),
+            ("xmc", "there is nothing to train on"),
+            ("xcm", "such as 'xmc'"),
         ):
-            with self.subTest(config=config, more=more):
-                done = program.run("coordinator", config, *more, "--listen", "127.0.0.1:0", "--out", self.path("lead"))
+            with self.subTest(config=config):
+                done = program.run("coordinator", config, "--listen", "127.0.0.1:0", "--out", self.path("lead"))
                 self.assertIn(done.status, (1, 2), done.err)
                 self.assertIn(words, done.err)
 

@@ -25,7 +25,7 @@ namespace {
 using Found = sparse_engine::FleetQueries::Answer;
 
 constexpr Duration kLookEvery{50'000'000};
-// How long members elsewhere may take to leave. They hold nothing that is not on the disk.
+// How long members may take to leave. They hold nothing that is not on the disk.
 constexpr Duration kLeaveTime{3'000'000'000};
 
 // The lead's side, on the loop thread. Work that takes long is done aside.
@@ -60,7 +60,7 @@ class QueryCompanion final : public node::Companion {
     if (now < next_look_) return;
     next_look_ = now + kLookEvery;
     if (nodes_ == nullptr) return;
-    if (desk_.ending()) return nodes_->stop();
+    if (desk_.ending()) return nodes_->end_within(kLeaveTime);
     if (failed_) return;
     auto good = nodes_->look(queries_.whole());
     failed_ = !good.ok();
@@ -129,7 +129,9 @@ Result<void> lead(const run::NodeHost& host, const ServingFleet::Options& option
                                                      .nodes = options.nodes,
                                                      .threads_each = options.threads_each,
                                                      .program = options.program,
-                                                     .lead = {{.at = (*node)->address(), .token = *token}}});
+                                                     .at = (*node)->address(),
+                                                     .token = *token,
+                                                     .starts_again = true});
     if (!started.ok()) return started.error();
     nodes = *std::move(started);
   }

@@ -41,7 +41,7 @@ class ServingFleet {
  public:
   struct Options {
     std::string directory;  // DIR, from the root; made here, and gone at the end
-    std::size_t nodes = 1;  // 1..kMostNodes, to begin with
+    std::size_t nodes = 1;  // 1..kMostOwnNodes, to begin with
     std::size_t threads_each = 1;
     // kShare: nodes have the training rows too, if the model keeps some.
     sparse_engine::PartInstances instances = sparse_engine::PartInstances::kNone;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // CheckpointKeeper looks after the checkpoints that the members of a run write. It finds those that have
-// become whole, notes what the run had cost by then, and removes old ones. Owner: the process that leads
-// or starts the nodes, one thread.
+// become whole, notes what the run had cost by then, and removes old ones. Owner: the lead, one
+// thread.
 #pragma once
 
 #include <cstddef>

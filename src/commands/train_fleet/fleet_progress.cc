@@ -147,6 +147,14 @@ Result<std::optional<NetworkInParts>> FleetProgress::in_parts() const {
                                       .eval_seconds = measured_in_.seconds()});
 }
 
+Result<TrainedNetwork> FleetProgress::trained() const {
+  auto parts = in_parts();
+  if (!parts.ok()) return parts.error();
+  auto outcome = this->outcome();
+  if (!outcome.ok()) return outcome.error();
+  return TrainedNetwork{.outcome = *std::move(outcome), .parts = *std::move(parts)};
+}
+
 Result<std::optional<TrainedNetwork>> trained_before(FleetProgress& progress) {
   using Found = std::optional<TrainedNetwork>;
   const auto unusable = [](const Error& error) -> Result<Found> {
@@ -157,11 +165,9 @@ Result<std::optional<TrainedNetwork>> trained_before(FleetProgress& progress) {
   if (!there.ok()) return unusable(there.error());
   if (!*there) return Found();
   progress.tell_steps();
-  auto parts = progress.in_parts();
-  if (!parts.ok()) return unusable(parts.error());
-  auto outcome = progress.outcome();
-  if (!outcome.ok()) return unusable(outcome.error());
-  return Found(TrainedNetwork{.outcome = *std::move(outcome), .parts = *std::move(parts)});
+  auto trained = progress.trained();
+  if (!trained.ok()) return unusable(trained.error());
+  return Found(*std::move(trained));
 }
 
 void tell_start(const run::NodeHost& host, const tensors::CheckpointInfo& from,

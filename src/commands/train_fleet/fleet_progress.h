@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // FleetProgress says how far the nodes of a run are, from the reports that they deliver into its
-// directory. At the end it has the network that they have trained. The process that starts or leads
-// the nodes asks it now and then.
+// directory. At the end it has the network that they have trained. The lead asks it now and then.
 //
 // Thread rule: the thread that asks.
 #pragma once
@@ -28,6 +27,12 @@
 #include "run/node_host.h"
 
 namespace gossamer::commands {
+
+// A trained network: in the outcome's memory, or in parts.
+struct TrainedNetwork {
+  sparse_engine::TrainOutcome outcome;
+  std::optional<NetworkInParts> parts;
+};
 
 class FleetProgress {
  public:
@@ -57,12 +62,13 @@ class FleetProgress {
   // Whether members have delivered all of the trained network, and their measurements if they measure.
   [[nodiscard]] Result<bool> delivered();
   [[nodiscard]] std::size_t parts() const { return parts_.size(); }
-  // The outcome of training. It has the network, if that was delivered and is to be in one memory.
-  [[nodiscard]] Result<sparse_engine::TrainOutcome> outcome() const;
-  // The network that was delivered, if it was and is not to be in one memory.
-  [[nodiscard]] Result<std::optional<NetworkInParts>> in_parts() const;
+  // The outcome of training, and the network, if that was delivered.
+  [[nodiscard]] Result<TrainedNetwork> trained() const;
 
  private:
+  [[nodiscard]] Result<sparse_engine::TrainOutcome> outcome() const;
+  [[nodiscard]] Result<std::optional<NetworkInParts>> in_parts() const;
+
   const run::NodeHost& host_;
   const sparse_engine::TrainInputs& in_;
   const sparse_engine::TrainHooks& hooks_;
@@ -85,11 +91,6 @@ class FleetProgress {
   Duration measured_in_;
 };
 
-// A trained network: in the outcome's memory, or in parts.
-struct TrainedNetwork {
-  sparse_engine::TrainOutcome outcome;
-  std::optional<NetworkInParts> parts;
-};
 // The network that nodes of an earlier process delivered, if that process ended before it had
 // made the model. Nothing if parts are missing or damaged, or come from another number of nodes.
 // Then the steps are taken again.

@@ -4,11 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <functional>
 #include <optional>
 #include <span>
-#include <string_view>
 #include <utility>
 
 #include "commands/records/training_data.h"
@@ -21,16 +19,12 @@
 #include "commands/train_fleet/rank_file.h"
 #include "commands/train_fleet/recovery_reports.h"
 #include "commands/train_fleet/step_reports.h"
-#include "engines/sparse/config/config.h"
 #include "engines/sparse/config/negatives_plan.h"
-#include "engines/sparse/config/recipe.h"
 #include "engines/sparse/fleet/fleet_checkpoint.h"
 #include "engines/sparse/train/trainer.h"
-#include "host/api/files.h"
 #include "learn/data/cached_dataset.h"
 #include "node/files/file_delivery.h"
 #include "run/run_directory.h"
-#include "settings/toml.h"
 
 namespace gossamer::commands {
 namespace {
@@ -38,56 +32,33 @@ namespace {
 // Bytes of a delivered part beside its numbers.
 constexpr std::uint64_t kHeaderRoom = std::uint64_t{64} << 20;
 
-Error not_prepared(const std::string& where, std::string got) {
+Error no_data(const std::string& where, std::string got) {
   return {.kind = ErrorKind::kUsage,
           .where = where,
-          .what = "there is no prepared run",
+          .what = "the run has no data",
           .got = std::move(got),
-          .expected = "the run.toml that 'gossamer train --nodes' wrote, beside the data that it imported",
-          .fix = "gossamer train CONFIG --nodes N --out DIR"};
+          .expected = "the data that 'gossamer train' or 'gossamer coordinator' imported",
+          .fix = "start the run anew in another directory"};
 }
 
-struct KeptConfig {
-  sparse_engine::TrainConfig config;
-  std::string run;  // id of the run
-};
-
-Result<KeptConfig> read_config(host::Disk& disk, const std::string& path) {
-  constexpr std::size_t kMostBytes = std::size_t{1} << 20;
-  const auto text = host::read_text(disk, path, kMostBytes);
-  if (!text.ok()) return text.error();
-  auto config = settings::read_config(sparse_engine::train_keys(), *text, path);
-  if (!config.ok()) return config.error();
-  if (auto valid = sparse_engine::validate(*config); !valid.ok()) return valid.error();
-  return KeptConfig{.config = *std::move(config), .run = run::run_id_of(*text)};
-}
-
-struct OpenedCache {
-  CachePlace place;
-  std::unique_ptr<Samples> samples;
-};
-
-// Opens the data in the run's directory, or in the imported directory that its config names.
-Result<OpenedCache> open_run(const run::NodeHost& host, const sparse_engine::TrainConfig& config,
-                             const run::RunPaths& paths) {
+// The data of a run lie in its directory, or in the imported directory that its config names.
+Result<CachePlace> find_cache(host::Disk& disk, const sparse_engine::TrainConfig& config,
+                              const run::RunPaths& paths) {
+  const bool text = config.data.format == data::RecordFormat::kText;
   CachePlace place{.directory = paths.cache()};
-  auto samples = open_samples(host, config, place);
-  if (samples.ok() && *samples == nullptr) {
-    const auto source = find_source(host.disk, config.data.train, config.data.format);
-    if (source.ok() && source->format == data::RecordFormat::kCache) {
-      place.records = source->path;
-      samples = open_samples(host, config, place);
-    }
-  }
-  if (!samples.ok()) return samples.error();
-  if (*samples == nullptr) return not_prepared(paths.config(), "no data in " + paths.cache());
-  return OpenedCache{.place = std::move(place), .samples = *std::move(samples)};
+  const auto there = disk.exists(place.directory + (text ? "/train.words" : "/train.cache"));
+  if (!there.ok()) return there.error();
+  if (*there) return place;
+  const auto source = find_source(disk, config.data.train, config.data.format);
+  if (!source.ok() || source->format != data::RecordFormat::kCache)
+    return no_data(paths.config(), "nothing in " + paths.cache());
+  place.records = source->path;
+  return place;
 }
 
-sparse_engine::FleetShape fleet_shape(const sparse_engine::Recipe& recipe, const data::Schema& schema,
-                                      unsigned shift) {
-  return {.network = sparse_engine::network_shape(recipe, schema.features(), schema.labels()),
-          .shard_shift = shift};
+sparse_engine::FleetShape fleet_shape(const sparse_engine::Recipe& recipe, std::size_t features,
+                                      std::size_t labels, unsigned shift) {
+  return {.network = sparse_engine::network_shape(recipe, features, labels), .shard_shift = shift};
 }
 
 Error other_data(const std::string& where, const FleetConfiguration& told,
@@ -99,27 +70,6 @@ Error other_data(const std::string& where, const FleetConfiguration& told,
                              recipe.steps),
           .expected = fmt::format("{} features, {} labels, {} steps", told.features, told.labels, told.steps),
           .fix = "look whether coordinator and node run the same version on the same files"};
-}
-
-std::string nodes_directory(const std::string& run) { return run + "/nodes"; }
-std::string start_file(const std::string& run) { return nodes_directory(run) + "/start"; }
-
-Result<StepNumber> read_start(host::Disk& disk, const std::string& run) {
-  const std::string path = start_file(run);
-  const auto there = disk.exists(path);
-  if (!there.ok()) return there.error();
-  if (!*there) return StepNumber();
-  const auto text = host::read_text(disk, path);
-  if (!text.ok()) return text.error();
-  StepNumber start;
-  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), start.value);
-  if (error == std::errc() && std::string_view(end) == "\n") return start;
-  return Error{.kind = ErrorKind::kBadData,
-               .where = path,
-               .what = "cannot read the step that the run begins with",
-               .got = *text,
-               .expected = "a number",
-               .fix = "resume the run with gossamer train --resume"};
 }
 
 sparse_engine::CheckpointedRun checkpointed_run(const sparse_engine::TrainConfig& config,
@@ -235,7 +185,8 @@ class MemberJob {
   }
   [[nodiscard]] const std::string& deliver() const { return supplied_.supply.deliver; }
   [[nodiscard]] sparse_engine::FleetShape job_shape() const {
-    return fleet_shape(recipe_, samples_->schema(), told_.shard_shift);
+    const data::Schema& schema = samples_->schema();
+    return fleet_shape(recipe_, schema.features(), schema.labels(), told_.shard_shift);
   }
   [[nodiscard]] sparse_engine::FleetCheckpoints checkpoints(host::Disk& disk) {
     if (told_.checkpoints.empty()) return {};
@@ -297,52 +248,34 @@ class MemberJob {
 
 }  // namespace
 
-Result<void> write_start(host::Disk& disk, const std::string& run, StepNumber start) {
-  if (auto removed = disk.remove_all(nodes_directory(run)); !removed.ok()) return removed;
-  if (auto made = disk.make_directories(run::RunPaths(run).parts()); !made.ok()) return made;
-  return host::replace_file(disk, start_file(run), fmt::format("{}\n", start.value));
-}
-
-Result<void> supply_start(host::Disk& disk, FleetLead& lead) {
-  const FleetConfiguration& told = lead.configuration;
-  if (told.start == StepNumber()) return {};
-  return add_checkpoint(disk, lead.supply, told.begin_from, told.start);
-}
-
-Result<FleetLead> prepare_lead(const run::NodeHost& host, const std::string& run, std::size_t nodes) {
-  const run::RunPaths paths(run);
-  auto kept = read_config(host.disk, paths.config());
-  if (!kept.ok()) return kept.error();
-  sparse_engine::TrainConfig& config = kept->config;
-  auto opened = open_run(host, config, paths);
-  if (!opened.ok()) return opened.error();
-  const data::Schema& schema = opened->samples->schema();
-  const auto recipe = sparse_engine::derive_recipe(config, sparse_engine::shape_of(schema));
-  if (!recipe.ok()) return recipe.error();
-  const auto start = read_start(host.disk, run);
-  if (!start.ok()) return start.error();
-  FleetLead lead{.configuration = {.config = std::move(config),
-                                   .run = kept->run,
+Result<FleetLead> prepare_lead(host::Disk& disk, const FleetRun& run, const FleetWanted& wanted) {
+  const run::RunPaths paths(run.directory);
+  const auto place = find_cache(disk, run.config, paths);
+  if (!place.ok()) return place.error();
+  FleetLead lead{.configuration = {.config = run.config,
+                                   .run = run.id,
                                    .checkpoints = paths.checkpoints(),
                                    .begin_from = paths.checkpoints(),
-                                   .start = *start,
-                                   .one_machine = true,
-                                   .shard_shift = fleet_shard_shift(schema.labels(), nodes),
-                                   .steps = recipe->steps,
-                                   .features = schema.features(),
-                                   .labels = schema.labels()},
+                                   .start = wanted.start,
+                                   .one_machine = wanted.one_machine,
+                                   .shard_shift = fleet_shard_shift(run.labels, wanted.members),
+                                   .steps = run.recipe.steps,
+                                   .features = run.features,
+                                   .labels = run.labels},
                  .shape = {}};
-  lead.shape = fleet_shape(*recipe, schema, lead.configuration.shard_shift);
-  lead.workload.start = lead.configuration.start;
-  lead.supply = {.directory = opened->place.directory,
+  lead.shape = fleet_shape(run.recipe, run.features, run.labels, lead.configuration.shard_shift);
+  lead.workload.start = wanted.start;
+  lead.workload.copies = run.config.cluster.copies;
+  lead.workload.shard_bytes = (1 + fleet_copies(run.config, wanted.members)) *
+                              trained_bytes(lead.shape.network) / lead.shape.shards();
+  lead.supply = {.directory = place->directory,
                  .deliver = paths.parts(),
                  .growing = growing_files(),
                  .most_bytes = trained_bytes(lead.shape.network) + kHeaderRoom};
-  if (auto added = add_data(host.disk, lead.supply, opened->place); !added.ok()) return added.error();
-  const sparse_engine::TrainConfig& resolved = lead.configuration.config;
-  lead.workload.copies = resolved.cluster.copies;
-  lead.workload.shard_bytes =
-      (1 + fleet_copies(resolved, nodes)) * trained_bytes(lead.shape.network) / lead.shape.shards();
+  if (auto added = add_data(disk, lead.supply, *place); !added.ok()) return added.error();
+  if (wanted.one_machine || wanted.start == StepNumber()) return lead;
+  if (auto added = add_checkpoint(disk, lead.supply, paths.checkpoints(), wanted.start); !added.ok())
+    return added.error();
   return lead;
 }
 
@@ -356,7 +289,7 @@ Result<std::shared_ptr<const sparse_engine::FleetJob>> make_member_job(const run
   const CachePlace cache = cache_of(supplied.supply);
   auto samples = open_samples(host, told->config, cache);
   if (!samples.ok()) return samples.error();
-  if (*samples == nullptr) return not_prepared(cache.directory, "no data there");
+  if (*samples == nullptr) return no_data(cache.directory, "nothing there");
   auto recipe = sparse_engine::derive_recipe(told->config, sparse_engine::shape_of((*samples)->schema()));
   if (!recipe.ok()) return recipe.error();
   const data::Schema& schema = (*samples)->schema();

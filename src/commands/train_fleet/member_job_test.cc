@@ -10,9 +10,9 @@
 
 #include "commands/train/train_run.h"
 #include "commands/train_fleet/fleet_data.h"
+#include "commands/train_fleet/test_fleet_run.h"
 #include "engines/sparse/fleet/step/fleet_learner.h"
 #include "engines/sparse/model/model_file.h"
-#include "learn/sparse/learner.h"
 #include "run/test_machine.h"
 
 namespace gossamer::commands {
@@ -22,6 +22,7 @@ using run::testing::SimMachine;
 using run::testing::two_classes;
 using run::testing::write;
 using ::testing::HasSubstr;
+using testing::train_alone;
 
 sparse_engine::TrainConfig tiny_config() {
   sparse_engine::TrainConfig config;
@@ -53,6 +54,19 @@ std::string records_of_text() {
   return text;
 }
 
+// Trains in this process, and keeps what a lead knows of the run.
+class KeepingRunner final : public testing::TestRunner {
+ public:
+  [[nodiscard]] Result<sparse_engine::TrainOutcome> train(const run::RunPaths& paths,
+                                                          const sparse_engine::TrainInputs& inputs,
+                                                          const sparse_engine::TrainHooks& hooks) override {
+    kept = testing::fleet_run(paths, inputs);
+    return sparse_engine::train(inputs, hooks);
+  }
+
+  FleetRun kept;
+};
+
 // A run of one process in /run, and what a coordinator and a member make of its directory.
 struct Prepared {
   Prepared(const std::string& data, const sparse_engine::TrainConfig& config) {
@@ -62,9 +76,10 @@ struct Prepared {
                                                     .resume = run::Continue::kNo,
                                                     .config = config,
                                                     .settings = {},
-                                                    .stop_requested = stop});
+                                                    .stop_requested = stop,
+                                                    .runner = &runner});
     EXPECT_TRUE(done.ok()) << done.error().message();
-    auto prepared = prepare_lead(machine.host(), "/run", 4);
+    auto prepared = prepare_lead(machine.disk, runner.kept, {.members = 4, .one_machine = true});
     EXPECT_TRUE(prepared.ok()) << prepared.error().message();
     if (prepared.ok()) lead = *std::move(prepared);
   }
@@ -76,19 +91,10 @@ struct Prepared {
 
   SimMachine machine;
   const run::NodeHost host = machine.host();
+  KeepingRunner runner;
   FleetLead lead;
   bool elsewhere = false;
 };
-
-sparse::Network train_alone(const sparse_engine::FleetJob& job) {
-  auto network = sparse_engine::initial_network(job, sparse::whole(job.shape.network, job.shape.shard_shift));
-  sparse::Learner learner(
-      {.network = *network, .labels = job.labels, .kernels = job.kernels, .compute = job.compute},
-      job.learner);
-  for (StepNumber step; step.value < job.schedule.total_steps; ++step)
-    learner.step(job.steps.read(step), step, {.learning_rate = job.schedule.learning_rate(step)});
-  return std::move(*network);
-}
 
 // The length of the difference, divided by the length.
 double distance(std::span<const float> got, std::span<const float> want) {
@@ -188,8 +194,8 @@ TEST(MemberJob, GoesOnFromACheckpoint) {
   sparse::Network trained = train_alone(**job);
   (*job)->checkpoints.save(StepNumber(20), trained);
   (*job)->checkpoints.finish();
-  ASSERT_TRUE(write_start(prepared.machine.disk, "/run", StepNumber(20)).ok());
-  auto later = prepare_lead(prepared.host, "/run", 2);
+  auto later = prepare_lead(prepared.machine.disk, prepared.runner.kept,
+                            {.members = 2, .one_machine = true, .start = StepNumber(20)});
   ASSERT_TRUE(later.ok()) << later.error().message();
   EXPECT_EQ(later->workload.start, StepNumber(20));
   EXPECT_EQ(later->configuration.run, prepared.lead.configuration.run);
@@ -210,8 +216,6 @@ TEST(MemberJob, GoesOnFromACheckpoint) {
   const auto nothing = sparse_engine::starting_network(**nowhere, sparse::whole(trained.shape));
   ASSERT_FALSE(nothing.ok());
   EXPECT_THAT(nothing.error().message(), HasSubstr("step 21"));
-  write(prepared.machine.disk, "/run/nodes/start", "twenty");
-  EXPECT_EQ(prepare_lead(prepared.host, "/run", 2).error().kind, ErrorKind::kBadData);
 }
 
 // Members elsewhere are told of every file of the data by content. With copies of these files alone, under a
@@ -256,11 +260,9 @@ TEST(MemberJob, CheckpointsComeAndGo) {
     (*job)->checkpoints.finish();
     return network;
   }();
-  ASSERT_TRUE(write_start(disk, "/run", StepNumber(20)).ok());
-  auto later = prepare_lead(prepared.host, "/run", 2);
+  const std::size_t data_files = prepared.lead.supply.files.size();
+  auto later = prepare_lead(disk, prepared.runner.kept, {.members = 2, .start = StepNumber(20)});
   ASSERT_TRUE(later.ok()) << later.error().message();
-  const std::size_t data_files = later->supply.files.size();
-  ASSERT_TRUE(supply_start(disk, *later).ok());
   ASSERT_EQ(later->supply.files.size(), data_files + 1);
   for (const char* const made : {"/own/data", "/own/deliver"}) ASSERT_TRUE(disk.make_directories(made).ok());
   for (node::Supply::File& file : later->supply.files) {
@@ -301,7 +303,7 @@ TEST(MemberJob, RecordsOfAnImportedDirectory) {
   EXPECT_EQ(found.records, place.records);
 }
 
-// Data that are not those of the coordinator train nothing. A directory without a prepared run leads none.
+// Data that are not those of the coordinator train nothing. A directory without data leads no run.
 TEST(MemberJob, RefusesOtherData) {
   Prepared prepared(two_classes(40), tiny_config());
   prepared.lead.configuration.labels = 3;
@@ -311,7 +313,9 @@ TEST(MemberJob, RefusesOtherData) {
   EXPECT_THAT(job.error().expected, HasSubstr("3 labels"));
   ASSERT_TRUE(prepared.machine.disk.remove_all("/run/cache").ok());
   EXPECT_EQ(prepared.job().error().kind, ErrorKind::kUsage);
-  EXPECT_EQ(prepare_lead(prepared.host, "/run", 4).error().kind, ErrorKind::kUsage);
+  const auto none = prepare_lead(prepared.machine.disk, prepared.runner.kept, {.members = 4});
+  ASSERT_FALSE(none.ok());
+  EXPECT_EQ(none.error().kind, ErrorKind::kUsage);
 }
 
 }  // namespace
