@@ -24,7 +24,7 @@ class LeadFileTest : public ::testing::Test {
 // What was kept is read, whatever texts have in them.
 TEST_F(LeadFileTest, IsReadAsItWasWritten) {
   const LeadFile check{.engine = "check",
-                       .settings = {"things=12", "pause=0.5", "word=a\"b", "old=007"},
+                       .settings = {"old=007", "pause=0.5", "things=12", "word=a\"b"},
                        .first = 3,
                        .store = "etcd:http://a:1,http://b:1",
                        .standbys = {"a:7070", "b:7070"}};
@@ -60,8 +60,8 @@ TEST_F(LeadFileTest, OlderVersionsHaveAnotherName) {
 
 // Another kind of file is refused, with the place.
 TEST_F(LeadFileTest, RefusesOtherFiles) {
-  for (const std::string& text : {"engine = ", "[train]\nbatch = 3\n", "things = 0.5\n", "first = \"two\"\n",
-                                  "start = -1\n", "standby = [\"b:1\"]\n"}) {
+  for (const char* const text : {"engine = ", "[train]\nbatch = 3\n", "things = 0.5\n", "first = \"two\"\n",
+                                 "start = -1\n", "standby = [\"b:1\"]\n"}) {
     write("lead.toml", text);
     const auto read = read_lead_file(disk_, "/lead");
     ASSERT_FALSE(read.ok()) << text;

@@ -178,7 +178,7 @@ Result<std::optional<sparse_engine::TrainOutcome>> LeadRunner::trained_by_others
   const auto there = host_.disk.exists(parts);
   if (!there.ok()) return there.error();
   if (!*there) return Found();
-  const std::size_t labels = inputs.schema.labels();
+  const std::uint32_t labels = inputs.schema.labels();
   const std::size_t members = before.file.nodes > 0 ? before.file.nodes : members_in_mind();
   FleetProgress progress(
       host_, run_, inputs, hooks,

@@ -45,7 +45,7 @@ namespace gossamer::commands {
 struct OwnNodes {
   std::size_t nodes = 1;         // 1..kMostOwnNodes
   std::size_t threads_each = 1;  // threads of a node
-  std::string program;           // path of the program's file
+  std::string program = {};      // path of the program's file
 };
 inline constexpr std::size_t kMostOwnNodes = 64;
 

@@ -87,6 +87,7 @@ class KilledFleet final : public testing::TestRunner {
   [[nodiscard]] Result<sparse_engine::TrainOutcome> train(const run::RunPaths& paths,
                                                           const sparse_engine::TrainInputs& inputs,
                                                           const sparse_engine::TrainHooks&) override {
+    const run::NodeHost host = machine_.host();
     host::Disk& disk = inputs.disk;
     const std::string directory = node::lead_directory(kRun);
     for (const std::string& one : {paths.parts(), directory})
@@ -97,7 +98,7 @@ class KilledFleet final : public testing::TestRunner {
                                    {.members = kind_.own ? kNodes : 16, .one_machine = kind_.own});
     EXPECT_TRUE(lead.ok()) << lead.error().message();
     for (std::size_t i = 0; i < kNodes; ++i) {
-      const auto job = make_member_job(machine_.host(), fleet_configuration_bytes(lead->configuration),
+      const auto job = make_member_job(host, fleet_configuration_bytes(lead->configuration),
                                        {.supply = lead->supply}, NodeId(i + 1));
       EXPECT_TRUE(job.ok()) << job.error().message();
       sparse::Network network = testing::train_alone(**job);
@@ -149,10 +150,13 @@ void prepare(SimMachine& machine, const Kind& kind, KilledFleet::Moment moment) 
 
 Result<TrainResult> resume(const run::NodeHost& host, const Kind& kind) {
   // No such program can be started, and a simulated directory has no store.
-  LeadRunner runner(
-      host, {.lead = {.listen = host::Endpoint{.host = "127.0.0.1", .port = 0}},
-             .engine = "sparse",
-             .own = kind.own ? std::optional(OwnNodes{.nodes = kNodes, .program = "/none"}) : std::nullopt});
+  node::CoordinatorOptions lead;
+  lead.listen = {.host = "127.0.0.1", .port = 0};
+  std::optional<OwnNodes> own;
+  if (kind.own) own = {.nodes = kNodes, .program = "/none"};
+  const auto leads = [](const node::CoordinatorNode&, const std::string&) { return Result<void>(); };
+  LeadRunner runner(host,
+                    {.lead = std::move(lead), .engine = "sparse", .leads = leads, .own = std::move(own)});
   return train(host, kind, runner);
 }
 
@@ -225,7 +229,9 @@ TEST(LeadRunner, AFleetThatCanBeLedOnKnowsItsStart) {
     const auto stopped = resume(machine.host(), kind);
     ASSERT_FALSE(stopped.ok());
     begun = machine.disk.operations() <= k;
-    if (begun) EXPECT_THAT(stopped.error().message(), HasSubstr("coordinator.sqlite"));
+    if (begun) {
+      EXPECT_THAT(stopped.error().message(), HasSubstr("coordinator.sqlite"));
+    }
     const auto left = machine.disk.after_crash();
     const auto known = node::has_membership(*left, directory);
     ASSERT_TRUE(known.ok()) << known.error().message();

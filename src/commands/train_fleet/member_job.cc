@@ -56,8 +56,8 @@ Result<CachePlace> find_cache(host::Disk& disk, const sparse_engine::TrainConfig
   return place;
 }
 
-sparse_engine::FleetShape fleet_shape(const sparse_engine::Recipe& recipe, std::size_t features,
-                                      std::size_t labels, unsigned shift) {
+sparse_engine::FleetShape fleet_shape(const sparse_engine::Recipe& recipe, std::uint32_t features,
+                                      std::uint32_t labels, unsigned shift) {
   return {.network = sparse_engine::network_shape(recipe, features, labels), .shard_shift = shift};
 }
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -30,13 +31,13 @@ struct FleetRun {
   std::string id;
   sparse_engine::TrainConfig config;  // resolved
   sparse_engine::Recipe recipe;
-  std::size_t features = 0;
-  std::size_t labels = 0;
+  std::uint32_t features = 0;
+  std::uint32_t labels = 0;
 };
 struct FleetWanted {
   std::size_t members = 1;   // shards are cut for so many
   bool one_machine = false;  // on which all members are, with this process
-  StepNumber start;          // that they begin with
+  StepNumber start = {};     // that they begin with
 };
 
 struct FleetLead {
