@@ -25,6 +25,7 @@ using run::testing::write;
 using ::testing::HasSubstr;
 
 constexpr const char* kRun = "/simulated/run";
+constexpr const char* kLeads = "it leads";
 constexpr std::size_t kNodes = 2;
 constexpr std::uint64_t kSteps = 6;
 
@@ -149,12 +150,15 @@ void prepare(SimMachine& machine, const Kind& kind, KilledFleet::Moment moment) 
 }
 
 Result<TrainResult> resume(const run::NodeHost& host, const Kind& kind) {
-  // No such program can be started, and a simulated directory has no store.
+  // No such program can be started.
   node::CoordinatorOptions lead;
   lead.listen = {.host = "127.0.0.1", .port = 0};
   std::optional<OwnNodes> own;
   if (kind.own) own = {.nodes = kNodes, .program = "/none"};
-  const auto leads = [](const node::CoordinatorNode&, const std::string&) { return Result<void>(); };
+  // What leads members from anywhere goes as far as this, and no farther: nobody would come.
+  const auto leads = [](const node::CoordinatorNode&, const std::string&) -> Result<void> {
+    return Error{.kind = ErrorKind::kFailed, .what = kLeads};
+  };
   LeadRunner runner(host,
                     {.lead = std::move(lead), .engine = "sparse", .leads = leads, .own = std::move(own)});
   return train(host, kind, runner);
@@ -230,7 +234,7 @@ TEST(LeadRunner, AFleetThatCanBeLedOnKnowsItsStart) {
     ASSERT_FALSE(stopped.ok());
     begun = machine.disk.operations() <= k;
     if (begun) {
-      EXPECT_THAT(stopped.error().message(), HasSubstr("coordinator.sqlite"));
+      EXPECT_THAT(stopped.error().message(), HasSubstr(kLeads));
     }
     const auto left = machine.disk.after_crash();
     const auto known = node::has_membership(*left, directory);
@@ -259,7 +263,7 @@ TEST(LeadRunner, ReadsAnOlderVersionsFleet) {
   write(machine.disk, std::string(kRun) + "/nodes/start", "4\n");
   const auto led = resume(machine.host(), kind);
   ASSERT_FALSE(led.ok());
-  EXPECT_THAT(led.error().message(), HasSubstr("coordinator.sqlite")) << "it goes as far as the store";
+  EXPECT_THAT(led.error().message(), HasSubstr(kLeads));
   EXPECT_TRUE(*machine.disk.exists(std::string(kRun) + "/nodes/start")) << "the fleet is not another one";
 }
 
