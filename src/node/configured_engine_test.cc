@@ -9,7 +9,7 @@
 #include "engines/check/check_workload.h"
 #include "host/api/files.h"
 #include "host/sim/disk.h"
-#include "simulation/engine_fleet.h"
+#include "simulation/fleet.h"
 
 namespace gossamer::node {
 namespace {
@@ -65,7 +65,7 @@ struct Fleet {
   host::SimDisk& disk;
   std::vector<Supplied> supplied;  // what each engine was made with
   check::CheckWorkload workload;
-  simulation::EngineFleet fleet;
+  simulation::Fleet fleet;
 };
 
 Supply some_directories() {

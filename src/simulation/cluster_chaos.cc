@@ -5,7 +5,11 @@
 
 #include <algorithm>
 
+#include "base/rng.h"
+#include "simulation/counting_engine.h"
 #include "simulation/fleet.h"
+#include "simulation/misconduct.h"
+#include "simulation/shape.h"
 
 namespace gossamer::simulation {
 namespace {
@@ -36,23 +40,56 @@ std::vector<Fault> faults_of(const ChaosOptions& options) {
   return faults;
 }
 
-// Runs a fleet and watches it from outside.
-class Watch {
+// Runs a fleet of counting engines and watches it from outside.
+class Run {
  public:
-  explicit Watch(const ChaosOptions& options)
-      : options_(options), fleet_(options), faults_(faults_of(options)) {}
+  explicit Run(const ChaosOptions& options)
+      : options_(options),
+        shape_(shape_of(options)),
+        rng_(options.seed, Purpose::kFault, 10),
+        workload_(options.things),
+        fleet_(fleet_options()),
+        misconduct_(fleet_, options.seed, options.things),
+        faults_(faults_of(options)) {
+    for (std::size_t i = 0; i < options.members; ++i) fleet_.start_new_member();
+  }
 
   ChaosReport run();
 
  private:
+  [[nodiscard]] Fleet::Options fleet_options();
+  [[nodiscard]] SimMember::Options new_member();
+  [[nodiscard]] CountingEngine::World world(const std::string& machine);
+  static const CountingEngine& engine_of(SimMember& member) {
+    return static_cast<const CountingEngine&>(member.engine());
+  }
+  [[nodiscard]] bool believes(Incarnation incarnation, const cluster::LeaseKeys& keys);
+  // All members take the same steps at the same time.
+  [[nodiscard]] bool lockstep() const { return shape_.view_change == cluster::ViewChange::kFrozen; }
+  // Steps that all members have taken together. Without common steps: those that were claimed and committed.
+  [[nodiscard]] StepNumber steps();
+  // Why the run has failed, if it has without a lie.
+  [[nodiscard]] std::optional<std::string> wronged();
+  // A process that is still there though the run was told to end.
+  [[nodiscard]] std::optional<std::string> lingering();
+  // A member that has waited too long for an answer.
+  [[nodiscard]] std::optional<std::string> unanswered();
   void look();
   void look_at_steps();
   void judge_the_end();
   void judge_expectations();
   void expect(bool come_true, const std::string& what);
+  // Traces the state of all members, for people.
+  void describe();
 
   const ChaosOptions& options_;
+  const Shape shape_;
+  Rng rng_;
+  CountingWorkload workload_;
+  ChaosProbes probes_;
+  std::uint64_t joined_ = 0;
   Fleet fleet_;
+  Misconduct misconduct_;
   std::vector<Fault> faults_;
   Instant first_fault_ = kFirstFault;
   Instant last_fault_end_ = kFirstFault;
@@ -67,16 +104,73 @@ class Watch {
   ChaosReport report_;
 };
 
+Fleet::Options Run::fleet_options() {
+  return {.workload = workload_,
+          .tracks = workload_.tracks(),
+          .batch = kBatch,
+          .first_members = options_.first_members,
+          .view_change = shape_.view_change,
+          .seed = options_.seed,
+          .store = shape_.store,
+          .identity = shape_.identity,
+          .path = options_.path,
+          .clock_error = options_.clock_error,
+          .freeze_time = shape_.freeze_time,
+          .defect = options_.defect,
+          .trace = options_.trace,
+          .probes = &probes_.control,
+          .link_probes = &probes_.link,
+          .new_member = [this] { return new_member(); },
+          .misbehave = [this](SimMember& member, const Fault& fault) { misconduct_.begin(member, fault); },
+          .resume_of = resume_of};
+}
+
+SimMember::Options Run::new_member() {
+  const bool hidden = static_cast<double>(rng_.uniform()) < shape_.hidden;
+  const double slowness = 0.7 + 0.6 * static_cast<double>(rng_.uniform());
+  const std::uint64_t number = ++joined_;
+  return {.memory_bytes = shape_.memory,  // each thing has one byte
+          .hidden = hidden,
+          .make_engine = [this, slowness, number](cluster::MemberProcess& process) {
+            return std::make_unique<CountingEngine>(world(fmt::format("m{}", number)), process,
+                                                    options_.seed + number, slowness);
+          }};
+}
+
+CountingEngine::World Run::world(const std::string& machine) {
+  CountingEngine::World world{
+      .invariants = fleet_.invariants(),
+      .believes = [this](Incarnation one, const cluster::LeaseKeys& keys) { return believes(one, keys); },
+      .trace = {},
+      .things = options_.things,
+      .view_change = shape_.view_change};
+  if (const Trace trace = fleet_.trace())
+    world.trace = [trace, machine](const std::string& what) { trace(machine, what); };
+  return world;
+}
+
+bool Run::believes(Incarnation incarnation, const cluster::LeaseKeys& keys) {
+  return std::ranges::any_of(fleet_.members(), [&](const auto& one) {
+    SimMember& member = *one.second;
+    return member.member() != nullptr && member.member()->self().incarnation == incarnation &&
+           engine_of(member).believes(keys, member.now());
+  });
+}
+
+StepNumber Run::steps() {
+  return lockstep() ? fleet_.invariants().applied_steps() : StepNumber(fleet_.durable().claimed_steps());
+}
+
 // Looks, every kLookEvery, at facts that only an outside view has.
-void Watch::look() {
+void Run::look() {
   fleet_.replace_done();
   look_at_steps();
   fleet_.timeline().after(kLookEvery, [this] { look(); });
 }
 
-void Watch::look_at_steps() {
+void Run::look_at_steps() {
   const Instant now = fleet_.timeline().now();
-  const StepNumber applied = fleet_.steps();
+  const StepNumber applied = steps();
   if (now >= first_fault_ && !at_first_fault_) at_first_fault_ = applied;
   if (now >= last_fault_end_ && !at_last_fault_end_) at_last_fault_end_ = applied;
   if (last_step_) report_.standstill = std::max(report_.standstill, now - *last_step_);
@@ -86,34 +180,55 @@ void Watch::look_at_steps() {
     report_.recovery = now - last_fault_end_;
 }
 
-void Watch::judge_the_end() {
+std::optional<std::string> Run::wronged() {
+  const cluster::Coordinator* const leader = fleet_.leader();
+  if (leader == nullptr || !leader->failure() || misconduct_.contradicted()) return std::nullopt;
+  return "the run failed, though nobody lied: " + leader->failure()->message();
+}
+
+std::optional<std::string> Run::lingering() {
+  for (const auto& [machine, member] : fleet_.members()) return fmt::format("{} has not left", machine);
+  if (fleet_.leader() == nullptr) return "nobody leads, to say that all have left";
+  if (!fleet_.leader()->stopped()) return "the coordinator waits for somebody";
+  return std::nullopt;
+}
+
+std::optional<std::string> Run::unanswered() {
+  for (const auto& [machine, member] : fleet_.members()) {
+    const Duration waits = engine_of(*member).waits(member->now());
+    if (waits > kAnswerTime) return fmt::format("{} waits {:.1f} s for an answer", machine, waits.seconds());
+  }
+  return std::nullopt;
+}
+
+void Run::judge_the_end() {
   Invariants& invariants = fleet_.invariants();
-  if (const auto who = fleet_.harboured()) return invariants.broke("at the end " + *who);
-  if (const auto why = fleet_.wronged()) return invariants.broke("at the end " + *why);
+  if (const auto who = misconduct_.harboured()) return invariants.broke("at the end " + *who);
+  if (const auto why = wronged()) return invariants.broke("at the end " + *why);
   if (fleet_.durable().stopping()) {
-    if (const auto who = fleet_.lingering()) invariants.broke("long after the run was told to end " + *who);
+    if (const auto who = lingering()) invariants.broke("long after the run was told to end " + *who);
     return;
   }
   if (const auto why = fleet_.unsettled()) return invariants.broke("at the end " + *why);
-  if (fleet_.steps() <= steps_in_calm_)
+  if (steps() <= steps_in_calm_)
     invariants.broke(
         fmt::format("no step was taken after {}, long after the last fault", steps_in_calm_.value));
-  if (fleet_.lockstep() && invariants.committed_step() <= committed_in_calm_) {
+  if (lockstep() && invariants.committed_step() <= committed_in_calm_) {
     invariants.broke(fmt::format("nothing was committed after step {}, long after the last fault",
                                  committed_in_calm_.value));
   }
   if (fleet_.durable().claimed_steps() <= claimed_in_calm_)
     invariants.broke("no step was committed by claims, long after the last fault");
-  if (const auto who = fleet_.unanswered(kAnswerTime)) invariants.broke("at the end " + *who);
+  if (const auto who = unanswered()) invariants.broke("at the end " + *who);
   if (const auto what = disturbance(*settled_, fleet_.calm()))
     invariants.broke("long after the last fault " + *what);
 }
 
-void Watch::expect(bool come_true, const std::string& what) {
+void Run::expect(bool come_true, const std::string& what) {
   if (!come_true) fleet_.invariants().broke(what);
 }
 
-void Watch::judge_expectations() {
+void Run::judge_expectations() {
   const ChaosExpectations& expected = options_.expect;
   const Duration recovery = report_.recovery.value_or(options_.calm);
   expect(report_.lives <= expected.most_lives,
@@ -132,14 +247,13 @@ void Watch::judge_expectations() {
                      report_.standstill.seconds(), expected.longest_standstill.seconds()));
 }
 
-ChaosReport Watch::run() {
+ChaosReport Run::run() {
   if (!faults_.empty()) first_fault_ = faults_.front().at;
   for (const Fault& fault : faults_) {
     first_fault_ = std::min(first_fault_, fault.at);
     last_fault_end_ = std::max(last_fault_end_, fault.at + fault.lasts);
     fleet_.timeline().at(fault.at, [this, fault] { fleet_.inject(fault); });
   }
-  fleet_.start();
   look();
   host::Timeline& timeline = fleet_.timeline();
   Invariants& invariants = fleet_.invariants();
@@ -147,7 +261,7 @@ ChaosReport Watch::run() {
   const Instant late{end.ns - options_.calm.ns / 3};
   while (timeline.now() < end && !invariants.violation()) {
     if (timeline.now() < late) {
-      steps_in_calm_ = fleet_.steps();
+      steps_in_calm_ = steps();
       committed_in_calm_ = invariants.committed_step();
       claimed_in_calm_ = fleet_.durable().claimed_steps();
       settled_ = fleet_.calm();
@@ -163,20 +277,36 @@ ChaosReport Watch::run() {
   report_.frames_hash = fleet_.internet().frames_hash();
   report_.events = timeline.events_run();
   report_.faults_injected = fleet_.faults_injected();
-  report_.steps_committed = (fleet_.lockstep() ? invariants.committed_step() : fleet_.steps()).value;
+  report_.steps_committed = (lockstep() ? invariants.committed_step() : steps()).value;
   report_.steps_under_faults = at_last_fault_end_ ? at_last_fault_end_->value - at_first_fault_->value : 0;
   report_.lives = fleet_.lives();
   report_.virtual_seconds = (timeline.now() - Instant{}).seconds();
-  report_.probes = fleet_.probes();
+  report_.probes = probes_;
   if (!invariants.violation()) judge_the_end();
   if (!invariants.violation()) judge_expectations();
   report_.violation = invariants.violation();
-  if (report_.violation && options_.trace) fleet_.describe();
+  if (report_.violation && options_.trace) describe();
   return report_;
+}
+
+void Run::describe() {
+  for (const auto& [machine, member] : fleet_.members()) {
+    if (member->member() == nullptr) continue;
+    const cluster::Member& one = *member->member();
+    std::string links;
+    for (const auto& [node, record] : one.view().members()) {
+      const net::LinkStatistics link = member->links()->statistics(node);
+      links += fmt::format(" {}:{}/{}q", node.value, link.up ? "up" : "down", link.queued_bytes);
+    }
+    fleet_.trace()(machine,
+                   fmt::format("node {} incarnation {}, view {}, installed {}, step {}, links{}",
+                               one.self().node.value, one.self().incarnation.value, one.view().epoch().value,
+                               one.installed().epoch(), engine_of(*member).step().value, links));
+  }
 }
 
 }  // namespace
 
-ChaosReport run_cluster_chaos(const ChaosOptions& options) { return Watch(options).run(); }
+ChaosReport run_cluster_chaos(const ChaosOptions& options) { return Run(options).run(); }
 
 }  // namespace gossamer::simulation

@@ -21,13 +21,9 @@
 #include "host/sim/internet.h"
 #include "net/link/link_probe.h"
 #include "simulation/fault.h"
+#include "simulation/fleet.h"
 
 namespace gossamer::simulation {
-
-// kFile: one coordinator, which comes back to its file. kCluster: a second one stands by (etcd).
-enum class StoreKind { kFile, kCluster };
-// kCertified: nodes have certificates and keep their numbers from life to life. kNumbered: they get new ones.
-enum class Identity { kCertified, kNumbered };
 
 // What a run must reach beside keeping the invariants. The defaults expect nothing: no run comes near them.
 struct ChaosExpectations {
@@ -60,8 +56,7 @@ struct ChaosOptions {
   Duration calm = from_seconds(45);     // after the last has ended
   ChaosExpectations expect = {};
   cluster::Defect defect = cluster::Defect::kNone;
-  // Called with events and their simulated time in seconds, for people that replay a seed.
-  std::function<void(double, const std::string& who, const std::string& what)> trace = {};
+  TimedTrace trace = {};  // for people that replay a seed
 };
 
 struct ChaosProbes {

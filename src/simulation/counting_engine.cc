@@ -85,31 +85,48 @@ CountingEngine::CountingEngine(World world, cluster::MemberProcess& process, std
                                double slowness)
     : world_(std::move(world)), process_(process), rng_(seed, Purpose::kFault, 7), slowness_(slowness) {}
 
-void CountingEngine::later(double least_ms, double most_ms, std::function<void(Instant)> action) {
+void CountingEngine::later(Instant now, double least_ms, double most_ms, Action action) {
   const double wait = (least_ms + (most_ms - least_ms) * static_cast<double>(rng_.uniform())) * slowness_;
-  run_after(from_milliseconds(wait), std::move(action));
+  timers_.emplace(now + from_milliseconds(wait), std::move(action));
 }
 
-void CountingEngine::run_after(Duration wait, std::function<void(Instant)> action) {
-  world_.after(wait, [this, life = life_, action = std::move(action)]() mutable {
-    if (life != life_ || process_.member() == nullptr) return;
-    const Instant now = world_.now();
-    if (now < hung_until_) return run_after(hung_until_ - now, std::move(action));
-    action(now);
-  });
+void CountingEngine::tick(Instant now) {
+  while (!timers_.empty() && timers_.begin()->first <= now && !process_.member()->ended())
+    timers_.extract(timers_.begin()).mapped()(now);
 }
 
-void CountingEngine::hang(Duration lasts, Instant now) {
-  hung_until_ = std::max(hung_until_, now + lasts);
-  run_after(lasts, [this](Instant when) { try_step(when); });  // then tries a step, for what came meanwhile
+std::optional<Instant> CountingEngine::next_wakeup() const {
+  return timers_.empty() ? std::nullopt : std::optional(timers_.begin()->first);
 }
 
+// Events before the end of a life may be told when its member is gone. They are dropped.
 void CountingEngine::on(const cluster::ProcessEvent& event, Instant now) {
+  if (process_.member() == nullptr && !std::holds_alternative<cluster::LifeEnded>(event)) return;
+  if (world_.trace) tell(event);
   std::visit([&](const auto& one) { on_one(one, now); }, event);
 }
 
+void CountingEngine::tell(const cluster::ProcessEvent& event) const {
+  if (const auto* const begun = std::get_if<cluster::LifeBegun>(&event)) {
+    world_.trace(fmt::format("begins as node {} incarnation {}", begun->self.node.value,
+                             begun->self.incarnation.value));
+  } else if (const auto* const ended = std::get_if<cluster::LifeEnded>(&event)) {
+    world_.trace(fmt::format("ends{}: {}", ended->again ? ", will begin again" : "",
+                             ended->error ? ended->error->message() : "it left"));
+  } else if (const auto* const one = std::get_if<cluster::MemberEvent>(&event)) {
+    const cluster::Member& member = *process_.member();
+    if (const auto* const changed = std::get_if<cluster::ViewChanged>(one)) {
+      world_.trace(fmt::format("has the view of epoch {}{}", member.view().epoch().value,
+                               changed->freeze ? ", freezes" : ""));
+    } else if (std::holds_alternative<cluster::ViewInstalled>(*one)) {
+      world_.trace(fmt::format("installs epoch {} at step {}", member.installed().epoch(),
+                               member.installed().decision()));
+    }
+  }
+}
+
 void CountingEngine::on_one(const cluster::LifeBegun&, Instant now) {
-  ++life_;
+  timers_.clear();
   running_ = false;
   installed_ = {};
   step_ = {};
@@ -121,16 +138,15 @@ void CountingEngine::on_one(const cluster::LifeBegun&, Instant now) {
   lease_ = {};
   claim_requests_.clear();
   if (leaving_) return process_.member()->leave(*leaving_, now);
-  later(20, 400, [this](Instant when) { process_.member()->ready(when); });
-  work_on_leases();
-  work_on_claims();
+  later(now, 20, 400, [this](Instant when) { process_.member()->ready(when); });
+  work_on_leases(now);
+  work_on_claims(now);
 }
 
-void CountingEngine::on_one(const cluster::LifeEnded& event, Instant) {
-  ++life_;
+void CountingEngine::on_one(const cluster::LifeEnded&, Instant) {
+  timers_.clear();
   running_ = false;
   lease_ = {};
-  done_ = !event.again || leaving_.has_value();
 }
 
 void CountingEngine::on_one(const cluster::MemberEvent& event, Instant now) {
@@ -139,26 +155,20 @@ void CountingEngine::on_one(const cluster::MemberEvent& event, Instant now) {
   if (const auto* const lease = std::get_if<cluster::LeaseAnswered>(&event)) return on_lease(*lease, now);
   if (const auto* const claim = std::get_if<cluster::ClaimAnswered>(&event)) return on_claim(*claim, now);
   if (const auto* const stop = std::get_if<cluster::StopRequested>(&event))
-    later(0, 30, [this, reason = stop->reason](Instant when) { process_.member()->leave(reason, when); });
+    later(now, 0, 30,
+          [this, reason = stop->reason](Instant when) { process_.member()->leave(reason, when); });
 }
 
-void CountingEngine::wants_to_leave(const std::string& reason, Instant now) {
+void CountingEngine::drain(const std::string& reason, Instant now) {
   leaving_ = reason;
   if (process_.member() != nullptr) process_.member()->drain(reason, now);
 }
 
-void CountingEngine::leave(const std::string& reason, Instant now) {
-  leaving_ = reason;
-  if (process_.member() != nullptr) process_.member()->leave(reason, now);
-}
-
 void CountingEngine::on_view(const cluster::ViewChanged& event, Instant now) {
-  const cluster::View& view = process_.member()->view();
-  world_.invariants.saw_view(view.epoch(), view.bytes());
   if (!event.freeze) return leave_if_empty(now);
   running_ = false;
-  later(0, 30, [this, epoch = view.epoch()](Instant when) {
-    if (process_.member()->view().epoch() == epoch) rest(when);
+  later(now, 0, 30, [this, epoch = process_.member()->view().epoch()](Instant when) {
+    if (process_.member()->view().epoch() == epoch && installed_ != epoch) rest(when);
   });
 }
 
@@ -180,7 +190,6 @@ void CountingEngine::on_install(Instant now) {
   cluster::Member& member = *process_.member();
   for (const auto& [thing, next] : things_) member.dropped(cluster::TrackId(thing));
   const membership::Install& installed = member.installed();
-  world_.invariants.saw_install(Epoch(installed.epoch()), installed.SerializeAsString());
   const std::optional<StepNumber> goes_on = resume_of(installed.decision());
   if (!goes_on) return;  // it will be told to stop
   const StepNumber resume = *goes_on;
@@ -210,10 +219,10 @@ void CountingEngine::on_install(Instant now) {
   if (leaving_ && things_.empty()) return process_.member()->leave(*leaving_, now);
   if (!lockstep() || things_.empty() || member.view().epoch() != installed_) return;
   // Things that it did not hold before are restored first.
-  later(10, 200, [this, epoch = installed_](Instant) {
+  later(now, 10, 200, [this, epoch = installed_](Instant when) {
     if (epoch != installed_ || process_.member()->view().epoch() != epoch) return;
     running_ = true;
-    begin_step();
+    begin_step(when);
   });
 }
 
@@ -224,9 +233,9 @@ bool CountingEngine::has_witnesses() const {
          });
 }
 
-void CountingEngine::begin_step() {
-  later(150, 350, [this, epoch = installed_, step = step_](Instant now) {
-    if (running_ && epoch == installed_ && step == step_) send_parts(now);
+void CountingEngine::begin_step(Instant now) {
+  later(now, 150, 350, [this, epoch = installed_, step = step_](Instant when) {
+    if (running_ && epoch == installed_ && step == step_) send_parts(when);
   });
 }
 
@@ -247,12 +256,6 @@ void CountingEngine::send_parts(Instant now) {
 
 void CountingEngine::on_one(const net::Arrived& event, Instant now) {
   process_.links()->consumed(event.receipt, now);
-  cluster::Member& member = *process_.member();
-  if (member.view().fenced().contains(event.from.incarnation)) {
-    return world_.invariants.broke(fmt::format("incarnation {} hears the fenced incarnation {}",
-                                               member.self().incarnation.value,
-                                               event.from.incarnation.value));
-  }
   const std::size_t space = event.message.body.find(' ');
   const Epoch epoch(number_in(event.message.body.substr(0, space)));
   const StepNumber step(number_in(event.message.body.substr(space + 1)));
@@ -262,7 +265,7 @@ void CountingEngine::on_one(const net::Arrived& event, Instant now) {
 }
 
 void CountingEngine::try_step(Instant now) {
-  if (!running_ || !part_done_ || now < hung_until_) return;
+  if (!running_ || !part_done_) return;
   const auto heard = parts_.find({installed_, step_});
   if (heard == parts_.end() ||
       !std::includes(heard->second.begin(), heard->second.end(), partners_.begin(), partners_.end()))
@@ -278,11 +281,11 @@ void CountingEngine::try_step(Instant now) {
   }
   step_ = next;
   part_done_ = false;
-  begin_step();
+  begin_step(now);
 }
 
-void CountingEngine::work_on_leases() {
-  later(300, 1500, [this](Instant now) {
+void CountingEngine::work_on_leases(Instant from) {
+  later(from, 300, 1500, [this](Instant now) {
     cluster::Member& member = *process_.member();
     if (lease_request_ == 0) {
       using Ask = membership::LeaseAsk;
@@ -298,7 +301,7 @@ void CountingEngine::work_on_leases() {
       lease_request_ = member.lease(wish, lease_keys_, kLeaseTime, now);
       lease_asked_ = now;
     }
-    work_on_leases();
+    work_on_leases(now);
   });
 }
 
@@ -324,8 +327,8 @@ bool CountingEngine::believes(const cluster::LeaseKeys& keys, Instant now) const
   return lease_keys_ == keys && lease_.valid(now);
 }
 
-void CountingEngine::work_on_claims() {
-  later(200, 900, [this](Instant now) {
+void CountingEngine::work_on_claims(Instant from) {
+  later(from, 200, 900, [this](Instant now) {
     const std::uint64_t track = rng_.below(world_.things);
     const StepNumber step = claim_steps_[track];
     // Claims mostly a part of a step. Now and then it claims all samples that are left, so that steps become
@@ -341,7 +344,7 @@ void CountingEngine::work_on_claims() {
     const std::uint64_t number =
         member.claim(cluster::TrackId(track), step, {begin, SampleId(begin.value + count)}, now);
     claim_requests_[number] = {track, step, now};
-    work_on_claims();
+    work_on_claims(now);
   });
 }
 

@@ -4,7 +4,7 @@
 // steps. In each step all members with things tell each other that they have done their part. A member that
 // has heard all of them applies the step. Beside that, members lease keys and claim samples, as a pipeline's
 // members would. The engine behaves as engines must: it rests when told to, holds the installed things, and
-// reports.
+// reports. All that it does takes time that it draws.
 //
 // Thread rule: the simulation's.
 #pragma once
@@ -14,10 +14,12 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/rng.h"
 #include "cluster/control/coordinator.h"
+#include "cluster/control/engine.h"
 #include "cluster/control/member_process.h"
 #include "cluster/control/workload.h"
 #include "simulation/invariants.h"
@@ -48,14 +50,13 @@ class CountingWorkload final : public cluster::Workload {
   std::size_t things_;
 };
 
-class CountingEngine {
+class CountingEngine final : public cluster::Engine {
  public:
   struct World {
     Invariants& invariants;
     // Whether an incarnation believes at this moment that it has the lease of the keys.
     std::function<bool(Incarnation, const cluster::LeaseKeys&)> believes;
-    std::function<void(Duration, std::function<void()>)> after;  // within this process
-    std::function<Instant()> now;                                // on its clock
+    std::function<void(const std::string& what)> trace;  // may be empty
     std::size_t things = 8;
     // kAnnounced: nobody rests, and there are no common steps; steps count by claims.
     cluster::ViewChange view_change = cluster::ViewChange::kFrozen;
@@ -63,15 +64,14 @@ class CountingEngine {
 
   CountingEngine(World world, cluster::MemberProcess& process, std::uint64_t seed, double slowness);
 
-  void on(const cluster::ProcessEvent& event, Instant now);
-  // Hands everything over first, then leaves.
-  void wants_to_leave(const std::string& reason, Instant now);
-  void leave(const std::string& reason, Instant now);
-  // Does nothing for a while, whatever events come.
-  void hang(Duration lasts, Instant now);
+  void on(const cluster::ProcessEvent& event, Instant now) override;
+  void tick(Instant now) override;
+  [[nodiscard]] std::optional<Instant> next_wakeup() const override;
+  void drain(const std::string& reason, Instant now) override;
+  [[nodiscard]] std::optional<Error> failure() const override { return std::nullopt; }
+  [[nodiscard]] std::vector<CounterSample> counters() const override { return {}; }
 
   [[nodiscard]] bool believes(const cluster::LeaseKeys& keys, Instant now) const;
-  [[nodiscard]] bool done() const { return done_; }
   [[nodiscard]] StepNumber step() const { return step_; }
   // Other members that are still there have taken steps with it since the last placement.
   [[nodiscard]] bool has_witnesses() const;
@@ -79,37 +79,37 @@ class CountingEngine {
   [[nodiscard]] Duration waits(Instant now) const;
 
  private:
+  using Action = std::function<void(Instant)>;
+
   void on_one(const cluster::LifeBegun& event, Instant now);
   void on_one(const cluster::LifeEnded& event, Instant now);
   void on_one(const cluster::BeginFailed&, Instant) {}
   void on_one(const cluster::MemberEvent& event, Instant now);
   void on_one(const net::Arrived& event, Instant now);
+  void tell(const cluster::ProcessEvent& event) const;
   void on_view(const cluster::ViewChanged& event, Instant now);
   void on_install(Instant now);
   void leave_if_empty(Instant now);
   void on_lease(const cluster::LeaseAnswered& event, Instant now);
   void on_claim(const cluster::ClaimAnswered& event, Instant now);
   void rest(Instant now);
-  void begin_step();
+  void begin_step(Instant now);
   void send_parts(Instant now);
   void try_step(Instant now);
-  void work_on_leases();
-  void work_on_claims();
-  // Runs the action within this life of the process, and never after it.
-  void later(double least_ms, double most_ms, std::function<void(Instant)> action);
-  void run_after(Duration wait, std::function<void(Instant)> action);
+  void work_on_leases(Instant from);
+  void work_on_claims(Instant from);
+  // Acts after a drawn time, unless this life has ended by then.
+  void later(Instant now, double least_ms, double most_ms, Action action);
   [[nodiscard]] bool lockstep() const { return world_.view_change == cluster::ViewChange::kFrozen; }
 
   World world_;
   cluster::MemberProcess& process_;
   Rng rng_;
   double slowness_;
-  std::uint64_t life_ = 0;
-  bool done_ = false;
   std::optional<std::string> leaving_;
-  Instant hung_until_;
 
   // The state of this life.
+  std::multimap<Instant, Action> timers_;
   bool running_ = false;
   Epoch installed_;
   StepNumber step_;

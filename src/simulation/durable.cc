@@ -57,6 +57,13 @@ void Durable::applied(const host::Change& change) {
     commits_[one.track.value] = std::max(commits_[one.track.value], one.next.value);
 }
 
+std::uint64_t Durable::lives_fenced() const {
+  std::uint64_t lives = 0;
+  for (const cluster::FencedIncarnations::Run& run : fenced_.runs())
+    lives += run.last.value - run.first.value + 1;
+  return lives;
+}
+
 std::uint64_t Durable::claimed_steps() const {
   std::uint64_t steps = 0;
   for (const auto& [track, next] : commits_) steps += next;

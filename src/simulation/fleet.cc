@@ -2,16 +2,20 @@
 #include "simulation/fleet.h"
 
 #include <fmt/format.h>
+#include <gossamer/membership.pb.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "base/check.h"
 #include "base/node_name.h"
+#include "cluster/control/control_message.h"
+#include "simulation/fault_injection.h"
 
 namespace gossamer::simulation {
 namespace {
+
+constexpr Duration kLookEvery{20'000'000};
 
 membership::Listening coordinator_listening(const std::string& machine) {
   return cluster::listening_of(
@@ -27,25 +31,24 @@ host::SimStoreOptions store_options(StoreKind kind, cluster::Defect defect) {
 
 }  // namespace
 
-Fleet::Fleet(const ChaosOptions& options)
-    : FaultyFleet({.seed = options.seed, .path = options.path, .trace = options.trace}),
-      options_(options),
-      rng_(options.seed, Purpose::kFault, 10),
-      shape_(shape_of(options)),
-      medium_(timeline_.clock(), store_options(shape_.store, options.defect)),
-      workload_(options.things),
-      invariants_([this](Incarnation one) { return durable_.fenced(one) || pretenders_.contains(one); }) {
+Fleet::Fleet(Options options)
+    : options_(std::move(options)),
+      timeline_(options_.seed),
+      internet_(timeline_, options_.seed),
+      rng_(options_.seed, Purpose::kFault, 12),
+      medium_(timeline_.clock(), store_options(options_.store, options_.defect)),
+      invariants_([this](Incarnation one) { return durable_.fenced(one); }) {
+  internet_.set_default_path(options_.path);
   medium_.watch([this](std::span<const host::Change> changes) { stored(changes); });
-}
-
-Fleet::~Fleet() {
-  members_.clear();
-  coordinators_.clear();
-}
-
-void Fleet::start() {
   for (const std::string& machine : coordinator_machines()) start_coordinator(machine);
-  for (std::size_t i = 0; i < options_.members; ++i) start_new_member();
+  look();
+}
+
+Trace Fleet::trace() {
+  if (!options_.trace) return {};
+  return [this](const std::string& who, const std::string& what) {
+    options_.trace((timeline_.now() - Instant{}).seconds(), who, what);
+  };
 }
 
 // Takes up a commit. It is carried out as a whole, so a repeated one begins with changes that were there
@@ -53,116 +56,132 @@ void Fleet::start() {
 void Fleet::stored(std::span<const host::Change> changes) {
   for (const host::Change& change : changes) durable_.applied(change);
   const auto written = [&](const char* key) {
-    return std::any_of(changes.begin(), changes.end(), [&](const auto& one) { return one.key == key; });
+    return std::ranges::find(changes, key, &host::Change::key) != changes.end();
   };
-  const auto& entries = medium_.entries();
   if (written("epoch")) {
     membership::Epoch record;
-    CHECK(record.ParseFromString(entries.at("epoch")));
+    CHECK(record.ParseFromString(medium_.entries().at("epoch")));
     invariants_.stored(Epoch(record.number()));
   }
-  if (written("installed")) {
+  if (options_.resume_of && written("installed")) {
     membership::Installed record;
-    CHECK(record.ParseFromString(entries.at("installed")));
-    if (const auto step = resume_of(record.decision())) invariants_.resumes(Epoch(record.epoch()), *step);
+    CHECK(record.ParseFromString(medium_.entries().at("installed")));
+    if (const auto step = options_.resume_of(record.decision()))
+      invariants_.resumes(Epoch(record.epoch()), *step);
   }
   if (written("committed")) invariants_.committed(durable_.committed(), durable_.installed());
 }
 
-Calm Fleet::calm() {
-  // A change that was decided counts, though the store may not have it yet.
-  SimCoordinator* const led = leading();
-  const Epoch decided = led == nullptr ? Epoch() : led->leader()->view().epoch();
-  std::uint64_t fenced = 0;
-  for (const cluster::FencedIncarnations::Run& run : durable_.fenced().runs())
-    fenced += run.last.value - run.first.value + 1;
-  return {.at = timeline_.now(),
-          .generation = medium_.generation(),
-          .epoch = std::max(decided, durable_.begun()),
-          .fenced = fenced,
-          .lives = lives(),
-          .rebalanced = probes_.control.count(cluster::ControlProbe::kRebalanced),
-          .members = members_.size(),
-          .traffic = traffic_};
-}
-
 std::vector<std::string> Fleet::coordinator_machines() const {
-  if (shape_.store == StoreKind::kFile) return {"c1"};
+  if (options_.store == StoreKind::kFile) return {"c1"};
   return {"c1", "c2"};
 }
 
 ClockError Fleet::draw_clock() {
+  if (!options_.clock_error) return {};
   return {.offset = from_seconds(1000 * static_cast<double>(rng_.uniform())),
-          .rate = 1 + options_.clock_error * (2 * static_cast<double>(rng_.uniform()) - 1)};
+          .rate = 1 + *options_.clock_error * (2 * static_cast<double>(rng_.uniform()) - 1)};
 }
 
-bool Fleet::believes(Incarnation incarnation, const cluster::LeaseKeys& keys) {
-  return std::any_of(members_.begin(), members_.end(), [&](const auto& one) {
-    SimMember& member = *one.second;
-    return member.member() != nullptr && member.member()->self().incarnation == incarnation &&
-           member.engine().believes(keys, member.now());
-  });
+std::string Fleet::certificate(NodeId node) const {
+  return options_.identity == Identity::kCertified ? certificate_name(node) : std::string();
 }
 
-std::unique_ptr<SimCoordinator> Fleet::make_coordinator(const std::string& machine) {
+cluster::CoordinatorProcess::Options Fleet::coordinator_options(const std::string& machine) {
   cluster::CoordinatorProcess::Options options;
-  options.coordinator = {.run = "run",
-                         .configuration = {},
-                         .listening = coordinator_listening(machine),
-                         .coordinators = {},
-                         .generation = {},
-                         .first_members = options_.first_members,
-                         .view_change = shape_.view_change,
-                         .tracks = workload_.tracks(),
-                         .batch = kBatch,
-                         .placement = {},
-                         .freeze_time = shape_.freeze_time,
-                         .defect = options_.defect,
-                         .probes = &probes_.control};
+  options.coordinator = {
+      .run = "run",
+      .configuration = options_.configuration,
+      .listening = coordinator_listening(machine),
+      .coordinators = {},
+      .generation = {},
+      .first_members = options_.first_members,
+      .view_change = options_.view_change,
+      .tracks = options_.tracks,
+      .batch = options_.batch,
+      .placement = options_.placement,
+      .freeze_time = options_.freeze_time,
+      .defect = options_.defect,
+      .probes = options_.probes,
+  };
   for (const std::string& one : coordinator_machines())
     options.coordinator.coordinators.push_back(coordinator_listening(one).control());
   options.candidate = {.name = machine, .address = machine + ":7000"};
-  options.program = "simulation";
+  options.program = "test";
   options.seed = options_.seed + ++coordinator_lives_;
-  options.link_probes = &probes_.link;
-  return std::make_unique<SimCoordinator>(
+  options.link_probes = options_.link_probes;
+  if (options_.others) {
+    options.others = [this](const net::Arrived& arrived) {
+      SimCoordinator* const led = leading();
+      if (led == nullptr) return;
+      led->consumed(arrived.receipt);
+      options_.others(arrived);
+    };
+  }
+  return options;
+}
+
+void Fleet::start_coordinator(const std::string& machine) {
+  const Trace note = [this](const std::string& who, const std::string& what) {
+    log_ += fmt::format("{:8.3f} {} {}\n", (timeline_.now() - Instant{}).seconds(), who, what);
+    if (const Trace out = trace()) out(who, what);
+  };
+  coordinators_[machine] = std::make_unique<SimCoordinator>(
       timeline_, internet_,
       SimCoordinator::Options{.machine = machine,
                               .certificate = certificate(cluster::kCoordinatorNode),
                               .clock = draw_clock(),
-                              .process = std::move(options)},
-      SimCoordinator::Run{medium_, workload_, durable_, invariants_, traffic_,
+                              .process = coordinator_options(machine)},
+      SimCoordinator::Run{medium_, options_.workload, durable_, invariants_, traffic_,
                           [this](Incarnation one) { return liars_.contains(one); }},
-      trace());
+      note);
 }
 
-std::string Fleet::certificate(NodeId node) const {
-  return shape_.identity == Identity::kCertified ? certificate_name(node) : std::string();
+std::string Fleet::join(SimMember::Options options) {
+  return start_member(std::move(options), NodeId(cluster::kCoordinatorNode.value + ++nodes_));
 }
 
-void Fleet::start_member(NodeId node) {
-  const std::string machine = fmt::format("m{}", ++machines_);
-  SimMember::Options options;
-  options.machine = machine;
-  options.node = node;
-  options.certificate = certificate(node);
-  options.clock = draw_clock();
-  options.hidden = static_cast<double>(rng_.uniform()) < shape_.hidden;
-  options.slowness = 0.7 + 0.6 * static_cast<double>(rng_.uniform());
-  options.things = options_.things;
-  options.view_change = shape_.view_change;
-  for (const std::string& one : coordinator_machines()) options.process.coordinators.push_back({one, 7000});
-  options.process.run = "run";
-  options.process.name = machine;
-  options.process.memory_bytes = shape_.memory;  // each thing has one byte
-  options.process.program = "simulation";
-  options.process.seed = options_.seed + machines_;
-  options.process.defect = options_.defect;
-  options.process.probes = &probes_.control;
-  options.process.link_probes = &probes_.link;
-  members_[machine] = std::make_unique<SimMember>(
-      timeline_, internet_, std::move(options), invariants_,
-      [this](Incarnation other, const cluster::LeaseKeys& keys) { return believes(other, keys); }, trace());
+std::string Fleet::start_member(SimMember::Options options, NodeId node) {
+  std::string machine = fmt::format("m{}", ++machines_);
+  const SimMember::Place place{.machine = machine,
+                               .node = node,
+                               .certificate = certificate(node),
+                               .coordinators = coordinator_machines(),
+                               .clock = draw_clock(),
+                               .seed = options_.seed * 1000 + machines_,
+                               .defect = options_.defect,
+                               .probes = options_.probes,
+                               .link_probes = options_.link_probes,
+                               .watch_links = [this, machine](const net::LinkEvent& event) {
+                                 if (const auto* const arrived = std::get_if<net::Arrived>(&event))
+                                   heard(machine, *arrived);
+                               }};
+  options.watch = [this, watch_engine = std::move(options.watch)](SimMember& process) {
+    watch(process);
+    if (watch_engine) watch_engine(process);
+  };
+  members_[machine] = std::make_unique<SimMember>(timeline_, internet_, std::move(options), place);
+  return machine;
+}
+
+// A message of an engine arrives at a member.
+void Fleet::heard(const std::string& machine, const net::Arrived& arrived) {
+  if (arrived.message.channel == cluster::kControlChannel) return;
+  const cluster::Member& hears = *member(machine).member();
+  if (!hears.view().fenced().contains(arrived.from.incarnation)) return;
+  invariants_.broke(fmt::format("incarnation {} hears the fenced incarnation {}",
+                                hears.self().incarnation.value, arrived.from.incarnation.value));
+}
+
+void Fleet::watch(SimMember& process) {
+  const cluster::Member* const member = process.member();
+  if (member == nullptr) return;
+  Seen& seen = seen_[process.machine()];
+  if (member->view().epoch() != std::exchange(seen.view, member->view().epoch()))
+    invariants_.saw_view(member->view().epoch(), member->view().bytes());
+  const Epoch installed(member->installed().epoch());
+  if (installed != std::exchange(seen.installed, installed))
+    invariants_.saw_install(installed, member->installed().SerializeAsString());
 }
 
 std::vector<std::string> Fleet::member_machines() const {
@@ -171,107 +190,112 @@ std::vector<std::string> Fleet::member_machines() const {
   return machines;
 }
 
-SimProcess* Fleet::process_of(const std::string& member) {
-  const auto found = members_.find(member);
+SimMember* Fleet::find(const std::string& machine) {
+  const auto found = members_.find(machine);
   return found == members_.end() ? nullptr : found->second.get();
 }
 
-void Fleet::remove(const std::string& member) {
-  const auto found = members_.find(member);
+void Fleet::kill(const std::string& machine) {
+  const auto found = members_.find(machine);
   if (found == members_.end()) return;
-  past_lives_ += static_cast<std::uint64_t>(found->second->lives());
+  note_failures();
+  past_lives_ += found->second->lives();
   members_.erase(found);
 }
 
-void Fleet::remove_for(const std::string& member, Duration after) {
-  const NodeId node = members_.at(member)->node();
-  remove(member);
-  timeline_.after(after, [this, node] { start_member(node); });
+void Fleet::kill_for(const std::string& machine, Duration time) {
+  const NodeId node = member(machine).node();
+  kill(machine);
+  timeline_.after(time, [this, node] { start_member(options_.new_member(), node); });
 }
 
-void Fleet::drain(const std::string& member, const std::string& reason) {
-  members_.at(member)->wants_to_leave(reason);
-}
-
-void Fleet::leave(const std::string& member, const std::string& reason) {
-  members_.at(member)->leave(reason);
-}
-
-void Fleet::hang(const std::string& member, Duration lasts) { members_.at(member)->hang(lasts); }
-
-void Fleet::misbehave(const std::string& member, const Fault& fault) {
-  SimMember& one = *members_.at(member);
-  if (fault.kind == FaultKind::kLie) return turn_liar(one, fault);
-  if (!one.paused()) turn_hostile(one);
-}
-
-void Fleet::turn_hostile(SimMember& member) {
-  const Incarnation life = member.turn_hostile();
-  if (life.value != 0) hostile_.push_back(life);
-}
-
-void Fleet::turn_liar(SimMember& member, const Fault& fault) {
-  // Half of the liars accuse: accusations take time, and a contradiction ends the run.
-  constexpr std::array kLies{Lies::kAccuses, Lies::kPretends, Lies::kAccuses, Lies::kContradicts};
-  const Lies lies = kLies[fault.other % kLies.size()];
-  contradicted_ = contradicted_ || lies == Lies::kContradicts;
-  member.lie(lies, fault.lasts, [this, lies](Incarnation life) {
-    liars_.insert(life);
-    if (lies != Lies::kAccuses) pretenders_.insert(life);
+void Fleet::kill_coordinator_for(const std::string& machine, Duration time,
+                                 std::function<void(SimCoordinator&)> back) {
+  if (coordinators_.erase(machine) == 0) return;
+  timeline_.after(time, [this, machine, back = std::move(back)] {
+    start_coordinator(machine);
+    back(*coordinators_.at(machine));
   });
 }
 
+void Fleet::pause_for(const std::string& machine, Duration lasts) {
+  SimMember& process = member(machine);
+  if (process.paused()) return;
+  process.pause();
+  timeline_.after(lasts, [this, machine] {
+    if (SimMember* const still = find(machine)) still->resume();
+  });
+}
+
+void Fleet::cut_for(const std::string& a, const std::string& b, Duration lasts) {
+  internet_.cut(a, b);
+  internet_.cut(b, a);
+  timeline_.after(lasts, [this, a, b] {
+    internet_.heal(a, b);
+    internet_.heal(b, a);
+  });
+}
+
+void Fleet::cut_off_for(const std::string& machine, Duration lasts) {
+  for (const std::string& other : coordinator_machines()) {
+    if (other != machine) cut_for(machine, other, lasts);
+  }
+  for (const std::string& other : member_machines()) {
+    if (other != machine) cut_for(machine, other, lasts);
+  }
+}
+
+void Fleet::inject(const Fault& fault) {
+  ++injected_;
+  carry_out(fault, *this);
+}
+
 void Fleet::replace_done() {
-  std::vector<std::string> gone;
-  for (const auto& [machine, member] : members_) {
-    if (member->done()) gone.push_back(machine);
+  for (const std::string& machine : member_machines()) {
+    if (!member(machine).done()) continue;
+    kill(machine);
+    if (!durable_.stopping()) timeline_.after(from_seconds(1), [this] { start_new_member(); });
   }
-  for (const std::string& machine : gone) {
-    remove(machine);
-    if (durable_.stopping()) continue;
-    timeline_.after(from_seconds(1), [this] { start_new_member(); });
-  }
-}
-
-StepNumber Fleet::steps() const {
-  return lockstep() ? invariants_.applied_steps() : StepNumber(durable_.claimed_steps());
-}
-
-std::optional<std::string> Fleet::harboured() const {
-  for (const Incarnation one : hostile_) {
-    if (!durable_.fenced(one))
-      return fmt::format("incarnation {}, which is hostile, is not fenced", one.value);
-  }
-  return std::nullopt;
-}
-
-std::optional<std::string> Fleet::wronged() {
-  SimCoordinator* const led = leading();
-  if (led == nullptr || !led->leader()->failure() || contradicted_) return std::nullopt;
-  return "the run failed, though nobody lied: " + led->leader()->failure()->message();
-}
-
-std::optional<std::string> Fleet::lingering() {
-  for (const auto& [machine, member] : members_) return fmt::format("{} has not left", machine);
-  SimCoordinator* const led = leading();
-  if (led == nullptr) return "nobody leads, to say that all have left";
-  if (!led->leader()->stopped()) return "the coordinator waits for somebody";
-  return std::nullopt;
 }
 
 std::uint64_t Fleet::lives() const {
   std::uint64_t lives = past_lives_;
-  for (const auto& [machine, member] : members_) lives += static_cast<std::uint64_t>(member->lives());
+  for (const auto& [machine, member] : members_) lives += member->lives();
   return lives;
 }
 
-std::optional<std::string> Fleet::unsettled() {
+void Fleet::run_for(double seconds) { timeline_.run_until(timeline_.now() + from_seconds(seconds)); }
+
+void Fleet::stop(const std::string& reason) { leading()->stop(reason); }
+
+SimCoordinator* Fleet::find_coordinator(const std::string& machine) {
+  const auto found = coordinators_.find(machine);
+  return found == coordinators_.end() ? nullptr : found->second.get();
+}
+
+SimCoordinator* Fleet::leading() {
+  for (const auto& [machine, coordinator] : coordinators_) {
+    if (coordinator->leader() != nullptr && !coordinator->paused()) return coordinator.get();
+  }
+  return nullptr;
+}
+
+cluster::Coordinator* Fleet::leader() {
   SimCoordinator* const led = leading();
-  if (led == nullptr) return "nobody leads";
-  const cluster::Coordinator& coordinator = *led->leader();
+  return led == nullptr ? nullptr : led->leader();
+}
+
+void Fleet::send(net::PeerId to, host::Lane lane, net::Message message) {
+  if (SimCoordinator* const led = leading()) led->send(to, lane, std::move(message));
+}
+
+std::optional<std::string> Fleet::unsettled() {
+  if (leader() == nullptr) return "nobody leads";
+  const cluster::Coordinator& coordinator = *leader();
   const cluster::View& view = coordinator.view();
   // With announced views a placement lasts longer than a view.
-  const bool older = lockstep() && coordinator.installed() != view.epoch();
+  const bool older =
+      options_.view_change == cluster::ViewChange::kFrozen && coordinator.installed() != view.epoch();
   if (coordinator.phase() != cluster::Coordinator::Phase::kSettled || older) {
     return fmt::format("epoch {} is not installed, but {}: {}", view.epoch().value,
                        coordinator.installed().value, coordinator.shortage());
@@ -287,28 +311,42 @@ std::optional<std::string> Fleet::unsettled() {
   return std::nullopt;
 }
 
-std::optional<std::string> Fleet::unanswered(Duration longer) const {
-  for (const auto& [machine, member] : members_) {
-    const Duration waits = member->engine().waits(member->now());
-    if (waits > longer) return fmt::format("{} waits {:.1f} s for an answer", machine, waits.seconds());
-  }
-  return std::nullopt;
+Calm Fleet::calm() {
+  // A change that was decided counts, though the store may not have it yet.
+  const Epoch decided = leader() == nullptr ? Epoch() : leader()->view().epoch();
+  const auto* const probes = options_.probes;
+  return {.at = timeline_.now(),
+          .generation = medium_.generation(),
+          .epoch = std::max(decided, durable_.begun()),
+          .fenced = durable_.lives_fenced(),
+          .lives = lives(),
+          .rebalanced = probes == nullptr ? 0 : probes->count(cluster::ControlProbe::kRebalanced),
+          .members = members_.size(),
+          .traffic = traffic_};
 }
 
-void Fleet::describe() {
+void Fleet::note_failure(const std::string& what) {
+  if (!failure_) failure_ = what;
+}
+
+void Fleet::note_failures() {
   for (const auto& [machine, member] : members_) {
-    if (member->member() == nullptr) continue;
-    const cluster::Member& one = *member->member();
-    std::string links;
-    for (const auto& [node, record] : one.view().members()) {
-      const net::LinkStatistics link = member->links()->statistics(node);
-      links += fmt::format(" {}:{}/{}q", node.value, link.up ? "up" : "down", link.queued_bytes);
-    }
-    trace()(machine,
-            fmt::format("node {} incarnation {}, view {}, installed {}, step {}, links{}",
-                        one.self().node.value, one.self().incarnation.value, one.view().epoch().value,
-                        one.installed().epoch(), member->engine().step().value, links));
+    if (const auto failed = member->engine().failure()) note_failure(machine + ": " + failed->message());
   }
+  if (invariants_.violation()) note_failure(*invariants_.violation());
+  if (leader() != nullptr && leader()->failure())
+    note_failure("coordinator: " + leader()->failure()->message());
+}
+
+// Notes failures now and then, so that no member takes its failure with it.
+void Fleet::look() {
+  note_failures();
+  timeline_.after(kLookEvery, [this] { look(); });
+}
+
+std::optional<std::string> Fleet::failure() {
+  note_failures();
+  return failure_;
 }
 
 }  // namespace gossamer::simulation

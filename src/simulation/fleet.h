@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fleet: the coordinators and members of one simulated run on their machines, with their faults. Thread rule:
-// the simulation's.
+// Fleet: a run in virtual time, with any engine. Real coordinators and members run over the simulated
+// internet and store. Faults strike them, and invariants are watched from outside. Thread rule: the
+// simulation's.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -15,90 +17,158 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "cluster/control/coordinator.h"
+#include "cluster/control/defect.h"
+#include "cluster/control/workload.h"
+#include "cluster/membership/track.h"
+#include "host/sim/internet.h"
 #include "host/sim/store.h"
-#include "simulation/cluster_chaos.h"
-#include "simulation/counting_engine.h"
+#include "host/sim/timeline.h"
 #include "simulation/durable.h"
-#include "simulation/faulty_fleet.h"
+#include "simulation/fault.h"
 #include "simulation/invariants.h"
 #include "simulation/quiet.h"
-#include "simulation/shape.h"
 #include "simulation/sim_coordinator.h"
 #include "simulation/sim_member.h"
 
 namespace gossamer::simulation {
 
-class Fleet final : public FaultyFleet {
- public:
-  explicit Fleet(const ChaosOptions& options);
-  ~Fleet() override;
+// kFile: one coordinator, which comes back to its file. kCluster: a second one stands by (etcd).
+enum class StoreKind { kFile, kCluster };
+// kCertified: nodes have certificates and keep their numbers from life to life. kNumbered: they get new ones.
+enum class Identity { kCertified, kNumbered };
 
-  void start();
+// Called with events and the simulated time in seconds. May be empty.
+using TimedTrace = std::function<void(double, const std::string& who, const std::string& what)>;
+
+class Fleet final {
+ public:
+  struct Options {
+    cluster::Workload& workload;  // outlives the fleet
+    std::string configuration = {};
+    std::vector<cluster::TrackId> tracks = {};
+    std::uint64_t batch = 1;  // samples of a step
+    std::size_t first_members = 1;
+    cluster::ViewChange view_change = cluster::ViewChange::kFrozen;
+    std::uint64_t seed = 0;
+    placement::Options placement = {};
+    StoreKind store = StoreKind::kFile;
+    Identity identity = Identity::kNumbered;
+    host::PathQuality path = {};  // between any two machines
+    // Offsets are drawn, and rates from 1 - this to 1 + this. Nothing: all clocks are right.
+    std::optional<double> clock_error = std::nullopt;
+    Duration freeze_time = from_seconds(30);
+    cluster::Defect defect = cluster::Defect::kNone;
+    TimedTrace trace = {};
+    ProbeCounts<cluster::ControlProbe>* probes = nullptr;
+    ProbeCounts<net::LinkProbe>* link_probes = nullptr;
+    // Gets messages that arrive at the leader on channels other than the coordinator's.
+    std::function<void(const net::Arrived&)> others = {};
+    // Members that faults begin or that replace_done() puts in others' places.
+    std::function<SimMember::Options()> new_member = {};
+    // Carries out the faults that only some fleets know: kHostile and kLie.
+    std::function<void(SimMember&, const Fault&)> misbehave = {};
+    // The step at which a decision of the workload goes on, to be compared with steps taken.
+    std::function<std::optional<StepNumber>(const std::string& decision)> resume_of = {};
+  };
+  // A fleet without members.
+  explicit Fleet(Options options);
+
+  // Starts a member and returns its machine: m1, m2, ...
+  std::string join(SimMember::Options options);
+  void start_new_member() { join(options_.new_member()); }
+  // Ends the member's process at once.
+  void kill(const std::string& machine);
+  // Likewise, and the same node begins again after a while.
+  void kill_for(const std::string& machine, Duration time);
+  // Ends a coordinator. `back` is called when it has begun again.
+  void kill_coordinator_for(
+      const std::string& machine, Duration time, std::function<void(SimCoordinator&)> back = [](auto&) {});
+  void pause_for(const std::string& machine, Duration lasts);
+  // Cuts a machine off from another, or from all others.
+  void cut_for(const std::string& a, const std::string& b, Duration lasts);
+  void cut_off_for(const std::string& machine, Duration lasts);
+  // Carries out a fault (fault_injection.h).
+  void inject(const Fault& fault);
+  // From now on its word alone must not cost others their lives.
+  void note_liar(Incarnation life) { liars_.insert(life); }
   // Removes members that are done, and starts others in their place.
   void replace_done();
+  void run_for(double seconds);
+  void stop(const std::string& reason);
+
+  [[nodiscard]] const Options& options() const { return options_; }
+  [[nodiscard]] host::Timeline& timeline() { return timeline_; }
+  [[nodiscard]] host::SimInternet& internet() { return internet_; }
+  [[nodiscard]] std::map<std::string, std::unique_ptr<SimMember>>& members() { return members_; }
+  [[nodiscard]] SimMember& member(const std::string& machine) { return *members_.at(machine); }
+  // Null: the member is gone.
+  [[nodiscard]] SimMember* find(const std::string& machine);
+  // The machines of all present members, in their order.
+  [[nodiscard]] std::vector<std::string> member_machines() const;
+  // The machines of all coordinators, present or not.
+  [[nodiscard]] std::vector<std::string> coordinator_machines() const;
+  [[nodiscard]] SimCoordinator* find_coordinator(const std::string& machine);
+  // Null: nobody leads, or the leader is paused.
+  [[nodiscard]] SimCoordinator* leading();
+  [[nodiscard]] cluster::Coordinator* leader();
+  // Sends from the leader. The message is lost while nobody leads.
+  void send(net::PeerId to, host::Lane lane, net::Message message);
+  [[nodiscard]] const Durable& durable() const { return durable_; }
+  [[nodiscard]] Invariants& invariants() { return invariants_; }
   // Why not all members work together at this moment; nothing: they do.
   [[nodiscard]] std::optional<std::string> unsettled();
-  // A member that has waited longer than this for an answer; nothing: there is none.
-  [[nodiscard]] std::optional<std::string> unanswered(Duration longer) const;
-  // Traces the state of all members, for people.
-  void describe();
-
-  [[nodiscard]] Invariants& invariants() { return invariants_; }
-  [[nodiscard]] const Durable& durable() const { return durable_; }
+  // Counts so far, for disturbance().
   [[nodiscard]] Calm calm();
-  [[nodiscard]] const ChaosProbes& probes() const { return probes_; }
+  // Lives that members have begun.
   [[nodiscard]] std::uint64_t lives() const;
-  // All members take the same steps at the same time.
-  [[nodiscard]] bool lockstep() const { return shape_.view_change == cluster::ViewChange::kFrozen; }
-  // Steps that all members have taken together. Without common steps: those that were claimed and committed.
-  [[nodiscard]] StepNumber steps() const;
-  // A hostile life that is not fenced.
-  [[nodiscard]] std::optional<std::string> harboured() const;
-  // Why the run has failed, if it has without a lie.
-  [[nodiscard]] std::optional<std::string> wronged();
-  // A process that is still there though the run was told to end.
-  [[nodiscard]] std::optional<std::string> lingering();
+  [[nodiscard]] std::uint64_t faults_injected() const { return injected_; }
+  // The first failure of any member, a removed one too, or of the coordinator's judgement.
+  [[nodiscard]] std::optional<std::string> failure();
+  // The notes of coordinators, a line each.
+  [[nodiscard]] const std::string& log() const { return log_; }
+  // Empty where nobody listens.
+  [[nodiscard]] Trace trace();
 
  private:
+  void start_coordinator(const std::string& machine);
+  [[nodiscard]] cluster::CoordinatorProcess::Options coordinator_options(const std::string& machine);
+  std::string start_member(SimMember::Options options, NodeId node);
+  [[nodiscard]] std::string certificate(NodeId node) const;
+  [[nodiscard]] ClockError draw_clock();
   // Called when the store has applied the changes.
   void stored(std::span<const host::Change> changes);
-  [[nodiscard]] std::vector<std::string> coordinator_machines() const override;
-  [[nodiscard]] std::unique_ptr<SimCoordinator> make_coordinator(const std::string& machine) override;
-  [[nodiscard]] std::vector<std::string> member_machines() const override;
-  [[nodiscard]] SimProcess* process_of(const std::string& member) override;
-  void start_new_member() override { start_member(NodeId(cluster::kCoordinatorNode.value + ++nodes_)); }
-  void remove(const std::string& member) override;
-  // Ends a member. The same node begins again, with its certificate if it has one.
-  void remove_for(const std::string& member, Duration after) override;
-  void drain(const std::string& member, const std::string& reason) override;
-  void leave(const std::string& member, const std::string& reason) override;
-  void hang(const std::string& member, Duration lasts) override;
-  void misbehave(const std::string& member, const Fault& fault) override;
-  void turn_hostile(SimMember& member);
-  void turn_liar(SimMember& member, const Fault& fault);
-  [[nodiscard]] ClockError draw_clock();
-  [[nodiscard]] bool believes(Incarnation incarnation, const cluster::LeaseKeys& keys);
-  [[nodiscard]] std::string certificate(NodeId node) const;
-  void start_member(NodeId node);
+  void watch(SimMember& process);
+  void heard(const std::string& machine, const net::Arrived& arrived);
+  void look();
+  void note_failure(const std::string& what);
+  void note_failures();
 
-  const ChaosOptions& options_;
+  // How far a member has come, as seen so far.
+  struct Seen {
+    Epoch view;
+    Epoch installed;
+  };
+
+  const Options options_;
+  host::Timeline timeline_;
+  host::SimInternet internet_;
   Rng rng_;
-  const Shape shape_;
-  host::SimStoreMedium medium_;
-  CountingWorkload workload_;
-  Durable durable_;
-  Invariants invariants_;
-  Traffic traffic_;
-  ChaosProbes probes_;
-  std::map<std::string, std::unique_ptr<SimMember>> members_;
+  std::uint64_t coordinator_lives_ = 0;
   std::uint64_t nodes_ = 0;
   std::uint64_t machines_ = 0;
   std::uint64_t past_lives_ = 0;
-  std::uint64_t coordinator_lives_ = 0;
-  std::vector<Incarnation> hostile_;
+  std::uint64_t injected_ = 0;
+  std::string log_;
+  host::SimStoreMedium medium_;
+  Durable durable_;
+  Invariants invariants_;
+  Traffic traffic_;
   std::set<Incarnation> liars_;
-  std::set<Incarnation> pretenders_;  // the liars whose claimed deeds count for nothing
-  bool contradicted_ = false;
+  std::optional<std::string> failure_;
+  std::map<std::string, Seen> seen_;
+  std::map<std::string, std::unique_ptr<SimCoordinator>> coordinators_;
+  std::map<std::string, std::unique_ptr<SimMember>> members_;
 };
 
 }  // namespace gossamer::simulation

@@ -45,11 +45,11 @@ void Invariants::applied(std::uint64_t thing, StepNumber step, Incarnation by) {
   applied_steps_ = std::max(applied_steps_, next);
   if (const auto held = held_.find(by); held != held_.end()) held->second.things[thing] = next;
   Incarnation& before = applied_[{thing, step}];
-  if (before.value != 0 && before != by && !fenced_(before) && !fenced_(by)) {
+  if (before.value != 0 && before != by && counts(before) && counts(by)) {
     broke(fmt::format("step {} of thing {} is applied by incarnations {} and {}, and neither is fenced",
                       step.value, thing, before.value, by.value));
   }
-  if (before.value == 0 || !fenced_(by)) before = by;
+  if (before.value == 0 || counts(by)) before = by;
 }
 
 void Invariants::counted(const cluster::Claim& claim) {
@@ -57,11 +57,11 @@ void Invariants::counted(const cluster::Claim& claim) {
   for (SampleId id = claim.ids.begin; id < claim.ids.end; ++id) {
     mix(id.value);
     Incarnation& before = counted_[{claim.track.value, id}];
-    if (before.value != 0 && before != claim.by && !fenced_(before) && !fenced_(claim.by)) {
+    if (before.value != 0 && before != claim.by && counts(before) && counts(claim.by)) {
       broke(fmt::format("sample {} of track {} is counted by incarnations {} and {}, and neither is fenced",
                         id.value, claim.track.value, before.value, claim.by.value));
     }
-    if (before.value == 0 || !fenced_(claim.by)) before = claim.by;
+    if (before.value == 0 || counts(claim.by)) before = claim.by;
   }
 }
 
@@ -70,12 +70,12 @@ void Invariants::believes(const LeaseKeys& keys, Incarnation holder,
   mix(keys.begin);
   mix(holder.value);
   for (const auto& [others, other] : believers_) {
-    if (other == holder || !overlap(others, keys) || fenced_(other) || fenced_(holder)) continue;
+    if (other == holder || !overlap(others, keys) || !counts(other) || !counts(holder)) continue;
     if (!still_believes(other, others)) continue;
     broke(fmt::format("incarnations {} and {} both hold leases of key {}", other.value, holder.value,
                       std::max(others.begin, keys.begin)));
   }
-  if (!fenced_(holder)) believers_[keys] = holder;
+  if (counts(holder)) believers_[keys] = holder;
 }
 
 void Invariants::took_up(Incarnation by, Epoch installed, const std::vector<std::uint64_t>& things,
@@ -102,7 +102,7 @@ void Invariants::committed(StepNumber step, Epoch installed) {
   mix(step.value);
   if (step < committed_) broke(fmt::format("step {} was committed, now {} is", committed_.value, step.value));
   committed_ = std::max(committed_, step);
-  std::erase_if(held_, [this](const auto& one) { return fenced_(one.first); });
+  std::erase_if(held_, [this](const auto& one) { return !counts(one.first); });
   for (const auto& [by, held] : held_) {
     if (held.installed != installed) continue;  // it does not know yet what it holds
     for (const auto& [thing, next] : held.things) {

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -49,6 +50,9 @@ class Invariants {
   // step.
   void resumes(Epoch epoch, StepNumber step);
 
+  // An incarnation says what is untrue. What it does from now on counts for nothing.
+  void discount(Incarnation one) { discounted_.insert(one); }
+
   void broke(std::string what) {
     if (!violation_) violation_ = std::move(what);
   }
@@ -62,8 +66,10 @@ class Invariants {
  private:
   void saw(std::map<Epoch, std::string>& known, const char* what, Epoch epoch, const std::string& bytes);
   void mix(std::uint64_t value);
+  [[nodiscard]] bool counts(Incarnation one) const { return !discounted_.contains(one) && !fenced_(one); }
 
   Fenced fenced_;
+  std::set<Incarnation> discounted_;
   std::optional<std::string> violation_;
   std::uint64_t hash_ = 0x9e3779b97f4a7c15;
   std::map<Epoch, std::string> views_;

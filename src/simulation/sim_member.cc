@@ -1,53 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "simulation/sim_member.h"
 
-#include <fmt/format.h>
-
+#include <algorithm>
 #include <utility>
+#include <variant>
 
 #include "base/check.h"
-#include "cluster/control/control_message.h"
-#include "simulation/hostile.h"
+#include "cluster/control/view.h"
 
 namespace gossamer::simulation {
+namespace {
+
+constexpr Duration kBatchTime{20'000'000};
+
+}  // namespace
 
 SimMember::SimMember(host::Timeline& timeline, host::SimInternet& internet, Options options,
-                     Invariants& invariants,
-                     std::function<bool(Incarnation, const cluster::LeaseKeys&)> believes, Trace trace)
-    : SimProcess(timeline, internet, options.machine, options.certificate, options.clock),
-      node_(options.node),
-      trace_(std::move(trace)),
-      things_(options.things),
-      rng_(options.process.seed, Purpose::kFault, 12) {
+                     const Place& place)
+    : SimProcess(timeline, internet, place.machine, place.certificate, place.clock),
+      options_(std::move(options)),
+      node_(place.node),
+      rng_(place.seed, Purpose::kFault, 17) {
   const auto listen = [&](host::Lane lane) {
     const auto bound = network().listen({machine(), 0}, lane);
     CHECK(bound.ok());
     return *bound;
   };
-  const net::PeerAddress address{
-      .node = {}, .control = listen(host::Lane::kControl), .bulk = listen(host::Lane::kBulk)};
-  if (options.hidden) {
+  const membership::Listening listening = cluster::listening_of(
+      {.node = {}, .control = listen(host::Lane::kControl), .bulk = listen(host::Lane::kBulk)});
+  cluster::MemberProcess::Options process;
+  process.run = "run";
+  process.name = machine();
+  for (const std::string& coordinator : place.coordinators)
+    process.coordinators.push_back({coordinator, 7000});
+  if (options_.hidden) {
     internet.hide(machine());
   } else {
-    options.process.listening = cluster::listening_of(address);
+    process.listening = listening;
   }
-  const std::uint64_t seed = options.process.seed;
-  options.process.falsify = [this](membership::ToCoordinator& said) { falsify(said); };
-  process_ = std::make_unique<cluster::MemberProcess>(std::move(options.process), network(), now());
-  engine_ = std::make_unique<CountingEngine>(
-      CountingEngine::World{.invariants = invariants,
-                            .believes = std::move(believes),
-                            .after =
-                                [this](Duration delay, std::function<void()> action) {
-                                  after(delay, [this, action = std::move(action)] {
-                                    action();
-                                    go_on();
-                                  });
-                                },
-                            .now = [this] { return now(); },
-                            .things = options.things,
-                            .view_change = options.view_change},
-      *process_, seed, options.slowness);
+  process.memory_bytes = options_.memory_bytes;
+  process.program = "test";
+  process.seed = place.seed;
+  process.defect = place.defect;
+  process.probes = place.probes;
+  process.link_probes = place.link_probes;
+  process.watch_links = place.watch_links;
+  process.falsify = [this](membership::ToCoordinator& said) {
+    // A life that just begins speaks before there is a member.
+    if (falsify_ && member() != nullptr) falsify_(said);
+  };
+  process_ = std::make_unique<cluster::MemberProcess>(std::move(process), network(), now());
+  engine_ = options_.make_engine(*process_);
   go_on();
 }
 
@@ -57,95 +60,77 @@ SimMember::~SimMember() {
   silence();
 }
 
-void SimMember::on_network(host::NetworkEvent event) {
-  if (process_ == nullptr) return;
-  process_->on(std::move(event), now());
-  go_on();
-}
-
-void SimMember::on_timer() {
-  process_->tick(now());
-  go_on();
-}
-
-void SimMember::wants_to_leave(const std::string& reason) {
-  engine_->wants_to_leave(reason, now());
+void SimMember::drain(const std::string& reason) {
+  engine_->drain(reason, now());
   go_on();
 }
 
 void SimMember::leave(const std::string& reason) {
-  engine_->leave(reason, now());
+  if (member() != nullptr) member()->leave(reason, now());
   go_on();
 }
 
-Incarnation SimMember::turn_hostile() {
-  if (member() == nullptr) return {};
-  const Incarnation life = member()->self().incarnation;
-  say_nonsense(life);
-  return life;
+void SimMember::hang(Duration lasts) {
+  hung_until_ = std::max(hung_until_, timeline().now() + lasts);
+  after(lasts, [this] { go_on(); });  // handles the events that came meanwhile
 }
 
-void SimMember::say_nonsense(Incarnation life) {
-  if (member() == nullptr || member()->self().incarnation != life) return;
-  const net::PeerId coordinator = member()->coordinator();
-  for (const auto& make : {oddity, nonsense})
-    (void)links()->send(coordinator, host::Lane::kControl, make(rng_), now());
+void SimMember::say(net::Message message) {
+  if (member() == nullptr) return;
+  (void)links()->send(member()->coordinator(), host::Lane::kControl, std::move(message), now());
   go_on();
-  after(from_milliseconds(200), [this, life] { say_nonsense(life); });
 }
 
-void SimMember::lie(Lies lies, Duration lasts, std::function<void(Incarnation)> tells) {
-  if (liar_) return;
-  liar_.emplace(lies, rng_.next_u64(), things_);
-  tells_of_liar_ = std::move(tells);
-  after(lasts, [this] { liar_.reset(); });
-  if (lies == Lies::kPretends) say_inventions();
+void SimMember::on_network(host::NetworkEvent event) {
+  if (process_ == nullptr) return;
+  process_->on(std::move(event), now());
+  if (options_.driver == Driver::kPrompt) return go_on();
+  if (std::exchange(batch_begun_, true)) return;
+  after(kBatchTime, [this] {
+    batch_begun_ = false;
+    on_timer();
+  });
 }
 
-void SimMember::falsify(membership::ToCoordinator& said) {
-  if (!liar_ || member() == nullptr) return;
-  tells_of_liar_(member()->self().incarnation);
-  liar_->falsify(said, *member(), engine_->step(), engine_->has_witnesses());
+void SimMember::on_timer() {
+  process_->tick(now());
+  if (timeline().now() >= hung_until_) engine_->tick(now());
+  go_on();
 }
 
-void SimMember::say_inventions() {
-  if (!liar_) return;
-  if (member() != nullptr) {
-    const membership::ToCoordinator said = liar_->invent(*member(), engine_->step());
-    (void)links()->send(member()->coordinator(), host::Lane::kControl, cluster::pack(said), now());
-    go_on();
-  }
-  after(from_milliseconds(200), [this] { say_inventions(); });
+void SimMember::worked() {
+  const Instant today = timeline().now();
+  if (today < hung_until_) return after(hung_until_ - today, [this] { worked(); });
+  engine_->worked(now());
+  if (options_.watch) options_.watch(*this);
+  go_on();
 }
 
-void SimMember::tell(const cluster::ProcessEvent& event) const {
+void SimMember::tell(const cluster::ProcessEvent& event) {
   if (const auto* const begun = std::get_if<cluster::LifeBegun>(&event)) {
-    trace_(machine(), fmt::format("begins as node {} incarnation {}", begun->self.node.value,
-                                  begun->self.incarnation.value));
-  } else if (const auto* const ended = std::get_if<cluster::LifeEnded>(&event)) {
-    trace_(machine(), fmt::format("ends{}: {}", ended->again ? ", will begin again" : "",
-                                  ended->error ? ended->error->message() : "it left"));
-  } else if (const auto* const one = std::get_if<cluster::MemberEvent>(&event)) {
-    const auto view = [&] { return process_->member()->view().epoch().value; };
-    if (const auto* const changed = std::get_if<cluster::ViewChanged>(one)) {
-      trace_(machine(),
-             fmt::format("has the view of epoch {}{}", view(), changed->freeze ? ", freezes" : ""));
-    } else if (std::holds_alternative<cluster::ViewInstalled>(*one)) {
-      trace_(machine(), fmt::format("installs epoch {} at step {}", process_->member()->installed().epoch(),
-                                    process_->member()->installed().decision()));
-    }
+    ++lives_;
+    life_ = begun->self.incarnation;
   }
+  if (std::holds_alternative<cluster::LifeEnded>(event)) life_.reset();
+  engine_->on(event, now());
+  if (options_.watch) options_.watch(*this);
 }
 
 void SimMember::go_on() {
+  if (timeline().now() < hung_until_) return arm(process_->next_wakeup());
   for (auto events = process_->take_events(); !events.empty(); events = process_->take_events()) {
-    for (const cluster::ProcessEvent& event : events) {
-      if (std::holds_alternative<cluster::LifeBegun>(event)) ++lives_;
-      if (trace_) tell(event);
-      engine_->on(event, now());
-    }
+    for (const cluster::ProcessEvent& event : events) tell(event);
   }
-  arm(process_->next_wakeup());
+  if (const cluster::Engine::Work work = engine_->take_work()) {
+    work();
+    const Duration drawn = options_.longest_work - options_.shortest_work;
+    const std::uint64_t more = drawn.ns > 0 ? rng_.below(static_cast<std::uint64_t>(drawn.ns)) : 0;
+    after(options_.shortest_work + Duration{static_cast<std::int64_t>(more)}, [this] { worked(); });
+  }
+  std::optional<Instant> wake = process_->next_wakeup();
+  const auto other = engine_->next_wakeup();
+  if (other && (!wake || *other < *wake)) wake = other;
+  arm(wake);
 }
 
 }  // namespace gossamer::simulation

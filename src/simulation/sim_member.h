@@ -1,73 +1,102 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SimMember: a member's process on a simulated machine, with a counting engine. Thread rule: the
-// simulation's.
+// SimMember: a member's process on a simulated machine, with an engine of any kind. The engine computes at
+// once, and its computing takes virtual time. Hooks change what the member says to its coordinator. Thread
+// rule: the simulation's.
 #pragma once
 
+#include <gossamer/membership.pb.h>
+
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "base/ids.h"
+#include "base/rng.h"
+#include "cluster/control/defect.h"
+#include "cluster/control/engine.h"
 #include "cluster/control/member_process.h"
-#include "simulation/counting_engine.h"
-#include "simulation/liar.h"
 #include "simulation/sim_process.h"
 
 namespace gossamer::simulation {
 
+// How a driver hands over events of the network: each at once, or those of 20 ms together, as a busy
+// machine's loop does. With batches the member is ahead of what its engine has been told.
+enum class Driver { kPrompt, kBatches };
+
 class SimMember final : public SimProcess {
  public:
+  using MakeEngine = std::function<std::unique_ptr<cluster::Engine>(cluster::MemberProcess&)>;
+  using Falsify = std::function<void(membership::ToCoordinator&)>;
   struct Options {
-    std::string machine;
-    NodeId node;              // by the fleet's count; in the certificate, too
-    std::string certificate;  // empty: the run has none
-    ClockError clock;
-    bool hidden = false;  // behind NAT
-    double slowness = 1;
-    std::size_t things = 8;
-    cluster::ViewChange view_change = cluster::ViewChange::kFrozen;
-    cluster::MemberProcess::Options process;  // without `listening`
+    Driver driver = Driver::kPrompt;
+    std::uint64_t memory_bytes = 1 << 20;
+    bool hidden = false;                           // behind NAT
+    Duration longest_work = from_milliseconds(5);  // the engine's computing takes up to so long
+    Duration shortest_work = {};                   // and at least so long
+    MakeEngine make_engine = {};
+    // Called after each event that the engine was told of.
+    std::function<void(SimMember&)> watch = {};
   };
-  SimMember(host::Timeline& timeline, host::SimInternet& internet, Options options, Invariants& invariants,
-            std::function<bool(Incarnation, const cluster::LeaseKeys&)> believes, Trace trace);
+  // Its place in a fleet, which the fleet decides.
+  struct Place {
+    std::string machine;
+    NodeId node;                            // by the fleet's count; in the certificate, too
+    std::string certificate = {};           // empty: the run has none
+    std::vector<std::string> coordinators;  // machines, each with its port 7000
+    ClockError clock = {};
+    std::uint64_t seed = 0;
+    cluster::Defect defect = cluster::Defect::kNone;
+    ProbeCounts<cluster::ControlProbe>* probes = nullptr;
+    ProbeCounts<net::LinkProbe>* link_probes = nullptr;
+    std::function<void(const net::LinkEvent&)> watch_links = {};  // gets every event before the member
+  };
+  SimMember(host::Timeline& timeline, host::SimInternet& internet, Options options, const Place& place);
   ~SimMember() override;
 
-  void wants_to_leave(const std::string& reason);
+  void drain(const std::string& reason);
+  // Leaves at once, whatever its engine holds.
   void leave(const std::string& reason);
-  void hang(Duration lasts) { engine_->hang(lasts, now()); }
-  // Sends nonsense to its coordinator, again and again, until its life ends. 0: it has no life at this
-  // moment.
-  Incarnation turn_hostile();
-  // Lies for so long, in all of its lives. `tells` is called for each of them.
-  void lie(Lies lies, Duration lasts, std::function<void(Incarnation)> tells);
+  // Stops its engine for a while. The process beats on.
+  void hang(Duration lasts);
+
+  // From now on changes all that its lives say to coordinators; empty: nothing.
+  void falsify(Falsify change) { falsify_ = std::move(change); }
+  [[nodiscard]] bool falsifies() const { return falsify_ != nullptr; }
+  // Sends to its coordinator, beside what the member says. Between two lives it does nothing.
+  void say(net::Message message);
+
   [[nodiscard]] NodeId node() const { return node_; }
-  // The member left, or could not go on.
-  [[nodiscard]] bool done() const { return engine_->done(); }
+  // The member has left or failed, and its process would end.
+  [[nodiscard]] bool done() const { return process_->done(); }
+  [[nodiscard]] cluster::Engine& engine() { return *engine_; }
   // Null between lives.
   [[nodiscard]] cluster::Member* member() { return process_->member(); }
   [[nodiscard]] net::Links* links() { return process_->links(); }
-  [[nodiscard]] const CountingEngine& engine() const { return *engine_; }
-  [[nodiscard]] int lives() const { return lives_; }
+  [[nodiscard]] std::uint64_t lives() const { return lives_; }
+  // The life that its engine has been told of; none between two.
+  [[nodiscard]] std::optional<Incarnation> life() const { return life_; }
 
  private:
   void on_network(host::NetworkEvent event) override;
   void on_timer() override;
   void go_on();
-  void tell(const cluster::ProcessEvent& event) const;
-  void say_nonsense(Incarnation life);
-  void falsify(membership::ToCoordinator& said);
-  void say_inventions();
+  void worked();
+  void tell(const cluster::ProcessEvent& event);
 
-  NodeId node_;
-  Trace trace_;
-  int lives_ = 0;
-  std::uint64_t things_;
-  std::optional<Liar> liar_;
-  std::function<void(Incarnation)> tells_of_liar_;
-  Rng rng_;  // draws its hostile messages
+  const Options options_;
+  const NodeId node_;
+  Rng rng_;
+  bool batch_begun_ = false;
+  Instant hung_until_;  // of the timeline
+  std::uint64_t lives_ = 0;
+  std::optional<Incarnation> life_;
+  Falsify falsify_;
   std::unique_ptr<cluster::MemberProcess> process_;
-  std::unique_ptr<CountingEngine> engine_;
+  std::unique_ptr<cluster::Engine> engine_;
 };
 
 }  // namespace gossamer::simulation

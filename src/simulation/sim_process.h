@@ -42,14 +42,14 @@ class SimProcess {
   void pause();
   void resume();
   [[nodiscard]] bool paused() const { return paused_; }
+  // Runs the action after a time, unless the process has ended. If it is stopped then, the action runs later.
+  void after(Duration delay, std::function<void()> action);
 
  protected:
   virtual void on_network(host::NetworkEvent event) = 0;
   virtual void on_timer() = 0;
   // Sets the timer, in place of the time set before.
   void arm(std::optional<Instant> local);
-  // Runs the action after a time, unless the process has ended. If it is stopped then, the action runs later.
-  void after(Duration delay, std::function<void()> action);
   [[nodiscard]] host::Timeline& timeline() { return timeline_; }
   // Stops all events. For the destructor of the derived class.
   void silence() { network_.reset(); }

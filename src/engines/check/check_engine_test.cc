@@ -52,7 +52,7 @@ void do_harm(CheckFleet& fleet, Rng& rng) {
   const std::string machine = draw(fleet, rng);
   const Duration time = from_seconds(0.1 + 5 * static_cast<double>(rng.uniform()));
   const std::uint64_t what = rng.below(7);
-  if (what == 0) return fleet->kill_coordinator_for(time);
+  if (what == 0) return fleet->kill_coordinator_for("c1", time);
   if (what == 1 || machine.empty()) return (void)fleet.join();
   if (what == 2) return fleet->member(machine).drain("it was told to");
   if (what == 3) return fleet->pause_for(machine, time);
@@ -221,7 +221,7 @@ TEST(CheckEngine, FastStepsOutrunAnAbsentCoordinator) {
   fleet->run_for(5);
   const StepNumber before = fleet.steps()->second;
   const Incarnation life = fleet->member("m1").member()->self().incarnation;
-  fleet->kill_coordinator_for(from_seconds(10));
+  fleet->kill_coordinator_for("c1", from_seconds(10));
   fleet->run_for(9);
   const StepNumber without = fleet.steps()->first;
   EXPECT_GT(without.value, before.value + 5000);

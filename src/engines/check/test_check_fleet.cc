@@ -26,10 +26,10 @@ std::string CheckFleet::join(const CheckEngine::Options& options) {
                           [options](cluster::MemberProcess& process) {
                             return std::make_unique<CheckEngine>(process, options);
                           },
-                      .watch = [this](simulation::EngineProcess& process) { watch(process); }});
+                      .watch = [this](simulation::SimMember& process) { watch(process); }});
 }
 
-void CheckFleet::watch(simulation::EngineProcess& process) {
+void CheckFleet::watch(simulation::SimMember& process) {
   Seen& seen = seen_[process.machine()];
   std::optional<Incarnation> life;
   if (process.member() != nullptr) life = process.member()->self().incarnation;

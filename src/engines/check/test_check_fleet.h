@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CheckFleet, for tests: a fleet check in virtual time (simulation/engine_fleet.h). Thread rule: the test's
+// CheckFleet, for tests: a fleet check in virtual time (simulation/fleet.h). Thread rule: the test's
 // thread.
 #pragma once
 
@@ -12,7 +12,7 @@
 #include "engines/check/check_config.h"
 #include "engines/check/check_engine.h"
 #include "engines/check/check_workload.h"
-#include "simulation/engine_fleet.h"
+#include "simulation/fleet.h"
 
 namespace gossamer::check {
 
@@ -25,7 +25,7 @@ class CheckFleet final {
 
   // Starts a member and returns its machine: m1, m2, ...
   std::string join(const CheckEngine::Options& options = {});
-  [[nodiscard]] simulation::EngineFleet* operator->() { return &fleet_; }
+  [[nodiscard]] simulation::Fleet* operator->() { return &fleet_; }
 
   [[nodiscard]] const CheckEngine& engine(const std::string& machine) {
     return engine_of(fleet_.member(machine));
@@ -38,10 +38,10 @@ class CheckFleet final {
   [[nodiscard]] std::optional<std::pair<StepNumber, StepNumber>> steps();
 
  private:
-  [[nodiscard]] static const CheckEngine& engine_of(simulation::EngineProcess& process) {
+  [[nodiscard]] static const CheckEngine& engine_of(simulation::SimMember& process) {
     return static_cast<const CheckEngine&>(process.engine());
   }
-  void watch(simulation::EngineProcess& process);
+  void watch(simulation::SimMember& process);
 
   struct Seen {
     std::optional<Incarnation> life;
@@ -52,7 +52,7 @@ class CheckFleet final {
   CheckWorkload workload_;
   std::map<std::string, Seen> seen_;  // by machine
   std::optional<std::string> broke_;
-  simulation::EngineFleet fleet_;
+  simulation::Fleet fleet_;
 };
 
 }  // namespace gossamer::check

@@ -21,10 +21,8 @@
 #include "engines/sparse/fleet/step/fleet_probe.h"
 #include "kernels/isa.h"
 #include "net/codec/codec.h"
-#include "simulation/cluster_chaos.h"
-#include "simulation/engine_process.h"
 #include "simulation/fault.h"
-#include "simulation/faulty_fleet.h"
+#include "simulation/fleet.h"
 #include "simulation/sparse/tiny_problem.h"
 
 namespace gossamer::simulation {

@@ -106,7 +106,7 @@ std::string SparseFleet::join() {
   return machine;
 }
 
-EngineProcess::Options SparseFleet::new_member() {
+SimMember::Options SparseFleet::new_member() {
   const std::uint64_t seed = ++joined_;
   return {
       .driver = options_.driver,
@@ -122,7 +122,7 @@ EngineProcess::Options SparseFleet::new_member() {
                 });
           },
       .watch =
-          [this, seed](EngineProcess& process) {
+          [this, seed](SimMember& process) {
             jobs_[process.machine()] = NodeId(seed);
             watch_.saw(process, engine_of(process));
           }};
@@ -159,7 +159,7 @@ std::optional<StepNumber> SparseFleet::step() {
 
 // The learner of a member by the last placement. A member that is fenced and has not learnt it yet holds
 // things that are another's by now.
-FleetLearner* SparseFleet::learner(EngineProcess& process) {
+FleetLearner* SparseFleet::learner(SimMember& process) {
   const FleetEngine& engine = engine_of(process);
   const auto taken_up = engine.taken_up();
   if (process.member() == nullptr || fleet_.durable().fenced(process.member()->self().incarnation))

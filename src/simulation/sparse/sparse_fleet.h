@@ -19,7 +19,7 @@
 #include "engines/sparse/fleet/fleet_workload.h"
 #include "host/sim/internet.h"
 #include "learn/sparse/network/network.h"
-#include "simulation/engine_fleet.h"
+#include "simulation/fleet.h"
 #include "simulation/sparse/sparse_watch.h"
 #include "simulation/sparse/tiny_problem.h"
 
@@ -38,7 +38,7 @@ class SparseFleet final {
     host::MachineRates rates = {};         // of a member's line
     StoreKind store = StoreKind::kFile;
     host::PathQuality path = {};
-    double clock_error = 0;
+    std::optional<double> clock_error = std::nullopt;
     Duration freeze_time = from_seconds(30);
     cluster::Defect defect = cluster::Defect::kNone;
     TimedTrace trace = {};
@@ -47,7 +47,7 @@ class SparseFleet final {
   SparseFleet(const TinyProblem& problem, const Options& options);
 
   std::string join();
-  [[nodiscard]] EngineFleet* operator->() { return &fleet_; }
+  [[nodiscard]] Fleet* operator->() { return &fleet_; }
   [[nodiscard]] sparse_engine::FleetEngine& engine(const std::string& machine) {
     return engine_of(fleet_.member(machine));
   }
@@ -71,13 +71,13 @@ class SparseFleet final {
   [[nodiscard]] bool may_have_lost() const { return watch_.may_have_lost(); }
 
  private:
-  [[nodiscard]] static sparse_engine::FleetEngine& engine_of(EngineProcess& process) {
+  [[nodiscard]] static sparse_engine::FleetEngine& engine_of(SimMember& process) {
     return static_cast<sparse_engine::FleetEngine&>(process.engine());
   }
   // Checks that every member that is to hold something has come to rest.
   class Decider final : public cluster::Workload {
    public:
-    Decider(sparse_engine::FleetWorkload workload, EngineFleet& fleet)
+    Decider(sparse_engine::FleetWorkload workload, Fleet& fleet)
         : workload_(std::move(workload)), fleet_(fleet) {}
     [[nodiscard]] std::vector<placement::Thing> things() const override { return workload_.things(); }
     [[nodiscard]] std::optional<placement::ThingId> thing_of(cluster::TrackId track) const override {
@@ -90,12 +90,12 @@ class SparseFleet final {
 
    private:
     sparse_engine::FleetWorkload workload_;
-    EngineFleet& fleet_;
+    Fleet& fleet_;
   };
 
-  [[nodiscard]] EngineProcess::Options new_member();
+  [[nodiscard]] SimMember::Options new_member();
   // Null: the member has no part by the last placement, or computes.
-  [[nodiscard]] sparse_engine::FleetLearner* learner(EngineProcess& process);
+  [[nodiscard]] sparse_engine::FleetLearner* learner(SimMember& process);
   void look();
 
   const TinyProblem& problem_;
@@ -103,7 +103,7 @@ class SparseFleet final {
   std::uint64_t joined_ = 0;
   std::map<std::string, NodeId> jobs_;  // by machine
   Decider workload_;
-  EngineFleet fleet_;
+  Fleet fleet_;
   SparseWatch watch_;
 };
 

@@ -15,7 +15,7 @@
 #include "base/time.h"
 #include "kernels/isa.h"
 #include "net/codec/codec.h"
-#include "simulation/faulty_fleet.h"
+#include "simulation/fleet.h"
 #include "simulation/sparse/tiny_problem.h"
 
 namespace gossamer::simulation {

@@ -52,7 +52,7 @@ void SparseWatch::trace(const std::string& machine, const std::string& what) con
   if (options_.trace) options_.trace((fleet_.timeline().now() - Instant{}).seconds(), machine, what);
 }
 
-void SparseWatch::saw(EngineProcess& process, const FleetEngine& engine) {
+void SparseWatch::saw(SimMember& process, const FleetEngine& engine) {
   const std::optional<Incarnation> life = process.life();
   Seen& seen = seen_[process.machine()];
   if (life != seen.life) {
@@ -127,13 +127,6 @@ void SparseWatch::compare(const std::string& machine, const Seen& seen) {
   }
 }
 
-std::uint64_t SparseWatch::fenced() const {
-  std::uint64_t fenced = 0;
-  for (const cluster::FencedIncarnations::Run& run : fleet_.durable().fenced().runs())
-    fenced += run.last.value - run.first.value + 1;
-  return fenced;
-}
-
 void SparseWatch::look() {
   std::erase_if(seen_, [this](const auto& one) { return !fleet_.members().contains(one.first); });
   const Epoch epoch = fleet_.durable().installed();
@@ -152,10 +145,13 @@ void SparseWatch::look() {
   }
   if (recovered == 0 || recovered < members) return;
   // Initial values are copies while there is no snapshot, and everybody has them.
-  if (all_kept) safe_ = {.fenced = fenced(), .deaths = std::min(options_.copies + 1, with_parts)};
-  if (!safe_) safe_ = {.fenced = fenced(), .deaths = with_parts};
+  if (all_kept)
+    safe_ = {.fenced = fleet_.durable().lives_fenced(), .deaths = std::min(options_.copies + 1, with_parts)};
+  if (!safe_) safe_ = {.fenced = fleet_.durable().lives_fenced(), .deaths = with_parts};
 }
 
-bool SparseWatch::may_have_lost() const { return safe_ && fenced() - safe_->fenced >= safe_->deaths; }
+bool SparseWatch::may_have_lost() const {
+  return safe_ && fleet_.durable().lives_fenced() - safe_->fenced >= safe_->deaths;
+}
 
 }  // namespace gossamer::simulation

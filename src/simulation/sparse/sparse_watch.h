@@ -24,7 +24,7 @@
 
 #include "base/ids.h"
 #include "engines/sparse/fleet/fleet_engine.h"
-#include "simulation/engine_fleet.h"
+#include "simulation/fleet.h"
 
 namespace gossamer::simulation {
 
@@ -35,10 +35,10 @@ class SparseWatch {
     TimedTrace trace = {};
   };
   // The fleet outlives it.
-  SparseWatch(EngineFleet& fleet, Options options) : fleet_(fleet), options_(std::move(options)) {}
+  SparseWatch(Fleet& fleet, Options options) : fleet_(fleet), options_(std::move(options)) {}
 
   // Called after each event of a member's engine.
-  void saw(EngineProcess& process, const sparse_engine::FleetEngine& engine);
+  void saw(SimMember& process, const sparse_engine::FleetEngine& engine);
   // Called now and then.
   void look();
   [[nodiscard]] bool may_have_lost() const;
@@ -68,9 +68,8 @@ class SparseWatch {
   void compare_steps(const std::string& ahead, const Seen& theirs, const std::string& behind,
                      const Seen& its);
   void trace(const std::string& machine, const std::string& what) const;
-  [[nodiscard]] std::uint64_t fenced() const;
 
-  EngineFleet& fleet_;
+  Fleet& fleet_;
   const Options options_;
   std::map<std::string, Seen> seen_;  // by machine, of the present members
   std::optional<Safe> safe_;

@@ -24,7 +24,7 @@
 #include "host/sim/disk.h"
 #include "kernels/kernels.h"
 #include "learn/sparse/hidden_layer.h"
-#include "simulation/engine_fleet.h"
+#include "simulation/fleet.h"
 
 namespace gossamer::sparse_engine::testing {
 
@@ -144,14 +144,14 @@ class ServedFleet {
       fleet_.send(each.to, each.lane, std::move(each.message));
   }
   [[nodiscard]] FleetQueries& queries() { return queries_; }
-  [[nodiscard]] simulation::EngineFleet* operator->() { return &fleet_; }
+  [[nodiscard]] simulation::Fleet* operator->() { return &fleet_; }
 
  private:
   Served& served_;
   FleetWorkload workload_;
   FleetQueries queries_;
   FleetQueries::Work working_;  // under way
-  simulation::EngineFleet fleet_;
+  simulation::Fleet fleet_;
 };
 
 }  // namespace gossamer::sparse_engine::testing

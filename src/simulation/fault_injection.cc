@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "simulation/fault_injection.h"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <vector>
+
+#include "base/check.h"
+#include "simulation/fleet.h"
+
+namespace gossamer::simulation {
+namespace {
+
+constexpr host::MachineRates kSlowRates{125e3, 125e3};
+constexpr host::PathQuality kLossyPath{
+    .delay = from_milliseconds(30), .jitter = from_milliseconds(20), .loss = 0.2};
+
+// Another machine than `but`, of a member or a coordinator.
+std::string pick_machine(const Fleet& fleet, std::uint64_t number, const std::string& but) {
+  std::vector<std::string> machines = fleet.coordinator_machines();
+  for (const std::string& machine : fleet.member_machines()) {
+    if (machine != but) machines.push_back(machine);
+  }
+  return machines[number % machines.size()];
+}
+
+void give_notice(Fleet& fleet, SimMember& member, Duration notice) {
+  fleet.timeline().after(notice, [&fleet, machine = member.machine()] {
+    if (fleet.find(machine) == nullptr) return;
+    fleet.kill(machine);
+    fleet.start_new_member();
+  });
+  if (!member.paused()) member.drain("it will be killed");
+}
+
+void strike_path(const Fault& fault, Fleet& fleet, const std::string& member, const std::string& other) {
+  host::SimInternet& internet = fleet.internet();
+  host::Timeline& timeline = fleet.timeline();
+  switch (fault.kind) {
+    case FaultKind::kCut: return fleet.cut_for(member, other, fault.lasts);
+    case FaultKind::kCutOneWay:
+      internet.cut(member, other);
+      return timeline.after(fault.lasts, [&internet, member, other] { internet.heal(member, other); });
+    case FaultKind::kPartition: return fleet.cut_off_for(member, fault.lasts);
+    case FaultKind::kReset: return internet.reset(member, other);
+    case FaultKind::kSlow:
+      internet.set_rates(member, kSlowRates);
+      return timeline.after(fault.lasts, [&internet, member] { internet.set_rates(member, {}); });
+    case FaultKind::kLossy:
+      internet.set_path(member, other, kLossyPath);
+      internet.set_path(other, member, kLossyPath);
+      return timeline.after(fault.lasts, [&internet, member, other, path = fleet.options().path] {
+        internet.set_path(member, other, path);
+        internet.set_path(other, member, path);
+      });
+    default: CHECK(false, static_cast<int>(fault.kind));
+  }
+}
+
+void strike_member(const Fault& fault, Fleet& fleet, const std::string& machine) {
+  SimMember& member = fleet.member(machine);
+  switch (fault.kind) {
+    case FaultKind::kKill: return fleet.kill_for(machine, fault.lasts);
+    case FaultKind::kPowerOff:
+      fleet.internet().vanish(machine);
+      fleet.kill(machine);
+      return fleet.timeline().after(fault.lasts, [&fleet] { fleet.start_new_member(); });
+    case FaultKind::kPause: return fleet.pause_for(machine, fault.lasts);
+    case FaultKind::kHang: return member.hang(fault.lasts);
+    case FaultKind::kNotice: return give_notice(fleet, member, fault.lasts);
+    case FaultKind::kDrain:
+      if (!member.paused()) member.drain("it was told to");
+      return;
+    case FaultKind::kLeave:
+      if (!member.paused()) member.leave("it was told to");
+      return;
+    case FaultKind::kHostile:
+    case FaultKind::kLie:
+      CHECK(fleet.options().misbehave, "no fault of this fleet", static_cast<int>(fault.kind));
+      return fleet.options().misbehave(member, fault);
+    default: return strike_path(fault, fleet, machine, pick_machine(fleet, fault.other, machine));
+  }
+}
+
+// A fourth of the coordinators that come back cannot reach their store at first: to campaign, to load, or to
+// write.
+void kill_leader(const Fault& fault, Fleet& fleet, const std::string& machine) {
+  fleet.kill_coordinator_for(machine, fault.lasts, [other = fault.other](SimCoordinator& back) {
+    if (other % 4 == 3)
+      back.fail_store(static_cast<int>(other / 4 % 3), 1 + static_cast<int>(other / 12 % 3));
+  });
+}
+
+void strike_leader(const Fault& fault, Fleet& fleet) {
+  SimCoordinator* const led = fleet.leading();
+  if (led == nullptr) return;
+  const std::string machine = led->machine();
+  switch (fault.kind) {
+    case FaultKind::kKillCoordinator: return kill_leader(fault, fleet, machine);
+    case FaultKind::kPauseCoordinator:
+      led->pause();
+      return fleet.timeline().after(fault.lasts, [&fleet, machine] {
+        SimCoordinator* const still = fleet.find_coordinator(machine);
+        if (still != nullptr && still->paused()) still->resume();
+      });
+    case FaultKind::kCutCoordinator: return fleet.cut_off_for(machine, fault.lasts);
+    case FaultKind::kStoreFails: return led->fail_store(0, 1 + static_cast<int>(fault.other % 6));
+    case FaultKind::kStop: return led->stop("it was told to end");
+    case FaultKind::kStoreAway: return led->lose_store(fault.lasts);
+    default: CHECK(false, static_cast<int>(fault.kind));
+  }
+}
+
+}  // namespace
+
+void carry_out(const Fault& fault, Fleet& fleet) {
+  const std::vector<std::string> members = fleet.member_machines();
+  if (const Trace trace = fleet.trace()) {
+    trace("fault",
+          fmt::format("{} for {:.2f} s, member {}, other {}", name(fault.kind), fault.lasts.seconds(),
+                      members.empty() ? 0 : fault.member % members.size(), fault.other % 97));
+  }
+  switch (fault.kind) {
+    case FaultKind::kKillCoordinator:
+    case FaultKind::kPauseCoordinator:
+    case FaultKind::kCutCoordinator:
+    case FaultKind::kStoreFails:
+    case FaultKind::kStoreAway:
+    case FaultKind::kStop: return strike_leader(fault, fleet);
+    case FaultKind::kJoin: return fleet.start_new_member();
+    default: break;
+  }
+  if (!members.empty()) strike_member(fault, fleet, members[fault.member % members.size()]);
+}
+
+}  // namespace gossamer::simulation

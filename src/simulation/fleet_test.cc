@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "simulation/fleet.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <optional>
+
+#include "simulation/test_counting_fleet.h"
+
+namespace gossamer::simulation {
+namespace {
+
+// Claim: a fleet without faults works. A life is one start, and all members have one view.
+TEST(Fleet, WorksTogether) {
+  CountingFleet fleet({});
+  fleet->run_for(20);
+  EXPECT_EQ(fleet->failure(), std::nullopt);
+  EXPECT_EQ(fleet->unsettled(), std::nullopt);
+  EXPECT_EQ(fleet->lives(), 3u);
+  EXPECT_GT(fleet->invariants().committed_step(), StepNumber(20));
+}
+
+// Claim: a killed node begins again on another machine. With certificates it keeps its number; without them
+// it gets a new one.
+TEST(Fleet, CertifiedNodesKeepTheirNumbers) {
+  for (const Identity identity : {Identity::kCertified, Identity::kNumbered}) {
+    CountingFleet fleet({.identity = identity});
+    fleet->run_for(10);
+    const NodeId before = fleet.member("m2").self().node;
+    fleet->kill_for("m2", from_seconds(2));
+    EXPECT_EQ(fleet->find("m2"), nullptr);
+    fleet->run_for(10);
+    EXPECT_EQ(fleet->unsettled(), std::nullopt);
+    EXPECT_EQ(fleet->lives(), 4u);
+    EXPECT_EQ(fleet.member("m4").self().node == before, identity == Identity::kCertified);
+  }
+}
+
+// Claim: a member whose engine hangs beats on, and keeps its life. Nobody takes a step meanwhile.
+TEST(Fleet, HungEnginesBeatOn) {
+  CountingFleet fleet({});
+  fleet->run_for(10);
+  fleet->member("m1").hang(from_seconds(10));
+  fleet->run_for(1);
+  const StepNumber hung = fleet->invariants().applied_steps();
+  fleet->run_for(8);
+  EXPECT_EQ(fleet->invariants().applied_steps(), hung);
+  EXPECT_EQ(fleet->unsettled(), std::nullopt);
+  fleet->run_for(5);
+  EXPECT_GT(fleet->invariants().applied_steps(), hung);
+  EXPECT_EQ(fleet->lives(), 3u);
+}
+
+// Claim: an engine that hangs while the view changes is fenced. It is told of the end of its life after all
+// that came before, and begins again when it has woken up.
+TEST(Fleet, HungEnginesBeginAgain) {
+  CountingFleet fleet({.freeze_time = from_seconds(3)});
+  fleet->run_for(10);
+  fleet->member("m1").hang(from_seconds(15));
+  fleet->run_for(1);
+  fleet->kill("m2");
+  fleet->run_for(13);
+  EXPECT_EQ(fleet->member("m1").lives(), 1u);
+  fleet->run_for(10);
+  EXPECT_EQ(fleet->member("m1").lives(), 2u);
+  EXPECT_EQ(fleet->failure(), std::nullopt);
+}
+
+// Claim: what a member's hook makes of a message is what its coordinator hears, until the hook is taken away.
+// Here it makes an accusation of each beat, for which one of the two is fenced.
+TEST(Fleet, HooksChangeWhatMembersSay) {
+  CountingFleet fleet({});
+  fleet->run_for(10);
+  SimMember& liar = fleet->member("m1");
+  const std::uint64_t accused = fleet.member("m3").self().node.value;
+  EXPECT_FALSE(liar.falsifies());
+  liar.falsify([&](membership::ToCoordinator& said) {
+    if (said.has_beat()) said.mutable_beat()->add_unreachable(accused);
+  });
+  EXPECT_TRUE(liar.falsifies());
+  fleet->run_for(15);
+  const auto fenced = fleet->durable().lives_fenced();
+  EXPECT_GT(fenced, 0u);
+  liar.falsify({});
+  fleet->run_for(60);
+  EXPECT_EQ(fleet->durable().lives_fenced(), fenced);
+  EXPECT_EQ(fleet->unsettled(), std::nullopt);
+}
+
+}  // namespace
+}  // namespace gossamer::simulation

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "simulation/misconduct.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "cluster/control/control_message.h"
+#include "simulation/counting_engine.h"
+#include "simulation/hostile.h"
+
+namespace gossamer::simulation {
+namespace {
+
+constexpr Duration kSayEvery{200'000'000};
+
+}  // namespace
+
+void Misconduct::begin(SimMember& member, const Fault& fault) {
+  if (fault.kind == FaultKind::kLie) {
+    // Half of the liars accuse: accusations take time, and a contradiction ends the run.
+    constexpr std::array kLies{Lies::kAccuses, Lies::kPretends, Lies::kAccuses, Lies::kContradicts};
+    return lie(member, kLies[fault.other % kLies.size()], fault.lasts);
+  }
+  if (member.paused() || member.member() == nullptr) return;
+  hostile_.push_back(member.member()->self().incarnation);
+  say_nonsense(member, hostile_.back());
+}
+
+void Misconduct::say_nonsense(SimMember& member, Incarnation life) {
+  if (member.member() == nullptr || member.member()->self().incarnation != life) return;
+  for (const auto& make : {oddity, nonsense}) member.say(make(rng_));
+  member.after(kSayEvery, [this, &member, life] { say_nonsense(member, life); });
+}
+
+void Misconduct::lie(SimMember& member, Lies lies, Duration lasts) {
+  contradicted_ = contradicted_ || lies == Lies::kContradicts;
+  if (member.falsifies()) return;
+  const auto liar = std::make_shared<Liar>(lies, rng_.next_u64(), things_);
+  member.falsify([this, &member, lies, liar](membership::ToCoordinator& said) {
+    const Incarnation life = member.member()->self().incarnation;
+    fleet_.note_liar(life);
+    if (lies != Lies::kAccuses) fleet_.invariants().discount(life);
+    const auto& engine = static_cast<const CountingEngine&>(member.engine());
+    liar->falsify(said, *member.member(), engine.step(), engine.has_witnesses());
+  });
+  member.after(lasts, [&member] { member.falsify({}); });
+  if (lies == Lies::kPretends) say_inventions(member, liar);
+}
+
+void Misconduct::say_inventions(SimMember& member, const std::weak_ptr<Liar>& liar) {
+  const auto lies = liar.lock();
+  if (!lies) return;  // it has stopped
+  if (member.member() != nullptr) {
+    const auto& engine = static_cast<const CountingEngine&>(member.engine());
+    member.say(cluster::pack(lies->invent(*member.member(), engine.step())));
+  }
+  member.after(kSayEvery, [this, &member, liar] { say_inventions(member, liar); });
+}
+
+std::optional<std::string> Misconduct::harboured() const {
+  for (const Incarnation one : hostile_) {
+    if (!fleet_.durable().fenced(one))
+      return fmt::format("incarnation {}, which is hostile, is not fenced", one.value);
+  }
+  return std::nullopt;
+}
+
+}  // namespace gossamer::simulation

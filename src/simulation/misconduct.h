@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Misconduct: members of a fleet with counting engines that turn hostile (hostile.h) or lie (liar.h), by the
+// hooks of their processes. Thread rule: the simulation's.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/rng.h"
+#include "simulation/fault.h"
+#include "simulation/fleet.h"
+#include "simulation/liar.h"
+
+namespace gossamer::simulation {
+
+class Misconduct {
+ public:
+  // The fleet outlives it.
+  Misconduct(Fleet& fleet, std::uint64_t seed, std::uint64_t things)
+      : fleet_(fleet), rng_(seed, Purpose::kFault, 18), things_(things) {}
+
+  // kHostile: the member sends nonsense to its coordinator, again and again, until its life ends.
+  // kLie: it lies for a while, in all of its lives.
+  void begin(SimMember& member, const Fault& fault);
+  // A hostile life that is not fenced.
+  [[nodiscard]] std::optional<std::string> harboured() const;
+  // Members were told to contradict each other, so the run may fail.
+  [[nodiscard]] bool contradicted() const { return contradicted_; }
+
+ private:
+  void say_nonsense(SimMember& member, Incarnation life);
+  void lie(SimMember& member, Lies lies, Duration lasts);
+  void say_inventions(SimMember& member, const std::weak_ptr<Liar>& liar);
+
+  Fleet& fleet_;
+  Rng rng_;
+  std::uint64_t things_;
+  std::vector<Incarnation> hostile_;
+  bool contradicted_ = false;
+};
+
+}  // namespace gossamer::simulation

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "simulation/misconduct.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <optional>
+
+#include "simulation/test_counting_fleet.h"
+
+namespace gossamer::simulation {
+namespace {
+
+class MisconductTest : public ::testing::Test {
+ protected:
+  void begin(FaultKind kind, double seconds, std::uint64_t other) {
+    fleet_->run_for(10);
+    fleet_->inject({.kind = kind, .at = {}, .lasts = from_seconds(seconds), .member = 0, .other = other});
+  }
+
+  CountingFleet fleet_{{.members = 4, .misbehave = [this](SimMember& member, const Fault& fault) {
+                          misconduct_.begin(member, fault);
+                        }}};
+  Misconduct misconduct_{*fleet_, 1, 6};
+};
+
+// Claim: a hostile life is harboured until it is fenced. Its process then begins an honest one.
+TEST_F(MisconductTest, HostileLivesAreFenced) {
+  begin(FaultKind::kHostile, 0, 0);
+  EXPECT_NE(misconduct_.harboured(), std::nullopt);
+  fleet_->run_for(20);
+  EXPECT_EQ(misconduct_.harboured(), std::nullopt);
+  EXPECT_EQ(fleet_->member("m1").lives(), 2u);
+  EXPECT_EQ(fleet_->unsettled(), std::nullopt);
+}
+
+// Claim: a member that accuses others costs lives while it lies, and none afterwards. Nothing else breaks.
+TEST_F(MisconductTest, AccusationsEnd) {
+  begin(FaultKind::kLie, 20, 0);
+  fleet_->run_for(21);
+  EXPECT_FALSE(fleet_->member("m1").falsifies());
+  const std::uint64_t lives = fleet_->lives();
+  EXPECT_GT(lives, 4u);
+  fleet_->run_for(80);
+  EXPECT_EQ(fleet_->lives(), lives);
+  EXPECT_EQ(fleet_->invariants().violation(), std::nullopt);
+  EXPECT_EQ(fleet_->unsettled(), std::nullopt);
+}
+
+// Claim: inventions of one member harm nobody. They end with the lie.
+TEST_F(MisconductTest, InventionsHarmNobody) {
+  begin(FaultKind::kLie, 10, 1);
+  fleet_->run_for(60);
+  EXPECT_EQ(fleet_->invariants().violation(), std::nullopt);
+  EXPECT_EQ(fleet_->leader()->failure(), std::nullopt);
+  EXPECT_FALSE(misconduct_.contradicted());
+}
+
+// Claim: a member that contradicts the others ends the run at the next rest.
+TEST_F(MisconductTest, ContradictionsEndTheRun) {
+  begin(FaultKind::kLie, 60, 3);
+  EXPECT_TRUE(misconduct_.contradicted());
+  fleet_->run_for(1);
+  fleet_->kill("m3");
+  fleet_->run_for(5);
+  ASSERT_NE(fleet_->leader(), nullptr);
+  ASSERT_TRUE(fleet_->leader()->failure().has_value());
+  EXPECT_EQ(fleet_->leader()->failure()->what, "members contradict each other");
+}
+
+}  // namespace
+}  // namespace gossamer::simulation
