@@ -59,7 +59,6 @@ class Run {
  private:
   [[nodiscard]] Fleet::Options fleet_options();
   [[nodiscard]] SimMember::Options new_member();
-  [[nodiscard]] CountingEngine::World world(const std::string& machine);
   static const CountingEngine& engine_of(SimMember& member) {
     return static_cast<const CountingEngine&>(member.engine());
   }
@@ -132,21 +131,15 @@ SimMember::Options Run::new_member() {
   return {.memory_bytes = shape_.memory,  // each thing has one byte
           .hidden = hidden,
           .make_engine = [this, slowness, number](cluster::MemberProcess& process) {
-            return std::make_unique<CountingEngine>(world(fmt::format("m{}", number)), process,
-                                                    options_.seed + number, slowness);
+            return std::make_unique<CountingEngine>(
+                CountingEngine::World{
+                    .invariants = fleet_.invariants(),
+                    .believes = [this](Incarnation one,
+                                       const cluster::LeaseKeys& keys) { return believes(one, keys); },
+                    .things = options_.things,
+                    .view_change = shape_.view_change},
+                process, options_.seed + number, slowness);
           }};
-}
-
-CountingEngine::World Run::world(const std::string& machine) {
-  CountingEngine::World world{
-      .invariants = fleet_.invariants(),
-      .believes = [this](Incarnation one, const cluster::LeaseKeys& keys) { return believes(one, keys); },
-      .trace = {},
-      .things = options_.things,
-      .view_change = shape_.view_change};
-  if (const Trace trace = fleet_.trace())
-    world.trace = [trace, machine](const std::string& what) { trace(machine, what); };
-  return world;
 }
 
 bool Run::believes(Incarnation incarnation, const cluster::LeaseKeys& keys) {

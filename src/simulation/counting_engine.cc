@@ -102,27 +102,7 @@ std::optional<Instant> CountingEngine::next_wakeup() const {
 // Events before the end of a life may be told when its member is gone. They are dropped.
 void CountingEngine::on(const cluster::ProcessEvent& event, Instant now) {
   if (process_.member() == nullptr && !std::holds_alternative<cluster::LifeEnded>(event)) return;
-  if (world_.trace) tell(event);
   std::visit([&](const auto& one) { on_one(one, now); }, event);
-}
-
-void CountingEngine::tell(const cluster::ProcessEvent& event) const {
-  if (const auto* const begun = std::get_if<cluster::LifeBegun>(&event)) {
-    world_.trace(fmt::format("begins as node {} incarnation {}", begun->self.node.value,
-                             begun->self.incarnation.value));
-  } else if (const auto* const ended = std::get_if<cluster::LifeEnded>(&event)) {
-    world_.trace(fmt::format("ends{}: {}", ended->again ? ", will begin again" : "",
-                             ended->error ? ended->error->message() : "it left"));
-  } else if (const auto* const one = std::get_if<cluster::MemberEvent>(&event)) {
-    const cluster::Member& member = *process_.member();
-    if (const auto* const changed = std::get_if<cluster::ViewChanged>(one)) {
-      world_.trace(fmt::format("has the view of epoch {}{}", member.view().epoch().value,
-                               changed->freeze ? ", freezes" : ""));
-    } else if (std::holds_alternative<cluster::ViewInstalled>(*one)) {
-      world_.trace(fmt::format("installs epoch {} at step {}", member.installed().epoch(),
-                               member.installed().decision()));
-    }
-  }
 }
 
 void CountingEngine::on_one(const cluster::LifeBegun&, Instant now) {

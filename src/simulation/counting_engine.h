@@ -56,7 +56,6 @@ class CountingEngine final : public cluster::Engine {
     Invariants& invariants;
     // Whether an incarnation believes at this moment that it has the lease of the keys.
     std::function<bool(Incarnation, const cluster::LeaseKeys&)> believes;
-    std::function<void(const std::string& what)> trace;  // may be empty
     std::size_t things = 8;
     // kAnnounced: nobody rests, and there are no common steps; steps count by claims.
     cluster::ViewChange view_change = cluster::ViewChange::kFrozen;
@@ -86,7 +85,6 @@ class CountingEngine final : public cluster::Engine {
   void on_one(const cluster::BeginFailed&, Instant) {}
   void on_one(const cluster::MemberEvent& event, Instant now);
   void on_one(const net::Arrived& event, Instant now);
-  void tell(const cluster::ProcessEvent& event) const;
   void on_view(const cluster::ViewChanged& event, Instant now);
   void on_install(Instant now);
   void leave_if_empty(Instant now);

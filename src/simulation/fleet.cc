@@ -143,19 +143,21 @@ std::string Fleet::join(SimMember::Options options) {
 
 std::string Fleet::start_member(SimMember::Options options, NodeId node) {
   std::string machine = fmt::format("m{}", ++machines_);
-  const SimMember::Place place{.machine = machine,
-                               .node = node,
-                               .certificate = certificate(node),
-                               .coordinators = coordinator_machines(),
-                               .clock = draw_clock(),
-                               .seed = options_.seed * 1000 + machines_,
-                               .defect = options_.defect,
-                               .probes = options_.probes,
-                               .link_probes = options_.link_probes,
-                               .watch_links = [this, machine](const net::LinkEvent& event) {
-                                 if (const auto* const arrived = std::get_if<net::Arrived>(&event))
-                                   heard(machine, *arrived);
-                               }};
+  SimMember::Place place{.machine = machine,
+                         .node = node,
+                         .certificate = certificate(node),
+                         .coordinators = coordinator_machines(),
+                         .clock = draw_clock(),
+                         .seed = options_.seed * 1000 + machines_,
+                         .defect = options_.defect,
+                         .probes = options_.probes,
+                         .link_probes = options_.link_probes,
+                         .watch_links = [this, machine](const net::LinkEvent& event) {
+                           if (const auto* const arrived = std::get_if<net::Arrived>(&event))
+                             heard(machine, *arrived);
+                         }};
+  if (options_.trace)
+    place.told = [this](SimMember& process, const cluster::ProcessEvent& event) { told(process, event); };
   options.watch = [this, watch_engine = std::move(options.watch)](SimMember& process) {
     watch(process);
     if (watch_engine) watch_engine(process);
@@ -171,6 +173,28 @@ void Fleet::heard(const std::string& machine, const net::Arrived& arrived) {
   if (!hears.view().fenced().contains(arrived.from.incarnation)) return;
   invariants_.broke(fmt::format("incarnation {} hears the fenced incarnation {}",
                                 hears.self().incarnation.value, arrived.from.incarnation.value));
+}
+
+void Fleet::told(SimMember& process, const cluster::ProcessEvent& event) {
+  const auto say = [&](const std::string& what) { trace()(process.machine(), what); };
+  if (const auto* const begun = std::get_if<cluster::LifeBegun>(&event)) {
+    say(fmt::format("begins as node {} incarnation {}", begun->self.node.value,
+                    begun->self.incarnation.value));
+  } else if (const auto* const ended = std::get_if<cluster::LifeEnded>(&event)) {
+    say(fmt::format("ends{}: {}", ended->again ? ", will begin again" : "",
+                    ended->error ? ended->error->message() : "it left"));
+  }
+  const auto* const one = std::get_if<cluster::MemberEvent>(&event);
+  const cluster::Member* const member = process.member();
+  if (one == nullptr || member == nullptr) return;
+  if (const auto* const changed = std::get_if<cluster::ViewChanged>(one)) {
+    say(fmt::format("has the view of epoch {}{}", member->view().epoch().value,
+                    changed->freeze ? ", freezes" : ""));
+  } else if (std::holds_alternative<cluster::ViewInstalled>(*one)) {
+    const auto step = options_.resume_of ? options_.resume_of(member->installed().decision()) : std::nullopt;
+    say(fmt::format("installs epoch {}{}", member->installed().epoch(),
+                    step ? fmt::format(" at step {}", step->value) : ""));
+  }
 }
 
 void Fleet::watch(SimMember& process) {

@@ -139,6 +139,8 @@ class Fleet final {
   // Called when the store has applied the changes.
   void stored(std::span<const host::Change> changes);
   void watch(SimMember& process);
+  // Traces what a member's engine is told.
+  void told(SimMember& process, const cluster::ProcessEvent& event);
   void heard(const std::string& machine, const net::Arrived& arrived);
   void look();
   void note_failure(const std::string& what);

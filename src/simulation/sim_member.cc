@@ -19,6 +19,7 @@ SimMember::SimMember(host::Timeline& timeline, host::SimInternet& internet, Opti
                      const Place& place)
     : SimProcess(timeline, internet, place.machine, place.certificate, place.clock),
       options_(std::move(options)),
+      told_(place.told),
       node_(place.node),
       rng_(place.seed, Purpose::kFault, 17) {
   const auto listen = [&](host::Lane lane) {
@@ -112,6 +113,7 @@ void SimMember::tell(const cluster::ProcessEvent& event) {
     life_ = begun->self.incarnation;
   }
   if (std::holds_alternative<cluster::LifeEnded>(event)) life_.reset();
+  if (told_) told_(*this, event);
   engine_->on(event, now());
   if (options_.watch) options_.watch(*this);
 }

@@ -53,6 +53,8 @@ class SimMember final : public SimProcess {
     ProbeCounts<cluster::ControlProbe>* probes = nullptr;
     ProbeCounts<net::LinkProbe>* link_probes = nullptr;
     std::function<void(const net::LinkEvent&)> watch_links = {};  // gets every event before the member
+    // Gets every event before the engine. Its member may be gone by then.
+    std::function<void(SimMember&, const cluster::ProcessEvent&)> told = {};
   };
   SimMember(host::Timeline& timeline, host::SimInternet& internet, Options options, const Place& place);
   ~SimMember() override;
@@ -88,6 +90,7 @@ class SimMember final : public SimProcess {
   void tell(const cluster::ProcessEvent& event);
 
   const Options options_;
+  const std::function<void(SimMember&, const cluster::ProcessEvent&)> told_;
   const NodeId node_;
   Rng rng_;
   bool batch_begun_ = false;

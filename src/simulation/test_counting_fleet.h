@@ -57,7 +57,6 @@ class CountingFleet final {
       return std::make_unique<CountingEngine>(
           CountingEngine::World{.invariants = fleet_.invariants(),
                                 .believes = [](Incarnation, const cluster::LeaseKeys&) { return false; },
-                                .trace = {},
                                 .things = things_},
           process, seed, 1);
     }};

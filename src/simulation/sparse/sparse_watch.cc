@@ -58,7 +58,6 @@ void SparseWatch::saw(SimMember& process, const FleetEngine& engine) {
   if (life != seen.life) {
     seen = {};
     seen.life = life;
-    trace(process.machine(), life ? fmt::format("begins as incarnation {}", life->value) : "ends");
   }
   if (!life) return;
   const auto step = engine.step();
