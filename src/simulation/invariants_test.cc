@@ -49,6 +49,29 @@ TEST(Invariants, LeasesMustNotOverlap) {
   EXPECT_EQ(fenced.violation(), std::nullopt);
 }
 
+// Claim: an incarnation that says what is untrue counts no more than a fenced one: neither its lease, nor its
+// samples, nor its steps.
+TEST(Invariants, DiscountedLivesCountForNothing) {
+  for (const bool discounted : {false, true}) {
+    const auto broken = [&](const auto& act) {
+      Invariants watched(nobody);
+      if (discounted) watched.discount(kFirst);
+      act(watched, kFirst);
+      act(watched, kSecond);
+      return watched.violation().has_value();
+    };
+    EXPECT_NE(broken([](Invariants& watched, Incarnation one) { watched.believes(keys(2, 4), one, always); }),
+              discounted);
+    EXPECT_NE(broken([](Invariants& watched, Incarnation one) { watched.applied(1, StepNumber(3), one); }),
+              discounted);
+    EXPECT_NE(broken([](Invariants& watched, Incarnation one) {
+                watched.counted(
+                    {.track = cluster::TrackId(1), .step = {}, .ids = {SampleId(4), SampleId(6)}, .by = one});
+              }),
+              discounted);
+  }
+}
+
 // Claim: a committed step is held by every member that has taken up the placement in force. Members that do
 // not know of it yet, and fenced ones, do not count.
 TEST(Invariants, WhatIsCommittedHasALivingCopy) {
