@@ -95,7 +95,7 @@ TEST_F(ConfiguredEngineTest, RefusesWhatItDoesNotKnow) {
   const auto known = one.fleet.failure();
   ASSERT_TRUE(known.has_value());
   EXPECT_THAT(*known, HasSubstr("pipeline gossamer 7.8"));
-  EXPECT_THAT(*known, HasSubstr("other, check, supply-1 check-files, which gossamer 1.2"));
+  EXPECT_THAT(*known, HasSubstr("other, check, supply-2 check-files, which gossamer 1.2"));
 }
 
 // An engine that needs a Supply is refused without one, as a coordinator of an earlier version names it. So
@@ -106,7 +106,7 @@ TEST_F(ConfiguredEngineTest, RefusesAnotherNeed) {
   EXPECT_THAT(without.fleet.failure().value_or(""), HasSubstr("'check-files gossamer 7.8'"));
   Fleet with(disk_, "check", some_directories());
   with.run_for(5);
-  EXPECT_THAT(with.fleet.failure().value_or(""), HasSubstr("'supply-1 check gossamer 7.8'"));
+  EXPECT_THAT(with.fleet.failure().value_or(""), HasSubstr("'supply-2 check gossamer 7.8'"));
 }
 
 // A member with the coordinator's files uses them where they lie, and nothing of its own.

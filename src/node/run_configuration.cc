@@ -11,7 +11,7 @@
 namespace gossamer::node {
 namespace {
 
-constexpr std::string_view kSupply = "supply-1 ";
+constexpr std::string_view kSupply = "supply-2 ";
 
 // Takes the first line, without its end, off `bytes`.
 std::string_view take_line(std::string_view& bytes) {

@@ -8,7 +8,7 @@
 // The line of a run with a Supply begins with its version. A second line has the size of the Supply in bytes.
 // The Supply and the engine's own bytes follow:
 //
-//   supply-1 sparse gossamer 0.1.0
+//   supply-2 sparse gossamer 0.1.0
 //   312
 //
 // A version that does not know these first words knows no such engine, and says so (configured_engine.h).

@@ -38,8 +38,8 @@ TEST(RunConfiguration, TravelsWhole) {
 // version that knows no Supply takes for an engine that it lacks.
 TEST(RunConfiguration, FirstWordsSayWhatIsNeeded) {
   RunConfiguration one = some_configuration();
-  EXPECT_THAT(run_configuration_bytes(one), StartsWith("supply-1 sparse gossamer 7.8\n"));
-  EXPECT_EQ(run_words("sparse", Needs::kSupply), "supply-1 sparse");
+  EXPECT_THAT(run_configuration_bytes(one), StartsWith("supply-2 sparse gossamer 7.8\n"));
+  EXPECT_EQ(run_words("sparse", Needs::kSupply), "supply-2 sparse");
   one.supply.reset();
   EXPECT_EQ(run_configuration_bytes(one), "sparse gossamer 7.8\n" + one.own);
   const auto newer = read_run_configuration("supply-2 sparse gossamer 9.0\nany bytes");
@@ -58,11 +58,11 @@ TEST(RunConfiguration, RefusesACutSupply) {
   for (std::size_t size = line; size < bytes.size(); ++size)
     EXPECT_FALSE(read_run_configuration(bytes.substr(0, size)).ok()) << size;
   for (const char* const second : {"", "-1\n", "1 \n", "x\n", "99999999999999999999\n", "\n"}) {
-    const auto read = read_run_configuration("supply-1 sparse p\n" + std::string(second));
+    const auto read = read_run_configuration("supply-2 sparse p\n" + std::string(second));
     ASSERT_FALSE(read.ok());
     EXPECT_EQ(read.error().kind, ErrorKind::kBadData);
   }
-  for (const char* const any : {"", "\n", "check", "check \n", " \n\n", "supply-1"})
+  for (const char* const any : {"", "\n", "check", "check \n", " \n\n", "supply-2"})
     EXPECT_TRUE(read_run_configuration(any).ok()) << any;
 }
 

@@ -111,11 +111,11 @@ cluster::CoordinatorProcess::Options Fleet::coordinator_options(const std::strin
   options.seed = options_.seed + ++coordinator_lives_;
   options.link_probes = options_.link_probes;
   if (options_.others) {
-    options.others = [this](const net::Arrived& arrived) {
-      SimCoordinator* const led = leading();
-      if (led == nullptr) return;
-      led->consumed(arrived.receipt);
-      options_.others(arrived);
+    // A coordinator that has not noticed yet that another one leads gets messages, too.
+    options.others = [this, machine](const net::Arrived& arrived) {
+      SimCoordinator* const its = coordinators_.at(machine).get();
+      its->consumed(arrived.receipt);
+      if (its == leading()) options_.others(arrived);
     };
   }
   return options;

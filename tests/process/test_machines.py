@@ -134,8 +134,7 @@ class Machines(test_training.WithData):
             self.assertEqual(done.status, 0, done.err)
             self.assertFalse(os.path.exists(self.path(name) + "/data"), name)
 
-    # Machines measure a model without training records. They get the test records with the data, and their results come
-    # back with the trained parts.
+    # Machines answer questions about a model without training records. They get no test records.
     def test_machines_measure_what_they_have_trained(self):
         leader = self.lead("predict.instances=false", steps=300)
         for name in ("one", "two", "three"):
@@ -148,6 +147,25 @@ class Machines(test_training.WithData):
         self.assertEqual(measured.status, 0, measured.err)
         self.assertEqual(got["metrics"], measured.json()["metrics"])
         self.assertGreater(got["metrics"]["P@1"], 50)
+        for name in ("one", "two", "three"):
+            self.assertEqual(self.members[name].finish().status, 0, name)
+
+    # A coordinator that is killed while it measures asks the same machines again with --resume.
+    def test_the_coordinator_measures_on(self):
+        self.test_path = test_train_nodes.TrainNodes.many_records(self)
+        leader = self.lead("predict.instances=false", steps=200)
+        for name in ("one", "two", "three"):
+            self.join(name)
+        leader.wait_for_line("the nodes measure what they have trained")
+        leader.signal(signal.SIGKILL)
+        leader.finish()
+        leader = self.lead("--resume", "predict.instances=false", steps=200)
+        done = leader.finish()
+        self.assertEqual(done.status, 0, done.err)
+        with open(f"{self.run_directory}/summary.json", encoding="utf-8") as file:
+            got = json.load(file)
+        measured = program.run("eval", self.run_directory, "--data", self.test_path, "--json")
+        self.assertEqual(got["metrics"], measured.json()["metrics"])
         for name in ("one", "two", "three"):
             self.assertEqual(self.members[name].finish().status, 0, name)
 

@@ -279,6 +279,21 @@ class ResumeNodes(WithNodes):
         self.kill_all(running)
         self.expect_same(self.finish("--nodes", "3"), lost=3 * EVERY)
 
+    # The lead is killed while it measures what its nodes have trained, and they end with it. Their parts are there, so
+    # --resume starts no node again, and measures the model itself.
+    def test_killed_while_measuring(self):
+        keys = ["predict.instances=false", "checkpoint.every_steps=0", "checkpoint.every_minutes=0"]
+        self.test_path = self.many_records()
+        running = self.running(self.command(self.out, "--nodes", 2, *keys, steps=STEPS))
+        running.wait_for_line("the nodes measure what they have trained")
+        self.kill_all(running)
+        done = program.run(*self.command(self.out, "--nodes", 2, "--resume", *keys, steps=STEPS))
+        self.assertEqual(done.status, 0, done.err)
+        self.assertNotIn("threads each", done.err)
+        measured = program.run("eval", self.out, "--data", self.test_path, "--json").json()
+        self.assertEqual(done.json()["metrics"], measured["metrics"])
+        self.assertEqual(done.json()["steps"], STEPS)
+
     # Nodes have delivered and measured a network that stays in parts before the command ends and has written all. Then
     # --resume starts no node again.
     def test_what_was_delivered_is_not_trained_again(self):

@@ -111,6 +111,17 @@ class WithNodes(test_training.WithData):
         status = program.run("status", f"{out}/nodes/coordinator", "--json")
         return status.json()["step"] or 0 if status.status == 0 else 0
 
+    def many_records(self):
+        """A test set that nodes take seconds to measure."""
+        path = self.path("many.txt")
+        with open(self.test_path, encoding="utf-8") as file:
+            header, *lines = file.readlines()
+        with open(path, "w", encoding="utf-8") as file:
+            times = 60_000 // len(lines)
+            file.write(f"{times * len(lines)} {header.split(' ', 1)[1]}")
+            file.writelines(lines * times)
+        return path
+
     def lose(self, out, node):
         """Does kill -9 to a node, and removes its directory, as if its machine were gone."""
         os.kill(pid_of(out, node), signal.SIGKILL)
@@ -190,6 +201,19 @@ class TrainNodes(WithNodes):
         self.assertEqual(done.status, 0, done.err)
         self.expect_measured(out, self.test_path, json.loads(done.out))
         self.assertLess(distance(self.export(out), self.export(alone)), 1e-4)
+
+    # A node that is killed while the nodes are measured takes part no longer. The others compute its part anew, and
+    # all records are measured anew. The model is the one that was measured.
+    def test_a_node_is_killed_while_they_are_measured(self):
+        out = self.path("three")
+        self.test_path = self.many_records()
+        running = self.running(self.command(out, "predict.instances=false", "--nodes", "3", steps=100))
+        running.wait_for_line("the nodes measure what they have trained")
+        self.lose(out, "2")
+        done = running.finish()
+        self.assertEqual(done.status, 0, done.err)
+        self.assertEqual(done.err.count("test records"), 1, done.err)
+        self.expect_measured(out, self.test_path, json.loads(done.out))
 
     # Nodes measure texts, too, some with labels that the model does not know, or without labels.
     def test_nodes_measure_texts(self):

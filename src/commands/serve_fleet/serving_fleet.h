@@ -25,7 +25,7 @@
 
 #include "base/result.h"
 #include "base/time.h"
-#include "commands/serve_fleet/query_desk.h"
+#include "commands/ask_fleet/query_desk.h"
 #include "engines/sparse/model/model_file.h"
 #include "engines/sparse/model/model_part.h"
 #include "engines/sparse/predict/predictor.h"

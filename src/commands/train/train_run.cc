@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <utility>
 
@@ -14,7 +13,6 @@
 #include "commands/records/record_import.h"
 #include "commands/records/training_data.h"
 #include "commands/train/disk_space.h"
-#include "commands/train/evaluation_records.h"
 #include "commands/train/run_refusals.h"
 #include "commands/train/samples.h"
 #include "commands/train/step_watch.h"
@@ -195,7 +193,11 @@ class TrainingJob {
     const auto on_step = [&watch](const sparse_engine::TrainProgress& progress) { watch.on_step(progress); };
     const Instant begin = host_.clock.now();
     samples_->begin({.config = config_, .recipe = recipe_, .weighting = weighting_});
-    if (auto done = import_test(); !done.ok()) return done.error();
+    if (test_.has_value() && request_.runner != nullptr && sparse_engine::stays_in_parts(config_)) {
+      request_.runner->measure_by([this](StepRunner::MakePredictor make, const std::function<bool()>& stop) {
+        return measure(make, stop);
+      });
+    }
     const sparse_engine::TrainInputs inputs{.disk = host_.disk,
                                             .compute = host_.compute,
                                             .clock = host_.clock,
@@ -226,18 +228,16 @@ class TrainingJob {
     return samples_->model_of(sparse::Network(
         sparse_engine::network_shape(recipe_, shape_.features, shape_.labels), sparse::Moments::kNone));
   }
-  [[nodiscard]] std::string test_cache() const {
-    return fmt::format("{}/{}", directory_.paths().cache(), kTestCache);
+  // Measures what nodes hold in parts, on a thread of the runner.
+  Result<Measured> measure(StepRunner::MakePredictor make, const std::function<bool()>& stop) const {
+    const sparse_engine::Model model = shape_of_model();
+    const auto predictor = make(model);
+    return measure_model(host_, model, test_request(stop), predictor.get());
   }
-  // Imports the test records for the nodes, which measure what they have trained.
-  Result<void> import_test() {
-    const bool by_nodes = request_.runner != nullptr && sparse_engine::stays_in_parts(config_);
-    if (!by_nodes || !test_.has_value()) return {};
-    const auto there = host_.disk.exists(test_cache());
-    if (!there.ok()) return there.error();
-    if (*there) return {};
-    return write_test_cache(host_, shape_of_model(), {.source = *test_, .skip_bad = config_.data.skip_bad},
-                            test_cache());
+  [[nodiscard]] EvaluateRequest test_request(std::function<bool()> stop = {}) const {
+    return {.source = *test_, .skip_bad = config_.data.skip_bad, .stop = [this, stop = std::move(stop)] {
+              return request_.stop_requested() || (stop && stop());
+            }};
   }
 
   Result<TrainResult> finish(sparse_engine::TrainOutcome outcome) {
@@ -265,21 +265,36 @@ class TrainingJob {
     const sparse_engine::Model model = shape_of_model();
     auto summary = save(model, std::move(parts.tensors), outcome);
     if (!summary.ok()) return summary.error();
-    summary->eval_seconds = parts.eval_seconds;
-    summary->train_seconds -= parts.eval_seconds;
-    if (parts.ranks.has_value()) {
-      const auto metrics = metrics_of_ranks(host_, model, test_cache(), *parts.ranks);
-      if (!metrics.ok()) return metrics.error();
-      host_.say(metrics_text(*metrics));
-      summary->metrics_json = metrics_json(*metrics);
+    if (parts.measured.has_value()) {
+      if (!parts.measured->ok()) return parts.measured->error();
+      const Measured& measured = **parts.measured;
+      if (!measured.before) summary->train_seconds -= measured.seconds;
+      tell(measured, *summary);
     } else if (test_.has_value()) {
-      host_.say(
-          fmt::format("stopped while measuring; the model is in {0}; to measure it: gossamer eval {0} "
-                      "--data {1}",
-                      directory_.paths().root, config_.data.test));
-      return TrainResult{.stopped = true, .summary = {}};
+      const auto done = measure_alone(*summary);
+      if (!done.ok()) return done.error();
+      if (!*done) return TrainResult{.stopped = true, .summary = {}};
     }
     return end(*std::move(summary));
+  }
+
+  // The nodes have not measured what they had trained, so this process does. False: it is to stop, or it has
+  // too little memory, and says how the model can be measured.
+  Result<bool> measure_alone(TrainSummary& summary) {
+    const std::uint64_t needed = run_memory(host_, nullptr, config_, recipe_, shape_);
+    const bool fits = needed <= host_.compute.memory_limit_bytes();
+    if (fits && !request_.stop_requested()) {
+      const auto model = open_model(host_, directory_.paths().root);
+      if (!model.ok()) return model.error();
+      auto done = evaluate(*model, summary);
+      if (done.ok()) return true;
+      if (!request_.stop_requested()) return done.error();
+    }
+    host_.say(fmt::format("{}; the model is in {}; to measure it: gossamer eval {}{} --data {}",
+                          fits ? "stopped while measuring" : "not measured, for lack of memory",
+                          directory_.paths().root, directory_.paths().root, fits ? "" : " --nodes N",
+                          config_.data.test));
+    return false;
   }
 
   // Saves the model. `network` has its tensors, where the model does not have them.
@@ -310,18 +325,16 @@ class TrainingJob {
   }
 
   Result<void> evaluate(const sparse_engine::Model& model, TrainSummary& summary) {
-    const Instant begin = host_.clock.now();
-    const Duration cpu = host_.clock.process_cpu();
-    auto metrics =
-        evaluate_model(host_, model, {.source = *test_, .skip_bad = config_.data.skip_bad, .stop = [this] {
-                                        return request_.stop_requested();
-                                      }});
-    if (!metrics.ok()) return metrics.error();
-    host_.say(metrics_text(*metrics));
-    summary.metrics_json = metrics_json(*metrics);
-    summary.eval_seconds = (host_.clock.now() - begin).seconds();
-    summary.eval_cpu_seconds = (host_.clock.process_cpu() - cpu).seconds();
+    const auto measured = measure_model(host_, model, test_request());
+    if (!measured.ok()) return measured.error();
+    tell(*measured, summary);
     return {};
+  }
+  void tell(const Measured& measured, TrainSummary& summary) const {
+    host_.say(measured.text);
+    summary.metrics_json = measured.metrics_json;
+    summary.eval_seconds = measured.seconds;
+    summary.eval_cpu_seconds = measured.cpu_seconds;
   }
 
   [[nodiscard]] TrainSummary summarize(const sparse_engine::TrainOutcome& outcome) const {

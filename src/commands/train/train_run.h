@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,9 +21,12 @@
 
 #include "base/function_ref.h"
 #include "base/result.h"
+#include "commands/train/measured.h"
 #include "commands/train/train_summary.h"
 #include "engines/sparse/config/config.h"
 #include "engines/sparse/config/recipe.h"
+#include "engines/sparse/model/model.h"
+#include "engines/sparse/predict/predictor.h"
 #include "engines/sparse/train/trainer.h"
 #include "run/node_host.h"
 #include "run/run_directory.h"
@@ -34,9 +38,9 @@ namespace gossamer::commands {
 struct NetworkInParts {
   std::vector<tensors::TensorSource> tensors;  // the whole network, as a model has them
   std::shared_ptr<const void> holder;          // owns the memory that the tensors look at
-  // Label ranks of the run's test records, if it has some and they were measured (test_cache.h).
-  std::optional<std::vector<std::uint32_t>> ranks;
-  double eval_seconds = 0;
+  // Figures of the network, or why it could not be measured. Nothing: the run has no test records, or ended
+  // before all were measured.
+  std::optional<Result<Measured>> measured = {};
 };
 
 // StepRunner does the steps of a run where this process does not do them itself.
@@ -46,6 +50,14 @@ class StepRunner {
   StepRunner(const StepRunner&) = delete;
   StepRunner& operator=(const StepRunner&) = delete;
   virtual ~StepRunner() = default;
+
+  using MakePredictor = FunctionRef<std::unique_ptr<sparse_engine::Predictor>(const sparse_engine::Model&)>;
+  // Measures the trained network on the run's test records. `make` makes a predictor for a model whose
+  // network has a shape and no numbers. `stop` is asked now and then, and ends it with kFailed. On any one
+  // thread.
+  using Measure = std::function<Result<Measured>(MakePredictor make, const std::function<bool()>& stop)>;
+  // Called before train() if the network stays in parts, and there are test records.
+  virtual void measure_by(Measure) {}
 
   // How many processes do the steps.
   [[nodiscard]] virtual std::uint64_t nodes() const = 0;

@@ -4,19 +4,15 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "commands/records/queries.h"
-#include "commands/train/evaluation_records.h"
 #include "commands/train/test_small_run.h"
 #include "commands/train/train_run.h"
 #include "engines/sparse/model/model_tensors.h"
 #include "engines/sparse/predict/predictor.h"
-#include "learn/data/cached_dataset.h"
 #include "run/test_machine.h"
 
 namespace gossamer::commands {
@@ -36,7 +32,7 @@ sparse_engine::TrainConfig network_run() {
   return config;
 }
 
-// Trains as this process would, and keeps the network to itself: what is asked of it comes row by row, with
+// Trains as this process would, and keeps the network to itself. What is asked of it comes row by row, with
 // what it has measured.
 class KeepingRunner final : public StepRunner {
  public:
@@ -46,7 +42,8 @@ class KeepingRunner final : public StepRunner {
                                             const sparse_engine::DataShape&) const override {
     return 0;
   }
-  [[nodiscard]] Result<sparse_engine::TrainOutcome> train(const run::RunPaths& paths,
+  void measure_by(Measure measure) override { measure_ = std::move(measure); }
+  [[nodiscard]] Result<sparse_engine::TrainOutcome> train(const run::RunPaths&,
                                                           const sparse_engine::TrainInputs& inputs,
                                                           const sparse_engine::TrainHooks& hooks) override {
     auto outcome = sparse_engine::train(inputs, hooks);
@@ -54,11 +51,21 @@ class KeepingRunner final : public StepRunner {
     model_.network = *std::exchange(outcome->network, std::nullopt);
     model_.label_count = inputs.labels.count;
     model_.weighting = {.l2 = false};  // of Weighting::kNone
-    measure(paths.cache() + "/" + kTestCache);
+    if (!measures) return outcome;
+    measured_ = measure_(
+        [this](const sparse_engine::Model& shape) {
+          EXPECT_EQ(shape.label_count, model_.label_count);
+          auto predictor = sparse_engine::Predictor::create(
+              model_, host_.kernels, host_.compute, {.fusion = {}, .parts = sparse_engine::kNetAlone});
+          return *std::move(predictor);
+        },
+        [] { return false; });
+    (*measured_)->seconds = 0.5;
     return outcome;
   }
   [[nodiscard]] Result<std::optional<NetworkInParts>> take_parts() override {
-    NetworkInParts parts{.tensors = {}, .holder = nullptr, .ranks = ranks_, .eval_seconds = 0};
+    taken = true;
+    NetworkInParts parts{.tensors = {}, .holder = nullptr, .measured = measured_};
     for (tensors::TensorSource& one : sparse_engine::tensors_of(model_, {})) {
       if (one.name.starts_with("embedding") || one.name.starts_with("output")) parts.tensors.push_back(one);
     }
@@ -69,42 +76,21 @@ class KeepingRunner final : public StepRunner {
 
   bool is_saved = false;
   bool measures = true;
+  bool taken = false;  // take_parts() was called
 
  private:
-  void measure(const std::string& path) {
-    if (!measures) return;
-    const auto records = data::CachedDataset::open(host_.disk, path, host_.compute);
-    ASSERT_TRUE(records.ok()) << records.error().message();
-    auto predictor = sparse_engine::Predictor::create(model_, host_.kernels, host_.compute,
-                                                      {.fusion = {}, .parts = sparse_engine::kNetAlone});
-    ranks_.emplace();
-    sparse_engine::PredictionBlock out;
-    QueryBlock query;
-    for (std::uint64_t i = 0; i < (*records)->size(); ++i) {
-      const data::Record record = (*records)->record(RecordIndex{i});
-      query.clear();
-      query.add(record.features, (*records)->features());
-      EXPECT_TRUE((*predictor)->predict(query.rows(), sparse_engine::kEvaluationDepth, out).ok());
-      for (const std::uint32_t label : record.labels) {
-        const auto at = std::ranges::find(out.row(0), label, &sparse_engine::Scored::id);
-        ranks_->push_back(at == out.row(0).end() ? 0
-                                                 : static_cast<std::uint32_t>(at - out.row(0).begin()) + 1);
-      }
-    }
-  }
-
   const run::NodeHost& host_;
   sparse_engine::Model model_;
-  std::optional<std::vector<std::uint32_t>> ranks_;
+  Measure measure_;
+  std::optional<Result<Measured>> measured_;
 };
 
-// A network that stays in parts becomes, file by file, the model that one process writes.
-// Figures that others have measured become those of one process. Where they have measured
-// nothing, there is a model and no summary.
+// A network that stays in parts becomes, file by file, the model that one process writes. The figures are
+// those of one process, whether others have measured them or this process has to. A process that is to stop,
+// or cannot hold the network, says how to measure the model, and there is no summary.
 TEST(TrainRun, TheNetworkMayStayInParts) {
   const sparse_engine::TrainConfig config = network_run();
-  const auto stop = [] { return false; };
-  const auto run = [&](SimMachine& machine, StepRunner* runner) {
+  const auto run = [&](SimMachine& machine, StepRunner* runner, FunctionRef<bool()> stop) {
     EXPECT_TRUE(machine.disk.make_directories("/data").ok());
     write(machine.disk, "/data/train.txt", two_classes(40));
     write(machine.disk, "/data/test.txt", two_classes(10));
@@ -115,26 +101,35 @@ TEST(TrainRun, TheNetworkMayStayInParts) {
                                          .stop_requested = stop,
                                          .runner = runner});
   };
+  const auto goes_on = [] { return false; };
   SimMachine alone;
-  const auto want = run(alone, nullptr);
+  const auto want = run(alone, nullptr, goes_on);
   ASSERT_TRUE(want.ok()) << want.error().message();
-  for (const bool measures : {true, false}) {
+  enum class Case { kMeasured, kLeftToThisProcess, kStopped };
+  for (const Case one : {Case::kMeasured, Case::kLeftToThisProcess, Case::kStopped}) {
     SimMachine machine;
     const run::NodeHost host = machine.host();
     KeepingRunner runner(host);
-    runner.measures = measures;
-    const auto got = run(machine, &runner);
+    runner.measures = one == Case::kMeasured;
+    const auto stops = [&] { return one == Case::kStopped && runner.taken; };
+    const auto got = run(machine, &runner, stops);
     ASSERT_TRUE(got.ok()) << got.error().message();
-    // What others delivered stays until the run is finished.
-    EXPECT_EQ(runner.is_saved, measures);
     EXPECT_EQ(files_of(machine.disk, "/run/model"), files_of(alone.disk, "/run/model"));
-    EXPECT_EQ(got->stopped, !measures);
-    EXPECT_EQ(*machine.disk.exists("/run/summary.json"), measures);
-    if (!measures) {
-      EXPECT_TRUE(machine.said("gossamer eval /run --data /data/test.txt")) << machine.console.text;
+    // What others delivered stays until the run is finished.
+    const bool finished = one != Case::kStopped;
+    EXPECT_EQ(runner.is_saved, finished);
+    EXPECT_EQ(got->stopped, !finished);
+    EXPECT_EQ(*machine.disk.exists("/run/summary.json"), finished);
+    if (!finished) {
+      EXPECT_TRUE(
+          machine.said("stopped while measuring; the model is in /run; to measure it: gossamer eval "
+                       "/run --data /data/test.txt"))
+          << machine.console.text;
       continue;
     }
-    EXPECT_EQ(json::parse(got->summary)["metrics"], json::parse(want->summary)["metrics"]);
+    const json summary = json::parse(got->summary);
+    EXPECT_EQ(summary["metrics"], json::parse(want->summary)["metrics"]);
+    EXPECT_EQ(summary["eval_seconds"] == 0.5, runner.measures);
   }
 }
 

@@ -4,15 +4,13 @@
 #include <array>
 #include <string_view>
 
-#include "commands/train/evaluation_records.h"
 #include "engines/sparse/fleet/fleet_checkpoint.h"
 
 namespace gossamer::commands {
 namespace {
 
 constexpr std::string_view kRecords = "records";  // name for CachePlace::records, whatever it is called
-constexpr std::array<std::string_view, 5> kNames{kRecords, "train.cache", "train.words", "vocabulary.json",
-                                                 kTestCache};
+constexpr std::array<std::string_view, 4> kNames{kRecords, "train.cache", "train.words", "vocabulary.json"};
 
 }  // namespace
 

@@ -9,9 +9,9 @@
 #include <tuple>
 #include <utility>
 
+#include "commands/train_fleet/measured_file.h"
 #include "commands/train_fleet/member_job.h"
 #include "commands/train_fleet/part_tensors.h"
-#include "commands/train_fleet/rank_file.h"
 #include "engines/sparse/fleet/step/fleet_job.h"
 #include "run/run_directory.h"
 
@@ -102,22 +102,32 @@ Error FleetProgress::not_saved(StepNumber newest) const {
                                        : "mend the cause and start again"};
 }
 
-Result<bool> FleetProgress::delivered() {
-  const StepNumber trained(in_.recipe.steps);
-  auto parts = list_parts(host_.disk, parts_at_, shape_, trained);
+Result<bool> FleetProgress::delivered(const std::optional<std::set<NodeId>>& by) {
+  auto parts = list_parts(host_.disk, parts_at_, shape_, StepNumber(in_.recipe.steps));
   if (!parts.ok()) return parts.error();
+  if (by) std::erase_if(*parts, [&by](const PartFile& one) { return !by->contains(one.header.node); });
   if (!cover(*parts, shape_)) return false;
   parts_ = *std::move(parts);
-  if (in_.config.data.test.empty() || !sparse_engine::stays_in_parts(in_.config)) return true;
-  auto ranks = load_ranks(host_.disk, parts_at_, trained);
-  if (!ranks.ok()) return ranks.error();
-  ranks_ = *std::move(ranks);
-  if (!parts_since_) {
-    parts_since_ = host_.clock.now();
-    if (!ranks_) host_.say("all steps are done; the nodes measure what they have trained");
+  return true;
+}
+
+bool FleetProgress::was_measured() const {
+  return load_measured(host_.disk, parts_at_, StepNumber(in_.recipe.steps)).has_value();
+}
+
+void FleetProgress::measured(Result<Measured> measured) {
+  const StepNumber trained(in_.recipe.steps);
+  // A part of a member that was lost since is the same only to rounding. The model is to be the measured one,
+  // whichever process makes it.
+  if (const auto all = list_parts(host_.disk, parts_at_, shape_, trained); all.ok()) {
+    for (const PartFile& one : *all) {
+      if (std::ranges::find(parts_, one.path, &PartFile::path) == parts_.end())
+        static_cast<void>(host_.disk.remove_all(one.path));
+    }
   }
-  measured_in_ = host_.clock.now() - *parts_since_;
-  return ranks_.has_value();
+  // If the file cannot be written, a later process measures again.
+  if (measured.ok()) static_cast<void>(save_measured(host_.disk, parts_at_, trained, *measured));
+  measured_ = std::move(measured);
 }
 
 Result<sparse_engine::TrainOutcome> FleetProgress::outcome() const {
@@ -138,13 +148,16 @@ Result<sparse_engine::TrainOutcome> FleetProgress::outcome() const {
 
 Result<std::optional<NetworkInParts>> FleetProgress::in_parts() const {
   if (parts_.empty() || !sparse_engine::stays_in_parts(in_.config)) return std::optional<NetworkInParts>();
+  std::optional<Result<Measured>> measured = measured_;
+  if (!measured) {
+    if (auto before = load_measured(host_.disk, parts_at_, StepNumber(in_.recipe.steps)))
+      measured = *std::move(before);
+  }
   const sparse::RowOrder order(in_.labels.count, shape_.shard_shift);
   auto tensors = PartTensors::open(host_.disk, parts_, shape_, order);
   if (!tensors.ok()) return tensors.error();
-  return std::optional(NetworkInParts{.tensors = (*tensors)->tensors(),
-                                      .holder = *tensors,
-                                      .ranks = ranks_,
-                                      .eval_seconds = measured_in_.seconds()});
+  return std::optional(
+      NetworkInParts{.tensors = (*tensors)->tensors(), .holder = *tensors, .measured = std::move(measured)});
 }
 
 Result<TrainedNetwork> FleetProgress::trained() const {

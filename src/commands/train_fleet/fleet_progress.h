@@ -11,6 +11,7 @@
 #include <deque>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -59,8 +60,12 @@ class FleetProgress {
   [[nodiscard]] tensors::CheckpointInfo info(const tensors::RunCost& cost) const;
   // The error for a run that was asked to stop, where the newest checkpoint is older than the last step.
   [[nodiscard]] Error not_saved(StepNumber newest) const;
-  // Whether members have delivered all of the trained network, and their measurements if they measure.
-  [[nodiscard]] Result<bool> delivered();
+  // Whether members have delivered all of the trained network. With `by`: whether these members have.
+  [[nodiscard]] Result<bool> delivered(const std::optional<std::set<NodeId>>& by = std::nullopt);
+  // Whether an earlier process has measured what was delivered.
+  [[nodiscard]] bool was_measured() const;
+  // What was measured of the parts that were found last. It is kept beside them, and other parts go.
+  void measured(Result<Measured> measured);
   [[nodiscard]] std::size_t parts() const { return parts_.size(); }
   // The outcome of training, and the network, if that was delivered.
   [[nodiscard]] Result<TrainedNetwork> trained() const;
@@ -85,10 +90,7 @@ class FleetProgress {
   std::deque<double> losses_;
   std::string not_written_;      // why the last failed checkpoint could not be written
   std::vector<PartFile> parts_;  // parts that cover the trained network
-  std::optional<Instant> parts_since_;
-  // Label ranks of the test records, once they are there.
-  std::optional<std::vector<std::uint32_t>> ranks_;
-  Duration measured_in_;
+  std::optional<Result<Measured>> measured_;
 };
 
 // The network that nodes of an earlier process delivered, if that process ended before it had

@@ -31,15 +31,28 @@ std::optional<std::string> FleetWatch::over() {
   if (over_ || host_.clock.now() < next_look_) return over_;
   next_look_ = host_.clock.now() + kLookEvery;
   look(FleetProgress::Until::kNow);
-  const auto delivered = progress_.delivered();
-  if (!delivered.ok()) {
-    fail(delivered.error());
-  } else if (*delivered) {
+  const auto done = trained();
+  if (!done.ok()) {
+    fail(done.error());
+  } else if (*done) {
     over_ = "the network is trained";
   } else if (own_ != nullptr) {
     look_at_own();
   }
   return over_;
+}
+
+// Whether the trained network is delivered, and measured if it is to be. Its parts are those that were
+// measured: a part that was lost and computed anew is the same only to rounding. Where nobody is left to be
+// asked, another process measures the model.
+Result<bool> FleetWatch::trained() {
+  auto delivered = progress_.delivered();
+  if (!delivered.ok() || !*delivered || measuring_ == nullptr || measuring_->given_up()) return delivered;
+  delivered = progress_.delivered(measuring_->holders());
+  if (!delivered.ok() || !*delivered || !measuring_->done())
+    return delivered.ok() ? Result(false) : delivered;
+  progress_.measured(*measuring_->take());
+  return true;
 }
 
 void FleetWatch::look_at_own() {

@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "commands/train_fleet/checkpoint_keeper.h"
+#include "commands/train_fleet/fleet_measuring.h"
 #include "commands/train_fleet/fleet_progress.h"
 #include "engines/sparse/train/trainer.h"
 #include "node/coordinator_node.h"
@@ -39,6 +40,9 @@ class FleetWatch {
     lead_ = &lead;
   }
 
+  // The run is over once its network is measured, too.
+  void measure_by(FleetMeasuring& measuring) { measuring_ = &measuring; }
+
   // To be asked again and again: why the run is to end, once it is.
   [[nodiscard]] std::optional<std::string> over();
   void look(FleetProgress::Until until);
@@ -52,6 +56,7 @@ class FleetWatch {
 
  private:
   [[nodiscard]] tensors::CheckpointInfo info() const;
+  [[nodiscard]] Result<bool> trained();
   void look_at_own();
   void fail(const Error& error);
 
@@ -63,6 +68,7 @@ class FleetWatch {
   const Instant begin_;
   node::NodeProcesses* own_ = nullptr;  // null: members are no processes of this one
   const node::CoordinatorNode* lead_ = nullptr;
+  FleetMeasuring* measuring_ = nullptr;  // null: nothing is measured
   Instant next_look_;
   std::optional<std::string> over_;
   std::optional<Error> failure_;

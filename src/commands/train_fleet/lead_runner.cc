@@ -14,6 +14,7 @@
 #include "engines/sparse/fleet/step/layout.h"
 #include "host/api/durable_directories.h"
 #include "host/api/files.h"
+#include "learn/sparse/network/row_order.h"
 #include "node/credentials.h"
 #include "node/event_loop.h"
 #include "node/places.h"
@@ -75,6 +76,48 @@ tensors::CheckpointInfo began_with(const sparse_engine::TrainInputs& inputs, Ste
   info.next_step = start;
   return kept.ok() ? kept->info() : info;
 }
+
+// What the lead does beside leading: it gives and collects files, and measures.
+class LeadCompanion final : public node::Companion {
+ public:
+  LeadCompanion(std::unique_ptr<node::SupplyCompanion> supply, FleetMeasuring* measuring)
+      : supply_(std::move(supply)), measuring_(measuring) {}
+
+  void connect(net::Links* links) override {
+    supply_->connect(links);
+    if (measuring_ != nullptr) measuring_->asker().connect(links);
+  }
+  void on(net::Arrived arrived, Instant now) override {
+    const bool answer = measuring_ != nullptr && arrived.message.channel == sparse_engine::kQueryChannel;
+    if (answer) return measuring_->asker().on(std::move(arrived), now);
+    supply_->on(std::move(arrived), now);
+  }
+  void tick(Instant now) override {
+    supply_->tick(now);
+    if (measuring_ != nullptr) measuring_->asker().tick(now);
+  }
+  [[nodiscard]] std::optional<Instant> next_wakeup() const override { return supply_->next_wakeup(); }
+  [[nodiscard]] std::optional<std::string> over() const override { return supply_->over(); }
+  [[nodiscard]] std::vector<std::string> take_remarks() override { return supply_->take_remarks(); }
+
+ private:
+  const std::unique_ptr<node::SupplyCompanion> supply_;
+  FleetMeasuring* const measuring_;  // null: nothing is measured
+};
+
+// Ends the measuring before the node that it wakes.
+class MeasuringEnd {
+ public:
+  explicit MeasuringEnd(FleetMeasuring* measuring) : measuring_(measuring) {}
+  ~MeasuringEnd() {
+    if (measuring_ != nullptr) measuring_->end();
+  }
+  MeasuringEnd(const MeasuringEnd&) = delete;
+  MeasuringEnd& operator=(const MeasuringEnd&) = delete;
+
+ private:
+  FleetMeasuring* const measuring_;
+};
 
 }  // namespace
 
@@ -159,7 +202,15 @@ Result<sparse_engine::TrainOutcome> LeadRunner::train(const run::RunPaths& paths
   // there are told of the end as usual.
   FleetWatch watch(host_, inputs, hooks, progress,
                    {.start = start, .delivered = options_.own ? "" : lead->supply.deliver});
-  const auto ended = lead_on(std::move(options), *lead, hooks, watch);
+  std::optional<FleetMeasuring> measuring;
+  if (measure_ && !progress.was_measured()) {
+    measuring.emplace(
+        host_, measure_,
+        sparse_engine::ModelInParts{.shape = lead->shape,
+                                    .order = sparse::RowOrder(inputs.labels.count, lead->shape.shard_shift)});
+    watch.measure_by(*measuring);
+  }
+  const auto ended = lead_on(std::move(options), *lead, hooks, watch, measuring ? &*measuring : nullptr);
   watch.look(FleetProgress::Until::kEnd);
   if (watch.failure()) return *watch.failure();
   if (!ended.ok() && progress.parts() == 0) return ended.error();
@@ -237,19 +288,22 @@ void LeadRunner::complete(node::CoordinatorOptions& options, const FleetLead& le
 // Leads until the run ends or this process is to stop, and says whether the run has ended. If it has, a file
 // says that --resume begins another one. A run of own members ends with this process.
 Result<bool> LeadRunner::lead_on(node::CoordinatorOptions options, const FleetLead& lead,
-                                 const sparse_engine::TrainHooks& hooks, FleetWatch& watch) {
+                                 const sparse_engine::TrainHooks& hooks, FleetWatch& watch,
+                                 FleetMeasuring* measuring) {
   sparse_engine::FleetWorkload workload(lead.shape, lead.workload);
   complete(options, lead);
   options.tracks = workload.tracks();
   const node::SupplyCompanion* companion = nullptr;
-  options.make_companion = [&](const node::Aside& aside, const node::Post&) {
+  options.make_companion = [&](const node::Aside& aside, const node::Post& post) {
     auto made = std::make_unique<node::SupplyCompanion>(
         host_.disk, lead.supply, aside, [&watch] { return watch.over(); }, host_.clock.now());
     companion = made.get();
-    return made;
+    if (measuring != nullptr) measuring->begin_loop(aside, post);
+    return std::make_unique<LeadCompanion>(std::move(made), measuring);
   };
   auto node = node::CoordinatorNode::start(host_, std::move(options), workload);
   if (!node.ok()) return node.error();
+  const MeasuringEnd end(measuring);
   if (options_.own) return lead_own(**node, watch);
   std::string token;
   if ((*node)->new_run()) {

@@ -30,6 +30,7 @@
 
 #include "base/result.h"
 #include "commands/train/train_run.h"
+#include "commands/train_fleet/fleet_measuring.h"
 #include "commands/train_fleet/fleet_progress.h"
 #include "commands/train_fleet/fleet_watch.h"
 #include "commands/train_fleet/member_job.h"
@@ -78,6 +79,7 @@ class LeadRunner final : public StepRunner {
   [[nodiscard]] Result<std::optional<NetworkInParts>> take_parts() override {
     return std::exchange(parts_, std::nullopt);
   }
+  void measure_by(Measure measure) override { measure_ = std::move(measure); }
   void saved() override;
   // Costs of own members, and the bytes and recoveries that all members told.
   [[nodiscard]] Cost cost() const override { return cost_; }
@@ -96,7 +98,8 @@ class LeadRunner final : public StepRunner {
   void stay_where_it_was(node::CoordinatorOptions& lead) const;
   void complete(node::CoordinatorOptions& options, const FleetLead& lead) const;
   [[nodiscard]] Result<bool> lead_on(node::CoordinatorOptions options, const FleetLead& lead,
-                                     const sparse_engine::TrainHooks& hooks, FleetWatch& watch);
+                                     const sparse_engine::TrainHooks& hooks, FleetWatch& watch,
+                                     FleetMeasuring* measuring);
   [[nodiscard]] Result<bool> lead_own(node::CoordinatorNode& node, FleetWatch& watch);
   [[nodiscard]] bool gives_up(const node::CoordinatorNode& node, const node::SupplyCompanion& companion);
   // The outcome of a fleet that trained the network and has ended since.
@@ -107,6 +110,7 @@ class LeadRunner final : public StepRunner {
 
   const run::NodeHost& host_;
   const Options options_;
+  Measure measure_;  // empty: nothing is to be measured
   std::string run_;
   std::unique_ptr<node::NodeProcesses> own_;  // null before they are started
   std::uint64_t parts_of_ = 0;                // members that delivered parts

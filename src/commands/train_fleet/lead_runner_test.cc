@@ -10,6 +10,7 @@
 
 #include "commands/train_fleet/fleet_configuration.h"
 #include "commands/train_fleet/fleet_plan.h"
+#include "commands/train_fleet/measured_file.h"
 #include "commands/train_fleet/test_fleet_run.h"
 #include "host/api/durable_directories.h"
 #include "host/api/files.h"
@@ -50,7 +51,7 @@ struct Kind {
 sparse_engine::TrainConfig config_of(const Kind& kind) {
   sparse_engine::TrainConfig config;
   config.data.train = "/data/train.txt";
-  config.data.test = kind.instances ? "/data/train.txt" : "";
+  config.data.test = "/data/train.txt";
   config.model.hidden = 32;
   config.train.batch = 8;
   config.train.steps = kSteps;
@@ -202,8 +203,24 @@ TEST(LeadRunner, KilledAtEveryDiskOperationAfterTheLastStep) {
       ASSERT_TRUE(done.ok()) << done.error().message();
       ASSERT_EQ(model_in(*left), expected);
       EXPECT_EQ(nlohmann::json::parse(done->summary)["steps"], kSteps);
+      EXPECT_EQ(nlohmann::json::parse(done->summary)["metrics"],
+                nlohmann::json::parse(undisturbed->summary)["metrics"]);
     }
   }
+}
+
+// What an earlier process has measured with its members is not measured again.
+TEST(LeadRunner, WhatWasMeasuredStays) {
+  SimMachine machine;
+  const Kind kind{.instances = false};
+  prepare(machine, kind, KilledFleet::Moment::kDelivered);
+  const Measured measured{.metrics_json = R"({"P@1":12.5})", .text = "the figures", .seconds = 3};
+  ASSERT_TRUE(save_measured(machine.disk, run::RunPaths(kRun).parts(), StepNumber(kSteps), measured).ok());
+  const auto done = resume(machine.host(), kind);
+  ASSERT_TRUE(done.ok()) << done.error().message();
+  EXPECT_EQ(nlohmann::json::parse(done->summary)["metrics"].dump(), measured.metrics_json);
+  EXPECT_EQ(nlohmann::json::parse(done->summary)["eval_seconds"], 3);
+  EXPECT_TRUE(machine.said("the figures"));
 }
 
 // A trained network can be used by a command with another number of nodes: the lead's file says how it was

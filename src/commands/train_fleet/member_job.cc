@@ -6,23 +6,19 @@
 #include <algorithm>
 #include <functional>
 #include <optional>
-#include <span>
 #include <utility>
 
 #include "commands/records/training_data.h"
-#include "commands/train/evaluation_records.h"
 #include "commands/train/samples.h"
 #include "commands/train_fleet/checkpoint_writer.h"
 #include "commands/train_fleet/fleet_data.h"
 #include "commands/train_fleet/fleet_plan.h"
 #include "commands/train_fleet/part_file.h"
-#include "commands/train_fleet/rank_file.h"
 #include "commands/train_fleet/recovery_reports.h"
 #include "commands/train_fleet/step_reports.h"
 #include "engines/sparse/config/negatives_plan.h"
 #include "engines/sparse/fleet/fleet_checkpoint.h"
 #include "engines/sparse/train/trainer.h"
-#include "learn/data/cached_dataset.h"
 #include "node/files/file_delivery.h"
 #include "run/run_directory.h"
 
@@ -80,25 +76,6 @@ sparse_engine::CheckpointedRun checkpointed_run(const sparse_engine::TrainConfig
           .fingerprint = sparse_engine::run_fingerprint(config, recipe, schema)};
 }
 
-// Opens the test records; null where the run has none that its members measure.
-Result<std::unique_ptr<data::CachedDataset>> open_test(const run::NodeHost& host,
-                                                       const FleetConfiguration& told,
-                                                       const node::Supply& supply) {
-  const node::Supply::File* const file = supply.find(kTestCache);
-  if (file == nullptr || !sparse_engine::stays_in_parts(told.config))
-    return std::unique_ptr<data::CachedDataset>();
-  const std::string path = supply.place_of(*file).path;
-  auto test = data::CachedDataset::open(host.disk, path, host.compute);
-  if (!test.ok()) return test.error();
-  if ((*test)->features() <= told.features) return test;
-  return Error{.kind = ErrorKind::kBadData,
-               .where = path,
-               .what = "the test records are not those of the run",
-               .got = fmt::format("{} features", (*test)->features()),
-               .expected = fmt::format("at most {}", told.features),
-               .fix = "look whether coordinator and node run the same version"};
-}
-
 // A member without the coordinator's directories has what was supplied, and delivers its checkpoints.
 void move_here(FleetConfiguration& told, const node::Supplied& supplied) {
   if (!supplied.elsewhere) return;
@@ -116,11 +93,9 @@ std::optional<sparse::HashNegativeOptions> tables_of(const sparse_engine::TrainC
 class MemberJob {
  public:
   MemberJob(const run::NodeHost& host, FleetConfiguration told, node::Supplied supplied,
-            std::unique_ptr<Samples> samples, std::unique_ptr<data::CachedDataset> test,
-            sparse_engine::Recipe recipe, NodeId self)
+            std::unique_ptr<Samples> samples, sparse_engine::Recipe recipe, NodeId self)
       : told_(std::move(told)),
         supplied_(std::move(supplied)),
-        test_(std::move(test)),
         recipe_(std::move(recipe)),
         weighting_(samples->weigh(told_.config).weighting),
         samples_(begun(std::move(samples))),
@@ -172,7 +147,7 @@ class MemberJob {
                                     {.node = self, .step = StepNumber(recipe_.steps), .part = part.part},
                                     part);
                  },
-             .test = measured_on(host, self)} {}
+             .answers = !told_.config.data.test.empty() && sparse_engine::stays_in_parts(told_.config)} {}
   MemberJob(const MemberJob&) = delete;
   MemberJob& operator=(const MemberJob&) = delete;
 
@@ -205,19 +180,6 @@ class MemberJob {
       return (!files.ok() || files->empty()) && !node::FileDelivery::under_way(disk, directory);
     };
   }
-  std::optional<sparse_engine::FleetTest> measured_on(const run::NodeHost& host, NodeId self) {
-    if (test_ == nullptr) return std::nullopt;
-    reader_.emplace(*test_, weighting_, host.compute);
-    return std::optional<sparse_engine::FleetTest>(
-        std::in_place, sparse_engine::FleetTest{
-                           .reader = *reader_,
-                           .records = test_->size(),
-                           .fusion = {.candidates = told_.config.predict.candidates},
-                           .tested = [this, &host, self](std::span<const std::uint32_t> ranks) {
-                             return save_ranks(host.disk, deliver(),
-                                               {.node = self, .step = StepNumber(recipe_.steps)}, ranks);
-                           }});
-  }
   // The checkpoint is opened once. An open one stays, also when newer ones take its place on the disk.
   std::function<Result<void>(sparse::Network&)> restore_from(host::Disk& disk) {
     if (told_.start == StepNumber()) return {};
@@ -231,7 +193,6 @@ class MemberJob {
 
   const FleetConfiguration told_;
   const node::Supplied supplied_;
-  const std::unique_ptr<const data::CachedDataset> test_;  // null: there are no test records
   const sparse_engine::Recipe recipe_;
   const text::FeatureWeighting weighting_;
   const std::unique_ptr<Samples> samples_;
@@ -242,7 +203,6 @@ class MemberJob {
   RecoveryReports recoveries_;
   const sparse_engine::CheckpointedRun run_;
   CheckpointWriter writer_;
-  std::optional<sparse_engine::BatchReader> reader_;  // reads test_
   const sparse_engine::FleetJob job_;
 };
 
@@ -295,10 +255,8 @@ Result<std::shared_ptr<const sparse_engine::FleetJob>> make_member_job(const run
   const data::Schema& schema = (*samples)->schema();
   if (recipe->steps != told->steps || schema.features() != told->features || schema.labels() != told->labels)
     return other_data(cache.directory, *told, *recipe, schema);
-  auto test = open_test(host, *told, supplied.supply);
-  if (!test.ok()) return test.error();
   const auto owner = std::make_shared<const MemberJob>(host, *std::move(told), supplied, *std::move(samples),
-                                                       *std::move(test), *std::move(recipe), self);
+                                                       *std::move(recipe), self);
   return std::shared_ptr<const sparse_engine::FleetJob>(owner, &owner->job());
 }
 

@@ -18,7 +18,7 @@ Error unreadable(std::string got) {
   return {.kind = ErrorKind::kBadData,
           .what = "cannot read which files the run needs",
           .got = std::move(got),
-          .expected = "the supply of a run, version 1",
+          .expected = "the supply of a run, version 2",
           .fix = "look whether coordinator and node run the same version"};
 }
 

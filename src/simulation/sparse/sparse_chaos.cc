@@ -5,10 +5,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <map>
 #include <memory>
 #include <set>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +15,7 @@
 #include "host/sim/disk.h"
 #include "learn/sparse/negatives/hash_negatives.h"
 #include "simulation/sparse/sparse_fleet.h"
+#include "simulation/sparse/sparse_measuring.h"
 #include "simulation/sparse/sparse_shape.h"
 #include "simulation/sparse/tiny_problem.h"
 
@@ -30,7 +29,6 @@ struct History {
   std::unique_ptr<host::SimDisk> disk;
   std::set<StepNumber> fresh;  // steps that began after all before them
   AppliedFound found;
-  std::map<NodeId, std::vector<std::uint32_t>> ranks;  // by job, for a trained network
   ProbeCounts<sparse_engine::FleetProbe> probes;
 };
 
@@ -51,10 +49,10 @@ class Run {
         rng_(options.seed, Purpose::kFault, 14),
         history_(history),
         problem_(watched(shape_, history)),
-        fleet_(problem_, shape_.fleet) {
+        fleet_(problem_, measured(shape_.fleet)) {
+    if (shape_.problem.test_records > 0) measuring_.emplace(problem_, *fleet_);
     std::erase_if(history_.fresh, [this](StepNumber step) { return step >= problem_.start(); });
     std::erase_if(history_.found.steps, [this](const auto& one) { return one.first >= problem_.start(); });
-    history_.ranks.clear();
   }
 
   // Runs to the end of the run.
@@ -68,11 +66,15 @@ class Run {
     problem.probes = &history.probes;
     problem.fresh = &history.fresh;
     problem.found = &history.found;
-    problem.tested = [&history](NodeId job, std::span<const std::uint32_t> ranks) {
-      history.ranks[job] = {ranks.begin(), ranks.end()};
-    };
     if (shape.power_off) problem.disk = history.disk.get();
     return problem;
+  }
+  [[nodiscard]] SparseFleet::Options measured(SparseFleet::Options fleet) {
+    if (shape_.problem.test_records == 0) return fleet;
+    fleet.others = [this](const net::Arrived& arrived) {
+      if (measuring_) measuring_->on(arrived);
+    };
+    return fleet;
   }
   void say_shape() const;
   [[nodiscard]] SparseChaosReport told();
@@ -95,6 +97,7 @@ class Run {
   History& history_;
   const TinyProblem problem_;
   SparseFleet fleet_;
+  std::optional<SparseMeasuring> measuring_;  // nothing: the run has no test records
   Epoch shaken_;
   SparseChaosReport report_;
 };
@@ -140,30 +143,26 @@ void Run::judge_weights() {
   if (shape_.problem.codec == net::Codec::kF32) judge_ranks(std::move(alone));
 }
 
-// Compares the ranks that members tell with those of one process. Rounding may move one in a hundred.
+// Compares the ranks that the lead has measured with those of one process. Rounding may move one in a
+// hundred.
 void Run::judge_ranks(sparse::Network alone) {
-  if (history_.ranks.empty()) return;
+  if (!measuring_ || !measuring_->ranks()) return;
+  const std::vector<std::uint32_t>& ranks = *measuring_->ranks();
   const std::vector<std::uint32_t> want = problem_.ranks_alone(std::move(alone));
-  for (const auto& [job, ranks] : history_.ranks) {
-    std::size_t same = 0;
-    for (std::size_t i = 0; i < std::min(ranks.size(), want.size()); ++i) same += ranks[i] == want[i] ? 1 : 0;
-    if (ranks.size() == want.size() && 100 * same >= 99 * want.size()) continue;
-    return broke(
-        fmt::format("m{} tells of {} ranks of true labels, {} of which are those of one process, of {}",
-                    job.value, ranks.size(), same, want.size()));
-  }
+  std::size_t same = 0;
+  for (std::size_t i = 0; i < std::min(ranks.size(), want.size()); ++i) same += ranks[i] == want[i] ? 1 : 0;
+  if (ranks.size() == want.size() && 100 * same >= 99 * want.size()) return;
+  broke(fmt::format("the lead measures {} ranks of true labels, {} of which are those of one process, of {}",
+                    ranks.size(), same, want.size()));
 }
 
 std::optional<std::string> Run::unfinished() {
   const StepNumber committed = fleet_->invariants().committed_step();
   if (committed.value < problem_.steps()) return fmt::format("{} steps are committed", committed.value);
   if (auto why = fleet_.unfinished()) return why;
-  if (shape_.problem.test_records == 0) return std::nullopt;
-  const std::vector<NodeId> holders = fleet_.holders();
-  const auto silent =
-      std::ranges::find_if(holders, [this](NodeId job) { return !history_.ranks.contains(job); });
-  if (silent == holders.end()) return std::nullopt;
-  return fmt::format("m{} has not measured what is trained", silent->value);
+  const bool measured =
+      !measuring_ || (measuring_->ranks() && measuring_->epoch() == fleet_->durable().begun());
+  return measured ? std::nullopt : std::optional<std::string>("the lead has not measured what is trained");
 }
 
 bool Run::judge_failure() {
@@ -236,7 +235,7 @@ SparseChaosReport Run::told() {
   report_.faults_injected = fleet_->faults_injected();
   report_.steps_committed = fleet_->invariants().committed_step().value;
   report_.lives = fleet_->lives();
-  report_.evaluations = history_.ranks.size();
+  report_.evaluations = measuring_ ? measuring_->ended() : 0;
   report_.steps_saved = problem_.start().value;
   report_.virtual_seconds = (fleet_->timeline().now() - Instant{}).seconds();
   return report_;
@@ -258,7 +257,6 @@ SparseChaosReport run_sparse_chaos(const SparseChaosOptions& options) {
   History history{.disk = std::make_unique<host::SimDisk>(host::SimDiskOptions{.seed = options.seed}),
                   .fresh = {},
                   .found = {},
-                  .ranks = {},
                   .probes = {}};
   SparseShape shape = sparse_shape_of(options);
   std::optional<SparseChaosReport> earlier;

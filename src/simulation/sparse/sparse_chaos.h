@@ -43,7 +43,7 @@ struct SparseChaosOptions {
   std::optional<bool> power_off = std::nullopt;
   std::optional<sparse_engine::ExchangeKind> exchange = std::nullopt;
   std::optional<HashTables> lsh = std::nullopt;
-  std::optional<bool> evaluation = std::nullopt;   // all members measure the trained network together
+  std::optional<bool> evaluation = std::nullopt;   // the lead measures the trained network
   std::optional<net::Codec> codec = std::nullopt;  // of the matrices exchanged in a step
   std::uint64_t steps = 0;
   std::uint64_t snapshot_every = 0;
@@ -88,7 +88,7 @@ struct SparseChaosReport {
   std::uint64_t lives = 0;        // of members
   double relative_weight_error = 0;
   net::Codec codec = net::Codec::kF32;  // of the run
-  std::uint64_t evaluations = 0;        // evaluations that members have ended
+  std::uint64_t evaluations = 0;        // how often all test records were measured
   double virtual_seconds = 0;
   ProbeCounts<sparse_engine::FleetProbe> probes;
 };

@@ -83,6 +83,7 @@ SparseFleet::SparseFleet(const TinyProblem& problem, const Options& options)
               .freeze_time = options.freeze_time,
               .defect = options.defect,
               .trace = options.trace,
+              .others = options.others,
               .new_member = [this] { return new_member(); }}),
       watch_(fleet_, {.copies = options.copies, .trace = options.trace}) {
   for (std::size_t i = 0; i < options.first_members; ++i) join();
@@ -121,11 +122,7 @@ SimMember::Options SparseFleet::new_member() {
                   return problem_.make_job(seed, NodeId(seed));
                 });
           },
-      .watch =
-          [this, seed](SimMember& process) {
-            jobs_[process.machine()] = NodeId(seed);
-            watch_.saw(process, engine_of(process));
-          }};
+      .watch = [this, seed](SimMember& process) { watch_.saw(process, engine_of(process)); }};
 }
 
 void SparseFleet::look() {
@@ -136,16 +133,6 @@ void SparseFleet::look() {
 bool SparseFleet::holds_nothing(const std::string& machine) {
   const auto part = engine(machine).part();
   return !part || pieces_of(problem_.shape(), *part).empty();
-}
-
-std::vector<NodeId> SparseFleet::holders() {
-  std::vector<NodeId> jobs;
-  for (const auto& [machine, member] : fleet_.members()) {
-    FleetLearner* const one = learner(*member);
-    if (one != nullptr && !pieces_of(problem_.shape(), one->network().part).empty())
-      jobs.push_back(jobs_.at(machine));
-  }
-  return jobs;
 }
 
 std::optional<StepNumber> SparseFleet::step() {

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -42,12 +43,15 @@ class SparseFleet final {
     Duration freeze_time = from_seconds(30);
     cluster::Defect defect = cluster::Defect::kNone;
     TimedTrace trace = {};
+    // Gets messages that arrive at the leader on channels other than the coordinator's.
+    std::function<void(const net::Arrived&)> others = {};
   };
   // `problem` outlives it.
   SparseFleet(const TinyProblem& problem, const Options& options);
 
   std::string join();
   [[nodiscard]] Fleet* operator->() { return &fleet_; }
+  [[nodiscard]] Fleet& operator*() { return fleet_; }
   [[nodiscard]] sparse_engine::FleetEngine& engine(const std::string& machine) {
     return engine_of(fleet_.member(machine));
   }
@@ -56,9 +60,6 @@ class SparseFleet final {
   // have all of it. Nothing: it is trained.
   [[nodiscard]] std::optional<std::string> unfinished();
   [[nodiscard]] bool done() { return !unfinished(); }
-  // The jobs of members that hold something by the last placement (TinyProblem::make_job). A member that
-  // computes is left out.
-  [[nodiscard]] std::vector<NodeId> holders();
   // The lowest step of all members that hold something; nothing without one.
   [[nodiscard]] std::optional<StepNumber> step();
 
@@ -101,7 +102,6 @@ class SparseFleet final {
   const TinyProblem& problem_;
   const Options options_;
   std::uint64_t joined_ = 0;
-  std::map<std::string, NodeId> jobs_;  // by machine
   Decider workload_;
   Fleet fleet_;
   SparseWatch watch_;

@@ -11,6 +11,7 @@ namespace gossamer::simulation {
 namespace {
 
 using sparse_engine::FleetEngine;
+using sparse_engine::FleetTakenUp;
 using sparse_engine::LayoutMember;
 using sparse_engine::RecoveryPlan;
 
@@ -19,7 +20,7 @@ std::string words_of(const sparse::NetworkPiece& piece) {
 }
 
 // Describes what a member does before it goes on.
-std::string words_of(const FleetEngine::TakenUp& taken_up) {
+std::string words_of(const FleetTakenUp& taken_up) {
   const RecoveryPlan& plan = taken_up.plan;
   std::string words = fmt::format("takes up epoch {} as rank {}: goes on at step {}, base {}",
                                   taken_up.epoch.value, taken_up.rank, plan.resume.value, plan.base.value);
@@ -75,7 +76,7 @@ void SparseWatch::saw_step(const std::string& machine, Seen& seen, StepNumber st
   for (const std::size_t shard : seen.shards) invariants.applied(shard, *seen.step, *seen.life);
 }
 
-void SparseWatch::saw_layout(const std::string& machine, Seen& seen, const FleetEngine::TakenUp& taken_up) {
+void SparseWatch::saw_layout(const std::string& machine, Seen& seen, const FleetTakenUp& taken_up) {
   if (seen.told != taken_up.epoch) {
     seen.told = taken_up.epoch;
     if (options_.trace) trace(machine, words_of(taken_up));

@@ -62,8 +62,7 @@ class SparseWatch {
   };
 
   void saw_step(const std::string& machine, Seen& seen, StepNumber step);
-  void saw_layout(const std::string& machine, Seen& seen,
-                  const sparse_engine::FleetEngine::TakenUp& taken_up);
+  void saw_layout(const std::string& machine, Seen& seen, const sparse_engine::FleetTakenUp& taken_up);
   void compare(const std::string& machine, const Seen& seen);
   void compare_steps(const std::string& ahead, const Seen& theirs, const std::string& behind,
                      const Seen& its);

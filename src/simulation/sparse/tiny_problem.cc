@@ -14,12 +14,10 @@
 #include "engines/sparse/fleet/step/step_order.h"
 #include "engines/sparse/model/model.h"
 #include "engines/sparse/predict/predictor.h"
-#include "engines/sparse/train/batch_reader.h"
 #include "engines/sparse/train/step_source.h"
 #include "host/api/durable_directories.h"
 #include "host/sim/compute.h"
 #include "learn/data/batch_copy.h"
-#include "learn/data/in_memory_dataset.h"
 #include "learn/sparse/learner.h"
 #include "learn/sparse/negatives/hash_negatives.h"
 #include "learn/sparse/test_random_problem.h"
@@ -83,8 +81,7 @@ sparse::LogQ logq_of(const TinyProblem::Options& options) {
   return own ? sparse::LogQ::kNone : sparse::LogQ::kExact;
 }
 
-// The test records, the same for every job.
-data::InMemoryDataset test_records(const sparse_engine::FleetShape& shape, std::size_t records) {
+data::InMemoryDataset random_test_records(const sparse_engine::FleetShape& shape, std::size_t records) {
   const auto features = static_cast<std::uint32_t>(shape.network.features);
   const auto labels = static_cast<std::uint32_t>(shape.network.labels);
   data::InMemoryDataset set({.features = features, .labels = labels});
@@ -105,8 +102,6 @@ struct OwnedJob {
         samples(shape, options),
         steps(samples, order),
         compute({.workers = 1 + static_cast<int>(seed % 3), .seed = seed}),
-        tested(test_records(shape, options.test_records)),
-        reader(tested, weighting, compute),
         job{.shape = shape,
             .order = order,
             .moments = kMoments,
@@ -132,6 +127,7 @@ struct OwnedJob {
                   if (found != nullptr && step.found != nullptr) note_found(step, order, *found);
                 },
             .recovered = options.recovered,
+            .answers = options.test_records > 0,
             .defect = options.defect,
             .probes = options.probes} {}
 
@@ -140,9 +136,6 @@ struct OwnedJob {
   RandomSteps samples;
   sparse_engine::RowSteps steps;
   host::SimCompute compute;
-  const data::InMemoryDataset tested;
-  const text::FeatureWeighting weighting;
-  sparse_engine::BatchReader reader;
   sparse_engine::FleetJob job;
 };
 
@@ -155,7 +148,8 @@ TinyProblem::TinyProblem(Options options)
                          .hidden = options_.hidden,
                          .dense = options_.dense},
              .shard_shift = options_.shard_shift},
-      labels_(sparse::random_counts(options_.labels, 5)) {
+      labels_(sparse::random_counts(options_.labels, 5)),
+      test_records_(random_test_records(shape_, options_.test_records)) {
   if (options_.disk == nullptr) return;
   CHECK(host::make_durable_directories(*options_.disk, std::string(kCheckpoints)).ok());
   const auto nobody = [](std::string_view, EventFields) {};
@@ -174,15 +168,6 @@ std::shared_ptr<const sparse_engine::FleetJob> TinyProblem::make_job(std::uint64
   sparse_engine::FleetJob* const job = &owned->job;
   job->checkpoints = checkpoints_of(options_, run(), shape_, node);
   job->start = start_;
-  if (options_.test_records > 0) {
-    job->test.emplace(sparse_engine::FleetTest{
-        .reader = owned->reader,
-        .records = options_.test_records,
-        .tested = [tell = options_.tested, node](std::span<const std::uint32_t> ranks) -> Result<void> {
-          tell(node, ranks);
-          return {};
-        }});
-  }
   if (start_ > StepNumber()) {
     job->restore = [disk = options_.disk, run = run(), count = labels_.count,
                     step = start_](sparse::Network& part) -> Result<void> {
@@ -199,14 +184,13 @@ std::vector<std::uint32_t> TinyProblem::ranks_alone(sparse::Network network) con
   network.drop_moments();
   sparse::order_by_label(network);
   model.network = std::move(network);
-  const data::InMemoryDataset records = test_records(shape_, options_.test_records);
   auto predictor = sparse_engine::Predictor::create(model, job->kernels, job->compute,
                                                     {.parts = sparse_engine::kNetAlone});
   CHECK(predictor.ok());
   std::vector<std::uint32_t> ranks;
   sparse_engine::PredictionBlock out;
-  for (std::uint64_t i = 0; i < records.size(); ++i) {
-    const data::Record record = records.record(RecordIndex{i});
+  for (std::uint64_t i = 0; i < test_records_.size(); ++i) {
+    const data::Record record = test_records_.record(RecordIndex{i});
     const std::vector<std::uint32_t> begin = {0, static_cast<std::uint32_t>(record.features.index.size())};
     CHECK((*predictor)
               ->predict({begin, record.features.index, record.features.value},

@@ -11,7 +11,6 @@
 #include <memory>
 #include <optional>
 #include <set>
-#include <span>
 #include <vector>
 
 #include "base/ids.h"
@@ -24,10 +23,12 @@
 #include "engines/sparse/fleet/step/layout.h"
 #include "host/api/disk.h"
 #include "kernels/isa.h"
+#include "learn/data/in_memory_dataset.h"
 #include "learn/sparse/negatives/found_rows.h"
 #include "learn/sparse/negatives/hash_negatives.h"
 #include "learn/sparse/negatives/negatives.h"
 #include "learn/sparse/network/network.h"
+#include "learn/sparse/network/row_order.h"
 #include "net/codec/codec.h"
 
 namespace gossamer::simulation {
@@ -80,9 +81,8 @@ class TinyProblem {
     ProbeCounts<sparse_engine::FleetProbe>* probes = nullptr;  // outlives all jobs
     // Called by all members.
     std::function<void(const engine::FleetRecovery&)> recovered = {};
-    // The trained network is measured on so many records, and members tell the ranks.
+    // The lead measures the trained network on so many records (sparse_measuring.h).
     std::size_t test_records = 0;
-    std::function<void(NodeId node, std::span<const std::uint32_t> ranks)> tested = {};
   };
   explicit TinyProblem(Options options);
 
@@ -91,6 +91,9 @@ class TinyProblem {
                                                                         NodeId node = NodeId(1)) const;
   [[nodiscard]] const sparse_engine::FleetShape& shape() const { return shape_; }
   [[nodiscard]] std::uint64_t steps() const { return options_.steps; }
+  [[nodiscard]] const data::InMemoryDataset& test_records() const { return test_records_; }
+  // The order of labels in the parts that members hold.
+  [[nodiscard]] sparse::RowOrder order() const { return {labels_.count, shape_.shard_shift}; }
   // The ranks of the true labels of the test records, by one process with the network of train_alone().
   [[nodiscard]] std::vector<std::uint32_t> ranks_alone(sparse::Network network) const;
   // The step with which jobs begin.
@@ -109,6 +112,7 @@ class TinyProblem {
   const Options options_;
   sparse_engine::FleetShape shape_;
   sparse::LabelCounts labels_;
+  data::InMemoryDataset test_records_;
   StepNumber start_;
 };
 

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -16,6 +17,7 @@
 
 #include "base/rng.h"
 #include "simulation/sparse/sparse_fleet.h"
+#include "simulation/sparse/sparse_measuring.h"
 #include "simulation/sparse/tiny_problem.h"
 
 namespace gossamer::sparse_engine {
@@ -335,76 +337,82 @@ double agreement(const std::vector<std::uint32_t>& one, const std::vector<std::u
   return same / static_cast<double>(one.size());
 }
 
-// Claim: after the last step all members have the ranks that one process finds. If members are killed, join
-// or leave while they evaluate, the evaluation begins anew, and reports are of all records. (The trained
+// A fleet whose lead measures the trained network.
+class MeasuredFleet {
+ public:
+  MeasuredFleet(const TinyProblem& problem, SparseFleet::Options options)
+      : fleet_(problem, heard(std::move(options))), measuring_(std::in_place, problem, *fleet_) {}
+  [[nodiscard]] SparseFleet* operator->() { return &fleet_; }
+  [[nodiscard]] simulation::Fleet& operator*() { return *fleet_; }
+  [[nodiscard]] const simulation::SparseMeasuring& measuring() const { return *measuring_; }
+
+ private:
+  SparseFleet::Options heard(SparseFleet::Options options) {
+    options.others = [this](const net::Arrived& arrived) {
+      if (measuring_) measuring_->on(arrived);
+    };
+    return options;
+  }
+  SparseFleet fleet_;
+  std::optional<simulation::SparseMeasuring> measuring_;
+};
+
+// Claim: after the last step the lead measures what one process measures. If members are killed, join or
+// leave meanwhile, or the lead is killed, it begins anew, and its ranks are of all records. (The trained
 // network differs from one process's by rounding, which may move a rank.)
-TEST(FleetEngine, EvaluatesWhatItHasTrained) {
+TEST(FleetEngine, IsMeasuredAsOneProcess) {
   for (const std::vector<std::size_t>& dense : {std::vector<std::size_t>{}, {96, 64}}) {
     std::vector<std::uint32_t> want;
     for (std::uint64_t seed = 0; seed < 8; ++seed) {
       SCOPED_TRACE(::testing::Message() << dense.size() << " dense layers, seed " << seed);
-      std::map<NodeId, std::vector<std::uint32_t>> told;
-      const TinyProblem problem({.hidden = 112,
-                                 .dense = dense,
-                                 .steps = 30,
-                                 .test_records = 3000,
-                                 .tested = [&](NodeId node, std::span<const std::uint32_t> ranks) {
-                                   told[node] = {ranks.begin(), ranks.end()};
-                                 }});
+      const TinyProblem problem({.hidden = 112, .dense = dense, .steps = 30, .test_records = 3000});
       if (want.empty()) want = problem.ranks_alone(problem.train_alone());
-      SparseFleet fleet(problem, {.first_members = 4, .copies = 2, .seed = 1 + seed});
-      while (!fleet.step() || fleet.step() < StepNumber(30)) fleet->run_for(0.001);
-      fleet->run_for(0.03 * static_cast<double>(seed));
-      EXPECT_TRUE(told.empty());
-      if (seed % 4 == 1) fleet->kill("m2");
-      if (seed % 4 == 2) fleet.join();
-      if (seed % 4 == 3) fleet->member("m3").drain("it was told to");
+      MeasuredFleet fleet(problem, {.first_members = 4, .copies = 2, .seed = 1 + seed});
+      while (!fleet->step() || fleet->step() < StepNumber(30)) (*fleet).run_for(0.001);
+      (*fleet).run_for(0.03 * static_cast<double>(1 + seed));
+      EXPECT_FALSE(fleet.measuring().ranks());
+      if (seed % 4 == 1) (*fleet).kill("m2");
+      if (seed % 4 == 2) fleet->join();
+      if (seed % 4 == 3) (*fleet).member("m3").drain("it was told to");
+      if (seed > 3) (*fleet).kill_coordinator_for("c1", from_seconds(0.5));
       if (seed % 4 == 2) {
-        fleet->run_for(0.2);
-        fleet->kill("m1");
+        (*fleet).run_for(0.2);
+        (*fleet).kill("m1");
       }
-      fleet->run_for(60);
-      ASSERT_EQ(fleet->failure(), std::nullopt) << *fleet->failure();
-      ASSERT_TRUE(fleet.done()) << fleet->log();
-      EXPECT_GE(told.size(), 3U) << fleet->log();
-      for (const auto& [node, ranks] : told) {
-        EXPECT_GT(agreement(ranks, want), 0.99) << "node " << node.value;
-        EXPECT_EQ(ranks, told.begin()->second) << "node " << node.value;
-      }
+      (*fleet).run_for(60);
+      ASSERT_EQ((*fleet).failure(), std::nullopt) << *(*fleet).failure();
+      ASSERT_TRUE(fleet->done()) << (*fleet).log();
+      ASSERT_TRUE(fleet.measuring().ranks()) << (*fleet).log();
+      EXPECT_GT(agreement(*fleet.measuring().ranks(), want), 0.99);
+      EXPECT_EQ(fleet.measuring().epoch(), (*fleet).durable().begun());
     }
   }
 }
 
-// Claim: the members that are left finish an evaluation, whenever others are killed, one after the other or
-// at once. All reports of ranks agree in more than 99 of 100 places.
-TEST(FleetEngine, KilledMembersEndNoEvaluation) {
+// Claim: the members that are left answer to the end, whenever others are killed, one after the other or at
+// once. What they answer is within rounding of what all answered.
+TEST(FleetEngine, KilledMembersEndNoMeasuring) {
   std::uint64_t in_between = 0;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(::testing::Message() << "seed " << seed);
-    std::map<NodeId, std::vector<std::uint32_t>> told;
-    const TinyProblem problem({.hidden = 64,
-                               .steps = 12,
-                               .test_records = 2000,
-                               .tested = [&](NodeId node, std::span<const std::uint32_t> ranks) {
-                                 told[node] = {ranks.begin(), ranks.end()};
-                               }});
-    SparseFleet fleet(problem, {.first_members = 5, .copies = 4, .seed = seed});
+    const TinyProblem problem({.hidden = 64, .steps = 12, .test_records = 2000});
+    const std::vector<std::uint32_t> want = problem.ranks_alone(problem.train_alone());
+    MeasuredFleet fleet(problem, {.first_members = 5, .copies = 4, .seed = seed});
     Rng rng(seed, Purpose::kTest);
-    while (!fleet.step() || fleet.step() < StepNumber(12)) fleet->run_for(0.001);
+    while (!fleet->step() || fleet->step() < StepNumber(12)) (*fleet).run_for(0.001);
     for (std::size_t left = 5; left > 1;) {
-      fleet->run_for(0.4 * static_cast<double>(rng.uniform()) + (rng.below(2) == 0 ? 2.5 : 0));
-      in_between += told.empty() ? 1 : 0;
+      (*fleet).run_for(0.4 * static_cast<double>(rng.uniform()) + (rng.below(2) == 0 ? 2.5 : 0));
+      in_between += fleet.measuring().ranks() ? 0 : 1;
       for (std::size_t k = 1 + rng.below(left - 1); k > 0; --k, --left) {
         const auto at = static_cast<std::ptrdiff_t>(rng.below(left));
-        fleet->kill(std::next(fleet->members().begin(), at)->first);
+        (*fleet).kill(std::next((*fleet).members().begin(), at)->first);
       }
     }
-    fleet->run_for(60);
-    ASSERT_EQ(fleet->failure(), std::nullopt) << *fleet->failure() << "\n" << fleet->log();
-    ASSERT_TRUE(fleet.done()) << fleet->log();
-    ASSERT_FALSE(told.empty()) << fleet->log();
-    for (const auto& [node, ranks] : told)
-      EXPECT_GT(agreement(ranks, told.begin()->second), 0.99) << "node " << node.value;
+    (*fleet).run_for(60);
+    ASSERT_EQ((*fleet).failure(), std::nullopt) << *(*fleet).failure() << "\n" << (*fleet).log();
+    ASSERT_TRUE(fleet->done()) << (*fleet).log();
+    ASSERT_TRUE(fleet.measuring().ranks()) << (*fleet).log();
+    EXPECT_GT(agreement(*fleet.measuring().ranks(), want), 0.99);
   }
   EXPECT_GT(in_between, 10U);
 }

@@ -11,7 +11,6 @@
 #include "engines/sparse/fleet/step/label_lists.h"
 #include "engines/sparse/predict/row_search.h"
 #include "engines/sparse/serve/query_rows.h"
-#include "learn/sparse/network/row_order.h"
 
 namespace gossamer::sparse_engine {
 namespace {
@@ -41,14 +40,17 @@ Error wrong_answer(NodeId node, std::string what) {
           .fix = "look whether all nodes run the same version"};
 }
 
-BlockRounds::BlockRounds(FleetShape shape, std::size_t instances, const Block& block)
-    : shape_(std::move(shape)), queries_(block.rows.rows()), labels_(block.labels) {
+BlockRounds::BlockRounds(ModelInParts model, const Block& block)
+    : shape_(std::move(model.shape)),
+      order_(std::move(model.order)),
+      queries_(block.rows.rows()),
+      labels_(block.labels) {
   const data::SparseRows& rows = block.rows;
   CHECK(queries_ >= 1 && queries_ <= kQueryBlock && labels_ >= 1, queries_, labels_);
   given_ = {write_query_rows(rows)};
   if (block.neighbours == 0) return;
   CHECK(block.neighbours <= kMaxListed && block.compared.size() == rows.value.size(), block.neighbours);
-  fused_.emplace(FusedBlock::Shape{.rows = instances, .labels = shape_.network.labels},
+  fused_.emplace(FusedBlock::Shape{.rows = model.instances, .labels = shape_.network.labels},
                  data::SparseRows{rows.begin, rows.index, block.compared}, block.neighbours);
 }
 
@@ -124,8 +126,7 @@ Result<void> BlockRounds::take_list(const Member& from) {
   const sparse::HeldRows& rows = from.part->rows;
   const std::size_t k = list_limit(rows, labels_);
   SliceReader reader(from.answer);
-  const sparse::RowOrder order;  // row = label
-  auto added = add_lists(reader.take(list_bytes(queries_, k)), k, rows, order, net_);
+  auto added = add_lists(reader.take(list_bytes(queries_, k)), k, rows, order_, net_);
   if (added.ok() && fused_) added = fused_->add_found(reader, rows);
   return added;
 }

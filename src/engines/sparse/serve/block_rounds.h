@@ -4,7 +4,7 @@
 // (docs/protocols/sparse-serving.md). It writes the questions of a round, and makes a result of the answers.
 // With thousands of neighbours that takes seconds, so a loop must not do it (fleet_queries.h).
 //
-//   BlockRounds block(shape, instances, {.rows = rows, .labels = 100});
+//   BlockRounds block({.shape = shape}, {.rows = rows, .labels = 100});
 //   while (!block.done()) {
 //     for (const auto& question : block.write(members)) ...
 //     block.take(members with their answers);
@@ -30,8 +30,16 @@
 #include "engines/sparse/model/ranking.h"
 #include "engines/sparse/serve/fused_block.h"
 #include "learn/data/rows.h"
+#include "learn/sparse/network/row_order.h"
 
 namespace gossamer::sparse_engine {
+
+// A model that members hold in parts.
+struct ModelInParts {
+  FleetShape shape;
+  sparse::RowOrder order = {};  // of the labels in the parts
+  std::size_t instances = 0;    // training rows that members share out; then row = label
+};
 
 class BlockRounds {
  public:
@@ -59,9 +67,8 @@ class BlockRounds {
     std::optional<std::uint64_t> answer_bytes;  // nothing: take() finds out whether the number is right
   };
 
-  // Members hold shares of `instances` training rows. The contents of `block` are copied. Neighbours need
-  // training rows.
-  BlockRounds(FleetShape shape, std::size_t instances, const Block& block);
+  // The contents of `block` are copied. Neighbours need training rows.
+  BlockRounds(ModelInParts model, const Block& block);
 
   // The questions of this round, one for each member. The members' parts are the whole network. To be called
   // again if the members change.
@@ -93,6 +100,7 @@ class BlockRounds {
   void take_terms(const std::vector<Member>& members);
 
   const FleetShape shape_;
+  const sparse::RowOrder order_;
   const std::size_t queries_;
   const std::size_t labels_;
   std::size_t layer_ = 0;  // the round: the hidden layers, then lists, labels of rows, terms

@@ -17,11 +17,8 @@ struct FleetQueries::Bench {
   std::vector<BlockRounds::Question> questions;
 };
 
-FleetQueries::FleetQueries(FleetShape shape, std::size_t instances)
-    : shape_(std::move(shape)), instances_(instances) {}
-
 void FleetQueries::ask(const Block& block) {
-  block_ = std::make_shared<Bench>(Bench{.rounds = {shape_, instances_, block}, .questions = {}});
+  block_ = std::make_shared<Bench>(Bench{.rounds = {model_, block}, .questions = {}});
   waiting_ = false;
   wanted_ = {};
   answer_.reset();
@@ -101,7 +98,7 @@ void FleetQueries::on(net::PeerId from, const net::Message& message) {
   sparse_serving::Body body;
   if (!body.ParseFromString(message.body)) return;
   if (body.has_ready()) {
-    auto part = read_part(body.ready().part(), shape_);
+    auto part = read_part(body.ready().part(), model_.shape);
     if (part) return on_ready(from, Epoch(body.ready().epoch()), *std::move(part));
   }
   const auto found = ready_.find(from.node);
@@ -128,14 +125,20 @@ void FleetQueries::on_ready(net::PeerId from, Epoch epoch, sparse::NetworkPart p
   Pieces held;
   std::size_t holdings = 0;
   for (const auto& [node, ready] : ready_) {
-    const Pieces own = pieces_of(shape_, *ready.part);
+    const Pieces own = pieces_of(model_.shape, *ready.part);
     holdings += own.size();
     held.insert(own.begin(), own.end());
   }
-  whole_ = holdings == held.size() && held.size() == all_pieces(shape_);
+  whole_ = holdings == held.size() && held.size() == all_pieces(model_.shape);
   waiting_ = false;
   // If all answers are there, the round is not asked anew: the wanted Work takes them first.
   if (!wanted_) want_questions();
+}
+
+std::set<NodeId> FleetQueries::nodes() const {
+  std::set<NodeId> nodes;
+  for (const auto& [node, ready] : ready_) nodes.insert(node);
+  return nodes;
 }
 
 void FleetQueries::end(Result<Answer> answer) {

@@ -20,21 +20,21 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "base/ids.h"
 #include "base/result.h"
 #include "base/slice.h"
 #include "cluster/control/engine.h"
-#include "engines/sparse/fleet/step/layout.h"
 #include "engines/sparse/serve/block_rounds.h"
+#include "engines/sparse/serve/lead_questions.h"
 #include "host/api/network.h"
 #include "net/link/message.h"
 #include "net/link/peer_id.h"
 
 namespace gossamer::sparse_engine {
-
-inline constexpr std::uint32_t kQueryChannel = 8;
 
 class FleetQueries {
  public:
@@ -48,8 +48,7 @@ class FleetQueries {
   using Block = BlockRounds::Block;
   using Answer = BlockRounds::Answer;
 
-  // Members hold shares of `instances` training rows.
-  explicit FleetQueries(FleetShape shape, std::size_t instances = 0);
+  explicit FleetQueries(ModelInParts model) : model_(std::move(model)) {}
 
   // Asks about a block, and gives up the block that is under way, if any. The contents of `block` are copied.
   // Neighbours need training rows.
@@ -66,8 +65,11 @@ class FleetQueries {
 
   // Whether the parts of all ready members are the whole network.
   [[nodiscard]] bool whole() const { return whole_; }
-  // The number of ready members.
+  // The epoch that ready members have their parts of; 0 before the first one is ready.
+  [[nodiscard]] Epoch epoch() const { return epoch_; }
+  // The number of ready members, and which nodes they are.
   [[nodiscard]] std::size_t members() const { return ready_.size(); }
+  [[nodiscard]] std::set<NodeId> nodes() const;
 
  private:
   struct Ready {
@@ -84,8 +86,7 @@ class FleetQueries {
   void ask_round();
   void end(Result<Answer> answer);
 
-  const FleetShape shape_;
-  const std::size_t instances_;
+  const ModelInParts model_;
   Epoch epoch_;
   std::map<NodeId, Ready> ready_;  // of that epoch
   std::uint64_t changes_ = 0;      // how often ready_ has changed

@@ -273,7 +273,7 @@ class OneLiar : public ::testing::Test {
   }
 
   FleetShape shape_{.network = {.features = 4, .labels = 10, .hidden = 16}, .shard_shift = 3};
-  FleetQueries queries_{shape_, 5};
+  FleetQueries queries_{{.shape = shape_, .instances = 5}};
   const net::PeerId peer_{NodeId(5), Incarnation(9)};
   testing::OwnedRows rows_;
   std::string asked_;

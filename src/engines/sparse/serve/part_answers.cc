@@ -34,19 +34,17 @@ Error wrong_question(std::string_view what) {
 
 }  // namespace
 
-PartAnswers::PartAnswers(const FleetShape& shape, ModelPart part, kernels::Activation activation,
-                         const kernels::Kernels& kernels, host::Compute& compute,
-                         std::uint64_t most_label_bytes)
-    : shape_(shape),
-      network_(std::move(part.network)),
-      kernels_(kernels),
-      most_label_bytes_(most_label_bytes),
-      scorer_(network_, activation, kernels, compute) {
-  if (!part.instances) return;
+PartAnswers::PartAnswers(const Options& options, const sparse::Network& network,
+                         std::optional<InstancePart> instances)
+    : shape_(options.shape),
+      network_(network),
+      kernels_(options.kernels),
+      most_label_bytes_(options.most_label_bytes),
+      scorer_(network_, options.activation, options.kernels, options.compute) {
+  if (!instances) return;
   instances_ = std::make_unique<InstanceScorer>(
-      *std::move(part.instances),
-      IndexShape{.features = shape.network.features, .labels = shape.network.labels},
-      shape.network.last_hidden(), kernels, compute);
+      *std::move(instances), IndexShape{.features = shape_.network.features, .labels = shape_.network.labels},
+      shape_.network.last_hidden(), options.kernels, options.compute);
 }
 
 Result<std::vector<std::byte>> PartAnswers::answer(const sparse_serving::Question& asked,
@@ -184,11 +182,12 @@ Result<std::vector<std::byte>> PartAnswers::terms(std::size_t queries, SliceRead
   append_values(std::span<const std::int64_t>(sums), bytes);
   for (std::size_t q = 0; q < queries; ++q) {
     for (const std::uint32_t label : labels->view().row(q)) {
-      if (!network_.part.rows.contains(label)) continue;
+      const std::uint32_t row = network_.order.row_of(label);
+      if (!network_.part.rows.contains(row)) continue;
       // The score as Fusion computes it in one process.
       const float score =
-          dot(kernels_, network_.output.weights(label), layer.data() + q * stride, network_.output.stride()) +
-          network_.bias[label];
+          dot(kernels_, network_.output.weights(row), layer.data() + q * stride, network_.output.stride()) +
+          network_.bias[row];
       const std::array term{score, instances_->inverse_length(label)};
       append_values(std::span<const float>(term), bytes);
     }

@@ -9,7 +9,9 @@
 #include <gossamer/sparse_serving.pb.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/aligned_array.h"
@@ -17,19 +19,28 @@
 #include "base/slice.h"
 #include "engines/sparse/fleet/step/layout.h"
 #include "engines/sparse/fleet/step/part_scorer.h"
-#include "engines/sparse/model/model_part.h"
+#include "engines/sparse/model/instance_part.h"
 #include "engines/sparse/serve/instance_scorer.h"
 #include "host/api/compute.h"
 #include "kernels/kernels.h"
+#include "learn/sparse/network/network.h"
 
 namespace gossamer::sparse_engine {
 
 class PartAnswers {
  public:
-  // Borrows kernels and Compute. `part` is a part of a network of that shape. An answer has at most so many
-  // bytes of labels of training rows, or it has the labels of one row.
-  PartAnswers(const FleetShape& shape, ModelPart part, kernels::Activation activation,
-              const kernels::Kernels& kernels, host::Compute& compute, std::uint64_t most_label_bytes);
+  struct Options {
+    FleetShape shape;
+    kernels::Activation activation;
+    const kernels::Kernels& kernels;
+    host::Compute& compute;
+    // An answer has at most so many bytes of labels of training rows, or it has the labels of one row.
+    std::uint64_t most_label_bytes = std::uint64_t{64} << 20;
+  };
+  // Borrows the network, kernels and Compute. The network is a part of one of that shape, in any order of
+  // rows; it does not change. Without `instances` only the net answers.
+  PartAnswers(const Options& options, const sparse::Network& network,
+              std::optional<InstancePart> instances = std::nullopt);
   PartAnswers(const PartAnswers&) = delete;
   PartAnswers& operator=(const PartAnswers&) = delete;
 
@@ -53,7 +64,7 @@ class PartAnswers {
   [[nodiscard]] bool take_layer(SliceReader& reader, AlignedArray<float>& layer) const;
 
   const FleetShape shape_;
-  const sparse::Network network_;
+  const sparse::Network& network_;
   const kernels::Kernels& kernels_;
   const std::uint64_t most_label_bytes_;
   PartScorer scorer_;

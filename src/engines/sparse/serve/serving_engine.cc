@@ -1,41 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engines/sparse/serve/serving_engine.h"
 
-#include <gossamer/sparse_serving.pb.h>
-
 #include <utility>
 #include <variant>
 
-#include "engines/sparse/serve/fleet_queries.h"
 #include "engines/sparse/serve/part_answers.h"
 
 namespace gossamer::sparse_engine {
 
-struct ServingEngine::Question {
-  Epoch epoch;
-  sparse_serving::Question asked;
-  Slices payload;
-};
-
 // Data that the Work uses. The loop thread looks at it only between two pieces of Work.
 struct ServingEngine::Bench {
   Result<std::shared_ptr<const ServingJob>> job = std::shared_ptr<const ServingJob>();
+  std::unique_ptr<const sparse::Network> network;
   std::unique_ptr<PartAnswers> part;
   Result<void> done;
   net::Message answer;
 
   void load(const ServingJob& its_job, const sparse::NetworkPart& wanted) {
     part.reset();
+    network.reset();
     auto loaded = its_job.load(wanted);
     done = loaded.ok() ? Result<void>() : loaded.error();
     if (!loaded.ok()) return;
-    part = std::make_unique<PartAnswers>(its_job.shape, *std::move(loaded), its_job.activation,
-                                         its_job.kernels, its_job.compute, its_job.most_label_bytes);
+    network = std::make_unique<const sparse::Network>(std::move(loaded->network));
+    part = std::make_unique<PartAnswers>(PartAnswers::Options{.shape = its_job.shape,
+                                                              .activation = its_job.activation,
+                                                              .kernels = its_job.kernels,
+                                                              .compute = its_job.compute,
+                                                              .most_label_bytes = its_job.most_label_bytes},
+                                         *network, std::move(loaded->instances));
   }
 };
 
 ServingEngine::ServingEngine(cluster::MemberProcess& process, MakeJob make_job)
-    : process_(process), make_job_(std::move(make_job)), bench_(std::make_shared<Bench>()) {}
+    : process_(process),
+      make_job_(std::move(make_job)),
+      bench_(std::make_shared<Bench>()),
+      questions_(process) {}
 
 ServingEngine::~ServingEngine() = default;
 
@@ -54,9 +55,9 @@ void ServingEngine::on_one(const cluster::LifeBegun& event, Instant now) {
   if (failure_) return process_.member()->leave(failure_->message(), now);
   if (leaving_) return process_.member()->leave(*leaving_, now);
   alive_ = true;
-  installed_ = told_ = Epoch();
+  installed_ = Epoch();
   part_.reset();
-  question_.reset();
+  questions_.begin_life();
   configuration_ = event.configuration;
   if (job_ != nullptr) return process_.member()->ready(now);
   next(now);
@@ -73,13 +74,8 @@ void ServingEngine::on_one(const cluster::MemberEvent& event, Instant now) {
 
 void ServingEngine::on_one(const net::Arrived& event, Instant now) {
   process_.links()->consumed(event.receipt, now);
-  if (!alive_ || event.message.channel != kQueryChannel || event.from != process_.member()->coordinator())
-    return;
-  sparse_serving::Body body;
-  if (!body.ParseFromString(event.message.body) || !body.has_question()) return;
-  question_ = std::make_unique<Question>(Question{.epoch = Epoch(body.question().epoch()),
-                                                  .asked = std::move(*body.mutable_question()),
-                                                  .payload = event.message.payload});
+  if (!alive_) return;
+  questions_.on(event);
   next(now);
 }
 
@@ -121,31 +117,32 @@ void ServingEngine::next(Instant now) {
   }
   if (!part_) return;
   if (held_ != pieces_of(job_->shape, *part_)) return load();
-  if (told_ < installed_) tell_ready(now);
-  if (question_ != nullptr && question_->epoch < installed_) question_.reset();
-  if (question_ != nullptr && question_->epoch == installed_) answer();
+  if (!questions_.is_open() || questions_.epoch() < installed_) questions_.open(installed_, *part_, now);
+  answer();
 }
 
 void ServingEngine::load() {
   doing_ = Doing::kLoading;
+  questions_.close();
   held_.reset();
   wanted_ = [bench = bench_, job = job_, part = *part_] { bench->load(*job, part); };
 }
 
 void ServingEngine::answer() {
+  auto question = questions_.take();
+  if (question == nullptr) return;
   doing_ = Doing::kAnswering;
   ++counters_.rounds;
-  counters_.queries += question_->asked.queries();
-  wanted_ = [bench = bench_, question = std::shared_ptr<Question>(std::move(question_))] {
-    auto answered = bench->part->answer(question->asked, question->payload);
+  counters_.queries += question->asked.queries();
+  wanted_ = [bench = bench_, question = std::move(question)] {
+    auto answered = LeadQuestions::answer(*bench->part, *question);
     bench->done = answered.ok() ? Result<void>() : answered.error();
-    if (!answered.ok()) return;
-    sparse_serving::Body body;
-    body.mutable_answer()->set_number(question->asked.number());
-    bench->answer = {.channel = kQueryChannel,
-                     .body = body.SerializeAsString(),
-                     .payload = {Slice::of(*std::move(answered))}};
+    if (answered.ok()) bench->answer = *std::move(answered);
   };
+}
+
+void ServingEngine::tick(Instant now) {
+  if (alive_) questions_.tick(now);
 }
 
 cluster::Engine::Work ServingEngine::take_work() { return std::exchange(wanted_, {}); }
@@ -165,24 +162,8 @@ void ServingEngine::worked(Instant now) {
     held_ = pieces_of(job_->shape, bench_->part->part());
   }
   if (!alive_ || process_.member() == nullptr) return;
-  if (done == Doing::kAnswering) send(std::move(bench_->answer), now);
+  if (done == Doing::kAnswering) questions_.give(std::move(bench_->answer), now);
   next(now);
-}
-
-void ServingEngine::tell_ready(Instant now) {
-  told_ = installed_;
-  sparse_serving::Body body;
-  body.mutable_ready()->set_epoch(installed_.value);
-  write_part(*part_, *body.mutable_ready()->mutable_part());
-  send({.channel = kQueryChannel, .body = body.SerializeAsString(), .payload = {}}, now);
-}
-
-// Sends to the lead. If the link is gone, the message is dropped, and nobody waits for it.
-void ServingEngine::send(net::Message message, Instant now) {
-  if (process_.links() == nullptr) return;
-  const host::Lane lane =
-      net::counted_bytes(message) > host::kBulkBytes ? host::Lane::kBulk : host::Lane::kControl;
-  static_cast<void>(process_.links()->send(process_.member()->coordinator(), lane, std::move(message), now));
 }
 
 void ServingEngine::fail(Error error, Instant now) {

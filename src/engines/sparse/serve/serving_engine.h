@@ -21,6 +21,7 @@
 #include "cluster/control/member_process.h"
 #include "engines/sparse/fleet/step/layout.h"
 #include "engines/sparse/model/model_part.h"
+#include "engines/sparse/serve/lead_questions.h"
 #include "host/api/compute.h"
 #include "kernels/kernels.h"
 #include "learn/sparse/network/network.h"
@@ -60,7 +61,7 @@ class ServingEngine final : public cluster::Engine {
   ~ServingEngine() override;
 
   void on(const cluster::ProcessEvent& event, Instant now) override;
-  void tick(Instant) override {}
+  void tick(Instant now) override;
   [[nodiscard]] std::optional<Instant> next_wakeup() const override { return std::nullopt; }
   void drain(const std::string& reason, Instant now) override;
   [[nodiscard]] std::optional<Error> failure() const override { return failure_; }
@@ -71,7 +72,6 @@ class ServingEngine final : public cluster::Engine {
  private:
   enum class Doing { kNothing, kPreparing, kLoading, kAnswering };
   struct Bench;
-  struct Question;
 
   void on_one(const cluster::LifeBegun& event, Instant now);
   void on_one(const cluster::LifeEnded&, Instant) { alive_ = false; }
@@ -83,8 +83,6 @@ class ServingEngine final : public cluster::Engine {
   void next(Instant now);
   void load();
   void answer();
-  void tell_ready(Instant now);
-  void send(net::Message message, Instant now);
   void fail(Error error, Instant now);
 
   cluster::MemberProcess& process_;
@@ -99,8 +97,7 @@ class ServingEngine final : public cluster::Engine {
   Epoch installed_;                          // in this life
   std::optional<sparse::NetworkPart> part_;  // the part that the view gave
   std::optional<Pieces> held_;               // the pieces that are loaded; nothing: none are
-  Epoch told_;                               // the last epoch that the lead has heard of
-  std::unique_ptr<Question> question_;       // the newest, if it is not answered
+  LeadQuestions questions_;
   std::optional<std::string> leaving_;
   std::optional<Error> failure_;
   ServingCounters counters_;

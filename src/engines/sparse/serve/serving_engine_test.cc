@@ -69,6 +69,27 @@ TEST(ServingEngine, MembersComeAndGo) {
   }
 }
 
+// Claim: members tell the next lead that they are ready, as they told the one that was killed. A query that
+// was under way then is lost with its lead.
+TEST(ServingEngine, TheNextLeadFindsThemReady) {
+  Served served({.features = 60, .labels = 200, .hidden = 96});
+  Rng rng(4, Purpose::kTest);
+  const testing::OwnedRows queries = testing::random_rows(rng, 60, 20);
+  for (const int milliseconds : {0, 7, 15, 60'000}) {
+    ServedFleet fleet(served, 3);
+    fleet.ask(queries.view(), 10);
+    ASSERT_TRUE(fleet.answer(60'000)) << fleet->log();
+    fleet.ask(queries.view(), 10);
+    static_cast<void>(fleet.answer(milliseconds));
+    fleet.kill_lead();
+    fleet.ask(queries.view(), 10);
+    const auto answer = fleet.answer(60'000);
+    ASSERT_TRUE(answer) << fleet->log();
+    ASSERT_TRUE(answer->ok()) << answer->error().message();
+    EXPECT_EQ((*answer)->net, served.one_process(queries.view(), 10));
+  }
+}
+
 // Claim: a number that overflows finds nothing for its own query, as in one process, and harms no other.
 TEST(ServingEngine, OverflowsAlone) {
   Served served({.features = 60, .labels = 77, .hidden = 48});
@@ -169,7 +190,7 @@ class OneMember : public ::testing::Test {
 
   FleetShape shape_{.network = {.features = 4, .labels = 10, .hidden = 16}, .shard_shift = 3};
   sparse::NetworkPart part_;
-  FleetQueries queries_{shape_};
+  FleetQueries queries_{{.shape = shape_}};
   const net::PeerId peer_{NodeId(5), Incarnation(9)};
 };
 

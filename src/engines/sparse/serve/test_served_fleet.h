@@ -99,7 +99,7 @@ class ServedFleet {
   ServedFleet(Served& served, std::size_t members, std::uint64_t seed = 1)
       : served_(served),
         workload_(served.shape(), {.copies = 0}),
-        queries_(served.shape(), served.rows()),
+        queries_(std::in_place, model()),
         fleet_({.workload = workload_,
                 .configuration = "model",
                 .tracks = workload_.tracks(),
@@ -107,7 +107,7 @@ class ServedFleet {
                 .seed = seed,
                 .path = {.delay = from_milliseconds(5)},
                 .others = [this](const net::Arrived& arrived) {
-                  if (arrived.message.channel == kQueryChannel) queries_.on(arrived.from, arrived.message);
+                  if (arrived.message.channel == kQueryChannel) queries_->on(arrived.from, arrived.message);
                 }}) {
     for (std::size_t i = 0; i < members; ++i) join();
   }
@@ -121,15 +121,15 @@ class ServedFleet {
     }});
   }
   void ask(const data::SparseRows& queries, std::size_t labels) {
-    queries_.ask({.rows = queries, .labels = labels});
+    queries_->ask({.rows = queries, .labels = labels});
   }
-  void ask(const FleetQueries::Block& block) { queries_.ask(block); }
+  void ask(const FleetQueries::Block& block) { queries_->ask(block); }
   // The answer, if it is there after so many milliseconds at the latest.
   std::optional<Result<FleetQueries::Answer>> answer(int milliseconds) {
     for (int i = 0; i < milliseconds; ++i) {
       fleet_.run_for(0.001);
       flush();
-      if (auto answer = queries_.take_answer()) return answer;
+      if (auto answer = queries_->take_answer()) return answer;
     }
     return std::nullopt;
   }
@@ -137,19 +137,27 @@ class ServedFleet {
   void flush() {
     if (working_) {
       std::exchange(working_, {})();
-      queries_.worked();
+      queries_->worked();
     }
-    working_ = queries_.take_work();
-    for (FleetQueries::Sending& each : queries_.take_out())
+    working_ = queries_->take_work();
+    for (FleetQueries::Sending& each : queries_->take_out())
       fleet_.send(each.to, each.lane, std::move(each.message));
   }
-  [[nodiscard]] FleetQueries& queries() { return queries_; }
+  // The lead is killed. The next one knows nothing of its members.
+  void kill_lead() {
+    fleet_.kill_coordinator_for("c1", from_seconds(0.5));
+    working_ = {};
+    queries_.emplace(model());
+  }
+  [[nodiscard]] FleetQueries& queries() { return *queries_; }
   [[nodiscard]] simulation::Fleet* operator->() { return &fleet_; }
 
  private:
+  [[nodiscard]] ModelInParts model() const { return {.shape = served_.shape(), .instances = served_.rows()}; }
+
   Served& served_;
   FleetWorkload workload_;
-  FleetQueries queries_;
+  std::optional<FleetQueries> queries_;
   FleetQueries::Work working_;  // under way
   simulation::Fleet fleet_;
 };

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <span>
 
 #include "base/ids.h"
 #include "base/probe.h"
@@ -19,8 +18,6 @@
 #include "engines/sparse/fleet/step/fleet_defect.h"
 #include "engines/sparse/fleet/step/fleet_probe.h"
 #include "engines/sparse/fleet/step/layout.h"
-#include "engines/sparse/model/fusion_options.h"
-#include "engines/sparse/train/batch_reader.h"
 #include "engines/sparse/train/step_source.h"
 #include "host/api/compute.h"
 #include "kernels/kernels.h"
@@ -70,17 +67,6 @@ struct FleetCheckpoints {
   return !config.predict.instances && config.data.format != data::RecordFormat::kText;
 }
 
-// The records on which all members together measure the trained network (fleet_evaluation.h).
-struct FleetTest {
-  BatchReader& reader;  // of test records; features and labels numbered as in the network
-  std::uint64_t records = 0;
-  FusionOptions fusion = {};
-  // Called with the rank of each true label of all records, in their order. A rank is from 1 to
-  // kEvaluationDepth, or 0 for a label that is not among the best so many. The ranks are the same at all
-  // members. Called again if the view has changed meanwhile.
-  std::function<Result<void>(std::span<const std::uint32_t> ranks)> tested = {};
-};
-
 struct FleetJob {
   FleetShape shape;
   sparse::RowOrder order;  // of the labels, for shards of 2^shape.shard_shift rows
@@ -114,8 +100,9 @@ struct FleetJob {
   // Called after the last step, and again whenever the part that this member holds has changed since. Takes
   // the member's part of the trained network, so that the parts can be put together. May be empty.
   std::function<Result<void>(sparse::Network& part)> deliver = {};
-  // Used after deliver(). Nothing: there are no test records.
-  std::optional<FleetTest> test = {};
+  // After deliver() the member answers the lead's questions about its part, so that the lead can measure the
+  // trained network (serve/lead_questions.h).
+  bool answers = false;
   // For a simulation, in which one thread is both loop and computing thread.
   FleetDefect defect = FleetDefect::kNone;
   ProbeCounts<FleetProbe>* probes = nullptr;

@@ -88,7 +88,7 @@ inline constexpr std::array<ProbeName<FleetProbe>, static_cast<std::size_t>(Flee
         {FleetProbe::kFoundSent, "sparse.found-sent",
          "a member without a log got what hash tables had found with it"},
         {FleetProbe::kEvaluationCut, "sparse.evaluation-cut",
-         "a member came to rest while it measured the trained network"},
+         "a member came to rest after the lead had asked it about the trained network"},
         {FleetProbe::kReplayedRounded, "sparse.replayed-rounded",
          "a step was computed anew from hidden vectors that had travelled rounded"},
         {FleetProbe::kAddedRounded, "sparse.added-rounded",

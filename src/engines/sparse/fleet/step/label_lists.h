@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Label lists on their way between members (docs/protocols/sparse-step.md, "Evaluation"). For each record a
+// Label lists on their way from members to the lead (docs/protocols/sparse-serving.md). For each query a
 // member lists the best labels among the rows that it holds. The lists of all members become the list of the
 // whole network. The best k of the whole are among the best k of its parts, so nothing is lost. The order is
 // strict, so lists can be merged in any order.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "commands/serve_fleet/query_desk.h"
+#include "commands/ask_fleet/query_desk.h"
 
 #include <fmt/format.h>
 
@@ -12,6 +12,17 @@ namespace {
 constexpr Duration kLookEvery{50'000'000};
 
 }  // namespace
+
+AskedBlock asked_block(std::uint64_t number, const sparse_engine::FleetQueries::Block& block) {
+  const data::SparseRows& rows = block.rows;
+  return {.number = number,
+          .begin = {rows.begin.begin(), rows.begin.end()},
+          .index = {rows.index.begin(), rows.index.end()},
+          .value = {rows.value.begin(), rows.value.end()},
+          .labels = block.labels,
+          .compared = {block.compared.begin(), block.compared.end()},
+          .neighbours = block.neighbours};
+}
 
 void QueryDesk::hear(Said said) {
   if (auto* const led = std::get_if<Led>(&said)) led_ = std::move(*led);

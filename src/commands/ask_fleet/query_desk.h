@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // QueryDesk is where two threads meet: the asking thread, which has queries, and the leading thread, which
-// leads the nodes that answer them (serving_fleet.h). One block is under way at a time. The leading thread
+// leads the nodes that answer them (query_asker.h). One block is under way at a time. The leading thread
 // does not end its loop before ending() says so. Until then the asking thread may wake it.
 //
 // Thread rule: each part says which thread may call it.
@@ -15,6 +15,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/ids.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "engines/sparse/serve/fleet_queries.h"
@@ -36,6 +37,9 @@ struct AskedBlock {
   std::size_t neighbours = 0;
 };
 
+// A copy of the block.
+[[nodiscard]] AskedBlock asked_block(std::uint64_t number, const sparse_engine::FleetQueries::Block& block);
+
 class QueryDesk {
  public:
   using Found = sparse_engine::FleetQueries::Answer;
@@ -48,6 +52,7 @@ class QueryDesk {
   struct Ready {
     std::size_t members = 0;
     bool whole = false;  // all parts are there
+    Epoch epoch = {};    // that gave the members their parts
     bool operator==(const Ready&) const = default;
   };
   struct Answer {
@@ -65,6 +70,8 @@ class QueryDesk {
   [[nodiscard]] Result<void> wait_until_whole(const host::Clock& clock, const Patience& patience);
   // Requires wait_until_led().
   [[nodiscard]] Result<Found> ask(AskedBlock block, const host::Clock& clock, const Patience& patience);
+  // What the lead has shown last, as far as the last call of this thread has heard.
+  [[nodiscard]] const Ready& ready() const { return ready_; }
   // Tells that there are no more queries.
   void end() { asked_.push(End()); }
 

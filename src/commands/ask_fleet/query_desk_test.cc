@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "commands/serve_fleet/query_desk.h"
+#include "commands/ask_fleet/query_desk.h"
 
 #include <gtest/gtest.h>
 

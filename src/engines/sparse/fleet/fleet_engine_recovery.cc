@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FleetEngine while the view changes: it comes to rest, reports, takes up a layout, and gets its part of it.
+#include <gossamer/sparse_fleet.pb.h>
+
+#include <utility>
+
+#include "cluster/control/view.h"
+#include "engines/sparse/fleet/fleet_engine.h"
+
+namespace gossamer::sparse_engine {
+
+void FleetEngine::rest(Instant now) {
+  life_->reporter.watch().frozen(now);
+  life_->must_report = true;
+  life_->questions.close();
+  // Late messages of the old epoch are dropped. Messages of the next epoch are kept.
+  carry_out(life_->exchanges.lost(process_.member()->self()), now);
+  if (life_ != nullptr && doing_ == Doing::kNothing) report(now);
+}
+
+void FleetEngine::report(Instant now) {
+  life_->must_report = false;
+  FleetWorkbench& bench = *life_->bench;
+  const FleetSnapshots& snapshots = life_->snapshots;
+  if (bench.recovery != nullptr) reach(FleetProbe::kCutShort);
+  if (snapshots.under_way())
+    reach(snapshots.stored() ? FleetProbe::kSnapshotStored : FleetProbe::kSnapshotUnfinished);
+  if (bench.answers != nullptr) reach(FleetProbe::kEvaluationCut);
+  bench.recovery.reset();
+  if (life_->delivered) life_->upkeep.emplace_back([](FleetWorkbench& its) { its.answers.reset(); });
+  sparse_fleet::Report report;
+  report.set_applied(life_->applied.value);
+  if (life_->part) write_part(*life_->part, *report.mutable_part());
+  std::vector<std::uint64_t> shards;  // shards with a copy here: best computed anew here
+  if (life_->layout) {
+    for (const PieceId& piece : snapshots.kept_by(life_->rank)) {
+      if (piece.layer == life_->job->shape.layers()) shards.push_back(piece.index);
+    }
+    snapshots.report(life_->rank, report);
+  }
+  process_.member()->frozen(report.SerializeAsString(), std::move(shards), now);
+}
+
+void FleetEngine::install(Instant now) {
+  cluster::Member& member = *process_.member();
+  const Epoch epoch(member.installed().epoch());
+  if (epoch <= life_->installed || life_->job == nullptr) return;
+  auto layout = read_layout(member.installed().decision(), life_->job->shape);
+  if (!layout.ok()) return fail(layout.error(), now);
+  const auto rank = layout->rank_of(member.self().node);
+  if (!rank) return;
+  life_->installed = epoch;
+  if (auto counts = life_->snapshots.take_up(*layout)) {
+    reach(FleetProbe::kSnapshotCounts);
+    life_->upkeep.push_back(keep_work(*std::move(counts)));
+  }
+  life_->delivered = false;
+  life_->layout = *std::move(layout);
+  life_->rank = *rank;
+  life_->plan = plan_recovery(*life_->layout, life_->job->shape);
+  if (life_->job->defect == FleetDefect::kNoSnapshotBeforeMoves) life_->plan.snapshot = false;
+  life_->stages = recovery_stages(life_->plan, life_->job->shape.layers());
+  life_->reporter.begin_layout(epoch, *life_->layout, life_->plan, now);
+  // If the member's view is newer than the installed one, the next freeze is already under way.
+  if (member.view().epoch() == epoch && exchange_view()) advance(FleetEvent::kInstalled, now);
+}
+
+// Nothing: not all members of the layout are in the view.
+std::optional<cluster::ExchangeView> FleetEngine::exchange_view() const {
+  const auto& members = process_.member()->view().members();
+  cluster::ExchangeView view{.epoch = life_->installed, .members = {}};
+  for (const LayoutMember& one : life_->layout->members) {
+    const auto record = members.find(one.node);
+    if (record == members.end()) return std::nullopt;
+    view.members.push_back(cluster::peer_of(record->second));
+  }
+  return view;
+}
+
+void FleetEngine::begin_recovery(Instant now) {
+  life_->next_stage = 0;
+  life_->rounds->forget();
+  life_->bench->got.clear();
+  life_->bench->recovery =
+      std::make_unique<Recovery>(*life_->bench->learner, *life_->bench->vault, *life_->layout, life_->rank);
+  carry_out(life_->exchanges.install(exchange_view().value(), lane_of_steps(*life_->job, *life_->layout)),
+            now);
+  if (life_ != nullptr && at_work()) compute_stage(now);
+}
+
+void FleetEngine::compute_stage(Instant now) {
+  const RecoveryStage stage = life_->stages[life_->next_stage];
+  life_->reporter.watch().computes(stage.kind, now);
+  want(Doing::kRecovering, stage_work(life_->bench, stage));
+}
+
+// What a recovery has finished lasts, whatever has happened since.
+void FleetEngine::take_stage(Instant now) {
+  const FleetLearner& learner = *life_->bench->learner;
+  if (learner.holds()) life_->applied = learner.applied();
+  const RecoveryStage stage = life_->stages[life_->next_stage];
+  life_->reporter.watch().exchanges(stage.kind, now);
+  if (stage.kind == RecoveryStage::Kind::kSnapshot) {
+    reach(FleetProbe::kSnapshotBeforeMoves);
+    if (at_work()) begin_snapshot();
+    return;
+  }
+  if (stage.kind == RecoveryStage::Kind::kFinish) {
+    take_part();
+    return next_stage(now);
+  }
+  if (!at_work()) return;
+  exchange({.kind = ExchangeName::Kind::kStage, .step = {}, .round = life_->next_stage},
+           stage_operation(*life_->job, life_->plan, stage, life_->rank, life_->layout->members.size()),
+           std::move(life_->bench->given), now);
+}
+
+// The part of the layout is put together.
+void FleetEngine::take_part() {
+  if (life_->part) {
+    for (const std::size_t shard : shards_of(*life_->part))
+      process_.member()->dropped(cluster::TrackId(shard));
+  }
+  life_->part = life_->layout->members[life_->rank].after;
+  life_->recovered = life_->installed;
+  life_->saved.reset();
+  life_->agreed = StepWish::kNothing;
+}
+
+void FleetEngine::next_stage(Instant now) {
+  if (++life_->next_stage < life_->stages.size()) {
+    if (at_work()) compute_stage(now);
+    return;
+  }
+  life_->reporter.watch().recovered(now);
+  life_->bench->recovery.reset();
+  life_->bench->got.clear();
+  ++counters_.recoveries;
+  reach(FleetProbe::kRecovered);
+  life_->rounds->restart(life_->applied);
+  advance(FleetEvent::kRecovered, now);
+}
+
+// The member has applied all steps below `life_->applied`.
+void FleetEngine::tell_applied(Instant now) {
+  for (const std::size_t shard : shards_of(*life_->part))
+    process_.member()->applied(cluster::TrackId(shard), life_->applied);
+  if (leaving_ && at_work() && holds_nothing(*life_->part)) {
+    reach(FleetProbe::kLeftEmpty);
+    return leave(FleetEvent::kEmptied, *leaving_, now);
+  }
+  go_on(now);
+}
+
+}  // namespace gossamer::sparse_engine

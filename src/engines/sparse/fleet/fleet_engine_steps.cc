@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FleetEngine while it takes steps, and between two of them: what is due, snapshots, checkpoints.
+#include <algorithm>
+#include <utility>
+
+#include "engines/sparse/fleet/fleet_engine.h"
+
+namespace gossamer::sparse_engine {
+
+void FleetEngine::go_on(Instant now) {
+  const bool steps = at_work() && life_->state != FleetState::kRecovering;
+  if (!steps || doing_ != Doing::kNothing) return;
+  advance(life_->rounds->order().idle() ? due() : FleetEvent::kFree, now);
+}
+
+// What must be done before the next step, when no step is in flight.
+FleetEvent FleetEngine::due() const {
+  if (checkpoint_due()) return FleetEvent::kCheckpointDue;
+  if (halts()) return FleetEvent::kHaltDue;
+  if (life_->snapshots.due(life_->applied, *life_->layout, *life_->job)) return FleetEvent::kSnapshotDue;
+  const bool trained = life_->applied.value >= life_->job->schedule.total_steps;
+  return trained ? FleetEvent::kTrained : FleetEvent::kFree;
+}
+
+// Whether the next step may begin if it is its turn. All members answer the same. Snapshots and checkpoints
+// are taken of a state between two steps.
+bool FleetEngine::may_begin() const {
+  const StepOrder& order = life_->rounds->order();
+  const std::uint64_t next = order.next_step().value;
+  if (next >= life_->job->schedule.total_steps) return false;
+  if (order.idle()) return true;
+  const std::uint64_t every = life_->job->checkpoints.every_steps;
+  return life_->agreed == StepWish::kNothing && next % life_->job->snapshot_every != 0 &&
+         (every == 0 || next % every != 0);
+}
+
+void FleetEngine::compute_round() {
+  FleetRounds& rounds = *life_->rounds;
+  const auto item = rounds.order().next(may_begin());
+  if (!item) return;
+  // A member that is alone waits for nobody.
+  if (life_->layout->members.size() > 1) {
+    if (Work ahead = work_ahead(life_->bench, rounds, *item)) return want(Doing::kAhead, std::move(ahead));
+  }
+  if (rounds.waits(*item)) return;
+  if (!FleetRounds::needs_gifts(*item) && rounds.order().idle()) life_->agreed = StepWish::kNothing;
+  life_->bench->got = rounds.begin(*item);
+  want(Doing::kStepping, round_work(life_->bench, {.item = *item,
+                                                   .round = rounds.round(*item),
+                                                   .wish = stopping_ ? StepWish::kHalt : StepWish::kNothing,
+                                                   .epoch = life_->installed,
+                                                   .sent = life_->reporter.sent()}));
+}
+
+void FleetEngine::round_done(Instant now) {
+  const FleetRounds::Item item = life_->rounds->computed();
+  const FleetRound round = life_->rounds->round(item);
+  FleetLearner& learner = *life_->bench->learner;
+  life_->bench->got.clear();
+  if (!life_->rounds->is_last(item)) {
+    if (at_work())
+      exchange({.kind = ExchangeName::Kind::kRound, .step = item.step, .round = item.round},
+               round_operation(learner, item.step, round, life_->rank), std::move(life_->bench->given), now);
+    if (life_ != nullptr) go_on(now);
+    return;
+  }
+  ++counters_.steps;
+  using Beside = FleetReporter::Beside;
+  life_->reporter.measure(learner, *life_->part,
+                          life_->snapshots.under_way() ? Beside::kSnapshot : Beside::kNothing, now);
+  life_->applied = learner.applied();
+  life_->agreed = std::max(life_->agreed, learner.agreed());
+  const auto recovery = life_->reporter.stepped(item.step, learner.loss(), now);
+  if (recovery && life_->job->recovered) {
+    life_->upkeep.emplace_back(
+        [job = life_->job, recovery = *recovery](FleetWorkbench&) { job->recovered(recovery); });
+  }
+  tell_applied(now);
+}
+
+// A second snapshot at the same time would be larger than the first.
+void FleetEngine::snapshot() {
+  if (life_->snapshots.under_way()) return reach(FleetProbe::kWaitedForSnapshot);
+  begin_snapshot();
+}
+
+// A new member has applied nothing until it holds something.
+void FleetEngine::begin_snapshot() {
+  const bool recovering = life_->bench->recovery != nullptr;
+  std::vector<Pieces> keeps;
+  for (const LayoutMember& one : life_->layout->members) keeps.push_back(one.copies_after);
+  if (recovering) keeps = life_->plan.keeps;
+  life_->snapshots.begin(recovering ? life_->layout->resume : life_->applied, std::move(keeps));
+  want(Doing::kSnapshot, delta_work(life_->bench, life_->snapshots));
+}
+
+// Steps go on beside a snapshot. A recovery does not, as its pieces are about to move.
+void FleetEngine::give_snapshot(Instant now) {
+  auto giving = life_->snapshots.cut(std::exchange(life_->bench->deltas, {}));
+  exchange(giving.name, giving.operation, std::move(giving.given), now);
+  if (life_ != nullptr && life_->bench->recovery == nullptr) go_on(now);
+}
+
+void FleetEngine::snapshot_exchanged(std::uint64_t part, std::vector<Slices> got, Instant now) {
+  auto next = life_->snapshots.exchanged(part, std::move(got), life_->rank, life_->job->defect);
+  if (next) return exchange(next->name, next->operation, std::move(next->given), now);
+  ++counters_.snapshots;
+  life_->upkeep.push_back(keep_work(life_->snapshots.complete()));
+  advance(FleetEvent::kSnapshotStored, now);
+}
+
+// Whether it is time for a checkpoint. All members that have applied the step before give the same answer,
+// except those that applied it in a recovery. The state at the start is on the disk already, and the trained
+// network is delivered.
+bool FleetEngine::checkpoint_due() const {
+  const FleetJob& job = *life_->job;
+  const StepNumber step = life_->applied;
+  if (!job.checkpoints.save || life_->saved == step) return false;
+  if (step == job.start || step.value >= job.schedule.total_steps) return false;
+  const std::uint64_t every = job.checkpoints.every_steps;
+  return life_->agreed != StepWish::kNothing || (every > 0 && step.value % every == 0);
+}
+
+void FleetEngine::save_checkpoint() {
+  life_->saved = life_->applied;
+  want(Doing::kSaving, save_work(life_->bench, life_->applied, life_->agreed == StepWish::kHalt));
+}
+
+}  // namespace gossamer::sparse_engine

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FleetSnapshots: the copies that members keep of each other's pieces, as a member knows of them, and the
+// snapshot that is on its way (docs/protocols/sparse-step.md, "Snapshots"). A snapshot is three exchanges,
+// beside the steps.
+//
+//   snapshots.begin(step, keeps);                    // then delta_work() gathers what the keepers lack
+//   auto giving = snapshots.cut(deltas);             // the first exchange
+//   while ((giving = snapshots.exchanged(part, got, rank))) ...   // the next one
+//   snapshots.complete();                            // all members have stored it
+//
+// Thread rule: the loop thread. Pure: no time, no messages.
+#pragma once
+
+#include <gossamer/sparse_fleet.pb.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/slice.h"
+#include "cluster/collective/operation.h"
+#include "engines/sparse/fleet/fleet_exchanges.h"
+#include "engines/sparse/fleet/step/fleet_job.h"
+#include "engines/sparse/fleet/step/layout.h"
+
+namespace gossamer::sparse_engine {
+
+class FleetSnapshots {
+ public:
+  // Its exchanges.
+  enum Part : std::uint64_t { kSizes, kDeltas, kStored };
+  // Copies of other members' pieces, all as of one step.
+  struct Copies {
+    StepNumber step;
+    std::vector<Pieces> kept;  // by rank
+  };
+  struct Snapshot {
+    StepNumber step;
+    std::vector<Pieces> keeps;              // by rank
+    std::vector<std::uint64_t> sizes = {};  // bytes that this member gives, by rank
+    Slices given = {};
+    std::vector<Slices> got = {};  // by rank
+    bool stored = false;           // everything has come
+  };
+  // An exchange that is to begin.
+  struct Giving {
+    ExchangeName name;
+    cluster::Operation operation;
+    Slices given;
+  };
+
+  // Goes on with the copies that the layout knows. Returns the snapshot that was under way, if the layout
+  // counts it.
+  [[nodiscard]] std::optional<Snapshot> take_up(const Layout& layout);
+  // Whether it is time for a snapshot, when all steps before `step` are applied. All members answer the same.
+  [[nodiscard]] bool due(StepNumber step, const Layout& layout, const FleetJob& job) const;
+  // Whether all copies are where the layout wants them.
+  [[nodiscard]] bool all_kept(const Layout& layout) const;
+
+  // A snapshot of the state before `step`. `keeps`: the pieces of each keeper, by rank. Requires that none is
+  // under way.
+  void begin(StepNumber step, std::vector<Pieces> keeps);
+  // Requires that one is under way. `deltas`: what this member gives each keeper, by rank.
+  [[nodiscard]] Giving cut(std::vector<Slices> deltas);
+  // Takes the result of an exchange, by rank. Returns the next exchange; nothing: all members have stored the
+  // snapshot. `rank`: this member's.
+  [[nodiscard]] std::optional<Giving> exchanged(std::uint64_t part, std::vector<Slices> got, std::size_t rank,
+                                                FleetDefect defect);
+  // All members have stored it: older copies are not needed any more.
+  [[nodiscard]] Snapshot complete();
+
+  // The newest copies that all members have stored.
+  [[nodiscard]] const Copies& known() const { return known_; }
+  [[nodiscard]] const std::optional<Snapshot>& under_way() const { return snapshot_; }
+  [[nodiscard]] bool stored() const { return snapshot_ && snapshot_->stored; }
+  // The pieces that the member of `rank` has copies of; those of the newest snapshot that it has stored.
+  [[nodiscard]] const Pieces& kept_by(std::size_t rank) const {
+    return (stored() ? snapshot_->keeps : known_.kept)[rank];
+  }
+  // Writes down which copies the member of `rank` has.
+  void report(std::size_t rank, sparse_fleet::Report& report) const;
+
+ private:
+  Copies known_;
+  std::optional<Snapshot> snapshot_;
+};
+
+}  // namespace gossamer::sparse_engine

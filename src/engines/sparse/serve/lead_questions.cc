@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engines/sparse/serve/lead_questions.h"
+
+#include <utility>
+
+namespace gossamer::sparse_engine {
+
+void LeadQuestions::begin_life() {
+  open_ = false;
+  epoch_ = Epoch();
+  told_link_ = 0;
+  question_.reset();
+}
+
+void LeadQuestions::open(Epoch epoch, const sparse::NetworkPart& part, Instant now) {
+  open_ = true;
+  epoch_ = epoch;
+  part_.Clear();
+  write_part(part, part_);
+  told_link_ = 0;
+  tick(now);
+}
+
+void LeadQuestions::tick(Instant now) {
+  if (!open_ || process_.member() == nullptr) return;
+  const std::uint64_t link = process_.links()->statistics(process_.member()->coordinator().node).link;
+  if (link == 0 || link == told_link_) return;
+  sparse_serving::Body body;
+  body.mutable_ready()->set_epoch(epoch_.value);
+  *body.mutable_ready()->mutable_part() = part_;
+  if (send({.channel = kQueryChannel, .body = body.SerializeAsString(), .payload = {}}, now))
+    told_link_ = link;
+}
+
+void LeadQuestions::on(const net::Arrived& event) {
+  if (event.message.channel != kQueryChannel || event.from != process_.member()->coordinator()) return;
+  sparse_serving::Body body;
+  if (!body.ParseFromString(event.message.body) || !body.has_question()) return;
+  question_ = std::make_shared<const Question>(
+      Question{.asked = std::move(*body.mutable_question()), .payload = event.message.payload});
+}
+
+std::shared_ptr<const LeadQuestions::Question> LeadQuestions::take() {
+  if (!open_ || question_ == nullptr) return nullptr;
+  const Epoch asked(question_->asked.epoch());
+  if (epoch_ < asked) return nullptr;
+  const auto question = std::exchange(question_, nullptr);
+  return asked == epoch_ ? question : nullptr;
+}
+
+Result<net::Message> LeadQuestions::answer(PartAnswers& answers, const Question& question) {
+  auto payload = answers.answer(question.asked, question.payload);
+  if (!payload.ok()) return payload.error();
+  sparse_serving::Body body;
+  body.mutable_answer()->set_number(question.asked.number());
+  return net::Message{.channel = kQueryChannel,
+                      .body = body.SerializeAsString(),
+                      .payload = {Slice::of(*std::move(payload))}};
+}
+
+bool LeadQuestions::send(net::Message message, Instant now) {
+  if (process_.links() == nullptr || process_.member() == nullptr) return false;
+  const host::Lane lane =
+      net::counted_bytes(message) > host::kBulkBytes ? host::Lane::kBulk : host::Lane::kControl;
+  return process_.links()->send(process_.member()->coordinator(), lane, std::move(message), now).has_value();
+}
+
+}  // namespace gossamer::sparse_engine
