@@ -1,18 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-# gossamer_module(NAME [HEADERS ...] [SOURCES ...] [DEPS ...] [LIBS ...] [PUBLIC_LIBS ...]
+# gossamer_module(NAME [EACH_ALONE] [HEADERS ...] [SOURCES ...] [DEPS ...] [LIBS ...] [PUBLIC_LIBS ...]
 #                 [TESTS ...] [TEST_DEPS ...] [TEST_LIBS ...] [TEST_LABELS ...])
 #
 # One folder of src/ as one target `gossamer::NAME`. DEPS are our modules, LIBS are libraries of others
 # (PRIVATE: they do not leak to users of the module). Headers are compiled alone by the target
 # `all_verify_interface_header_sets`. TESTS become one program NAME_test, each case one ctest.
 function(gossamer_module name)
-  cmake_parse_arguments(M "" "" "HEADERS;SOURCES;DEPS;LIBS;PUBLIC_LIBS;TESTS;TEST_DEPS;TEST_LIBS;TEST_LABELS" ${ARGN})
+  cmake_parse_arguments(M "EACH_ALONE" "" "HEADERS;SOURCES;DEPS;LIBS;PUBLIC_LIBS;TESTS;TEST_DEPS;TEST_LIBS;TEST_LABELS" ${ARGN})
   set(target gossamer_${name})
   if(M_SOURCES)
     add_library(${target} STATIC ${M_SOURCES})
     set(scope PUBLIC)
     target_link_libraries(${target} PRIVATE gossamer_flags ${M_LIBS})
     gossamer_reuse(${target} source ${M_LIBS})
+    # For sanitizers the sources of a folder are compiled a few at a time, because most of the time goes into the
+    # headers that all of them read. EACH_ALONE is for sources that are compiled for several processors.
+    if(GOSSAMER_SANITIZE AND GOSSAMER_UNITY AND NOT M_EACH_ALONE)
+      set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+    endif()
   else()
     add_library(${target} INTERFACE)
     set(scope INTERFACE)

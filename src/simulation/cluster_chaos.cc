@@ -14,7 +14,7 @@
 namespace gossamer::simulation {
 namespace {
 
-constexpr Duration kLookEvery{50'000'000};
+constexpr Duration kWatchEvery{50'000'000};
 constexpr Duration kAnswerTime{5'000'000'000};
 constexpr Duration kChangeTime{5'000'000'000};
 constexpr Instant kFirstFault{5'000'000'000};
@@ -154,11 +154,11 @@ StepNumber Run::steps() {
   return lockstep() ? fleet_.invariants().applied_steps() : StepNumber(fleet_.durable().claimed_steps());
 }
 
-// Looks, every kLookEvery, at facts that only an outside view has.
+// Looks, every kWatchEvery, at facts that only an outside view has.
 void Run::look() {
   fleet_.replace_done();
   look_at_steps();
-  fleet_.timeline().after(kLookEvery, [this] { look(); });
+  fleet_.timeline().after(kWatchEvery, [this] { look(); });
 }
 
 void Run::look_at_steps() {

@@ -11,7 +11,7 @@
 namespace gossamer::tensors {
 namespace {
 
-constexpr std::uint64_t kAlignment = 64;
+constexpr std::uint64_t kZipAlignment = 64;
 constexpr std::uint64_t kLocalHeaderBytes = 30;
 constexpr std::uint16_t kZip64Version = 45;
 constexpr std::uint16_t kZip64Field = 0x0001;
@@ -50,7 +50,7 @@ std::uint32_t checksum(const ByteRows& content) {
 
 // A field of zeros that aligns its own end; it begins at `end`, and its head has 4 bytes.
 std::string padding_field(std::uint64_t end) {
-  const std::uint64_t zeros = (kAlignment - (end + 4) % kAlignment) % kAlignment;
+  const std::uint64_t zeros = (kZipAlignment - (end + 4) % kZipAlignment) % kZipAlignment;
   return Fields().u16(kPaddingField).u16(zeros).text(std::string(zeros, '\0')).bytes();
 }
 

@@ -20,7 +20,7 @@ constexpr std::size_t kFingerprintBytes = sizeof(Sha256);
 constexpr std::size_t kMaxHost = 255;
 constexpr std::uint32_t kMaxPort = 65535;
 
-Error refused(std::string what, std::string got, std::string fix) {
+Error unusable(std::string what, std::string got, std::string fix) {
   return {.kind = ErrorKind::kRefused,
           .where = "the token",
           .what = std::move(what),
@@ -30,7 +30,7 @@ Error refused(std::string what, std::string got, std::string fix) {
 }
 
 Error damaged() {
-  return refused("is cut off or mistyped", "a text whose checksum does not fit", "copy the whole line anew");
+  return unusable("is cut off or mistyped", "a text whose checksum does not fit", "copy the whole line anew");
 }
 
 bool good(const Token& token) {
@@ -70,8 +70,8 @@ Result<Token> decode_token(std::string_view text) {
         text.starts_with(kAnyPrefix) && dot != std::string_view::npos && dot <= kPrefix.size() + 2 &&
         text.substr(0, dot).find_first_not_of("0123456789", kAnyPrefix.size()) == std::string_view::npos;
     if (other_version)
-      return refused("is of another version", "another number in front", "use the coordinator's version");
-    return refused("is no token", "another text", "copy the whole line anew");
+      return unusable("is of another version", "another number in front", "use the coordinator's version");
+    return unusable("is no token", "another text", "copy the whole line anew");
   }
   if (text.size() > kMaxTokenText) return damaged();
   const std::string_view body = text.substr(kPrefix.size());
@@ -92,8 +92,8 @@ Result<Token> decode_token(std::string_view text) {
              .authority = to_hex(message.authority())};
   }
   if (!parsed || !good(token)) {
-    return refused("is no token of this version", "other content",
-                   "have a new one made with `gossamer token create`");
+    return unusable("is no token of this version", "other content",
+                    "have a new one made with `gossamer token create`");
   }
   return token;
 }

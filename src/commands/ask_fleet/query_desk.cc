@@ -9,7 +9,7 @@ namespace gossamer::commands {
 namespace {
 
 // How late `stop`, or the end, may be noticed.
-constexpr Duration kLookEvery{50'000'000};
+constexpr Duration kTakeEvery{50'000'000};
 
 }  // namespace
 
@@ -39,7 +39,7 @@ Result<void> QueryDesk::wait(const host::Clock& clock, const Patience& patience,
   Duration look{};  // the first look does not wait
   for (;;) {
     for (Said& said : said_.wait(look)) hear(std::move(said));
-    look = kLookEvery;
+    look = kTakeEvery;
     if (there()) return {};
     if (failure_) return *failure_;
     if (closed_) return not_there("they have ended");
@@ -98,7 +98,7 @@ bool QueryDesk::ending() {
 }
 
 void QueryDesk::wait_for_end() {
-  while (!ending_) take_asked(kLookEvery);
+  while (!ending_) take_asked(kTakeEvery);
 }
 
 }  // namespace gossamer::commands

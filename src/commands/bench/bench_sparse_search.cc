@@ -20,7 +20,7 @@ namespace {
 
 using sparse_engine::kQueryBlock;
 
-struct Synthetic {
+struct SearchInputs {
   std::size_t stride;
   AlignedArray<float> rows;  // [labels], `stride` apart
   AlignedArray<float> bias;
@@ -28,14 +28,14 @@ struct Synthetic {
 };
 
 // A row's stream is its number; queries count down from the largest.
-Synthetic make_rows_and_queries(const BenchSparseSearch& o, host::Compute& compute) {
+SearchInputs make_rows_and_queries(const BenchSparseSearch& o, host::Compute& compute) {
   constexpr double kShortest = 0.15;
   constexpr double kLongest = 6;
   const std::size_t stride = kernels::padded_to_panel(o.hidden);
-  Synthetic made{.stride = stride,
-                 .rows = AlignedArray<float>(o.labels * stride),
-                 .bias = AlignedArray<float>(o.labels),
-                 .queries = AlignedArray<float>(o.queries * stride)};
+  SearchInputs made{.stride = stride,
+                    .rows = AlignedArray<float>(o.labels * stride),
+                    .bias = AlignedArray<float>(o.labels),
+                    .queries = AlignedArray<float>(o.queries * stride)};
   compute.run([&](int w) {
     const host::Range range = host::worker_range(o.labels, w, compute.workers());
     for (std::size_t r = range.begin; r < range.end; ++r) {
@@ -80,7 +80,7 @@ void search_block(sparse_engine::RowSearch& search, const sparse_engine::QueryMa
   }
 }
 
-void measure_blocks(const run::NodeHost& host, const BenchSparseSearch& o, const Synthetic& made,
+void measure_blocks(const run::NodeHost& host, const BenchSparseSearch& o, const SearchInputs& made,
                     sparse_engine::RowSearch& search, BenchSparseSearchResult& result) {
   const auto block = [&](std::size_t first) {
     return sparse_engine::QueryMatrix{.values = made.queries.data() + first * made.stride,
@@ -102,7 +102,7 @@ void measure_blocks(const run::NodeHost& host, const BenchSparseSearch& o, const
   result.score = found.count == 0 ? 0 : found.sum / static_cast<double>(found.count);
 }
 
-void measure_singles(const run::NodeHost& host, const BenchSparseSearch& o, const Synthetic& made,
+void measure_singles(const run::NodeHost& host, const BenchSparseSearch& o, const SearchInputs& made,
                      sparse_engine::RowSearch& search, BenchSparseSearchResult& result) {
   std::vector<double> wall_ms(o.singles);
   const Duration cpu = host.clock.process_cpu();
@@ -140,7 +140,7 @@ Result<BenchSparseSearchResult> bench_sparse_search(const run::NodeHost& host,
                                                     const BenchSparseSearch& options) {
   if (auto done = check(host, options); !done.ok()) return done.error();
   host.say(fmt::format("making {} rows", run::human_count(options.labels)));
-  const Synthetic made = make_rows_and_queries(options, host.compute);
+  const SearchInputs made = make_rows_and_queries(options, host.compute);
   sparse_engine::RowSearch search({.rows = options.labels,
                                    .width = options.hidden,
                                    .weights = made.rows.data(),

@@ -80,21 +80,21 @@ struct OwnedBatch {
   }
 };
 
-struct Synthetic {
+struct StepRecords {
   std::vector<OwnedBatch> batches;
   sparse::LabelCounts labels;
 };
 
 class MadeSteps final : public sparse_engine::StepSource {
  public:
-  explicit MadeSteps(const Synthetic& made) : made_(made) {}
+  explicit MadeSteps(const StepRecords& made) : made_(made) {}
   [[nodiscard]] data::Batch read(StepNumber step) override { return made_.batches[step.value].view(); }
 
  private:
-  const Synthetic& made_;
+  const StepRecords& made_;
 };
 
-Synthetic make_records(const BenchSparseStep& o) {
+StepRecords make_records(const BenchSparseStep& o) {
   constexpr std::uint64_t kTrainingRecords = 490'449;  // Amazon-670K's; sets how often a label occurs
   const ZipfRanks feature_ranks(o.features, o.feature_zipf);
   const ZipfRanks label_ranks(o.labels, o.label_zipf);
@@ -102,7 +102,7 @@ Synthetic make_records(const BenchSparseStep& o) {
       shuffled(o.features, Rng(o.seed, Purpose::kSynthetic, UINT64_MAX));
   const std::vector<std::uint32_t> labels =
       shuffled(o.labels, Rng(o.seed, Purpose::kSynthetic, UINT64_MAX - 1));
-  Synthetic made;
+  StepRecords made;
   made.labels.records = kTrainingRecords;
   made.labels.count.resize(o.labels);
   for (std::uint64_t rank = 0; rank < o.labels; ++rank) {
@@ -208,7 +208,7 @@ Result<BenchSparseStepResult> bench_sparse_step(const run::NodeHost& host, const
   if (auto done = check(host, options); !done.ok()) return done.error();
   host.say(
       fmt::format("making {} records", run::human_count((options.warmup + options.steps) * options.batch)));
-  const Synthetic made = make_records(options);
+  const StepRecords made = make_records(options);
   const sparse::NetworkShape shape{.features = options.features,
                                    .labels = options.labels,
                                    .hidden = options.hidden,

@@ -31,7 +31,7 @@ std::optional<std::string> without_ending(const std::string& path,
 }
 
 constexpr std::array<std::string_view, 1> kIndex = {".index"};
-constexpr std::array<std::string_view, 3> kText = {".dict", ".dict.dz", ".dict.gz"};
+constexpr std::array<std::string_view, 3> kTextEndings = {".dict", ".dict.dz", ".dict.gz"};
 constexpr std::array<std::string_view, 3> kJsonl = {".jsonl", ".jsonl.gz", ".jsonl.zst"};
 constexpr std::array<std::string_view, 4> kWordNet = {"data.noun", "data.verb", "data.adj", "data.adv"};
 
@@ -42,7 +42,7 @@ struct Sorter {
   bool take(const std::string& path) {
     if (const auto stem = without_ending(path, kIndex)) {
       dictd[*stem].index = path;
-    } else if (const auto text_stem = without_ending(path, kText)) {
+    } else if (const auto text_stem = without_ending(path, kTextEndings)) {
       dictd[*text_stem].text = path;
     } else if (without_ending(path, kJsonl)) {
       sources.jsonl.push_back(path);

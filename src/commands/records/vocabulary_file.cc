@@ -11,9 +11,9 @@
 namespace gossamer::commands {
 namespace {
 
-using Json = nlohmann::json;
+using PlainJson = nlohmann::json;
 
-Error damaged(const std::string& path, std::string got) {
+Error damaged_vocabulary(const std::string& path, std::string got) {
   return {.kind = ErrorKind::kBadData,
           .where = path,
           .what = "cannot read the vocabulary of the imported text",
@@ -23,9 +23,9 @@ Error damaged(const std::string& path, std::string got) {
 }
 
 // Reads a vocabulary. Throws a library exception for JSON of another form than that of a vocabulary.
-text::FeaturizerState from_json(const Json& json) {
+text::FeaturizerState from_json(const PlainJson& json) {
   text::FeaturizerState state;
-  const Json& options = json.at("options");
+  const PlainJson& options = json.at("options");
   state.options = {.stems = options.at("stems").get<bool>(),
                    .subword_min = options.at("subword_min").get<std::uint32_t>(),
                    .subword_max = options.at("subword_max").get<std::uint32_t>(),
@@ -43,17 +43,17 @@ text::FeaturizerState from_json(const Json& json) {
 
 Result<void> write_vocabulary(host::Disk& disk, const std::string& path, const text::FeaturizerState& state) {
   const text::FeaturizerOptions& o = state.options;
-  const Json json = {{"options",
-                      {{"stems", o.stems},
-                       {"subword_min", o.subword_min},
-                       {"subword_max", o.subword_max},
-                       {"min_document_frequency", o.min_document_frequency},
-                       {"max_features", o.max_features},
-                       {"stem_weight", o.stem_weight},
-                       {"subword_weight", o.subword_weight}}},
-                     {"documents", state.documents},
-                     {"features", state.features},
-                     {"document_frequency", state.document_frequency}};
+  const PlainJson json = {{"options",
+                           {{"stems", o.stems},
+                            {"subword_min", o.subword_min},
+                            {"subword_max", o.subword_max},
+                            {"min_document_frequency", o.min_document_frequency},
+                            {"max_features", o.max_features},
+                            {"stem_weight", o.stem_weight},
+                            {"subword_weight", o.subword_weight}}},
+                          {"documents", state.documents},
+                          {"features", state.features},
+                          {"document_frequency", state.document_frequency}};
   return host::replace_file(disk, path, json.dump());
 }
 
@@ -65,13 +65,13 @@ Result<std::optional<text::FeaturizerState>> read_vocabulary(host::Disk& disk, c
   if (!text.ok()) return text.error();
   text::FeaturizerState state;
   try {
-    state = from_json(Json::parse(*text));
-  } catch (const Json::exception& error) {
-    return damaged(path, error.what());
+    state = from_json(PlainJson::parse(*text));
+  } catch (const PlainJson::exception& error) {
+    return damaged_vocabulary(path, error.what());
   }
   const std::set<std::string_view> distinct(state.features.begin(), state.features.end());
   if (state.features.size() != state.document_frequency.size() || distinct.size() != state.features.size()) {
-    return damaged(path, "features that are not distinct, or not counted");
+    return damaged_vocabulary(path, "features that are not distinct, or not counted");
   }
   return std::optional(std::move(state));
 }

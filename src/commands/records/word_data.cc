@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::size_t kExampleBytes = 160;
 
-Error damaged(const std::string& path, std::string got) {
+Error damaged_words(const std::string& path, std::string got) {
   return {.kind = ErrorKind::kBadData,
           .where = path,
           .what = "the words of the run are damaged",
@@ -207,11 +207,11 @@ Result<std::optional<data::TokenText>> read_word_cache(host::Disk& disk, const s
   const auto bytes = (*file)->bytes();
   const nlohmann::ordered_json got = {
       {"bytes", bytes.size()}, {"xxh3", fmt::format("{:016x}", XXH3_64bits(bytes.data(), bytes.size()))}};
-  if (got.dump() + "\n" != *wanted) return damaged(path, "another size or checksum");
+  if (got.dump() + "\n" != *wanted) return damaged_words(path, "another size or checksum");
   const auto tensors = tensors::parse_safetensors(path, bytes);
   if (!tensors.ok()) return tensors.error();
   auto text = text_of(*tensors);
-  if (!text) return damaged(path, "tensors that contradict each other");
+  if (!text) return damaged_words(path, "tensors that contradict each other");
   return text;
 }
 

@@ -45,10 +45,10 @@ std::string defect_text(const ChaosOptions& options, const Key& /*key*/) {
   return std::string(found == cluster::kDefects.end() ? kNoDefect : found->name);
 }
 
-using Rows = std::vector<settings::KeyRow<ChaosOptions>>;
+using ClusterRows = std::vector<settings::KeyRow<ChaosOptions>>;
 using C = ChaosOptions;
 
-Rows fleet_keys() {
+ClusterRows fleet_keys() {
   using host::PathQuality;
   constexpr Duration kMillisecond = from_milliseconds(1);
   return {
@@ -83,7 +83,7 @@ Rows fleet_keys() {
       key<&C::path, &PathQuality::loss>("loss", {.max = 0.5}, "of every path: share of segments")};
 }
 
-Rows expectation_keys() {
+ClusterRows expectation_keys() {
   using E = ChaosExpectations;
   return {
       key<&C::expect, &E::most_lives>("expect.max_lives", {.max = 1'000'000},
@@ -97,7 +97,7 @@ Rows expectation_keys() {
                                               "without a step, from the first on")};
 }
 
-const settings::KeyTable<ChaosOptions>& keys() {
+const settings::KeyTable<ChaosOptions>& cluster_chaos_table() {
   static const settings::KeyTable<ChaosOptions> table(
       kSimulationWording, settings::join_rows({fleet_keys(), expectation_keys()}));
   return table;
@@ -139,7 +139,7 @@ SeedReport to_seed_report(const simulation::ChaosReport& report) {
 Result<ChaosOptions> cluster_chaos_options(const Scenario& scenario) {
   ChaosOptions options;
   for (const KeySetting& setting : scenario.settings) {
-    if (auto done = set_key(keys(), options, setting); !done.ok()) return done.error();
+    if (auto done = set_key(cluster_chaos_table(), options, setting); !done.ok()) return done.error();
   }
   options.script = scenario.faults;
   if (auto done = validate(scenario, options); !done.ok()) return done.error();
@@ -153,7 +153,7 @@ Result<RunSeed> prepare_cluster_chaos(const Scenario& scenario) {
                   [](const ChaosOptions& one) { return to_seed_report(simulation::run_cluster_chaos(one)); });
 }
 
-std::string cluster_chaos_keys_help() { return settings::help_lines(keys().defaults()); }
+std::string cluster_chaos_keys_help() { return settings::help_lines(cluster_chaos_table().defaults()); }
 
 std::string cluster_chaos_defects_help() {
   std::string text;

@@ -44,11 +44,11 @@ std::string defect_text(const SparseChaosOptions& options, const Key& /*key*/) {
   return std::string(found == sparse_engine::kFleetDefects.end() ? kNoDefect : found->name);
 }
 
-using Rows = std::vector<settings::KeyRow<SparseChaosOptions>>;
+using SparseRows = std::vector<settings::KeyRow<SparseChaosOptions>>;
 using S = SparseChaosOptions;
 
 // Keys whose value is a word.
-Rows word_keys() {
+SparseRows word_keys() {
   return {
       key<&S::store>("store", {.choices = {"file", "cluster"}, .unset = kDrawn},
                      "file: one coordinator; cluster: a standby takes over; drawn: either"),
@@ -78,7 +78,7 @@ Rows word_keys() {
        .set = set_defect}};
 }
 
-Rows number_keys() {
+SparseRows number_keys() {
   return {
       key<&S::members>("members", {.max = 16}, "of the fleet at first; 0: drawn, 3 to 6"),
       key<&S::copies>("copies", {.max = 16}, "of each piece, beside the holder's; 0: drawn, 1 to 3"),
@@ -94,7 +94,7 @@ Rows number_keys() {
                           "0.2")};
 }
 
-const settings::KeyTable<SparseChaosOptions>& keys() {
+const settings::KeyTable<SparseChaosOptions>& sparse_chaos_table() {
   static const settings::KeyTable<SparseChaosOptions> table(
       kSimulationWording, settings::join_rows({word_keys(), number_keys()}),
       {{.name = "microbatches", .value = "1", .why = "steps do not go in parts any more"}});
@@ -152,7 +152,7 @@ Result<SparseChaosOptions> sparse_chaos_options(const Scenario& scenario) {
   }
   SparseChaosOptions options;
   for (const KeySetting& setting : scenario.settings) {
-    if (auto done = set_key(keys(), options, setting); !done.ok()) return done.error();
+    if (auto done = set_key(sparse_chaos_table(), options, setting); !done.ok()) return done.error();
     if (auto done = check_drawn(scenario, setting); !done.ok()) return done.error();
   }
   if (auto done = check_together(options, scenario); !done.ok()) return done.error();
@@ -168,7 +168,7 @@ Result<RunSeed> prepare_sparse_chaos(const Scenario& scenario) {
   });
 }
 
-std::string sparse_chaos_keys_help() { return settings::help_lines(keys().defaults()); }
+std::string sparse_chaos_keys_help() { return settings::help_lines(sparse_chaos_table().defaults()); }
 
 std::string sparse_chaos_defects_help() {
   std::string text;

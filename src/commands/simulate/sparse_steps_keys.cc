@@ -12,7 +12,7 @@ using settings::key;
 using settings::KeySetting;
 using simulation::SparseStepsOptions;
 
-const settings::KeyTable<SparseStepsOptions>& keys() {
+const settings::KeyTable<SparseStepsOptions>& sparse_steps_table() {
   using S = SparseStepsOptions;
   constexpr Duration kMillisecond = from_milliseconds(1);
   static const settings::KeyTable<S> table(
@@ -63,7 +63,7 @@ Result<SparseStepsOptions> sparse_steps_options(const Scenario& scenario) {
   }
   SparseStepsOptions options;
   for (const KeySetting& setting : scenario.settings) {
-    if (auto done = set_key(keys(), options, setting); !done.ok()) return done.error();
+    if (auto done = set_key(sparse_steps_table(), options, setting); !done.ok()) return done.error();
   }
   return options;
 }
@@ -76,7 +76,7 @@ Result<RunSeed> prepare_sparse_steps(const Scenario& scenario) {
   });
 }
 
-std::string sparse_steps_keys_help() { return settings::help_lines(keys().defaults()); }
+std::string sparse_steps_keys_help() { return settings::help_lines(sparse_steps_table().defaults()); }
 
 std::string sparse_steps_defects_help() { return "nothing can be switched off\n"; }
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kShardsOfNode = 16;
 constexpr std::size_t kFewestShards = 64;
-constexpr std::uint64_t kFloat = 4;
+constexpr std::uint64_t kFloatBytes = 4;
 constexpr std::uint64_t kFewestSteps = 16;
 // The time to compute a part anew grows with its samples, so a limit is a number of samples. But snapshots
 // must not cost too much beside the steps. So large batches get at least kLargeSteps steps. A network gets
@@ -50,7 +50,7 @@ std::uint64_t hidden_columns(const sparse::NetworkShape& shape) {
 std::uint64_t logged_bytes(const sparse_engine::TrainConfig& config, const sparse::NetworkShape& shape) {
   const std::uint64_t batch = config.train.batch;
   const net::MatrixShape matrix{.rows = batch, .columns = hidden_columns(shape)};
-  return 2 * net::encoded_bytes(config.cluster.codec, matrix) + 2 * batch * kFloat;
+  return 2 * net::encoded_bytes(config.cluster.codec, matrix) + 2 * batch * kFloatBytes;
 }
 
 // The most steps between two snapshots, whatever memory there is.
@@ -91,7 +91,7 @@ std::size_t fleet_copies(const sparse_engine::TrainConfig& config, std::size_t n
 std::vector<std::string_view> codec_names() { return {net::kCodecNames.begin(), net::kCodecNames.end()}; }
 
 std::uint64_t trained_bytes(const sparse::NetworkShape& shape) {
-  return 3 * kFloat * sparse_engine::parameter_count(shape);
+  return 3 * kFloatBytes * sparse_engine::parameter_count(shape);
 }
 
 std::uint64_t snapshot_steps(const sparse_engine::TrainConfig& config, const sparse::NetworkShape& shape) {
@@ -114,8 +114,8 @@ std::uint64_t fleet_memory_needed(const sparse_engine::TrainConfig& config,
   const std::uint64_t logged =
       logged_bytes(config, trained) + found_bytes(config, recipe, shape.labels, nodes);
   const std::uint64_t own = logged * steps + output_bytes(config, shape) +
-                            8 * hidden_columns(trained) * batch * kFloat + shape.labels * 2 * kFloat + drawn +
-                            (std::uint64_t{64} << 20);
+                            8 * hidden_columns(trained) * batch * kFloatBytes +
+                            shape.labels * 2 * kFloatBytes + drawn + (std::uint64_t{64} << 20);
   // Members that measure what they have trained have the rows as bytes.
   const bool measured = sparse_engine::stays_in_parts(config) && !config.data.test.empty();
   const std::uint64_t search =

@@ -8,7 +8,7 @@
 namespace gossamer::commands {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using MeasuredJson = nlohmann::ordered_json;
 
 std::string path_in(const std::string& directory) { return directory + "/measured.json"; }
 
@@ -16,12 +16,12 @@ std::string path_in(const std::string& directory) { return directory + "/measure
 
 Result<void> save_measured(host::Disk& disk, const std::string& directory, StepNumber step,
                            const Measured& measured) {
-  const Json json = {{"step", step.value},
-                     {"seconds", measured.seconds},
-                     {"metrics", Json::parse(measured.metrics_json)},
-                     {"text", measured.text}};
+  const MeasuredJson json = {{"step", step.value},
+                             {"seconds", measured.seconds},
+                             {"metrics", MeasuredJson::parse(measured.metrics_json)},
+                             {"text", measured.text}};
   return host::replace_file(disk, path_in(directory),
-                            json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+                            json.dump(-1, ' ', false, MeasuredJson::error_handler_t::replace) + "\n");
 }
 
 std::optional<Measured> load_measured(host::Disk& disk, const std::string& directory, StepNumber step) {
@@ -29,7 +29,7 @@ std::optional<Measured> load_measured(host::Disk& disk, const std::string& direc
   if (!there.ok() || !*there) return std::nullopt;
   const auto text = host::read_text(disk, path_in(directory));
   if (!text.ok()) return std::nullopt;
-  const Json json = Json::parse(*text, nullptr, false);
+  const MeasuredJson json = MeasuredJson::parse(*text, nullptr, false);
   const bool readable = json.is_object() && json.contains("step") && json["step"].is_number_unsigned() &&
                         json.contains("seconds") && json["seconds"].is_number() && json.contains("metrics") &&
                         json["metrics"].is_object() && json.contains("text") && json["text"].is_string();

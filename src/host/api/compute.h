@@ -43,6 +43,8 @@ class Compute {
 struct Range {
   std::size_t begin = 0;
   std::size_t end = 0;
+
+  [[nodiscard]] constexpr std::size_t size() const { return end - begin; }
 };
 [[nodiscard]] constexpr Range worker_range(std::size_t n, int worker, int workers) {
   const auto w = static_cast<std::size_t>(worker);

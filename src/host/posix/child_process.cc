@@ -23,7 +23,7 @@ namespace {
 constexpr int kNotStarted = 127;
 constexpr unsigned kPrivate = 0600;
 
-double seconds(const timeval& time) {
+double seconds_of(const timeval& time) {
   return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
 }
 
@@ -124,7 +124,7 @@ void ChildProcess::collect(int options) {
     const bool by_signal = WIFSIGNALED(status);
     end_ = End{.status = by_signal ? 128 + WTERMSIG(status) : WEXITSTATUS(status),
                .by_signal = by_signal,
-               .cpu_seconds = seconds(use.ru_utime) + seconds(use.ru_stime),
+               .cpu_seconds = seconds_of(use.ru_utime) + seconds_of(use.ru_stime),
                .peak_rss_bytes = static_cast<std::uint64_t>(use.ru_maxrss) * 1024};
   }
 }

@@ -5,12 +5,6 @@
 #include <span>
 
 namespace gossamer::sparse {
-namespace {
-
-// The number of rows by which the next ones are fetched ahead of the update.
-constexpr std::size_t kUpdateAhead = 4;
-
-}  // namespace
 
 EmbeddingUpdate::EmbeddingUpdate(const Parts& parts, const LayerColumns& first, Size size) : parts_(parts) {
   if (const std::size_t width = first.own.end - first.own.begin; width < first.stride) {

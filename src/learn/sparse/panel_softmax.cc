@@ -15,8 +15,6 @@ namespace {
 
 using kernels::kPanelRows;
 
-// The number of rows by which the next ones are fetched ahead of the update.
-constexpr std::size_t kUpdateAhead = 4;
 // A factor larger than what the roundings of a sum of squares take away.
 constexpr float kRoundUp = 1 + 0x1p-10F;
 

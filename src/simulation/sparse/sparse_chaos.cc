@@ -22,7 +22,7 @@
 namespace gossamer::simulation {
 namespace {
 
-constexpr Duration kLookEvery{50'000'000};
+constexpr Duration kOutsideLookEvery{50'000'000};
 
 // State that outlives a fleet.
 struct History {
@@ -32,7 +32,7 @@ struct History {
   ProbeCounts<sparse_engine::FleetProbe> probes;
 };
 
-std::string words_of(const std::optional<sparse::HashNegativeOptions>& hashed) {
+std::string words_of_negatives(const std::optional<sparse::HashNegativeOptions>& hashed) {
   if (!hashed) return "";
   return fmt::format(", {} hash tables from step {} on, {} samples find {} rows{}", hashed->tables,
                      hashed->first_step, hashed->queries, hashed->found,
@@ -102,11 +102,11 @@ class Run {
   SparseChaosReport report_;
 };
 
-// Looks, every kLookEvery, at facts that only an outside view has.
+// Looks, every kOutsideLookEvery, at facts that only an outside view has.
 void Run::look() {
   fleet_->replace_done();
   shake();
-  fleet_->timeline().after(kLookEvery, [this] { look(); });
+  fleet_->timeline().after(kOutsideLookEvery, [this] { look(); });
 }
 
 // Kills a member shortly after a change of the view, so that a recovery is struck by the next death.
@@ -192,7 +192,7 @@ void Run::say_shape() const {
           problem.steps, problem.staleness, problem.snapshot_every,
           problem.codec == net::Codec::kF32 ? "" : fmt::format(", exchanged in {}", net::name(problem.codec)),
           problem.exchange == sparse_engine::ExchangeKind::kDslide ? ", all outputs exchanged" : "",
-          words_of(problem.hashed),
+          words_of_negatives(problem.hashed),
           problem.test_records > 0 ? fmt::format(", measured on {} records", problem.test_records) : ""));
 }
 

@@ -16,7 +16,7 @@ namespace {
 using sparse_engine::FleetQueries;
 using sparse_engine::kEvaluationDepth;
 
-constexpr Duration kLookEvery{10'000'000};
+constexpr Duration kMeasureEvery{10'000'000};
 
 }  // namespace
 
@@ -28,7 +28,7 @@ SparseMeasuring::SparseMeasuring(const TinyProblem& problem, Fleet& fleet)
 void SparseMeasuring::on(const net::Arrived& arrived) {
   if (arrived.message.channel != sparse_engine::kQueryChannel) return;
   if (follow_lead()) queries_->on(arrived.from, arrived.message);
-  if (!std::exchange(looking_, true)) fleet_.timeline().after(kLookEvery, [this] { look(); });
+  if (!std::exchange(looking_, true)) fleet_.timeline().after(kMeasureEvery, [this] { look(); });
 }
 
 // Returns whether there is a lead, and forgets what was asked of another one. A lead that was paused knows
@@ -59,7 +59,7 @@ void SparseMeasuring::look() {
     for (FleetQueries::Sending& each : queries_->take_out())
       fleet_.send(each.to, each.lane, std::move(each.message));
   }
-  fleet_.timeline().after(kLookEvery, [this] { look(); });
+  fleet_.timeline().after(kMeasureEvery, [this] { look(); });
 }
 
 void SparseMeasuring::begin_anew() {

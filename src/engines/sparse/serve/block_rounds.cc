@@ -15,8 +15,6 @@
 namespace gossamer::sparse_engine {
 namespace {
 
-std::size_t width_of(const host::Range& range) { return range.end - range.begin; }
-
 // Labels ranked for one block of queries, at most. The members' terms for so many labels fit into a message.
 constexpr std::size_t kMostCandidates = std::size_t{1} << 25;
 
@@ -68,7 +66,7 @@ std::vector<BlockRounds::Question> BlockRounds::write(const std::vector<Member>&
 
 std::optional<std::uint64_t> BlockRounds::answer_bytes(const sparse::NetworkPart& part) const {
   if (layer_ < shape_.layers())
-    return std::uint64_t{queries_} * width_of(columns_of(part, layer_)) * sizeof(float);
+    return std::uint64_t{queries_} * columns_of(part, layer_).size() * sizeof(float);
   if (layer_ == shape_.layers()) {
     return list_bytes(queries_, list_limit(part.rows, labels_)) +
            (fused_ ? fused_->found_bytes(part.rows) : 0);
@@ -96,7 +94,7 @@ void BlockRounds::take_hidden(const std::vector<Member>& members) {
 // finds nothing.
 void BlockRounds::take_columns(const Member& from) {
   const host::Range own = columns_of(*from.part, layer_);
-  const std::size_t width = width_of(own);
+  const std::size_t width = own.size();
   const std::size_t stride = hidden_.size() / queries_;
   std::vector<float> values(queries_ * width);
   copy_front(from.answer, std::as_writable_bytes(std::span(values)));

@@ -21,8 +21,6 @@
 namespace gossamer::sparse_engine {
 namespace {
 
-std::size_t width_of(const host::Range& range) { return range.end - range.begin; }
-
 Error wrong_question(std::string_view what) {
   return {.kind = ErrorKind::kBadData,
           .where = "serving",
@@ -91,9 +89,9 @@ std::vector<std::byte> PartAnswers::columns(std::size_t layer, std::size_t queri
   const host::Range own = columns_of(network_.part, layer);
   const std::size_t stride = hidden_stride(shape_, layer);
   std::vector<std::byte> bytes;
-  bytes.reserve(queries * width_of(own) * sizeof(float));
+  bytes.reserve(queries * own.size() * sizeof(float));
   for (std::size_t q = 0; q < queries; ++q)
-    append_values(out.span().subspan(q * stride + own.begin, width_of(own)), bytes);
+    append_values(out.span().subspan(q * stride + own.begin, own.size()), bytes);
   return bytes;
 }
 

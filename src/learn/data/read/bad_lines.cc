@@ -4,8 +4,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace gossamer::data {
+
+BadLine bad_at(std::size_t offset, std::string what, std::string got, std::string expected) {
+  return {.column = offset + 1,
+          .error = {.kind = ErrorKind::kBadData,
+                    .what = std::move(what),
+                    .got = std::move(got),
+                    .expected = std::move(expected),
+                    .fix = std::string(kFixLine)}};
+}
 
 BadLine line_too_long(std::size_t limit_bytes) {
   return {.column = 1,

@@ -30,6 +30,8 @@ struct BadLine {
 inline constexpr std::string_view kFixLine =
     "mend the line, or use --skip-bad N to leave out up to N bad lines";
 
+// A line that is bad at that byte.
+[[nodiscard]] BadLine bad_at(std::size_t offset, std::string what, std::string got, std::string expected);
 // A line longer than the limit.
 [[nodiscard]] BadLine line_too_long(std::size_t limit_bytes);
 // "0..N-1", or "none" for a bound of 0.

@@ -16,15 +16,6 @@ namespace {
 
 constexpr std::string_view kExpected = "ITEM ITEM ..., or ITEM ITEM ...<TAB>ITEM";
 
-BadLine bad_at(std::size_t offset, std::string what, std::string got, std::string expected) {
-  return {.column = offset + 1,
-          .error = {.kind = ErrorKind::kBadData,
-                    .what = std::move(what),
-                    .got = std::move(got),
-                    .expected = std::move(expected),
-                    .fix = std::string(kFixLine)}};
-}
-
 // Appends the names between the blanks of `text`.
 void split(std::string_view text, std::vector<std::string_view>& items) {
   for (std::size_t at = text.find_first_not_of(' '); at != std::string_view::npos;

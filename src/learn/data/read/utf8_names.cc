@@ -7,19 +7,6 @@
 #include <utility>
 
 namespace gossamer::data {
-namespace {
-
-BadLine bad_at(std::size_t offset, std::string what, std::string got, std::string expected) {
-  return {.column = offset + 1,
-          .error = {.kind = ErrorKind::kBadData,
-                    .what = std::move(what),
-                    .got = std::move(got),
-                    .expected = std::move(expected),
-                    .fix = std::string(kFixLine)}};
-}
-
-}  // namespace
-
 std::optional<BadLine> find_bad_byte(std::string_view line) {
   const auto* bytes = reinterpret_cast<const utf8proc_uint8_t*>(line.data());
   for (std::size_t at = 0; at < line.size();) {

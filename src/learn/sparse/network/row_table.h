@@ -101,6 +101,8 @@ class RowTable {
 // alone. The row need not be used afterwards.
 void prefetch_weights(const RowTable& table, std::size_t row);
 void prefetch_row(RowTable& table, std::size_t row);
+// Updates fetch rows that many rows ahead.
+inline constexpr std::size_t kUpdateAhead = 4;
 
 struct NormalInit {
   float stddev;

@@ -15,9 +15,9 @@
 namespace gossamer::sparse_engine {
 namespace {
 
-constexpr float kNone = -std::numeric_limits<float>::infinity();
+constexpr float kNoScore = -std::numeric_limits<float>::infinity();
 
-Error no_list(std::string got) {
+Error no_label_list(std::string got) {
   return {.kind = ErrorKind::kBadData,
           .where = "evaluation",
           .what = "a member gave a list of labels that none can have",
@@ -47,7 +47,7 @@ void append_list(std::span<const Scored> list, std::size_t k, std::vector<std::b
   for (const Scored& one : list) {
     if (std::isfinite(one.score)) append(one);
   }
-  while (left > 0) append({.id = 0, .score = kNone});
+  while (left > 0) append({.id = 0, .score = kNoScore});
 }
 
 Result<void> add_lists(const Slices& bytes, std::size_t k, const sparse::HeldRows& rows,
@@ -59,10 +59,11 @@ Result<void> add_lists(const Slices& bytes, std::size_t k, const sparse::HeldRow
   if (rows.shards() > 0) labels = rows.rows_of(rows.shards() - 1).end;
   for (std::size_t i = 0; i < given.size(); ++i) {
     const Scored& one = given[i];
-    if (one.score == kNone) continue;
-    if (!std::isfinite(one.score)) return no_list(fmt::format("a score of {}", one.score));
-    if (one.id >= labels) return no_list(fmt::format("label {} of {}", one.id, labels));
-    if (!rows.contains(order.row_of(one.id))) return no_list(fmt::format("label {} of another", one.id));
+    if (one.score == kNoScore) continue;
+    if (!std::isfinite(one.score)) return no_label_list(fmt::format("a score of {}", one.score));
+    if (one.id >= labels) return no_label_list(fmt::format("label {} of {}", one.id, labels));
+    if (!rows.contains(order.row_of(one.id)))
+      return no_label_list(fmt::format("label {} of another", one.id));
     lists[i / k].push_back(one);
   }
   return {};

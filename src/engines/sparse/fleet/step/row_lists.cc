@@ -16,11 +16,11 @@
 namespace gossamer::sparse_engine {
 namespace {
 
-constexpr float kNone = -std::numeric_limits<float>::infinity();
+constexpr float kNoCosine = -std::numeric_limits<float>::infinity();
 
 float rank_of(const FoundRow& one, RankedBy by) { return by == RankedBy::kInput ? one.input : one.hidden; }
 
-Error no_list(std::string got) {
+Error no_row_list(std::string got) {
   return {.kind = ErrorKind::kBadData,
           .where = "serving",
           .what = "a member gave a list of training records that none can have",
@@ -41,7 +41,7 @@ void append_rows(std::span<const FoundRow> list, std::size_t k, RankedBy by, std
   for (const FoundRow& one : list) {
     if (std::isfinite(rank_of(one, by))) append(one);
   }
-  while (left > 0) append({.row = 0, .input = kNone, .hidden = kNone});
+  while (left > 0) append({.row = 0, .input = kNoCosine, .hidden = kNoCosine});
 }
 
 Result<void> add_rows(const Slices& bytes, std::size_t k, RankedBy by, const RowShare& share,
@@ -52,11 +52,11 @@ Result<void> add_rows(const Slices& bytes, std::size_t k, RankedBy by, const Row
   for (std::size_t i = 0; i < given.size(); ++i) {
     const FoundRow& one = given[i];
     const float rank = rank_of(one, by);
-    if (rank == kNone) continue;
-    if (!std::isfinite(rank)) return no_list(fmt::format("a cosine of {}", rank));
-    if (one.row >= share.rows) return no_list(fmt::format("record {} of {}", one.row, share.rows));
+    if (rank == kNoCosine) continue;
+    if (!std::isfinite(rank)) return no_row_list(fmt::format("a cosine of {}", rank));
+    if (one.row >= share.rows) return no_row_list(fmt::format("record {} of {}", one.row, share.rows));
     if (!holds_instance(share.rows, share.held, one.row))
-      return no_list(fmt::format("record {} of another", one.row));
+      return no_row_list(fmt::format("record {} of another", one.row));
     lists[i / k].push_back(one);
   }
   return {};
