@@ -10,6 +10,17 @@ namespace gossamer::simulation {
 
 using membership::ToCoordinator;
 
+namespace {
+
+// The installed placement gives things to the member's node: to this life, or to the one before.
+bool was_given_things(const cluster::Member& member) {
+  return std::ranges::any_of(member.installed().holdings(), [&](const membership::Holding& holding) {
+    return NodeId(holding.node()) == member.self().node;
+  });
+}
+
+}  // namespace
+
 Liar::Liar(Lies lies, std::uint64_t seed, std::uint64_t things)
     : lies_(lies),
       rng_(seed, Purpose::kFault, 13),
@@ -65,7 +76,7 @@ void Liar::falsify(ToCoordinator& said, const cluster::Member& member, StepNumbe
     claim_progress(*frozen.mutable_progress(), member, steps);
     // A life that has just begun would say with copies that it holds the things of the life before, and has
     // lost steps.
-    if (steps == StepNumber()) return;
+    if (steps == StepNumber() || (frozen.copies().empty() && was_given_things(member))) return;
     for (std::uint64_t thing = 0; thing < things_; ++thing) frozen.add_copies(thing);
   }
 }
