@@ -42,9 +42,9 @@ TEST(RunConfiguration, FirstWordsSayWhatIsNeeded) {
   EXPECT_EQ(run_words("sparse", Needs::kSupply), "supply-2 sparse");
   one.supply.reset();
   EXPECT_EQ(run_configuration_bytes(one), "sparse gossamer 7.8\n" + one.own);
-  const auto newer = read_run_configuration("supply-2 sparse gossamer 9.0\nany bytes");
+  const auto newer = read_run_configuration("supply-3 sparse gossamer 9.0\nany bytes");
   ASSERT_TRUE(newer.ok());
-  EXPECT_EQ(newer->engine, "supply-2");
+  EXPECT_EQ(newer->engine, "supply-3");
   EXPECT_EQ(newer->supply, std::nullopt);
 }
 

@@ -212,7 +212,7 @@ class TrainNodes(WithNodes):
         self.lose(out, "2")
         done = running.finish()
         self.assertEqual(done.status, 0, done.err)
-        self.assertEqual(done.err.count("test records"), 1, done.err)
+        self.assertEqual(done.err.count("test records\n  P@1"), 1, done.err)
         self.expect_measured(out, self.test_path, json.loads(done.out))
 
     # Nodes measure texts, too, some with labels that the model does not know, or without labels.
