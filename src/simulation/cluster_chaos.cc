@@ -19,6 +19,21 @@ constexpr Duration kAnswerTime{5'000'000'000};
 constexpr Duration kChangeTime{5'000'000'000};
 constexpr Instant kFirstFault{5'000'000'000};
 
+// Coordinators that come back at once, and are killed again while members dial them. Drawn one by one, two
+// kills are hardly ever so near to each other. So they come to one run of thirty, beside the other faults.
+std::vector<Fault> killed_twice(std::uint64_t seed, Instant last) {
+  constexpr std::size_t kPairs = 6;
+  std::vector<Fault> faults = draw_faults(seed, {FaultKind::kKillCoordinator}, kPairs, kFirstFault, last);
+  for (std::size_t i = 0; i < kPairs; ++i) {
+    faults[i].lasts = from_milliseconds(150);
+    faults[i].other = 0;  // the store is there
+    Fault again = faults[i];
+    again.at = again.at + from_milliseconds(250 + 50 * static_cast<double>(i));
+    faults.push_back(again);
+  }
+  return faults;
+}
+
 std::vector<Fault> faults_of(const ChaosOptions& options) {
   if (!options.script.empty()) return options.script;
   std::vector<FaultKind> kinds = options.kinds;
@@ -32,6 +47,10 @@ std::vector<Fault> faults_of(const ChaosOptions& options) {
                                FaultKind::kPauseCoordinator, FaultKind::kPauseCoordinator});
   }
   std::vector<Fault> faults = draw_faults(options.seed, kinds, options.faults, kFirstFault, last);
+  if (options.kinds.empty() && options.faults > 0 && options.seed % 30 == 22) {
+    const auto twice = killed_twice(options.seed + 1, last);
+    faults.insert(faults.end(), twice.begin(), twice.end());
+  }
   // Little else can happen after a Stop. So it comes to one run of thirty, beside the other faults.
   if (options.kinds.empty() && options.faults > 0 && options.seed % 30 == 7) {
     const auto stop = draw_faults(options.seed + 1, {FaultKind::kStop}, 1, kFirstFault, last);
