@@ -17,6 +17,8 @@ function(gossamer_module name)
     # headers that all of them read. EACH_ALONE is for sources that are compiled for several processors.
     if(GOSSAMER_SANITIZE AND GOSSAMER_UNITY AND NOT M_EACH_ALONE)
       set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+      # A source that another one includes looks like a header to this warning. The release build has it.
+      target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
     endif()
   else()
     add_library(${target} INTERFACE)
