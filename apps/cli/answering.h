@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Opens what answers queries of a model: this process, or with --nodes several nodes. Each node
-// has a part of the network and of the training records, and this process has only names and
-// weighting. Thread rule: one thread.
+// The flags that say which model is opened for queries, and where: in this process, or with --nodes in
+// several nodes. Thread rule: one thread.
 #pragma once
 
 #include <cstddef>
@@ -13,9 +12,8 @@
 #include "apps/cli/arguments.h"
 #include "apps/cli/command.h"
 #include "base/result.h"
-#include "commands/predict/prediction.h"
-#include "commands/serve_fleet/serving_fleet.h"
-#include "engines/sparse/model/model.h"
+#include "commands/engine/engine_entry.h"
+#include "commands/engine/model_requests.h"
 #include "run/node_host.h"
 
 namespace gossamer::cli {
@@ -28,34 +26,18 @@ struct AnswerFlags {
   std::string nodes;    // empty: this process
   std::string join_at;  // empty: processes of this machine
 };
-// Adds DIR, --net-alone, --retrieval, --nodes and --join-at.
+// Adds --nodes and --join-at.
+void add_nodes(Parser& parser, AnswerFlags& flags);
+// Adds DIR, --net-alone, --retrieval and those two.
 void add_answering(Parser& parser, AnswerFlags& flags);
-void add_nodes(Parser& parser, std::string& nodes, std::string& join_at);
 
-struct Answering {
-  std::unique_ptr<commands::ServingFleet> fleet;  // null: this process has the network
-  std::unique_ptr<commands::PredictSession> session;
-};
-// Opens a model. `stop` is asked while it waits for nodes, and may be empty. kUsage for
-// flags that do not go together.
-[[nodiscard]] Result<Answering> open_answering(Context& context, const run::NodeHost& host,
-                                               const AnswerFlags& flags, std::size_t top,
-                                               const std::function<bool()>& stop);
-
-struct NodesRequest {
-  const std::string& directory;
-  const std::string& nodes;
-  const std::string& join_at;
-  bool net_alone = false;
-  sparse_engine::Retrieval retrieval = sparse_engine::Retrieval::kExact;
-  std::function<bool()> stop = {};
-};
-struct ModelNodes {
-  sparse_engine::Model model;  // without its network
-  std::unique_ptr<commands::ServingFleet> fleet;
-};
-// Starts the nodes of a model, and returns when they are ready. kUsage for what nodes cannot do.
-[[nodiscard]] Result<ModelNodes> open_model_nodes(Context& context, const run::NodeHost& host,
-                                                  const NodesRequest& request);
+// The model that the flags name. kUsage for flags that do not go together. `stop` is asked while it waits for
+// nodes, and may be empty.
+[[nodiscard]] Result<commands::OpenModel> model_to_open(Context& context, const AnswerFlags& flags,
+                                                        std::size_t top, std::function<bool()> stop);
+// Opens it with its engine's function for queries.
+[[nodiscard]] Result<std::unique_ptr<commands::QuerySession>> open_answering(
+    Context& context, const run::NodeHost& host,
+    commands::EngineEntry::OpenSession commands::EngineEntry::* open, const commands::OpenModel& model);
 
 }  // namespace gossamer::cli

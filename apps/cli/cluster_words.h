@@ -19,11 +19,6 @@
 
 namespace gossamer::cli {
 
-// Engines, as the configuration of a run names them (node/run_configuration.h).
-inline constexpr std::string_view kCheckEngine = "check";
-inline constexpr std::string_view kSparseEngine = "sparse";
-inline constexpr std::string_view kServingEngine = "sparse-serving";
-
 // "HOST:PORT" of the flag or argument `word`.
 [[nodiscard]] Result<host::Endpoint> parse_at(std::string_view text, std::string_view word);
 

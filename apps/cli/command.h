@@ -13,6 +13,7 @@
 
 #include "apps/cli/console.h"
 #include "base/result.h"
+#include "commands/engine/engine_list.h"
 #include "host/api/clock.h"
 #include "host/api/disk.h"
 
@@ -20,6 +21,7 @@ namespace gossamer::cli {
 
 // The objects that a command may use. They live as long as the program.
 struct Context {
+  const commands::EngineList& engines;
   host::Disk& disk;
   const host::Clock& clock;
   StderrConsole& console;

@@ -9,15 +9,13 @@
 #include "apps/cli/cluster_words.h"
 #include "apps/cli/command.h"
 #include "apps/cli/machine.h"
-#include "apps/cli/train_settings.h"
-#include "commands/train/train_run.h"
-#include "commands/train_fleet/lead_runner.h"
-#include "engines/check/check_config.h"
-#include "engines/check/check_workload.h"
+#include "commands/engine/config_words.h"
+#include "commands/engine/engine_list.h"
+#include "commands/lead.h"
+#include "commands/run/train_run.h"
 #include "host/posix/signals.h"
 #include "node/coordinator_node.h"
 #include "node/places.h"
-#include "node/run_configuration.h"
 #include "run/lead_file.h"
 
 namespace gossamer::cli {
@@ -39,10 +37,19 @@ struct CoordinatorFlags {
   bool resume = false;
 };
 
-Parser make_coordinator_parser(const Command& self, CoordinatorFlags& flags) {
-  Parser parser({self.name, self.help,
-                 fmt::format("Keys of check, which shows that a fleet works:\n{}\n{}",
-                             check::check_config_help(), self.example)});
+// Engines whose runs have nothing but keys are led by their names.
+bool is_led_by_name(const commands::EngineEntry& engine) { return engine.workload != nullptr; }
+
+Parser make_coordinator_parser(const commands::EngineList& engines, const Command& self,
+                               CoordinatorFlags& flags) {
+  constexpr std::size_t kWidth = 16;
+  std::string footer;
+  for (const commands::EngineEntry& engine : engines.all()) {
+    if (!is_led_by_name(engine)) continue;
+    footer += fmt::format("Keys of {}, which {}:\n{}\n", engine.name, engine.help,
+                          settings::help_lines(engine.keys->defaults(), kWidth));
+  }
+  Parser parser({self.name, self.help, footer + std::string(self.example)});
   parser
       .add_option("CONFIG", flags.config,
                   "what the run does: check, or what 'train' takes: a preset or a TOML file")
@@ -73,15 +80,6 @@ Result<run::LeadFile> kept_file(Context& context, const CoordinatorFlags& flags)
   return run::read_lead_file(context.disk, flags.out);
 }
 
-Error other_than_kept(const std::string& path, std::string got, std::string expected) {
-  return {.kind = ErrorKind::kUsage,
-          .where = path,
-          .what = "the run in this directory has other keys",
-          .got = std::move(got),
-          .expected = std::move(expected),
-          .fix = "leave the keys out, or start a new run in another directory"};
-}
-
 // The user's flags, on top of the directory's run. A store may have moved. An empty
 // one is noticed when it is loaded.
 Result<run::LeadFile> merged(run::LeadFile file, const CoordinatorFlags& flags) {
@@ -92,20 +90,6 @@ Result<run::LeadFile> merged(run::LeadFile file, const CoordinatorFlags& flags) 
   if (!first.ok()) return first.error();
   file.first = *first;
   return file;
-}
-
-Result<check::CheckConfig> check_config(const run::LeadFile& file, const CoordinatorFlags& flags) {
-  if (file.settings.empty()) return check::parse_check_config(flags.settings);
-  const auto before = check::parse_check_config(file.settings);
-  if (!before.ok()) return before.error();
-  std::vector<std::string> settings = file.settings;
-  settings.insert(settings.end(), flags.settings.begin(), flags.settings.end());
-  const auto wanted = check::parse_check_config(settings);
-  if (wanted.ok() && *wanted != *before) {
-    return other_than_kept(run::lead_file_path(flags.out), fmt::format("{}", fmt::join(flags.settings, " ")),
-                           fmt::format("{}", fmt::join(file.settings, " ")));
-  }
-  return wanted;
 }
 
 Result<node::CoordinatorOptions> coordinator_options(Context& context, const CoordinatorFlags& flags,
@@ -149,22 +133,8 @@ Result<void> print_join_line(Context& context, const node::CoordinatorNode& lead
   return context.output.flush();
 }
 
-// The options of a coordinator that leads the check.
-Result<node::CoordinatorOptions> check_options(Context& context, const CoordinatorFlags& flags,
-                                               const run::LeadFile& file, const check::CheckConfig& config) {
-  auto options = coordinator_options(context, flags, file);
-  if (!options.ok()) return options;
-  options->configuration = node::run_configuration_bytes({.engine = std::string(kCheckEngine),
-                                                          .program = program_name(),
-                                                          .own = check::check_config_bytes(config)});
-  options->file.engine = kCheckEngine;
-  options->file.settings.clear();
-  for (const settings::Key& key : check::check_keys().all())
-    options->file.settings.push_back(fmt::format("{}={}", key.name, check::check_keys().get(config, key)));
-  return options;
-}
-
-Result<ExitStatus> lead_check(Context& context, const CoordinatorFlags& flags) {
+Result<ExitStatus> lead_by_name(Context& context, const CoordinatorFlags& flags,
+                                const commands::EngineEntry& engine) {
   auto kept = kept_file(context, flags);
   if (!kept.ok()) return kept.error();
   const auto file = merged(*std::move(kept), flags);
@@ -173,44 +143,34 @@ Result<ExitStatus> lead_check(Context& context, const CoordinatorFlags& flags) {
   own.threads = "1";
   auto machine = Machine::create(context, own);
   if (!machine.ok()) return machine.error();
-  const auto config = check_config(*file, flags);
-  if (!config.ok()) return config.error();
-  if (!file->engine.empty() && file->engine != kCheckEngine)
-    return other_than_kept(run::lead_file_path(flags.out), flags.config, "a run of " + file->engine);
-  auto options = check_options(context, flags, *file, *config);
+  auto options = coordinator_options(context, flags, *file);
   if (!options.ok()) return options.error();
-  check::CheckWorkload workload(*config);
-  options->tracks = workload.tracks();
-
   const host::PosixSignals signals;
-  auto node = node::CoordinatorNode::start((*machine).host(), std::move(*options), workload);
-  if (!node.ok()) return node.error();
-  std::string token;
-  if ((*node)->new_run()) {
-    auto made = (*node)->new_token("printed at the start");
-    if (!made.ok()) return made.error();
-    token = *std::move(made);
-  }
-  if (auto told = print_join_line(context, **node, token); !told.ok()) return told.error();
-  if (auto done = (*node)->run([&signals] { return signals.stop_requested(); }); !done.ok())
-    return done.error();
+  const run::NodeHost host = (*machine).host();
+  auto lead = commands::KeyedLead::start(
+      host,
+      {.engine = engine, .words = flags.settings, .directory = flags.out, .options = *std::move(options)});
+  if (!lead.ok()) return lead.error();
+  const auto token = (*lead)->first_token();
+  if (!token.ok()) return token.error();
+  node::CoordinatorNode& node = (*lead)->node();
+  if (auto told = print_join_line(context, node, *token); !told.ok()) return told.error();
+  if (auto done = node.run([&signals] { return signals.stop_requested(); }); !done.ok()) return done.error();
   return signals.stop_requested() ? 128 + signals.signal_number() : 0;
 }
 
 // Reads the config that the user wrote, as 'train' does.
-Result<commands::TrainRequest> train_request(Context& context, const CoordinatorFlags& flags,
-                                             FunctionRef<bool()> stop) {
-  auto settings =
-      all_settings(context, {.config = flags.config, .overrides = flags.settings, .other_words = {"check"}});
-  if (!settings.ok()) return settings.error();
-  sparse_engine::TrainConfig config;
-  if (auto done = sparse_engine::train_keys().apply(config, *settings); !done.ok()) return done.error();
-  if (auto done = sparse_engine::validate(config); !done.ok()) return done.error();
-  return commands::TrainRequest{.directory = absolute_path(flags.out),
-                                .resume = flags.resume ? run::Continue::kResume : run::Continue::kNo,
-                                .config = config,
-                                .settings = std::move(*settings),
-                                .stop_requested = stop};
+Result<commands::ChosenConfig> chosen_config(Context& context, const CoordinatorFlags& flags) {
+  std::vector<std::string_view> names;
+  for (const commands::EngineEntry& engine : context.engines.all()) {
+    if (is_led_by_name(engine)) names.push_back(engine.name);
+  }
+  auto chosen =
+      commands::choose_config(context.disk, context.engines,
+                              {.config = flags.config, .overrides = flags.settings, .other_words = names});
+  if (!chosen.ok()) return chosen;
+  if (auto done = chosen->engine.check(chosen->values); !done.ok()) return done.error();
+  return chosen;
 }
 
 // The options of a lead. The coordinator's own directory lies in the run's directory.
@@ -233,35 +193,43 @@ Result<node::CoordinatorOptions> lead_options(Context& context, CoordinatorFlags
 Result<ExitStatus> lead_training(Context& context, const CoordinatorFlags& flags) {
   const host::PosixSignals signals;
   const auto stop = [&signals] { return signals.stop_requested(); };
-  auto request = train_request(context, flags, stop);
-  if (!request.ok()) return request.error();
+  const auto chosen = chosen_config(context, flags);
+  if (!chosen.ok()) return chosen.error();
+  const auto able =
+      context.engines.ability(chosen->engine, &commands::EngineEntry::prepare, "trains", "CONFIG");
+  if (!able.ok()) return able.error();
   auto options = lead_options(context, flags);
   if (!options.ok()) return options.error();
   auto machine = Machine::create(context, flags.common);
   if (!machine.ok()) return machine.error();
-  const run::NodeHost host = (*machine).host();
-  commands::LeadRunner runner(
-      host, {.lead = *std::move(options),
-             .engine = std::string(kSparseEngine),
-             .leads = [&context](const node::CoordinatorNode& lead, const std::string& token) {
-               return print_join_line(context, lead, token);
-             }});
-  request->runner = &runner;
-  const auto result = commands::run_training(host, *request);
+  const commands::RunRequest request{
+      .directory = absolute_path(flags.out),
+      .resume = flags.resume ? run::Continue::kResume : run::Continue::kNo,
+      .config = chosen->values,
+      .settings = chosen->settings,
+      .stop_requested = stop,
+      .lead = commands::LeadOptions{
+          .lead = *std::move(options),
+          .leads = [&context](const node::CoordinatorNode& lead, const std::string& token) {
+            return print_join_line(context, lead, token);
+          }}};
+  const auto result = commands::run_training((*machine).host(), chosen->engine, request);
   if (!result.ok()) return result.error();
   if (result->stopped) return signals.stop_requested() ? 128 + signals.signal_number() : 0;
   context.output.line(
-      fmt::format("the model is in {0}/model; try: gossamer predict {0} ...", request->directory));
+      fmt::format("the model is in {0}/model; try: gossamer predict {0} ...", request.directory));
   return 0;
 }
 
 Result<ExitStatus> run(Context& context, const Command& self, std::span<const std::string> arguments) {
   CoordinatorFlags flags;
-  auto parser = make_coordinator_parser(self, flags);
+  auto parser = make_coordinator_parser(context.engines, self, flags);
   auto parsed = parser.parse(arguments);
   if (!parsed.ok()) return parsed.error();
   if (*parsed == Parsed::kHelp) return context.output.write(parser.help()), 0;
-  return flags.config == kCheckEngine ? lead_check(context, flags) : lead_training(context, flags);
+  const commands::EngineEntry* const named = context.engines.find(flags.config);
+  const bool by_name = named != nullptr && is_led_by_name(*named);
+  return by_name ? lead_by_name(context, flags, *named) : lead_training(context, flags);
 }
 
 }  // namespace

@@ -2,84 +2,52 @@
 //
 // gossamer data import, data inspect.
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 
 #include "apps/cli/arguments.h"
 #include "apps/cli/command.h"
 #include "apps/cli/machine.h"
-#include "base/human_bytes.h"
 #include "base/nearest_name.h"
+#include "commands/engine/engine_list.h"
 #include "commands/records/data_import.h"
-#include "commands/records/dictionary_import.h"
-#include "commands/records/record_formats.h"
 
 namespace gossamer::cli {
 namespace {
 
-constexpr std::array<std::string_view, 5> kKinds = {"xmc", "jsonl", "sessions", "text", "dictionary"};
+// A kind of data, and the engine that imports it.
+struct FoundKind {
+  const commands::EngineEntry& engine;
+  const commands::ImportKind& kind;
+};
 
-Result<data::RecordFormat> parse_kind(const std::string& word) {
-  if (const auto format = data::record_format(word); format.has_value()) return *format;
+Result<FoundKind> find_kind(const commands::EngineList& engines, const std::string& word) {
+  std::vector<std::string_view> names;
+  for (const commands::EngineEntry& engine : engines.all()) {
+    for (const commands::ImportKind& kind : engine.import_kinds) {
+      if (kind.name == word) return FoundKind{.engine = engine, .kind = kind};
+      names.push_back(kind.name);
+    }
+  }
   return Error{.kind = ErrorKind::kUsage,
                .where = {},
                .what = fmt::format("there is no kind of data '{}'", word),
                .got = {},
-               .expected = fmt::format("a kind such as '{}'", nearest_name(word, kKinds)),
+               .expected = fmt::format("a kind such as '{}'", nearest_name(word, names)),
                .fix = "'gossamer data import --help' lists the kinds"};
 }
 
-std::string summary_json(const commands::DataImportResult& result) {
-  nlohmann::ordered_json json = {{"records", result.report.records},
-                                 {"features", result.report.features},
-                                 {"labels", result.report.labels},
-                                 {"bytes", result.report.bytes},
-                                 {"skipped", result.report.skipped},
-                                 {"format", commands::name(result.format)},
-                                 {"skipped_examples", nlohmann::ordered_json::array()},
-                                 {"path", result.path}};
-  for (const Error& example : result.report.examples) json["skipped_examples"].push_back(example.message());
-  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-}
-
-std::string summary_text(const commands::DataImportResult& result) {
-  std::string text =
-      fmt::format(fmt::runtime(commands::row_of(result.format).told), run::human_count(result.report.records),
-                  run::human_count(result.report.features), run::human_count(result.report.labels));
-  return text + fmt::format(" ({}; {} read, {} bad lines left out) in {}\n", commands::name(result.format),
-                            human_bytes(result.report.bytes), run::human_count(result.report.skipped),
-                            result.path);
-}
-
-std::string report_json(const text::DictionaryReport& report, const std::string& directory) {
-  const nlohmann::ordered_json json = {{"definitions", report.definitions},
-                                       {"headwords", report.headwords},
-                                       {"train", report.train},
-                                       {"test", report.test},
-                                       {"near_copies", report.near_copies},
-                                       {"path", directory}};
-  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-}
-
-std::string report_text(const text::DictionaryReport& report, const std::string& directory) {
-  return fmt::format(
-      "{} definitions of {} headwords: {} to train on in {}/records.jsonl, {} held out in {}/test.jsonl\n"
-      "({} more would have been held out, but another definition says nearly the same)\n",
-      run::human_count(report.definitions), run::human_count(report.headwords),
-      run::human_count(report.train), directory, run::human_count(report.test), directory,
-      run::human_count(report.near_copies));
-}
-
-Result<ExitStatus> import_dictionary(Context& context, const CommonFlags& flags,
-                                     const commands::DictionaryImportRequest& request) {
-  auto machine = Machine::create(context, flags);
-  if (!machine.ok()) return machine.error();
-  auto report = commands::import_dictionary_files((*machine).host(), request);
-  if (!report.ok()) return report.error();
-  context.output.write(flags.json ? report_json(*report, request.directory) + "\n"
-                                  : report_text(*report, request.directory));
-  return 0;
+// "xmc (libsvm/XMLC text), text (plain words) or dictionary".
+std::string kinds_help(const commands::EngineList& engines) {
+  std::vector<std::string> words;
+  for (const commands::EngineEntry& engine : engines.all()) {
+    for (const commands::ImportKind& kind : engine.import_kinds)
+      words.push_back(kind.help.empty() ? std::string(kind.name)
+                                        : fmt::format("{} ({})", kind.name, kind.help));
+  }
+  const std::string last = words.back();
+  words.pop_back();
+  return fmt::format("{} or {}", fmt::join(words, ", "), last);
 }
 
 // Refuses flags that would do nothing for this kind of data.
@@ -111,69 +79,65 @@ Result<void> check_sources(const std::vector<std::string>& sources) {
                .fix = "join the inputs before: cat A B | gossamer data import ..."};
 }
 
-Result<ExitStatus> run_import(Context& context, const Command& self, std::span<const std::string> arguments) {
-  CommonFlags flags;
-  std::string kind;
+struct ImportFlags {
+  CommonFlags common;
+  commands::ImportFiles wanted;
   std::string skip_bad = "0";
   std::string held_out = "5000";
-  bool plain = false;
-  std::vector<std::string> keep;
-  commands::DataImportRequest request;
+};
+
+Parser make_import_parser(Context& context, const Command& self, ImportFlags& flags) {
+  commands::ImportFiles& wanted = flags.wanted;
   Parser parser({self.name, self.help, self.example});
-  parser
-      .add_option("KIND", kind,
-                  "xmc (libsvm/XMLC text), jsonl ({\"text\" [, \"context\"]|\"features\", \"labels\"}), "
-                  "sessions (ITEM ITEM "
-                  "... [TAB TARGET]), text (plain words) or dictionary")
+  parser.add_option("KIND", wanted.kind, kinds_help(context.engines)).required().type_name("");
+  parser.add_option("SRC", wanted.sources, "files, plain, .gz or .zst; - is standard input")
       .required()
       .type_name("");
-  parser.add_option("SRC", request.sources, "files, plain, .gz or .zst; - is standard input")
-      .required()
-      .type_name("");
-  parser.add_option("--out", request.directory, "directory for the records, missing or empty")
+  parser.add_option("--out", wanted.directory, "directory for the records, missing or empty")
       .required()
       .type_name("DIR");
-  parser.add_option("--skip-bad", skip_bad, "leave out up to N bad lines; default 0").type_name("N");
-  parser.add_option("--test", held_out, "dictionary: definitions to hold out for testing; default 5000")
+  parser.add_option("--skip-bad", flags.skip_bad, "leave out up to N bad lines; default 0").type_name("N");
+  parser.add_option("--test", flags.held_out, "dictionary: definitions to hold out for testing; default 5000")
       .type_name("N");
-  parser.add_option("--keep", keep, "dictionary: no definition of this headword is held out; may be repeated")
+  parser
+      .add_option("--keep", wanted.keep,
+                  "dictionary: no definition of this headword is held out; may be repeated")
       .type_name("WORD")
       .one_value_each();
   parser.add_flag(
-      "--plain", plain,
+      "--plain", wanted.plain,
       "dictionary: definitions only; else each makes a second record with a \"context\" from others");
-  add_threads(parser, flags);
-  add_json(parser, flags, "one JSON object with the counts");
-  add_quiet(parser, flags);
+  add_threads(parser, flags.common);
+  add_json(parser, flags.common, "one JSON object with the counts");
+  add_quiet(parser, flags.common);
+  return parser;
+}
+
+Result<ExitStatus> run_import(Context& context, const Command& self, std::span<const std::string> arguments) {
+  ImportFlags flags;
+  auto parser = make_import_parser(context, self, flags);
   auto parsed = parser.parse(arguments);
   if (!parsed.ok()) return parsed.error();
   if (*parsed == Parsed::kHelp) return context.output.write(parser.help()), 0;
 
-  if (std::ranges::find(kKinds, kind) != kKinds.end()) {
-    if (auto done = check_flags(parser, kind); !done.ok()) return done.error();
+  commands::ImportFiles& wanted = flags.wanted;
+  const auto found = find_kind(context.engines, wanted.kind);
+  if (found.ok()) {
+    if (auto done = check_flags(parser, wanted.kind); !done.ok()) return done.error();
   }
-  if (auto done = check_sources(request.sources); !done.ok()) return done.error();
-  if (kind == "dictionary") {
-    auto test = parse_count(held_out, {.flag = "--test", .min = 0, .max = UINT32_MAX});
-    if (!test.ok()) return test.error();
-    return import_dictionary(context, flags,
-                             {.sources = request.sources,
-                              .directory = request.directory,
-                              .test = static_cast<std::uint32_t>(*test),
-                              .keep = keep,
-                              .context = !plain});
-  }
-  auto format = parse_kind(kind);
-  if (!format.ok()) return format.error();
-  request.kind = *format;
-  auto count = parse_count(skip_bad, {.flag = "--skip-bad", .min = 0, .max = UINT32_MAX});
+  if (auto done = check_sources(wanted.sources); !done.ok()) return done.error();
+  if (!found.ok()) return found.error();
+  const auto test = parse_count(flags.held_out, {.flag = "--test", .min = 0, .max = UINT32_MAX});
+  if (!test.ok()) return test.error();
+  wanted.held_out = static_cast<std::uint32_t>(*test);
+  const auto count = parse_count(flags.skip_bad, {.flag = "--skip-bad", .min = 0, .max = UINT32_MAX});
   if (!count.ok()) return count.error();
-  request.skip_bad = *count;
-  auto machine = Machine::create(context, flags);
+  wanted.skip_bad = *count;
+  auto machine = Machine::create(context, flags.common);
   if (!machine.ok()) return machine.error();
-  auto result = commands::import_data((*machine).host(), request);
-  if (!result.ok()) return result.error();
-  context.output.write(flags.json ? summary_json(*result) + "\n" : summary_text(*result));
+  const auto report = found->engine.import((*machine).host(), wanted);
+  if (!report.ok()) return report.error();
+  context.output.write(flags.common.json ? report->json + "\n" : report->text);
   return 0;
 }
 

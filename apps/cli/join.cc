@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // gossamer join: this machine becomes a node of a run.
+#include "commands/join.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,16 +16,10 @@
 #include "apps/cli/command.h"
 #include "apps/cli/machine.h"
 #include "cluster/admission/token.h"
-#include "commands/serve_fleet/serving_job.h"
-#include "commands/train_fleet/member_job.h"
-#include "engines/check/check_engine.h"
-#include "engines/sparse/fleet/fleet_engine.h"
-#include "engines/sparse/serve/serving_engine.h"
 #include "host/api/files.h"
 #include "host/posix/environment.h"
 #include "host/posix/route.h"
 #include "host/posix/signals.h"
-#include "node/configured_engine.h"
 #include "node/member_node.h"
 
 namespace gossamer::cli {
@@ -185,34 +181,6 @@ Result<node::MemberOptions> member_options(Context& context, const JoinFlags& fl
   return options;
 }
 
-// The engines of this program, as node `self` of a run has them.
-std::vector<node::ConfiguredEngine::Kind> engines(const Context& context, const run::NodeHost& host,
-                                                  cluster::MemberProcess& process, NodeId self) {
-  return {{.name = std::string(kCheckEngine),
-           .make =
-               [&context, &process](const node::Supplied&) {
-                 return std::make_unique<check::CheckEngine>(
-                     process, check::CheckEngine::Options{.clock = &context.clock});
-               }},
-          {.name = std::string(kSparseEngine),
-           .needs = node::Needs::kSupply,
-           .make =
-               [&host, &process, self](const node::Supplied& supplied) {
-                 return std::make_unique<sparse_engine::FleetEngine>(
-                     process,
-                     [&host, supplied, self](const std::string& configuration) {
-                       return commands::make_member_job(host, configuration, supplied, self);
-                     },
-                     &host.clock);
-               }},
-          {.name = std::string(kServingEngine), .make = [&host, &process](const node::Supplied&) {
-             return std::make_unique<sparse_engine::ServingEngine>(
-                 process, [&host](const std::string& configuration) {
-                   return commands::make_serving_job(host, configuration);
-                 });
-           }}};
-}
-
 Result<ExitStatus> join(Context& context, const JoinFlags& flags) {
   auto options = member_options(context, flags);
   if (!options.ok()) return options.error();
@@ -224,14 +192,7 @@ Result<ExitStatus> join(Context& context, const JoinFlags& flags) {
   if (options->memory_bytes == 0) options->memory_bytes = host.compute.memory_limit_bytes();
 
   const std::string directory = absolute_path(options->directory.path);
-  auto node =
-      node::MemberNode::start(host, std::move(*options), [&](cluster::MemberProcess& process, NodeId self) {
-        return std::make_unique<node::ConfiguredEngine>(
-            host.disk, process,
-            node::ConfiguredEngine::Options{.kinds = engines(context, host, process, self),
-                                            .program = program_name(),
-                                            .supply = {.directory = directory, .seed = self.value}});
-      });
+  auto node = commands::start_member(host, context.engines, std::move(*options), directory);
   if (!node.ok()) return node.error();
   const host::PosixSignals signals;  // up to here, Ctrl-C ends the process at once
   if (auto done = (*node)->run(signals); !done.ok()) return done.error();

@@ -9,7 +9,7 @@
 #include "apps/cli/command.h"
 #include "apps/cli/line_input.h"
 #include "apps/cli/machine.h"
-#include "commands/predict/prediction.h"
+#include "commands/engine/query_session.h"
 
 namespace gossamer::cli {
 namespace {
@@ -20,9 +20,9 @@ struct PredictFlags {
   std::vector<std::string> queries;
 };
 
-Result<void> answer_arguments(Context& context, commands::PredictSession& session,
+Result<void> answer_arguments(Context& context, commands::QuerySession& session,
                               const std::vector<std::string>& texts) {
-  std::vector<commands::PredictSession::Query> queries;
+  std::vector<commands::Query> queries;
   queries.reserve(texts.size());
   for (std::size_t i = 0; i < texts.size(); ++i) {
     queries.push_back({.text = texts[i], .place = fmt::format("argument {}", i + 1)});
@@ -31,14 +31,14 @@ Result<void> answer_arguments(Context& context, commands::PredictSession& sessio
 }
 
 // Answers the lines that have arrived before it waits for more. Blank lines are no queries.
-Result<void> answer_stdin(Context& context, commands::PredictSession& session) {
+Result<void> answer_stdin(Context& context, commands::QuerySession& session) {
   LineInput input;
   std::uint64_t number = 0;
   for (;;) {
     auto lines = input.next();
     if (!lines.ok()) return lines.error();
     if ((*lines).empty()) return {};
-    std::vector<commands::PredictSession::Query> queries;
+    std::vector<commands::Query> queries;
     for (std::string& line : *lines) {
       ++number;
       if (line.find_first_not_of(" \t") == std::string::npos) continue;
@@ -55,16 +55,18 @@ Result<void> answer_stdin(Context& context, commands::PredictSession& session) {
 Result<ExitStatus> predict(Context& context, const PredictFlags& flags) {
   auto top = parse_count(flags.answer.top, {.flag = "--top", .min = 1, .max = 10'000});
   if (!top.ok()) return top.error();
+  const auto model = model_to_open(context, flags.answer, *top, {});
+  if (!model.ok()) return model.error();
   auto machine = Machine::create(context, flags.common);
   if (!machine.ok()) return machine.error();
   const run::NodeHost host = (*machine).host();
-  auto answering = open_answering(context, host, flags.answer, *top, {});
+  auto answering = open_answering(context, host, &commands::EngineEntry::predict, *model);
   if (!answering.ok()) return answering.error();
   if (flags.queries.empty() && context.console.terminal() && ::isatty(STDIN_FILENO) != 0) {
     host.say("one query a line; Ctrl-D ends");
   }
-  const auto done = flags.queries.empty() ? answer_stdin(context, *answering->session)
-                                          : answer_arguments(context, *answering->session, flags.queries);
+  const auto done = flags.queries.empty() ? answer_stdin(context, **answering)
+                                          : answer_arguments(context, **answering, flags.queries);
   if (!done.ok()) return done.error();
   return 0;
 }

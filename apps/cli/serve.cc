@@ -9,8 +9,7 @@
 #include "apps/cli/arguments.h"
 #include "apps/cli/command.h"
 #include "apps/cli/machine.h"
-#include "commands/predict/prediction.h"
-#include "commands/predict/prediction_service.h"
+#include "commands/engine/prediction_service.h"
 #include "host/api/endpoint.h"
 #include "host/posix/http_server.h"
 #include "host/posix/signals.h"
@@ -87,13 +86,14 @@ Result<ExitStatus> serve(Context& context, const ServeFlags& flags) {
   if (!machine.ok()) return machine.error();
   const run::NodeHost host = (*machine).host();
   const host::PosixSignals signals;
-  auto answering =
-      open_answering(context, host, flags.answer, top, [&signals] { return signals.stop_requested(); });
+  const auto model =
+      model_to_open(context, flags.answer, top, [&signals] { return signals.stop_requested(); });
+  if (!model.ok()) return model.error();
+  auto answering = open_answering(context, host, &commands::EngineEntry::serve, *model);
   if (signals.stop_requested()) return 128 + signals.signal_number();
   if (!answering.ok()) return answering.error();
-  options->pages = {
-      {"/healthz", {.body = "{\"status\":\"ok\"}\n"}},
-      {"/model", {.body = commands::describe_json(*answering->session, flags.answer.directory)}}};
+  options->pages = {{"/healthz", {.body = "{\"status\":\"ok\"}\n"}},
+                    {"/model", {.body = (*answering)->describe(flags.answer.directory) + "\n"}}};
   auto server = host::HttpServer::start(*options);
   if (!server.ok()) return server.error();
   const std::string shown =
@@ -101,7 +101,7 @@ Result<ExitStatus> serve(Context& context, const ServeFlags& flags) {
   context.output.line(
       fmt::format("serving {} on http://{}:{}/predict", flags.answer.directory, shown, (*server)->port()));
   if (auto flushed = context.output.flush(); !flushed.ok()) return flushed.error();
-  commands::PredictionService service(*answering->session);
+  commands::PredictionService service(**answering);
   serve_until_signal(**server, service, signals);
   return 128 + signals.signal_number();
 }

@@ -10,10 +10,9 @@
 #include "apps/cli/cluster_words.h"
 #include "apps/cli/command.h"
 #include "apps/cli/machine.h"
-#include "apps/cli/train_settings.h"
-#include "commands/train/train_run.h"
-#include "commands/train_fleet/lead_runner.h"
-#include "engines/sparse/config/presets.h"
+#include "commands/engine/config_words.h"
+#include "commands/engine/engine_list.h"
+#include "commands/run/train_run.h"
 #include "host/posix/child_process.h"
 #include "host/posix/signals.h"
 
@@ -31,10 +30,11 @@ struct TrainFlags {
   bool keys = false;
 };
 
-Parser make_train_parser(const Command& self, TrainFlags& flags) {
+Parser make_train_parser(const commands::EngineList& engines, const Command& self, TrainFlags& flags) {
   std::string footer = "Presets:\n";
-  for (const sparse_engine::Preset& preset : sparse_engine::presets()) {
-    footer += fmt::format("  {:<26} {}\n", preset.name, preset.help);
+  for (const commands::EngineEntry& engine : engines.all()) {
+    for (const commands::PresetText& preset : engine.presets)
+      footer += fmt::format("  {:<26} {}\n", preset.name, preset.help);
   }
   Parser parser({self.name, self.help, fmt::format("{}\n{}", footer, self.example)});
   parser.add_option("CONFIG", flags.config, "a preset, or a TOML file").type_name("");
@@ -71,12 +71,15 @@ Error missing(std::string_view what, std::string_view expected, std::string_view
           .fix = std::string(fix)};
 }
 
-// Reads --nodes, and makes the path of the run's directory absolute, as nodes need it.
-Result<std::size_t> nodes_of(const TrainFlags& flags, commands::TrainRequest& request) {
-  const auto nodes = parse_count(flags.nodes, {.flag = "--nodes", .min = 1, .max = commands::kMostOwnNodes});
-  if (!nodes.ok()) return nodes.error();
-  request.directory = absolute_path(flags.out);
-  return *nodes;
+// A lead of so many processes, which share the threads of this machine.
+commands::LeadOptions lead_of(std::size_t nodes, const run::NodeHost& host) {
+  const auto threads = static_cast<std::size_t>(host.compute.workers());
+  commands::LeadOptions options;
+  options.lead.program = program_name();
+  options.own = commands::OwnNodes{.nodes = nodes,
+                                   .threads_each = std::max<std::size_t>(1, threads / nodes),
+                                   .program = host::own_program()};
+  return options;
 }
 
 // Keys that only several nodes look at.
@@ -87,33 +90,34 @@ void tell_unused(const run::NodeHost& host, const std::vector<settings::KeySetti
   }
 }
 
-Result<ExitStatus> train(Context& context, const TrainFlags& flags, const host::PosixSignals& signals,
-                         commands::TrainRequest request) {
-  std::size_t nodes = 0;
+Result<ExitStatus> train(Context& context, const TrainFlags& flags, const commands::ChosenConfig& chosen) {
+  const auto able =
+      context.engines.ability(chosen.engine, &commands::EngineEntry::prepare, "trains", "CONFIG");
+  if (!able.ok()) return able.error();
+  const host::PosixSignals signals;
+  const auto stop = [&signals] { return signals.stop_requested(); };
+  std::size_t nodes = 0;  // 0: this process does the steps
   if (!flags.nodes.empty()) {
-    const auto wanted = nodes_of(flags, request);
+    const auto wanted =
+        parse_count(flags.nodes, {.flag = "--nodes", .min = 1, .max = commands::kMostOwnNodes});
     if (!wanted.ok()) return wanted.error();
     nodes = *wanted;
   }
   auto machine = Machine::create(context, flags.common);
   if (!machine.ok()) return machine.error();
   const run::NodeHost host = (*machine).host();
-  std::optional<commands::LeadRunner> runner;
-  if (nodes == 0) tell_unused(host, request.settings);
-  if (nodes > 0) {
-    const auto threads = static_cast<std::size_t>(host.compute.workers());
-    node::CoordinatorOptions lead;
-    lead.program = program_name();
-    runner.emplace(host,
-                   commands::LeadRunner::Options{
-                       .lead = std::move(lead),
-                       .engine = std::string(kSparseEngine),
-                       .own = commands::OwnNodes{.nodes = nodes,
-                                                 .threads_each = std::max<std::size_t>(1, threads / nodes),
-                                                 .program = host::own_program()}});
-    request.runner = &*runner;
+  commands::RunRequest request{.directory = flags.out,
+                               .resume = flags.resume ? run::Continue::kResume : run::Continue::kNo,
+                               .config = chosen.values,
+                               .settings = chosen.settings,
+                               .stop_requested = stop};
+  if (nodes == 0) {
+    tell_unused(host, request.settings);
+  } else {
+    request.lead = lead_of(nodes, host);
+    request.directory = absolute_path(flags.out);  // nodes need it
   }
-  auto result = commands::run_training(host, request);
+  auto result = commands::run_training(host, chosen.engine, request);
   if (!result.ok()) return result.error();
   // 'gossamer stop' ends a run of several nodes, too.
   if ((*result).stopped) return signals.stop_requested() ? 128 + signals.signal_number() : 0;
@@ -128,7 +132,7 @@ Result<ExitStatus> train(Context& context, const TrainFlags& flags, const host::
 
 Result<ExitStatus> run(Context& context, const Command& self, std::span<const std::string> arguments) {
   TrainFlags flags;
-  auto parser = make_train_parser(self, flags);
+  auto parser = make_train_parser(context.engines, self, flags);
   auto parsed = parser.parse(arguments);
   if (!parsed.ok()) return parsed.error();
   if (*parsed == Parsed::kHelp) return context.output.write(parser.help()), 0;
@@ -137,26 +141,17 @@ Result<ExitStatus> run(Context& context, const Command& self, std::span<const st
     return missing("CONFIG", "a preset such as xmc, or a TOML file",
                    "gossamer train xmc data.train=FILE --out DIR");
   }
-  auto settings = all_settings(
-      context, {.config = flags.config, .overrides = flags.overrides, .skip_bad = flags.skip_bad});
-  if (!settings.ok()) return settings.error();
-  sparse_engine::TrainConfig config;
-  if (auto done = sparse_engine::train_keys().apply(config, *settings); !done.ok()) return done.error();
+  const auto chosen = commands::choose_config(
+      context.disk, context.engines,
+      {.config = flags.config, .overrides = flags.overrides, .skip_bad = flags.skip_bad});
+  if (!chosen.ok()) return chosen.error();
   if (flags.keys) {
-    context.output.write(keys_text(sparse_engine::train_keys().values(config)));
+    context.output.write(keys_text(chosen->values));
     return 0;
   }
-  if (auto done = sparse_engine::validate(config); !done.ok()) return done.error();
+  if (auto done = chosen->engine.check(chosen->values); !done.ok()) return done.error();
   if (flags.out.empty()) return missing("--out", "the directory of the run", "add --out runs/NAME");
-
-  const host::PosixSignals signals;
-  const auto stop = [&signals] { return signals.stop_requested(); };
-  return train(context, flags, signals,
-               {.directory = flags.out,
-                .resume = flags.resume ? run::Continue::kResume : run::Continue::kNo,
-                .config = config,
-                .settings = std::move(*settings),
-                .stop_requested = stop});
+  return train(context, flags, *chosen);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include "apps/cli/arguments.h"
 #include "apps/cli/command.h"
 #include "apps/cli/machine.h"
-#include "commands/train_fleet/fleet_plan.h"
+#include "net/codec/codec.h"
 #include "node/enrolling.h"
 
 namespace gossamer::cli {
@@ -40,7 +40,7 @@ Result<ExitStatus> run(Context& context, const Command& self, std::span<const st
         {"build", {{"type", GOSSAMER_BUILD_TYPE}, {"compiler", GOSSAMER_COMPILER}}},
         {"isa", isa},
         {"isas_supported", supported},
-        {"codecs", commands::codec_names()},
+        {"codecs", net::kCodecNames},
         {"wire_versions", {{"link", {{"min", node::wire_range().least}, {"max", node::wire_range().most}}}}}};
     context.output.line(json.dump());
     return 0;
@@ -49,7 +49,7 @@ Result<ExitStatus> run(Context& context, const Command& self, std::span<const st
       fmt::format("gossamer {}\nbuild     {}, {}\nisa       {} (supported: {})\n"
                   "codecs    {}\nwire      {} (a run's nodes must have one in common)\n",
                   GOSSAMER_VERSION, GOSSAMER_BUILD_TYPE, GOSSAMER_COMPILER, isa, fmt::join(supported, " "),
-                  fmt::join(commands::codec_names(), " "), wire_versions()));
+                  fmt::join(net::kCodecNames, " "), wire_versions()));
   return 0;
 }
 

@@ -145,6 +145,15 @@ Result<void> Values::apply(const std::vector<KeySetting>& settings) {
   return {};
 }
 
+Result<void> Values::apply_words(std::span<const std::string> words) {
+  for (const std::string& word : words) {
+    auto setting = keys_->spell_word(word);
+    if (!setting.ok()) return setting.error();
+    texts_[keys_->place(*keys_->find(setting->name))] = std::move(setting->text);
+  }
+  return {};
+}
+
 std::string help_lines(const Values& values, std::size_t width) {
   std::string text;
   for (const Key& key : values.keys().all()) {

@@ -97,6 +97,8 @@ class Keys {
   [[nodiscard]] virtual Values defaults() const = 0;
   // The text of a setting in its usual spelling: "0.25" for "2.5e-1". kUsage as of KeyTable::set().
   [[nodiscard]] virtual Result<std::string> spell(const KeySetting& setting) const = 0;
+  // The setting of a word "rows=50" of a command line, in its usual spelling. kUsage as of set_word().
+  [[nodiscard]] virtual Result<KeySetting> spell_word(std::string_view word) const = 0;
 
   // kUsage for a setting whose key is not in the table. A removed key says why, and what to do.
   [[nodiscard]] Error unknown(const KeySetting& setting) const;
@@ -129,6 +131,9 @@ class Values {
   [[nodiscard]] const std::string& text(const Key& key) const { return texts_[keys_->place(key)]; }
   // Sets them in order: later ones win. Errors are those of KeyTable::set().
   [[nodiscard]] Result<void> apply(const std::vector<KeySetting>& settings);
+  // The same for words of a command line.
+  [[nodiscard]] Result<void> apply_words(std::span<const std::string> words);
+  bool operator==(const Values&) const = default;
 
  private:
   const Keys* keys_;
@@ -217,6 +222,13 @@ class KeyTable final : public Keys {
     Config scratch;
     if (auto done = set(scratch, setting); !done.ok()) return done.error();
     return get(scratch, *find(setting.name));
+  }
+  [[nodiscard]] Result<KeySetting> spell_word(std::string_view word) const override {
+    Config scratch;
+    if (auto done = set_word(scratch, word); !done.ok()) return done.error();
+    KeySetting setting = split(word, {});
+    setting.text = get(scratch, *find(setting.name));
+    return setting;
   }
 
  private:

@@ -220,5 +220,22 @@ TEST(ParseSetting, NeedsKeyAndValue) {
     EXPECT_THAT(parse_setting(word, "x=1").error().expected, HasSubstr("x=1")) << word;
 }
 
+// Values without their type take words of a command line in their order. A refused word changes nothing.
+TEST(Values, TakeWords) {
+  Values values = keys().defaults();
+  const std::vector<std::string> words = {"part.rows=96", "shape=flat", "part.rows=128"};
+  ASSERT_TRUE(values.apply_words(words).ok());
+  EXPECT_EQ(values.text(*keys().find("part.rows")), "128");
+  EXPECT_EQ(values.text(*keys().find("shape")), "flat");
+  const Values before = values;
+  for (const std::string bad : {"part.rows=33", "part.row=64", "shape"}) {
+    const auto refused = values.apply_words({&bad, 1});
+    ASSERT_FALSE(refused.ok()) << bad;
+    Thing thing;
+    EXPECT_EQ(refused.error().message(), keys().set_word(thing, bad).error().message());
+  }
+  EXPECT_EQ(values, before);
+}
+
 }  // namespace
 }  // namespace gossamer::settings

@@ -37,10 +37,4 @@ def _line(place):
 
 
 LISTED = {
-    "apps/cli/answering.cc": "engines",
-    "apps/cli/answering.h": "engines",
-    "apps/cli/coordinator.cc": "engines",
-    "apps/cli/join.cc": "engines",
-    "apps/cli/train.cc": "engines",
-    "apps/cli/train_settings.cc": "engines",
 }

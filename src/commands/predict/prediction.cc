@@ -196,4 +196,18 @@ void PredictSession::answer_each(
   }
 }
 
+std::string PredictSession::describe(const std::string& directory) const {
+  using Json = nlohmann::ordered_json;
+  const Json json = {{"model", directory},
+                     {"task", model_.task},
+                     {"queries", name(feature_kind(model_))},
+                     {"features", model_.network.shape.features},
+                     {"labels", model_.network.shape.labels},
+                     {"hidden", model_.network.shape.hidden},
+                     {"label_names", model_.label_names.size() > 0},
+                     {"training_records", model_.training_rows},
+                     {"top", top_}};
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 }  // namespace gossamer::commands

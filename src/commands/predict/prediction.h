@@ -16,6 +16,7 @@
 
 #include "base/function_ref.h"
 #include "base/result.h"
+#include "commands/engine/query_session.h"
 #include "commands/records/evaluation_set.h"
 #include "commands/records/queries.h"
 #include "commands/records/training_data.h"
@@ -68,7 +69,7 @@ struct EvaluateRequest {
 [[nodiscard]] Result<sparse_engine::Model> open_model(const run::NodeHost& host,
                                                       const std::string& directory);
 
-class PredictSession {
+class PredictSession final : public QuerySession {
  public:
   struct Options {
     std::size_t top = 5;
@@ -85,23 +86,18 @@ class PredictSession {
       sparse_engine::Model model, std::size_t top,
       FunctionRef<std::unique_ptr<sparse_engine::Predictor>(const sparse_engine::Model& model)> make);
 
-  struct Query {
-    std::string text;
-    std::string place;  // for messages: "stdin:3"
-  };
-  // Hands one JSON line per query to `sink`, in order:
+  // The line of a query:
   //   {"labels":[{"label":NUMBER,"name":"...","score":..},...],"unknown_features":N}
   // "name" is there where the model has names. "unknown_features" is there when N > 0 features have
-  // names that the model does not know. When a query cannot be read, the ones before it are
-  // answered and its error is returned.
+  // names that the model does not know.
   [[nodiscard]] Result<void> answer(std::span<const Query> queries,
-                                    FunctionRef<void(std::string_view json)> sink);
-  // Makes the same lines, with `top` labels each, for every query that can be read, whatever the others are.
-  // Calls sink(i, line or error) once for each query i, in any order.
+                                    FunctionRef<void(std::string_view json)> sink) override;
   void answer_each(std::span<const Query> queries, std::size_t top,
-                   FunctionRef<void(std::size_t query, const Result<std::string>& answer)> sink);
+                   FunctionRef<void(std::size_t query, const Result<std::string>& answer)> sink) override;
   [[nodiscard]] const sparse_engine::Model& model() const { return model_; }
-  [[nodiscard]] std::size_t top() const { return top_; }
+  [[nodiscard]] std::size_t top() const override { return top_; }
+  // Directory, task, form of the queries, sizes, and the number of labels that come back.
+  [[nodiscard]] std::string describe(const std::string& directory) const override;
 
  private:
   PredictSession(sparse_engine::Model model, std::size_t top)

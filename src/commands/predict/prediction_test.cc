@@ -155,7 +155,7 @@ TEST(Metrics, InfinityIsNull) {
 }
 
 std::vector<nlohmann::json> answer(const run::NodeHost& host, sparse_engine::Model model,
-                                   const std::vector<PredictSession::Query>& queries, Result<void>* status) {
+                                   const std::vector<Query>& queries, Result<void>* status) {
   auto session = PredictSession::create(host, std::move(model), {.top = 3});
   EXPECT_TRUE(session.ok());
   std::vector<nlohmann::json> lines;
@@ -168,7 +168,7 @@ std::vector<nlohmann::json> answer(const run::NodeHost& host, sparse_engine::Mod
 // there are any, and change nothing else.
 TEST(PredictSession, AnswersInOrder) {
   SimMachine machine;
-  std::vector<PredictSession::Query> queries;
+  std::vector<Query> queries;
   for (int i = 0; i < 200; ++i) {
     const std::string known = "\"feature " + std::to_string(i % 30) + "\": 1";
     queries.push_back({.text = "{\"features\": {" + known + "}}", .place = "a"});

@@ -77,8 +77,9 @@ Result<void> lead(const run::NodeHost& host, const ServingFleet::Options& option
       .state = options.directory + "/nodes/state",
       .listen = options.join_at.value_or(host::Endpoint{.host = "127.0.0.1", .port = 0}),
       .first_members = options.nodes,
-      .configuration = node::run_configuration_bytes(
-          {.engine = options.engine, .program = options.program_name, .own = serving.configuration}),
+      .configuration = node::run_configuration_bytes({.engine = std::string(kServingEngine),
+                                                      .program = options.program_name,
+                                                      .own = serving.configuration}),
       .program = options.program_name,
       .report = {.log = {.level = options.join_at ? node::LogLevel::kInfo : node::LogLevel::kError}},
       .make_companion = [&](const node::Aside& aside, const node::Post& post) {

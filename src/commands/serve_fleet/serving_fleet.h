@@ -47,7 +47,6 @@ class ServingFleet {
     sparse_engine::PartInstances instances = sparse_engine::PartInstances::kNone;
     std::string program;                           // path of the file
     std::string program_name;                      // for peers
-    std::string engine;                            // of its members, as the configuration names it
     Duration patience = from_seconds(120);         // of a query, while parts are missing
     Duration start_patience = from_seconds(1800);  // until they are there for the first time
     // Where other nodes join. If it is set, no node is started here, and joined_at is

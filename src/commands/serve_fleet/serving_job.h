@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "engines/sparse/fleet/step/layout.h"
@@ -20,6 +21,9 @@
 #include "run/node_host.h"
 
 namespace gossamer::commands {
+
+// The engine of members that serve, as a configuration names it.
+inline constexpr std::string_view kServingEngine = "sparse-serving";
 
 struct ServingLead {
   std::string configuration;  // for the members' engines

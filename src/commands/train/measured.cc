@@ -3,8 +3,8 @@
 
 namespace gossamer::commands {
 
-Result<Measured> measure_model(const run::NodeHost& host, const sparse_engine::Model& model,
-                               const EvaluateRequest& request, sparse_engine::Predictor* predictor) {
+Result<Measured> measure_trained(const run::NodeHost& host, const sparse_engine::Model& model,
+                                 const EvaluateRequest& request, sparse_engine::Predictor* predictor) {
   const Instant begin = host.clock.now();
   const Duration cpu = host.clock.process_cpu();
   const auto metrics = predictor == nullptr ? evaluate_model(host, model, request)

@@ -24,8 +24,8 @@ struct Measured {
 };
 
 // Measures the model, by that predictor if there is one. Errors are those of evaluate_model().
-[[nodiscard]] Result<Measured> measure_model(const run::NodeHost& host, const sparse_engine::Model& model,
-                                             const EvaluateRequest& request,
-                                             sparse_engine::Predictor* predictor = nullptr);
+[[nodiscard]] Result<Measured> measure_trained(const run::NodeHost& host, const sparse_engine::Model& model,
+                                               const EvaluateRequest& request,
+                                               sparse_engine::Predictor* predictor = nullptr);
 
 }  // namespace gossamer::commands

@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "base/result.h"
-#include "commands/train/train_run.h"
+#include "commands/train/sparse_training.h"
 #include "engines/sparse/config/config.h"
 #include "engines/sparse/config/recipe.h"
 #include "run/node_host.h"

@@ -9,8 +9,8 @@
 #include <map>
 
 #include "commands/predict/prediction.h"
+#include "commands/train/sparse_training.h"
 #include "commands/train/test_small_run.h"
-#include "commands/train/train_run.h"
 #include "run/test_machine.h"
 
 namespace gossamer::commands {

@@ -4,7 +4,7 @@
 #include <array>
 #include <string_view>
 
-#include "engines/sparse/fleet/fleet_checkpoint.h"
+#include "tensors/fleet_files.h"
 
 namespace gossamer::commands {
 namespace {
@@ -30,12 +30,12 @@ Result<void> add_data(host::Disk& disk, node::Supply& supply, const CachePlace& 
 
 Result<void> add_checkpoint(host::Disk& disk, node::Supply& supply, const std::string& directory,
                             StepNumber step) {
-  const auto names = sparse_engine::fleet_checkpoint_files(disk, directory);
+  const auto names = tensors::list_fleet_files(disk, directory);
   if (!names.ok()) return names.error();
   const auto of_step = names->find(step);
   if (of_step == names->end()) return {};
   for (const std::string& name : of_step->second) {
-    if (!sparse_engine::is_fleet_checkpoint_file(name)) continue;  // a file that was never finished
+    if (!tensors::is_fleet_file(name)) continue;  // a file that was never finished
     if (auto added = node::add_file(disk, supply, name, directory + "/" + name); !added.ok()) return added;
   }
   return {};

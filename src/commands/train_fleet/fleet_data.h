@@ -20,9 +20,6 @@
 
 namespace gossamer::commands {
 
-// Suffixes of files that a member writes line by line: step_reports.h, recovery_reports.h.
-[[nodiscard]] inline std::vector<std::string> growing_files() { return {".steps", ".recoveries"}; }
-
 // Adds the files of the cache, whose directory is the Supply's. Makes the directory.
 [[nodiscard]] Result<void> add_data(host::Disk& disk, node::Supply& supply, const CachePlace& cache);
 // Adds the files of a fleet's checkpoint, which is there.

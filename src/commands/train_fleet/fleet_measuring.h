@@ -22,7 +22,7 @@
 #include "base/time.h"
 #include "commands/ask_fleet/query_asker.h"
 #include "commands/ask_fleet/query_desk.h"
-#include "commands/train/train_run.h"
+#include "commands/train/sparse_training.h"
 #include "engines/sparse/serve/block_rounds.h"
 #include "host/posix/mailbox.h"
 #include "host/posix/serial_thread.h"

@@ -88,8 +88,6 @@ std::size_t fleet_copies(const sparse_engine::TrainConfig& config, std::size_t n
   return std::min<std::size_t>(config.cluster.copies, nodes - 1);
 }
 
-std::vector<std::string_view> codec_names() { return {net::kCodecNames.begin(), net::kCodecNames.end()}; }
-
 std::uint64_t trained_bytes(const sparse::NetworkShape& shape) {
   return 3 * kFloatBytes * sparse_engine::parameter_count(shape);
 }

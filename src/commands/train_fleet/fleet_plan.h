@@ -8,8 +8,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
-#include <vector>
 
 #include "engines/sparse/config/config.h"
 #include "engines/sparse/config/recipe.h"
@@ -24,9 +22,6 @@ namespace gossamer::commands {
 // Copies of each part beside the holder's: as many as cluster.copies says, and no
 // more than there are other nodes.
 [[nodiscard]] std::size_t fleet_copies(const sparse_engine::TrainConfig& config, std::size_t nodes);
-
-// The values of cluster.codec.
-[[nodiscard]] std::vector<std::string_view> codec_names();
 
 // The most bytes of a network with its moments.
 [[nodiscard]] std::uint64_t trained_bytes(const sparse::NetworkShape& shape);

@@ -11,6 +11,8 @@
 #include "commands/train_fleet/fleet_configuration.h"
 #include "commands/train_fleet/fleet_plan.h"
 #include "commands/train_fleet/measured_file.h"
+#include "commands/train_fleet/part_file.h"
+#include "commands/train_fleet/sparse_led.h"
 #include "commands/train_fleet/test_fleet_run.h"
 #include "host/api/durable_directories.h"
 #include "host/api/files.h"
@@ -82,13 +84,14 @@ class KilledFleet final : public testing::TestRunner {
   enum class Moment {
     kDelivered,  // members have delivered all that they have trained
     kHalfway,    // they have saved a checkpoint of step 4, and the run has ended
+    kMeasured,   // another member had delivered as well, was lost, and the lead has measured what is left
   };
   KilledFleet(SimMachine& machine, const Kind& kind, Moment moment)
       : machine_(machine), kind_(kind), moment_(moment) {}
 
   [[nodiscard]] Result<sparse_engine::TrainOutcome> train(const run::RunPaths& paths,
                                                           const sparse_engine::TrainInputs& inputs,
-                                                          const sparse_engine::TrainHooks&) override {
+                                                          const engine::TrainHooks&) override {
     const run::NodeHost host = machine_.host();
     host::Disk& disk = inputs.disk;
     const std::string directory = node::lead_directory(kRun);
@@ -111,6 +114,13 @@ class KilledFleet final : public testing::TestRunner {
       } else {
         deliver(**job, i, network);
       }
+      if (moment_ == Moment::kMeasured && i + 1 == kNodes) {
+        lose_one(disk, paths, **job);
+        SparseLed led(host, paths, inputs, {});
+        EXPECT_EQ(*led.delivered(kind_.own ? kNodes : 16), true);
+        measure(led);
+        EXPECT_EQ(list_parts(disk, paths.parts(), lead->shape, StepNumber(kSteps))->size(), kNodes);
+      }
     }
     if (moment_ == Moment::kHalfway) end(disk, directory);
     return Error{.what = "killed"};
@@ -129,6 +139,22 @@ class KilledFleet final : public testing::TestRunner {
     for (StepNumber step; step.value < kSteps; ++step)
       job.stepped({.epoch = Epoch(1), .step = step, .rank = i, .members = kNodes, .loss = 0.5, .sent = {}});
     EXPECT_TRUE(job.deliver(network).ok());
+  }
+  // A member has delivered all, with other numbers, before it was lost.
+  static void lose_one(host::Disk& disk, const run::RunPaths& paths, const sparse_engine::FleetJob& job) {
+    const sparse::NetworkPart all = sparse::whole(job.shape.network, job.shape.shard_shift);
+    const auto network = sparse_engine::initial_network(job, all);
+    const PartHeader header{.node = NodeId(kNodes + 1), .step = StepNumber(kSteps), .part = all};
+    EXPECT_TRUE(save_part(disk, paths.parts(), header, *network).ok());
+  }
+  static void measure(SparseLed& led) {
+    std::set<NodeId> holders;
+    for (std::size_t i = 0; i < kNodes; ++i) {
+      EXPECT_EQ(*led.find_parts(holders), false);
+      holders.insert(NodeId(i + 1));
+    }
+    EXPECT_EQ(*led.find_parts(holders), true);
+    led.keep_measured(Measured{.metrics_json = R"({"P@1":12.5})", .text = "the figures"});
   }
   void end(host::Disk& disk, const std::string& directory) const {
     const host::Validity validity{.now_seconds = machine_.clock.wall_seconds(), .days = 1};
@@ -160,8 +186,7 @@ Result<TrainResult> resume(const run::NodeHost& host, const Kind& kind) {
   const auto leads = [](const node::CoordinatorNode&, const std::string&) -> Result<void> {
     return Error{.kind = ErrorKind::kFailed, .what = kLeads};
   };
-  LeadRunner runner(host,
-                    {.lead = std::move(lead), .engine = "sparse", .leads = leads, .own = std::move(own)});
+  LeadRunner runner(host, {.lead = std::move(lead), .leads = leads, .own = std::move(own)});
   return train(host, kind, runner);
 }
 
@@ -221,6 +246,21 @@ TEST(LeadRunner, WhatWasMeasuredStays) {
   EXPECT_EQ(nlohmann::json::parse(done->summary)["metrics"].dump(), measured.metrics_json);
   EXPECT_EQ(nlohmann::json::parse(done->summary)["eval_seconds"], 3);
   EXPECT_TRUE(machine.said("the figures"));
+}
+
+// The model is made of the parts that were measured, not of those of a member that was lost before. That
+// holds for a later process, too.
+TEST(LeadRunner, TheModelIsTheOneThatWasMeasured) {
+  const Kind kind{.instances = false};
+  SimMachine undisturbed;
+  prepare(undisturbed, kind, KilledFleet::Moment::kDelivered);
+  ASSERT_TRUE(resume(undisturbed.host(), kind).ok());
+  SimMachine machine;
+  prepare(machine, kind, KilledFleet::Moment::kMeasured);
+  const auto done = resume(machine.host(), kind);
+  ASSERT_TRUE(done.ok()) << done.error().message();
+  EXPECT_EQ(nlohmann::json::parse(done->summary)["metrics"].dump(), R"({"P@1":12.5})");
+  EXPECT_EQ(model_in(machine.disk), model_in(undisturbed.disk));
 }
 
 // A trained network can be used by a command with another number of nodes: the lead's file says how it was
@@ -292,7 +332,7 @@ TEST(LeadRunner, OwnMembersTakeMemory) {
   const sparse_engine::Recipe recipe{.hidden = 32, .steps = kSteps};
   const run::NodeHost host = machine.host();
   const auto needed = [&](std::optional<OwnNodes> own) {
-    const LeadRunner runner(host, {.lead = {}, .engine = "sparse", .own = std::move(own)});
+    const LeadRunner runner(host, {.lead = {}, .own = std::move(own)});
     return runner.memory_needed(config_of({}), recipe, shape);
   };
   EXPECT_EQ(needed(std::nullopt), 0U);

@@ -14,7 +14,7 @@
 
 #include "base/ids.h"
 #include "base/result.h"
-#include "commands/train/train_run.h"
+#include "commands/train/measured.h"
 #include "host/api/disk.h"
 
 namespace gossamer::commands {

@@ -9,18 +9,19 @@
 #include <utility>
 
 #include "commands/records/training_data.h"
+#include "commands/run/recovery_reports.h"
+#include "commands/run/step_reports.h"
 #include "commands/train/samples.h"
 #include "commands/train_fleet/checkpoint_writer.h"
 #include "commands/train_fleet/fleet_data.h"
 #include "commands/train_fleet/fleet_plan.h"
 #include "commands/train_fleet/part_file.h"
-#include "commands/train_fleet/recovery_reports.h"
-#include "commands/train_fleet/step_reports.h"
 #include "engines/sparse/config/negatives_plan.h"
 #include "engines/sparse/fleet/fleet_checkpoint.h"
 #include "engines/sparse/train/trainer.h"
 #include "node/files/file_delivery.h"
 #include "run/run_directory.h"
+#include "tensors/fleet_files.h"
 
 namespace gossamer::commands {
 namespace {
@@ -136,7 +137,12 @@ class MemberJob {
              .checkpoints = checkpoints(host.disk),
              .stepped =
                  [this](const sparse_engine::FleetStep& step) {
-                   reports_.add(step);
+                   reports_.add({.epoch = step.epoch,
+                                 .step = step.step,
+                                 .rank = step.rank,
+                                 .members = step.members,
+                                 .loss = step.loss,
+                                 .sent = step.sent});
                    writer_.look();
                  },
              .recovered = [this](const engine::FleetRecovery& recovery) { recoveries_.add(recovery); },
@@ -175,7 +181,7 @@ class MemberJob {
   // those that are gone from here.
   [[nodiscard]] std::function<bool()> delivered(host::Disk& disk) const {
     return [&disk, directory = told_.checkpoints] {
-      const auto files = sparse_engine::fleet_checkpoint_files(disk, directory);
+      const auto files = tensors::list_fleet_files(disk, directory);
       // The order matters: a file on its way moves from the first place to the second.
       return (!files.ok() || files->empty()) && !node::FileDelivery::under_way(disk, directory);
     };
@@ -230,7 +236,7 @@ Result<FleetLead> prepare_lead(host::Disk& disk, const FleetRun& run, const Flee
                               trained_bytes(lead.shape.network) / lead.shape.shards();
   lead.supply = {.directory = place->directory,
                  .deliver = paths.parts(),
-                 .growing = growing_files(),
+                 .growing = growing_reports(),
                  .most_bytes = trained_bytes(lead.shape.network) + kHeaderRoom};
   if (auto added = add_data(disk, lead.supply, *place); !added.ok()) return added.error();
   if (wanted.one_machine || wanted.start == StepNumber()) return lead;

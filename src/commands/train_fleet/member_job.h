@@ -10,9 +10,11 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "base/ids.h"
 #include "base/result.h"
+#include "commands/engine/training.h"
 #include "commands/train_fleet/fleet_configuration.h"
 #include "engines/sparse/config/config.h"
 #include "engines/sparse/config/recipe.h"
@@ -25,6 +27,9 @@
 
 namespace gossamer::commands {
 
+// The engine of members that train, as a configuration names it.
+inline constexpr std::string_view kSparseEngine = "sparse";
+
 // A run of several nodes. Its data are imported.
 struct FleetRun {
   std::string directory;  // DIR, from the root
@@ -33,11 +38,6 @@ struct FleetRun {
   sparse_engine::Recipe recipe;
   std::uint32_t features = 0;
   std::uint32_t labels = 0;
-};
-struct FleetWanted {
-  std::size_t members = 1;   // shards are cut for so many
-  bool one_machine = false;  // on which all members are, with this process
-  StepNumber start = {};     // that they begin with
 };
 
 struct FleetLead {

@@ -8,7 +8,8 @@
 #include <cmath>
 #include <span>
 
-#include "commands/train/train_run.h"
+#include "commands/run/step_reports.h"
+#include "commands/train/sparse_training.h"
 #include "commands/train_fleet/fleet_data.h"
 #include "commands/train_fleet/test_fleet_run.h"
 #include "engines/sparse/fleet/step/fleet_learner.h"
@@ -59,7 +60,7 @@ class KeepingRunner final : public testing::TestRunner {
  public:
   [[nodiscard]] Result<sparse_engine::TrainOutcome> train(const run::RunPaths& paths,
                                                           const sparse_engine::TrainInputs& inputs,
-                                                          const sparse_engine::TrainHooks& hooks) override {
+                                                          const engine::TrainHooks& hooks) override {
     kept = testing::fleet_run(paths, inputs);
     return sparse_engine::train(inputs, hooks);
   }
@@ -226,7 +227,7 @@ TEST(MemberJob, DataMayLieElsewhere) {
     host::Disk& disk = prepared.machine.disk;
     node::Supply& supply = prepared.lead.supply;
     EXPECT_EQ(supply.deliver, "/run/nodes/parts");
-    EXPECT_EQ(supply.growing, growing_files());
+    EXPECT_EQ(supply.growing, growing_reports());
     ASSERT_FALSE(supply.files.empty());
     ASSERT_TRUE(disk.make_directories("/own/data").ok());
     for (const node::Supply::File& file : supply.files) {

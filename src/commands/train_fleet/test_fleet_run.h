@@ -6,7 +6,7 @@
 
 #include <utility>
 
-#include "commands/train/train_run.h"
+#include "commands/train/sparse_training.h"
 #include "commands/train_fleet/member_job.h"
 #include "engines/sparse/fleet/step/fleet_job.h"
 #include "engines/sparse/fleet/step/fleet_learner.h"
@@ -42,7 +42,7 @@ class TestRunner : public StepRunner {
                                             const sparse_engine::DataShape&) const override {
     return 0;
   }
-  [[nodiscard]] Cost cost() const override { return {}; }
+  [[nodiscard]] StepsCost cost() const override { return {}; }
 };
 
 }  // namespace gossamer::commands::testing

@@ -41,23 +41,14 @@ const settings::KeyTable<CheckConfig>& check_keys() {
   return table;
 }
 
-Result<CheckConfig> parse_check_config(std::span<const std::string> settings) {
-  CheckConfig config;
-  for (const std::string& setting : settings) {
-    if (auto done = check_keys().set_word(config, setting); !done.ok()) return done.error();
-  }
+Result<void> validate(const CheckConfig& config) {
   const auto wrong = too_much(config);
-  if (!wrong.has_value()) return config;
+  if (!wrong.has_value()) return {};
   return Error{.kind = ErrorKind::kUsage,
                .what = "a step of this check is too much work",
                .got = fmt::format("'{}'", *wrong),
                .expected = fmt::format("things * elements of at most {}", kMostCheckNumbers),
                .fix = check_keys().list_hint()};
-}
-
-std::string check_config_help() {
-  constexpr std::size_t kWidth = 16;
-  return settings::help_lines(check_keys().defaults(), kWidth);
 }
 
 std::string check_config_bytes(const CheckConfig& config) {

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -28,12 +27,8 @@ inline constexpr std::uint64_t kMostCheckNumbers = 1ULL << 28;
 
 [[nodiscard]] const settings::KeyTable<CheckConfig>& check_keys();
 
-// Reads texts "key=value"; the last of equal keys counts. The error is kUsage and names the nearest key, or
-// the range.
-[[nodiscard]] Result<CheckConfig> parse_check_config(std::span<const std::string> settings);
-
-// The help: a line for each key with default, meaning and range.
-[[nodiscard]] std::string check_config_help();
+// kUsage for more numbers than kMostCheckNumbers.
+[[nodiscard]] Result<void> validate(const CheckConfig& config);
 
 // The configuration as bytes from the coordinator to its members. Reading gives kBadData for unreadable bytes
 // and values out of range.

@@ -9,7 +9,14 @@
 namespace gossamer::check {
 namespace {
 
-Result<CheckConfig> parse(const std::vector<std::string>& settings) { return parse_check_config(settings); }
+// Reads words of a command line, as its commands do.
+Result<CheckConfig> parse(const std::vector<std::string>& words) {
+  settings::Values values = check_keys().defaults();
+  if (auto done = values.apply_words(words); !done.ok()) return done.error();
+  const CheckConfig config = check_keys().config(values);
+  if (auto done = validate(config); !done.ok()) return done.error();
+  return config;
+}
 
 // Claim: keys that are not given have their defaults. Each key sets its own value, and the last one counts.
 TEST(CheckConfig, KeysSetTheirValues) {
@@ -57,7 +64,7 @@ TEST(CheckConfig, UnknownKeyNamesTheNearest) {
 
 // Claim: help has a line for each key, with its default.
 TEST(CheckConfig, HelpNamesEachKey) {
-  const std::string help = check_config_help();
+  const std::string help = settings::help_lines(check_keys().defaults());
   for (const std::string text : {"things=64", "elements=16384", "pause_ms=0", "steps=0"})
     EXPECT_NE(help.find("  " + text + " "), std::string::npos) << help;
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // CheckEngine: a member's side of a fleet check. In each step all members that hold things sum a vector
-// (cluster/collective) and compare every bit of the sum with its closed form. Each carries the sum into the
-// chains of its things (check_numbers.h). When the view changes they rest, report their chains, and go on
-// where the coordinator decides (check_workload.h). After the last step, if there is one, they are quiet.
+// (engines/run/lockstep_engine.h) and compare every bit of the sum with its closed form. Each carries the sum
+// into the chains of its things (check_numbers.h). At rest they report their chains, and they go on where the
+// coordinator decides (check_workload.h). After the last step, if there is one, they are quiet.
 //
 // A member that finds something wrong leaves the run, with the reason in its Leave, and has a failure(). A
 // lost or silent member is nothing wrong: the view will change.
@@ -15,19 +15,18 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/counters.h"
 #include "base/ids.h"
 #include "base/result.h"
-#include "base/slice.h"
 #include "base/time.h"
-#include "cluster/collective/collectives.h"
-#include "cluster/control/engine.h"
 #include "cluster/control/member_process.h"
 #include "engines/check/check_config.h"
 #include "engines/check/check_numbers.h"
+#include "engines/run/lockstep_engine.h"
 #include "host/api/clock.h"
 
 namespace gossamer::check {
@@ -55,7 +54,7 @@ struct CheckCounters {
   }
 };
 
-class CheckEngine final : public cluster::Engine {
+class CheckEngine final : public engine::LockstepEngine {
  public:
   struct Options {
     // Measures the work for the placement; without it members count as fast as they have cores.
@@ -68,58 +67,30 @@ class CheckEngine final : public cluster::Engine {
 
   // Process and clock outlive the engine.
   CheckEngine(cluster::MemberProcess& process, const Options& options)
-      : process_(process), options_(options) {}
+      : LockstepEngine(process, kCheckChannel), options_(options) {}
 
-  void on(const cluster::ProcessEvent& event, Instant now) override;
-  void tick(Instant now) override;
-  [[nodiscard]] std::optional<Instant> next_wakeup() const override;
-  void drain(const std::string& reason, Instant now) override;
-
-  [[nodiscard]] std::optional<Error> failure() const override { return failure_; }
-  [[nodiscard]] std::vector<CounterSample> counters() const override { return read(counters_); }
-  [[nodiscard]] const CheckCounters& check_counters() const { return counters_; }
-  // The first step that this life has not applied; nothing between two lives.
-  [[nodiscard]] std::optional<StepNumber> step() const;
-  [[nodiscard]] std::size_t things_held() const { return life_ ? life_->chains.size() : 0; }
+  [[nodiscard]] std::vector<CounterSample> counters() const override { return read(check_counters()); }
+  [[nodiscard]] CheckCounters check_counters() const;
+  [[nodiscard]] std::size_t things_held() const { return step() ? chains_.size() : 0; }
 
  private:
-  // State that ends with an incarnation.
-  struct Life {
-    Life(const CheckConfig& its_config, net::PeerId self);
-    const CheckConfig config;
-    const CheckNumbers numbers;
-    cluster::Collectives exchanges;
-    Epoch installed;
-    StepNumber step;
-    std::map<std::uint64_t, std::uint64_t> chains;  // of the things held, before `step`
-    std::size_t members = 0;                        // members that hold things
-    bool working = false;                           // it takes part in the exchanges of `installed`
-    std::optional<Instant> next_step;
-    Instant step_begun;
-  };
+  using Chains = std::map<std::uint64_t, std::uint64_t>;
 
-  void on_one(const cluster::LifeBegun& event, Instant now);
-  void on_one(const cluster::LifeEnded& event, Instant now);
-  void on_one(const cluster::BeginFailed&, Instant) {}
-  void on_one(const cluster::MemberEvent& event, Instant now);
-  void on_one(const net::Arrived& event, Instant now);
-  void rest(Instant now);
-  void go_on(Instant now);
-  [[nodiscard]] Result<std::map<std::uint64_t, std::uint64_t>> installed_chains(
-      const membership::Install& installed, StepNumber& resume) const;
-  void begin_exchanges(Instant now);
-  void begin_step(Instant now);
-  [[nodiscard]] Slice form_input(Instant now);
-  void carry_out(cluster::CollectiveEvents events, Instant now);
-  void apply(const Slices& sum, Instant now);
-  void finish(Instant now);
-  void fail(Error error, Instant now);
+  [[nodiscard]] Result<Steps> prepare(const std::string& configuration) override;
+  [[nodiscard]] std::vector<std::uint64_t> things() const override;
+  [[nodiscard]] std::string report(StepNumber next) const override;
+  [[nodiscard]] Result<GoOn> take_on(const membership::Install& installed, StepNumber next) override;
+  void form(StepNumber step, std::span<float> input, Instant now) override;
+  [[nodiscard]] Result<std::optional<double>> apply(StepNumber step, std::span<const float> sum) override;
+  void applied(const engine::MemberStep& step, Duration took) override;
+  [[nodiscard]] Result<void> finish() override;
+  [[nodiscard]] Result<Chains> installed_chains(const membership::Install& installed, StepNumber next,
+                                                StepNumber& resume) const;
 
-  cluster::MemberProcess& process_;
   const Options options_;
-  std::optional<Life> life_;
-  std::optional<std::string> leaving_;
-  std::optional<Error> failure_;
+  CheckConfig config_;                   // of this life
+  std::optional<CheckNumbers> numbers_;  // of `config_`
+  Chains chains_;                        // of the things held, before the next step
   CheckCounters counters_;
 };
 

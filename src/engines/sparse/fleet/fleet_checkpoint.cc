@@ -10,42 +10,10 @@
 
 #include "learn/sparse/network/network_pieces.h"
 #include "learn/sparse/network/row_order.h"
+#include "tensors/fleet_files.h"
 
 namespace gossamer::sparse_engine {
 namespace {
-
-constexpr std::string_view kPrefix = "step-";
-constexpr std::string_view kPart = ".part";
-constexpr std::string_view kRecord = ".run";
-constexpr std::string_view kUnfinished = ".tmp";
-constexpr std::size_t kStepDigits = 12;
-
-std::string stem(StepNumber step) { return fmt::format("{}{:012}", kPrefix, step.value); }
-
-template <class T>
-bool take_number(std::string_view& text, T& number) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc()) return false;
-  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-  return true;
-}
-
-bool take_word(std::string_view& text, std::string_view word) {
-  if (!text.starts_with(word)) return false;
-  text.remove_prefix(word.size());
-  return true;
-}
-
-// The step of a finished file, by its name.
-std::optional<StepNumber> step_of(std::string_view name) {
-  StepNumber step;
-  if (!take_word(name, kPrefix) || name.size() <= kStepDigits || name[kStepDigits] != '.' ||
-      !take_number(name, step.value))
-    return std::nullopt;
-  std::uint64_t node = 0;
-  const bool good = name == kRecord || (take_word(name, ".") && take_number(name, node) && name == kPart);
-  return good ? std::optional(step) : std::nullopt;
-}
 
 std::string section_name(const FleetShape& shape, PieceId id) {
   if (id.layer == 0) return fmt::format("columns.{}", id.index);
@@ -55,10 +23,12 @@ std::string section_name(const FleetShape& shape, PieceId id) {
 
 // The shift of a section of output rows.
 std::optional<unsigned> shift_of(std::string_view section) {
+  constexpr std::string_view kRows = "rows.";
+  if (!section.starts_with(kRows)) return std::nullopt;
+  section.remove_prefix(kRows.size());
   unsigned shift = 0;
-  if (!take_word(section, "rows.") || !take_number(section, shift) || shift > sparse::kOneShardShift)
-    return std::nullopt;
-  return shift;
+  const auto [end, error] = std::from_chars(section.data(), section.data() + section.size(), shift);
+  return error == std::errc() && shift <= sparse::kOneShardShift ? std::optional(shift) : std::nullopt;
 }
 
 // The files of a step belong to one run, whose shards all have one size. Without output rows in any file the
@@ -97,32 +67,7 @@ Result<void> PartCopy::write(host::Disk& disk, const std::string& directory, Nod
                              const tensors::CheckpointInfo& info) {
   std::vector<tensors::NamedTensor> tensors;
   for (Section& section : sections_) tensors.push_back({section.name, section.bytes});
-  const std::string name = fmt::format("{}.{}{}", stem(info.next_step), node.value, kPart);
-  return tensors::write_checkpoint(disk, directory + "/" + name, info, tensors);
-}
-
-bool is_fleet_checkpoint_file(std::string_view name) { return step_of(name).has_value(); }
-
-Result<std::map<StepNumber, std::vector<std::string>>> fleet_checkpoint_files(host::Disk& disk,
-                                                                              const std::string& directory) {
-  std::map<StepNumber, std::vector<std::string>> files;
-  const auto there = disk.exists(directory);
-  if (!there.ok()) return there.error();
-  if (!*there) return files;
-  const auto names = disk.list(directory);
-  if (!names.ok()) return names.error();
-  for (const std::string& name : *names) {
-    std::string_view text = name;
-    if (text.ends_with(kUnfinished)) text.remove_suffix(kUnfinished.size());
-    if (const auto step = step_of(text)) files[*step].push_back(name);
-  }
-  return files;
-}
-
-Result<void> write_run_record(host::Disk& disk, const std::string& directory,
-                              const tensors::CheckpointInfo& info) {
-  return tensors::write_checkpoint(disk, fmt::format("{}/{}{}", directory, stem(info.next_step), kRecord),
-                                   info, {});
+  return tensors::write_fleet_file(disk, directory, node, info, tensors);
 }
 
 // Gathers every readable file of a step, whether they are a whole checkpoint or not. Nothing if no file can
@@ -130,32 +75,14 @@ Result<void> write_run_record(host::Disk& disk, const std::string& directory,
 Result<std::optional<FleetCheckpoint>> FleetCheckpoint::gather(host::Disk& disk, const std::string& directory,
                                                                const CheckpointedRun& run, StepNumber step,
                                                                EventSink events) {
-  const auto all = fleet_checkpoint_files(disk, directory);
-  if (!all.ok()) return all.error();
+  auto files = tensors::open_fleet_files(disk, directory, run.fingerprint, step, events);
+  if (!files.ok()) return files.error();
+  if (!files->has_value()) return std::optional<FleetCheckpoint>();
   FleetCheckpoint found;
   found.step_ = step;
   found.moments_ = run.moments;
-  std::optional<tensors::CheckpointInfo> record;
-  const auto names = all->find(step);
-  if (names == all->end()) return std::optional<FleetCheckpoint>();
-  for (const std::string& name : names->second) {
-    if (name.ends_with(kUnfinished)) continue;
-    auto file = tensors::CheckpointFile::open(disk, directory + "/" + name);
-    if (!file.ok()) {
-      if (file.error().kind != ErrorKind::kBadData) return file.error();
-      events("checkpoint_damaged", {{"file", name}, {"error", file.error().message()}});
-      continue;
-    }
-    if (file->info().config_fingerprint != run.fingerprint)
-      return tensors::other_configuration(*file, run.fingerprint);
-    if (name.ends_with(kRecord)) {
-      record = file->info();
-    } else if (file->info().next_step == step) {
-      found.files_.push_back(*std::move(file));
-    }
-  }
-  if (found.files_.empty()) return std::optional<FleetCheckpoint>();
-  found.info_ = record.value_or(found.files_.front().info());
+  found.files_ = std::move((*files)->files);
+  found.info_ = std::move((*files)->info);
   found.shape_ = {.network = run.network, .shard_shift = shift_of(found.files_)};
   found.find_pieces();
   return std::optional(std::move(found));
@@ -188,7 +115,7 @@ Result<std::optional<FleetCheckpoint>> FleetCheckpoint::open_newest(host::Disk& 
                                                                     const std::string& directory,
                                                                     const CheckpointedRun& run, Verify verify,
                                                                     EventSink events) {
-  const auto all = fleet_checkpoint_files(disk, directory);
+  const auto all = tensors::list_fleet_files(disk, directory);
   if (!all.ok()) return all.error();
   for (auto step = all->rbegin(); step != all->rend(); ++step) {
     auto found = gather(disk, directory, run, step->first, events);

@@ -94,15 +94,4 @@ class FleetCheckpoint {
   std::map<PieceId, std::vector<std::size_t>> pieces_;  // the files that have the piece
 };
 
-// Records what the run had cost when it had come to `info.next_step`. A run that goes on from there shows it
-// in its summary. The record is no part of the checkpoint.
-[[nodiscard]] Result<void> write_run_record(host::Disk& disk, const std::string& directory,
-                                            const tensors::CheckpointInfo& info);
-
-// Whether a finished file of a fleet's checkpoint can have this name.
-[[nodiscard]] bool is_fleet_checkpoint_file(std::string_view name);
-// The files of fleets' checkpoints in the directory, unfinished ones too, by step.
-[[nodiscard]] Result<std::map<StepNumber, std::vector<std::string>>> fleet_checkpoint_files(
-    host::Disk& disk, const std::string& directory);
-
 }  // namespace gossamer::sparse_engine

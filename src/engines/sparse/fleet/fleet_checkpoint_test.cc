@@ -18,6 +18,7 @@
 #include "learn/sparse/negatives/negatives.h"
 #include "learn/sparse/network/network_pieces.h"
 #include "learn/sparse/test_random_problem.h"
+#include "tensors/fleet_files.h"
 
 namespace gossamer::sparse_engine {
 namespace {
@@ -145,7 +146,7 @@ TEST_F(FleetCheckpointTest, CountsOnlyWhatIsWhole) {
   EXPECT_EQ(newest(), 12u);
   ASSERT_TRUE(save(3, 24, part({}, {}, {3})).ok());
   EXPECT_EQ(newest(), 24u);
-  const auto files = fleet_checkpoint_files(disk(), kDirectory);
+  const auto files = tensors::list_fleet_files(disk(), kDirectory);
   ASSERT_TRUE(files.ok());
   EXPECT_EQ(files->at(StepNumber(24)).size(), 3u);
 }

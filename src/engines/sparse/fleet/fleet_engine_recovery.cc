@@ -91,7 +91,7 @@ void FleetEngine::begin_recovery(Instant now) {
 
 void FleetEngine::compute_stage(Instant now) {
   const RecoveryStage stage = life_->stages[life_->next_stage];
-  life_->reporter.watch().computes(stage.kind, now);
+  life_->reporter.computes(stage.kind, now);
   want(Doing::kRecovering, stage_work(life_->bench, stage));
 }
 
@@ -100,7 +100,7 @@ void FleetEngine::take_stage(Instant now) {
   const FleetLearner& learner = *life_->bench->learner;
   if (learner.holds()) life_->applied = learner.applied();
   const RecoveryStage stage = life_->stages[life_->next_stage];
-  life_->reporter.watch().exchanges(stage.kind, now);
+  life_->reporter.exchanges(stage.kind, now);
   if (stage.kind == RecoveryStage::Kind::kSnapshot) {
     reach(FleetProbe::kSnapshotBeforeMoves);
     if (at_work()) begin_snapshot();

@@ -1,20 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engines/sparse/fleet/fleet_reporter.h"
 
-#include <map>
+#include <algorithm>
 #include <utility>
 
 #include "cluster/control/view.h"
 #include "engines/sparse/fleet/fleet_exchanges.h"
 
 namespace gossamer::sparse_engine {
+namespace {
+
+// A layout and its recovery as a change that loses or moves something.
+engine::RecoveryWatch::Change change_of(Epoch epoch, const Layout& layout, const RecoveryPlan& plan) {
+  engine::RecoveryWatch::Change change{
+      .epoch = epoch, .members = {}, .changes = !plan.lost.empty() || !plan.moves.empty()};
+  for (const LayoutMember& member : layout.members) {
+    change.members[member.node] = {.before = member.before && !holds_nothing(*member.before),
+                                   .after = !holds_nothing(member.after)};
+  }
+  change.steps_replayed = std::ranges::count(plan.behind, true) > 0 ? 1 : 0;
+  if (!plan.lost.empty()) change.steps_replayed = plan.resume.value - plan.base.value;
+  return change;
+}
+
+// Whether a stage brings data that are somewhere else. The others compute lost pieces anew.
+bool brings(RecoveryStage::Kind stage) {
+  using Kind = RecoveryStage::Kind;
+  return stage == Kind::kLogs || stage == Kind::kCopies || stage == Kind::kDone;
+}
+
+}  // namespace
+
+void FleetReporter::computes(RecoveryStage::Kind stage, Instant now) {
+  brings(stage) ? watch_.loads(now) : watch_.replays(now);
+}
+
+// Exchanges sums of dh as part of computing anew. All other exchanges bring data that is somewhere else.
+void FleetReporter::exchanges(RecoveryStage::Kind stage, Instant now) {
+  stage == RecoveryStage::Kind::kGradients ? watch_.replays(now) : watch_.loads(now);
+}
 
 void FleetReporter::begin_layout(Epoch epoch, const Layout& layout, const RecoveryPlan& plan, Instant now) {
   cluster::Member& member = *process_.member();
-  std::map<NodeId, RecoveryWatch::Known> known;
-  for (const auto& [node, record] : member.view().members())
-    known[node] = {.name = record.name(), .drains = record.state() == membership::DRAINING};
-  watch_.installed(epoch, layout, plan, known, now);
+  watch_.installed(change_of(epoch, layout, plan), engine::known_members(member.view()), now);
   recent_.clear();
   member.tell_steps(std::nullopt);
 }

@@ -12,9 +12,12 @@
 #include "cluster/control/member_process.h"
 #include "engines/run/fleet_recovery.h"
 #include "engines/run/recent_steps.h"
+#include "engines/run/recovery_watch.h"
 #include "engines/run/sent_bytes.h"
-#include "engines/sparse/fleet/recovery/recovery_watch.h"
+#include "engines/sparse/fleet/recovery/recovery.h"
+#include "engines/sparse/fleet/recovery/recovery_plan.h"
 #include "engines/sparse/fleet/step/fleet_learner.h"
+#include "engines/sparse/fleet/step/layout.h"
 #include "host/api/clock.h"
 #include "learn/sparse/network/network_shape.h"
 
@@ -27,7 +30,10 @@ class FleetReporter {
       : process_(process), clock_(clock) {}
 
   // The parts of a view's change, as they come.
-  [[nodiscard]] RecoveryWatch& watch() { return watch_; }
+  [[nodiscard]] engine::RecoveryWatch& watch() { return watch_; }
+  // A stage of a recovery is computed, or its exchange begins.
+  void computes(RecoveryStage::Kind stage, Instant now);
+  void exchanges(RecoveryStage::Kind stage, Instant now);
   // Members hold other parts from now on.
   void begin_layout(Epoch epoch, const Layout& layout, const RecoveryPlan& plan, Instant now);
 
@@ -44,7 +50,7 @@ class FleetReporter {
  private:
   cluster::MemberProcess& process_;
   const host::Clock* const clock_;
-  RecoveryWatch watch_;
+  engine::RecoveryWatch watch_;
   engine::RecentSteps recent_;
   Duration cpu_before_ = {};  // CPU of the process, when the step before was done
   Instant measured_at_;       // when that step was done

@@ -8,6 +8,7 @@
 
 #include "learn/sparse/network/network.h"
 #include "learn/sparse/network/row_order.h"
+#include "tensors/fleet_files.h"
 
 namespace gossamer::sparse_engine {
 namespace {
@@ -28,7 +29,7 @@ sparse::Network whole_network(const TrainInputs& inputs) {
 }
 
 Result<void> remove_from(const TrainInputs& inputs, StepNumber begin, StepNumber end) {
-  const auto files = fleet_checkpoint_files(inputs.disk, inputs.checkpoint_directory);
+  const auto files = tensors::list_fleet_files(inputs.disk, inputs.checkpoint_directory);
   if (!files.ok()) return files.error();
   for (auto step = files->lower_bound(begin); step != files->lower_bound(end); ++step) {
     for (const std::string& name : step->second) {
@@ -59,7 +60,7 @@ Result<std::optional<tensors::CheckpointInfo>> part_checkpoint(const TrainInputs
   PartCopy copy({.network = run.network, .shard_shift = own_shift(inputs)}, run.moments, network);
   if (auto written = copy.write(inputs.disk, inputs.checkpoint_directory, kOneProcess, info); !written.ok())
     return written.error();
-  if (auto kept = write_run_record(inputs.disk, inputs.checkpoint_directory, info); !kept.ok())
+  if (auto kept = tensors::write_run_record(inputs.disk, inputs.checkpoint_directory, info); !kept.ok())
     return kept.error();
   return std::optional(std::move(info));
 }

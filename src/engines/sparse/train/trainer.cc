@@ -79,7 +79,7 @@ std::uint64_t config_fingerprint(TrainConfig config) {
 // One training run: the objects that the loop needs, owned together.
 class TrainingRun {
  public:
-  TrainingRun(const TrainInputs& inputs, const TrainHooks& hooks)
+  TrainingRun(const TrainInputs& inputs, const engine::TrainHooks& hooks)
       : in_(inputs),
         hooks_(hooks),
         network_(network_of(inputs)),
@@ -156,7 +156,7 @@ class TrainingRun {
     return network;
   }
 
-  [[nodiscard]] TrainProgress progress(const sparse::StepReport& report, float rate) const {
+  [[nodiscard]] engine::TrainProgress progress(const sparse::StepReport& report, float rate) const {
     const std::uint64_t samples = next_.value * in_.config.train.batch;
     return {.steps_done = next_.value,
             .steps_total = in_.recipe.steps,
@@ -220,7 +220,7 @@ class TrainingRun {
   }
 
   const TrainInputs& in_;
-  const TrainHooks& hooks_;
+  const engine::TrainHooks& hooks_;
   sparse::Network network_;
   sparse::LabelCounts labels_;  // by row
   RowSteps steps_;
@@ -341,7 +341,7 @@ sparse::LearnerOptions learner_options(const TrainConfig& config, const Recipe& 
   return options;
 }
 
-Result<TrainOutcome> train(const TrainInputs& inputs, const TrainHooks& hooks) {
+Result<TrainOutcome> train(const TrainInputs& inputs, const engine::TrainHooks& hooks) {
   CHECK(inputs.schema.size() > 0);
   CHECK(inputs.recipe.steps > 0);
   TrainingRun run(inputs, hooks);

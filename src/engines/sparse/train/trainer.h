@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "base/counters.h"
-#include "base/function_ref.h"
 #include "base/ids.h"
 #include "base/result.h"
+#include "engines/run/train_hooks.h"
 #include "engines/sparse/config/config.h"
 #include "engines/sparse/config/recipe.h"
 #include "engines/sparse/train/step_source.h"
@@ -32,24 +32,6 @@
 #include "tensors/checkpoint.h"
 
 namespace gossamer::sparse_engine {
-
-// The progress after a step.
-struct TrainProgress {
-  std::uint64_t steps_done = 0;  // in the whole run, with those before a resume
-  std::uint64_t steps_total = 0;
-  std::uint64_t samples_done = 0;
-  double epoch = 0;  // samples_done / samples of an epoch
-  double loss = 0;   // mean over this step's samples, nats
-  double learning_rate = 0;
-  std::uint64_t active_rows = 0;
-};
-
-struct TrainHooks {
-  FunctionRef<void(const TrainProgress&)> on_step;
-  // Asked after each step; true ends the run with a checkpoint.
-  FunctionRef<bool()> stop_requested;
-  EventSink events;
-};
 
 struct TrainInputs {
   host::Disk& disk;
@@ -86,7 +68,7 @@ struct TrainOutcome {
 // Continues from the newest whole checkpoint in the directory if there is one, else starts at step 0. A
 // checkpoint is also written after the last step, unless checkpoints are switched off. If that fails, it
 // costs only time.
-[[nodiscard]] Result<TrainOutcome> train(const TrainInputs& inputs, const TrainHooks& hooks);
+[[nodiscard]] Result<TrainOutcome> train(const TrainInputs& inputs, const engine::TrainHooks& hooks);
 
 // The tensors of a checkpoint, with moments unless they were dropped (docs/protocols/checkpoint.md).
 [[nodiscard]] std::vector<tensors::NamedTensor> checkpoint_tensors(sparse::Network& network);

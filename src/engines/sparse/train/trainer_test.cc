@@ -63,7 +63,7 @@ struct TestRun {
   // The run stops if `on_step(steps_done)` returns true.
   Result<TrainOutcome> train(host::Disk& disk, FunctionRef<bool(std::uint64_t)> on_step) {
     std::uint64_t done = 0;
-    const auto watch = [&](const TrainProgress& progress) {
+    const auto watch = [&](const engine::TrainProgress& progress) {
       done = progress.steps_done;
       losses.push_back(progress.loss);
     };

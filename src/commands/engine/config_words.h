@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The config of a run as a user writes it: CONFIG and KEYS of `train` and `coordinator`.
+//
+// Thread rule: one thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "commands/engine/engine_list.h"
+#include "host/api/disk.h"
+#include "settings/key_table.h"
+
+namespace gossamer::commands {
+
+struct WrittenConfig {
+  std::string config;  // a preset, or the path of a TOML file; may be empty
+  std::vector<std::string> overrides;
+  std::string skip_bad = {};  // of --skip-bad
+  // Words that the command takes beside presets.
+  std::vector<std::string_view> other_words = {};
+};
+
+struct ChosenConfig {
+  const EngineEntry& engine;
+  std::vector<settings::KeySetting> settings;  // preset or file, overrides, --skip-bad
+  settings::Values values;
+};
+// Finds the engine and reads all settings, in order. The engine has not checked the values.
+[[nodiscard]] Result<ChosenConfig> choose_config(host::Disk& disk, const EngineList& engines,
+                                                 const WrittenConfig& written);
+
+}  // namespace gossamer::commands

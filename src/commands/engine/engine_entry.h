@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// EngineEntry is all that commands know of an engine. Each engine has one in the list (commands/engines.h).
+// A function that is empty is something that the engine does not do. A command that needs it then refuses,
+// and names the engines which do it (engine_list.h).
+//
+// Thread rule: immutable; each function says on which thread it is called.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "cluster/control/member_process.h"
+#include "commands/engine/model_requests.h"
+#include "commands/engine/query_session.h"
+#include "commands/engine/run_request.h"
+#include "commands/engine/training.h"
+#include "node/configured_engine.h"
+#include "run/node_host.h"
+#include "settings/key_table.h"
+
+namespace gossamer::commands {
+
+// A named config that `gossamer train NAME` starts from: a TOML text like a user's own file.
+struct PresetText {
+  std::string_view name;
+  std::string_view help;  // one line
+  std::string_view toml;
+};
+
+// A member whose engine is made. The host and the process outlive the engine.
+struct MemberPlace {
+  const run::NodeHost& host;
+  cluster::MemberProcess& process;
+  NodeId self;
+};
+
+// A word for `gossamer data import`, and what such files are.
+struct ImportKind {
+  std::string_view name;
+  std::string_view help = {};
+};
+
+struct EngineEntry {
+  std::string_view name;  // in the configuration of a run
+  std::string_view help;  // "shows that a fleet works"
+  std::vector<PresetText> presets = {};
+  const settings::Keys* keys = nullptr;
+  // kUsage for keys that contradict each other.
+  std::function<Result<void>(const settings::Values&)> check = {};
+
+  // What this engine does for a training run (commands/run/train_run.h). `lead`: members do its steps;
+  // nothing: this process does.
+  std::function<std::unique_ptr<Training>(const TrainingPlace& place, const std::optional<LeadOptions>& lead)>
+      prepare = {};
+  // What a coordinator leads that has nothing but the keys: no data, and no result.
+  std::function<Result<Led>(const settings::Values&)> workload = {};
+  // What a member can be for runs of this engine.
+  std::function<std::vector<node::ConfiguredEngine::Kind>(const MemberPlace&)> member = {};
+
+  // The rest is called on the thread that owns the Compute.
+  std::function<Result<Report>(const run::NodeHost&, const MeasureModel&)> evaluate = {};
+  using OpenSession =
+      std::function<Result<std::unique_ptr<QuerySession>>(const run::NodeHost&, const OpenModel&)>;
+  OpenSession predict = {};
+  OpenSession serve = {};
+  std::vector<ImportKind> import_kinds = {};
+  std::function<Result<Report>(const run::NodeHost&, const ImportFiles&)> import = {};
+  std::function<Result<Report>(const run::NodeHost&, const ExportModel&)> export_weights = {};
+};
+
+}  // namespace gossamer::commands

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// QuerySession answers queries of one model. Each engine that answers queries has its own.
+//
+// Thread rule: the thread that owns the Compute.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/function_ref.h"
+#include "base/result.h"
+
+namespace gossamer::commands {
+
+struct Query {
+  std::string text;
+  std::string place;  // for messages: "stdin:3"
+};
+
+class QuerySession {
+ public:
+  QuerySession() = default;
+  QuerySession(const QuerySession&) = delete;
+  QuerySession& operator=(const QuerySession&) = delete;
+  virtual ~QuerySession() = default;
+
+  // Hands one JSON line per query to `sink`, in order. When a query cannot be read, the ones before it are
+  // answered and its error is returned.
+  [[nodiscard]] virtual Result<void> answer(std::span<const Query> queries,
+                                            FunctionRef<void(std::string_view json)> sink) = 0;
+  // Makes the same lines, with `top` answers each, for every query that can be read, whatever the others are.
+  // Calls sink(i, line or error) once for each query i, in any order.
+  virtual void answer_each(std::span<const Query> queries, std::size_t top,
+                           FunctionRef<void(std::size_t query, const Result<std::string>& answer)> sink) = 0;
+  // How many answers a query gets, unless it says otherwise.
+  [[nodiscard]] virtual std::size_t top() const = 0;
+  // Describes what is served from `directory`, as one JSON object on a line.
+  [[nodiscard]] virtual std::string describe(const std::string& directory) const = 0;
+};
+
+}  // namespace gossamer::commands

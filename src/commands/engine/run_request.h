@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A training run that a user asks for, without the engine that does it.
+//
+// Thread rule: plain values.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/function_ref.h"
+#include "base/result.h"
+#include "node/coordinator_node.h"
+#include "run/run_directory.h"
+#include "settings/key_table.h"
+
+namespace gossamer::commands {
+
+// Processes of this machine that do the steps.
+struct OwnNodes {
+  std::size_t nodes = 1;         // 1..kMostOwnNodes
+  std::size_t threads_each = 1;  // threads of a node
+  std::string program = {};      // path of the program's file
+};
+inline constexpr std::size_t kMostOwnNodes = 64;
+
+// Members do the steps, and this process leads them.
+struct LeadOptions {
+  // Without what follows from the run: configuration, tracks, companion. For own members `program` is enough.
+  node::CoordinatorOptions lead;
+  // Called when it leads members from anywhere. `token` is for a new run, else empty.
+  std::function<Result<void>(const node::CoordinatorNode& lead, const std::string& token)> leads = {};
+  std::optional<OwnNodes> own = {};  // nothing: members come from anywhere
+};
+
+struct RunRequest {
+  std::string directory;
+  run::Continue resume = run::Continue::kNo;
+  // The config that preset, file and overrides make, and the settings in it that the user wrote.
+  settings::Values config;
+  std::vector<settings::KeySetting> settings;
+  // Asked after each step and between the parts of the work.
+  FunctionRef<bool()> stop_requested;
+  std::optional<LeadOptions> lead = {};  // nothing: this process does the steps
+};
+
+struct TrainResult {
+  bool stopped = false;  // by stop_requested; the summary is empty then
+  std::string summary;   // the JSON object of summary.json, without a newline
+};
+
+}  // namespace gossamer::commands

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CheckpointKeeper looks after the checkpoints that the members of a run write. It finds those that have
+// become whole, notes what the run had cost by then, and removes old ones. Owner: the lead, one
+// thread.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "base/counters.h"
+#include "base/ids.h"
+#include "host/api/disk.h"
+#include "tensors/checkpoint.h"
+
+namespace gossamer::commands {
+
+class CheckpointKeeper {
+ public:
+  struct Options {
+    std::string directory;
+    std::string fingerprint;  // of the run's checkpoints
+    // Whether the files of a step are a whole checkpoint.
+    std::function<bool(StepNumber step)> whole;
+    std::size_t keep = 1;  // whole ones, >= 1
+    // The step that the run begins with. Its checkpoint is there. 0: there is none.
+    StepNumber start;
+    // Whether it keeps the start's checkpoint, whatever is newer: a node that comes late begins with it, too.
+    bool keeps_start = false;
+    std::string delivered =
+        {};  // directory into which checkpoints of members elsewhere come; empty: there are none
+  };
+  CheckpointKeeper(host::Disk& disk, Options options);
+
+  // Looks for new checkpoints, and sends the event `checkpoint_written` for each that has
+  // become whole. `info` is what is known of the run by now. A file that cannot be read or
+  // removed now is tried again the next time.
+  void look(tensors::CheckpointInfo info, EventSink events);
+  // Adds a checkpoint of step `step` that this object has not found itself.
+  void add(StepNumber step);
+  // The step of the newest whole checkpoint; 0 where there is none.
+  [[nodiscard]] StepNumber newest() const { return whole_.empty() ? StepNumber() : whole_.back(); }
+
+ private:
+  void take_delivered();
+  void remove_old();
+
+  host::Disk& disk_;
+  const Options options_;
+  std::deque<StepNumber> whole_;
+  std::map<StepNumber, std::size_t> seen_;  // files of steps that are not whole yet
+};
+
+}  // namespace gossamer::commands

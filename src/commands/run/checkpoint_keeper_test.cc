@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands/run/checkpoint_keeper.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "host/api/files.h"
+#include "host/sim/disk.h"
+#include "tensors/fleet_files.h"
+
+namespace gossamer::commands {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr const char* kDirectory = "/checkpoints";
+
+// A run whose state has two sections: node 1 has the first, node 2 the second.
+class CheckpointKeeperTest : public ::testing::Test {
+ protected:
+  CheckpointKeeperTest() { EXPECT_TRUE(disk_.make_directories(kDirectory).ok()); }
+
+  void save(std::uint64_t node, std::uint64_t step, const std::string& directory = kDirectory) {
+    std::vector<std::byte> bytes(4);
+    const tensors::NamedTensor section{node == 1 ? "first" : "second", bytes};
+    EXPECT_TRUE(tensors::write_fleet_file(
+                    disk_, directory, NodeId(node),
+                    {.next_step = StepNumber(step), .run_id = "r", .config_fingerprint = "f"}, {&section, 1})
+                    .ok());
+  }
+  [[nodiscard]] std::optional<tensors::FleetFiles> open(StepNumber step) {
+    const auto nobody = [](std::string_view, EventFields) {};
+    auto files = tensors::open_fleet_files(disk_, kDirectory, "f", step, nobody);
+    EXPECT_TRUE(files.ok());
+    return *std::move(files);
+  }
+  CheckpointKeeper::Options options(std::size_t keep, StepNumber start = {}) {
+    return {.directory = kDirectory,
+            .fingerprint = "f",
+            .whole =
+                [this](StepNumber step) {
+                  const auto there = open(step);
+                  return there && there->files.size() == 2;
+                },
+            .keep = keep,
+            .start = start};
+  }
+  // The events of a look, with their steps.
+  std::vector<std::string> look(CheckpointKeeper& keeper) {
+    std::vector<std::string> events;
+    const auto tell = [&](std::string_view name, EventFields) { events.emplace_back(name); };
+    keeper.look({.next_step = {},
+                 .run_id = "r",
+                 .config_fingerprint = {},
+                 .cost = {.train_seconds = 5},
+                 .losses = {0.5}},
+                tell);
+    return events;
+  }
+  std::vector<std::string> names() { return *disk_.list(kDirectory); }
+
+  host::SimDisk disk_;
+};
+
+// A checkpoint counts once all parts are there. As many stay as were asked for, and older ones go, whole or
+// not. The cost of the run up to then is found with it.
+TEST_F(CheckpointKeeperTest, KeepsTheNewest) {
+  CheckpointKeeper keeper(disk_, options(2));
+  save(1, 4);
+  EXPECT_THAT(look(keeper), IsEmpty());
+  EXPECT_EQ(keeper.newest(), StepNumber(0));
+  save(1, 8);
+  save(2, 8);
+  EXPECT_THAT(look(keeper), ElementsAre("checkpoint_written"));
+  EXPECT_THAT(look(keeper), IsEmpty());
+  EXPECT_EQ(keeper.newest(), StepNumber(8));
+  EXPECT_THAT(names(),
+              ElementsAre("step-000000000008.1.part", "step-000000000008.2.part", "step-000000000008.run"));
+  for (const std::uint64_t step : {12, 16}) {
+    save(1, step);
+    save(2, step);
+  }
+  EXPECT_THAT(look(keeper), ElementsAre("checkpoint_written", "checkpoint_written"));
+  EXPECT_EQ(names().size(), 6u);
+  EXPECT_EQ(names().front(), "step-000000000012.1.part");
+  const auto newest = open(StepNumber(16));
+  ASSERT_TRUE(newest.has_value());
+  EXPECT_EQ(newest->info.cost.train_seconds, 5);
+  EXPECT_THAT(newest->info.losses, ElementsAre(0.5));
+}
+
+// The checkpoint that the run began with is one of those that are kept.
+TEST_F(CheckpointKeeperTest, KeepsTheStart) {
+  save(1, 8);
+  save(2, 8);
+  CheckpointKeeper keeper(disk_, options(2, StepNumber(8)));
+  EXPECT_EQ(keeper.newest(), StepNumber(8));
+  EXPECT_THAT(look(keeper), IsEmpty());
+  save(1, 12);
+  save(2, 12);
+  look(keeper);
+  EXPECT_EQ(names().front(), "step-000000000008.1.part");
+  keeper.add(StepNumber(20));
+  EXPECT_EQ(names().front(), "step-000000000012.1.part");
+}
+
+// The checkpoint that the run began with stays for good where a node that comes late needs it, too.
+TEST_F(CheckpointKeeperTest, KeepsTheStartForGood) {
+  save(1, 8);
+  save(2, 8);
+  CheckpointKeeper::Options wanted = options(1, StepNumber(8));
+  wanted.keeps_start = true;
+  CheckpointKeeper keeper(disk_, wanted);
+  for (const std::uint64_t step : {12, 16}) {
+    save(1, step);
+    save(2, step);
+    look(keeper);
+  }
+  EXPECT_THAT(names(),
+              ElementsAre("step-000000000008.1.part", "step-000000000008.2.part", "step-000000000016.1.part",
+                          "step-000000000016.2.part", "step-000000000016.run"));
+}
+
+// Checkpoints that members elsewhere have delivered count like any others. Other files stay where they are.
+TEST_F(CheckpointKeeperTest, TakesWhatIsDelivered) {
+  ASSERT_TRUE(disk_.make_directories("/parts").ok());
+  CheckpointKeeper::Options wanted = options(1);
+  wanted.delivered = "/parts";
+  CheckpointKeeper keeper(disk_, wanted);
+  save(1, 4);
+  save(2, 4, "/parts");
+  for (const char* const other : {"/parts/2.steps", "/parts/step-000000000004.3.part.tmp"})
+    ASSERT_TRUE(host::replace_file(disk_, other, "x").ok());
+  EXPECT_THAT(look(keeper), ElementsAre("checkpoint_written"));
+  EXPECT_EQ(keeper.newest(), StepNumber(4));
+  EXPECT_EQ(*disk_.list("/parts"), (std::vector<std::string>{"2.steps", "step-000000000004.3.part.tmp"}));
+}
+
+}  // namespace
+}  // namespace gossamer::commands

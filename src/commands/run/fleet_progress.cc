@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands/run/fleet_progress.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <tuple>
+#include <utility>
+
+#include "run/run_directory.h"
+
+namespace gossamer::commands {
+namespace {
+
+constexpr std::size_t kLossWindow = 100;
+
+}  // namespace
+
+FleetProgress::FleetProgress(const run::NodeHost& host, const std::string& run, const LedTraining& training,
+                             const engine::TrainHooks& hooks, tensors::CheckpointInfo from)
+    : host_(host),
+      training_(training),
+      facts_(training.led_facts()),
+      hooks_(hooks),
+      paths_(run),
+      reports_(host.disk, paths_.parts()),
+      recovery_reports_(host.disk, paths_.parts()),
+      from_(std::move(from)),
+      steps_(from_.next_step.value),
+      losses_(from_.losses.begin(), from_.losses.end()) {
+  // If this fails, the use of the directory will fail with the reason.
+  static_cast<void>(host.disk.make_directories(paths_.parts()));
+}
+
+void FleetProgress::tell_steps() {
+  for (const StepLoss& one : reports_.read()) {
+    steps_ = one.step.value + 1;
+    losses_.push_back(one.loss);
+    if (losses_.size() > kLossWindow) losses_.pop_front();
+    const std::uint64_t samples = steps_ * facts_.batch;
+    hooks_.on_step({.steps_done = steps_,
+                    .steps_total = facts_.steps,
+                    .samples_done = samples,
+                    .epoch = static_cast<double>(samples) / static_cast<double>(facts_.samples),
+                    .loss = one.loss,
+                    .learning_rate = training_.learning_rate(one.step)});
+  }
+  for (const CheckpointFailure& one : reports_.take_failures()) {
+    hooks_.events("checkpoint_failed", {{"step", one.step.value}, {"error", one.message}});
+    host_.say(fmt::format("warning: no checkpoint of step {}: {}", one.step.value, one.message));
+    not_written_ = one.message;
+  }
+}
+
+void FleetProgress::tell_recoveries(Until until) {
+  if (until == Until::kNow && !stepping()) return;
+  const StepNumber before(until == Until::kEnd ? std::numeric_limits<std::uint64_t>::max() : steps_ - 1);
+  for (engine::FleetRecovery& one : recovery_reports_.read(before)) {
+    if (name_) one.cause = name_(std::move(one.cause));
+    host_.say(fmt::format(
+        "{}: it cost {:.2f} s{}", one.cause, one.total.seconds(),
+        one.steps_replayed == 0 ? "" : fmt::format(", and {} steps were computed anew", one.steps_replayed)));
+    std::apply([this](const auto&... field) { hooks_.events("recovery", {field...}); },
+               engine::fields_of(one));
+    recoveries_.push_back(std::move(one));
+  }
+}
+
+void FleetProgress::add_to(StepsCost& cost) const {
+  const auto [steps, background] = reports_.bytes_of_step();
+  cost.step_bytes = steps;
+  cost.background_bytes = background;
+  cost.recoveries = recoveries_;
+}
+
+tensors::CheckpointInfo FleetProgress::info(const tensors::RunCost& cost) const {
+  tensors::RunCost all = cost;
+  all += from_.cost;
+  return {.next_step = StepNumber(steps_),
+          .run_id = facts_.run_id,
+          .config_fingerprint = {},
+          .workers = host_.compute.workers(),
+          .cost = all,
+          .losses = {losses_.begin(), losses_.end()}};
+}
+
+Error FleetProgress::not_saved(StepNumber newest) const {
+  return {.where = paths_.checkpoints(),
+          .what = fmt::format("the nodes have ended without a checkpoint of step {}", steps_),
+          .got = not_written_.empty() ? "nodes that did not write one in time" : not_written_,
+          .expected = "files of all nodes",
+          .fix = newest > StepNumber() ? fmt::format("--resume goes on from step {}", newest.value)
+                                       : "mend the cause and start again"};
+}
+
+DoneSteps FleetProgress::done() const {
+  DoneSteps done{.steps = steps_, .cost_before = from_.cost};
+  done.final_loss = std::accumulate(losses_.begin(), losses_.end(), 0.0) /
+                    static_cast<double>(std::max<std::size_t>(1, losses_.size()));
+  if (from_.next_step > StepNumber()) done.resumed_at = from_.next_step;
+  return done;
+}
+
+void tell_start(const run::NodeHost& host, const tensors::CheckpointInfo& from,
+                const engine::TrainHooks& hooks) {
+  if (from.next_step == StepNumber()) return;
+  host.say(fmt::format("goes on at step {}", from.next_step.value));
+  hooks.events("resumed", {{"step", from.next_step.value}, {"from_run", from.run_id}});
+}
+
+}  // namespace gossamer::commands

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FleetProgress says how far the nodes of a run are, from the reports that they deliver into its directory.
+// The lead asks it now and then.
+//
+// Thread rule: the thread that asks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "commands/engine/training.h"
+#include "commands/run/recovery_reports.h"
+#include "commands/run/step_reports.h"
+#include "engines/run/train_hooks.h"
+#include "run/node_host.h"
+#include "run/run_directory.h"
+
+namespace gossamer::commands {
+
+class FleetProgress {
+ public:
+  // The host, the training and the hooks outlive it. Makes the directory for parts. `from` is where the run
+  // goes on.
+  FleetProgress(const run::NodeHost& host, const std::string& run, const LedTraining& training,
+                const engine::TrainHooks& hooks, tensors::CheckpointInfo from = {});
+
+  // Hands on the steps that all members have told of since the last call, and the checkpoints that failed.
+  void tell_steps();
+  // Hands on recoveries, once a step after them is known, or at the end.
+  enum class Until { kNow, kEnd };
+  void tell_recoveries(Until until);
+  // Sets a function that improves the cause of a recovery with what else is known of the node that it names.
+  void name_causes(std::function<std::string(std::string cause)> name) { name_ = std::move(name); }
+  // Adds the bytes and recoveries that were told.
+  void add_to(StepsCost& cost) const;
+  // The steps that are known to be done.
+  [[nodiscard]] std::uint64_t steps() const { return steps_; }
+  // Whether these nodes have done some of them.
+  [[nodiscard]] bool stepping() const { return steps_ > from_.next_step.value; }
+  // What is known of the run by now. `cost` is the cost of this training.
+  [[nodiscard]] tensors::CheckpointInfo info(const tensors::RunCost& cost) const;
+  // The error for a run that was asked to stop, where the newest checkpoint is older than the last step.
+  [[nodiscard]] Error not_saved(StepNumber newest) const;
+  // How far the run is by now.
+  [[nodiscard]] DoneSteps done() const;
+
+ private:
+  const run::NodeHost& host_;
+  const LedTraining& training_;
+  const LedTraining::Facts facts_;
+  const engine::TrainHooks& hooks_;
+  const run::RunPaths paths_;
+  StepReportReader reports_;
+  RecoveryReportReader recovery_reports_;
+  std::vector<engine::FleetRecovery> recoveries_;
+  std::function<std::string(std::string)> name_;
+  const tensors::CheckpointInfo from_;
+  std::uint64_t steps_;
+  std::deque<double> losses_;
+  std::string not_written_;  // why the last failed checkpoint could not be written
+};
+
+// Tells that a run goes on from a checkpoint, if it does.
+void tell_start(const run::NodeHost& host, const tensors::CheckpointInfo& from,
+                const engine::TrainHooks& hooks);
+
+}  // namespace gossamer::commands

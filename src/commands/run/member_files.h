@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// MemberFiles: the files that a member of a led run writes for its lead, and the checkpoint that it begins
+// with. A state is named sections (tensors/fleet_files.h), of which each member has some.
+//
+//   reports of steps and recoveries     in the directory for deliveries
+//   checkpoints                         in the run's directory, or delivered from elsewhere
+//   the member's part of the result     as a checkpoint of the last step, delivered
+//
+// Thread rule: one thread, that which computes.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "commands/run/led_configuration.h"
+#include "commands/run/recovery_reports.h"
+#include "commands/run/step_reports.h"
+#include "host/api/disk.h"
+#include "node/files/supply.h"
+#include "tensors/checkpoint.h"
+
+namespace gossamer::commands {
+
+class MemberFiles {
+ public:
+  // The disk outlives it.
+  MemberFiles(host::Disk& disk, const node::Supplied& supplied, NodeId self);
+
+  // The path of a file of the Supply, by its name.
+  [[nodiscard]] std::string path_of(const std::string& name) const;
+  // Takes what the lead tells of the run. kBadData where the checkpoint that it begins with cannot be read.
+  [[nodiscard]] Result<void> begin(const LedConfiguration& told);
+  // The bytes of a section in that checkpoint; empty without one.
+  [[nodiscard]] std::span<const std::byte> at_start(const std::string& section) const;
+
+  void add(const engine::MemberStep& step) { steps_.add(step); }
+  void add(const engine::FleetRecovery& recovery) { recoveries_.add(recovery); }
+  // Saves this member's sections before step `next`. A failure costs one checkpoint and is told.
+  void save(StepNumber next, std::span<const tensors::NamedTensor> sections);
+  // Delivers this member's part of the result.
+  [[nodiscard]] Result<void> deliver(std::span<const tensors::NamedTensor> sections);
+
+ private:
+  [[nodiscard]] tensors::CheckpointInfo info(StepNumber next) const;
+  [[nodiscard]] const std::string& checkpoints() const;
+
+  host::Disk& disk_;
+  const node::Supplied supplied_;
+  const NodeId self_;
+  StepReports steps_;
+  RecoveryReports recoveries_;
+  LedConfiguration told_;
+  std::vector<tensors::CheckpointFile> start_;
+};
+
+}  // namespace gossamer::commands

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands/run/run_lead.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+#include <utility>
+
+#include "host/api/durable_directories.h"
+#include "host/api/files.h"
+#include "node/companion.h"
+#include "node/credentials.h"
+#include "node/event_loop.h"
+#include "node/places.h"
+#include "node/run_configuration.h"
+#include "run/run_directory.h"
+
+namespace gossamer::commands {
+namespace {
+
+// With shards for so many members each has an even part of the work. The number must not depend on the
+// members that come.
+constexpr std::size_t kMembersInMind = 16;
+// How long own members may take to leave, because they may have much to write.
+constexpr Duration kLeaveTime{120'000'000'000};
+// How long their processes may take to end after that.
+constexpr Duration kEndTime{10'000'000'000};
+// How long a run that is to end waits for room on the disk.
+constexpr Duration kRoomPatience{30'000'000'000};
+
+std::string nodes_directory(const std::string& run) { return run + "/nodes"; }
+std::string ended_file(const std::string& run) { return nodes_directory(run) + "/ended"; }
+
+// The step that an older version's fleet began with. It is in a file of its own.
+Result<StepNumber> old_start(host::Disk& disk, const std::string& run) {
+  const std::string path = nodes_directory(run) + "/start";
+  const auto there = disk.exists(path);
+  if (!there.ok()) return there.error();
+  if (!*there) return StepNumber();
+  const auto text = host::read_text(disk, path);
+  if (!text.ok()) return text.error();
+  StepNumber start;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), start.value);
+  if (error == std::errc() && std::string_view(end) == "\n") return start;
+  return Error{.kind = ErrorKind::kBadData,
+               .where = path,
+               .what = "cannot read the step that the run begins with",
+               .got = *text,
+               .expected = "a number",
+               .fix = "resume the run with gossamer train --resume"};
+}
+
+Error not_stored(const Error& why) {
+  return {.kind = why.kind,
+          .where = why.where,
+          .what = "the run is to end, and what its nodes have saved cannot be stored",
+          .got = why.got.empty() ? why.what : why.got,
+          .expected = why.expected,
+          .fix =
+              "make room, and start this again with --resume within ten minutes: the nodes keep what they "
+              "have saved, and wait so long; after that the run goes on from the checkpoint before"};
+}
+
+// What a run had cost by the checkpoint that a fleet begins with.
+tensors::CheckpointInfo began_with(const LedTraining& training, StepNumber start) {
+  if (start == StepNumber()) return {};
+  tensors::CheckpointInfo unknown;
+  unknown.next_step = start;
+  return training.checkpoint(start).value_or(unknown);
+}
+
+// Whether members have delivered a result that can be taken. A damaged one is none.
+Result<bool> take_if_there(LedTraining& training, std::size_t members) {
+  const auto there = training.delivered(members);
+  if (there.ok() && !*there) return false;
+  const Result<void> taken = there.ok() ? training.take_delivered() : Result<void>(there.error());
+  if (taken.ok()) return true;
+  return taken.error().kind == ErrorKind::kBadData ? Result<bool>(false) : taken.error();
+}
+
+// What the lead does beside leading: it gives and collects files, and what the engine does beside.
+class LeadCompanion final : public node::Companion {
+ public:
+  LeadCompanion(std::unique_ptr<node::SupplyCompanion> supply, std::uint32_t channel,
+                std::unique_ptr<node::Companion> beside)
+      : supply_(std::move(supply)), channel_(channel), beside_(std::move(beside)) {}
+
+  void connect(net::Links* links) override {
+    supply_->connect(links);
+    beside_->connect(links);
+  }
+  void on(net::Arrived arrived, Instant now) override {
+    if (arrived.message.channel == channel_) return beside_->on(std::move(arrived), now);
+    supply_->on(std::move(arrived), now);
+  }
+  void tick(Instant now) override {
+    supply_->tick(now);
+    beside_->tick(now);
+  }
+  [[nodiscard]] std::optional<Instant> next_wakeup() const override {
+    const auto supply = supply_->next_wakeup();
+    const auto beside = beside_->next_wakeup();
+    return supply && beside ? std::min(*supply, *beside) : supply ? supply : beside;
+  }
+  [[nodiscard]] std::optional<std::string> over() const override { return supply_->over(); }
+  [[nodiscard]] std::vector<std::string> take_remarks() override {
+    std::vector<std::string> remarks = supply_->take_remarks();
+    for (std::string& one : beside_->take_remarks()) remarks.push_back(std::move(one));
+    return remarks;
+  }
+
+ private:
+  const std::unique_ptr<node::SupplyCompanion> supply_;
+  const std::uint32_t channel_;
+  const std::unique_ptr<node::Companion> beside_;
+};
+
+}  // namespace
+
+std::size_t RunLead::members_in_mind() const { return options_.own ? options_.own->nodes : kMembersInMind; }
+
+Result<RunLead::Before> RunLead::fleet_before() const {
+  const std::string directory = node::lead_directory(paths_.root);
+  auto file = run::read_lead_file(host_.disk, directory);
+  if (!file.ok()) return file.error();
+  const auto start = file->start ? Result<StepNumber>(*file->start) : old_start(host_.disk, paths_.root);
+  if (!start.ok()) return start.error();
+  const auto ended = host_.disk.exists(ended_file(paths_.root));
+  if (!ended.ok()) return ended.error();
+  const auto known = node::has_membership(host_.disk, directory);
+  if (!known.ok()) return known.error();
+  const bool alive = *known && !*ended && file->nodes == 0;
+  return Before{.file = *std::move(file), .start = *start, .goes_on = alive && !options_.own};
+}
+
+// What nodes had in their directories goes at once, under another name. A half of it would look like a fleet
+// that can be led on.
+Result<void> RunLead::begin_anew() {
+  const std::string nodes = nodes_directory(paths_.root);
+  const std::string old = nodes + ".old";
+  const auto there = host_.disk.exists(nodes);
+  if (!there.ok()) return there.error();
+  if (auto removed = host_.disk.remove_all(old); !removed.ok()) return removed;
+  if (*there) {
+    if (auto moved = host_.disk.rename(nodes, old); !moved.ok()) return moved;
+    if (auto synced = host_.disk.sync_directory(paths_.root); !synced.ok()) return synced;
+    if (auto removed = host_.disk.remove_all(old); !removed.ok()) return removed;
+  }
+  return host::make_durable_directories(host_.disk, paths_.parts());
+}
+
+Result<DoneSteps> RunLead::train(const run::RunPaths& paths, LedTraining& training,
+                                 const engine::TrainHooks& hooks) {
+  paths_ = paths;
+  const auto before = fleet_before();
+  if (!before.ok()) return before.error();
+  node::CoordinatorOptions options = options_.lead;
+  options.resume = before->goes_on;
+  if (before->goes_on) return lead_from(std::move(options), before->start, training, hooks);
+  auto trained = trained_by_others(*before, training, hooks);
+  if (!trained.ok()) return trained.error();
+  if (trained->has_value()) return **std::move(trained);
+  const auto start = training.find_start(hooks.events);
+  if (!start.ok()) return start.error();
+  if (start->trained) return training.take_trained(hooks);
+  tell_start(host_, start->from, hooks);
+  if (!options_.own && before->file.nodes == 0) stay_where_it_was(options);
+  if (auto made = begin_anew(); !made.ok()) return made.error();
+  return lead_from(std::move(options), start->from.next_step, training, hooks);
+}
+
+Result<DoneSteps> RunLead::lead_from(node::CoordinatorOptions options, StepNumber start,
+                                     LedTraining& training, const engine::TrainHooks& hooks) {
+  const auto led =
+      training.lead({.members = members_in_mind(), .one_machine = options_.own.has_value(), .start = start});
+  if (!led.ok()) return led.error();
+  FleetProgress progress(host_, paths_.root, training, hooks, began_with(training, start));
+  progress.name_causes(
+      [this](std::string cause) { return own_ != nullptr ? own_->as_seen(std::move(cause)) : cause; });
+  progress.tell_steps();
+  // An earlier process may have ended between the last delivery and the model. Members that are still
+  // there are told of the end as usual.
+  FleetWatch watch(
+      host_, paths_, training, hooks, progress,
+      {.start = start, .members = members_in_mind(), .delivered = options_.own ? "" : paths_.parts()});
+  complete(options, *led, start);
+  const auto ended = lead_on(std::move(options), *led, hooks, watch);
+  watch.look(FleetProgress::Until::kEnd);
+  if (watch.failure()) return *watch.failure();
+  const bool trained = training.parts() > 0;
+  if (!ended.ok() && !trained) return ended.error();
+  const bool stopped = ended.ok() && *ended && !trained;
+  if (stopped && watch.newest_checkpoint().value < progress.steps())
+    return progress.not_saved(watch.newest_checkpoint());
+  if (trained) {
+    if (auto taken = training.take_delivered(); !taken.ok()) return taken.error();
+  }
+  return finish(training, progress, watch);
+}
+
+Result<std::optional<DoneSteps>> RunLead::trained_by_others(const Before& before, LedTraining& training,
+                                                            const engine::TrainHooks& hooks) {
+  using Found = std::optional<DoneSteps>;
+  const auto there = host_.disk.exists(paths_.parts());
+  if (!there.ok()) return there.error();
+  if (!*there) return Found();
+  const std::size_t members = before.file.nodes > 0 ? before.file.nodes : members_in_mind();
+  const auto taken = take_if_there(training, members);
+  if (!taken.ok()) return taken.error();
+  if (!*taken) return Found();
+  FleetProgress progress(host_, paths_.root, training, hooks, began_with(training, before.start));
+  progress.tell_steps();
+  FleetWatch watch(
+      host_, paths_, training, hooks, progress,
+      {.start = before.start, .members = members, .delivered = options_.own ? "" : paths_.parts()});
+  return Found(finish(training, progress, watch));
+}
+
+// What members have trained lies where they delivered it until the run is finished. Beside it is a
+// checkpoint, if the engine makes one.
+DoneSteps RunLead::finish(const LedTraining& training, const FleetProgress& progress, FleetWatch& watch) {
+  cost_.nodes = options_.own ? options_.own->nodes : training.parts();
+  if (own_ != nullptr) {
+    const node::NodeProcesses::Cost own = own_->cost();
+    cost_.cpu_seconds = own.cpu_seconds;
+    cost_.peak_rss_bytes = own.peak_rss_bytes;
+  }
+  progress.add_to(cost_);
+  DoneSteps done = progress.done();
+  if (training.parts() == 0) return done;
+  done.steps = training.led_facts().steps;
+  done.all = true;
+  watch.keep_trained();
+  return done;
+}
+
+// Listens where the coordinator was before. Machines that are started again look for it there.
+void RunLead::stay_where_it_was(node::CoordinatorOptions& lead) const {
+  const auto before = node::load_address(host_.disk, node::lead_directory(paths_.root));
+  if (lead.listen || !before.ok() || !before->control) return;
+  lead.listen = before->control;
+  if (lead.advertise.empty()) lead.advertise = before->coordinator.host;
+}
+
+// Adds to the options what follows from the run.
+void RunLead::complete(node::CoordinatorOptions& options, const Led& led, StepNumber start) const {
+  options.directory = node::lead_directory(paths_.root);
+  options.configuration = node::run_configuration_bytes(
+      {.engine = engine_, .program = options.program, .supply = led.supply, .own = led.configuration});
+  options.tracks = led.tracks;
+  options.file.engine = engine_;
+  options.file.start = start;
+  options.file.nodes = options_.own ? options_.own->nodes : 0;
+  if (!options_.own) return;
+  options.state = nodes_directory(paths_.root) + "/state";
+  options.listen = {.host = "127.0.0.1", .port = 0};
+  options.first_members = options.file.first = options_.own->nodes;
+  options.report.log.level = node::LogLevel::kError;  // events.jsonl has the events
+}
+
+// Leads until the run ends or this process is to stop, and says whether the run has ended. If it has, a file
+// says that --resume begins another one. A run of own members ends with this process.
+Result<bool> RunLead::lead_on(node::CoordinatorOptions options, const Led& led,
+                              const engine::TrainHooks& hooks, FleetWatch& watch) {
+  const node::SupplyCompanion* companion = nullptr;
+  options.make_companion = [&](const node::Aside& aside,
+                               const node::Post& post) -> std::unique_ptr<node::Companion> {
+    auto made = std::make_unique<node::SupplyCompanion>(
+        host_.disk, led.supply.value_or(node::Supply()), aside, [&watch] { return watch.over(); },
+        host_.clock.now());
+    companion = made.get();
+    if (!led.beside) return made;
+    return std::make_unique<LeadCompanion>(std::move(made), led.beside->channel,
+                                           led.beside->make(aside, post));
+  };
+  auto node = node::CoordinatorNode::start(host_, std::move(options), *led.workload);
+  if (!node.ok()) return node.error();
+  if (options_.own) return lead_own(**node, watch);
+  std::string token;
+  if ((*node)->new_run()) {
+    auto made = (*node)->new_token("printed at the start");
+    if (!made.ok()) return made.error();
+    token = *std::move(made);
+  }
+  if (auto told = options_.leads(**node, token); !told.ok()) return told.error();
+  const auto done = (*node)->run([&] { return hooks.stop_requested() || gives_up(**node, *companion); });
+  if ((*node)->ended()) {
+    // If this fails, the next process finds a run that ends at once.
+    static_cast<void>(host::replace_file(host_.disk, ended_file(paths_.root), ""));
+  }
+  if (!done.ok()) return done.error();
+  if (!(*node)->ended() && no_room_ && !hooks.stop_requested()) return not_stored(no_room_->last);
+  return (*node)->ended();
+}
+
+// Starts the processes, and leads them until all have ended.
+Result<bool> RunLead::lead_own(node::CoordinatorNode& node, FleetWatch& watch) {
+  const OwnNodes& wanted = *options_.own;
+  const auto token = node.new_token("for this run's nodes");
+  if (!token.ok()) return token.error();
+  auto started = node::NodeProcesses::start(host_, {.run = paths_.root,
+                                                    .nodes = wanted.nodes,
+                                                    .threads_each = wanted.threads_each,
+                                                    .program = wanted.program,
+                                                    .at = node.address(),
+                                                    .token = *token});
+  if (!started.ok()) return started.error();
+  own_ = *std::move(started);
+  watch.follow(*own_, node);
+  host_.say(fmt::format("{} nodes, {} threads each; what they say is in {}/*.log", wanted.nodes,
+                        wanted.threads_each, nodes_directory(paths_.root)));
+  const auto done = node.run([&] {
+    if (watch.failure()) return true;
+    if (!node.stopping()) return false;
+    own_->end_within(kLeaveTime);
+    return own_->all_ended();
+  });
+  // What the run has is in its directory by now.
+  if (!done.ok() || watch.failure()) own_->kill();
+  own_->end_within(kEndTime);
+  node::EventLoop loop(host_.clock);
+  loop.run([]() -> std::optional<Instant> { return std::nullopt; }, [this] { return own_->all_ended(); });
+  if (!done.ok()) return done.error();
+  return true;
+}
+
+// Whether this process gives up waiting for room on the disk. As long as nodes offer what they have
+// saved and it cannot be stored, the run has not ended. This process says so and ends, and another
+// process takes it from the nodes.
+bool RunLead::gives_up(const node::CoordinatorNode& node, const node::SupplyCompanion& companion) {
+  const auto& failing = companion.failing();
+  if (!node.stopping() || !failing) {
+    no_room_.reset();
+    return false;
+  }
+  const Instant now = host_.clock.now();
+  if (!no_room_) {
+    no_room_ = {.since = now, .last = failing->last};
+    host_.say(
+        fmt::format("the run is to end, and what its nodes have saved cannot be stored: {}\n"
+                    "It is tried again for {:.0f} s: make room.",
+                    failing->last.message(), kRoomPatience.seconds()));
+  }
+  no_room_->last = failing->last;
+  return now - no_room_->since >= kRoomPatience;
+}
+
+// The second directory has deliveries of members elsewhere that are on their way.
+void remove_delivered(host::Disk& disk, const run::RunPaths& paths) {
+  for (const std::string& one : {paths.parts(), paths.parts() + ".incoming"})
+    static_cast<void>(disk.remove_all(one));
+}
+
+}  // namespace gossamer::commands

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RunLead does the steps of a run with members, for any engine. This process leads them, gives them the data,
+// and collects what they have trained and their checkpoints. There are two kinds of members:
+//
+// Members from anywhere. They may come, leave and be killed, as long as what each holds is somewhere else
+// too. If it is not, or all have left, the run has ended. Resumed, another one goes on from the newest
+// checkpoint. This process may be killed: members go on, and the next process leads them.
+//
+// Own members. They are processes of this machine that this process starts. A killed one is not started
+// again: the others compute anew what it held. One that fails ends the run. All end with this process.
+// Resumed, the run goes on from the newest checkpoint, with new members.
+//
+//   DIR/nodes/coordinator     credentials, tokens, store and events of the lead, and its lead.toml
+//   DIR/nodes/1 ...           directories of own members; *.log beside them what they say
+//   DIR/nodes/parts           what members have trained and told; removed when the run is finished
+//   DIR/nodes/ended           there once a run of members from anywhere has ended
+//   DIR/checkpoints           what members have kept
+//
+// Thread rule: one thread, which lives as long as own members are to.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/result.h"
+#include "commands/engine/run_request.h"
+#include "commands/engine/training.h"
+#include "commands/run/fleet_progress.h"
+#include "commands/run/fleet_watch.h"
+#include "engines/run/train_hooks.h"
+#include "node/coordinator_node.h"
+#include "node/node_processes.h"
+#include "node/supply_companion.h"
+#include "run/lead_file.h"
+#include "run/node_host.h"
+#include "run/run_directory.h"
+
+namespace gossamer::commands {
+
+class RunLead {
+ public:
+  // `engine`: of its members, as the configuration names it. The host and what it borrows outlive it.
+  RunLead(const run::NodeHost& host, std::string engine, LeadOptions options)
+      : host_(host), engine_(std::move(engine)), options_(std::move(options)) {}
+
+  // Does the steps of the run in that directory, a path from the root. Afterwards the training has the
+  // result, if no step is left.
+  [[nodiscard]] Result<DoneSteps> train(const run::RunPaths& paths, LedTraining& training,
+                                        const engine::TrainHooks& hooks);
+  // After train(): costs of own members, and the bytes and recoveries that all members told.
+  [[nodiscard]] const StepsCost& cost() const { return cost_; }
+
+ private:
+  // The fleet that was in the run's directory before.
+  struct Before {
+    run::LeadFile file;
+    StepNumber start;
+    bool goes_on = false;  // it can be led on
+  };
+  [[nodiscard]] Result<Before> fleet_before() const;
+  // Makes room for a new fleet.
+  [[nodiscard]] Result<void> begin_anew();
+  [[nodiscard]] std::size_t members_in_mind() const;
+  void stay_where_it_was(node::CoordinatorOptions& lead) const;
+  [[nodiscard]] Result<DoneSteps> lead_from(node::CoordinatorOptions options, StepNumber start,
+                                            LedTraining& training, const engine::TrainHooks& hooks);
+  void complete(node::CoordinatorOptions& options, const Led& led, StepNumber start) const;
+  [[nodiscard]] Result<bool> lead_on(node::CoordinatorOptions options, const Led& led,
+                                     const engine::TrainHooks& hooks, FleetWatch& watch);
+  [[nodiscard]] Result<bool> lead_own(node::CoordinatorNode& node, FleetWatch& watch);
+  [[nodiscard]] bool gives_up(const node::CoordinatorNode& node, const node::SupplyCompanion& companion);
+  // The steps of a fleet that has delivered the result and has ended since.
+  [[nodiscard]] Result<std::optional<DoneSteps>> trained_by_others(const Before& before,
+                                                                   LedTraining& training,
+                                                                   const engine::TrainHooks& hooks);
+  [[nodiscard]] DoneSteps finish(const LedTraining& training, const FleetProgress& progress,
+                                 FleetWatch& watch);
+
+  const run::NodeHost& host_;
+  const std::string engine_;
+  const LeadOptions options_;
+  run::RunPaths paths_{""};
+  std::unique_ptr<node::NodeProcesses> own_;  // null before they are started
+  // Since when a run that is to end waits for room on the disk, and the error that it waits for.
+  struct NoRoom {
+    Instant since;
+    Error last;
+  };
+  std::optional<NoRoom> no_room_;
+  StepsCost cost_;
+};
+
+// Removes what members delivered to the run. If it cannot be removed, only room is lost.
+void remove_delivered(host::Disk& disk, const run::RunPaths& paths);
+
+}  // namespace gossamer::commands

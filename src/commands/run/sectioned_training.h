@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// SectionedTraining: the base of a training whose steps members do, and whose state is named sections, of
+// which each member has some. Members write their sections with MemberFiles (member_files.h). A checkpoint is
+// whole, and a result delivered, when its files together have all sections.
+//
+// Thread rule: the thread that owns the Compute.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "commands/engine/run_request.h"
+#include "commands/engine/training.h"
+#include "node/files/supply.h"
+
+namespace gossamer::commands {
+
+class SectionedTraining : public Training, public LedTraining {
+ public:
+  // kUsage without members.
+  [[nodiscard]] Result<void> prepare() final;
+  [[nodiscard]] Result<DoneSteps> train(const engine::TrainHooks& hooks, double load_seconds) final;
+  [[nodiscard]] StepsCost cost() const final { return cost_; }
+  void finished() final;
+
+  [[nodiscard]] Facts led_facts() const final;
+  [[nodiscard]] Result<Start> find_start(EventSink events) final;
+  [[nodiscard]] Result<DoneSteps> take_trained(const engine::TrainHooks& hooks) final;
+  [[nodiscard]] std::optional<tensors::CheckpointInfo> checkpoint(StepNumber step) const final;
+  [[nodiscard]] Result<Led> lead(const FleetWanted& wanted) final;
+  [[nodiscard]] Result<bool> delivered(std::size_t members) final;
+  [[nodiscard]] std::size_t parts() const final { return parts_.size(); }
+  [[nodiscard]] Result<void> take_delivered() final { return {}; }
+
+ protected:
+  // `engine`: its name.
+  SectionedTraining(const TrainingPlace& place, std::string engine, const std::optional<LeadOptions>& lead);
+
+  // Reads the data, and derives what the config leaves open.
+  [[nodiscard]] virtual Result<void> load() = 0;
+  // What follows from data and config, after load().
+  struct Sections {
+    std::vector<std::string> names = {};
+    std::uint64_t most_bytes = 0;  // of all together
+    std::uint64_t steps = 0;       // of the run
+    std::string fingerprint;       // of everything that shapes the result
+    std::size_t checkpoints = 1;   // that are kept
+  };
+  [[nodiscard]] virtual Sections sections() const = 0;
+  // Adds the files of the data that members need.
+  [[nodiscard]] virtual Result<void> supply(node::Supply& supply) const = 0;
+  // What members do: a workload with a track for each thing.
+  [[nodiscard]] virtual Led workload(StepNumber start) const = 0;
+
+  [[nodiscard]] const run::NodeHost& host() const { return host_; }
+  [[nodiscard]] const run::RunPaths& paths() const { return paths_; }
+  // A section of the delivered result. Requires that the result was taken.
+  [[nodiscard]] Result<std::span<const std::byte>> result(const std::string& section) const;
+
+ private:
+  // The files of a step that have all sections; nothing while one is missing.
+  [[nodiscard]] std::optional<std::vector<tensors::CheckpointFile>> whole(
+      const std::string& directory, StepNumber step, tensors::CheckpointInfo* info) const;
+
+  const run::NodeHost& host_;
+  const run::RunPaths paths_;
+  const std::string run_id_;
+  const std::string engine_;
+  const std::optional<LeadOptions> lead_;
+  double load_seconds_ = 0;
+  StepsCost cost_;
+  std::vector<tensors::CheckpointFile> parts_;  // that have the result
+};
+
+}  // namespace gossamer::commands

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands/run/train_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "commands/run/step_watch.h"
+#include "commands/run/train_summary.h"
+#include "host/api/files.h"
+#include "kernels/isa.h"
+#include "run/curve_svg.h"
+#include "run/run_log.h"
+
+namespace gossamer::commands {
+namespace {
+
+double rate(double count, double seconds) { return seconds > 0 ? count / seconds : 0; }
+
+// One run, part by part. Data members stand in the order of their use.
+class TrainRun {
+ public:
+  TrainRun(const run::NodeHost& host, const std::string& engine, const MakeTraining& make,
+           const RunRequest& request, run::RunDirectory directory)
+      : host_(host),
+        engine_(engine),
+        request_(request),
+        directory_(std::move(directory)),
+        log_(host.disk, host.clock,
+             {.metrics = directory_.paths().metrics(), .events = directory_.paths().events()}),
+        training_(make({.host = host,
+                        .paths = directory_.paths(),
+                        .run_id = directory_.run_id(),
+                        .config = directory_.is_new() ? request.config : directory_.config(),
+                        .stop_requested = request.stop_requested})) {}
+
+  Result<TrainResult> run() {
+    if (auto done = prepare(); !done.ok()) {
+      directory_.abandon();
+      if (!request_.stop_requested()) return done.error();
+      host_.say("stopped before the first step; nothing is left behind");
+      return TrainResult{.stopped = true, .summary = {}};
+    }
+    const auto done = train();
+    if (!done.ok()) return done.error();
+    if (!done->all) {
+      host_.say(fmt::format("stopped after step {}; continue with: --resume", done->steps));
+      return TrainResult{.stopped = true, .summary = {}};
+    }
+    return finish(*done);
+  }
+
+ private:
+  Result<void> prepare() {
+    if (auto done = training_->prepare(); !done.ok()) return done;
+    load_seconds_ = (host_.clock.now() - start_).seconds();
+    facts_ = training_->facts();
+    if (auto done = host_.disk.make_directories(directory_.paths().checkpoints()); !done.ok()) return done;
+    // From here on run.toml is the resolved config, which a resumed run starts from.
+    return directory_.write_config(training_->config());
+  }
+
+  Result<DoneSteps> train() {
+    const auto events = [this](std::string_view name, EventFields fields) { log_.event(name, fields); };
+    events("run_started", {{"run_id", directory_.run_id()},
+                           {"threads", static_cast<std::uint64_t>(host_.compute.workers())},
+                           {"isa", std::string(kernels::name(host_.kernels.isa))}});
+    StepWatch watch(host_, log_, facts_.batch);
+    const auto on_step = [&watch](const engine::TrainProgress& progress) { watch.on_step(progress); };
+    train_begin_ = host_.clock.now();
+    auto done = training_->train(
+        {.on_step = on_step, .stop_requested = request_.stop_requested, .events = events}, load_seconds_);
+    watch.finish();
+    steps_seconds_ = (host_.clock.now() - train_begin_).seconds();
+    own_steps_ = watch.steps_seen();
+    if (watch.error().has_value()) return *watch.error();
+    if (done.ok() && own_steps_ == 0) {
+      // All steps were done before. The log gives their curve.
+      if (auto kept = log_.continue_at(done->steps); !kept.ok()) return kept.error();
+    }
+    return done;
+  }
+
+  Result<TrainResult> finish(const DoneSteps& done) {
+    facts_ = training_->facts();
+    if (auto saved = training_->save(); !saved.ok()) return saved.error();
+    TrainSummary summary = summarize(done);
+    const std::string curve = curve_svg(log_.curve(), facts_.title);
+    if (auto kept = host::replace_file(host_.disk, directory_.paths().curve(), curve); !kept.ok())
+      return kept.error();
+    const auto measured = training_->measure();
+    if (!measured.ok()) return measured.error();
+    if (!measured->stopped.empty()) {
+      host_.say(measured->stopped);
+      return TrainResult{.stopped = true, .summary = {}};
+    }
+    summary.metrics_json = measured->metrics_json;
+    summary.eval_seconds = measured->seconds;
+    summary.eval_cpu_seconds = measured->cpu_seconds;
+    if (measured->while_training) summary.train_seconds -= measured->seconds;
+    return end(std::move(summary));
+  }
+
+  Result<TrainResult> end(TrainSummary summary) {
+    summary.peak_rss_bytes = std::max(summary.peak_rss_bytes, host_.compute.peak_rss_bytes());
+    TrainResult result{.stopped = false, .summary = to_json(summary)};
+    log_.event("run_finished", {{"steps", summary.steps}});
+    if (log_.first_error().has_value())
+      host_.say(fmt::format("warning: the logs are incomplete: {}", log_.first_error()->message()));
+    const std::string path = directory_.paths().summary();
+    if (auto done = host::replace_file(host_.disk, path, result.summary + "\n"); !done.ok())
+      return done.error();
+    training_->finished();
+    return result;
+  }
+
+  [[nodiscard]] TrainSummary summarize(const DoneSteps& done) const {
+    const StepsCost others = training_->cost();
+    const std::uint64_t samples = done.steps * facts_.batch;
+    TrainSummary summary;
+    summary.engine = engine_;
+    summary.run_id = directory_.run_id();
+    summary.nodes = others.nodes;
+    summary.peak_rss_bytes = others.peak_rss_bytes;
+    summary.bytes_sent_per_node_per_step = others.step_bytes;
+    summary.background_bytes_per_node_per_step = others.background_bytes;
+    summary.recoveries = others.recoveries;
+    summary.parameters = facts_.parameters;
+    summary.steps = done.steps;
+    summary.samples = samples;
+    summary.epochs = static_cast<double>(samples) / static_cast<double>(facts_.samples);
+    const double own_train_seconds = (host_.clock.now() - train_begin_).seconds();
+    const double own_cpu_seconds = host_.clock.process_cpu().seconds() + others.cpu_seconds;
+    const tensors::RunCost& before = done.cost_before;
+    summary.load_seconds = before.load_seconds + load_seconds_;
+    summary.train_seconds = before.train_seconds + own_train_seconds;
+    summary.cpu_seconds = before.cpu_seconds + own_cpu_seconds;
+    summary.samples_per_second = rate(static_cast<double>(samples), before.train_seconds + steps_seconds_);
+    if (done.resumed_at.has_value()) {
+      const double own_samples = static_cast<double>(own_steps_) * static_cast<double>(facts_.batch);
+      summary.since_resume = {.step = (*done.resumed_at).value,
+                              .train_seconds = own_train_seconds,
+                              .load_seconds = load_seconds_,
+                              .cpu_seconds = own_cpu_seconds,
+                              .samples_per_second = rate(own_samples, steps_seconds_)};
+    }
+    summary.final_loss = done.final_loss;
+    summary.model_dir = directory_.paths().model();
+    return summary;
+  }
+
+  const run::NodeHost& host_;
+  const std::string engine_;
+  const RunRequest& request_;
+  run::RunDirectory directory_;
+  run::RunLog log_;
+  const Instant start_ = host_.clock.now();
+  const std::unique_ptr<Training> training_;
+  TrainingFacts facts_;
+  double load_seconds_ = 0;
+  double steps_seconds_ = 0;
+  std::uint64_t own_steps_ = 0;
+  Instant train_begin_;
+};
+
+}  // namespace
+
+Result<TrainResult> run_training(const run::NodeHost& host, const EngineEntry& engine,
+                                 const RunRequest& request) {
+  return run_training(
+      host, std::string(engine.name),
+      [&](const TrainingPlace& place) { return engine.prepare(place, request.lead); }, request);
+}
+
+Result<TrainResult> run_training(const run::NodeHost& host, const std::string& name, const MakeTraining& make,
+                                 const RunRequest& request) {
+  // 40 bits of the time in microseconds tell runs apart. The id is a name and protects nothing.
+  const auto microseconds = static_cast<std::uint64_t>(host.clock.wall_seconds() * 1e6);
+  const std::string run_id = fmt::format("{:010x}", microseconds & 0xFFFFFFFFFF);
+  auto directory = run::RunDirectory::open(host.disk, {.directory = request.directory,
+                                                       .resume = request.resume,
+                                                       .config = request.config,
+                                                       .settings = request.settings,
+                                                       .run_id = run_id});
+  if (!directory.ok()) return directory.error();
+  if ((*directory).finished_summary().has_value()) {
+    host.say("the run is finished already");
+    std::string summary = *(*directory).finished_summary();
+    while (!summary.empty() && summary.back() == '\n') summary.pop_back();
+    return TrainResult{.stopped = false, .summary = std::move(summary)};
+  }
+  TrainRun run(host, name, make, request, std::move(*directory));
+  return run.run();
+}
+
+}  // namespace gossamer::commands

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engines/run/lockstep_engine.h"
+
+#include <algorithm>
+#include <iterator>
+#include <memory>
+#include <set>
+#include <utility>
+#include <variant>
+
+#include "base/aligned_array.h"
+#include "cluster/control/view.h"
+
+namespace gossamer::engine {
+
+void LockstepEngine::begin(const cluster::LifeBegun& event, Instant now) {
+  const auto steps = prepare(event.configuration);
+  if (!steps.ok()) return fail(steps.error(), now);
+  life_.emplace(*steps, cluster::Collectives::Options{.self = event.self, .channel = channel_});
+  member().ready(now);
+}
+
+void LockstepEngine::lost(net::PeerId peer, Instant now) {
+  if (!life_) return;
+  cluster::CollectiveEvents events;
+  life_->exchanges.lost(peer, events);
+  carry_out(std::move(events), now);
+}
+
+void LockstepEngine::arrived(const net::Arrived& event, Instant now) {
+  if (!life_ || event.message.channel != channel_) return;
+  cluster::CollectiveEvents events;
+  life_->exchanges.on(event.from, event.message, events);
+  carry_out(std::move(events), now);
+}
+
+void LockstepEngine::tick(Instant now) {
+  if (life_ && lives() && life_->next_step && *life_->next_step <= now) begin_step(now);
+}
+
+std::optional<Instant> LockstepEngine::next_wakeup() const {
+  if (!life_ || failure()) return std::nullopt;
+  return life_->next_step;
+}
+
+std::optional<StepNumber> LockstepEngine::step() const {
+  if (!life_) return std::nullopt;
+  return life_->step;
+}
+
+void LockstepEngine::rest(Instant now) {
+  if (!life_) return;
+  life_->watch.frozen(now);
+  life_->working = false;
+  life_->next_step.reset();
+  // Later messages of the old epoch are dropped, and those of the next epoch are kept.
+  cluster::CollectiveEvents nobody_asks;
+  life_->exchanges.lost(member().self(), nobody_asks);
+  member().frozen(report(life_->step), things(), now);
+}
+
+void LockstepEngine::go_on(Instant now) {
+  if (!life_ || Epoch(member().installed().epoch()) <= life_->installed) return;
+  const std::vector<std::uint64_t> before = things();
+  const auto taken = take_on(member().installed(), life_->step);
+  if (!taken.ok()) return fail(taken.error(), now);
+  life_->installed = Epoch(member().installed().epoch());
+  life_->step = taken->step;
+  const std::vector<std::uint64_t> held = things();
+  for (const std::uint64_t thing : before) member().dropped(cluster::TrackId(thing));
+  for (const std::uint64_t thing : held) member().applied(cluster::TrackId(thing), life_->step);
+  watch_change(taken->steps_replayed, now);
+  life_->working = false;
+  life_->next_step.reset();
+  if (leaving() && held.empty()) return member().leave(*leaving(), now);
+  // In another view than the installed one, the next freeze is under way.
+  if (!held.empty() && member().view().epoch() == life_->installed) begin_exchanges(now);
+}
+
+void LockstepEngine::watch_change(std::uint64_t steps_replayed, Instant now) {
+  std::map<std::uint64_t, NodeId> holders;
+  for (const membership::Holding& holding : member().installed().holdings())
+    holders[holding.thing()] = NodeId(holding.node());
+  RecoveryWatch::Change change{.epoch = life_->installed,
+                               .members = {},
+                               .changes = holders != life_->holders,
+                               .steps_replayed = steps_replayed};
+  for (const auto& [node, record] : member().view().members()) change.members[node] = {};
+  for (const auto& [thing, node] : life_->holders) {
+    if (const auto one = change.members.find(node); one != change.members.end()) one->second.before = true;
+  }
+  for (const auto& [thing, node] : holders) change.members[node].after = true;
+  life_->holders = std::move(holders);
+  life_->watch.installed(change, known_members(member().view()), now);
+  life_->watch.recovered(now);
+  life_->recent.clear();
+}
+
+void LockstepEngine::begin_exchanges(Instant now) {
+  std::set<net::PeerId> holders;
+  for (const auto& [thing, node] : life_->holders) {
+    const auto record = member().view().members().find(node);
+    if (record != member().view().members().end()) holders.insert(cluster::peer_of(record->second));
+  }
+  life_->members = holders.size();
+  life_->rank = static_cast<std::size_t>(std::distance(holders.begin(), holders.find(member().self())));
+  cluster::CollectiveEvents events;
+  life_->exchanges.install({.epoch = life_->installed, .members = {holders.begin(), holders.end()}}, {},
+                           events);
+  life_->working = true;
+  if (!over()) life_->next_step = now;
+  carry_out(std::move(events), now);
+  if (life_ && life_->working && over()) no_step_left(now);
+}
+
+void LockstepEngine::begin_step(Instant now) {
+  life_->next_step.reset();
+  life_->step_begun = now;
+  auto input = std::make_shared<AlignedArray<float>>(life_->steps.elements);
+  form(life_->step, input->span(), now);
+  const auto bytes = std::as_bytes(std::as_const(*input).span());
+  cluster::CollectiveEvents events;
+  life_->exchanges.begin(cluster::OperationId(life_->step.value),
+                         {.kind = cluster::OperationKind::kAllReduce,
+                          .parts = cluster::equal_parts(life_->steps.elements, life_->members)},
+                         {Slice(std::move(input), bytes)}, events);
+  carry_out(std::move(events), now);
+}
+
+void LockstepEngine::carry_out(cluster::CollectiveEvents events, Instant now) {
+  const bool large = life_->steps.elements * sizeof(float) > host::kBulkBytes;
+  const host::Lane lane = large ? host::Lane::kBulk : host::Lane::kControl;
+  for (cluster::CollectiveEvent& event : events) {
+    if (failure()) return;
+    if (auto* const send = std::get_if<cluster::Send>(&event)) {
+      exchanged_bytes_ += net::counted_bytes(send->message);
+      // False for a peer that is no member any more: then the view is changing.
+      (void)member().send(send->to, lane, std::move(send->message), now);
+    } else if (const auto* const completed = std::get_if<cluster::Completed>(&event)) {
+      if (life_->working) step_done(completed->result.front(), now);
+    } else if (auto* const broken = std::get_if<cluster::RuleBroken>(&event)) {
+      fail(std::move(broken->error), now);
+    } else {
+      life_->working = false;  // until the view has changed
+    }
+  }
+}
+
+void LockstepEngine::step_done(const Slices& sum, Instant now) {
+  std::vector<float> numbers(life_->steps.elements);
+  copy_front(sum, std::as_writable_bytes(std::span(numbers)));
+  const auto loss = apply(life_->step, numbers);
+  if (!loss.ok()) return fail(loss.error(), now);
+  ++life_->step;
+  for (const std::uint64_t thing : things()) member().applied(cluster::TrackId(thing), life_->step);
+  tell(*loss, now);
+  if (over()) return no_step_left(now);
+  life_->next_step = std::max(now + life_->steps.pause, life_->step_begun + life_->steps.least);
+}
+
+void LockstepEngine::no_step_left(Instant now) {
+  if (const auto finished = finish(); !finished.ok()) fail(finished.error(), now);
+}
+
+// Tells coordinator and engine. The cost of a recovery is known with the step after it.
+void LockstepEngine::tell(std::optional<double> loss, Instant now) {
+  const net::Links& links = *process().links();
+  const std::uint64_t of_steps = links.sent_bytes(channel_);
+  const SentBytes sent{.steps = of_steps, .background = links.sent_bytes() - of_steps};
+  const StepNumber done(life_->step.value - 1);
+  if (loss) {
+    life_->recent.add(*loss, sent);
+    member().tell_steps(life_->recent.figures());
+  }
+  applied({.epoch = life_->installed,
+           .step = done,
+           .rank = life_->rank,
+           .members = life_->members,
+           .loss = loss.value_or(0),
+           .sent = sent},
+          now - life_->step_begun);
+  if (const auto recovery = life_->watch.stepped(done, now)) recovered(*recovery);
+}
+
+}  // namespace gossamer::engine

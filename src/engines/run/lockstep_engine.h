@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// LockstepEngine: the base of engines whose members hold things and take each step together. A step is one
+// sum of f32 numbers over all members that hold things (cluster/collective). When the view changes they come
+// to rest, report, and go on where the workload decides.
+//
+// Computing is done on the loop thread, so a step may take some 100 ms at most. Thread rule: the loop thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "base/slice.h"
+#include "base/time.h"
+#include "cluster/collective/collectives.h"
+#include "engines/run/fleet_recovery.h"
+#include "engines/run/lockstep_workload.h"
+#include "engines/run/member_engine.h"
+#include "engines/run/member_step.h"
+#include "engines/run/recent_steps.h"
+#include "engines/run/recovery_watch.h"
+
+namespace gossamer::engine {
+
+class LockstepEngine : public MemberEngine {
+ public:
+  void tick(Instant now) final;
+  [[nodiscard]] std::optional<Instant> next_wakeup() const final;
+  // The first step that this life has not applied; nothing between two lives.
+  [[nodiscard]] std::optional<StepNumber> step() const;
+
+ protected:
+  // `channel`: of its exchanges, another for each engine.
+  LockstepEngine(cluster::MemberProcess& process, std::uint32_t channel)
+      : MemberEngine(process), channel_(channel) {}
+
+  struct Steps {
+    std::uint64_t all = 0;     // of the run; 0: there is no end
+    std::size_t elements = 1;  // that are summed in a step, >= 1
+    Duration pause = {};       // from the end of a step to the next
+    Duration least = {};       // from the beginning of a step to the next
+  };
+  // Makes what the configuration describes, and forgets what an earlier life held.
+  [[nodiscard]] virtual Result<Steps> prepare(const std::string& configuration) = 0;
+  // The things that this life holds.
+  [[nodiscard]] virtual std::vector<std::uint64_t> things() const = 0;
+  // What the workload is told when the member has come to rest. `next`: the step that comes next.
+  [[nodiscard]] virtual std::string report(StepNumber next) const { return step_text(next); }
+  struct GoOn {
+    StepNumber step;                   // that comes next
+    std::uint64_t steps_replayed = 0;  // that were computed anew for it
+  };
+  // Takes on the things that the view gives to this member. `next`: the step that came next at rest.
+  [[nodiscard]] virtual Result<GoOn> take_on(const membership::Install& installed, StepNumber next) = 0;
+  // Adds this member's numbers to the zeros in `input`.
+  virtual void form(StepNumber step, std::span<float> input, Instant now) = 0;
+  // Applies a step. Returns this member's part of the loss; nothing: steps have no loss.
+  [[nodiscard]] virtual Result<std::optional<double>> apply(StepNumber step, std::span<const float> sum) = 0;
+  // The step was applied. `took`: since it was begun.
+  virtual void applied(const MemberStep& step, Duration took) = 0;
+  // Called after the first step that follows a recovery.
+  virtual void recovered(const FleetRecovery&) {}
+  // Called when no step is left, and again in each view after that.
+  [[nodiscard]] virtual Result<void> finish() { return {}; }
+
+  // Bytes of exchanges, over all lives, as links count them.
+  [[nodiscard]] std::uint64_t exchanged_bytes() const { return exchanged_bytes_; }
+  // Between prepare() and the end of a life: the epoch that it went on with.
+  [[nodiscard]] Epoch installed() const { return life_ ? life_->installed : Epoch(); }
+
+ private:
+  // State that ends with an incarnation.
+  struct Life {
+    Life(const Steps& its_steps, const cluster::Collectives::Options& options)
+        : steps(its_steps), exchanges(options) {}
+    const Steps steps;
+    cluster::Collectives exchanges;
+    Epoch installed;
+    StepNumber step;
+    std::map<std::uint64_t, NodeId> holders;  // by thing, as installed
+    std::size_t rank = 0;                     // among members that hold things
+    std::size_t members = 0;
+    bool working = false;  // it takes part in the exchanges of `installed`
+    std::optional<Instant> next_step;
+    Instant step_begun;
+    RecoveryWatch watch;
+    RecentSteps recent;
+  };
+
+  void begin(const cluster::LifeBegun& event, Instant now) final;
+  void end() final { life_.reset(); }
+  void rest(Instant now) final;
+  void go_on(Instant now) final;
+  void lost(net::PeerId peer, Instant now) final;
+  void arrived(const net::Arrived& event, Instant now) final;
+  void watch_change(std::uint64_t steps_replayed, Instant now);
+  void begin_exchanges(Instant now);
+  void begin_step(Instant now);
+  void carry_out(cluster::CollectiveEvents events, Instant now);
+  void step_done(const Slices& sum, Instant now);
+  void tell(std::optional<double> loss, Instant now);
+  void no_step_left(Instant now);
+  [[nodiscard]] bool over() const { return life_->steps.all != 0 && life_->step.value >= life_->steps.all; }
+
+  const std::uint32_t channel_;
+  std::uint64_t exchanged_bytes_ = 0;
+  std::optional<Life> life_;
+};
+
+}  // namespace gossamer::engine

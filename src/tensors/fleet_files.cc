@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensors/fleet_files.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <utility>
+
+namespace gossamer::tensors {
+namespace {
+
+constexpr std::string_view kPrefix = "step-";
+constexpr std::string_view kPart = ".part";
+constexpr std::string_view kRecord = ".run";
+constexpr std::string_view kUnfinished = ".tmp";
+constexpr std::size_t kStepDigits = 12;
+
+std::string stem(StepNumber step) { return fmt::format("{}{:012}", kPrefix, step.value); }
+
+template <class T>
+bool take_number(std::string_view& text, T& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc()) return false;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return true;
+}
+
+bool take_word(std::string_view& text, std::string_view word) {
+  if (!text.starts_with(word)) return false;
+  text.remove_prefix(word.size());
+  return true;
+}
+
+// The step of a finished file, by its name.
+std::optional<StepNumber> step_of(std::string_view name) {
+  StepNumber step;
+  if (!take_word(name, kPrefix) || name.size() <= kStepDigits || name[kStepDigits] != '.' ||
+      !take_number(name, step.value))
+    return std::nullopt;
+  std::uint64_t node = 0;
+  const bool good = name == kRecord || (take_word(name, ".") && take_number(name, node) && name == kPart);
+  return good ? std::optional(step) : std::nullopt;
+}
+
+}  // namespace
+
+Result<void> write_fleet_file(host::Disk& disk, const std::string& directory, NodeId node,
+                              const CheckpointInfo& info, std::span<const NamedTensor> tensors) {
+  const std::string name = fmt::format("{}.{}{}", stem(info.next_step), node.value, kPart);
+  return write_checkpoint(disk, directory + "/" + name, info, tensors);
+}
+
+Result<void> write_run_record(host::Disk& disk, const std::string& directory, const CheckpointInfo& info) {
+  return write_checkpoint(disk, fmt::format("{}/{}{}", directory, stem(info.next_step), kRecord), info, {});
+}
+
+bool is_fleet_file(std::string_view name) { return step_of(name).has_value(); }
+
+Result<std::map<StepNumber, std::vector<std::string>>> list_fleet_files(host::Disk& disk,
+                                                                        const std::string& directory) {
+  std::map<StepNumber, std::vector<std::string>> files;
+  const auto there = disk.exists(directory);
+  if (!there.ok()) return there.error();
+  if (!*there) return files;
+  const auto names = disk.list(directory);
+  if (!names.ok()) return names.error();
+  for (const std::string& name : *names) {
+    std::string_view text = name;
+    if (text.ends_with(kUnfinished)) text.remove_suffix(kUnfinished.size());
+    if (const auto step = step_of(text)) files[*step].push_back(name);
+  }
+  return files;
+}
+
+Result<std::optional<FleetFiles>> open_fleet_files(host::Disk& disk, const std::string& directory,
+                                                   std::string_view fingerprint, StepNumber step,
+                                                   EventSink events) {
+  const auto all = list_fleet_files(disk, directory);
+  if (!all.ok()) return all.error();
+  FleetFiles found;
+  std::optional<CheckpointInfo> record;
+  const auto names = all->find(step);
+  if (names == all->end()) return std::optional<FleetFiles>();
+  for (const std::string& name : names->second) {
+    if (name.ends_with(kUnfinished)) continue;
+    auto file = CheckpointFile::open(disk, directory + "/" + name);
+    if (!file.ok()) {
+      if (file.error().kind != ErrorKind::kBadData) return file.error();
+      events("checkpoint_damaged", {{"file", name}, {"error", file.error().message()}});
+      continue;
+    }
+    if (file->info().config_fingerprint != fingerprint) return other_configuration(*file, fingerprint);
+    if (name.ends_with(kRecord)) {
+      record = file->info();
+    } else if (file->info().next_step == step) {
+      found.files.push_back(*std::move(file));
+    }
+  }
+  if (found.files.empty()) return std::optional<FleetFiles>();
+  found.info = record.value_or(found.files.front().info());
+  return std::optional(std::move(found));
+}
+
+}  // namespace gossamer::tensors

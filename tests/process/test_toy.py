@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An engine beside the product's own: all that it does, it does with rooms that every engine shares (tests/toy)."""
+
+import json
+import os
+import random
+import signal
+import tempfile
+import time
+import unittest
+
+import program
+
+DEADLINE = 120  # only a failure reaches it
+PRODUCT = program.GOSSAMER
+BATCH = 4
+
+
+def setUpModule():
+    program.GOSSAMER = os.environ.get("GOSSAMER_TOY", "build/release/tests/toy/gossamer_toy")
+
+
+def tearDownModule():
+    program.GOSSAMER = PRODUCT
+
+
+class Toy(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = directory.name
+        self.out = self.path("run")
+
+    def path(self, *parts):
+        return os.path.join(self.directory, *parts)
+
+    def write_numbers(self, count, seed=1):
+        draw = random.Random(seed)
+        self.numbers = [draw.randrange(1000) for _ in range(count)]
+        with open(self.path("numbers.txt"), "w", encoding="utf-8") as file:
+            file.write(" ".join(map(str, self.numbers)) + "\n")
+
+    def command(self, *more):
+        return ["train", "toy", f"numbers={self.path('numbers.txt')}", f"batch={BATCH}", "--nodes", "3", "--out", self.out,
+                "--json", *more]  # fmt: skip
+
+    def begin(self, *more):
+        """Starts a run, and returns it once its members have done some steps."""
+        running = program.Running(*self.command(*more))
+        self.addCleanup(self.end, running)
+        self.wait_for("steps", lambda: running.process.poll() is not None or (self.status().get("step") or 0) > 15)
+        self.assertIsNone(running.process.poll(), "ended too soon")
+        return running
+
+    def end(self, running):
+        if running.process.poll() is None:
+            running.signal(signal.SIGKILL)
+        if not running.process.stdout.closed:
+            running.finish()
+
+    def wait_for(self, what, accept):
+        end = time.monotonic() + DEADLINE
+        while not accept():
+            self.assertLess(time.monotonic(), end, what)
+
+    def status(self):
+        if not os.path.exists(self.path("run", "nodes", "coordinator", "address.json")):
+            return {}
+        status = program.run("status", self.out, "--json")
+        return status.json() if status.status == 0 else {}
+
+    def lines(self, name):
+        with open(self.path("run", name), encoding="utf-8") as file:
+            return [json.loads(line) for line in file]
+
+    def pids(self):
+        """Processes of this run's members, by the directory's name."""
+        found = {}
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{pid}/cmdline", "rb") as file:
+                    words = file.read().decode().split("\0")
+            except OSError:
+                continue
+            if len(words) > 1 and words[1] == "join":
+                found.update({word.rsplit("/", 1)[1]: int(pid) for word in words if word.startswith(f"{self.out}/nodes/")
+                              and word.rsplit("/", 1)[1].isdigit()})  # fmt: skip
+        return found
+
+    def expect_sum(self, done):
+        self.assertEqual(done.status, 0, done.err)
+        summary = done.json()
+        self.assertEqual(summary["metrics"], {"sum": sum(self.numbers)})
+        with open(self.path("run", "model", "model.json"), encoding="utf-8") as file:
+            self.assertEqual(json.load(file), {"engine": "toy", "sum": sum(self.numbers)})
+        self.wait_for("members end", lambda: not self.pids())
+        return summary
+
+    # The engine has a preset and keys like any other, and the product does not have it.
+    def test_it_is_one_engine_more(self):
+        shown = program.run("train", "--help").out
+        self.assertIn("adds the numbers of a file", shown)
+        self.assertIn("xmc", shown)
+        keys = program.run("train", "--keys", "toy", "batch=7").out
+        self.assertIn("batch=7", keys)
+        self.assertIn("pause_ms=0", keys)
+        self.assertNotIn("train.batch", keys)
+        wrong = program.run("train", "toy", "bach=7", "--out", self.out)
+        self.assertEqual(wrong.status, 2)
+        self.assertIn("batch", wrong.err)
+        program.GOSSAMER = PRODUCT
+        self.addCleanup(setUpModule)
+        self.assertNotIn("adds the numbers", program.run("train", "--help").out)
+
+    # Three members add all numbers. The run has its usual files: each step with what it added, and a summary.
+    def test_members_add(self):
+        self.write_numbers(402)
+        summary = self.expect_sum(program.run(*self.command()))
+        self.assertEqual((summary["engine"], summary["nodes"], summary["steps"]), ("toy", 3, 101))
+        self.assertEqual(summary["recoveries"], [])
+        steps = self.lines("metrics.jsonl")
+        self.assertEqual([line["step"] for line in steps], list(range(1, 102)))
+        self.assertEqual([line["loss"] for line in steps],
+                         [sum(self.numbers[i : i + BATCH]) for i in range(0, len(self.numbers), BATCH)])  # fmt: skip
+        again = program.run(*self.command("--resume"))
+        self.assertEqual(again.json(), summary)
+
+    # A config file may name the engine. The run's own file does.
+    def test_a_file_names_the_engine(self):
+        self.write_numbers(20)
+        self.expect_sum(program.run(*self.command()))
+        first, self.out = self.out, self.path("again")
+        done = program.run("train", f"{first}/run.toml", "--nodes", "1", "--out", self.out, "--json")
+        self.assertEqual(done.status, 0, done.err)
+        self.assertEqual(done.json()["metrics"], {"sum": sum(self.numbers)})
+
+    # A member is killed in the middle. Status shows the members and the step while they work. The others form the lost
+    # sums anew and tell what that cost. No number is lost or added twice.
+    def test_killed_member(self):
+        self.write_numbers(2000)
+        running = self.begin("pause_ms=10")
+        status = self.status()
+        self.assertEqual(sorted(one["name"] for one in status["members"]), ["node 1", "node 2", "node 3"])
+        self.assertEqual({one["state"] for one in status["members"]}, {"serving"})
+        os.kill(self.pids()["2"], signal.SIGKILL)
+        summary = self.expect_sum(running.finish())
+        (recovery,) = summary["recoveries"]
+        self.assertEqual(recovery["cause"], "node 2 was killed")
+        self.assertGreater(recovery["step"], 15)
+        self.assertGreater(recovery["steps_replayed"], 15)
+        told = [line for line in self.lines("events.jsonl") if line["event"] == "recovery"]
+        self.assertEqual([one["cause"] for one in told], ["node 2 was killed"])
+
+    # The lead is killed. Resumed, the run goes on from the newest checkpoint, with other members.
+    def test_resume_from_a_checkpoint(self):
+        self.write_numbers(1200)
+        running = self.begin("pause_ms=10")
+        self.wait_for("a checkpoint", lambda: any(line["event"] == "checkpoint_written" for line in self.lines("events.jsonl")))
+        running.signal(signal.SIGKILL)
+        running.finish()
+        self.wait_for("members end", lambda: not self.pids())
+        self.assertFalse(os.path.exists(self.path("run", "summary.json")))
+        summary = self.expect_sum(program.run(*self.command("pause_ms=10", "--resume")))
+        self.assertGreaterEqual(summary["since_resume"]["step"], 10)
+        self.assertEqual(summary["steps"], 300)
+        self.assertEqual([line["step"] for line in self.lines("metrics.jsonl")], list(range(1, 301)))
+
+    # What the engine does not do is refused, and the engines are named which do it.
+    def test_what_it_does_not_do(self):
+        self.write_numbers(20)
+        self.expect_sum(program.run(*self.command()))
+        for words in (["predict", self.out, "1"], ["eval", self.out, "--data", "x"], ["export", self.out, "--format", "torch"],
+                      ["serve", self.out, "--listen", "127.0.0.1:0"]):  # fmt: skip
+            refused = program.run(*words)
+            self.assertEqual(refused.status, 2, refused.err)
+            self.assertIn("the engine 'toy' does not do this", refused.err)
+            self.assertRegex(refused.err, "expected +an engine that .*: sparse")
+        alone = program.run("train", "toy", f"numbers={self.path('numbers.txt')}", "--out", self.path("alone"))
+        self.assertEqual(alone.status, 2)
+        self.assertIn("--nodes", alone.err)
+        self.assertFalse(os.path.exists(self.path("alone")))
+
+
+if __name__ == "__main__":
+    unittest.main()
