@@ -194,10 +194,13 @@ def coordinator_events(fleet):
 
 
 def told_recovery(fleet, step):
-    """The recovery that ended with this step or later, as the slowest member has told it; empty when none has.
+    """The first recovery that ended with this step or later, as the lead has noted it; empty when it has not.
 
     The run is one of our program.
     """
-    told = [json.loads(line) for path in (fleet.folder / "run/nodes/parts").glob("*.recoveries")
-            for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
-    return max((one for one in told if one["step"] >= step), key=lambda one: one["seconds"], default={})
+    path = fleet.folder / "run/events.jsonl"
+    events = [json.loads(line) for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")] if path.exists() else []
+    told = [event for event in events if event["event"] == "recovery" and event["step"] >= step]
+    if not told:
+        return {}
+    return {name.removesuffix("_seconds"): value for name, value in told[0].items()}

@@ -32,7 +32,9 @@ void ConfiguredEngine::on(const cluster::ProcessEvent& event, Instant now) {
 // False: it is the engine's.
 bool ConfiguredEngine::took(const net::Arrived& arrived, Instant now) {
   if (links_ == nullptr || process_.member() == nullptr) return false;
-  if (supply_ != nullptr && supply_->on(arrived, process_.member()->coordinator(), now)) return true;
+  const net::PeerId coordinator = process_.member()->coordinator();
+  if (supply_ != nullptr && supply_->on(arrived, coordinator, now)) return true;
+  if (reports_ && reports_->on(arrived, coordinator, *links_, now)) return true;
   if (told_) return false;
   links_->consumed(arrived.receipt, now);
   return true;
@@ -75,6 +77,8 @@ void ConfiguredEngine::choose(const std::string& configuration, Instant now) {
   if (!told->supply) return;
   const auto aside = [this](Work work, Then then) { aside_.emplace_back(std::move(work), std::move(then)); };
   supply_ = std::make_unique<MemberSupply>(disk_, *std::move(told->supply), aside, options_.supply, now);
+  reports_.emplace();
+  told_reports_ = std::make_shared<host::Mailbox<std::string>>();
 }
 
 Error ConfiguredEngine::unknown(std::string_view configuration) const {
@@ -89,11 +93,18 @@ Error ConfiguredEngine::unknown(std::string_view configuration) const {
           .fix = "run the version of the coordinator here"};
 }
 
+std::unique_ptr<cluster::Engine> ConfiguredEngine::make_engine() const {
+  if (supply_ == nullptr) return kind_->make({});
+  Supplied supplied = supply_->supplied();
+  supplied.tell = [reports = told_reports_](std::string report) { reports->push(std::move(report)); };
+  return kind_->make(supplied);
+}
+
 // Tells the engine of this life once the files are here.
 void ConfiguredEngine::go_on(Instant now) {
   if (supply_ != nullptr && supply_->failure() && !failure_) return fail(*supply_->failure(), now);
   if (!life_ || failure_ || leaving_ || (supply_ != nullptr && !supply_->here())) return;
-  if (engine_ == nullptr) engine_ = kind_->make(supply_ != nullptr ? supply_->supplied() : Supplied());
+  if (engine_ == nullptr) engine_ = make_engine();
   cluster::LifeBegun event = *std::exchange(life_, std::nullopt);
   event.configuration = own_;
   told_ = true;
@@ -117,6 +128,9 @@ void ConfiguredEngine::tick(Instant now) {
     const cluster::Member* const member = process_.member();
     if (member != nullptr && !supply_->here()) supply_->donors(donors());
     supply_->tick(member != nullptr ? member->coordinator() : net::PeerId(), now);
+    take_reports();
+    if (member != nullptr && links_ != nullptr)
+      reports_->tick(member->self().incarnation, member->coordinator(), *links_, now);
     go_on(now);
   }
   if (told_) engine_->tick(now);
@@ -124,8 +138,8 @@ void ConfiguredEngine::tick(Instant now) {
 
 std::optional<Instant> ConfiguredEngine::next_wakeup() const {
   std::optional<Instant> wake = engine_ != nullptr ? engine_->next_wakeup() : std::nullopt;
-  const auto other = supply_ != nullptr ? supply_->next_wakeup() : std::nullopt;
-  if (other && (!wake || *other < *wake)) wake = other;
+  if (supply_ != nullptr) wake = sooner(wake, supply_->next_wakeup());
+  if (reports_ && links_ != nullptr) wake = sooner(wake, reports_->next_wakeup());
   return wake;
 }
 
@@ -172,11 +186,25 @@ void ConfiguredEngine::worked(Instant now) {
 
 std::vector<std::string> ConfiguredEngine::take_remarks() {
   std::vector<std::string> remarks;
-  if (supply_ != nullptr) remarks = supply_->take_remarks();
+  if (supply_ != nullptr) {
+    remarks = supply_->take_remarks();
+    for (std::string& one : reports_->take_remarks()) remarks.push_back(std::move(one));
+  }
   if (engine_ != nullptr) {
     for (std::string& one : engine_->take_remarks()) remarks.push_back(std::move(one));
   }
   return remarks;
+}
+
+void ConfiguredEngine::take_reports() {
+  for (std::string& one : told_reports_->wait({})) reports_->post(std::move(one));
+}
+
+cluster::Told ConfiguredEngine::told() {
+  if (!reports_) return {};
+  take_reports();
+  const ReportOutbox::Told told = reports_->told();
+  return {.last = told.last, .settled = told.settled};
 }
 
 std::vector<CounterSample> ConfiguredEngine::counters() const {

@@ -8,7 +8,7 @@
 //   3. makes the engine, and tells it that the life has begun.
 //
 // A later life begins with what there is by then. The engine is told of a life only once the files are here.
-// What it delivers goes to the coordinator.
+// What it delivers and reports goes to the coordinator.
 //
 // Thread rule: the loop thread; hashing and large writes are Work.
 #pragma once
@@ -28,7 +28,9 @@
 #include "cluster/control/engine.h"
 #include "cluster/control/member_process.h"
 #include "host/api/disk.h"
+#include "host/posix/mailbox.h"
 #include "node/files/member_supply.h"
+#include "node/reports/report_outbox.h"
 #include "node/run_configuration.h"
 
 namespace gossamer::node {
@@ -59,6 +61,7 @@ class ConfiguredEngine final : public cluster::Engine {
   [[nodiscard]] Work take_work() override;
   void worked(Instant now) override;
   [[nodiscard]] std::vector<std::string> take_remarks() override;
+  [[nodiscard]] cluster::Told told() override;
   [[nodiscard]] std::vector<CounterSample> counters() const override;
 
  private:
@@ -68,9 +71,11 @@ class ConfiguredEngine final : public cluster::Engine {
   void choose(const std::string& configuration, Instant now);
   [[nodiscard]] Error unknown(std::string_view configuration) const;
   void go_on(Instant now);
+  [[nodiscard]] std::unique_ptr<cluster::Engine> make_engine() const;
   [[nodiscard]] bool took(const net::Arrived& arrived, Instant now);
   void follow_links();
   [[nodiscard]] std::set<net::PeerId> donors() const;
+  void take_reports();
   void fail(Error error, Instant now);
   void leave(const std::string& reason, Instant now);
 
@@ -83,10 +88,13 @@ class ConfiguredEngine final : public cluster::Engine {
 
   const Kind* kind_ = nullptr;  // chosen by the first life
   std::string own_;             // bytes of the configuration for the engine
+  // These three are there where the run has a Supply. Reports outlive the lives in which they were told.
   std::unique_ptr<MemberSupply> supply_;
-  std::unique_ptr<cluster::Engine> engine_;  // null until the files are here
-  std::optional<cluster::LifeBegun> life_;   // until the engine has heard of it
-  bool told_ = false;                        // the engine has heard of this life
+  std::optional<ReportOutbox> reports_;
+  std::shared_ptr<host::Mailbox<std::string>> told_reports_;  // by any thread, on their way to reports_
+  std::unique_ptr<cluster::Engine> engine_;                   // null until the files are here
+  std::optional<cluster::LifeBegun> life_;                    // until the engine has heard of it
+  bool told_ = false;                                         // the engine has heard of this life
   std::optional<std::string> leaving_;
   std::optional<Error> failure_;
 };

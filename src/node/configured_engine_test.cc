@@ -68,9 +68,7 @@ struct Fleet {
   simulation::Fleet fleet;
 };
 
-Supply some_directories() {
-  return {.directory = "/run/cache", .deliver = "/run/parts", .growing = {".steps"}};
-}
+Supply some_directories() { return {.directory = "/run/cache", .deliver = "/run/parts"}; }
 
 class ConfiguredEngineTest : public ::testing::Test {
  protected:
@@ -137,7 +135,6 @@ TEST_F(ConfiguredEngineTest, ElsewhereDirectoriesAreTheNodes) {
       EXPECT_TRUE(supplied.elsewhere);
       EXPECT_EQ(supplied.supply.directory, own + "/data");
       EXPECT_EQ(supplied.supply.deliver, own + "/deliver");
-      EXPECT_EQ(supplied.supply.growing, some_directories().growing);
       EXPECT_TRUE(there(supplied.supply.deliver));
     }
     one.fleet.stop("it is enough");

@@ -188,6 +188,7 @@ Result<void> MemberNode::listen(const MakeEngine& make_engine) {
   process.cores = options_.cores;
   process.program = options_.program;
   process.seed = random_seed();
+  process.told = [this] { return engine_->told(); };
   process.watch_links = [this](const net::LinkEvent& event) { log_.link(event, epoch()); };
   process_ = std::make_unique<cluster::MemberProcess>(std::move(process), *network_, loop_.now());
   engine_ = make_engine(*process_, membership_.node);

@@ -19,11 +19,10 @@ Result<void> give(host::Disk& disk, const Supply& supply, const Supply::File& fi
 
 }  // namespace
 
-SupplyCompanion::SupplyCompanion(host::Disk& disk, const Supply& supply, Aside aside, Over over, Instant now)
-    : over_(std::move(over)),
+SupplyCompanion::SupplyCompanion(host::Disk& disk, const Supply& supply, Aside aside, Run run, Instant now)
+    : run_(std::move(run)),
       exchange_(disk, {.aside = std::move(aside)}, now),
-      collection_(disk, exchange_,
-                  {.directory = supply.deliver, .growing = supply.growing, .most_bytes = supply.most_bytes}) {
+      collection_(disk, exchange_, {.directory = supply.deliver, .most_bytes = supply.most_bytes}) {
   for (const Supply::File& file : supply.files) {
     if (auto given = give(disk, supply, file, exchange_); !given.ok())
       remarks_.push_back(given.error().message());
@@ -37,7 +36,8 @@ void SupplyCompanion::connect(net::Links* links) {
 
 void SupplyCompanion::on(net::Arrived arrived, Instant now) {
   if (links_ == nullptr) return;
-  const bool known = exchange_.on(arrived, now) || collection_.on(arrived, *links_, now);
+  const bool known = exchange_.on(arrived, now) || collection_.on(arrived, *links_, now) ||
+                     run_.reports.on(arrived, *links_, now);
   if (!known) links_->consumed(arrived.receipt, now);
 }
 
@@ -47,10 +47,16 @@ void SupplyCompanion::tick(Instant now) {
   collection_.tick(*links_, now);
 }
 
+std::optional<Error> SupplyCompanion::failing() const {
+  if (run_.reports.failing()) return run_.reports.failing();
+  return collection_.failing() ? std::optional(collection_.failing()->last) : std::nullopt;
+}
+
 std::vector<std::string> SupplyCompanion::take_remarks() {
   std::vector<std::string> remarks = std::exchange(remarks_, {});
   for (std::string& one : exchange_.take_remarks()) remarks.push_back(std::move(one));
   for (std::string& one : collection_.take_remarks()) remarks.push_back(std::move(one));
+  for (std::string& one : run_.reports.take_remarks()) remarks.push_back(std::move(one));
   return remarks;
 }
 

@@ -31,6 +31,7 @@ struct RunPaths {
   [[nodiscard]] std::string events() const { return root + "/events.jsonl"; }
   [[nodiscard]] std::string checkpoints() const { return root + "/checkpoints"; }
   [[nodiscard]] std::string parts() const { return root + "/nodes/parts"; }
+  [[nodiscard]] std::string reports() const { return root + "/nodes/reports"; }
   [[nodiscard]] std::string cache() const { return root + "/cache"; }
   [[nodiscard]] std::string model() const { return root + "/model"; }
   [[nodiscard]] std::string curve() const { return root + "/curve.svg"; }

@@ -10,8 +10,10 @@ import time
 import unittest
 
 import program
+from ports import address_of_its_own
 
 DEADLINE = 120  # only a failure reaches it
+AWAY = float(os.environ.get("GOSSAMER_AWAY", "5"))  # seconds without a coordinator
 PRODUCT = program.GOSSAMER
 BATCH = 4
 
@@ -164,6 +166,52 @@ class Toy(unittest.TestCase):
         self.assertGreaterEqual(summary["since_resume"]["step"], 10)
         self.assertEqual(summary["steps"], 300)
         self.assertEqual([line["step"] for line in self.lines("metrics.jsonl")], list(range(1, 301)))
+
+    # The coordinator is killed, and is away for a while. Members go on meanwhile, and tell the next coordinator of every
+    # step. So it is after one kill more, at once. The files of the run are those of a coordinator that was never killed.
+    def test_a_coordinator_away_misses_no_step(self):
+        steps = 1000
+        self.write_numbers(steps * BATCH)
+        words = ["coordinator", "toy", f"numbers={self.path('numbers.txt')}", f"batch={BATCH}", f"pause_ms={max(15, round(AWAY * 2))}",
+                 "--out", self.out]  # fmt: skip
+
+        def lead(*more):
+            leader = program.Running(*words, *more)
+            self.addCleanup(self.end, leader)
+            line = leader.process.stdout.readline()
+            if not line:
+                self.fail(leader.finish().err)
+            return leader, line.split()
+
+        leader, line = lead("--listen", address_of_its_own(), "--first", "2")
+        members = []
+        for name in ("one", "two"):
+            members.append(program.Running(*line[1:], "--name", name, "--cores", "1", "--dir", self.path(name),
+                                           environment={"XDG_STATE_HOME": self.path(f"state-{name}")}))  # fmt: skip
+            self.addCleanup(self.end, members[-1])
+        before = 0
+        for away in (AWAY, 0):
+            self.wait_for("steps", lambda beyond=before: (self.status().get("step") or 0) > beyond + 50)
+            before = self.status()["step"]
+            leader.signal(signal.SIGKILL)
+            leader.finish()
+            time.sleep(away)
+            leader, _ = lead("--resume")
+        done = leader.finish()
+        self.assertEqual(done.status, 0, done.err)
+        for member in members:
+            self.assertEqual(member.finish().status, 0)
+        told = self.lines("metrics.jsonl")
+        self.assertEqual([one["step"] for one in told], list(range(1, steps + 1)))
+        losses = [sum(self.numbers[i : i + BATCH]) for i in range(0, len(self.numbers), BATCH)]
+        self.assertEqual([one["loss"] for one in told], losses)
+        with open(self.path("run", "summary.json"), encoding="utf-8") as file:
+            summary = json.load(file)
+        self.assertEqual(summary["metrics"], {"sum": sum(self.numbers)})
+        self.assertEqual(summary["recoveries"], [])
+        self.assertAlmostEqual(summary["final_loss"], sum(losses[-100:]) / 100)
+        self.assertGreater(summary["bytes_sent_per_node_per_step"], 0)
+        self.assertEqual(sorted(os.listdir(self.path("run", "nodes"))), ["coordinator", "ended"])
 
     # What the engine does not do is refused, and the engines are named which do it.
     def test_what_it_does_not_do(self):

@@ -10,7 +10,7 @@
 namespace gossamer::toy {
 namespace {
 
-constexpr std::uint32_t kChannel = 9;
+constexpr std::uint32_t kChannel = 10;
 
 class Member final : public engine::LockstepEngine {
  public:
@@ -70,11 +70,11 @@ class Member final : public engine::LockstepEngine {
     return std::optional(static_cast<double>(own));
   }
   void applied(const engine::MemberStep& step, Duration) override {
-    files_.add(step);
+    files_.tell(step);
     const StepNumber next = after(step.step);
     if (next.value % config_.every_steps == 0) files_.save(next, sections());
   }
-  void recovered(const engine::FleetRecovery& recovery) override { files_.add(recovery); }
+  void recovered(const engine::FleetRecovery& recovery) override { files_.tell(recovery); }
   Result<void> finish() override { return files_.deliver(sections()); }
 
   [[nodiscard]] static StepNumber after(StepNumber step) { return StepNumber(step.value + 1); }

@@ -43,6 +43,8 @@ class Engine {
   virtual void worked(Instant) {}
   // Remarks for people since the last call, for the log of the node.
   [[nodiscard]] virtual std::vector<std::string> take_remarks() { return {}; }
+  // Reports that it tells its coordinator. The member does not leave before they are settled.
+  [[nodiscard]] virtual Told told() { return {}; }
   // Counters for the metrics of the node.
   [[nodiscard]] virtual std::vector<CounterSample> counters() const = 0;
 };

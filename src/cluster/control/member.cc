@@ -61,7 +61,8 @@ void Member::say_here(Instant now) {
     reach(ControlProbe::kRequestRepeated);
     for (const auto& [number, request] : unanswered_) say(request, now);
   }
-  if (leave_reason_) again([&](auto& message) { message.mutable_leave()->set_reason(*leave_reason_); });
+  if (leaving_ && leaving_->deadline)
+    again([&](auto& message) { message.mutable_leave()->set_reason(leaving_->reason); });
 }
 
 void Member::say_beat(Instant now) {
@@ -130,13 +131,13 @@ void Member::on_link_ended(const net::LinkEnded& ended, Instant now) {
   coordinator_.ended();
   switch (ended.refused) {
     case net::Refused::kFenced:
-      if (leave_reason_) return end(std::nullopt);
+      if (leaving_) return end(std::nullopt);
       return end(ended.reason, true);
     case net::Refused::kIncompatible: return end(ended.reason);
     case net::Refused::kElsewhere:  // its address belongs to another process by now
     case net::Refused::kNo: break;
   }
-  if (leave_reason_ && coordinator_.was_heard()) return end(std::nullopt);
+  if (leaving_ && leaving_->deadline && coordinator_.was_heard()) return end(std::nullopt);
   coordinator_.search_now(now);
 }
 
@@ -312,10 +313,24 @@ void Member::drain(const std::string& reason, Instant now) {
 }
 
 void Member::leave(const std::string& reason, Instant now) {
-  leave_reason_ = reason;
-  leave_deadline_ = now + kLeaveTime;
+  if (leaving_) {
+    leaving_->reason = reason;
+    return say_leave(now);
+  }
+  leaving_ = {.reason = reason, .told = options_.told ? options_.told().last : 0};
+  if (!stop_) leaving_->waits_until = now + kToldTime;
+  if (may_leave(now)) say_leave(now);
+}
+
+bool Member::may_leave(Instant now) const {
+  const auto& until = leaving_->waits_until;
+  return !options_.told || options_.told().settled >= leaving_->told || (until && *until <= now);
+}
+
+void Member::say_leave(Instant now) {
+  leaving_->deadline = now + kLeaveTime;
   ToCoordinator said;
-  said.mutable_leave()->set_reason(reason);
+  said.mutable_leave()->set_reason(leaving_->reason);
   say(std::move(said), now);
 }
 
@@ -327,10 +342,11 @@ void Member::end(std::optional<Error> error, bool fenced) {
 
 void Member::tick(Instant now) {
   if (ended_) return;
-  if (leave_deadline_ && *leave_deadline_ <= now) {
+  if (leaving_ && leaving_->deadline && *leaving_->deadline <= now) {
     reach(ControlProbe::kLeaveInTime);
     return end(std::nullopt);
   }
+  if (leaving_ && !leaving_->deadline && may_leave(now)) say_leave(now);
   if (const Duration silence = coordinator_.silence(now); silence >= options_.patience) {
     return end(Error{.what = "no coordinator was found",
                      .got = fmt::format("silence for {:.0f} s", silence.seconds()),
@@ -349,7 +365,7 @@ std::optional<Instant> Member::next_wakeup() const {
   if (ended_) return std::nullopt;
   Instant wake = next_beat_;
   if (const auto search = coordinator_.next_wakeup()) wake = std::min(wake, *search);
-  if (leave_deadline_) wake = std::min(wake, *leave_deadline_);
+  if (leaving_ && leaving_->deadline) wake = std::min(wake, *leaving_->deadline);
   return wake;
 }
 

@@ -71,6 +71,13 @@ struct MembershipEnded {
 using MemberEvent = std::variant<ViewChanged, ViewInstalled, LeaseAnswered, ClaimAnswered, CommitAnswered,
                                  StopRequested, PeerLost, MembershipEnded>;
 
+// Reports that a member tells its coordinator beside this protocol: how many so far, and how many of them
+// need the member no more.
+struct Told {
+  std::uint64_t last = 0;
+  std::uint64_t settled = 0;
+};
+
 class Member {
  public:
   struct Options {
@@ -85,10 +92,15 @@ class Member {
     ProbeCounts<ControlProbe>* probes = nullptr;
     // Changes what it says to its coordinator: a liar in a simulation.
     std::function<void(membership::ToCoordinator&)> falsify = {};
+    // A member does not leave before what it has told by then is settled. Empty: it tells nothing.
+    std::function<Told()> told = {};
   };
   // Asks a coordinator `Lead`; the answer comes to lead_answered().
   using AskLead = FollowedCoordinator::AskLead;
   static constexpr Duration kLeaveTime{5'000'000'000};
+  // How long a member that leaves by itself waits for its reports. One that was told to stop waits as long as
+  // its life lasts.
+  static constexpr Duration kToldTime{30'000'000'000};
 
   Member(Options options, net::Links& links, AskLead ask_lead, Instant now);
 
@@ -104,6 +116,7 @@ class Member {
   // The engine has come to rest for the epoch of the view.
   void frozen(std::string report, std::vector<std::uint64_t> copies, Instant now);
   void drain(const std::string& reason, Instant now);
+  // Leaves, once its reports are settled. The second call waits for nothing.
   void leave(const std::string& reason, Instant now);
   // Sends to another member of the view, over the link between the two. Messages are kept until there is a
   // link. False, and nothing is sent, for a peer outside the view. Messages kept for a peer that is fenced
@@ -153,6 +166,8 @@ class Member {
   void say_here(Instant now);
   void say_beat(Instant now);
   std::uint64_t ask(membership::ToCoordinator request, Instant now);
+  [[nodiscard]] bool may_leave(Instant now) const;
+  void say_leave(Instant now);
   void end(std::optional<Error> error, bool fenced = false);
   [[nodiscard]] bool guarded(Defect without) const { return options_.defect != without; }
   void reach(ControlProbe probe) const { reached(options_.probes, probe); }
@@ -173,9 +188,14 @@ class Member {
   bool said_ready_ = false;         // to the coordinator that it follows
   bool said_ready_before_ = false;  // to any coordinator
   std::optional<std::string> drain_reason_;
-  std::optional<std::string> leave_reason_;
   std::optional<membership::StopAsked> stop_;
-  std::optional<Instant> leave_deadline_;
+  struct Leaving {
+    std::string reason;
+    std::uint64_t told = 0;                   // reports before it was to leave
+    std::optional<Instant> waits_until = {};  // for them; nothing: as long as this life lasts
+    std::optional<Instant> deadline = {};     // set once it has said that it leaves
+  };
+  std::optional<Leaving> leaving_;
 
   std::uint64_t last_number_ = 0;
   std::map<std::uint64_t, membership::ToCoordinator> unanswered_;

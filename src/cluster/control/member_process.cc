@@ -98,7 +98,8 @@ void MemberProcess::on_begun(const Result<std::string>& answer, Instant now) {
                       .machine = options_.machine,
                       .defect = options_.defect,
                       .probes = options_.probes,
-                      .falsify = options_.falsify},
+                      .falsify = options_.falsify,
+                      .told = options_.told},
       *links_,
       [this](const host::Endpoint& control, std::string bytes) {
         leads_.insert(network_.ask(control, {.method = "Lead",

@@ -27,7 +27,9 @@ class MemberTest : public ::testing::Test {
     MemberProcess::Options options;
     options.falsify = [this](membership::ToCoordinator& said) {
       if (said.has_beat()) beat_ = said.beat();
+      if (said.has_leave()) ++leaves_;
     };
+    options.told = [this] { return told_; };
     options.run = "run";
     options.coordinators = {{.host = "there", .port = 1}, {.host = "elsewhere", .port = 2}};
     return options;
@@ -101,7 +103,9 @@ class MemberTest : public ::testing::Test {
   }
 
   Instant now_;
-  membership::Beat beat_;  // the last one it sent
+  membership::Beat beat_;   // the last one it sent
+  std::size_t leaves_ = 0;  // how often it has said that it leaves
+  Told told_;
   Nobody network_;
   MemberProcess process_;
 };
@@ -313,6 +317,83 @@ TEST_F(MemberTest, FencedAfterItWasTold) {
   fenced();
   EXPECT_FALSE(error().has_value());
   EXPECT_TRUE(process_.done());
+}
+
+// Claim: a member says that it leaves once all is settled that it had told by then. What it tells later does
+// not hold it up.
+TEST_F(MemberTest, LeavesOnceItsReportsAreSettled) {
+  answer(kSelf);
+  told_ = {.last = 5, .settled = 3};
+  process_.member()->leave("done", now_);
+  wait(1);
+  EXPECT_EQ(leaves_, 0U);
+  told_ = {.last = 9, .settled = 4};
+  wait(1);
+  EXPECT_EQ(leaves_, 0U);
+  told_.settled = 5;
+  wait(0.1);
+  EXPECT_EQ(leaves_, 1U);
+  wait(1);
+  EXPECT_EQ(leaves_, 1U);
+}
+
+// Claim: a member that leaves by itself waits for its reports for 30 s.
+TEST_F(MemberTest, WaitsForItsReportsForATime) {
+  answer(kSelf);
+  told_ = {.last = 5, .settled = 3};
+  process_.member()->leave("done", now_);
+  wait(29);
+  EXPECT_EQ(leaves_, 0U);
+  wait(2);
+  EXPECT_EQ(leaves_, 1U);
+}
+
+// Claim: the second call leaves at once.
+TEST_F(MemberTest, InsistsOnLeaving) {
+  answer(kSelf);
+  told_ = {.last = 5, .settled = 3};
+  process_.member()->leave("done", now_);
+  process_.member()->leave("done for good", now_);
+  EXPECT_EQ(leaves_, 1U);
+}
+
+// Claim: a member that was told to stop waits as long as it lives.
+TEST_F(MemberTest, ToldToStopItWaitsForItsReports) {
+  answer(kSelf);
+  told_ = {.last = 5, .settled = 3};
+  membership::ToMember said;
+  said.mutable_stop()->set_reason("trained");
+  Member& own = *process_.member();
+  own.on(net::Arrived{.from = own.coordinator(), .message = pack(said), .receipt = {}}, now_);
+  own.leave("trained", now_);
+  wait(100);
+  EXPECT_EQ(leaves_, 0U);
+  told_.settled = 5;
+  wait(0.1);
+  EXPECT_EQ(leaves_, 1U);
+}
+
+// Claim: a member that waits for its reports looks for a coordinator that takes them, also when the link with
+// its own ends. Once it has said that it leaves, the end of that link is the answer.
+TEST_F(MemberTest, WithReportsItFollowsTheNextCoordinator) {
+  answer(kSelf);
+  const auto link_ends = [&] {
+    Member& own = *process_.member();
+    change(kSelf);  // it is heard
+    own.on(
+        net::LinkEnded{
+            .peer = own.coordinator(), .reason = Error{.what = "gone"}, .refused = net::Refused::kNo},
+        now_);
+  };
+  told_ = {.last = 5, .settled = 3};
+  process_.member()->leave("done", now_);
+  link_ends();
+  EXPECT_FALSE(process_.member()->ended());
+  told_.settled = 5;
+  wait(0.1);
+  EXPECT_EQ(leaves_, 1U);
+  link_ends();
+  EXPECT_TRUE(process_.member()->ended());
 }
 
 }  // namespace

@@ -25,8 +25,12 @@ FleetProgress::FleetProgress(const run::NodeHost& host, const std::string& run, 
       facts_(training.led_facts()),
       hooks_(hooks),
       paths_(run),
-      reports_(host.disk, paths_.parts()),
-      recovery_reports_(host.disk, paths_.parts()),
+      journal_(host.disk, paths_.reports()),
+      inbox_([this](const node::ReportBatch& batch) -> Result<void> {
+        if (auto kept = journal_.append(batch); !kept.ok()) return kept;
+        add(batch);
+        return {};
+      }),
       from_(std::move(from)),
       steps_(from_.next_step.value),
       losses_(from_.losses.begin(), from_.losses.end()) {
@@ -34,8 +38,35 @@ FleetProgress::FleetProgress(const run::NodeHost& host, const std::string& run, 
   static_cast<void>(host.disk.make_directories(paths_.parts()));
 }
 
+Result<void> FleetProgress::read() {
+  const auto cut = journal_.open([this](node::ReportBatch batch) {
+    if (const auto fresh = inbox_.written_before(std::move(batch))) add(*fresh);
+  });
+  if (!cut.ok()) return cut.error();
+  if (*cut > 0) {
+    host_.say(fmt::format("warning: {} bytes at the end of {} were no reports, and are cut off", *cut,
+                          paths_.reports()));
+  }
+  return {};
+}
+
+// A report that is none costs no more than itself.
+void FleetProgress::add(const node::ReportBatch& batch) {
+  for (const std::string& bytes : batch.reports) {
+    auto report = read_report(bytes);
+    if (!report) continue;
+    if (const auto* const step = std::get_if<engine::MemberStep>(&*report)) {
+      if (step->step.value < facts_.steps) tally_.add(batch.node, *step);
+    } else if (auto* const recovery = std::get_if<engine::FleetRecovery>(&*report)) {
+      recovery_tally_.add(std::move(*recovery));
+    } else {
+      failed_.push_back(std::get<FailedCheckpoint>(std::move(*report)));
+    }
+  }
+}
+
 void FleetProgress::tell_steps() {
-  for (const StepLoss& one : reports_.read()) {
+  for (const StepLoss& one : tally_.take()) {
     steps_ = one.step.value + 1;
     losses_.push_back(one.loss);
     if (losses_.size() > kLossWindow) losses_.pop_front();
@@ -47,17 +78,17 @@ void FleetProgress::tell_steps() {
                     .loss = one.loss,
                     .learning_rate = training_.learning_rate(one.step)});
   }
-  for (const CheckpointFailure& one : reports_.take_failures()) {
-    hooks_.events("checkpoint_failed", {{"step", one.step.value}, {"error", one.message}});
-    host_.say(fmt::format("warning: no checkpoint of step {}: {}", one.step.value, one.message));
-    not_written_ = one.message;
+  for (const FailedCheckpoint& one : std::exchange(failed_, {})) {
+    hooks_.events("checkpoint_failed", {{"step", one.step.value}, {"error", one.error}});
+    host_.say(fmt::format("warning: no checkpoint of step {}: {}", one.step.value, one.error));
+    not_written_ = one.error;
   }
 }
 
 void FleetProgress::tell_recoveries(Until until) {
   if (until == Until::kNow && !stepping()) return;
   const StepNumber before(until == Until::kEnd ? std::numeric_limits<std::uint64_t>::max() : steps_ - 1);
-  for (engine::FleetRecovery& one : recovery_reports_.read(before)) {
+  for (engine::FleetRecovery& one : recovery_tally_.take(before)) {
     if (name_) one.cause = name_(std::move(one.cause));
     host_.say(fmt::format(
         "{}: it cost {:.2f} s{}", one.cause, one.total.seconds(),
@@ -69,7 +100,7 @@ void FleetProgress::tell_recoveries(Until until) {
 }
 
 void FleetProgress::add_to(StepsCost& cost) const {
-  const auto [steps, background] = reports_.bytes_of_step();
+  const auto [steps, background] = tally_.bytes_of_step();
   cost.step_bytes = steps;
   cost.background_bytes = background;
   cost.recoveries = recoveries_;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FleetProgress says how far the nodes of a run are, from the reports that they deliver into its directory.
-// The lead asks it now and then.
+// FleetProgress says how far the nodes of a run are, from their reports. It keeps the reports in a journal,
+// so that the next lead of the run knows them too. The lead asks it now and then.
 //
-// Thread rule: the thread that asks.
+// Thread rule: the thread that asks, which is the loop thread while it leads.
 #pragma once
 
 #include <cstddef>
@@ -16,9 +16,11 @@
 
 #include "base/result.h"
 #include "commands/engine/training.h"
-#include "commands/run/recovery_reports.h"
-#include "commands/run/step_reports.h"
+#include "commands/run/member_report.h"
+#include "commands/run/report_tallies.h"
 #include "engines/run/train_hooks.h"
+#include "node/reports/report_inbox.h"
+#include "node/reports/report_journal.h"
 #include "run/node_host.h"
 #include "run/run_directory.h"
 
@@ -31,6 +33,10 @@ class FleetProgress {
   FleetProgress(const run::NodeHost& host, const std::string& run, const LedTraining& training,
                 const engine::TrainHooks& hooks, tensors::CheckpointInfo from = {});
 
+  // Reads what members have told earlier leads. To be called first.
+  [[nodiscard]] Result<void> read();
+  // Takes what members tell this lead.
+  [[nodiscard]] node::ReportInbox& reports() { return inbox_; }
   // Hands on the steps that all members have told of since the last call, and the checkpoints that failed.
   void tell_steps();
   // Hands on recoveries, once a step after them is known, or at the end.
@@ -52,13 +58,18 @@ class FleetProgress {
   [[nodiscard]] DoneSteps done() const;
 
  private:
+  void add(const node::ReportBatch& batch);
+
   const run::NodeHost& host_;
   const LedTraining& training_;
   const LedTraining::Facts facts_;
   const engine::TrainHooks& hooks_;
   const run::RunPaths paths_;
-  StepReportReader reports_;
-  RecoveryReportReader recovery_reports_;
+  node::ReportJournal journal_;
+  node::ReportInbox inbox_;
+  StepTally tally_;
+  RecoveryTally recovery_tally_;
+  std::vector<FailedCheckpoint> failed_;  // that are not handed on yet
   std::vector<engine::FleetRecovery> recoveries_;
   std::function<std::string(std::string)> name_;
   const tensors::CheckpointInfo from_;

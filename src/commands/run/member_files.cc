@@ -7,11 +7,7 @@
 namespace gossamer::commands {
 
 MemberFiles::MemberFiles(host::Disk& disk, const node::Supplied& supplied, NodeId self)
-    : disk_(disk),
-      supplied_(supplied),
-      self_(self),
-      steps_(disk, supplied_.supply.deliver, self),
-      recoveries_(disk, supplied_.supply.deliver, self) {}
+    : disk_(disk), supplied_(supplied), self_(self) {}
 
 std::string MemberFiles::path_of(const std::string& name) const {
   const node::Supply::File* const file = supplied_.supply.find(name);
@@ -50,7 +46,7 @@ tensors::CheckpointInfo MemberFiles::info(StepNumber next) const {
 
 void MemberFiles::save(StepNumber next, std::span<const tensors::NamedTensor> sections) {
   const auto saved = tensors::write_fleet_file(disk_, checkpoints(), self_, info(next), sections);
-  if (!saved.ok()) steps_.add_failure(next, saved.error());
+  if (!saved.ok()) tell(FailedCheckpoint{.step = next, .error = saved.error().message()});
 }
 
 Result<void> MemberFiles::deliver(std::span<const tensors::NamedTensor> sections) {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MemberFiles: the files that a member of a led run writes for its lead, and the checkpoint that it begins
-// with. A state is named sections (tensors/fleet_files.h), of which each member has some.
+// MemberFiles: the files that a member of a led run writes for its lead, the checkpoint that it begins with,
+// and its reports. A state is named sections (tensors/fleet_files.h), of which each member has some.
 //
-//   reports of steps and recoveries     in the directory for deliveries
 //   checkpoints                         in the run's directory, or delivered from elsewhere
 //   the member's part of the result     as a checkpoint of the last step, delivered
 //
@@ -20,8 +19,7 @@
 #include "base/ids.h"
 #include "base/result.h"
 #include "commands/run/led_configuration.h"
-#include "commands/run/recovery_reports.h"
-#include "commands/run/step_reports.h"
+#include "commands/run/member_report.h"
 #include "host/api/disk.h"
 #include "node/files/supply.h"
 #include "tensors/checkpoint.h"
@@ -40,8 +38,7 @@ class MemberFiles {
   // The bytes of a section in that checkpoint; empty without one.
   [[nodiscard]] std::span<const std::byte> at_start(const std::string& section) const;
 
-  void add(const engine::MemberStep& step) { steps_.add(step); }
-  void add(const engine::FleetRecovery& recovery) { recoveries_.add(recovery); }
+  void tell(const MemberReport& report) const { supplied_.tell(report_bytes(report)); }
   // Saves this member's sections before step `next`. A failure costs one checkpoint and is told.
   void save(StepNumber next, std::span<const tensors::NamedTensor> sections);
   // Delivers this member's part of the result.
@@ -54,8 +51,6 @@ class MemberFiles {
   host::Disk& disk_;
   const node::Supplied supplied_;
   const NodeId self_;
-  StepReports steps_;
-  RecoveryReports recoveries_;
   LedConfiguration told_;
   std::vector<tensors::CheckpointFile> start_;
 };

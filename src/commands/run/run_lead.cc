@@ -179,6 +179,7 @@ Result<DoneSteps> RunLead::lead_from(node::CoordinatorOptions options, StepNumbe
   FleetProgress progress(host_, paths_.root, training, hooks, began_with(training, start));
   progress.name_causes(
       [this](std::string cause) { return own_ != nullptr ? own_->as_seen(std::move(cause)) : cause; });
+  if (auto read = progress.read(); !read.ok()) return read.error();
   progress.tell_steps();
   // An earlier process may have ended between the last delivery and the model. Members that are still
   // there are told of the end as usual.
@@ -186,7 +187,7 @@ Result<DoneSteps> RunLead::lead_from(node::CoordinatorOptions options, StepNumbe
       host_, paths_, training, hooks, progress,
       {.start = start, .members = members_in_mind(), .delivered = options_.own ? "" : paths_.parts()});
   complete(options, *led, start);
-  const auto ended = lead_on(std::move(options), *led, hooks, watch);
+  const auto ended = lead_on(std::move(options), *led, hooks, watch, progress.reports());
   watch.look(FleetProgress::Until::kEnd);
   if (watch.failure()) return *watch.failure();
   const bool trained = training.parts() > 0;
@@ -211,6 +212,7 @@ Result<std::optional<DoneSteps>> RunLead::trained_by_others(const Before& before
   if (!taken.ok()) return taken.error();
   if (!*taken) return Found();
   FleetProgress progress(host_, paths_.root, training, hooks, began_with(training, before.start));
+  if (auto read = progress.read(); !read.ok()) return read.error();
   progress.tell_steps();
   FleetWatch watch(
       host_, paths_, training, hooks, progress,
@@ -263,12 +265,14 @@ void RunLead::complete(node::CoordinatorOptions& options, const Led& led, StepNu
 // Leads until the run ends or this process is to stop, and says whether the run has ended. If it has, a file
 // says that --resume begins another one. A run of own members ends with this process.
 Result<bool> RunLead::lead_on(node::CoordinatorOptions options, const Led& led,
-                              const engine::TrainHooks& hooks, FleetWatch& watch) {
+                              const engine::TrainHooks& hooks, FleetWatch& watch,
+                              node::ReportInbox& reports) {
   const node::SupplyCompanion* companion = nullptr;
   options.make_companion = [&](const node::Aside& aside,
                                const node::Post& post) -> std::unique_ptr<node::Companion> {
     auto made = std::make_unique<node::SupplyCompanion>(
-        host_.disk, led.supply.value_or(node::Supply()), aside, [&watch] { return watch.over(); },
+        host_.disk, led.supply.value_or(node::Supply()), aside,
+        node::SupplyCompanion::Run{.reports = reports, .over = [&watch] { return watch.over(); }},
         host_.clock.now());
     companion = made.get();
     if (!led.beside) return made;
@@ -330,26 +334,26 @@ Result<bool> RunLead::lead_own(node::CoordinatorNode& node, FleetWatch& watch) {
 // saved and it cannot be stored, the run has not ended. This process says so and ends, and another
 // process takes it from the nodes.
 bool RunLead::gives_up(const node::CoordinatorNode& node, const node::SupplyCompanion& companion) {
-  const auto& failing = companion.failing();
+  const auto failing = companion.failing();
   if (!node.stopping() || !failing) {
     no_room_.reset();
     return false;
   }
   const Instant now = host_.clock.now();
   if (!no_room_) {
-    no_room_ = {.since = now, .last = failing->last};
+    no_room_ = {.since = now, .last = *failing};
     host_.say(
         fmt::format("the run is to end, and what its nodes have saved cannot be stored: {}\n"
                     "It is tried again for {:.0f} s: make room.",
-                    failing->last.message(), kRoomPatience.seconds()));
+                    failing->message(), kRoomPatience.seconds()));
   }
-  no_room_->last = failing->last;
+  no_room_->last = *failing;
   return now - no_room_->since >= kRoomPatience;
 }
 
 // The second directory has deliveries of members elsewhere that are on their way.
 void remove_delivered(host::Disk& disk, const run::RunPaths& paths) {
-  for (const std::string& one : {paths.parts(), paths.parts() + ".incoming"})
+  for (const std::string& one : {paths.parts(), paths.parts() + ".incoming", paths.reports()})
     static_cast<void>(disk.remove_all(one));
 }
 

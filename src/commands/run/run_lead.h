@@ -13,7 +13,8 @@
 //
 //   DIR/nodes/coordinator     credentials, tokens, store and events of the lead, and its lead.toml
 //   DIR/nodes/1 ...           directories of own members; *.log beside them what they say
-//   DIR/nodes/parts           what members have trained and told; removed when the run is finished
+//   DIR/nodes/parts           what members have trained, until the run is finished
+//   DIR/nodes/reports         what members have told, until then
 //   DIR/nodes/ended           there once a run of members from anywhere has ended
 //   DIR/checkpoints           what members have kept
 //
@@ -71,7 +72,8 @@ class RunLead {
                                             LedTraining& training, const engine::TrainHooks& hooks);
   void complete(node::CoordinatorOptions& options, const Led& led, StepNumber start) const;
   [[nodiscard]] Result<bool> lead_on(node::CoordinatorOptions options, const Led& led,
-                                     const engine::TrainHooks& hooks, FleetWatch& watch);
+                                     const engine::TrainHooks& hooks, FleetWatch& watch,
+                                     node::ReportInbox& reports);
   [[nodiscard]] Result<bool> lead_own(node::CoordinatorNode& node, FleetWatch& watch);
   [[nodiscard]] bool gives_up(const node::CoordinatorNode& node, const node::SupplyCompanion& companion);
   // The steps of a fleet that has delivered the result and has ended since.

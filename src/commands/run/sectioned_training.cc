@@ -8,7 +8,6 @@
 
 #include "commands/run/led_configuration.h"
 #include "commands/run/run_lead.h"
-#include "commands/run/step_reports.h"
 #include "settings/toml.h"
 #include "tensors/fleet_files.h"
 
@@ -115,10 +114,8 @@ Result<Led> SectionedTraining::lead(const FleetWanted& wanted) {
   const Sections own = sections();
   if (auto made = host_.disk.make_directories(paths_.cache()); !made.ok()) return made.error();
   Led led = workload(wanted.start);
-  led.supply = node::Supply{.directory = paths_.cache(),
-                            .deliver = paths_.parts(),
-                            .growing = growing_reports(),
-                            .most_bytes = own.most_bytes + kHeaderRoom};
+  led.supply = node::Supply{
+      .directory = paths_.cache(), .deliver = paths_.parts(), .most_bytes = own.most_bytes + kHeaderRoom};
   if (auto added = supply(*led.supply); !added.ok()) return added.error();
   if (!wanted.one_machine && wanted.start > StepNumber()) {
     const auto files = tensors::list_fleet_files(host_.disk, paths_.checkpoints());

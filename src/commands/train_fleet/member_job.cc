@@ -9,8 +9,7 @@
 #include <utility>
 
 #include "commands/records/training_data.h"
-#include "commands/run/recovery_reports.h"
-#include "commands/run/step_reports.h"
+#include "commands/run/member_report.h"
 #include "commands/train/samples.h"
 #include "commands/train_fleet/checkpoint_writer.h"
 #include "commands/train_fleet/fleet_data.h"
@@ -103,8 +102,6 @@ class MemberJob {
         order_(samples_->labels().count, told_.shard_shift),
         labels_(sparse::by_row(samples_->labels(), order_)),
         steps_(samples_->steps(), order_),
-        reports_(host.disk, deliver(), self),
-        recoveries_(host.disk, deliver(), self),
         run_(checkpointed_run(told_.config, recipe_, samples_->trained())),
         writer_(host.disk, host.clock,
                 {.directory = told_.checkpoints,
@@ -116,7 +113,9 @@ class MemberJob {
                           .config_fingerprint = run_.fingerprint,
                           .workers = host.compute.workers()},
                  .every_minutes = told_.config.checkpoint.every_minutes},
-                [this](StepNumber step, const Error& error) { reports_.add_failure(step, error); }),
+                [this](StepNumber step, const Error& error) {
+                  tell(FailedCheckpoint{.step = step, .error = error.message()});
+                }),
         job_{.shape = job_shape(),
              .order = order_,
              .moments = sparse_engine::table_moments(told_.config.optimizer.moments),
@@ -137,15 +136,15 @@ class MemberJob {
              .checkpoints = checkpoints(host.disk),
              .stepped =
                  [this](const sparse_engine::FleetStep& step) {
-                   reports_.add({.epoch = step.epoch,
-                                 .step = step.step,
-                                 .rank = step.rank,
-                                 .members = step.members,
-                                 .loss = step.loss,
-                                 .sent = step.sent});
+                   tell(engine::MemberStep{.epoch = step.epoch,
+                                           .step = step.step,
+                                           .rank = step.rank,
+                                           .members = step.members,
+                                           .loss = step.loss,
+                                           .sent = step.sent});
                    writer_.look();
                  },
-             .recovered = [this](const engine::FleetRecovery& recovery) { recoveries_.add(recovery); },
+             .recovered = [this](const engine::FleetRecovery& recovery) { tell(recovery); },
              .one_machine = told_.one_machine,
              .deliver =
                  [this, &host, self](sparse::Network& part) {
@@ -165,6 +164,7 @@ class MemberJob {
     return samples;
   }
   [[nodiscard]] const std::string& deliver() const { return supplied_.supply.deliver; }
+  void tell(const MemberReport& report) const { supplied_.tell(report_bytes(report)); }
   [[nodiscard]] sparse_engine::FleetShape job_shape() const {
     const data::Schema& schema = samples_->schema();
     return fleet_shape(recipe_, schema.features(), schema.labels(), told_.shard_shift);
@@ -205,8 +205,6 @@ class MemberJob {
   const sparse::RowOrder order_;
   const sparse::LabelCounts labels_;  // by row
   sparse_engine::RowSteps steps_;
-  StepReports reports_;
-  RecoveryReports recoveries_;
   const sparse_engine::CheckpointedRun run_;
   CheckpointWriter writer_;
   const sparse_engine::FleetJob job_;
@@ -236,7 +234,6 @@ Result<FleetLead> prepare_lead(host::Disk& disk, const FleetRun& run, const Flee
                               trained_bytes(lead.shape.network) / lead.shape.shards();
   lead.supply = {.directory = place->directory,
                  .deliver = paths.parts(),
-                 .growing = growing_reports(),
                  .most_bytes = trained_bytes(lead.shape.network) + kHeaderRoom};
   if (auto added = add_data(disk, lead.supply, *place); !added.ok()) return added.error();
   if (wanted.one_machine || wanted.start == StepNumber()) return lead;

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <span>
 
-#include "commands/run/step_reports.h"
+#include "commands/run/member_report.h"
 #include "commands/train/sparse_training.h"
 #include "commands/train_fleet/fleet_data.h"
 #include "commands/train_fleet/test_fleet_run.h"
@@ -88,13 +88,18 @@ struct Prepared {
     return make_member_job(host, fleet_configuration_bytes(lead.configuration), supplied(), NodeId(7));
   }
   // What a member has of the coordinator's files.
-  [[nodiscard]] node::Supplied supplied() const { return {.supply = lead.supply, .elsewhere = elsewhere}; }
+  [[nodiscard]] node::Supplied supplied() {
+    return {.supply = lead.supply, .elsewhere = elsewhere, .tell = [this](std::string report) {
+              told.push_back(std::move(report));
+            }};
+  }
 
   SimMachine machine;
   const run::NodeHost host = machine.host();
   KeepingRunner runner;
   FleetLead lead;
   bool elsewhere = false;
+  std::vector<std::string> told;  // reports
 };
 
 // The length of the difference, divided by the length.
@@ -169,7 +174,7 @@ TEST(MemberJob, DoesAsTheKeysSay) {
   EXPECT_EQ((*job)->snapshot_every, 7U);
 }
 
-// A member delivers under its own name, and all that it was given.
+// A member delivers under its own name, and tells of its steps.
 TEST(MemberJob, DeliversAndReports) {
   Prepared prepared(two_classes(40), tiny_config());
   const auto job = prepared.job();
@@ -180,8 +185,11 @@ TEST(MemberJob, DeliversAndReports) {
   network.part = sparse_engine::with_shards(sparse_engine::no_part((*job)->shape), (*job)->shape, {0, 1});
   network.part.columns = {0, 32};
   ASSERT_TRUE((*job)->deliver(network).ok());
-  EXPECT_THAT(*prepared.machine.disk.list("/run/nodes/parts"),
-              ::testing::ElementsAre("7.steps", "part-7-30"));
+  EXPECT_THAT(*prepared.machine.disk.list("/run/nodes/parts"), ::testing::ElementsAre("part-7-30"));
+  ASSERT_EQ(prepared.told.size(), 1U);
+  const auto report = read_report(prepared.told.front());
+  ASSERT_TRUE(report.has_value());
+  EXPECT_EQ(std::get<engine::MemberStep>(*report).loss, 0.5);
 }
 
 // A job goes on from what another member saved. A job that begins with that step
@@ -227,7 +235,6 @@ TEST(MemberJob, DataMayLieElsewhere) {
     host::Disk& disk = prepared.machine.disk;
     node::Supply& supply = prepared.lead.supply;
     EXPECT_EQ(supply.deliver, "/run/nodes/parts");
-    EXPECT_EQ(supply.growing, growing_reports());
     ASSERT_FALSE(supply.files.empty());
     ASSERT_TRUE(disk.make_directories("/own/data").ok());
     for (const node::Supply::File& file : supply.files) {

@@ -13,13 +13,6 @@ namespace gossamer::node {
 namespace {
 
 constexpr std::size_t kMostNames = 10'000;  // names of a node: each checkpoint adds one
-constexpr std::uint64_t kMostGrown = std::uint64_t{1} << 32;
-
-void send(net::Links& links, net::PeerId to, const wire::Delivery& body, Instant now) {
-  // A node that is gone asks again.
-  (void)links.send(to, host::Lane::kControl,
-                   {.channel = kDeliveries, .body = body.SerializeAsString(), .payload = {}}, now);
-}
 
 }  // namespace
 
@@ -50,43 +43,13 @@ bool FileCollection::on(const net::Arrived& arrived, net::Links& links, Instant 
   links.consumed(arrived.receipt, now);
   wire::Delivery body;
   if (!body.ParseFromString(arrived.message.body)) return true;
-  const bool known = body.kind() == wire::Delivery::OFFER || body.kind() == wire::Delivery::APPEND;
-  if (!known) return true;
-  if (auto good = check_name(body.name(), arrived.from.node); !good.ok()) {
+  if (body.kind() != wire::Delivery::OFFER) return true;
+  if (auto good = check_name(body.name(), arrived.from.node); good.ok()) {
+    offered(arrived.from, body, links, now);
+  } else {
     remark(good.error());
-    return true;
   }
-  if (body.kind() == wire::Delivery::OFFER) return offered(arrived.from, body, links, now), true;
-  if (!has_suffix(body.name(), options_.growing)) return true;
-  append(body, arrived.message.payload);
-  wire::Delivery have;
-  have.set_kind(wire::Delivery::HAVE);
-  have.set_name(body.name());
-  have.set_offset(growing_[body.name()].bytes);
-  send(links, arrived.from, have, now);
   return true;
-}
-
-// Appends a piece. A piece that does not follow on the bytes here is left out, and is sent again.
-void FileCollection::append(const wire::Delivery& body, const Slices& payload) {
-  Growing& growing = growing_[body.name()];
-  if (growing.file == nullptr) {
-    const std::string where = path(body.name());
-    if (auto made = disk_.make_directories(options_.directory); !made.ok()) return remark(made.error());
-    auto file = disk_.open_writable(where, host::WriteMode::kAppend);
-    if (!file.ok()) return remark(file.error());
-    const auto size = disk_.file_size(where);
-    if (!size.ok()) return remark(size.error());
-    growing = {.file = *std::move(file), .bytes = *size};
-  }
-  if (body.offset() != growing.bytes || growing.bytes + total_bytes(payload) > kMostGrown) return;
-  for (const Slice& slice : payload) {
-    if (auto written = growing.file->append(slice.bytes()); !written.ok()) {
-      growing.file.reset();  // opening it again shows how much is there
-      return remark(written.error());
-    }
-    growing.bytes += slice.size();
-  }
 }
 
 void FileCollection::offered(net::PeerId from, const wire::Delivery& body, net::Links& links, Instant now) {
@@ -116,7 +79,9 @@ void FileCollection::taken(const std::string& name, const Sha256& id, net::PeerI
   body.set_kind(wire::Delivery::TAKEN);
   body.set_name(name);
   body.set_manifest(id.data(), id.size());
-  send(links, to, body, now);
+  // A node that is gone asks again.
+  (void)links.send(to, host::Lane::kControl,
+                   {.channel = kDeliveries, .body = body.SerializeAsString(), .payload = {}}, now);
 }
 
 Result<void> FileCollection::put(const std::string& name, const StoredFile& file) {

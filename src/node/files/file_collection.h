@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // FileCollection puts what members deliver into a directory of their coordinator (file_delivery.h,
-// docs/protocols/delivery.md). Files appear whole, or grow. A name belongs to the node that used it first.
+// docs/protocols/delivery.md). Files appear whole. A name belongs to the node that used it first.
 //
 // Files on their way lie in DIRECTORY.incoming. Thread rule: one owner, the loop thread.
 #pragma once
@@ -29,8 +29,7 @@ class FileCollection {
  public:
   struct Options {
     std::string directory;
-    std::vector<std::string> growing;  // suffixes of files that grow
-    std::uint64_t most_bytes = 0;      // most bytes of a file
+    std::uint64_t most_bytes = 0;  // most bytes of a file
   };
 
   // The exchange outlives this object. All files that the exchange gets are for this object.
@@ -57,7 +56,6 @@ class FileCollection {
 
   [[nodiscard]] Result<void> check_name(const std::string& name, NodeId from);
   void offered(net::PeerId from, const wire::Delivery& body, net::Links& links, Instant now);
-  void append(const wire::Delivery& body, const Slices& payload);
   void taken(const std::string& name, const Sha256& id, net::PeerId to, net::Links& links, Instant now);
   [[nodiscard]] Result<void> put(const std::string& name, const StoredFile& file);
   [[nodiscard]] std::string incoming() const { return options_.directory + ".incoming"; }
@@ -65,18 +63,12 @@ class FileCollection {
   void remark(const Error& error) { remarks_.push_back(error.message()); }
   void fails(const Error& error, Instant now);
 
-  struct Growing {
-    std::unique_ptr<host::WritableFile> file;
-    std::uint64_t bytes = 0;
-  };
-
   host::Disk& disk_;
   FileExchange& exchange_;
   const Options options_;
   std::map<std::string, NodeId> owners_;
   std::map<std::string, Sha256> taken_;
   std::map<Sha256, Arriving> arriving_;
-  std::map<std::string, Growing> growing_;
   std::optional<Failing> failing_;
   std::vector<std::string> remarks_;
 };

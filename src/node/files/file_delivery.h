@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // FileDelivery brings the files that appear in a directory of a member to the coordinator, which has a
-// directory like it (file_collection.h, docs/protocols/delivery.md). There are two kinds of files:
+// directory like it (file_collection.h, docs/protocols/delivery.md). A file is complete when its name
+// appears. It is offered as chunks, and removed once the coordinator has it whole.
 //
-//   growing  sent piece by piece as it grows; stays here
-//   whole    complete when its name appears; offered as chunks; removed once the coordinator has it whole
-//
-// Names that end in .tmp are not looked at, nor is the directory "outgoing", where whole files wait.
+// Names that end in .tmp are not looked at, nor is the directory "outgoing", where files wait.
 //
 // A file that was under way when a link or a coordinator ended is offered again. Thread
 // rule: one owner, the loop thread.
@@ -30,17 +28,13 @@ namespace gossamer::node {
 
 class FileDelivery {
  public:
-  struct Options {
-    std::string directory;
-    std::vector<std::string> growing;  // suffixes of files that grow
-  };
   static constexpr Duration kLookEvery{200'000'000};
   static constexpr Duration kOfferEvery{5'000'000'000};
 
-  // Starts a delivery. Removes what an earlier process left in the directory, except growing files. The
-  // exchange outlives the delivery.
+  // Starts a delivery. Removes what an earlier process left in the directory. The exchange outlives the
+  // delivery.
   [[nodiscard]] static Result<std::unique_ptr<FileDelivery>> start(host::Disk& disk, FileExchange& exchange,
-                                                                   Aside aside, Options options);
+                                                                   Aside aside, std::string directory);
 
   // Whether some delivery has taken a file out of that directory, and the coordinator
   // may not have it yet. Any thread.
@@ -53,39 +47,28 @@ class FileDelivery {
   [[nodiscard]] std::vector<std::string> take_remarks() { return std::exchange(remarks_, {}); }
 
  private:
-  struct Growing {
-    std::unique_ptr<host::SequentialFile> file;
-    std::uint64_t at = 0;          // bytes of the file that were read
-    std::optional<Instant> waits;  // until then it waits for the answer to what was sent
-    bool known = false;            // it is known how much the coordinator has
-    bool caught_up = false;        // the coordinator has all of it
-  };
-  struct Whole {
+  struct Outgoing {
     std::string name;
     std::string path;
     std::optional<StoredFile> stored = {};  // nothing until it is described
-    bool behind = true;                     // growing files that are older have not arrived yet
     Instant next_offer = {};
   };
 
-  FileDelivery(host::Disk& disk, FileExchange& exchange, Aside aside, Options options)
-      : disk_(disk), exchange_(exchange), aside_(std::move(aside)), options_(std::move(options)) {}
+  FileDelivery(host::Disk& disk, FileExchange& exchange, Aside aside, std::string directory)
+      : disk_(disk), exchange_(exchange), aside_(std::move(aside)), directory_(std::move(directory)) {}
 
   [[nodiscard]] static std::string outgoing(const std::string& directory) { return directory + "/outgoing"; }
   void look();
-  void take_whole(const std::string& name);
+  void take(const std::string& name);
   void described(std::uint64_t number, Result<StoredFile> stored);
-  void forget(std::map<std::uint64_t, Whole>::iterator whole);
-  void grow(const std::string& name, Growing& growing, net::PeerId to, net::Links& links, Instant now);
-  void have(const std::string& name, std::uint64_t offset);
+  void forget(std::map<std::uint64_t, Outgoing>::iterator file);
   void remark(const Error& error) { remarks_.push_back(error.message()); }
 
   host::Disk& disk_;
   FileExchange& exchange_;
   const Aside aside_;
-  const Options options_;
-  std::map<std::string, Growing> growing_;
-  std::map<std::uint64_t, Whole> whole_;  // in the order in which they appeared
+  const std::string directory_;
+  std::map<std::uint64_t, Outgoing> files_;  // in the order in which they appeared
   std::uint64_t last_number_ = 0;
   std::uint64_t link_ = 0;  // number of the link with the coordinator
   Instant next_look_;

@@ -24,9 +24,8 @@ class Delivering : public ::testing::Test {
     const std::uint64_t incarnation = ++leads_;
     collection_.reset();
     coordinator_.emplace(timeline_, internet_, 1, incarnation, std::move(disk));
-    collection_.emplace(
-        *coordinator_->disk, *coordinator_->exchange,
-        FileCollection::Options{.directory = "/run/parts", .growing = {".steps"}, .most_bytes = 10'000'000});
+    collection_.emplace(*coordinator_->disk, *coordinator_->exchange,
+                        FileCollection::Options{.directory = "/run/parts", .most_bytes = 10'000'000});
     coordinator_->on_other = [this](const net::Arrived& arrived) {
       return collection_->on(arrived, *coordinator_->node.links, timeline_.now());
     };
@@ -35,8 +34,7 @@ class Delivering : public ::testing::Test {
   void join(std::shared_ptr<host::SimDisk> disk = nullptr) {
     delivery_.reset();
     member_.emplace(timeline_, internet_, 7, ++lives_, std::move(disk));
-    auto delivery = FileDelivery::start(*member_->disk, *member_->exchange, member_->aside,
-                                        {.directory = "/own/deliver", .growing = {".steps"}});
+    auto delivery = FileDelivery::start(*member_->disk, *member_->exchange, member_->aside, "/own/deliver");
     ASSERT_TRUE(delivery.ok()) << delivery.error().message();
     delivery_ = *std::move(delivery);
     member_->on_other = [this](const net::Arrived& arrived) {
@@ -56,11 +54,6 @@ class Delivering : public ::testing::Test {
   }
   void write(const std::string& name, const std::string& bytes) {
     ASSERT_TRUE(host::replace_file(*member_->disk, "/own/deliver/" + name, bytes).ok());
-  }
-  void append(const std::string& name, const std::string& text) {
-    auto file = member_->disk->open_writable("/own/deliver/" + name, host::WriteMode::kAppend);
-    ASSERT_TRUE(file.ok());
-    ASSERT_TRUE((*file)->append(std::as_bytes(std::span(text))).ok());
   }
   std::string collected(const std::string& name) {
     const auto text = host::read_text(*coordinator_->disk, "/run/parts/" + name);
@@ -82,20 +75,16 @@ class Delivering : public ::testing::Test {
   std::unique_ptr<FileDelivery> delivery_;
 };
 
-// Whole files arrive whole, and the member then removes them. Growing files arrive as they grow, and stay.
-TEST_F(Delivering, WholeAndGrowing) {
+// Files arrive whole, and the member then removes them. One that is still written is not looked at.
+TEST_F(Delivering, FilesArriveWhole) {
   lead();
   join();
   const std::string part = make_bytes(3'500'000);
-  append("7.steps", "1 2 3\n");
   write("part-7-200", part);
-  run_for(0.9);
-  EXPECT_EQ(collected("7.steps"), "1 2 3\n");
-  append("7.steps", make_bytes(300'000));
+  write("part-7-300.tmp", part);
   run_for(5);
   EXPECT_TRUE(collected("part-7-200") == part);
-  EXPECT_TRUE(collected("7.steps") == "1 2 3\n" + make_bytes(300'000));
-  EXPECT_THAT(*member_->disk->list("/own/deliver"), ElementsAre("7.steps", "outgoing"));
+  EXPECT_THAT(*member_->disk->list("/own/deliver"), ElementsAre("outgoing", "part-7-300.tmp"));
   EXPECT_TRUE(member_->disk->list("/own/deliver/outgoing")->empty());
   EXPECT_TRUE(coordinator_->disk->list("/run/parts.incoming")->empty());
 }
@@ -142,12 +131,8 @@ TEST_F(Delivering, AnotherCoordinator) {
   lead();
   join();
   internet_.set_rates("m7", {.up_bytes_per_second = 1e6, .down_bytes_per_second = 1e6});
-  std::string steps;
   for (int i = 0; i < 8; ++i) {
-    const std::string more = make_bytes(90'000, static_cast<std::size_t>(i));
-    append("7.steps", more);
-    steps += more;
-    if (i == 3) write("part-7-9", make_bytes(4'000'000));
+    if (i == 1) write("part-7-9", make_bytes(4'000'000));
     run_for(0.5);
     if (i == 2) internet_.reset("m1", "m7");
     if (i != 5) continue;
@@ -157,24 +142,22 @@ TEST_F(Delivering, AnotherCoordinator) {
     member_->node.open(coordinator_->node);
   }
   run_for(30);
-  EXPECT_TRUE(collected("7.steps") == steps);
   EXPECT_TRUE(collected("part-7-9") == make_bytes(4'000'000));
 }
 
-// A member that starts again goes on with growing files. Earlier whole files are of no use.
+// Files of an earlier process of the member are of no use.
 TEST_F(Delivering, AnotherLifeOfTheMember) {
   lead();
   join();
-  append("7.steps", "first\n");
   run_for(1);
   const std::shared_ptr<host::SimDisk> disk = member_->disk;
   write("part-7-9", "of before");
   member_.reset();
   run_for(1);
   join(disk);
-  append("7.steps", "second\n");
+  write("part-7-12", "of this one");
   run_for(3);
-  EXPECT_EQ(collected("7.steps"), "first\nsecond\n");
+  EXPECT_EQ(collected("part-7-12"), "of this one");
   EXPECT_EQ(collected("part-7-9"), "none");
 }
 

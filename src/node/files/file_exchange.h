@@ -43,11 +43,6 @@ inline constexpr std::uint32_t kDeliveries = 7;  // file_delivery.h
 // Does the work on another thread, and calls `then` on the loop when it is done.
 using Aside = std::function<void(std::function<void()> work, std::function<void(Instant)> then)>;
 
-// Whether the name ends with one of the suffixes.
-[[nodiscard]] inline bool has_suffix(std::string_view name, const std::vector<std::string>& suffixes) {
-  return std::ranges::any_of(suffixes, [name](const std::string& suffix) { return name.ends_with(suffix); });
-}
-
 class FileExchange {
  public:
   struct Options {

@@ -108,9 +108,7 @@ void MemberSupply::all_here() {
       return;
     }
   }
-  const Supply& supply = supplied_.supply;
-  auto delivery =
-      FileDelivery::start(disk_, exchange_, aside_, {.directory = supply.deliver, .growing = supply.growing});
+  auto delivery = FileDelivery::start(disk_, exchange_, aside_, supplied_.supply.deliver);
   if (delivery.ok()) {
     delivery_ = *std::move(delivery);
   } else {

@@ -120,13 +120,12 @@ class MemberSupplyTest : public ::testing::Test {
 
   host::Timeline timeline_{3};
   host::SimInternet internet_{timeline_, 3};
-  Supply told_{.directory = "/run/cache", .deliver = "/run/parts", .growing = {".steps"}, .most_bytes = 1000};
+  Supply told_{.directory = "/run/cache", .deliver = "/run/parts", .most_bytes = 1000};
   std::map<std::string, std::string> bytes_;
   ExchangingNode coordinator_{timeline_, internet_, 1};
   FileCollection collection_{
       *coordinator_.disk, *coordinator_.exchange,
-      FileCollection::Options{
-          .directory = told_.deliver, .growing = told_.growing, .most_bytes = told_.most_bytes}};
+      FileCollection::Options{.directory = told_.deliver, .most_bytes = told_.most_bytes}};
   std::map<std::uint64_t, std::unique_ptr<SuppliedMember>> members_;
 };
 

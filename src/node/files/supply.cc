@@ -69,7 +69,6 @@ std::string supply_bytes(const Supply& supply) {
   }
   message.set_directory(supply.directory);
   message.set_deliver(supply.deliver);
-  for (const std::string& suffix : supply.growing) message.add_growing(suffix);
   message.set_most_bytes(supply.most_bytes);
   return message.SerializeAsString();
 }
@@ -78,10 +77,8 @@ Result<Supply> read_supply(std::string_view bytes) {
   wire::Supply message;
   if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
     return unreadable(fmt::format("{} bytes that are none", bytes.size()));
-  Supply supply{.directory = message.directory(),
-                .deliver = message.deliver(),
-                .growing = {message.growing().begin(), message.growing().end()},
-                .most_bytes = message.most_bytes()};
+  Supply supply{
+      .directory = message.directory(), .deliver = message.deliver(), .most_bytes = message.most_bytes()};
   if (supply.directory.empty() || supply.deliver.empty()) return unreadable("no directory");
   std::set<std::string_view> names;
   for (const wire::Supply::File& told : message.files()) {

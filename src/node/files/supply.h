@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,8 +32,6 @@ struct Supply {
   std::vector<File> files = {};  // no two of one name
   std::string directory;         // of the files that have no path, and of all manifests
   std::string deliver;           // directory for what members deliver
-  // Suffixes of files in `deliver` that grow. Any other file is complete when its name appears.
-  std::vector<std::string> growing = {};
   std::uint64_t most_bytes = 0;  // of a file in `deliver`
 
   bool operator==(const Supply&) const = default;
@@ -48,6 +47,8 @@ struct Supplied {
   // The member does not have the coordinator's directories. What appears in supply.deliver is brought to the
   // coordinator, and then removed there.
   bool elsewhere = false;
+  // Hands a report to the coordinator (docs/protocols/reports.md). Any thread.
+  std::function<void(std::string report)> tell = [](const std::string&) {};
 };
 
 // Describes a file of the coordinator's, keeps the manifest in supply.directory, which is there, and adds the

@@ -21,7 +21,6 @@ Supply some_supply() {
                      .path = "/run/checkpoints/step-000000000060.3.part"}},
           .directory = "/run/cache",
           .deliver = "/run/parts",
-          .growing = {".steps", ".recoveries"},
           .most_bytes = 1ULL << 40};
 }
 

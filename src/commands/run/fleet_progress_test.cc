@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands/run/fleet_progress.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "net/link/test_simulated_nodes.h"
+#include "node/reports/report_outbox.h"
+#include "run/test_machine.h"
+
+namespace gossamer::commands {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr std::uint64_t kSteps = 1000;
+
+// A run of 1000 steps of which nothing else is known.
+class NoTraining final : public LedTraining {
+ public:
+  [[nodiscard]] Facts led_facts() const override {
+    return {.run_id = "r", .fingerprint = "f", .steps = kSteps, .batch = 2, .samples = 20};
+  }
+  Result<Start> find_start(EventSink) override { return Start(); }
+  Result<DoneSteps> take_trained(const engine::TrainHooks&) override { return DoneSteps(); }
+  [[nodiscard]] std::optional<tensors::CheckpointInfo> checkpoint(StepNumber) const override {
+    return std::nullopt;
+  }
+  Result<Led> lead(const FleetWanted&) override { return Led(); }
+  Result<bool> delivered(std::size_t) override { return false; }
+  [[nodiscard]] std::size_t parts() const override { return 0; }
+  Result<void> take_delivered() override { return {}; }
+};
+
+// Two members, nodes 7 and 8, and leads, which are node 1.
+class FleetProgressTest : public ::testing::Test {
+ protected:
+  struct Member {
+    Member(host::Timeline& timeline, host::SimInternet& internet, std::uint64_t number)
+        : node(timeline, internet, number, number) {}
+    net::Node node;
+    node::ReportOutbox outbox;
+  };
+  struct Lead {
+    Lead(FleetProgressTest& test, std::uint64_t incarnation)
+        : node(test.timeline_, test.internet_, 1, incarnation),
+          progress(test.host_, "/run", test.training_, test.hooks_) {
+      const auto read = progress.read();
+      EXPECT_TRUE(read.ok()) << read.error().message();
+      node.consumes = false;
+      node.on_event = [this, &test](const net::LinkEvent& event) {
+        if (const auto* const arrived = std::get_if<net::Arrived>(&event)) {
+          EXPECT_TRUE(progress.reports().on(*arrived, *node.links, test.timeline_.now()));
+        }
+      };
+    }
+    net::Node node;
+    FleetProgress progress;
+  };
+
+  FleetProgressTest() {
+    for (const std::uint64_t number : {7, 8}) {
+      auto& member = members_[number];
+      member = std::make_unique<Member>(timeline_, internet_, number);
+      member->node.consumes = false;
+      member->node.on_event = [this, &member = *member](const net::LinkEvent& event) {
+        if (const auto* const arrived = std::get_if<net::Arrived>(&event)) {
+          EXPECT_TRUE(member.outbox.on(*arrived, coordinator(), *member.node.links, timeline_.now()));
+        }
+      };
+    }
+  }
+  void kill() {
+    for (auto& [number, member] : members_) member->node.fence(lead_->node.id);
+    lead_.reset();
+  }
+  void lead() {
+    seen_.clear();
+    events_.clear();
+    lead_ = std::make_unique<Lead>(*this, ++leads_);
+    for (auto& [number, member] : members_) member->node.open(lead_->node);
+  }
+  [[nodiscard]] net::PeerId coordinator() const { return {NodeId(1), Incarnation(leads_)}; }
+  void tell(const MemberReport& report) {
+    for (auto& [number, member] : members_) member->outbox.post(report_bytes(report));
+  }
+  void step() {
+    for (auto& [number, member] : members_) {
+      member->outbox.post(report_bytes(engine::MemberStep{.epoch = Epoch(1),
+                                                          .step = StepNumber(done_),
+                                                          .rank = number - 7,
+                                                          .members = 2,
+                                                          .loss = static_cast<double>(done_),
+                                                          .sent = {.steps = 10 * (done_ + 1)}}));
+    }
+    ++done_;
+  }
+  void run_for(double seconds) {
+    for (int i = 0; i < seconds * 100; ++i) {
+      timeline_.run_until(timeline_.now() + from_seconds(0.01));
+      for (auto& [number, member] : members_) {
+        member->outbox.tick(member->node.id.incarnation, coordinator(), *member->node.links, timeline_.now());
+      }
+    }
+  }
+  // The steps that this lead has handed on: 0 1 2 ... where none is missing or doubled.
+  void expect_all_steps() {
+    std::vector<std::uint64_t> all(done_);
+    std::iota(all.begin(), all.end(), 1U);
+    EXPECT_EQ(seen_, all);
+  }
+
+  host::Timeline timeline_{3};
+  host::SimInternet internet_{timeline_, 3};
+  run::testing::SimMachine machine_;
+  const run::NodeHost host_ = machine_.host();
+  NoTraining training_;
+  std::vector<std::uint64_t> seen_;
+  std::vector<std::string> events_;
+  const std::function<void(const engine::TrainProgress&)> on_step_ =
+      [this](const engine::TrainProgress& progress) { seen_.push_back(progress.steps_done); };
+  const std::function<bool()> never_ = [] { return false; };
+  const std::function<void(std::string_view, EventFields)> on_event_ =
+      [this](std::string_view name, EventFields) { events_.emplace_back(name); };
+  const engine::TrainHooks hooks_{.on_step = on_step_, .stop_requested = never_, .events = on_event_};
+  std::map<std::uint64_t, std::unique_ptr<Member>> members_;
+  std::unique_ptr<Lead> lead_;
+  std::uint64_t leads_ = 0;
+  std::uint64_t done_ = 0;
+};
+
+// Steps are handed on once, in order, as members tell of them. A recovery counts once, and a failed
+// checkpoint is told for each member.
+TEST_F(FleetProgressTest, HandsOnWhatMembersTell) {
+  lead();
+  for (int i = 0; i < 20; ++i) {
+    step();
+    run_for(0.05);
+    lead_->progress.tell_steps();
+  }
+  tell(engine::FleetRecovery{.epoch = Epoch(2),
+                             .step = StepNumber(15),
+                             .cause = "node 9 was lost",
+                             .total = from_seconds(2),
+                             .detect = {},
+                             .agree = {},
+                             .load = {},
+                             .replay = {}});
+  tell(FailedCheckpoint{.step = StepNumber(16), .error = "no room"});
+  run_for(1);
+  lead_->progress.tell_steps();
+  lead_->progress.tell_recoveries(FleetProgress::Until::kNow);
+  lead_->progress.tell_recoveries(FleetProgress::Until::kEnd);
+  expect_all_steps();
+  EXPECT_THAT(events_, ElementsAre("checkpoint_failed", "checkpoint_failed", "recovery"));
+  StepsCost cost;
+  lead_->progress.add_to(cost);
+  EXPECT_EQ(cost.step_bytes, 10);
+  EXPECT_EQ(cost.recoveries.size(), 1U);
+}
+
+// Leads are killed, at any moment, and are away for a minute, while members go on. The last lead knows every
+// step once, the last hundred losses, bytes and recoveries, as one that was never killed.
+TEST_F(FleetProgressTest, LeadsThatAreKilledLoseNothing) {
+  lead();
+  for (int i = 0; i < 100; ++i) {
+    step();
+    if (i == 30) {
+      tell(engine::FleetRecovery{.epoch = Epoch(2),
+                                 .step = StepNumber(20),
+                                 .cause = "node 9 was lost",
+                                 .total = from_seconds(2),
+                                 .detect = {},
+                                 .agree = {},
+                                 .load = {},
+                                 .replay = {}});
+    }
+    run_for(0.02);
+    if (i % 3 == 0) lead_->progress.tell_steps();
+    if (i % 7 != 6) continue;
+    kill();
+    lead();
+  }
+  kill();
+  for (int i = 0; i < 60; ++i) {
+    for (int each = 0; each < 5; ++each) step();
+    run_for(1);
+  }
+  lead();
+  lead_->progress.tell_steps();
+  EXPECT_LT(seen_.size(), done_);
+  run_for(10);
+  lead_->progress.tell_steps();
+  lead_->progress.tell_recoveries(FleetProgress::Until::kEnd);
+  expect_all_steps();
+  EXPECT_EQ(lead_->progress.done().final_loss, 2 * 349.5);  // the mean of steps 300 to 399, told by two
+  StepsCost cost;
+  lead_->progress.add_to(cost);
+  EXPECT_EQ(cost.step_bytes, 10);
+  EXPECT_EQ(cost.recoveries.size(), 1U);
+}
+
+// A torn tail of the journal is told and cut off. Reports that no lead has acknowledged come again.
+TEST_F(FleetProgressTest, ATornJournal) {
+  lead();
+  for (int i = 0; i < 10; ++i) {
+    step();
+    run_for(0.05);
+  }
+  kill();
+  const std::string bytes = *host::read_text(machine_.disk, "/run/nodes/reports");
+  ASSERT_TRUE(host::replace_file(machine_.disk, "/run/nodes/reports", bytes + "torn").ok());
+  step();
+  lead();
+  run_for(1);
+  lead_->progress.tell_steps();
+  expect_all_steps();
+  EXPECT_TRUE(machine_.said("4 bytes at the end of /run/nodes/reports were no reports"));
+}
+
+// Reports that are none, and steps that the run does not have, count for nothing.
+TEST_F(FleetProgressTest, WhatCannotBeCountsForNothing) {
+  lead();
+  step();
+  for (auto& [number, member] : members_) {
+    member->outbox.post("");
+    member->outbox.post("\xff\xff");
+  }
+  tell(engine::MemberStep{
+      .epoch = Epoch(1), .step = StepNumber(kSteps), .rank = 0, .members = 1, .loss = 0, .sent = {}});
+  step();
+  run_for(1);
+  lead_->progress.tell_steps();
+  expect_all_steps();
+  EXPECT_THAT(events_, IsEmpty());
+}
+
+}  // namespace
+}  // namespace gossamer::commands

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands/run/member_report.h"
+
+#include <gossamer/reports.pb.h>
+
+namespace gossamer::commands {
+namespace {
+
+void write(const engine::MemberStep& step, wire::MemberReport& report) {
+  wire::MemberReport::Step& told = *report.mutable_step();
+  told.set_epoch(step.epoch.value);
+  told.set_step(step.step.value);
+  told.set_rank(step.rank);
+  told.set_members(step.members);
+  told.set_loss(step.loss);
+  told.set_step_bytes(step.sent.steps);
+  told.set_background_bytes(step.sent.background);
+}
+
+void write(const engine::FleetRecovery& recovery, wire::MemberReport& report) {
+  wire::MemberReport::Recovery& told = *report.mutable_recovery();
+  told.set_epoch(recovery.epoch.value);
+  told.set_step(recovery.step.value);
+  told.set_cause(recovery.cause);
+  told.set_total(recovery.total.ns);
+  told.set_detect(recovery.detect.ns);
+  told.set_agree(recovery.agree.ns);
+  told.set_load(recovery.load.ns);
+  told.set_replay(recovery.replay.ns);
+  told.set_steps_replayed(recovery.steps_replayed);
+}
+
+void write(const FailedCheckpoint& failed, wire::MemberReport& report) {
+  report.mutable_failed()->set_step(failed.step.value);
+  report.mutable_failed()->set_error(failed.error);
+}
+
+engine::MemberStep read(const wire::MemberReport::Step& told) {
+  return {.epoch = Epoch(told.epoch()),
+          .step = StepNumber(told.step()),
+          .rank = told.rank(),
+          .members = told.members(),
+          .loss = told.loss(),
+          .sent = {.steps = told.step_bytes(), .background = told.background_bytes()}};
+}
+
+engine::FleetRecovery read(const wire::MemberReport::Recovery& told) {
+  return {.epoch = Epoch(told.epoch()),
+          .step = StepNumber(told.step()),
+          .cause = told.cause(),
+          .total = {told.total()},
+          .detect = {told.detect()},
+          .agree = {told.agree()},
+          .load = {told.load()},
+          .replay = {told.replay()},
+          .steps_replayed = told.steps_replayed()};
+}
+
+}  // namespace
+
+std::string report_bytes(const MemberReport& report) {
+  wire::MemberReport told;
+  std::visit([&](const auto& one) { write(one, told); }, report);
+  return told.SerializeAsString();
+}
+
+std::optional<MemberReport> read_report(std::string_view bytes) {
+  wire::MemberReport told;
+  if (!told.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return std::nullopt;
+  switch (told.report_case()) {
+    case wire::MemberReport::kStep:
+      if (told.step().rank() >= told.step().members()) return std::nullopt;
+      return read(told.step());
+    case wire::MemberReport::kRecovery: return read(told.recovery());
+    case wire::MemberReport::kFailed:
+      return FailedCheckpoint{.step = StepNumber(told.failed().step()), .error = told.failed().error()};
+    case wire::MemberReport::REPORT_NOT_SET: return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+}  // namespace gossamer::commands

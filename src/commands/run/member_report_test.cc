@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands/run/member_report.h"
+
+#include <gossamer/reports.pb.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace gossamer::commands {
+namespace {
+
+const engine::MemberStep kStep{.epoch = Epoch(3),
+                               .step = StepNumber(40),
+                               .rank = 1,
+                               .members = 2,
+                               .loss = 0.1,
+                               .sent = {.steps = 5, .background = 6}};
+const engine::FleetRecovery kRecovery{.epoch = Epoch(4),
+                                      .step = StepNumber(20),
+                                      .cause = "box \"7\xff\" was\nlost",
+                                      .total = {1'500'000'000},
+                                      .detect = {1},
+                                      .agree = {2},
+                                      .load = {299'999'999},
+                                      .replay = {123'456'789'012},
+                                      .steps_replayed = 7};
+
+// Each kind of report comes back as it was told, to the nanosecond and the last bit.
+TEST(MemberReport, ComesBackAsItWas) {
+  const auto step = read_report(report_bytes(kStep));
+  ASSERT_TRUE(step.has_value());
+  const auto& read = std::get<engine::MemberStep>(*step);
+  EXPECT_EQ(read.epoch, kStep.epoch);
+  EXPECT_EQ(read.step, kStep.step);
+  EXPECT_EQ(read.rank, 1U);
+  EXPECT_EQ(read.members, 2U);
+  EXPECT_EQ(read.loss, 0.1);
+  EXPECT_EQ(read.sent.steps, 5U);
+  EXPECT_EQ(read.sent.background, 6U);
+
+  const auto recovery = read_report(report_bytes(kRecovery));
+  ASSERT_TRUE(recovery.has_value());
+  const auto& again = std::get<engine::FleetRecovery>(*recovery);
+  EXPECT_EQ(again.epoch, kRecovery.epoch);
+  EXPECT_EQ(engine::fields_of(again).size(), engine::fields_of(kRecovery).size());
+  EXPECT_EQ(again.cause, kRecovery.cause);
+  EXPECT_EQ(again.step, kRecovery.step);
+  EXPECT_EQ(again.total, kRecovery.total);
+  EXPECT_EQ(again.detect, kRecovery.detect);
+  EXPECT_EQ(again.agree, kRecovery.agree);
+  EXPECT_EQ(again.load, kRecovery.load);
+  EXPECT_EQ(again.replay, kRecovery.replay);
+  EXPECT_EQ(again.steps_replayed, 7U);
+
+  const auto failed = read_report(report_bytes(FailedCheckpoint{.step = StepNumber(9), .error = "no room"}));
+  ASSERT_TRUE(failed.has_value());
+  EXPECT_EQ(std::get<FailedCheckpoint>(*failed).step, StepNumber(9));
+  EXPECT_EQ(std::get<FailedCheckpoint>(*failed).error, "no room");
+}
+
+// A loss that is no number any more is a loss.
+TEST(MemberReport, AnyLoss) {
+  engine::MemberStep step = kStep;
+  step.loss = std::nan("");
+  const auto read = read_report(report_bytes(step));
+  ASSERT_TRUE(read.has_value());
+  EXPECT_TRUE(std::isnan(std::get<engine::MemberStep>(*read).loss));
+}
+
+// Bytes that no member tells are no report.
+TEST(MemberReport, OtherBytesAreNone) {
+  EXPECT_FALSE(read_report(""));
+  EXPECT_FALSE(read_report("\xff\xff"));
+  EXPECT_FALSE(read_report("nonsense"));
+  engine::MemberStep step = kStep;
+  step.rank = 2;
+  EXPECT_FALSE(read_report(report_bytes(step)));
+  const std::string whole = report_bytes(kRecovery);
+  for (std::size_t size = 0; size < whole.size(); ++size)
+    EXPECT_FALSE(read_report(whole.substr(0, size))) << size;
+}
+
+}  // namespace
+}  // namespace gossamer::commands

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// StepTally and RecoveryTally add up what the members of a run tell of their steps and recoveries. A member
+// tells in order.
+//
+// Thread rule: one owner.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "base/ids.h"
+#include "engines/run/fleet_recovery.h"
+#include "engines/run/member_step.h"
+
+namespace gossamer::commands {
+
+struct StepLoss {
+  StepNumber step;
+  double loss = 0;
+};
+
+// A step counts once all members that did it have told of it. A step that was done again counts once.
+class StepTally {
+ public:
+  void add(NodeId from, const engine::MemberStep& step);
+  // The steps that all have told of since the last call, in order.
+  [[nodiscard]] std::vector<StepLoss> take();
+
+  // Bytes that a member has sent for a step, and otherwise during one: means over all steps of all members.
+  struct BytesOfStep {
+    double steps = 0;
+    double background = 0;
+  };
+  [[nodiscard]] BytesOfStep bytes_of_step() const;
+
+ private:
+  struct Told {
+    std::map<std::size_t, double> loss;  // by rank
+    std::size_t members = 0;
+  };
+  // What one member has sent.
+  struct Sender {
+    engine::SentBytes before;  // bytes of earlier lives
+    engine::SentBytes life;
+    std::uint64_t steps = 0;
+  };
+
+  static void add_sent(Sender& sender, const engine::SentBytes& sent);
+
+  std::map<NodeId, Sender> senders_;
+  std::map<std::pair<StepNumber, Epoch>, Told> told_;  // told, but not by all members yet
+  std::map<StepNumber, double> whole_;                 // not given out yet
+  StepNumber next_;                                    // all steps before it are given out, or lost
+};
+
+// All members tell of the same recovery. It counts once, with the figures of the member that it cost most.
+class RecoveryTally {
+ public:
+  void add(engine::FleetRecovery recovery);
+  // Those that ended before step `before`, in order; each is given out once. Members tell of a recovery
+  // before they do the step after the next.
+  [[nodiscard]] std::vector<engine::FleetRecovery> take(StepNumber before);
+
+ private:
+  std::map<Epoch, engine::FleetRecovery> told_;  // not given out yet
+  std::set<Epoch> given_;
+};
+
+}  // namespace gossamer::commands

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ReportJournal: the file in which a coordinator keeps the reports of its members
+// (docs/protocols/reports.md). It is a row of frames:
+//
+//   bytes of the body, u32 | the low half of its Digest, u32 | body: wire.JournalBatch
+//
+// Numbers are little-endian. What is written survives the process, but not a crash of the machine. A frame
+// that is not whole ends the file: it is cut off when the journal is opened.
+//
+// Thread rule: one owner.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "base/result.h"
+#include "host/api/disk.h"
+#include "node/reports/report_batch.h"
+
+namespace gossamer::node {
+
+class ReportJournal {
+ public:
+  // The disk outlives the journal. The directory of the file is there.
+  ReportJournal(host::Disk& disk, std::string path) : disk_(disk), path_(std::move(path)) {}
+
+  // Gives all batches in their order. Returns the bytes that were cut off behind them.
+  [[nodiscard]] Result<std::uint64_t> open(const std::function<void(ReportBatch)>& take);
+  // Requires an open journal. A batch that could not be written may be there later, and once more when it is
+  // appended again.
+  [[nodiscard]] Result<void> append(const ReportBatch& batch);
+
+ private:
+  [[nodiscard]] Result<void> write_rest();
+
+  host::Disk& disk_;
+  const std::string path_;
+  std::uint64_t bytes_ = 0;                   // that are known to be there
+  std::string rest_;                          // of the last frame, behind them
+  std::unique_ptr<host::WritableFile> file_;  // null before the first write, and after one that failed
+};
+
+}  // namespace gossamer::node
