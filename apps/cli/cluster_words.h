@@ -14,8 +14,8 @@
 #include "apps/cli/command.h"
 #include "base/result.h"
 #include "host/api/endpoint.h"
-#include "node/node_log.h"
 #include "node/places.h"
+#include "node/report_options.h"
 
 namespace gossamer::cli {
 

@@ -126,8 +126,8 @@ Result<node::CoordinatorOptions> coordinator_options(Context& context, const Coo
 }
 
 // Prints the line with which nodes join. It has no token for nodes that have joined before.
-Result<void> print_join_line(Context& context, const node::CoordinatorNode& lead, const std::string& token) {
-  std::string line = "gossamer join " + host::to_string(lead.address());
+Result<void> print_join_line(Context& context, const host::Endpoint& at, const std::string& token) {
+  std::string line = "gossamer join " + host::to_string(at);
   if (!token.empty()) line += " --token " + token;
   context.output.line(line);
   return context.output.flush();
@@ -154,7 +154,7 @@ Result<ExitStatus> lead_by_name(Context& context, const CoordinatorFlags& flags,
   const auto token = (*lead)->first_token();
   if (!token.ok()) return token.error();
   node::CoordinatorNode& node = (*lead)->node();
-  if (auto told = print_join_line(context, node, *token); !told.ok()) return told.error();
+  if (auto told = print_join_line(context, node.address(), *token); !told.ok()) return told.error();
   if (auto done = node.run([&signals] { return signals.stop_requested(); }); !done.ok()) return done.error();
   return signals.stop_requested() ? 128 + signals.signal_number() : 0;
 }
@@ -208,11 +208,10 @@ Result<ExitStatus> lead_training(Context& context, const CoordinatorFlags& flags
       .config = chosen->values,
       .settings = chosen->settings,
       .stop_requested = stop,
-      .lead = commands::LeadOptions{
-          .lead = *std::move(options),
-          .leads = [&context](const node::CoordinatorNode& lead, const std::string& token) {
-            return print_join_line(context, lead, token);
-          }}};
+      .lead = commands::LeadOptions{.lead = *std::move(options),
+                                    .leads = [&context](const host::Endpoint& at, const std::string& token) {
+                                      return print_join_line(context, at, token);
+                                    }}};
   const auto result = commands::run_training((*machine).host(), chosen->engine, request);
   if (!result.ok()) return result.error();
   if (result->stopped) return signals.stop_requested() ? 128 + signals.signal_number() : 0;

@@ -8,7 +8,7 @@
 #include "apps/cli/command.h"
 #include "apps/cli/machine.h"
 #include "net/codec/codec.h"
-#include "node/enrolling.h"
+#include "node/admission/enrolling.h"
 
 namespace gossamer::cli {
 namespace {

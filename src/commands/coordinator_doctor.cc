@@ -15,8 +15,8 @@
 #include "cluster/admission/token_book.h"
 #include "host/grpc/authority_fetch.h"
 #include "host/grpc/certificates.h"
+#include "node/admission/credentials.h"
 #include "node/cluster_status.h"
-#include "node/credentials.h"
 #include "node/questions.h"
 
 namespace gossamer::commands {

@@ -18,7 +18,7 @@
 #include "host/grpc/certificates.h"
 #include "host/grpc/network.h"
 #include "host/posix/clock.h"
-#include "node/credentials.h"
+#include "node/admission/credentials.h"
 #include "node/questions.h"
 #include "run/test_machine.h"
 

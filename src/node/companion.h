@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Companion is what an engine does at the coordinator beside leading. It talks with the members of the run
-// over the same links, on channels of its own. Each engine may have one. Accompanied gives a companion what
-// it needs from its node: a thread for work that takes long, and calls at the right time.
+// over the same links, on channels of its own. Each engine may have one. Its node gives
+// it a thread for work that takes long, and calls it at the right time (accompanied.h).
 //
 // Thread rule: the loop thread.
 #pragma once
@@ -13,12 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "base/ids.h"
 #include "base/time.h"
-#include "cluster/control/coordinator_process.h"
-#include "host/posix/serial_thread.h"
 #include "net/link/links.h"
-#include "node/event_loop.h"
 #include "node/files/file_exchange.h"
 
 namespace gossamer::node {
@@ -46,27 +42,5 @@ class Companion {
 // it, as long as the node lives.
 using Post = std::function<void(std::function<void()>)>;
 using MakeCompanion = std::function<std::unique_ptr<Companion>(Aside, Post)>;
-
-class Accompanied {
- public:
-  // Loop and process outlive this object, and the loop runs no further after it.
-  Accompanied(EventLoop& loop, cluster::CoordinatorProcess& process, const MakeCompanion& make);
-
-  void on(net::Arrived arrived);
-  // Called after the process's tick(). Stops the run when the companion says that it is over. Returns
-  // when to call again at the latest.
-  std::optional<Instant> tick();
-  [[nodiscard]] std::vector<std::string> take_remarks() { return companion_->take_remarks(); }
-
- private:
-  void connect();
-
-  EventLoop& loop_;
-  cluster::CoordinatorProcess& process_;
-  std::optional<Generation> lead_;  // lead of the links that the companion has
-  bool stopped_ = false;
-  std::unique_ptr<Companion> companion_;
-  host::SerialThread thread_;  // declared last: ends first
-};
 
 }  // namespace gossamer::node

@@ -11,7 +11,7 @@
 #include "host/grpc/network.h"
 #include "host/posix/etcd_store.h"
 #include "host/posix/sqlite_store.h"
-#include "node/random_text.h"
+#include "node/admission/random_text.h"
 
 namespace gossamer::node {
 namespace {

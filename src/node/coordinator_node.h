@@ -21,8 +21,9 @@
 #include "cluster/admission/token_book.h"
 #include "cluster/control/coordinator_process.h"
 #include "cluster/control/workload.h"
-#include "node/companion.h"
-#include "node/credentials.h"
+#include "node/accompanied.h"
+#include "node/admission/credentials.h"
+#include "node/coordinator_options.h"
 #include "node/event_loop.h"
 #include "node/metrics_endpoint.h"
 #include "node/node_log.h"
@@ -36,25 +37,6 @@ namespace gossamer::node {
 
 // How long all certificates of a run hold.
 inline constexpr int kCertificateDays = 3650;
-
-struct CoordinatorOptions {
-  std::string directory;  // absolute path
-  std::string state;      // STATE of this machine (places.h)
-  bool resume = false;
-  // Where it listens for control. Bulk listens at the next port, or at a free one for port 0.
-  // Nothing: where it listened before.
-  std::optional<host::Endpoint> listen;
-  std::string advertise = {};                 // name by which nodes reach this machine; empty: listen.host
-  std::string store = {};                     // sqlite:FILE or etcd:URL,...; empty: a file in the directory
-  std::vector<host::Endpoint> standbys = {};  // other coordinators of the run
-  std::size_t first_members = 1;
-  std::string configuration;  // for the members' engines
-  run::LeadFile file = {};    // kept in the directory
-  std::vector<cluster::TrackId> tracks = {};
-  std::string program;
-  ReportOptions report;
-  MakeCompanion make_companion = {};  // may be empty
-};
 
 class CoordinatorNode {
  public:

@@ -7,9 +7,9 @@
 
 #include "base/node_name.h"
 #include "cluster/admission/enrolment.h"
+#include "node/admission/enrolling.h"
 #include "node/cluster_status.h"
 #include "node/coordinator_node.h"
-#include "node/enrolling.h"
 #include "node/questions.h"
 #include "node/shared_tokens.h"
 

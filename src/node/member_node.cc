@@ -10,11 +10,11 @@
 #include "host/grpc/certificates.h"
 #include "host/grpc/network.h"
 #include "host/posix/route.h"
+#include "node/admission/enrolling.h"
+#include "node/admission/random_text.h"
 #include "node/cluster_status.h"
-#include "node/enrolling.h"
 #include "node/places.h"
 #include "node/questions.h"
-#include "node/random_text.h"
 
 namespace gossamer::node {
 namespace {

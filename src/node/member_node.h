@@ -19,11 +19,12 @@
 #include "cluster/control/engine.h"
 #include "cluster/control/member_process.h"
 #include "host/posix/signals.h"
-#include "node/credentials.h"
+#include "node/admission/credentials.h"
 #include "node/event_loop.h"
 #include "node/metrics_endpoint.h"
 #include "node/node_log.h"
 #include "node/places.h"
+#include "node/report_options.h"
 #include "node/work_thread.h"
 #include "run/node_host.h"
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <spdlog/async.h>
 #include <spdlog/details/null_mutex.h>
+#include <spdlog/logger.h>
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/base_sink.h>
 

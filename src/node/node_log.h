@@ -12,8 +12,6 @@
 // the console, until the log ends.
 #pragma once
 
-#include <spdlog/logger.h>
-
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -25,33 +23,19 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "cluster/control/run_event.h"
-#include "host/api/endpoint.h"
-#include "net/link/links.h"
+#include "net/link/link_events.h"
+#include "node/report_options.h"
 #include "run/node_host.h"
 #include "run/run_log.h"
 
-namespace spdlog::details {
+namespace spdlog {
+class logger;
+namespace details {
 class thread_pool;
 }
+}  // namespace spdlog
 
 namespace gossamer::node {
-
-enum class LogLevel { kDebug, kInfo, kWarning, kError, kOff };
-enum class LogFormat {
-  kText,    // 19:20:31 epoch 7: lost node 3: it is silent
-  kLogfmt,  // time=... level=warning run=... node=1 epoch=7 event=lost peer=3 text="it is silent"
-  kJson,    // the same fields, an object a line
-};
-struct LogOptions {
-  LogLevel level = LogLevel::kInfo;
-  LogFormat format = LogFormat::kText;
-};
-
-// How a node reports: its log, and the endpoint of its metrics.
-struct ReportOptions {
-  LogOptions log;
-  std::optional<host::Endpoint> metrics = std::nullopt;  // where Prometheus may ask
-};
 
 class NodeLog {
  public:

@@ -9,7 +9,7 @@
 
 #include "cluster/admission/token.h"
 #include "host/api/files.h"
-#include "node/credentials.h"
+#include "node/admission/credentials.h"
 
 namespace gossamer::node {
 namespace {

@@ -11,9 +11,9 @@
 #include "cluster/control/view.h"
 #include "host/grpc/authority_fetch.h"
 #include "host/grpc/certificates.h"
-#include "node/credentials.h"
-#include "node/enrolling.h"
-#include "node/random_text.h"
+#include "node/admission/credentials.h"
+#include "node/admission/enrolling.h"
+#include "node/admission/random_text.h"
 
 namespace gossamer::node {
 namespace {

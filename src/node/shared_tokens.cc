@@ -8,8 +8,8 @@
 
 #include "base/node_name.h"
 #include "cluster/control/view.h"
-#include "node/credentials.h"
-#include "node/enrolling.h"
+#include "node/admission/credentials.h"
+#include "node/admission/enrolling.h"
 #include "node/places.h"
 #include "node/questions.h"
 

@@ -30,8 +30,8 @@
 #include "host/posix/disk.h"
 #include "host/posix/mailbox.h"
 #include "net/link/frame.h"
-#include "node/credentials.h"
-#include "node/enrolling.h"
+#include "node/admission/credentials.h"
+#include "node/admission/enrolling.h"
 
 namespace {
 

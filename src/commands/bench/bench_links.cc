@@ -16,9 +16,9 @@
 #include "commands/bench/bench_options.h"
 #include "host/grpc/certificates.h"
 #include "host/grpc/network.h"
-#include "node/credentials.h"
+#include "node/admission/credentials.h"
+#include "node/admission/random_text.h"
 #include "node/event_loop.h"
-#include "node/random_text.h"
 
 namespace gossamer::commands {
 namespace {

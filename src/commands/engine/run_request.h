@@ -13,7 +13,8 @@
 
 #include "base/function_ref.h"
 #include "base/result.h"
-#include "node/coordinator_node.h"
+#include "host/api/endpoint.h"
+#include "node/coordinator_options.h"
 #include "run/run_directory.h"
 #include "settings/key_table.h"
 
@@ -31,8 +32,8 @@ inline constexpr std::size_t kMostOwnNodes = 64;
 struct LeadOptions {
   // Without what follows from the run: configuration, tracks, companion. For own members `program` is enough.
   node::CoordinatorOptions lead;
-  // Called when it leads members from anywhere. `token` is for a new run, else empty.
-  std::function<Result<void>(const node::CoordinatorNode& lead, const std::string& token)> leads = {};
+  // Called when it leads members from anywhere, at that address. `token` is for a new run, else empty.
+  std::function<Result<void>(const host::Endpoint& at, const std::string& token)> leads = {};
   std::optional<OwnNodes> own = {};  // nothing: members come from anywhere
 };
 

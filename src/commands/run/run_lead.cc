@@ -10,8 +10,8 @@
 
 #include "host/api/durable_directories.h"
 #include "host/api/files.h"
+#include "node/admission/credentials.h"
 #include "node/companion.h"
-#include "node/credentials.h"
 #include "node/event_loop.h"
 #include "node/places.h"
 #include "node/run_configuration.h"
@@ -288,7 +288,7 @@ Result<bool> RunLead::lead_on(node::CoordinatorOptions options, const Led& led,
     if (!made.ok()) return made.error();
     token = *std::move(made);
   }
-  if (auto told = options_.leads(**node, token); !told.ok()) return told.error();
+  if (auto told = options_.leads((*node)->address(), token); !told.ok()) return told.error();
   const auto done = (*node)->run([&] { return hooks.stop_requested() || gives_up(**node, *companion); });
   if ((*node)->ended()) {
     // If this fails, the next process finds a run that ends at once.

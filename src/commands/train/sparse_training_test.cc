@@ -9,6 +9,7 @@
 
 #include "commands/predict/prediction.h"
 #include "commands/train/disk_space.h"
+#include "commands/train/test_small_run.h"
 #include "engines/sparse/config/recipe.h"
 #include "learn/data/cached_dataset.h"
 #include "run/test_machine.h"

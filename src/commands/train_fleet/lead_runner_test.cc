@@ -16,7 +16,7 @@
 #include "commands/train_fleet/test_fleet_run.h"
 #include "host/api/durable_directories.h"
 #include "host/api/files.h"
-#include "node/credentials.h"
+#include "node/admission/credentials.h"
 #include "node/places.h"
 #include "run/test_machine.h"
 
@@ -183,7 +183,7 @@ Result<TrainResult> resume(const run::NodeHost& host, const Kind& kind) {
   std::optional<OwnNodes> own;
   if (kind.own) own = {.nodes = kNodes, .program = "/none"};
   // What leads members from anywhere goes as far as this, and no farther: nobody would come.
-  const auto leads = [](const node::CoordinatorNode&, const std::string&) -> Result<void> {
+  const auto leads = [](const host::Endpoint&, const std::string&) -> Result<void> {
     return Error{.kind = ErrorKind::kFailed, .what = kLeads};
   };
   LeadRunner runner(host, {.lead = std::move(lead), .leads = leads, .own = std::move(own)});

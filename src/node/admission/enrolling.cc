@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "node/enrolling.h"
+#include "node/admission/enrolling.h"
 
 #include <memory>
 #include <utility>

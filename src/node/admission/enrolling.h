@@ -12,7 +12,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "cluster/admission/enrolment.h"
-#include "node/credentials.h"
+#include "node/admission/credentials.h"
 
 namespace gossamer::node {
 

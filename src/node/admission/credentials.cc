@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "node/credentials.h"
+#include "node/admission/credentials.h"
 
 #include <string_view>
 #include <utility>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "node/credentials.h"
+#include "node/admission/credentials.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

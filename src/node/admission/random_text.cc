@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "node/random_text.h"
+#include "node/admission/random_text.h"
 
 #include <cstring>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "node/companion.h"
+#include "node/accompanied.h"
 
 #include <utility>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Enrolling over real gRPC with TLS, against the coordinator's half with a token book in memory.
-#include "node/enrolling.h"
+#include "node/admission/enrolling.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
