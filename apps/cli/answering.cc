@@ -9,6 +9,7 @@
 
 #include "apps/cli/cluster_words.h"
 #include "commands/engine/engine_list.h"
+#include "commands/engine/run_request.h"
 #include "host/posix/child_process.h"
 
 namespace gossamer::cli {

@@ -11,6 +11,7 @@
 #include "apps/cli/machine.h"
 #include "commands/engine/config_words.h"
 #include "commands/engine/engine_list.h"
+#include "commands/engine/run_request.h"
 #include "commands/lead.h"
 #include "commands/run/train_run.h"
 #include "host/posix/signals.h"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <memory>
 
+#include "commands/engine/member_place.h"
+#include "commands/engine/training.h"
 #include "commands/engines.h"
 #include "engines/check/check_config.h"
 #include "engines/check/check_engine.h"
@@ -20,11 +22,11 @@ Result<Led> workload(const settings::Values& values) {
              .configuration = check::check_config_bytes(config)};
 }
 
-std::vector<node::ConfiguredEngine::Kind> member(const MemberPlace& place) {
-  return {{.name = std::string(kName), .make = [place](const node::Supplied&) {
-             return std::make_unique<check::CheckEngine>(
-                 place.process, check::CheckEngine::Options{.clock = &place.host.clock});
-           }}};
+MemberKinds member(const MemberPlace& place) {
+  return {.kinds = {{.name = std::string(kName), .make = [place](const node::Supplied&) {
+                       return std::make_unique<check::CheckEngine>(
+                           place.process, check::CheckEngine::Options{.clock = &place.host.clock});
+                     }}}};
 }
 
 }  // namespace

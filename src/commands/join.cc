@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "commands/engine/member_place.h"
 #include "node/configured_engine.h"
 
 namespace gossamer::commands {
@@ -14,7 +15,7 @@ std::vector<node::ConfiguredEngine::Kind> kinds(const EngineList& engines, const
   std::vector<node::ConfiguredEngine::Kind> kinds;
   for (const EngineEntry& engine : engines.all()) {
     if (!engine.member) continue;
-    for (node::ConfiguredEngine::Kind& kind : engine.member(place)) kinds.push_back(std::move(kind));
+    for (node::ConfiguredEngine::Kind& kind : engine.member(place).kinds) kinds.push_back(std::move(kind));
   }
   return kinds;
 }

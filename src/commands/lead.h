@@ -12,6 +12,7 @@
 
 #include "base/result.h"
 #include "commands/engine/engine_entry.h"
+#include "commands/engine/training.h"
 #include "node/coordinator_node.h"
 #include "run/node_host.h"
 

@@ -3,6 +3,9 @@
 #include <optional>
 #include <utility>
 
+#include "commands/engine/member_place.h"
+#include "commands/engine/run_request.h"
+#include "commands/engine/training.h"
 #include "commands/engines.h"
 #include "commands/predict/weights_export.h"
 #include "commands/records/files_import.h"
@@ -33,24 +36,26 @@ std::unique_ptr<Training> prepare(const TrainingPlace& place, const std::optiona
 }
 
 // Members train, or serve a model.
-std::vector<node::ConfiguredEngine::Kind> member(const MemberPlace& place) {
+MemberKinds member(const MemberPlace& place) {
   const run::NodeHost& host = place.host;
-  return {{.name = std::string(kSparseEngine),
-           .needs = node::Needs::kSupply,
-           .make =
-               [place](const node::Supplied& supplied) {
-                 return std::make_unique<sparse_engine::FleetEngine>(
-                     place.process,
-                     [&host = place.host, supplied, self = place.self](const std::string& configuration) {
-                       return make_member_job(host, configuration, supplied, self);
-                     },
-                     &place.host.clock);
-               }},
-          {.name = std::string(kServingEngine), .make = [&host, place](const node::Supplied&) {
-             return std::make_unique<sparse_engine::ServingEngine>(
-                 place.process,
-                 [&host](const std::string& configuration) { return make_serving_job(host, configuration); });
-           }}};
+  return {.kinds = {{.name = std::string(kSparseEngine),
+                     .needs = node::Needs::kSupply,
+                     .make =
+                         [place](const node::Supplied& supplied) {
+                           return std::make_unique<sparse_engine::FleetEngine>(
+                               place.process,
+                               [&host = place.host, supplied,
+                                self = place.self](const std::string& configuration) {
+                                 return make_member_job(host, configuration, supplied, self);
+                               },
+                               &place.host.clock);
+                         }},
+                    {.name = std::string(kServingEngine), .make = [&host, place](const node::Supplied&) {
+                       return std::make_unique<sparse_engine::ServingEngine>(
+                           place.process, [&host](const std::string& configuration) {
+                             return make_serving_job(host, configuration);
+                           });
+                     }}}};
 }
 
 }  // namespace

@@ -96,20 +96,21 @@ class Training final : public commands::SectionedTraining {
 };
 
 commands::EngineEntry entry() {
-  return {.name = "toy",
-          .help = "adds numbers",
-          .presets = {{.name = "toy", .help = "adds the numbers of a file", .toml = "engine = \"toy\"\n"}},
-          .keys = &keys(),
-          .check = [](const settings::Values&) { return Result<void>(); },
-          .prepare =
-              [](const commands::TrainingPlace& place, const std::optional<commands::LeadOptions>& lead) {
-                return std::make_unique<Training>(place, lead);
-              },
-          .member = [](const commands::MemberPlace& place) -> std::vector<node::ConfiguredEngine::Kind> {
-            return {{.name = "toy",
-                     .needs = node::Needs::kSupply,
-                     .make = [place](const node::Supplied& got) { return make_member(place, got); }}};
-          }};
+  return {
+      .name = "toy",
+      .help = "adds numbers",
+      .presets = {{.name = "toy", .help = "adds the numbers of a file", .toml = "engine = \"toy\"\n"}},
+      .keys = &keys(),
+      .check = [](const settings::Values&) { return Result<void>(); },
+      .prepare =
+          [](const commands::TrainingPlace& place, const std::optional<commands::LeadOptions>& lead) {
+            return std::make_unique<Training>(place, lead);
+          },
+      .member = [](const commands::MemberPlace& place) -> commands::MemberKinds {
+        return {.kinds = {{.name = "toy",
+                           .needs = node::Needs::kSupply,
+                           .make = [place](const node::Supplied& got) { return make_member(place, got); }}}};
+      }};
 }
 
 }  // namespace

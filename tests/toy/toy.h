@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "commands/engine/engine_entry.h"
+#include "commands/engine/member_place.h"
 
 namespace gossamer::toy {
 

@@ -16,29 +16,26 @@
 #include <vector>
 
 #include "base/result.h"
-#include "cluster/control/member_process.h"
 #include "commands/engine/model_requests.h"
 #include "commands/engine/query_session.h"
-#include "commands/engine/run_request.h"
-#include "commands/engine/training.h"
-#include "node/configured_engine.h"
 #include "run/node_host.h"
 #include "settings/key_table.h"
 
 namespace gossamer::commands {
+
+// training.h, run_request.h and member_place.h say what these are. Most of what knows engines needs none.
+class Training;
+struct TrainingPlace;
+struct Led;
+struct LeadOptions;
+struct MemberPlace;
+struct MemberKinds;
 
 // A named config that `gossamer train NAME` starts from: a TOML text like a user's own file.
 struct PresetText {
   std::string_view name;
   std::string_view help;  // one line
   std::string_view toml;
-};
-
-// A member whose engine is made. The host and the process outlive the engine.
-struct MemberPlace {
-  const run::NodeHost& host;
-  cluster::MemberProcess& process;
-  NodeId self;
 };
 
 // A word for `gossamer data import`, and what such files are.
@@ -62,7 +59,7 @@ struct EngineEntry {
   // What a coordinator leads that has nothing but the keys: no data, and no result.
   std::function<Result<Led>(const settings::Values&)> workload = {};
   // What a member can be for runs of this engine.
-  std::function<std::vector<node::ConfiguredEngine::Kind>(const MemberPlace&)> member = {};
+  std::function<MemberKinds(const MemberPlace&)> member = {};
 
   // The rest is called on the thread that owns the Compute.
   std::function<Result<Report>(const run::NodeHost&, const MeasureModel&)> evaluate = {};

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "commands/engine/engine_list.h"
+#include "commands/engine/training.h"
 
 namespace gossamer::commands::testing {
 

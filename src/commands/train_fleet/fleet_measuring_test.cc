@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "engines/sparse/fleet/step/layout.h"
+#include "engines/sparse/fleet/step/layout_message.h"
 #include "run/test_machine.h"
 
 namespace gossamer::commands {

@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "base/digest.h"
 #include "base/function_ref.h"
+#include "engines/sparse/fleet/step/layout_message.h"
 #include "host/api/files.h"
 #include "tensors/buffered_file.h"
 

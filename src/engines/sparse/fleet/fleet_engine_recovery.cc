@@ -7,6 +7,7 @@
 
 #include "cluster/control/view.h"
 #include "engines/sparse/fleet/fleet_engine.h"
+#include "engines/sparse/fleet/step/layout_message.h"
 
 namespace gossamer::sparse_engine {
 

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/probe.h"
+#include "engines/sparse/fleet/step/layout_message.h"
 
 namespace gossamer::sparse_engine {
 

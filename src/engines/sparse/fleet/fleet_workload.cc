@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "engines/sparse/fleet/step/layout_message.h"
 
 namespace gossamer::sparse_engine {
 

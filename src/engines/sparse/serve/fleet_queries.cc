@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "engines/sparse/fleet/step/layout_message.h"
 
 namespace gossamer::sparse_engine {
 

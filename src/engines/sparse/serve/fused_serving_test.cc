@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "engines/sparse/fleet/step/layout_message.h"
 #include "engines/sparse/predict/fusion.h"
 #include "engines/sparse/predict/predictor.h"
 #include "engines/sparse/serve/fleet_queries.h"

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "engines/sparse/fleet/step/layout_message.h"
+
 namespace gossamer::sparse_engine {
 
 void LeadQuestions::begin_life() {

@@ -4,6 +4,7 @@
 #include <utility>
 #include <variant>
 
+#include "engines/sparse/fleet/step/layout_message.h"
 #include "engines/sparse/serve/part_answers.h"
 
 namespace gossamer::sparse_engine {

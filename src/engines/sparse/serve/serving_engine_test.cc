@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "engines/sparse/fleet/step/layout_message.h"
 #include "engines/sparse/model/test_random_model.h"
 #include "engines/sparse/serve/fleet_queries.h"
 #include "engines/sparse/serve/test_served_fleet.h"

@@ -8,8 +8,6 @@
 // Thread rule: plain values and functions.
 #pragma once
 
-#include <gossamer/sparse_fleet.pb.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -91,11 +89,6 @@ using Cut = std::map<NodeId, host::Range>;
 [[nodiscard]] Cut recut(std::size_t width, std::size_t block, const Cut& before,
                         const std::map<NodeId, std::size_t>& weights);
 
-void write_part(const sparse::NetworkPart& part, sparse_fleet::Part& out);
-// Nothing if `part` is no part of such a network.
-[[nodiscard]] std::optional<sparse::NetworkPart> read_part(const sparse_fleet::Part& part,
-                                                           const FleetShape& shape);
-
 // The contents of a decision. By rank, in the order of nodes: the members that hold something afterwards or
 // did before.
 struct LayoutMember {
@@ -117,11 +110,6 @@ struct Layout {
 // step apart, or a piece has two holders or none.
 [[nodiscard]] Result<Layout> read_layout(const std::string& decision, const FleetShape& shape);
 [[nodiscard]] std::string write_layout(const Layout& layout);
-
-// Pieces as messages have them. read_pieces() gives nothing if a number is no piece of the network.
-void write_pieces(const Pieces& pieces, google::protobuf::RepeatedField<std::uint64_t>& out);
-[[nodiscard]] std::optional<Pieces> read_pieces(const google::protobuf::RepeatedField<std::uint64_t>& pieces,
-                                                const FleetShape& shape);
 
 // Decides which members keep copies of which pieces. Every piece has `copies` keepers beside its holder, if
 // there are so many members. The keepers are chosen in this order:
