@@ -15,13 +15,13 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::UnorderedElementsAre;
 
-constexpr char kDirectory[] = "checkpoints";
+constexpr char kCheckpoints[] = "checkpoints";
 constexpr char kRun[] = "run-1";
 const StepNumber kStep(12);
 
 class FleetFilesTest : public ::testing::Test {
  protected:
-  FleetFilesTest() { EXPECT_TRUE(disk_.make_directories(kDirectory).ok()); }
+  FleetFilesTest() { EXPECT_TRUE(disk_.make_directories(kCheckpoints).ok()); }
 
   static CheckpointInfo info(StepNumber step, double train_seconds = 0) {
     CheckpointInfo info;
@@ -33,11 +33,11 @@ class FleetFilesTest : public ::testing::Test {
   void write(std::uint64_t node, StepNumber step) {
     std::array<char, 4> bytes{'a', 'b', 'c', static_cast<char>(node)};
     const std::array<NamedTensor, 1> tensors = {{{"a", std::as_writable_bytes(std::span(bytes))}}};
-    ASSERT_TRUE(write_fleet_file(disk_, kDirectory, NodeId(node), info(step), tensors).ok());
+    ASSERT_TRUE(write_fleet_file(disk_, kCheckpoints, NodeId(node), info(step), tensors).ok());
   }
   Result<std::optional<FleetFiles>> open(StepNumber step, std::string_view fingerprint = kRun) {
     const auto note = [this](std::string_view name, EventFields) { events_.emplace_back(name); };
-    return open_fleet_files(disk_, kDirectory, fingerprint, step, note);
+    return open_fleet_files(disk_, kCheckpoints, fingerprint, step, note);
   }
 
   host::SimDisk disk_;
@@ -50,10 +50,10 @@ TEST_F(FleetFilesTest, AreKnownByTheirNames) {
   EXPECT_TRUE(list_fleet_files(disk_, "nowhere")->empty());
   write(3, kStep);
   write(4, StepNumber(7));
-  ASSERT_TRUE(write_run_record(disk_, kDirectory, info(kStep)).ok());
+  ASSERT_TRUE(write_run_record(disk_, kCheckpoints, info(kStep)).ok());
   for (const char* const other : {"step-000000000012.5.part.tmp", "step-000000000012.ckpt", "notes"})
-    ASSERT_TRUE(host::replace_file(disk_, std::string(kDirectory) + "/" + other, "x").ok());
-  const auto files = list_fleet_files(disk_, kDirectory);
+    ASSERT_TRUE(host::replace_file(disk_, std::string(kCheckpoints) + "/" + other, "x").ok());
+  const auto files = list_fleet_files(disk_, kCheckpoints);
   ASSERT_TRUE(files.ok());
   ASSERT_EQ(files->size(), 2U);
   EXPECT_THAT(files->at(StepNumber(7)), ElementsAre("step-000000000007.4.part"));
@@ -73,14 +73,14 @@ TEST_F(FleetFilesTest, OpensWhatCanBeRead) {
   write(3, kStep);
   write(4, kStep);
   write(5, StepNumber(7));
-  ASSERT_TRUE(host::replace_file(disk_, std::string(kDirectory) + "/step-000000000012.6.part", "no").ok());
+  ASSERT_TRUE(host::replace_file(disk_, std::string(kCheckpoints) + "/step-000000000012.6.part", "no").ok());
   const auto without_record = open(kStep);
   ASSERT_TRUE(without_record.ok());
   ASSERT_TRUE(without_record->has_value());
   EXPECT_EQ((*without_record)->files.size(), 2U);
   EXPECT_EQ((*without_record)->info.cost.train_seconds, 0);
   EXPECT_THAT(events_, ElementsAre("checkpoint_damaged"));
-  ASSERT_TRUE(write_run_record(disk_, kDirectory, info(kStep, 2.5)).ok());
+  ASSERT_TRUE(write_run_record(disk_, kCheckpoints, info(kStep, 2.5)).ok());
   EXPECT_EQ((*open(kStep))->info.cost.train_seconds, 2.5);
 }
 
