@@ -48,7 +48,7 @@ std::optional<StepNumber> LockstepEngine::step() const {
   return life_->step;
 }
 
-void LockstepEngine::rest(Instant now) {
+void LockstepEngine::freeze(Instant now) {
   if (!life_) return;
   life_->watch.frozen(now);
   life_->working = false;
@@ -59,7 +59,7 @@ void LockstepEngine::rest(Instant now) {
   member().frozen(report(life_->step), things(), now);
 }
 
-void LockstepEngine::go_on(Instant now) {
+void LockstepEngine::install(Instant now) {
   if (!life_ || Epoch(member().installed().epoch()) <= life_->installed) return;
   const std::vector<std::uint64_t> before = things();
   const auto taken = take_on(member().installed(), life_->step);

@@ -96,8 +96,8 @@ class LockstepEngine : public MemberEngine {
 
   void begin(const cluster::LifeBegun& event, Instant now) final;
   void end() final { life_.reset(); }
-  void rest(Instant now) final;
-  void go_on(Instant now) final;
+  void freeze(Instant now) final;
+  void install(Instant now) final;
   void lost(net::PeerId peer, Instant now) final;
   void arrived(const net::Arrived& event, Instant now) final;
   void watch_change(std::uint64_t steps_replayed, Instant now);

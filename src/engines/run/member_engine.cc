@@ -36,8 +36,8 @@ void MemberEngine::on_one(const cluster::MemberEvent& event, Instant now) {
   if (const auto* const asked = std::get_if<cluster::StopRequested>(&event)) return stop(asked->reason, now);
   if (!alive_) return;
   const auto* const view = std::get_if<cluster::ViewChanged>(&event);
-  if (view != nullptr && view->freeze) return rest(now);
-  if (std::holds_alternative<cluster::ViewInstalled>(event)) return go_on(now);
+  if (view != nullptr && view->freeze) return freeze(now);
+  if (std::holds_alternative<cluster::ViewInstalled>(event)) return install(now);
   if (const auto* const gone = std::get_if<cluster::PeerLost>(&event)) lost(gone->peer, now);
 }
 
@@ -54,7 +54,7 @@ void MemberEngine::drain(const std::string& reason, Instant now) {
 
 void MemberEngine::fail(Error error, Instant now) {
   failure_ = std::move(error);
-  member().leave(failure_->message(), now);
+  if (process_.member() != nullptr) give_up(failure_->message(), now);
 }
 
 }  // namespace gossamer::engine

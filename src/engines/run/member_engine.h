@@ -33,17 +33,20 @@ class MemberEngine : public cluster::Engine {
   // All that belongs to a life is gone. Called before each life, too.
   virtual void end() = 0;
   // The view changes: the engine comes to rest, then calls Member::frozen().
-  virtual void rest(Instant now) = 0;
+  virtual void freeze(Instant now) = 0;
   // The engine is to go on by Member::installed().
-  virtual void go_on(Instant now) = 0;
+  virtual void install(Instant now) = 0;
   // A peer is lost for good, as an incarnation.
-  virtual void lost(net::PeerId peer, Instant now) = 0;
+  virtual void lost(net::PeerId, Instant) {}
   // A message of a peer that is not fenced.
   virtual void arrived(const net::Arrived& event, Instant now) = 0;
   // The run ends. The engine saves everything, then calls Member::leave().
   virtual void stop(const std::string& reason, Instant now) { member().leave(reason, now); }
+  // The engine has failed in this life. It calls Member::leave().
+  virtual void give_up(const std::string& reason, Instant now) { member().leave(reason, now); }
 
-  // Leaves the run with the error as its reason. Nothing of this life is handed on afterwards.
+  // Leaves the run with the error as its reason, in each later life, too. Nothing else of a life is handed on
+  // afterwards.
   void fail(Error error, Instant now);
   // Null between two lives.
   [[nodiscard]] cluster::MemberProcess& process() const { return process_; }

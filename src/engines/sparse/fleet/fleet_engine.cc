@@ -9,25 +9,12 @@
 
 namespace gossamer::sparse_engine {
 
-// One batch may hold the end of a life after earlier events. The process tells of these when it has no member
-// any more, and they are dropped.
-void FleetEngine::on(const cluster::ProcessEvent& event, Instant now) {
-  const bool alive = process_.member() != nullptr && !failure_;
-  if (alive || std::holds_alternative<cluster::LifeEnded>(event) ||
-      std::holds_alternative<cluster::LifeBegun>(event))
-    std::visit([&](const auto& one) { on_one(one, now); }, event);
-}
-
-void FleetEngine::on_one(const cluster::LifeBegun& event, Instant now) {
-  life_.reset();
-  if (process_.member() == nullptr) return;
-  if (failure_) return process_.member()->leave(failure_->message(), now);
-  if (leaving_) return process_.member()->leave(*leaving_, now);
-  life_.reset(new FleetLife{.exchanges = FleetExchanges(process_, event.self,
+void FleetEngine::begin(const cluster::LifeBegun& event, Instant now) {
+  life_.reset(new FleetLife{.exchanges = FleetExchanges(process(), event.self,
                                                         {.step_bytes = counters_.step_bytes,
                                                          .background_bytes = counters_.background_bytes}),
-                            .reporter = FleetReporter(process_, clock_),
-                            .questions = LeadQuestions(process_)});
+                            .reporter = FleetReporter(process(), clock_),
+                            .questions = LeadQuestions(process())});
   configuration_ = event.configuration;
   // The computing thread may still have work of the life before. worked() comes back here.
   if (doing_ == Doing::kNothing) prepare(now);
@@ -50,32 +37,13 @@ void FleetEngine::prepared(Instant now) {
   advance(FleetEvent::kPrepared, now);
 }
 
-void FleetEngine::on_one(const cluster::MemberEvent& event, Instant now) {
-  if (const auto* const asked = std::get_if<cluster::StopRequested>(&event)) return stop(asked->reason, now);
-  if (life_ == nullptr) return;
-  const auto* const view = std::get_if<cluster::ViewChanged>(&event);
-  if (view != nullptr && view->freeze) return advance(FleetEvent::kFrozen, now);
-  if (std::holds_alternative<cluster::ViewInstalled>(event)) return install(now);
-  if (const auto* const gone = std::get_if<cluster::PeerLost>(&event))
-    carry_out(life_->exchanges.lost(gone->peer), now);
-}
-
-void FleetEngine::on_one(const net::Arrived& event, Instant now) {
-  process_.links()->consumed(event.receipt, now);
-  if (life_ == nullptr) return;
+void FleetEngine::arrived(const net::Arrived& event, Instant now) {
   const std::uint32_t channel = event.message.channel;
   if (channel == kQueryChannel) {
     life_->questions.on(event);
     return answer();
   }
-  if (channel != kStepChannel && channel != kRecoveryChannel) return;
-  if (process_.member()->view().fenced().contains(event.from.incarnation)) return;
-  carry_out(life_->exchanges.on(event), now);
-}
-
-void FleetEngine::drain(const std::string& reason, Instant now) {
-  leaving_ = reason;
-  if (process_.member() != nullptr) process_.member()->drain(reason, now);
+  if (channel == kStepChannel || channel == kRecoveryChannel) carry_out(life_->exchanges.on(event), now);
 }
 
 void FleetEngine::want(Doing doing, Work work) {
@@ -98,7 +66,7 @@ void FleetEngine::worked(Instant now) {
   const Doing done = std::exchange(doing_, Doing::kNothing);
   const FleetWorkbenchRef at = std::exchange(at_, nullptr);
   if (done == Doing::kPreparing && at->job.ok()) job_ = *at->job;
-  if (life_ == nullptr || process_.member() == nullptr || failure_) return;
+  if (!lives()) return;
   if (life_->bench != at) return prepare(now);
   if (done == Doing::kPreparing && !at->job.ok()) return fail(at->job.error(), now);
   if (!at->taken.ok()) return fail(at->taken.error(), now);
@@ -135,7 +103,7 @@ void FleetEngine::advance(FleetEvent event, Instant now) {
 void FleetEngine::act(FleetAction action, Instant now) {
   switch (action) {
     case FleetAction::kNone: return;
-    case FleetAction::kTellReady: return process_.member()->ready(now);
+    case FleetAction::kTellReady: return member().ready(now);
     case FleetAction::kRest: return rest(now);
     case FleetAction::kBeginRecovery: return begin_recovery(now);
     case FleetAction::kTakeStage: return take_stage(now);
@@ -149,7 +117,7 @@ void FleetEngine::act(FleetAction action, Instant now) {
     case FleetAction::kGoOn: return go_on(now);
     case FleetAction::kDeliver: return deliver(now);
     case FleetAction::kLeaveOnceSaved: return leave_once_saved(now);
-    case FleetAction::kLeave: return process_.member()->leave(life_->leaves_because, now);
+    case FleetAction::kLeave: return member().leave(life_->leaves_because, now);
   }
 }
 
@@ -159,13 +127,8 @@ bool FleetEngine::at_work() const {
   return state != FleetState::kPreparing && state != FleetState::kResting && state != FleetState::kLeaving;
 }
 
-void FleetEngine::fail(Error error, Instant now) {
-  failure_ = std::move(error);
-  leave(FleetEvent::kFailed, failure_->message(), now);
-}
-
 void FleetEngine::leave(FleetEvent why, std::string reason, Instant now) {
-  if (life_ == nullptr) return process_.member()->leave(reason, now);
+  if (life_ == nullptr) return member().leave(reason, now);
   life_->leaves_because = std::move(reason);
   advance(why, now);
 }
@@ -190,7 +153,7 @@ void FleetEngine::exchanged(const ExchangeName& name, std::vector<Slices> got, I
 
 void FleetEngine::carry_out(cluster::CollectiveEvents events, Instant now) {
   for (cluster::CollectiveEvent& event : events) {
-    if (failure_ || life_ == nullptr) return;
+    if (failure() || life_ == nullptr) return;
     if (auto* const send = std::get_if<cluster::Send>(&event)) {
       life_->exchanges.send(std::move(*send), now);
     } else if (auto* const completed = std::get_if<cluster::Completed>(&event)) {

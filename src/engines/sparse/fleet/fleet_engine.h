@@ -24,8 +24,8 @@
 #include "base/slice.h"
 #include "base/time.h"
 #include "cluster/collective/collectives.h"
-#include "cluster/control/engine.h"
 #include "cluster/control/member_process.h"
+#include "engines/run/member_engine.h"
 #include "engines/sparse/fleet/fleet_exchanges.h"
 #include "engines/sparse/fleet/fleet_reporter.h"
 #include "engines/sparse/fleet/fleet_rounds.h"
@@ -109,7 +109,7 @@ struct FleetTakenUp {
   bool all_kept;            // all copies are where the layout wants them
 };
 
-class FleetEngine final : public cluster::Engine {
+class FleetEngine final : public engine::MemberEngine {
  public:
   // Makes the job that the run's configuration describes. Called in Work, on the thread that computes. The
   // job lives as long as the pointer.
@@ -118,18 +118,15 @@ class FleetEngine final : public cluster::Engine {
   // The process outlives the engine, and so does the clock, if there is one. The clock measures how fast this
   // member is, for the placement. Without a clock members count as fast as they have cores.
   FleetEngine(cluster::MemberProcess& process, MakeJob make_job, const host::Clock* clock = nullptr)
-      : process_(process), make_job_(std::move(make_job)), clock_(clock) {}
+      : MemberEngine(process), make_job_(std::move(make_job)), clock_(clock) {}
 
-  void on(const cluster::ProcessEvent& event, Instant now) override;
   void tick(Instant now) override;
   [[nodiscard]] std::optional<Instant> next_wakeup() const override {
     return life_ != nullptr ? life_->look_again : std::nullopt;
   }
-  void drain(const std::string& reason, Instant now) override;
   [[nodiscard]] Work take_work() override;
   void worked(Instant now) override;
 
-  [[nodiscard]] std::optional<Error> failure() const override { return failure_; }
   [[nodiscard]] std::vector<CounterSample> counters() const override { return read(counters_); }
   [[nodiscard]] const FleetCounters& fleet_counters() const { return counters_; }
   // The first step that this life has not applied; nothing before its first layout.
@@ -156,18 +153,16 @@ class FleetEngine final : public cluster::Engine {
   };
 
   // Lives, Work, and the one way from a state to the next.
-  void on_one(const cluster::LifeBegun& event, Instant now);
-  void on_one(const cluster::LifeEnded&, Instant) { life_.reset(); }
-  void on_one(const cluster::BeginFailed&, Instant) {}
-  void on_one(const cluster::MemberEvent& event, Instant now);
-  void on_one(const net::Arrived& event, Instant now);
+  void begin(const cluster::LifeBegun& event, Instant now) override;
+  void end() override { life_.reset(); }
+  void arrived(const net::Arrived& event, Instant now) override;
+  void give_up(const std::string& reason, Instant now) override { leave(FleetEvent::kFailed, reason, now); }
   void prepare(Instant now);
   void prepared(Instant now);
   void want(Doing doing, Work work);
   void advance(FleetEvent event, Instant now);
   void act(FleetAction action, Instant now);
   [[nodiscard]] bool at_work() const;
-  void fail(Error error, Instant now);
   void leave(FleetEvent why, std::string reason, Instant now);
 
   // Exchanges.
@@ -176,9 +171,11 @@ class FleetEngine final : public cluster::Engine {
   void carry_out(cluster::CollectiveEvents events, Instant now);
 
   // Changes of the view.
+  void freeze(Instant now) override { advance(FleetEvent::kFrozen, now); }
+  void install(Instant now) override;
+  void lost(net::PeerId peer, Instant now) override { carry_out(life_->exchanges.lost(peer), now); }
   void rest(Instant now);
   void report(Instant now);
-  void install(Instant now);
   [[nodiscard]] std::optional<cluster::ExchangeView> exchange_view() const;
   void begin_recovery(Instant now);
   void compute_stage(Instant now);
@@ -201,7 +198,7 @@ class FleetEngine final : public cluster::Engine {
   void save_checkpoint();
 
   // The end of a run.
-  void stop(const std::string& reason, Instant now);
+  void stop(const std::string& reason, Instant now) override;
   [[nodiscard]] std::string why_it_ends() const;
   [[nodiscard]] bool halts() const;
   [[nodiscard]] bool saved_lasts(Instant now);
@@ -213,7 +210,6 @@ class FleetEngine final : public cluster::Engine {
 
   void reach(FleetProbe probe) const { reached(life_->job->probes, probe); }
 
-  cluster::MemberProcess& process_;
   const MakeJob make_job_;
   const host::Clock* const clock_;
   std::unique_ptr<FleetLife> life_;      // null between two lives
@@ -222,9 +218,7 @@ class FleetEngine final : public cluster::Engine {
   Doing doing_ = Doing::kNothing;
   FleetWorkbenchRef at_;  // the workbench of the Work that is wanted or done at present
   Work wanted_;
-  std::optional<std::string> leaving_;
   std::optional<std::string> stopping_;  // the run ends as soon as all members have saved the same step
-  std::optional<Error> failure_;
   FleetCounters counters_;
 };
 

@@ -44,7 +44,7 @@ void FleetEngine::tick(Instant now) {
   life_->questions.tick(now);
   if (!life_->look_again || *life_->look_again > now) return;
   life_->look_again.reset();
-  if (process_.member() == nullptr || failure_) return;
+  if (!lives()) return;
   if (life_->halted) return leave(FleetEvent::kOthersSilent, why_it_ends(), now);
   if (!life_->alone) return go_on(now);
   if (saved_lasts(now)) leave(FleetEvent::kSaveLasts, why_it_ends(), now);
@@ -65,7 +65,7 @@ void FleetEngine::halt(Instant now) {
 // While a run ends, no member replaces a lost one. This member still waits until its own save lasts.
 void FleetEngine::leave_once_saved(Instant now) {
   life_->alone = life_->look_again && !life_->halted;
-  if (!life_->alone) process_.member()->leave(why_it_ends(), now);
+  if (!life_->alone) member().leave(why_it_ends(), now);
 }
 
 void FleetEngine::deliver(Instant now) {

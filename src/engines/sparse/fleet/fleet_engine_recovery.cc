@@ -16,7 +16,7 @@ void FleetEngine::rest(Instant now) {
   life_->must_report = true;
   life_->questions.close();
   // Late messages of the old epoch are dropped. Messages of the next epoch are kept.
-  carry_out(life_->exchanges.lost(process_.member()->self()), now);
+  carry_out(life_->exchanges.lost(member().self()), now);
   if (life_ != nullptr && doing_ == Doing::kNothing) report(now);
 }
 
@@ -40,16 +40,15 @@ void FleetEngine::report(Instant now) {
     }
     snapshots.report(life_->rank, report);
   }
-  process_.member()->frozen(report.SerializeAsString(), std::move(shards), now);
+  member().frozen(report.SerializeAsString(), std::move(shards), now);
 }
 
 void FleetEngine::install(Instant now) {
-  cluster::Member& member = *process_.member();
-  const Epoch epoch(member.installed().epoch());
+  const Epoch epoch(member().installed().epoch());
   if (epoch <= life_->installed || life_->job == nullptr) return;
-  auto layout = read_layout(member.installed().decision(), life_->job->shape);
+  auto layout = read_layout(member().installed().decision(), life_->job->shape);
   if (!layout.ok()) return fail(layout.error(), now);
-  const auto rank = layout->rank_of(member.self().node);
+  const auto rank = layout->rank_of(member().self().node);
   if (!rank) return;
   life_->installed = epoch;
   if (auto counts = life_->snapshots.take_up(*layout)) {
@@ -64,12 +63,12 @@ void FleetEngine::install(Instant now) {
   life_->stages = recovery_stages(life_->plan, life_->job->shape.layers());
   life_->reporter.begin_layout(epoch, *life_->layout, life_->plan, now);
   // If the member's view is newer than the installed one, the next freeze is already under way.
-  if (member.view().epoch() == epoch && exchange_view()) advance(FleetEvent::kInstalled, now);
+  if (member().view().epoch() == epoch && exchange_view()) advance(FleetEvent::kInstalled, now);
 }
 
 // Nothing: not all members of the layout are in the view.
 std::optional<cluster::ExchangeView> FleetEngine::exchange_view() const {
-  const auto& members = process_.member()->view().members();
+  const auto& members = member().view().members();
   cluster::ExchangeView view{.epoch = life_->installed, .members = {}};
   for (const LayoutMember& one : life_->layout->members) {
     const auto record = members.find(one.node);
@@ -120,8 +119,7 @@ void FleetEngine::take_stage(Instant now) {
 // The part of the layout is put together.
 void FleetEngine::take_part() {
   if (life_->part) {
-    for (const std::size_t shard : shards_of(*life_->part))
-      process_.member()->dropped(cluster::TrackId(shard));
+    for (const std::size_t shard : shards_of(*life_->part)) member().dropped(cluster::TrackId(shard));
   }
   life_->part = life_->layout->members[life_->rank].after;
   life_->recovered = life_->installed;
@@ -146,10 +144,10 @@ void FleetEngine::next_stage(Instant now) {
 // The member has applied all steps below `life_->applied`.
 void FleetEngine::tell_applied(Instant now) {
   for (const std::size_t shard : shards_of(*life_->part))
-    process_.member()->applied(cluster::TrackId(shard), life_->applied);
-  if (leaving_ && at_work() && holds_nothing(*life_->part)) {
+    member().applied(cluster::TrackId(shard), life_->applied);
+  if (leaving() && at_work() && holds_nothing(*life_->part)) {
     reach(FleetProbe::kLeftEmpty);
-    return leave(FleetEvent::kEmptied, *leaving_, now);
+    return leave(FleetEvent::kEmptied, *leaving(), now);
   }
   go_on(now);
 }

@@ -2,7 +2,6 @@
 #include "engines/sparse/serve/serving_engine.h"
 
 #include <utility>
-#include <variant>
 
 #include "engines/sparse/fleet/step/layout_message.h"
 #include "engines/sparse/serve/part_answers.h"
@@ -34,81 +33,50 @@ struct ServingEngine::Bench {
 };
 
 ServingEngine::ServingEngine(cluster::MemberProcess& process, MakeJob make_job)
-    : process_(process),
+    : MemberEngine(process),
       make_job_(std::move(make_job)),
       bench_(std::make_shared<Bench>()),
       questions_(process) {}
 
 ServingEngine::~ServingEngine() = default;
 
-// One batch may hold the end of a life after earlier events. The process tells of these when it has no member
-// any more, and they are dropped.
-void ServingEngine::on(const cluster::ProcessEvent& event, Instant now) {
-  const bool alive = process_.member() != nullptr && !failure_;
-  if (alive || std::holds_alternative<cluster::LifeEnded>(event) ||
-      std::holds_alternative<cluster::LifeBegun>(event))
-    std::visit([&](const auto& one) { on_one(one, now); }, event);
-}
-
-void ServingEngine::on_one(const cluster::LifeBegun& event, Instant now) {
-  alive_ = false;
-  if (process_.member() == nullptr) return;
-  if (failure_) return process_.member()->leave(failure_->message(), now);
-  if (leaving_) return process_.member()->leave(*leaving_, now);
-  alive_ = true;
+void ServingEngine::begin(const cluster::LifeBegun& event, Instant now) {
   installed_ = Epoch();
   part_.reset();
   questions_.begin_life();
   configuration_ = event.configuration;
-  if (job_ != nullptr) return process_.member()->ready(now);
+  if (job_ != nullptr) return member().ready(now);
   next(now);
 }
 
-void ServingEngine::on_one(const cluster::MemberEvent& event, Instant now) {
-  if (const auto* const stop = std::get_if<cluster::StopRequested>(&event))
-    return process_.member()->leave(stop->reason, now);
-  if (!alive_) return;
-  const auto* const view = std::get_if<cluster::ViewChanged>(&event);
-  if (view != nullptr && view->freeze) return rest(now);
-  if (std::holds_alternative<cluster::ViewInstalled>(event) && job_ != nullptr) go_on(now);
-}
-
-void ServingEngine::on_one(const net::Arrived& event, Instant now) {
-  process_.links()->consumed(event.receipt, now);
-  if (!alive_) return;
+void ServingEngine::arrived(const net::Arrived& event, Instant now) {
   questions_.on(event);
   next(now);
 }
 
-void ServingEngine::drain(const std::string& reason, Instant now) {
-  leaving_ = reason;
-  if (process_.member() != nullptr) process_.member()->drain(reason, now);
-}
-
 // Reports the part that the member was given, even if it has not read it yet. All of it is in the model
 // directory.
-void ServingEngine::rest(Instant now) {
+void ServingEngine::freeze(Instant now) {
   sparse_fleet::Report report;
   if (part_) write_part(*part_, *report.mutable_part());
-  process_.member()->frozen(report.SerializeAsString(), {}, now);
+  member().frozen(report.SerializeAsString(), {}, now);
 }
 
-void ServingEngine::go_on(Instant now) {
-  cluster::Member& member = *process_.member();
-  if (Epoch(member.installed().epoch()) <= installed_) return;
-  const auto layout = read_layout(member.installed().decision(), job_->shape);
+void ServingEngine::install(Instant now) {
+  if (job_ == nullptr || Epoch(member().installed().epoch()) <= installed_) return;
+  const auto layout = read_layout(member().installed().decision(), job_->shape);
   if (!layout.ok()) return fail(layout.error(), now);
-  const auto rank = layout->rank_of(member.self().node);
+  const auto rank = layout->rank_of(member().self().node);
   if (!rank) return;
-  installed_ = Epoch(member.installed().epoch());
+  installed_ = Epoch(member().installed().epoch());
   part_ = layout->members[*rank].after;
-  if (leaving_ && holds_nothing(*part_)) return member.leave(*leaving_, now);
+  if (leaving() && holds_nothing(*part_)) return member().leave(*leaving(), now);
   next(now);
 }
 
 // Begins what is to be done next. Does nothing if nothing is to be done, or something is under way.
 void ServingEngine::next(Instant now) {
-  if (doing_ != Doing::kNothing || failure_ || !alive_) return;
+  if (doing_ != Doing::kNothing || !lives()) return;
   if (job_ == nullptr) {
     doing_ = Doing::kPreparing;
     wanted_ = [bench = bench_, make = make_job_, configuration = configuration_] {
@@ -143,18 +111,18 @@ void ServingEngine::answer() {
 }
 
 void ServingEngine::tick(Instant now) {
-  if (alive_) questions_.tick(now);
+  if (lives()) questions_.tick(now);
 }
 
 cluster::Engine::Work ServingEngine::take_work() { return std::exchange(wanted_, {}); }
 
 void ServingEngine::worked(Instant now) {
   const Doing done = std::exchange(doing_, Doing::kNothing);
-  if (failure_) return;
+  if (failure()) return;
   if (done == Doing::kPreparing) {
     if (!bench_->job.ok()) return fail(bench_->job.error(), now);
     job_ = *bench_->job;
-    if (alive_ && process_.member() != nullptr) process_.member()->ready(now);
+    if (lives()) member().ready(now);
     return;
   }
   if (!bench_->done.ok()) return fail(bench_->done.error(), now);
@@ -162,14 +130,9 @@ void ServingEngine::worked(Instant now) {
     ++counters_.parts_loaded;
     held_ = pieces_of(job_->shape, bench_->part->part());
   }
-  if (!alive_ || process_.member() == nullptr) return;
+  if (!lives()) return;
   if (done == Doing::kAnswering) questions_.give(std::move(bench_->answer), now);
   next(now);
-}
-
-void ServingEngine::fail(Error error, Instant now) {
-  failure_ = std::move(error);
-  if (process_.member() != nullptr) process_.member()->leave(failure_->message(), now);
 }
 
 }  // namespace gossamer::sparse_engine

@@ -17,8 +17,8 @@
 #include "base/counters.h"
 #include "base/ids.h"
 #include "base/result.h"
-#include "cluster/control/engine.h"
 #include "cluster/control/member_process.h"
+#include "engines/run/member_engine.h"
 #include "engines/sparse/fleet/step/layout.h"
 #include "engines/sparse/model/model_part.h"
 #include "engines/sparse/serve/lead_questions.h"
@@ -53,18 +53,15 @@ struct ServingCounters {
   }
 };
 
-class ServingEngine final : public cluster::Engine {
+class ServingEngine final : public engine::MemberEngine {
  public:
   using MakeJob = std::function<Result<std::shared_ptr<const ServingJob>>(const std::string& configuration)>;
   // The process outlives the engine.
   ServingEngine(cluster::MemberProcess& process, MakeJob make_job);
   ~ServingEngine() override;
 
-  void on(const cluster::ProcessEvent& event, Instant now) override;
   void tick(Instant now) override;
   [[nodiscard]] std::optional<Instant> next_wakeup() const override { return std::nullopt; }
-  void drain(const std::string& reason, Instant now) override;
-  [[nodiscard]] std::optional<Error> failure() const override { return failure_; }
   [[nodiscard]] Work take_work() override;
   void worked(Instant now) override;
   [[nodiscard]] std::vector<CounterSample> counters() const override { return read(counters_); }
@@ -73,19 +70,15 @@ class ServingEngine final : public cluster::Engine {
   enum class Doing { kNothing, kPreparing, kLoading, kAnswering };
   struct Bench;
 
-  void on_one(const cluster::LifeBegun& event, Instant now);
-  void on_one(const cluster::LifeEnded&, Instant) { alive_ = false; }
-  void on_one(const cluster::BeginFailed&, Instant) {}
-  void on_one(const cluster::MemberEvent& event, Instant now);
-  void on_one(const net::Arrived& event, Instant now);
-  void rest(Instant now);
-  void go_on(Instant now);
+  void begin(const cluster::LifeBegun& event, Instant now) override;
+  void end() override {}
+  void freeze(Instant now) override;
+  void install(Instant now) override;
+  void arrived(const net::Arrived& event, Instant now) override;
   void next(Instant now);
   void load();
   void answer();
-  void fail(Error error, Instant now);
 
-  cluster::MemberProcess& process_;
   const MakeJob make_job_;
   std::string configuration_;
   std::shared_ptr<const ServingJob> job_;  // nothing until it is prepared
@@ -93,13 +86,10 @@ class ServingEngine final : public cluster::Engine {
   Doing doing_ = Doing::kNothing;
   Work wanted_;
 
-  bool alive_ = false;                       // in a life that is prepared or will be
   Epoch installed_;                          // in this life
   std::optional<sparse::NetworkPart> part_;  // the part that the view gave
   std::optional<Pieces> held_;               // the pieces that are loaded; nothing: none are
   LeadQuestions questions_;
-  std::optional<std::string> leaving_;
-  std::optional<Error> failure_;
   ServingCounters counters_;
 };
 
