@@ -286,7 +286,7 @@ std::optional<Instant> MemberNode::work(const host::PosixSignals& signals) {
   if (drain_deadline_ && *drain_deadline_ <= now && process_->member() != nullptr) {
     // No other node took its part over in time.
     drain_deadline_ = now + kDrainTime;
-    process_->member()->leave("it was told to stop, and nobody took its part over in time", now);
+    process_->member()->leave_now("it was told to stop, and nobody took its part over in time", now);
   }
   worker_->take();
   for (const std::string& text : engine_->take_remarks()) log_.remark(LogLevel::kInfo, epoch(), text);

@@ -30,6 +30,8 @@ RunLog::RunLog(host::Disk& disk, const host::Clock& clock, Files files)
     : disk_(disk), clock_(clock), files_(std::move(files)) {}
 
 Result<void> RunLog::continue_at(std::uint64_t step) {
+  curve_.clear();
+  metrics_ = {};
   auto there = disk_.exists(files_.metrics);
   if (!there.ok()) return there.error();
   if (!*there) return {};
@@ -50,12 +52,9 @@ Result<void> RunLog::continue_at(std::uint64_t step) {
 }
 
 void RunLog::metric(const MetricLine& line) {
-  const Json json = {{"step", line.step},
-                     {"epoch", line.epoch},
-                     {"loss", line.loss},
-                     {"lr", line.learning_rate},
-                     {"samples_per_second", line.samples_per_second},
-                     {"active_rows", line.active_rows}};
+  Json json = {{"step", line.step}, {"epoch", line.epoch}, {"loss", line.loss}, {"lr", line.learning_rate}};
+  if (line.samples_per_second) json["samples_per_second"] = *line.samples_per_second;
+  json["active_rows"] = line.active_rows;
   append(metrics_, files_.metrics, json.dump() + "\n");
   curve_.push_back({.step = line.step, .loss = line.loss, .learning_rate = line.learning_rate});
 }

@@ -29,7 +29,7 @@ struct MetricLine {
   double epoch = 0;
   double loss = 0;  // mean since the line before
   double learning_rate = 0;
-  double samples_per_second = 0;
+  std::optional<double> samples_per_second = std::nullopt;  // left out where it is not known
   std::uint64_t active_rows = 0;
 };
 
@@ -42,8 +42,8 @@ class RunLog {
   // Borrows disk and clock for its life.
   RunLog(host::Disk& disk, const host::Clock& clock, Files files);
 
-  // Keeps the metrics of steps up to and including `step`, drops the rest. Call once, before the first
-  // metric.
+  // Keeps the metrics of steps up to and including `step`, drops the rest. The next metric
+  // follows them.
   [[nodiscard]] Result<void> continue_at(std::uint64_t step);
 
   void metric(const MetricLine& line);

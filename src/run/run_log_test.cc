@@ -67,6 +67,21 @@ TEST(RunLog, ContinuesWithoutDoubleLines) {
   EXPECT_EQ(*host::read_text(stopped, "metrics.jsonl"), *host::read_text(whole, "metrics.jsonl"));
 }
 
+// A log is taken back while it is written. What follows stands behind the lines that were kept.
+TEST(RunLog, IsTakenBack) {
+  host::SimDisk disk;
+  const host::SimClock clock;
+  RunLog log(disk, clock, files());
+  for (std::uint64_t step = 10; step <= 50; step += 10) log.metric(at(step));
+  ASSERT_TRUE(log.continue_at(20).ok());
+  for (std::uint64_t step = 30; step <= 60; step += 10) log.metric(at(step));
+  EXPECT_EQ(log.curve().size(), 6U);
+  RunLog again(disk, clock, files());
+  ASSERT_TRUE(again.continue_at(100).ok());
+  ASSERT_EQ(again.curve().size(), 6U);
+  for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(again.curve()[i].step, 10 * (i + 1));
+}
+
 // A full disk does not stop the run. The error is kept, and the curve goes on.
 TEST(RunLog, KeepsTheFirstError) {
   host::SimDisk disk(host::SimDiskOptions{.capacity_bytes = 20});

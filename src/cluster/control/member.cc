@@ -131,7 +131,7 @@ void Member::on_link_ended(const net::LinkEnded& ended, Instant now) {
   coordinator_.ended();
   switch (ended.refused) {
     case net::Refused::kFenced:
-      if (leaving_) return end(std::nullopt);
+      if (leaving_ && leaving_->deadline) return end(std::nullopt);
       return end(ended.reason, true);
     case net::Refused::kIncompatible: return end(ended.reason);
     case net::Refused::kElsewhere:  // its address belongs to another process by now
@@ -154,6 +154,7 @@ void Member::on_message(const net::Message& message, Instant now) {
     case ToMember::kCommit: return on_commit(said->commit());
     case ToMember::kStop:
       stop_ = said->stop();
+      if (leaving_) leaving_->waits_until.reset();
       events_.push_back(StopRequested{stop_->reason()});
       return;
     case ToMember::kReleased: events_.push_back(StopRequested{said->released().reason()}); return;
@@ -313,18 +314,26 @@ void Member::drain(const std::string& reason, Instant now) {
 }
 
 void Member::leave(const std::string& reason, Instant now) {
-  if (leaving_) {
-    leaving_->reason = reason;
-    return say_leave(now);
+  if (!leaving_) {
+    leaving_ = {.reason = {}, .told = options_.told ? options_.told().last : 0};
+    if (!stop_) leaving_->waits_until = now + kToldTime;
   }
-  leaving_ = {.reason = reason, .told = options_.told ? options_.told().last : 0};
-  if (!stop_) leaving_->waits_until = now + kToldTime;
-  if (may_leave(now)) say_leave(now);
+  leaving_->reason = reason;
+  if (leaving_->deadline || may_leave(now)) say_leave(now);
 }
 
-bool Member::may_leave(Instant now) const {
-  const auto& until = leaving_->waits_until;
-  return !options_.told || options_.told().settled >= leaving_->told || (until && *until <= now);
+void Member::leave_now(const std::string& reason, Instant now) {
+  leaving_ = {.reason = reason};
+  say_leave(now);
+}
+
+bool Member::may_leave(Instant now) {
+  if (!options_.told) return true;
+  auto& until = leaving_->waits_until;
+  const std::uint64_t settled = options_.told().settled;
+  if (until && settled > leaving_->settled) until = now + kToldTime;
+  leaving_->settled = settled;
+  return settled >= leaving_->told || (until && *until <= now);
 }
 
 void Member::say_leave(Instant now) {

@@ -98,8 +98,8 @@ class Member {
   // Asks a coordinator `Lead`; the answer comes to lead_answered().
   using AskLead = FollowedCoordinator::AskLead;
   static constexpr Duration kLeaveTime{5'000'000'000};
-  // How long a member that leaves by itself waits for its reports. One that was told to stop waits as long as
-  // its life lasts.
+  // A member that leaves by itself waits for its reports as long as one of them is settled within this time.
+  // One that was told to stop waits as long as its life lasts.
   static constexpr Duration kToldTime{30'000'000'000};
 
   Member(Options options, net::Links& links, AskLead ask_lead, Instant now);
@@ -116,8 +116,10 @@ class Member {
   // The engine has come to rest for the epoch of the view.
   void frozen(std::string report, std::vector<std::uint64_t> copies, Instant now);
   void drain(const std::string& reason, Instant now);
-  // Leaves, once its reports are settled. The second call waits for nothing.
+  // Leaves, once its reports are settled.
   void leave(const std::string& reason, Instant now);
+  // Leaves, and waits for nothing.
+  void leave_now(const std::string& reason, Instant now);
   // Sends to another member of the view, over the link between the two. Messages are kept until there is a
   // link. False, and nothing is sent, for a peer outside the view. Messages kept for a peer that is fenced
   // are dropped.
@@ -166,7 +168,7 @@ class Member {
   void say_here(Instant now);
   void say_beat(Instant now);
   std::uint64_t ask(membership::ToCoordinator request, Instant now);
-  [[nodiscard]] bool may_leave(Instant now) const;
+  [[nodiscard]] bool may_leave(Instant now);
   void say_leave(Instant now);
   void end(std::optional<Error> error, bool fenced = false);
   [[nodiscard]] bool guarded(Defect without) const { return options_.defect != without; }
@@ -192,6 +194,7 @@ class Member {
   struct Leaving {
     std::string reason;
     std::uint64_t told = 0;                   // reports before it was to leave
+    std::uint64_t settled = 0;                // of them
     std::optional<Instant> waits_until = {};  // for them; nothing: as long as this life lasts
     std::optional<Instant> deadline = {};     // set once it has said that it leaves
   };

@@ -337,24 +337,41 @@ TEST_F(MemberTest, LeavesOnceItsReportsAreSettled) {
   EXPECT_EQ(leaves_, 1U);
 }
 
-// Claim: a member that leaves by itself waits for its reports for 30 s.
+// Claim: a member that leaves by itself waits for its reports. It gives up 30 s after the last of them that
+// was settled, however often it is told to leave.
 TEST_F(MemberTest, WaitsForItsReportsForATime) {
   answer(kSelf);
   told_ = {.last = 5, .settled = 3};
   process_.member()->leave("done", now_);
   wait(29);
   EXPECT_EQ(leaves_, 0U);
+  told_.settled = 4;
+  wait(15);
+  process_.member()->leave("done", now_);
+  wait(14);
+  EXPECT_EQ(leaves_, 0U);
   wait(2);
   EXPECT_EQ(leaves_, 1U);
 }
 
-// Claim: the second call leaves at once.
-TEST_F(MemberTest, InsistsOnLeaving) {
+// Claim: leave_now() waits for nothing, also when the member waits already.
+TEST_F(MemberTest, LeavesAtOnce) {
   answer(kSelf);
   told_ = {.last = 5, .settled = 3};
   process_.member()->leave("done", now_);
-  process_.member()->leave("done for good", now_);
+  process_.member()->leave_now("done for good", now_);
   EXPECT_EQ(leaves_, 1U);
+}
+
+// Claim: a member that waits for its reports and is fenced has not left. Its next life brings them.
+TEST_F(MemberTest, FencedWhileItWaitsForItsReports) {
+  answer(kSelf);
+  told_ = {.last = 5, .settled = 3};
+  process_.member()->leave("done", now_);
+  fenced();
+  process_.tick(now_);
+  EXPECT_FALSE(error().has_value());
+  EXPECT_FALSE(process_.done());
 }
 
 // Claim: a member that was told to stop waits as long as it lives.
@@ -367,10 +384,28 @@ TEST_F(MemberTest, ToldToStopItWaitsForItsReports) {
   own.on(net::Arrived{.from = own.coordinator(), .message = pack(said), .receipt = {}}, now_);
   own.leave("trained", now_);
   wait(100);
+  // The next coordinator tells it once more.
+  own.on(net::Arrived{.from = own.coordinator(), .message = pack(said), .receipt = {}}, now_);
+  own.leave("trained", now_);
+  wait(100);
   EXPECT_EQ(leaves_, 0U);
   told_.settled = 5;
   wait(0.1);
   EXPECT_EQ(leaves_, 1U);
+}
+
+// Claim: a member that leaves by itself, and is told to stop then, waits as long as it lives, too.
+TEST_F(MemberTest, ToldToStopWhileItLeaves) {
+  answer(kSelf);
+  told_ = {.last = 5, .settled = 3};
+  Member& own = *process_.member();
+  own.leave("its machine is wanted back", now_);
+  wait(20);
+  membership::ToMember said;
+  said.mutable_stop()->set_reason("trained");
+  own.on(net::Arrived{.from = own.coordinator(), .message = pack(said), .receipt = {}}, now_);
+  wait(100);
+  EXPECT_EQ(leaves_, 0U);
 }
 
 // Claim: a member that waits for its reports looks for a coordinator that takes them, also when the link with

@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "commands/run/step_watch.h"
 #include "run/run_directory.h"
 
 namespace gossamer::commands {
@@ -26,16 +27,23 @@ FleetProgress::FleetProgress(const run::NodeHost& host, const std::string& run, 
       hooks_(hooks),
       paths_(run),
       journal_(host.disk, paths_.reports()),
-      inbox_([this](const node::ReportBatch& batch) -> Result<void> {
-        if (auto kept = journal_.append(batch); !kept.ok()) return kept;
-        add(batch);
-        return {};
-      }),
+      inbox_([this](const node::ReportBatch& batch) { return take(batch); }),
+      tally_(from.next_step),
       from_(std::move(from)),
       steps_(from_.next_step.value),
       losses_(from_.losses.begin(), from_.losses.end()) {
   // If this fails, the use of the directory will fail with the reason.
   static_cast<void>(host.disk.make_directories(paths_.parts()));
+}
+
+// A report that is none costs no room. It keeps its number.
+Result<void> FleetProgress::take(node::ReportBatch batch) {
+  for (std::string& report : batch.reports) {
+    if (!read_report(report)) report.clear();
+  }
+  if (auto kept = journal_.append(batch); !kept.ok()) return kept;
+  add(batch);
+  return {};
 }
 
 Result<void> FleetProgress::read() {
@@ -47,41 +55,78 @@ Result<void> FleetProgress::read() {
     host_.say(fmt::format("warning: {} bytes at the end of {} were no reports, and are cut off", *cut,
                           paths_.reports()));
   }
+  for (const StepLoss& one : tally_.take()) tell(one, false);
   return {};
 }
 
-// A report that is none costs no more than itself.
 void FleetProgress::add(const node::ReportBatch& batch) {
+  add_steps(batch, tally_);
   for (const std::string& bytes : batch.reports) {
     auto report = read_report(bytes);
     if (!report) continue;
-    if (const auto* const step = std::get_if<engine::MemberStep>(&*report)) {
-      if (step->step.value < facts_.steps) tally_.add(batch.node, *step);
-    } else if (auto* const recovery = std::get_if<engine::FleetRecovery>(&*report)) {
+    if (auto* const recovery = std::get_if<engine::FleetRecovery>(&*report)) {
       recovery_tally_.add(std::move(*recovery));
-    } else {
-      failed_.push_back(std::get<FailedCheckpoint>(std::move(*report)));
+    } else if (auto* const failed = std::get_if<FailedCheckpoint>(&*report)) {
+      failed_.push_back(std::move(*failed));
     }
   }
 }
 
 void FleetProgress::tell_steps() {
-  for (const StepLoss& one : tally_.take()) {
-    steps_ = one.step.value + 1;
-    losses_.push_back(one.loss);
-    if (losses_.size() > kLossWindow) losses_.pop_front();
-    const std::uint64_t samples = steps_ * facts_.batch;
-    hooks_.on_step({.steps_done = steps_,
-                    .steps_total = facts_.steps,
-                    .samples_done = samples,
-                    .epoch = static_cast<double>(samples) / static_cast<double>(facts_.samples),
-                    .loss = one.loss,
-                    .learning_rate = training_.learning_rate(one.step)});
-  }
+  for (const StepLoss& one : tally_.take()) tell(one, true);
   for (const FailedCheckpoint& one : std::exchange(failed_, {})) {
     hooks_.events("checkpoint_failed", {{"step", one.step.value}, {"error", one.error}});
     host_.say(fmt::format("warning: no checkpoint of step {}: {}", one.step.value, one.error));
     not_written_ = one.error;
+  }
+}
+
+void FleetProgress::tell(const StepLoss& one, bool just_done) {
+  keep(one);
+  const std::uint64_t samples = steps_ * facts_.batch;
+  hooks_.on_step({.steps_done = steps_,
+                  .steps_total = facts_.steps,
+                  .samples_done = samples,
+                  .epoch = static_cast<double>(samples) / static_cast<double>(facts_.samples),
+                  .loss = one.loss,
+                  .learning_rate = training_.learning_rate(one.step),
+                  .just_done = just_done});
+}
+
+void FleetProgress::keep(const StepLoss& one) {
+  steps_ = one.step.value + 1;
+  losses_.push_back(one.loss);
+  if (losses_.size() > kLossWindow) losses_.pop_front();
+}
+
+void FleetProgress::tell_late_steps() {
+  tell_steps();
+  const auto late = tally_.late();
+  if (!late) return;
+  StepTally all(from_.next_step);
+  node::ReportInbox fresh([](const node::ReportBatch&) -> Result<void> { return {}; });
+  const auto read = journal_.read_again([&](node::ReportBatch batch) {
+    const auto reports = fresh.written_before(std::move(batch));
+    if (reports) add_steps(*reports, all);
+  });
+  if (!read.ok()) return host_.say("warning: metrics.jsonl lacks steps: " + read.error().message());
+  tally_ = std::move(all);
+  losses_ = {from_.losses.begin(), from_.losses.end()};
+  const StepNumber first = StepWatch::first_of_line(*late, facts_.steps);
+  for (const StepLoss& one : tally_.take()) {
+    if (one.step < first) {
+      keep(one);
+    } else {
+      tell(one, false);
+    }
+  }
+}
+
+void FleetProgress::add_steps(const node::ReportBatch& batch, StepTally& tally) const {
+  for (const std::string& bytes : batch.reports) {
+    const auto report = read_report(bytes);
+    const auto* const step = report ? std::get_if<engine::MemberStep>(&*report) : nullptr;
+    if (step != nullptr && step->step.value < facts_.steps) tally.add(batch.node, *step);
   }
 }
 

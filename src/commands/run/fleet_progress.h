@@ -33,12 +33,15 @@ class FleetProgress {
   FleetProgress(const run::NodeHost& host, const std::string& run, const LedTraining& training,
                 const engine::TrainHooks& hooks, tensors::CheckpointInfo from = {});
 
-  // Reads what members have told earlier leads. To be called first.
+  // Reads what members have told earlier leads, and hands on those steps. To be called first.
   [[nodiscard]] Result<void> read();
   // Takes what members tell this lead.
   [[nodiscard]] node::ReportInbox& reports() { return inbox_; }
   // Hands on the steps that all members have told of since the last call, and the checkpoints that failed.
   void tell_steps();
+  // Hands on all steps anew from the first one that was passed over and is whole by now, if there is one.
+  // To be called at the end.
+  void tell_late_steps();
   // Hands on recoveries, once a step after them is known, or at the end.
   enum class Until { kNow, kEnd };
   void tell_recoveries(Until until);
@@ -58,7 +61,12 @@ class FleetProgress {
   [[nodiscard]] DoneSteps done() const;
 
  private:
+  [[nodiscard]] Result<void> take(node::ReportBatch batch);
   void add(const node::ReportBatch& batch);
+  void add_steps(const node::ReportBatch& batch, StepTally& tally) const;
+  // `just_done`: it was done after the step that was told before.
+  void tell(const StepLoss& one, bool just_done);
+  void keep(const StepLoss& one);
 
   const run::NodeHost& host_;
   const LedTraining& training_;

@@ -108,6 +108,7 @@ class FleetProgressTest : public ::testing::Test {
     for (int i = 0; i < seconds * 100; ++i) {
       timeline_.run_until(timeline_.now() + from_seconds(0.01));
       for (auto& [number, member] : members_) {
+        if (number == away_) continue;
         member->outbox.tick(member->node.id.incarnation, coordinator(), *member->node.links, timeline_.now());
       }
     }
@@ -136,6 +137,7 @@ class FleetProgressTest : public ::testing::Test {
   std::unique_ptr<Lead> lead_;
   std::uint64_t leads_ = 0;
   std::uint64_t done_ = 0;
+  std::uint64_t away_ = 0;  // the member that tells nothing at present
 };
 
 // Steps are handed on once, in order, as members tell of them. A recovery counts once, and a failed
@@ -207,6 +209,41 @@ TEST_F(FleetProgressTest, LeadsThatAreKilledLoseNothing) {
   lead_->progress.add_to(cost);
   EXPECT_EQ(cost.step_bytes, 10);
   EXPECT_EQ(cost.recoveries.size(), 1U);
+}
+
+// A member that was fenced tells of its last steps when the others have gone on. They are told in their place
+// at the end, with what comes behind them. A step that it never tells of stays out.
+TEST_F(FleetProgressTest, StepsThatAreToldLate) {
+  lead();
+  for (int i = 0; i < 5; ++i) step();
+  run_for(1);
+  lead_->progress.tell_steps();
+  away_ = 8;
+  for (int i = 0; i < 20; ++i) step();
+  members_[7]->outbox.post(report_bytes(engine::MemberStep{
+      .epoch = Epoch(1), .step = StepNumber(25), .rank = 0, .members = 2, .loss = 25, .sent = {}}));
+  members_[7]->outbox.post(report_bytes(engine::MemberStep{
+      .epoch = Epoch(2), .step = StepNumber(26), .rank = 0, .members = 1, .loss = 26, .sent = {}}));
+  run_for(1);
+  lead_->progress.tell_steps();
+  EXPECT_THAT(seen_, ElementsAre(1, 2, 3, 4, 5, 27));
+  away_ = 0;
+  run_for(1);
+  lead_->progress.tell_steps();
+  EXPECT_EQ(seen_.size(), 6U);
+  seen_.clear();
+  lead_->progress.tell_late_steps();
+  std::vector<std::uint64_t> late(20);
+  std::iota(late.begin(), late.end(), 6U);
+  late.push_back(27);
+  EXPECT_EQ(seen_, late);
+  EXPECT_EQ(lead_->progress.steps(), 27U);
+  EXPECT_EQ(lead_->progress.done().final_loss, (2 * 300 + 26) / 26.0);
+  lead_->progress.tell_late_steps();
+  EXPECT_EQ(seen_, late);
+  kill();
+  lead();
+  EXPECT_EQ(seen_.size(), 26U);
 }
 
 // A torn tail of the journal is told and cut off. Reports that no lead has acknowledged come again.

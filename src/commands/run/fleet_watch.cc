@@ -57,7 +57,11 @@ void FleetWatch::fail(const Error& error) {
 }
 
 void FleetWatch::look(FleetProgress::Until until) {
-  progress_.tell_steps();
+  if (until == FleetProgress::Until::kEnd) {
+    progress_.tell_late_steps();
+  } else {
+    progress_.tell_steps();
+  }
   progress_.tell_recoveries(until);
   keeper_.look(info(), hooks_.events);
 }

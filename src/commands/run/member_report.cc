@@ -3,8 +3,12 @@
 
 #include <gossamer/reports.pb.h>
 
+#include "base/printable.h"
+
 namespace gossamer::commands {
 namespace {
+
+constexpr std::size_t kMostText = 2000;  // bytes of a text that people will read
 
 void write(const engine::MemberStep& step, wire::MemberReport& report) {
   wire::MemberReport::Step& told = *report.mutable_step();
@@ -47,7 +51,7 @@ engine::MemberStep read(const wire::MemberReport::Step& told) {
 engine::FleetRecovery read(const wire::MemberReport::Recovery& told) {
   return {.epoch = Epoch(told.epoch()),
           .step = StepNumber(told.step()),
-          .cause = told.cause(),
+          .cause = visible(told.cause().substr(0, kMostText)),
           .total = {told.total()},
           .detect = {told.detect()},
           .agree = {told.agree()},
@@ -73,7 +77,8 @@ std::optional<MemberReport> read_report(std::string_view bytes) {
       return read(told.step());
     case wire::MemberReport::kRecovery: return read(told.recovery());
     case wire::MemberReport::kFailed:
-      return FailedCheckpoint{.step = StepNumber(told.failed().step()), .error = told.failed().error()};
+      return FailedCheckpoint{.step = StepNumber(told.failed().step()),
+                              .error = visible(told.failed().error().substr(0, kMostText))};
     case wire::MemberReport::REPORT_NOT_SET: return std::nullopt;
   }
   return std::nullopt;

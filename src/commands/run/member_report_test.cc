@@ -43,7 +43,7 @@ TEST(MemberReport, ComesBackAsItWas) {
   const auto& again = std::get<engine::FleetRecovery>(*recovery);
   EXPECT_EQ(again.epoch, kRecovery.epoch);
   EXPECT_EQ(engine::fields_of(again).size(), engine::fields_of(kRecovery).size());
-  EXPECT_EQ(again.cause, kRecovery.cause);
+  EXPECT_EQ(again.cause, "box \"7\xff\" was\\x0alost");
   EXPECT_EQ(again.step, kRecovery.step);
   EXPECT_EQ(again.total, kRecovery.total);
   EXPECT_EQ(again.detect, kRecovery.detect);
@@ -65,6 +65,21 @@ TEST(MemberReport, AnyLoss) {
   const auto read = read_report(report_bytes(step));
   ASSERT_TRUE(read.has_value());
   EXPECT_TRUE(std::isnan(std::get<engine::MemberStep>(*read).loss));
+}
+
+// A text is a line on a terminal, and not a long one, whatever the member tells.
+TEST(MemberReport, TextsAreLines) {
+  const std::string evil = "\x1b[2J\nall is well" + std::string(100'000, 'x');
+  engine::FleetRecovery recovery = kRecovery;
+  recovery.cause = evil;
+  const auto cause = std::get<engine::FleetRecovery>(*read_report(report_bytes(recovery))).cause;
+  const auto error =
+      std::get<FailedCheckpoint>(*read_report(report_bytes(FailedCheckpoint{.step = {}, .error = evil})))
+          .error;
+  for (const std::string& text : {cause, error}) {
+    EXPECT_LT(text.size(), 2100U);
+    EXPECT_TRUE(text.starts_with("\\x1b[2J\\x0aall is well"));
+  }
 }
 
 // Bytes that no member tells are no report.

@@ -1,29 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands/run/report_tallies.h"
 
+#include <algorithm>
+#include <iterator>
+
 namespace gossamer::commands {
+namespace {
+
+// Steps of which some members have told; the oldest are forgotten. A member that was away for an hour has
+// told of fewer.
+constexpr std::size_t kMostPartial = 1'000'000;
+
+}  // namespace
 
 void StepTally::add(NodeId from, const engine::MemberStep& step) {
   add_sent(senders_[from], step.sent);
-  if (step.step < next_) return;
+  if (step.step < next_ && !passed_over(step.step)) return;
   Told& told = told_[{step.step, step.epoch}];
-  told.members = step.members;
-  told.loss[step.rank] = step.loss;
-  if (told.loss.size() < told.members) return;
+  if (told.members == 0) told.members = step.members;
+  if (told.members != step.members || step.rank >= step.members) return;
+  told.shares[from] = {.rank = step.rank, .loss = step.loss};
+  if (told.shares.size() < told.members) return;
+  // The sum in the order of ranks is the same for every run of the same steps.
+  std::map<std::size_t, double> losses;
+  for (const auto& [node, share] : told.shares) losses[share.rank] = share.loss;
+  if (losses.size() < told.members) return;
   double sum = 0;
-  for (const auto& [rank, share] : told.loss) sum += share;
-  whole_[step.step] = sum;
+  for (const auto& [rank, loss] : losses) sum += loss;
   told_.erase({step.step, step.epoch});
+  if (step.step >= next_) {
+    whole_[step.step] = sum;
+  } else {
+    late_ = std::min(late_.value_or(step.step), step.step);
+  }
 }
 
-// A step that is not whole now has died with a member.
+bool StepTally::passed_over(StepNumber step) const {
+  const auto behind = gaps_.upper_bound(step);
+  return behind != gaps_.begin() && step < std::prev(behind)->second;
+}
+
+// A member that was away may tell of its steps when the others have gone on. One that has died never does.
 std::vector<StepLoss> StepTally::take() {
   std::vector<StepLoss> steps;
   for (const auto& [step, loss] : std::exchange(whole_, {})) {
     steps.push_back({.step = step, .loss = loss});
+    if (next_ < step) gaps_[next_] = step;
     next_ = StepNumber(step.value + 1);
   }
-  std::erase_if(told_, [this](const auto& one) { return one.first.first < next_; });
+  std::erase_if(told_, [this](const auto& one) {
+    const StepNumber step = one.first.first;
+    return step < next_ && !passed_over(step);
+  });
+  while (told_.size() > kMostPartial) told_.erase(told_.begin());
   return steps;
 }
 
@@ -51,8 +80,10 @@ StepTally::BytesOfStep StepTally::bytes_of_step() const {
 
 void RecoveryTally::add(engine::FleetRecovery recovery) {
   if (given_.contains(recovery.epoch)) return;
-  engine::FleetRecovery& told = told_[recovery.epoch];
-  if (recovery.total >= told.total) told = std::move(recovery);
+  if (recovery.total < Duration()) return;
+  const auto told = told_.find(recovery.epoch);
+  if (told == told_.end() || recovery.total > told->second.total)
+    told_.insert_or_assign(recovery.epoch, std::move(recovery));
 }
 
 std::vector<engine::FleetRecovery> RecoveryTally::take(StepNumber before) {

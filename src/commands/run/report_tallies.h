@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -24,12 +25,19 @@ struct StepLoss {
   double loss = 0;
 };
 
-// A step counts once all members that did it have told of it. A step that was done again counts once.
+// A step counts once all members that did it have told of it. A step that was done again counts once. Reports
+// that cannot be, or that contradict earlier ones, count for nothing.
 class StepTally {
  public:
+  // The run goes on at step `start`.
+  explicit StepTally(StepNumber start = {}) : next_(start) {}
+
   void add(NodeId from, const engine::MemberStep& step);
-  // The steps that all have told of since the last call, in order.
+  // The steps that all have told of since the last call, in order. Steps that are not whole by then are
+  // passed over.
   [[nodiscard]] std::vector<StepLoss> take();
+  // The first step that was passed over and is whole by now, if there is one: a member told of it late.
+  [[nodiscard]] std::optional<StepNumber> late() const { return late_; }
 
   // Bytes that a member has sent for a step, and otherwise during one: means over all steps of all members.
   struct BytesOfStep {
@@ -40,7 +48,11 @@ class StepTally {
 
  private:
   struct Told {
-    std::map<std::size_t, double> loss;  // by rank
+    struct Share {
+      std::size_t rank = 0;
+      double loss = 0;
+    };
+    std::map<NodeId, Share> shares;
     std::size_t members = 0;
   };
   // What one member has sent.
@@ -51,11 +63,15 @@ class StepTally {
   };
 
   static void add_sent(Sender& sender, const engine::SentBytes& sent);
+  // Whether it is one of those that take() has passed over.
+  [[nodiscard]] bool passed_over(StepNumber step) const;
 
   std::map<NodeId, Sender> senders_;
   std::map<std::pair<StepNumber, Epoch>, Told> told_;  // told, but not by all members yet
   std::map<StepNumber, double> whole_;                 // not given out yet
-  StepNumber next_;                                    // all steps before it are given out, or lost
+  StepNumber next_;                                    // all steps before it are given out, or passed over
+  std::map<StepNumber, StepNumber> gaps_;              // passed over: from the first to the one behind
+  std::optional<StepNumber> late_;
 };
 
 // All members tell of the same recovery. It counts once, with the figures of the member that it cost most.

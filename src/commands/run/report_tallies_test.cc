@@ -70,6 +70,50 @@ TEST_F(StepTallyTest, GoesOnWithoutTheDead) {
   EXPECT_EQ(take(), "3:3 ");
 }
 
+// A member was away, and the others went on. When it comes back it tells of the steps that were passed over.
+// They are known to be whole then. A step that was done again is not among them.
+TEST_F(StepTallyTest, KnowsWhatWasPassedOver) {
+  for (std::uint64_t at = 0; at < 3; ++at) tell(2, step(1, at, 0, 2, 0.5));
+  tell(2, step(2, 3, 0, 1, 0.5));
+  EXPECT_EQ(take(), "3:5 ");
+  EXPECT_FALSE(tally_.late());
+  tell(3, step(1, 3, 1, 2, 0.5));
+  tell(2, step(1, 3, 0, 2, 0.5));
+  EXPECT_FALSE(tally_.late());
+  tell(3, step(1, 2, 1, 2, 0.5));
+  EXPECT_EQ(tally_.late(), StepNumber(2));
+  tell(3, step(1, 1, 1, 2, 0.5));
+  EXPECT_EQ(tally_.late(), StepNumber(1));
+  EXPECT_EQ(take(), "");
+}
+
+// A member cannot tell for another, nor say that the others did not take part. Two that claim the same rank
+// make no whole step.
+TEST_F(StepTallyTest, NobodyTellsForOthers) {
+  tell(2, step(1, 0, 1, 2, 7.0));
+  tell(2, step(1, 0, 0, 2, 0.5));
+  EXPECT_EQ(take(), "");
+  tell(3, step(1, 0, 0, 2, 0.2));
+  EXPECT_EQ(take(), "");
+  tell(3, step(1, 0, 1, 2, 0.2));
+  EXPECT_EQ(take(), "0:7 ");
+  tell(2, step(1, 1, 0, 2, 0.5));
+  tell(4, step(1, 1, 0, 1, 7.0));
+  tell(4, step(1, 1, 1, 0, 7.0));
+  EXPECT_EQ(take(), "");
+}
+
+// A run that goes on at a step knows no earlier one.
+TEST(StepTally, BeginsWhereTheRunGoesOn) {
+  StepTally tally(StepNumber(5));
+  tally.add(NodeId(2), step(1, 4, 0, 1, 0.5));
+  tally.add(NodeId(2), step(1, 5, 0, 1, 0.5));
+  const auto taken = tally.take();
+  ASSERT_EQ(taken.size(), 1U);
+  EXPECT_EQ(taken[0].step, StepNumber(5));
+  EXPECT_FALSE(tally.late());
+}
+
 // A loss that is no number any more is told too.
 TEST_F(StepTallyTest, TakesAnyLoss) {
   tell(2, step(1, 0, 0, 1, std::nan("")));

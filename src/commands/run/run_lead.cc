@@ -180,7 +180,6 @@ Result<DoneSteps> RunLead::lead_from(node::CoordinatorOptions options, StepNumbe
   progress.name_causes(
       [this](std::string cause) { return own_ != nullptr ? own_->as_seen(std::move(cause)) : cause; });
   if (auto read = progress.read(); !read.ok()) return read.error();
-  progress.tell_steps();
   // An earlier process may have ended between the last delivery and the model. Members that are still
   // there are told of the end as usual.
   FleetWatch watch(
@@ -213,10 +212,10 @@ Result<std::optional<DoneSteps>> RunLead::trained_by_others(const Before& before
   if (!*taken) return Found();
   FleetProgress progress(host_, paths_.root, training, hooks, began_with(training, before.start));
   if (auto read = progress.read(); !read.ok()) return read.error();
-  progress.tell_steps();
   FleetWatch watch(
       host_, paths_, training, hooks, progress,
       {.start = before.start, .members = members, .delivered = options_.own ? "" : paths_.parts()});
+  watch.look(FleetProgress::Until::kEnd);
   return Found(finish(training, progress, watch));
 }
 

@@ -42,8 +42,8 @@ class MemberEngine : public cluster::Engine {
   virtual void arrived(const net::Arrived& event, Instant now) = 0;
   // The run ends. The engine saves everything, then calls Member::leave().
   virtual void stop(const std::string& reason, Instant now) { member().leave(reason, now); }
-  // The engine has failed in this life. It calls Member::leave().
-  virtual void give_up(const std::string& reason, Instant now) { member().leave(reason, now); }
+  // The engine has failed in this life. It calls Member::leave_now(): others wait for what it holds.
+  virtual void give_up(const std::string& reason, Instant now) { member().leave_now(reason, now); }
 
   // Leaves the run with the error as its reason, in each later life, too. Nothing else of a life is handed on
   // afterwards.

@@ -20,9 +20,11 @@ struct TrainProgress {
   double loss = 0;   // mean over this step's samples, nats
   double learning_rate = 0;
   std::uint64_t active_rows = 0;
+  bool just_done = true;  // false: some time ago, when is not known
 };
 
 struct TrainHooks {
+  // Called in order. A step that is not behind the one before begins anew: the later ones come once more.
   FunctionRef<void(const TrainProgress&)> on_step;
   // Asked after each step; true ends the run with a checkpoint.
   FunctionRef<bool()> stop_requested;

@@ -5,6 +5,7 @@
 #include <gossamer/reports.pb.h>
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 namespace gossamer::node {
@@ -50,8 +51,15 @@ std::optional<ReportBatch> ReportInbox::written_before(ReportBatch batch) {
   if (batch.life < written_[batch.node].life) return std::nullopt;
   leave_out_doubles(batch);
   if (batch.reports.empty()) return std::nullopt;
-  written_[batch.node] = {.life = batch.life, .next = batch.end()};
+  Written& written = written_[batch.node];
+  written.life = batch.life;
+  written.next = batch.end();
   return batch;
+}
+
+// The log stays short however many come: a line is said for the 1st, 2nd, 4th, 8th ... of a node.
+void ReportInbox::warn(NodeId from, std::string text) {
+  if (std::has_single_bit(++written_[from].warnings)) remarks_.push_back(std::move(text));
 }
 
 bool ReportInbox::on(const net::Arrived& arrived, net::Links& links, Instant now) {
@@ -59,7 +67,7 @@ bool ReportInbox::on(const net::Arrived& arrived, net::Links& links, Instant now
   links.consumed(arrived.receipt, now);
   auto batch = read(arrived);
   if (!batch.ok()) {
-    remarks_.push_back(batch.error().message());
+    warn(arrived.from.node, batch.error().message());
     return true;
   }
   leave_out_doubles(*batch);
@@ -73,10 +81,11 @@ bool ReportInbox::on(const net::Arrived& arrived, net::Links& links, Instant now
     failing_.reset();
     const std::uint64_t next = batch->life == written.life ? written.next : 0;
     if (batch->first > next) {
-      remarks_.push_back(fmt::format("node {}: {} reports are missing, which it had no room to keep",
-                                     batch->node.value, batch->first - next));
+      warn(batch->node, fmt::format("node {}: {} reports are missing: it had no room to keep them",
+                                    batch->node.value, batch->first - next));
     }
-    written = {.life = batch->life, .next = batch->end()};
+    written.life = batch->life;
+    written.next = batch->end();
   }
   wire::Reports answer;
   answer.set_kind(wire::Reports::WRITTEN);

@@ -42,11 +42,13 @@ class ReportInbox {
   // What is written of a node.
   struct Written {
     Incarnation life;
-    std::uint64_t next = 0;  // number of the first report that is not written
+    std::uint64_t next = 0;      // number of the first report that is not written
+    std::uint64_t warnings = 0;  // about its batches
   };
 
   [[nodiscard]] Result<ReportBatch> read(const net::Arrived& arrived) const;
   void leave_out_doubles(ReportBatch& batch);
+  void warn(NodeId from, std::string text);
 
   const Write write_;
   std::map<NodeId, Written> written_;

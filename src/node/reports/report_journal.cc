@@ -61,7 +61,7 @@ std::optional<ReportBatch> take_frame(std::span<const std::byte>& bytes) {
 
 }  // namespace
 
-Result<std::uint64_t> ReportJournal::open(const std::function<void(ReportBatch)>& take) {
+Result<std::uint64_t> ReportJournal::open(const Take& take) {
   const auto there = disk_.exists(path_);
   if (!there.ok()) return there.error();
   if (!*there) return std::uint64_t{0};
@@ -75,6 +75,15 @@ Result<std::uint64_t> ReportJournal::open(const std::function<void(ReportBatch)>
     if (auto cut = host::replace_file(disk_, path_, all.first(bytes_)); !cut.ok()) return cut.error();
   }
   return static_cast<std::uint64_t>(left.size());
+}
+
+Result<void> ReportJournal::read_again(const Take& take) const {
+  if (bytes_ == 0) return {};
+  const auto mapped = disk_.map(path_);
+  if (!mapped.ok()) return mapped.error();
+  std::span<const std::byte> left = (*mapped)->bytes();
+  while (auto batch = take_frame(left)) take(*std::move(batch));
+  return {};
 }
 
 // A frame that is there in part is completed first: it would end the file.

@@ -28,8 +28,11 @@ class ReportJournal {
   // The disk outlives the journal. The directory of the file is there.
   ReportJournal(host::Disk& disk, std::string path) : disk_(disk), path_(std::move(path)) {}
 
+  using Take = std::function<void(ReportBatch)>;
   // Gives all batches in their order. Returns the bytes that were cut off behind them.
-  [[nodiscard]] Result<std::uint64_t> open(const std::function<void(ReportBatch)>& take);
+  [[nodiscard]] Result<std::uint64_t> open(const Take& take);
+  // Gives all batches once more.
+  [[nodiscard]] Result<void> read_again(const Take& take) const;
   // Requires an open journal. A batch that could not be written may be there later, and once more when it is
   // appended again.
   [[nodiscard]] Result<void> append(const ReportBatch& batch);

@@ -81,6 +81,21 @@ TEST(ReportJournal, CutsATornTail) {
   EXPECT_EQ(most, some().size());
 }
 
+// The batches of an open journal can be read once more: those that were there, and those that were appended.
+TEST(ReportJournal, IsReadAgain) {
+  host::SimDisk disk;
+  static_cast<void>(bytes_of_some(disk));
+  Opened opened = open(disk);
+  ASSERT_TRUE(opened.journal->append(batch(9, 0, {"next"})).ok());
+  std::vector<ReportBatch> again;
+  ASSERT_TRUE(opened.journal->read_again([&](ReportBatch one) { again.push_back(std::move(one)); }).ok());
+  ASSERT_EQ(again.size(), opened.batches.size() + 1);
+  for (std::size_t i = 0; i < opened.batches.size(); ++i) EXPECT_EQ(again[i], opened.batches[i]);
+  EXPECT_EQ(again.back(), batch(9, 0, {"next"}));
+  host::SimDisk empty;
+  EXPECT_TRUE(open(empty).journal->read_again([](const ReportBatch&) { ADD_FAILURE(); }).ok());
+}
+
 // A changed byte, wherever it is, ends the file before the frame that has it.
 TEST(ReportJournal, NoticesChangedBytes) {
   host::SimDisk whole;

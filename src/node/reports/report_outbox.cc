@@ -37,8 +37,9 @@ std::vector<std::string> ReportOutbox::oldest() const {
 void ReportOutbox::tick(Incarnation self, net::PeerId coordinator, net::Links& links, Instant now) {
   if (!life_) life_ = self;
   const net::LinkStatistics link = links.statistics(coordinator.node);
-  if (link.link != link_) {
+  if (link.link != link_ || self != self_) {
     link_ = link.link;
+    self_ = self;
     out_ = false;
     next_send_ = now;
   }

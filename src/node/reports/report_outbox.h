@@ -66,7 +66,8 @@ class ReportOutbox {
   std::uint64_t told_dropped_ = 0;  // of them people know
 
   std::optional<Incarnation> life_;  // the first one
-  std::uint64_t link_ = 0;           // number of the link with the coordinator
+  Incarnation self_;                 // this life
+  std::uint64_t link_ = 0;           // number of its link with the coordinator, in this life
   bool out_ = false;                 // a batch is under way
   Instant next_send_;
 };

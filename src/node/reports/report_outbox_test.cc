@@ -199,6 +199,21 @@ TEST_F(ReportOutboxTest, LivesOfAMember) {
   EXPECT_THAT(lead_->inbox.take_remarks(), IsEmpty());
 }
 
+// A batch was under way when its life ended. The next life sends it at once, though its link with the
+// coordinator has the same number as that of the life before.
+TEST_F(ReportOutboxTest, ALifeEndsWithABatchUnderWay) {
+  lead();
+  join();
+  run_for(1);
+  post(2);
+  outbox_->tick(member_->id.incarnation, coordinator(), *member_->links, timeline_.now());
+  lead_->node.fence(member_->id);
+  join();
+  run_for(1);
+  EXPECT_EQ(lead_->reports, posted_);
+  EXPECT_TRUE(settled());
+}
+
 // Without a coordinator the oldest reports go first, and what stays has at most so many bytes. Both sides say
 // how many were dropped.
 TEST_F(ReportOutboxTest, MemoryIsBounded) {

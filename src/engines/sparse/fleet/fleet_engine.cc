@@ -117,7 +117,9 @@ void FleetEngine::act(FleetAction action, Instant now) {
     case FleetAction::kGoOn: return go_on(now);
     case FleetAction::kDeliver: return deliver(now);
     case FleetAction::kLeaveOnceSaved: return leave_once_saved(now);
-    case FleetAction::kLeave: return member().leave(life_->leaves_because, now);
+    case FleetAction::kLeave:
+      if (failure()) return member().leave_now(life_->leaves_because, now);
+      return member().leave(life_->leaves_because, now);
   }
 }
 
