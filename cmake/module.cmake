@@ -13,11 +13,16 @@ function(gossamer_module name)
     set(scope PUBLIC)
     target_link_libraries(${target} PRIVATE gossamer_flags ${M_LIBS})
     gossamer_reuse(${target} source ${M_LIBS})
-    # For sanitizers the sources of a folder are compiled a few at a time, because most of the time goes into the
-    # headers that all of them read. EACH_ALONE is for sources that are compiled for several processors.
-    if(GOSSAMER_SANITIZE AND GOSSAMER_UNITY AND NOT M_EACH_ALONE)
-      set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
-      # A source that another one includes looks like a header to this warning. The release build has it.
+    # The sources of a folder are compiled a few at a time, because most of the time goes into the headers that all of
+    # them read. A change of one source costs as many, so the build that people change has fewer. EACH_ALONE is for
+    # sources that are compiled for several processors.
+    if(GOSSAMER_UNITY AND NOT M_EACH_ALONE)
+      set(batch 4)
+      if(GOSSAMER_SANITIZE)
+        set(batch 8)
+      endif()
+      set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${batch})
+      # A source that another one includes looks like a header to this warning.
       target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
     endif()
   else()
