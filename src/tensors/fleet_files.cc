@@ -101,4 +101,19 @@ Result<std::optional<FleetFiles>> open_fleet_files(host::Disk& disk, const std::
   return std::optional(std::move(found));
 }
 
+Result<std::span<const std::byte>> fleet_section(std::span<const CheckpointFile> files,
+                                                 const std::string& name, EventSink events) {
+  Error none{.kind = ErrorKind::kBadData,
+             .what = "no file of the checkpoint has section " + name,
+             .expected = "the files of all nodes"};
+  for (const CheckpointFile& file : files) {
+    if (!file.size_of(name)) continue;
+    auto bytes = file.section(name);
+    if (bytes.ok()) return bytes;
+    events("checkpoint_damaged", {{"file", file.path()}, {"error", bytes.error().message()}});
+    none = bytes.error();
+  }
+  return none;
+}
+
 }  // namespace gossamer::tensors

@@ -52,5 +52,9 @@ struct FleetFiles {
                                                                  const std::string& directory,
                                                                  std::string_view fingerprint,
                                                                  StepNumber step, EventSink events);
+// The bytes of a section, from the first file that has it undamaged; the others are reported as event
+// `checkpoint_damaged`. kBadData if no file has it undamaged.
+[[nodiscard]] Result<std::span<const std::byte>> fleet_section(std::span<const CheckpointFile> files,
+                                                               const std::string& name, EventSink events);
 
 }  // namespace gossamer::tensors

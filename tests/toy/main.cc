@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <sstream>
 
@@ -33,7 +34,11 @@ Result<void> Numbers::read(host::Disk& disk, const std::string& path) {
   if (!text.ok()) return text.error();
   std::istringstream words(*text);
   all_.clear();
-  for (std::uint64_t number = 0; words >> number;) all_.push_back(number);
+  for (std::string word; words >> word;) {
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), all_.emplace_back());
+    if (error != std::errc() || end != word.data() + word.size())
+      return Error{.kind = ErrorKind::kBadData, .where = path, .what = "no whole number", .got = word};
+  }
   return {};
 }
 
@@ -76,6 +81,7 @@ class Training final : public commands::SectionedTraining {
   [[nodiscard]] Sections sections() const override {
     Sections sections{.most_bytes = kThings * sizeof(std::uint64_t),
                       .steps = (numbers_.count() + config_.batch - 1) / config_.batch,
+                      .data = config_.numbers,
                       .fingerprint = fmt::format("{} {}", config_.numbers, config_.batch)};
     for (std::uint64_t thing = 0; thing < kThings; ++thing) sections.names.push_back(section_of(thing));
     return sections;

@@ -32,7 +32,8 @@ class Member final : public engine::LockstepEngine {
     start_ = told->start;
     if (auto read = numbers_.read(disk_, files_.path_of("numbers")); !read.ok()) return read.error();
     if (auto begun = files_.begin(*told); !begun.ok()) return begun.error();
-    return Steps{.all = told->steps, .pause = from_milliseconds(static_cast<double>(config_.pause_ms))};
+    return Steps{
+        .all = told->steps, .pause = from_milliseconds(static_cast<double>(config_.pause_ms)), .saves = true};
   }
   [[nodiscard]] std::vector<std::uint64_t> things() const override {
     std::vector<std::uint64_t> things;
@@ -51,7 +52,8 @@ class Member final : public engine::LockstepEngine {
         continue;
       }
       const auto saved = files_.at_start(section_of(thing));
-      if (!saved.empty()) std::memcpy(&sums[thing], saved.data(), sizeof(sums[thing]));
+      if (!saved.ok()) return saved.error();
+      if (*saved) std::memcpy(&sums[thing], (*saved)->data(), sizeof(sums[thing]));
       sums[thing] += added(thing, start_, go_on.step);
       go_on.steps_replayed = go_on.step.value - start_.value;
     }
@@ -72,10 +74,12 @@ class Member final : public engine::LockstepEngine {
   void applied(const engine::MemberStep& step, Duration) override {
     files_.tell(step);
     const StepNumber next = after(step.step);
-    if (next.value % config_.every_steps == 0) files_.save(next, sections());
+    if (next.value % config_.every_steps == 0) save(next);
   }
   void recovered(const engine::FleetRecovery& recovery) override { files_.tell(recovery); }
   Result<void> finish() override { return files_.deliver(sections()); }
+  void save(StepNumber next) override { files_.save(next, sections()); }
+  [[nodiscard]] bool save_lasts() const override { return files_.lasts(); }
 
   [[nodiscard]] static StepNumber after(StepNumber step) { return StepNumber(step.value + 1); }
   [[nodiscard]] std::uint64_t added(std::uint64_t thing, StepNumber begin, StepNumber end) const {

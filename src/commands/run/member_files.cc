@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands/run/member_files.h"
 
+#include <fmt/format.h>
+
 #include "base/check.h"
+#include "node/files/file_delivery.h"
 #include "tensors/fleet_files.h"
 
 namespace gossamer::commands {
@@ -29,15 +32,24 @@ Result<void> MemberFiles::begin(const LedConfiguration& told) {
       tensors::open_fleet_files(disk_, supplied_.elsewhere ? supplied_.supply.directory : told.checkpoints,
                                 told.fingerprint, told.start, nobody);
   if (!files.ok()) return files.error();
-  if (files->has_value()) start_ = std::move((*files)->files);
+  if (!files->has_value()) {
+    return Error{.kind = ErrorKind::kBadData,
+                 .where = told.checkpoints,
+                 .what = fmt::format("there is no checkpoint of step {}", told.start.value),
+                 .got = "no file that can be read",
+                 .expected = "the one that the run began with",
+                 .fix = "resume the run: it goes on from the newest whole one"};
+  }
+  start_ = std::move((*files)->files);
   return {};
 }
 
-std::span<const std::byte> MemberFiles::at_start(const std::string& section) const {
-  for (const tensors::CheckpointFile& file : start_) {
-    if (const auto bytes = file.section(section); bytes.ok()) return *bytes;
-  }
-  return {};
+Result<std::optional<std::span<const std::byte>>> MemberFiles::at_start(const std::string& section) const {
+  if (told_.start == StepNumber()) return std::optional<std::span<const std::byte>>();
+  const auto nobody = [](std::string_view, EventFields) {};
+  const auto bytes = tensors::fleet_section(start_, section, nobody);
+  if (!bytes.ok()) return bytes.error();
+  return std::optional(*bytes);
 }
 
 tensors::CheckpointInfo MemberFiles::info(StepNumber next) const {
@@ -45,6 +57,7 @@ tensors::CheckpointInfo MemberFiles::info(StepNumber next) const {
 }
 
 void MemberFiles::save(StepNumber next, std::span<const tensors::NamedTensor> sections) {
+  if (next == told_.start) return;
   const auto saved = tensors::write_fleet_file(disk_, checkpoints(), self_, info(next), sections);
   if (!saved.ok()) tell(FailedCheckpoint{.step = next, .error = saved.error().message()});
 }
@@ -52,6 +65,16 @@ void MemberFiles::save(StepNumber next, std::span<const tensors::NamedTensor> se
 Result<void> MemberFiles::deliver(std::span<const tensors::NamedTensor> sections) {
   return tensors::write_fleet_file(disk_, supplied_.supply.deliver, self_, info(StepNumber(told_.steps)),
                                    sections);
+}
+
+bool MemberFiles::lasts() const {
+  return !supplied_.elsewhere || fleet_files_brought(disk_, supplied_.supply.deliver);
+}
+
+bool fleet_files_brought(host::Disk& disk, const std::string& directory) {
+  const auto files = tensors::list_fleet_files(disk, directory);
+  // The order matters: a file on its way moves from the first place to the second.
+  return (!files.ok() || files->empty()) && !node::FileDelivery::under_way(disk, directory);
 }
 
 }  // namespace gossamer::commands

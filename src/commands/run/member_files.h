@@ -10,7 +10,6 @@
 #pragma once
 
 #include <cstddef>
-#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -35,14 +34,18 @@ class MemberFiles {
   [[nodiscard]] std::string path_of(const std::string& name) const;
   // Takes what the lead tells of the run. kBadData where the checkpoint that it begins with cannot be read.
   [[nodiscard]] Result<void> begin(const LedConfiguration& told);
-  // The bytes of a section in that checkpoint; empty without one.
-  [[nodiscard]] std::span<const std::byte> at_start(const std::string& section) const;
+  // The bytes of a section in that checkpoint; nothing where the run began with step 0. kBadData for a
+  // section that the checkpoint lacks, or has damaged.
+  [[nodiscard]] Result<std::optional<std::span<const std::byte>>> at_start(const std::string& section) const;
 
   void tell(const MemberReport& report) const { supplied_.tell(report_bytes(report)); }
-  // Saves this member's sections before step `next`. A failure costs one checkpoint and is told.
+  // Saves this member's sections before step `next`. A failure costs one checkpoint and is told. The
+  // checkpoint that the run began with is there already, and is left alone.
   void save(StepNumber next, std::span<const tensors::NamedTensor> sections);
   // Delivers this member's part of the result.
   [[nodiscard]] Result<void> deliver(std::span<const tensors::NamedTensor> sections);
+  // Whether all that was saved and delivered is where it outlives this node.
+  [[nodiscard]] bool lasts() const;
 
  private:
   [[nodiscard]] tensors::CheckpointInfo info(StepNumber next) const;
@@ -54,5 +57,8 @@ class MemberFiles {
   LedConfiguration told_;
   std::vector<tensors::CheckpointFile> start_;
 };
+
+// Whether the coordinator has all files of checkpoints that this machine is to deliver from the directory.
+[[nodiscard]] bool fleet_files_brought(host::Disk& disk, const std::string& directory);
 
 }  // namespace gossamer::commands

@@ -164,7 +164,11 @@ Result<DoneSteps> RunLead::train(const run::RunPaths& paths, LedTraining& traini
   if (trained->has_value()) return **std::move(trained);
   const auto start = training.find_start(hooks.events);
   if (!start.ok()) return start.error();
-  if (start->trained) return training.take_trained(hooks);
+  if (start->trained) {
+    auto done = training.take_trained(hooks);
+    cost_.nodes = std::max<std::size_t>(1, training.parts());
+    return done;
+  }
   tell_start(host_, start->from, hooks);
   if (!options_.own && before->file.nodes == 0) stay_where_it_was(options);
   if (auto made = begin_anew(); !made.ok()) return made.error();

@@ -4,12 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "commands/run/led_configuration.h"
 #include "commands/run/run_lead.h"
 #include "settings/toml.h"
-#include "tensors/fleet_files.h"
 
 namespace gossamer::commands {
 namespace {
@@ -17,11 +17,22 @@ namespace {
 // Bytes of a file of sections beside them.
 constexpr std::uint64_t kHeaderRoom = std::uint64_t{1} << 20;
 
+const auto nobody = [](std::string_view, EventFields) {};
+
 Error no_checkpoint(const std::string& directory, StepNumber step) {
   return {.where = directory,
           .what = fmt::format("the checkpoint of step {} is gone", step.value),
           .expected = "the one that the run began with",
           .fix = "leave the run's files alone while it runs"};
+}
+
+Error no_step(const std::string& data, std::uint64_t samples) {
+  return {.kind = ErrorKind::kBadData,
+          .where = data,
+          .what = "the run has no step",
+          .got = fmt::format("{} samples", samples),
+          .expected = "data for at least one step",
+          .fix = "name other data"};
 }
 
 bool has_section(const std::vector<tensors::CheckpointFile>& files, const std::string& name) {
@@ -39,7 +50,11 @@ SectionedTraining::SectionedTraining(const TrainingPlace& place, std::string eng
       lead_(lead) {}
 
 Result<void> SectionedTraining::prepare() {
-  if (lead_) return load();
+  if (lead_) {
+    if (auto loaded = load(); !loaded.ok()) return loaded;
+    if (const Sections own = sections(); own.steps == 0) return no_step(own.data, facts().samples);
+    return {};
+  }
   return Error{.kind = ErrorKind::kUsage,
                .where = "--nodes",
                .what = fmt::format("members do the steps of engine '{}'", engine_),
@@ -70,44 +85,74 @@ LedTraining::Facts SectionedTraining::led_facts() const {
           .load_seconds = load_seconds_};
 }
 
-// The newest whole one. Newer files would become another one.
-Result<LedTraining::Start> SectionedTraining::find_start(EventSink) {
+// The newest one that is whole and undamaged. Newer files would become another one. Nothing is removed before
+// all that are newer could be looked at.
+Result<LedTraining::Start> SectionedTraining::find_start(EventSink events) {
   const auto files = tensors::list_fleet_files(host_.disk, paths_.checkpoints());
   if (!files.ok()) return files.error();
+  Start start;
+  std::vector<std::string> worthless;
   for (auto step = files->rbegin(); step != files->rend(); ++step) {
-    if (auto info = checkpoint(step->first))
-      return Start{.from = *std::move(info), .trained = step->first.value == sections().steps};
-    for (const std::string& name : step->second) {
-      auto removed = host_.disk.remove_all(paths_.checkpoints() + "/" + name);
-      if (!removed.ok()) return removed.error();
+    auto found = undamaged(step->first, events);
+    if (!found.ok()) return found.error();
+    if (found->has_value()) {
+      start = {.from = std::move((*found)->info), .trained = step->first.value == sections().steps};
+      break;
     }
+    worthless.insert(worthless.end(), step->second.begin(), step->second.end());
   }
-  return Start();
+  for (const std::string& name : worthless) {
+    auto removed = host_.disk.remove_all(paths_.checkpoints() + "/" + name);
+    if (!removed.ok()) return removed.error();
+  }
+  return start;
 }
 
-Result<DoneSteps> SectionedTraining::take_trained(const engine::TrainHooks&) {
+Result<DoneSteps> SectionedTraining::take_trained(const engine::TrainHooks& hooks) {
   const StepNumber last(sections().steps);
-  tensors::CheckpointInfo info;
-  auto files = whole(paths_.checkpoints(), last, &info);
-  if (files) parts_ = *std::move(files);
-  return DoneSteps{.steps = last.value, .all = !parts_.empty(), .resumed_at = last, .cost_before = info.cost};
+  auto found = undamaged(last, hooks.events);
+  if (!found.ok()) return found.error();
+  if (!found->has_value()) return no_checkpoint(paths_.checkpoints(), last);
+  parts_ = std::move((*found)->files);
+  const tensors::CheckpointInfo& info = (*found)->info;
+  const double sum = std::accumulate(info.losses.begin(), info.losses.end(), 0.0);
+  return DoneSteps{.steps = last.value,
+                   .all = true,
+                   .final_loss = sum / static_cast<double>(std::max<std::size_t>(1, info.losses.size())),
+                   .resumed_at = last,
+                   .cost_before = info.cost};
 }
 
-std::optional<std::vector<tensors::CheckpointFile>> SectionedTraining::whole(
-    const std::string& directory, StepNumber step, tensors::CheckpointInfo* info) const {
-  const auto nobody = [](std::string_view, EventFields) {};
+Result<SectionedTraining::Whole> SectionedTraining::whole(const std::string& directory, StepNumber step,
+                                                          EventSink events) const {
   const Sections own = sections();
-  auto files = tensors::open_fleet_files(host_.disk, directory, own.fingerprint, step, nobody);
-  if (!files.ok() || !files->has_value()) return std::nullopt;
-  if (info != nullptr) *info = (*files)->info;
-  auto& found = (*files)->files;
-  const bool all = std::ranges::all_of(own.names, [&](const auto& name) { return has_section(found, name); });
-  return all ? std::optional(std::move(found)) : std::nullopt;
+  auto found = tensors::open_fleet_files(host_.disk, directory, own.fingerprint, step, events);
+  if (!found.ok() || !found->has_value()) return found;
+  const auto& files = (*found)->files;
+  const bool all = std::ranges::all_of(own.names, [&](const auto& name) { return has_section(files, name); });
+  return all ? std::move(found) : Whole();
+}
+
+Result<void> SectionedTraining::verify(const std::vector<tensors::CheckpointFile>& files,
+                                       EventSink events) const {
+  for (const std::string& name : sections().names) {
+    if (auto bytes = tensors::fleet_section(files, name, events); !bytes.ok()) return bytes.error();
+  }
+  return {};
+}
+
+// The checkpoint of a step, if it is whole and undamaged.
+Result<SectionedTraining::Whole> SectionedTraining::undamaged(StepNumber step, EventSink events) const {
+  auto found = whole(paths_.checkpoints(), step, events);
+  if (!found.ok() || !found->has_value()) return found;
+  if (auto good = verify((*found)->files, events); !good.ok())
+    return good.error().kind == ErrorKind::kBadData ? Result<Whole>(Whole()) : good.error();
+  return found;
 }
 
 std::optional<tensors::CheckpointInfo> SectionedTraining::checkpoint(StepNumber step) const {
-  tensors::CheckpointInfo info;
-  return whole(paths_.checkpoints(), step, &info) ? std::optional(std::move(info)) : std::nullopt;
+  auto found = whole(paths_.checkpoints(), step, nobody);
+  return found.ok() && found->has_value() ? std::optional(std::move((*found)->info)) : std::nullopt;
 }
 
 Result<Led> SectionedTraining::lead(const FleetWanted& wanted) {
@@ -137,21 +182,37 @@ Result<Led> SectionedTraining::lead(const FleetWanted& wanted) {
   return led;
 }
 
+// What members elsewhere deliver is taken for a checkpoint.
 Result<bool> SectionedTraining::delivered(std::size_t) {
-  // What members elsewhere deliver is taken for a checkpoint.
-  const StepNumber last(sections().steps);
-  auto files = whole(paths_.parts(), last, nullptr);
-  if (!files) files = whole(paths_.checkpoints(), last, nullptr);
   parts_.clear();
-  if (files) parts_ = *std::move(files);
-  return !parts_.empty();
+  for (const std::string& directory : {paths_.parts(), paths_.checkpoints()}) {
+    auto found = whole(directory, StepNumber(sections().steps), nobody);
+    if (!found.ok()) return found.error();
+    if (!found->has_value()) continue;
+    parts_ = std::move((*found)->files);
+    return true;
+  }
+  return false;
+}
+
+Result<void> SectionedTraining::take_delivered() {
+  auto good = verify(parts_, nobody);
+  if (!good.ok()) parts_.clear();
+  return good;
+}
+
+// A checkpoint of the last step is there if members wrote one. Its record was written before all steps were
+// told.
+Result<bool> SectionedTraining::keep_trained(tensors::CheckpointInfo info) {
+  if (!checkpoint(info.next_step)) return false;
+  info.config_fingerprint = sections().fingerprint;
+  if (auto kept = tensors::write_run_record(host_.disk, paths_.checkpoints(), info); !kept.ok())
+    return kept.error();
+  return false;
 }
 
 Result<std::span<const std::byte>> SectionedTraining::result(const std::string& section) const {
-  for (const tensors::CheckpointFile& file : parts_) {
-    if (file.size_of(section)) return file.section(section);
-  }
-  return Error{.kind = ErrorKind::kBadData, .where = paths_.parts(), .what = "nobody delivered " + section};
+  return tensors::fleet_section(parts_, section, nobody);
 }
 
 }  // namespace gossamer::commands

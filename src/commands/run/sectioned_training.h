@@ -2,7 +2,8 @@
 //
 // SectionedTraining: the base of a training whose steps members do, and whose state is named sections, of
 // which each member has some. Members write their sections with MemberFiles (member_files.h). A checkpoint is
-// whole, and a result delivered, when its files together have all sections.
+// whole, and a result delivered, when its files together have all sections. Checksums are verified before a
+// run goes on from a checkpoint, and before a result is taken.
 //
 // Thread rule: the thread that owns the Compute.
 #pragma once
@@ -17,12 +18,13 @@
 #include "commands/engine/run_request.h"
 #include "commands/engine/training.h"
 #include "node/files/supply.h"
+#include "tensors/fleet_files.h"
 
 namespace gossamer::commands {
 
 class SectionedTraining : public Training, public LedTraining {
  public:
-  // kUsage without members.
+  // kUsage without members. kBadData for data without a step.
   [[nodiscard]] Result<void> prepare() final;
   [[nodiscard]] Result<DoneSteps> train(const engine::TrainHooks& hooks, double load_seconds) final;
   [[nodiscard]] StepsCost cost() const final { return cost_; }
@@ -35,7 +37,8 @@ class SectionedTraining : public Training, public LedTraining {
   [[nodiscard]] Result<Led> lead(const FleetWanted& wanted) final;
   [[nodiscard]] Result<bool> delivered(std::size_t members) final;
   [[nodiscard]] std::size_t parts() const final { return parts_.size(); }
-  [[nodiscard]] Result<void> take_delivered() final { return {}; }
+  [[nodiscard]] Result<void> take_delivered() final;
+  [[nodiscard]] Result<bool> keep_trained(tensors::CheckpointInfo info) final;
 
  protected:
   // `engine`: its name.
@@ -47,9 +50,10 @@ class SectionedTraining : public Training, public LedTraining {
   struct Sections {
     std::vector<std::string> names = {};
     std::uint64_t most_bytes = 0;  // of all together
-    std::uint64_t steps = 0;       // of the run
+    std::uint64_t steps = 0;       // of the run, >= 1
+    std::string data = {};         // where the data are, for people
     std::string fingerprint;       // of everything that shapes the result
-    std::size_t checkpoints = 1;   // that are kept
+    std::size_t checkpoints = 2;   // that are kept. With one, a damaged file would cost the whole run
   };
   [[nodiscard]] virtual Sections sections() const = 0;
   // Adds the files of the data that members need.
@@ -64,8 +68,12 @@ class SectionedTraining : public Training, public LedTraining {
 
  private:
   // The files of a step that have all sections; nothing while one is missing.
-  [[nodiscard]] std::optional<std::vector<tensors::CheckpointFile>> whole(
-      const std::string& directory, StepNumber step, tensors::CheckpointInfo* info) const;
+  using Whole = std::optional<tensors::FleetFiles>;
+  [[nodiscard]] Result<Whole> whole(const std::string& directory, StepNumber step, EventSink events) const;
+  // Verifies all sections. kBadData for one that no file has undamaged.
+  [[nodiscard]] Result<void> verify(const std::vector<tensors::CheckpointFile>& files,
+                                    EventSink events) const;
+  [[nodiscard]] Result<Whole> undamaged(StepNumber step, EventSink events) const;
 
   const run::NodeHost& host_;
   const run::RunPaths paths_;

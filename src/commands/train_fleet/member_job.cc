@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "commands/records/training_data.h"
+#include "commands/run/member_files.h"
 #include "commands/run/member_report.h"
 #include "commands/train/samples.h"
 #include "commands/train_fleet/checkpoint_writer.h"
@@ -18,9 +19,7 @@
 #include "engines/sparse/config/negatives_plan.h"
 #include "engines/sparse/fleet/fleet_checkpoint.h"
 #include "engines/sparse/train/trainer.h"
-#include "node/files/file_delivery.h"
 #include "run/run_directory.h"
-#include "tensors/fleet_files.h"
 
 namespace gossamer::commands {
 namespace {
@@ -177,14 +176,9 @@ class MemberJob {
             .finish = [this] { writer_.finish(); },
             .lasts = supplied_.elsewhere ? delivered(disk) : nullptr};
   }
-  // A function that tells whether the coordinator has all checkpoint files. It has
-  // those that are gone from here.
+  // A function that tells whether the coordinator has all checkpoint files.
   [[nodiscard]] std::function<bool()> delivered(host::Disk& disk) const {
-    return [&disk, directory = told_.checkpoints] {
-      const auto files = tensors::list_fleet_files(disk, directory);
-      // The order matters: a file on its way moves from the first place to the second.
-      return (!files.ok() || files->empty()) && !node::FileDelivery::under_way(disk, directory);
-    };
+    return [&disk, directory = told_.checkpoints] { return fleet_files_brought(disk, directory); };
   }
   // The checkpoint is opened once. An open one stays, also when newer ones take its place on the disk.
   std::function<Result<void>(sparse::Network&)> restore_from(host::Disk& disk) {

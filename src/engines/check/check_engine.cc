@@ -33,7 +33,7 @@ Result<CheckEngine::Steps> CheckEngine::prepare(const std::string& configuration
   config_ = *config;
   numbers_.emplace(config_);
   chains_.clear();
-  return Steps{.all = config_.steps,
+  return Steps{.all = config_.steps > 0 ? std::optional(config_.steps) : std::nullopt,
                .elements = config_.elements,
                .pause = from_milliseconds(static_cast<double>(config_.pause_ms)),
                .least = kStepTime};

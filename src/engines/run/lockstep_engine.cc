@@ -12,6 +12,14 @@
 #include "cluster/control/view.h"
 
 namespace gossamer::engine {
+namespace {
+
+constexpr Duration kLookEvery{100'000'000};
+constexpr Duration kOthersTime{10'000'000'000};
+// The exchange in which members say that their save lasts. Others have the numbers of steps.
+constexpr cluster::OperationId kHalted{UINT64_MAX};
+
+}  // namespace
 
 void LockstepEngine::begin(const cluster::LifeBegun& event, Instant now) {
   const auto steps = prepare(event.configuration);
@@ -35,12 +43,16 @@ void LockstepEngine::arrived(const net::Arrived& event, Instant now) {
 }
 
 void LockstepEngine::tick(Instant now) {
-  if (life_ && lives() && life_->next_step && *life_->next_step <= now) begin_step(now);
+  if (!life_ || !lives()) return;
+  if (life_->look_again && *life_->look_again <= now) return go_on_halting(now);
+  if (life_->next_step && *life_->next_step <= now) begin_step(now);
 }
 
 std::optional<Instant> LockstepEngine::next_wakeup() const {
   if (!life_ || failure()) return std::nullopt;
-  return life_->next_step;
+  if (!life_->look_again || !life_->next_step)
+    return life_->look_again ? life_->look_again : life_->next_step;
+  return std::min(*life_->look_again, *life_->next_step);
 }
 
 std::optional<StepNumber> LockstepEngine::step() const {
@@ -57,10 +69,11 @@ void LockstepEngine::freeze(Instant now) {
   cluster::CollectiveEvents nobody_asks;
   life_->exchanges.lost(member().self(), nobody_asks);
   member().frozen(report(life_->step), things(), now);
+  if (life_->stop || life_->halting) halt_alone(now);
 }
 
 void LockstepEngine::install(Instant now) {
-  if (!life_ || Epoch(member().installed().epoch()) <= life_->installed) return;
+  if (!life_ || life_->halting || Epoch(member().installed().epoch()) <= life_->installed) return;
   const std::vector<std::uint64_t> before = things();
   const auto taken = take_on(member().installed(), life_->step);
   if (!taken.ok()) return fail(taken.error(), now);
@@ -116,19 +129,25 @@ void LockstepEngine::begin_exchanges(Instant now) {
 void LockstepEngine::begin_step(Instant now) {
   life_->next_step.reset();
   life_->step_begun = now;
-  auto input = std::make_shared<AlignedArray<float>>(life_->steps.elements);
-  form(life_->step, input->span(), now);
+  auto input = std::make_shared<AlignedArray<float>>(summed());
+  form(life_->step, input->span().first(life_->steps.elements), now);
+  if (life_->steps.saves && life_->stop) input->span().back() = 1;
   const auto bytes = std::as_bytes(std::as_const(*input).span());
+  exchange(
+      cluster::OperationId(life_->step.value),
+      {.kind = cluster::OperationKind::kAllReduce, .parts = cluster::equal_parts(summed(), life_->members)},
+      Slice(std::move(input), bytes), now);
+}
+
+void LockstepEngine::exchange(cluster::OperationId id, const cluster::Operation& operation, Slice given,
+                              Instant now) {
   cluster::CollectiveEvents events;
-  life_->exchanges.begin(cluster::OperationId(life_->step.value),
-                         {.kind = cluster::OperationKind::kAllReduce,
-                          .parts = cluster::equal_parts(life_->steps.elements, life_->members)},
-                         {Slice(std::move(input), bytes)}, events);
+  life_->exchanges.begin(id, operation, {std::move(given)}, events);
   carry_out(std::move(events), now);
 }
 
 void LockstepEngine::carry_out(cluster::CollectiveEvents events, Instant now) {
-  const bool large = life_->steps.elements * sizeof(float) > host::kBulkBytes;
+  const bool large = summed() * sizeof(float) > host::kBulkBytes;
   const host::Lane lane = large ? host::Lane::kBulk : host::Lane::kControl;
   for (cluster::CollectiveEvent& event : events) {
     if (failure()) return;
@@ -137,29 +156,94 @@ void LockstepEngine::carry_out(cluster::CollectiveEvents events, Instant now) {
       // False for a peer that is no member any more: then the view is changing.
       (void)member().send(send->to, lane, std::move(send->message), now);
     } else if (const auto* const completed = std::get_if<cluster::Completed>(&event)) {
-      if (life_->working) step_done(completed->result.front(), now);
+      if (completed->id == kHalted) {
+        leave(now);
+      } else if (life_->working) {
+        step_done(completed->result.front(), now);
+      }
     } else if (auto* const broken = std::get_if<cluster::RuleBroken>(&event)) {
       fail(std::move(broken->error), now);
     } else {
       life_->working = false;  // until the view has changed
+      if (life_->stop || life_->halting) return halt_alone(now);
     }
   }
 }
 
 void LockstepEngine::step_done(const Slices& sum, Instant now) {
-  std::vector<float> numbers(life_->steps.elements);
+  std::vector<float> numbers(summed());
   copy_front(sum, std::as_writable_bytes(std::span(numbers)));
-  const auto loss = apply(life_->step, numbers);
+  const auto loss = apply(life_->step, std::span(numbers).first(life_->steps.elements));
   if (!loss.ok()) return fail(loss.error(), now);
   ++life_->step;
   for (const std::uint64_t thing : things()) member().applied(cluster::TrackId(thing), life_->step);
   tell(*loss, now);
   if (over()) return no_step_left(now);
+  if (life_->steps.saves && numbers.back() > 0) return halt(now);
   life_->next_step = std::max(now + life_->steps.pause, life_->step_begun + life_->steps.least);
+  if (life_->stop) ask_to_halt(now);
 }
 
 void LockstepEngine::no_step_left(Instant now) {
-  if (const auto finished = finish(); !finished.ok()) fail(finished.error(), now);
+  if (const auto finished = finish(); !finished.ok()) return fail(finished.error(), now);
+  if (life_->stop) halt(now);
+}
+
+// Members may be a step apart, so the wish to halt goes with the next step.
+void LockstepEngine::stop(const std::string& reason, Instant now) {
+  if (!life_ || !life_->steps.saves || things().empty()) return member().leave(reason, now);
+  if (std::exchange(life_->stop, reason)) return;
+  if (life_->halting) return;
+  if (!life_->working) return halt_alone(now);
+  if (over()) return halt(now);
+  ask_to_halt(now);
+}
+
+// A dead member does not take its part in the step, so the wait has an end.
+void LockstepEngine::ask_to_halt(Instant now) {
+  if (life_->next_step) life_->next_step = now;  // else a step is under way
+  life_->look_again = now + kOthersTime + Duration{2 * life_->took.ns};
+}
+
+// After the last step, finish() has kept what is held.
+void LockstepEngine::halt(Instant now) {
+  if (std::exchange(life_->halting, true)) return;
+  if (!over()) save(life_->step);
+  go_on_halting(now);
+}
+
+// While a run ends, no member replaces a lost one, and there is no other view.
+void LockstepEngine::halt_alone(Instant now) {
+  life_->alone = true;
+  life_->next_step.reset();
+  if (life_->halting) return go_on_halting(now);
+  halt(now);
+}
+
+// Others may still wait for bytes that this member has given them. They would be lost if it left now. It does
+// not wait long for members that are dead.
+void LockstepEngine::go_on_halting(Instant now) {
+  life_->look_again.reset();
+  if (!life_->halting) return halt_alone(now);
+  if (life_->halted) return leave(now);
+  if (!save_lasts()) {
+    life_->look_again = now + kLookEvery;
+    return;
+  }
+  if (life_->alone) return leave(now);
+  life_->halted = true;
+  life_->look_again = now + kOthersTime;
+  exchange(kHalted,
+           {.kind = cluster::OperationKind::kAllGather,
+            .parts = std::vector<std::uint64_t>(life_->members, 1),
+            .from = {}},
+           Slice::of(std::string(1, '\0')), now);
+}
+
+// A second leave() would not wait for the reports.
+void LockstepEngine::leave(Instant now) {
+  life_->look_again.reset();
+  if (!std::exchange(life_->left, true)) member().leave(life_->stop.value_or("the run was stopped"), now);
 }
 
 // Tells coordinator and engine. The cost of a recovery is known with the step after it.
@@ -168,6 +252,7 @@ void LockstepEngine::tell(std::optional<double> loss, Instant now) {
   const std::uint64_t of_steps = links.sent_bytes(channel_);
   const SentBytes sent{.steps = of_steps, .background = links.sent_bytes() - of_steps};
   const StepNumber done(life_->step.value - 1);
+  life_->took = now - life_->step_begun;
   if (loss) {
     life_->recent.add(*loss, sent);
     member().tell_steps(life_->recent.figures());
@@ -178,7 +263,7 @@ void LockstepEngine::tell(std::optional<double> loss, Instant now) {
            .members = life_->members,
            .loss = loss.value_or(0),
            .sent = sent},
-          now - life_->step_begun);
+          life_->took);
   if (const auto recovery = life_->watch.stepped(done, now)) recovered(*recovery);
 }
 

@@ -4,6 +4,15 @@
 // sum of f32 numbers over all members that hold things (cluster/collective). When the view changes they come
 // to rest, report, and go on where the workload decides.
 //
+// If the engine saves, a run that is to end goes so (docs/protocols/checkpoint.md, "Stopping"):
+//
+//   a member is told     the sum of its next step counts the members that wish to halt
+//   that step is done    all members see the same count, and save what they hold
+//   its save lasts       a member says so in an exchange, and leaves when all have, or after 10 s
+//
+// The view changes no more, so nobody tells a member that another one is lost. If an exchange fails, or takes
+// too long, the member saves what it holds and leaves alone.
+//
 // Computing is done on the loop thread, so a step may take some 100 ms at most. Thread rule: the loop thread.
 #pragma once
 
@@ -42,10 +51,11 @@ class LockstepEngine : public MemberEngine {
       : MemberEngine(process), channel_(channel) {}
 
   struct Steps {
-    std::uint64_t all = 0;     // of the run; 0: there is no end
-    std::size_t elements = 1;  // that are summed in a step, >= 1
-    Duration pause = {};       // from the end of a step to the next
-    Duration least = {};       // from the beginning of a step to the next
+    std::optional<std::uint64_t> all = {};  // of the run; nothing: there is no end
+    std::size_t elements = 1;               // that are summed in a step, >= 1
+    Duration pause = {};                    // from the end of a step to the next
+    Duration least = {};                    // from the beginning of a step to the next
+    bool saves = false;                     // save() keeps what is held; false: a stopped run is lost
   };
   // Makes what the configuration describes, and forgets what an earlier life held.
   [[nodiscard]] virtual Result<Steps> prepare(const std::string& configuration) = 0;
@@ -69,6 +79,10 @@ class LockstepEngine : public MemberEngine {
   virtual void recovered(const FleetRecovery&) {}
   // Called when no step is left, and again in each view after that.
   [[nodiscard]] virtual Result<void> finish() { return {}; }
+  // The run ends before step `next`: keeps what this member holds. Handles its failures itself.
+  virtual void save(StepNumber) {}
+  // Whether what save() and finish() have kept is where it outlives this node. Asked now and then.
+  [[nodiscard]] virtual bool save_lasts() const { return true; }
 
   // Bytes of exchanges, over all lives, as links count them.
   [[nodiscard]] std::uint64_t exchanged_bytes() const { return exchanged_bytes_; }
@@ -90,8 +104,16 @@ class LockstepEngine : public MemberEngine {
     bool working = false;  // it takes part in the exchanges of `installed`
     std::optional<Instant> next_step;
     Instant step_begun;
+    Duration took;  // the last step
     RecoveryWatch watch;
     RecentSteps recent;
+    // The end.
+    std::optional<std::string> stop;    // why the run is to end, once this life was told
+    bool halting = false;               // has saved, and takes no further step
+    bool alone = false;                 // leaves as soon as its save lasts
+    bool halted = false;                // has told the others that its save lasts
+    bool left = false;                  // leaves, or has left
+    std::optional<Instant> look_again;  // when to ask again whether the save lasts, or to wait no longer
   };
 
   void begin(const cluster::LifeBegun& event, Instant now) final;
@@ -100,6 +122,7 @@ class LockstepEngine : public MemberEngine {
   void install(Instant now) final;
   void lost(net::PeerId peer, Instant now) final;
   void arrived(const net::Arrived& event, Instant now) final;
+  void stop(const std::string& reason, Instant now) final;
   void watch_change(std::uint64_t steps_replayed, Instant now);
   void begin_exchanges(Instant now);
   void begin_step(Instant now);
@@ -107,7 +130,15 @@ class LockstepEngine : public MemberEngine {
   void step_done(const Slices& sum, Instant now);
   void tell(std::optional<double> loss, Instant now);
   void no_step_left(Instant now);
-  [[nodiscard]] bool over() const { return life_->steps.all != 0 && life_->step.value >= life_->steps.all; }
+  void exchange(cluster::OperationId id, const cluster::Operation& operation, Slice given, Instant now);
+  void ask_to_halt(Instant now);
+  void halt(Instant now);
+  void halt_alone(Instant now);
+  void go_on_halting(Instant now);
+  void leave(Instant now);
+  [[nodiscard]] bool over() const { return life_->steps.all && life_->step.value >= *life_->steps.all; }
+  // The numbers that are summed in a step: the engine's, and how many members wish to halt.
+  [[nodiscard]] std::size_t summed() const { return life_->steps.elements + (life_->steps.saves ? 1 : 0); }
 
   const std::uint32_t channel_;
   std::uint64_t exchanged_bytes_ = 0;

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engines/run/lockstep_engine.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "simulation/fleet.h"
+
+namespace gossamer::engine {
+namespace {
+
+constexpr std::uint64_t kThings = 6;
+
+// What members of all machines do in a test.
+struct Wanted {
+  bool saves = true;
+  Duration pause = from_milliseconds(50);
+  std::optional<std::uint64_t> steps = {};
+  std::function<bool()> lasts = [] { return true; };
+};
+
+// Takes steps, and notes what it was told to save.
+class SavingEngine final : public LockstepEngine {
+ public:
+  SavingEngine(cluster::MemberProcess& process, Wanted wanted)
+      : LockstepEngine(process, 10), wanted_(std::move(wanted)) {}
+  [[nodiscard]] std::vector<CounterSample> counters() const override { return {}; }
+  [[nodiscard]] const std::vector<StepNumber>& saved() const { return saved_; }
+  [[nodiscard]] std::size_t held() const { return held_.size(); }
+  [[nodiscard]] int finished() const { return finished_; }
+
+ private:
+  Result<Steps> prepare(const std::string&) override {
+    return Steps{.all = wanted_.steps, .elements = 2, .pause = wanted_.pause, .saves = wanted_.saves};
+  }
+  [[nodiscard]] std::vector<std::uint64_t> things() const override { return {held_.begin(), held_.end()}; }
+  Result<GoOn> take_on(const membership::Install& installed, StepNumber next) override {
+    held_.clear();
+    for (const membership::Holding& holding : installed.holdings()) {
+      if (NodeId(holding.node()) == member().self().node) held_.insert(holding.thing());
+    }
+    return GoOn{.step = read_step(installed.decision()).value_or(next)};
+  }
+  void form(StepNumber, std::span<float> input, Instant) override {
+    EXPECT_EQ(input.size(), 2U);
+    input[1] = static_cast<float>(held_.size());
+  }
+  Result<std::optional<double>> apply(StepNumber, std::span<const float> sum) override {
+    EXPECT_EQ(sum.size(), 2U);
+    EXPECT_EQ(sum[1], static_cast<float>(kThings));
+    return std::optional<double>();
+  }
+  void applied(const MemberStep&, Duration) override {}
+  Result<void> finish() override {
+    ++finished_;
+    return {};
+  }
+  void save(StepNumber next) override { saved_.push_back(next); }
+  [[nodiscard]] bool save_lasts() const override { return wanted_.lasts(); }
+
+  const Wanted wanted_;
+  std::set<std::uint64_t> held_;
+  std::vector<StepNumber> saved_;
+  int finished_ = 0;
+};
+
+class LockstepEngineTest : public ::testing::Test {
+ protected:
+  // Members whose links have 10 ms of delay.
+  void begin(std::size_t members, const Wanted& wanted, std::uint64_t seed = 1) {
+    workload_.emplace(LockstepWorkload::Options{.things = kThings, .thing_bytes = 8});
+    fleet_.emplace(simulation::Fleet::Options{
+        .workload = *workload_, .tracks = workload_->tracks(), .first_members = members, .seed = seed});
+    for (std::size_t i = 0; i < members; ++i) {
+      fleet_->join({.make_engine = [wanted](cluster::MemberProcess& process) {
+        return std::make_unique<SavingEngine>(process, wanted);
+      }});
+    }
+    fleet_->run_for(5);
+    ASSERT_EQ(fleet_->failure(), std::nullopt);
+  }
+  [[nodiscard]] const SavingEngine& engine(const std::string& machine) {
+    return static_cast<const SavingEngine&>(fleet_->member(machine).engine());
+  }
+  [[nodiscard]] bool all_done() {
+    for (const auto& [machine, member] : fleet_->members()) {
+      if (!member->done()) return false;
+    }
+    return true;
+  }
+
+  std::optional<LockstepWorkload> workload_;
+  std::optional<simulation::Fleet> fleet_;
+};
+
+// Claim: members of a run that is stopped at any moment save before the same step, once, and leave. A member
+// that holds nothing saves nothing.
+TEST_F(LockstepEngineTest, StoppedMembersSaveTheSameStep) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    begin(1 + seed % 8, {.pause = from_milliseconds(seed % 3 == 0 ? 0 : 50)}, seed);
+    fleet_->run_for(0.01 * static_cast<double>(seed));
+    fleet_->stop("somebody said so");
+    fleet_->run_for(2);
+    EXPECT_TRUE(all_done()) << "seed " << seed;
+    EXPECT_EQ(fleet_->failure(), std::nullopt);
+    std::set<StepNumber> saved;
+    for (const auto& [machine, member] : fleet_->members()) {
+      const auto& own = engine(machine).saved();
+      EXPECT_EQ(own.size(), engine(machine).held() > 0 ? 1U : 0U) << machine << ", seed " << seed;
+      saved.insert(own.begin(), own.end());
+    }
+    EXPECT_EQ(saved.size(), 1U) << "seed " << seed;
+    EXPECT_GT(saved.begin()->value, 10U);
+  }
+}
+
+// Claim: an engine that saves nothing leaves at once.
+TEST_F(LockstepEngineTest, LeavesAtOnceWithNothingToSave) {
+  begin(3, {.saves = false, .pause = from_seconds(60)});
+  fleet_->stop("somebody said so");
+  fleet_->run_for(1);
+  EXPECT_TRUE(all_done());
+  EXPECT_TRUE(engine("m1").saved().empty());
+}
+
+// Claim: no member leaves before its save lasts. They leave soon after.
+TEST_F(LockstepEngineTest, StaysUntilItsSaveLasts) {
+  bool lasts = false;
+  begin(3, {.lasts = [&lasts] { return lasts; }});
+  fleet_->stop("somebody said so");
+  fleet_->run_for(30);
+  for (const auto& [machine, member] : fleet_->members()) EXPECT_FALSE(member->done()) << machine;
+  lasts = true;
+  fleet_->run_for(1);
+  EXPECT_TRUE(all_done());
+  for (const char* const machine : {"m1", "m2", "m3"}) EXPECT_EQ(engine(machine).saved().size(), 1U);
+}
+
+// Claim: a run ends though a member is lost while it halts: killed, silent, or before it has heard of the
+// stop. The others save what they hold, each once, and leave.
+TEST_F(LockstepEngineTest, LostMemberDoesNotStopTheEnd) {
+  for (const double after : {-0.3, -0.05, 0.0, 0.01, 0.02, 0.03, 0.05, 0.1}) {
+    for (const bool silent : {false, true}) {
+      bool lasts = false;
+      begin(4, {.lasts = [&lasts] { return lasts; }}, 7);
+      const auto lose = [&] { silent ? fleet_->pause_for("m2", from_seconds(1000)) : fleet_->kill("m2"); };
+      if (after < 0) lose();
+      fleet_->run_for(after < 0 ? -after : 0);
+      fleet_->stop("somebody said so");
+      fleet_->run_for(after < 0 ? 0 : after);
+      if (after >= 0) lose();
+      fleet_->run_for(5);
+      lasts = true;
+      fleet_->run_for(60);
+      for (const char* const machine : {"m1", "m3", "m4"}) {
+        EXPECT_TRUE(fleet_->member(machine).done())
+            << machine << " after " << after << (silent ? " silent" : "");
+        EXPECT_EQ(engine(machine).saved().size(), 1U) << machine << " after " << after;
+      }
+    }
+  }
+}
+
+// Claim: after the last step members are quiet. Stopped then, they save nothing more, and leave once what
+// they have finished lasts.
+TEST_F(LockstepEngineTest, FinishedMembersSaveNothing) {
+  bool lasts = false;
+  begin(3, {.pause = {}, .steps = 20, .lasts = [&lasts] { return lasts; }});
+  fleet_->run_for(5);
+  fleet_->stop("the network is trained");
+  fleet_->run_for(5);
+  EXPECT_FALSE(all_done());
+  lasts = true;
+  fleet_->run_for(1);
+  EXPECT_TRUE(all_done());
+  for (const char* const machine : {"m1", "m2", "m3"}) {
+    EXPECT_TRUE(engine(machine).saved().empty());
+    EXPECT_EQ(engine(machine).finished(), 1);
+  }
+}
+
+// Claim: a run whose steps are counted may have none; without a count it has no end.
+TEST_F(LockstepEngineTest, NoStepsAreAnEndToo) {
+  begin(2, {.steps = 0});
+  EXPECT_EQ(engine("m1").step(), StepNumber(0));
+  EXPECT_EQ(engine("m1").finished(), 1);
+  begin(2, {});
+  EXPECT_GT(engine("m1").step()->value, 20U);
+  EXPECT_EQ(engine("m1").finished(), 0);
+}
+
+}  // namespace
+}  // namespace gossamer::engine
