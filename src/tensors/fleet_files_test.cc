@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <functional>
 
 #include "host/api/files.h"
 #include "host/sim/disk.h"
@@ -36,12 +37,13 @@ class FleetFilesTest : public ::testing::Test {
     ASSERT_TRUE(write_fleet_file(disk_, kCheckpoints, NodeId(node), info(step), tensors).ok());
   }
   Result<std::optional<FleetFiles>> open(StepNumber step, std::string_view fingerprint = kRun) {
-    const auto note = [this](std::string_view name, EventFields) { events_.emplace_back(name); };
-    return open_fleet_files(disk_, kCheckpoints, fingerprint, step, note);
+    return open_fleet_files(disk_, kCheckpoints, fingerprint, step, note_);
   }
 
   host::SimDisk disk_;
   std::vector<std::string> events_;
+  const std::function<void(std::string_view, EventFields)> note_ =
+      [this](std::string_view name, EventFields) { events_.emplace_back(name); };
 };
 
 // Files are known by their names. A file that was never finished belongs to its step, too, and is no file of
@@ -82,6 +84,28 @@ TEST_F(FleetFilesTest, OpensWhatCanBeRead) {
   EXPECT_THAT(events_, ElementsAre("checkpoint_damaged"));
   ASSERT_TRUE(write_run_record(disk_, kCheckpoints, info(kStep, 2.5)).ok());
   EXPECT_EQ((*open(kStep))->info.cost.train_seconds, 2.5);
+}
+
+// A section is taken from the first file that has it undamaged. The damaged ones are told.
+TEST_F(FleetFilesTest, FindsAnUndamagedSection) {
+  for (const std::uint64_t node : {3, 4}) write(node, kStep);
+  const std::string name = (*open(kStep))->files[0].names().at(0);
+  const std::string first = std::string(kCheckpoints) + "/step-000000000012.3.part";
+  const auto damage = [this](const std::string& path) {
+    std::string bytes = *host::read_text(disk_, path);
+    bytes[64] = static_cast<char>(~bytes[64]);
+    ASSERT_TRUE(host::replace_file(disk_, path, bytes).ok());
+  };
+  const auto find = [this](const std::string& section) {
+    const auto files = open(kStep);
+    return fleet_section((*files)->files, section, note_).ok();
+  };
+  damage(first);
+  EXPECT_TRUE(find(name));
+  EXPECT_THAT(events_, ElementsAre("checkpoint_damaged"));
+  EXPECT_FALSE(find("another"));
+  damage(std::string(kCheckpoints) + "/step-000000000012.4.part");
+  EXPECT_FALSE(find(name));
 }
 
 // Files of another run are refused.

@@ -5,11 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <cstring>
+#include <functional>
 
 #include "commands/run/led_configuration.h"
 #include "commands/run/member_files.h"
 #include "engines/run/lockstep_workload.h"
+#include "host/api/files.h"
 #include "run/test_machine.h"
 #include "tensors/fleet_files.h"
 
@@ -32,8 +33,8 @@ const settings::KeyTable<NoKeys>& no_keys() {
 // A run of 20 steps whose state are the sections "a" and "b", four bytes each.
 class TwoSections final : public SectionedTraining {
  public:
-  TwoSections(const TrainingPlace& place, const std::optional<LeadOptions>& lead)
-      : SectionedTraining(place, "two", lead) {}
+  TwoSections(const TrainingPlace& place, const std::optional<LeadOptions>& lead, std::uint64_t steps = 20)
+      : SectionedTraining(place, "two", lead), steps_(steps) {}
   [[nodiscard]] settings::Values config() const override { return no_keys().defaults(); }
   [[nodiscard]] TrainingFacts facts() const override { return {.batch = 2, .samples = 40}; }
   Result<void> save() override { return {}; }
@@ -46,7 +47,7 @@ class TwoSections final : public SectionedTraining {
  private:
   Result<void> load() override { return {}; }
   [[nodiscard]] Sections sections() const override {
-    return {.names = {"a", "b"}, .most_bytes = 8, .steps = 20, .fingerprint = "f"};
+    return {.names = {"a", "b"}, .most_bytes = 8, .steps = steps_, .data = "numbers.txt", .fingerprint = "f"};
   }
   Result<void> supply(node::Supply&) const override { return {}; }
   [[nodiscard]] Led workload(StepNumber start) const override {
@@ -55,6 +56,8 @@ class TwoSections final : public SectionedTraining {
             .tracks = {},
             .configuration = {}};
   }
+
+  const std::uint64_t steps_;
 };
 
 class SectionedTrainingTest : public ::testing::Test {
@@ -73,7 +76,10 @@ class SectionedTrainingTest : public ::testing::Test {
   // What a member of that number has, told as the lead tells it.
   MemberFiles member(std::uint64_t node, Led& led, bool elsewhere = false) {
     node::Supplied supplied{.supply = *led.supply, .elsewhere = elsewhere};
-    if (elsewhere) supplied.supply.deliver = "/elsewhere";
+    if (elsewhere) {
+      supplied.supply.directory = paths_.checkpoints();  // it got the files into a directory of its own
+      supplied.supply.deliver = "/elsewhere";
+    }
     MemberFiles files(machine_.disk, supplied, NodeId(node));
     EXPECT_TRUE(files.begin(*read_led_configuration(led.configuration)).ok());
     return files;
@@ -81,9 +87,40 @@ class SectionedTrainingTest : public ::testing::Test {
   static std::array<tensors::NamedTensor, 1> section(const char* name, std::array<char, 4>& bytes) {
     return {tensors::NamedTensor{name, std::as_writable_bytes(std::span(bytes))}};
   }
+  // Two members save both sections before each of these steps.
+  void save_both(TwoSections& training, const std::vector<std::uint64_t>& steps) {
+    auto led = training.lead({.members = 2, .one_machine = true, .start = {}});
+    for (const std::uint64_t step : steps) {
+      member(1, *led).save(StepNumber(step), section("a", first_));
+      member(2, *led).save(StepNumber(step), section("b", second_));
+    }
+  }
+  // Spoils the first section of a file.
+  void damage(const std::string& name, const std::string& directory = "/runs/two/checkpoints") {
+    const std::string path = directory + "/" + name;
+    std::string bytes = *host::read_text(machine_.disk, path);
+    bytes[64] = '\xff';
+    ASSERT_TRUE(host::replace_file(machine_.disk, path, bytes).ok());
+  }
+  [[nodiscard]] std::vector<std::uint64_t> steps_there() {
+    std::vector<std::uint64_t> steps;
+    const auto files = tensors::list_fleet_files(machine_.disk, paths_.checkpoints());
+    for (const auto& [step, names] : *files) steps.push_back(step.value);
+    return steps;
+  }
+  [[nodiscard]] static std::string text_at_start(const MemberFiles& files, const std::string& section) {
+    const auto bytes = files.at_start(section);
+    if (!bytes.ok()) return bytes.error().message();
+    return bytes->has_value() ? std::string(reinterpret_cast<const char*>((*bytes)->data()), (*bytes)->size())
+                              : "none";
+  }
 
   run::testing::SimMachine machine_;
   const run::NodeHost host_ = machine_.host();
+  std::vector<std::string> told_;
+  const std::function<void(std::string_view, EventFields)> note_ =
+      [this](std::string_view event, EventFields) { told_.emplace_back(event); };
+  const std::function<void(const engine::TrainProgress&)> no_step_ = [](const auto&) {};
   const std::function<bool()> never_ = [] { return false; };
   const run::RunPaths paths_{"/runs/two"};
   std::array<char, 4> first_{'w', 'x', 'y', 'z'};
@@ -113,9 +150,98 @@ TEST_F(SectionedTrainingTest, BeginsWithTheNewestWholeCheckpoint) {
   auto again = training.lead({.members = 2, .one_machine = true, .start = StepNumber(8)});
   ASSERT_TRUE(again.ok());
   EXPECT_THAT(again->supply->files, IsEmpty());
-  const auto bytes = member(3, *again).at_start("b");
-  EXPECT_EQ(std::memcmp(bytes.data(), second_.data(), 4), 0);
-  EXPECT_THAT(member(3, *again).at_start("c"), IsEmpty());
+  EXPECT_EQ(text_at_start(member(3, *again), "b"), "1234");
+  EXPECT_EQ(member(3, *again).at_start("c").error().kind, ErrorKind::kBadData);
+  EXPECT_FALSE(member(3, *led).at_start("b")->has_value());
+}
+
+// A damaged section is no section. It is told, and the run goes on from the checkpoint before, whose sections
+// are all good. A section that another file has undamaged costs nothing.
+TEST_F(SectionedTrainingTest, DamagedSectionsCostOneCheckpoint) {
+  TwoSections training(place(), LeadOptions());
+  save_both(training, {4, 8});
+  damage("step-000000000008.1.part");
+  const auto start = training.find_start(note_);
+  ASSERT_TRUE(start.ok()) << start.error().message();
+  EXPECT_EQ(start->from.next_step, StepNumber(4));
+  EXPECT_THAT(told_, ElementsAre("checkpoint_damaged"));
+  EXPECT_EQ(steps_there(), (std::vector<std::uint64_t>{4}));
+  auto led = training.lead({.members = 2, .one_machine = true, .start = StepNumber(4)});
+  member(3, *led).save(StepNumber(8), section("a", first_));
+  member(4, *led).save(StepNumber(8), section("a", first_));
+  member(5, *led).save(StepNumber(8), section("b", second_));
+  damage("step-000000000008.3.part");
+  EXPECT_EQ(training.find_start(note_)->from.next_step, StepNumber(8));
+}
+
+// A member that finds the checkpoint of its beginning damaged or gone does not begin without it.
+TEST_F(SectionedTrainingTest, MembersBeginWithNoDamagedCheckpoint) {
+  TwoSections training(place(), LeadOptions());
+  save_both(training, {4});
+  auto led = training.lead({.members = 2, .one_machine = true, .start = StepNumber(4)});
+  damage("step-000000000004.2.part");
+  EXPECT_EQ(text_at_start(member(1, *led), "a"), "wxyz");
+  EXPECT_EQ(member(1, *led).at_start("b").error().kind, ErrorKind::kBadData);
+  ASSERT_TRUE(machine_.disk.remove_all(paths_.checkpoints()).ok());
+  MemberFiles files(machine_.disk, {.supply = *led->supply}, NodeId(1));
+  const auto begun = files.begin(*read_led_configuration(led->configuration));
+  ASSERT_FALSE(begun.ok());
+  EXPECT_EQ(begun.error().kind, ErrorKind::kBadData);
+}
+
+// The checkpoint that a run began with may have other members' sections. None of them is written over.
+TEST_F(SectionedTrainingTest, TheStartIsNotWrittenOver) {
+  TwoSections training(place(), LeadOptions());
+  save_both(training, {4});
+  auto led = training.lead({.members = 2, .one_machine = true, .start = StepNumber(4)});
+  member(1, *led).save(StepNumber(4), section("b", second_));
+  EXPECT_EQ(training.find_start(nobody)->from.next_step, StepNumber(4));
+}
+
+// A checkpoint that cannot be looked at is kept, and so are all others: the run does not begin.
+TEST_F(SectionedTrainingTest, KeepsWhatItCannotRead) {
+  TwoSections training(place(), LeadOptions());
+  save_both(training, {4, 8});
+  auto led = training.lead({.members = 1, .one_machine = true, .start = {}});
+  member(1, *led).save(StepNumber(16), section("a", first_));
+  const tensors::CheckpointInfo other{
+      .next_step = StepNumber(12), .run_id = "r", .config_fingerprint = "another"};
+  ASSERT_TRUE(
+      tensors::write_fleet_file(machine_.disk, paths_.checkpoints(), NodeId(1), other, section("a", first_))
+          .ok());
+  const auto refused = training.find_start(nobody);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().kind, ErrorKind::kUsage);
+  EXPECT_EQ(refused.error().what, "the checkpoint belongs to another configuration or other data");
+  EXPECT_EQ(steps_there(), (std::vector<std::uint64_t>{4, 8, 12, 16}));
+  // Whatever operation fails, nothing is lost that was whole.
+  ASSERT_TRUE(machine_.disk.remove_all(paths_.checkpoints() + "/step-000000000012.1.part").ok());
+  for (std::uint64_t failing = 0; failing < 6; ++failing) {
+    machine_.disk.restart_count({.fail_at_operation = failing});
+    const auto start = training.find_start(nobody);
+    machine_.disk.restart_count({});
+    if (!start.ok()) {
+      EXPECT_THAT(steps_there(), ElementsAre(4, 8, 16)) << failing;
+    }
+  }
+  EXPECT_EQ(training.find_start(nobody)->from.next_step, StepNumber(8));
+}
+
+// The finished run is taken from its last checkpoint, with the loss that its record has, once that was
+// written with all that was told.
+TEST_F(SectionedTrainingTest, TakesATrainedCheckpoint) {
+  TwoSections training(place(), LeadOptions());
+  save_both(training, {20});
+  EXPECT_FALSE(*training.keep_trained(
+      {.next_step = StepNumber(20), .run_id = "r", .config_fingerprint = {}, .losses = {80, 84}}));
+  TwoSections again(place(), LeadOptions());
+  EXPECT_TRUE(again.find_start(nobody)->trained);
+  const auto done = again.take_trained({.on_step = no_step_, .stop_requested = never_, .events = note_});
+  ASSERT_TRUE(done.ok()) << done.error().message();
+  EXPECT_TRUE(done->all);
+  EXPECT_EQ(done->final_loss, 82.0);
+  EXPECT_EQ(again.parts(), 2U);
+  EXPECT_EQ(again.section("a"), "wxyz");
 }
 
 // Members elsewhere get the checkpoint as they get data, and deliver theirs.
@@ -148,6 +274,45 @@ TEST_F(SectionedTrainingTest, TakesADeliveredResult) {
   EXPECT_EQ(training.section("b"), "1234");
   training.finished();
   EXPECT_FALSE(*machine_.disk.exists(paths_.parts()));
+}
+
+// A damaged result is none, so that the run goes on from a checkpoint instead.
+TEST_F(SectionedTrainingTest, ADamagedResultIsNone) {
+  TwoSections training(place(), LeadOptions());
+  auto led = training.lead({.members = 2, .one_machine = true, .start = {}});
+  ASSERT_TRUE(member(1, *led).deliver(section("a", first_)).ok());
+  ASSERT_TRUE(member(2, *led).deliver(section("b", second_)).ok());
+  damage("step-000000000020.2.part", paths_.parts());
+  EXPECT_TRUE(*training.delivered(2));
+  const auto taken = training.take_delivered();
+  ASSERT_FALSE(taken.ok());
+  EXPECT_EQ(taken.error().kind, ErrorKind::kBadData);
+  EXPECT_EQ(training.parts(), 0U);
+}
+
+// A member elsewhere has saved for good once its files are gone to the coordinator.
+TEST_F(SectionedTrainingTest, SavedElsewhereLastsOnceBrought) {
+  TwoSections training(place(), LeadOptions());
+  auto led = training.lead({.members = 1, .one_machine = false, .start = {}});
+  ASSERT_TRUE(machine_.disk.make_directories("/elsewhere").ok());
+  MemberFiles files = member(3, *led, true);
+  EXPECT_TRUE(files.lasts());
+  files.save(StepNumber(8), section("a", first_));
+  EXPECT_FALSE(files.lasts());
+  ASSERT_TRUE(machine_.disk.remove_all("/elsewhere/step-000000000008.3.part").ok());
+  EXPECT_TRUE(files.lasts());
+  MemberFiles here = member(1, *led);
+  here.save(StepNumber(8), section("a", first_));
+  EXPECT_TRUE(here.lasts());
+}
+
+// Data without a step are refused by their name: the run would have nothing to do.
+TEST_F(SectionedTrainingTest, NeedsAStep) {
+  TwoSections training(place(), LeadOptions(), 0);
+  const auto refused = training.prepare();
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().kind, ErrorKind::kBadData);
+  EXPECT_EQ(refused.error().where, "numbers.txt");
 }
 
 // A run without members is refused before its first step.
