@@ -151,6 +151,23 @@ def _knows(path, engine):
     return path.startswith(("src/commands/", f"{ENGINES}{engine}/", f"src/simulation/{engine}/"))
 
 
+TOY = "tests/toy/"  # an engine that shows what the shared rooms are enough for
+COMMANDS = "src/commands/"
+SHARED_COMMANDS = (f"{COMMANDS}engines.h", f"{COMMANDS}engine/", f"{COMMANDS}run/")  # those of every engine
+
+
+def check_toy(tree):
+    """The toy engine includes shared rooms alone: no engine of the product, and no command of one."""
+    for path in tree.paths(*CODE, under=(TOY,)):
+        for number, include, target in includes(tree, path):
+            target = target or ""
+            own = target.startswith(COMMANDS) and not target.startswith(SHARED_COMMANDS)
+            if own or target.startswith(("src/learn/", "src/simulation/")) or _engine_of(target):
+                yield Finding(path, number, "engines",
+                              f'"{include}": {TOY} includes shared rooms alone, of commands '
+                              f'{", ".join(SHARED_COMMANDS)}; move what every engine needs there')
+
+
 def check_engines(tree):
     """Only commands and an engine's own simulation know an engine, and no engine knows another."""
     for path in tree.paths(*CODE, under=("src/", "apps/", "bench/", "examples/", "tools/")):
@@ -189,4 +206,4 @@ def check_namespaces(tree):
                               f"namespace gossamer::{name} in {room}; code of this folder stands in {wanted}")
 
 
-RULES = (check_table, check_includes, check_circles, check_engines, check_namespaces)
+RULES = (check_table, check_includes, check_circles, check_engines, check_toy, check_namespaces)

@@ -145,6 +145,20 @@ class EnginesTest(unittest.TestCase):
         self.assertIn('src/node/x.h:1: engines: "engines/sparse/a.h": only src/commands/, src/engines/sparse/ and',
                       self.found("src/node/x.h", "engines/sparse/a.h")[0])
 
+    # The toy engine includes what every engine shares, and itself.
+    def test_toy(self):
+        shared = ("src/engines/run/c.h", "src/commands/engines.h", "src/commands/engine/training.h", "src/commands/run/x.h",
+                  "src/host/api/disk.h", "apps/cli/run_main.h", "tests/toy/toy.h")
+        own = ("src/engines/sparse/a.h", "src/engines/check/b.h", "src/commands/train/x.h", "src/commands/train_fleet/x.h",
+               "src/commands/lead.h", "src/learn/model.h", "src/simulation/fleet.h")
+        for header in shared + own:
+            found = messages(layers.check_toy, tree(files={
+                header: "", "tests/toy/main.cc": f'#include "{header.removeprefix("src/")}"\n'}))
+            self.assertEqual(len(found), header in own, header)
+        self.assertIn('tests/toy/main.cc:1: engines: "simulation/fleet.h": tests/toy/ includes shared rooms alone', found[0])
+        self.assertEqual(messages(layers.check_toy, tree(files={
+            "src/engines/sparse/a.h": "", "tests/other/main.cc": '#include "engines/sparse/a.h"\n'})), [])
+
     # Code stands in the namespace of its folder, the longest one that is known; forward declarations of others are free.
     def test_namespaces(self):
         found = messages(layers.check_namespaces, tree(files={
