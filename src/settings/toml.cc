@@ -165,8 +165,12 @@ Result<std::vector<KeySetting>> read_settings(const Keys& keys, std::string_view
                                               std::string_view file) {
   const auto parsed = parse_toml(text, file);
   if (!parsed.ok()) return parsed.error();
+  return read_settings(keys, *parsed);
+}
+
+Result<std::vector<KeySetting>> read_settings(const Keys& keys, const TomlTable& table) {
   Reader reader{.keys = keys};
-  if (auto done = reader.table(*parsed, ""); !done.ok()) return done.error();
+  if (auto done = reader.table(table, ""); !done.ok()) return done.error();
   return std::move(reader.settings);
 }
 

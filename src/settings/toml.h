@@ -52,6 +52,8 @@ struct TomlEntry {
 // are checked when a setting is applied. A removed key with the value that all runs have now is left out.
 [[nodiscard]] Result<std::vector<KeySetting>> read_settings(const Keys& keys, std::string_view text,
                                                             std::string_view file);
+// The same of a text that is parsed.
+[[nodiscard]] Result<std::vector<KeySetting>> read_settings(const Keys& keys, const TomlTable& table);
 
 // A configuration with the settings of a TOML text, otherwise as it is from the start.
 template <class Config>
