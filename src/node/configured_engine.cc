@@ -6,10 +6,18 @@
 #include <algorithm>
 #include <variant>
 
+#include "base/check.h"
 #include "base/printable.h"
 #include "cluster/control/view.h"
 
 namespace gossamer::node {
+
+ConfiguredEngine::ConfiguredEngine(host::Disk& disk, cluster::MemberProcess& process, Options options)
+    : disk_(disk), process_(process), options_(std::move(options)) {
+  std::set<std::string> words;
+  for (const Kind& kind : options_.kinds)
+    CHECK(words.insert(run_words(kind.name, kind.needs)).second, kind.name);
+}
 
 void ConfiguredEngine::on(const cluster::ProcessEvent& event, Instant now) {
   follow_links();

@@ -49,9 +49,8 @@ class ConfiguredEngine final : public cluster::Engine {
     MemberSupply::Options supply = {};
   };
 
-  // Disk and process outlive it.
-  ConfiguredEngine(host::Disk& disk, cluster::MemberProcess& process, Options options)
-      : disk_(disk), process_(process), options_(std::move(options)) {}
+  // Disk and process outlive it. No two kinds have the same name and the same needs.
+  ConfiguredEngine(host::Disk& disk, cluster::MemberProcess& process, Options options);
 
   void on(const cluster::ProcessEvent& event, Instant now) override;
   void tick(Instant now) override;

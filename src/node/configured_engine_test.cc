@@ -107,6 +107,23 @@ TEST_F(ConfiguredEngineTest, RefusesAnotherNeed) {
   EXPECT_THAT(with.fleet.failure().value_or(""), HasSubstr("'supply-2 check gossamer 7.8'"));
 }
 
+// Two engines of one name are a mistake of the program: the first would do runs of the second in silence.
+// With other needs it is another word of the configuration.
+TEST_F(ConfiguredEngineTest, KindsHaveNamesOfTheirOwn) {
+  Fleet one(disk_, "check");
+  const auto made = [&](Needs needs) {
+    one.fleet.join({.make_engine = [&, needs](cluster::MemberProcess& process) {
+      return std::make_unique<ConfiguredEngine>(
+          disk_, process,
+          ConfiguredEngine::Options{
+              .kinds = {{.name = "check", .make = {}}, {.name = "check", .needs = needs, .make = {}}},
+              .program = "gossamer 1.2"});
+    }});
+  };
+  made(Needs::kSupply);
+  EXPECT_DEATH(made(Needs::kNothing), "CHECK failed: words.insert.*check");
+}
+
 // A member with the coordinator's files uses them where they lie, and nothing of its own.
 TEST_F(ConfiguredEngineTest, FilesMayBeInPlace) {
   Supply supply = some_directories();
