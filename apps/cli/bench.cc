@@ -20,18 +20,6 @@
 namespace gossamer::cli {
 namespace {
 
-std::string to_text(const commands::BenchSparseStepResult& r) {
-  const sparse::LearnerPhases& p = r.phases_ms;
-  return fmt::format(
-      "{:.2f} ms a step, {:.2f} ms CPU; {:.0f} active rows, {:.0f} features, {} parameters, peak memory {}\n"
-      "phases (ms): select {:.2f}, embed {:.2f}, positives {:.2f}, forward {:.2f}, reduce {:.2f}, weights "
-      "{:.2f}, "
-      "dense {:.2f}, embedding {:.2f}, waiting {:.2f}\n",
-      r.wall_ms_per_step, r.cpu_ms_per_step, r.active_rows, r.unique_features, run::human_count(r.parameters),
-      human_bytes(r.peak_rss_bytes), p.select, p.embed, p.positives, p.forward, p.reduce, p.weights, p.dense,
-      p.embedding, p.waiting);
-}
-
 std::string to_text(const commands::BenchSparseSearchResult& r) {
   return fmt::format(
       "{:.3f} ms a query in blocks, {:.3f} ms CPU, {:.0f} % of the rows multiplied; "

@@ -18,7 +18,7 @@ TEST(NeededKey, IsNamedWhereItIsMissing) {
   ASSERT_FALSE(missing.ok());
   EXPECT_EQ(missing.error().kind, ErrorKind::kUsage);
   EXPECT_EQ(missing.error().message(),
-            "data is missing: expected data=VALUE: path of the records; add data=VALUE");
+            "data is missing; expected data=VALUE: path of the records; add data=VALUE");
   EXPECT_TRUE(needed(keys.values({.data = "x"}), "data").ok());
 }
 

@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "base/human_bytes.h"
 #include "base/rng.h"
 #include "commands/bench/bench_options.h"
 #include "engines/sparse/config/config.h"
@@ -257,6 +258,18 @@ std::string to_json(const BenchSparseStepResult& result, const BenchSparseStep& 
   measured.negatives = drawn(options);
   json["options"] = bench_options_json(bench_sparse_step_keys().values(measured));
   return json.dump();
+}
+
+std::string to_text(const BenchSparseStepResult& r) {
+  const sparse::LearnerPhases& p = r.phases_ms;
+  return fmt::format(
+      "{:.2f} ms a step, {:.2f} ms CPU; {:.0f} active rows, {:.0f} features, {} parameters, peak memory {}\n"
+      "phases (ms): select {:.2f}, embed {:.2f}, positives {:.2f}, forward {:.2f}, reduce {:.2f}, weights "
+      "{:.2f}, "
+      "dense {:.2f}, embedding {:.2f}, waiting {:.2f}\n",
+      r.wall_ms_per_step, r.cpu_ms_per_step, r.active_rows, r.unique_features, run::human_count(r.parameters),
+      human_bytes(r.peak_rss_bytes), p.select, p.embed, p.positives, p.forward, p.reduce, p.weights, p.dense,
+      p.embedding, p.waiting);
 }
 
 }  // namespace gossamer::commands

@@ -61,5 +61,7 @@ struct BenchSparseStepResult {
 // The result with the options it was measured at.
 [[nodiscard]] std::string to_json(const BenchSparseStepResult& result, const BenchSparseStep& options,
                                   const run::NodeHost& host);
+// The result for people, in two lines.
+[[nodiscard]] std::string to_text(const BenchSparseStepResult& result);
 
 }  // namespace gossamer::commands
