@@ -54,7 +54,7 @@ Result<void> RunLog::continue_at(std::uint64_t step) {
 void RunLog::metric(const MetricLine& line) {
   Json json = {{"step", line.step}, {"epoch", line.epoch}, {"loss", line.loss}, {"lr", line.learning_rate}};
   if (line.samples_per_second) json["samples_per_second"] = *line.samples_per_second;
-  json["active_rows"] = line.active_rows;
+  if (line.active_rows) json["active_rows"] = *line.active_rows;
   append(metrics_, files_.metrics, json.dump() + "\n");
   curve_.push_back({.step = line.step, .loss = line.loss, .learning_rate = line.learning_rate});
 }

@@ -29,8 +29,8 @@ struct MetricLine {
   double epoch = 0;
   double loss = 0;  // mean since the line before
   double learning_rate = 0;
-  std::optional<double> samples_per_second = std::nullopt;  // left out where it is not known
-  std::uint64_t active_rows = 0;
+  std::optional<double> samples_per_second = {};  // nothing: left out
+  std::optional<std::uint64_t> active_rows = {};  // nothing: left out
 };
 
 class RunLog {

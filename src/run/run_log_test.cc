@@ -41,6 +41,20 @@ TEST(RunLog, WritesJsonLines) {
   EXPECT_EQ(event["time"], host::SimClock::kWallStart);
 }
 
+// The active rows of a step stand in its line, even if they are 0. An engine without such has none there.
+TEST(RunLog, LeavesOutWhatAnEngineDoesNotHave) {
+  host::SimDisk disk;
+  const host::SimClock clock;
+  RunLog log(disk, clock, files());
+  ASSERT_TRUE(log.continue_at(0).ok());
+  log.metric({.step = 1, .active_rows = 0});
+  log.metric({.step = 2});
+  EXPECT_EQ(
+      *host::read_text(disk, "metrics.jsonl"),
+      "{\"step\":1,\"epoch\":0.0,\"loss\":0.0,\"lr\":0.0,\"samples_per_second\":0.0,\"active_rows\":0}\n"
+      "{\"step\":2,\"epoch\":0.0,\"loss\":0.0,\"lr\":0.0,\"samples_per_second\":0.0}\n");
+}
+
 // A log that continues at a step drops later lines and a torn last one. The file then reads like that
 // of a run that was never stopped.
 TEST(RunLog, ContinuesWithoutDoubleLines) {

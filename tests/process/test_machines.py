@@ -306,7 +306,7 @@ class Machines(test_training.WithData):
     def test_killed_after_the_last_step(self):
         steps = 300
         want, want_weights = self.train_alone(steps)
-        for moment in ("the network is trained", "writing the model", "reading test records"):
+        for moment in ("all steps are done", "writing the model", "reading test records"):
             with self.subTest(moment=moment):
                 leader = self.lead(steps=steps, first=2)
                 for name in ("one", "two"):

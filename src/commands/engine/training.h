@@ -137,6 +137,8 @@ class LedTraining {
     std::uint64_t samples = 1;    // of an epoch
     std::size_t checkpoints = 1;  // whole ones that are kept, >= 1
     double load_seconds = 0;
+    // As in TrainProgress, of all steps: members do not tell it.
+    std::optional<std::uint64_t> active_rows = {};
   };
   // Where members begin. `trained`: a checkpoint has the result, and no member is needed.
   struct Start {

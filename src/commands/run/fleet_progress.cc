@@ -90,6 +90,7 @@ void FleetProgress::tell(const StepLoss& one, bool just_done) {
                   .epoch = static_cast<double>(samples) / static_cast<double>(facts_.samples),
                   .loss = one.loss,
                   .learning_rate = training_.learning_rate(one.step),
+                  .active_rows = facts_.active_rows,
                   .just_done = just_done});
 }
 

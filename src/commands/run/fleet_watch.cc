@@ -36,7 +36,7 @@ std::optional<std::string> FleetWatch::over() {
   if (!delivered.ok()) {
     fail(delivered.error());
   } else if (*delivered) {
-    over_ = "the network is trained";
+    over_ = "all steps are done";
   } else if (own_ != nullptr) {
     look_at_own();
   }

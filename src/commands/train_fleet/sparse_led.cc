@@ -58,7 +58,8 @@ LedTraining::Facts SparseLed::led_facts() const {
           .batch = in_.config.train.batch,
           .samples = in_.schema.size(),
           .checkpoints = in_.config.checkpoint.keep,
-          .load_seconds = in_.load_seconds};
+          .load_seconds = in_.load_seconds,
+          .active_rows = 0};
 }
 
 Result<LedTraining::Start> SparseLed::find_start(EventSink events) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "base/counters.h"
 #include "base/function_ref.h"
@@ -19,8 +20,8 @@ struct TrainProgress {
   double epoch = 0;  // samples_done / samples of an epoch
   double loss = 0;   // mean over this step's samples, nats
   double learning_rate = 0;
-  std::uint64_t active_rows = 0;
-  bool just_done = true;  // false: some time ago, when is not known
+  std::optional<std::uint64_t> active_rows = {};  // of engines that choose rows in each step
+  bool just_done = true;                          // false: some time ago, when is not known
 };
 
 struct TrainHooks {
